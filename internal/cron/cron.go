@@ -1,0 +1,94 @@
+// Package cron knows what a cron expression means: it reads one, writes it in
+// a normal form, and finds the instants at which it fires.
+//
+// The meaning is that of Debian's cron, the grammar is stricter. Minute 0-59,
+// hour 0-23, day-of-month 1-31, month 1-12 or jan-dec, day-of-week 0-7 or
+// sun-sat (0 and 7 are Sunday), each a list of values, ranges and *, with steps
+// on ranges and on *; or one of @hourly, @daily, @midnight, @weekly, @monthly,
+// @yearly, @annually. What cron reads and then ignores or never fires (reversed
+// ranges, steps on a single number, trailing text) is an error here, and the
+// error says where.
+//
+// The two day fields are alternatives: a date matches if either does. Only if
+// one of them starts with * must a date match both.
+//
+// A fire is an instant at which the clock of the given zone shows a whole
+// minute that matches, with two additions for the nights when clocks change:
+//
+//   - A schedule whose minute or hour field starts with * is wild. It follows
+//     real minutes: a time that the clock skips is skipped, a time that the
+//     clock shows twice fires twice.
+//   - Any other schedule keeps to the clock on the wall. If one or more of its
+//     times are skipped, it fires once, at the first whole minute after the
+//     gap. A time that the clock shows twice fires at its first showing only.
+//
+// The package does no I/O and never asks for the time or the local zone.
+package cron
+
+// Schedule is a parsed cron expression, an immutable value that may be used
+// from several goroutines. Two schedules are equal (==) if their normal forms
+// are. The zero Schedule never fires.
+type Schedule struct {
+	sets  [fieldCount]uint64 // bit n: the value n matches; Sunday is 0 only
+	stars [fieldCount]bool   // the field starts with *, where that matters
+}
+
+// Places of the fields in an expression and in a Schedule.
+const (
+	minuteField = iota
+	hourField
+	dayField
+	monthField
+	weekdayField
+	fieldCount
+)
+
+// Wild reports whether the minute or the hour field starts with *, so that the
+// schedule follows real minutes through a change of clocks.
+func (s Schedule) Wild() bool {
+	return s.stars[minuteField] || s.stars[hourField]
+}
+
+// Never reports whether no date in any year matches, as with 31 February.
+func (s Schedule) Never() bool {
+	if !s.bothDays() {
+		return s == Schedule{} // otherwise its weekdays come round
+	}
+	for month := 1; month <= 12; month++ {
+		days := s.sets[dayField] & upTo(daysIn(2000, month)) // a leap year
+		if s.has(monthField, month) && days != 0 {
+			return false // every date falls on every weekday in some year
+		}
+	}
+	return true
+}
+
+// bothDays reports whether a date must match both day fields, not just one.
+func (s Schedule) bothDays() bool {
+	return s.stars[dayField] || s.stars[weekdayField]
+}
+
+func (s Schedule) has(field, value int) bool {
+	return s.sets[field]>>value&1 == 1
+}
+
+// normalise makes equal what means the same, so that the normal form is
+// portable: daemons disagree about a day field that is complete but does not
+// start with *, and about a star flag that decides nothing.
+func (s Schedule) normalise() Schedule {
+	day, weekday := s.full(dayField), s.full(weekdayField)
+	switch {
+	case s.bothDays() && (day || weekday):
+		s.stars[dayField], s.stars[weekdayField] = day, weekday
+	case day || weekday: // one alternative alone matches every date
+		for _, i := range [...]int{dayField, weekdayField} {
+			s.sets[i], s.stars[i] = fieldAt(i).all(), true
+		}
+	}
+	s.stars[monthField] = s.full(monthField)
+	return s
+}
+
+func (s Schedule) full(field int) bool {
+	return s.sets[field] == fieldAt(field).all()
+}

@@ -1,0 +1,87 @@
+package cron
+
+import "strings"
+
+// field describes one of the five fields.
+type field struct {
+	name      string
+	low, high int
+	names     []string // long names in lower case, the first one for low
+	kind      string   // what a value is, for messages
+}
+
+func fieldAt(i int) field {
+	switch i {
+	case minuteField:
+		return field{name: "minute", low: 0, high: 59}
+	case hourField:
+		return field{name: "hour", low: 0, high: 23}
+	case dayField:
+		return field{name: "day-of-month", low: 1, high: 31}
+	case monthField:
+		return field{
+			name: "month", low: 1, high: 12, kind: "a month (1-12 or jan-dec)",
+			names: []string{
+				"january", "february", "march", "april", "may", "june", "july",
+				"august", "september", "october", "november", "december",
+			},
+		}
+	default:
+		return field{
+			name: "day-of-week", low: 0, high: 7, kind: "a weekday (0-7 or sun-sat)",
+			names: []string{
+				"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
+			},
+		}
+	}
+}
+
+// weekly reports whether this is the field in which 7 is another name for 0.
+func (f field) weekly() bool {
+	return f.high == 7
+}
+
+// fold turns Sunday's 7 into 0 and drops nothing else.
+func (f field) fold(set uint64) uint64 {
+	if f.weekly() && set>>7&1 == 1 {
+		return set&^(1<<7) | 1
+	}
+	return set
+}
+
+// all is the set of every value.
+func (f field) all() uint64 {
+	return f.fold(upTo(f.high) &^ (upTo(f.low) >> 1))
+}
+
+// count is the number of different values, and so the largest step.
+func (f field) count() int {
+	if f.weekly() {
+		return 7
+	}
+	return f.high - f.low + 1
+}
+
+// steps is the set of low, low+step, low+2*step and so on up to high.
+func steps(low, high, step int) uint64 {
+	var set uint64
+	for n := low; n <= high; n += step {
+		set |= 1 << n
+	}
+	return set
+}
+
+// named finds a value by its three letters, in any case.
+func (f field) named(text string) (int, bool) {
+	for i, long := range f.names {
+		if strings.EqualFold(text, long[:3]) {
+			return f.low + i, true
+		}
+	}
+	return 0, false
+}
+
+// upTo is the set of 0 to n; empty for a negative n.
+func upTo(n int) uint64 {
+	return 1<<(n+1) - 1
+}

@@ -1,0 +1,94 @@
+package cron
+
+import (
+	"iter"
+	"time"
+)
+
+// horizon is how far Next and Prev look, in seconds: 30 years of 365.25 days.
+// It covers the rarest dates but one: 29 February on a given weekday, which a
+// century year that is not a leap year can put 40 years away.
+const horizon = 30 * 31_557_600
+
+// Next returns the first fire strictly after an instant, in the zone; false if
+// there is none within 30 years. It panics if zone is nil.
+func (s Schedule) Next(after time.Time, zone *time.Location) (time.Time, bool) {
+	from := after.Unix() // fires are whole seconds
+	fire, ok := s.first(from+1, from+horizon, zone)
+	if !ok {
+		return time.Time{}, false
+	}
+	return time.Unix(fire, 0).In(zone), true
+}
+
+// Prev returns the latest fire at or before an instant, in the zone; false if
+// there is none within 30 years. It panics if zone is nil.
+func (s Schedule) Prev(at time.Time, zone *time.Location) (time.Time, bool) {
+	to := at.Unix()
+	fire, ok := s.last(to-horizon, to, zone)
+	if !ok {
+		return time.Time{}, false
+	}
+	return time.Unix(fire, 0).In(zone), true
+}
+
+// Between yields every fire after from and not after to, in the zone and in
+// ascending order, however far they are apart. It panics if zone is nil.
+func (s Schedule) Between(from, to time.Time, zone *time.Location) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		last := to.Unix()
+		fire, ok := s.first(from.Unix()+1, last, zone)
+		for ok && yield(time.Unix(fire, 0).In(zone)) {
+			fire, ok = s.first(fire+1, last, zone)
+		}
+	}
+}
+
+// first finds the first fire from from to to (Unix seconds, both included).
+func (s Schedule) first(from, to int64, zone *time.Location) (int64, bool) {
+	if from > to {
+		return 0, false
+	}
+	for st := stretchAt(from, zone); ; st = st.following(zone) {
+		if fire, ok := s.afterGap(st); ok && from <= fire && fire <= to {
+			return fire, true // no minute of this stretch is earlier
+		}
+		first, end := st.civil(from, to, !s.Wild())
+		if minute, ok := s.firstMinute(first, end); ok {
+			return st.instant(minute), true
+		}
+		if st.end > to {
+			return 0, false
+		}
+	}
+}
+
+// last finds the last fire from from to to (Unix seconds, both included).
+func (s Schedule) last(from, to int64, zone *time.Location) (int64, bool) {
+	for st := stretchAt(to, zone); ; st = stretchAt(st.start-1, zone) {
+		first, end := st.civil(from, to, !s.Wild())
+		if minute, ok := s.lastMinute(first, end); ok {
+			return st.instant(minute), true
+		}
+		if fire, ok := s.afterGap(st); ok && from <= fire && fire <= to {
+			return fire, true
+		}
+		if st.start <= from {
+			return 0, false
+		}
+	}
+}
+
+// afterGap returns the fire of a fixed schedule for the times that were
+// skipped at the start of a stretch, if any of them matches.
+func (s Schedule) afterGap(st stretch) (int64, bool) {
+	if s.Wild() {
+		return 0, false
+	}
+	first, end := st.gap()
+	if _, ok := s.firstMinute(first, end); !ok {
+		return 0, false
+	}
+	fire := st.instant(end)
+	return fire, fire < st.end
+}

@@ -1,0 +1,232 @@
+package cron
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Parse reads an expression of five fields, separated by spaces or tabs, or a
+// nickname such as @daily. Any error is a *SyntaxError.
+func Parse(expr string) (Schedule, error) {
+	parts := split(expr)
+	if len(parts) > 0 && parts[0].text[0] == '@' {
+		meaning, err := nickname(parts)
+		if err != nil {
+			err.Expr = expr
+			return Schedule{}, err
+		}
+		return Parse(meaning)
+	}
+	if err := checkCount(expr, parts); err != nil {
+		err.Expr = expr
+		return Schedule{}, err
+	}
+	var s Schedule
+	for i, p := range parts {
+		f := fieldAt(i)
+		set, err := f.parse(p)
+		if err != nil {
+			err.Expr, err.Field = expr, f.name
+			return Schedule{}, err
+		}
+		s.sets[i], s.stars[i] = set, p.text[0] == '*'
+	}
+	return s.normalise(), nil
+}
+
+// part is a piece of an expression that knows its place, in bytes.
+type part struct {
+	text string
+	at   int
+}
+
+func (p part) sub(from, to int) part {
+	return part{p.text[from:to], p.at + from}
+}
+
+// cut splits a part around the first separator.
+func (p part) cut(separator byte) (before, after part, found bool) {
+	i := strings.IndexByte(p.text, separator)
+	if i < 0 {
+		return p, part{}, false
+	}
+	return p.sub(0, i), p.sub(i+1, len(p.text)), true
+}
+
+func (p part) fail(reason string) *SyntaxError {
+	return &SyntaxError{Offset: p.at, Length: len(p.text), Reason: reason}
+}
+
+// split finds the fields. Other white space than spaces and tabs is no
+// separator: a line break inside an expression is an error.
+func split(expr string) []part {
+	var parts []part
+	start := -1
+	for i := range len(expr) + 1 {
+		blank := i == len(expr) || expr[i] == ' ' || expr[i] == '\t'
+		switch {
+		case blank && start >= 0:
+			parts = append(parts, part{expr[start:i], start})
+			start = -1
+		case !blank && start < 0:
+			start = i
+		}
+	}
+	return parts
+}
+
+// checkCount refuses anything but five fields.
+func checkCount(expr string, parts []part) *SyntaxError {
+	const fields = "(minute hour day-of-month month day-of-week)"
+	n := len(parts)
+	switch {
+	case n == 0:
+		return part{at: len(expr)}.fail("expression is empty, 5 fields are needed " + fields)
+	case strings.HasPrefix(parts[0].text, "CRON_TZ=") || strings.HasPrefix(parts[0].text, "TZ="):
+		return parts[0].fail("a zone is not part of the expression")
+	case n < fieldCount:
+		end := parts[n-1].at + len(parts[n-1].text)
+		noun := " fields"
+		if n == 1 {
+			noun = " field"
+		}
+		return part{at: end}.fail(decimal(n) + noun + ", 5 are needed " + fields)
+	case n > fieldCount:
+		return parts[fieldCount].fail(decimal(n) +
+			" fields, 5 are needed (seconds and years are not supported)")
+	}
+	return nil
+}
+
+// parse reads a field: a list of items.
+func (f field) parse(p part) (uint64, *SyntaxError) {
+	if err := checkCharacters(p); err != nil {
+		return 0, err
+	}
+	var all uint64
+	rest, more := p, true
+	for more {
+		var item part
+		item, rest, more = rest.cut(',')
+		if item.text == "" {
+			comma := max(item.at-p.at-1, 0)
+			return 0, p.sub(comma, comma+1).fail("empty list item")
+		}
+		set, err := f.item(item)
+		if err != nil {
+			return 0, err
+		}
+		all |= set
+	}
+	return f.fold(all), nil
+}
+
+// item reads one of: * | value | value-value | */step | value-value/step.
+func (f field) item(p part) (uint64, *SyntaxError) {
+	base, stepText, stepped := p.cut('/')
+	step := 1
+	if stepped {
+		n, err := f.step(p, stepText)
+		if err != nil {
+			return 0, err
+		}
+		step = n
+	}
+	switch {
+	case base.text == "":
+		return 0, p.fail("nothing before the step (write *" + p.text + ")")
+	case base.text == "*":
+		return steps(f.low, f.high, step), nil
+	case base.text[0] == '*':
+		return 0, base.sub(1, len(base.text)).fail("unexpected text after *")
+	}
+	from, to, ranged := base.cut('-')
+	if !ranged {
+		n, err := f.value(base)
+		if err == nil && stepped {
+			err = p.fail(f.stepAdvice(base, n, stepText))
+		}
+		return 1 << n, err
+	}
+	low, high, err := f.ends(base, from, to)
+	if err != nil {
+		return 0, err
+	}
+	if low > high {
+		return 0, base.fail("range runs backwards" + f.turnAdvice(from, to, high, stepped))
+	}
+	return steps(low, high, step), nil
+}
+
+// step reads what follows the slash of an item.
+func (f field) step(item, p part) (int, *SyntaxError) {
+	if p.text == "" {
+		return 0, item.sub(len(item.text)-1, len(item.text)).fail("step is missing")
+	}
+	if !digits(p.text) {
+		return 0, p.fail("step is not a number")
+	}
+	n := number(p.text)
+	if n < 1 || n > f.count() {
+		return 0, p.fail("step is not in 1-" + decimal(f.count()))
+	}
+	return n, nil
+}
+
+// ends reads both ends of a range.
+func (f field) ends(whole, from, to part) (low, high int, err *SyntaxError) {
+	switch {
+	case from.text == "" || strings.HasPrefix(to.text, "-"):
+		return 0, 0, whole.fail("numbers have no sign")
+	case to.text == "":
+		return 0, 0, whole.fail("range has no end")
+	case strings.Contains(to.text, "-"):
+		return 0, 0, whole.fail("range has more than two ends")
+	}
+	if low, err = f.value(from); err != nil {
+		return 0, 0, err
+	}
+	if high, err = f.value(to); err != nil {
+		return 0, 0, err
+	}
+	if f.weekly() && high == 0 && low > 0 && !digits(to.text) {
+		high = 7 // fri-sun; a lone sun-sun stays one day
+	}
+	return low, high, nil
+}
+
+// value reads a number or a name.
+func (f field) value(p part) (int, *SyntaxError) {
+	if n, ok := f.named(p.text); ok {
+		return n, nil
+	}
+	if !digits(p.text) {
+		return 0, f.explain(p)
+	}
+	n := number(p.text)
+	if n < f.low || n > f.high {
+		reason := "not in " + decimal(f.low) + "-" + decimal(f.high)
+		if n == 24 && f.high == 23 {
+			reason += " (midnight is 0)"
+		}
+		return 0, p.fail(reason)
+	}
+	return n, nil
+}
+
+func digits(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}
+
+// number reads digits. Anything above 999 becomes 1000, which no field holds.
+func number(text string) int {
+	n := 0
+	for _, digit := range []byte(text) {
+		n = min(n*10+int(digit-'0'), 1000)
+	}
+	return n
+}
+
+func decimal(n int) string {
+	return strconv.Itoa(n)
+}
