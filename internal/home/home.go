@@ -1,0 +1,83 @@
+// Package home knows where everything in the data directory lies. It holds paths and nothing else: no room below or
+// above it joins path elements of the data directory by hand, and no function here touches the disk.
+package home
+
+import "path/filepath"
+
+// Dir is the absolute path of a data directory, by default ~/.ollim-bot.
+type Dir string
+
+// Path joins elements below the data directory.
+func (d Dir) Path(elem ...string) string {
+	return filepath.Join(append([]string{string(d)}, elem...)...)
+}
+
+// State joins elements below state/, which belongs to ollim alone.
+func (d Dir) State(elem ...string) string {
+	return d.Path(append([]string{"state"}, elem...)...)
+}
+
+// Folders lists every directory that a new data directory has, parents first, absolute.
+func (d Dir) Folders() []string {
+	return []string{
+		d.Path(), d.Path("routines"), d.Path("reminders"), d.Path("webhooks"), d.Path("skills"), d.Path("gates"),
+		d.Path("agents"), d.Path("tasks"), d.Path("sessions"), d.State(), d.Locks(), d.Runs(), d.Outbox(),
+		d.State("routine_sessions"),
+	}
+}
+
+// Config is the settings file.
+func (d Dir) Config() string { return d.Path("config.yaml") }
+
+// Routines is the folder of routine files.
+func (d Dir) Routines() string { return d.Path("routines") }
+
+// Locks is the folder of flock files, which are never deleted.
+func (d Dir) Locks() string { return d.State("locks") }
+
+// Lock is the flock file of one name, such as "pending_updates" or "job-a1b2c3d4".
+func (d Dir) Lock(name string) string { return filepath.Join(d.Locks(), name+".lock") }
+
+// JobLock is the flock that a job's run holds from before its record exists to its end.
+func (d Dir) JobLock(id string) string { return d.Lock("job-" + id) }
+
+// SessionLock is the flock that whoever writes one session holds; key is "main", "fork", "routine-<id>" or a session's id.
+func (d Dir) SessionLock(key string) string { return d.Lock("session-" + key) }
+
+// Runs is the folder of run records.
+func (d Dir) Runs() string { return d.State("runs") }
+
+// Run joins elements below one run's record.
+func (d Dir) Run(id string, elem ...string) string {
+	return filepath.Join(append([]string{d.Runs(), id}, elem...)...)
+}
+
+// PendingUpdates is the array of updates that the next main turn will pop.
+func (d Dir) PendingUpdates() string { return d.State("pending_updates.json") }
+
+// UpdateClaims is the folder of updates that a turn has taken and not yet used.
+func (d Dir) UpdateClaims() string { return d.State("pending_updates.claim") }
+
+// UpdateArchive is the log of what became of every update.
+func (d Dir) UpdateArchive() string { return d.State("updates.jsonl") }
+
+// MainSession holds the id of the main session as a bare string.
+func (d Dir) MainSession() string { return d.State("sessions.json") }
+
+// SessionHistory is the log of session lifecycle events.
+func (d Dir) SessionHistory() string { return d.State("session_history.jsonl") }
+
+// RoutineSessions is the folder of the session ids of persistent routines.
+func (d Dir) RoutineSessions() string { return d.State("routine_sessions") }
+
+// RoutineSession holds the session id of one persistent routine as a bare string.
+func (d Dir) RoutineSession(id string) string { return filepath.Join(d.RoutineSessions(), id) }
+
+// Outbox is the folder of messages that have not reached the owner yet.
+func (d Dir) Outbox() string { return d.State("outbox") }
+
+// Told holds what the owner was already told.
+func (d Dir) Told() string { return d.State("told.json") }
+
+// ScriptSessions is the folder of the script engine's sessions.
+func (d Dir) ScriptSessions() string { return d.Path("sessions", "script") }

@@ -1,0 +1,102 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Guard is a lock for as long as a run lasts, a job's or a session's. Unlike Held it gives out its descriptor, which
+// gofrs/flock keeps to itself: an engine that inherits it keeps the guard closed after our own death.
+type Guard struct {
+	Held
+	file *os.File
+}
+
+// TryGuard takes the guard at path without waiting; the error wraps ErrBusy if it is taken.
+func TryGuard(path string) (*Guard, error) {
+	return guard(path, func(d descriptor) (*Held, error) { return try(path, d) })
+}
+
+// WaitGuard takes the guard at path, waiting until ctx ends; then the error wraps ErrBusy.
+func WaitGuard(ctx context.Context, path string) (*Guard, error) {
+	g, err := TryGuard(path)
+	if !errors.Is(err, ErrBusy) {
+		return g, err
+	}
+	return guard(path, func(d descriptor) (*Held, error) { return wait(ctx, path, d) })
+}
+
+func guard(path string, take func(descriptor) (*Held, error)) (*Guard, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, failed(path, err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, failed(path, err)
+	}
+	held, err := take(descriptor{f})
+	if err != nil {
+		return nil, err
+	}
+	return &Guard{*held, f}, nil
+}
+
+// File is the locked descriptor, to be passed to a child (exec.Cmd.ExtraFiles). It belongs to the guard and must not be
+// closed by the caller.
+func (g *Guard) File() *os.File { return g.file }
+
+// Note replaces the content of the lock file: information for people and for the next holder, not the lock itself.
+func (g *Guard) Note(text string) error {
+	if err := g.file.Truncate(0); err != nil {
+		return failed(g.file.Name(), err)
+	}
+	if _, err := g.file.WriteAt([]byte(text), 0); err != nil {
+		return failed(g.file.Name(), err)
+	}
+	return nil
+}
+
+// LastNote is what the previous holder noted, or "".
+func (g *Guard) LastNote() string { return ReadNote(g.file.Name()) }
+
+// ReadNote is what the latest holder of the guard at path noted, or "". It needs no lock.
+func ReadNote(path string) string {
+	note, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return string(note)
+}
+
+// descriptor is an open file as a locker.
+type descriptor struct{ f *os.File }
+
+func (d descriptor) TryLock() (bool, error) {
+	err := d.flock(syscall.LOCK_EX | syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (d descriptor) Lock() error { return d.flock(syscall.LOCK_EX) }
+
+func (d descriptor) Unlock() error {
+	return errors.Join(d.flock(syscall.LOCK_UN), d.f.Close())
+}
+
+// flock goes through SyscallConn, because Fd would put the file into blocking mode.
+func (d descriptor) flock(how int) error {
+	conn, err := d.f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var flockErr error
+	if err := conn.Control(func(fd uintptr) { flockErr = syscall.Flock(int(fd), how) }); err != nil {
+		return err
+	}
+	return flockErr
+}

@@ -1,0 +1,81 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/ollim/ollim/internal/lock"
+)
+
+// Disk is what a room needs beside its paths to change state: the time, for names of files set aside, and somebody to
+// tell when that happened.
+type Disk struct {
+	Now  func() time.Time
+	Warn func(message string) // one line, no newline; never nil
+}
+
+// lockWait bounds the wait for a data-file lock. The work under such a lock takes milliseconds; 16 processes rewriting a
+// 400 kB array were measured to wait 1.9 s at most.
+const lockWait = 10 * time.Second
+
+// Lock takes the data-file lock at path, waiting at most ten seconds; then the error wraps lock.ErrBusy.
+func (d Disk) Lock(ctx context.Context, path string) (*lock.Held, error) {
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	return lock.Wait(ctx, path)
+}
+
+// ReadJSON reads the document at path. A file that is not there is the zero T. One that is not valid JSON of that shape
+// is moved aside, told through Warn, and is the zero T too. The caller holds the file's lock.
+func ReadJSON[T any](d Disk, path string) (T, error) {
+	var v, zero T
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return zero, nil
+	}
+	if err != nil {
+		return zero, err
+	}
+	cause := json.Unmarshal(data, &v)
+	if cause == nil {
+		return v, nil
+	}
+	aside, err := SetAside(path, d.Now())
+	if err != nil {
+		return zero, err
+	}
+	d.Warn(fmt.Sprintf("%s: not valid (%v): kept as %s, a new one is begun", path, cause, aside))
+	return zero, nil
+}
+
+// WriteJSON replaces the document at path, indented for people. The caller holds the file's lock.
+func WriteJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return &NotWritten{path, err}
+	}
+	return Replace(path, append(data, '\n'))
+}
+
+// EditJSON changes the document at path under the lock at lockPath: read (see ReadJSON), edit, replace. When edit returns
+// an error nothing is written and the error is returned.
+func EditJSON[T any](ctx context.Context, d Disk, lockPath, path string, edit func(*T) error) error {
+	held, err := d.Lock(ctx, lockPath)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	v, err := ReadJSON[T](d, path)
+	if err != nil {
+		return err
+	}
+	if err := edit(&v); err != nil {
+		return err
+	}
+	return WriteJSON(path, v)
+}

@@ -1,0 +1,121 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+)
+
+// Durability says whether an append waits for the disk.
+type Durability bool
+
+const (
+	// Synced survives a power cut.
+	Synced Durability = true
+	// Buffered survives the death of the process, not of the machine; it costs a fiftieth.
+	Buffered Durability = false
+)
+
+// AppendJSON appends v as one line of JSON to the file at path. The caller holds the lock of that file. A torn last line
+// of an earlier crash is ended first, so that it spoils nothing but itself; after a failed write the file has its old length.
+func AppendJSON(path string, v any, d Durability) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return &NotWritten{path, err}
+	}
+	f, err := openAppend(path)
+	if err != nil {
+		return &NotWritten{path, err}
+	}
+	err = appendLine(f, append(line, '\n'), d)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return &NotWritten{path, err}
+	}
+	return nil
+}
+
+func openAppend(path string) (*os.File, error) {
+	const flags = os.O_CREATE | os.O_RDWR | os.O_APPEND
+	f, err := os.OpenFile(path, flags, fileMode)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(filepath.Dir(path), dirMode); err == nil {
+			f, err = os.OpenFile(path, flags, fileMode)
+		}
+	}
+	return f, err
+}
+
+func appendLine(f *os.File, line []byte, d Durability) error {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if size > 0 {
+		last := make([]byte, 1)
+		if _, err := f.ReadAt(last, size-1); err != nil {
+			return err
+		}
+		if last[0] != '\n' {
+			line = append([]byte{'\n'}, line...)
+		}
+	}
+	if _, err := f.Write(line); err != nil {
+		return errors.Join(err, f.Truncate(size))
+	}
+	if d == Synced {
+		return f.Sync()
+	}
+	return nil
+}
+
+// Lines reads the JSON lines of a file into T, oldest first, with their numbers from 1. Lines that are torn or malformed
+// are passed over and counted in *bad, which may be nil. A file that is not there has no lines. Reading stops at the
+// first I/O error, which is yielded with the zero T.
+func Lines[T any](path string, bad *int) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var zero T
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if err != nil {
+			yield(zero, err)
+			return
+		}
+		defer func() { _ = f.Close() }()
+		scanJSON(bufio.NewReaderSize(f, 64<<10), bad, yield)
+	}
+}
+
+func scanJSON[T any](r *bufio.Reader, bad *int, yield func(T, error) bool) {
+	for {
+		line, err := r.ReadBytes('\n')
+		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
+			var v T
+			if json.Unmarshal(trimmed, &v) == nil {
+				if !yield(v, nil) {
+					return
+				}
+			} else if bad != nil {
+				*bad++
+			}
+		}
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			var zero T
+			yield(zero, err)
+			return
+		}
+	}
+}

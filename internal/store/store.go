@@ -1,0 +1,155 @@
+// Package store keeps bytes safe across crashes: a file is replaced whole or not at all, a line is appended whole or not
+// at all, a torn or malformed line never hides the others, and a file that cannot be parsed is moved aside instead of
+// being overwritten. Callers hold the lock of what they change.
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Permissions of everything in the data directory: nobody but the owner.
+const (
+	dirMode  = 0o700
+	fileMode = 0o600
+)
+
+// NotWritten is a change that did not reach the disk; what was there before still is.
+type NotWritten struct {
+	Path string
+	Err  error
+}
+
+func (e *NotWritten) Error() string { return e.Path + ": not written: " + bare(e.Err).Error() }
+
+func (e *NotWritten) Unwrap() error { return e.Err }
+
+// bare strips operation and path (our temporary file's) from an error of the os package.
+func bare(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	var le *os.LinkError
+	if errors.As(err, &le) {
+		return le.Err
+	}
+	return err
+}
+
+// MkdirAll makes a directory and its parents, 0700.
+func MkdirAll(path string) error {
+	if err := os.MkdirAll(path, dirMode); err != nil {
+		return &NotWritten{path, err}
+	}
+	return nil
+}
+
+// Replace puts data at path atomically: readers see the old bytes or the new ones, also after a crash or a power cut. A
+// symbolic link is followed, so that a file kept elsewhere stays a link, and an existing file keeps its permissions.
+func Replace(path string, data []byte) error {
+	target, mode := resolve(path)
+	temp, err := writeTemp(target, data, mode)
+	if err != nil {
+		return &NotWritten{path, err}
+	}
+	if err := os.Rename(temp, target); err != nil {
+		_ = os.Remove(temp)
+		return &NotWritten{path, err}
+	}
+	return syncDir(target)
+}
+
+// Create puts data at path, which must not exist; fs.ErrExist if it does. The file appears complete.
+func Create(path string, data []byte) error {
+	temp, err := writeTemp(path, data, fileMode)
+	if err != nil {
+		return &NotWritten{path, err}
+	}
+	defer func() { _ = os.Remove(temp) }()
+	if err := os.Link(temp, path); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("%s: %w", path, fs.ErrExist)
+		}
+		return &NotWritten{path, err}
+	}
+	return syncDir(path)
+}
+
+// Remove deletes path durably; a file that is not there is no error.
+func Remove(path string) error {
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return &NotWritten{path, err}
+	}
+	return syncDir(path)
+}
+
+// SetAside moves a file that cannot be parsed to <path>.corrupt-<time> and returns that name.
+func SetAside(path string, now time.Time) (string, error) {
+	aside := path + ".corrupt-" + now.UTC().Format("20060102T150405.000000Z")
+	if err := os.Rename(path, aside); err != nil {
+		return "", &NotWritten{path, err}
+	}
+	return aside, syncDir(path)
+}
+
+func resolve(path string) (target string, mode fs.FileMode) {
+	target, mode = path, fileMode
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		target = real
+		if info, err := os.Stat(real); err == nil {
+			mode = info.Mode().Perm()
+		}
+	}
+	return target, mode
+}
+
+// writeTemp writes data, synced, to a new temporary file in the folder of path.
+func writeTemp(path string, data []byte, mode fs.FileMode) (temp string, err error) {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-*")
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(dir, dirMode); err == nil {
+			f, err = os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-*")
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(mode))
+	if err == nil {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return "", err
+	}
+	return f.Name(), nil
+}
+
+// syncDir makes the name of path durable. The change itself has happened by then, so a file system that cannot sync a
+// directory (EINVAL) is no failure.
+func syncDir(path string) error {
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return &NotWritten{path, err}
+	}
+	defer func() { _ = d.Close() }()
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
+		return &NotWritten{path, err}
+	}
+	return nil
+}
