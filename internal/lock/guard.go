@@ -15,6 +15,13 @@ type Guard struct {
 	file *os.File
 }
 
+// Release gives the guard back, also when a child has inherited it; a second call does nothing.
+func (g *Guard) Release() {
+	if g != nil {
+		g.Held.Release()
+	}
+}
+
 // TryGuard takes the guard at path without waiting; the error wraps ErrBusy if it is taken.
 func TryGuard(path string) (*Guard, error) {
 	return guard(path, func(d descriptor) (*Held, error) { return try(path, d) })
@@ -22,10 +29,6 @@ func TryGuard(path string) (*Guard, error) {
 
 // WaitGuard takes the guard at path, waiting until ctx ends; then the error wraps ErrBusy.
 func WaitGuard(ctx context.Context, path string) (*Guard, error) {
-	g, err := TryGuard(path)
-	if !errors.Is(err, ErrBusy) {
-		return g, err
-	}
 	return guard(path, func(d descriptor) (*Held, error) { return wait(ctx, path, d) })
 }
 
@@ -48,12 +51,13 @@ func guard(path string, take func(descriptor) (*Held, error)) (*Guard, error) {
 // closed by the caller.
 func (g *Guard) File() *os.File { return g.file }
 
-// Note replaces the content of the lock file: information for people and for the next holder, not the lock itself.
+// Note replaces the content of the lock file: information for people and for the next holder, not the lock itself. The
+// new text is there before the rest of the old one goes, so that no crash leaves an empty note.
 func (g *Guard) Note(text string) error {
-	if err := g.file.Truncate(0); err != nil {
+	if _, err := g.file.WriteAt([]byte(text), 0); err != nil {
 		return failed(g.file.Name(), err)
 	}
-	if _, err := g.file.WriteAt([]byte(text), 0); err != nil {
+	if err := g.file.Truncate(int64(len(text))); err != nil {
 		return failed(g.file.Name(), err)
 	}
 	return nil

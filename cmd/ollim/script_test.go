@@ -1,0 +1,322 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain makes this test binary the `ollim` that scripts exec.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"ollim": main})
+}
+
+// TestScript plays testdata/script/*.txtar, each in a directory of its own. UPDATE=1 rewrites what `cmp` compares with;
+// CONTINUE=1 goes on behind a failure, to see all that is wrong at once.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("UPDATE") != "",
+		ContinueOnError:     os.Getenv("CONTINUE") != "",
+		Setup:               scriptSetup,
+		Condition:           scriptCondition,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":     cmdExits,
+			"complains": cmdComplains,
+			"ended":     cmdEnded,
+			"signal":    cmdSignal,
+			"waitfile":  cmdWaitfile,
+			"tmpfs":     cmdTmpfs,
+		},
+	})
+}
+
+// patience bounds every wait of a script, so that a hang is a failure with a line number.
+const patience = 10 * time.Second
+
+// scriptSetup gives a script a home and a data directory that do not exist yet, and nothing of the caller's. $ollim is the
+// path of the binary, for what runs without a PATH.
+func scriptSetup(env *testscript.Env) error {
+	ollim, err := exec.LookPath("ollim")
+	if err != nil {
+		return err
+	}
+	home := filepath.Join(env.WorkDir, "home")
+	env.Setenv("HOME", home)
+	env.Setenv("OLLIM_DATA_DIR", filepath.Join(env.WorkDir, "data"))
+	env.Setenv("TZ", "UTC")
+	env.Setenv("ollim", ollim)
+	env.Values[started{}] = map[string]*sideJob{}
+	return os.Mkdir(home, 0o700)
+}
+
+// scriptCondition knows [root], and [tmpfs]: a file system may be mounted here.
+func scriptCondition(cond string) (bool, error) {
+	switch cond {
+	case "root":
+		return os.Getuid() == 0, nil
+	case "tmpfs":
+		return canMount(), nil
+	}
+	return false, fmt.Errorf("unknown condition %q", cond)
+}
+
+// started is the key under which a script keeps its background jobs.
+type started struct{}
+
+// sideJob is a command that `exits N COMMAND... &NAME&` started.
+type sideJob struct {
+	cmd  *exec.Cmd
+	want int
+	out  string        // the name of the file that takes standard output; standard error is beside it
+	done chan struct{} // closed when the command has been waited for
+}
+
+func sideJobs(ts *testscript.TestScript) map[string]*sideJob {
+	return ts.Value(started{}).(map[string]*sideJob)
+}
+
+// cmdExits is
+//
+//	exits STATUS COMMAND [ARG...] [&NAME&]
+//
+// It runs a command and requires exactly that exit status. With &NAME& the command goes on beside the script (without
+// standard input), and `ended NAME` requires the status.
+func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS COMMAND [ARG...] [&NAME&]")
+	}
+	want := number(ts, args[0])
+	if name := strings.Trim(args[len(args)-1], "&"); args[len(args)-1] == "&"+name+"&" {
+		begin(ts, name, want, args[1:len(args)-1])
+		return
+	}
+	if got := run(ts, args[1:]); got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// run is exec with the exit status for a result.
+func run(ts *testscript.TestScript, args []string) int {
+	err := ts.Exec(args[0], args[1:]...)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		ts.Fatalf("%s: %v", args[0], err)
+	}
+	if exit == nil {
+		return 0
+	}
+	return exit.ExitCode()
+}
+
+func begin(ts *testscript.TestScript, name string, want int, args []string) {
+	if sideJobs(ts)[name] != nil {
+		ts.Fatalf("there is a job %q already", name)
+	}
+	ts.Check(ts.Exec("env", "-0")) // the only way to the script's environment
+	j := &sideJob{want: want, out: filepath.Join(ts.Getenv("WORK"), ".side-"+name), done: make(chan struct{})}
+	for kv := range strings.SplitSeq(strings.TrimSuffix(ts.ReadFile("stdout"), "\x00"), "\x00") {
+		if path, found := strings.CutPrefix(kv, "PATH="); found && filepath.Base(args[0]) == args[0] {
+			args[0] = lookup(ts, args[0], path)
+		}
+	}
+	j.cmd = exec.Command(args[0], args[1:]...)
+	j.cmd.Dir = ts.MkAbs(".")
+	j.cmd.Env = strings.Split(strings.TrimSuffix(ts.ReadFile("stdout"), "\x00"), "\x00")
+	j.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	j.start(ts)
+	go func() {
+		_ = j.cmd.Wait()
+		close(j.done)
+	}()
+	sideJobs(ts)[name] = j
+	ts.Defer(func() {
+		_ = syscall.Kill(-j.cmd.Process.Pid, syscall.SIGKILL)
+		<-j.done
+	})
+}
+
+// start gives the command files instead of pipes: what it leaves behind may hold them, and nobody waits for that.
+func (j *sideJob) start(ts *testscript.TestScript) {
+	stdout, err := os.Create(j.out)
+	ts.Check(err)
+	defer stdout.Close()
+	stderr, err := os.Create(j.out + ".err")
+	ts.Check(err)
+	defer stderr.Close()
+	j.cmd.Stdout, j.cmd.Stderr = stdout, stderr
+	ts.Check(j.cmd.Start())
+}
+
+func lookup(ts *testscript.TestScript, name, path string) string {
+	for _, dir := range filepath.SplitList(path) {
+		file := filepath.Join(dir, name)
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return file
+		}
+	}
+	ts.Fatalf("%s: not in PATH=%s", name, path)
+	return ""
+}
+
+// cmdEnded waits for background jobs, requires their exit statuses and makes the output of the last one that of the script.
+func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: ended NAME...")
+	}
+	for i, name := range args {
+		j := known(ts, name)
+		select {
+		case <-j.done:
+		case <-time.After(patience):
+			ts.Fatalf("%s: still running after %s", name, patience)
+		}
+		delete(sideJobs(ts), name)
+		got := j.cmd.ProcessState.ExitCode()
+		if i == len(args)-1 || got != j.want {
+			_, _ = io.WriteString(ts.Stdout(), ts.ReadFile(j.out))
+			_, _ = io.WriteString(ts.Stderr(), ts.ReadFile(j.out+".err"))
+		}
+		if got != j.want {
+			ts.Fatalf("%s: %v, want exit status %d", name, j.cmd.ProcessState, j.want)
+		}
+	}
+}
+
+func known(ts *testscript.TestScript, name string) *sideJob {
+	j := sideJobs(ts)[name]
+	if j == nil {
+		ts.Fatalf("there is no background job %q", name)
+	}
+	return j
+}
+
+// cmdSignal sends TERM, INT or KILL to a background job.
+func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
+	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt, "KILL": os.Kill}
+	if neg || len(args) != 2 || signals[args[0]] == nil {
+		ts.Fatalf("usage: signal TERM|INT|KILL NAME")
+	}
+	ts.Check(known(ts, args[1]).cmd.Process.Signal(signals[args[0]]))
+}
+
+// cmdWaitfile waits until every file is there.
+func cmdWaitfile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: waitfile FILE...")
+	}
+	deadline := time.Now().Add(patience)
+	for _, arg := range args {
+		for {
+			if _, err := os.Lstat(ts.MkAbs(arg)); err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				ts.Fatalf("%s: not there after %s", arg, patience)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
+// cmdComplains is
+//
+//	complains STATUS REGEXP COMMAND [ARG...]
+//
+// It runs a command that must fail as the house demands: that status, nothing on standard output, and on standard error one
+// line `ollim: …` that the expression matches, with at most a line `ollim: hint: …` behind it.
+func cmdComplains(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: complains STATUS REGEXP COMMAND [ARG...]")
+	}
+	want := number(ts, args[0])
+	said, err := regexp.Compile(args[1])
+	ts.Check(err)
+	if got := run(ts, args[2:]); got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+	if out := ts.ReadFile("stdout"); out != "" {
+		ts.Fatalf("it wrote %q to standard output", out)
+	}
+	lines := strings.Split(strings.TrimSuffix(ts.ReadFile("stderr"), "\n"), "\n")
+	if len(lines) > 2 || len(lines) == 2 && !strings.HasPrefix(lines[1], "ollim: hint: ") {
+		ts.Fatalf("want one line, and at most a hint")
+	}
+	if fault := manners(lines[0]); fault != "" {
+		ts.Fatalf("%s: %q", fault, lines[0])
+	}
+	if !said.MatchString(lines[0]) {
+		ts.Fatalf("no match for %#q in %q", said, lines[0])
+	}
+}
+
+// manners is what is wrong with the form of a line on standard error.
+func manners(line string) string {
+	rest, ours := strings.CutPrefix(line, "ollim: ")
+	parts := strings.Split(rest, ": ")
+	switch {
+	case !ours:
+		return "the line does not begin with `ollim: `"
+	case strings.HasPrefix(rest, "hint: "), strings.HasPrefix(rest, "warning: "):
+		return "the line is no failure"
+	case strings.HasSuffix(line, "."), strings.HasSuffix(line, ":"), strings.HasSuffix(line, " "):
+		return "the line does not end in a word"
+	case strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }):
+		return "the line holds a control character"
+	}
+	for i := 1; i < len(parts); i++ {
+		if parts[i] == parts[i-1] {
+			return "the line says the same twice"
+		}
+	}
+	return ""
+}
+
+func number(ts *testscript.TestScript, text string) int {
+	n, err := strconv.Atoi(text)
+	ts.Check(err)
+	return n
+}
+
+// canMount says whether we may mount a file system: as root, and not everywhere.
+var canMount = sync.OnceValue(func() bool {
+	dir, err := os.MkdirTemp("", "ollim-mount-")
+	if err != nil {
+		return false
+	}
+	defer func() { _ = os.Remove(dir) }()
+	return mount(dir, "64k") == nil && exec.Command("umount", dir).Run() == nil
+})
+
+func mount(dir, size string) error {
+	return exec.Command("mount", "-t", "tmpfs", "-o", "mode=700,size="+size, "tmpfs", dir).Run()
+}
+
+// cmdTmpfs mounts an empty file system of a size such as 64k at a new directory, for as long as the script runs.
+func cmdTmpfs(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: tmpfs DIR SIZE")
+	}
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o700))
+	ts.Check(mount(dir, args[1]))
+	ts.Defer(func() {
+		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
+			ts.Logf("umount %s: %v: %s", dir, err, out)
+		}
+	})
+}

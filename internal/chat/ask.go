@@ -1,0 +1,103 @@
+package chat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/session"
+)
+
+// ask runs the engine, again and again while the service behind it is overloaded and nothing with effects has happened,
+// until ctx ends.
+func (t *Talk) ask(ctx context.Context, r engine.Request) (engine.Result, error) {
+	wait := backoff.NewExponentialBackOff()
+	for {
+		r.Session, r.Fork = t.session, false
+		if t.session == "" && t.parent != "" {
+			r.Session, r.Fork = t.parent, true
+		}
+		result, err := t.engine.Run(ctx, r, t.tools, t.sink(ctx))
+		var overloaded *engine.Overloaded
+		if !errors.As(err, &overloaded) {
+			return result, err
+		}
+		standing, standErr := t.run.Standing()
+		if standErr != nil || standing.Effects {
+			return result, errors.Join(err, standErr)
+		}
+		pause := max(overloaded.After, wait.NextBackOff())
+		retry := run.Event{Type: run.Retry, Text: overloaded.Error()}
+		if err := errors.Join(t.run.Event(ctx, retry), t.room.Sleep(ctx, pause)); err != nil {
+			return result, err
+		}
+	}
+}
+
+// sink records what the engine does, and saves the session's id before anything else can go wrong.
+func (t *Talk) sink(ctx context.Context) engine.Sink {
+	return func(e run.Event) error {
+		if e.Type == run.Session || e.Type == run.Compacted {
+			if err := t.moved(ctx, e); err != nil {
+				return err
+			}
+		}
+		return t.run.Event(context.WithoutCancel(ctx), e)
+	}
+}
+
+// moved follows the session to its new id. A persistent session is noted in the history at every fire, so that it shows
+// when it was used; any other once, when it begins.
+func (t *Talk) moved(ctx context.Context, e run.Event) error {
+	again := e.Session == t.session
+	if e.Session == "" || again && (t.noted || t.place.Mode != job.Persistent) {
+		return nil
+	}
+	event := session.Event{SessionID: e.Session, Event: t.born()}
+	switch {
+	case e.Type == run.Compacted:
+		event.Event, event.ParentSessionID = session.Compacted, t.session
+	case !again:
+		event.ParentSessionID = cmp.Or(t.parent, t.former)
+	}
+	t.session, t.noted = e.Session, true
+	if err := t.save(e.Session); err != nil {
+		return err
+	}
+	return t.room.Sessions.Log(context.WithoutCancel(ctx), event)
+}
+
+// born is the history event of a session that begins.
+func (t *Talk) born() session.Kind {
+	switch t.place.Mode {
+	case job.Forked:
+		return session.BgFork
+	case job.Isolated:
+		return session.IsolatedBg
+	case job.Persistent:
+		return session.PersistentBg
+	}
+	return session.Created
+}
+
+func (t *Talk) save(id string) error {
+	switch t.place.Mode {
+	case job.Foreground:
+		return t.room.Sessions.SetMain(id)
+	case job.Persistent:
+		return t.room.Sessions.SetRoutine(t.place.Routine, id)
+	}
+	return nil
+}
+
+// lost begins anew when the engine has forgotten the session; the old id stays in the history as the parent of the next.
+func (t *Talk) lost(ctx context.Context) error {
+	old := cmp.Or(t.session, t.parent)
+	t.session, t.parent, t.former = "", "", old
+	return t.run.Event(ctx, run.Event{Type: run.SessionLost, Session: old})
+}

@@ -1,0 +1,166 @@
+// Package chat is a conversation turn: it takes the lock of the session that it writes, hands over what is pending, lets
+// the engine answer, and saves the session's id the moment it is known. The main conversation and all kinds of background
+// runs go through it; what differs between them is a Place.
+package chat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/home"
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/prompt"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/session"
+	"github.com/ollim/ollim/internal/update"
+)
+
+// Room is where conversations are held: the state they share.
+type Room struct {
+	Home     home.Dir
+	Sessions session.Book
+	Updates  update.Box
+	Sleep    func(context.Context, time.Duration) error
+}
+
+// Place says which session a conversation continues.
+type Place struct {
+	Mode    job.Mode
+	Routine string    // id, of a persistent one
+	Since   time.Time // persistent: updates up to here were already shown
+}
+
+// Busy says whether the main conversation is in a turn right now.
+func (r Room) Busy() bool { return !lock.Free(r.Home.SessionLock("main")) }
+
+// Talk is a conversation that nobody else can write until Leave.
+type Talk struct {
+	room    Room
+	place   Place
+	engine  engine.Engine
+	tools   engine.Tools
+	run     *run.Run
+	guard   *lock.Guard // nil when the session is a new one of its own
+	session string      // as it is now; "" before the engine has named it
+	parent  string      // what a branch comes from
+	former  string      // an id that the engine no longer knows
+	noted   bool        // the session stands in the history for this run
+	claim   *update.Claim
+}
+
+// Enter takes the session's lock, waiting until ctx ends, and finds the session to continue. The error wraps lock.ErrBusy
+// when somebody else held it all the time.
+func (r Room) Enter(ctx context.Context, p Place, e engine.Engine, tools engine.Tools, record *run.Run) (*Talk, error) {
+	t := &Talk{room: r, place: p, engine: e, tools: tools, run: record}
+	if key := p.key(); key != "" {
+		guard, err := lock.WaitGuard(ctx, r.Home.SessionLock(key))
+		if err != nil {
+			return nil, errors.Join(err, context.Cause(ctx))
+		}
+		t.guard = guard
+		if err := guard.Note(record.ID + "\n"); err != nil {
+			t.Leave()
+			return nil, err
+		}
+	}
+	var err error
+	if t.session, t.parent, err = r.Start(p); err != nil {
+		t.Leave()
+		return nil, err
+	}
+	return t, nil
+}
+
+// key names the session lock; "" for a session that is new and so nobody else's.
+func (p Place) key() string {
+	switch p.Mode {
+	case job.Foreground:
+		return "main"
+	case job.Persistent:
+		return "routine-" + p.Routine
+	}
+	return ""
+}
+
+// Start is the session that a conversation would continue, and the one that it would branch from; both may be "".
+func (r Room) Start(p Place) (session, parent string, err error) {
+	switch p.Mode {
+	case job.Foreground:
+		session, err = r.Sessions.Main()
+	case job.Persistent:
+		session, err = r.Sessions.Routine(p.Routine)
+	case job.Forked:
+		parent, err = r.Sessions.Main()
+	}
+	return session, parent, err
+}
+
+// Leave gives the session to others. Updates that were popped and never reached the agent go back.
+func (t *Talk) Leave() {
+	if t.guard != nil {
+		t.guard.Release()
+	}
+}
+
+// Say tells the agent one thing and lets it answer. The prompt is completed with pending updates and kept in the record.
+// Updates that it pops come back when the agent never began to answer.
+func (t *Talk) Say(ctx context.Context, b prompt.Brief, r engine.Request) (engine.Result, error) {
+	updates, err := t.takeUpdates(ctx)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	b.Updates = updates
+	result, err := t.say(ctx, b, r)
+	if errors.Is(err, engine.ErrSessionUnknown) {
+		if err := t.lost(ctx); err != nil {
+			return result, err
+		}
+		b.Lost = true
+		result, err = t.say(ctx, b, r)
+	}
+	return result, errors.Join(err, t.settleUpdates(ctx))
+}
+
+func (t *Talk) say(ctx context.Context, b prompt.Brief, r engine.Request) (engine.Result, error) {
+	r.Prompt = prompt.Build(b)
+	if err := t.run.Prompt(r.Prompt); err != nil {
+		return engine.Result{}, err
+	}
+	return t.ask(ctx, r)
+}
+
+// Remind asks for something owed, in the same session.
+func (t *Talk) Remind(ctx context.Context, text string, r engine.Request) error {
+	if err := t.run.Event(ctx, run.Event{Type: run.Nudge, Text: text}); err != nil {
+		return err
+	}
+	r.Prompt, r.Nudge = text, true
+	_, err := t.ask(ctx, r)
+	return err
+}
+
+// Compact replaces the session by a summary, when the agent asked for it in this run.
+func (t *Talk) Compact(ctx context.Context) error {
+	standing, err := t.run.Standing()
+	if err != nil || !standing.Wished {
+		return err
+	}
+	_, err = t.engine.Compact(ctx, t.session, standing.Wish, t.sink(ctx))
+	return err
+}
+
+// Preview is the prompt, and the session it would go to, that Say would use now; nothing changes.
+func (r Room) Preview(ctx context.Context, p Place, b prompt.Brief) (text, session string, err error) {
+	session, parent, err := r.Start(p)
+	if err != nil {
+		return "", "", err
+	}
+	if b.Updates, err = r.peek(ctx, p); err != nil {
+		return "", "", err
+	}
+	return prompt.Build(b), cmp.Or(session, parent), nil
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/config"
+)
+
+func newConfig(d *Deps) *cobra.Command {
+	return group("config", "configs", "Settings, each with where it comes from",
+		newConfigList(d), newConfigGet(d), newConfigSet(d))
+}
+
+func newConfigList(d *Deps) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List settings: key, value, origin",
+		Args:  checked(cobra.NoArgs),
+		RunE: works(func(*cobra.Command, []string) error {
+			c, err := d.config()
+			if err != nil {
+				return err
+			}
+			return records(d, asJSON, c.Items(), func(i config.Item) []string { return []string{i.Key, i.Text(), i.Origin} })
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+func newConfigGet(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:   "get KEY",
+		Short: "Print the value of one setting",
+		Args:  checked(cobra.ExactArgs(1)),
+		RunE: works(func(_ *cobra.Command, args []string) error {
+			c, err := d.config()
+			if err != nil {
+				return err
+			}
+			item, err := c.Get(args[0])
+			if err != nil {
+				return hint(err, "ollim config list")
+			}
+			_, err = fmt.Fprintln(d.Out, item.Text())
+			return err
+		}),
+	}
+}
+
+func newConfigSet(d *Deps) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "set KEY VALUE...",
+		Short:   "Change one setting in config.yaml and leave the rest as it is; several values make a list",
+		Example: `  ollim config set delivery.command notify-send ollim`,
+		Args:    checked(cobra.MinimumNArgs(2)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			h, err := d.house()
+			if err != nil {
+				return err
+			}
+			held, err := h.disk.Lock(cmd.Context(), h.home.Lock("config"))
+			if err != nil {
+				return err
+			}
+			defer held.Release()
+			err = config.Set(d.configFile(h.home), args[0], args[1:])
+			if errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%s: %w", d.configFile(h.home), errNoConfig)
+			}
+			return err
+		}),
+	}
+	cmd.Flags().SetInterspersed(false) // a value may look like a flag: sh -c …
+	return cmd
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ollim/ollim/internal/store"
+)
+
+//go:embed demo
+var demoFiles embed.FS
+
+type demoOptions struct {
+	keep    bool
+	receive string
+}
+
+func (o *demoOptions) flags(f *pflag.FlagSet) {
+	f.BoolVar(&o.keep, "keep", false, "leave the data directory for you to look at")
+	f.StringVar(&o.receive, "receive", "", "append standard input to a file: the demo's own delivery command")
+	_ = f.MarkHidden("receive") // cannot fail: it was defined in the line above
+}
+
+func newDemo(d *Deps) *cobra.Command {
+	var o demoOptions
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show a routine at work in a throw-away directory, without an account",
+		Long: "Demo fires a routine with a session of its own on three days of a made-up week, played by a script instead of a model. Its " +
+			"context grows, the agent pings once and reports, compacts its session by its own instructions, and in the evening the main " +
+			"conversation is told. Everything but the model is real; what is printed is read back from the state files.",
+		Args: checked(cobra.NoArgs),
+		RunE: works(func(cmd *cobra.Command, _ []string) error {
+			if o.receive != "" {
+				return receive(d.In, o.receive)
+			}
+			return runDemo(cmd.Context(), d, o)
+		}),
+	}
+	o.flags(cmd.Flags())
+	return cmd
+}
+
+func receive(in io.Reader, path string) error {
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+	return store.AppendJSON(path, string(text), store.Buffered)
+}
+
+func runDemo(ctx context.Context, d *Deps, o demoOptions) (err error) {
+	dir, err := os.MkdirTemp("", "ollim-demo-")
+	if err != nil {
+		return err
+	}
+	if !o.keep {
+		defer func() {
+			if removeErr := os.RemoveAll(dir); err == nil {
+				err = removeErr
+			}
+		}()
+	}
+	show, err := d.prepareDemo(dir)
+	if err != nil {
+		return err
+	}
+	if err := show.play(ctx); err != nil {
+		return err
+	}
+	return d.demoEnd(dir, o.keep)
+}
+
+// prepareDemo fills the directory with the demo's routines, scripts and settings.
+func (d *Deps) prepareDemo(dir string) (*demo, error) {
+	files, err := fs.Sub(demoFiles, "demo")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.CopyFS(dir, files); err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	inbox := filepath.Join(dir, "delivered.jsonl")
+	settings := fmt.Sprintf("timezone: America/New_York\ndelivery:\n  command: [%q, demo, --receive, %q]\n", self, inbox)
+	if err := store.Replace(filepath.Join(dir, "config.yaml"), []byte(settings)); err != nil {
+		return nil, err
+	}
+	inside := *d
+	inside.Stdout = d.Out // no terminal: what is for the owner goes through the delivery command
+	inside.dataDir, inside.configPath, inside.loaded = dir, filepath.Join(dir, "config.yaml"), nil
+	inside.Lookup = func(name string) (string, bool) { // the caller's settings are not the demo's
+		if name == "HOME" || name == "PATH" {
+			return d.Lookup(name)
+		}
+		return "", false
+	}
+	return &demo{d: &inside, inbox: inbox}, nil
+}
+
+func (d *Deps) demoEnd(dir string, keep bool) error {
+	if keep {
+		_, err := fmt.Fprintf(d.Out, "The directory is still there. Look around in it:\n"+
+			"  export OLLIM_DATA_DIR=%s\n  ollim run list\n  ollim run log daily-market\n  ollim updates list --all\n"+
+			"  ollim schedule list -n 5\n  cat $OLLIM_DATA_DIR/state/session_history.jsonl\n", dir)
+		return err
+	}
+	_, err := fmt.Fprint(d.Out, "Nothing is left behind. To go on:\n"+
+		"  ollim demo --keep      the same, and the directory stays for you to look at\n"+
+		"  ollim init             your own data directory, with a sample routine\n"+
+		"  ollim help             the commands; ollim(7) is the place to begin\n")
+	return err
+}
+
+// demoStart is a Monday, 9:00 in New York, when the demo's routine fires.
+func demoStart() time.Time { return time.Date(2026, time.March, 2, 14, 0, 0, 0, time.UTC) }

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/fire"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/store"
+)
+
+// demo plays and shows the demonstration in its own directory.
+type demo struct {
+	d     *Deps
+	inbox string // what was delivered
+	seen  int    // messages of it already shown
+}
+
+func (s *demo) play(ctx context.Context) error {
+	const day = 24 * time.Hour
+	acts := []struct {
+		job   string
+		after time.Duration
+		title string
+	}{
+		{"daily-market", 0, "the first fire begins a session"},
+		{"daily-market", day, "the second continues it; something happened"},
+		{"daily-market", 2 * day, "the third; the agent finds its context large enough to compact"},
+		{"evening", 2*day + 9*time.Hour, "a turn of your own conversation"},
+	}
+	if err := s.say("A routine with a session of its own, fired on three days of a made-up week.\n" +
+		"Its agent is a script, not a model; all else is real. What follows is read from the state files.\n"); err != nil {
+		return err
+	}
+	for _, act := range acts {
+		if err := s.act(ctx, act.job, demoStart().Add(act.after), act.title); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// act fires one job at one time and shows what its record holds.
+func (s *demo) act(ctx context.Context, job string, at time.Time, title string) error {
+	s.d.Now = func() time.Time { return at }
+	h, err := s.d.house()
+	if err != nil {
+		return err
+	}
+	if err := s.say("\n%s  $ ollim fire %s\n  (%s)\n", clock(at.In(h.config.Zone)), job, title); err != nil {
+		return err
+	}
+	r, err := s.d.firer(h).Fire(ctx, job, fire.Options{})
+	if err != nil {
+		return errors.Join(fmt.Errorf("%s: %s", job, r.Outcome), err)
+	}
+	if r, err = h.runs().Load(r.ID); err != nil {
+		return err
+	}
+	if err := s.told(h, r); err != nil {
+		return err
+	}
+	for e, err := range h.runs().Events(r.ID, nil) {
+		if err != nil {
+			return err
+		}
+		if head, text := demoLine(r, e); head != "" {
+			if err := s.say("  %-10s %s\n", head, wrap(text, 13)); err != nil {
+				return err
+			}
+		}
+	}
+	return s.after(ctx, h, r)
+}
+
+// demoLine is an event in the demo's words; without a head it is left out.
+func demoLine(r run.Record, e run.Event) (head, text string) {
+	switch e.Type {
+	case run.Session:
+		if r.SessionBefore == "" {
+			return "session", e.Session + ", new"
+		}
+		return "session", e.Session + ", resumed"
+	case run.Ping:
+		return "ping", e.Text
+	case run.Report:
+		return "report", e.Text
+	case run.Text:
+		return "agent", e.Text
+	case run.CompactWish:
+		return "compact", "asked for by the agent: " + e.Text
+	case run.Compacted:
+		return "compacted", fmt.Sprintf("%s -> %s, context %d -> %d tokens", e.Parent, e.Session, e.Before, e.After)
+	case run.UsageEvent:
+		return "context", fmt.Sprintf("%d tokens", e.Usage.In)
+	}
+	return "", ""
+}
+
+// told shows the pending updates that stand in the prompt.
+func (s *demo) told(h house, r run.Record) error {
+	prompt, err := os.ReadFile(h.home.Run(r.ID, "prompt.txt"))
+	if err != nil {
+		return err
+	}
+	_, updates, found := strings.Cut(string(prompt), "RECENT BACKGROUND UPDATES")
+	if !found {
+		return nil
+	}
+	updates, _, _ = strings.Cut(updates, "\n\n")
+	_, updates, _ = strings.Cut(updates, "\n")
+	return s.say("  told       %s\n", wrap(updates, 13))
+}
+
+// after shows what the fire left outside its record.
+func (s *demo) after(ctx context.Context, h house, r run.Record) error {
+	number := 0
+	for text, err := range store.Lines[string](s.inbox, nil) {
+		if err != nil {
+			return err
+		}
+		if number++; number > s.seen {
+			s.seen = number
+			if err := s.say("  delivered  %s\n", wrap(text, 13)); err != nil {
+				return err
+			}
+		}
+	}
+	pending, err := h.updates().Peek(ctx)
+	if err != nil {
+		return err
+	}
+	return s.say("  record     %s: %s, %d pending updates afterwards\n", r.ID, r.Outcome, len(pending))
+}
+
+func (s *demo) say(format string, args ...any) error {
+	_, err := fmt.Fprintf(s.d.Out, format, args...)
+	return err
+}
+
+// wrap breaks a text at 100 columns; later lines are indented.
+func wrap(text string, indent int) string {
+	const width = 100
+	var b strings.Builder
+	column := indent
+	for i, word := range strings.Fields(text) {
+		if column+1+len(word) > width {
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			column = indent
+		} else if i > 0 {
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
+	}
+	return b.String()
+}

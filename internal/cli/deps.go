@@ -1,0 +1,255 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/config"
+	"github.com/ollim/ollim/internal/deliver"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/script"
+	"github.com/ollim/ollim/internal/fire"
+	"github.com/ollim/ollim/internal/home"
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/session"
+	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/told"
+	"github.com/ollim/ollim/internal/update"
+	"github.com/ollim/ollim/internal/yamldoc"
+)
+
+// Deps is the world as commands see it. Nothing is opened before a command asks for it, so --help and completion touch
+// no file.
+type Deps struct {
+	In     io.Reader
+	Out    io.Writer // buffered standard output
+	Stdout io.Writer // the stream behind Out
+	Stderr io.Writer
+	Now    func() time.Time
+	Lookup func(string) (string, bool) // the environment
+	Random io.Reader
+	Sleep  func(context.Context, time.Duration) error
+
+	dataDir, configPath, logFormat string // global flags
+	quiet, verbose                 bool
+
+	loaded *config.Config
+}
+
+// Errors of this room.
+var (
+	errNoConfig   = errors.New("there is no configuration")
+	errNotAllowed = errors.New("not allowed")
+	errTooLong    = errors.New("too long")
+)
+
+// configFault is anything wrong with config.yaml.
+type configFault struct{ err error }
+
+func (e *configFault) Error() string { return e.err.Error() }
+
+func (e *configFault) Unwrap() error { return e.err }
+
+// home is the data directory; it need not exist.
+func (d *Deps) home() (home.Dir, error) {
+	path := d.dataDir
+	if path == "" {
+		path, _ = d.Lookup("OLLIM_DATA_DIR")
+	}
+	if path == "" {
+		base, err := d.userHome()
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(base, ".ollim-bot")
+	}
+	path, err := filepath.Abs(path)
+	return home.Dir(path), err
+}
+
+// userHome falls back to the password database, because cron and systemd may give no HOME.
+func (d *Deps) userHome() (string, error) {
+	if path, ok := d.Lookup("HOME"); ok && path != "" {
+		return path, nil
+	}
+	u, err := user.Current()
+	if err != nil || u.HomeDir == "" {
+		return "", hint(errors.New("no home directory is known"), "set OLLIM_DATA_DIR or use --data-dir")
+	}
+	return u.HomeDir, nil
+}
+
+// config is the settings, read once.
+func (d *Deps) config() (config.Config, error) {
+	if d.loaded != nil {
+		return *d.loaded, nil
+	}
+	dir, err := d.home()
+	if err != nil {
+		return config.Config{}, err
+	}
+	c, err := config.Load(config.Source{Path: d.configFile(dir), Lookup: d.Lookup, Zone: d.systemZone()})
+	if err != nil {
+		return c, &configFault{err}
+	}
+	d.loaded = &c
+	return c, nil
+}
+
+func (d *Deps) configFile(dir home.Dir) string {
+	fromEnv, _ := d.Lookup("OLLIM_CONFIG")
+	return cmp.Or(d.configPath, fromEnv, dir.Config())
+}
+
+// systemZone is the machine's zone by its IANA name: TZ, /etc/timezone, or where /etc/localtime leads.
+func (d *Deps) systemZone() string {
+	candidates := []string{}
+	if tz, ok := d.Lookup("TZ"); ok {
+		candidates = append(candidates, strings.TrimPrefix(tz, ":"))
+	}
+	if text, err := os.ReadFile("/etc/timezone"); err == nil {
+		candidates = append(candidates, strings.TrimSpace(string(text)))
+	}
+	if target, err := filepath.EvalSymlinks("/etc/localtime"); err == nil {
+		if _, name, found := strings.Cut(target, "zoneinfo/"); found {
+			candidates = append(candidates, name)
+		}
+	}
+	for _, name := range candidates {
+		if _, err := time.LoadLocation(name); err == nil && name != "" && name != "Local" {
+			return name
+		}
+	}
+	return "UTC"
+}
+
+// house is the data directory with its settings; it must have been made by init.
+type house struct {
+	home   home.Dir
+	config config.Config
+	disk   store.Disk
+}
+
+func (d *Deps) house() (house, error) {
+	dir, err := d.home()
+	if err != nil {
+		return house{}, err
+	}
+	c, err := d.config()
+	if err != nil {
+		return house{}, err
+	}
+	if !c.Exists {
+		return house{}, hint(fmt.Errorf("%s: %w", d.configFile(dir), errNoConfig), "ollim init")
+	}
+	return house{dir, c, store.Disk{Now: d.Now, Warn: d.warn}}, nil
+}
+
+func (h house) jobs() job.Library { return job.Library{Home: h.home} }
+
+func (h house) runs() run.Book { return run.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone} }
+
+func (h house) updates() update.Box {
+	return update.Box{Home: h.home, Disk: h.disk, Zone: h.config.Zone, Started: h.runs().Started}
+}
+
+// shelf is the job files; what is wrong with some of them is told on standard error.
+func (d *Deps) shelf() (job.Shelf, house, error) {
+	h, err := d.house()
+	if err != nil {
+		return job.Shelf{}, h, err
+	}
+	s, err := h.jobs().Load()
+	for _, fault := range s.Faults {
+		d.warn(fault.Error())
+	}
+	return s, h, err
+}
+
+// firer is everything a fire needs.
+func (d *Deps) firer(h house) *fire.Firer {
+	return &fire.Firer{
+		Home: h.home, Disk: h.disk, Zone: h.config.Zone,
+		Jobs: h.jobs(), Runs: h.runs(), Updates: h.updates(),
+		Sessions: session.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone},
+		Told:     told.Book{Home: h.home, Disk: h.disk},
+		Post:     d.post(h),
+		Random:   d.Random,
+		Process:  thisProcess(),
+		Engine:   h.config.Engine,
+		Engines:  d.engines(h),
+		Sleep:    d.Sleep,
+	}
+}
+
+func (d *Deps) post(h house) deliver.Post {
+	p := deliver.Post{
+		Home: h.home, Disk: h.disk, Command: h.config.Delivery.Command, Timeout: h.config.Delivery.Timeout,
+		Env: d.childEnv(h.config),
+	}
+	if isTerminal(d.Stdout) {
+		p.Terminal = d.Out
+	}
+	return p
+}
+
+// childEnv is the environment of commands that we start: what the configuration says, never what cron or a shell happens
+// to have, but for HOME and PATH where it says nothing of them.
+func (d *Deps) childEnv(c config.Config) []string {
+	env := []string{}
+	for _, name := range []string{"HOME", "PATH"} {
+		if value, ok := d.Lookup(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return append(env, c.Env...)
+}
+
+// engines makes the engine of a name such as script:FILE; FILE is relative to the data directory, else to where we are.
+func (d *Deps) engines(h house) func(string) (engine.Engine, error) {
+	return func(name string) (engine.Engine, error) {
+		if err := config.CheckEngine(name); err != nil {
+			return nil, &config.Wrong{Reason: err.Error()}
+		}
+		path := strings.TrimPrefix(name, "script:")
+		if inside := h.home.Path(path); !filepath.IsAbs(path) && exists(inside) {
+			path = inside
+		}
+		s, err := script.Load(path)
+		if faults := (yamldoc.Faults)(nil); errors.As(err, &faults) {
+			return nil, err
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, path, plain(err))
+		}
+		return &script.Engine{Home: h.home, Script: s, Now: d.Now, Sleep: d.Sleep}, nil
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// thisProcess reads field 22 of /proc/self/stat, the start time; without /proc it is 0.
+func thisProcess() fire.Process {
+	p := fire.Process{PID: os.Getpid(), Group: processGroup()}
+	stat, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		return p
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ") // the name in brackets may hold spaces
+	if fields := strings.Fields(rest); len(fields) > 19 {
+		_, _ = fmt.Sscan(fields[19], &p.Start)
+	}
+	return p
+}

@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/ollim/ollim/internal/config"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/fire"
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/update"
+	"github.com/ollim/ollim/internal/yamldoc"
+)
+
+// status is an exit status; those from 64 are of sysexits.h, 124 is timeout(1)'s, 130 the shell's for SIGINT.
+type status int
+
+const (
+	statusOK          status = 0
+	statusFailed      status = 1
+	statusUsage       status = 64
+	statusData        status = 65
+	statusNoJob       status = 66
+	statusUnavailable status = 69
+	statusUnwritten   status = 74
+	statusTempFail    status = 75
+	statusRefused     status = 77
+	statusConfig      status = 78
+	statusTimeout     status = 124
+	statusInterrupted status = 130
+)
+
+// statusTable is EXIT STATUS of the manual pages.
+func statusTable() []meaning {
+	return []meaning{
+		{statusOK, "done; also a fire that its gate held back"},
+		{statusFailed, "failed, or ended without a report that was due; several arguments failed in different ways"},
+		{statusUsage, "the command line is wrong"},
+		{statusData, "a file, or what was piped in, is wrong"},
+		{statusNoJob, "no such job or run"},
+		{statusUnavailable, "an engine or service cannot be used"},
+		{statusUnwritten, "state or output could not be written"},
+		{statusTempFail, "skipped, paused, or busy: try again later"},
+		{statusRefused, "refused: not allowed"},
+		{statusConfig, "the configuration is missing or wrong"},
+		{statusTimeout, "stopped at its time limit"},
+		{statusInterrupted, "interrupted"},
+	}
+}
+
+type meaning struct {
+	status status
+	text   string
+}
+
+// usageError is a command line that makes no sense.
+type usageError struct{ reason string }
+
+func (e *usageError) Error() string { return e.reason }
+
+func usage(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// hinted is an error with something to do about it.
+type hinted struct {
+	err  error
+	hint string
+}
+
+func (e *hinted) Error() string { return e.err.Error() }
+
+func (e *hinted) Unwrap() error { return e.err }
+
+func hint(err error, format string, args ...any) error {
+	return &hinted{err, fmt.Sprintf(format, args...)}
+}
+
+// withStatus is an error whose status does not follow from its type.
+type withStatus struct {
+	err    error
+	status status
+}
+
+func (e *withStatus) Error() string { return e.err.Error() }
+
+func (e *withStatus) Unwrap() error { return e.err }
+
+// statusOf is the one place where errors become numbers.
+func statusOf(err error) status {
+	var given *withStatus
+	if errors.As(err, &given) {
+		return given.status
+	}
+	for _, rule := range rules() {
+		if rule.fits(err) {
+			return rule.status
+		}
+	}
+	return statusFailed
+}
+
+type rule struct {
+	fits   func(error) bool
+	status status
+}
+
+func rules() []rule {
+	return []rule{
+		{nil2nothing, statusOK},
+		{as[*usageError], statusUsage},
+		{is(context.Canceled), statusInterrupted},
+		{is(lock.ErrBusy), statusTempFail},
+		{is(fire.ErrNoEngine), statusConfig}, {is(errNoConfig), statusConfig}, {is(engine.ErrForeignSession), statusConfig},
+		{as[*config.Wrong], statusConfig}, {as[*configFault], statusConfig},
+		{is(errNotAllowed), statusRefused},
+		{as[*store.NotWritten], statusUnwritten}, {as[*lock.Failed], statusUnwritten}, {as[*unwritten], statusUnwritten},
+		{as[*job.Unknown], statusNoJob}, {as[*run.Unknown], statusNoJob},
+		{as[*job.Ambiguous], statusUsage}, {as[*config.UnknownKey], statusUsage},
+		{as[yamldoc.Faults], statusData}, {as[*yamldoc.Fault], statusData}, {is(update.ErrEmpty), statusData},
+		{is(errTooLong), statusData}, {is(fs.ErrExist), statusData}, {as[*json.SyntaxError], statusData},
+		{is(engine.ErrUnavailable), statusUnavailable},
+	}
+}
+
+func nil2nothing(err error) bool { return err == nil }
+
+func is(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
+
+func as[T error](err error) bool {
+	var target T
+	return errors.As(err, &target)
+}
+
+// statusOfRun is the status that tells how a run ended.
+func statusOfRun(r run.Record) status {
+	switch r.Outcome {
+	case run.OK, run.Gated:
+		return statusOK
+	case run.Skipped, run.Paused:
+		return statusTempFail
+	case run.Refused:
+		return statusRefused
+	case run.Timeout:
+		return statusTimeout
+	case run.Interrupted:
+		return statusInterrupted
+	}
+	return statusFailed
+}
+
+// reported is a failure whose line has been written already, or that was asked to be silent.
+type reported struct{ status status }
+
+func (e *reported) Error() string { return "reported" }
+
+// conclude writes the line of an error, if it is not written yet, and returns the exit status.
+func (d *Deps) conclude(verb string, err error) int {
+	var done *reported
+	if errors.As(err, &done) {
+		return int(done.status)
+	}
+	var known *ran
+	if err != nil && !errors.As(err, &known) {
+		err = &usageError{strings.TrimSpace(strings.SplitN(err.Error(), "\n", 2)[0])} // cobra's own
+		if verb != "" {
+			err = hint(err, "ollim %s --help", verb)
+		} else {
+			err = hint(err, "ollim help all")
+		}
+	}
+	if err != nil {
+		d.fail(verb, "", err)
+	}
+	return int(statusOf(err))
+}
+
+// ran marks an error as one of a command's work, to tell it from cobra's about the command line.
+type ran struct{ err error }
+
+func (e *ran) Error() string { return e.err.Error() }
+
+func (e *ran) Unwrap() error { return e.err }
+
+// failures collects the errors of several arguments: one bad argument does not stop the rest.
+type failures struct {
+	d        *Deps
+	verb     string
+	statuses []status
+}
+
+func (f *failures) add(object string, err error) {
+	var done *reported
+	switch {
+	case err == nil:
+	case errors.As(err, &done):
+		f.statuses = append(f.statuses, done.status)
+	default:
+		f.d.fail(f.verb, object, err)
+		f.statuses = append(f.statuses, statusOf(err))
+	}
+}
+
+// err is nil, or one reported error: the status that all failures share, else 1.
+func (f *failures) err() error {
+	if len(f.statuses) == 0 {
+		return nil
+	}
+	for _, s := range f.statuses[1:] {
+		if s != f.statuses[0] {
+			return &reported{statusFailed}
+		}
+	}
+	return &reported{f.statuses[0]}
+}

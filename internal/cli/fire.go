@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ollim/ollim/internal/config"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/fire"
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/run"
+)
+
+// maxInput is how much is read from standard input for a prompt, in bytes.
+const maxInput = 256 << 10
+
+type fireOptions struct {
+	jobs   []string
+	dryRun bool
+	print  bool
+	json   bool
+	engine string
+	model  string
+	wait   string
+	now    string
+}
+
+func (o *fireOptions) flags(f *pflag.FlagSet) {
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the prompt, tools, model and session that would be used, and change nothing")
+	f.BoolVar(&o.print, "print", false, "write the agent's final text to standard output")
+	f.BoolVar(&o.json, "json", false, "write the run record, or with --dry-run the plan, as one JSON object per job")
+	f.StringVar(&o.engine, "engine", "", "run it by this engine instead, such as script:FILE")
+	f.StringVar(&o.model, "model", "", "use this model instead")
+	f.StringVar(&o.wait, "wait", "0", "wait this long for a run of the same job to end, instead of skipping")
+	f.StringVar(&o.now, "now", "", "fire as if it were this time, RFC 3339 (script engine and --dry-run only)")
+}
+
+func newFire(d *Deps) *cobra.Command {
+	var o fireOptions
+	cmd := &cobra.Command{
+		Use:   "fire JOB... [-]",
+		Short: "Run jobs now, once each",
+		Long: "Fire runs each job once and exits with how it ended. It is what cron and systemd call: safe at any moment, from any " +
+			"directory, with a bare environment, by several schedulers at once. A job whose last run is still alive is skipped. A fire " +
+			"that did its work prints nothing. With - as the last argument standard input, at most 256 KiB, joins the prompt as data.",
+		Example: "  ollim fire daily-market\n  git log -p @{1.week}.. | ollim fire review -\n  ollim fire --print digest | mail -s digest me",
+		Args:    checked(cobra.MinimumNArgs(1)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			o.jobs = args
+			return runFire(cmd.Context(), d, o)
+		}),
+	}
+	o.flags(cmd.Flags())
+	return cmd
+}
+
+func runFire(ctx context.Context, d *Deps, o fireOptions) error {
+	h, err := d.house()
+	if err != nil {
+		return err
+	}
+	options, err := o.resolve(d)
+	if err != nil {
+		return err
+	}
+	if o.now != "" {
+		if h, err = o.at(d, h); err != nil {
+			return err
+		}
+	}
+	firer := d.firer(h)
+	failed := failures{d: d, verb: "fire"}
+	for _, name := range o.jobs {
+		failed.add(name, o.one(ctx, d, firer, name, options))
+	}
+	return failed.err()
+}
+
+// resolve reads the options that can be wrong, and standard input where - asks for it.
+func (o *fireOptions) resolve(d *Deps) (fire.Options, error) {
+	wait, err := job.ParseDuration(o.wait)
+	if err != nil {
+		return fire.Options{}, usage("--wait %v", err)
+	}
+	if o.engine != "" {
+		if err := config.CheckEngine(o.engine); err != nil {
+			return fire.Options{}, usage("--engine: %v", err)
+		}
+	}
+	out := fire.Options{Engine: o.engine, Model: o.model, Wait: wait}
+	if last := len(o.jobs) - 1; o.jobs[last] == "-" {
+		if o.jobs = o.jobs[:last]; last == 0 {
+			return out, usage("which job? - only says that standard input joins the prompt")
+		}
+		out.Input, err = readInput(d.In)
+	}
+	return out, err
+}
+
+func readInput(in io.Reader) (string, error) {
+	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+	if err != nil {
+		return "", fmt.Errorf("standard input: %s", plain(err))
+	}
+	if len(data) > maxInput {
+		return "", hint(fmt.Errorf("standard input: %w: more than %d KiB", errTooLong, maxInput>>10), "head -c %d", maxInput)
+	}
+	return string(bytes.ToValidUTF8(data, []byte("\ufffd"))), nil
+}
+
+// at moves the clock, for what can be evaluated at another time.
+func (o *fireOptions) at(d *Deps, h house) (house, error) {
+	if !o.dryRun && cmp.Or(o.engine, h.config.Engine) == "" {
+		return h, usage("--now: only with --dry-run or the script engine")
+	}
+	now, err := parseTime(o.now, h.config.Zone)
+	if err != nil {
+		return h, err
+	}
+	d.Now = func() time.Time { return now }
+	h.disk.Now = d.Now
+	return h, nil
+}
+
+func (o *fireOptions) one(ctx context.Context, d *Deps, f *fire.Firer, name string, options fire.Options) error {
+	if o.dryRun {
+		return o.preview(ctx, d, f, name, options)
+	}
+	r, err := f.Fire(ctx, name, options)
+	if r.ID == "" {
+		return explain(err)
+	}
+	d.info("fire: %s: run %s: %s", name, r.ID, r.Outcome)
+	if o.json {
+		err = errors.Join(err, d.emit(r))
+	}
+	if o.print && r.Text != "" {
+		_, writeErr := fmt.Fprintln(d.Out, r.Text)
+		err = errors.Join(err, writeErr)
+	}
+	return o.verdict(d, r, err)
+}
+
+// verdict turns how a run ended into an error, or nil.
+func (o *fireOptions) verdict(d *Deps, r run.Record, err error) error {
+	ended := statusOfRun(r)
+	switch {
+	case r.Outcome == "" && err != nil:
+		return explain(err) // the record could not be finished
+	case ended == statusOK:
+		return explain(err)
+	case r.Outcome == run.Skipped && d.quiet:
+		return &reported{ended}
+	}
+	for _, known := range []error{engine.ErrUnavailable, engine.ErrForeignSession} {
+		if errors.Is(err, known) {
+			ended = statusOf(known)
+		}
+	}
+	reason := r.Error
+	if r.Outcome != run.Skipped {
+		reason = string(r.Outcome) + ": " + r.Error
+	}
+	failure := error(&withStatus{errors.New(reason), ended})
+	switch r.Outcome {
+	case run.Paused:
+		return hint(failure, "ollim routine enable %s", r.Name)
+	case run.Failed, run.Timeout, run.Unreported:
+		return hint(failure, "ollim run log %s", r.ID)
+	}
+	return failure
+}
+
+// explain adds what to do about an error before a run.
+func explain(err error) error {
+	var unknown *job.Unknown
+	switch {
+	case errors.Is(err, fire.ErrNoEngine):
+		return hint(err, "ollim config set engine script:FILE")
+	case errors.As(err, &unknown) && unknown.Bad > 0:
+		return hint(err, "%d job files cannot be read, see: ollim check", unknown.Bad)
+	case errors.As(err, &unknown) && len(unknown.Near) == 0:
+		return hint(err, "ollim routine list")
+	}
+	return err
+}
+
+func (o *fireOptions) preview(ctx context.Context, d *Deps, f *fire.Firer, name string, options fire.Options) error {
+	p, err := f.Preview(ctx, name, options)
+	if err != nil {
+		return explain(err)
+	}
+	if o.json {
+		return d.emit(p)
+	}
+	session := cmp.Or(p.Session, "a new one")
+	if _, err := fmt.Fprintf(d.Out, "job: %s\nmode: %s\nengine: %s\nmodel: %s\nsession: %s\n",
+		p.Job, p.Mode, p.Engine, cmp.Or(p.Model, "the engine's default"), session); err != nil {
+		return err
+	}
+	if p.Refused != "" {
+		_, _ = fmt.Fprintf(d.Out, "would not run: %s\n", p.Refused)
+	}
+	for _, t := range p.Tools {
+		_, _ = fmt.Fprintf(d.Out, "tool: %s\n", t.Name)
+	}
+	_, err = fmt.Fprintf(d.Out, "\n%s", p.Prompt)
+	return err
+}
+
+// parseTime reads an instant: RFC 3339, or without an offset in zone.
+func parseTime(text string, zone *time.Location) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
+		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, usage("--now %q: write a time like 2026-03-07T09:00:00+01:00", text)
+}

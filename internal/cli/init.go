@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ollim/ollim/internal/config"
+	"github.com/ollim/ollim/internal/home"
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/store"
+)
+
+type initOptions struct {
+	timezone string
+	engine   string
+	delivery string
+}
+
+func (o *initOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.timezone, "timezone", "", "zone of schedules and times (default the system's)")
+	f.StringVar(&o.engine, "engine", "", "what runs the agent, such as script:FILE")
+	f.StringVar(&o.delivery, "delivery", "", "shell command that reaches you with the text on its standard input")
+}
+
+func newInit(d *Deps) *cobra.Command {
+	var o initOptions
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Make the data directory, its settings and a sample routine; nothing is overwritten",
+		Long: "Init makes the folders (0700), config.yaml with every key and its default, and the sample routine daily-market, which is " +
+			"switched off. What is there already stays as it is, so it may be run again. On a terminal it asks what is not given by a flag.",
+		Example: "  ollim init --timezone Europe/Paris",
+		Args:    checked(cobra.NoArgs),
+		RunE:    works(func(*cobra.Command, []string) error { return runInit(d, o) }),
+	}
+	o.flags(cmd.Flags())
+	return cmd
+}
+
+func runInit(d *Deps, o initOptions) error {
+	dir, err := d.home()
+	if err != nil {
+		return err
+	}
+	if isTerminal(d.In) && isTerminal(d.Stderr) && !exists(d.configFile(dir)) {
+		o.ask(d)
+	}
+	if o.timezone == "" {
+		o.timezone = d.systemZone()
+	}
+	settings, err := o.settings()
+	if err != nil {
+		return err
+	}
+	for _, folder := range dir.Folders() {
+		if err := store.MkdirAll(folder); err != nil {
+			return err
+		}
+	}
+	made, err := d.makeFiles(dir, settings)
+	if err != nil {
+		return err
+	}
+	if len(made) == 0 {
+		d.note("%s: everything was there already", dir)
+		return nil
+	}
+	d.note("made %s\nnext: ollim routine edit daily-market", strings.Join(made, ", "))
+	return nil
+}
+
+// ask fills in what no flag says; an empty answer takes the default.
+func (o *initOptions) ask(d *Deps) {
+	in := bufio.NewReader(d.In)
+	question := func(value *string, text, normal string) {
+		if *value != "" {
+			return
+		}
+		_, _ = fmt.Fprintf(d.Stderr, "%s [%s]: ", text, normal)
+		line, err := in.ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return
+		}
+		*value = strings.TrimSpace(line)
+	}
+	question(&o.timezone, "Timezone", d.systemZone())
+	question(&o.delivery, "Shell command that reaches you (text on its standard input)", "none yet")
+}
+
+// settings are the lines of config.yaml that are not left at their default, each checked.
+func (o *initOptions) settings() (map[string]string, error) {
+	set := map[string]string{"timezone": o.timezone}
+	if o.engine != "" {
+		set["engine"] = o.engine
+	}
+	if o.delivery != "" {
+		set["delivery.command"] = fmt.Sprintf("[sh, -c, '%s']", strings.ReplaceAll(o.delivery, "'", "''"))
+	}
+	for key, value := range set {
+		if err := config.Check(key, value); err != nil {
+			return nil, usage("--%s: %v", strings.TrimSuffix(key, ".command"), err)
+		}
+	}
+	return set, nil
+}
+
+const sample = `Check current market conditions and update your running analysis.
+
+When context gets large, compact and preserve: current positions,
+price levels, trend observations. Discard detailed per-fire analysis.`
+
+// makeFiles writes what is not there and returns the names.
+func (d *Deps) makeFiles(dir home.Dir, settings map[string]string) (made []string, err error) {
+	create := func(path string, data []byte) error {
+		err := store.Create(path, data)
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		if err == nil {
+			made = append(made, path)
+		}
+		return err
+	}
+	if err := create(d.configFile(dir), []byte(config.Template(settings))); err != nil {
+		return made, err
+	}
+	if len(made) == 0 {
+		return made, nil // a directory in use needs no sample
+	}
+	id, err := job.NewID(d.Random)
+	if err != nil {
+		return made, err
+	}
+	j := job.New(job.Routine)
+	j.ID, j.Cron, j.Description, j.Body = id, "0 9 * * 1-5", "Daily market analysis", sample
+	j.Background, j.Session, j.Enabled = true, "persistent", false
+	text, err := job.Format(j)
+	if err != nil {
+		return made, err
+	}
+	return made, create(dir.Path("routines", "daily-market.md"), text)
+}

@@ -1,0 +1,87 @@
+// Package cli is the command line: it turns words into calls of the rooms below, and values and errors into lines and
+// exit statuses. Here alone live exit numbers, output, the clock, the environment and the terminal.
+package cli
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Main runs one command line and returns its exit status.
+func Main(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	d := &Deps{
+		In: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Now: time.Now, Lookup: os.LookupEnv, Random: rand.Reader, Sleep: sleep,
+	}
+	return execute(ctx, d, args)
+}
+
+// execute runs a command line over d.
+func execute(ctx context.Context, d *Deps, args []string) int {
+	out := bufio.NewWriterSize(d.Stdout, 32<<10)
+	d.Out = out
+	root := newRoot(d)
+	root.SetArgs(args)
+	root.SetIn(d.In)
+	root.SetOut(out)
+	root.SetErr(d.Stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if flushErr := out.Flush(); err == nil && flushErr != nil {
+		err = &unwritten{flushErr}
+	}
+	return d.conclude(verbOf(cmd), err)
+}
+
+// unwritten is output that did not arrive.
+type unwritten struct{ err error }
+
+func (e *unwritten) Error() string { return "standard output: not written: " + plain(e.err) }
+
+// plain is an error of the operating system without its operation and path.
+func plain(err error) string {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// isTerminal says whether a stream is somebody's screen or keyboard.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	return term.IsTerminal(int(f.Fd()))
+}
+
+// flush writes out what is buffered, so that it can be known to have arrived.
+func (d *Deps) flush() error {
+	if w, ok := d.Out.(*bufio.Writer); ok {
+		if err := w.Flush(); err != nil {
+			return &unwritten{err}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,5 @@
+package cli
+
+import "syscall"
+
+func processGroup() int { return syscall.Getpgrp() }

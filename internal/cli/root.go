@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newRoot(d *Deps) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "ollim",
+		Short: "Small commands for a personal agent that works on a schedule",
+		Long: "ollim fires routines, markdown files with a cron line, from the system's own cron or systemd. The agent works in the " +
+			"background, keeps a session across fires if the routine asks for it, and reaches its owner by a ping or by an update " +
+			"that surfaces in the next conversation. Nothing runs between fires; all state is plain files in one directory. " +
+			"ollim(7) is the place to begin.",
+		SilenceErrors: true, SilenceUsage: true,
+		Args: checked(cobra.NoArgs),
+		RunE: works(func(*cobra.Command, []string) error { return runBare(d) }),
+	}
+	f := root.PersistentFlags()
+	f.StringVar(&d.dataDir, "data-dir", "", "the data directory (default $OLLIM_DATA_DIR, else ~/.ollim-bot)")
+	f.StringVar(&d.configPath, "config", "", "the settings file (default $OLLIM_CONFIG, else config.yaml in the data directory)")
+	f.BoolVarP(&d.quiet, "quiet", "q", false, "leave out what is only information")
+	f.BoolVarP(&d.verbose, "verbose", "v", false, "tell more on standard error")
+	f.StringVar(&d.logFormat, "log-format", "text", "form of the lines on standard error: text or json")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return err })
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if d.logFormat != "text" && d.logFormat != "json" {
+			return usage("--log-format %q: want text or json", d.logFormat)
+		}
+		return nil
+	}
+	root.AddCommand(
+		newInit(d), newDemo(d), newFire(d), newRun(d), newRoutine(d), newSchedule(d), newUpdates(d), newCheck(d),
+		newConfig(d), newVersion(d),
+	)
+	root.SetHelpCommand(newHelp(root))
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if cmd == root {
+			hideRest(root)
+		}
+		help(cmd, args)
+	})
+	return root
+}
+
+// group makes a noun, whose verbs are its subcommands. Called without one it says which there are.
+func group(use, plural, short string, verbs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Aliases: []string{plural}, Short: short, Args: cobra.ArbitraryArgs}
+	cmd.AddCommand(verbs...)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		var names []string
+		for _, v := range verbs {
+			names = append(names, v.Name())
+		}
+		if len(args) == 0 {
+			return usage("which one? %s", strings.Join(names, ", "))
+		}
+		return usage("unknown command %q: want one of %s", args[0], strings.Join(names, ", "))
+	}
+	return cmd
+}
+
+// works marks a command's errors as its own.
+func works(do func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := do(cmd, args); err != nil {
+			return &ran{err}
+		}
+		return nil
+	}
+}
+
+// checked turns what cobra says of the number of arguments into our words.
+func checked(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if check(cmd, args) == nil {
+			return nil
+		}
+		if !cmd.HasParent() && len(args) > 0 {
+			s := fmt.Sprintf("unknown command %q", args[0])
+			cmd.SuggestionsMinimumDistance = 2
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				s += fmt.Sprintf(" (did you mean %s?)", strings.Join(near, ", "))
+			}
+			return usage("%s", s)
+		}
+		return usage("want: %s", cmd.UseLine())
+	}
+}
+
+// verbOf is a command's words without the program's name.
+func verbOf(cmd *cobra.Command) string {
+	if cmd == nil {
+		return ""
+	}
+	return strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), "ollim"))
+}
+
+func runBare(d *Deps) error {
+	_, err := io.WriteString(d.Out, "ollim demo       shows what this is, in a throw-away directory, without an account\n"+
+		"ollim init       makes the data directory and a first routine\n"+
+		"ollim help       lists the commands; man ollim, or ollim(7), is the place to begin\n")
+	return err
+}
+
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND | all]",
+		Short: "Say what a command does; all lists every command",
+		RunE: works(func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return root.Help()
+			}
+			if len(args) == 1 && args[0] == "all" {
+				return helpAll(root)
+			}
+			cmd, rest, err := root.Find(args)
+			if err != nil || cmd == root || len(rest) > 0 {
+				return usage("no command %q", strings.Join(args, " "))
+			}
+			return cmd.Help()
+		}),
+	}
+}
+
+// helpAll writes a line for each command that does something.
+func helpAll(root *cobra.Command) error {
+	var lines []string
+	walk(root, func(cmd *cobra.Command) {
+		if !cmd.HasAvailableSubCommands() {
+			lines = append(lines, fmt.Sprintf("%-52s %s\n", strings.TrimSuffix(cmd.UseLine(), " [flags]"), cmd.Short))
+		}
+	})
+	lines = append(lines, "\nEXIT STATUS\n")
+	for _, m := range statusTable() {
+		lines = append(lines, fmt.Sprintf("%4d  %s\n", m.status, m.text))
+	}
+	_, err := io.WriteString(root.OutOrStdout(), strings.Join(lines, ""))
+	return err
+}
+
+// walk visits every command that people can see, a parent before its children.
+func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
+	visit(cmd)
+	for _, child := range cmd.Commands() {
+		if child.IsAvailableCommand() || child.Name() == "help" && !cmd.HasParent() {
+			walk(child, visit)
+		}
+	}
+}
+
+// hideRest keeps the first help screen short; `ollim help all` has every command.
+func hideRest(root *cobra.Command) {
+	first := []string{"init", "demo", "fire", "run", "routine", "schedule", "update", "check", "help"}
+	for _, c := range root.Commands() {
+		c.Hidden = !slices.Contains(first, c.Name())
+	}
+}

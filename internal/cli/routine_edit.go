@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/store"
+)
+
+func newRoutineEdit(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:   "edit JOB",
+		Short: "Edit a routine file in $VISUAL or $EDITOR; it is replaced only if it is good",
+		Args:  checked(cobra.ExactArgs(1)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			return runRoutineEdit(cmd.Context(), d, args[0])
+		}),
+	}
+}
+
+func runRoutineEdit(ctx context.Context, d *Deps, name string) error {
+	h, err := d.house()
+	if err != nil {
+		return err
+	}
+	s, err := h.jobs().Load() // no warnings: the file to be mended may be among the bad ones
+	if err != nil {
+		return err
+	}
+	path, err := routinePath(s, h, name)
+	if err != nil {
+		return err
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	draft := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.edit-%d.md", filepath.Base(path), os.Getpid()))
+	if err := store.Create(draft, before); err != nil {
+		return err
+	}
+	keep, err := d.editDraft(ctx, s, path, draft, before)
+	if !keep {
+		err = errors.Join(err, store.Remove(draft))
+	}
+	return err
+}
+
+// editDraft says whether the draft holds work that would otherwise be lost.
+func (d *Deps) editDraft(ctx context.Context, s job.Shelf, path, draft string, before []byte) (keep bool, err error) {
+	if err := d.openEditor(ctx, draft); err != nil {
+		return changed(draft, before), err
+	}
+	after, err := os.ReadFile(draft)
+	if err != nil {
+		return true, err
+	}
+	if bytes.Equal(before, after) {
+		return false, nil
+	}
+	kept := func(err error) error { return hint(err, "the file is as before; your text is in %s", draft) }
+	j, err := job.Parse(job.Routine, path, after)
+	if err != nil {
+		return true, kept(err)
+	}
+	for _, other := range s.Jobs {
+		if other.ID == j.ID && other.Path != path {
+			return true, kept(&withStatus{fmt.Errorf("id: %q is the id of %s", j.ID, other.Path), statusData})
+		}
+	}
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, before) {
+		return true, kept(&withStatus{fmt.Errorf("%s was changed by somebody else meanwhile", path), statusTempFail})
+	}
+	if err := store.Replace(path, after); err != nil {
+		return true, kept(err)
+	}
+	return false, nil
+}
+
+func changed(path string, before []byte) bool {
+	now, err := os.ReadFile(path)
+	return err == nil && !bytes.Equal(now, before)
+}
+
+// openEditor runs the editor through a shell, as git and crontab do, because $EDITOR may hold arguments.
+func (d *Deps) openEditor(ctx context.Context, path string) error {
+	visual, _ := d.Lookup("VISUAL")
+	editor, _ := d.Lookup("EDITOR")
+	editor = cmp.Or(visual, editor, "vi")
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", editor+` "$1"`, "ollim", path)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = d.In, d.Stdout, d.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("the editor %q: %w", editor, err)
+	}
+	return nil
+}

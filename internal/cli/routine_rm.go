@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/session"
+	"github.com/ollim/ollim/internal/store"
+)
+
+func newRoutineRm(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rm JOB...",
+		Short: "Delete routine files, and with them the sessions of persistent routines",
+		Args:  checked(cobra.MinimumNArgs(1)),
+		RunE:  works(func(_ *cobra.Command, args []string) error { return runRoutineRm(d, args) }),
+	}
+}
+
+func runRoutineRm(d *Deps, names []string) error {
+	h, err := d.house()
+	if err != nil {
+		return err
+	}
+	s, err := h.jobs().Load()
+	if err != nil {
+		return err
+	}
+	failed := failures{d: d, verb: "routine rm"}
+	for _, name := range names {
+		failed.add(name, removeRoutine(h, s, name))
+	}
+	return failed.err()
+}
+
+// removeRoutine keeps the session of a file that could not be read: its id is not known for certain.
+func removeRoutine(h house, s job.Shelf, name string) error {
+	path, err := routinePath(s, h, name)
+	if err != nil {
+		return err
+	}
+	j, findErr := s.Find(name)
+	if findErr == nil {
+		guard, err := lock.TryGuard(h.home.JobLock(j.ID))
+		if errors.Is(err, lock.ErrBusy) {
+			return hint(errors.Join(errors.New("is running"), err), "try again when its run has ended: ollim run list")
+		}
+		if err != nil {
+			return err
+		}
+		defer guard.Release()
+	}
+	if err := store.Remove(path); err != nil || findErr != nil {
+		return err
+	}
+	return session.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone}.RemoveRoutine(j.ID)
+}

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/store"
+)
+
+func newRoutineSwitch(d *Deps, verb, short string, on bool) *cobra.Command {
+	return &cobra.Command{
+		Use:   verb + " JOB...",
+		Short: short,
+		Args:  checked(cobra.MinimumNArgs(1)),
+		RunE:  works(func(_ *cobra.Command, args []string) error { return runRoutineSwitch(d, "routine "+verb, args, on) }),
+	}
+}
+
+func runRoutineSwitch(d *Deps, verb string, names []string, on bool) error {
+	s, _, err := d.shelf()
+	if err != nil {
+		return err
+	}
+	failed := failures{d: d, verb: verb}
+	for _, name := range names {
+		failed.add(name, switchRoutine(s, name, on))
+	}
+	return failed.err()
+}
+
+func switchRoutine(s job.Shelf, name string, on bool) error {
+	j, err := s.Find(name)
+	if err != nil {
+		return explain(err)
+	}
+	if j.Enabled == on {
+		return nil
+	}
+	text, err := j.WithEnabled(on)
+	if err != nil {
+		return &withStatus{err, statusData}
+	}
+	return store.Replace(j.Path, text)
+}

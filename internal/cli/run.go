@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/run"
+)
+
+func newRun(d *Deps) *cobra.Command {
+	return group("run", "runs", "Run records: what ran, when, and how it ended",
+		newRunList(d), newRunShow(d), newRunLog(d))
+}
+
+func newRunList(d *Deps) *cobra.Command {
+	var n int
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list [JOB]",
+		Short: "List runs, newest first: id, start, job, outcome, duration, cost, error",
+		Args:  checked(cobra.MaximumNArgs(1)),
+		RunE: works(func(_ *cobra.Command, args []string) error {
+			return runRunList(d, strings.Join(args, ""), n, asJSON)
+		}),
+	}
+	cmd.Flags().IntVarP(&n, "number", "n", 20, "at most this many; 0 is all")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line, as in run.json")
+	return cmd
+}
+
+func runRunList(d *Deps, job string, n int, asJSON bool) error {
+	h, err := d.house()
+	if err != nil {
+		return err
+	}
+	if n < 0 {
+		return usage("-n %d: want 0 or more", n)
+	}
+	var list []run.Record
+	for r, err := range h.runs().List() {
+		if err != nil {
+			d.warn(err.Error())
+			continue
+		}
+		if job != "" && job != r.Job && job != r.Name {
+			continue
+		}
+		list = append(list, h.alive(r))
+		if len(list) == n {
+			break
+		}
+	}
+	return records(d, asJSON, list, runCells)
+}
+
+// alive shows a run whose process died without a word as what it is; the next fire of its job writes that down.
+func (h house) alive(r run.Record) run.Record {
+	if !r.Done() && lock.Free(h.home.JobLock(r.Job)) {
+		r.Outcome = run.Interrupted
+	}
+	return r
+}
+
+func runCells(r run.Record) []string {
+	outcome, took := string(r.Outcome), ""
+	if outcome == "" {
+		outcome = "running"
+	}
+	if r.Finished != nil {
+		took = r.Finished.Sub(r.Started).Round(time.Millisecond).String()
+	}
+	return []string{r.ID, r.Started.Format("2006-01-02 15:04:05"), r.Name, outcome, took, fmt.Sprintf("$%.2f", r.Cost), r.Error}
+}
+
+func newRunShow(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show RUN...",
+		Short: "Print run records as JSON; RUN is an id, last, JOB (its latest) or JOB~N",
+		Args:  checked(cobra.MinimumNArgs(1)),
+		RunE:  works(func(_ *cobra.Command, args []string) error { return runRunShow(d, args) }),
+	}
+}
+
+func runRunShow(d *Deps, names []string) error {
+	h, err := d.house()
+	if err != nil {
+		return err
+	}
+	failed := failures{d: d, verb: "run show"}
+	for _, name := range names {
+		r, err := h.runs().Find(name)
+		if err == nil {
+			e := json.NewEncoder(d.Out)
+			e.SetEscapeHTML(false)
+			e.SetIndent("", "  ")
+			err = e.Encode(h.alive(r))
+		}
+		failed.add(name, err)
+	}
+	return failed.err()
+}
+
+func newRunLog(d *Deps) *cobra.Command {
+	var follow, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "log RUN",
+		Short: "Print what a run did: prompt, tool calls with inputs and results, text, errors",
+		Args:  checked(cobra.ExactArgs(1)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			return runRunLog(cmd.Context(), d, args[0], follow, asJSON)
+		}),
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the events as they are recorded, one JSON object a line")
+	return cmd
+}
+
+// followEvery is how often a followed log is read again.
+const followEvery = 200 * time.Millisecond
+
+func runRunLog(ctx context.Context, d *Deps, name string, follow, asJSON bool) error {
+	h, err := d.house()
+	if err != nil {
+		return err
+	}
+	r, err := h.runs().Find(name)
+	if err != nil {
+		return err
+	}
+	if !asJSON {
+		if err := d.printPrompt(h, r); err != nil {
+			return err
+		}
+	}
+	seen := 0
+	for {
+		ended := r.Done() || h.alive(r).Outcome != "" // asked before reading: what came after is read in the next round
+		if seen, err = d.printEvents(h, r.ID, seen, asJSON); err != nil {
+			return err
+		}
+		if !follow || ended {
+			return d.printEnd(h.alive(r), asJSON)
+		}
+		if err := d.flush(); err != nil {
+			return err
+		}
+		if err := d.Sleep(ctx, followEvery); err != nil {
+			return err
+		}
+		if r, err = h.runs().Load(r.ID); err != nil {
+			return err
+		}
+	}
+}

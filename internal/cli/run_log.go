@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/ollim/ollim/internal/run"
+)
+
+func (d *Deps) printPrompt(h house, r run.Record) error {
+	_, err := fmt.Fprintf(d.Out, "run %s: %s, %s, %s\n", r.ID, r.Name, r.Mode, r.Engine)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(h.home.Run(r.ID, "prompt.txt"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(d.Out, "%s\n", block("prompt", string(text)))
+	return err
+}
+
+// printEvents writes the events from number seen on and returns how many there are now.
+func (d *Deps) printEvents(h house, id string, seen int, asJSON bool) (int, error) {
+	bad, n := 0, 0
+	for e, err := range h.runs().Events(id, &bad) {
+		if err != nil {
+			return n, err
+		}
+		n++
+		if n <= seen {
+			continue
+		}
+		if asJSON {
+			err = d.emit(e)
+		} else {
+			_, err = fmt.Fprintf(d.Out, "%s %s\n", e.At.Format("15:04:05"), eventText(e))
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+	if bad > 0 && seen == 0 {
+		d.warn(fmt.Sprintf("run %s: %d events cannot be read and are left out", id, bad))
+	}
+	return n, nil
+}
+
+func (d *Deps) printEnd(r run.Record, asJSON bool) error {
+	if asJSON {
+		return nil
+	}
+	outcome := string(r.Outcome)
+	if outcome == "" {
+		outcome = "running"
+	}
+	_, err := fmt.Fprintf(d.Out, "%s\n", join(outcome, r.Error))
+	return err
+}
+
+// eventText is an event in one paragraph, its first word the type.
+func eventText(e run.Event) string {
+	switch e.Type {
+	case run.ToolUse:
+		return fmt.Sprintf("tool_use %s %s", e.Tool, visible(string(e.Input)))
+	case run.ToolResult:
+		if e.IsError {
+			return block("tool_result "+e.Tool+" (error)", e.Text)
+		}
+		return block("tool_result "+e.Tool, e.Text)
+	case run.UsageEvent:
+		if e.Usage == nil {
+			return "usage"
+		}
+		return fmt.Sprintf("usage in=%d out=%d cache_read=%d cache_write=%d cost=$%.4f",
+			e.Usage.In, e.Usage.Out, e.Usage.CacheRead, e.Usage.CacheWrite, e.Cost)
+	case run.Session:
+		return block("session "+e.Session, e.Text)
+	case run.Compacted:
+		return block(fmt.Sprintf("compacted %s -> %s, %d -> %d tokens", e.Parent, e.Session, e.Before, e.After), e.Text)
+	case run.Delivered:
+		return fmt.Sprintf("delivered %s %s", e.Tool, e.Text)
+	case run.UpdatesPopped:
+		return fmt.Sprintf("updates %d popped", e.Count)
+	}
+	return block(string(e.Type), e.Text)
+}
+
+// block puts a text of one line behind its head, and a longer one below it.
+func block(head, text string) string {
+	text = visible(strings.TrimRight(text, "\n"))
+	switch {
+	case text == "":
+		return head
+	case strings.Contains(text, "\n"):
+		return head + "\n    " + strings.ReplaceAll(text, "\n", "\n    ")
+	}
+	return head + " " + text
+}
+
+// visible keeps control characters, which a tool's result may hold, off the terminal; lines and tabs stay.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0) {
+			return -1
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ollim/ollim/internal/yamldoc"
+)
+
+// fail writes the one line of an error, and a hint when there is something to do.
+func (d *Deps) fail(verb, object string, err error) {
+	reason := err.Error()
+	var faults yamldoc.Faults
+	if errors.As(err, &faults) && len(faults) == 1 {
+		reason = faults[0].Error()
+	}
+	d.line("error", join(verb, object, reason))
+	var h *hinted
+	if errors.As(err, &h) {
+		d.line("hint", "hint: "+h.hint)
+	}
+}
+
+func (d *Deps) warn(message string) { d.line("warning", "warning: "+message) }
+
+// note tells on a terminal, and only there, what follows from a change.
+func (d *Deps) note(format string, args ...any) {
+	if !d.quiet && isTerminal(d.Stderr) {
+		_, _ = fmt.Fprintf(d.Stderr, format+"\n", args...)
+	}
+}
+
+// info is what --verbose adds.
+func (d *Deps) info(format string, args ...any) {
+	if d.verbose {
+		d.line("info", fmt.Sprintf(format, args...))
+	}
+}
+
+// line writes one line to standard error in the format that was asked for.
+func (d *Deps) line(level, message string) {
+	message = printable(message)
+	if d.logFormat == "json" {
+		line, err := json.Marshal(map[string]string{
+			"time": d.Now().Format(time.RFC3339), "level": level, "message": strings.TrimPrefix(message, level+": "),
+		})
+		if err == nil {
+			_, _ = fmt.Fprintf(d.Stderr, "%s\n", line)
+		}
+		return
+	}
+	_, _ = fmt.Fprintf(d.Stderr, "ollim: %s\n", message)
+}
+
+func join(parts ...string) string {
+	var said []string
+	for _, p := range parts {
+		if p != "" {
+			said = append(said, p)
+		}
+	}
+	return strings.Join(said, ": ")
+}
+
+// printable keeps a message on one line and its control characters off the terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case r < ' ' || r >= 0x7f && r < 0xa0:
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// table writes records, one a line, columns separated by tabs; on a terminal they are aligned.
+type table struct {
+	d *Deps
+	w *tabwriter.Writer
+}
+
+func (d *Deps) table() *table {
+	t := &table{d: d}
+	if isTerminal(d.Stdout) {
+		t.w = tabwriter.NewWriter(d.Out, 0, 8, 2, ' ', 0)
+	}
+	return t
+}
+
+func (t *table) row(cells ...string) {
+	for i, c := range cells {
+		cells[i] = printable(c)
+	}
+	line := strings.Join(cells, "\t") + "\n"
+	if t.w != nil {
+		_, _ = t.w.Write([]byte(line))
+		return
+	}
+	_, _ = t.d.Out.Write([]byte(line)) // a failed write shows when the output is flushed
+}
+
+func (t *table) end() {
+	if t.w != nil {
+		_ = t.w.Flush()
+	}
+}
+
+// emit writes one object on one line.
+func (d *Deps) emit(v any) error {
+	e := json.NewEncoder(d.Out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// records writes a list in the form asked for.
+func records[T any](d *Deps, asJSON bool, list []T, cells func(T) []string) error {
+	if asJSON {
+		for _, item := range list {
+			if err := d.emit(item); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t := d.table()
+	for _, item := range list {
+		t.row(cells(item)...)
+	}
+	t.end()
+	return nil
+}

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/toolbox"
+	"github.com/ollim/ollim/internal/update"
+)
+
+func newUpdates(d *Deps) *cobra.Command {
+	return group("update", "updates", "Pending updates: what the next conversation will be told",
+		newUpdatesList(d), newUpdatesPeek(d), newUpdatesAdd(d), newUpdatesPop(d), newUpdatesClear(d))
+}
+
+// updateRow is an update as listings show it; Became is "pending" until something happened to it.
+type updateRow struct {
+	TS      time.Time `json:"ts"`
+	Message string    `json:"message"`
+	Became  string    `json:"became,omitempty"`
+	By      string    `json:"by,omitempty"`
+	To      string    `json:"to,omitempty"`
+}
+
+func (r updateRow) cells() []string {
+	cells := []string{r.TS.Format("2006-01-02 15:04:05"), r.Message}
+	if r.Became != "" {
+		cells = []string{cells[0], r.Became, cells[1]}
+	}
+	return cells
+}
+
+func rowsOf(updates []update.Update) []updateRow {
+	rows := make([]updateRow, 0, len(updates))
+	for _, u := range updates {
+		rows = append(rows, updateRow{TS: u.TS, Message: u.Message})
+	}
+	return rows
+}
+
+func newUpdatesList(d *Deps) *cobra.Command {
+	var all, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List pending updates, oldest first; nothing is used up",
+		Args:  checked(cobra.NoArgs),
+		RunE: works(func(cmd *cobra.Command, _ []string) error {
+			return runUpdatesList(cmd.Context(), d, all, asJSON)
+		}),
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "also those that were popped, dropped or cleared, with what became of them")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+func runUpdatesList(ctx context.Context, d *Deps, all, asJSON bool) error {
+	h, err := d.house()
+	if err != nil {
+		return err
+	}
+	var rows []updateRow
+	if all {
+		bad := 0
+		for fate, err := range h.updates().Archive(&bad) {
+			if err != nil {
+				return err
+			}
+			rows = append(rows, updateRow{fate.TS.In(h.config.Zone), fate.Message, fate.Became, fate.By, fate.To})
+		}
+		if bad > 0 {
+			d.warn(fmt.Sprintf("%s: %d lines cannot be read and are left out", h.home.UpdateArchive(), bad))
+		}
+	}
+	pending, err := h.updates().Peek(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range rowsOf(pending) {
+		if all {
+			row.Became = "pending"
+		}
+		rows = append(rows, row)
+	}
+	return records(d, asJSON, rows, updateRow.cells)
+}
+
+func newUpdatesPeek(d *Deps) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "peek",
+		Short: "List pending updates as a background run sees them: what list shows, without using it up",
+		Args:  checked(cobra.NoArgs),
+		RunE: works(func(cmd *cobra.Command, _ []string) error {
+			return runUpdatesList(cmd.Context(), d, false, asJSON)
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+func newUpdatesAdd(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:     "add MESSAGE...|-",
+		Short:   "Leave a message for the next conversation; - reads it from standard input",
+		Example: `  ollim updates add "the backup disk is 91% full"`,
+		Args:    checked(cobra.MinimumNArgs(1)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			return runUpdatesAdd(cmd.Context(), d, args)
+		}),
+	}
+}
+
+func runUpdatesAdd(ctx context.Context, d *Deps, words []string) error {
+	h, err := d.house()
+	if err != nil {
+		return err
+	}
+	message := strings.Join(words, " ")
+	if message == "-" {
+		if message, err = readInput(d.In); err != nil {
+			return err
+		}
+	}
+	if id, inside := d.Lookup("OLLIM_RUN"); inside && id != "" {
+		return d.reportInRun(ctx, h, id, message)
+	}
+	return h.updates().Add(ctx, message, "owner")
+}
+
+// reportInRun is add typed by an agent: the same gates as its report_updates tool, and the report counts.
+func (d *Deps) reportInRun(ctx context.Context, h house, id, message string) error {
+	r, err := h.runs().At(id)
+	if err != nil || r.Done() {
+		return fmt.Errorf("%w: OLLIM_RUN=%s is not a run in progress", errNotAllowed, id)
+	}
+	box := toolbox.Box{Run: r, Updates: h.updates(), Post: d.post(h), Disk: h.disk, Busy: d.firer(h).Busy}
+	input, err := json.Marshal(map[string]string{"message": message})
+	if err != nil {
+		return err
+	}
+	if answer := box.Call(ctx, "report_updates", input); answer.IsError {
+		return errors.Join(errNotAllowed, errors.New(answer.Text))
+	}
+	return nil
+}
+
+func newUpdatesClear(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:   "clear",
+		Short: "Drop all pending updates; the archive keeps them",
+		Args:  checked(cobra.NoArgs),
+		RunE: works(func(cmd *cobra.Command, _ []string) error {
+			h, err := d.house()
+			if err != nil {
+				return err
+			}
+			n, err := h.updates().Clear(cmd.Context(), "owner")
+			d.note("cleared %d updates; see: ollim updates list --all", n)
+			return err
+		}),
+	}
+}

@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+func newVersion(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of ollim and what it was built with",
+		Args:  checked(cobra.NoArgs),
+		RunE:  works(func(*cobra.Command, []string) error { return runVersion(d) }),
+	}
+}
+
+func runVersion(d *Deps) error {
+	_, err := fmt.Fprintf(d.Out, "ollim %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
+
+// version is the module's, as the go command stamped it; a build from a work tree is a development one.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "development"
+	}
+	return info.Main.Version
+}

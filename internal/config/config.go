@@ -1,0 +1,169 @@
+// Package config resolves the settings: a flag beats the environment, the environment beats config.yaml, config.yaml
+// beats the default, and each value remembers where it came from. A file with anything unknown or wrong in it is refused
+// as a whole, with file, line and key; nothing is ignored.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/viper"
+
+	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/yamldoc"
+)
+
+// Config is the settings. Lists of KEY=value instead of maps, because viper folds the case of keys.
+type Config struct {
+	Timezone string   `mapstructure:"timezone"`
+	Engine   string   `mapstructure:"engine"`
+	Env      []string `mapstructure:"env"`
+	Delivery Delivery `mapstructure:"delivery"`
+
+	Zone    *time.Location `mapstructure:"-"` // Timezone, loaded
+	Exists  bool           `mapstructure:"-"` // there is a config.yaml
+	origins map[string]string
+}
+
+// Delivery is how the owner is reached.
+type Delivery struct {
+	Command []string      `mapstructure:"command"`
+	Timeout time.Duration `mapstructure:"timeout"`
+}
+
+// Source is where settings may come from, besides the defaults.
+type Source struct {
+	Path   string                      // of config.yaml
+	Lookup func(string) (string, bool) // the process environment
+	Flags  map[string]string           // keys set by flags
+	Zone   string                      // the system's zone, default of timezone
+}
+
+// Load resolves every key. A missing file is an empty one. The error is a yamldoc.Faults for the file and a *Wrong for
+// the rest.
+func Load(src Source) (Config, error) {
+	c := Config{origins: map[string]string{}}
+	text, err := os.ReadFile(src.Path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return c, err
+	}
+	c.Exists = err == nil
+	doc, err := yamldoc.Parse(src.Path, text, 1)
+	if err != nil {
+		return c, err
+	}
+	if err := check(doc); err != nil {
+		return c, err
+	}
+	v, err := merge(doc, src, c.origins)
+	if err != nil {
+		return c, err
+	}
+	if err := v.UnmarshalExact(&c); err != nil {
+		return c, &Wrong{"", err.Error()}
+	}
+	c.Zone, err = time.LoadLocation(c.Timezone)
+	if err != nil {
+		return c, &Wrong{c.origins["timezone"], fmt.Sprintf("timezone: unknown zone %q: write one like Europe/Paris", c.Timezone)}
+	}
+	return c, nil
+}
+
+// Wrong is a bad value that did not come from the file.
+type Wrong struct {
+	Origin string
+	Reason string
+}
+
+func (e *Wrong) Error() string {
+	if e.Origin == "" {
+		return e.Reason
+	}
+	return e.Origin + ": " + e.Reason
+}
+
+func merge(doc *yamldoc.Doc, src Source, origins map[string]string) (*viper.Viper, error) {
+	v := viper.New()
+	for _, k := range keys {
+		v.SetDefault(k.name, k.standard(src))
+		origins[k.name] = "default"
+	}
+	if err := v.MergeConfigMap(doc.Values()); err != nil {
+		return nil, &Wrong{src.Path, err.Error()}
+	}
+	for _, k := range keys {
+		if line := doc.Line(k.path()...); line > 0 {
+			origins[k.name] = fmt.Sprintf("%s:%d", src.Path, line)
+		}
+		if name := k.variable(); name != "" {
+			if value, ok := src.Lookup(name); ok && value != "" {
+				v.Set(k.name, value)
+				origins[k.name] = name
+				if err := k.check(value); err != nil {
+					return nil, &Wrong{name, err.Error()}
+				}
+			}
+		}
+		if value, ok := src.Flags[k.name]; ok {
+			v.Set(k.name, value)
+			origins[k.name] = "flag"
+		}
+	}
+	return v, nil
+}
+
+// Item is one resolved setting.
+type Item struct {
+	Key    string `json:"key"`
+	Value  any    `json:"value"`
+	Origin string `json:"origin"` // "default", FILE:LINE, a variable's name or "flag"
+}
+
+// Text is the value in one line.
+func (i Item) Text() string {
+	if list, ok := i.Value.([]string); ok {
+		return strings.Join(list, " ")
+	}
+	return fmt.Sprint(i.Value)
+}
+
+// Items lists every setting, in the order of the config file.
+func (c Config) Items() []Item {
+	items := make([]Item, 0, len(keys))
+	for _, k := range keys {
+		items = append(items, Item{k.name, k.value(c), c.origins[k.name]})
+	}
+	return items
+}
+
+// Set changes one key in the file, leaving the rest as it is; values is one text, or the items of a list. The result is
+// checked before it replaces the file. The caller holds the lock of the file.
+func Set(path, key string, values []string) error {
+	k, err := lookup(key)
+	if err != nil {
+		return err
+	}
+	value, err := k.parse(values)
+	if err != nil {
+		return &Wrong{key, err.Error()}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	doc, err := yamldoc.Parse(path, text, 1)
+	if err != nil {
+		return err
+	}
+	if doc, err = doc.Set(k.path(), value); err != nil {
+		return err
+	}
+	if err := check(doc); err != nil {
+		return err
+	}
+	return store.Replace(path, doc.Text())
+}

@@ -1,0 +1,206 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/nearest"
+	"github.com/ollim/ollim/internal/yamldoc"
+)
+
+// key is one setting. This table is the only place that knows them.
+type key struct {
+	name     string
+	list     bool
+	about    string // for the commented line in a new config.yaml
+	example  string // the line itself, default value included
+	standard func(Source) any
+	check    func(string) error // of the text, or of each item of a list
+	value    func(Config) any
+}
+
+var keys = []key{
+	{
+		name: "timezone", about: "The zone of every schedule and every time shown.", example: "timezone: Europe/Paris",
+		standard: func(s Source) any { return s.Zone },
+		check: func(s string) error {
+			if _, err := time.LoadLocation(s); err != nil || s == "Local" || s == "" {
+				return fmt.Errorf("unknown zone %q: write one like Europe/Paris", s)
+			}
+			return nil
+		},
+		value: func(c Config) any { return c.Timezone },
+	},
+	{
+		name: "engine", about: "What runs the agent: script:FILE plays a file of turns, without a model.", example: "engine: script:demo.yaml",
+		standard: func(Source) any { return "" },
+		check:    CheckEngine,
+		value:    func(c Config) any { return c.Engine },
+	},
+	{
+		name: "env", list: true, about: "The whole environment of the commands that we start, as KEY=value. Without it: HOME and PATH as found.",
+		example:  "env: [\"PATH=/usr/local/bin:/usr/bin:/bin\"]",
+		standard: func(Source) any { return []string{} },
+		check: func(s string) error {
+			if name, _, found := strings.Cut(s, "="); !found || name == "" || strings.ContainsAny(name, " \t\n") {
+				return fmt.Errorf("%q is not KEY=value", s)
+			}
+			return nil
+		},
+		value: func(c Config) any { return c.Env },
+	},
+	{
+		name: "delivery.command", list: true, example: recipes,
+		standard: func(Source) any { return []string{} },
+		check: func(s string) error {
+			if strings.ContainsRune(s, 0) {
+				return errors.New("a NUL character")
+			}
+			return nil
+		},
+		value: func(c Config) any { return c.Delivery.Command },
+	},
+	{
+		name: "delivery.timeout", about: "Limit of one attempt.", example: "timeout: 30s",
+		standard: func(Source) any { return 30 * time.Second },
+		check: func(s string) error {
+			if d, err := time.ParseDuration(s); err != nil || d <= 0 {
+				return fmt.Errorf("%q is not a duration: write one like 30s", s)
+			}
+			return nil
+		},
+		value: func(c Config) any { return c.Delivery.Timeout.String() },
+	},
+}
+
+// CheckEngine says what is wrong with the name of an engine.
+func CheckEngine(name string) error {
+	if kind, file, found := strings.Cut(name, ":"); found && kind == "script" && file != "" {
+		return nil
+	}
+	return fmt.Errorf("unknown engine %q: write script:FILE", name)
+}
+
+func (k key) path() []string { return strings.Split(k.name, ".") }
+
+// variable is the environment variable of a key; lists have none, because no way of splitting them is obvious.
+func (k key) variable() string {
+	if k.list {
+		return ""
+	}
+	return "OLLIM_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(k.name))
+}
+
+// parse turns the words of `config set` into a value.
+func (k key) parse(values []string) (any, error) {
+	for _, v := range values {
+		if err := k.check(v); err != nil {
+			return nil, err
+		}
+	}
+	if k.list {
+		return values, nil
+	}
+	if len(values) != 1 {
+		return nil, fmt.Errorf("want one value, got %d", len(values))
+	}
+	return values[0], nil
+}
+
+func lookup(name string) (key, error) {
+	i := slices.IndexFunc(keys, func(k key) bool { return k.name == yamldoc.Kebab(name) })
+	if i >= 0 {
+		return keys[i], nil
+	}
+	return key{}, &UnknownKey{name, nearest.To(name, Keys())}
+}
+
+// UnknownKey is a name that is no setting.
+type UnknownKey struct {
+	Name string
+	Near []string
+}
+
+func (e *UnknownKey) Error() string {
+	s := fmt.Sprintf("unknown key %q", e.Name)
+	if len(e.Near) > 0 {
+		s += " (did you mean " + e.Near[0] + "?)"
+	}
+	return s
+}
+
+// Keys lists the names of all settings.
+func Keys() []string {
+	names := make([]string, 0, len(keys))
+	for _, k := range keys {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// Get is one resolved setting; the error is an *UnknownKey.
+func (c Config) Get(name string) (Item, error) {
+	k, err := lookup(name)
+	if err != nil {
+		return Item{}, err
+	}
+	return Item{k.name, k.value(c), c.origins[k.name]}, nil
+}
+
+// check reads a whole file strictly; the error is a yamldoc.Faults.
+func check(doc *yamldoc.Doc) error {
+	return doc.Decode(fields(keys))
+}
+
+// fields nests the keys as they stand in the file.
+func fields(keys []key) []yamldoc.Field {
+	var out []yamldoc.Field
+	sections := map[string][]key{}
+	for _, k := range keys {
+		section, rest, nested := strings.Cut(k.name, ".")
+		if !nested {
+			out = append(out, yamldoc.Field{Key: k.name, Read: k.read})
+			continue
+		}
+		if len(sections[section]) == 0 {
+			out = append(out, yamldoc.Field{Key: section, Read: func(v yamldoc.Value) error {
+				return v.Decode(fields(sections[section]))
+			}})
+		}
+		k.name = rest
+		sections[section] = append(sections[section], k)
+	}
+	return out
+}
+
+func (k key) read(v yamldoc.Value) error {
+	if k.list {
+		items, err := v.Texts()
+		if err != nil {
+			return err
+		}
+		for _, item := range items {
+			if err := k.check(item); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	text, err := v.Text()
+	if err != nil {
+		return err
+	}
+	return k.check(text)
+}
+
+// Check says what is wrong with the text of one value, which stands in the file as it is given.
+func Check(name, text string) error {
+	k, err := lookup(name)
+	if err != nil || k.list {
+		return err
+	}
+	return k.check(text)
+}

@@ -1,0 +1,101 @@
+// Package engine is what all engines have in common: a request goes in, events in one normal form come out while it runs,
+// and a result at the end. An engine knows nothing of routines, budgets or delivery; the agent's tools are handed to it.
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ollim/ollim/internal/run"
+)
+
+// Engine runs an agent.
+type Engine interface {
+	// Run lets the agent answer one prompt, tools included, until its turn ends. Every event goes to sink in order; an
+	// error of sink ends the run with that error. The result is as complete as can be also when the error is not nil.
+	Run(ctx context.Context, r Request, tools Tools, sink Sink) (Result, error)
+
+	// Compact begins a new session that holds a summary of an old one, made by the given instructions. The old session
+	// stays as it is.
+	Compact(ctx context.Context, session, instructions string, sink Sink) (Compaction, error)
+}
+
+// Sink takes events as they happen.
+type Sink func(run.Event) error
+
+// Request is everything an engine needs to know.
+type Request struct {
+	Run      string // id of the run
+	Prompt   string
+	System   string
+	Session  string // to continue or to branch; "" begins one
+	Fork     bool   // branch Session instead of continuing it
+	Model    string // "" is the engine's default
+	Thinking string // as in job files; "" is the engine's default
+	MaxCost  float64
+	Root     string // the working directory
+	Nudge    bool   // a reminder of something owed in the turn before, not a new turn
+}
+
+// Result is how a turn ended.
+type Result struct {
+	Session string // the session as it is now
+	Text    string // the final text
+	Usage   run.Usage
+	Cost    float64 // USD
+}
+
+// Compaction is what a compaction did.
+type Compaction struct {
+	Session string // the new one
+	Summary string
+	Before  int // tokens of context
+	After   int
+}
+
+// Tools is the agent's toolbox, already reduced to what its run may use.
+type Tools interface {
+	List() []Tool
+	Call(ctx context.Context, name string, input json.RawMessage) ToolResult
+}
+
+// Tool is one tool as an agent sees it.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage // JSON Schema of its input
+}
+
+// ToolResult is what a tool answered.
+type ToolResult struct {
+	Text    string
+	IsError bool
+}
+
+// Errors of engines that a caller acts on.
+var (
+	// ErrUnavailable: the engine or the service behind it cannot be reached or used.
+	ErrUnavailable = errors.New("engine unavailable")
+	// ErrSessionUnknown: the session to continue is not there any more.
+	ErrSessionUnknown = errors.New("session unknown to the engine")
+	// ErrForeignSession: the session belongs to another engine.
+	ErrForeignSession = errors.New("session of another engine")
+	// ErrMaxCost: the request's limit was reached.
+	ErrMaxCost = errors.New("cost limit reached")
+)
+
+// Overloaded is a refusal that may pass: a rate limit or an overload.
+type Overloaded struct {
+	Reason string
+	After  time.Duration // not before this; 0 when the service did not say
+}
+
+func (e *Overloaded) Error() string {
+	if e.After > 0 {
+		return fmt.Sprintf("%s (retry after %s)", e.Reason, e.After)
+	}
+	return e.Reason
+}

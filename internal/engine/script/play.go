@@ -1,0 +1,215 @@
+package script
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/home"
+	"github.com/ollim/ollim/internal/run"
+)
+
+// Engine plays one script. Like a real engine it serves one run at a time.
+type Engine struct {
+	Home   home.Dir
+	Script Script
+	Now    func() time.Time
+	Sleep  func(context.Context, time.Duration) error
+
+	refused map[int]int // how often each overloaded step has refused
+}
+
+// Run plays the turn of the request's session.
+func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
+	s, err := e.enter(r)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	t := &turn{e: e, ctx: ctx, request: r, tools: tools, sink: sink, session: s}
+	return t.play()
+}
+
+func (e *Engine) enter(r engine.Request) (*session, error) {
+	if r.Session == "" {
+		return e.begin("", 0, nil)
+	}
+	s, err := e.open(r.Session)
+	if err != nil || !r.Fork {
+		return s, err
+	}
+	own := 0
+	for _, m := range s.messages {
+		if m.Role == "user" && !m.Aside {
+			own++
+		}
+	}
+	return e.begin(s.id, s.turn-own, s.messages)
+}
+
+// Compact begins a session that holds the script's summary.
+func (e *Engine) Compact(_ context.Context, id, instructions string, sink engine.Sink) (engine.Compaction, error) {
+	s, err := e.open(id)
+	if err != nil {
+		return engine.Compaction{}, err
+	}
+	_, c, err := e.compact(s, instructions)
+	if err != nil {
+		return c, err
+	}
+	return c, sink(compacted(s.id, c))
+}
+
+func compacted(old string, c engine.Compaction) run.Event {
+	return run.Event{Type: run.Compacted, Session: c.Session, Parent: old, Text: c.Summary, Before: c.Before, After: c.After}
+}
+
+// turn is one turn being played.
+type turn struct {
+	e       *Engine
+	ctx     context.Context
+	request engine.Request
+	tools   engine.Tools
+	sink    engine.Sink
+	session *session
+
+	said  []message // by the agent and its tools, not yet in the session
+	final string
+	cost  float64
+	calls int
+	moved bool // something was said or done
+}
+
+func (t *turn) play() (engine.Result, error) {
+	steps, number := t.e.Script.OnNudge, t.session.turn
+	if !t.request.Nudge {
+		steps = t.e.Script.Turns[min(number, len(t.e.Script.Turns)-1)]
+		number++
+	}
+	opening := fmt.Sprintf("script engine, no model: turn %d", number)
+	err := t.sink(run.Event{Type: run.Session, Session: t.session.id, Parent: t.parent(), Text: opening})
+	for _, step := range steps {
+		if err != nil {
+			break
+		}
+		if err = t.ctx.Err(); err == nil {
+			err = t.step(step)
+		}
+	}
+	context := t.session.context() + tokens(t.request.Prompt)
+	if err == nil || t.moved {
+		err = errors.Join(err, t.keep())
+	}
+	usage := run.Usage{In: context, Out: tokens(t.final)}
+	result := engine.Result{Session: t.session.id, Text: t.final, Usage: usage, Cost: t.cost}
+	if err != nil {
+		return result, err
+	}
+	err = errors.Join(
+		t.sink(run.Event{Type: run.UsageEvent, Usage: &usage}),
+		t.sink(run.Event{Type: run.Result, Text: t.final}),
+	)
+	return result, err
+}
+
+func (t *turn) parent() string {
+	if t.request.Fork {
+		return t.request.Session
+	}
+	return ""
+}
+
+// keep writes the turn into the session.
+func (t *turn) keep() error {
+	prompt := message{Role: "user", Content: t.request.Prompt, Aside: t.request.Nudge}
+	return t.session.add(append([]message{prompt}, t.said...)...)
+}
+
+func (t *turn) step(s Step) error {
+	switch s.Do {
+	case "expect":
+		if !strings.Contains(t.request.Prompt, s.Text) {
+			return fmt.Errorf("script: the prompt does not contain %q", s.Text)
+		}
+	case "think":
+		t.moved = true
+		return t.sink(run.Event{Type: run.Thinking, Text: s.Text})
+	case "text":
+		t.moved, t.final = true, s.Text
+		t.said = append(t.said, message{Role: "assistant", Content: s.Text})
+		return t.sink(run.Event{Type: run.Text, Text: s.Text})
+	case "tool":
+		return t.call(s)
+	case "delay":
+		return t.e.Sleep(t.ctx, s.Wait)
+	case "touch":
+		return os.WriteFile(s.Text, nil, 0o600)
+	case "compact":
+		return t.compact(s.Text)
+	case "cost":
+		return t.spend(s.Cost)
+	case "overloaded":
+		return t.e.overloaded(s)
+	case "error":
+		return errors.New(s.Text)
+	}
+	return nil
+}
+
+func (t *turn) call(s Step) error {
+	t.moved = true
+	t.calls++
+	input := json.RawMessage("{}")
+	if s.Input != nil {
+		var err error
+		if input, err = json.Marshal(s.Input); err != nil {
+			return fmt.Errorf("script: input of %s: %w", s.Text, err)
+		}
+	}
+	id := fmt.Sprintf("call-%d", t.calls)
+	if err := t.sink(run.Event{Type: run.ToolUse, Tool: s.Text, ToolID: id, Input: input}); err != nil {
+		return err
+	}
+	answer := t.tools.Call(t.ctx, s.Text, input)
+	t.said = append(t.said,
+		message{Role: "assistant", Content: s.Text + " " + string(input)},
+		message{Role: "tool_result", Content: answer.Text})
+	return t.sink(run.Event{Type: run.ToolResult, Tool: s.Text, ToolID: id, Text: answer.Text, IsError: answer.IsError})
+}
+
+// compact is what a model's engine does by itself when its window is full: in mid-turn, without being asked.
+func (t *turn) compact(instructions string) error {
+	next, c, err := t.e.compact(t.session, instructions)
+	if err != nil {
+		return err
+	}
+	old := t.session.id
+	t.session, t.moved = next, true
+	return t.sink(compacted(old, c))
+}
+
+func (t *turn) spend(usd float64) error {
+	t.cost += usd
+	if err := t.sink(run.Event{Type: run.UsageEvent, Cost: usd, Usage: &run.Usage{}}); err != nil {
+		return err
+	}
+	if t.request.MaxCost > 0 && t.cost >= t.request.MaxCost {
+		return fmt.Errorf("%w: %.2f of %.2f USD", engine.ErrMaxCost, t.cost, t.request.MaxCost)
+	}
+	return nil
+}
+
+func (e *Engine) overloaded(s Step) error {
+	if e.refused == nil {
+		e.refused = map[int]int{}
+	}
+	if s.Times > 0 && e.refused[s.identifier] >= s.Times {
+		return nil
+	}
+	e.refused[s.identifier]++
+	return &engine.Overloaded{Reason: s.Text, After: s.Wait}
+}

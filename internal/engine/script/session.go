@@ -1,0 +1,120 @@
+package script
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/store"
+)
+
+// prefix marks the script engine's session ids, so that no other engine takes one for its own.
+const prefix = "s-"
+
+// line is a line of a session's file: a header first, then messages.
+type line struct {
+	Type      string     `json:"type"` // session or message
+	ID        string     `json:"id,omitempty"`
+	ParentID  string     `json:"parent_id,omitempty"`
+	Timestamp *time.Time `json:"timestamp,omitempty"`
+	Turn      int        `json:"turn,omitempty"` // turns before this session's own
+	Message   *message   `json:"message,omitempty"`
+}
+
+type message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+	Aside   bool   `json:"aside,omitempty"` // a reminder or a summary, not a turn of its own
+}
+
+// session is a conversation of the script engine, and the file it is kept in.
+type session struct {
+	id       string
+	path     string
+	turn     int // turns so far, those before a branch or a compaction included
+	messages []message
+}
+
+func (e *Engine) begin(parent string, turn int, messages []message) (*session, error) {
+	b := make([]byte, 4)
+	_, _ = rand.Read(b) // never fails
+	s := &session{id: prefix + hex.EncodeToString(b), turn: turn}
+	s.path = e.path(s.id)
+	now := e.Now()
+	header := line{Type: "session", ID: s.id, ParentID: parent, Timestamp: &now, Turn: turn}
+	if err := store.AppendJSON(s.path, header, store.Buffered); err != nil {
+		return nil, err
+	}
+	return s, s.add(messages...)
+}
+
+func (e *Engine) path(id string) string { return filepath.Join(e.Home.ScriptSessions(), id+".jsonl") }
+
+// open reads a session; engine.ErrForeignSession and engine.ErrSessionUnknown say why there is none.
+func (e *Engine) open(id string) (*session, error) {
+	if !strings.HasPrefix(id, prefix) {
+		return nil, fmt.Errorf("%w: %s is not the script engine's", engine.ErrForeignSession, id)
+	}
+	if _, err := os.Stat(e.path(id)); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, id)
+	}
+	s := &session{id: id, path: e.path(id)}
+	for l, err := range store.Lines[line](s.path, nil) {
+		switch {
+		case err != nil:
+			return nil, err
+		case l.Type == "session":
+			s.turn = l.Turn
+		case l.Message != nil:
+			s.remember(*l.Message)
+		}
+	}
+	return s, nil
+}
+
+func (s *session) add(messages ...message) error {
+	for _, m := range messages {
+		if err := store.AppendJSON(s.path, line{Type: "message", Message: &m}, store.Buffered); err != nil {
+			return err
+		}
+		s.remember(m)
+	}
+	return nil
+}
+
+func (s *session) remember(m message) {
+	s.messages = append(s.messages, m)
+	if m.Role == "user" && !m.Aside {
+		s.turn++
+	}
+}
+
+// context is the size of the conversation in tokens.
+func (s *session) context() (n int) {
+	for _, m := range s.messages {
+		n += tokens(m.Content)
+	}
+	return n
+}
+
+// compact begins the session that follows s: the summary is its only message. The turn count goes on.
+func (e *Engine) compact(s *session, instructions string) (*session, engine.Compaction, error) {
+	summary := e.Script.Summary
+	if summary == "" {
+		summary = fmt.Sprintf("Summary of %s by these instructions: %s", plural(len(s.messages), "message"), instructions)
+	}
+	next, err := e.begin(s.id, s.turn, nil)
+	if err != nil {
+		return nil, engine.Compaction{}, err
+	}
+	if err := next.add(message{Role: "user", Content: summary, Aside: true}); err != nil {
+		return nil, engine.Compaction{}, err
+	}
+	return next, engine.Compaction{Session: next.id, Summary: summary, Before: s.context(), After: next.context()}, nil
+}

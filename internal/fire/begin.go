@@ -1,0 +1,174 @@
+package fire
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/chat"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/prompt"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/toolbox"
+	"github.com/ollim/ollim/internal/yamldoc"
+)
+
+// Errors before a run that a caller may want to tell apart.
+var (
+	// ErrNoEngine: neither the job nor the configuration says what runs it.
+	ErrNoEngine = errors.New("no engine is configured")
+	// ErrRefused: the job may not run as it is written.
+	ErrRefused = errors.New("refused")
+	// ErrPaused: the job is switched off.
+	ErrPaused = errors.New("paused")
+)
+
+// find finds the job, and on the way tells the owner of every job file that cannot be used.
+func (f *Firer) find(ctx context.Context, name string) (job.Job, error) {
+	shelf, err := f.Jobs.Load()
+	if err != nil {
+		return job.Job{}, err
+	}
+	if err := f.tellBadFiles(ctx, shelf.Faults); err != nil {
+		f.Disk.Warn(err.Error())
+	}
+	return shelf.Find(name)
+}
+
+// badFile is the beginning of the keys under which bad files are told.
+const badFile = "bad-file "
+
+func (f *Firer) tellBadFiles(ctx context.Context, faults yamldoc.Faults) error {
+	present := map[string]bool{}
+	for _, fault := range faults {
+		key := badFile + fault.Error()
+		present[key] = true
+		first, err := f.Told.Once(ctx, key)
+		if err != nil {
+			return err
+		}
+		if first {
+			if err := f.Updates.Add(ctx, prompt.BadFile(fault.Error()), "ollim"); err != nil {
+				return err
+			}
+		}
+	}
+	return f.Told.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, badFile) || present[key] })
+}
+
+// guard takes the job's run lock.
+func (f *Firer) guard(ctx context.Context, j job.Job, wait time.Duration) (*lock.Guard, error) {
+	if wait == 0 {
+		return lock.TryGuard(f.Home.JobLock(j.ID))
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return lock.WaitGuard(ctx, f.Home.JobLock(j.ID))
+}
+
+// previous is the job's latest run before this one, whose id stands in the lock file. If its process died in the middle
+// the record is ended and the owner told, as nobody else will. A record that was pruned, or never written, is the zero one.
+func (f *Firer) previous(ctx context.Context, guard *lock.Guard) run.Record {
+	id := strings.TrimSpace(guard.LastNote())
+	if id == "" {
+		return run.Record{}
+	}
+	cutOff, closeErr := f.Runs.Close(id)
+	r, loadErr := f.Runs.Load(id)
+	if closeErr != nil || loadErr != nil {
+		return run.Record{}
+	}
+	if cutOff {
+		f.tellFailure(ctx, r, "was cut off before it ended")
+	}
+	return r
+}
+
+// open begins the record and notes it in the lock.
+func (f *Firer) open(j job.Job, o Options, guard *lock.Guard) (*run.Run, error) {
+	record, err := f.record(j, o)
+	if err != nil {
+		return nil, err
+	}
+	r, err := f.Runs.Open(record)
+	if err != nil {
+		return nil, err
+	}
+	return r, guard.Note(record.ID + "\n")
+}
+
+func (f *Firer) record(j job.Job, o Options) (run.Record, error) {
+	id, err := run.NewID(f.Disk.Now(), f.Random)
+	if err != nil {
+		return run.Record{}, err
+	}
+	name := cmp.Or(o.Engine, j.Engine, f.Engine)
+	if name == "" {
+		return run.Record{}, ErrNoEngine
+	}
+	session, parent, err := f.room().Start(place(j, run.Record{}))
+	if err != nil {
+		return run.Record{}, err
+	}
+	return run.Record{
+		ID: id, Kind: string(j.Kind), Job: j.ID, Name: j.Name(), Path: j.Path, Description: j.Description,
+		Mode: string(j.Mode()), Engine: name, Model: cmp.Or(o.Model, j.Model), Started: f.Disk.Now(),
+		PID: f.Process.PID, PIDStart: f.Process.Start, PIDGroup: f.Process.Group,
+		AllowPing: j.AllowPing, Update: string(j.Update), Busy: f.room().Busy(),
+		SessionBefore: session, Parent: parent,
+	}, nil
+}
+
+// skip records a fire that did not happen because the job was still running.
+func (f *Firer) skip(j job.Job, o Options) (run.Record, error) {
+	since := "since a moment ago"
+	if r := f.lastRun(j); r.ID != "" && !r.Done() {
+		since = "since " + r.Started.In(f.Zone).Format("2006-01-02 15:04:05")
+	}
+	record, err := f.record(j, o)
+	if err != nil {
+		return record, err
+	}
+	r, err := f.Runs.Open(record)
+	if err != nil {
+		return record, err
+	}
+	err = r.Finish(run.Skipped, "already running "+since)
+	return r.Record, err
+}
+
+// permit says whether the job may run as it is written.
+func (f *Firer) permit(j job.Job) error {
+	if !j.Enabled {
+		return fmt.Errorf("%w: enabled: false in its file", ErrPaused)
+	}
+	if keys := j.Unsupported(); len(keys) > 0 {
+		return fmt.Errorf("%w: this version has no %s yet", ErrRefused, strings.Join(keys, ", no "))
+	}
+	return nil
+}
+
+func place(j job.Job, previous run.Record) chat.Place {
+	p := chat.Place{Mode: j.Mode(), Routine: j.ID}
+	if previous.Turns > 0 { // else it never saw them
+		p.Since = previous.Started
+	}
+	return p
+}
+
+func (f *Firer) brief(j job.Job, o Options, busy bool) prompt.Brief {
+	return prompt.Brief{Job: j, Now: f.Disk.Now().In(f.Zone), Busy: busy && j.Background, Input: o.Input}
+}
+
+func (f *Firer) request(j job.Job, r *run.Run) engine.Request {
+	return engine.Request{Run: r.ID, Model: r.Model, Thinking: j.Thinking, MaxCost: j.MaxCost, Root: string(f.Home)}
+}
+
+func (f *Firer) tools(r *run.Run) *toolbox.Box {
+	return &toolbox.Box{Run: r, Updates: f.Updates, Post: f.Post, Disk: f.Disk, Busy: f.room().Busy}
+}

@@ -1,0 +1,177 @@
+package fire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ollim/ollim/internal/chat"
+	"github.com/ollim/ollim/internal/deliver"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/prompt"
+	"github.com/ollim/ollim/internal/run"
+)
+
+var (
+	errTimeout    = errors.New("timeout")
+	errUnreported = errors.New("the agent did not report")
+)
+
+// nudges is how often an agent is reminded of a report before its run ends without one.
+const nudges = 2
+
+// holdToReport reminds the agent of a report that it owes. If it still makes none, and one was always wanted, the main
+// session is told so instead.
+func (f *Firer) holdToReport(ctx context.Context, j job.Job, r *run.Run, talk *chat.Talk, request engine.Request) error {
+	for range nudges {
+		owes, err := f.owesReport(j, r)
+		if err != nil || !owes {
+			return err
+		}
+		if err := talk.Remind(ctx, prompt.Nudge(j.Update), request); err != nil {
+			return err
+		}
+	}
+	owes, err := f.owesReport(j, r)
+	if err != nil || !owes {
+		return err
+	}
+	if j.Update == job.Always {
+		err = f.Updates.Add(ctx, prompt.Unreported(j.Label()), r.ID)
+	}
+	return errors.Join(errUnreported, err)
+}
+
+func (f *Firer) owesReport(j job.Job, r *run.Run) (bool, error) {
+	standing, err := r.Standing()
+	return err == nil && j.Background && standing.OwesReport(string(j.Update)), err
+}
+
+// compact does what the agent asked for, unless its turn went wrong: then the session stays whole for whoever looks.
+func (f *Firer) compact(ctx context.Context, talk *chat.Talk, turn error) error {
+	if turn != nil && !errors.Is(turn, errUnreported) {
+		return nil
+	}
+	return talk.Compact(ctx)
+}
+
+// stopped gives a stop its reason: the engine only sees that its context ended.
+func stopped(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	return errors.Join(context.Cause(ctx), err)
+}
+
+// finish ends the record and tells the owner what they must hear. It works on when the run was stopped.
+func (f *Firer) finish(ctx context.Context, j job.Job, r *run.Run, cause error) (run.Record, error) {
+	ctx = context.WithoutCancel(ctx)
+	outcome := outcomeOf(cause)
+	reason := reasonOf(j, outcome, cause)
+	if err := r.Finish(outcome, reason); err != nil {
+		return r.Record, errors.Join(err, cause)
+	}
+	f.tell(ctx, j, r)
+	return r.Record, cause
+}
+
+func outcomeOf(cause error) run.Outcome {
+	switch {
+	case cause == nil:
+		return run.OK
+	case errors.Is(cause, errTimeout):
+		return run.Timeout
+	case errors.Is(cause, context.Canceled):
+		return run.Interrupted
+	case errors.Is(cause, ErrPaused):
+		return run.Paused
+	case errors.Is(cause, ErrRefused):
+		return run.Refused
+	case errors.Is(cause, errUnreported):
+		return run.Unreported
+	}
+	return run.Failed
+}
+
+func reasonOf(j job.Job, outcome run.Outcome, cause error) string {
+	switch {
+	case cause == nil:
+		return ""
+	case outcome == run.Timeout:
+		return fmt.Sprintf("stopped after %s", job.FormatDuration(j.Timeout))
+	case outcome == run.Interrupted:
+		return "stopped by a signal"
+	}
+	return oneLine(cause)
+}
+
+// tell lets the owner know: the text of a foreground run, a failure, a refusal. What cannot be delivered waits in the
+// outbox, and a failed delivery never changes how the run ended.
+func (f *Firer) tell(ctx context.Context, j job.Job, r *run.Run) {
+	switch r.Outcome {
+	case run.OK, run.Unreported:
+		f.warn(f.Told.Worked(ctx, j.ID))
+	case run.Failed:
+		f.tellFailure(ctx, r.Record, "failed")
+	case run.Timeout:
+		f.tellFailure(ctx, r.Record, "did not finish in time")
+	case run.Refused:
+		f.tellRefusal(ctx, r.Record)
+	}
+	if !j.Background && r.Text != "" {
+		f.send(ctx, r, deliver.Text, r.Text)
+	}
+	_, err := f.Post.Flush(ctx)
+	f.warn(err)
+}
+
+func (f *Firer) tellFailure(ctx context.Context, r run.Record, what string) {
+	count, speak, err := f.Told.Failed(ctx, r.Job)
+	f.warn(err)
+	if err != nil || !speak {
+		return
+	}
+	text := prompt.Failure(label(r), what, r.Error, count)
+	if !f.Post.Configured() {
+		f.warn(f.Updates.Add(ctx, text, r.ID))
+		return
+	}
+	again, err := f.Runs.At(r.ID)
+	if err != nil {
+		f.warn(err)
+		return
+	}
+	f.send(ctx, again, deliver.Failure, text)
+}
+
+func (f *Firer) tellRefusal(ctx context.Context, r run.Record) {
+	first, err := f.Told.Once(ctx, "refused "+r.Job+" "+r.Error)
+	f.warn(err)
+	if err == nil && first {
+		f.warn(f.Updates.Add(ctx, prompt.RefusedJob(label(r), r.Error), r.ID))
+	}
+}
+
+// send hands a message of the fire itself to the post; its number stands apart from those of the agent's pings.
+func (f *Firer) send(ctx context.Context, r *run.Run, kind deliver.Kind, text string) {
+	fate, err := f.Post.Send(ctx, deliver.Message{
+		ID: r.ID + "." + string(kind), Run: r.ID, Job: r.Job, Label: label(r.Record),
+		Kind: kind, Text: text, Created: f.Disk.Now(),
+	})
+	f.warn(err)
+	f.warn(r.Event(ctx, run.Event{Type: run.Delivered, Text: string(fate), Tool: string(kind)}))
+}
+
+func (f *Firer) warn(err error) {
+	if err != nil {
+		f.Disk.Warn(oneLine(err))
+	}
+}
+
+func label(r run.Record) string {
+	if r.Description != "" {
+		return r.Description
+	}
+	return r.Name
+}

@@ -1,0 +1,111 @@
+// Package fire is the story of the product: a job is found and locked, its run is put on record, the agent is told what
+// it must know, works, is held to its duty to report, compacts if it asked to, and its owner hears what matters.
+// Fire is safe to call at any moment, by several schedulers at once.
+package fire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/ollim/ollim/internal/chat"
+	"github.com/ollim/ollim/internal/deliver"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/home"
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/session"
+	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/told"
+	"github.com/ollim/ollim/internal/update"
+)
+
+// Firer fires the jobs of one data directory.
+type Firer struct {
+	Home     home.Dir
+	Disk     store.Disk
+	Zone     *time.Location
+	Jobs     job.Library
+	Runs     run.Book
+	Sessions session.Book
+	Updates  update.Box
+	Told     told.Book
+	Post     deliver.Post
+	Random   io.Reader
+	Process  Process
+	Engine   string                                     // the configured one; "" when none is
+	Engines  func(name string) (engine.Engine, error)   // makes an engine of a name
+	Sleep    func(context.Context, time.Duration) error // returns early, with its error, when the context ends
+}
+
+// Process is who fires, for the record.
+type Process struct {
+	PID   int
+	Start uint64 // clock ticks after boot
+	Group int
+}
+
+// Options are what one fire may do differently from its job's file.
+type Options struct {
+	Engine string        // "" is the job's
+	Model  string        // "" is the job's
+	Input  string        // joins the prompt as data
+	Wait   time.Duration // for a run of the same job to end; 0 skips at once
+}
+
+// Fire runs a job once. The record says how it ended; an error says that there is no record (nothing ran) or, beside a
+// record, why it failed in a way that a caller may want to tell apart.
+func (f *Firer) Fire(ctx context.Context, name string, o Options) (run.Record, error) {
+	j, err := f.find(ctx, name)
+	if err != nil {
+		return run.Record{}, err
+	}
+	guard, err := f.guard(ctx, j, o.Wait)
+	if errors.Is(err, lock.ErrBusy) {
+		return f.skip(j, o)
+	}
+	if err != nil {
+		return run.Record{}, err
+	}
+	defer guard.Release()
+	previous := f.previous(ctx, guard)
+	r, err := f.open(j, o, guard)
+	if err != nil {
+		return run.Record{}, err
+	}
+	err = f.carryOut(ctx, j, o, r, previous)
+	return f.finish(ctx, j, r, err)
+}
+
+// carryOut is everything between the two ends of the record.
+func (f *Firer) carryOut(ctx context.Context, j job.Job, o Options, r *run.Run, previous run.Record) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout, errTimeout)
+	defer cancel()
+	if err := f.permit(j); err != nil {
+		return err
+	}
+	e, err := f.Engines(r.Engine)
+	if err != nil {
+		return err
+	}
+	talk, err := f.room().Enter(ctx, place(j, previous), e, f.tools(r), r)
+	if err != nil {
+		return stopped(ctx, err)
+	}
+	defer talk.Leave()
+	request := f.request(j, r)
+	_, err = talk.Say(ctx, f.brief(j, o, r.Busy), request)
+	if err == nil {
+		err = f.holdToReport(ctx, j, r, talk, request)
+	}
+	return stopped(ctx, errors.Join(err, f.compact(ctx, talk, err)))
+}
+
+func (f *Firer) room() chat.Room {
+	return chat.Room{Home: f.Home, Sessions: f.Sessions, Updates: f.Updates, Sleep: f.Sleep}
+}
+
+// Busy says whether the main conversation is in a turn right now.
+func (f *Firer) Busy() bool { return f.room().Busy() }

@@ -1,0 +1,96 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxID is the longest id, in bytes.
+const maxID = 64
+
+// checkID refuses what could not safely name a file.
+func checkID(id string) error {
+	if id == "" {
+		return errors.New("is empty")
+	}
+	if len(id) > maxID {
+		return fmt.Errorf("longer than %d characters", maxID)
+	}
+	for i, r := range id {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if !letter && (i == 0 || !strings.ContainsRune("._-", r)) {
+			return fmt.Errorf("%q cannot be an id: letters, digits and . _ - behind the first", id)
+		}
+	}
+	return nil
+}
+
+// checkName is for what names a file in a folder of ours: a gate, a skill, an agent.
+func checkName(name string) error {
+	if checkID(name) != nil {
+		return fmt.Errorf("%q is not a name: letters, digits and . _ - behind the first", name)
+	}
+	return nil
+}
+
+func checkZone(name string) error {
+	if name == "" || name == "Local" {
+		return fmt.Errorf("%q is not a zone: write one like Europe/Paris", name)
+	}
+	if _, err := time.LoadLocation(name); err != nil {
+		return fmt.Errorf("unknown zone %q: write one like Europe/Paris", name)
+	}
+	return nil
+}
+
+// ParseDuration reads 90s, 30m, 2h, 1h30m, 7d or 0. Days are 24 hours.
+func ParseDuration(s string) (time.Duration, error) {
+	bad := fmt.Errorf("%q is not a duration: write one like 30m, 2h or 1d", s)
+	if s == "0" {
+		return 0, nil
+	}
+	var days time.Duration
+	rest := s
+	if n, tail, found := strings.Cut(s, "d"); found {
+		whole, err := strconv.ParseUint(n, 10, 16) // 65535 days are 179 years; a Duration holds 292
+		if err != nil {
+			return 0, bad
+		}
+		days, rest = time.Duration(whole)*24*time.Hour, tail
+		if rest == "" {
+			return days, nil
+		}
+	}
+	d, err := time.ParseDuration(rest)
+	if err != nil || d < 0 || strings.HasPrefix(rest, "+") || days+d < days {
+		return 0, bad
+	}
+	return days + d, nil
+}
+
+// FormatDuration writes a duration as people do: 30m, 1h30m, 2d.
+func FormatDuration(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d == 0 {
+		return "0"
+	}
+	var s string
+	if days := d / day; days > 0 {
+		s = fmt.Sprintf("%dd", days)
+		d -= days * day
+	}
+	if d == 0 {
+		return s
+	}
+	short := d.String()
+	if strings.HasSuffix(short, "m0s") {
+		short = strings.TrimSuffix(short, "0s")
+	}
+	if strings.HasSuffix(short, "h0m") {
+		short = strings.TrimSuffix(short, "0m")
+	}
+	return s + short
+}

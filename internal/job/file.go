@@ -1,0 +1,95 @@
+package job
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/ollim/ollim/internal/cron"
+	"github.com/ollim/ollim/internal/yamldoc"
+)
+
+// Parse reads a job file. name stands for the file in errors and becomes the job's path. The error is a yamldoc.Faults
+// with everything that is wrong.
+func Parse(kind Kind, name string, data []byte) (Job, error) {
+	page, err := yamldoc.ParsePage(name, data)
+	if err != nil {
+		return Job{}, err
+	}
+	j := New(kind)
+	j.Path, j.page = name, page
+	j.Body = strings.Trim(strings.ReplaceAll(page.Body, "\r\n", "\n"), "\n")
+	faults := j.decode()
+	faults = append(faults, j.rules()...)
+	if len(faults) > 0 {
+		return j, faults
+	}
+	return j, nil
+}
+
+func (j *Job) decode() yamldoc.Faults {
+	readers := make([]yamldoc.Field, 0, len(fields))
+	for _, f := range fields {
+		readers = append(readers, yamldoc.Field{Key: f.key, Read: func(v yamldoc.Value) error { return f.read(j, v) }})
+	}
+	var faults yamldoc.Faults
+	errors.As(j.page.Doc.Decode(readers), &faults)
+	return faults
+}
+
+// rules are those that no field can check alone.
+func (j *Job) rules() (faults yamldoc.Faults) {
+	doc := j.page.Doc
+	wrong := func(key, reason string) { faults = append(faults, doc.Fault(key, reason)) }
+	for _, key := range []string{"id", "cron"} {
+		if !doc.Has(key) {
+			wrong(key, "is missing")
+		}
+	}
+	if doc.Has("cron") && j.Cron != "" {
+		var err error
+		if j.Schedule, err = cron.Parse(j.Cron); err != nil {
+			wrong("cron", err.Error())
+		}
+	} else if doc.Has("cron") {
+		wrong("cron", "is empty")
+	}
+	if !j.Background {
+		for _, f := range fields {
+			if f.bgOnly && doc.Has(f.key) {
+				wrong(f.key, "only a background routine can have it: add background: true")
+			}
+		}
+	} else if j.Session == "persistent" && j.Isolated {
+		wrong("session", "persistent and isolated: true exclude each other")
+	}
+	if strings.TrimSpace(j.Body) == "" {
+		wrong("", "the text below the frontmatter, the prompt, is empty")
+	}
+	return faults
+}
+
+// Format writes a job as a new file: the fields that differ from their default, in the order of Fields, then the body.
+func Format(j Job) ([]byte, error) {
+	var pairs []yamldoc.Pair
+	for _, f := range fields {
+		if value := f.write(j); value != nil {
+			pairs = append(pairs, yamldoc.Pair{Key: f.key, Value: value})
+		}
+	}
+	return yamldoc.NewPage(pairs, j.Body)
+}
+
+// WithEnabled is the text of the job's file with enabled set or, for true, left out; nothing else changes.
+func (j Job) WithEnabled(enabled bool) ([]byte, error) {
+	var doc *yamldoc.Doc
+	var err error
+	if enabled {
+		doc, err = j.page.Doc.Delete([]string{"enabled"})
+	} else {
+		doc, err = j.page.Doc.Set([]string{"enabled"}, false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return j.page.With(doc), nil
+}

@@ -1,0 +1,144 @@
+// Package job is what people and agents write down to be run: routines in routines/*.md (reminders and webhooks are read
+// by the same rules). It reads such files strictly, each on its own, finds one by the names people use for it, and writes
+// new ones. It never runs anything.
+package job
+
+import (
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/cron"
+	"github.com/ollim/ollim/internal/yamldoc"
+)
+
+// Kind is the sort of a job; its plural is its folder.
+type Kind string
+
+// Routine is a job with a cron line.
+const Routine Kind = "routine"
+
+// UpdateMode says when a background run reports to the main session.
+type UpdateMode string
+
+// The update modes, see ollim-routine(5).
+const (
+	OnPing  UpdateMode = "on_ping"
+	Always  UpdateMode = "always"
+	Freely  UpdateMode = "freely"
+	Blocked UpdateMode = "blocked"
+)
+
+// Mode is where a job's run gets its history from.
+type Mode string
+
+// The modes of behaviour 2.3.
+const (
+	Foreground Mode = "foreground"
+	Forked     Mode = "forked"
+	Isolated   Mode = "isolated"
+	Persistent Mode = "persistent"
+)
+
+// Job is one job file. The fields are those of ollim-routine(5), with defaults filled in.
+type Job struct {
+	Kind Kind
+	Path string // of the file, as it was found
+	Body string // the prompt, without blank lines around it
+
+	ID           string
+	Cron         string
+	Timezone     string // "" is the configured zone
+	Description  string
+	Background   bool
+	Session      string // "persistent" or ""
+	Isolated     bool
+	Model        string
+	Thinking     string // "true", "false", "off", "adaptive" or a number of tokens
+	Update       UpdateMode
+	AllowPing    bool
+	AllowedTools []string
+	Skills       []string
+	Subagent     string
+	Engine       string
+	Timeout      time.Duration
+	CatchUp      time.Duration
+	MaxCost      float64 // USD; 0 is no limit of its own
+	Gate         string
+	After        string
+	Dirs         []string
+	Enabled      bool
+
+	Schedule cron.Schedule // Cron, parsed
+
+	page *yamldoc.Page
+}
+
+// New is a job with every field at its default.
+func New(kind Kind) Job {
+	return Job{Kind: kind, Thinking: "true", Update: OnPing, AllowPing: true, Timeout: 30 * time.Minute, Enabled: true}
+}
+
+// Mode is the mode that the job's fields ask for.
+func (j Job) Mode() Mode {
+	switch {
+	case !j.Background:
+		return Foreground
+	case j.Session == "persistent":
+		return Persistent
+	case j.Isolated:
+		return Isolated
+	}
+	return Forked
+}
+
+// Label is how the owner knows the job: its description, else its file's name.
+func (j Job) Label() string {
+	if j.Description != "" {
+		return j.Description
+	}
+	return j.Name()
+}
+
+// Name is the file's name without .md.
+func (j Job) Name() string { return baseName(j.Path) }
+
+// Zone is the zone the job's schedule is read in.
+func (j Job) Zone(configured *time.Location) *time.Location {
+	if j.Timezone == "" {
+		return configured
+	}
+	if zone, err := time.LoadLocation(j.Timezone); err == nil { // checked when the file was read
+		return zone
+	}
+	return configured
+}
+
+// Unsupported names the fields in use whose mechanism this version does not have. A fire of such a job is refused:
+// leaving out a gate or a tool list would run something else than its owner wrote.
+func (j Job) Unsupported() []string {
+	var keys []string
+	for _, f := range fields {
+		if f.later && f.write(j) != nil {
+			keys = append(keys, f.key)
+		}
+	}
+	return keys
+}
+
+// slugLimit is the longest file name, in characters, that is made from a text.
+const slugLimit = 50
+
+// Slug makes a file name from a text: lower case, runs of anything but a-z and 0-9 become one hyphen, at most 50
+// characters; "" when nothing is left.
+func Slug(text string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(text) {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			b.WriteRune(r)
+		} else if b.Len() > 0 && !strings.HasSuffix(b.String(), "-") {
+			b.WriteByte('-')
+		}
+	}
+	slug := b.String()
+	return strings.Trim(slug[:min(slugLimit, len(slug))], "-")
+}

@@ -1,0 +1,256 @@
+package job
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ollim/ollim/internal/home"
+	"github.com/ollim/ollim/internal/nearest"
+	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/yamldoc"
+)
+
+// maxFile is the largest job file that is read, in bytes. A prompt is text that somebody wrote.
+const maxFile = 1 << 20
+
+// Library is the job files of one data directory.
+type Library struct{ Home home.Dir }
+
+// Shelf is the jobs as they were read at one moment.
+type Shelf struct {
+	Jobs   []Job          // good ones, by path
+	Faults yamldoc.Faults // what is wrong with the others, by path
+
+	home home.Dir
+}
+
+// Load reads every job file. A bad file is among the faults and affects no other; only a folder that cannot be listed is
+// an error.
+func (l Library) Load() (Shelf, error) {
+	s := Shelf{home: l.Home}
+	entries, err := os.ReadDir(l.Home.Routines())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != ".md" || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		j, err := l.read(filepath.Join(l.Home.Routines(), e.Name()))
+		var faults yamldoc.Faults
+		if errors.As(err, &faults) {
+			s.Faults = append(s.Faults, faults...)
+			continue
+		}
+		s.Jobs = append(s.Jobs, j)
+	}
+	s.refuseTwins()
+	return s, nil
+}
+
+// read parses one file; the error is always a yamldoc.Faults.
+func (l Library) read(path string) (Job, error) {
+	name := l.relative(path)
+	data, err := readFile(path)
+	if err != nil {
+		return Job{}, yamldoc.Faults{{File: name, Reason: "cannot be read: " + plain(err)}}
+	}
+	j, err := Parse(Routine, name, data)
+	j.Path = path
+	return j, err
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("larger than %d bytes", maxFile)
+	}
+	return data, err
+}
+
+func plain(err error) string {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}
+
+func (l Library) relative(path string) string {
+	if rel, err := filepath.Rel(string(l.Home), path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// refuseTwins turns jobs that share an id into faults: which of them a lock, a session or a slot belongs to could not be
+// told.
+func (s *Shelf) refuseTwins() {
+	byID := map[string][]string{}
+	for _, j := range s.Jobs {
+		byID[j.ID] = append(byID[j.ID], j.Path)
+	}
+	l := Library{s.home}
+	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool {
+		twins := byID[j.ID]
+		if len(twins) == 1 {
+			return false
+		}
+		other := twins[0]
+		if other == j.Path {
+			other = twins[1]
+		}
+		fault := j.page.Doc.Fault("id", fmt.Sprintf("%q is used twice, also in %s", j.ID, l.relative(other)))
+		s.Faults = append(s.Faults, fault)
+		return true
+	})
+	slices.SortStableFunc(s.Faults, func(a, b *yamldoc.Fault) int { return cmp.Compare(a.File, b.File) })
+}
+
+// Unknown is a name that fits no job.
+type Unknown struct {
+	Name string
+	Near []string // names of jobs like it, best first
+	Bad  int      // files that could not be read, among which it may be
+}
+
+func (e *Unknown) Error() string {
+	s := fmt.Sprintf("no job %q", e.Name)
+	if len(e.Near) > 0 {
+		s += " (did you mean " + strings.Join(e.Near, ", ") + "?)"
+	}
+	return s
+}
+
+// Ambiguous is a name that fits several jobs.
+type Ambiguous struct {
+	Name  string
+	Paths []string
+}
+
+func (e *Ambiguous) Error() string {
+	return fmt.Sprintf("%q could be any of: %s", e.Name, strings.Join(e.Paths, ", "))
+}
+
+// Find finds the one job that name means: its id, its file's name with or without .md, the slug of its description, or a
+// path to its file. Errors: *Unknown, *Ambiguous, or the yamldoc.Faults of the file that was meant.
+func (s Shelf) Find(name string) (Job, error) {
+	if faults := s.faultsOf(name); len(faults) > 0 {
+		return Job{}, faults
+	}
+	var found []Job
+	for _, j := range s.Jobs {
+		if s.means(j, name) {
+			found = append(found, j)
+		}
+	}
+	l := Library{s.home}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return Job{}, &Unknown{name, nearest.To(name, s.names()), s.badFiles()}
+	}
+	e := &Ambiguous{Name: name}
+	for _, j := range found {
+		e.Paths = append(e.Paths, l.relative(j.Path))
+	}
+	return Job{}, e
+}
+
+func (s Shelf) means(j Job, name string) bool {
+	base := baseName(name)
+	return j.ID == name || j.Name() == name || j.Name()+".md" == name ||
+		j.Description != "" && Slug(j.Description) == name ||
+		strings.ContainsRune(name, filepath.Separator) && base == j.Name() && samePath(s.home, name, j.Path)
+}
+
+// samePath compares a path somebody typed, relative to where they are or to the data directory, with a job's.
+func samePath(dir home.Dir, typed, path string) bool {
+	want, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	for _, candidate := range []string{typed, dir.Path(typed)} {
+		if got, err := os.Stat(candidate); err == nil && os.SameFile(got, want) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s Shelf) faultsOf(name string) (faults yamldoc.Faults) {
+	for _, f := range s.Faults {
+		if baseName(f.File) == baseName(name) {
+			faults = append(faults, f)
+		}
+	}
+	return faults
+}
+
+func (s Shelf) names() (names []string) {
+	for _, j := range s.Jobs {
+		names = append(names, j.Name())
+		if j.ID != j.Name() {
+			names = append(names, j.ID)
+		}
+	}
+	return names
+}
+
+func (s Shelf) badFiles() int {
+	files := map[string]bool{}
+	for _, f := range s.Faults {
+		files[f.File] = true
+	}
+	return len(files)
+}
+
+func baseName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") }
+
+// NewID is 8 random lower-case hex digits from random.
+func NewID(random io.Reader) (string, error) {
+	b := make([]byte, 4)
+	if _, err := io.ReadFull(random, b); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(b), nil
+}
+
+// Create writes j as a new file and returns it with its path. name is the file's name without .md, and must be free
+// (fs.ErrExist); "" makes one from the description, the body or the id, numbered if it is taken.
+func (l Library) Create(j Job, name string) (Job, error) {
+	data, err := Format(j)
+	if err != nil {
+		return j, err
+	}
+	if name != "" {
+		j.Path = filepath.Join(l.Home.Routines(), name+".md")
+		return j, store.Create(j.Path, data)
+	}
+	stem := cmp.Or(Slug(j.Description), Slug(j.Body), j.ID)
+	for n := 1; ; n++ {
+		name := stem
+		if n > 1 {
+			name += "-" + strconv.Itoa(n)
+		}
+		j.Path = filepath.Join(l.Home.Routines(), name+".md")
+		if err := store.Create(j.Path, data); !errors.Is(err, fs.ErrExist) {
+			return j, err
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/home"
+	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/nearest"
+	"github.com/ollim/ollim/internal/store"
+)
+
+// Book is the run records of one data directory.
+type Book struct {
+	Home home.Dir
+	Disk store.Disk
+	Zone *time.Location
+}
+
+// Open begins the record of a run: its directory and run.json exist when it returns.
+func (b Book) Open(r Record) (*Run, error) {
+	r.Started = r.Started.In(b.Zone)
+	if err := store.MkdirAll(b.Home.Run(r.ID)); err != nil {
+		return nil, err
+	}
+	opened := &Run{Record: r, book: b}
+	return opened, opened.save()
+}
+
+// At is a run that another process began, for adding events to it. fs.ErrNotExist when there is none.
+func (b Book) At(id string) (*Run, error) {
+	r, err := b.Load(id)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{Record: r, book: b}, nil
+}
+
+// Load reads one record. fs.ErrNotExist when there is none of that id.
+func (b Book) Load(id string) (Record, error) {
+	var r Record
+	if !isID(id) {
+		return r, fmt.Errorf("run %q: %w", id, fs.ErrNotExist)
+	}
+	data, err := os.ReadFile(b.Home.Run(id, "run.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, fmt.Errorf("run %q: %w", id, fs.ErrNotExist)
+	}
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("%s: %w", b.Home.Run(id, "run.json"), err)
+	}
+	return r, nil
+}
+
+// List yields every record, newest first. One that cannot be read is yielded with its error and the id alone.
+func (b Book) List() iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		entries, err := os.ReadDir(b.Home.Runs())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			yield(Record{}, err)
+			return
+		}
+		for i := len(entries) - 1; i >= 0; i-- {
+			id := entries[i].Name()
+			if !isID(id) {
+				continue
+			}
+			r, err := b.Load(id)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // begun this moment, or killed before run.json
+			}
+			r.ID = id
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// isID says whether a name has the form of NewID's, so that no other file of the folder is taken for a run.
+func isID(name string) bool {
+	stamp, digits, found := strings.Cut(name, "-")
+	if !found || len(digits) != 6 || strings.Trim(digits, "0123456789abcdef") != "" {
+		return false
+	}
+	_, err := time.Parse(idTime, stamp)
+	return err == nil
+}
+
+// Unknown is a name that fits no run.
+type Unknown struct {
+	Name string
+	Near []string
+}
+
+func (e *Unknown) Error() string {
+	s := fmt.Sprintf("no run %q", e.Name)
+	if len(e.Near) > 0 {
+		s += " (did you mean " + strings.Join(e.Near, ", ") + "?)"
+	}
+	return s
+}
+
+// Find finds the run that name means: an id or the beginning of one, "last", a job's id or file name (its latest run), or
+// JOB~N (the N-th before its latest).
+func (b Book) Find(name string) (Record, error) {
+	if isID(name) {
+		if r, err := b.Load(name); !errors.Is(err, fs.ErrNotExist) {
+			return r, err
+		}
+	}
+	job, back := name, 0
+	if before, n, found := strings.Cut(name, "~"); found {
+		if k, err := strconv.Atoi(n); err == nil && k >= 0 {
+			job, back = before, k
+		}
+	}
+	var known []string
+	for r, err := range b.List() {
+		if err != nil {
+			continue
+		}
+		known = append(known, r.Name)
+		fits := job == "last" || job == r.Job || job == r.Name || len(job) > 8 && strings.HasPrefix(r.ID, job)
+		if fits && back == 0 {
+			return r, nil
+		}
+		if fits {
+			back--
+		}
+	}
+	return Record{}, &Unknown{name, nearest.To(job, dedupe(known))}
+}
+
+func dedupe(words []string) (once []string) {
+	seen := map[string]bool{}
+	for _, w := range words {
+		if !seen[w] {
+			seen[w] = true
+			once = append(once, w)
+		}
+	}
+	return once
+}
+
+// Events reads what a run did, oldest first. A torn line is passed over and counted in *bad.
+func (b Book) Events(id string, bad *int) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), bad) {
+			if err == nil && e.File != "" {
+				err = b.unfold(id, &e)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+func (b Book) unfold(id string, e *Event) error {
+	data, err := os.ReadFile(b.Home.Run(id, filepath.Base(e.File)))
+	if err != nil {
+		return err
+	}
+	if e.Type == ToolUse {
+		e.Input = data
+	} else {
+		e.Text = string(data)
+	}
+	return nil
+}
+
+// Standing is what a run has done so far.
+func (b Book) Standing(id string) (Standing, error) {
+	var s Standing
+	for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
+		if err != nil {
+			return s, err
+		}
+		s.Stand(e)
+	}
+	return s, nil
+}
+
+// Started says whether the model has answered anything in a run.
+func (b Book) Started(id string) bool {
+	s, err := b.Standing(id)
+	return err == nil && s.Started
+}
+
+// Close marks a run whose process died without a word as interrupted; a finished one stays as it is. It says whether it
+// changed anything.
+func (b Book) Close(id string) (changed bool, err error) {
+	r, err := b.At(id)
+	if err != nil || r.Done() {
+		return false, err
+	}
+	return true, r.Finish(Interrupted, "the process ended before the run did")
+}
+
+// lock is the run's own lock, in its directory: a lock that is needed by one run only goes when the run's record goes.
+func (b Book) lock(ctx context.Context, id string) (*lock.Held, error) {
+	return b.Disk.Lock(ctx, b.Home.Run(id, "lock"))
+}

@@ -1,0 +1,95 @@
+package run
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// EventType is what an event tells of.
+type EventType string
+
+// What an engine does. All engines speak this one form.
+const (
+	Text       EventType = "text"
+	Thinking   EventType = "thinking"
+	ToolUse    EventType = "tool_use"
+	ToolResult EventType = "tool_result"
+	UsageEvent EventType = "usage"
+	Compacted  EventType = "compacted"
+	Session    EventType = "session" // the session's id became known or changed
+	ErrorEvent EventType = "error"
+	Result     EventType = "result" // the final text of one turn
+)
+
+// What the tools and the fire itself did.
+const (
+	Ping          EventType = "ping"         // reserved: the one message of this run
+	PingRefused   EventType = "ping_refused" // definitely not sent: the reservation is given back
+	Report        EventType = "report"
+	Refusal       EventType = "refusal"
+	CompactWish   EventType = "compact_wish" // asked for by the agent, done when the turn ends
+	Nudge         EventType = "nudge"        // reminded that a report is owed
+	Delivered     EventType = "delivered"
+	Retry         EventType = "retry"
+	SessionLost   EventType = "session_lost"
+	UpdatesPopped EventType = "updates"
+)
+
+// Event is a line of events.jsonl.
+type Event struct {
+	At      time.Time       `json:"at"`
+	Type    EventType       `json:"type"`
+	Text    string          `json:"text,omitempty"`
+	Tool    string          `json:"tool,omitempty"`
+	ToolID  string          `json:"tool_id,omitempty"` // joins a tool_use and its tool_result
+	Input   json.RawMessage `json:"input,omitempty"`   // of a tool, in full
+	IsError bool            `json:"is_error,omitempty"`
+	Session string          `json:"session,omitempty"`
+	Parent  string          `json:"parent,omitempty"`
+	Usage   *Usage          `json:"usage,omitempty"`
+	Cost    float64         `json:"cost,omitempty"`  // USD
+	Count   int             `json:"count,omitempty"` // of updates, attempts
+	Before  int             `json:"before,omitempty"`
+	After   int             `json:"after,omitempty"` // tokens around a compaction
+	File    string          `json:"file,omitempty"`  // in the run's directory: holds Text (or Input) when it is large
+}
+
+// Standing is what a run has done so far, as its events say.
+type Standing struct {
+	Started     bool // the model has answered something: text, thinking or a tool use
+	Pings       int
+	Reports     int
+	Nudges      int
+	Compactions int
+	Wish        string // instructions of the latest compaction that was asked for and not done
+	Wished      bool
+	Effects     bool // a tool was used: the turn cannot simply be run again
+}
+
+// Stand derives the standing from events in their order.
+func (s *Standing) Stand(e Event) {
+	switch e.Type {
+	case Text, Thinking:
+		s.Started = true
+	case ToolUse:
+		s.Started, s.Effects = true, true
+	case Ping:
+		s.Pings++
+	case PingRefused:
+		s.Pings--
+	case Report:
+		s.Reports++
+	case Nudge:
+		s.Nudges++
+	case CompactWish:
+		s.Wish, s.Wished = e.Text, true
+	case Compacted:
+		s.Compactions++
+		s.Wish, s.Wished = "", false
+	}
+}
+
+// OwesReport says whether the run must still report in this update mode (behaviour 9.4).
+func (s Standing) OwesReport(mode string) bool {
+	return s.Reports == 0 && (mode == "always" || mode == "on_ping" && s.Pings > 0)
+}

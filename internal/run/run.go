@@ -1,0 +1,91 @@
+// Package run is the record of what ran: one directory for each fire, with run.json (what it was and how it ended),
+// prompt.txt, events.jsonl (what the engine and its tools did, in full) and stderr.log. Separate processes agree on what
+// a run has done and may still do because they all derive it from its events.
+package run
+
+import (
+	"encoding/hex"
+	"io"
+	"time"
+)
+
+// Outcome is how a run ended.
+type Outcome string
+
+// The outcomes.
+const (
+	OK          Outcome = "ok"
+	Failed      Outcome = "failed"
+	Timeout     Outcome = "timeout"
+	Skipped     Outcome = "skipped"
+	Gated       Outcome = "gated"
+	Refused     Outcome = "refused"
+	Paused      Outcome = "paused"
+	Unreported  Outcome = "unreported"
+	Interrupted Outcome = "interrupted"
+)
+
+// Record is run.json. Times are in the configured zone.
+type Record struct {
+	ID          string `json:"id"`
+	Kind        string `json:"kind"` // of the job
+	Job         string `json:"job"`  // its id
+	Name        string `json:"name"` // its file's name
+	Path        string `json:"path"`
+	Description string `json:"description,omitempty"`
+	Mode        string `json:"mode"`
+	Engine      string `json:"engine,omitempty"`
+	Model       string `json:"model,omitempty"`
+
+	Started  time.Time  `json:"started"`
+	Finished *time.Time `json:"finished,omitempty"`
+	Outcome  Outcome    `json:"outcome,omitempty"` // "" while it runs
+	Error    string     `json:"error,omitempty"`
+
+	PID       int    `json:"pid"`
+	PIDStart  uint64 `json:"pid_start"` // clock ticks after boot, from /proc/PID/stat
+	PIDGroup  int    `json:"pid_group"`
+	AllowPing bool   `json:"allow_ping"`
+	Update    string `json:"update_main_session,omitempty"`
+	Busy      bool   `json:"busy"` // the main conversation was in a turn at the start
+
+	SessionBefore string `json:"session_before,omitempty"`
+	SessionAfter  string `json:"session_after,omitempty"`
+	Parent        string `json:"parent_session,omitempty"`
+
+	Text        string  `json:"text,omitempty"` // the final text
+	Turns       int     `json:"turns"`
+	Pings       int     `json:"pings"`
+	Reports     int     `json:"reports"`
+	Compactions int     `json:"compactions"`
+	Usage       Usage   `json:"usage"`
+	Cost        float64 `json:"cost"` // USD
+}
+
+// Usage counts tokens.
+type Usage struct {
+	In         int `json:"in"`
+	Out        int `json:"out"`
+	CacheRead  int `json:"cache_read"`
+	CacheWrite int `json:"cache_write"`
+}
+
+// Add is the sum of two counts.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{u.In + v.In, u.Out + v.Out, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
+}
+
+// Done says whether the run has ended and said so.
+func (r Record) Done() bool { return r.Finished != nil }
+
+// idTime is the layout of the first part of a run id.
+const idTime = "20060102T150405.000Z"
+
+// NewID makes a run id: the UTC time to the millisecond, which makes names sort by age, and 6 random hex digits.
+func NewID(now time.Time, random io.Reader) (string, error) {
+	b := make([]byte, 3)
+	if _, err := io.ReadFull(random, b); err != nil {
+		return "", err
+	}
+	return now.UTC().Format(idTime) + "-" + hex.EncodeToString(b), nil
+}

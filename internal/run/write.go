@@ -1,0 +1,136 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/ollim/ollim/internal/store"
+)
+
+// large is the size, in bytes, from which a text or a tool's input goes into a file beside events.jsonl, so that the log
+// stays readable line by line.
+const large = 64 << 10
+
+// Run is an open run record.
+type Run struct {
+	Record
+	book Book
+}
+
+func (r *Run) save() error {
+	return store.WriteJSON(r.book.Home.Run(r.ID, "run.json"), r.Record)
+}
+
+// Prompt writes the exact text that goes to the engine.
+func (r *Run) Prompt(text string) error {
+	return store.Replace(r.book.Home.Run(r.ID, "prompt.txt"), []byte(text))
+}
+
+// Event appends an event, stamped with the current time if it has none. Any process may do so.
+func (r *Run) Event(ctx context.Context, e Event) error {
+	held, err := r.book.lock(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	return r.append(e)
+}
+
+// Decide appends the event that decide makes of the run's standing, both under the run's own lock: two processes cannot
+// both find that nothing was sent yet. An error of decide is returned and nothing is written.
+func (r *Run) Decide(ctx context.Context, decide func(Standing) (Event, error)) error {
+	held, err := r.book.lock(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	standing, err := r.Standing()
+	if err != nil {
+		return err
+	}
+	e, err := decide(standing)
+	if err != nil {
+		return err
+	}
+	return r.append(e)
+}
+
+// append writes an event; the caller holds the run's lock.
+func (r *Run) append(e Event) error {
+	if e.At.IsZero() {
+		e.At = r.book.Disk.Now()
+	}
+	e.At = e.At.In(r.book.Zone)
+	if err := r.fold(&e); err != nil {
+		return err
+	}
+	return store.AppendJSON(r.book.Home.Run(r.ID, "events.jsonl"), e, store.Buffered)
+}
+
+// fold moves what is large into a file of its own.
+func (r *Run) fold(e *Event) error {
+	if len(e.Text) < large && len(e.Input) < large {
+		return nil
+	}
+	body := []byte(e.Text)
+	if len(e.Input) >= large {
+		body = e.Input
+	}
+	for n := 1; ; n++ {
+		name := fmt.Sprintf("%s-%d.txt", strings.ReplaceAll(string(e.Type), "_", "-"), n)
+		err := store.Create(r.book.Home.Run(r.ID, name), body)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		e.File, e.Text, e.Input = name, "", nil
+		return err
+	}
+}
+
+// Standing is what the run has done so far.
+func (r *Run) Standing() (Standing, error) { return r.book.Standing(r.ID) }
+
+// Update changes the record and writes it.
+func (r *Run) Update(change func(*Record)) error {
+	change(&r.Record)
+	return r.save()
+}
+
+// Finish ends the record: outcome, error, and what the events add up to. It is the last write of a run.
+func (r *Run) Finish(outcome Outcome, reason string) error {
+	now := r.book.Disk.Now().In(r.book.Zone)
+	r.Finished, r.Outcome, r.Error = &now, outcome, reason
+	r.Usage, r.Cost, r.Turns = Usage{}, 0, 0
+	var s Standing
+	for e, err := range r.book.Events(r.ID, nil) {
+		if err != nil {
+			return err
+		}
+		s.Stand(e)
+		r.sum(e)
+	}
+	r.Pings, r.Reports, r.Compactions = s.Pings, s.Reports, s.Compactions
+	return r.save()
+}
+
+func (r *Run) sum(e Event) {
+	switch e.Type {
+	case UsageEvent:
+		if e.Usage != nil {
+			r.Usage = r.Usage.Add(*e.Usage)
+		}
+		r.Cost += e.Cost
+	case Session, Compacted:
+		if e.Session != "" {
+			r.SessionAfter = e.Session
+		}
+	case Result:
+		r.Turns++
+		if e.Text != "" {
+			r.Text = e.Text
+		}
+	}
+}

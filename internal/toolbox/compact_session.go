@@ -1,0 +1,47 @@
+package toolbox
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/run"
+)
+
+//go:embed compact_session.md
+var compactSessionText string
+
+func compactSession() tool {
+	return tool{
+		name:        "compact_session",
+		description: compactSessionText,
+		schema: `{"type":"object","properties":{"instructions":{"type":"string","minLength":1}},` +
+			`"required":["instructions"],"additionalProperties":false}`,
+		offered: persistent,
+		call:    callCompact,
+	}
+}
+
+func persistent(r run.Record) bool { return r.Mode == string(job.Persistent) }
+
+func callCompact(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+	var in struct {
+		Instructions string `json:"instructions"`
+	}
+	if err := decode(input, &in); err != nil {
+		return "", err
+	}
+	if !persistent(b.Run.Record) {
+		return "", &Refused{"compact_session is for persistent routine sessions only."}
+	}
+	if strings.TrimSpace(in.Instructions) == "" {
+		return "", errors.New("bad arguments: instructions are empty")
+	}
+	if err := b.Run.Event(ctx, run.Event{Type: run.CompactWish, Text: in.Instructions}); err != nil {
+		return "", err
+	}
+	return "Noted: the session is compacted by these instructions when this turn ends.", nil
+}

@@ -1,0 +1,89 @@
+// Package toolbox is the agent's tools. What a tool may do is decided by the record of the run that calls it, never by
+// memory: the process that fires, a server that the engine starts and a shell command that the agent types all come to
+// the same answer. One file, and one .md description that the agent reads, for each tool.
+package toolbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/ollim/ollim/internal/deliver"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/update"
+)
+
+// Box is the tools of one run.
+type Box struct {
+	Run     *run.Run
+	Updates update.Box
+	Post    deliver.Post
+	Disk    store.Disk
+	Busy    func() bool // the main conversation is in a turn right now
+}
+
+// tool is one entry of the box.
+type tool struct {
+	name        string
+	description string
+	schema      string
+	offered     func(run.Record) bool
+	call        func(context.Context, *Box, json.RawMessage) (string, error)
+}
+
+func tools() []tool { return []tool{pingUser(), reportUpdates(), compactSession()} }
+
+// Refused is a call that the run may not make, as the agent is told.
+type Refused struct{ Reason string }
+
+func (e *Refused) Error() string { return e.Reason }
+
+// List is the tools that the run may use.
+func (b *Box) List() []engine.Tool {
+	var list []engine.Tool
+	for _, t := range tools() {
+		if t.offered(b.Run.Record) {
+			list = append(list, engine.Tool{Name: t.name, Description: t.description, Schema: json.RawMessage(t.schema)})
+		}
+	}
+	return list
+}
+
+// Call runs one tool. What goes wrong is told to the agent in the result; a refusal is recorded as well.
+func (b *Box) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
+	for _, t := range tools() {
+		if t.name != name {
+			continue
+		}
+		text, err := t.call(ctx, b, input)
+		if refused := (*Refused)(nil); errors.As(err, &refused) {
+			err = errors.Join(err, b.Run.Event(ctx, run.Event{Type: run.Refusal, Tool: name, Text: refused.Reason}))
+		}
+		if err != nil {
+			return engine.ToolResult{Text: err.Error(), IsError: true}
+		}
+		return engine.ToolResult{Text: text}
+	}
+	return engine.ToolResult{Text: fmt.Sprintf("there is no tool %q", name), IsError: true}
+}
+
+// decode reads a tool's input strictly, so that a misspelt argument is told and not ignored.
+func decode(input json.RawMessage, into any) error {
+	d := json.NewDecoder(bytes.NewReader(input))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("bad arguments: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("bad arguments: more than one JSON value")
+	}
+	return nil
+}
+
+func background(r run.Record) bool { return r.Mode != string(job.Foreground) }

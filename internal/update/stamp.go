@@ -1,0 +1,52 @@
+package update
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// stampLayout is Python's isoformat: always six digits and a numeric offset, because older readers of it take nothing else.
+const stampLayout = "2006-01-02T15:04:05.000000-07:00"
+
+// stamp is an instant on disk.
+type stamp struct {
+	time.Time
+	floating bool // written without an offset: the numbers mean the configured zone, and Time has them as UTC
+}
+
+func stampOf(t time.Time) stamp { return stamp{Time: t} }
+
+// MarshalJSON writes ISO 8601 with microseconds and offset.
+func (s stamp) MarshalJSON() ([]byte, error) { return json.Marshal(s.Format(stampLayout)) }
+
+// UnmarshalJSON reads ISO 8601 with or without fraction and offset.
+func (s *stamp) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return err
+	}
+	text = strings.Replace(text, " ", "T", 1)
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			*s = stamp{Time: t}
+			return nil
+		}
+	}
+	t, err := time.Parse("2006-01-02T15:04:05", text)
+	if err != nil {
+		return fmt.Errorf("ts %q is not ISO 8601", text)
+	}
+	*s = stamp{Time: t, floating: true}
+	return nil
+}
+
+// in is the instant in a zone, to the microsecond.
+func (s stamp) in(zone *time.Location) time.Time {
+	t := s.Time
+	if s.floating {
+		t = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
+	}
+	return t.In(zone).Truncate(time.Microsecond)
+}

@@ -1,0 +1,212 @@
+package yamldoc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Pair is an entry to be written. Value is a string, bool, int, float64, []string, or a Pair: a section with one entry.
+type Pair struct {
+	Key   string
+	Value any
+}
+
+// Encode writes a new mapping, one entry a line, in the order of pairs.
+func Encode(pairs []Pair) ([]byte, error) {
+	var out []byte
+	for _, p := range pairs {
+		entry, err := encodeEntry(p.Key, p.Value)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, entry...)
+	}
+	return out, nil
+}
+
+func encodeEntry(key string, value any) ([]byte, error) {
+	node, err := toNode(value)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return encodeNode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
+		{Kind: yaml.ScalarNode, Value: key}, node,
+	}})
+}
+
+func encodeNode(n *yaml.Node) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	err := errors.Join(encoder.Encode(n), encoder.Close())
+	return out.Bytes(), err
+}
+
+func toNode(value any) (*yaml.Node, error) {
+	switch v := value.(type) {
+	case string:
+		return textNode(v)
+	case []string:
+		list := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, text := range v {
+			item, err := textNode(text)
+			if err != nil {
+				return nil, err
+			}
+			list.Content = append(list.Content, item)
+		}
+		if len(v) == 0 {
+			list.Style = yaml.FlowStyle
+		}
+		return list, nil
+	case Pair:
+		inner, err := toNode(v.Value)
+		if err != nil {
+			return nil, err
+		}
+		return &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: v.Key}, inner}}, nil
+	}
+	var n yaml.Node
+	err := n.Encode(value)
+	return &n, err
+}
+
+// textNode quotes what is not plain printable text on one line, because the library's block styles lose leading spaces,
+// and the merge key, which the library forgets.
+func textNode(text string) (*yaml.Node, error) {
+	if !utf8.ValidString(text) {
+		return nil, errors.New("not valid UTF-8")
+	}
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+	if text == "<<" || strings.ContainsFunc(text, func(r rune) bool {
+		return r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff
+	}) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n, nil
+}
+
+// Set gives the entry at path (the keys of nested mappings, outermost first) a value. Where it exists its lines are
+// replaced, its spelling and a comment behind it stay; otherwise it is added below a comment that shows it (`# key: …`), or
+// at the end of its mapping. What cannot be done without touching anything else is refused.
+func (d *Doc) Set(path []string, value any) (*Doc, error) {
+	s, rest := d.descend(path)
+	key := rest[0]
+	for i := len(rest) - 1; i > 0; i-- {
+		value = Pair{rest[i], value}
+	}
+	if s.m.Style&yaml.FlowStyle != 0 {
+		return nil, byHand(path, "written in one line with braces")
+	}
+	i := find(s.m, key)
+	if i >= 0 && len(rest) > 1 && !nothing(s.m.Content[i+1]) {
+		return nil, byHand(path, key+" is not a section")
+	}
+	if i >= 0 {
+		key = s.m.Content[i].Value
+	}
+	entry, err := encodeEntry(key, value)
+	if err != nil {
+		return nil, err
+	}
+	entry = shift(entry, s.indent)
+	if i >= 0 {
+		entry = annotate(entry, d.comment(s.m.Content[i], s.m.Content[i+1]))
+		first, last := d.span(s, i)
+		return d.checked(path, d.splice(first, last, entry))
+	}
+	var texts [][]byte
+	for _, at := range d.places(s, key) {
+		texts = append(texts, d.splice(at+1, at, entry))
+	}
+	return d.checked(path, texts...)
+}
+
+// Delete removes the entry at path, if it is there. Comments stay.
+func (d *Doc) Delete(path []string) (*Doc, error) {
+	s, rest := d.descend(path)
+	i := find(s.m, rest[0])
+	if i < 0 || len(rest) > 1 {
+		return d, nil
+	}
+	if s.m.Style&yaml.FlowStyle != 0 {
+		return nil, byHand(path, "written in one line with braces")
+	}
+	first, last := d.span(s, i)
+	return d.checked(path, d.splice(first, last, nil))
+}
+
+// section is a mapping and where it stands.
+type section struct {
+	m          *yaml.Node
+	start, end int // the lines, from 1, that its entries may have
+	indent     string
+}
+
+// descend finds the innermost section on the way to path that exists, and what is left of path from there: the key of an
+// entry and, where that is no section, the keys inside it.
+func (d *Doc) descend(path []string) (section, []string) {
+	s := section{m: d.root, start: 1, end: len(d.lines())}
+	for {
+		if len(s.m.Content) > 0 {
+			s.indent = strings.Repeat(" ", s.m.Column-1)
+		}
+		i := find(s.m, path[0])
+		if len(path) == 1 || i < 0 || s.m.Content[i+1].Kind != yaml.MappingNode {
+			return s, path
+		}
+		if i+2 < len(s.m.Content) {
+			s.end = s.m.Content[i+2].Line - 1
+		}
+		s.start, s.m, path = s.m.Content[i].Line+1, s.m.Content[i+1], path[1:]
+	}
+}
+
+// checked reads the candidates for the new text and returns the first that differs from d in the entry at path only.
+func (d *Doc) checked(path []string, texts ...[]byte) (*Doc, error) {
+	for _, text := range texts {
+		edited, err := Parse(d.file, text, d.first)
+		if err == nil && sameBut(d.root, edited.root, path) {
+			return edited, nil
+		}
+	}
+	return nil, byHand(path, "cannot be changed without disturbing the rest")
+}
+
+func byHand(path []string, why string) error {
+	return fmt.Errorf("%s: %s: edit it by hand", strings.Join(path, "."), why)
+}
+
+// sameBut compares two mappings, leaving out the entry at path.
+func sameBut(a, b *yaml.Node, path []string) bool {
+	restA, innerA := apart(a, path[0])
+	restB, innerB := apart(b, path[0])
+	if !same(restA, restB) {
+		return false
+	}
+	return len(path) == 1 || sameBut(innerA, innerB, path[1:])
+}
+
+// apart divides a mapping into the entry of a key, when that is a section, and all the others.
+func apart(m *yaml.Node, key string) (rest, inner *yaml.Node) {
+	rest, inner = &yaml.Node{}, &yaml.Node{}
+	for i := 0; i < len(m.Content); i += 2 {
+		switch {
+		case Kebab(m.Content[i].Value) != Kebab(key):
+			rest.Content = append(rest.Content, m.Content[i], m.Content[i+1])
+		case m.Content[i+1].Kind == yaml.MappingNode:
+			inner = m.Content[i+1]
+		}
+	}
+	return rest, inner
+}
+
+func same(a, b *yaml.Node) bool {
+	return a.Kind == b.Kind && a.Tag == b.Tag && a.Value == b.Value && slices.EqualFunc(a.Content, b.Content, same)
+}

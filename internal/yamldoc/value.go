@@ -1,0 +1,187 @@
+package yamldoc
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Value is the value of one entry, not yet given a type. Its methods return reasons, see Field.
+type Value struct {
+	doc  *Doc
+	node *yaml.Node
+	path string
+}
+
+// misfit is the reason why a value cannot be read, with its place, which may lie deeper than the Field's.
+type misfit struct {
+	line   int // of the document
+	key    string
+	reason string
+}
+
+func (e *misfit) Error() string { return e.reason }
+
+func (v Value) misfit(reason string) error { return &misfit{v.node.Line, v.path, reason} }
+
+// Text is a scalar as it stands in the file: an unquoted 00123456 keeps its zeros and an unquoted date stays as written.
+func (v Value) Text() (string, error) {
+	if v.node.Kind != yaml.ScalarNode || v.node.Tag == "!!null" {
+		return "", v.misfit("want text, " + v.got())
+	}
+	return v.node.Value, nil
+}
+
+// Bool is true or false.
+func (v Value) Bool() (bool, error) {
+	var b bool
+	if v.node.Tag != "!!bool" || v.node.Decode(&b) != nil {
+		return false, v.misfit("want true or false, " + v.got())
+	}
+	return b, nil
+}
+
+// Int is a whole number.
+func (v Value) Int() (int, error) {
+	n, err := strconv.Atoi(v.node.Value)
+	if v.node.Tag != "!!int" || err != nil {
+		return 0, v.misfit("want a whole number, " + v.got())
+	}
+	return n, nil
+}
+
+// Number is an integer or a decimal.
+func (v Value) Number() (float64, error) {
+	n, err := strconv.ParseFloat(v.node.Value, 64)
+	if v.node.Tag != "!!int" && v.node.Tag != "!!float" || err != nil {
+		return 0, v.misfit("want a number, " + v.got())
+	}
+	return n, nil
+}
+
+// Texts is a list of scalars, each as Text and to the liking of check; never nil.
+func (v Value) Texts(check ...func(string) error) ([]string, error) {
+	if v.node.Kind != yaml.SequenceNode {
+		return nil, v.misfit("want a list like [a, b], " + v.got())
+	}
+	texts := make([]string, 0, len(v.node.Content))
+	for i, node := range v.node.Content {
+		item := Value{v.doc, node, v.path}
+		text, err := item.Text()
+		for _, c := range check {
+			if err == nil {
+				err = c(text)
+			}
+		}
+		if err != nil {
+			return nil, item.misfit(fmt.Sprintf("item %d: %s", i+1, err))
+		}
+		texts = append(texts, text)
+	}
+	return texts, nil
+}
+
+// Items is a list of anything; never nil.
+func (v Value) Items() ([]Value, error) {
+	if v.node.Kind != yaml.SequenceNode {
+		return nil, v.misfit("want a list, " + v.got())
+	}
+	items := make([]Value, 0, len(v.node.Content))
+	for i, item := range v.node.Content {
+		items = append(items, Value{v.doc, item, fmt.Sprintf("%s[%d]", v.path, i)})
+	}
+	return items, nil
+}
+
+// Section is a nested mapping as JSON-like data, for what has no keys of ours. Dates stay text.
+func (v Value) Section() (map[string]any, error) {
+	if v.node.Kind != yaml.MappingNode {
+		return nil, v.misfit("want a section of `key: value` lines, " + v.got())
+	}
+	data, err := v.data()
+	if err != nil {
+		return nil, err
+	}
+	return data.(map[string]any), nil //nolint:errcheck // a mapping node is one
+}
+
+// data is the value as encoding/json would have it: map[string]any, []any, string, bool, int64, float64 or nil.
+func (v Value) data() (any, error) {
+	switch {
+	case v.node.Kind == yaml.SequenceNode:
+		list := make([]any, 0, len(v.node.Content))
+		for i, item := range v.node.Content {
+			data, err := Value{v.doc, item, fmt.Sprintf("%s[%d]", v.path, i)}.data()
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, data)
+		}
+		return list, nil
+	case v.node.Kind == yaml.MappingNode:
+		return v.section()
+	case v.node.Tag == "!!null":
+		return nil, nil
+	case v.node.Tag == "!!bool":
+		return v.Bool()
+	case v.node.Tag == "!!int":
+		if n, err := strconv.ParseInt(v.node.Value, 10, 64); err == nil {
+			return n, nil
+		}
+		return nil, v.misfit("want a number that JSON can have, " + v.got())
+	case v.node.Tag == "!!float":
+		if n, err := strconv.ParseFloat(v.node.Value, 64); err == nil && !math.IsInf(n, 0) && !math.IsNaN(n) {
+			return n, nil
+		}
+		return nil, v.misfit("want a number that JSON can have, " + v.got())
+	}
+	return v.node.Value, nil
+}
+
+func (v Value) section() (map[string]any, error) {
+	m := map[string]any{}
+	for i := 0; i < len(v.node.Content); i += 2 {
+		name, value := v.node.Content[i], v.node.Content[i+1]
+		key := Value{v.doc, name, v.path + "." + name.Value}
+		if name.Kind != yaml.ScalarNode {
+			return nil, key.misfit("a key must be text")
+		}
+		if _, twice := m[name.Value]; twice {
+			return nil, key.misfit("given twice")
+		}
+		data, err := Value{v.doc, value, key.path}.data()
+		if err != nil {
+			return nil, err
+		}
+		m[name.Value] = data
+	}
+	return m, nil
+}
+
+// Decode reads a nested mapping through fields; the error is a Faults.
+func (v Value) Decode(fields []Field) error {
+	if v.node.Kind != yaml.MappingNode {
+		if v.node.Tag == "!!null" {
+			return nil // a section whose entries are all commented out
+		}
+		return v.misfit("want a section of `key: value` lines, " + v.got())
+	}
+	if faults := v.doc.decode(v.node, v.path+".", fields); len(faults) > 0 {
+		return faults
+	}
+	return nil
+}
+
+func (v Value) got() string {
+	switch {
+	case v.node.Kind == yaml.SequenceNode:
+		return "not a list"
+	case v.node.Kind == yaml.MappingNode:
+		return "not a section"
+	case v.node.Tag == "!!null":
+		return "not nothing"
+	}
+	return "not " + strconv.Quote(v.node.Value)
+}
