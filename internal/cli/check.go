@@ -105,6 +105,9 @@ func (c *checker) good(path string, j job.Job) {
 	switch {
 	case !j.Enabled:
 		_, _ = fmt.Fprintf(c.d.Out, "%s: ok: off\n", path)
+	case len(j.Unsupported()) > 0:
+		c.bad++
+		_, _ = fmt.Fprintf(c.d.Out, "%s: %s: this version has no such thing yet, and a fire is refused\n", path, j.Unsupported()[0])
 	case !ok:
 		c.bad++
 		_, _ = fmt.Fprintf(c.d.Out, "%s: cron: never fires\n", path)

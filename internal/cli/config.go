@@ -57,7 +57,7 @@ func newConfigSet(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "set KEY VALUE...",
 		Short:   "Change one setting in config.yaml and leave the rest as it is; several values make a list",
-		Example: `  ollim config set delivery.command notify-send ollim`,
+		Example: `  ollim config set delivery.command sh -c 'mail -s "$OLLIM_LABEL" me'`,
 		Args:    checked(cobra.MinimumNArgs(2)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			h, err := d.house()
@@ -69,7 +69,7 @@ func newConfigSet(d *Deps) *cobra.Command {
 				return err
 			}
 			defer held.Release()
-			err = config.Set(d.configFile(h.home), args[0], args[1:])
+			err = config.Set(d.configFile(h.home), args[0], withoutDashes(args[1:]))
 			if errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("%s: %w", d.configFile(h.home), errNoConfig)
 			}
@@ -78,4 +78,12 @@ func newConfigSet(d *Deps) *cobra.Command {
 	}
 	cmd.Flags().SetInterspersed(false) // a value may look like a flag: sh -c …
 	return cmd
+}
+
+// withoutDashes drops the -- that ends flags.
+func withoutDashes(values []string) []string {
+	if len(values) > 1 && values[0] == "--" {
+		return values[1:]
+	}
+	return values
 }

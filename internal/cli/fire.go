@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/config"
-	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/fire"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/run"
@@ -95,7 +94,7 @@ func (o *fireOptions) resolve(d *Deps) (fire.Options, error) {
 			return fire.Options{}, usage("--engine: %v", err)
 		}
 	}
-	out := fire.Options{Engine: o.engine, Model: o.model, Wait: wait}
+	out := fire.Options{Engine: o.engine, Model: o.model, Wait: wait, Moved: o.now != "" && !o.dryRun}
 	if last := len(o.jobs) - 1; o.jobs[last] == "-" {
 		if o.jobs = o.jobs[:last]; last == 0 {
 			return out, usage("which job? - only says that standard input joins the prompt")
@@ -118,9 +117,6 @@ func readInput(in io.Reader) (string, error) {
 
 // at moves the clock, for what can be evaluated at another time.
 func (o *fireOptions) at(d *Deps, h house) (house, error) {
-	if !o.dryRun && cmp.Or(o.engine, h.config.Engine) == "" {
-		return h, usage("--now: only with --dry-run or the script engine")
-	}
 	now, err := parseTime(o.now, h.config.Zone)
 	if err != nil {
 		return h, err
@@ -142,7 +138,8 @@ func (o *fireOptions) one(ctx context.Context, d *Deps, f *fire.Firer, name stri
 	if o.json {
 		err = errors.Join(err, d.emit(r))
 	}
-	if o.print && r.Text != "" {
+	shown := r.Mode == string(job.Foreground) && isTerminal(d.Stdout) // it was delivered here
+	if o.print && r.Text != "" && !shown {
 		_, writeErr := fmt.Fprintln(d.Out, r.Text)
 		err = errors.Join(err, writeErr)
 	}
@@ -160,10 +157,8 @@ func (o *fireOptions) verdict(d *Deps, r run.Record, err error) error {
 	case r.Outcome == run.Skipped && d.quiet:
 		return &reported{ended}
 	}
-	for _, known := range []error{engine.ErrUnavailable, engine.ErrForeignSession} {
-		if errors.Is(err, known) {
-			ended = statusOf(known)
-		}
+	if r.Outcome == run.Failed {
+		ended = statusOf(err)
 	}
 	reason := r.Error
 	if r.Outcome != run.Skipped {
@@ -185,6 +180,8 @@ func explain(err error) error {
 	switch {
 	case errors.Is(err, fire.ErrNoEngine):
 		return hint(err, "ollim config set engine script:FILE")
+	case errors.Is(err, fire.ErrMovedClock):
+		return usage("--now: %v", err)
 	case errors.As(err, &unknown) && unknown.Bad > 0:
 		return hint(err, "%d job files cannot be read, see: ollim check", unknown.Bad)
 	case errors.As(err, &unknown) && len(unknown.Near) == 0:

@@ -37,7 +37,7 @@ func execute(ctx context.Context, d *Deps, args []string) int {
 	root.SetErr(d.Stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	if flushErr := out.Flush(); err == nil && flushErr != nil {
-		err = &unwritten{flushErr}
+		err = &ran{&unwritten{flushErr}}
 	}
 	return d.conclude(verbOf(cmd), err)
 }

@@ -45,7 +45,7 @@ func newRoutineAdd(d *Deps) *cobra.Command {
 		Short: "Write a new routine file and print the routine's id",
 		Long: "Add writes routines/NAME.md with the given fields and the body, the prompt, which - reads from standard input. " +
 			"Without NAME the file is named after the description, else after the body. Every field of ollim-routine(5) is a flag.",
-		Example: `  ollim routine add daily-market --cron "0 9 * * 1-5" --background --session persistent "Check the market."`,
+		Example: `  ollim routine add disk --cron @daily --background "Say which disk is nearly full."`,
 		Args:    checked(cobra.RangeArgs(1, 2)),
 		RunE: works(func(_ *cobra.Command, args []string) error {
 			o.body = args[len(args)-1]
@@ -84,7 +84,7 @@ func runRoutineAdd(d *Deps, o routineAddOptions) error {
 	}
 	j, err = h.jobs().Create(j, o.name)
 	if errors.Is(err, fs.ErrExist) {
-		return hint(fmt.Errorf("%s: %w already", j.Path, fs.ErrExist), "ollim routine edit %s", o.name)
+		return hint(&withStatus{fmt.Errorf("%s exists already", j.Path), statusData}, "ollim routine edit %s", o.name)
 	}
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -9,6 +10,7 @@ import (
 	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/session"
 	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/told"
 )
 
 func newRoutineRm(d *Deps) *cobra.Command {
@@ -16,28 +18,28 @@ func newRoutineRm(d *Deps) *cobra.Command {
 		Use:   "rm JOB...",
 		Short: "Delete routine files, and with them the sessions of persistent routines",
 		Args:  checked(cobra.MinimumNArgs(1)),
-		RunE:  works(func(_ *cobra.Command, args []string) error { return runRoutineRm(d, args) }),
+		RunE:  works(func(cmd *cobra.Command, args []string) error { return runRoutineRm(cmd.Context(), d, args) }),
 	}
 }
 
-func runRoutineRm(d *Deps, names []string) error {
+func runRoutineRm(ctx context.Context, d *Deps, names []string) error {
 	h, err := d.house()
 	if err != nil {
 		return err
 	}
-	s, err := h.jobs().Load()
+	s, err := h.jobs().Load() // no warnings: the file to be deleted may be among the bad ones
 	if err != nil {
 		return err
 	}
 	failed := failures{d: d, verb: "routine rm"}
 	for _, name := range names {
-		failed.add(name, removeRoutine(h, s, name))
+		failed.add(name, removeRoutine(ctx, h, s, name))
 	}
 	return failed.err()
 }
 
 // removeRoutine keeps the session of a file that could not be read: its id is not known for certain.
-func removeRoutine(h house, s job.Shelf, name string) error {
+func removeRoutine(ctx context.Context, h house, s job.Shelf, name string) error {
 	path, err := routinePath(s, h, name)
 	if err != nil {
 		return err
@@ -54,6 +56,9 @@ func removeRoutine(h house, s job.Shelf, name string) error {
 		defer guard.Release()
 	}
 	if err := store.Remove(path); err != nil || findErr != nil {
+		return err
+	}
+	if err := (told.Book{Home: h.home, Disk: h.disk}).Worked(ctx, j.ID); err != nil { // a new job of this id begins anew
 		return err
 	}
 	return session.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone}.RemoveRoutine(j.ID)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -26,7 +25,19 @@ var (
 	ErrRefused = errors.New("refused")
 	// ErrPaused: the job is switched off.
 	ErrPaused = errors.New("paused")
+	// ErrMovedClock: only the script engine can be told another time.
+	ErrMovedClock = errors.New("only the script engine can run at another time")
 )
+
+// barred is why a job does not run; its words leave out the kind, which the outcome says.
+type barred struct {
+	kind   error // ErrRefused or ErrPaused
+	reason string
+}
+
+func (e *barred) Error() string { return e.reason }
+
+func (e *barred) Unwrap() error { return e.kind }
 
 // find finds the job, and on the way tells the owner of every job file that cannot be used.
 func (f *Firer) find(ctx context.Context, name string) (job.Job, error) {
@@ -46,6 +57,7 @@ const badFile = "bad-file "
 func (f *Firer) tellBadFiles(ctx context.Context, faults yamldoc.Faults) error {
 	present := map[string]bool{}
 	for _, fault := range faults {
+		f.Disk.Warn(fault.Error())
 		key := badFile + fault.Error()
 		present[key] = true
 		first, err := f.Told.Once(ctx, key)
@@ -90,11 +102,12 @@ func (f *Firer) previous(ctx context.Context, guard *lock.Guard) run.Record {
 }
 
 // open begins the record and notes it in the lock.
-func (f *Firer) open(j job.Job, o Options, guard *lock.Guard) (*run.Run, error) {
+func (f *Firer) open(j job.Job, o Options, previous run.Record, guard *lock.Guard) (*run.Run, error) {
 	record, err := f.record(j, o)
 	if err != nil {
 		return nil, err
 	}
+	record.Shown = previous.ShownUntil()
 	r, err := f.Runs.Open(record)
 	if err != nil {
 		return nil, err
@@ -108,8 +121,11 @@ func (f *Firer) record(j job.Job, o Options) (run.Record, error) {
 		return run.Record{}, err
 	}
 	name := cmp.Or(o.Engine, j.Engine, f.Engine)
-	if name == "" {
+	switch {
+	case name == "" && f.permit(j) == nil:
 		return run.Record{}, ErrNoEngine
+	case o.Moved && !strings.HasPrefix(name, "script:"):
+		return run.Record{}, ErrMovedClock
 	}
 	session, parent, err := f.room().Start(place(j, run.Record{}))
 	if err != nil {
@@ -145,20 +161,16 @@ func (f *Firer) skip(j job.Job, o Options) (run.Record, error) {
 // permit says whether the job may run as it is written.
 func (f *Firer) permit(j job.Job) error {
 	if !j.Enabled {
-		return fmt.Errorf("%w: enabled: false in its file", ErrPaused)
+		return &barred{ErrPaused, "enabled: false in its file"}
 	}
 	if keys := j.Unsupported(); len(keys) > 0 {
-		return fmt.Errorf("%w: this version has no %s yet", ErrRefused, strings.Join(keys, ", no "))
+		return &barred{ErrRefused, "this version has no " + strings.Join(keys, ", no ") + " yet"}
 	}
 	return nil
 }
 
 func place(j job.Job, previous run.Record) chat.Place {
-	p := chat.Place{Mode: j.Mode(), Routine: j.ID}
-	if previous.Turns > 0 { // else it never saw them
-		p.Since = previous.Started
-	}
-	return p
+	return chat.Place{Mode: j.Mode(), Routine: j.ID, Since: previous.ShownUntil()}
 }
 
 func (f *Firer) brief(j job.Job, o Options, busy bool) prompt.Brief {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/ollim/ollim/internal/chat"
 	"github.com/ollim/ollim/internal/deliver"
@@ -69,10 +70,16 @@ func (f *Firer) finish(ctx context.Context, j job.Job, r *run.Run, cause error) 
 	ctx = context.WithoutCancel(ctx)
 	outcome := outcomeOf(cause)
 	reason := reasonOf(j, outcome, cause)
-	if err := r.Finish(outcome, reason); err != nil {
+	if cause != nil {
+		f.warn(r.Event(ctx, run.Event{Type: run.ErrorEvent, Text: reason}))
+	}
+	if err := r.Conclude(outcome, reason); err != nil {
 		return r.Record, errors.Join(err, cause)
 	}
 	f.tell(ctx, j, r)
+	if err := r.Finish(outcome, reason); err != nil {
+		return r.Record, errors.Join(err, cause)
+	}
 	return r.Record, cause
 }
 
@@ -112,6 +119,7 @@ func (f *Firer) tell(ctx context.Context, j job.Job, r *run.Run) {
 	switch r.Outcome {
 	case run.OK, run.Unreported:
 		f.warn(f.Told.Worked(ctx, j.ID))
+		f.warn(f.Told.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, refused(j.ID)) }))
 	case run.Failed:
 		f.tellFailure(ctx, r.Record, "failed")
 	case run.Timeout:
@@ -120,7 +128,7 @@ func (f *Firer) tell(ctx context.Context, j job.Job, r *run.Run) {
 		f.tellRefusal(ctx, r.Record)
 	}
 	if !j.Background && r.Text != "" {
-		f.send(ctx, r, deliver.Text, r.Text)
+		f.send(ctx, r, deliver.Text, f.answer(r))
 	}
 	_, err := f.Post.Flush(ctx)
 	f.warn(err)
@@ -146,17 +154,30 @@ func (f *Firer) tellFailure(ctx context.Context, r run.Record, what string) {
 }
 
 func (f *Firer) tellRefusal(ctx context.Context, r run.Record) {
-	first, err := f.Told.Once(ctx, "refused "+r.Job+" "+r.Error)
+	first, err := f.Told.Once(ctx, refused(r.Job)+r.Error)
 	f.warn(err)
 	if err == nil && first {
 		f.warn(f.Updates.Add(ctx, prompt.RefusedJob(label(r), r.Error), r.ID))
 	}
 }
 
-// send hands a message of the fire itself to the post; its number stands apart from those of the agent's pings.
+// refused is the beginning of the keys under which refusals of a job are told.
+func refused(id string) string { return "refused " + id + " " }
+
+// answer is the text of a foreground run as the owner sees it.
+func (f *Firer) answer(r *run.Run) string {
+	if standing, err := r.Standing(); err == nil && standing.Popped > 0 {
+		return prompt.CatchingUp + "\n\n" + r.Text
+	}
+	return r.Text
+}
+
+// send hands a message of the fire itself to the post.
 func (f *Firer) send(ctx context.Context, r *run.Run, kind deliver.Kind, text string) {
+	standing, err := r.Standing()
+	f.warn(err)
 	fate, err := f.Post.Send(ctx, deliver.Message{
-		ID: r.ID + "." + string(kind), Run: r.ID, Job: r.Job, Label: label(r.Record),
+		ID: fmt.Sprintf("%s.%d", r.ID, standing.Messages+1), Run: r.ID, Job: r.Job, Label: label(r.Record),
 		Kind: kind, Text: text, Created: f.Disk.Now(),
 	})
 	f.warn(err)

@@ -53,6 +53,7 @@ type Options struct {
 	Model  string        // "" is the job's
 	Input  string        // joins the prompt as data
 	Wait   time.Duration // for a run of the same job to end; 0 skips at once
+	Moved  bool          // the clock is not the real one
 }
 
 // Fire runs a job once. The record says how it ended; an error says that there is no record (nothing ran) or, beside a
@@ -71,7 +72,7 @@ func (f *Firer) Fire(ctx context.Context, name string, o Options) (run.Record, e
 	}
 	defer guard.Release()
 	previous := f.previous(ctx, guard)
-	r, err := f.open(j, o, guard)
+	r, err := f.open(j, o, previous, guard)
 	if err != nil {
 		return run.Record{}, err
 	}

@@ -60,6 +60,8 @@ type Standing struct {
 	Pings       int
 	Reports     int
 	Nudges      int
+	Messages    int // handed to delivery, pings included
+	Popped      int // updates taken out of the box
 	Compactions int
 	Wish        string // instructions of the latest compaction that was asked for and not done
 	Wished      bool
@@ -75,6 +77,11 @@ func (s *Standing) Stand(e Event) {
 		s.Started, s.Effects = true, true
 	case Ping:
 		s.Pings++
+		s.Messages++
+	case Delivered:
+		s.Messages++
+	case UpdatesPopped:
+		s.Popped += e.Count
 	case PingRefused:
 		s.Pings--
 	case Report:

@@ -49,6 +49,8 @@ type Record struct {
 	Update    string `json:"update_main_session,omitempty"`
 	Busy      bool   `json:"busy"` // the main conversation was in a turn at the start
 
+	Shown time.Time `json:"updates_shown,omitzero"` // updates up to here were shown to an earlier run of the job
+
 	SessionBefore string `json:"session_before,omitempty"`
 	SessionAfter  string `json:"session_after,omitempty"`
 	Parent        string `json:"parent_session,omitempty"`
@@ -73,6 +75,14 @@ type Usage struct {
 // Add is the sum of two counts.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{u.In + v.In, u.Out + v.Out, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
+}
+
+// ShownUntil is the time up to which this run and the ones before it have shown pending updates to their agent.
+func (r Record) ShownUntil() time.Time {
+	if r.Turns > 0 {
+		return r.Started
+	}
+	return r.Shown
 }
 
 // Done says whether the run has ended and said so.

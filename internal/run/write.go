@@ -99,10 +99,19 @@ func (r *Run) Update(change func(*Record)) error {
 	return r.save()
 }
 
-// Finish ends the record: outcome, error, and what the events add up to. It is the last write of a run.
+// Finish ends the record. It is the last write of a run.
 func (r *Run) Finish(outcome Outcome, reason string) error {
+	if err := r.Conclude(outcome, reason); err != nil {
+		return err
+	}
 	now := r.book.Disk.Now().In(r.book.Zone)
-	r.Finished, r.Outcome, r.Error = &now, outcome, reason
+	r.Finished = &now
+	return r.save()
+}
+
+// Conclude puts into the record, but not yet on disk, how the run ended and what its events add up to.
+func (r *Run) Conclude(outcome Outcome, reason string) error {
+	r.Outcome, r.Error = outcome, reason
 	r.Usage, r.Cost, r.Turns = Usage{}, 0, 0
 	var s Standing
 	for e, err := range r.book.Events(r.ID, nil) {
@@ -113,7 +122,7 @@ func (r *Run) Finish(outcome Outcome, reason string) error {
 		r.sum(e)
 	}
 	r.Pings, r.Reports, r.Compactions = s.Pings, s.Reports, s.Compactions
-	return r.save()
+	return nil
 }
 
 func (r *Run) sum(e Event) {

@@ -42,7 +42,7 @@ func callPing(ctx context.Context, b *Box, input json.RawMessage) (string, error
 	}
 	var number int
 	err := b.Run.Decide(ctx, func(s run.Standing) (run.Event, error) {
-		number = s.Pings + 1
+		number = s.Messages + 1
 		return run.Event{Type: run.Ping, Text: p.Message}, b.mayPing(s, p.Critical)
 	})
 	if err != nil {
