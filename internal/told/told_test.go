@@ -213,22 +213,52 @@ func TestEmptyFile(t *testing.T) {
 }
 
 // What could not be remembered does not count as told: a caller that goes by the error can still speak.
-func TestNotWritten(t *testing.T) {
+func TestWithoutLocks(t *testing.T) {
 	d := newDesk(t)
 	d.once("a", true)
-	if err := errors.Join(os.Remove(d.Home.Told()), os.MkdirAll(filepath.Join(d.Home.Locks(), "told.lock.d"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	d.failed("j", 1, true)
+	before := d.file()
 	if err := errors.Join(os.Remove(d.Home.Lock("told")), os.Mkdir(d.Home.Lock("told"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	var failed *lock.Failed
 	if first, err := d.Once(context.Background(), "b"); first || !errors.As(err, &failed) {
-		t.Errorf("Once without a lock: %v, %v", first, err)
+		t.Errorf("Once: %v, %v", first, err)
 	}
 	if n, speak, err := d.Failed(context.Background(), "j"); n != 0 || speak || !errors.As(err, &failed) {
-		t.Errorf("Failed without a lock: %d, %v, %v", n, speak, err)
+		t.Errorf("Failed: %d, %v, %v", n, speak, err)
 	}
+	if err := d.Worked(context.Background(), "j"); !errors.As(err, &failed) {
+		t.Errorf("Worked: %v", err)
+	}
+	if err := d.Forget(context.Background(), func(string) bool { return false }); !errors.As(err, &failed) {
+		t.Errorf("Forget: %v", err)
+	}
+	if got := d.file(); got != before {
+		t.Errorf("changed to %s", got)
+	}
+}
+
+// The folder becomes unusable between the reading and the writing, when the book looks at the clock.
+func TestOnceNotWritten(t *testing.T) {
+	d := newDesk(t)
+	d.failed("j", 1, true)
+	now, state := d.Disk.Now, d.Home.State()
+	d.Disk.Now = func() time.Time {
+		if err := errors.Join(os.Rename(state, state+"-away"), os.WriteFile(state, nil, 0o600)); err != nil {
+			t.Error(err)
+		}
+		return now()
+	}
+	var notWritten *store.NotWritten
+	if first, err := d.Once(context.Background(), "b"); first || !errors.As(err, &notWritten) {
+		t.Errorf("Once: %v, %v", first, err)
+	}
+	if err := errors.Join(os.Remove(state), os.Rename(state+"-away", state)); err != nil {
+		t.Fatal(err)
+	}
+	d.Disk.Now = now
+	d.once("b", true)
 }
 
 func TestManyAtOnce(t *testing.T) {

@@ -44,7 +44,7 @@ func (w *world) readOnly() {
 		return errors.Join(err, os.Chmod(path, mode))
 	})
 	w.t.Cleanup(func() {
-		_ = filepath.WalkDir(string(w.Home), func(path string, e os.DirEntry, _ error) error {
+		_ = filepath.WalkDir(string(w.Home), func(path string, _ os.DirEntry, _ error) error {
 			return os.Chmod(path, 0o700)
 		})
 	})
@@ -52,7 +52,7 @@ func (w *world) readOnly() {
 
 func TestReadOnlyDirectory(t *testing.T) {
 	for name, prepare := range map[string]func(w *world){
-		"never claimed": func(w *world) {},
+		"never claimed": func(*world) {},
 		"no lock file": func(w *world) {
 			_ = os.Remove(w.Home.Lock("pending_updates"))
 		},

@@ -319,7 +319,7 @@ func TestBoxAgainstModel(t *testing.T) {
 		}
 		x.Peek(r)
 		x.Audit(r)
-		if files := x.world.claims(); len(files) != 0 {
+		if files := x.claims(); len(files) != 0 {
 			r.Fatalf("left %q", files)
 		}
 	})
