@@ -32,6 +32,7 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE") != "",
 		ContinueOnError:     os.Getenv("CONTINUE") != "",
+		Deadline:            time.Now().Add(time.Minute), // a command that hangs is a failure with a line number
 		Setup:               scriptSetup,
 		Condition:           scriptCondition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -45,7 +46,7 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// patience bounds every wait of a script, so that a hang is a failure with a line number.
+// patience bounds every wait of a script.
 const patience = 10 * time.Second
 
 // scriptSetup gives a script a home and a data directory that do not exist yet, and nothing of the caller's. $ollim is the

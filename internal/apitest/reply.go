@@ -23,7 +23,7 @@ type Reply struct {
 	Message    string
 	RetryAfter string // the header retry-after: seconds or an HTTP date
 
-	Header http.Header // more response headers; they win over the server's own
+	Header http.Header // more response headers; they win over the server's own, and one without values removes it
 
 	Fault Fault // what goes wrong on the way
 	After int   // how many events arrive before Cut, Short, Silent, Malformed and ErrorEvent
@@ -36,6 +36,11 @@ type ToolUse struct {
 	Input any // becomes a JSON object; nil is {}
 }
 
+// Use is a reply that calls one tool.
+func Use(name string, input any) Reply {
+	return Reply{ToolUses: []ToolUse{{Name: name, Input: input}}}
+}
+
 // Usage is counted in tokens. In does not hold those of the cache, as in the API.
 type Usage struct {
 	In, Out, CacheRead, CacheWrite int
@@ -46,6 +51,7 @@ type Usage struct {
 // An answer that is not streamed is cut (and so on) in the middle of its body, whatever After says.
 type Fault int
 
+// The faults.
 const (
 	NoFault          Fault = iota
 	HangUp                 // the connection is closed without any response

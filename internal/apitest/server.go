@@ -12,7 +12,10 @@
 //  4. the function of [Server.Handle], and without one the text "ok".
 //
 // Requests run at the same time; the queue and the records are safe for that, and functions given to On and Handle must be.
-// The server ends with its test: what is still held, silent or endless then is cut.
+// The server ends with its test: what is still held, silent or endless then is cut. A function that waits for the test itself
+// would keep the server from ending: wait with [Reply.Hold].
+//
+// No credentials are judged: any x-api-key or Authorization will do, none is 401.
 package apitest
 
 import (
@@ -47,11 +50,6 @@ type Server struct {
 	issued     int  // numbers given to tool uses
 }
 
-type route struct {
-	match  func(Request) bool
-	answer func(Request) Reply
-}
-
 // New starts a server on 127.0.0.1 that ends with the test.
 func New(t testing.TB) *Server {
 	t.Helper()
@@ -64,6 +62,8 @@ func New(t testing.TB) *Server {
 	t.Cleanup(func() {
 		cancel()
 		s.http.Close()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if !s.looked && len(s.violations) > 0 {
 			t.Errorf("apitest: the real API would have refused:\n%s", strings.Join(s.violations, "\n"))
 		}
@@ -73,30 +73,6 @@ func New(t testing.TB) *Server {
 
 // URL is the base URL, as in ANTHROPIC_BASE_URL: without a path and without a slash at its end.
 func (s *Server) URL() string { return s.http.URL }
-
-// Reply puts replies at the end of the queue.
-func (s *Server) Reply(r ...Reply) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.queue = append(s.queue, r...)
-}
-
-// Handle sets what answers when the queue is empty.
-func (s *Server) Handle(f func(Request) Reply) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.handler = f
-}
-
-// On lets f answer every request that matches, before the queue is asked: for side requests, which come when they like.
-func (s *Server) On(match func(Request) bool, f func(Request) Reply) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.routes = append(s.routes, route{match, f})
-}
-
-// CompactReply sets the answer to claude's requests for a summary, from now on.
-func (s *Server) CompactReply(r Reply) { s.On(Request.IsCompaction, func(Request) Reply { return r }) }
 
 // Requests are the requests to POST /v1/messages so far, in the order of arrival, those that were refused included.
 func (s *Server) Requests() []Request {
@@ -140,21 +116,14 @@ func (s *Server) Violations() []string {
 	return slices.Clone(s.violations)
 }
 
-// Left is the number of replies in the queue that nobody has taken.
-func (s *Server) Left() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.queue)
-}
-
 const maxBody = 32 << 20 // bytes, the limit of the real API
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	s.mu.Lock()
 	s.hits = append(s.hits, r.Method+" "+r.URL.RequestURI())
+	a := answer{w: w, ctx: r.Context(), id: unique("req", fmt.Sprint(s.URL(), len(s.hits), now().UnixNano()))}
 	s.mu.Unlock()
-	a := answer{w: w, ctx: r.Context(), id: unique("req", r.RemoteAddr, len(s.Hits()), raw)}
 	switch {
 	case err != nil:
 		a.fail(Reply{Status: http.StatusRequestEntityTooLarge})
@@ -174,7 +143,7 @@ func (s *Server) messages(a answer, header http.Header, raw []byte) {
 	q.ID, q.At = a.id, now()
 	s.record(q)
 	if q.Key() == "" {
-		a.fail(Reply{Status: http.StatusUnauthorized, Message: "x-api-key header is required"})
+		a.fail(noKey())
 		return
 	}
 	if fault := cmp.Or(broken, q.check(), q.checkLimit()); fault != "" {
@@ -187,11 +156,19 @@ func (s *Server) messages(a answer, header http.Header, raw []byte) {
 
 func (s *Server) count(a answer, header http.Header, raw []byte) {
 	q, broken := parse(header, raw)
+	if q.Key() == "" {
+		a.fail(noKey())
+		return
+	}
 	if fault := cmp.Or(broken, q.check()); fault != "" {
 		s.refuse(a, fault)
 		return
 	}
 	a.whole(http.StatusOK, map[string]int{"input_tokens": q.tokens()})
+}
+
+func noKey() Reply {
+	return Reply{Status: http.StatusUnauthorized, Message: "x-api-key header is required"}
 }
 
 func (s *Server) record(q Request) {
@@ -207,45 +184,4 @@ func (s *Server) refuse(a answer, fault string) {
 	s.violations = append(s.violations, fault)
 	s.mu.Unlock()
 	a.fail(Reply{Status: http.StatusBadRequest, Message: fault})
-}
-
-// next is what answers q. The functions run without the lock, so that they may wait and may ask the server.
-func (s *Server) next(q Request) Reply {
-	s.mu.Lock()
-	routes, handler := slices.Clone(s.routes), s.handler
-	s.mu.Unlock()
-	for _, r := range slices.Backward(routes) {
-		if r.match(q) {
-			return r.answer(q)
-		}
-	}
-	s.mu.Lock()
-	if len(s.queue) > 0 {
-		defer s.mu.Unlock()
-		r := s.queue[0]
-		s.queue = s.queue[1:]
-		return r
-	}
-	s.mu.Unlock()
-	if handler != nil {
-		return handler(q)
-	}
-	return Reply{Text: "ok"}
-}
-
-// named gives the tool uses without an id theirs. Ids are unique in a conversation, and a resumed one may have begun on
-// another server, so numbers that it holds already are left out.
-func (s *Server) named(r Reply, q Request) Reply {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r.ToolUses = slices.Clone(r.ToolUses)
-	for i := range r.ToolUses {
-		for r.ToolUses[i].ID == "" {
-			s.issued++
-			if id := fmt.Sprintf("toolu_%d", s.issued); !q.uses(id) {
-				r.ToolUses[i].ID = id
-			}
-		}
-	}
-	return r
 }

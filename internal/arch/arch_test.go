@@ -30,6 +30,9 @@ var rooms = map[string]room{
 	"internal/nearest": {-1, []string{"github.com/agext/levenshtein"}}, // the cellar: words for errors of any room
 	"internal/yamldoc": {0, []string{"gopkg.in/yaml.v3"}},
 
+	"internal/toolpolicy": {0, []string{"mvdan.cc/sh/v3"}},
+	"internal/apitest":    {0, nil}, // the model's API, for tests
+
 	"internal/store":  {1, nil},
 	"internal/config": {2, []string{"github.com/spf13/viper"}},
 
@@ -38,6 +41,7 @@ var rooms = map[string]room{
 	"internal/told":    {2, nil},
 	"internal/session": {2, nil},
 	"internal/run":     {2, nil},
+	"internal/spend":   {2, nil},
 
 	"internal/schedule": {3, nil},
 	"internal/deliver":  {3, nil},
@@ -46,11 +50,14 @@ var rooms = map[string]room{
 	"internal/prompt":        {4, nil},
 	"internal/engine/script": {4, nil},
 
-	"internal/toolbox": {5, nil},
-	"internal/chat":    {6, []string{"github.com/cenkalti/backoff/v5"}},
-	"internal/fire":    {7, nil},
-	"internal/cli":     {9, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
-	"cmd/ollim":        {10, nil},
+	"internal/engine/claudecode": {4, nil},
+
+	"internal/toolbox":   {5, nil},
+	"internal/chat":      {6, []string{"github.com/cenkalti/backoff/v5"}},
+	"internal/fire":      {7, nil},
+	"internal/mcpserver": {8, []string{"github.com/mark3labs/mcp-go"}},
+	"internal/cli":       {9, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
+	"cmd/ollim":          {10, nil},
 }
 
 func TestFloors(t *testing.T) {

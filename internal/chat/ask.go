@@ -17,6 +17,7 @@ import (
 // until ctx ends.
 func (t *Talk) ask(ctx context.Context, r engine.Request) (engine.Result, error) {
 	wait := backoff.NewExponentialBackOff()
+	r.Hold = t.hold(r)
 	for {
 		r.Session, r.Fork = t.session, false
 		if t.session == "" && t.parent != "" {
@@ -46,6 +47,9 @@ func (t *Talk) sink(ctx context.Context) engine.Sink {
 			if err := t.moved(ctx, e); err != nil {
 				return err
 			}
+		}
+		if t.room.Watch != nil {
+			t.room.Watch(e)
 		}
 		return t.run.Event(context.WithoutCancel(ctx), e)
 	}

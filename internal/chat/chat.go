@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
@@ -24,6 +26,7 @@ type Room struct {
 	Home     home.Dir
 	Sessions session.Book
 	Updates  update.Box
+	Watch    func(run.Event) // sees every event as it happens; may be nil
 	Sleep    func(context.Context, time.Duration) error
 }
 
@@ -99,6 +102,18 @@ func (r Room) Start(p Place) (session, parent string, err error) {
 	return session, parent, err
 }
 
+// hold is the locks that the engine keeps after our own death: the session's, and what the caller gives.
+func (t *Talk) hold(r engine.Request) []*os.File {
+	held := slices.Clone(r.Hold)
+	if t.guard != nil {
+		held = append(held, t.guard.File())
+	}
+	return held
+}
+
+// Session is the session's id as it is now; "" when it has not begun.
+func (t *Talk) Session() string { return t.session }
+
 // Leave gives the session to others. Updates that were popped and never reached the agent go back.
 func (t *Talk) Leave() {
 	if t.guard != nil {
@@ -135,21 +150,19 @@ func (t *Talk) say(ctx context.Context, b prompt.Brief, r engine.Request) (engin
 
 // Remind asks for something owed, in the same session.
 func (t *Talk) Remind(ctx context.Context, text string, r engine.Request) error {
-	if err := t.run.Event(ctx, run.Event{Type: run.Nudge, Text: text}); err != nil {
-		return err
-	}
 	r.Prompt, r.Nudge = text, true
 	_, err := t.ask(ctx, r)
 	return err
 }
 
 // Compact replaces the session by a summary, when the agent asked for it in this run.
-func (t *Talk) Compact(ctx context.Context) error {
+func (t *Talk) Compact(ctx context.Context, r engine.Request) error {
 	standing, err := t.run.Standing()
 	if err != nil || !standing.Wished {
 		return err
 	}
-	_, err = t.engine.Compact(ctx, t.session, standing.Wish, t.sink(ctx))
+	r.Session, r.Hold = t.session, t.hold(r)
+	_, err = t.engine.Compact(ctx, r, standing.Wish, t.sink(ctx))
 	return err
 }
 

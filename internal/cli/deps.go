@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -14,17 +15,15 @@ import (
 
 	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/deliver"
-	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/engine/script"
 	"github.com/ollim/ollim/internal/fire"
 	"github.com/ollim/ollim/internal/home"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/session"
+	"github.com/ollim/ollim/internal/spend"
 	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/told"
 	"github.com/ollim/ollim/internal/update"
-	"github.com/ollim/ollim/internal/yamldoc"
 )
 
 // Deps is the world as commands see it. Nothing is opened before a command asks for it, so --help and completion touch
@@ -162,6 +161,32 @@ func (h house) updates() update.Box {
 	return update.Box{Home: h.home, Disk: h.disk, Zone: h.config.Zone, Started: h.runs().Started}
 }
 
+// spend is the accounts. The settings were checked when they were read, so every amount is one.
+func (h house) spend() spend.Book {
+	usd := func(text string) float64 {
+		n, _ := config.Amount(text)
+		return n
+	}
+	limits := spend.Limits{
+		PerRun: usd(h.config.Spend.PerRun), PerDay: usd(h.config.Spend.PerDay), PerMonth: usd(h.config.Spend.PerMonth),
+		RunsPerDay: math.MaxInt,
+	}
+	if n := usd(h.config.Spend.RunsPerDay); !math.IsInf(n, 1) {
+		limits.RunsPerDay = int(n)
+	}
+	return spend.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone, Limits: limits, Past: h.past}
+}
+
+// past is what the accounts are made from anew when their file is gone.
+func (h house) past(since time.Time) (past []spend.Past, err error) {
+	for _, r := range h.runs().Since(since) {
+		if r.Outcome != run.Skipped && r.Outcome != run.Paused && r.Outcome != run.Refused {
+			past = append(past, spend.Past{Run: r.ID, Started: r.Started, Cost: h.runs().Cost(r.ID), Alive: h.alive(r).Outcome == ""})
+		}
+	}
+	return past, nil
+}
+
 // shelf is the job files; what is wrong with some of them is told on standard error.
 func (d *Deps) shelf() (job.Shelf, house, error) {
 	h, err := d.house()
@@ -183,8 +208,10 @@ func (d *Deps) firer(h house) *fire.Firer {
 		Sessions: session.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone},
 		Told:     told.Book{Home: h.home, Disk: h.disk},
 		Post:     d.post(h),
+		Spend:    h.spend(),
 		Random:   d.Random,
 		Process:  thisProcess(),
+		Secret:   d.secretPaths(),
 		Engine:   h.config.Engine,
 		Engines:  d.engines(h),
 		Sleep:    d.Sleep,
@@ -194,7 +221,7 @@ func (d *Deps) firer(h house) *fire.Firer {
 func (d *Deps) post(h house) deliver.Post {
 	p := deliver.Post{
 		Home: h.home, Disk: h.disk, Command: h.config.Delivery.Command, Timeout: h.config.Delivery.Timeout,
-		Env: d.childEnv(h.config),
+		Env: append(d.childEnv(h.config), d.secrets().For("delivery")...),
 	}
 	if isTerminal(d.Stdout) {
 		p.Terminal = d.Out
@@ -212,27 +239,6 @@ func (d *Deps) childEnv(c config.Config) []string {
 		}
 	}
 	return append(env, c.Env...)
-}
-
-// engines makes the engine of a name such as script:FILE; FILE is relative to the data directory, else to where we are.
-func (d *Deps) engines(h house) func(string) (engine.Engine, error) {
-	return func(name string) (engine.Engine, error) {
-		if err := config.CheckEngine(name); err != nil {
-			return nil, &config.Wrong{Reason: err.Error()}
-		}
-		path := strings.TrimPrefix(name, "script:")
-		if inside := h.home.Path(path); !filepath.IsAbs(path) && exists(inside) {
-			path = inside
-		}
-		s, err := script.Load(path)
-		if faults := (yamldoc.Faults)(nil); errors.As(err, &faults) {
-			return nil, err
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, path, plain(err))
-		}
-		return &script.Engine{Home: h.home, Script: s, Now: d.Now, Sleep: d.Sleep}, nil
-	}
 }
 
 func exists(path string) bool {

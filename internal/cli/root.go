@@ -36,7 +36,7 @@ func newRoot(d *Deps) *cobra.Command {
 	}
 	root.AddCommand(
 		newInit(d), newDemo(d), newFire(d), newRun(d), newRoutine(d), newSchedule(d), newUpdates(d), newCheck(d),
-		newConfig(d), newVersion(d),
+		newConfig(d), newSession(d), newPause(d), newResume(d), newMCP(d), newHook(d), newVersion(d),
 	)
 	root.SetHelpCommand(newHelp(root))
 	help := root.HelpFunc()

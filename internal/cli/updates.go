@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/toolbox"
 	"github.com/ollim/ollim/internal/update"
 )
 
@@ -135,11 +134,10 @@ func runUpdatesAdd(ctx context.Context, d *Deps, words []string) error {
 
 // reportInRun is add typed by an agent: the same gates as its report_updates tool, and the report counts.
 func (d *Deps) reportInRun(ctx context.Context, h house, id, message string) error {
-	r, err := h.runs().At(id)
-	if err != nil || r.Done() {
-		return fmt.Errorf("%w: OLLIM_RUN=%s is not a run in progress", errNotAllowed, id)
+	box, err := d.runBox(h, id)
+	if err != nil {
+		return err
 	}
-	box := toolbox.Box{Run: r, Updates: h.updates(), Post: d.post(h), Disk: h.disk, Busy: d.firer(h).Busy}
 	input, err := json.Marshal(map[string]string{"message": message})
 	if err != nil {
 		return err

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +25,8 @@ type Config struct {
 	Engine   string   `mapstructure:"engine"`
 	Env      []string `mapstructure:"env"`
 	Delivery Delivery `mapstructure:"delivery"`
+	Claude   Claude   `mapstructure:"claude-code"`
+	Spend    Spend    `mapstructure:"spend"`
 
 	Zone    *time.Location `mapstructure:"-"` // Timezone, loaded
 	Exists  bool           `mapstructure:"-"` // there is a config.yaml
@@ -33,6 +37,31 @@ type Config struct {
 type Delivery struct {
 	Command []string      `mapstructure:"command"`
 	Timeout time.Duration `mapstructure:"timeout"`
+}
+
+// Claude is the Claude Code engine.
+type Claude struct {
+	Command string `mapstructure:"command"` // absolute path
+}
+
+// Spend is what automatic runs may spend; each is for Amount.
+type Spend struct {
+	PerRun     string `mapstructure:"per-run"` // USD
+	PerDay     string `mapstructure:"per-day"`
+	PerMonth   string `mapstructure:"per-month"`
+	RunsPerDay string `mapstructure:"runs-per-day"` // runs that reach an engine
+}
+
+// Amount reads a limit: a number from 0, or none, which is +Inf.
+func Amount(text string) (float64, error) {
+	if text == "none" {
+		return math.Inf(1), nil
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n >= 0 && n < 1e9) {
+		return 0, fmt.Errorf("%q is not an amount: write a number such as 1.50, or none", text)
+	}
+	return n, nil
 }
 
 // Source is where settings may come from, besides the defaults.

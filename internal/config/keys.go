@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +36,8 @@ var keys = []key{
 		value: func(c Config) any { return c.Timezone },
 	},
 	{
-		name: "engine", about: "What runs the agent: script:FILE plays a file of turns, without a model.", example: "engine: script:demo.yaml",
+		name: "engine", example: "engine: claude-code",
+		about:    "What runs the agent: claude-code is the claude command; script:FILE plays a file of turns, without a model.",
 		standard: func(Source) any { return "" },
 		check:    CheckEngine,
 		value:    func(c Config) any { return c.Engine },
@@ -74,14 +76,43 @@ var keys = []key{
 		},
 		value: func(c Config) any { return c.Delivery.Timeout.String() },
 	},
+	{
+		name: "claude-code.command", about: "The claude command, as an absolute path: cron knows no other.", example: "command: /usr/local/bin/claude",
+		standard: func(Source) any { return "" },
+		check: func(s string) error {
+			if !filepath.IsAbs(s) {
+				return fmt.Errorf("%q is not an absolute path", s)
+			}
+			return nil
+		},
+		value: func(c Config) any { return c.Claude.Command },
+	},
+	amount("spend.per-run", "The most that one automatic run may cost, in USD; none is no limit.", "1.00", func(s Spend) string { return s.PerRun }),
+	amount("spend.per-day", "At this no automatic run starts before the next day.", "5.00", func(s Spend) string { return s.PerDay }),
+	amount("spend.per-month", "Likewise by month.", "50.00", func(s Spend) string { return s.PerMonth }),
+	amount("spend.runs-per-day", "How many automatic runs may reach an engine in a day.", "500", func(s Spend) string { return s.RunsPerDay }),
+}
+
+// ClaudeCode is the name of the engine that is the claude command.
+const ClaudeCode = "claude-code"
+
+// amount is a key of a limit.
+func amount(name, about, normal string, value func(Spend) string) key {
+	_, last, _ := strings.Cut(name, ".")
+	return key{
+		name: name, about: about, example: last + ": " + normal,
+		standard: func(Source) any { return normal },
+		check:    func(s string) error { _, err := Amount(s); return err },
+		value:    func(c Config) any { return value(c.Spend) },
+	}
 }
 
 // CheckEngine says what is wrong with the name of an engine.
 func CheckEngine(name string) error {
-	if kind, file, found := strings.Cut(name, ":"); found && kind == "script" && file != "" {
+	if kind, file, found := strings.Cut(name, ":"); name == ClaudeCode || found && kind == "script" && file != "" {
 		return nil
 	}
-	return fmt.Errorf("unknown engine %q: write script:FILE", name)
+	return fmt.Errorf("unknown engine %q: write %s or script:FILE", name, ClaudeCode)
 }
 
 func (k key) path() []string { return strings.Split(k.name, ".") }

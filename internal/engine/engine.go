@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/ollim/ollim/internal/run"
@@ -18,9 +19,9 @@ type Engine interface {
 	// error of sink ends the run with that error. The result is as complete as can be also when the error is not nil.
 	Run(ctx context.Context, r Request, tools Tools, sink Sink) (Result, error)
 
-	// Compact begins a new session that holds a summary of an old one, made by the given instructions. The old session
-	// stays as it is.
-	Compact(ctx context.Context, session, instructions string, sink Sink) (Compaction, error)
+	// Compact begins a new session that holds a summary of the request's session, made by the given instructions; the
+	// request is otherwise that of the turn before, without a prompt. The old session stays as it is.
+	Compact(ctx context.Context, r Request, instructions string, sink Sink) (Compaction, error)
 }
 
 // Sink takes events as they happen.
@@ -37,7 +38,11 @@ type Request struct {
 	Thinking string // as in job files; "" is the engine's default
 	MaxCost  float64
 	Root     string // the working directory
-	Nudge    bool   // a reminder of something owed in the turn before, not a new turn
+
+	BuiltIns  []string   // the engine's own tools that some pattern of the run's policy needs
+	Protected []string   // absolute paths that no file tool may reach
+	Hold      []*os.File // locks that the engine's process keeps for as long as it lives
+	Nudge     bool       // a reminder of something owed in the turn before, not a new turn
 }
 
 // Result is how a turn ended.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"time"
 
@@ -108,11 +109,12 @@ func (f *Firer) open(j job.Job, o Options, previous run.Record, guard *lock.Guar
 		return nil, err
 	}
 	record.Shown = previous.ShownUntil()
-	r, err := f.Runs.Open(record)
-	if err != nil {
-		return nil, err
+	if guard != nil { // before the record, so that the next fire finds every record that was begun
+		if err := guard.Note(record.ID + "\n"); err != nil {
+			return nil, err
+		}
 	}
-	return r, guard.Note(record.ID + "\n")
+	return f.Runs.Open(record)
 }
 
 func (f *Firer) record(j job.Job, o Options) (run.Record, error) {
@@ -122,7 +124,7 @@ func (f *Firer) record(j job.Job, o Options) (run.Record, error) {
 	}
 	name := cmp.Or(o.Engine, j.Engine, f.Engine)
 	switch {
-	case name == "" && f.permit(j) == nil:
+	case name == "" && f.permit(j, o) == nil:
 		return run.Record{}, ErrNoEngine
 	case o.Moved && !strings.HasPrefix(name, "script:"):
 		return run.Record{}, ErrMovedClock
@@ -159,9 +161,20 @@ func (f *Firer) skip(j job.Job, o Options) (run.Record, error) {
 }
 
 // permit says whether the job may run as it is written.
-func (f *Firer) permit(j job.Job) error {
+func (f *Firer) permit(j job.Job, o Options) error {
 	if !j.Enabled {
 		return &barred{ErrPaused, "enabled: false in its file"}
+	}
+	paused, until, err := f.Spend.Paused()
+	if err != nil {
+		f.Disk.Warn(oneLine(err))
+	}
+	switch {
+	case !paused || o.Owner:
+	case until.IsZero():
+		return &barred{ErrPaused, "everything is paused: ollim resume"}
+	default:
+		return &barred{ErrPaused, "everything is paused until " + until.In(f.Zone).Format("2006-01-02 15:04") + ": ollim resume"}
 	}
 	if keys := j.Unsupported(); len(keys) > 0 {
 		return &barred{ErrRefused, "this version has no " + strings.Join(keys, ", no ") + " yet"}
@@ -177,10 +190,29 @@ func (f *Firer) brief(j job.Job, o Options, busy bool) prompt.Brief {
 	return prompt.Brief{Job: j, Now: f.Disk.Now().In(f.Zone), Busy: busy && j.Background, Input: o.Input}
 }
 
-func (f *Firer) request(j job.Job, r *run.Run) engine.Request {
-	return engine.Request{Run: r.ID, Model: r.Model, Thinking: j.Thinking, MaxCost: j.MaxCost, Root: string(f.Home)}
+func (f *Firer) request(j job.Job, r *run.Run, tools *toolbox.Box, granted float64, guard *lock.Guard) engine.Request {
+	var hold []*os.File
+	if guard != nil {
+		hold = append(hold, guard.File())
+	}
+	return engine.Request{
+		System: prompt.System(j.Mode(), f.profile()), BuiltIns: tools.BuiltIns(), Protected: tools.Protected(),
+		Run: r.ID, Model: r.Model, Thinking: j.Thinking, MaxCost: granted, Root: string(f.Home),
+		Hold: hold,
+	}
 }
 
 func (f *Firer) tools(r *run.Run) *toolbox.Box {
-	return &toolbox.Box{Run: r, Updates: f.Updates, Post: f.Post, Disk: f.Disk, Busy: f.room().Busy}
+	return &toolbox.Box{Home: f.Home, Secret: f.Secret, Run: r, Updates: f.Updates, Post: f.Post, Disk: f.Disk, Busy: f.room().Busy}
+}
+
+// profile is who the agent is and whom it works for, in the owner's words; files that are not there say nothing.
+func (f *Firer) profile() string {
+	var texts []string
+	for _, name := range []string{"IDENTITY.md", "USER.md"} {
+		if text, err := os.ReadFile(f.Home.Path(name)); err == nil {
+			texts = append(texts, strings.TrimSpace(string(text)))
+		}
+	}
+	return strings.Join(texts, "\n\n")
 }

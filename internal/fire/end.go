@@ -25,17 +25,20 @@ const nudges = 2
 // holdToReport reminds the agent of a report that it owes. If it still makes none, and one was always wanted, the main
 // session is told so instead.
 func (f *Firer) holdToReport(ctx context.Context, j job.Job, r *run.Run, talk *chat.Talk, request engine.Request) error {
-	for range nudges {
-		owes, err := f.owesReport(j, r)
-		if err != nil || !owes {
+	for {
+		nudge, err := NextNudge(ctx, r)
+		if err != nil {
 			return err
 		}
-		if err := talk.Remind(ctx, prompt.Nudge(j.Update), request); err != nil {
+		if nudge == "" {
+			break
+		}
+		if err := talk.Remind(ctx, nudge, request); err != nil {
 			return err
 		}
 	}
-	owes, err := f.owesReport(j, r)
-	if err != nil || !owes {
+	standing, err := r.Standing()
+	if err != nil || !owes(r, standing) {
 		return err
 	}
 	if j.Update == job.Always {
@@ -44,17 +47,34 @@ func (f *Firer) holdToReport(ctx context.Context, j job.Job, r *run.Run, talk *c
 	return errors.Join(errUnreported, err)
 }
 
-func (f *Firer) owesReport(j job.Job, r *run.Run) (bool, error) {
-	standing, err := r.Standing()
-	return err == nil && j.Background && standing.OwesReport(string(j.Update)), err
+// NextNudge is the reminder that a run is due, noted in its record; "" when it owes nothing, or was reminded often enough.
+// The engine's hook and the fire itself both ask here, so that together they make no more than two.
+func NextNudge(ctx context.Context, r *run.Run) (text string, err error) {
+	err = r.Decide(ctx, func(s run.Standing) (run.Event, error) {
+		if !owes(r, s) || s.Nudges >= nudges {
+			return run.Event{}, errNothingDue
+		}
+		text = prompt.Nudge(job.UpdateMode(r.Record.Update))
+		return run.Event{Type: run.Nudge, Text: text}, nil
+	})
+	if errors.Is(err, errNothingDue) {
+		err = nil
+	}
+	return text, err
+}
+
+var errNothingDue = errors.New("nothing is due")
+
+func owes(r *run.Run, s run.Standing) bool {
+	return r.Mode != string(job.Foreground) && s.OwesReport(r.Record.Update)
 }
 
 // compact does what the agent asked for, unless its turn went wrong: then the session stays whole for whoever looks.
-func (f *Firer) compact(ctx context.Context, talk *chat.Talk, turn error) error {
+func (f *Firer) compact(ctx context.Context, talk *chat.Talk, request engine.Request, turn error) error {
 	if turn != nil && !errors.Is(turn, errUnreported) {
 		return nil
 	}
-	return talk.Compact(ctx)
+	return talk.Compact(ctx, request)
 }
 
 // stopped gives a stop its reason: the engine only sees that its context ended.
@@ -76,7 +96,10 @@ func (f *Firer) finish(ctx context.Context, j job.Job, r *run.Run, cause error) 
 	if err := r.Conclude(outcome, reason); err != nil {
 		return r.Record, errors.Join(err, cause)
 	}
-	f.tell(ctx, j, r)
+	f.settle(ctx, r)
+	if j.Kind == job.Routine { // the owner is there to see how anything else ended
+		f.tell(ctx, j, r)
+	}
 	if err := r.Finish(outcome, reason); err != nil {
 		return r.Record, errors.Join(err, cause)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/session"
+	"github.com/ollim/ollim/internal/spend"
 	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/told"
 	"github.com/ollim/ollim/internal/update"
@@ -32,11 +33,14 @@ type Firer struct {
 	Sessions session.Book
 	Updates  update.Box
 	Told     told.Book
+	Spend    spend.Book
 	Post     deliver.Post
+	Secret   []string // paths outside the data directory that no agent may reach
 	Random   io.Reader
 	Process  Process
 	Engine   string                                     // the configured one; "" when none is
 	Engines  func(name string) (engine.Engine, error)   // makes an engine of a name
+	Watch    func(run.Event)                            // sees every event as it happens; may be nil
 	Sleep    func(context.Context, time.Duration) error // returns early, with its error, when the context ends
 }
 
@@ -54,6 +58,9 @@ type Options struct {
 	Input  string        // joins the prompt as data
 	Wait   time.Duration // for a run of the same job to end; 0 skips at once
 	Moved  bool          // the clock is not the real one
+	Owner  bool          // the owner is there and wants it now: counted, but held back by no limit and no pause
+
+	Compact string // instructions: no turn, the session is compacted
 }
 
 // Fire runs a job once. The record says how it ended; an error says that there is no record (nothing ran) or, beside a
@@ -72,40 +79,53 @@ func (f *Firer) Fire(ctx context.Context, name string, o Options) (run.Record, e
 	}
 	defer guard.Release()
 	previous := f.previous(ctx, guard)
+	return f.run(ctx, j, o, previous, guard)
+}
+
+// run is a run from the first line of its record to the last. guard is nil for what is no job: a turn of a conversation.
+func (f *Firer) run(ctx context.Context, j job.Job, o Options, previous run.Record, guard *lock.Guard) (run.Record, error) {
 	r, err := f.open(j, o, previous, guard)
 	if err != nil {
 		return run.Record{}, err
 	}
-	err = f.carryOut(ctx, j, o, r, previous)
+	err = f.carryOut(ctx, j, o, r, previous, guard)
 	return f.finish(ctx, j, r, err)
 }
 
 // carryOut is everything between the two ends of the record.
-func (f *Firer) carryOut(ctx context.Context, j job.Job, o Options, r *run.Run, previous run.Record) error {
+func (f *Firer) carryOut(ctx context.Context, j job.Job, o Options, r *run.Run, previous run.Record, guard *lock.Guard) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout, errTimeout)
 	defer cancel()
-	if err := f.permit(j); err != nil {
+	if err := f.permit(j, o); err != nil {
 		return err
 	}
 	e, err := f.Engines(r.Engine)
 	if err != nil {
 		return err
 	}
-	talk, err := f.room().Enter(ctx, place(j, previous), e, f.tools(r), r)
+	granted, err := f.reserve(ctx, j, o, r)
+	if err != nil {
+		return err
+	}
+	tools := f.tools(r)
+	talk, err := f.room().Enter(ctx, place(j, previous), e, tools, r)
 	if err != nil {
 		return stopped(ctx, err)
 	}
 	defer talk.Leave()
-	request := f.request(j, r)
+	request := f.request(j, r, tools, granted, guard)
+	if o.Compact != "" {
+		return stopped(ctx, f.compactNow(ctx, talk, request, r, o.Compact))
+	}
 	_, err = talk.Say(ctx, f.brief(j, o, r.Busy), request)
 	if err == nil {
 		err = f.holdToReport(ctx, j, r, talk, request)
 	}
-	return stopped(ctx, errors.Join(err, f.compact(ctx, talk, err)))
+	return stopped(ctx, errors.Join(err, f.compact(ctx, talk, request, err)))
 }
 
 func (f *Firer) room() chat.Room {
-	return chat.Room{Home: f.Home, Sessions: f.Sessions, Updates: f.Updates, Sleep: f.Sleep}
+	return chat.Room{Home: f.Home, Sessions: f.Sessions, Updates: f.Updates, Watch: f.Watch, Sleep: f.Sleep}
 }
 
 // Busy says whether the main conversation is in a turn right now.

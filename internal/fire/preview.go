@@ -46,7 +46,7 @@ func (f *Firer) Preview(ctx context.Context, name string, o Options) (Plan, erro
 	for _, t := range p.Tools {
 		p.Names = append(p.Names, t.Name)
 	}
-	if err := f.permit(j); err != nil {
+	if err := f.permit(j, o); err != nil {
 		p.Refused = err.Error()
 	}
 	return p, nil

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ollim/ollim/internal/cron"
 )
 
 // maxID is the longest id, in bytes.
@@ -34,6 +36,14 @@ func checkName(name string) error {
 		return fmt.Errorf("%q is not a name: letters, digits and . _ - behind the first", name)
 	}
 	return nil
+}
+
+func checkCron(expr string) error {
+	if strings.TrimSpace(expr) == "" {
+		return errors.New("is empty")
+	}
+	_, err := cron.Parse(expr)
+	return err
 }
 
 func checkZone(name string) error {

@@ -43,9 +43,9 @@ type Field struct {
 
 // Fields lists the keys of a routine file in the order in which they are written.
 func Fields() []Field {
-	out := make([]Field, 0, len(fields))
+	var out []Field
 	fresh := New(Routine)
-	for _, f := range fields {
+	for _, f := range fields() {
 		d := Field{Key: f.key, Kind: f.kind, Help: f.help}
 		if f.kind == Bool {
 			d.Default = strconv.FormatBool(defaultBool(f.key, fresh))
@@ -59,29 +59,32 @@ func defaultBool(key string, fresh Job) bool {
 	return key == "allow-ping" && fresh.AllowPing || key == "enabled" && fresh.Enabled
 }
 
-var fields = []field{
-	text("id", "the routine's id (default: 8 random hex digits)", func(j *Job) *string { return &j.ID }, checkID),
-	text("cron", "five cron fields, or @hourly @daily @weekly @monthly @yearly", func(j *Job) *string { return &j.Cron }, nil),
-	text("timezone", "IANA zone of the cron line (default: the configured one)", func(j *Job) *string { return &j.Timezone }, checkZone),
-	text("description", "a line that names the routine in lists and messages", func(j *Job) *string { return &j.Description }, nil),
-	boolean("background", "run beside the conversation, not in it", false, func(j *Job) *bool { return &j.Background }),
-	bg(text("session", "persistent: one session across fires", func(j *Job) *string { return &j.Session }, oneOf("persistent"))),
-	bg(boolean("isolated", "start without any history", false, func(j *Job) *bool { return &j.Isolated })),
-	text("model", "model alias or id", func(j *Job) *string { return &j.Model }, nil),
-	bg(thinking()),
-	bg(updateMode()),
-	bg(boolean("allow-ping", "the agent may ping the owner", true, func(j *Job) *bool { return &j.AllowPing })),
-	later(list("allowed-tools", "tool patterns beyond the default ones", func(j *Job) *[]string { return &j.AllowedTools }, nil)),
-	later(list("skills", "skills to invoke first", func(j *Job) *[]string { return &j.Skills }, checkName)),
-	later(text("subagent", "delegate to agents/NAME.md", func(j *Job) *string { return &j.Subagent }, checkName)),
-	text("engine", "the engine that runs it (default: the configured one)", func(j *Job) *string { return &j.Engine }, nil),
-	duration("timeout", "limit of the whole run", 30*time.Minute, true, func(j *Job) *time.Duration { return &j.Timeout }),
-	duration("catch-up", "run a missed slot late when it is no older than this", 0, false, func(j *Job) *time.Duration { return &j.CatchUp }),
-	maxCost(),
-	later(text("gate", "an executable in gates/ that decides whether to run", func(j *Job) *string { return &j.Gate }, checkName)),
-	later(text("after", "an executable in gates/ run at the end", func(j *Job) *string { return &j.After }, checkName)),
-	later(list("dirs", "directories outside the data directory that it may read", func(j *Job) *[]string { return &j.Dirs }, nil)),
-	boolean("enabled", "false keeps the file and fires nothing", true, func(j *Job) *bool { return &j.Enabled }),
+// fields is the table, in the order in which files are written.
+func fields() []field {
+	return []field{
+		text("id", "the routine's id (default: 8 random hex digits)", func(j *Job) *string { return &j.ID }, checkID),
+		text("cron", "five cron fields, or @hourly @daily @weekly @monthly @yearly", func(j *Job) *string { return &j.Cron }, checkCron),
+		text("timezone", "IANA zone of the cron line (default: the configured one)", func(j *Job) *string { return &j.Timezone }, checkZone),
+		description(),
+		boolean("background", "run beside the conversation, not in it", false, func(j *Job) *bool { return &j.Background }),
+		bg(text("session", "persistent: one session across fires", func(j *Job) *string { return &j.Session }, oneOf("persistent"))),
+		bg(boolean("isolated", "start without any history", false, func(j *Job) *bool { return &j.Isolated })),
+		text("model", "model alias or id", func(j *Job) *string { return &j.Model }, nil),
+		bg(thinking()),
+		bg(updateMode()),
+		bg(boolean("allow-ping", "the agent may ping the owner", true, func(j *Job) *bool { return &j.AllowPing })),
+		later(list("allowed-tools", "tool patterns beyond the default ones", func(j *Job) *[]string { return &j.AllowedTools }, nil)),
+		later(list("skills", "skills to invoke first", func(j *Job) *[]string { return &j.Skills }, checkName)),
+		later(text("subagent", "delegate to agents/NAME.md", func(j *Job) *string { return &j.Subagent }, checkName)),
+		text("engine", "the engine that runs it (default: the configured one)", func(j *Job) *string { return &j.Engine }, nil),
+		duration("timeout", "limit of the whole run", 30*time.Minute, true, func(j *Job) *time.Duration { return &j.Timeout }),
+		duration("catch-up", "run a missed slot late when it is no older than this", 0, false, func(j *Job) *time.Duration { return &j.CatchUp }),
+		maxCost(),
+		later(text("gate", "an executable in gates/ that decides whether to run", func(j *Job) *string { return &j.Gate }, checkName)),
+		later(text("after", "an executable in gates/ run at the end", func(j *Job) *string { return &j.After }, checkName)),
+		later(list("dirs", "directories outside the data directory that it may read", func(j *Job) *[]string { return &j.Dirs }, nil)),
+		boolean("enabled", "false keeps the file and fires nothing", true, func(j *Job) *bool { return &j.Enabled }),
+	}
 }
 
 func bg(f field) field { f.bgOnly = true; return f }
@@ -118,13 +121,12 @@ func list(key, help string, at func(*Job) *[]string, check func(string) error) f
 	return field{
 		key: key, kind: List, help: help,
 		read: func(j *Job, v yamldoc.Value) error {
-			items, err := v.Texts()
-			*at(j) = items
-			for _, item := range items {
-				if check != nil && err == nil {
-					err = check(item)
-				}
+			var checks []func(string) error
+			if check != nil {
+				checks = append(checks, check)
 			}
+			items, err := v.Texts(checks...)
+			*at(j) = items
 			return err
 		},
 		write: func(j Job) any { return unless(len(*at(&j)) == 0, *at(&j)) },
@@ -151,23 +153,50 @@ func duration(key, help string, normal time.Duration, positive bool, at func(*Jo
 	}
 }
 
-func thinking() field {
-	f := text("thinking", "true, false, off, adaptive or a number of tokens", func(j *Job) *string { return &j.Thinking }, func(s string) error {
-		if n, err := strconv.Atoi(s); err == nil && n > 0 && s[0] != '+' {
-			return nil
+// description of nothing but white space is none.
+func description() field {
+	f := text("description", "a line that names the routine in lists and messages", func(j *Job) *string { return &j.Description }, nil)
+	read := f.read
+	f.read = func(j *Job, v yamldoc.Value) error {
+		err := read(j, v)
+		if strings.TrimSpace(j.Description) == "" {
+			j.Description = ""
 		}
-		return oneOf("true", "false", "off", "adaptive")(s)
-	})
-	f.write = func(j Job) any {
-		if n, err := strconv.Atoi(j.Thinking); err == nil {
-			return n
-		}
-		if b, err := strconv.ParseBool(j.Thinking); err == nil {
-			return unless(b, b)
-		}
-		return j.Thinking
+		return err
 	}
 	return f
+}
+
+// thinking comes in several spellings (True, 0100) and is kept in one.
+func thinking() field {
+	return field{
+		key: "thinking", kind: Text, help: "true, false, off, adaptive or a number of tokens",
+		read: func(j *Job, v yamldoc.Value) error {
+			if on, err := v.Bool(); err == nil {
+				j.Thinking = strconv.FormatBool(on)
+				return nil
+			}
+			if n, err := v.Int(); err == nil && n > 0 {
+				j.Thinking = strconv.Itoa(n)
+				return nil
+			}
+			s, err := v.Text()
+			if err != nil {
+				return err
+			}
+			j.Thinking = s
+			return oneOf("true", "false", "off", "adaptive")(s)
+		},
+		write: func(j Job) any {
+			if n, err := strconv.Atoi(j.Thinking); err == nil {
+				return n
+			}
+			if b, err := strconv.ParseBool(j.Thinking); err == nil {
+				return unless(b, b)
+			}
+			return j.Thinking
+		},
+	}
 }
 
 func updateMode() field {
@@ -192,7 +221,7 @@ func maxCost() field {
 		read: func(j *Job, v yamldoc.Value) (err error) {
 			j.MaxCost, err = v.Number()
 			if err == nil && !(j.MaxCost > 0 && j.MaxCost < 1e9) {
-				err = errors.New("must be more than zero")
+				err = errors.New("must be more than zero, and less than a billion")
 			}
 			return err
 		},

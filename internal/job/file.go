@@ -1,7 +1,9 @@
 package job
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/ollim/ollim/internal/cron"
@@ -17,18 +19,20 @@ func Parse(kind Kind, name string, data []byte) (Job, error) {
 	}
 	j := New(kind)
 	j.Path, j.page = name, page
-	j.Body = strings.Trim(strings.ReplaceAll(page.Body, "\r\n", "\n"), "\n")
+	j.Body = strings.Trim(strings.ReplaceAll(page.Body, "\r\n", "\n"), "\r\n")
 	faults := j.decode()
-	faults = append(faults, j.rules()...)
+	faults = append(faults, j.rules(faults)...)
 	if len(faults) > 0 {
+		slices.SortStableFunc(faults, func(a, b *yamldoc.Fault) int { return cmp.Compare(a.Line, b.Line) })
 		return j, faults
 	}
+	j.Schedule, _ = cron.Parse(j.Cron) // checked with its field
 	return j, nil
 }
 
 func (j *Job) decode() yamldoc.Faults {
-	readers := make([]yamldoc.Field, 0, len(fields))
-	for _, f := range fields {
+	var readers []yamldoc.Field
+	for _, f := range fields() {
 		readers = append(readers, yamldoc.Field{Key: f.key, Read: func(v yamldoc.Value) error { return f.read(j, v) }})
 	}
 	var faults yamldoc.Faults
@@ -36,8 +40,8 @@ func (j *Job) decode() yamldoc.Faults {
 	return faults
 }
 
-// rules are those that no field can check alone.
-func (j *Job) rules() (faults yamldoc.Faults) {
+// rules are those that no field can check alone. What follows from a fault in known is not one of its own.
+func (j *Job) rules(known yamldoc.Faults) (faults yamldoc.Faults) {
 	doc := j.page.Doc
 	wrong := func(key, reason string) { faults = append(faults, doc.Fault(key, reason)) }
 	for _, key := range []string{"id", "cron"} {
@@ -45,21 +49,15 @@ func (j *Job) rules() (faults yamldoc.Faults) {
 			wrong(key, "is missing")
 		}
 	}
-	if doc.Has("cron") && j.Cron != "" {
-		var err error
-		if j.Schedule, err = cron.Parse(j.Cron); err != nil {
-			wrong("cron", err.Error())
-		}
-	} else if doc.Has("cron") {
-		wrong("cron", "is empty")
-	}
-	if !j.Background {
-		for _, f := range fields {
+	unclear := slices.ContainsFunc(known, func(f *yamldoc.Fault) bool { return f.Key == "background" })
+	if !j.Background && !unclear {
+		for _, f := range fields() {
 			if f.bgOnly && doc.Has(f.key) {
 				wrong(f.key, "only a background routine can have it: add background: true")
 			}
 		}
-	} else if j.Session == "persistent" && j.Isolated {
+	}
+	if j.Session == "persistent" && j.Isolated {
 		wrong("session", "persistent and isolated: true exclude each other")
 	}
 	if strings.TrimSpace(j.Body) == "" {
@@ -71,7 +69,7 @@ func (j *Job) rules() (faults yamldoc.Faults) {
 // Format writes a job as a new file: the fields that differ from their default, in the order of Fields, then the body.
 func Format(j Job) ([]byte, error) {
 	var pairs []yamldoc.Pair
-	for _, f := range fields {
+	for _, f := range fields() {
 		if value := f.write(j); value != nil {
 			pairs = append(pairs, yamldoc.Pair{Key: f.key, Value: value})
 		}

@@ -91,10 +91,10 @@ func (j Job) Mode() Mode {
 	return Forked
 }
 
-// Label is how the owner knows the job: its description, else its file's name.
+// Label is how the owner knows the job, in one line: its description, else its file's name.
 func (j Job) Label() string {
-	if j.Description != "" {
-		return j.Description
+	if words := strings.Fields(j.Description); len(words) > 0 {
+		return strings.Join(words, " ")
 	}
 	return j.Name()
 }
@@ -117,7 +117,7 @@ func (j Job) Zone(configured *time.Location) *time.Location {
 // leaving out a gate or a tool list would run something else than its owner wrote.
 func (j Job) Unsupported() []string {
 	var keys []string
-	for _, f := range fields {
+	for _, f := range fields() {
 		if f.later && f.write(j) != nil {
 			keys = append(keys, f.key)
 		}

@@ -30,13 +30,14 @@ type Shelf struct {
 	Jobs   []Job          // good ones, by path
 	Faults yamldoc.Faults // what is wrong with the others, by path
 
-	home home.Dir
+	home  home.Dir
+	twins map[string]yamldoc.Faults // by the id that they share
 }
 
 // Load reads every job file. A bad file is among the faults and affects no other; only a folder that cannot be listed is
 // an error.
 func (l Library) Load() (Shelf, error) {
-	s := Shelf{home: l.Home}
+	s := Shelf{home: l.Home, twins: map[string]yamldoc.Faults{}}
 	entries, err := os.ReadDir(l.Home.Routines())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return s, err
@@ -69,7 +70,15 @@ func (l Library) read(path string) (Job, error) {
 	return j, err
 }
 
+// readFile opens nothing but files: a named pipe would never answer.
 func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a file")
+	}
+	if err != nil {
+		return nil, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -98,24 +107,30 @@ func (l Library) relative(path string) string {
 }
 
 // refuseTwins turns jobs that share an id into faults: which of them a lock, a session or a slot belongs to could not be
-// told.
+// told. Capitals do not tell ids apart, because on some file systems they do not tell names apart.
 func (s *Shelf) refuseTwins() {
-	byID := map[string][]string{}
+	byID := map[string][]Job{}
 	for _, j := range s.Jobs {
-		byID[j.ID] = append(byID[j.ID], j.Path)
+		id := strings.ToLower(j.ID)
+		byID[id] = append(byID[id], j)
 	}
 	l := Library{s.home}
 	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool {
-		twins := byID[j.ID]
+		twins := byID[strings.ToLower(j.ID)]
 		if len(twins) == 1 {
 			return false
 		}
 		other := twins[0]
-		if other == j.Path {
+		if other.Path == j.Path {
 			other = twins[1]
 		}
-		fault := j.page.Doc.Fault("id", fmt.Sprintf("%q is used twice, also in %s", j.ID, l.relative(other)))
+		reason := fmt.Sprintf("%q is used twice, also in %s", j.ID, l.relative(other.Path))
+		if other.ID != j.ID {
+			reason = fmt.Sprintf("%q differs from %q in %s by capitals only", j.ID, other.ID, l.relative(other.Path))
+		}
+		fault := j.page.Doc.Fault("id", reason)
 		s.Faults = append(s.Faults, fault)
+		s.twins[j.ID] = append(s.twins[j.ID], fault)
 		return true
 	})
 	slices.SortStableFunc(s.Faults, func(a, b *yamldoc.Fault) int { return cmp.Compare(a.File, b.File) })
@@ -173,10 +188,11 @@ func (s Shelf) Find(name string) (Job, error) {
 }
 
 func (s Shelf) means(j Job, name string) bool {
-	base := baseName(name)
-	return j.ID == name || j.Name() == name || j.Name()+".md" == name ||
-		j.Description != "" && Slug(j.Description) == name ||
-		strings.ContainsRune(name, filepath.Separator) && base == j.Name() && samePath(s.home, name, j.Path)
+	if name == "" {
+		return false // not even the slug of a description without Latin letters
+	}
+	return j.ID == name || j.Name() == name || j.Name()+".md" == name || Slug(j.Description) == name ||
+		strings.ContainsRune(name, filepath.Separator) && baseName(name) == j.Name() && samePath(s.home, name, j.Path)
 }
 
 // samePath compares a path somebody typed, relative to where they are or to the data directory, with a job's.
@@ -193,11 +209,16 @@ func samePath(dir home.Dir, typed, path string) bool {
 	return false
 }
 
+// faultsOf are those of the file that name means by its name or path, or of the files whose shared id it is.
 func (s Shelf) faultsOf(name string) (faults yamldoc.Faults) {
 	for _, f := range s.Faults {
-		if baseName(f.File) == baseName(name) {
+		isPath := strings.ContainsRune(name, filepath.Separator)
+		if baseName(f.File) == baseName(name) && (!isPath || samePath(s.home, name, s.home.Path(f.File))) {
 			faults = append(faults, f)
 		}
+	}
+	if len(faults) == 0 {
+		faults = s.twins[name]
 	}
 	return faults
 }
@@ -231,14 +252,17 @@ func NewID(random io.Reader) (string, error) {
 	return hex.EncodeToString(b), nil
 }
 
-// Create writes j as a new file and returns it with its path. name is the file's name without .md, and must be free
-// (fs.ErrExist); "" makes one from the description, the body or the id, numbered if it is taken.
+// Create writes j as a new file and returns it with its path. name is the file's name without .md, without a dot in front,
+// and must be free (fs.ErrExist); "" makes one from the description, the body or the id, numbered if it is taken.
 func (l Library) Create(j Job, name string) (Job, error) {
 	data, err := Format(j)
 	if err != nil {
 		return j, err
 	}
 	if name != "" {
+		if name != filepath.Base(name) || name[0] == '.' {
+			return j, fmt.Errorf("%q cannot name a job file", name)
+		}
 		j.Path = filepath.Join(l.Home.Routines(), name+".md")
 		return j, store.Create(j.Path, data)
 	}

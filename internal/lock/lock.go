@@ -136,7 +136,7 @@ func wait(ctx context.Context, path string, l locker) (*Held, error) {
 		return &Held{l}, nil
 	case <-ctx.Done():
 		go func() { // the kernel may still give it to us: let it go then
-			<-got
+			_ = <-got
 			_ = l.Unlock()
 		}()
 		return nil, fmt.Errorf("%s: %w", path, ErrBusy)

@@ -23,7 +23,7 @@ type Brief struct {
 
 // Build is the whole prompt: tag and time, for a background run the preamble, pending updates, the body, the input.
 func Build(b Brief) string {
-	parts := []string{fmt.Sprintf("%s %s", tag(b.Job), stamp(b.Now))}
+	parts := []string{strings.TrimSpace(tag(b.Job) + " " + stamp(b.Now))}
 	if b.Job.Background {
 		parts = append(parts, preamble(b)...)
 	}
@@ -40,7 +40,11 @@ func Build(b Brief) string {
 	return strings.Join(parts, "\n\n") + "\n"
 }
 
+// tag says where a message comes from; the owner's own words have none.
 func tag(j job.Job) string {
+	if j.Kind != job.Routine {
+		return ""
+	}
 	if j.Background {
 		return fmt.Sprintf("[%s-bg:%s]", j.Kind, j.ID)
 	}
@@ -63,10 +67,16 @@ func updates(b Brief) string {
 	}
 	lines := []string{header}
 	for _, u := range b.Updates {
-		text := strings.ReplaceAll(u.Message, "\n", "\n  ") // a second line cannot pass for a second update
-		lines = append(lines, fmt.Sprintf("- (%s) %s", Ago(b.Now.Sub(u.TS)), text))
+		lines = append(lines, fmt.Sprintf("- (%s) %s", Ago(b.Now.Sub(u.TS)), indent(u.Message)))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// indent sets off all lines after the first, so that none of them passes for another update or a header. Whatever a reader
+// may take for the end of a line is one: the box may have been written by other software.
+func indent(text string) string {
+	return strings.NewReplacer("\r\n", "\n  ", "\n", "\n  ", "\r", "\n  ", "\v", "\n  ", "\f", "\n  ",
+		"\u0085", "\n  ", "\u2028", "\n  ", "\u2029", "\n  ").Replace(text)
 }
 
 // Ago says how long ago something was, in the largest unit that fits.
@@ -87,6 +97,9 @@ func Ago(d time.Duration) string {
 	}
 	return unit(d/(24*time.Hour), "day")
 }
+
+// CatchingUp opens an answer for which pending updates were popped.
+const CatchingUp = "catching up on background activity…"
 
 // Nudge reminds an agent of the report that it owes before its run may end.
 func Nudge(mode job.UpdateMode) string {

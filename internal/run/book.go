@@ -47,20 +47,21 @@ func (b Book) At(id string) (*Run, error) {
 
 // Load reads one record. fs.ErrNotExist when there is none of that id.
 func (b Book) Load(id string) (Record, error) {
-	var r Record
 	if !isID(id) {
-		return r, fmt.Errorf("run %q: %w", id, fs.ErrNotExist)
+		return Record{}, fmt.Errorf("run %q: %w", id, fs.ErrNotExist)
 	}
 	data, err := os.ReadFile(b.Home.Run(id, "run.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, fmt.Errorf("run %q: %w", id, fs.ErrNotExist)
+		return Record{}, fmt.Errorf("run %q: %w", id, fs.ErrNotExist)
 	}
 	if err != nil {
-		return r, err
+		return Record{}, err
 	}
+	var r Record
 	if err := json.Unmarshal(data, &r); err != nil {
-		return r, fmt.Errorf("%s: %w", b.Home.Run(id, "run.json"), err)
+		return Record{}, fmt.Errorf("%s: %w", b.Home.Run(id, "run.json"), err)
 	}
+	r.ID = id // a copied directory is a run of its own
 	return r, nil
 }
 
@@ -113,8 +114,8 @@ func (e *Unknown) Error() string {
 	return s
 }
 
-// Find finds the run that name means: an id or the beginning of one, "last", a job's id or file name (its latest run), or
-// JOB~N (the N-th before its latest).
+// Find finds the run that name means: an id or the beginning of one, "last", a job's id or its file's name with or without
+// .md (its latest run), or JOB~N (the N-th before its latest).
 func (b Book) Find(name string) (Record, error) {
 	if isID(name) {
 		if r, err := b.Load(name); !errors.Is(err, fs.ErrNotExist) {
@@ -122,9 +123,9 @@ func (b Book) Find(name string) (Record, error) {
 		}
 	}
 	job, back := name, 0
-	if before, n, found := strings.Cut(name, "~"); found {
-		if k, err := strconv.Atoi(n); err == nil && k >= 0 {
-			job, back = before, k
+	if i := strings.LastIndexByte(name, '~'); i >= 0 {
+		if k, err := strconv.Atoi(name[i+1:]); err == nil && k >= 0 {
+			job, back = name[:i], k
 		}
 	}
 	var known []string
@@ -133,15 +134,26 @@ func (b Book) Find(name string) (Record, error) {
 			continue
 		}
 		known = append(known, r.Name)
-		fits := job == "last" || job == r.Job || job == r.Name || len(job) > 8 && strings.HasPrefix(r.ID, job)
-		if fits && back == 0 {
+		if !r.is(job) {
+			continue
+		}
+		if back == 0 {
 			return r, nil
 		}
-		if fits {
-			back--
-		}
+		back--
 	}
 	return Record{}, &Unknown{name, nearest.To(job, dedupe(known))}
+}
+
+// is says whether a name, as Find has it, fits.
+func (r Record) is(name string) bool {
+	switch name {
+	case "":
+		return false
+	case "last", r.Job, r.Name, r.Name + ".md":
+		return true
+	}
+	return len(name) > 8 && strings.HasPrefix(r.ID, name) // a whole date at least
 }
 
 func dedupe(words []string) (once []string) {
@@ -182,10 +194,28 @@ func (b Book) unfold(id string, e *Event) error {
 	return nil
 }
 
+// outline reads events for what they add up to: the large ones stay in their files, but for those whose text counts. One
+// whose file is gone counts without it, because a run must be able to end all the same.
+func (b Book) outline(id string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
+			if err == nil && e.File != "" && (e.Type == CompactWish || e.Type == Result) {
+				err = b.unfold(id, &e)
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
 // Standing is what a run has done so far.
 func (b Book) Standing(id string) (Standing, error) {
 	var s Standing
-	for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
+	for e, err := range b.outline(id) {
 		if err != nil {
 			return s, err
 		}
@@ -207,7 +237,8 @@ func (b Book) Close(id string) (changed bool, err error) {
 	if err != nil || r.Done() {
 		return false, err
 	}
-	return true, r.Finish(Interrupted, "the process ended before the run did")
+	err = r.Finish(Interrupted, "the process ended before the run did")
+	return err == nil, err
 }
 
 // lock is the run's own lock, in its directory: a lock that is needed by one run only goes when the run's record goes.

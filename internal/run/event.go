@@ -27,6 +27,7 @@ const (
 	PingRefused   EventType = "ping_refused" // definitely not sent: the reservation is given back
 	Report        EventType = "report"
 	Refusal       EventType = "refusal"
+	Verdict       EventType = "verdict"      // on a use of a tool; IsError when it was denied
 	CompactWish   EventType = "compact_wish" // asked for by the agent, done when the turn ends
 	Nudge         EventType = "nudge"        // reminded that a report is owed
 	Delivered     EventType = "delivered"

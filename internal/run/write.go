@@ -2,9 +2,8 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/ollim/ollim/internal/store"
@@ -70,23 +69,36 @@ func (r *Run) append(e Event) error {
 	return store.AppendJSON(r.book.Home.Run(r.ID, "events.jsonl"), e, store.Buffered)
 }
 
-// fold moves what is large into a file of its own.
+// fold moves what is large into a file of its own; the caller holds the run's lock.
 func (r *Run) fold(e *Event) error {
-	if len(e.Text) < large && len(e.Input) < large {
-		return nil
-	}
 	body := []byte(e.Text)
-	if len(e.Input) >= large {
+	if e.Type == ToolUse {
 		body = e.Input
 	}
-	for n := 1; ; n++ {
-		name := fmt.Sprintf("%s-%d.txt", strings.ReplaceAll(string(e.Type), "_", "-"), n)
-		err := store.Create(r.book.Home.Run(r.ID, name), body)
-		if errors.Is(err, fs.ErrExist) {
-			continue
-		}
-		e.File, e.Text, e.Input = name, "", nil
+	if len(body) < large {
+		return nil
+	}
+	name := r.free(strings.ReplaceAll(string(e.Type), "_", "-"))
+	if err := store.Create(r.book.Home.Run(r.ID, name), body); err != nil {
 		return err
+	}
+	e.File = name
+	if e.Type == ToolUse {
+		e.Input = nil
+	} else {
+		e.Text = ""
+	}
+	return nil
+}
+
+// free is a name that no file of the run has yet. (To try store.Create on one after the other would write the whole body
+// for each name that is taken.)
+func (r *Run) free(stem string) string {
+	for n := 1; ; n++ {
+		name := fmt.Sprintf("%s-%d.txt", stem, n)
+		if _, err := os.Lstat(r.book.Home.Run(r.ID, name)); err != nil {
+			return name
+		}
 	}
 }
 
@@ -114,7 +126,7 @@ func (r *Run) Conclude(outcome Outcome, reason string) error {
 	r.Outcome, r.Error = outcome, reason
 	r.Usage, r.Cost, r.Turns = Usage{}, 0, 0
 	var s Standing
-	for e, err := range r.book.Events(r.ID, nil) {
+	for e, err := range r.book.outline(r.ID) {
 		if err != nil {
 			return err
 		}

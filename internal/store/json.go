@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,11 +56,22 @@ func ReadJSON[T any](d Disk, path string) (T, error) {
 
 // WriteJSON replaces the document at path, indented for people. The caller holds the file's lock.
 func WriteJSON(path string, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
+	data, err := marshal(v, "  ")
 	if err != nil {
 		return &NotWritten{path, err}
 	}
-	return Replace(path, append(data, '\n'))
+	return Replace(path, data)
+}
+
+// marshal is v as JSON and a newline; with an indent, over many lines. <, > and & stay as they are, so that what stands in
+// a file is what somebody would search for.
+func marshal(v any, indent string) ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	err := e.Encode(v)
+	return out.Bytes(), err
 }
 
 // EditJSON changes the document at path under the lock at lockPath: read (see ReadJSON), edit, replace. When edit returns

@@ -25,7 +25,7 @@ const (
 // AppendJSON appends v as one line of JSON to the file at path. The caller holds the lock of that file. A torn last line
 // of an earlier crash is ended first, so that it spoils nothing but itself; after a failed write the file has its old length.
 func AppendJSON(path string, v any, d Durability) error {
-	line, err := json.Marshal(v)
+	line, err := marshal(v, "")
 	if err != nil {
 		return &NotWritten{path, err}
 	}
@@ -33,12 +33,15 @@ func AppendJSON(path string, v any, d Durability) error {
 	if err != nil {
 		return &NotWritten{path, err}
 	}
-	err = appendLine(f, append(line, '\n'), d)
+	size, err := appendLine(f, line, d)
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
 	if err != nil {
 		return &NotWritten{path, err}
+	}
+	if d == Synced && size == 0 {
+		return syncDir(path) // the file may be new
 	}
 	return nil
 }
@@ -54,27 +57,28 @@ func openAppend(path string) (*os.File, error) {
 	return f, err
 }
 
-func appendLine(f *os.File, line []byte, d Durability) error {
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return err
+// appendLine returns the length that the file had before.
+func appendLine(f *os.File, line []byte, d Durability) (size int64, err error) {
+	if size, err = f.Seek(0, io.SeekEnd); err != nil {
+		return size, err
 	}
 	if size > 0 {
 		last := make([]byte, 1)
 		if _, err := f.ReadAt(last, size-1); err != nil {
-			return err
+			return size, err
 		}
 		if last[0] != '\n' {
 			line = append([]byte{'\n'}, line...)
 		}
 	}
-	if _, err := f.Write(line); err != nil {
-		return errors.Join(err, f.Truncate(size))
+	_, err = f.Write(line)
+	if err == nil && d == Synced {
+		err = f.Sync()
 	}
-	if d == Synced {
-		return f.Sync()
+	if err != nil {
+		err = errors.Join(err, f.Truncate(size))
 	}
-	return nil
+	return size, err
 }
 
 // Lines reads the JSON lines of a file into T, oldest first, with their numbers from 1. Lines that are torn or malformed

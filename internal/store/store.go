@@ -53,7 +53,10 @@ func MkdirAll(path string) error {
 // Replace puts data at path atomically: readers see the old bytes or the new ones, also after a crash or a power cut. A
 // symbolic link is followed, so that a file kept elsewhere stays a link, and an existing file keeps its permissions.
 func Replace(path string, data []byte) error {
-	target, mode := resolve(path)
+	target, mode, err := resolve(path)
+	if err != nil {
+		return &NotWritten{path, err}
+	}
 	temp, err := writeTemp(target, data, mode)
 	if err != nil {
 		return &NotWritten{path, err}
@@ -93,24 +96,55 @@ func Remove(path string) error {
 	return syncDir(path)
 }
 
-// SetAside moves a file that cannot be parsed to <path>.corrupt-<time> and returns that name.
+// SetAside moves a file that cannot be parsed to <path>.corrupt-<time> and returns that name. The caller holds the file's
+// lock.
 func SetAside(path string, now time.Time) (string, error) {
-	aside := path + ".corrupt-" + now.UTC().Format("20060102T150405.000000Z")
+	aside := corrupt(path, now)
+	for ; taken(aside); aside = corrupt(path, now) { // what was set aside before must not go
+		now = now.Add(time.Microsecond)
+	}
 	if err := os.Rename(path, aside); err != nil {
 		return "", &NotWritten{path, err}
 	}
 	return aside, syncDir(path)
 }
 
-func resolve(path string) (target string, mode fs.FileMode) {
-	target, mode = path, fileMode
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		target = real
-		if info, err := os.Stat(real); err == nil {
-			mode = info.Mode().Perm()
-		}
+func corrupt(path string, now time.Time) string {
+	return path + ".corrupt-" + now.UTC().Format("20060102T150405.000000Z")
+}
+
+func taken(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// resolve follows symbolic links to the file itself, which need not exist yet.
+func resolve(path string) (target string, mode fs.FileMode, err error) {
+	if target, err = filepath.EvalSymlinks(path); err != nil {
+		target, err = follow(path)
+		return target, fileMode, err
 	}
-	return target, mode
+	info, err := os.Stat(target)
+	if err != nil {
+		return "", 0, err
+	}
+	return target, info.Mode().Perm(), nil
+}
+
+// follow goes along links that lead to nothing.
+func follow(path string) (string, error) {
+	const most = 40 // links, as in Linux
+	for range most {
+		link, err := os.Readlink(path)
+		if err != nil {
+			return path, nil //nolint:nilerr // no link, and what else may be wrong is found when it is written
+		}
+		if !filepath.IsAbs(link) {
+			link = filepath.Join(filepath.Dir(path), link)
+		}
+		path = link
+	}
+	return "", syscall.ELOOP
 }
 
 // writeTemp writes data, synced, to a new temporary file in the folder of path.

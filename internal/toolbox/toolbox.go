@@ -13,6 +13,7 @@ import (
 
 	"github.com/ollim/ollim/internal/deliver"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/home"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/store"
@@ -21,6 +22,8 @@ import (
 
 // Box is the tools of one run.
 type Box struct {
+	Home    home.Dir
+	Secret  []string // paths outside the data directory that no agent may reach
 	Run     *run.Run
 	Updates update.Box
 	Post    deliver.Post

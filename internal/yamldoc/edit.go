@@ -78,18 +78,19 @@ func toNode(value any) (*yaml.Node, error) {
 }
 
 // textNode quotes what is not plain printable text on one line, because the library's block styles lose leading spaces,
-// and the merge key, which the library forgets.
+// and the merge key, which the library forgets. It quotes words such as off too, for readers of an older YAML.
 func textNode(text string) (*yaml.Node, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("not valid UTF-8")
 	}
-	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text, Style: yaml.DoubleQuotedStyle}
 	if text == "<<" || strings.ContainsFunc(text, func(r rune) bool {
 		return r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff
 	}) {
-		n.Style = yaml.DoubleQuotedStyle
+		return n, nil
 	}
-	return n, nil
+	err := n.Encode(text)
+	return n, err
 }
 
 // Set gives the entry at path (the keys of nested mappings, outermost first) a value. Where it exists its lines are

@@ -27,7 +27,7 @@ func TestSet(t *testing.T) {
 		"appended, crlf":  {"a: 1\r\nc: 3", "b", "x", "a: 1\r\nc: 3\r\nb: x\r\n", ""},
 		"spelling stays":  {"run_at: 1\n", "run-at", "x", "run_at: x\n", ""},
 		"comment stays":   {"a: 1   # why\nb: 2\n", "a", "x", "a: x # why\nb: 2\n", ""},
-		"comment, list":   {"a: [1] # why\n", "a", []string{"x", "y"}, "a: # why\n  - x\n  - y\n", ""},
+		"comment, list":   {"a: [1] # why\n", "a", []string{"x", "y"}, "a: # why\n  - x\n  - \"y\"\n", ""},
 		"comment, block":  {"a: # why\n  - 1\n  # more\n  - 2\nb: 3\n", "a", "x", "a: x # why\nb: 3\n", ""},
 		"comment, null":   {"a: # why\n  # below\nb: 3\n", "a", "x", "a: x # why\n  # below\nb: 3\n", ""},
 		"no comment":      {"a: \"x # y\"\n", "a", "z", "a: z\n", ""},
@@ -42,8 +42,8 @@ func TestSet(t *testing.T) {
 		"quote over lines":              {"a: \"1 \\\" '\n  # no comment\n  2\" # yes\n  # mine\nb: 2\n", "a", "x", "a: x # yes\n  # mine\nb: 2\n", ""},
 		"single quotes":                 {"a: 'it''s\n  # \"text\"'\n# mine\nb: 2\n", "a", "x", "a: x\n# mine\nb: 2\n", ""},
 		"literal":                       {"a: |\n  # text\n\n  more\n # mine\nb: 2\n", "a", "x", "a: x\n # mine\nb: 2\n", ""},
-		"literal that keeps":            {"a: |+\n  x\n\n\nb: 2\n", "b", "y", "a: |+\n  x\n\n\nb: y\n", ""},
-		"behind a literal":              {"a: |+\n  x\n\n\n", "b", "y", "a: |+\n  x\n\n\nb: y\n", ""},
+		"literal that keeps":            {"a: |+\n  x\n\n\nb: 2\n", "b", "y", "a: |+\n  x\n\n\nb: \"y\"\n", ""},
+		"behind a literal":              {"a: |+\n  x\n\n\n", "b", "y", "a: |+\n  x\n\n\nb: \"y\"\n", ""},
 		"literal, number":               {"a: |2\n    # x\n  # y\nb: 2\n", "a", "x", "a: x\nb: 2\n", ""},
 		"literal of nothing":            {"a: |\n# mine\nb: 2\n", "a", "x", "a: x\n# mine\nb: 2\n", ""},
 		"flow over lines":               {"a: [1,\n  # c\n  2\n  ]\n# mine\nb: 2\n", "a", "x", "a: x\n# mine\nb: 2\n", ""},
@@ -238,7 +238,7 @@ func TestEditsTouchNothingElse(t *testing.T) {
 			t.Fatalf("Set %s: %v\n%s", path, err, text)
 		}
 		got := string(set.Text())
-		if at > 0 && !(strings.HasPrefix(got, before) && strings.HasSuffix(got, after)) {
+		if stays := strings.HasPrefix(got, before) && strings.HasSuffix(got, after); at > 0 && !stays {
 			t.Fatalf("Set %s disturbed the rest\n%q\n%q", path, text, got)
 		}
 		if at == 0 && !inserted(text, got) {

@@ -100,11 +100,7 @@ func (v Value) Section() (map[string]any, error) {
 	if v.node.Kind != yaml.MappingNode {
 		return nil, v.misfit("want a section of `key: value` lines, " + v.got())
 	}
-	data, err := v.data()
-	if err != nil {
-		return nil, err
-	}
-	return data.(map[string]any), nil //nolint:errcheck // a mapping node is one
+	return v.section()
 }
 
 // data is the value as encoding/json would have it: map[string]any, []any, string, bool, int64, float64 or nil.

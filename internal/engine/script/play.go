@@ -52,8 +52,8 @@ func (e *Engine) enter(r engine.Request) (*session, error) {
 }
 
 // Compact begins a session that holds the script's summary.
-func (e *Engine) Compact(_ context.Context, id, instructions string, sink engine.Sink) (engine.Compaction, error) {
-	s, err := e.open(id)
+func (e *Engine) Compact(_ context.Context, r engine.Request, instructions string, sink engine.Sink) (engine.Compaction, error) {
+	s, err := e.open(r.Session)
 	if err != nil {
 		return engine.Compaction{}, err
 	}
@@ -101,7 +101,7 @@ func (t *turn) play() (engine.Result, error) {
 		}
 	}
 	context := t.session.context() + tokens(t.request.Prompt)
-	if err == nil || t.moved {
+	if err == nil || t.moved && !t.again(err) {
 		err = errors.Join(err, t.keep())
 	}
 	usage := run.Usage{In: context, Out: tokens(t.final)}
@@ -121,6 +121,13 @@ func (t *turn) parent() string {
 		return t.request.Session
 	}
 	return ""
+}
+
+// again says whether the turn will be played anew, as after a refusal of the service before anything had effects. What it
+// said then does not count.
+func (t *turn) again(err error) bool {
+	var overloaded *engine.Overloaded
+	return t.calls == 0 && errors.As(err, &overloaded)
 }
 
 // keep writes the turn into the session.
@@ -147,7 +154,7 @@ func (t *turn) step(s Step) error {
 	case "delay":
 		return t.e.Sleep(t.ctx, s.Wait)
 	case "touch":
-		return os.WriteFile(s.Text, nil, 0o600)
+		return touch(s.Text)
 	case "compact":
 		return t.compact(s.Text)
 	case "cost":
@@ -158,6 +165,15 @@ func (t *turn) step(s Step) error {
 		return errors.New(s.Text)
 	}
 	return nil
+}
+
+// touch leaves what is already in the file.
+func touch(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 func (t *turn) call(s Step) error {

@@ -7,8 +7,6 @@ import (
 	"os"
 	"strconv"
 	"time"
-
-	"github.com/ollim/ollim/internal/yamldoc"
 )
 
 // Script is the content of a script file.
@@ -40,91 +38,6 @@ func Load(path string) (Script, error) {
 		return Script{}, err
 	}
 	return Parse(path, data)
-}
-
-// Parse reads a script; name stands for it in errors.
-func Parse(name string, data []byte) (Script, error) {
-	var s Script
-	doc, err := yamldoc.Parse(name, data, 1)
-	if err != nil {
-		return s, err
-	}
-	var p parser
-	err = doc.Decode([]yamldoc.Field{
-		{Key: "turns", Read: func(v yamldoc.Value) (err error) { s.Turns, err = p.turns(v); return err }},
-		{Key: "on-nudge", Read: func(v yamldoc.Value) (err error) { s.OnNudge, err = p.steps(v); return err }},
-		{Key: "summary", Read: func(v yamldoc.Value) (err error) { s.Summary, err = v.Text(); return err }},
-	})
-	if err == nil && len(s.Turns) == 0 {
-		err = yamldoc.Faults{doc.Fault("turns", "want at least one turn, a list of steps")}
-	}
-	return s, err
-}
-
-// parser numbers the steps as it reads them.
-type parser struct{ count int }
-
-func (p *parser) turns(v yamldoc.Value) ([][]Step, error) {
-	items, err := v.Items()
-	if err != nil {
-		return nil, err
-	}
-	var turns [][]Step
-	for _, item := range items {
-		steps, err := p.steps(item)
-		if err != nil {
-			return nil, err
-		}
-		turns = append(turns, steps)
-	}
-	return turns, nil
-}
-
-func (p *parser) steps(v yamldoc.Value) ([]Step, error) {
-	items, err := v.Items()
-	if err != nil {
-		return nil, err
-	}
-	var steps []Step
-	for _, item := range items {
-		p.count++
-		step := Step{identifier: p.count}
-		if err := item.Decode(step.fields()); err != nil {
-			return nil, err
-		}
-		steps = append(steps, step)
-	}
-	return steps, nil
-}
-
-// fields reads a step: one key that says what it does, and for some a second one.
-func (s *Step) fields() []yamldoc.Field {
-	var fields []yamldoc.Field
-	for _, do := range []string{"expect", "think", "text", "tool", "touch", "compact", "overloaded", "error"} {
-		fields = append(fields, yamldoc.Field{Key: do, Read: func(v yamldoc.Value) (err error) {
-			s.Do = do
-			s.Text, err = v.Text()
-			return err
-		}})
-	}
-	duration := func(v yamldoc.Value) error {
-		text, err := v.Text()
-		if err == nil {
-			s.Wait, err = time.ParseDuration(text)
-		}
-		return err
-	}
-	return append(fields,
-		yamldoc.Field{Key: "input", Read: func(v yamldoc.Value) (err error) { s.Input, err = v.Section(); return err }},
-		yamldoc.Field{Key: "delay", Read: func(v yamldoc.Value) error { s.Do = "delay"; return duration(v) }},
-		yamldoc.Field{Key: "retry-after", Read: duration},
-		yamldoc.Field{Key: "times", Read: func(v yamldoc.Value) (err error) { s.Times, err = v.Int(); return err }},
-		yamldoc.Field{Key: "cost", Read: func(v yamldoc.Value) (err error) {
-			s.Do = "cost"
-			s.Cost, err = v.Number()
-			return err
-		}},
-	)
 }
 
 // tokens estimates what a text would cost a model: a token for each four bytes, as vendors say of English.

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/config"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/claudecode"
+	"github.com/ollim/ollim/internal/engine/script"
+	"github.com/ollim/ollim/internal/yamldoc"
+)
+
+// engines makes the engine of a name: claude-code, or script:FILE.
+func (d *Deps) engines(h house) func(string) (engine.Engine, error) {
+	return func(name string) (engine.Engine, error) {
+		if err := config.CheckEngine(name); err != nil {
+			return nil, &config.Wrong{Reason: err.Error()}
+		}
+		if name == config.ClaudeCode {
+			return d.claude(h)
+		}
+		return d.script(h, strings.TrimPrefix(name, "script:"))
+	}
+}
+
+// script plays a file, which is looked for in the data directory, then where we are.
+func (d *Deps) script(h house, path string) (engine.Engine, error) {
+	if inside := h.home.Path(path); !filepath.IsAbs(path) && exists(inside) {
+		path = inside
+	}
+	s, err := script.Load(path)
+	if faults := (yamldoc.Faults)(nil); errors.As(err, &faults) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, path, plain(err))
+	}
+	return &script.Engine{Home: h.home, Script: s, Now: d.Now, Sleep: d.Sleep}, nil
+}
+
+// grace is how long the engine has for each step of its stop, from a request to the kill.
+const grace = 5 * time.Second
+
+func (d *Deps) claude(h house) (engine.Engine, error) {
+	command := h.config.Claude.Command
+	if command == "" {
+		err := &config.Wrong{Reason: "claude-code.command is not set"}
+		return nil, hint(err, "ollim config set claude-code.command \"$(command -v claude)\"")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := config.LoadSecrets(d.secretsFile())
+	if err != nil {
+		return nil, &configFault{err}
+	}
+	return &claudecode.Engine{
+		Command: command, Self: self,
+		Args:    []string{"--data-dir", string(h.home), "--config", d.configFile(h.home)},
+		Env:     append(d.childEnv(h.config), secrets.For("engine")...),
+		Scratch: func(run string) string { return h.home.Run(run) },
+		Grace:   grace, Sleep: d.Sleep, Judged: h.runs().Judged,
+	}, nil
+}
+
+// secretsFile is where secrets lie: a systemd credential, else a file of the owner's own settings.
+func (d *Deps) secretsFile() string {
+	if dir, ok := d.Lookup("CREDENTIALS_DIRECTORY"); ok && exists(filepath.Join(dir, "ollim-secrets")) {
+		return filepath.Join(dir, "ollim-secrets")
+	}
+	if dir, ok := d.Lookup("XDG_CONFIG_HOME"); ok && filepath.IsAbs(dir) {
+		return filepath.Join(dir, "ollim", "secrets.env")
+	}
+	base, err := d.userHome()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(base, ".config", "ollim", "secrets.env")
+}
+
+func (d *Deps) secretPaths() []string {
+	if path := d.secretsFile(); path != "" {
+		return []string{path}
+	}
+	return nil
+}
+
+// secrets are those that can be read; what is wrong with the file is said by whoever cannot do without.
+func (d *Deps) secrets() config.Secrets {
+	s, err := config.LoadSecrets(d.secretsFile())
+	if err != nil {
+		d.warn(err.Error())
+	}
+	return s
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/job"
+)
+
+func newPause(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:     "pause [DURATION]",
+		Short:   "Stop every automatic fire, for a while or until resume",
+		Long:    "While paused a fire is recorded as paused and exits 75. What you start yourself on a terminal, and chat, still runs.",
+		Example: "  ollim pause 2h",
+		Args:    checked(cobra.MaximumNArgs(1)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			h, err := d.house()
+			if err != nil {
+				return err
+			}
+			var until time.Time
+			if len(args) == 1 {
+				pause, err := job.ParseDuration(args[0])
+				if err != nil || pause == 0 {
+					return usage("%q is not a duration: write one like 30m, 2h or 1d", args[0])
+				}
+				until = d.Now().Add(pause).In(h.config.Zone)
+			}
+			return h.spend().Pause(cmd.Context(), until)
+		}),
+	}
+}
+
+func newResume(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:   "resume",
+		Short: "Let automatic fires run again",
+		Args:  checked(cobra.NoArgs),
+		RunE: works(func(cmd *cobra.Command, _ []string) error {
+			h, err := d.house()
+			if err != nil {
+				return err
+			}
+			return h.spend().Resume(cmd.Context())
+		}),
+	}
+}

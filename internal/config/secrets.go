@@ -1,0 +1,59 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/ollim/ollim/internal/yamldoc"
+)
+
+// Secrets are what must not lie in the data directory: an agent may read that. Each is for one of our parts: the file's
+// line engine.ANTHROPIC_API_KEY=… reaches the engine, delivery.TOKEN=… the delivery command, and nothing else.
+type Secrets struct{ lines []secret }
+
+type secret struct{ part, entry string }
+
+// LoadSecrets reads a file of PART.KEY=value lines; # begins a comment line. A missing file holds none. A file that others
+// can read is refused. The error is a yamldoc.Faults, which never quotes a value.
+func LoadSecrets(path string) (Secrets, error) {
+	var s Secrets
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err == nil && info.Mode().Perm()&0o077 != 0 {
+		return s, yamldoc.Faults{{File: path, Reason: fmt.Sprintf("others can read it (%#o): chmod 600 %s", info.Mode().Perm(), path)}}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return s, yamldoc.Faults{{File: path, Reason: "cannot be read"}}
+	}
+	number := 0
+	for line := range strings.Lines(string(data)) {
+		number++
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, value, isPair := strings.Cut(line, "=")
+		part, key, named := strings.Cut(name, ".")
+		if !isPair || !named || part == "" || key == "" || strings.ContainsAny(name, " \t") {
+			return s, yamldoc.Faults{{File: path, Line: number, Reason: "want PART.KEY=value, such as engine.ANTHROPIC_API_KEY=…"}}
+		}
+		s.lines = append(s.lines, secret{part, key + "=" + value})
+	}
+	return s, nil
+}
+
+// For is the KEY=value entries of one part.
+func (s Secrets) For(part string) (entries []string) {
+	for _, l := range s.lines {
+		if l.part == part {
+			entries = append(entries, l.entry)
+		}
+	}
+	return entries
+}

@@ -1,0 +1,141 @@
+package claudecode
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/ollim/ollim/internal/engine"
+)
+
+// server is the name under which the agent sees our tools: mcp__ollim__ping_user.
+const server = "ollim"
+
+// defaultModel is passed when nobody chose one: without the flag a resumed session gets another window and system prompt
+// than a new one.
+const defaultModel = "opus"
+
+// common is the flags that every run, fork and compaction of a session has alike: none of them is kept in a session.
+func (e *Engine) common(r engine.Request, tools engine.Tools) ([]string, error) {
+	settings, err := e.settings(r)
+	if err != nil {
+		return nil, err
+	}
+	servers, err := e.servers(r)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{
+		"-p", "--output-format", "stream-json", "--verbose",
+		"--model", orElse(r.Model, defaultModel),
+		"--setting-sources", "", "--settings", settings,
+		"--strict-mcp-config", "--mcp-config", servers,
+		"--tools", strings.Join(r.BuiltIns, ","),
+		"--permission-mode", "dontAsk",
+		"--allowedTools", strings.Join(allowed(r, tools), ","),
+	}
+	if r.System != "" {
+		args = append(args, "--append-system-prompt", r.System)
+	}
+	args = append(args, thinking(r.Thinking)...)
+	if r.MaxCost > 0 {
+		args = append(args, "--max-budget-usd", strconv.FormatFloat(r.MaxCost, 'f', -1, 64))
+	}
+	return args, nil
+}
+
+func thinking(how string) []string {
+	switch how {
+	case "", "true", "adaptive":
+		return nil
+	case "false", "off":
+		return []string{"--thinking", "disabled"}
+	}
+	return []string{"--max-thinking-tokens", how}
+}
+
+// allowed names what needs no question: all that is offered, because the hook decides.
+func allowed(r engine.Request, tools engine.Tools) []string {
+	names := append([]string{}, r.BuiltIns...)
+	if tools != nil {
+		for _, t := range tools.List() {
+			names = append(names, "mcp__"+server+"__"+t.Name)
+		}
+	}
+	return names
+}
+
+type hook struct {
+	Type    string `json:"type"`
+	Command string `json:"command"`
+	Timeout int    `json:"timeout"` // seconds
+}
+
+type matcher struct {
+	Matcher string `json:"matcher,omitempty"`
+	Hooks   []hook `json:"hooks"`
+}
+
+type settings struct {
+	CleanupPeriodDays int                  `json:"cleanupPeriodDays"`
+	Permissions       map[string][]string  `json:"permissions"`
+	Hooks             map[string][]matcher `json:"hooks"`
+}
+
+// settings writes the settings file of a run and returns its path. The deny rules hold also where no tool is used: an @path
+// in a prompt.
+func (e *Engine) settings(r engine.Request) (string, error) {
+	var deny []string
+	for _, path := range r.Protected {
+		for _, tool := range []string{"Read", "Edit"} { // Edit covers every tool that writes, Read every one that reads
+			deny = append(deny, fmt.Sprintf("%s(/%s)", tool, path), fmt.Sprintf("%s(/%s/**)", tool, path))
+		}
+	}
+	ours := func(verb string) []matcher {
+		return []matcher{{Hooks: []hook{{Type: "command", Command: e.shell("hook", verb), Timeout: 60}}}}
+	}
+	return e.write(r.Run, "settings.json", settings{
+		CleanupPeriodDays: 36500, // else every process of five seconds deletes sessions of thirty days
+		Permissions:       map[string][]string{"deny": deny},
+		Hooks:             map[string][]matcher{"PreToolUse": ours("pre-tool"), "Stop": ours("stop")},
+	})
+}
+
+// servers writes the file that names our tool server; alwaysLoad makes its tools part of the first request.
+func (e *Engine) servers(r engine.Request) (string, error) {
+	return e.write(r.Run, "mcp.json", map[string]any{"mcpServers": map[string]any{server: map[string]any{
+		"type": "stdio", "command": e.Self, "args": append(append([]string{}, e.Args...), "mcp", "serve"), "alwaysLoad": true,
+	}}})
+}
+
+func (e *Engine) write(run, name string, v any) (string, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(e.Scratch(run), name)
+	return path, os.WriteFile(path, data, 0o600)
+}
+
+// shell is our own command line for a shell, which is how hooks are started.
+func (e *Engine) shell(words ...string) string {
+	line := make([]string, 0, len(words)+len(e.Args)+1)
+	for _, w := range append(append([]string{e.Self}, e.Args...), words...) {
+		line = append(line, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
+	}
+	return strings.Join(line, " ")
+}
+
+// environment is the engine's: what was given, what keeps the command quiet and predictable, and the run it works for.
+func (e *Engine) environment(r engine.Request) []string {
+	return append(append([]string{}, e.Env...),
+		"DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+		"ENABLE_TOOL_SEARCH=false", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=4",
+		"CLAUDE_CODE_MAX_RETRIES=2", // longer waits are ours, see behaviour 2.5
+		"CLAUDE_CODE_DISABLE_ATTACHMENTS=1",
+		"OLLIM_RUN="+r.Run,
+	)
+}

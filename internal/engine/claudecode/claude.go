@@ -1,0 +1,179 @@
+// Package claudecode runs the `claude` command as an engine: a child process per turn, its prompt on standard input, its
+// events read as they come. What it may do is settled three times over: only needed built-in tools are offered, settings
+// deny what is protected, and a hook of ours gives a verdict on every tool use. What is enforced while it runs is checked
+// again from the record when it has ended.
+package claudecode
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/run"
+)
+
+// Engine is the command and the world it runs in.
+type Engine struct {
+	Command string                  // absolute path of claude
+	Self    string                  // absolute path of ollim, for the tool server and the hooks
+	Args    []string                // of Self before any verb, such as --data-dir
+	Env     []string                // the whole environment, KEY=value; nothing is inherited
+	Scratch func(run string) string // a directory of the run, for settings and standard error
+	Grace   time.Duration
+	Sleep   func(context.Context, time.Duration) error
+	// Judged says which tool uses, by id, the hook has given a verdict on.
+	Judged func(run string) (map[string]bool, error)
+}
+
+// Run starts or continues a session with one prompt.
+func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
+	if err := own(r.Session); err != nil {
+		return engine.Result{}, err
+	}
+	id := r.Session
+	args := []string{"--resume", r.Session}
+	if r.Session == "" || r.Fork {
+		id = newUUID()
+		args = append(args, "--session-id", id)
+		if r.Session == "" {
+			args = args[2:]
+		} else {
+			args = append(args, "--fork-session")
+		}
+	}
+	t := &turn{sink: sink, want: id, parent: forkedFrom(r)}
+	if err := e.start(ctx, r, tools, args, text(r.Prompt), t); err != nil {
+		return t.result, err
+	}
+	if err := e.check(r, t); err != nil {
+		return t.result, err
+	}
+	return t.result, sink(run.Event{Type: run.Result, Text: t.result.Text})
+}
+
+// Compact makes a fork of the session and compacts that, so that the old session stays whole.
+func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions string, sink engine.Sink) (engine.Compaction, error) {
+	if err := own(r.Session); err != nil {
+		return engine.Compaction{}, err
+	}
+	id := newUUID()
+	t := &turn{sink: sink, want: id, compacting: r.Session}
+	args := []string{"--resume", r.Session, "--session-id", id, "--fork-session"}
+	prompt := "/compact " + strings.Join(strings.Fields(instructions), " ") // a command is one line
+	if err := e.start(ctx, r, nil, args, prompt, t); err != nil {
+		return engine.Compaction{}, err
+	}
+	if t.compaction == nil {
+		return engine.Compaction{}, fmt.Errorf("compaction failed: %s", orElse(t.compactError, t.result.Text, "no summary was made"))
+	}
+	if !e.saved(id) {
+		return engine.Compaction{}, errUnsaved
+	}
+	c := *t.compaction
+	return c, sink(run.Event{
+		Type: run.Compacted, Session: id, Parent: r.Session, Text: c.Summary, Before: c.Before, After: c.After,
+	})
+}
+
+func forkedFrom(r engine.Request) string {
+	if r.Fork {
+		return r.Session
+	}
+	return ""
+}
+
+// own refuses the sessions of other engines, whose ids look different: ours are UUIDs.
+func own(id string) error {
+	if id == "" || isUUID(id) {
+		return nil
+	}
+	holder := "another engine"
+	switch {
+	case strings.HasPrefix(id, "s-"):
+		holder = "the script engine"
+	case strings.HasPrefix(id, "n-"):
+		holder = "the native engine"
+	}
+	return fmt.Errorf("%w: %s belongs to %s", engine.ErrForeignSession, id, holder)
+}
+
+func isUUID(id string) bool {
+	const form = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
+	if len(id) != len(form) {
+		return false
+	}
+	for i, r := range id {
+		if dash := form[i] == '-'; dash != (r == '-') || !dash && !strings.ContainsRune("0123456789abcdefABCDEF", r) {
+			return false
+		}
+	}
+	return true
+}
+
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// text is a prompt that is taken as text: a word behind a leading slash would be a command.
+func text(prompt string) string {
+	if strings.HasPrefix(prompt, "/") {
+		return " " + prompt
+	}
+	return prompt
+}
+
+var errUnsaved = errors.New("the session was not saved: its folder, CLAUDE_CONFIG_DIR or ~/.claude, cannot be written")
+
+// check holds the record against what happened.
+func (e *Engine) check(r engine.Request, t *turn) error {
+	judged, err := e.Judged(r.Run)
+	if err != nil {
+		return err
+	}
+	for _, use := range t.uses {
+		if !judged[use.id] {
+			return fmt.Errorf("the tool %s was used without a verdict of the hook: %s cannot be started by the engine", use.name, e.Self)
+		}
+	}
+	if !e.saved(t.result.Session) {
+		return errUnsaved
+	}
+	return nil
+}
+
+// saved says whether a session's transcript is on disk. The command is silent when it could not write it.
+func (e *Engine) saved(id string) bool {
+	dir := e.variable("CLAUDE_CONFIG_DIR")
+	if dir == "" {
+		dir = filepath.Join(e.variable("HOME"), ".claude")
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "projects", "*", id+".jsonl"))
+	return err == nil && len(found) > 0
+}
+
+func (e *Engine) variable(name string) (value string) {
+	for _, entry := range e.Env {
+		if key, v, _ := strings.Cut(entry, "="); key == name {
+			value = v
+		}
+	}
+	return value
+}
+
+func orElse(texts ...string) string {
+	for _, t := range texts {
+		if t = strings.TrimSpace(t); t != "" {
+			return t
+		}
+	}
+	return ""
+}

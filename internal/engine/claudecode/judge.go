@@ -1,0 +1,62 @@
+package claudecode
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"github.com/ollim/ollim/internal/engine"
+)
+
+// judge decides how a process ended that nobody stopped. Neither the exit status nor the result event alone is enough: an
+// interrupted turn exits 0, and an API error calls itself a success.
+func (t *turn) judge(waitErr error, stderr string) error {
+	var exit *exec.ExitError
+	if waitErr != nil && !errors.As(waitErr, &exit) && !errors.Is(waitErr, exec.ErrWaitDelay) {
+		return waitErr
+	}
+	e := t.ended
+	if e == nil {
+		if strings.Contains(stderr, "No conversation found") {
+			return engine.ErrSessionUnknown
+		}
+		return fmt.Errorf("the engine ended without a result (%v): %s", exitOf(exit), orElse(firstLine(stderr), "it said nothing"))
+	}
+	why := orElse(e.Result, strings.Join(e.Errors, "; "), firstLine(stderr), e.Subtype)
+	switch {
+	case strings.Contains(why, "No conversation found"):
+		return engine.ErrSessionUnknown
+	case e.Subtype == "error_max_budget_usd":
+		return fmt.Errorf("%w: %.4f USD", engine.ErrMaxCost, e.Cost)
+	case !e.IsError && exit == nil && e.Subtype == "success":
+		return nil
+	case strings.Contains(why, "Not logged in"), t.apiError == "authentication_failed", t.apiError == "billing_error":
+		return fmt.Errorf("%w: %s", engine.ErrUnavailable, firstLine(why))
+	case passing(t.apiError, e, why):
+		return &engine.Overloaded{Reason: firstLine(why)}
+	case strings.Contains(why, "Unable to connect"):
+		return fmt.Errorf("%w: %s", engine.ErrUnavailable, firstLine(why))
+	}
+	return errors.New(firstLine(why))
+}
+
+// passing says whether an error is one that may be gone in a while.
+func passing(apiError string, e *event, why string) bool {
+	if apiError == "rate_limit" || apiError == "overloaded" || strings.Contains(why, "verloaded") {
+		return true
+	}
+	return e.Status != nil && (*e.Status == 429 || *e.Status == 529)
+}
+
+func exitOf(exit *exec.ExitError) string {
+	if exit == nil {
+		return "exit 0"
+	}
+	return exit.ProcessState.String()
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}

@@ -1,0 +1,141 @@
+package claudecode
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+)
+
+// start runs the command over one prompt and lets t read its events until the end.
+func (e *Engine) start(ctx context.Context, r engine.Request, tools engine.Tools, args []string, prompt string, t *turn) error {
+	flags, err := e.common(r, tools)
+	if err != nil {
+		return err
+	}
+	said, err := os.OpenFile(filepath.Join(e.Scratch(r.Run), "stderr.log"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = said.Close() }()
+	cmd := exec.Command(e.Command, append(flags, args...)...) //nolint:noctx // stopped by signals of our own choice, see stop
+	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Root, e.environment(r), said, r.Hold
+	cmd.Stdin = strings.NewReader(prompt)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = e.Grace
+	out, in := io.Pipe()
+	cmd.Stdout = in // copied by the exec package, so that a leftover which keeps the pipe open cannot keep us
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, e.Command, reason(err))
+	}
+	defer endLeftovers(r.Run)
+	return e.attend(ctx, cmd, out, in, said, t)
+}
+
+// attend reads events until the command has ended, stopping it when ctx ends or t has seen enough.
+func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io.Closer, said *os.File, t *turn) error {
+	enough, give := context.WithCancel(ctx)
+	defer give()
+	t.enough = give
+	read := make(chan error, 1)
+	go func() { read <- t.read(bufio.NewReaderSize(out, 64<<10)) }()
+	ended := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		e.stop(enough, cmd.Process.Pid, ended)
+	}()
+	waitErr := cmd.Wait()
+	close(ended)
+	<-stopped
+	readErr := errors.Join(in.Close(), <-read)
+	if ctx.Err() != nil {
+		return errors.Join(ctx.Err(), t.fatal)
+	}
+	if t.fatal != nil || readErr != nil {
+		return errors.Join(t.fatal, readErr)
+	}
+	return t.judge(waitErr, lastLines(said))
+}
+
+// stop ends the command when ctx is over: SIGINT, which it answers in a tenth of a second and with a session that can be
+// resumed, then SIGTERM, then SIGKILL to the whole group.
+func (e *Engine) stop(ctx context.Context, pid int, ended <-chan struct{}) {
+	select {
+	case <-ended:
+		return
+	case <-ctx.Done():
+	}
+	for _, s := range []struct {
+		pid int
+		sig syscall.Signal
+	}{{pid, syscall.SIGINT}, {pid, syscall.SIGTERM}, {-pid, syscall.SIGKILL}} {
+		_ = syscall.Kill(s.pid, s.sig)
+		timer := time.NewTimer(e.Grace)
+		select {
+		case <-ended:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// endLeftovers kills what a run has left behind: processes that carry its id in their environment, in whatever group or
+// session they are. Ours do not: the id is set for the engine only.
+func endLeftovers(run string) {
+	environs, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		return
+	}
+	mark := []byte("OLLIM_RUN=" + run)
+	for _, path := range environs {
+		environ, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		for entry := range bytes.SplitSeq(environ, []byte{0}) {
+			if bytes.Equal(entry, mark) {
+				if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && pid != os.Getpid() {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
+				break
+			}
+		}
+	}
+}
+
+// lastLines is the end of what the command said on standard error.
+func lastLines(f *os.File) string {
+	const most = 2 << 10
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return ""
+	}
+	text := make([]byte, min(size, most))
+	n, _ := f.ReadAt(text, max(0, size-most))
+	return strings.TrimSpace(string(text[:n]))
+}
+
+func reason(err error) string {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		return pe.Err.Error()
+	}
+	var ee *exec.Error
+	if errors.As(err, &ee) {
+		return ee.Err.Error()
+	}
+	return err.Error()
+}

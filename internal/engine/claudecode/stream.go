@@ -1,0 +1,229 @@
+package claudecode
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/run"
+)
+
+// turn is what is learnt from the event stream of one process.
+type turn struct {
+	sink       engine.Sink
+	want       string // the session id that it must report
+	parent     string // of a fork
+	compacting string // the session being compacted; "" in an ordinary turn
+	enough     func() // stops the process
+
+	result       engine.Result
+	ended        *event // the result event
+	apiError     string // of an assistant event: authentication_failed, rate_limit, …
+	compaction   *engine.Compaction
+	compactError string
+	uses         []use
+	fatal        error // why we stopped it ourselves
+}
+
+// use is a tool use that the stream told of.
+type use struct{ id, name string }
+
+// event is the part of a stream-json line that we use. Unknown types and keys are passed over, as the format grows.
+type event struct {
+	Type       string `json:"type"`
+	Subtype    string `json:"subtype"`
+	SessionID  string `json:"session_id"`
+	Error      string `json:"error"`
+	IsError    bool   `json:"is_error"`
+	Result     string `json:"result"`
+	Status     *int   `json:"api_error_status"`
+	ErrorCode  int    `json:"error_status"`
+	Errors     []string
+	Cost       float64 `json:"total_cost_usd"`
+	Compact    string  `json:"compact_result"`
+	CompactErr string  `json:"compact_error"`
+	Synthetic  bool    `json:"isSynthetic"`
+	ParentTool *string `json:"parent_tool_use_id"`
+
+	Servers []struct {
+		Name   string `json:"name"`
+		Status string `json:"status"`
+	} `json:"mcp_servers"`
+	Message struct {
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+	Metadata struct {
+		Trigger string `json:"trigger"`
+		Before  int    `json:"pre_tokens"`
+		After   int    `json:"post_tokens"`
+	} `json:"compact_metadata"`
+	Usage *struct {
+		In         int `json:"input_tokens"`
+		Out        int `json:"output_tokens"`
+		CacheRead  int `json:"cache_read_input_tokens"`
+		CacheWrite int `json:"cache_creation_input_tokens"`
+	} `json:"usage"`
+}
+
+// block is a part of a message.
+type block struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+	IsError   bool            `json:"is_error"`
+}
+
+// read takes events until the stream ends. After a fault of ours it goes on reading, so that the process is not blocked.
+func (t *turn) read(r *bufio.Reader) error {
+	for {
+		line, err := r.ReadBytes('\n')
+		if len(line) > 1 && t.fatal == nil {
+			var e event
+			if json.Unmarshal(line, &e) == nil {
+				t.stopOn(t.take(e))
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (t *turn) stopOn(err error) {
+	if err != nil {
+		t.fatal = err
+		t.enough()
+	}
+}
+
+func (t *turn) take(e event) error {
+	switch e.Type {
+	case "system":
+		return t.system(e)
+	case "assistant":
+		if e.Error != "" {
+			t.apiError = e.Error
+			return nil // not the model's words
+		}
+		return t.blocks(e)
+	case "user":
+		if e.Synthetic && t.compaction != nil && t.compaction.Summary == "" {
+			t.compaction.Summary = textOf(e.Message.Content)
+		}
+		return t.blocks(e)
+	case "result":
+		t.ended = &e
+		return t.end(e)
+	}
+	return nil
+}
+
+func (t *turn) system(e event) error {
+	switch e.Subtype {
+	case "init":
+		for _, s := range e.Servers {
+			if s.Name == server && s.Status != "connected" && t.compacting == "" {
+				return fmt.Errorf("%w: the tool server is %s, not connected", engine.ErrUnavailable, s.Status)
+			}
+		}
+		if t.compacting != "" || t.result.Session == e.SessionID {
+			return nil
+		}
+		t.result.Session = e.SessionID
+		return t.sink(run.Event{Type: run.Session, Session: e.SessionID, Parent: t.parent})
+	case "api_retry":
+		if e.ErrorCode == 401 { // ten tries of a wrong key take three minutes
+			return fmt.Errorf("%w: the key or login was refused (401): set it anew, see ollim doctor", engine.ErrUnavailable)
+		}
+		return t.sink(run.Event{Type: run.Retry, Text: fmt.Sprintf("%s (%d)", e.Error, e.ErrorCode)})
+	case "status":
+		if e.Compact == "failed" {
+			t.compactError = e.CompactErr
+		}
+	case "compact_boundary":
+		c := engine.Compaction{Session: t.want, Before: e.Metadata.Before, After: e.Metadata.After}
+		if t.compacting != "" {
+			t.compaction = &c
+			return nil
+		}
+		return t.sink(run.Event{Type: run.Compacted, Session: e.SessionID, Parent: e.SessionID, Before: c.Before, After: c.After})
+	}
+	return nil
+}
+
+// blocks turns the parts of a message into events.
+func (t *turn) blocks(e event) error {
+	var parts []block
+	if json.Unmarshal(e.Message.Content, &parts) != nil {
+		return nil // a plain string: an echo of the prompt
+	}
+	for _, b := range parts {
+		var err error
+		switch b.Type {
+		case "text":
+			if e.Type == "assistant" && t.compacting == "" {
+				err = t.sink(run.Event{Type: run.Text, Text: b.Text})
+			}
+		case "thinking":
+			err = t.sink(run.Event{Type: run.Thinking, Text: b.Thinking})
+		case "tool_use":
+			t.uses = append(t.uses, use{b.ID, b.Name})
+			err = t.sink(run.Event{Type: run.ToolUse, Tool: b.Name, ToolID: b.ID, Input: b.Input})
+		case "tool_result":
+			err = t.sink(run.Event{Type: run.ToolResult, Tool: t.nameOf(b.ToolUseID), ToolID: b.ToolUseID, Text: textOf(b.Content), IsError: b.IsError})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *turn) nameOf(id string) string {
+	for _, u := range t.uses {
+		if u.id == id {
+			return u.name
+		}
+	}
+	return ""
+}
+
+// textOf is the text of content, which is a string or a list of blocks.
+func textOf(content json.RawMessage) string {
+	var s string
+	if json.Unmarshal(content, &s) == nil {
+		return s
+	}
+	var parts []block
+	if json.Unmarshal(content, &parts) != nil {
+		return string(content)
+	}
+	var texts []string
+	for _, p := range parts {
+		if p.Type == "text" {
+			texts = append(texts, p.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// end takes usage and cost from the result event; those of single messages are provisional.
+func (t *turn) end(e event) error {
+	t.result.Text, t.result.Cost = e.Result, e.Cost
+	if e.Usage != nil {
+		t.result.Usage = run.Usage{In: e.Usage.In, Out: e.Usage.Out, CacheRead: e.Usage.CacheRead, CacheWrite: e.Usage.CacheWrite}
+	}
+	return t.sink(run.Event{Type: run.UsageEvent, Usage: &t.result.Usage, Cost: e.Cost})
+}

@@ -1,0 +1,175 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/yamldoc"
+)
+
+// Parse reads a script; name stands for it in errors.
+func Parse(name string, data []byte) (Script, error) {
+	var s Script
+	doc, err := yamldoc.Parse(name, data, 1)
+	if err != nil {
+		return s, err
+	}
+	var p parser
+	err = doc.Decode([]yamldoc.Field{
+		{Key: "turns", Read: func(v yamldoc.Value) (err error) { s.Turns, err = p.turns(v); return err }},
+		{Key: "on-nudge", Read: func(v yamldoc.Value) (err error) { s.OnNudge, err = p.steps(v); return err }},
+		{Key: "summary", Read: func(v yamldoc.Value) (err error) { s.Summary, err = v.Text(); return err }},
+	})
+	if err == nil && len(s.Turns) == 0 {
+		err = yamldoc.Faults{doc.Fault("turns", "want at least one turn, a list of steps")}
+	}
+	return s, err
+}
+
+// parser numbers the steps as it reads them.
+type parser struct{ count int }
+
+func (p *parser) turns(v yamldoc.Value) ([][]Step, error) {
+	items, err := v.Items()
+	if err != nil {
+		return nil, err
+	}
+	var turns [][]Step
+	for _, item := range items {
+		steps, err := p.steps(item)
+		if err != nil {
+			return nil, err
+		}
+		turns = append(turns, steps)
+	}
+	return turns, nil
+}
+
+func (p *parser) steps(v yamldoc.Value) ([]Step, error) {
+	items, err := v.Items()
+	if err != nil {
+		return nil, err
+	}
+	var steps []Step
+	for _, item := range items {
+		step, err := p.step(item)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, step)
+	}
+	return steps, nil
+}
+
+// step reads one key that says what is done and, for some, what belongs to it.
+func (p *parser) step(v yamldoc.Value) (Step, error) {
+	p.count++
+	d := draft{Step: Step{identifier: p.count}}
+	if err := v.Decode(d.fields()); err != nil {
+		return Step{}, err
+	}
+	if d.Do == "" {
+		return Step{}, at(v, "want a step that does something: one of "+strings.Join(actions(), ", "))
+	}
+	for _, b := range d.beside {
+		if b.of != d.Do {
+			return Step{}, at(b.value, "only for "+b.of)
+		}
+	}
+	return d.Step, nil
+}
+
+// actions are the keys that say what a step does.
+func actions() []string {
+	return []string{"expect", "think", "text", "tool", "delay", "touch", "compact", "cost", "overloaded", "error"}
+}
+
+// draft is a step while it is read.
+type draft struct {
+	Step
+	beside []option
+}
+
+// option is a key beside the one that says what is done.
+type option struct {
+	of    string // the action it belongs to
+	value yamldoc.Value
+}
+
+func (d *draft) fields() []yamldoc.Field {
+	var fields []yamldoc.Field
+	for _, do := range actions() {
+		fields = append(fields, yamldoc.Field{Key: do, Read: func(v yamldoc.Value) error { return d.act(do, v) }})
+	}
+	return append(fields,
+		d.option("input", "tool", func(v yamldoc.Value) (err error) { d.Input, err = v.Section(); return err }),
+		d.option("times", "overloaded", d.times),
+		d.option("retry-after", "overloaded", d.wait),
+	)
+}
+
+func (d *draft) act(do string, v yamldoc.Value) (err error) {
+	if d.Do != "" {
+		return fmt.Errorf("a step does one thing, and this one has %s already", d.Do)
+	}
+	d.Do = do
+	switch do {
+	case "delay":
+		return d.wait(v)
+	case "cost":
+		return d.spend(v)
+	}
+	d.Text, err = v.Text()
+	return err
+}
+
+func (d *draft) option(key, of string, read func(yamldoc.Value) error) yamldoc.Field {
+	return yamldoc.Field{Key: key, Read: func(v yamldoc.Value) error {
+		d.beside = append(d.beside, option{of, v})
+		return read(v)
+	}}
+}
+
+func (d *draft) wait(v yamldoc.Value) error {
+	text, err := v.Text()
+	if err == nil {
+		d.Wait, err = job.ParseDuration(text)
+	}
+	return err
+}
+
+func (d *draft) times(v yamldoc.Value) (err error) {
+	if d.Times, err = v.Int(); err == nil && d.Times < 0 {
+		err = errors.New("want 0 or more")
+	}
+	return err
+}
+
+func (d *draft) spend(v yamldoc.Value) (err error) {
+	if d.Cost, err = v.Number(); err == nil && d.Cost < 0 {
+		err = errors.New("want 0 or more")
+	}
+	return err
+}
+
+// misplaced gives another reason to an error that knows its place in the file.
+type misplaced struct {
+	place  error
+	reason string
+}
+
+func (e *misplaced) Error() string { return e.reason }
+
+func (e *misplaced) Unwrap() error { return e.place }
+
+// at makes an error about v as a whole. Nothing is both a text and a list, so one of the two readings fails, with the place
+// of v.
+func at(v yamldoc.Value, reason string) error {
+	_, place := v.Text()
+	if place == nil {
+		_, place = v.Items()
+	}
+	return &misplaced{place, reason}
+}

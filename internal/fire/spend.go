@@ -1,0 +1,42 @@
+package fire
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/spend"
+)
+
+// reserve sets aside what the run may cost at most, and returns that, in USD. At a limit the run is refused.
+func (f *Firer) reserve(ctx context.Context, j job.Job, o Options, r *run.Run) (float64, error) {
+	granted, err := f.Spend.Reserve(ctx, r.ID, j.MaxCost, f.look, o.Owner)
+	var limit *spend.Limit
+	if errors.As(err, &limit) {
+		return 0, &barred{ErrRefused, limit.Error()}
+	}
+	if math.IsInf(granted, 1) {
+		granted = 0 // the engine's word for no limit
+	}
+	return granted, err
+}
+
+// look tells the accounts what another run has cost so far, and whether it may still spend.
+func (f *Firer) look(id string) (cost float64, alive bool) {
+	r, err := f.Runs.Load(id)
+	if err != nil {
+		return -1, false // unknown: what it had reserved counts
+	}
+	return f.Runs.Cost(id), !r.Done() && !lock.Free(f.Home.JobLock(r.Job))
+}
+
+// settle replaces the reservation by what the run did cost.
+func (f *Firer) settle(ctx context.Context, r *run.Run) {
+	if r.Outcome == run.Paused || r.Outcome == run.Refused {
+		return // it reserved nothing
+	}
+	f.warn(f.Spend.Settle(ctx, r.ID, r.Cost))
+}

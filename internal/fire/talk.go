@@ -1,0 +1,50 @@
+package fire
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ollim/ollim/internal/chat"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/run"
+)
+
+// Kinds of runs that are no job's.
+const (
+	kindChat    job.Kind = "chat"
+	kindSession job.Kind = "session"
+)
+
+// turnLimit bounds a turn of a conversation whose owner is there to stop it.
+const turnLimit = 24 * time.Hour
+
+// Chat is one turn of the main conversation.
+func (f *Firer) Chat(ctx context.Context, text string, o Options) (run.Record, error) {
+	j := job.New(kindChat)
+	j.ID, j.Path, j.Body, j.Timeout = "main", "main", text, turnLimit
+	o.Owner = true
+	return f.run(ctx, j, o, run.Record{}, nil)
+}
+
+// CompactSession compacts the main session (routine "") or that of a persistent routine, by the owner's instructions.
+func (f *Firer) CompactSession(ctx context.Context, routine, instructions string, o Options) (run.Record, error) {
+	j := job.New(kindSession)
+	j.ID, j.Path, j.Timeout = "main", "main", turnLimit
+	if routine != "" {
+		j.ID, j.Path, j.Background, j.Session = routine, routine, true, "persistent"
+	}
+	o.Owner, o.Compact = true, instructions
+	return f.run(ctx, j, o, run.Record{}, nil)
+}
+
+func (f *Firer) compactNow(ctx context.Context, talk *chat.Talk, request engine.Request, r *run.Run, instructions string) error {
+	if talk.Session() == "" {
+		return errors.New("there is no session to compact yet")
+	}
+	if err := r.Event(ctx, run.Event{Type: run.CompactWish, Text: instructions}); err != nil {
+		return err
+	}
+	return talk.Compact(ctx, request)
+}

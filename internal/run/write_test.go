@@ -1,0 +1,178 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/run"
+)
+
+// Each goroutine stands for a process of its own: it opens the run by its id.
+func TestDecideIsAtomic(t *testing.T) {
+	d := newDesk(t)
+	id := d.open(run.Record{}).ID
+	errSent := errors.New("sent already")
+	var sent, refused atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			r, err := d.At(id)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			err = r.Decide(context.Background(), func(s run.Standing) (run.Event, error) {
+				if s.Pings > 0 {
+					return run.Event{Type: run.Ping}, errSent
+				}
+				return run.Event{Type: run.Ping}, nil
+			})
+			switch {
+			case err == nil:
+				sent.Add(1)
+			case errors.Is(err, errSent):
+				refused.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if s, err := d.Standing(id); sent.Load() != 1 || refused.Load() != 7 || s.Pings != 1 || err != nil {
+		t.Errorf("sent %d, refused %d, standing %+v, %v", sent.Load(), refused.Load(), s, err)
+	}
+}
+
+func TestEventsOfManyProcesses(t *testing.T) {
+	d := newDesk(t)
+	id := d.open(run.Record{}).ID
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			r, err := d.At(id)
+			for range 10 {
+				if err == nil {
+					err = r.Event(context.Background(), run.Event{Type: run.Report, Text: strings.Repeat("x", 3*large/2)})
+				}
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	files := map[string]bool{}
+	events, bad := d.events(id)
+	for _, e := range events {
+		files[e.File] = true
+	}
+	if len(events) != 80 || len(files) != 80 || bad != 0 {
+		t.Errorf("%d events in %d files, %d bad", len(events), len(files), bad)
+	}
+}
+
+func TestFinish(t *testing.T) {
+	d := newDesk(t)
+	r := d.open(run.Record{Job: "a1", SessionBefore: "s-0"})
+	d.event(r,
+		run.Event{Type: run.Session, Session: "s-1"},
+		run.Event{Type: run.UsageEvent, Usage: &run.Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4}, Cost: 0.25},
+		run.Event{Type: run.Ping}, run.Event{Type: run.PingRefused}, run.Event{Type: run.Ping},
+		run.Event{Type: run.Report}, run.Event{Type: run.Report},
+		run.Event{Type: run.Result, Text: strings.Repeat("x", large)},
+		run.Event{Type: run.UsageEvent, Cost: 0.5},
+		run.Event{Type: run.UsageEvent, Usage: &run.Usage{In: 10, Out: 20, CacheRead: 30, CacheWrite: 40}},
+		run.Event{Type: run.Compacted, Session: "s-2"}, run.Event{Type: run.Compacted},
+		run.Event{Type: run.Result},
+	)
+	if err := r.Conclude(run.Failed, "broken"); err != nil {
+		t.Fatal(err)
+	}
+	if r.Outcome != run.Failed || r.Turns != 2 || r.Done() {
+		t.Errorf("concluded %+v", r.Record)
+	}
+	if got := d.load(r.ID); got.Outcome != "" || got.Done() || got.Turns != 0 {
+		t.Errorf("on disk before the end: %+v", got)
+	}
+	d.event(r, run.Event{Type: run.Delivered})
+	d.now = d.now.Add(time.Minute)
+	if err := r.Finish(run.Unreported, "silent"); err != nil {
+		t.Fatal(err)
+	}
+	got := d.load(r.ID)
+	if !got.Done() || got.Finished.Format(time.RFC3339) != "2026-03-02T10:01:00+01:00" {
+		t.Errorf("finished %v", got.Finished)
+	}
+	if got.Text != strings.Repeat("x", large) {
+		t.Errorf("final text of %d bytes", len(got.Text))
+	}
+	got.Text, got.Started, got.Finished = "", time.Time{}, nil
+	want := run.Record{
+		ID: r.ID, Job: "a1", Outcome: run.Unreported, Error: "silent", SessionBefore: "s-0", SessionAfter: "s-2",
+		Turns: 2, Pings: 1, Reports: 2, Compactions: 2, Usage: run.Usage{In: 11, Out: 22, CacheRead: 33, CacheWrite: 44}, Cost: 0.75,
+	}
+	if got != want {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+func TestClose(t *testing.T) {
+	d := newDesk(t)
+	r := d.open(run.Record{})
+	d.event(r, run.Event{Type: run.Text, Text: "so far"}, run.Event{Type: run.Ping})
+	d.now = d.now.Add(time.Hour)
+	if changed, err := d.Close(r.ID); !changed || err != nil {
+		t.Fatalf("%v, %v", changed, err)
+	}
+	closed := d.load(r.ID)
+	if closed.Outcome != run.Interrupted || closed.Error == "" || !closed.Finished.Equal(d.now) || closed.Pings != 1 {
+		t.Errorf("%+v", closed)
+	}
+	d.now = d.now.Add(time.Hour)
+	if changed, err := d.Close(r.ID); changed || err != nil {
+		t.Errorf("a second time: %v, %v", changed, err)
+	}
+	if again := d.load(r.ID); !again.Finished.Equal(*closed.Finished) {
+		t.Errorf("a finished record was changed: %+v", again)
+	}
+	if changed, err := d.Close("20200101T000000.000Z-000000"); changed || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no such run: %v, %v", changed, err)
+	}
+}
+
+func TestCloseCannotWrite(t *testing.T) {
+	d := newDesk(t)
+	r := d.open(run.Record{})
+	if err := os.Mkdir(d.Home.Run(r.ID, "events.jsonl"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := d.Close(r.ID); changed || err == nil {
+		t.Errorf("%v, %v", changed, err)
+	}
+	if _, err := d.Standing(r.ID); err == nil || d.Started(r.ID) {
+		t.Errorf("standing of what cannot be read: %v", err)
+	}
+	never := func(run.Standing) (run.Event, error) { t.Error("decided without knowing"); return run.Event{}, nil }
+	if err := r.Decide(context.Background(), never); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestShownUntil(t *testing.T) {
+	shown := start.Add(-time.Hour)
+	for _, tc := range []struct {
+		turns int
+		want  time.Time
+	}{{0, shown}, {1, start}, {3, start}} {
+		if got := (run.Record{Started: start, Shown: shown, Turns: tc.turns}).ShownUntil(); !got.Equal(tc.want) {
+			t.Errorf("%d turns: %v, want %v", tc.turns, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package spend
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestDaysAndMonths(t *testing.T) {
+	d := newDesk(t, defaults)
+	d.at("2026-02-27 23:59")
+	d.reserve("a", 0, 1)
+	d.settle("a", 0.5)
+	d.reserve("b", 0, 1) // runs over midnight
+	d.at("2026-02-28 00:00")
+	d.totals("{0 0} {0.5 1} 0")
+	d.settle("b", 0.25) // counts on the day on which it began
+	d.totals("{0 0} {0.75 0} 0")
+	d.reserve("c", 0, 1)
+	d.at("2026-03-01 00:10")
+	d.totals("{0 0} {0 0} 0")
+	d.settle("c", 0.75)
+	d.totals("{0 0} {0 0} 0")
+	d.at("2026-02-28 12:00")
+	d.totals("{0.75 0} {1.5 0} 1")
+}
+
+// Who has settled is remembered until there have been runs on two later days, however long that takes.
+func TestMemoryOfTheSettled(t *testing.T) {
+	d := newDesk(t, defaults)
+	d.reserve("a", 0, 1)
+	d.settle("a", 0.5)
+	d.at("2026-02-26 12:00")
+	d.reserve("b", 0, 1)
+	d.settle("a", 0.25)
+	d.totals("{0 1} {0.25 1} 1")
+	d.at("2026-02-28 12:00")
+	d.reserve("c", 0, 1)
+	d.totals("{0 1} {0.25 2} 1")
+	d.settle("a", 0.25) // unknown by now: rather counted twice than not at all
+	d.totals("{0.25 1} {0.5 2} 2")
+	d.settle("b", 0.125) // had not settled
+	d.totals("{0.25 1} {0.625 1} 2")
+}
+
+func TestOldDaysGo(t *testing.T) {
+	d, p := newDesk(t, none), newPage()
+	for range 100 {
+		d.now = d.now.AddDate(0, 0, 1)
+		p.add(label(d.now), dollar, 1)
+		p.forget(label(d.now))
+	}
+	if s, runs := p.sum("2026-01"); s.spent != (kept+1)*dollar || runs != kept+1 {
+		t.Error(s, runs)
+	}
+	p.forget("1970-01-01") // for a computer without a battery everything is in the future
+	if s, runs := p.sum("1970-01"); s.spent != (kept+1)*dollar || runs != kept+1 {
+		t.Error(s, runs)
+	}
+}
+
+// Midnight as the clocks of the place show it, also where there is none that day.
+func TestTurnOfTheDay(t *testing.T) {
+	for _, test := range []struct{ zone, now, day, month string }{
+		{"UTC", "2026-02-24T12:00:00Z", "2026-02-25T00:00:00Z", "2026-03-01T00:00:00Z"},
+		{"UTC", "2026-12-31T23:59:59.5Z", "2027-01-01T00:00:00Z", "2027-01-01T00:00:00Z"},
+		{"UTC", "2024-02-28T00:00:00Z", "2024-02-29T00:00:00Z", "2024-03-01T00:00:00Z"},
+		{"Europe/Prague", "2026-03-28T23:30:00Z", "2026-03-30T00:00:00+02:00", "2026-04-01T00:00:00+02:00"}, // 23 hours
+		{"Europe/Prague", "2026-10-24T22:00:00Z", "2026-10-26T00:00:00+01:00", "2026-11-01T00:00:00+01:00"}, // 25 hours
+		{"Europe/Prague", "2026-09-30T22:00:00Z", "2026-10-02T00:00:00+02:00", "2026-11-01T00:00:00+01:00"}, // 31 days and an hour
+		{"America/New_York", "2026-03-08T06:59:59Z", "2026-03-09T00:00:00-04:00", "2026-04-01T00:00:00-04:00"},
+		{"Asia/Kathmandu", "2026-02-24T18:14:59Z", "2026-02-25T00:00:00+05:45", "2026-03-01T00:00:00+05:45"},
+		{"Africa/Cairo", "2023-04-27T12:00:00Z", "2023-04-28T01:00:00+03:00", "2023-05-01T00:00:00+03:00"},      // no midnight
+		{"America/Sao_Paulo", "2018-11-03T12:00:00Z", "2018-11-04T01:00:00-02:00", "2018-12-01T00:00:00-02:00"}, // nor here
+		{"America/Sao_Paulo", "2018-02-17T12:00:00Z", "2018-02-18T00:00:00-03:00", "2018-03-01T00:00:00-03:00"}, // 23:00 twice
+		{"America/Havana", "2026-10-31T12:00:00Z", "2026-11-01T00:00:00-04:00", "2026-11-01T00:00:00-04:00"},    // 00:00 twice
+		{"Pacific/Apia", "2011-12-29T12:00:00Z", "2011-12-31T00:00:00+14:00", "2012-01-01T00:00:00+14:00"},      // no 30th
+	} {
+		zone, err := time.LoadLocation(test.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, err := time.Parse(time.RFC3339, test.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now = now.In(zone)
+		if got := turn(now, label).Format(time.RFC3339); got != test.day {
+			t.Errorf("%s at %s: the day ends %s, want %s", test.zone, test.now, got, test.day)
+		}
+		if got := turn(now, monthOf).Format(time.RFC3339); got != test.month {
+			t.Errorf("%s at %s: the month ends %s, want %s", test.zone, test.now, got, test.month)
+		}
+	}
+}
+
+// Every limit really is lifted when it says so, and not a second before.
+func TestLiftedWhenItSays(t *testing.T) {
+	for _, zone := range []string{"Europe/Prague", "America/Sao_Paulo", "Africa/Cairo", "America/Havana", "Australia/Lord_Howe"} {
+		d := deskAt(t, t.TempDir(), zone, Limits{1, 1, 2.5, 2})
+		d.at("2018-10-31 06:30")
+		for i := range 9 {
+			run := fmt.Sprint(i)
+			got, err := d.Reserve(ctx, run, 0, nil, false)
+			for ; err != nil; got, err = d.Reserve(ctx, run, 0, nil, false) {
+				limit, ok := err.(*Limit)
+				if !ok {
+					t.Fatal(err)
+				}
+				d.now = limit.Until.Add(-time.Second)
+				if _, early := d.Reserve(ctx, run, 0, nil, false); fmt.Sprint(early) != err.Error() {
+					t.Errorf("%s: %v a second before %v", zone, early, err)
+				}
+				d.now = limit.Until
+			}
+			d.settle(run, got)
+		}
+		if got := d.now.Format(time.DateOnly); got != "2019-02-03" && got != "2019-01-02" {
+			t.Errorf("%s: ends on %s", zone, got)
+		}
+	}
+}
+
+// Money that was counted is counted at every earlier time as well.
+func TestClockSetBack(t *testing.T) {
+	d := newDesk(t, Limits{1, 1, 2, 500})
+	d.reserve("a", 0, 1)
+	d.settle("a", 1)
+	for _, earlier := range []string{"2026-02-24 00:00", "2026-02-23 12:00", "2026-01-31 12:00", "1970-01-01 00:00"} {
+		d.at(earlier)
+		d.totals("{1 0} {1 0} 1")
+	}
+	if _, err := d.Reserve(ctx, "b", 0, nil, false); err == nil { // a computer without a battery, before it has asked for the time
+		t.Error("granted")
+	}
+	d.force("b", 0, 1)
+	d.settle("b", 0.5)
+	d.totals("{1.5 0} {1.5 0} 2")
+	d.at("2026-02-24 13:00") // it has
+	d.totals("{1 0} {1 0} 1")
+	d.refused2("c")
+	d.at("2026-02-23 12:00") // a different time: noted as seen again, it counts again
+	d.totals("{1 0} {1 0} 1")
+	d.at("2026-02-25 00:00")
+	d.reserve("c", 0, 1)
+}
+
+// refused2 expects a limit; the book may note what the clock did.
+func (d *desk) refused2(run string) {
+	d.t.Helper()
+	if got, err := d.Reserve(ctx, run, 0, nil, false); err == nil {
+		d.t.Errorf("Reserve(%s) = %v, want refused", run, got)
+	}
+}
+
+// A clock that was once years ahead blocks a day and a month, though nothing is granted in the meantime.
+func TestClockOnceAhead(t *testing.T) {
+	d := newDesk(t, Limits{1, 1, 2, 500})
+	d.reserve("a", 0.25, 0.25)
+	d.settle("a", 0.25)
+	d.at("2031-05-05 12:00")
+	d.reserve("b", 0, 1)
+	d.settle("b", 1)
+	d.at("2026-02-24 13:00")
+	d.totals("{1.25 0} {1.25 0} 2")
+	d.refused2("c")
+	d.refused("c", "limit per-day: 1.25 spent of 1.00 USD, until 2026-02-25T00:00:00+01:00")
+	d.at("2026-02-25 00:00")
+	d.totals("{0 0} {1.25 0} 0")
+	d.reserve("c", 0, 0.75)
+	d.at("2026-03-01 00:00")
+	d.totals("{0 0} {0 0} 0")
+	d.at("2031-05-05 13:00")
+	d.totals("{1 0} {1 0} 1")
+	d.refused2("d")
+	d.at("2031-05-04 13:00")
+	d.totals("{1 0} {1 0} 1")
+}
+
+// A run that began while the clock was ahead.
+func TestClockSetBackDuringARun(t *testing.T) {
+	d := newDesk(t, Limits{1, 1, 50, 500})
+	d.at("2026-03-02 00:00")
+	d.reserve("a", 0, 1)
+	d.at("2026-02-24 12:00")
+	d.totals("{0 1} {0 1} 1")
+	d.settle("a", 0.5)
+	d.totals("{0.5 0} {0.5 0} 1")
+	d.reserve("b", 0, 0.5)
+	d.at("2026-03-02 00:00")
+	d.totals("{0.5 0} {0.5 0} 1")
+}
+
+// Another zone in the configuration is another clock.
+func TestAnotherZone(t *testing.T) {
+	d := newDesk(t, Limits{1, 1, 50, 500})
+	d.at("2026-02-24 01:00")
+	d.reserve("a", 0, 1)
+	d.settle("a", 1)
+	d.Zone = time.FixedZone("", -8*3600)
+	d.totals("{1 0} {1 0} 1")
+	d.refused2("b")
+}

@@ -1,0 +1,127 @@
+package spend
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+var invalid = []string{
+	"", "{", "[]", "null", `"x"`, `{"days":[]}`, `{"days":null}`, `{"runs":null}`, `{"days":{"2026-02-24":5}}`,
+	`{"days":{"2026-02-24":{"spent":-1}}}`, `{"days":{"2026-02-24":{"spent":1e300}}}`, `{"days":{"2026-02-24":{"spent":"1"}}}`,
+	`{"days":{"2026-02-24":{"runs":-1}}}`, `{"days":{"2026-02-24":{"runs":1e18}}}`, `{"runs":{"a":{"reserved":-3}}}`,
+	`{"runs":{"a":{"cost":-3}}}`, `{"days":{}}x`,
+}
+
+func TestCorruptFileWithoutPast(t *testing.T) {
+	for _, content := range invalid {
+		d := newDesk(t, defaults)
+		d.put(d.path(), content)
+		d.totals("{0 0} {0 0} 0")
+		if asides(d.path()) != 0 || d.file() != content || len(d.warned) != 1 {
+			t.Errorf("%q: totals changed something, warned %q", content, d.warned)
+		}
+		d.settle("b", 0.5) // had reserved before
+		d.settle("b", 0.5)
+		d.reserve("a", 0, 1)
+		d.totals("{0.5 1} {0.5 1} 2")
+		if asides(d.path()) != 1 || len(d.warned) != 2 {
+			t.Errorf("%q: kept as %d, warned %q", content, asides(d.path()), d.warned)
+		}
+	}
+}
+
+// A lost file, whoever lost it, is made again from the records of the runs.
+func TestPast(t *testing.T) {
+	for _, content := range append([]string{"rm"}, invalid...) {
+		d := newDesk(t, Limits{1, 5, 50, 500})
+		at := func(day, hour int) time.Time { return time.Date(2026, 2, day, hour, 0, 0, 0, time.UTC) }
+		var asked time.Time
+		d.Past = func(since time.Time) ([]Past, error) {
+			asked = since
+			return []Past{
+				{"january", time.Date(2026, 1, 31, 22, 0, 0, 0, time.UTC), 3, false},
+				{"monday", at(2, 9), 0.5, false},
+				{"yesterday evening", at(23, 22), 0.25, false},
+				{"just after midnight", at(23, 23), 0.125, false},
+				{"who knows", at(24, 9), -1, false},
+				{"under way", at(24, 10), 0.2, true},
+				{"far beyond", at(24, 10), 1.5, true},
+				{"new", at(24, 11), 0, true}, // has just made its own record
+			}, nil
+		}
+		if content != "rm" {
+			d.put(d.path(), content)
+		}
+		d.totals("{1.125 3.5} {1.875 3.5} 5")
+		d.reserve("new", 0, 1)
+		d.totals("{1.125 3.5} {1.875 3.5} 5")
+		if want := time.Date(2026, 1, 24, 12, 0, 0, 0, d.Zone); !asked.Equal(want) {
+			t.Errorf("asked since %v", asked)
+		}
+		d.Past = func(time.Time) ([]Past, error) { t.Error("asked again"); return nil, nil }
+		d.settle("under way", 0.25)
+		d.settle("just after midnight", 0.125)
+		d.totals("{1.375 2.5} {2.125 2.5} 5")
+	}
+}
+
+// Nothing may start as long as nobody knows what was spent, not only the first time.
+func TestPastUnknown(t *testing.T) {
+	d := newDesk(t, defaults)
+	d.put(d.path(), "{")
+	d.Past = func(time.Time) ([]Past, error) { return nil, errors.New("no records") }
+	for range 3 {
+		if got, err := d.Reserve(ctx, "a", 0, nil, false); got != 0 || err == nil || !strings.HasSuffix(err.Error(), "spend.json: cannot be made again: no records") {
+			t.Error(got, err)
+		}
+		if _, err := d.Totals(); err == nil {
+			t.Error("totals of nothing")
+		}
+		if err := d.Settle(ctx, "a", 1); err == nil {
+			t.Error("settled")
+		}
+	}
+}
+
+func TestUnknownKeysStay(t *testing.T) {
+	d := newDesk(t, defaults)
+	d.put(d.path(), `{"version": 2, "tokens": {"a": [1, 2.50]}, "days": {"2026-02-24": {"spent": 0.5, "runs": 1, "x": 1}}}`)
+	d.reserve("a", 0, 1)
+	d.totals("{0.5 1} {0.5 1} 2")
+	flat := strings.Join(strings.Fields(d.file()), "")
+	for _, want := range []string{`"version":2`, `"tokens":{"a":[1,2.50]}`} {
+		if !strings.Contains(flat, want) {
+			t.Errorf("lost %s: %s", want, flat)
+		}
+	}
+	if len(d.warned) != 0 {
+		t.Error(d.warned)
+	}
+}
+
+// Dates that no clock makes count today or not at all, and break nothing.
+func TestStrangeDates(t *testing.T) {
+	d := newDesk(t, defaults)
+	d.put(d.path(), `{"days":{"":{"spent":1},"x":{"spent":0.5},"2026":{"spent":1},"2026-02":{"spent":1}},"runs":{"a":{"day":"y","reserved":1},"b":{}}}`)
+	d.totals("{0.5 1} {1.5 1} 0")
+	d.reserve("c", 0, 1)
+	d.settle("a", 1)
+	d.settle("b", 1)
+	d.totals("{1.5 1} {2.5 1} 1")
+}
+
+func TestUnreadable(t *testing.T) {
+	d := newDesk(t, defaults)
+	if err := errors.Join(os.MkdirAll(d.path(), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.Reserve(ctx, "a", 0, nil, true); got != 0 || err == nil {
+		t.Error(got, err)
+	}
+	if _, err := d.Totals(); err == nil {
+		t.Error("totals of a directory")
+	}
+}

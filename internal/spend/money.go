@@ -1,0 +1,60 @@
+package spend
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrCost is an amount that nothing can cost: negative, not a number, or above a thousand million USD.
+var ErrCost = errors.New("not a cost in USD")
+
+// money is an amount in millionths of a USD, whole, so that sums are exact. Whatever is read or computed is at most
+// highest, which leaves room to add thousands of them.
+type money int64
+
+const (
+	dollar    money = 1_000_000
+	highest         = 1_000_000_000 * dollar
+	unlimited money = math.MaxInt64
+)
+
+// toMoney rounds to the nearest millionth.
+func toMoney(usd float64) (money, error) {
+	if usd >= 0 && usd <= highest.usd() {
+		return money(math.Round(usd * float64(dollar))), nil
+	}
+	return 0, fmt.Errorf("%v: %w", usd, ErrCost)
+}
+
+func (m money) usd() float64 {
+	if m == unlimited {
+		return math.Inf(1)
+	}
+	return float64(m) / float64(dollar)
+}
+
+func (m money) MarshalJSON() ([]byte, error) { return json.Marshal(m.usd()) }
+
+func (m *money) UnmarshalJSON(data []byte) error {
+	var usd float64
+	err := json.Unmarshal(data, &usd)
+	if err == nil {
+		*m, err = toMoney(usd)
+	}
+	return err
+}
+
+// sum is what counts on a day or in a month.
+type sum struct{ spent, reserved money }
+
+func (s sum) usd() Sum { return Sum{s.spent.usd(), s.reserved.usd()} }
+
+// left is what remains below a limit.
+func (s sum) left(limit money) money {
+	if limit == unlimited {
+		return unlimited
+	}
+	return max(0, limit-s.spent-s.reserved)
+}

@@ -1,0 +1,200 @@
+package spend
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// page is spend.json.
+type page struct {
+	Days map[string]day   // by date
+	Runs map[string]entry // by id
+
+	rest map[string]json.RawMessage // the keys of other versions; nil when the page does not come from the disk
+}
+
+// day is what was settled for the runs that reserved on one day. Its count is of a type too small to overflow the sum.
+type day struct {
+	Spent money  `json:"spent"`
+	Runs  uint32 `json:"runs"`
+	Also  string `json:"also,omitempty"` // the earlier day, seen since, on which it counts as well
+}
+
+// entry is one run: reserved until it has a cost.
+type entry struct {
+	Day      string `json:"day"`
+	Reserved money  `json:"reserved,omitempty"` // 0 when it was granted without limit
+	Cost     *money `json:"cost,omitempty"`
+}
+
+func newPage() page {
+	return page{map[string]day{}, map[string]entry{}, map[string]json.RawMessage{}}
+}
+
+func (p *page) UnmarshalJSON(data []byte) error {
+	*p = newPage()
+	if err := json.Unmarshal(data, &p.rest); err != nil {
+		return err
+	}
+	for key, v := range map[string]any{"days": &p.Days, "runs": &p.Runs} {
+		if raw, found := p.rest[key]; found {
+			if err := json.Unmarshal(raw, v); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+			delete(p.rest, key)
+		}
+	}
+	if p.Days == nil || p.Runs == nil || p.rest == nil {
+		return fmt.Errorf("null where an object belongs")
+	}
+	return nil
+}
+
+func (p page) MarshalJSON() ([]byte, error) {
+	all := map[string]any{"days": p.Days, "runs": p.Runs}
+	for key, raw := range p.rest {
+		all[key] = raw
+	}
+	return json.Marshal(all)
+}
+
+// label is the date of an instant as the page writes it, and monthOf the beginning of that which all days of a month share.
+func label(t time.Time) string   { return t.Format(time.DateOnly) }
+func monthOf(t time.Time) string { return label(t)[:len("2006-01")] }
+
+// sum adds up what counts on a day or in a month, which is given by its label.
+func (p *page) sum(on string) (s sum, runs int) {
+	for date, d := range p.Days {
+		if period(date, on) == on || period(date, on) > on && (d.Also == "" || period(d.Also, on) >= on) {
+			s.spent += d.Spent
+			runs += int(d.Runs)
+		}
+	}
+	for _, e := range p.Runs {
+		if e.Cost == nil && period(e.Day, on) >= on {
+			s.reserved += e.Reserved
+		}
+	}
+	return s, runs
+}
+
+// period is the day or the month of a date, whichever on is.
+func period(date, on string) string { return date[:min(len(date), len(on))] }
+
+// add counts for a day.
+func (p *page) add(date string, spent money, runs int) {
+	d := p.Days[date]
+	d.Spent = min(max(d.Spent+spent, 0), highest)
+	d.Runs = uint32(max(int(d.Runs)+runs, 0))
+	p.Days[date] = d
+}
+
+// settle gives a run that is in the page its cost.
+func (p *page) settle(run string, cost money) {
+	e := p.Runs[run]
+	before := money(0)
+	if e.Cost != nil {
+		before = *e.Cost
+	}
+	p.add(e.Day, cost-before, 0)
+	p.Runs[run] = entry{Day: e.Day, Cost: &cost}
+}
+
+// reclaim settles the runs that have died.
+func (p *page) reclaim(look Look) {
+	for run, e := range p.Runs {
+		if e.Cost != nil || look == nil {
+			continue
+		}
+		if cost, alive := look(run); !alive {
+			p.settle(run, known(cost, e.Reserved))
+		}
+	}
+}
+
+// known is a cost, or what to assume when it is none.
+func known(cost float64, otherwise money) money {
+	if m, err := toMoney(cost); err == nil {
+		return m
+	}
+	return otherwise
+}
+
+// recall enters a run of which the page has lost its knowledge.
+func (p *page) recall(r Past, l Limits, zone *time.Location) {
+	date, perRun := label(r.Started.In(zone)), ceiling(l.PerRun)
+	if perRun == unlimited {
+		perRun = 0
+	}
+	cost := known(r.Cost, perRun)
+	p.add(date, 0, 1)
+	p.Runs[r.Run] = entry{Day: date, Reserved: max(perRun, cost)}
+	if !r.Alive {
+		p.settle(r.Run, cost)
+	}
+}
+
+// note remembers, of every day that is later than today, that it counts today, and of every other that its time has come
+// (again). It says whether that was new.
+func (p *page) note(today string) (changed bool) {
+	for date, d := range p.Days {
+		also := d.Also
+		if date <= today {
+			also = ""
+		} else if also == "" {
+			also = today
+		}
+		if also != d.Also {
+			d.Also = also
+			p.Days[date] = d
+			changed = true
+		}
+	}
+	return changed
+}
+
+// kept is how many days before today stay in the page. A month needs 30.
+const kept = 62
+
+// forget drops what no total needs: the oldest days, and settled runs from before the latest day but today.
+func (p *page) forget(today string) {
+	var past []string
+	for _, date := range slices.Sorted(maps.Keys(p.Days)) {
+		if date < today {
+			past = append(past, date)
+		}
+	}
+	if len(past) == 0 {
+		return
+	}
+	for _, date := range past[:max(0, len(past)-kept)] {
+		delete(p.Days, date)
+	}
+	latest := past[len(past)-1]
+	maps.DeleteFunc(p.Runs, func(_ string, e entry) bool { return e.Cost != nil && e.Day < latest })
+}
+
+func newEntry(date string, grant money) entry {
+	if grant == unlimited {
+		grant = 0
+	}
+	return entry{Day: date, Reserved: grant}
+}
+
+// granted is what newEntry was told.
+func (e entry) granted() money {
+	if e.Reserved == 0 {
+		return unlimited
+	}
+	return e.Reserved
+}
+
+func (e entry) open(run string) error {
+	if e.Cost != nil {
+		return fmt.Errorf("run %s: has settled already", run)
+	}
+	return nil
+}

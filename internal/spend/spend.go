@@ -1,0 +1,222 @@
+// Package spend knows what may be spent, and keeps the switch that stops everything. A run reserves the most that it may
+// cost before it reaches an engine and settles what it did cost at its end, so that processes which start at once spend
+// what there is and no more.
+//
+// On disk: state/spend.json, changed under the lock "spend". Amounts are in USD, exact to a millionth:
+//
+//	{
+//	  "days": {"2026-02-24": {"spent": 0.42, "runs": 3}},       settled, and the runs that were counted
+//	  "runs": {
+//	    "<run>": {"day": "2026-02-24", "reserved": 1},          under way, or dead and not yet found so
+//	    "<run>": {"day": "2026-02-24", "cost": 0.05}            settled; kept until the next day but one that has runs
+//	  }
+//	}
+//
+// A run counts, whole, on the day and in the month in which it reserved, by the calendar of the book's zone.
+//
+// A clock set back frees nothing: what is dated later than today counts today as well. It is noted as such ("also"), and
+// from the day after it counts by its own date alone; so a clock that was once years ahead blocks one day and one month.
+//
+// A file that is missing or cannot be parsed is made again from Book.Past, so that neither a crash nor rm frees anything.
+// Keys of spend.json that this version does not know are kept.
+//
+// state/pause.json, changed under the lock "pause", stops every automatic fire while it is there: {"until": "<time>"}, or
+// {} until it is removed. One that cannot be understood stops them too.
+package spend
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/ollim/ollim/internal/home"
+	"github.com/ollim/ollim/internal/store"
+)
+
+// Book is the accounts of one data directory. Besides what its methods name, an error wraps *store.NotWritten,
+// *lock.Failed, or lock.ErrBusy after ten seconds; nothing is known to be counted then, and no run may start. Every method
+// that changes something may simply be called again.
+type Book struct {
+	Home   home.Dir
+	Disk   store.Disk
+	Zone   *time.Location
+	Limits Limits
+
+	// Past tells of every run since an instant that reached an engine, from the run records, when spend.json is missing or
+	// corrupt. Without it the accounts begin at zero then. It is called under the lock and must not use the book.
+	Past func(since time.Time) ([]Past, error)
+}
+
+// Past is a run as its record shows it.
+type Past struct {
+	Run     string
+	Started time.Time
+	Cost    float64 // USD; negative when it is not known: Limits.PerRun is assumed
+	Alive   bool    // it may still spend: Limits.PerRun is reserved for it
+}
+
+// Look finds out about a run that has reserved and not settled. It is alive as long as anything of it, an orphaned engine
+// too, can spend. Otherwise cost is what its record shows in USD, negative when that cannot be known. It is called under
+// the lock and must not use the book.
+type Look func(run string) (cost float64, alive bool)
+
+// Reserve lets a run start and counts it. granted, in USD, is what it may cost at most: the smallest of most (the job's
+// max-cost, 0 for none), Limits.PerRun and what is left today and this month; +Inf when nothing limits it. It is never 0.
+//
+// The error is a *Limit when nothing is left; then nothing is reserved. With force, for whatever the owner starts
+// himself, the run counts but is never refused or cut to what is left; most and PerRun still bound it, unless PerRun is 0.
+//
+// Dead runs are settled on the way: at the cost that look tells or else at all they had reserved. A nil look takes every
+// run for alive. A run that has reserved already is granted the same again; one that has settled is an error, and so is a
+// most that is no cost (ErrCost).
+func (b Book) Reserve(ctx context.Context, run string, most float64, look Look, force bool) (granted float64, err error) {
+	wish := unlimited
+	if most != 0 {
+		if wish, err = toMoney(most); err != nil {
+			return 0, err
+		}
+		wish = max(wish, 1)
+	}
+	var grant money
+	err = b.edit(ctx, run, func(p *page, now time.Time) error {
+		if e, known := p.Runs[run]; known {
+			grant = e.granted()
+			return e.open(run)
+		}
+		p.reclaim(look)
+		today := label(now)
+		var limit *Limit
+		if grant, limit = b.Limits.grant(p, now, wish, force); limit != nil {
+			return limit
+		}
+		p.Runs[run] = newEntry(today, grant)
+		p.add(today, 0, 1)
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return grant.usd(), nil
+}
+
+// Settle replaces what a run has reserved by what it did cost, in USD. The latest word counts: to settle again changes
+// nothing when the cost is the same and corrects it when it is another, also after the run was taken for dead. A run that
+// the book does not know, because spend.json was lost, is counted today. ErrCost when cost is no cost.
+func (b Book) Settle(ctx context.Context, run string, cost float64) error {
+	m, err := toMoney(cost)
+	if err != nil {
+		return err
+	}
+	return b.edit(ctx, run, func(p *page, now time.Time) error {
+		if _, known := p.Runs[run]; !known {
+			p.Runs[run] = entry{Day: label(now)}
+			p.add(label(now), 0, 1)
+		}
+		p.settle(run, m)
+		return nil
+	})
+}
+
+// Release forgets the reservation of a run that ended before it reached an engine (its gate said no): it does not count.
+// A run that has settled or is unknown stays as it is.
+func (b Book) Release(ctx context.Context, run string) error {
+	return b.edit(ctx, run, func(p *page, _ time.Time) error {
+		if e, known := p.Runs[run]; known && e.Cost == nil {
+			delete(p.Runs, run)
+			p.add(e.Day, 0, -1)
+		}
+		return nil
+	})
+}
+
+// Totals is where the accounts stand.
+type Totals struct {
+	Today  Sum    `json:"today"`
+	Month  Sum    `json:"month"`
+	Runs   int    `json:"runs"` // today
+	Limits Limits `json:"limits"`
+}
+
+// Sum is an amount in USD.
+type Sum struct {
+	Spent    float64 `json:"spent"`
+	Reserved float64 `json:"reserved"` // by runs under way, and by dead ones until the next Reserve
+}
+
+// Totals tells where the accounts stand now. It takes no lock and changes nothing, so a file that cannot be parsed is only
+// warned of; the figures are those that the next Reserve will go by.
+func (b Book) Totals() (Totals, error) {
+	var p page
+	path := b.Home.State("spend.json")
+	data, err := os.ReadFile(path)
+	if err == nil {
+		if cause := json.Unmarshal(data, &p); cause != nil {
+			b.Disk.Warn(fmt.Sprintf("%s: not valid (%v)", path, cause))
+			p = page{}
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return Totals{}, err
+	}
+	now := b.now()
+	if err := b.begin(&p, "", now); err != nil {
+		return Totals{}, err
+	}
+	today, runs := p.sum(label(now))
+	month, _ := p.sum(monthOf(now))
+	return Totals{today.usd(), month.usd(), runs, b.Limits}, nil
+}
+
+func (b Book) now() time.Time { return b.Disk.Now().In(b.Zone) }
+
+// edit changes the accounts under their lock on behalf of a run; nothing of what change did is written when it fails.
+func (b Book) edit(ctx context.Context, run string, change func(*page, time.Time) error) error {
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("spend"))
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	path := b.Home.State("spend.json")
+	p, err := store.ReadJSON[page](b.Disk, path)
+	if err != nil {
+		return err
+	}
+	now := b.now()
+	if err := b.begin(&p, run, now); err != nil {
+		return err
+	}
+	if p.note(label(now)) { // at once, because a book that refuses everybody would else never learn that a day has passed
+		if err := store.WriteJSON(path, p); err != nil {
+			return err
+		}
+	}
+	if err := change(&p, now); err != nil {
+		return err
+	}
+	p.forget(label(now))
+	return store.WriteJSON(path, p)
+}
+
+// begin fills a page that does not come from the disk. The run that asks is left out: it is about to say itself what it is.
+func (b Book) begin(p *page, run string, now time.Time) error {
+	if p.rest != nil {
+		return nil
+	}
+	*p = newPage()
+	if b.Past == nil {
+		return nil
+	}
+	runs, err := b.Past(now.AddDate(0, 0, -31)) // what is of an earlier month does not matter
+	if err != nil {
+		return fmt.Errorf("%s: cannot be made again: %w", b.Home.State("spend.json"), err)
+	}
+	for _, r := range runs {
+		if r.Run != run {
+			p.recall(r, b.Limits, b.Zone)
+		}
+	}
+	return nil
+}

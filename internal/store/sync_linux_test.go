@@ -1,0 +1,56 @@
+package store_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// faulty lets a copy of the test program write once, with its n-th fsync failing, and returns what it says.
+func faulty(t *testing.T, role, path string, n string) string {
+	t.Helper()
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("strace, which makes fsync fail, is not installed")
+	}
+	cmd := exec.Command(strace, "-f", "-qq", "-o", os.DevNull, "-e", "trace=fsync", "-e", "inject=fsync:error=EIO:when="+n, os.Args[0])
+	cmd.Env = append(os.Environ(), roleVar+"="+role+": "+path)
+	out, err := cmd.CombinedOutput()
+	if strings.Contains(string(out), "strace: ") || strings.Contains(string(out), "PTRACE") {
+		t.Skipf("strace cannot be used here: %s", out)
+	}
+	if err == nil {
+		t.Fatalf("%s: the failure of fsync %s went unseen", role, n)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func TestFailingSync(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	const old = "{\"n\":1}\n"
+	write(t, path, old)
+	want := path + ": not written: input/output error"
+	if got := faulty(t, "append once", path, "1"); got != want {
+		t.Errorf("append: %q, want %q", got, want)
+	}
+	if got := faulty(t, "replace once", path, "1"); got != want {
+		t.Errorf("replace: %q, want %q", got, want)
+	}
+	if got := read(t, path); got != old {
+		t.Errorf("it holds %q, want %q", got, old)
+	}
+	only(t, dir, "f")
+	if got := faulty(t, "replace once", path, "2"); !strings.HasSuffix(got, "input/output error") { // that of the folder
+		t.Errorf("replace, folder: %q", got)
+	}
+	if got := read(t, path); got != "new" { // it may be on the disk, so it is not undone
+		t.Errorf("it holds %q", got)
+	}
+	only(t, dir, "f")
+	if got := faulty(t, "append once", filepath.Join(dir, "g"), "2"); !strings.HasSuffix(got, "input/output error") {
+		t.Errorf("append to a new file, folder: %q", got)
+	}
+}

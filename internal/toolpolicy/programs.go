@@ -1,0 +1,183 @@
+package toolpolicy
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// ollim is the program whose verbs are looked at one by one.
+const ollim = "ollim"
+
+// runners are programs that run the command or the text they are given, and the builtins of shells (which bash, reading
+// a[$(id)] as a subscript, makes runners too). No pattern gives them.
+func runners() []string {
+	return strings.Fields(`
+		sh bash rbash dash ash zsh ksh mksh pdksh yash fish csh tcsh pwsh powershell elvish xonsh nu busybox toybox
+		env sudo sudoedit doas su runuser pkexec setpriv capsh chroot unshare nsenter setarch linux linux32 linux64 firejail bwrap
+		xargs parallel nohup timeout nice ionice chrt taskset setsid stdbuf unbuffer script expect watch time
+		strace ltrace gdb lldb valgrind perf flock entr at batch crontab systemd-run start-stop-daemon daemonize runcon sg
+		ssh rsh mosh docker podman kubectl tmux screen socat nc ncat netcat telnet vi vim nvim ex ed emacs nano less more man
+		claude codex init systemctl service dbus-send
+		eval exec command builtin source . : alias unalias bind caller cd compgen complete compopt coproc declare dirs disown
+		enable export fc fg bg getopts hash help history jobs let local logout mapfile popd pushd printf read readarray
+		readonly return select set shift shopt suspend test [ [[ trap type typeset ulimit umask unset until wait while
+		autoload emulate functions noglob nocorrect repeat sched vared whence zcompile zmodload zparseopts zstyle - float integer
+		if then else elif fi for foreach end do done case esac in function break continue exit times`)
+}
+
+// languages run a text or a file as a program: a pattern with wildcards must give the first argument, literally.
+func languages() []string {
+	return strings.Fields(`python pypy perl ruby irb node nodejs php lua luajit tclsh wish awk gawk mawk nawk guile scheme racket
+		julia Rscript osascript java groovy ghc runghc ocaml swipl bc dc sed jshell elixir iex erl escript sqlite mysql psql`)
+}
+
+// builders run what a file or an option tells them to, wherever the option stands: their patterns have no wildcard.
+func builders() []string {
+	return strings.Fields(`make gmake bmake ninja cmake just meson bazel gradle mvn ant rake scons task npm npx pnpm pnpx yarn bun
+		bunx deno corepack uv uvx pip pipx poetry cargo go gem bundle composer dotnet apt apt-get dpkg dnf yum brew nix nix-shell
+		ansible terraform vagrant`)
+}
+
+// walkers go through the working directory when no argument says otherwise.
+func walkers() []string {
+	return strings.Fields(`find fd fdfind rg ag ack tree du ncdu`)
+}
+
+// runningOptions are the options by which a program that is no runner runs another one. A short option is also found with its
+// value attached; a long one also abbreviated.
+func runningOptions(program string) []string {
+	switch program {
+	case "find":
+		return strings.Fields("-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from")
+	case "fd", "fdfind":
+		return strings.Fields("-x -X --exec --exec-batch")
+	case "rg":
+		return strings.Fields("-z --pre --search-zip --hostname-bin")
+	case "git":
+		return strings.Fields("-c --config-env --exec-path --exec --upload-pack --receive-pack --ext-diff --textconv --open-files-in-pager --output")
+	case "tar":
+		return strings.Fields("-I -F --to-command --checkpoint-action --use-compress-program --info-script --new-volume-script --rsh-command --rmt-command")
+	case "rsync":
+		return strings.Fields("-e -M --rsh --rsync-path --remote-option")
+	case "scp", "sftp":
+		return strings.Fields("-S -o -F -D")
+	case "sort":
+		return strings.Fields("--compress-program")
+	case "curl":
+		return strings.Fields("-K --config")
+	case "wget":
+		return strings.Fields("-e --execute --config --use-askpass")
+	case "zip":
+		return strings.Fields("-T -TT --unzip-command")
+	}
+	return nil
+}
+
+// program is what a command's name is called in the tables: without folder, version and capitals.
+func program(name string) string {
+	base := strings.TrimSuffix(strings.ToLower(path.Base(name)), ".exe")
+	if short := strings.TrimRight(base, "0123456789.-"); short != "" {
+		return short
+	}
+	return base
+}
+
+func inTable(table []string, name string) bool {
+	return slices.Contains(table, program(name)) || slices.Contains(table, name) || slices.Contains(table, strings.ToLower(path.Base(name)))
+}
+
+// programPattern says why no pattern may have these words.
+func programPattern(words []wild) error {
+	name := words[0][0]
+	if reason := programRefusal([]string{name}); reason != "" {
+		return errors.New(reason)
+	}
+	if slices.ContainsFunc(words, func(w wild) bool { return !w.literal() }) {
+		switch {
+		case inTable(languages(), name) && (!words[1].literal() || strings.HasPrefix(words[1][0], "-") || words[1][0] == ""):
+			return fmt.Errorf("%s runs any program it is given; name the script as its first argument", name)
+		case inTable(builders(), name):
+			return fmt.Errorf("%s runs any program with the right arguments; write them out without wildcards", name)
+		}
+	}
+	var literal []string
+	for _, w := range words {
+		literal = append(literal, w[0]) // the text before a wildcard tells an option
+	}
+	if reason := programRefusal(literal); reason != "" {
+		return errors.New(reason)
+	}
+	return nil
+}
+
+// programRefusal says why no agent may run a command with these words, whatever the patterns say.
+func programRefusal(words []string) string {
+	name := words[0]
+	if strings.HasPrefix(name, "-") || strings.HasSuffix(name, "/") {
+		return fmt.Sprintf("%s is no command", quoteless(name))
+	}
+	if program(name) == ollim || strings.HasPrefix(strings.ToLower(path.Base(name)), ollim+".") {
+		if name != ollim {
+			return fmt.Sprintf("%s is not ollim; write ollim", quoteless(name))
+		}
+		return ""
+	}
+	if inTable(runners(), name) {
+		return fmt.Sprintf("%s runs any command it is given", quoteless(name))
+	}
+	for i, word := range words[1:] {
+		if i == 0 && program(name) == "tar" && !strings.HasPrefix(word, "-") {
+			word = "-" + word // tar xIf
+		}
+		for _, option := range runningOptions(program(name)) {
+			if isOption(word, option) {
+				return fmt.Sprintf("%s %s can run other programs or write where it is told", quoteless(name), option)
+			}
+		}
+	}
+	return ""
+}
+
+// isOption tells whether word is the option, perhaps with its value, abbreviated, or within a cluster of short ones.
+func isOption(word, option string) bool {
+	long := strings.HasPrefix(option, "--")
+	switch head, _, _ := strings.Cut(word, "="); {
+	case head == option:
+		return true
+	case long:
+		return len(head) > len("--") && strings.HasPrefix(option, head)
+	case len(option) == 2:
+		return strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.Contains(word, option[1:])
+	}
+	return false
+}
+
+// walksHere tells whether the command goes through the working directory by itself.
+func walksHere(words []string) bool {
+	name := program(words[0])
+	if inTable(walkers(), words[0]) {
+		return true
+	}
+	recursive := ""
+	switch name {
+	case "grep", "egrep", "fgrep", "zgrep", "pcregrep", "ugrep":
+		recursive = "rR"
+	case "ls", "dir", "vdir":
+		recursive = "R"
+	default:
+		return false
+	}
+	for _, word := range words[1:] {
+		long := strings.HasPrefix(word, "--")
+		if long && (strings.HasPrefix(word, "--r") || strings.HasPrefix(word, "--de") || strings.HasPrefix(word, "--di")) {
+			return true
+		}
+		if !long && strings.HasPrefix(word, "-") && (strings.ContainsAny(word, recursive) || name != "ls" && strings.Contains(word, "d")) {
+			return true
+		}
+	}
+	return false
+}
