@@ -26,7 +26,10 @@ func (q Request) check() string {
 		return fmt.Sprintf("A maximum of %d blocks with cache_control may be provided. Found %d.", maxBreakpoints, n)
 	}
 	turns, fault := q.turns()
-	return cmp.Or(fault, q.checkTools(), checkBlocks(turns), checkUnique(turns), checkPairs(turns), q.checkEnd(turns))
+	if fault != "" {
+		return fault
+	}
+	return cmp.Or(q.checkTools(), checkBlocks(turns), checkUnique(turns), checkPairs(turns), q.checkEnd(turns))
 }
 
 // checkLimit is for requests that want an answer, not a count.

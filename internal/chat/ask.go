@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/cenkalti/backoff/v5"
 
@@ -17,7 +18,10 @@ import (
 // until ctx ends.
 func (t *Talk) ask(ctx context.Context, r engine.Request) (engine.Result, error) {
 	wait := backoff.NewExponentialBackOff()
-	r.Hold = t.hold(r)
+	r.Hold, r.Spent = t.hold(r), t.spent
+	if r.MaxCost > 0 && r.Spent >= r.MaxCost {
+		return engine.Result{}, fmt.Errorf("%w: %.2f of %.2f USD", engine.ErrMaxCost, r.Spent, r.MaxCost)
+	}
 	for {
 		r.Session, r.Fork = t.session, false
 		if t.session == "" && t.parent != "" {
@@ -48,6 +52,7 @@ func (t *Talk) sink(ctx context.Context) engine.Sink {
 				return err
 			}
 		}
+		t.spent += e.Cost
 		if t.room.Watch != nil {
 			t.room.Watch(e)
 		}

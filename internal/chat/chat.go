@@ -51,6 +51,7 @@ type Talk struct {
 	session string      // as it is now; "" before the engine has named it
 	parent  string      // what a branch comes from
 	former  string      // an id that the engine no longer knows
+	spent   float64     // USD in this conversation
 	noted   bool        // the session stands in the history for this run
 	claim   *update.Claim
 }

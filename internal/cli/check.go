@@ -27,7 +27,7 @@ func newCheck(d *Deps) *cobra.Command {
 }
 
 func runCheck(d *Deps, files []string) error {
-	c := checker{d: d, zone: time.UTC}
+	c := checker{d: d, zone: time.UTC, ids: map[string]string{}}
 	settings, err := d.config()
 	if err == nil {
 		c.zone = settings.Zone
@@ -37,6 +37,10 @@ func runCheck(d *Deps, files []string) error {
 			c.file(file)
 		}
 		return c.verdict()
+	}
+	if err == nil && !settings.Exists {
+		_, err := d.house() // says so
+		return err
 	}
 	c.fault(err)
 	dir, err := d.home()
@@ -61,6 +65,7 @@ type checker struct {
 	d    *Deps
 	zone *time.Location
 	bad  int
+	ids  map[string]string // of the files given, to their paths
 }
 
 func (c *checker) file(path string) {
@@ -82,6 +87,11 @@ func (c *checker) file(path string) {
 		c.fault(err)
 		return
 	}
+	if twin, taken := c.ids[j.ID]; taken {
+		c.fault(fmt.Errorf("%s: id: %q is used twice, also in %s", path, j.ID, twin))
+		return
+	}
+	c.ids[j.ID] = path
 	c.good(path, j)
 }
 
@@ -112,7 +122,7 @@ func (c *checker) good(path string, j job.Job) {
 		c.bad++
 		_, _ = fmt.Fprintf(c.d.Out, "%s: cron: never fires\n", path)
 	default:
-		_, _ = fmt.Fprintf(c.d.Out, "%s: ok: next %s\n", path, clock(next))
+		_, _ = fmt.Fprintf(c.d.Out, "%s: ok: next %s\n", path, clock(next.In(c.zone)))
 	}
 }
 

@@ -72,7 +72,7 @@ func runInit(d *Deps, o initOptions) error {
 		d.note("%s: everything was there already", dir)
 		return nil
 	}
-	d.note("made %s\nnext: ollim routine edit daily-market", strings.Join(made, ", "))
+	d.note("made %s", strings.Join(made, ", "))
 	return nil
 }
 
@@ -131,8 +131,8 @@ func (d *Deps) makeFiles(dir home.Dir, settings map[string]string) (made []strin
 	if err := create(d.configFile(dir), []byte(config.Template(settings))); err != nil {
 		return made, err
 	}
-	if len(made) == 0 {
-		return made, nil // a directory in use needs no sample
+	if shelf, err := (job.Library{Home: dir}).Load(); len(made) == 0 || err != nil || len(shelf.Jobs)+len(shelf.Faults) > 0 {
+		return made, err // a directory in use needs no sample
 	}
 	id, err := job.NewID(d.Random)
 	if err != nil {

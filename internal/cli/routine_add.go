@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -84,13 +85,13 @@ func runRoutineAdd(d *Deps, o routineAddOptions) error {
 	}
 	j, err = h.jobs().Create(j, o.name)
 	if errors.Is(err, fs.ErrExist) {
-		return hint(&withStatus{fmt.Errorf("%s exists already", j.Path), statusData}, "ollim routine edit %s", o.name)
+		return hint(&withStatus{fmt.Errorf("%s: exists already", j.Path), statusData}, "ollim routine edit %s", o.name)
 	}
 	if err != nil {
 		return err
 	}
 	if next, ok := j.Schedule.Next(d.Now(), j.Zone(h.config.Zone)); ok {
-		d.note("%s fires next %s, once its schedule is in cron or systemd", j.Path, clock(next))
+		d.note("%s fires next %s, once its schedule is in cron or systemd", j.Path, clock(next.In(h.config.Zone)))
 	}
 	_, err = fmt.Fprintln(d.Out, j.ID)
 	return err
@@ -137,11 +138,17 @@ func (o *routineAddOptions) routine(id string) (job.Job, error) {
 
 // plainScalar gives a number its type, where a file would have one.
 func plainScalar(key, text string) any {
-	if key == "max-cost" {
-		var n float64
-		if _, err := fmt.Sscanf(text+"\n", "%g\n", &n); err == nil {
-			return n
-		}
+	if key != "max-cost" && key != "thinking" {
+		return text
+	}
+	if n, err := strconv.Atoi(text); err == nil {
+		return n
+	}
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		return n
+	}
+	if text == "true" || text == "false" {
+		return text == "true"
 	}
 	return text
 }

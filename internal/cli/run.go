@@ -26,7 +26,7 @@ func newRunList(d *Deps) *cobra.Command {
 		Short: "List runs, newest first: id, start, job, outcome, duration, cost, error",
 		Args:  checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(_ *cobra.Command, args []string) error {
-			return runRunList(d, strings.Join(args, ""), n, asJSON)
+			return runRunList(d, strings.TrimSuffix(strings.Join(args, ""), ".md"), n, asJSON)
 		}),
 	}
 	cmd.Flags().IntVarP(&n, "number", "n", 20, "at most this many; 0 is all")

@@ -80,6 +80,11 @@ func eventText(e run.Event) string {
 		}
 		return fmt.Sprintf("usage in=%d out=%d cache_read=%d cache_write=%d cost=$%.4f",
 			e.Usage.In, e.Usage.Out, e.Usage.CacheRead, e.Usage.CacheWrite, e.Cost)
+	case run.Verdict:
+		if e.IsError {
+			return "verdict denied " + e.Tool + ": " + visible(e.Text)
+		}
+		return "verdict allowed " + e.Tool
 	case run.Session:
 		return block("session "+e.Session, e.Text)
 	case run.Compacted:

@@ -84,7 +84,7 @@ func runScheduleList(d *Deps, o scheduleListOptions) error {
 	}
 	rows := make([]fireRow, 0, min(o.n, 1000))
 	for f := range schedule.Upcoming(jobs, h.config.Zone, now) {
-		rows = append(rows, fireRow{f.Job.ID, f.At, f.Job.Name(), f.Job.Description})
+		rows = append(rows, fireRow{f.Job.ID, f.At.In(h.config.Zone), f.Job.Name(), f.Job.Description})
 		if len(rows) == o.n {
 			break
 		}

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -76,7 +75,7 @@ func (d *Deps) wishInRun(ctx context.Context, h house, id string, n sessionName,
 		return err
 	}
 	if answer := box.Call(ctx, "compact_session", input); answer.IsError {
-		return errors.Join(errNotAllowed, errors.New(answer.Text))
+		return fmt.Errorf("%w: %s", errNotAllowed, answer.Text)
 	}
 	return nil
 }

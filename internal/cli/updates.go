@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -143,7 +142,7 @@ func (d *Deps) reportInRun(ctx context.Context, h house, id, message string) err
 		return err
 	}
 	if answer := box.Call(ctx, "report_updates", input); answer.IsError {
-		return errors.Join(errNotAllowed, errors.New(answer.Text))
+		return fmt.Errorf("%w: %s", errNotAllowed, answer.Text)
 	}
 	return nil
 }

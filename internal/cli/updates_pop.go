@@ -64,6 +64,9 @@ func (d *Deps) hand(ctx context.Context, updates []update.Update, command []stri
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = &text, d.Stdout, d.Stderr
 	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w: the updates stay pending", ctx.Err())
+		}
 		return fmt.Errorf("%s: %w: the updates stay pending", command[0], err)
 	}
 	return nil

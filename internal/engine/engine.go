@@ -36,7 +36,8 @@ type Request struct {
 	Fork     bool   // branch Session instead of continuing it
 	Model    string // "" is the engine's default
 	Thinking string // as in job files; "" is the engine's default
-	MaxCost  float64
+	MaxCost  float64 // USD for the whole run; 0 is no limit
+	Spent    float64 // USD, by earlier turns of the run
 	Root     string // the working directory
 
 	BuiltIns  []string   // the engine's own tools that some pattern of the run's policy needs

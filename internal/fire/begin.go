@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,10 +47,18 @@ func (f *Firer) find(ctx context.Context, name string) (job.Job, error) {
 	if err != nil {
 		return job.Job{}, err
 	}
+	j, err := shelf.Find(name)
+	var own yamldoc.Faults
+	errors.As(err, &own)
+	for _, fault := range shelf.Faults {
+		if !slices.Contains(own, fault) { // those are told as the error
+			f.Disk.Warn(fault.Error())
+		}
+	}
 	if err := f.tellBadFiles(ctx, shelf.Faults); err != nil {
 		f.Disk.Warn(err.Error())
 	}
-	return shelf.Find(name)
+	return j, err
 }
 
 // badFile is the beginning of the keys under which bad files are told.
@@ -58,7 +67,6 @@ const badFile = "bad-file "
 func (f *Firer) tellBadFiles(ctx context.Context, faults yamldoc.Faults) error {
 	present := map[string]bool{}
 	for _, fault := range faults {
-		f.Disk.Warn(fault.Error())
 		key := badFile + fault.Error()
 		present[key] = true
 		first, err := f.Told.Once(ctx, key)
@@ -79,9 +87,13 @@ func (f *Firer) guard(ctx context.Context, j job.Job, wait time.Duration) (*lock
 	if wait == 0 {
 		return lock.TryGuard(f.Home.JobLock(j.ID))
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
+	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	return lock.WaitGuard(ctx, f.Home.JobLock(j.ID))
+	guard, err := lock.WaitGuard(waiting, f.Home.JobLock(j.ID))
+	if ctx.Err() != nil && err != nil {
+		return nil, ctx.Err() // stopped by a signal, not out of patience
+	}
+	return guard, err
 }
 
 // previous is the job's latest run before this one, whose id stands in the lock file. If its process died in the middle

@@ -2,7 +2,6 @@ package prompt_test
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -301,7 +300,7 @@ func TestMessages(t *testing.T) {
 		prompt.Unreported("Market check"):                      "Market check ran but did not report what it did.",
 		prompt.RefusedJob("Market check", "gate is not there"): "Market check was not run: gate is not there",
 		prompt.BadFile("routines/a.md:3: corn: unknown key"):   "A job file cannot be used until it is corrected (`ollim check` shows it): routines/a.md:3: corn: unknown key",
-		fmt.Sprint(prompt.CatchingUp):                          "catching up on background activity…",
+		prompt.CatchingUp: "catching up on background activity…",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -1,6 +1,7 @@
 package spend
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -103,8 +104,8 @@ func TestLiftedWhenItSays(t *testing.T) {
 			run := fmt.Sprint(i)
 			got, err := d.Reserve(ctx, run, 0, nil, false)
 			for ; err != nil; got, err = d.Reserve(ctx, run, 0, nil, false) {
-				limit, ok := err.(*Limit)
-				if !ok {
+				var limit *Limit
+				if !errors.As(err, &limit) {
 					t.Fatal(err)
 				}
 				d.now = limit.Until.Add(-time.Second)

@@ -42,7 +42,7 @@ func (e *Engine) common(r engine.Request, tools engine.Tools) ([]string, error) 
 	}
 	args = append(args, thinking(r.Thinking)...)
 	if r.MaxCost > 0 {
-		args = append(args, "--max-budget-usd", strconv.FormatFloat(r.MaxCost, 'f', -1, 64))
+		args = append(args, "--max-budget-usd", strconv.FormatFloat(max(r.MaxCost-r.Spent, 0.0001), 'f', -1, 64))
 	}
 	return args, nil
 }

@@ -106,13 +106,12 @@ func (t *turn) play() (engine.Result, error) {
 	}
 	usage := run.Usage{In: context, Out: tokens(t.final)}
 	result := engine.Result{Session: t.session.id, Text: t.final, Usage: usage, Cost: t.cost}
-	if err != nil {
-		return result, err
+	if err == nil {
+		err = t.sink(run.Event{Type: run.UsageEvent, Usage: &usage})
 	}
-	err = errors.Join(
-		t.sink(run.Event{Type: run.UsageEvent, Usage: &usage}),
-		t.sink(run.Event{Type: run.Result, Text: t.final}),
-	)
+	if err == nil {
+		err = t.sink(run.Event{Type: run.Result, Text: t.final})
+	}
 	return result, err
 }
 
@@ -213,8 +212,8 @@ func (t *turn) spend(usd float64) error {
 	if err := t.sink(run.Event{Type: run.UsageEvent, Cost: usd, Usage: &run.Usage{}}); err != nil {
 		return err
 	}
-	if t.request.MaxCost > 0 && t.cost >= t.request.MaxCost {
-		return fmt.Errorf("%w: %.2f of %.2f USD", engine.ErrMaxCost, t.cost, t.request.MaxCost)
+	if total := t.request.Spent + t.cost; t.request.MaxCost > 0 && total >= t.request.MaxCost {
+		return fmt.Errorf("%w: %.2f of %.2f USD", engine.ErrMaxCost, total, t.request.MaxCost)
 	}
 	return nil
 }

@@ -1,0 +1,107 @@
+package script_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/run"
+)
+
+func TestSessionsOfOthers(t *testing.T) {
+	s := newStage(t, fourTurns)
+	if err := os.WriteFile(s.Home.Path("secret.jsonl"), []byte(`{"type":"session"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(s.Home.ScriptSessions(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]error{
+		"s-00000000":                           engine.ErrSessionUnknown,
+		"s-":                                   engine.ErrSessionUnknown,
+		"n-01j00000000000000000000000":         engine.ErrForeignSession,
+		"7f3e1b9c-1111-4222-8333-123456789abc": engine.ErrForeignSession,
+		"s-x/../../../secret":                  engine.ErrForeignSession,
+		"s-x/y":                                engine.ErrForeignSession,
+	} {
+		for _, fork := range []bool{false, true} {
+			if _, err := s.run(engine.Request{Session: id, Fork: fork}); !errors.Is(err, want) || !strings.Contains(err.Error(), id) {
+				t.Errorf("Run of %s: %v, want %v", id, err, want)
+			}
+			if len(s.events) > 0 {
+				t.Errorf("Run of %s told %v", id, s.told())
+			}
+		}
+		if _, err := s.Compact(context.Background(), engine.Request{Session: id}, "", s.sink); !errors.Is(err, want) {
+			t.Errorf("Compact of %s: %v, want %v", id, err, want)
+		}
+	}
+	if entries, err := os.ReadDir(s.Home.ScriptSessions()); err != nil || len(entries) > 0 {
+		t.Errorf("sessions were begun: %v, %v", entries, err)
+	}
+}
+
+func TestErrorKeepsWhatWasSaid(t *testing.T) {
+	s := newStage(t, "turns:\n  - - think: hm\n    - error: the line went dead\n  - - text: two\n")
+	result, err := s.run(engine.Request{})
+	if err == nil || err.Error() != "the line went dead" || result.Session == "" {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	if want := []string{"session script engine, no model: turn 1", "thinking hm"}; !slices.Equal(s.told(), want) {
+		t.Errorf("told %q", s.told())
+	}
+	s.says(engine.Request{Session: result.Session}, "two")
+}
+
+// A turn that ended before it began leaves a session to which it never happened.
+func TestErrorAtOnce(t *testing.T) {
+	s := newStage(t, "turns:\n  - - expect: go\n    - text: one\n  - - text: two\n")
+	result, err := s.run(engine.Request{Prompt: "stay"})
+	if err == nil || result.Session == "" {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	s.says(engine.Request{Prompt: "go", Session: result.Session}, "one")
+}
+
+// What a process leaves that is killed somewhere in a turn: the file ends anywhere. Every session that was told of resumes.
+func TestKilledHalfWay(t *testing.T) {
+	s := newStage(t, "turns:\n  - - text: one\n    - tool: a\n  - - text: two\n  - - text: three\n")
+	id := s.says(engine.Request{Prompt: "first"}, "one").Session
+	fork := s.says(engine.Request{Session: id, Fork: true, Prompt: "second"}, "two").Session
+	path := filepath.Join(s.Home.ScriptSessions(), fork+".jsonl")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size := 0; size < len(whole); size += 3 {
+		if err := os.WriteFile(path, whole[:size], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second reads behind the torn line
+			if result, err := s.run(engine.Request{Session: fork}); err != nil || result.Session != fork {
+				t.Fatalf("cut at %d: %+v, %v", size, result, err)
+			}
+		}
+	}
+}
+
+func TestKilledInACall(t *testing.T) {
+	s := newStage(t, "turns:\n  - - text: one\n  - - text: half\n    - tool: a\n    - text: two\n")
+	id := s.says(engine.Request{}, "one").Session
+	func() {
+		defer func() { _ = recover() }()
+		result, err := s.Run(context.Background(), engine.Request{Session: id}, &s.tools, func(e run.Event) error {
+			if e.Type == run.ToolResult {
+				panic("the process ends here")
+			}
+			return nil
+		})
+		t.Errorf("not killed: %+v, %v", result, err)
+	}()
+	s.says(engine.Request{Session: id}, "two")
+}
