@@ -78,7 +78,7 @@ func TestRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := New(t)
 			resp := post(t, s, "/v1/messages", tc.body)
-			body := text(t, resp)
+			body := resp.text(t)
 			v := s.Violations()
 			if resp.StatusCode != 400 || !strings.Contains(body, `"type":"invalid_request_error"`) || len(v) != 1 || !strings.Contains(v[0], tc.want) {
 				t.Errorf("%d %s\nviolations %q", resp.StatusCode, body, v)
@@ -122,14 +122,13 @@ func TestAccepted(t *testing.T) {
 
 func TestVersionHeader(t *testing.T) {
 	s := New(t)
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+"/v1/messages", strings.NewReader(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"x"}]}`))
-	req.Header = http.Header{"Authorization": {"Bearer tok"}}
-	resp, err := http.DefaultClient.Do(req)
+	body := `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"x"}]}`
+	resp, err := send(t, http.MethodPost, s.URL()+"/v1/messages", body, http.Header{"Authorization": {"Bearer tok"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if body := text(t, resp); resp.StatusCode != 400 || !strings.Contains(body, "anthropic-version: header is required") || len(s.Violations()) != 1 {
-		t.Error(resp.Status, body)
+	if body := resp.text(t); resp.StatusCode != 400 || !strings.Contains(body, "anthropic-version: header is required") || len(s.Violations()) != 1 {
+		t.Error(resp.StatusCode, body)
 	}
 	if key := s.Requests()[0].Key(); key != "tok" {
 		t.Errorf("key %q", key)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -33,18 +34,34 @@ func with(o obj, key string, value any) obj {
 
 func streamed(o obj) obj { return with(o, "stream", true) }
 
-// post sends a body as a client would; what cannot be encoded is sent as it is.
-func post(t *testing.T, s *Server, path string, body any) *http.Response {
+// response is one of HTTP; its body is closed when the test ends.
+type response struct {
+	StatusCode int
+	Header     http.Header
+	Body       io.ReadCloser
+}
+
+// text reads the body to its end.
+func (r response) text(t *testing.T) string {
 	t.Helper()
-	resp, err := try(t, s, path, body)
+	b, err := io.ReadAll(r.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { resp.Body.Close() })
-	return resp
+	return string(b)
 }
 
-func try(t *testing.T, s *Server, path string, body any) (*http.Response, error) {
+// post sends a body as a client would; a string is sent as it is.
+func post(t *testing.T, s *Server, path string, body any) response {
+	t.Helper()
+	r, err := try(t, s, path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func try(t *testing.T, s *Server, path string, body any) (response, error) {
 	t.Helper()
 	raw, isText := body.(string)
 	if !isText {
@@ -54,12 +71,22 @@ func try(t *testing.T, s *Server, path string, body any) (*http.Response, error)
 		}
 		raw = string(b)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+path, strings.NewReader(raw))
+	return send(t, http.MethodPost, s.URL()+path, raw, http.Header{"X-Api-Key": {"test"}, "Anthropic-Version": {"2023-06-01"}})
+}
+
+func send(t *testing.T, method, url, body string, header http.Header) (response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header = http.Header{"X-Api-Key": {"test"}, "Anthropic-Version": {"2023-06-01"}, "Content-Type": {"application/json"}}
-	return http.DefaultClient.Do(req)
+	req.Header = header
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return response{}, err
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	return response{resp.StatusCode, resp.Header, resp.Body}, nil
 }
 
 // sse is one event as it came, its data not parsed.
@@ -93,7 +120,7 @@ func (r *sseReader) next() (e sse, err error) {
 func (r *sseReader) all() (list []sse, err error) {
 	for {
 		e, err := r.next()
-		if err == io.EOF && e == (sse{}) {
+		if errors.Is(err, io.EOF) && e == (sse{}) {
 			return list, nil
 		}
 		if err != nil {
@@ -193,9 +220,11 @@ type fake struct {
 	cleanup         []func()
 }
 
-func (f *fake) Helper()                           {}
-func (f *fake) Cleanup(c func())                  { f.cleanup = append(f.cleanup, c) }
-func (f *fake) Errorf(format string, args ...any) { f.failed = append(f.failed, fmt.Sprintf(format, args...)) }
+func (f *fake) Helper()          {}
+func (f *fake) Cleanup(c func()) { f.cleanup = append(f.cleanup, c) }
+func (f *fake) Errorf(format string, args ...any) {
+	f.failed = append(f.failed, fmt.Sprintf(format, args...))
+}
 func (f *fake) Fatalf(format string, args ...any) { f.Errorf(format, args...); panic(f) }
 func (f *fake) Skipf(format string, args ...any) {
 	f.skipped = append(f.skipped, fmt.Sprintf(format, args...))

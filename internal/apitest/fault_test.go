@@ -3,21 +3,10 @@ package apitest
 import (
 	"errors"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 )
-
-func text(t *testing.T, resp *http.Response) string {
-	t.Helper()
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
 
 func TestFaultsOfAStream(t *testing.T) {
 	r := Reply{Text: "one two three"}
@@ -76,7 +65,7 @@ func TestFaultsWithoutAResponse(t *testing.T) {
 		t.Errorf("hang up: %v %v", resp, err)
 	}
 	s.Reply(Reply{Fault: WrongContentType})
-	if resp := post(t, s, "/v1/messages", streamed(ask("hi"))); resp.StatusCode != 200 || !strings.Contains(text(t, resp), "<h1>") {
+	if resp := post(t, s, "/v1/messages", streamed(ask("hi"))); resp.StatusCode != 200 || !strings.Contains(resp.text(t), "<h1>") {
 		t.Errorf("page: %v", resp)
 	}
 }

@@ -149,6 +149,20 @@ func TestWaitRequestsEndsTheTest(t *testing.T) {
 	}
 }
 
+func TestReplyWithoutJSONFailsTheTest(t *testing.T) {
+	f := &fake{TB: t}
+	f.run(func(tb testing.TB) {
+		s := New(tb)
+		s.Reply(Use("T", make(chan int)))
+		if _, err := try(t, s, "/v1/messages", ask("hi")); err == nil {
+			t.Error("it was sent")
+		}
+	})
+	if len(f.failed) != 1 || !strings.Contains(f.failed[0], "answering POST /v1/messages: a reply that is no JSON: json: unsupported type") {
+		t.Errorf("%q", f.failed)
+	}
+}
+
 func TestClaudeIsFound(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)

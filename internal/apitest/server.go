@@ -119,6 +119,15 @@ func (s *Server) Violations() []string {
 const maxBody = 32 << 20 // bytes, the limit of the real API
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		// net/http would print a panic and hang up, and a client with retries would never tell.
+		if p := recover(); p != nil && p != any(http.ErrAbortHandler) {
+			s.t.Errorf("apitest: answering %s %s: %v", r.Method, r.URL.Path, p)
+			panic(http.ErrAbortHandler)
+		} else if p != nil {
+			panic(p)
+		}
+	}()
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	s.mu.Lock()
 	s.hits = append(s.hits, r.Method+" "+r.URL.RequestURI())

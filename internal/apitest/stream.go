@@ -118,13 +118,13 @@ func (e event) frame() []byte {
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", e.Type, encode(e))
 }
 
-// encode is JSON as the API writes it: without HTML's escapes. What a test cannot encode is the test's mistake.
+// encode is JSON as the API writes it: without HTML's escapes. What cannot be encoded is the test's mistake and fails it.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(fmt.Sprintf("apitest: a reply that is no JSON: %v", err))
+		panic(fmt.Sprintf("a reply that is no JSON: %v", err))
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

@@ -177,12 +177,11 @@ func TestOtherPaths(t *testing.T) {
 		{"POST", "/v1/messages", 401, `"x-api-key header is required"`},
 		{"POST", "/v1/messages/count_tokens", 401, `"authentication_error"`},
 	} {
-		req, _ := http.NewRequestWithContext(t.Context(), tc.method, s.URL()+tc.path, nil)
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := send(t, tc.method, s.URL()+tc.path, "", nil)
 		if err != nil {
 			t.Fatal(tc, err)
 		}
-		if body := text(t, resp); resp.StatusCode != tc.status || !strings.Contains(body, tc.says) {
+		if body := resp.text(t); resp.StatusCode != tc.status || !strings.Contains(body, tc.says) {
 			t.Errorf("%s %s: %d %s", tc.method, tc.path, resp.StatusCode, body)
 		}
 	}
@@ -197,10 +196,10 @@ func TestOtherPaths(t *testing.T) {
 func TestCountTokens(t *testing.T) {
 	s := New(t)
 	long := ask(strings.Repeat("word ", 800))
-	if body := text(t, post(t, s, "/v1/messages/count_tokens", with(long, "max_tokens", nil))); body != `{"input_tokens":1017}` {
+	if body := post(t, s, "/v1/messages/count_tokens", with(long, "max_tokens", nil)).text(t); body != `{"input_tokens":1017}` {
 		t.Error(body)
 	}
-	if body := text(t, post(t, s, "/v1/messages/count_tokens", obj{"model": "m"})); !strings.Contains(body, "messages: Field required") {
+	if body := post(t, s, "/v1/messages/count_tokens", obj{"model": "m"}).text(t); !strings.Contains(body, "messages: Field required") {
 		t.Error(body)
 	}
 	if len(s.Requests()) != 0 || len(s.Violations()) != 1 {
@@ -211,6 +210,6 @@ func TestCountTokens(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	resp := post(t, New(t), "/v1/messages", strings.Repeat(" ", maxBody+1))
 	if resp.StatusCode != http.StatusRequestEntityTooLarge {
-		t.Error(resp.Status)
+		t.Error(resp.StatusCode)
 	}
 }

@@ -25,6 +25,8 @@ type room struct {
 
 var rooms = map[string]room{
 	"internal/home":    {0, nil},
+	"internal/process": {0, nil},
+
 	"internal/lock":    {0, []string{"github.com/gofrs/flock"}},
 	"internal/cron":    {0, nil},
 	"internal/nearest": {-1, []string{"github.com/agext/levenshtein"}}, // the cellar: words for errors of any room

@@ -23,7 +23,11 @@ func (t *Talk) takeUpdates(ctx context.Context) ([]update.Update, error) {
 	if len(claim.Updates) == 0 {
 		return nil, nil
 	}
-	return claim.Updates, t.run.Event(ctx, run.Event{Type: run.UpdatesPopped, Count: len(claim.Updates)})
+	e := run.Event{Type: run.UpdatesPopped, Count: len(claim.Updates)}
+	if t.room.Watch != nil {
+		t.room.Watch(e)
+	}
+	return claim.Updates, t.run.Event(ctx, e)
 }
 
 func (r Room) peek(ctx context.Context, p Place) ([]update.Update, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/fire"
 	"github.com/ollim/ollim/internal/home"
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/session"
 	"github.com/ollim/ollim/internal/spend"
@@ -210,7 +211,7 @@ func (d *Deps) firer(h house) *fire.Firer {
 		Post:     d.post(h),
 		Spend:    h.spend(),
 		Random:   d.Random,
-		Process:  thisProcess(),
+		Process:  fire.Process{ID: process.Self(), Group: processGroup()},
 		Secret:   d.secretPaths(),
 		Engine:   h.config.Engine,
 		Engines:  d.engines(h),
@@ -244,18 +245,4 @@ func (d *Deps) childEnv(c config.Config) []string {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-// thisProcess reads field 22 of /proc/self/stat, the start time; without /proc it is 0.
-func thisProcess() fire.Process {
-	p := fire.Process{PID: os.Getpid(), Group: processGroup()}
-	stat, err := os.ReadFile("/proc/self/stat")
-	if err != nil {
-		return p
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ") // the name in brackets may hold spaces
-	if fields := strings.Fields(rest); len(fields) > 19 {
-		_, _ = fmt.Sscan(fields[19], &p.Start)
-	}
-	return p
 }

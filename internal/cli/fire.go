@@ -26,6 +26,7 @@ type fireOptions struct {
 	dryRun bool
 	print  bool
 	json   bool
+	asCron bool
 	engine string
 	model  string
 	wait   string
@@ -36,6 +37,7 @@ func (o *fireOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the prompt, tools, model and session that would be used, and change nothing")
 	f.BoolVar(&o.print, "print", false, "write the agent's final text to standard output")
 	f.BoolVar(&o.json, "json", false, "write the run record, or with --dry-run the plan, as one JSON object per job")
+	f.BoolVar(&o.asCron, "as-cron", false, "do it under exactly cron's environment, from /, to see whether it would work there")
 	f.StringVar(&o.engine, "engine", "", "run it by this engine instead, such as script:FILE")
 	f.StringVar(&o.model, "model", "", "use this model instead")
 	f.StringVar(&o.wait, "wait", "0", "wait this long for a run of the same job to end, instead of skipping")
@@ -66,6 +68,9 @@ func runFire(ctx context.Context, d *Deps, o fireOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.asCron {
+		return d.asCron(ctx, h, o.jobs)
+	}
 	options, err := o.resolve(d)
 	if err != nil {
 		return err
@@ -94,7 +99,7 @@ func (o *fireOptions) resolve(d *Deps) (fire.Options, error) {
 			return fire.Options{}, usage("--engine: %v", err)
 		}
 	}
-	out := fire.Options{Engine: o.engine, Model: o.model, Wait: wait, Moved: o.now != "" && !o.dryRun}
+	out := fire.Options{Engine: o.engine, Model: o.model, Wait: wait, Moved: o.now != "" && !o.dryRun, Owner: isTerminal(d.In)}
 	if last := len(o.jobs) - 1; o.jobs[last] == "-" {
 		if o.jobs = o.jobs[:last]; last == 0 {
 			return out, usage("which job? - only says that standard input joins the prompt")

@@ -36,7 +36,7 @@ func newRoot(d *Deps) *cobra.Command {
 	}
 	root.AddCommand(
 		newInit(d), newDemo(d), newFire(d), newRun(d), newRoutine(d), newSchedule(d), newUpdates(d), newCheck(d),
-		newConfig(d), newSession(d), newPause(d), newResume(d), newMCP(d), newHook(d), newVersion(d),
+		newConfig(d), newSession(d), newChat(d), newPause(d), newResume(d), newStop(d), newCost(d), newMCP(d), newHook(d), newVersion(d),
 	)
 	root.SetHelpCommand(newHelp(root))
 	help := root.HelpFunc()
@@ -157,7 +157,7 @@ func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 
 // hideRest keeps the first help screen short; `ollim help all` has every command.
 func hideRest(root *cobra.Command) {
-	first := []string{"init", "demo", "fire", "run", "routine", "schedule", "update", "check", "help"}
+	first := []string{"init", "demo", "fire", "run", "routine", "schedule", "update", "chat", "check", "help"}
 	for _, c := range root.Commands() {
 		c.Hidden = !slices.Contains(first, c.Name())
 	}

@@ -32,13 +32,13 @@ type Request struct {
 	Run      string // id of the run
 	Prompt   string
 	System   string
-	Session  string // to continue or to branch; "" begins one
-	Fork     bool   // branch Session instead of continuing it
-	Model    string // "" is the engine's default
-	Thinking string // as in job files; "" is the engine's default
+	Session  string  // to continue or to branch; "" begins one
+	Fork     bool    // branch Session instead of continuing it
+	Model    string  // "" is the engine's default
+	Thinking string  // as in job files; "" is the engine's default
 	MaxCost  float64 // USD for the whole run; 0 is no limit
 	Spent    float64 // USD, by earlier turns of the run
-	Root     string // the working directory
+	Root     string  // the working directory
 
 	BuiltIns  []string   // the engine's own tools that some pattern of the run's policy needs
 	Protected []string   // absolute paths that no file tool may reach

@@ -15,6 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/home"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/session"
 	"github.com/ollim/ollim/internal/spend"
@@ -46,8 +47,7 @@ type Firer struct {
 
 // Process is who fires, for the record.
 type Process struct {
-	PID   int
-	Start uint64 // clock ticks after boot
+	process.ID
 	Group int
 }
 

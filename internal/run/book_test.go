@@ -149,7 +149,8 @@ func TestLoadWhatIsNone(t *testing.T) {
 	const other, empty = "20260302T090000.000Z-abcdef", "20260302T090000.000Z-000000"
 	d.write(empty, "events.jsonl", "")
 	d.write("20260302T090000.000Z-ABCDEF", "run.json", "{}")
-	for _, id := range []string{"", "x", ".", "..", other, empty, "../runs/" + other, other + "/", "20260302T090000.000Z-ABCDEF", "20261302T090000.000Z-abcdef"} {
+	d.write(other+"0", "run.json", "{}")
+	for _, id := range []string{"", "x", ".", "..", other, empty, "../runs/" + other, other + "/", other + "0", "20260302T090000.000Z-ABCDEF", "20261302T090000.000Z-abcdef"} {
 		if _, err := d.Load(id); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("Load(%q): %v", id, err)
 		}

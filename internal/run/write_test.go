@@ -29,6 +29,7 @@ func TestDecideIsAtomic(t *testing.T) {
 				return
 			}
 			err = r.Decide(context.Background(), func(s run.Standing) (run.Event, error) {
+				time.Sleep(5 * time.Millisecond) // for the others to come in between
 				if s.Pings > 0 {
 					return run.Event{Type: run.Ping}, errSent
 				}

@@ -38,10 +38,21 @@ func TestMemoryOfTheSettled(t *testing.T) {
 	d.at("2026-02-28 12:00")
 	d.reserve("c", 0, 1)
 	d.totals("{0 1} {0.25 2} 1")
+	d.settle("a", 0.25) // because of what it said on the 26th
+	d.totals("{0 1} {0.25 2} 1")
+	d.at("2026-03-02 12:00")
+	d.reserve("d", 0, 1)
+	d.at("2026-03-03 12:00")
+	d.reserve("e", 0, 1)
 	d.settle("a", 0.25) // unknown by now: rather counted twice than not at all
-	d.totals("{0.25 1} {0.5 2} 2")
-	d.settle("b", 0.125) // had not settled
-	d.totals("{0.25 1} {0.625 1} 2")
+	d.totals("{0.25 1} {0.25 2} 2")
+	for range 2 {
+		d.settle("b", 0.125) // had not settled
+	}
+	d.at("2026-02-26 12:00")
+	if got, err := d.Totals(); err != nil || got.Month != (Sum{0.625, 3}) {
+		t.Error(got, err)
+	}
 }
 
 func TestOldDaysGo(t *testing.T) {

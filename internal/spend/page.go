@@ -23,11 +23,12 @@ type day struct {
 	Also  string `json:"also,omitempty"` // the earlier day, seen since, on which it counts as well
 }
 
-// entry is one run: reserved until it has a cost.
+// entry is one run.
 type entry struct {
 	Day      string `json:"day"`
 	Reserved money  `json:"reserved,omitempty"` // 0 when it was granted without limit
-	Cost     *money `json:"cost,omitempty"`
+	Cost     money  `json:"cost,omitempty"`
+	Settled  string `json:"settled,omitempty"` // the date on which it got its cost; "" until then
 }
 
 func newPage() page {
@@ -74,7 +75,7 @@ func (p *page) sum(on string) (s sum, runs int) {
 		}
 	}
 	for _, e := range p.Runs {
-		if e.Cost == nil && period(e.Day, on) >= on {
+		if e.Settled == "" && period(e.Day, on) >= on {
 			s.reserved += e.Reserved
 		}
 	}
@@ -93,24 +94,24 @@ func (p *page) add(date string, spent money, runs int) {
 }
 
 // settle gives a run that is in the page its cost.
-func (p *page) settle(run string, cost money) {
+func (p *page) settle(run string, cost money, today string) {
 	e := p.Runs[run]
 	before := money(0)
-	if e.Cost != nil {
-		before = *e.Cost
+	if e.Settled != "" {
+		before = e.Cost
 	}
 	p.add(e.Day, cost-before, 0)
-	p.Runs[run] = entry{Day: e.Day, Cost: &cost}
+	p.Runs[run] = entry{Day: e.Day, Cost: cost, Settled: today}
 }
 
 // reclaim settles the runs that have died.
-func (p *page) reclaim(look Look) {
+func (p *page) reclaim(look Look, today string) {
 	for run, e := range p.Runs {
-		if e.Cost != nil || look == nil {
+		if e.Settled != "" || look == nil {
 			continue
 		}
 		if cost, alive := look(run); !alive {
-			p.settle(run, known(cost, e.Reserved))
+			p.settle(run, known(cost, e.Reserved), today)
 		}
 	}
 }
@@ -133,7 +134,7 @@ func (p *page) recall(r Past, l Limits, zone *time.Location) {
 	p.add(date, 0, 1)
 	p.Runs[r.Run] = entry{Day: date, Reserved: max(perRun, cost)}
 	if !r.Alive {
-		p.settle(r.Run, cost)
+		p.settle(r.Run, cost, date)
 	}
 }
 
@@ -159,7 +160,7 @@ func (p *page) note(today string) (changed bool) {
 // kept is how many days before today stay in the page. A month needs 30.
 const kept = 62
 
-// forget drops what no total needs: the oldest days, and settled runs from before the latest day but today.
+// forget drops what no total needs: the oldest days, and the runs that settled before the latest day but today.
 func (p *page) forget(today string) {
 	var past []string
 	for _, date := range slices.Sorted(maps.Keys(p.Days)) {
@@ -174,7 +175,7 @@ func (p *page) forget(today string) {
 		delete(p.Days, date)
 	}
 	latest := past[len(past)-1]
-	maps.DeleteFunc(p.Runs, func(_ string, e entry) bool { return e.Cost != nil && e.Day < latest })
+	maps.DeleteFunc(p.Runs, func(_ string, e entry) bool { return e.Settled != "" && e.Settled < latest })
 }
 
 func newEntry(date string, grant money) entry {
@@ -193,7 +194,7 @@ func (e entry) granted() money {
 }
 
 func (e entry) open(run string) error {
-	if e.Cost != nil {
+	if e.Settled != "" {
 		return fmt.Errorf("run %s: has settled already", run)
 	}
 	return nil

@@ -5,10 +5,10 @@
 // On disk: state/spend.json, changed under the lock "spend". Amounts are in USD, exact to a millionth:
 //
 //	{
-//	  "days": {"2026-02-24": {"spent": 0.42, "runs": 3}},       settled, and the runs that were counted
+//	  "days": {"2026-02-24": {"spent": 0.42, "runs": 3}},       of settled runs; all that were counted
 //	  "runs": {
 //	    "<run>": {"day": "2026-02-24", "reserved": 1},          under way, or dead and not yet found so
-//	    "<run>": {"day": "2026-02-24", "cost": 0.05}            settled; kept until the next day but one that has runs
+//	    "<run>": {"day": "2026-02-24", "cost": 0.05, "settled": "2026-02-25"}
 //	  }
 //	}
 //
@@ -18,7 +18,8 @@
 // from the day after it counts by its own date alone; so a clock that was once years ahead blocks one day and one month.
 //
 // A file that is missing or cannot be parsed is made again from Book.Past, so that neither a crash nor rm frees anything.
-// Keys of spend.json that this version does not know are kept.
+// Keys of spend.json that this version does not know are kept, at its top level. Days are kept for two months, a settled
+// run until there have been runs on two later days.
 //
 // state/pause.json, changed under the lock "pause", stops every automatic fire while it is there: {"until": "<time>"}, or
 // {} until it is removed. One that cannot be understood stops them too.
@@ -87,8 +88,8 @@ func (b Book) Reserve(ctx context.Context, run string, most float64, look Look, 
 			grant = e.granted()
 			return e.open(run)
 		}
-		p.reclaim(look)
 		today := label(now)
+		p.reclaim(look, today)
 		var limit *Limit
 		if grant, limit = b.Limits.grant(p, now, wish, force); limit != nil {
 			return limit
@@ -112,11 +113,12 @@ func (b Book) Settle(ctx context.Context, run string, cost float64) error {
 		return err
 	}
 	return b.edit(ctx, run, func(p *page, now time.Time) error {
+		today := label(now)
 		if _, known := p.Runs[run]; !known {
-			p.Runs[run] = entry{Day: label(now)}
-			p.add(label(now), 0, 1)
+			p.Runs[run] = entry{Day: today}
+			p.add(today, 0, 1)
 		}
-		p.settle(run, m)
+		p.settle(run, m, today)
 		return nil
 	})
 }
@@ -125,7 +127,7 @@ func (b Book) Settle(ctx context.Context, run string, cost float64) error {
 // A run that has settled or is unknown stays as it is.
 func (b Book) Release(ctx context.Context, run string) error {
 	return b.edit(ctx, run, func(p *page, _ time.Time) error {
-		if e, known := p.Runs[run]; known && e.Cost == nil {
+		if e, known := p.Runs[run]; known && e.Settled == "" {
 			delete(p.Runs, run)
 			p.add(e.Day, 0, -1)
 		}

@@ -223,7 +223,7 @@ func TestSumsAreExact(t *testing.T) {
 	p := newPage()
 	for i := range 10000 {
 		p.Runs["a"] = newEntry("2026-02-24", 0)
-		p.settle("a", known(0.1, 0))
+		p.settle("a", known(0.1, 0), "2026-02-24")
 		if i%100 != 0 {
 			continue
 		}
@@ -293,7 +293,8 @@ func TestFile(t *testing.T) {
   "runs": {
     "a": {
       "day": "2026-02-24",
-      "cost": 0.125
+      "cost": 0.125,
+      "settled": "2026-02-24"
     },
     "b": {
       "day": "2026-02-24",

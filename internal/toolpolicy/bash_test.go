@@ -13,7 +13,8 @@ func bash(t testing.TB, p toolpolicy.Policy, allow bool, command string) {
 }
 
 func TestBashOfMain(t *testing.T) {
-	p := newHouse(t).policy(t, toolpolicy.DefaultMain()...)
+	h := newHouse(t)
+	p := h.policy(t, toolpolicy.DefaultMain()...)
 	for _, command := range lines(`
 		ollim
 		ollim help
@@ -181,7 +182,7 @@ func TestBashOfMain(t *testing.T) {
 		ls
 		cat notes/a.md
 		id`) {
-		bash(t, p, false, newHouse(t).text(command))
+		bash(t, p, false, h.text(command))
 	}
 	for _, command := range []string{
 		"", " ", "\n", "ollim help\nid", "ollim help\n", "\nollim help", "ollim help\r\nid", "ollim help\x00", "ollim\x00 help", "ollim \\\nhelp",

@@ -65,6 +65,8 @@ func literalPath(path string) error {
 		return errors.New("no / at the end")
 	case slices.Contains(strings.Split(path, "/"), ".."):
 		return errors.New("no .. in a path")
+	case strings.Count(path, "/") > deepest:
+		return fmt.Errorf("more than %d folders deep", deepest)
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package toolpolicy
 
-import "path/filepath"
+import (
+	"errors"
+	"path/filepath"
+)
 
 // kind is what a tool does, as far as its input is judged.
 type kind int
@@ -51,6 +54,9 @@ func DefaultBackground() []string {
 // OfDir are the patterns that a job's dirs entry adds: reading below it, and writing if it is writable. The error is Judge's, for
 // a folder whose name a pattern cannot hold.
 func OfDir(root Root) ([]string, error) {
+	if !filepath.IsAbs(root.Dir) {
+		return nil, errors.New("a root is an absolute path")
+	}
 	tools := []string{"Read", "Glob", "Grep"}
 	if root.Writable {
 		tools = append(tools, "Write", "Edit")

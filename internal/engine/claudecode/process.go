@@ -2,7 +2,6 @@ package claudecode
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,12 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/process"
 )
 
 // start runs the command over one prompt and lets t read its events until the end.
@@ -39,7 +38,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, tools engine.Tools
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, e.Command, reason(err))
 	}
-	defer endLeftovers(r.Run)
+	defer process.KillAll("OLLIM_RUN=" + r.Run) // what it left behind, in whatever group: the id is set for the engine only
 	return e.attend(ctx, cmd, out, in, said, t)
 }
 
@@ -88,30 +87,6 @@ func (e *Engine) stop(ctx context.Context, pid int, ended <-chan struct{}) {
 			timer.Stop()
 			return
 		case <-timer.C:
-		}
-	}
-}
-
-// endLeftovers kills what a run has left behind: processes that carry its id in their environment, in whatever group or
-// session they are. Ours do not: the id is set for the engine only.
-func endLeftovers(run string) {
-	environs, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		return
-	}
-	mark := []byte("OLLIM_RUN=" + run)
-	for _, path := range environs {
-		environ, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-		for entry := range bytes.SplitSeq(environ, []byte{0}) {
-			if bytes.Equal(entry, mark) {
-				if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && pid != os.Getpid() {
-					_ = syscall.Kill(pid, syscall.SIGKILL)
-				}
-				break
-			}
 		}
 	}
 }

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/fire"
+	"github.com/ollim/ollim/internal/prompt"
+	"github.com/ollim/ollim/internal/run"
+)
+
+func newChat(d *Deps) *cobra.Command {
+	var model string
+	cmd := &cobra.Command{
+		Use:   "chat [TEXT...]",
+		Short: "Say something in your main conversation; what background runs reported is told first",
+		Long: "Chat is one turn of the main conversation, or a loop of turns on a terminal without TEXT. Piped input is part of the " +
+			"message. It waits for a turn that is under way.",
+		Example: `  ollim chat "what did I miss?"`,
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			return runChat(cmd.Context(), d, strings.Join(args, " "), model)
+		}),
+	}
+	cmd.Flags().StringVar(&model, "model", "", "use this model instead")
+	return cmd
+}
+
+func runChat(ctx context.Context, d *Deps, text, model string) error {
+	h, err := d.house()
+	if err != nil {
+		return err
+	}
+	if isTerminal(d.In) {
+		if text == "" {
+			return d.chatLoop(ctx, h, model)
+		}
+		return d.chatTurn(ctx, h, text, "", model)
+	}
+	input, err := readInput(d.In)
+	if err != nil {
+		return err
+	}
+	if text == "" {
+		text, input = strings.TrimSpace(input), ""
+	}
+	if text == "" {
+		return usage("nothing to say: give a TEXT, or pipe one in")
+	}
+	return d.chatTurn(ctx, h, text, input, model)
+}
+
+func (d *Deps) chatLoop(ctx context.Context, h house, model string) error {
+	lines := bufio.NewScanner(d.In)
+	for {
+		_, _ = fmt.Fprint(d.Stderr, "> ")
+		if !lines.Scan() {
+			_, _ = fmt.Fprintln(d.Stderr)
+			return lines.Err()
+		}
+		text := strings.TrimSpace(lines.Text())
+		if text == "" {
+			continue
+		}
+		if err := d.chatTurn(ctx, h, text, "", model); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			d.fail("chat", "", err)
+		}
+	}
+}
+
+// chatTurn writes the agent's text as it comes.
+func (d *Deps) chatTurn(ctx context.Context, h house, text, input, model string) error {
+	f := d.firer(h)
+	var writeErr error
+	f.Watch = func(e run.Event) {
+		switch e.Type {
+		case run.UpdatesPopped:
+			_, _ = fmt.Fprintln(d.Stderr, prompt.CatchingUp)
+		case run.Text:
+			_, err := io.WriteString(d.Out, e.Text+"\n")
+			writeErr = errors.Join(writeErr, err, d.flush())
+		}
+	}
+	r, err := f.Chat(ctx, text, fire.Options{Model: model, Input: input})
+	if r.ID == "" {
+		return explain(err)
+	}
+	var o fireOptions
+	return errors.Join(o.verdict(d, r, err), writeErr)
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/run"
+)
+
+type costRow struct {
+	Key    string    `json:"key"`
+	Runs   int       `json:"runs"`
+	Cost   float64   `json:"cost"` // USD
+	Tokens run.Usage `json:"tokens"`
+}
+
+func (r costRow) cells() []string {
+	return []string{r.Key, strconv.Itoa(r.Runs), fmt.Sprintf("$%.4f", r.Cost), strconv.Itoa(r.Tokens.In + r.Tokens.CacheRead + r.Tokens.CacheWrite), strconv.Itoa(r.Tokens.Out)}
+}
+
+func newCost(d *Deps) *cobra.Command {
+	var by, since string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "cost",
+		Short: "Say what runs have cost: key, runs, USD, tokens in, tokens out",
+		Args:  checked(cobra.NoArgs),
+		RunE:  works(func(*cobra.Command, []string) error { return runCost(d, by, since, asJSON) }),
+	}
+	cmd.Flags().StringVar(&by, "by", "job", "one line for each job, day or model")
+	cmd.Flags().StringVar(&since, "since", "30d", "how far back")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+func runCost(d *Deps, by, since string, asJSON bool) error {
+	keys := map[string]func(run.Record) string{
+		"job":   func(r run.Record) string { return r.Name },
+		"day":   func(r run.Record) string { return r.Started.Format(time.DateOnly) },
+		"model": func(r run.Record) string { return cmp.Or(r.Model, "default") },
+	}
+	key, ok := keys[by]
+	if !ok {
+		return usage("--by %q: want job, day or model", by)
+	}
+	back, err := job.ParseDuration(since)
+	if err != nil {
+		return usage("--since %v", err)
+	}
+	h, err := d.house()
+	if err != nil {
+		return err
+	}
+	sums := map[string]costRow{}
+	for _, r := range h.runs().Since(d.Now().Add(-back)) {
+		if r.Turns == 0 && r.Cost == 0 {
+			continue // it never reached an engine
+		}
+		row := sums[key(r)]
+		sums[key(r)] = costRow{key(r), row.Runs + 1, row.Cost + r.Cost, row.Tokens.Add(r.Usage)}
+	}
+	var rows []costRow
+	for _, row := range sums {
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b costRow) int { return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Key, b.Key)) })
+	return records(d, asJSON, rows, costRow.cells)
+}
