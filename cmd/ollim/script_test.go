@@ -32,7 +32,7 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE") != "",
 		ContinueOnError:     os.Getenv("CONTINUE") != "",
-		Deadline:            time.Now().Add(time.Minute), // a command that hangs is a failure with a line number
+		Deadline:            time.Now().Add(2 * time.Minute), // a command that hangs is a failure with a line number
 		Setup:               scriptSetup,
 		Condition:           scriptCondition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -40,6 +40,7 @@ func TestScript(t *testing.T) {
 			"complains": cmdComplains,
 			"ended":     cmdEnded,
 			"signal":    cmdSignal,
+			"shows":     cmdShows,
 			"waitfile":  cmdWaitfile,
 			"tmpfs":     cmdTmpfs,
 		},
@@ -215,6 +216,23 @@ func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(known(ts, args[1]).cmd.Process.Signal(signals[args[0]]))
 }
 
+// cmdShows waits until the standard output of a background job matches.
+func cmdShows(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: shows NAME REGEXP")
+	}
+	j := known(ts, args[0])
+	said, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	deadline := time.Now().Add(patience)
+	for !said.MatchString(ts.ReadFile(j.out)) {
+		if time.Now().After(deadline) {
+			ts.Fatalf("no match for %#q in %q after %s", said, ts.ReadFile(j.out), patience)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
 // cmdWaitfile waits until every file is there.
 func cmdWaitfile(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
@@ -239,7 +257,8 @@ func cmdWaitfile(ts *testscript.TestScript, neg bool, args []string) {
 //	complains STATUS REGEXP COMMAND [ARG...]
 //
 // It runs a command that must fail as the house demands: that status, nothing on standard output, and on standard error one
-// line `ollim: …` that the expression matches, with at most a line `ollim: hint: …` behind it.
+// line `ollim: …` that the expression matches, with at most a line `ollim: hint: …` behind it. Warnings, which are about
+// other files, may stand before it.
 func cmdComplains(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: complains STATUS REGEXP COMMAND [ARG...]")
@@ -254,6 +273,9 @@ func cmdComplains(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("it wrote %q to standard output", out)
 	}
 	lines := strings.Split(strings.TrimSuffix(ts.ReadFile("stderr"), "\n"), "\n")
+	for len(lines) > 1 && strings.HasPrefix(lines[0], "ollim: warning: ") {
+		lines = lines[1:]
+	}
 	if len(lines) > 2 || len(lines) == 2 && !strings.HasPrefix(lines[1], "ollim: hint: ") {
 		ts.Fatalf("want one line, and at most a hint")
 	}

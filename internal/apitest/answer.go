@@ -39,7 +39,9 @@ func (a answer) give(q Request, r Reply) {
 	}
 }
 
-// fail sends an error of the API.
+// fail sends an error of the API. The header x-should-retry decides what clients do: claude gives up at once on "false", and
+// without it tries a 401 again as often as it may. The API has been seen to send "true" with 429 and "false" with 400 and 404;
+// the rest follows from that.
 func (a answer) fail(r Reply) {
 	r = r.completed()
 	retry := r.Status == http.StatusRequestTimeout || r.Status == http.StatusConflict ||

@@ -104,8 +104,8 @@ func (q Request) Key() string {
 	if key := q.Header.Get("X-Api-Key"); key != "" {
 		return key
 	}
-	token, _ := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer ")
-	return token
+	token, _ := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer")
+	return strings.TrimSpace(token) // a client whose helper for keys fails sends the word alone
 }
 
 // uses says whether the conversation holds a tool use with this id.

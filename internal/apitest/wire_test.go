@@ -193,6 +193,13 @@ func TestOtherPaths(t *testing.T) {
 	}
 }
 
+func TestBearerWithoutToken(t *testing.T) {
+	s := New(t)
+	if resp, err := send(t, http.MethodPost, s.URL()+"/v1/messages", "{}", http.Header{"Authorization": {"Bearer "}}); err != nil || resp.StatusCode != 401 {
+		t.Error(resp.StatusCode, err)
+	}
+}
+
 func TestCountTokens(t *testing.T) {
 	s := New(t)
 	long := ask(strings.Repeat("word ", 800))

@@ -23,74 +23,77 @@ type key struct {
 	value    func(Config) any
 }
 
-var keys = []key{
-	{
-		name: "timezone", about: "The zone of every schedule and every time shown.", example: "timezone: Europe/Paris",
-		standard: func(s Source) any { return s.Zone },
-		check: func(s string) error {
-			if _, err := time.LoadLocation(s); err != nil || s == "Local" || s == "" {
-				return fmt.Errorf("unknown zone %q: write one like Europe/Paris", s)
-			}
-			return nil
+// keys is the table, in the order of a new config.yaml.
+func keys() []key {
+	return []key{
+		{
+			name: "timezone", about: "The zone of every schedule and every time shown.", example: "timezone: Europe/Paris",
+			standard: func(s Source) any { return s.Zone },
+			check: func(s string) error {
+				if _, err := time.LoadLocation(s); err != nil || s == "Local" || s == "" {
+					return fmt.Errorf("unknown zone %q: write one like Europe/Paris", s)
+				}
+				return nil
+			},
+			value: func(c Config) any { return c.Timezone },
 		},
-		value: func(c Config) any { return c.Timezone },
-	},
-	{
-		name: "engine", example: "engine: claude-code",
-		about:    "What runs the agent: claude-code is the claude command; script:FILE plays a file of turns, without a model.",
-		standard: func(Source) any { return "" },
-		check:    CheckEngine,
-		value:    func(c Config) any { return c.Engine },
-	},
-	{
-		name: "env", list: true, about: "The whole environment of the commands that we start, as KEY=value. Without it: HOME and PATH as found.",
-		example:  "env: [\"PATH=/usr/local/bin:/usr/bin:/bin\"]",
-		standard: func(Source) any { return []string{} },
-		check: func(s string) error {
-			if name, _, found := strings.Cut(s, "="); !found || name == "" || strings.ContainsAny(name, " \t\n") {
-				return fmt.Errorf("%q is not KEY=value", s)
-			}
-			return nil
+		{
+			name: "engine", example: "engine: claude-code",
+			about:    "What runs the agent: claude-code is the claude command; script:FILE plays a file of turns, without a model.",
+			standard: func(Source) any { return "" },
+			check:    CheckEngine,
+			value:    func(c Config) any { return c.Engine },
 		},
-		value: func(c Config) any { return c.Env },
-	},
-	{
-		name: "delivery.command", list: true, example: recipes,
-		standard: func(Source) any { return []string{} },
-		check: func(s string) error {
-			if strings.ContainsRune(s, 0) {
-				return errors.New("a NUL character")
-			}
-			return nil
+		{
+			name: "env", list: true, about: "The whole environment of the commands that we start, as KEY=value. Without it: HOME and PATH as found.",
+			example:  "env: [\"PATH=/usr/local/bin:/usr/bin:/bin\"]",
+			standard: func(Source) any { return []string{} },
+			check: func(s string) error {
+				if name, _, found := strings.Cut(s, "="); !found || name == "" || strings.ContainsAny(name, " \t\n") {
+					return fmt.Errorf("%q is not KEY=value", s)
+				}
+				return nil
+			},
+			value: func(c Config) any { return c.Env },
 		},
-		value: func(c Config) any { return c.Delivery.Command },
-	},
-	{
-		name: "delivery.timeout", about: "Limit of one attempt.", example: "timeout: 30s",
-		standard: func(Source) any { return 30 * time.Second },
-		check: func(s string) error {
-			if d, err := time.ParseDuration(s); err != nil || d <= 0 {
-				return fmt.Errorf("%q is not a duration: write one like 30s", s)
-			}
-			return nil
+		{
+			name: "delivery.command", list: true, example: recipes,
+			standard: func(Source) any { return []string{} },
+			check: func(s string) error {
+				if strings.ContainsRune(s, 0) {
+					return errors.New("a NUL character")
+				}
+				return nil
+			},
+			value: func(c Config) any { return c.Delivery.Command },
 		},
-		value: func(c Config) any { return c.Delivery.Timeout.String() },
-	},
-	{
-		name: "claude-code.command", about: "The claude command, as an absolute path: cron knows no other.", example: "command: /usr/local/bin/claude",
-		standard: func(Source) any { return "" },
-		check: func(s string) error {
-			if !filepath.IsAbs(s) {
-				return fmt.Errorf("%q is not an absolute path", s)
-			}
-			return nil
+		{
+			name: "delivery.timeout", about: "Limit of one attempt.", example: "timeout: 30s",
+			standard: func(Source) any { return 30 * time.Second },
+			check: func(s string) error {
+				if d, err := time.ParseDuration(s); err != nil || d <= 0 {
+					return fmt.Errorf("%q is not a duration: write one like 30s", s)
+				}
+				return nil
+			},
+			value: func(c Config) any { return c.Delivery.Timeout.String() },
 		},
-		value: func(c Config) any { return c.Claude.Command },
-	},
-	amount("spend.per-run", "The most that one automatic run may cost, in USD; none is no limit.", "1.00", func(s Spend) string { return s.PerRun }),
-	amount("spend.per-day", "At this no automatic run starts before the next day.", "5.00", func(s Spend) string { return s.PerDay }),
-	amount("spend.per-month", "Likewise by month.", "50.00", func(s Spend) string { return s.PerMonth }),
-	amount("spend.runs-per-day", "How many automatic runs may reach an engine in a day.", "500", func(s Spend) string { return s.RunsPerDay }),
+		{
+			name: "claude-code.command", about: "The claude command, as an absolute path: cron knows no other.", example: "command: /usr/local/bin/claude",
+			standard: func(Source) any { return "" },
+			check: func(s string) error {
+				if !filepath.IsAbs(s) {
+					return fmt.Errorf("%q is not an absolute path", s)
+				}
+				return nil
+			},
+			value: func(c Config) any { return c.Claude.Command },
+		},
+		amount("spend.per-run", "The most that one automatic run may cost, in USD; none is no limit.", "1.00", func(s Spend) string { return s.PerRun }),
+		amount("spend.per-day", "At this no automatic run starts before the next day.", "5.00", func(s Spend) string { return s.PerDay }),
+		amount("spend.per-month", "Likewise by month.", "50.00", func(s Spend) string { return s.PerMonth }),
+		amount("spend.runs-per-day", "How many automatic runs may reach an engine in a day.", "500", func(s Spend) string { return s.RunsPerDay }),
+	}
 }
 
 // ClaudeCode is the name of the engine that is the claude command.
@@ -117,6 +120,8 @@ func CheckEngine(name string) error {
 
 func (k key) path() []string { return strings.Split(k.name, ".") }
 
+func (k key) last() string { return k.name[strings.LastIndexByte(k.name, '.')+1:] }
+
 // variable is the environment variable of a key; lists have none, because no way of splitting them is obvious.
 func (k key) variable() string {
 	if k.list {
@@ -142,9 +147,9 @@ func (k key) parse(values []string) (any, error) {
 }
 
 func lookup(name string) (key, error) {
-	i := slices.IndexFunc(keys, func(k key) bool { return k.name == yamldoc.Kebab(name) })
-	if i >= 0 {
-		return keys[i], nil
+	all := keys()
+	if i := slices.IndexFunc(all, func(k key) bool { return k.name == yamldoc.Kebab(name) }); i >= 0 {
+		return all[i], nil
 	}
 	return key{}, &UnknownKey{name, nearest.To(name, Keys())}
 }
@@ -165,8 +170,8 @@ func (e *UnknownKey) Error() string {
 
 // Keys lists the names of all settings.
 func Keys() []string {
-	names := make([]string, 0, len(keys))
-	for _, k := range keys {
+	var names []string
+	for _, k := range keys() {
 		names = append(names, k.name)
 	}
 	return names
@@ -183,7 +188,7 @@ func (c Config) Get(name string) (Item, error) {
 
 // check reads a whole file strictly; the error is a yamldoc.Faults.
 func check(doc *yamldoc.Doc) error {
-	return doc.Decode(fields(keys))
+	return doc.Decode(fields(keys()))
 }
 
 // fields nests the keys as they stand in the file.
@@ -209,16 +214,8 @@ func fields(keys []key) []yamldoc.Field {
 
 func (k key) read(v yamldoc.Value) error {
 	if k.list {
-		items, err := v.Texts()
-		if err != nil {
-			return err
-		}
-		for _, item := range items {
-			if err := k.check(item); err != nil {
-				return err
-			}
-		}
-		return nil
+		_, err := v.Texts(k.check)
+		return err
 	}
 	text, err := v.Text()
 	if err != nil {
@@ -227,11 +224,15 @@ func (k key) read(v yamldoc.Value) error {
 	return k.check(text)
 }
 
-// Check says what is wrong with the text of one value, which stands in the file as it is given.
+// Check says what is wrong with one value for Template: the text of a value, or a list as it would stand in the file.
 func Check(name, text string) error {
 	k, err := lookup(name)
-	if err != nil || k.list {
+	if err != nil || !k.list {
+		return cmp.Or(err, k.check(text))
+	}
+	doc, err := yamldoc.Parse(name, []byte(k.last()+": "+text+"\n"), 1)
+	if err != nil {
 		return err
 	}
-	return k.check(text)
+	return doc.Decode([]yamldoc.Field{{Key: k.last(), Read: k.read}})
 }

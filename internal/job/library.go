@@ -73,7 +73,7 @@ func (l Library) read(path string) (Job, error) {
 // readFile opens nothing but files: a named pipe would never answer.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
-	if err == nil && info.IsDir() {
+	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New("not a file")
 	}
 	if err != nil {

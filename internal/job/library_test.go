@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ollim/ollim/internal/home"
 	"github.com/ollim/ollim/internal/job"
@@ -36,6 +37,8 @@ func shelfOf(t *testing.T, files map[string]string) (job.Shelf, home.Dir) {
 
 func load(t *testing.T, dir home.Dir) job.Shelf {
 	t.Helper()
+	hung := time.AfterFunc(20*time.Second, func() { panic("Load waits for something") })
+	defer hung.Stop()
 	s, err := job.Library{Home: dir}.Load()
 	if err != nil {
 		t.Fatal(err)

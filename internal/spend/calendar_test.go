@@ -97,10 +97,10 @@ func TestTurnOfTheDay(t *testing.T) {
 			t.Fatal(err)
 		}
 		now = now.In(zone)
-		if got := turn(now, label).Format(time.RFC3339); got != test.day {
+		if got := turn(now, label).Format(time.RFC3339Nano); got != test.day {
 			t.Errorf("%s at %s: the day ends %s, want %s", test.zone, test.now, got, test.day)
 		}
-		if got := turn(now, monthOf).Format(time.RFC3339); got != test.month {
+		if got := turn(now, monthOf).Format(time.RFC3339Nano); got != test.month {
 			t.Errorf("%s at %s: the month ends %s, want %s", test.zone, test.now, got, test.month)
 		}
 	}
@@ -209,6 +209,12 @@ func TestAnotherZone(t *testing.T) {
 	d.at("2026-02-24 01:00")
 	d.reserve("a", 0, 1)
 	d.settle("a", 1)
+	d.now = d.now.UTC() // whatever zone the clock has: there it is the 23rd still
+	d.totals("{1 0} {1 0} 1")
+	d.at("2026-02-25 00:30")
+	d.now = d.now.UTC()
+	d.totals("{0 0} {1 0} 0")
+	d.at("2026-02-24 01:00")
 	d.Zone = time.FixedZone("", -8*3600)
 	d.totals("{1 0} {1 0} 1")
 	d.refused2("b")

@@ -56,15 +56,15 @@ func TestPast(t *testing.T) {
 			d.put(d.path(), content)
 		}
 		d.totals("{1.125 3.5} {1.875 3.5} 5")
-		d.reserve("new", 0, 1)
-		d.totals("{1.125 3.5} {1.875 3.5} 5")
+		d.reserve("new", 0.5, 0.5)
+		d.totals("{1.125 3} {1.875 3} 5")
 		if want := time.Date(2026, 1, 24, 12, 0, 0, 0, d.Zone); !asked.Equal(want) {
 			t.Errorf("asked since %v", asked)
 		}
 		d.Past = func(time.Time) ([]Past, error) { t.Error("asked again"); return nil, nil }
 		d.settle("under way", 0.25)
 		d.settle("just after midnight", 0.125)
-		d.totals("{1.375 2.5} {2.125 2.5} 5")
+		d.totals("{1.375 2} {2.125 2} 5")
 	}
 }
 

@@ -48,11 +48,11 @@ func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
 }
 
 // ollimWords looks at ollim's arguments. They are text and names more often than paths, so only a word that is a path as a whole
-// counts, and the bare name of a protected folder (as in "ollim sessions list") only as an option's value.
+// counts, and a bare word that is no file (as in "ollim sessions list") only as an option's value.
 func (g ground) ollimWords(words []string) error {
 	for i, word := range words[1:] {
-		folder := g.protects(filepath.Join(g.named, word), filepath.Join(g.cwd, word)) != "" && !strings.ContainsAny(word, "/.")
-		if folder && (!strings.HasPrefix(words[i], "-") || slices.Contains(quietFlags(), words[i])) {
+		value := strings.HasPrefix(words[i], "-") && !slices.Contains(quietFlags(), words[i])
+		if !value && !strings.ContainsAny(word, "/.=") && !isFile(filepath.Join(g.named, word)) {
 			continue
 		}
 		if err := g.whole(word, false); err != nil {

@@ -174,6 +174,8 @@ func TestBashOfMain(t *testing.T) {
 		ollim ping --file notes/here/config.yaml
 		ollim ping --file cfg.md
 		ollim ping --file hard.md
+		ollim check cfg
+		ollim check hard.md
 		ollim ping --file dangling.md
 		ollim ping --file /proc/self/environ
 		ollim check ./config.yaml
@@ -188,7 +190,7 @@ func TestBashOfMain(t *testing.T) {
 		"", " ", "\n", "ollim help\nid", "ollim help\n", "\nollim help", "ollim help\r\nid", "ollim help\x00", "ollim\x00 help", "ollim \\\nhelp",
 		"ollim ping 'a\nb'", "ollim ping \"a\nb\"", "ollim\thelp", "ollim\u00a0help", "ollim\u2028id", "ollim help\x85id", "ollim `id`", "ollim \"`id`\"",
 		"ollim ping " + strings.Repeat("x", 40<<10), "ollim " + strings.Repeat("$(", 8000), strings.Repeat("(", 16000), strings.Repeat("{ ", 16000),
-		"ollim \x1b[2J", "ollim ping '\u202e\n'", "ollim help\uFFFD", strings.Repeat("x", 30<<10) + "-/",
+		"ollim ping " + strings.Repeat("a ", 600), "ollim \x1b[2J", "ollim ping '\u202e\n'", "ollim help\uFFFD", strings.Repeat("x", 30<<10) + "-/",
 	} {
 		bash(t, p, false, command)
 	}
@@ -337,9 +339,13 @@ func TestOwnVerbs(t *testing.T) {
 	bash(t, p, false, "ollim sessions rm x")
 	bash(t, p, true, "ollim session list")
 	bash(t, p, false, "ollim config list")
+	p.Roots = []toolpolicy.Root{{Dir: t.TempDir()}}
+	p.Protected = []string{p.Roots[0].Dir + "/sessions"} // before it exists
+	bash(t, p, true, "ollim sessions list")
+	bash(t, p, false, "ollim ping --file sessions")
+	bash(t, p, false, "ollim ping --file sessions/x")
 }
 
-// Patterns that Parse refuses are nothing; even a wide policy gives no runner, owner's verb or protected place.
 func TestBashFields(t *testing.T) {
 	p := newHouse(t).policy(t, "Bash(ollim help)")
 	for input, allow := range map[string]bool{

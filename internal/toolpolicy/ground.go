@@ -97,6 +97,12 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// isFile tells whether there is anything but a folder.
+func isFile(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil && !isDir(path)
+}
+
 // within tells whether path is dir or below it. Both are clean.
 func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")

@@ -10,8 +10,11 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// longestCommand is the size of the longest command that is looked at, in bytes.
-const longestCommand = 32 << 10
+// longestCommand, in bytes, and mostWords bound what is looked at: one decision stays well below a second.
+const (
+	longestCommand = 32 << 10
+	mostWords      = 512
+)
 
 // shellWord is one word of a command, as pieces between unquoted stars.
 type shellWord struct {
@@ -44,6 +47,9 @@ func splitShell(text string, stars bool) ([]shellWord, error) {
 	call, err := simpleCommand(file)
 	if err != nil {
 		return nil, err
+	}
+	if len(call.Args) > mostWords {
+		return nil, fmt.Errorf("more than %d words", mostWords)
 	}
 	words := make([]shellWord, len(call.Args))
 	for i, arg := range call.Args {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -85,6 +86,8 @@ type settings struct {
 	Hooks             map[string][]matcher `json:"hooks"`
 }
 
+// A hook that cannot be started lets the tool pass, but exit status 2 denies it: hence what stands behind pre-tool.
+
 // settings writes the settings file of a run and returns its path. The deny rules hold also where no tool is used: an @path
 // in a prompt.
 func (e *Engine) settings(r engine.Request) (string, error) {
@@ -94,13 +97,13 @@ func (e *Engine) settings(r engine.Request) (string, error) {
 			deny = append(deny, fmt.Sprintf("%s(/%s)", tool, path), fmt.Sprintf("%s(/%s/**)", tool, path))
 		}
 	}
-	ours := func(verb string) []matcher {
-		return []matcher{{Hooks: []hook{{Type: "command", Command: e.shell("hook", verb), Timeout: 60}}}}
+	ours := func(verb, onFailure string) []matcher {
+		return []matcher{{Hooks: []hook{{Type: "command", Command: e.shell("hook", verb) + onFailure, Timeout: 60}}}}
 	}
 	return e.write(r.Run, "settings.json", settings{
 		CleanupPeriodDays: 36500, // else every process of five seconds deletes sessions of thirty days
 		Permissions:       map[string][]string{"deny": deny},
-		Hooks:             map[string][]matcher{"PreToolUse": ours("pre-tool"), "Stop": ours("stop")},
+		Hooks:             map[string][]matcher{"PreToolUse": ours("pre-tool", " || exit 2"), "Stop": ours("stop", "")},
 	})
 }
 
@@ -108,6 +111,7 @@ func (e *Engine) settings(r engine.Request) (string, error) {
 func (e *Engine) servers(r engine.Request) (string, error) {
 	return e.write(r.Run, "mcp.json", map[string]any{"mcpServers": map[string]any{server: map[string]any{
 		"type": "stdio", "command": e.Self, "args": append(append([]string{}, e.Args...), "mcp", "serve"), "alwaysLoad": true,
+		"env": map[string]string{"OLLIM_RUN": r.Run},
 	}}})
 }
 
@@ -131,11 +135,29 @@ func (e *Engine) shell(words ...string) string {
 
 // environment is the engine's: what was given, what keeps the command quiet and predictable, and the run it works for.
 func (e *Engine) environment(r engine.Request) []string {
-	return append(append([]string{}, e.Env...),
+	env := slices.DeleteFunc(slices.Clone(e.Env), func(entry string) bool { return strings.HasPrefix(entry, apiKey) })
+	if e.key() != "" {
+		env = append(env, "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR=3")
+	}
+	return append(env,
 		"DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 		"ENABLE_TOOL_SEARCH=false", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=4",
 		"CLAUDE_CODE_MAX_RETRIES=2", // longer waits are ours, see behaviour 2.5
 		"CLAUDE_CODE_DISABLE_ATTACHMENTS=1",
+		"CLAUDE_CODE_MCP_ALLOWLIST_ENV=1",
 		"OLLIM_RUN="+r.Run,
 	)
+}
+
+// apiKey begins the entry of the environment that holds the key. The command's children, an agent's Bash among them, would
+// inherit it; a descriptor they do not.
+const apiKey = "ANTHROPIC_API_KEY="
+
+func (e *Engine) key() (key string) {
+	for _, entry := range e.Env {
+		if value, found := strings.CutPrefix(entry, apiKey); found {
+			key = value
+		}
+	}
+	return key
 }

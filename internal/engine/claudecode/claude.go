@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 
 	"path/filepath"
 	"strings"
@@ -70,6 +71,7 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 		return engine.Compaction{}, err
 	}
 	if t.compaction == nil {
+		e.forget(id)
 		return engine.Compaction{}, fmt.Errorf("compaction failed: %s", orElse(t.compactError, t.result.Text, "no summary was made"))
 	}
 	if !e.saved(id) {
@@ -140,7 +142,7 @@ func (e *Engine) check(r engine.Request, t *turn) error {
 		return err
 	}
 	for _, use := range t.uses {
-		if !judged[use.id] {
+		if use.done && !judged[use.id] { // an unknown tool or wrong arguments are refused before the hook is asked
 			return fmt.Errorf("the tool %s was used without a verdict of the hook: %s cannot be started by the engine", use.name, e.Self)
 		}
 	}
@@ -150,14 +152,27 @@ func (e *Engine) check(r engine.Request, t *turn) error {
 	return nil
 }
 
+// forget removes the transcript that a failed compaction leaves.
+func (e *Engine) forget(id string) {
+	for _, path := range e.transcripts(id) {
+		_ = os.Remove(path) // nothing refers to it
+	}
+}
+
 // saved says whether a session's transcript is on disk. The command is silent when it could not write it.
-func (e *Engine) saved(id string) bool {
+func (e *Engine) saved(id string) bool { return len(e.transcripts(id)) > 0 }
+
+// transcripts is where a session is kept, under a name made from the working directory.
+func (e *Engine) transcripts(id string) []string {
 	dir := e.variable("CLAUDE_CONFIG_DIR")
 	if dir == "" {
 		dir = filepath.Join(e.variable("HOME"), ".claude")
 	}
 	found, err := filepath.Glob(filepath.Join(dir, "projects", "*", id+".jsonl"))
-	return err == nil && len(found) > 0
+	if err != nil {
+		return nil
+	}
+	return found
 }
 
 func (e *Engine) variable(name string) (value string) {

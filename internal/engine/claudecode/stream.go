@@ -30,7 +30,10 @@ type turn struct {
 }
 
 // use is a tool use that the stream told of.
-type use struct{ id, name string }
+type use struct {
+	id, name string
+	done     bool // it had a result that was no error
+}
 
 // event is the part of a stream-json line that we use. Unknown types and keys are passed over, as the format grows.
 type event struct {
@@ -179,9 +182,10 @@ func (t *turn) blocks(e event) error {
 		case "thinking":
 			err = t.sink(run.Event{Type: run.Thinking, Text: b.Thinking})
 		case "tool_use":
-			t.uses = append(t.uses, use{b.ID, b.Name})
+			t.uses = append(t.uses, use{id: b.ID, name: b.Name})
 			err = t.sink(run.Event{Type: run.ToolUse, Tool: b.Name, ToolID: b.ID, Input: b.Input})
 		case "tool_result":
+			t.finished(b)
 			err = t.sink(run.Event{Type: run.ToolResult, Tool: t.nameOf(b.ToolUseID), ToolID: b.ToolUseID, Text: textOf(b.Content), IsError: b.IsError})
 		}
 		if err != nil {
@@ -189,6 +193,14 @@ func (t *turn) blocks(e event) error {
 		}
 	}
 	return nil
+}
+
+func (t *turn) finished(b block) {
+	for i := range t.uses {
+		if t.uses[i].id == b.ToolUseID {
+			t.uses[i].done = !b.IsError
+		}
+	}
 }
 
 func (t *turn) nameOf(id string) string {

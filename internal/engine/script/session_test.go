@@ -78,7 +78,7 @@ func TestKilledHalfWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for size := 0; size < len(whole); size += 3 {
+	for size := 0; size < len(whole); size += 7 {
 		if err := os.WriteFile(path, whole[:size], 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/apitest"
+)
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 400 {
+		if ok() {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("not in 20 s: %s", what)
+}
+
+// TestForkLeavesMainAlone: a forked run while the main turn is under way sees main's history and changes nothing of it.
+func TestForkLeavesMainAlone(t *testing.T) {
+	c, api := withClaude(t)
+	c.write("routines/look.md", "---\nid: look\ncron: \"0 9 * * *\"\nbackground: true\n---\nLook around.\n")
+	api.Reply(apitest.Reply{Text: "Hello, owner."})
+	if got := c.ok("chat", "my cat is called Momo"); got != "Hello, owner.\n" {
+		t.Errorf("chat printed %q", got)
+	}
+	main := strings.TrimSpace(c.ok("session", "id", "main"))
+
+	slow := make(chan struct{})
+	api.Handle(func(r apitest.Request) apitest.Reply {
+		if strings.Contains(r.LastUserText(), "a long question") && !r.Has("Look around.") {
+			return apitest.Reply{Text: "a long answer", Hold: slow}
+		}
+		return apitest.Reply{Text: "I looked."}
+	})
+	turn := c.cmd("chat", "a long question")
+	if err := turn.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the main turn asks the model", func() bool { return len(api.Requests()) == 2 })
+	c.ok("fire", "look")
+	fork := api.Requests()[2]
+	if !fork.Has("Momo") {
+		t.Error("the fork does not know main's history")
+	}
+	if !strings.Contains(c.ok("run", "show", "look"), `"busy": true`) {
+		t.Error("the fork's record does not say that the owner was busy")
+	}
+	close(slow)
+	if err := turn.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if now := strings.TrimSpace(c.ok("session", "id", "main")); now != main {
+		t.Errorf("main is %s, was %s", now, main)
+	}
+	c.ok("chat", "and now?")
+	requests := api.Requests()
+	last := requests[len(requests)-1]
+	if !last.Has("a long answer") || !last.Has("Momo") || last.Has("Look around.") {
+		t.Error("main lost a turn, or holds the fork's")
+	}
+	if v := api.Violations(); len(v) > 0 {
+		t.Error(v)
+	}
+}
+
+// TestOrphanedEngineKeepsTheGuard: after kill -9 of ollim its engine works on. Until that ends the job is not fired again,
+// and nobody else writes the session.
+func TestOrphanedEngineKeepsTheGuard(t *testing.T) {
+	for _, kind := range []string{"fire", "chat"} {
+		t.Run(kind, func(t *testing.T) {
+			c, api := withClaude(t)
+			c.write("routines/daily-market.md", daily)
+			hold := make(chan struct{})
+			api.Reply(apitest.Reply{Text: "late", Hold: hold})
+			args := []string{"fire", "daily"}
+			if kind == "chat" {
+				args = []string{"chat", "hello"}
+			}
+			cmd := c.cmd(args...)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the engine asks the model", func() bool { return len(api.Requests()) == 1 })
+			if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			if kind == "fire" {
+				c.fails(75, "fire", "daily")
+			} else {
+				second := c.cmd("chat", "a second writer")
+				if err := second.Start(); err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = second.Process.Kill(); _ = second.Wait() }()
+				time.Sleep(time.Second)
+				if n := len(api.Requests()); n != 1 {
+					t.Errorf("%d requests: a second writer of main did not wait for the first", n)
+				}
+			}
+			close(hold)
+			if kind == "fire" {
+				eventually(t, "the job can be fired again", func() bool { return status(c.cmd("fire", "daily").Run()) == 0 })
+			} else {
+				eventually(t, "the second turn runs", func() bool { return len(api.Requests()) >= 2 })
+			}
+		})
+	}
+}
+
+// TestKillDuringClaude kills a fire with -9 at random moments: the session is never lost once it is known, and the next fire
+// resumes it. All 200 rounds run where CI=true, a few elsewhere.
+func TestKillDuringClaude(t *testing.T) {
+	rounds := 5
+	if os.Getenv("CI") == "true" {
+		rounds = 200
+	}
+	c, api := withClaude(t)
+	c.write("routines/daily-market.md", daily)
+	c.ok("config", "set", "spend.runs-per-day", "none")
+	c.ok("config", "set", "spend.per-day", "none")
+	c.ok("config", "set", "spend.per-month", "none")
+	api.Handle(func(r apitest.Request) apitest.Reply {
+		if len(r.ToolResults()) == 0 && r.Has("Check the market") && rand.Intn(2) == 0 {
+			return apitest.Use("mcp__ollim__report_updates", map[string]string{"message": "something"})
+		}
+		return apitest.Reply{Text: "done"}
+	})
+	id := func() string {
+		text, _ := os.ReadFile(filepath.Join(c.data, "state/routine_sessions/daily"))
+		return strings.TrimSpace(string(text))
+	}
+	random := rand.New(rand.NewSource(7))
+	killed := 0
+	for round := range rounds {
+		before := id()
+		if killAfter(c.cmd("fire", "daily"), time.Duration(random.Intn(1200))*time.Millisecond) == -1 {
+			killed++
+		}
+		if after := id(); before != "" && after != before {
+			t.Fatalf("round %d: session %q, was %q", round, after, before)
+		}
+		c.stateParses()
+		eventually(t, fmt.Sprintf("round %d: the next fire", round), func() bool { return status(c.cmd("fire", "daily").Run()) == 0 })
+		if after := id(); before != "" && after != before {
+			t.Fatalf("round %d: the next fire began session %q instead of resuming %q", round, after, before)
+		}
+	}
+	t.Logf("%d of %d fires were killed", killed, rounds)
+	if v := api.Violations(); len(v) > 0 {
+		t.Error(v)
+	}
+}
