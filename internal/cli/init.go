@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,7 +28,7 @@ type initOptions struct {
 
 func (o *initOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.timezone, "timezone", "", "zone of schedules and times (default the system's)")
-	f.StringVar(&o.engine, "engine", "", "what runs the agent, such as script:FILE")
+	f.StringVar(&o.engine, "engine", "", "what runs the agent: claude-code or script:FILE (default: claude-code where the claude command is found)")
 	f.StringVar(&o.delivery, "delivery", "", "shell command that reaches you with the text on its standard input")
 }
 
@@ -55,7 +58,7 @@ func runInit(d *Deps, o initOptions) error {
 	if o.timezone == "" {
 		o.timezone = d.systemZone()
 	}
-	settings, err := o.settings()
+	settings, err := o.settings(d)
 	if err != nil {
 		return err
 	}
@@ -73,6 +76,10 @@ func runInit(d *Deps, o initOptions) error {
 		return nil
 	}
 	d.note("made %s", strings.Join(made, ", "))
+	if settings["engine"] == config.ClaudeCode {
+		d.note("the engine is %s; it pays by its login, or by a key: engine.ANTHROPIC_API_KEY=… in %s (chmod 600)",
+			settings["claude-code.command"], d.secretsFile())
+	}
 	return nil
 }
 
@@ -95,10 +102,13 @@ func (o *initOptions) ask(d *Deps) {
 }
 
 // settings are the lines of config.yaml that are not left at their default, each checked.
-func (o *initOptions) settings() (map[string]string, error) {
+func (o *initOptions) settings(d *Deps) (map[string]string, error) {
 	set := map[string]string{"timezone": o.timezone}
-	if o.engine != "" {
+	if o.engine != "" && o.engine != "auto" {
 		set["engine"] = o.engine
+	}
+	if command := d.findClaude(); command != "" && (o.engine == "" || o.engine == "auto" || o.engine == config.ClaudeCode) {
+		set["engine"], set["claude-code.command"], set["env"] = config.ClaudeCode, command, d.captured()
 	}
 	if o.delivery != "" {
 		set["delivery.command"] = fmt.Sprintf("[sh, -c, '%s']", strings.ReplaceAll(o.delivery, "'", "''"))
@@ -109,6 +119,34 @@ func (o *initOptions) settings() (map[string]string, error) {
 		}
 	}
 	return set, nil
+}
+
+// findClaude is the claude command, as an absolute path; "" when there is none. Found once, here, it is written down: a fire
+// does not search.
+func (d *Deps) findClaude() string {
+	path, _ := d.Lookup("PATH")
+	dirs := filepath.SplitList(path)
+	if base, err := d.userHome(); err == nil {
+		dirs = append(dirs, filepath.Join(base, ".claude", "local"), filepath.Join(base, ".local", "bin"))
+	}
+	for _, dir := range dirs {
+		command := filepath.Join(dir, "claude")
+		if info, err := os.Stat(command); err == nil && filepath.IsAbs(dir) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return command
+		}
+	}
+	return ""
+}
+
+// captured is what the engine needs of the environment in which it works now, as a line of config.yaml.
+func (d *Deps) captured() string {
+	entries := []string{}
+	for _, name := range []string{"PATH", "HOME", "CLAUDE_CONFIG_DIR"} {
+		if value, ok := d.Lookup(name); ok && value != "" {
+			entries = append(entries, strconv.Quote(name+"="+value))
+		}
+	}
+	return "[" + strings.Join(entries, ", ") + "]"
 }
 
 const sample = `Check current market conditions and update your running analysis.

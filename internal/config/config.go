@@ -68,7 +68,7 @@ func Amount(text string) (float64, error) {
 type Source struct {
 	Path   string                      // of config.yaml
 	Lookup func(string) (string, bool) // the process environment
-	Flags  map[string]string           // keys set by flags
+	Flags  map[string]string           // keys set by flags; no lists
 	Zone   string                      // the system's zone, default of timezone
 }
 
@@ -117,14 +117,14 @@ func (e *Wrong) Error() string {
 
 func merge(doc *yamldoc.Doc, src Source, origins map[string]string) (*viper.Viper, error) {
 	v := viper.New()
-	for _, k := range keys {
+	for _, k := range keys() {
 		v.SetDefault(k.name, k.standard(src))
 		origins[k.name] = "default"
 	}
 	if err := v.MergeConfigMap(doc.Values()); err != nil {
 		return nil, &Wrong{src.Path, err.Error()}
 	}
-	for _, k := range keys {
+	for _, k := range keys() {
 		if line := doc.Line(k.path()...); line > 0 {
 			origins[k.name] = fmt.Sprintf("%s:%d", src.Path, line)
 		}
@@ -140,6 +140,9 @@ func merge(doc *yamldoc.Doc, src Source, origins map[string]string) (*viper.Vipe
 		if value, ok := src.Flags[k.name]; ok {
 			v.Set(k.name, value)
 			origins[k.name] = "flag"
+			if err := k.check(value); err != nil {
+				return nil, &Wrong{"flag", k.name + ": " + err.Error()}
+			}
 		}
 	}
 	return v, nil
@@ -162,8 +165,8 @@ func (i Item) Text() string {
 
 // Items lists every setting, in the order of the config file.
 func (c Config) Items() []Item {
-	items := make([]Item, 0, len(keys))
-	for _, k := range keys {
+	var items []Item
+	for _, k := range keys() {
 		items = append(items, Item{k.name, k.value(c), c.origins[k.name]})
 	}
 	return items

@@ -24,7 +24,9 @@ type key struct {
 }
 
 // keys is the table, in the order of a new config.yaml.
-func keys() []key {
+func keys() []key { return slices.Concat(general(), delivery(), engines()) }
+
+func general() []key {
 	return []key{
 		{
 			name: "timezone", about: "The zone of every schedule and every time shown.", example: "timezone: Europe/Paris",
@@ -52,20 +54,20 @@ func keys() []key {
 				if name, _, found := strings.Cut(s, "="); !found || name == "" || strings.ContainsAny(name, " \t\n") {
 					return fmt.Errorf("%q is not KEY=value", s)
 				}
-				return nil
+				return checkNUL(s)
 			},
 			value: func(c Config) any { return c.Env },
 		},
+	}
+}
+
+func delivery() []key {
+	return []key{
 		{
 			name: "delivery.command", list: true, example: recipes,
 			standard: func(Source) any { return []string{} },
-			check: func(s string) error {
-				if strings.ContainsRune(s, 0) {
-					return errors.New("a NUL character")
-				}
-				return nil
-			},
-			value: func(c Config) any { return c.Delivery.Command },
+			check:    checkNUL,
+			value:    func(c Config) any { return c.Delivery.Command },
 		},
 		{
 			name: "delivery.timeout", about: "Limit of one attempt.", example: "timeout: 30s",
@@ -78,6 +80,11 @@ func keys() []key {
 			},
 			value: func(c Config) any { return c.Delivery.Timeout.String() },
 		},
+	}
+}
+
+func engines() []key {
+	return []key{
 		{
 			name: "claude-code.command", about: "The claude command, as an absolute path: cron knows no other.", example: "command: /usr/local/bin/claude",
 			standard: func(Source) any { return "" },
@@ -94,6 +101,14 @@ func keys() []key {
 		amount("spend.per-month", "Likewise by month.", "50.00", func(s Spend) string { return s.PerMonth }),
 		amount("spend.runs-per-day", "How many automatic runs may reach an engine in a day.", "500", func(s Spend) string { return s.RunsPerDay }),
 	}
+}
+
+// checkNUL refuses what no argument or environment of a process can hold.
+func checkNUL(s string) error {
+	if strings.ContainsRune(s, 0) {
+		return errors.New("a NUL character")
+	}
+	return nil
 }
 
 // ClaudeCode is the name of the engine that is the claude command.
@@ -227,8 +242,11 @@ func (k key) read(v yamldoc.Value) error {
 // Check says what is wrong with one value for Template: the text of a value, or a list as it would stand in the file.
 func Check(name, text string) error {
 	k, err := lookup(name)
-	if err != nil || !k.list {
-		return cmp.Or(err, k.check(text))
+	if err != nil {
+		return err
+	}
+	if !k.list {
+		return k.check(text)
 	}
 	doc, err := yamldoc.Parse(name, []byte(k.last()+": "+text+"\n"), 1)
 	if err != nil {

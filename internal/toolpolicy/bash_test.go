@@ -96,6 +96,11 @@ func TestBashOfMain(t *testing.T) {
 		ollim =ls
 		ollim ping über
 		ollim ping hello!
+		ollim tasks *
+		ollim tasks a*b
+		ollim tasks a#b
+		ollim check in/../top.md
+		ollim updates pop -- --x
 		'ollim' help
 		"ollim" help
 		ol'li'm help
@@ -211,6 +216,7 @@ func TestBashOfJobs(t *testing.T) {
 		cat 'notes/a b'
 		cat alias.md
 		cat state.md
+		cat /dev/null
 		cat statement/x.md
 		cat LIB/l.md
 		curl -fsS https://example.com/x?
@@ -222,6 +228,13 @@ func TestBashOfJobs(t *testing.T) {
 		ls notes
 		cp notes/a.md notes/c.md`) {
 		bash(t, p, command != "curl -fsS https://example.com/x?", h.text(command))
+	}
+	in := h.policy(t, "Bash(x a*b*c *a*a*)")
+	for command, allow := range map[string]bool{
+		"x abc aa": true, "x a-b-c -a-a-": true, "x abbc aaa": true, "x ac aa": false, "x abc a": false, "x abc xa": false, "x abcd aa": false, "x abc aa b": false,
+		"x acb aa": false, "x bc aa": false,
+	} {
+		bash(t, in, allow, command)
 	}
 	bash(t, p, true, "curl -fsS 'https://example.com/x?a=b&c=d'")
 	for _, command := range lines(`

@@ -183,6 +183,8 @@ func TestProtectedNames(t *testing.T) {
 	for path, allow := range map[string]bool{"new/x.md": false, "new": false, "in/x.md": false, "notes/x.md": false, "routines/x.md": false, "news/x.md": true} {
 		expect(t, p, allow, "Write", object(t, "file_path", path, "content", "x"))
 	}
+	p.Protected = []string{h.text("TOP/linked/fresh")}
+	expect(t, p, false, "Write", object(t, "file_path", "fresh/x.md", "content", "x"))
 	p.Protected = []string{h.dir + "/loop"}
 	expect(t, p, false, "Write", object(t, "file_path", "x.md", "content", "x"))
 }
@@ -216,7 +218,7 @@ func TestSearch(t *testing.T) {
 		{"*.md", "", false}, {"**/*.md", "", false}, {"**/*.md", ".", false}, {"*/x.md", "", false}, {"s*/x.md", "", false}, {"STATE/*.md", "", false},
 		{"stat?/x.md", "", false}, {"**/x/*.md", "", false}, {"*.md", "state", false}, {"*.md", "notes/up", false}, {"*.md", "notes/here", false},
 		{"../*.md", "notes", false}, {"/etc/*.md", "notes", false}, {"{a,b}.md", "notes", false}, {"[a].md", "notes", false}, {"!*.md", "notes", false},
-		{"*.md *.txt", "notes", false}, {"*.md,*.txt", "notes", false}, {"*.txt", "notes", false}, {"*", "notes", false}, {"**", "notes", false},
+		{"*.txt *.md", "notes", false}, {"*.txt,*.md", "notes", false}, {"*.txt", "notes", false}, {"*", "notes", false}, {"**", "notes", false},
 		{"**/*", "notes", false}, {"notes/**", "", false}, {"*.m?", "notes", false}, {"*.m*", "notes", false}, {"*.md?", "notes", false},
 		{"*.go", "LIB", false}, {"*.md", "SRC", false}, {"*.md", "link", false}, {"*.md", "/", false}, {"*.md", "notes/a.md", false}, {"", "notes", false},
 		{"*.md", "notes/", false}, {"~/*.md", "", false}, {"a\\b.md", "notes", false}, {"*.md\n", "notes", false}, {"a**b.md", "notes", false},
@@ -252,6 +254,14 @@ func TestSearch(t *testing.T) {
 	p.Protected = append(p.Protected, h.dir+"/notes/b.txt") // a file that the glob cannot find does not stand in its way
 	p.SearchHides = false
 	expect(t, p, true, "Glob", glob("*.md", "notes"))
+	wide.Protected = p.Protected[len(p.Protected)-1:]
+	expect(t, wide, false, "Glob", glob("B.*", "notes"))
+	expect(t, wide, false, "Glob", glob("notes/?.txt", ""))
+	expect(t, wide, true, "Glob", glob("deep/*", "notes"))
+	one := h.policy(t, "Glob(./*/*.md)")
+	one.SearchHides = true
+	expect(t, one, true, "Glob", glob("notes/*.md", ""))
+	expect(t, one, false, "Glob", glob("**/x.md", ""))
 }
 
 func TestOtherTools(t *testing.T) {
@@ -264,6 +274,9 @@ func TestOtherTools(t *testing.T) {
 	}{
 		{"mcp__ollim__ping_user", `{"message":"x\ny"}`, true}, {"mcp__ollim__ping_user", `{}`, true}, {"mcp__ollim__ping_user", `{"a":1,"a":2}`, false},
 		{"mcp__ollim__ping_user", `{"a":{"b":[{"c":1,"c":1}]}}`, false}, {"mcp__ollim__ping_user", `[]`, false},
+		{"mcp__ollim__ping_user", `{"a":` + strings.Repeat("[", 30) + strings.Repeat("]", 30) + `}`, true},
+		{"mcp__ollim__ping_user", `{"a":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`, false}, {"mcp__ollim__ping_user", `{"a":[1}`, false},
+		{"mcp__ollim__ping_user", `{"a":[1`, false}, {"mcp__ollim__ping_user", `{"a"`, false}, {"mcp__ollim__ping_user", `{1:2}`, false},
 		{"mcp__ollim__ping_user2", `{}`, false}, {"mcp__ollim__ping", `{}`, false}, {"mcp__ollim", `{}`, false}, {"mcp__OLLIM__ping_user", `{}`, false},
 		{"mcp__web__x", `{}`, true}, {"mcp__web__", `{}`, false}, {"mcp__webx__x", `{}`, false}, {"mcp__web__x__y", `{}`, false},
 		{"mcp__db__get_one", `{}`, true}, {"mcp__db__set", `{}`, false}, {"mcp__all__x", `{}`, true}, {"mcp__all__x*", `{}`, false},
@@ -300,6 +313,7 @@ func TestOtherTools(t *testing.T) {
 		expect(t, wide, allow, "WebFetch", object(t, "url", address))
 	}
 	expect(t, wide, true, "Skill", object(t, "skill", "any", "args", "x"))
+	expect(t, wide, false, "Skill", object(t, "skill", "any", "command", "any"))
 	expect(t, wide, true, "Agent", object(t, "prompt", "x"))
 	expect(t, toolpolicy.Policy{}, false, "Read", object(t, "file_path", "x"))
 	expect(t, toolpolicy.Policy{Allow: make([]toolpolicy.Pattern, 1)}, false, "", object(t))
@@ -309,4 +323,5 @@ func TestInputLimits(t *testing.T) {
 	p := newHouse(t).policy(t, "Write(./**.md)")
 	expect(t, p, true, "Write", object(t, "file_path", "x.md", "content", strings.Repeat("a\n\x00", 1<<20)))
 	expect(t, p, false, "Write", object(t, "file_path", "x.md", "content", strings.Repeat("a", 17<<20)))
+	expect(t, p, false, "Write", json.RawMessage("{\"file_path\":\"x.md\",\"content\":\"\xff\"}"))
 }

@@ -80,9 +80,6 @@ func resolve(path string) (string, error) {
 			if err != nil {
 				return "", errLink
 			}
-			if rest != "" && !isDir(real) {
-				return "", errLink
-			}
 			return filepath.Join(real, rest), nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
