@@ -65,23 +65,20 @@ func scriptSetup(env *testscript.Env) error {
 	if env.Getenv("GORACE") == "" {
 		env.Setenv("GORACE", "atexit_sleep_ms=0") // else each command ends a second late under the race detector
 	}
-	env.Values[started{}] = map[string]*sideJob{}
+	env.Values[sideJobsKey{}] = map[string]*sideJob{}
 	return os.Mkdir(home, 0o700)
 }
 
-// scriptCondition knows [root], and [tmpfs]: a file system may be mounted here.
+// scriptCondition knows [tmpfs]: a file system may be mounted here.
 func scriptCondition(cond string) (bool, error) {
-	switch cond {
-	case "root":
-		return os.Getuid() == 0, nil
-	case "tmpfs":
+	if cond == "tmpfs" {
 		return canMount(), nil
 	}
 	return false, fmt.Errorf("unknown condition %q", cond)
 }
 
-// started is the key under which a script keeps its background jobs.
-type started struct{}
+// sideJobsKey is the key under which a script keeps its background jobs.
+type sideJobsKey struct{}
 
 // sideJob is a command that `exits N COMMAND... &NAME&` started.
 type sideJob struct {
@@ -92,7 +89,7 @@ type sideJob struct {
 }
 
 func sideJobs(ts *testscript.TestScript) map[string]*sideJob {
-	return ts.Value(started{}).(map[string]*sideJob)
+	return ts.Value(sideJobsKey{}).(map[string]*sideJob)
 }
 
 // cmdExits is
@@ -105,18 +102,18 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits STATUS COMMAND [ARG...] [&NAME&]")
 	}
-	want := number(ts, args[0])
+	want := atoi(ts, args[0])
 	if name := strings.Trim(args[len(args)-1], "&"); args[len(args)-1] == "&"+name+"&" {
-		begin(ts, name, want, args[1:len(args)-1])
+		beginSideJob(ts, name, want, args[1:len(args)-1])
 		return
 	}
-	if got := run(ts, args[1:]); got != want {
+	if got := execStatus(ts, args[1:]); got != want {
 		ts.Fatalf("exit status %d, want %d", got, want)
 	}
 }
 
-// run is exec with the exit status for a result.
-func run(ts *testscript.TestScript, args []string) int {
+// execStatus is exec with the exit status for a result.
+func execStatus(ts *testscript.TestScript, args []string) int {
 	err := ts.Exec(args[0], args[1:]...)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -128,7 +125,7 @@ func run(ts *testscript.TestScript, args []string) int {
 	return exit.ExitCode()
 }
 
-func begin(ts *testscript.TestScript, name string, want int, args []string) {
+func beginSideJob(ts *testscript.TestScript, name string, want int, args []string) {
 	if sideJobs(ts)[name] != nil {
 		ts.Fatalf("there is a job %q already", name)
 	}
@@ -136,7 +133,7 @@ func begin(ts *testscript.TestScript, name string, want int, args []string) {
 	j := &sideJob{want: want, out: filepath.Join(ts.Getenv("WORK"), ".side-"+name), done: make(chan struct{})}
 	for kv := range strings.SplitSeq(strings.TrimSuffix(ts.ReadFile("stdout"), "\x00"), "\x00") {
 		if path, found := strings.CutPrefix(kv, "PATH="); found && filepath.Base(args[0]) == args[0] {
-			args[0] = lookup(ts, args[0], path)
+			args[0] = lookPath(ts, args[0], path)
 		}
 	}
 	j.cmd = exec.Command(args[0], args[1:]...)
@@ -167,7 +164,7 @@ func (j *sideJob) start(ts *testscript.TestScript) {
 	ts.Check(j.cmd.Start())
 }
 
-func lookup(ts *testscript.TestScript, name, path string) string {
+func lookPath(ts *testscript.TestScript, name, path string) string {
 	for _, dir := range filepath.SplitList(path) {
 		file := filepath.Join(dir, name)
 		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
@@ -184,7 +181,7 @@ func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: ended NAME...")
 	}
 	for i, name := range args {
-		j := known(ts, name)
+		j := sideJobOf(ts, name)
 		select {
 		case <-j.done:
 		case <-time.After(patience):
@@ -202,7 +199,7 @@ func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-func known(ts *testscript.TestScript, name string) *sideJob {
+func sideJobOf(ts *testscript.TestScript, name string) *sideJob {
 	j := sideJobs(ts)[name]
 	if j == nil {
 		ts.Fatalf("there is no background job %q", name)
@@ -216,7 +213,7 @@ func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 || signals[args[0]] == nil {
 		ts.Fatalf("usage: signal TERM|INT|KILL NAME")
 	}
-	ts.Check(known(ts, args[1]).cmd.Process.Signal(signals[args[0]]))
+	ts.Check(sideJobOf(ts, args[1]).cmd.Process.Signal(signals[args[0]]))
 }
 
 // cmdShows waits until the standard output of a background job matches.
@@ -224,7 +221,7 @@ func cmdShows(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: shows NAME REGEXP")
 	}
-	j := known(ts, args[0])
+	j := sideJobOf(ts, args[0])
 	said, err := regexp.Compile("(?m)" + args[1])
 	ts.Check(err)
 	deadline := time.Now().Add(patience)
@@ -266,10 +263,10 @@ func cmdComplains(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: complains STATUS REGEXP COMMAND [ARG...]")
 	}
-	want := number(ts, args[0])
+	want := atoi(ts, args[0])
 	said, err := regexp.Compile(args[1])
 	ts.Check(err)
-	if got := run(ts, args[2:]); got != want {
+	if got := execStatus(ts, args[2:]); got != want {
 		ts.Fatalf("exit status %d, want %d", got, want)
 	}
 	if out := ts.ReadFile("stdout"); out != "" {
@@ -282,7 +279,7 @@ func cmdComplains(ts *testscript.TestScript, neg bool, args []string) {
 	if len(lines) > 2 || len(lines) == 2 && !strings.HasPrefix(lines[1], "ollim: hint: ") {
 		ts.Fatalf("want one line, and at most a hint")
 	}
-	if fault := manners(lines[0]); fault != "" {
+	if fault := faultOfLine(lines[0]); fault != "" {
 		ts.Fatalf("%s: %q", fault, lines[0])
 	}
 	if !said.MatchString(lines[0]) {
@@ -290,8 +287,8 @@ func cmdComplains(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// manners is what is wrong with the form of a line on standard error.
-func manners(line string) string {
+// faultOfLine is what is wrong with the form of a line on standard error.
+func faultOfLine(line string) string {
 	rest, ours := strings.CutPrefix(line, "ollim: ")
 	parts := strings.Split(rest, ": ")
 	switch {
@@ -312,7 +309,7 @@ func manners(line string) string {
 	return ""
 }
 
-func number(ts *testscript.TestScript, text string) int {
+func atoi(ts *testscript.TestScript, text string) int {
 	n, err := strconv.Atoi(text)
 	ts.Check(err)
 	return n
@@ -325,10 +322,10 @@ var canMount = sync.OnceValue(func() bool {
 		return false
 	}
 	defer func() { _ = os.Remove(dir) }()
-	return mount(dir, "64k") == nil && exec.Command("umount", dir).Run() == nil
+	return mountTmpfs(dir, "64k") == nil && exec.Command("umount", dir).Run() == nil
 })
 
-func mount(dir, size string) error {
+func mountTmpfs(dir, size string) error {
 	return exec.Command("mount", "-t", "tmpfs", "-o", "mode=700,size="+size, "tmpfs", dir).Run()
 }
 
@@ -339,7 +336,7 @@ func cmdTmpfs(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	dir := ts.MkAbs(args[0])
 	ts.Check(os.MkdirAll(dir, 0o700))
-	ts.Check(mount(dir, args[1]))
+	ts.Check(mountTmpfs(dir, args[1]))
 	ts.Defer(func() {
 		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
 			ts.Logf("umount %s: %v: %s", dir, err, out)

@@ -181,7 +181,7 @@ func (h house) spend() spend.Book {
 // past is what the accounts are made from anew when their file is gone.
 func (h house) past(since time.Time) (past []spend.Past, err error) {
 	for _, r := range h.runs().Since(since) {
-		if r.Outcome != run.Skipped && r.Outcome != run.Paused && r.Outcome != run.Refused {
+		if r.Reserved || !r.Done() {
 			past = append(past, spend.Past{Run: r.ID, Started: r.Started, Cost: h.runs().Cost(r.ID), Alive: h.alive(r).Outcome == ""})
 		}
 	}

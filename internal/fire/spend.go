@@ -15,9 +15,13 @@ import (
 func (f *Firer) reserve(ctx context.Context, j job.Job, o Options, r *run.Run) (float64, error) {
 	granted, err := f.Spend.Reserve(ctx, r.ID, j.MaxCost, f.look, o.Owner)
 	var limit *spend.Limit
+	if errors.As(err, &limit) && limit.Passing() {
+		return 0, &barred{ErrPaused, limit.Error()} // only runs under way stand in the way
+	}
 	if errors.As(err, &limit) {
 		return 0, &barred{ErrRefused, limit.Error()}
 	}
+	r.Reserved = err == nil
 	if math.IsInf(granted, 1) {
 		granted = 0 // the engine's word for no limit
 	}
@@ -30,13 +34,17 @@ func (f *Firer) look(id string) (cost float64, alive bool) {
 	if err != nil {
 		return -1, false // unknown: what it had reserved counts
 	}
-	return f.Runs.Cost(id), !r.Done() && !lock.Free(f.Home.JobLock(r.Job))
+	cost = f.Runs.Cost(id)
+	if cost == 0 && !r.Done() {
+		cost = -1 // an engine that tells its cost at the end has not come there
+	}
+	return cost, !r.Done() && !lock.Free(f.Home.JobLock(r.Job))
 }
 
 // settle replaces the reservation by what the run did cost.
 func (f *Firer) settle(ctx context.Context, r *run.Run) {
-	if r.Outcome == run.Paused || r.Outcome == run.Refused {
-		return // it reserved nothing
+	if !r.Reserved {
+		return
 	}
 	f.warn(f.Spend.Settle(ctx, r.ID, r.Cost))
 }

@@ -55,7 +55,8 @@ type Record struct {
 	SessionAfter  string `json:"session_after,omitempty"`
 	Parent        string `json:"parent_session,omitempty"`
 
-	Text        string  `json:"text,omitempty"` // the final text
+	Text        string  `json:"text,omitempty"`     // the final text
+	Reserved    bool    `json:"reserved,omitempty"` // it reached an engine, and counts in the accounts
 	Turns       int     `json:"turns"`
 	Pings       int     `json:"pings"`
 	Reports     int     `json:"reports"`

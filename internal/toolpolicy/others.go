@@ -3,7 +3,6 @@ package toolpolicy
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -82,7 +81,7 @@ func publicHost(address string) (string, error) {
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	switch {
-	case net.ParseIP(host) != nil, !isHost(host), strings.Trim(last, "0123456789") == "", strings.HasPrefix(last, "0x"):
+	case !isHost(host), strings.Trim(last, "0123456789") == "", strings.HasPrefix(last, "0x"):
 		return "", errors.New("its host must be a name, not an address") // 127.1 and 0x7f.1 are addresses to some
 	case last == host, slices.Contains([]string{"localhost", "local", "internal", "localdomain", "lan", "home", "arpa"}, last):
 		return "", errors.New("only public hosts")

@@ -78,7 +78,7 @@ func toNode(value any) (*yaml.Node, error) {
 }
 
 // textNode quotes what is not plain printable text on one line, because the library's block styles lose leading spaces,
-// and the merge key, which the library forgets. It quotes words such as off too, for readers of an older YAML.
+// and the merge key, which the library forgets. It knows about words that only an older YAML would not read as text.
 func textNode(text string) (*yaml.Node, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("not valid UTF-8")

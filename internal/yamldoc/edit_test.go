@@ -34,6 +34,8 @@ func TestSet(t *testing.T) {
 		"bom":             {"\ufeffa: 1\n", "a", "x", "\ufeffa: x\n", ""},
 		"crlf":            {"a: 1 # c\r\nb: 2\r\n", "a", []string{"x"}, "a: # c\r\n  - x\r\nb: 2\r\n", ""},
 		"hostile text":    {"a: 1\n", "a", "it's \"a\": \\ # x", "a: 'it''s \"a\": \\ # x'\n", ""},
+		"merge key":       {"a: 1\n", "a", "<<", "a: \"<<\"\n", ""},
+		"older yaml":      {"a: 1\n", "a", []string{"off", "12:30:45", "=", "0o7", "1_0"}, "a:\n  - \"off\"\n  - \"12:30:45\"\n  - =\n  - \"0o7\"\n  - \"1_0\"\n", ""},
 		"many lines":      {"a: 1\n", "a", " two\nlines ", "a: \" two\\nlines \"\n", ""},
 		"bool":            {"a: 1\n", "a", false, "a: false\n", ""},
 		"list":            {"a:\n- 1\n- 2\nb: 3\n", "a", []string{}, "a: []\nb: 3\n", ""},
@@ -48,6 +50,8 @@ func TestSet(t *testing.T) {
 		"literal of nothing":            {"a: |\n# mine\nb: 2\n", "a", "x", "a: x\n# mine\nb: 2\n", ""},
 		"flow over lines":               {"a: [1,\n  # c\n  2\n  ]\n# mine\nb: 2\n", "a", "x", "a: x\n# mine\nb: 2\n", ""},
 		"below the comment of its kind": {"a: 1\n\n# The b.\n# b: 0\n\n# end\n", "b", "x", "a: 1\n\n# The b.\n# b: 0\nb: x\n\n# end\n", ""},
+
+		"below the last of them": {"a: 1\n# b: 0\n# b: 2\n# more\n", "b", "x", "a: 1\n# b: 0\n# b: 2\nb: x\n# more\n", ""},
 
 		"nested":                  {"s:\n  a: 1\n  # b: 2\n  c: 3\nt: 4\n", "s.a", "x", "s:\n  a: x\n  # b: 2\n  c: 3\nt: 4\n", ""},
 		"nested, four spaces":     {"s:\n    a: 1\nt: 4\n", "s.b", []string{"x"}, "s:\n    a: 1\n    b:\n      - x\nt: 4\n", ""},

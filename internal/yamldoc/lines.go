@@ -119,7 +119,7 @@ func leading(line string) int { return len(line) - len(strings.TrimLeft(line, " 
 // places are the lines behind which a new entry may go, best first.
 func (d *Doc) places(s section, key string) (behind []int) {
 	lines := d.lines()[:s.end]
-	for i := s.start - 1; i < len(lines); i++ {
+	for i := len(lines) - 1; i >= s.start-1; i-- {
 		if strings.HasPrefix(lines[i], s.indent+"# "+key+":") {
 			behind = append(behind, i+1)
 		}

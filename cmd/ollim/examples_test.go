@@ -1,0 +1,105 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestExamples runs every example command line of the README and of the hand-written manuals, in their order, in a data
+// directory with the jobs that they name. Each must succeed.
+func TestExamples(t *testing.T) {
+	for _, page := range []string{"../../README.md", "../../man/ollim.7", "../../man/ollim-routine.5"} {
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			t.Parallel()
+			c := newCommand(t)
+			c.prepareExamples()
+			found := examples(c.readPage(page))
+			if len(found) == 0 {
+				t.Fatal("no examples found")
+			}
+			for _, example := range found {
+				c.example(example)
+			}
+		})
+	}
+}
+
+func (c *command) readPage(path string) string {
+	c.t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// examples finds the lines `  $ …` of a manual, and those of a README's sh blocks that call ollim.
+func examples(page string) (found []string) {
+	roff := strings.NewReplacer(`\-`, "-", `\(aq`, "'", `\(dq`, `"`, `\e`, `\`, `\(ti`, "~", `\(ha`, "^")
+	shell := false
+	for line := range strings.Lines(page) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(line, "```") {
+			shell = line == "```sh"
+			continue
+		}
+		example, isExample := strings.CutPrefix(roff.Replace(line), "  $ ")
+		if shell {
+			example, _, _ = strings.Cut(line, "  #")
+			isExample = strings.Contains(example, "ollim ")
+		}
+		if example = strings.TrimSpace(example); isExample && example != "" {
+			found = append(found, example)
+		}
+	}
+	return found
+}
+
+// prepareExamples makes the jobs that the examples name, a mail command, and a repository with a history.
+func (c *command) prepareExamples() {
+	c.write("hello.yaml", "turns:\n  - - text: hello\n")
+	c.write("market.yaml", "turns:\n  - - text: hello\n")
+	for _, name := range []string{"review", "digest", "tidy"} {
+		c.write("routines/"+name+".md", "---\nid: "+name+"\ncron: \"0 9 * * *\"\n---\nGo.\n")
+	}
+	c.ok("config", "set", "engine", "script:hello.yaml")
+	bin := filepath.Join(c.data, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		c.t.Fatal(err)
+	}
+	c.write("bin/mail", "#!/bin/sh\ncat >>\"$OLLIM_DATA_DIR/mailed\"\n")
+	if err := os.Chmod(filepath.Join(bin, "mail"), 0o700); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := os.Symlink(c.path, filepath.Join(bin, "ollim")); err != nil {
+		c.t.Fatal(err)
+	}
+	c.shell("git init -q . && git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m first")
+}
+
+func (c *command) shell(line string) (string, error) {
+	cmd := exec.Command("sh", "-c", line)
+	cmd.Dir = c.data
+	cmd.Env = []string{"OLLIM_DATA_DIR=" + c.data, "HOME=" + c.data, "PATH=" + filepath.Join(c.data, "bin") + ":/usr/local/bin:/usr/bin:/bin"}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (c *command) example(line string) {
+	c.t.Helper()
+	if strings.HasPrefix(line, "go ") {
+		return // the README's way in; the continuous integration runs both
+	}
+	if _, err := exec.LookPath("jq"); err != nil && strings.Contains(line, "jq ") {
+		if os.Getenv("CI") == "true" {
+			c.t.Error("no jq: apt-get install jq")
+		}
+		return
+	}
+	if out, err := c.shell(line); err != nil {
+		c.t.Errorf("%s: %v\n%s", line, err, out)
+	}
+}
