@@ -130,15 +130,10 @@ func beginSideJob(ts *testscript.TestScript, name string, want int, args []strin
 		ts.Fatalf("there is a job %q already", name)
 	}
 	ts.Check(ts.Exec("env", "-0")) // the only way to the script's environment
+	vars := strings.Split(strings.TrimSuffix(ts.ReadFile("stdout"), "\x00"), "\x00")
 	j := &sideJob{want: want, out: filepath.Join(ts.Getenv("WORK"), ".side-"+name), done: make(chan struct{})}
-	for kv := range strings.SplitSeq(strings.TrimSuffix(ts.ReadFile("stdout"), "\x00"), "\x00") {
-		if path, found := strings.CutPrefix(kv, "PATH="); found && filepath.Base(args[0]) == args[0] {
-			args[0] = lookPath(ts, args[0], path)
-		}
-	}
-	j.cmd = exec.Command(args[0], args[1:]...)
-	j.cmd.Dir = ts.MkAbs(".")
-	j.cmd.Env = strings.Split(strings.TrimSuffix(ts.ReadFile("stdout"), "\x00"), "\x00")
+	j.cmd = exec.Command(lookPath(ts, args[0]), args[1:]...)
+	j.cmd.Dir, j.cmd.Env = ts.MkAbs("."), vars
 	j.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	j.start(ts)
 	go func() {
@@ -164,14 +159,18 @@ func (j *sideJob) start(ts *testscript.TestScript) {
 	ts.Check(j.cmd.Start())
 }
 
-func lookPath(ts *testscript.TestScript, name, path string) string {
-	for _, dir := range filepath.SplitList(path) {
+// lookPath finds a command in the script's PATH, which need not be ours.
+func lookPath(ts *testscript.TestScript, name string) string {
+	if filepath.Base(name) != name {
+		return name
+	}
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
 		file := filepath.Join(dir, name)
 		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return file
 		}
 	}
-	ts.Fatalf("%s: not in PATH=%s", name, path)
+	ts.Fatalf("%s: not in PATH=%s", name, ts.Getenv("PATH"))
 	return ""
 }
 

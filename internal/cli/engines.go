@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +64,7 @@ func (d *Deps) claude(h house) (engine.Engine, error) {
 	return &claudecode.Engine{
 		Command: command, Self: self,
 		Args:    []string{"--data-dir", string(h.home), "--config", d.configFile(h.home)},
-		Env:     append(d.childEnv(h.config), secrets.For("engine")...),
+		Env:     slices.Concat(d.childEnv(h.config), secrets.For("engine"), []string{"OLLIM_DATA_DIR=" + string(h.home), "OLLIM_CONFIG=" + d.configFile(h.home)}),
 		Scratch: func(run string) string { return h.home.Run(run) },
 		Grace:   grace, Sleep: d.Sleep, Judged: h.runs().Judged,
 	}, nil

@@ -138,7 +138,7 @@ func (f *Firer) record(j job.Job, o Options) (run.Record, error) {
 	switch {
 	case name == "" && f.permit(j, o) == nil:
 		return run.Record{}, ErrNoEngine
-	case o.Moved && !strings.HasPrefix(name, "script:"):
+	case o.Moved && !isScript(name):
 		return run.Record{}, ErrMovedClock
 	}
 	session, parent, err := f.room().Start(place(j, run.Record{}))
@@ -153,6 +153,9 @@ func (f *Firer) record(j job.Job, o Options) (run.Record, error) {
 		SessionBefore: session, Parent: parent,
 	}, nil
 }
+
+// isScript says whether an engine plays a file: it can be told another time, and costs nothing.
+func isScript(engine string) bool { return strings.HasPrefix(engine, "script:") }
 
 // skip records a fire that did not happen because the job was still running.
 func (f *Firer) skip(j job.Job, o Options) (run.Record, error) {

@@ -13,6 +13,9 @@ import (
 
 // reserve sets aside what the run may cost at most, and returns that, in USD. At a limit the run is refused.
 func (f *Firer) reserve(ctx context.Context, j job.Job, o Options, r *run.Run) (float64, error) {
+	if isScript(r.Engine) {
+		return j.MaxCost, nil // no account is behind it
+	}
 	granted, err := f.Spend.Reserve(ctx, r.ID, j.MaxCost, f.look, o.Owner)
 	var limit *spend.Limit
 	if errors.As(err, &limit) && limit.Passing() {

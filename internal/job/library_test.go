@@ -215,8 +215,11 @@ func TestFind(t *testing.T) {
 		"routines/broken.md":   "routines/broken.md:4: corn: unknown key (did you mean cron?)",
 	} {
 		_, err := s.Find(name)
-		got := fmt.Sprint(err)
-		if got != want && !(want == "" && err == nil) {
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
 			t.Errorf("Find(%q): %s, want %s", name, got, want)
 		}
 	}

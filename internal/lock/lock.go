@@ -119,16 +119,16 @@ func wait(ctx context.Context, path string, l locker) (*Held, error) {
 	if ok, err := l.TryLock(); ok && err == nil {
 		return &Held{l}, nil
 	}
-	got := make(chan error, 1)
+	done := make(chan struct{})
+	var err error
 	go func() {
-		err := l.Lock()
-		for errors.Is(err, syscall.EINTR) {
+		defer close(done)
+		for err = l.Lock(); errors.Is(err, syscall.EINTR); {
 			err = l.Lock()
 		}
-		got <- err
 	}()
 	select {
-	case err := <-got:
+	case <-done:
 		if err != nil {
 			_ = l.Unlock()
 			return nil, failed(path, err)
@@ -136,7 +136,7 @@ func wait(ctx context.Context, path string, l locker) (*Held, error) {
 		return &Held{l}, nil
 	case <-ctx.Done():
 		go func() { // the kernel may still give it to us: let it go then
-			_ = <-got
+			<-done
 			_ = l.Unlock()
 		}()
 		return nil, fmt.Errorf("%s: %w", path, ErrBusy)

@@ -111,9 +111,9 @@ func TestWaitGivesUp(t *testing.T) {
 	} {
 		path := lockPath(t)
 		held := must[*lock.Held](t)(lock.Try(path))
+		start := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
-		start := time.Now()
 		err := wait(ctx, path)
 		if took := time.Since(start); !errors.Is(err, lock.ErrBusy) || took < 50*time.Millisecond || took > 5*time.Second {
 			t.Errorf("%s: %v after %v", name, err, took)

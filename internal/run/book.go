@@ -33,7 +33,7 @@ func (b Book) Open(r Record) (*Run, error) {
 		return nil, err
 	}
 	opened := &Run{Record: r, book: b}
-	return opened, opened.save()
+	return opened, opened.save(store.Buffered)
 }
 
 // At is a run that another process began, for adding events to it. fs.ErrNotExist when there is none.

@@ -19,13 +19,13 @@ type Run struct {
 	book Book
 }
 
-func (r *Run) save() error {
-	return store.WriteJSON(r.book.Home.Run(r.ID, "run.json"), r.Record)
+func (r *Run) save(d store.Durability) error {
+	return store.WriteJSONAs(r.book.Home.Run(r.ID, "run.json"), r.Record, d)
 }
 
 // Prompt writes the exact text that goes to the engine.
 func (r *Run) Prompt(text string) error {
-	return store.Replace(r.book.Home.Run(r.ID, "prompt.txt"), []byte(text))
+	return store.ReplaceAs(r.book.Home.Run(r.ID, "prompt.txt"), []byte(text), store.Buffered)
 }
 
 // Event appends an event, stamped with the current time if it has none. Any process may do so.
@@ -108,7 +108,7 @@ func (r *Run) Standing() (Standing, error) { return r.book.Standing(r.ID) }
 // Update changes the record and writes it.
 func (r *Run) Update(change func(*Record)) error {
 	change(&r.Record)
-	return r.save()
+	return r.save(store.Synced)
 }
 
 // Finish ends the record. It is the last write of a run.
@@ -118,7 +118,7 @@ func (r *Run) Finish(outcome Outcome, reason string) error {
 	}
 	now := r.book.Disk.Now().In(r.book.Zone)
 	r.Finished = &now
-	return r.save()
+	return r.save(store.Synced)
 }
 
 // Conclude puts into the record, but not yet on disk, how the run ended and what its events add up to.

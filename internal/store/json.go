@@ -55,12 +55,15 @@ func ReadJSON[T any](d Disk, path string) (T, error) {
 }
 
 // WriteJSON replaces the document at path, indented for people. The caller holds the file's lock.
-func WriteJSON(path string, v any) error {
+func WriteJSON(path string, v any) error { return WriteJSONAs(path, v, Synced) }
+
+// WriteJSONAs is WriteJSON, Buffered or Synced.
+func WriteJSONAs(path string, v any, d Durability) error {
 	data, err := marshal(v, "  ")
 	if err != nil {
 		return &NotWritten{path, err}
 	}
-	return Replace(path, data)
+	return ReplaceAs(path, data, d)
 }
 
 // marshal is v as JSON and a newline; with an indent, over many lines. <, > and & stay as they are, so that what stands in

@@ -52,12 +52,16 @@ func MkdirAll(path string) error {
 
 // Replace puts data at path atomically: readers see the old bytes or the new ones, also after a crash or a power cut. A
 // symbolic link is followed, so that a file kept elsewhere stays a link, and an existing file keeps its permissions.
-func Replace(path string, data []byte) error {
+func Replace(path string, data []byte) error { return ReplaceAs(path, data, Synced) }
+
+// ReplaceAs is Replace, Buffered or Synced. A buffered one is for what a power cut may take, such as the first lines of a
+// record whose work it takes as well.
+func ReplaceAs(path string, data []byte, d Durability) error {
 	target, mode, err := resolve(path)
 	if err != nil {
 		return &NotWritten{path, err}
 	}
-	temp, err := writeTemp(target, data, mode)
+	temp, err := writeTemp(target, data, mode, d)
 	if err != nil {
 		return &NotWritten{path, err}
 	}
@@ -65,12 +69,15 @@ func Replace(path string, data []byte) error {
 		_ = os.Remove(temp)
 		return &NotWritten{path, err}
 	}
+	if d == Buffered {
+		return nil
+	}
 	return syncDir(target)
 }
 
 // Create puts data at path, which must not exist; fs.ErrExist if it does. The file appears complete.
 func Create(path string, data []byte) error {
-	temp, err := writeTemp(path, data, fileMode)
+	temp, err := writeTemp(path, data, fileMode, Synced)
 	if err != nil {
 		return &NotWritten{path, err}
 	}
@@ -148,7 +155,7 @@ func follow(path string) (string, error) {
 }
 
 // writeTemp writes data, synced, to a new temporary file in the folder of path.
-func writeTemp(path string, data []byte, mode fs.FileMode) (temp string, err error) {
+func writeTemp(path string, data []byte, mode fs.FileMode, d Durability) (temp string, err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-*")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -161,7 +168,7 @@ func writeTemp(path string, data []byte, mode fs.FileMode) (temp string, err err
 	}
 	_, err = f.Write(data)
 	err = errors.Join(err, f.Chmod(mode))
-	if err == nil {
+	if err == nil && d == Synced {
 		err = f.Sync()
 	}
 	if closeErr := f.Close(); err == nil {

@@ -20,7 +20,7 @@ const server = "ollim"
 const defaultModel = "opus"
 
 // common is the flags that every run, fork and compaction of a session has alike: none of them is kept in a session.
-func (e *Engine) common(r engine.Request, tools engine.Tools) ([]string, error) {
+func (e *Engine) common(r engine.Request) ([]string, error) {
 	settings, err := e.settings(r)
 	if err != nil {
 		return nil, err
@@ -35,8 +35,7 @@ func (e *Engine) common(r engine.Request, tools engine.Tools) ([]string, error) 
 		"--setting-sources", "", "--settings", settings,
 		"--strict-mcp-config", "--mcp-config", servers,
 		"--tools", strings.Join(r.BuiltIns, ","),
-		"--permission-mode", "dontAsk",
-		"--allowedTools", strings.Join(allowed(r, tools), ","),
+		"--permission-mode", "dontAsk", // and no list of allowed tools: what the hook says yes to needs none
 	}
 	if r.System != "" {
 		args = append(args, "--append-system-prompt", r.System)
@@ -56,17 +55,6 @@ func thinking(how string) []string {
 		return []string{"--thinking", "disabled"}
 	}
 	return []string{"--max-thinking-tokens", how}
-}
-
-// allowed names what needs no question: all that is offered, because the hook decides.
-func allowed(r engine.Request, tools engine.Tools) []string {
-	names := append([]string{}, r.BuiltIns...)
-	if tools != nil {
-		for _, t := range tools.List() {
-			names = append(names, "mcp__"+server+"__"+t.Name)
-		}
-	}
-	return names
 }
 
 type hook struct {

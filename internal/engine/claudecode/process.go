@@ -19,7 +19,7 @@ import (
 
 // start runs the command over one prompt and lets t read its events until the end.
 func (e *Engine) start(ctx context.Context, r engine.Request, tools engine.Tools, args []string, prompt string, t *turn) error {
-	flags, err := e.common(r, tools)
+	flags, err := e.common(r)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,340 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/apitest"
+)
+
+// secret stands in everything that an agent may not read. What asks for it never spells it out.
+const secret = "SECRET-7f3a"
+
+// house is a data directory with something to hide: real claude, `ollim` on the agent's PATH, a key that is a secret.
+type house struct {
+	*command
+	api     *apitest.Server
+	env     string // where `ollim`, as the agent's Bash finds it, writes the environment that it was given
+	outside string // a folder beside the data directory
+	hidden  []string
+	uses    int
+}
+
+const open = "---\nid: open\ncron: \"0 9 * * *\"\nbackground: true\n---\nPUBLIC text.\n"
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	c, api := withClaude(t)
+	h := &house{command: c, api: api, env: filepath.Join(t.TempDir(), "environ"), outside: t.TempDir()}
+	h.furnish()
+	return h
+}
+
+func (h *house) furnish() {
+	h.t.Helper()
+	bin := h.t.TempDir()
+	h.place(filepath.Join(bin, "ollim"), fmt.Sprintf("#!/bin/sh\nenv > '%s'\nexec '%s' \"$@\"\n", h.env, h.path), 0o755)
+	entries := []string{"config", "set", "env"}
+	for _, e := range apitest.ClaudeEnv(h.t, h.api) {
+		key, value, _ := strings.Cut(e, "=")
+		switch key {
+		case "PATH":
+			value = bin + ":" + value
+		case "ANTHROPIC_API_KEY":
+			continue
+		}
+		entries = append(entries, key+"="+value)
+	}
+	h.ok(entries...)
+	for _, key := range []string{"spend.per-run", "spend.per-day", "spend.per-month"} {
+		h.ok("config", "set", key, "none")
+	}
+	config := h.read("config.yaml") + "# " + secret + "\n"
+	for name, text := range map[string]string{
+		"config.yaml": config, "tool-policy.yaml": "# " + secret + "\n", "state/notes.md": secret, "state/routine_sessions/other": secret,
+		"sessions/a.md": secret, "gates/a.md": secret, ".config/ollim/secrets.env": "engine.ANTHROPIC_API_KEY=" + secret + "\n",
+		"routines/open.md": open, "routines/daily-market.md": daily, "../outside.md": secret,
+	} {
+		path := filepath.Join(h.data, name)
+		if name == "../outside.md" {
+			path = filepath.Join(h.outside, "outside.md")
+		}
+		h.place(path, text, 0o600)
+		if strings.Contains(text, secret) {
+			h.hidden = append(h.hidden, path)
+		}
+	}
+	for link, to := range map[string]string{
+		"routines/link.md": "../state/notes.md", "routines/dir": "../state", "routines/away": h.outside, "routines/passwd.md": "/etc/passwd",
+	} {
+		if err := os.Symlink(to, filepath.Join(h.data, link)); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+func (h *house) place(path, text string, mode os.FileMode) {
+	h.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// attempt is one use of a tool and what must come of it.
+type attempt struct {
+	tool  string
+	input map[string]any
+	want  fate
+	says  string // stands in the result
+	hides string // does not
+}
+
+type fate string
+
+const (
+	allowed fate = "allowed"
+	denied  fate = "denied"  // by the hook, or before it by the settings
+	unknown fate = "unknown" // the engine refuses it without asking
+)
+
+func read(path string, want fate) attempt {
+	return attempt{tool: "Read", input: map[string]any{"file_path": path}, want: want}
+}
+
+func bash(command string, want fate) attempt {
+	return attempt{tool: "Bash", input: map[string]any{"command": command, "description": "look"}, want: want}
+}
+
+func search(tool, pattern, path string, want fate) attempt {
+	input := map[string]any{"pattern": pattern}
+	if path != "" {
+		input["path"] = path
+	}
+	if tool == "Grep" {
+		input["output_mode"] = "content"
+	}
+	return attempt{tool: tool, input: input, want: want}
+}
+
+func write(path string, want fate) attempt {
+	return attempt{tool: "Write", input: map[string]any{"file_path": path, "content": "mine"}, want: want}
+}
+
+// try lets the model ask for all of it, one after the other in one turn, and checks what came of each.
+func (h *house) try(attempts []attempt, args ...string) {
+	h.t.Helper()
+	before := h.contents()
+	from := len(h.api.Requests())
+	first := h.uses
+	for _, a := range attempts {
+		h.uses++
+		h.api.Reply(apitest.Reply{ToolUses: []apitest.ToolUse{{ID: fmt.Sprintf("use_%d", h.uses), Name: a.tool, Input: a.input}}})
+	}
+	h.api.Reply(apitest.Reply{Text: "That was all."})
+	h.ok(args...)
+	verdicts := h.verdicts()
+	results := map[string]apitest.Block{}
+	for _, q := range h.api.Requests()[from:] {
+		if bytes.Contains(q.Raw, []byte(secret)) {
+			h.t.Errorf("a request holds what is hidden; its last results: %.600q", fmt.Sprint(q.ToolResults()))
+		}
+		for _, r := range q.ToolResults() {
+			results[r.ToolUseID] = r
+		}
+	}
+	for i, a := range attempts {
+		id := fmt.Sprintf("use_%d", first+i+1)
+		input, _ := json.Marshal(a.input)
+		what := fmt.Sprintf("%s %s", a.tool, input)
+		got, answered := results[id]
+		if !answered {
+			h.t.Errorf("%s: no result", what)
+			continue
+		}
+		h.t.Logf("%s: %.150q", what, got.ResultText)
+		a.check(h.t, what, got, verdicts[id])
+	}
+	for path, text := range h.contents() {
+		if before[path] != text {
+			h.t.Errorf("%s was changed: %q", path, text)
+		}
+	}
+}
+
+func (a attempt) check(t *testing.T, what string, got apitest.Block, verdict fate) {
+	t.Helper()
+	if verdict != a.want && (a.want != denied || verdict == allowed) {
+		t.Errorf("%s: the verdict is %q, want %q", what, verdict, a.want)
+	}
+	if failed := got.IsError; failed != (a.want != allowed) {
+		t.Errorf("%s: error %v: %q", what, failed, got.ResultText)
+	}
+	if !strings.Contains(got.ResultText, a.says) {
+		t.Errorf("%s: %q does not say %q", what, got.ResultText, a.says)
+	}
+	if a.hides != "" && strings.Contains(got.ResultText, a.hides) {
+		t.Errorf("%s: %q shows %q", what, got.ResultText, a.hides)
+	}
+}
+
+// contents are the hidden files.
+func (h *house) contents() map[string]string {
+	texts := map[string]string{}
+	for _, path := range h.hidden {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			h.t.Errorf("%s: %v", path, err)
+		}
+		texts[path] = string(text)
+	}
+	return texts
+}
+
+type event struct {
+	Type    string `json:"type"`
+	Tool    string `json:"tool"`
+	ToolID  string `json:"tool_id"`
+	Text    string `json:"text"`
+	IsError bool   `json:"is_error"`
+	Session string `json:"session"`
+}
+
+// last is the directory of the newest run.
+func (c *command) last() string {
+	c.t.Helper()
+	runs, err := filepath.Glob(filepath.Join(c.data, "state/runs/*"))
+	if err != nil || len(runs) == 0 {
+		c.t.Fatal("no run", err)
+	}
+	return slices.Max(runs)
+}
+
+func (c *command) events() (list []event) {
+	c.t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.last(), "events.jsonl"))
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(text)) {
+		var e event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			c.t.Errorf("%q: %v", line, err)
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// verdicts are those of the newest run, by the id of the tool use; unknown is none.
+func (c *command) verdicts() map[string]fate {
+	list := map[string]fate{}
+	for _, e := range c.events() {
+		if e.Type == "tool_use" && list[e.ToolID] == "" {
+			list[e.ToolID] = unknown
+		}
+		if e.Type == "verdict" && e.IsError {
+			list[e.ToolID] = denied
+		} else if e.Type == "verdict" {
+			list[e.ToolID] = allowed
+		}
+	}
+	return list
+}
+
+// TestBoundaryInBackground: what a background run reaches and what it does not, tool by tool.
+func TestBoundaryInBackground(t *testing.T) {
+	h := newHouse(t)
+	in := func(name string) string { return filepath.Join(h.data, name) }
+	found := search("Grep", "SECRET-|PUBLIC", "", allowed)
+	found.input["glob"] = "*.md"
+	found.says, found.hides = "PUBLIC", secret
+	everything := search("Grep", "SECRET-|PUBLIC", "", denied)
+	listed := search("Glob", "**/*.md", "", allowed)
+	listed.says, listed.hides = "open.md", "state/"
+	help := bash("ollim help", allowed)
+	help.says = "ollim"
+	hidden := bash("cat config.yaml", denied)
+	hidden.input["run_in_background"], hidden.input["dangerouslyDisableSandbox"] = true, true
+	public := read("routines/open.md", allowed)
+	public.says = "PUBLIC"
+	report := attempt{tool: "mcp__ollim__report_updates", input: map[string]any{"message": "all is well"}, want: allowed}
+
+	h.try([]attempt{
+		public, read(in("routines/open.md"), allowed),
+		read("config.yaml", denied), read(in("config.yaml"), denied), read("./routines/../config.yaml", denied),
+		read("tool-policy.yaml", denied), read("state/notes.md", denied), read(in("state/notes.md"), denied),
+		read("routines/../state/notes.md", denied), read("routines/link.md", denied), read("routines/dir/notes.md", denied),
+		read("routines/away/outside.md", denied), read("routines/passwd.md", denied), read("sessions/a.md", denied),
+		read("gates/a.md", denied), read("state/routine_sessions/other", denied), read("/etc/passwd", denied),
+		read("/proc/self/environ", denied), read(filepath.Join(h.outside, "outside.md"), denied),
+		read(in(".config/ollim/secrets.env"), denied), read("~/.config/ollim/secrets.env", denied),
+		found, listed, everything,
+		search("Grep", "SECRET-", "state", denied), search("Grep", "SECRET-", in("sessions"), denied), search("Grep", "SECRET-", "..", denied),
+		search("Grep", "SECRET-", "/etc", denied), search("Grep", "SECRET-", "routines/dir", denied), search("Grep", "SECRET-", "config.yaml", denied),
+		search("Glob", "state/**", "", denied), search("Glob", "*.md", "gates", denied), search("Glob", "/etc/*", "", denied),
+		search("Glob", "../**/*.md", "", denied),
+		help, bash("cat config.yaml", denied), hidden, bash("/bin/cat state/notes.md", denied), bash("ollim help; cat config.yaml", denied),
+		bash("ollim help && cat config.yaml", denied), bash("ollim help | cat - config.yaml", denied), bash("ollim help\ncat config.yaml", denied),
+		bash("ollim help $(cat config.yaml)", denied), bash("ollim help `cat config.yaml`", denied), bash("ollim help <(cat config.yaml)", denied),
+		bash("ollim help > routines/open.md", denied), bash("ollim help < config.yaml", denied), bash("ollim help &", denied),
+		bash("OLLIM_RUN= ollim help", denied), bash("env", denied), bash("printenv", denied), bash("ollim config set engine script:x", denied),
+		bash("ollim config show", denied), bash("ollim hook pre-tool", denied), bash("ollim updates list", denied), bash("ollim help --config x", denied),
+		write("routines/mine.md", unknown), write("state/notes.md", unknown),
+		{tool: "Edit", input: map[string]any{"file_path": in("config.yaml"), "old_string": "engine", "new_string": "x"}, want: unknown},
+		{tool: "NoSuchTool", input: map[string]any{"a": 1}, want: unknown}, {tool: "mcp__ollim__no_such_tool", want: unknown},
+		{tool: "mcp__other__tool", want: unknown}, {tool: "Read", input: map[string]any{"no_such": 1}, want: unknown},
+		report,
+	}, "fire", "daily")
+
+	environ, err := os.ReadFile(h.env)
+	if err != nil || !strings.Contains(string(environ), "OLLIM_RUN=") || strings.Contains(string(environ), secret) {
+		t.Errorf("the environment of the agent's Bash (%v): %s", err, environ)
+	}
+	if got := h.ok("updates", "list"); !strings.Contains(got, "all is well") {
+		t.Errorf("the report did not arrive: %q", got)
+	}
+	if _, err := os.Stat(in("routines/mine.md")); err == nil {
+		t.Error("a background run wrote a file")
+	}
+	if got := h.api.Requests()[0].Key(); got != secret {
+		t.Errorf("the key did not reach the API: %q", got)
+	}
+}
+
+// TestBoundaryInChat: the main conversation writes what is the owner's to read, nothing else.
+func TestBoundaryInChat(t *testing.T) {
+	h := newHouse(t)
+	edit := func(path, old string, want fate) attempt {
+		return attempt{tool: "Edit", input: map[string]any{"file_path": path, "old_string": old, "new_string": "theirs"}, want: want}
+	}
+	updates := bash("ollim updates list", allowed)
+	updates.says = "told before"
+	h.ok("updates", "add", "told before")
+	h.try([]attempt{
+		write("tasks/new.md", allowed), read("tasks/new.md", allowed), edit("tasks/new.md", "mine", allowed),
+		write("state/notes.md", denied), write(filepath.Join(h.data, "state/new.md"), denied), write("routines/link.md", denied),
+		write("routines/dir/new.md", denied), write("routines/away/new.md", denied), write("gates/a.md", denied), write("gates/new.sh", denied),
+		write("config.yaml", denied), write("../new.md", denied), write("/tmp/ollim-boundary.md", denied), write("tasks/new.sh", denied),
+		write("sessions/a.md", denied), write(".claude/settings.json", denied),
+		edit("state/notes.md", "SECRET", denied), edit("config.yaml", "engine", denied),
+		read("config.yaml", denied), bash("cat config.yaml", denied), bash("ollim help; cat config.yaml", denied),
+		bash("ollim config set engine script:x", denied), bash("ollim routine add x", denied), bash("ollim updates pop -- cat config.yaml", denied),
+		bash("ollim --data-dir /tmp updates list", denied), bash("OLLIM_DATA_DIR=/tmp ollim updates list", denied), bash("ollim help", allowed),
+	}, "chat", "hello")
+	for _, name := range []string{"state/new.md", "gates/new.sh", "tasks/new.sh", "../new.md", ".claude/settings.json"} {
+		if _, err := os.Stat(filepath.Join(h.data, name)); err == nil {
+			t.Errorf("%s was written", name)
+		}
+	}
+	h.ok("updates", "add", "told before")
+	h.try([]attempt{updates}, "chat", "and?")
+}
