@@ -76,6 +76,14 @@ func (d *Deps) chatLoop(ctx context.Context, h house, model string) error {
 	}
 }
 
+// answers is where an agent's text goes: as it is into a pipe, cleaned onto a terminal.
+func (d *Deps) answers() io.Writer {
+	if isTerminal(d.Stdout) {
+		return clean{d.Out}
+	}
+	return d.Out
+}
+
 // chatTurn writes the agent's text as it comes.
 func (d *Deps) chatTurn(ctx context.Context, h house, text, input, model string) error {
 	f := d.firer(h)
@@ -85,7 +93,7 @@ func (d *Deps) chatTurn(ctx context.Context, h house, text, input, model string)
 		case run.UpdatesPopped:
 			_, _ = fmt.Fprintln(d.Stderr, prompt.CatchingUp)
 		case run.Text:
-			_, err := io.WriteString(d.Out, e.Text+"\n")
+			_, err := io.WriteString(d.answers(), e.Text+"\n")
 			writeErr = errors.Join(writeErr, err, d.flush())
 		}
 	}

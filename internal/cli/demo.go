@@ -86,7 +86,7 @@ func (d *Deps) prepareDemo(dir string) (*demo, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.CopyFS(dir, files); err != nil {
+	if err := copyFiles(dir, files); err != nil {
 		return nil, err
 	}
 	self, err := os.Executable()
@@ -108,6 +108,20 @@ func (d *Deps) prepareDemo(dir string) (*demo, error) {
 		return "", false
 	}
 	return &demo{d: &inside, inbox: inbox}, nil
+}
+
+// copyFiles gives files the permissions of a data directory.
+func copyFiles(dir string, files fs.FS) error {
+	return fs.WalkDir(files, ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(files, path)
+		if err != nil {
+			return err
+		}
+		return store.Replace(filepath.Join(dir, path), text)
+	})
 }
 
 func (d *Deps) demoEnd(dir string, keep bool) error {

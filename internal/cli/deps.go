@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -188,18 +189,24 @@ func (h house) past(since time.Time) (past []spend.Past, err error) {
 	return past, nil
 }
 
-// shelf is the job files; what is wrong with some of them is told on standard error.
-func (d *Deps) shelf() (job.Shelf, house, error) {
+// shelf is the job files; what is wrong with some of them is told on standard error, but for those that a command is about,
+// whose error it will be.
+func (d *Deps) shelf(about ...string) (job.Shelf, house, error) {
 	h, err := d.house()
 	if err != nil {
 		return job.Shelf{}, h, err
 	}
 	s, err := h.jobs().Load()
 	for _, fault := range s.Faults {
-		d.warn(fault.Error())
+		if !slices.ContainsFunc(about, func(name string) bool { return stem(name) == stem(fault.File) }) {
+			d.warn(fault.Error())
+		}
 	}
 	return s, h, err
 }
+
+// stem is a job file's name without folder and .md.
+func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") }
 
 // firer is everything a fire needs.
 func (d *Deps) firer(h house) *fire.Firer {
@@ -225,7 +232,7 @@ func (d *Deps) post(h house) deliver.Post {
 		Env: append(d.childEnv(h.config), d.secrets().For("delivery")...),
 	}
 	if isTerminal(d.Stdout) {
-		p.Terminal = d.Out
+		p.Terminal = clean{d.Out}
 	}
 	return p
 }

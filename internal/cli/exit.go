@@ -125,6 +125,7 @@ func rules() []rule {
 		{as[yamldoc.Faults], statusData}, {as[*yamldoc.Fault], statusData}, {is(update.ErrEmpty), statusData},
 		{is(errTooLong), statusData}, {is(fs.ErrExist), statusData}, {as[*json.SyntaxError], statusData},
 		{is(engine.ErrUnavailable), statusUnavailable},
+		{as[*fs.PathError], statusUnwritten}, // state that cannot even be read
 	}
 }
 

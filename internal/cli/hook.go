@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,12 +39,32 @@ type hookInput struct {
 // hookError makes the engine block what it asked about: exit status 2 does, any other failure lets it pass.
 const hookError status = 2
 
+// hookPatience is shorter than the engine's, which lets pass what it waited for in vain.
+const hookPatience = 40 * time.Second
+
 func runHook(ctx context.Context, d *Deps, act func(context.Context, *Deps, hookInput) (any, error)) error {
-	var in hookInput
-	err := json.NewDecoder(io.LimitReader(d.In, 64<<20)).Decode(&in)
+	type outcome struct {
+		answer any
+		err    error
+	}
+	ctx, cancel := context.WithTimeout(ctx, hookPatience)
+	defer cancel()
+	done := make(chan outcome, 1)
+	go func() {
+		var in hookInput
+		var o outcome
+		if o.err = json.NewDecoder(io.LimitReader(d.In, 64<<20)).Decode(&in); o.err == nil {
+			o.answer, o.err = act(ctx, d, in)
+		}
+		done <- o
+	}()
 	var answer any
-	if err == nil {
-		answer, err = act(ctx, d, in)
+	var err error
+	select {
+	case o := <-done:
+		answer, err = o.answer, o.err
+	case <-ctx.Done():
+		err = errors.New("no verdict in time")
 	}
 	if err == nil && answer != nil {
 		err = d.emit(answer)

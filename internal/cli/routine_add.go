@@ -83,6 +83,9 @@ func runRoutineAdd(d *Deps, o routineAddOptions) error {
 			return &withStatus{fmt.Errorf("--id: %q is the id of %s", j.ID, other.Path), statusData}
 		}
 	}
+	if _, err := s.Find(j.ID); as[yamldoc.Faults](err) {
+		return &withStatus{fmt.Errorf("--id: %q is in use: %w", j.ID, err), statusData}
+	}
 	j, err = h.jobs().Create(j, o.name)
 	if errors.Is(err, fs.ErrExist) {
 		return hint(&withStatus{fmt.Errorf("%s: exists already", j.Path), statusData}, "ollim routine edit %s", o.name)

@@ -16,7 +16,7 @@ func newRoutineShow(d *Deps) *cobra.Command {
 }
 
 func runRoutineShow(d *Deps, names []string) error {
-	s, h, err := d.shelf()
+	s, h, err := d.shelf(names...)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func newRoutineSwitch(d *Deps, verb, short string, on bool) *cobra.Command {
 }
 
 func runRoutineSwitch(d *Deps, verb string, names []string, on bool) error {
-	s, _, err := d.shelf()
+	s, _, err := d.shelf(names...)
 	if err != nil {
 		return err
 	}

@@ -56,6 +56,15 @@ func runRunList(d *Deps, job string, n int, asJSON bool) error {
 			break
 		}
 	}
+	if len(list) == 0 && job != "" {
+		shelf, err := h.jobs().Load()
+		if err != nil {
+			return err
+		}
+		if _, err := shelf.Find(job); err != nil {
+			return explain(err)
+		}
+	}
 	return records(d, asJSON, list, runCells)
 }
 

@@ -40,7 +40,7 @@ func (d *Deps) printEvents(h house, id string, seen int, asJSON bool) (int, erro
 		if asJSON {
 			err = d.emit(e)
 		} else {
-			_, err = fmt.Fprintf(d.Out, "%s %s\n", e.At.Format("15:04:05"), eventText(e))
+			_, err = fmt.Fprintf(d.Out, "%s %s\n", e.At.Format("15:04:05"), visible(eventText(e)))
 		}
 		if err != nil {
 			return n, err
@@ -60,7 +60,7 @@ func (d *Deps) printEnd(r run.Record, asJSON bool) error {
 	if outcome == "" {
 		outcome = "running"
 	}
-	_, err := fmt.Fprintf(d.Out, "%s\n", join(outcome, r.Error))
+	_, err := fmt.Fprintf(d.Out, "%s\n", printable(join(outcome, r.Error)))
 	return err
 }
 

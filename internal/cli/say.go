@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -14,6 +16,10 @@ import (
 // fail writes the one line of an error, and a hint when there is something to do.
 func (d *Deps) fail(verb, object string, err error) {
 	reason := err.Error()
+	var pe *fs.PathError
+	if errors.As(err, &pe) && reason == pe.Error() {
+		reason = pe.Path + ": " + pe.Err.Error()
+	}
 	var faults yamldoc.Faults
 	if errors.As(err, &faults) && len(faults) == 1 {
 		reason = faults[0].Error()
@@ -77,6 +83,14 @@ func printable(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// clean writes to a terminal, without what could take it over.
+type clean struct{ w io.Writer }
+
+func (c clean) Write(p []byte) (int, error) {
+	_, err := io.WriteString(c.w, visible(string(p)))
+	return len(p), err
 }
 
 // table writes records, one a line, columns separated by tabs; on a terminal they are aligned.

@@ -59,7 +59,7 @@ func runScheduleList(d *Deps, o scheduleListOptions) error {
 	if o.n < 1 {
 		return usage("-n %d: want 1 or more", o.n)
 	}
-	s, h, err := d.shelf()
+	s, h, err := d.shelf(o.job)
 	if err != nil {
 		return err
 	}

@@ -34,9 +34,9 @@ type Book struct {
 	Zone *time.Location // of the timestamps in the history; never nil
 }
 
-// Main is the id of the main session, "" if there is none. The error wraps ErrID if the file holds something else; the
-// file stays until SetMain sets it aside.
-func (b Book) Main() (string, error) { return read(b.Home.MainSession()) }
+// Main is the id of the main session, "" if there is none. A file that holds something else is set aside and told through
+// Disk.Warn: then there is none.
+func (b Book) Main() (string, error) { return b.read(b.Home.MainSession()) }
 
 // SetMain makes id the main session. The caller holds session-main. An unchanged id is not written again. The error wraps
 // ErrID, also for the empty id (an engine that reported none must not cost the history: see ClearMain), or is a
@@ -51,7 +51,7 @@ func (b Book) Routine(routineID string) (string, error) {
 	if !isRoutineID(routineID) {
 		return "", fmt.Errorf("routine %q: %w", routineID, ErrID)
 	}
-	return read(b.Home.RoutineSession(routineID))
+	return b.read(b.Home.RoutineSession(routineID))
 }
 
 // SetRoutine makes id the session of a persistent routine. The caller holds session-routine-<id>. Errors as in SetMain.
@@ -87,19 +87,12 @@ func (b Book) Routines() ([]string, error) {
 	return ids, nil
 }
 
-// set keeps what it cannot read as an id: the bytes may be all that is left of a long conversation's name.
 func (b Book) set(path, id string) error {
 	if !isSessionID(id) {
 		return fmt.Errorf("session %q: %w", clip(id), ErrID)
 	}
-	old, err := read(path)
+	old, err := b.read(path)
 	switch {
-	case errors.Is(err, ErrID):
-		aside, err := store.SetAside(path, b.Disk.Now())
-		if err != nil {
-			return err
-		}
-		b.Disk.Warn(fmt.Sprintf("%s: held no session id: kept as %s, a new one is begun", path, aside))
 	case err != nil:
 		return &store.NotWritten{Path: path, Err: err}
 	case old == id:
@@ -108,8 +101,9 @@ func (b Book) set(path, id string) error {
 	return store.Replace(path, []byte(id))
 }
 
-// read takes no lock: a file is only ever replaced whole.
-func read(path string) (string, error) {
+// read takes no lock: a file is only ever replaced whole. What is no id is set aside, for the bytes may be all that is left
+// of a long conversation's name.
+func (b Book) read(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -121,10 +115,15 @@ func read(path string) (string, error) {
 	if id == "" || id[0] == '{' {
 		return "", nil
 	}
-	if !isSessionID(id) {
-		return "", fmt.Errorf("%s: %q: %w", path, clip(id), ErrID)
+	if isSessionID(id) {
+		return id, nil
 	}
-	return id, nil
+	aside, err := store.SetAside(path, b.Disk.Now())
+	if err != nil {
+		return "", err
+	}
+	b.Disk.Warn(fmt.Sprintf("%s: %q is no session id: kept as %s, a new session is begun", path, clip(id), aside))
+	return "", nil
 }
 
 // maxID is the most bytes of a session id; with ".lock" or a time around it, it still fits a file name (255).

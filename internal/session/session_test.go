@@ -180,7 +180,7 @@ func TestUnsafeRoutineIDs(t *testing.T) {
 func TestGarbageIsKeptAside(t *testing.T) {
 	b, warned := newBook(t)
 	write(t, b.Home.RoutineSession("r"), "../../etc/passwd\n")
-	if got, err := b.Routine("r"); got != "" || !errors.Is(err, session.ErrID) || !strings.Contains(err.Error(), "routine_sessions/r") {
+	if got, err := b.Routine("r"); got != "" || err != nil {
 		t.Errorf("Routine: %q, %v", got, err)
 	}
 	if err := b.SetRoutine("r", "good"); err != nil {

@@ -24,12 +24,13 @@ type misfit struct {
 
 func (e *misfit) Error() string { return e.reason }
 
-func (v Value) misfit(reason string) error { return &misfit{v.node.Line, v.path, reason} }
+// Wrong is a reason that stands at the value's own line and key, for what lies deeper than a Field.
+func (v Value) Wrong(reason string) error { return &misfit{v.node.Line, v.path, reason} }
 
 // Text is a scalar as it stands in the file: an unquoted 00123456 keeps its zeros and an unquoted date stays as written.
 func (v Value) Text() (string, error) {
 	if v.node.Kind != yaml.ScalarNode || v.node.Tag == "!!null" {
-		return "", v.misfit("want text, " + v.got())
+		return "", v.Wrong("want text, " + v.got())
 	}
 	return v.node.Value, nil
 }
@@ -38,7 +39,7 @@ func (v Value) Text() (string, error) {
 func (v Value) Bool() (bool, error) {
 	var b bool
 	if v.node.Tag != "!!bool" || v.node.Decode(&b) != nil {
-		return false, v.misfit("want true or false, " + v.got())
+		return false, v.Wrong("want true or false, " + v.got())
 	}
 	return b, nil
 }
@@ -47,7 +48,7 @@ func (v Value) Bool() (bool, error) {
 func (v Value) Int() (int, error) {
 	n, err := strconv.Atoi(v.node.Value)
 	if v.node.Tag != "!!int" || err != nil {
-		return 0, v.misfit("want a whole number, " + v.got())
+		return 0, v.Wrong("want a whole number, " + v.got())
 	}
 	return n, nil
 }
@@ -56,7 +57,7 @@ func (v Value) Int() (int, error) {
 func (v Value) Number() (float64, error) {
 	n, err := strconv.ParseFloat(v.node.Value, 64)
 	if v.node.Tag != "!!int" && v.node.Tag != "!!float" || err != nil {
-		return 0, v.misfit("want a number, " + v.got())
+		return 0, v.Wrong("want a number, " + v.got())
 	}
 	return n, nil
 }
@@ -64,7 +65,7 @@ func (v Value) Number() (float64, error) {
 // Texts is a list of scalars, each as Text and to the liking of check; never nil.
 func (v Value) Texts(check ...func(string) error) ([]string, error) {
 	if v.node.Kind != yaml.SequenceNode {
-		return nil, v.misfit("want a list like [a, b], " + v.got())
+		return nil, v.Wrong("want a list like [a, b], " + v.got())
 	}
 	texts := make([]string, 0, len(v.node.Content))
 	for i, node := range v.node.Content {
@@ -76,7 +77,7 @@ func (v Value) Texts(check ...func(string) error) ([]string, error) {
 			}
 		}
 		if err != nil {
-			return nil, item.misfit(fmt.Sprintf("item %d: %s", i+1, err))
+			return nil, item.Wrong(fmt.Sprintf("item %d: %s", i+1, err))
 		}
 		texts = append(texts, text)
 	}
@@ -86,7 +87,7 @@ func (v Value) Texts(check ...func(string) error) ([]string, error) {
 // Items is a list of anything; never nil.
 func (v Value) Items() ([]Value, error) {
 	if v.node.Kind != yaml.SequenceNode {
-		return nil, v.misfit("want a list, " + v.got())
+		return nil, v.Wrong("want a list, " + v.got())
 	}
 	items := make([]Value, 0, len(v.node.Content))
 	for i, item := range v.node.Content {
@@ -98,7 +99,7 @@ func (v Value) Items() ([]Value, error) {
 // Section is a nested mapping as JSON-like data, for what has no keys of ours. Dates stay text.
 func (v Value) Section() (map[string]any, error) {
 	if v.node.Kind != yaml.MappingNode {
-		return nil, v.misfit("want a section of `key: value` lines, " + v.got())
+		return nil, v.Wrong("want a section of `key: value` lines, " + v.got())
 	}
 	return v.section()
 }
@@ -126,12 +127,12 @@ func (v Value) data() (any, error) {
 		if n, err := strconv.ParseInt(v.node.Value, 10, 64); err == nil {
 			return n, nil
 		}
-		return nil, v.misfit("want a number that JSON can have, " + v.got())
+		return nil, v.Wrong("want a number that JSON can have, " + v.got())
 	case v.node.Tag == "!!float":
 		if n, err := strconv.ParseFloat(v.node.Value, 64); err == nil && !math.IsInf(n, 0) && !math.IsNaN(n) {
 			return n, nil
 		}
-		return nil, v.misfit("want a number that JSON can have, " + v.got())
+		return nil, v.Wrong("want a number that JSON can have, " + v.got())
 	}
 	return v.node.Value, nil
 }
@@ -142,10 +143,10 @@ func (v Value) section() (map[string]any, error) {
 		name, value := v.node.Content[i], v.node.Content[i+1]
 		key := Value{v.doc, name, v.path + "." + name.Value}
 		if name.Kind != yaml.ScalarNode {
-			return nil, key.misfit("a key must be text")
+			return nil, key.Wrong("a key must be text")
 		}
 		if _, twice := m[name.Value]; twice {
-			return nil, key.misfit("given twice")
+			return nil, key.Wrong("given twice")
 		}
 		data, err := Value{v.doc, value, key.path}.data()
 		if err != nil {
@@ -162,7 +163,7 @@ func (v Value) Decode(fields []Field) error {
 		if v.node.Tag == "!!null" {
 			return nil // a section whose entries are all commented out
 		}
-		return v.misfit("want a section of `key: value` lines, " + v.got())
+		return v.Wrong("want a section of `key: value` lines, " + v.got())
 	}
 	if faults := v.doc.decode(v.node, v.path+".", fields); len(faults) > 0 {
 		return faults

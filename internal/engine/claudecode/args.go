@@ -74,7 +74,9 @@ type settings struct {
 	Hooks             map[string][]matcher `json:"hooks"`
 }
 
-// A hook that cannot be started lets the tool pass, but exit status 2 denies it: hence what stands behind pre-tool.
+// A hook that cannot be started lets the tool pass, but exit status 2 denies it: hence what stands behind pre-tool. A settings
+// file that the command does not like is dropped whole, without a word: hence the hook at the start, whose words it tells us
+// before anything else happens. (On standard output they would reach the model.)
 
 // settings writes the settings file of a run and returns its path. The deny rules hold also where no tool is used: an @path
 // in a prompt.
@@ -91,9 +93,14 @@ func (e *Engine) settings(r engine.Request) (string, error) {
 	return e.write(r.Run, "settings.json", settings{
 		CleanupPeriodDays: 36500, // else every process of five seconds deletes sessions of thirty days
 		Permissions:       map[string][]string{"deny": deny},
-		Hooks:             map[string][]matcher{"PreToolUse": ours("pre-tool", " || exit 2"), "Stop": ours("stop", "")},
+		Hooks: map[string][]matcher{
+			"SessionStart": {{Hooks: []hook{{Type: "command", Command: "echo '" + inForce(r.Run) + "' >&2", Timeout: 60}}}},
+			"PreToolUse":   ours("pre-tool", " || exit 2"), "Stop": ours("stop", ""),
+		},
 	})
 }
+
+func inForce(run string) string { return "ollim settings of " + run }
 
 // servers writes the file that names our tool server; alwaysLoad makes its tools part of the first request.
 func (e *Engine) servers(r engine.Request) (string, error) {

@@ -33,7 +33,7 @@ type Engine struct {
 }
 
 // Run starts or continues a session with one prompt.
-func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
+func (e *Engine) Run(ctx context.Context, r engine.Request, _ engine.Tools, sink engine.Sink) (engine.Result, error) {
 	if err := own(r.Session); err != nil {
 		return engine.Result{}, err
 	}
@@ -48,8 +48,8 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 			args = append(args, "--fork-session")
 		}
 	}
-	t := &turn{sink: sink, want: id, parent: forkedFrom(r)}
-	if err := e.start(ctx, r, tools, args, text(r.Prompt), t); err != nil {
+	t := &turn{sink: sink, want: id, parent: forkedFrom(r), inForce: inForce(r.Run)}
+	if err := e.start(ctx, r, args, text(r.Prompt), t); err != nil {
 		return t.result, err
 	}
 	if err := e.check(r, t); err != nil {
@@ -64,10 +64,11 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 		return engine.Compaction{}, err
 	}
 	id := newUUID()
-	t := &turn{sink: sink, want: id, compacting: r.Session}
+	t := &turn{sink: sink, want: id, compacting: r.Session, inForce: inForce(r.Run)}
 	args := []string{"--resume", r.Session, "--session-id", id, "--fork-session"}
 	prompt := "/compact " + strings.Join(strings.Fields(instructions), " ") // a command is one line
-	if err := e.start(ctx, r, nil, args, prompt, t); err != nil {
+	if err := e.start(ctx, r, args, prompt, t); err != nil {
+		e.forget(id)
 		return engine.Compaction{}, err
 	}
 	if t.compaction == nil {
@@ -164,15 +165,46 @@ func (e *Engine) saved(id string) bool { return len(e.transcripts(id)) > 0 }
 
 // transcripts is where a session is kept, under a name made from the working directory.
 func (e *Engine) transcripts(id string) []string {
+	var found []string
+	folders, err := os.ReadDir(e.projects())
+	if err != nil {
+		return nil
+	}
+	for _, folder := range folders {
+		path := filepath.Join(e.projects(), folder.Name(), id+".jsonl")
+		if _, err := os.Stat(path); err == nil {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
+// projects is the command's folder of transcripts.
+func (e *Engine) projects() string {
 	dir := e.variable("CLAUDE_CONFIG_DIR")
 	if dir == "" {
 		dir = filepath.Join(e.variable("HOME"), ".claude")
 	}
-	found, err := filepath.Glob(filepath.Join(dir, "projects", "*", id+".jsonl"))
-	if err != nil {
-		return nil
+	return filepath.Join(dir, "projects")
+}
+
+// writable makes sure of the folder of transcripts before anything is said: afterwards it would be too late for what the
+// agent has done, and for the updates that it was told.
+func (e *Engine) writable() error {
+	if !filepath.IsAbs(e.projects()) {
+		return fmt.Errorf("%w: env in config.yaml names no HOME, where claude keeps its sessions", engine.ErrUnavailable)
 	}
-	return found
+	err := os.MkdirAll(e.projects(), 0o700)
+	if err == nil {
+		var probe *os.File
+		if probe, err = os.CreateTemp(e.projects(), ".ollim-"); err == nil {
+			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w: claude cannot keep its sessions in %s: %s", engine.ErrUnavailable, e.projects(), reason(err))
+	}
+	return nil
 }
 
 func (e *Engine) variable(name string) (value string) {

@@ -18,7 +18,10 @@ import (
 )
 
 // start runs the command over one prompt and lets t read its events until the end.
-func (e *Engine) start(ctx context.Context, r engine.Request, tools engine.Tools, args []string, prompt string, t *turn) error {
+func (e *Engine) start(ctx context.Context, r engine.Request, args []string, prompt string, t *turn) error {
+	if err := e.writable(); err != nil {
+		return err
+	}
 	flags, err := e.common(r)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ type turn struct {
 	want       string // the session id that it must report
 	parent     string // of a fork
 	compacting string // the session being compacted; "" in an ordinary turn
+	inForce    string // what the hook at the start says when our settings are in force
 	enough     func() // stops the process
 
 	result       engine.Result
@@ -26,6 +27,7 @@ type turn struct {
 	compaction   *engine.Compaction
 	compactError string
 	uses         []use
+	settled      bool  // our settings are in force
 	fatal        error // why we stopped it ourselves
 }
 
@@ -50,7 +52,7 @@ type event struct {
 	Compact    string  `json:"compact_result"`
 	CompactErr string  `json:"compact_error"`
 	Synthetic  bool    `json:"isSynthetic"`
-	ParentTool *string `json:"parent_tool_use_id"`
+	Stderr     string  `json:"stderr"` // of a hook
 
 	Servers []struct {
 		Name   string `json:"name"`
@@ -135,7 +137,12 @@ func (t *turn) take(e event) error {
 
 func (t *turn) system(e event) error {
 	switch e.Subtype {
+	case "hook_response":
+		t.settled = t.settled || strings.TrimSpace(e.Stderr) == t.inForce
 	case "init":
+		if !t.settled {
+			return fmt.Errorf("%w: it does not use our settings, with its boundaries and hooks", engine.ErrUnavailable)
+		}
 		for _, s := range e.Servers {
 			if s.Name == server && s.Status != "connected" && t.compacting == "" {
 				return fmt.Errorf("%w: the tool server is %s, not connected", engine.ErrUnavailable, s.Status)

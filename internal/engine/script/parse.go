@@ -71,11 +71,11 @@ func (p *parser) step(v yamldoc.Value) (Step, error) {
 		return Step{}, err
 	}
 	if d.Do == "" {
-		return Step{}, at(v, "want a step that does something: one of "+strings.Join(actions(), ", "))
+		return Step{}, v.Wrong("want a step that does something: one of " + strings.Join(actions(), ", "))
 	}
 	for _, b := range d.beside {
 		if b.of != d.Do {
-			return Step{}, at(b.value, "only for "+b.of)
+			return Step{}, b.value.Wrong("only for " + b.of)
 		}
 	}
 	return d.Step, nil
@@ -152,24 +152,4 @@ func (d *draft) spend(v yamldoc.Value) (err error) {
 		err = errors.New("want 0 or more")
 	}
 	return err
-}
-
-// misplaced gives another reason to an error that knows its place in the file.
-type misplaced struct {
-	place  error
-	reason string
-}
-
-func (e *misplaced) Error() string { return e.reason }
-
-func (e *misplaced) Unwrap() error { return e.place }
-
-// at makes an error about v as a whole. Nothing is both a text and a list, so one of the two readings fails, with the place
-// of v.
-func at(v yamldoc.Value, reason string) error {
-	_, place := v.Text()
-	if place == nil {
-		_, place = v.Items()
-	}
-	return &misplaced{place, reason}
 }
