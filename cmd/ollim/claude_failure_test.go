@@ -30,7 +30,7 @@ func (c *command) wellSaid(said, text string) {
 	if len(lines) > 2 || len(lines) == 2 && !strings.HasPrefix(lines[1], "ollim: hint: ") {
 		c.t.Errorf("want one line, and at most a hint: %q", lines)
 	}
-	if fault := manners(lines[0]); fault != "" {
+	if fault := faultOfLine(lines[0]); fault != "" {
 		c.t.Errorf("%s: %q", fault, lines[0])
 	}
 	if !regexp.MustCompile(said).MatchString(lines[0]) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -28,7 +29,7 @@ func Main(args []string) int {
 
 // execute runs a command line over d.
 func execute(ctx context.Context, d *Deps, args []string) int {
-	out := bufio.NewWriterSize(d.Stdout, 32<<10)
+	out := bufio.NewWriterSize(output{d.Stdout}, 32<<10)
 	d.Out = out
 	root := newRoot(d)
 	root.SetArgs(args)
@@ -37,9 +38,20 @@ func execute(ctx context.Context, d *Deps, args []string) int {
 	root.SetErr(d.Stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	if flushErr := out.Flush(); err == nil && flushErr != nil {
-		err = &ran{&unwritten{flushErr}}
+		err = &ran{flushErr}
 	}
 	return d.conclude(verbOf(cmd), err)
+}
+
+// output is standard output; its errors say so.
+type output struct{ w io.Writer }
+
+func (o output) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	if err != nil {
+		err = &unwritten{err}
+	}
+	return n, err
 }
 
 // unwritten is output that did not arrive.
@@ -79,9 +91,7 @@ func isTerminal(stream any) bool {
 // flush writes out what is buffered, so that it can be known to have arrived.
 func (d *Deps) flush() error {
 	if w, ok := d.Out.(*bufio.Writer); ok {
-		if err := w.Flush(); err != nil {
-			return &unwritten{err}
-		}
+		return w.Flush()
 	}
 	return nil
 }

@@ -115,6 +115,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 		Short: "Say what a command does; all lists every command",
 		RunE: works(func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
+				root.InitDefaultHelpFlag()
 				return root.Help()
 			}
 			if len(args) == 1 && args[0] == "all" {
@@ -124,6 +125,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 			if err != nil || cmd == root || len(rest) > 0 {
 				return usage("no command %q", strings.Join(args, " "))
 			}
+			cmd.InitDefaultHelpFlag()
 			return cmd.Help()
 		}),
 	}

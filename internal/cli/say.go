@@ -49,7 +49,7 @@ func (d *Deps) info(format string, args ...any) {
 
 // line writes one line to standard error in the format that was asked for.
 func (d *Deps) line(level, message string) {
-	message = printable(message)
+	message = printable(strings.ReplaceAll(message, "\n", "; "))
 	if d.logFormat == "json" {
 		line, err := json.Marshal(map[string]string{
 			"time": d.Now().Format(time.RFC3339), "level": level, "message": strings.TrimPrefix(message, level+": "),

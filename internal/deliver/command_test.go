@@ -53,7 +53,7 @@ func TestEnvironmentAndFolder(t *testing.T) {
 	got := strings.Split(strings.TrimSpace(o.read(t, "env")), "\n")
 	for _, want := range []string{
 		"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C", "OLLIM_HOME=/kept", "OLLIM_MESSAGE_ID=20260224.7", "OLLIM_MESSAGE_RUN=20260224-run",
-		"OLLIM_JOB=" + strings.Repeat("ä", maxValue/2), "OLLIM_LABEL=twolines of = text", "OLLIM_KIND=failure", "OLLIM_CRITICAL=1",
+		"OLLIM_JOB=" + strings.Repeat("ä", maxValue/2), "OLLIM_LABEL=two lines of = text", "OLLIM_KIND=failure", "OLLIM_CRITICAL=1",
 	} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%.80s is missing in %.2000q", want, got)

@@ -82,7 +82,7 @@ type settings struct {
 // in a prompt.
 func (e *Engine) settings(r engine.Request) (string, error) {
 	var deny []string
-	for _, path := range r.Protected {
+	for _, path := range spelt(r.Protected) {
 		for _, tool := range []string{"Read", "Edit"} { // Edit covers every tool that writes, Read every one that reads
 			deny = append(deny, fmt.Sprintf("%s(/%s)", tool, path), fmt.Sprintf("%s(/%s/**)", tool, path))
 		}
@@ -98,6 +98,18 @@ func (e *Engine) settings(r engine.Request) (string, error) {
 			"PreToolUse":   ours("pre-tool", " || exit 2"), "Stop": ours("stop", ""),
 		},
 	})
+}
+
+// spelt is the paths in the language of the rules, that of .gitignore, in which some letters must be escaped, and as they
+// are: searches leave out what a rule names only where that begins with the working directory, letter by letter.
+func spelt(paths []string) []string {
+	escaped := strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `*`, `\*`, `?`, `\?`)
+	both := slices.Clone(paths)
+	for _, path := range paths {
+		both = append(both, escaped.Replace(path))
+	}
+	slices.Sort(both)
+	return slices.Compact(both)
 }
 
 func inForce(run string) string { return "ollim settings of " + run }

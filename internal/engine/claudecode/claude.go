@@ -93,30 +93,10 @@ func forkedFrom(r engine.Request) string {
 
 // own refuses the sessions of other engines, whose ids look different: ours are UUIDs.
 func own(id string) error {
-	if id == "" || isUUID(id) {
+	if id == "" || engine.Holder(id) == engine.ClaudeCode {
 		return nil
 	}
-	holder := "another engine"
-	switch {
-	case strings.HasPrefix(id, "s-"):
-		holder = "the script engine"
-	case strings.HasPrefix(id, "n-"):
-		holder = "the native engine"
-	}
-	return fmt.Errorf("%w: %s belongs to %s", engine.ErrForeignSession, id, holder)
-}
-
-func isUUID(id string) bool {
-	const form = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
-	if len(id) != len(form) {
-		return false
-	}
-	for i, r := range id {
-		if dash := form[i] == '-'; dash != (r == '-') || !dash && !strings.ContainsRune("0123456789abcdefABCDEF", r) {
-			return false
-		}
-	}
-	return true
+	return fmt.Errorf("%w: %s belongs to %s", engine.ErrForeignSession, id, engine.Holder(id))
 }
 
 func newUUID() string {
