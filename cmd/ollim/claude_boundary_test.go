@@ -439,9 +439,9 @@ func TestSettingsDropped(t *testing.T) {
 // TestAwkwardPlace: the names of folders above the data directory mean nothing to the boundary, whatever the language of the
 // rules makes of them.
 func TestAwkwardPlace(t *testing.T) {
-	for name, folder := range map[string]string{"brackets": "My [a-z] (1), {x,y}", "wild": "a*b ?c", "quotes": `it's "so" $HOME !x #`} {
+	for name, folder := range map[string]string{"brackets": "My [a-z] (1), {x,y}", "wild": "a*b ?c", "link": "real", "quotes": `it's "so" $HOME !x #`} {
 		t.Run(name, func(t *testing.T) {
-			if name != "brackets" {
+			if name != "brackets" && name != "link" {
 				inCI(t)
 			}
 			h := newHouse(t)
@@ -453,6 +453,12 @@ func TestAwkwardPlace(t *testing.T) {
 				h.hidden[i] = strings.Replace(path, h.data, moved, 1)
 			}
 			h.data = moved
+			if name == "link" {
+				h.data = filepath.Join(t.TempDir(), "link")
+				if err := os.Symlink(moved, h.data); err != nil {
+					t.Fatal(err)
+				}
+			}
 			found := search("Grep", "SECRET-|PUBLIC", "", allowed)
 			found.input["glob"] = "*.md"
 			found.says, found.hides = "PUBLIC", secret

@@ -2,8 +2,18 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/process"
 )
 
 // complains runs a command that must fail as the house demands: that status and on standard error one line that the
@@ -35,5 +45,372 @@ func (c *command) wellSaid(said, text string) {
 	}
 	if !regexp.MustCompile(said).MatchString(lines[0]) {
 		c.t.Errorf("no match for %q in %q", said, lines[0])
+	}
+}
+
+// environ sets entries of the engine's environment anew, over those that withClaude has set; "" takes one away.
+func (c *command) environ(changes map[string]string) {
+	c.t.Helper()
+	args := []string{"config", "set", "env"}
+	for _, entry := range strings.Fields(c.ok("config", "get", "env")) {
+		key, value, _ := strings.Cut(entry, "=")
+		if changed, found := changes[key]; found {
+			value = changed
+		}
+		if value != "" {
+			args = append(args, key+"="+value)
+		}
+	}
+	c.ok(args...)
+}
+
+// outcome is how the newest run ended, as its record says.
+func (c *command) outcome() string {
+	c.t.Helper()
+	var r struct {
+		Outcome  string
+		Finished *time.Time
+	}
+	text, err := os.ReadFile(filepath.Join(c.last(), "run.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil || r.Finished == nil {
+		c.t.Errorf("the record is not finished (%v): %s", err, text)
+	}
+	return r.Outcome
+}
+
+// nothingLeft: no process of the newest run is there.
+func (c *command) nothingLeft() {
+	c.t.Helper()
+	if left := process.Carrying("OLLIM_RUN=" + filepath.Base(c.last())); len(left) > 0 {
+		c.t.Errorf("processes left behind: %v", left)
+	}
+}
+
+const mainJob = `---
+id: digest
+cron: "0 9 * * *"
+description: The morning digest
+timeout: 4s
+---
+Write the digest.
+`
+
+// failure is one thing that goes wrong under a foreground fire, which pops updates and whose failures the owner is told.
+type failure struct {
+	name     string
+	ci       bool // only there
+	set      func(*testing.T, *command, *apitest.Server)
+	status   int
+	said     string
+	outcome  string // "": failed
+	began    bool   // the agent has answered something: the updates are used up
+	requests int    // 0: any number
+}
+
+func failures() []failure {
+	answer := func(r apitest.Reply) func(*testing.T, *command, *apitest.Server) {
+		return func(_ *testing.T, _ *command, api *apitest.Server) {
+			api.Handle(func(apitest.Request) apitest.Reply { return r })
+		}
+	}
+	with := func(key, value string) func(*testing.T, *command, *apitest.Server) {
+		return func(_ *testing.T, c *command, _ *apitest.Server) { c.environ(map[string]string{key: value}) }
+	}
+	return []failure{
+		{name: "missing", status: 69, said: "/nowhere/claude: no such file", set: func(_ *testing.T, c *command, _ *apitest.Server) {
+			c.ok("config", "set", "claude-code.command", "/nowhere/claude")
+		}},
+		{name: "not executable", status: 69, said: "permission denied", set: func(t *testing.T, c *command, _ *apitest.Server) {
+			path := filepath.Join(t.TempDir(), "claude")
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c.ok("config", "set", "claude-code.command", path)
+		}},
+		{name: "not logged in", status: 69, said: "Not logged in", set: with("ANTHROPIC_API_KEY", "")},
+		{name: "401", status: 69, said: "401", requests: 1, set: answer(apitest.Reply{Status: 401})},
+		{name: "403", status: 69, said: "403", ci: true, set: answer(apitest.Reply{Status: 403})},
+		{name: "credit", status: 69, said: "(?i)credit", ci: true, set: answer(apitest.Reply{Status: 400, Message: "Your credit balance is too low to access the Anthropic API."})},
+		{name: "404", status: 1, said: "model", ci: true, set: answer(apitest.Reply{Status: 404, Message: "model: claude-x"})},
+		{name: "429 for ever", status: 124, said: "stopped after 4s", outcome: "timeout", set: answer(apitest.Reply{Status: 429})},
+		{name: "529 for ever", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(apitest.Reply{Status: 529})},
+		{name: "network refused", status: 69, said: "(?i)unable to connect", set: with("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")},
+		{name: "silent", status: 124, said: "stopped after 4s", outcome: "timeout", set: answer(apitest.Reply{Text: "never", Fault: apitest.Silent, After: 1})},
+		{name: "mute", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(apitest.Reply{Fault: apitest.Mute})},
+		{name: "endless", status: 124, said: "stopped after 4s", outcome: "timeout", began: true, ci: true, set: answer(apitest.Reply{Fault: apitest.Endless})},
+		{name: "portal", status: 1, said: ".", ci: true, set: answer(apitest.Reply{Fault: apitest.WrongContentType})},
+		{name: "always cut", status: 1, said: ".", ci: true, set: answer(apitest.Reply{Text: "half a word", Fault: apitest.Cut, After: 4})},
+		{name: "always malformed", status: 1, said: ".", ci: true, set: answer(apitest.Reply{Text: "half a word", Fault: apitest.Malformed, After: 4})},
+		{name: "tool server dies", status: 69, said: "tool server is (failed|pending), not connected", set: func(_ *testing.T, c *command, _ *apitest.Server) {
+			c.wrap(`sed -i 's/"serve"/"swerve"/' "$servers"`)
+		}},
+		{name: "no folder for sessions", status: 69, said: "cannot keep its sessions in /dev/null/claude", set: with("CLAUDE_CONFIG_DIR", "/dev/null/claude")},
+		{name: "crash", status: 1, said: "exit status 3.*oh no", set: func(_ *testing.T, c *command, _ *apitest.Server) { c.wrap("echo oh no >&2; exit 3") }},
+		{name: "says nothing", status: 1, said: "without a result", ci: true, set: func(_ *testing.T, c *command, _ *apitest.Server) { c.wrap("exit 0") }},
+	}
+}
+
+// TestFailures: each is one clear line, the right status, a finished record, and nothing is lost by it.
+func TestFailures(t *testing.T) {
+	for _, f := range failures() {
+		t.Run(f.name, func(t *testing.T) {
+			if f.ci {
+				inCI(t)
+			}
+			c, api := withClaude(t)
+			c.write("routines/digest.md", mainJob)
+			c.ok("updates", "add", "wait for me")
+			f.set(t, c, api)
+			c.complains(f.status, f.said, "fire", "digest")
+			want := f.outcome
+			if want == "" {
+				want = "failed"
+			}
+			if got := c.outcome(); got != want {
+				t.Errorf("outcome %s, want %s", got, want)
+			}
+			pending := c.ok("updates", "list")
+			if strings.Contains(pending, "wait for me") == f.began {
+				t.Errorf("pending updates: %q", pending)
+			}
+			if n := strings.Count(pending, "The morning digest"); n != 1 {
+				t.Errorf("the owner is told %d times: %q", n, pending)
+			}
+			if n := len(api.Requests()); f.requests > 0 && n != f.requests {
+				t.Errorf("%d requests, want %d", n, f.requests)
+			}
+			c.nothingLeft()
+			api.Violations()
+		})
+	}
+}
+
+// TestFaultsThatPass: what the network does to one request, the run survives.
+func TestFaultsThatPass(t *testing.T) {
+	for name, replies := range map[string][]apitest.Reply{
+		"429 twice": {{Status: 429}, {Status: 429}},
+		"529 twice": {{Status: 529}, {Status: 529}},
+		"529 often": {{Status: 529}, {Status: 529}, {Status: 529}, {Status: 529}}, // more than the command itself tries
+		"cut":       {{Text: "half a word", Fault: apitest.Cut, After: 4}},
+		"malformed": {{Text: "half a word", Fault: apitest.Malformed, After: 4}},
+		"hang up":   {{Fault: apitest.HangUp}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name != "529 often" && name != "cut" {
+				inCI(t)
+			}
+			c, api := withClaude(t)
+			c.write("routines/digest.md", strings.Replace(mainJob, "4s", "30s", 1))
+			c.ok("updates", "add", "wait for me")
+			api.Reply(replies...)
+			api.Handle(func(apitest.Request) apitest.Reply { return apitest.Reply{Text: "the digest"} })
+			if got := c.ok("fire", "--print", "digest"); !strings.Contains(got, "the digest") {
+				t.Errorf("printed %q", got)
+			}
+			if got := c.ok("updates", "list"); strings.TrimSpace(got) != "" {
+				t.Errorf("pending updates: %q", got)
+			}
+			main := strings.TrimSpace(c.ok("session", "id", "main"))
+			c.ok("chat", "and?")
+			if now := strings.TrimSpace(c.ok("session", "id", "main")); now != main {
+				t.Errorf("main is %s, was %s", now, main)
+			}
+		})
+	}
+}
+
+// TestToolServerDies in the middle of a run: the agent hears of it or has it again, and the run ends as any other.
+func TestToolServerDies(t *testing.T) {
+	c, api := withClaude(t)
+	c.write("routines/daily-market.md", daily)
+	hold := make(chan struct{})
+	first := apitest.Use("mcp__ollim__report_updates", map[string]string{"message": "first"})
+	first.Hold = hold
+	api.Reply(first, apitest.Use("mcp__ollim__report_updates", map[string]string{"message": "second"}))
+	var errOut bytes.Buffer
+	cmd := c.cmd("fire", "daily")
+	cmd.Stderr = &errOut
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	api.WaitRequests(1, patience)
+	for _, p := range process.Carrying("OLLIM_RUN=" + filepath.Base(c.last())) {
+		if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID)); bytes.Contains(line, []byte("mcp\x00serve")) {
+			_ = p.Signal(syscall.SIGKILL)
+		}
+	}
+	close(hold)
+	if code := status(cmd.Wait()); code != 0 {
+		t.Errorf("exit %d: %s", code, errOut.String())
+	}
+	for _, q := range api.Requests() {
+		for _, r := range q.ToolResults() {
+			t.Logf("error %v: %s", r.IsError, r.ResultText)
+		}
+	}
+	if got := c.ok("updates", "list"); !strings.Contains(got, "second") {
+		t.Errorf("updates: %q", got)
+	}
+}
+
+func (c *command) stored() string {
+	text, _ := os.ReadFile(filepath.Join(c.data, "state/routine_sessions/daily"))
+	return strings.TrimSpace(string(text))
+}
+
+// TestSessionFailures: what becomes of a persistent session when something goes wrong around it.
+func TestSessionFailures(t *testing.T) {
+	c, api := withClaude(t)
+	c.write("routines/daily-market.md", daily)
+	claude := strings.TrimSpace(c.ok("config", "get", "claude-code.command"))
+
+	c.wrap("exit 3") // dies before there is a session
+	c.complains(1, "exit status 3", "fire", "daily")
+	if id := c.stored(); id != "" {
+		t.Fatalf("session %q of a process that never began one", id)
+	}
+	c.ok("config", "set", "claude-code.command", claude)
+	c.ok("fire", "daily")
+	first := c.stored()
+
+	transcripts, err := filepath.Glob(filepath.Join(c.variable("CLAUDE_CONFIG_DIR"), "projects/*/"+first+".jsonl"))
+	if err != nil || len(transcripts) != 1 {
+		t.Fatalf("transcripts %v %v", transcripts, err)
+	}
+	if err := os.Remove(transcripts[0]); err != nil {
+		t.Fatal(err)
+	}
+	c.ok("fire", "daily")
+	second := c.stored()
+	requests := api.Requests()
+	if last := requests[len(requests)-1]; second == first || !last.Has("Your earlier session is gone") {
+		t.Errorf("session %s after %s was lost; the agent was told %q", second, first, last.LastUserText())
+	}
+	if got := c.ok("session", "history"); !strings.Contains(got, second+"\t"+first) {
+		t.Errorf("the history does not show %s as the parent of %s:\n%s", first, second, got)
+	}
+
+	api.CompactReply(apitest.Reply{Status: 400, Message: "no"})
+	c.complains(1, "(?i)compact", "session", "compact", "routine:daily", "keep all")
+	api.Reply(apitest.Use("mcp__ollim__compact_session", map[string]string{"instructions": "keep all"}), apitest.Reply{Text: "ok"})
+	c.complains(1, "(?i)compact", "fire", "daily")
+	if now := c.stored(); now != second {
+		t.Errorf("session %s, was %s before a compaction that failed", now, second)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(transcripts[0]), "*.jsonl")); len(left) != 1 {
+		t.Errorf("transcripts: %v", left)
+	}
+	api.CompactReply(apitest.Reply{Text: "<summary>all of it</summary>"})
+	c.ok("session", "compact", "routine:daily", "keep all")
+	third := c.stored()
+	if third == second {
+		t.Error("a compaction did not move the session")
+	}
+
+	c.write("state/routine_sessions/daily", "s-1234abcd")
+	c.complains(78, "the script engine", "fire", "daily")
+	if now := c.stored(); now != "s-1234abcd" {
+		t.Errorf("session %q", now)
+	}
+	api.Violations()
+}
+
+// variable is an entry of the engine's environment.
+func (c *command) variable(name string) string {
+	c.t.Helper()
+	for _, entry := range strings.Fields(c.ok("config", "get", "env")) {
+		if value, found := strings.CutPrefix(entry, name+"="); found {
+			return value
+		}
+	}
+	c.t.Fatalf("no %s", name)
+	return ""
+}
+
+// TestSignals: a run that is stopped says so, leaves a session that goes on and no process.
+func TestSignals(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(sig.String(), func(t *testing.T) {
+			c, api := withClaude(t)
+			c.write("routines/daily-market.md", daily)
+			api.Reply(apitest.Reply{Text: "Oil stands at 71."})
+			c.ok("fire", "daily")
+			id := c.stored()
+			bin := t.TempDir() // a command of the agent's that does not end by itself
+			if err := os.WriteFile(filepath.Join(bin, "ollim"), []byte("#!/bin/sh\nsleep 300 & sleep 300\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			c.environ(map[string]string{"PATH": bin + ":/usr/bin:/bin"})
+			api.Reply(apitest.Use("Bash", map[string]any{"command": "ollim help", "description": "help"}))
+			var errOut bytes.Buffer
+			cmd := c.cmd("fire", "daily")
+			cmd.Stderr = &errOut
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			api.WaitRequests(2, patience)
+			eventually(t, "the command of the agent runs", func() bool {
+				for _, p := range process.Carrying("OLLIM_RUN=" + filepath.Base(c.last())) {
+					if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID)); bytes.HasPrefix(line, []byte("sleep")) {
+						return true
+					}
+				}
+				return false
+			})
+			began := time.Now()
+			_ = cmd.Process.Signal(sig)
+			if code := status(cmd.Wait()); code != 130 {
+				t.Errorf("exit %d: %s", code, errOut.String())
+			}
+			t.Logf("stopped after %s", time.Since(began))
+			c.wellSaid("interrupted: stopped by a signal", errOut.String())
+			if got := c.outcome(); got != "interrupted" {
+				t.Errorf("outcome %s", got)
+			}
+			c.nothingLeft()
+			api.Reply(apitest.Reply{Text: "Still 71."})
+			c.ok("fire", "daily")
+			requests := api.Requests()
+			if last := requests[len(requests)-1]; c.stored() != id || !last.Has("Oil stands at 71.") {
+				t.Errorf("session %s, was %s", c.stored(), id)
+			}
+			if v := api.Violations(); len(v) > 0 {
+				t.Error(v)
+			}
+		})
+	}
+}
+
+// TestOwnersLimits: spending, cost of one run, and pause, on the real command.
+func TestOwnersLimits(t *testing.T) {
+	c, api := withClaude(t)
+	c.write("routines/daily-market.md", daily)
+	c.write("routines/dear.md", strings.NewReplacer("id: daily", "id: dear\nmax-cost: 0.05", "session: persistent\n", "").Replace(daily))
+	expensive := apitest.Use("mcp__ollim__report_updates", map[string]string{"message": "dear"})
+	expensive.Usage = apitest.Usage{In: 100_000, Out: 10_000}
+	api.Handle(func(q apitest.Request) apitest.Reply {
+		if len(q.ToolResults()) > 0 {
+			return apitest.Reply{Text: "done"}
+		}
+		return expensive
+	})
+	c.complains(1, "cost limit reached", "fire", "dear")
+	c.nothingLeft()
+	asked := len(api.Requests())
+
+	c.ok("pause")
+	c.complains(75, "paused", "fire", "daily")
+	c.ok("resume")
+	c.ok("config", "set", "spend.runs-per-day", "1")
+	c.complains(77, "refused", "fire", "daily")
+	c.complains(77, "refused", "fire", "daily")
+	if n := strings.Count(c.ok("updates", "list"), "was not run"); n != 1 {
+		t.Errorf("the owner is told of the limit %d times", n)
+	}
+	if n := len(api.Requests()); n != asked {
+		t.Errorf("%d requests by runs that were held back", n-asked)
 	}
 }

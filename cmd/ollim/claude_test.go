@@ -16,11 +16,7 @@ func withClaude(t *testing.T) (*command, *apitest.Server) {
 	claude := apitest.Claude(t)
 	api := apitest.New(t)
 	c := newCommand(t)
-	env := []string{"config", "set", "env"}
-	for _, entry := range apitest.ClaudeEnv(t, api) {
-		env = append(env, entry)
-	}
-	c.ok(env...)
+	c.ok(append([]string{"config", "set", "env"}, apitest.ClaudeEnv(t, api)...)...)
 	c.ok("config", "set", "claude-code.command", claude)
 	c.ok("config", "set", "engine", "claude-code")
 	return c, api

@@ -182,7 +182,7 @@ func (h house) spend() spend.Book {
 // past is what the accounts are made from anew when their file is gone.
 func (h house) past(since time.Time) (past []spend.Past, err error) {
 	for _, r := range h.runs().Since(since) {
-		if r.Reserved || !r.Done() {
+		if r.Reserved > 0 || !r.Done() {
 			past = append(past, spend.Past{Run: r.ID, Started: r.Started, Cost: h.runs().Cost(r.ID), Alive: h.alive(r).Outcome == ""})
 		}
 	}
@@ -241,7 +241,7 @@ func (d *Deps) post(h house) deliver.Post {
 // to have, but for HOME and PATH where it says nothing of them.
 func (d *Deps) childEnv(c config.Config) []string {
 	env := []string{}
-	for _, name := range []string{"HOME", "PATH"} {
+	for _, name := range []string{"HOME", "PATH", "XDG_CONFIG_HOME", "CREDENTIALS_DIRECTORY"} {
 		if value, ok := d.Lookup(name); ok {
 			env = append(env, name+"="+value)
 		}

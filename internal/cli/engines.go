@@ -95,7 +95,7 @@ func (d *Deps) secretPaths() []string {
 // secrets are those that can be read; what is wrong with the file is said by whoever cannot do without.
 func (d *Deps) secrets() config.Secrets {
 	s, err := config.LoadSecrets(d.secretsFile())
-	if err != nil {
+	if c, loadErr := d.config(); err != nil && loadErr == nil && c.Engine != config.ClaudeCode { // that engine says it itself
 		d.warn(err.Error())
 	}
 	return s

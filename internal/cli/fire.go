@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,7 +70,7 @@ func runFire(ctx context.Context, d *Deps, o fireOptions) error {
 		return err
 	}
 	if o.asCron {
-		return d.asCron(ctx, h, o.jobs)
+		return d.asCron(ctx, h, o)
 	}
 	options, err := o.resolve(d)
 	if err != nil {
@@ -172,7 +173,9 @@ func (o *fireOptions) verdict(d *Deps, r run.Record, err error) error {
 	failure := error(&withStatus{errors.New(reason), ended})
 	switch r.Outcome {
 	case run.Paused:
-		return hint(failure, "ollim routine enable %s", r.Name)
+		if strings.HasPrefix(r.Error, "enabled: false") {
+			return hint(failure, "ollim routine enable %s", r.Name)
+		}
 	case run.Failed, run.Timeout, run.Unreported:
 		return hint(failure, "ollim run log %s", r.ID)
 	}

@@ -11,7 +11,7 @@ import (
 
 // asCron fires in another process that has what Debian's cron gives: HOME, LOGNAME, SHELL and a short PATH, the root
 // directory, no terminal and no input. Output goes where ours goes.
-func (d *Deps) asCron(ctx context.Context, h house, jobs []string) error {
+func (d *Deps) asCron(ctx context.Context, h house, o fireOptions) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -20,7 +20,7 @@ func (d *Deps) asCron(ctx context.Context, h house, jobs []string) error {
 	if err != nil {
 		return err
 	}
-	args := append([]string{"--data-dir", string(h.home), "--config", d.configFile(h.home), "fire", "--"}, jobs...)
+	args := append([]string{"--data-dir", string(h.home), "--config", d.configFile(h.home), "fire"}, o.words(d.quiet)...)
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Dir = "/"
 	cmd.Env = []string{"HOME=" + base, "SHELL=/bin/sh", "PATH=/usr/bin:/bin"}
@@ -36,4 +36,19 @@ func (d *Deps) asCron(ctx context.Context, h house, jobs []string) error {
 		return &reported{status(exit.ExitCode())}
 	}
 	return err
+}
+
+// words is the options as they were typed, but for --as-cron.
+func (o *fireOptions) words(quiet bool) (words []string) {
+	for flag, on := range map[string]bool{"--dry-run": o.dryRun, "--print": o.print, "--json": o.json, "--quiet": quiet} {
+		if on {
+			words = append(words, flag)
+		}
+	}
+	for flag, value := range map[string]string{"--engine": o.engine, "--model": o.model, "--wait": o.wait, "--now": o.now} {
+		if value != "" {
+			words = append(words, flag+"="+value)
+		}
+	}
+	return append(append(words, "--"), o.jobs...)
 }

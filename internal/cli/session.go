@@ -182,7 +182,7 @@ func newSessionID(d *Deps) *cobra.Command {
 
 func noSession(name string, err error) error {
 	if errors.Is(err, errNoSession) {
-		return &withStatus{fmt.Errorf("%s: %w", name, err), statusNoJob}
+		return &withStatus{errors.New(join(name, err.Error())), statusNoJob}
 	}
 	return err
 }

@@ -67,10 +67,10 @@ func (f field) explain(p part) *SyntaxError {
 // stepAdvice is the reason against a step on a single value.
 func (f field) stepAdvice(base part, n int, step part) string {
 	instead := base.text + "-" + f.last(base) + "/" + step.text
-	switch {
-	case n == f.low:
+	switch n {
+	case f.low:
 		instead = "*/" + step.text
-	case n == f.high:
+	case f.high:
 		instead = base.text
 	}
 	return "a step needs * or a range (write " + instead + ")"

@@ -17,10 +17,17 @@ import (
 )
 
 // alive says whether a process runs; a zombie that its new parent has not collected does not.
+// alive gives a kill two seconds to take effect.
 func alive(pid string) bool {
 	n, err := strconv.Atoi(pid)
-	stat, _ := os.ReadFile("/proc/" + pid + "/stat")
-	return err == nil && syscall.Kill(n, 0) == nil && !strings.Contains(string(stat), ") Z ")
+	for range 100 {
+		stat, _ := os.ReadFile("/proc/" + pid + "/stat")
+		if err != nil || syscall.Kill(n, 0) != nil || strings.Contains(string(stat), ") Z ") {
+			return false
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return true
 }
 
 func exists(path string) bool {

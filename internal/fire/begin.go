@@ -35,6 +35,7 @@ var (
 type barred struct {
 	kind   error // ErrRefused or ErrPaused
 	reason string
+	key    string // under which the owner is told once; "" is by job and reason
 }
 
 func (e *barred) Error() string { return e.reason }
@@ -178,7 +179,7 @@ func (f *Firer) skip(j job.Job, o Options) (run.Record, error) {
 // permit says whether the job may run as it is written.
 func (f *Firer) permit(j job.Job, o Options) error {
 	if !j.Enabled {
-		return &barred{ErrPaused, "enabled: false in its file"}
+		return &barred{kind: ErrPaused, reason: "enabled: false in its file"}
 	}
 	paused, until, err := f.Spend.Paused()
 	if err != nil {
@@ -187,12 +188,12 @@ func (f *Firer) permit(j job.Job, o Options) error {
 	switch {
 	case !paused || o.Owner:
 	case until.IsZero():
-		return &barred{ErrPaused, "everything is paused: ollim resume"}
+		return &barred{kind: ErrPaused, reason: "everything is paused: ollim resume"}
 	default:
-		return &barred{ErrPaused, "everything is paused until " + until.In(f.Zone).Format("2006-01-02 15:04") + ": ollim resume"}
+		return &barred{kind: ErrPaused, reason: "everything is paused until " + until.In(f.Zone).Format("2006-01-02 15:04") + ": ollim resume"}
 	}
 	if keys := j.Unsupported(); len(keys) > 0 {
-		return &barred{ErrRefused, "this version has no " + strings.Join(keys, ", no ") + " yet"}
+		return &barred{kind: ErrRefused, reason: "this version has no " + strings.Join(keys, ", no ") + " yet"}
 	}
 	return nil
 }

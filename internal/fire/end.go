@@ -98,7 +98,7 @@ func (f *Firer) finish(ctx context.Context, j job.Job, r *run.Run, cause error) 
 	}
 	f.settle(ctx, r)
 	if j.Kind == job.Routine { // the owner is there to see how anything else ended
-		f.tell(ctx, j, r)
+		f.tell(ctx, j, r, cause)
 	}
 	if err := r.Finish(outcome, reason); err != nil {
 		return r.Record, errors.Join(err, cause)
@@ -138,7 +138,7 @@ func reasonOf(j job.Job, outcome run.Outcome, cause error) string {
 
 // tell lets the owner know: the text of a foreground run, a failure, a refusal. What cannot be delivered waits in the
 // outbox, and a failed delivery never changes how the run ended.
-func (f *Firer) tell(ctx context.Context, j job.Job, r *run.Run) {
+func (f *Firer) tell(ctx context.Context, j job.Job, r *run.Run, cause error) {
 	switch r.Outcome {
 	case run.OK, run.Unreported:
 		f.warn(f.Told.Worked(ctx, j.ID))
@@ -148,7 +148,7 @@ func (f *Firer) tell(ctx context.Context, j job.Job, r *run.Run) {
 	case run.Timeout:
 		f.tellFailure(ctx, r.Record, "did not finish in time")
 	case run.Refused:
-		f.tellRefusal(ctx, r.Record)
+		f.tellRefusal(ctx, r.Record, cause)
 	}
 	if !j.Background && r.Text != "" {
 		f.send(ctx, r, deliver.Text, f.answer(r))
@@ -176,8 +176,12 @@ func (f *Firer) tellFailure(ctx context.Context, r run.Record, what string) {
 	f.send(ctx, again, deliver.Failure, text)
 }
 
-func (f *Firer) tellRefusal(ctx context.Context, r run.Record) {
-	first, err := f.Told.Once(ctx, refused(r.Job)+r.Error)
+func (f *Firer) tellRefusal(ctx context.Context, r run.Record, cause error) {
+	key := refused(r.Job) + r.Error
+	if b := (*barred)(nil); errors.As(cause, &b) && b.key != "" {
+		key = b.key
+	}
+	first, err := f.Told.Once(ctx, key)
 	f.warn(err)
 	if err == nil && first {
 		f.warn(f.Updates.Add(ctx, prompt.RefusedJob(label(r), r.Error), r.ID))

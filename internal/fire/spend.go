@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"math"
+	"time"
 
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/spend"
 )
@@ -19,12 +21,14 @@ func (f *Firer) reserve(ctx context.Context, j job.Job, o Options, r *run.Run) (
 	granted, err := f.Spend.Reserve(ctx, r.ID, j.MaxCost, f.look, o.Owner)
 	var limit *spend.Limit
 	if errors.As(err, &limit) && limit.Passing() {
-		return 0, &barred{ErrPaused, limit.Error()} // only runs under way stand in the way
+		return 0, &barred{kind: ErrPaused, reason: limit.Error()} // only runs under way stand in the way
 	}
 	if errors.As(err, &limit) {
-		return 0, &barred{ErrRefused, limit.Error()}
+		return 0, &barred{ErrRefused, limit.Error(), "limit " + limit.Key + " " + limit.Until.Format(time.DateOnly)}
 	}
-	r.Reserved = err == nil
+	if err == nil {
+		r.Reserved = min(granted, math.MaxFloat64)
+	}
 	if math.IsInf(granted, 1) {
 		granted = 0 // the engine's word for no limit
 	}
@@ -41,13 +45,20 @@ func (f *Firer) look(id string) (cost float64, alive bool) {
 	if cost == 0 && !r.Done() {
 		cost = -1 // an engine that tells its cost at the end has not come there
 	}
-	return cost, !r.Done() && !lock.Free(f.Home.JobLock(r.Job))
+	owner := process.ID{PID: r.PID, Start: r.PIDStart}
+	return cost, !r.Done() && (owner.Alive() || !lock.Free(f.Home.JobLock(r.Job)))
 }
 
 // settle replaces the reservation by what the run did cost.
 func (f *Firer) settle(ctx context.Context, r *run.Run) {
-	if !r.Reserved {
+	if r.Reserved == 0 {
 		return
 	}
-	f.warn(f.Spend.Settle(ctx, r.ID, r.Cost))
+	cost := r.Cost
+	if cost == 0 && r.Turns == 0 {
+		if standing, err := r.Standing(); err == nil && standing.Started {
+			cost = r.Reserved // stopped before the engine told its cost: it counts for the most it can have been
+		}
+	}
+	f.warn(f.Spend.Settle(ctx, r.ID, cost))
 }

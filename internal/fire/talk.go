@@ -23,7 +23,7 @@ const turnLimit = 24 * time.Hour
 // Chat is one turn of the main conversation.
 func (f *Firer) Chat(ctx context.Context, text string, o Options) (run.Record, error) {
 	j := job.New(kindChat)
-	j.ID, j.Path, j.Body, j.Timeout = "main", "main", text, turnLimit
+	j.ID, j.Path, j.Body, j.Timeout, j.Thinking = "main", "main", text, turnLimit, "off"
 	o.Owner = true
 	return f.run(ctx, j, o, run.Record{}, nil)
 }

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"syscall"
@@ -35,7 +36,7 @@ func TestAlive(t *testing.T) {
 		t.Error(err)
 	}
 	_ = cmd.Wait()
-	if p.Alive() || p.Signal(syscall.SIGTERM) != os.ErrProcessDone {
+	if p.Alive() || !errors.Is(p.Signal(syscall.SIGTERM), os.ErrProcessDone) {
 		t.Error("alive after its end")
 	}
 }

@@ -56,7 +56,7 @@ type Record struct {
 	Parent        string `json:"parent_session,omitempty"`
 
 	Text        string  `json:"text,omitempty"`     // the final text
-	Reserved    bool    `json:"reserved,omitempty"` // it reached an engine, and counts in the accounts
+	Reserved    float64 `json:"reserved,omitempty"` // USD that it might cost at most; 0 when it is not in the accounts
 	Turns       int     `json:"turns"`
 	Pings       int     `json:"pings"`
 	Reports     int     `json:"reports"`

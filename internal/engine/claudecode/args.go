@@ -100,16 +100,30 @@ func (e *Engine) settings(r engine.Request) (string, error) {
 	})
 }
 
-// spelt is the paths in the language of the rules, that of .gitignore, in which some letters must be escaped, and as they
-// are: searches leave out what a rule names only where that begins with the working directory, letter by letter.
-func spelt(paths []string) []string {
+// spelt is the paths as named and with links followed, because the command knows its working directory by its true name;
+// each in the language of the rules, that of .gitignore, in which some letters must be escaped, and as it is: searches leave
+// out what a rule names only where that begins with the working directory, letter by letter.
+func spelt(paths []string) (all []string) {
 	escaped := strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `*`, `\*`, `?`, `\?`)
-	both := slices.Clone(paths)
-	for _, path := range paths {
-		both = append(both, escaped.Replace(path))
+	for _, named := range paths {
+		for _, path := range []string{named, followed(named)} {
+			all = append(all, path, escaped.Replace(path))
+		}
 	}
-	slices.Sort(both)
-	return slices.Compact(both)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// followed is an absolute path with its links followed, as far as it exists.
+func followed(path string) string {
+	rest := ""
+	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
+	}
+	return path
 }
 
 func inForce(run string) string { return "ollim settings of " + run }

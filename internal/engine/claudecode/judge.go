@@ -31,6 +31,8 @@ func (t *turn) judge(waitErr error, stderr string) error {
 		return fmt.Errorf("%w: %.4f USD", engine.ErrMaxCost, e.Cost)
 	case !e.IsError && exit == nil && e.Subtype == "success":
 		return nil
+	case t.apiError == "authentication_failed" && e.Status != nil:
+		return fmt.Errorf("%w: the key or login was refused (%d): %s", engine.ErrUnavailable, *e.Status, firstLine(why))
 	case strings.Contains(why, "Not logged in"), t.apiError == "authentication_failed", t.apiError == "billing_error":
 		return fmt.Errorf("%w: %s", engine.ErrUnavailable, firstLine(why))
 	case passing(t.apiError, e, why):
@@ -53,10 +55,10 @@ func exitOf(exit *exec.ExitError) string {
 	if exit == nil {
 		return "exit 0"
 	}
-	return exit.ProcessState.String()
+	return exit.String()
 }
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return line
+	return strings.TrimRight(line, ". ")
 }

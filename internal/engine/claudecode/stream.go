@@ -155,7 +155,7 @@ func (t *turn) system(e event) error {
 		return t.sink(run.Event{Type: run.Session, Session: e.SessionID, Parent: t.parent})
 	case "api_retry":
 		if e.ErrorCode == 401 { // ten tries of a wrong key take three minutes
-			return fmt.Errorf("%w: the key or login was refused (401): set it anew, see ollim doctor", engine.ErrUnavailable)
+			return fmt.Errorf("%w: the key or login was refused (401)", engine.ErrUnavailable)
 		}
 		return t.sink(run.Event{Type: run.Retry, Text: fmt.Sprintf("%s (%d)", e.Error, e.ErrorCode)})
 	case "status":
@@ -176,9 +176,7 @@ func (t *turn) system(e event) error {
 // blocks turns the parts of a message into events.
 func (t *turn) blocks(e event) error {
 	var parts []block
-	if json.Unmarshal(e.Message.Content, &parts) != nil {
-		return nil // a plain string: an echo of the prompt
-	}
+	_ = json.Unmarshal(e.Message.Content, &parts) // a plain string, an echo of the prompt, has no parts
 	for _, b := range parts {
 		var err error
 		switch b.Type {
