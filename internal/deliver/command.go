@@ -110,7 +110,7 @@ func (p Post) environment(m Message) []string {
 
 // value makes s fit a variable that scripts read line by line.
 func value(s string) string {
-	s = strings.NewReplacer("\x00", "", "\r\n", " ", "\n", " ", "\r", " ").Replace(s)
+	s = strings.Join(strings.Fields(strings.ReplaceAll(s, "\x00", "")), " ")
 	return strings.ToValidUTF8(s[:min(len(s), maxValue)], "")
 }
 
