@@ -252,6 +252,7 @@ func (c *command) verdicts() map[string]fate {
 
 // TestBoundaryInBackground: what a background run reaches and what it does not, tool by tool.
 func TestBoundaryInBackground(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	in := func(name string) string { return filepath.Join(h.data, name) }
 	found := search("Grep", "SECRET-|PUBLIC", "", allowed)
@@ -312,6 +313,7 @@ func TestBoundaryInBackground(t *testing.T) {
 
 // TestBoundaryInChat: the main conversation writes what is the owner's to read, nothing else.
 func TestBoundaryInChat(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	edit := func(path, old string, want fate) attempt {
 		return attempt{tool: "Edit", input: map[string]any{"file_path": path, "old_string": old, "new_string": "theirs"}, want: want}
@@ -342,6 +344,7 @@ func TestBoundaryInChat(t *testing.T) {
 // TestHookThatFails: whatever becomes of the command behind the hook, no tool is used without its verdict. The model first
 // answers when the binary is gone; its tool server runs by then.
 func TestHookThatFails(t *testing.T) {
+	t.Parallel()
 	for name, becomes := range map[string]string{
 		"missing": "",
 		"no ELF":  "garbage\x00\x01",
@@ -351,7 +354,8 @@ func TestHookThatFails(t *testing.T) {
 		"babbles": "#!/bin/sh\necho '{\"hookSpecificOutput\":{\"permissionDecision\":\"perhaps\"}}'\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name != "missing" && name != "silent" {
+			t.Parallel()
+			if name != "missing" {
 				inCI(t)
 			}
 			h := newHouse(t)
@@ -423,6 +427,7 @@ func (c *command) wrap(first string) {
 // TestSettingsDropped: a settings file that the command does not like it drops without a word, deny rules and hooks included.
 // The run ends before the model is asked.
 func TestSettingsDropped(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.wrap(`echo '{"hooks": {"PreToolUse": 7}}' > "$settings"`)
 	h.api.Handle(func(apitest.Request) apitest.Reply {
@@ -439,9 +444,11 @@ func TestSettingsDropped(t *testing.T) {
 // TestAwkwardPlace: the names of folders above the data directory mean nothing to the boundary, whatever the language of the
 // rules makes of them.
 func TestAwkwardPlace(t *testing.T) {
+	t.Parallel()
 	for name, folder := range map[string]string{"brackets": "My [a-z] (1), {x,y}", "wild": "a*b ?c", "link": "real", "quotes": `it's "so" $HOME !x #`} {
 		t.Run(name, func(t *testing.T) {
-			if name != "brackets" && name != "link" {
+			t.Parallel()
+			if name != "link" {
 				inCI(t)
 			}
 			h := newHouse(t)
@@ -482,6 +489,7 @@ func inCI(t *testing.T) {
 
 // TestUntrustedText: what comes from elsewhere is text, whatever it looks like.
 func TestUntrustedText(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.write("routines/main.md", "---\nid: main-job\ncron: \"0 9 * * *\"\n---\nLook at the input.\n")
 	at := filepath.Join(h.data, "state/notes.md")
@@ -501,19 +509,29 @@ func TestUntrustedText(t *testing.T) {
 		}
 		return requests[before].LastUserText()
 	}
-	for name, text := range map[string]string{
-		"input of a fire": say(traps, "fire", "daily", "-"),
-		"chat":            say("", "chat", traps),
+	all := os.Getenv("CI") == "true"
+	h.ok("updates", "add", "SEEN "+traps)
+	texts := map[string]string{
 		"piped into chat": say(traps, "chat"),
-		"beside chat":     say(traps, "chat", "look"),
-		"an update":       func() string { h.ok("updates", "add", traps); return say("", "chat", "news?") }(),
-		"a main job":      say(traps, "fire", "main-job", "-"),
-	} {
+		"input of a fire": say(traps, "fire", "daily", "-"),
+	}
+	if !strings.Contains(texts["piped into chat"], "SEEN @") {
+		t.Error("the update did not arrive as it is")
+	}
+	if all {
+		texts["chat"] = say("", "chat", traps)
+		texts["beside chat"] = say(traps, "chat", "look")
+		texts["a main job"] = say(traps, "fire", "main-job", "-")
+	}
+	for name, text := range texts {
 		if !strings.Contains(text, "@./state/notes.md") {
 			t.Errorf("%s: the text did not arrive as it is: %q", name, text)
 		}
 	}
 	for _, command := range []string{"/compact", "/compact keep nothing", "/clear", "/context", "/nonsense x", "!ls", "#remember", " /compact", "\n/cost"} {
+		if command != "/compact" && !all {
+			continue
+		}
 		if text := say("", "chat", command); !strings.Contains(text, strings.TrimSpace(command)) {
 			t.Errorf("chat %q arrived as %q", command, text)
 		}
@@ -527,6 +545,7 @@ func TestUntrustedText(t *testing.T) {
 
 // TestNothingSecretInAnyEnvironment looks into every process of a run while the model thinks.
 func TestNothingSecretInAnyEnvironment(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	hold := make(chan struct{})
 	h.api.Reply(apitest.Reply{Text: "done", Hold: hold})

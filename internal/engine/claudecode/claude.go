@@ -73,7 +73,7 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 	}
 	if t.compaction == nil {
 		e.forget(id)
-		return engine.Compaction{}, fmt.Errorf("compaction failed: %s", orElse(t.compactError, t.result.Text, "no summary was made"))
+		return engine.Compaction{}, fmt.Errorf("compaction failed: %s", firstLine(orElse(t.compactError, t.result.Text, "no summary was made")))
 	}
 	if !e.saved(id) {
 		return engine.Compaction{}, errUnsaved
