@@ -18,12 +18,12 @@ import (
 // until ctx ends.
 func (t *Talk) ask(ctx context.Context, r engine.Request) (engine.Result, error) {
 	wait := backoff.NewExponentialBackOff()
-	r.Hold, r.Spent = t.hold(r), t.spent
-	if r.MaxCost > 0 && r.Spent >= r.MaxCost {
-		return engine.Result{}, fmt.Errorf("%w: %.2f of %.2f USD", engine.ErrMaxCost, r.Spent, r.MaxCost)
-	}
+	r.Hold = t.hold(r)
 	for {
-		r.Session, r.Fork = t.session, false
+		r.Session, r.Fork, r.Spent = t.session, false, t.spent
+		if err := affordable(r); err != nil {
+			return engine.Result{}, err
+		}
 		if t.session == "" && t.parent != "" {
 			r.Session, r.Fork = t.parent, true
 		}
@@ -42,6 +42,14 @@ func (t *Talk) ask(ctx context.Context, r engine.Request) (engine.Result, error)
 			return result, err
 		}
 	}
+}
+
+// affordable says whether anything is left of what the run may cost.
+func affordable(r engine.Request) error {
+	if r.MaxCost > 0 && r.Spent >= r.MaxCost {
+		return fmt.Errorf("%w: %.2f of %.2f USD", engine.ErrMaxCost, r.Spent, r.MaxCost)
+	}
+	return nil
 }
 
 // sink records what the engine does, and saves the session's id before anything else can go wrong.

@@ -115,7 +115,7 @@ func (t *Talk) hold(r engine.Request) []*os.File {
 // Session is the session's id as it is now; "" when it has not begun.
 func (t *Talk) Session() string { return t.session }
 
-// Leave gives the session to others. Updates that were popped and never reached the agent go back.
+// Leave gives the session to others.
 func (t *Talk) Leave() {
 	if t.guard != nil {
 		t.guard.Release()
@@ -162,7 +162,10 @@ func (t *Talk) Compact(ctx context.Context, r engine.Request) error {
 	if err != nil || !standing.Wished {
 		return err
 	}
-	r.Session, r.Hold = t.session, t.hold(r)
+	r.Session, r.Hold, r.Spent = t.session, t.hold(r), t.spent
+	if err := affordable(r); err != nil {
+		return err
+	}
 	_, err = t.engine.Compact(ctx, r, standing.Wish, t.sink(ctx))
 	return err
 }

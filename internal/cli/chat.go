@@ -32,8 +32,12 @@ func newChat(d *Deps) *cobra.Command {
 }
 
 func runChat(ctx context.Context, d *Deps, text, model string) error {
+	outlivePipe()
 	h, err := d.house()
 	if err != nil {
+		return err
+	}
+	if err := d.outside(); err != nil {
 		return err
 	}
 	if isTerminal(d.In) {
@@ -56,16 +60,34 @@ func runChat(ctx context.Context, d *Deps, text, model string) error {
 }
 
 func (d *Deps) chatLoop(ctx context.Context, h house, model string) error {
-	lines := bufio.NewScanner(d.In)
+	lines := make(chan string)
+	go func() { // a read of the terminal cannot be interrupted, but left
+		defer close(lines)
+		in := bufio.NewReader(d.In)
+		for {
+			line, err := in.ReadString('\n')
+			if line != "" {
+				lines <- line
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
 	for {
 		_, _ = fmt.Fprint(d.Stderr, "> ")
-		if !lines.Scan() {
-			_, _ = fmt.Fprintln(d.Stderr)
-			return lines.Err()
-		}
-		text := strings.TrimSpace(lines.Text())
-		if text == "" {
-			continue
+		var text string
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case line, open := <-lines:
+			if !open {
+				_, _ = fmt.Fprintln(d.Stderr)
+				return nil
+			}
+			if text = strings.TrimSpace(line); text == "" {
+				continue
+			}
 		}
 		if err := d.chatTurn(ctx, h, text, "", model); err != nil {
 			if ctx.Err() != nil {

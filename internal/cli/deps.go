@@ -108,7 +108,11 @@ func (d *Deps) config() (config.Config, error) {
 
 func (d *Deps) configFile(dir home.Dir) string {
 	fromEnv, _ := d.Lookup("OLLIM_CONFIG")
-	return cmp.Or(d.configPath, fromEnv, dir.Config())
+	path := cmp.Or(d.configPath, fromEnv, dir.Config())
+	if absolute, err := filepath.Abs(path); err == nil { // engines start our commands elsewhere
+		return absolute
+	}
+	return path
 }
 
 // systemZone is the machine's zone by its IANA name: TZ, /etc/timezone, or where /etc/localtime leads.
@@ -155,6 +159,22 @@ func (d *Deps) house() (house, error) {
 	return house{dir, c, store.Disk{Now: d.Now, Warn: d.warn}}, nil
 }
 
+// anyHouse is house for what must work although the settings do not: the brakes, the past, and what must not be lost.
+func (d *Deps) anyHouse() (house, error) {
+	h, err := d.house()
+	if !as[*configFault](err) {
+		return h, err
+	}
+	d.warn(err.Error())
+	dir, err := d.home()
+	if err != nil {
+		return h, err
+	}
+	c, err := config.Load(config.Source{Path: dir.Path("no-such-file"), Lookup: func(string) (string, bool) { return "", false }, Zone: d.systemZone()})
+	d.loaded = &c
+	return house{dir, c, store.Disk{Now: d.Now, Warn: d.warn}}, err
+}
+
 func (h house) jobs() job.Library { return job.Library{Home: h.home} }
 
 func (h house) runs() run.Book { return run.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone} }
@@ -182,8 +202,12 @@ func (h house) spend() spend.Book {
 // past is what the accounts are made from anew when their file is gone.
 func (h house) past(since time.Time) (past []spend.Past, err error) {
 	for _, r := range h.runs().Since(since) {
-		if r.Reserved > 0 || !r.Done() {
-			past = append(past, spend.Past{Run: r.ID, Started: r.Started, Cost: h.runs().Cost(r.ID), Alive: h.alive(r).Outcome == ""})
+		if r.Accounted {
+			cost := -1.0
+			if bill, err := h.runs().Bill(r.ID); err == nil && bill.Known() {
+				cost = bill.Cost
+			}
+			past = append(past, spend.Past{Run: r.ID, Started: r.Started, Cost: cost, Alive: h.runs().Alive(r)})
 		}
 	}
 	return past, nil
@@ -232,7 +256,7 @@ func (d *Deps) post(h house) deliver.Post {
 		Env: append(d.childEnv(h.config), d.secrets().For("delivery")...),
 	}
 	if isTerminal(d.Stdout) {
-		p.Terminal = clean{d.Out}
+		p.Terminal = clean{terminal{d}}
 	}
 	return p
 }

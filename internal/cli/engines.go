@@ -66,7 +66,7 @@ func (d *Deps) claude(h house) (engine.Engine, error) {
 		Args:    []string{"--data-dir", string(h.home), "--config", d.configFile(h.home)},
 		Env:     slices.Concat(d.childEnv(h.config), secrets.For("engine"), []string{"OLLIM_DATA_DIR=" + string(h.home), "OLLIM_CONFIG=" + d.configFile(h.home)}),
 		Scratch: func(run string) string { return h.home.Run(run) },
-		Grace:   grace, Sleep: d.Sleep, Judged: h.runs().Judged,
+		Grace:   grace, Judged: h.runs().Judged,
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,8 +66,12 @@ func newFire(d *Deps) *cobra.Command {
 }
 
 func runFire(ctx context.Context, d *Deps, o fireOptions) error {
+	outlivePipe()
 	h, err := d.house()
 	if err != nil {
+		return err
+	}
+	if err := d.outside(); err != nil {
 		return err
 	}
 	if o.asCron {
@@ -163,8 +168,8 @@ func (o *fireOptions) verdict(d *Deps, r run.Record, err error) error {
 	case r.Outcome == run.Skipped && d.quiet:
 		return &reported{ended}
 	}
-	if r.Outcome == run.Failed {
-		ended = statusOf(err)
+	if s := statusOf(err); r.Outcome == run.Failed && slices.Contains([]status{statusData, statusUnavailable, statusUnwritten, statusConfig}, s) {
+		ended = s
 	}
 	reason := r.Error
 	if r.Outcome != run.Skipped {
@@ -177,9 +182,21 @@ func (o *fireOptions) verdict(d *Deps, r run.Record, err error) error {
 			return hint(failure, "ollim routine enable %s", r.Name)
 		}
 	case run.Failed, run.Timeout, run.Unreported:
+		var known *hinted
+		if errors.As(err, &known) {
+			return hint(failure, "%s", known.hint)
+		}
 		return hint(failure, "ollim run log %s", r.ID)
 	}
 	return failure
+}
+
+// outside refuses what only makes sense outside a run: a fire or a turn inside one would belong to two.
+func (d *Deps) outside() error {
+	if id, inside := d.Lookup("OLLIM_RUN"); inside && id != "" {
+		return fmt.Errorf("%w: this is inside run %s", errNotAllowed, id)
+	}
+	return nil
 }
 
 // explain adds what to do about an error before a run.

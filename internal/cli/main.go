@@ -18,8 +18,12 @@ import (
 
 // Main runs one command line and returns its exit status.
 func Main(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	go func() { // a second signal ends us at once
+		<-ctx.Done()
+		stop()
+	}()
 	d := &Deps{
 		In: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Now: time.Now, Lookup: os.LookupEnv, Random: rand.Reader, Sleep: sleep,
@@ -67,6 +71,10 @@ func plain(err error) string {
 	}
 	return err.Error()
 }
+
+// outlivePipe makes a closed pipe an error of the write instead of our end, for commands that have an engine to look after.
+// (Ignoring the signal would be inherited by children.)
+func outlivePipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

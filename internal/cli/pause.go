@@ -16,7 +16,7 @@ func newPause(d *Deps) *cobra.Command {
 		Example: "  ollim pause 2h",
 		Args:    checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
-			h, err := d.house()
+			h, err := d.anyHouse()
 			if err != nil {
 				return err
 			}
@@ -39,7 +39,7 @@ func newResume(d *Deps) *cobra.Command {
 		Short: "Let automatic fires run again",
 		Args:  checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
-			h, err := d.house()
+			h, err := d.anyHouse()
 			if err != nil {
 				return err
 			}

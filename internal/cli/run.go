@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/run"
 )
 
@@ -35,7 +34,7 @@ func newRunList(d *Deps) *cobra.Command {
 }
 
 func runRunList(d *Deps, job string, n int, asJSON bool) error {
-	h, err := d.house()
+	h, err := d.anyHouse()
 	if err != nil {
 		return err
 	}
@@ -70,7 +69,7 @@ func runRunList(d *Deps, job string, n int, asJSON bool) error {
 
 // alive shows a run whose process died without a word as what it is; the next fire of its job writes that down.
 func (h house) alive(r run.Record) run.Record {
-	if !r.Done() && lock.Free(h.home.JobLock(r.Job)) {
+	if !r.Done() && !h.runs().Alive(r) {
 		r.Outcome = run.Interrupted
 	}
 	return r
@@ -97,7 +96,7 @@ func newRunShow(d *Deps) *cobra.Command {
 }
 
 func runRunShow(d *Deps, names []string) error {
-	h, err := d.house()
+	h, err := d.anyHouse()
 	if err != nil {
 		return err
 	}
@@ -134,7 +133,7 @@ func newRunLog(d *Deps) *cobra.Command {
 const followEvery = 200 * time.Millisecond
 
 func runRunLog(ctx context.Context, d *Deps, name string, follow, asJSON bool) error {
-	h, err := d.house()
+	h, err := d.anyHouse()
 	if err != nil {
 		return err
 	}

@@ -93,6 +93,16 @@ func (c clean) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
+// terminal is standard output behind what is buffered: what was written to it has arrived.
+type terminal struct{ d *Deps }
+
+func (t terminal) Write(p []byte) (int, error) {
+	if err := t.d.flush(); err != nil {
+		return 0, err
+	}
+	return t.d.Stdout.Write(p)
+}
+
 // table writes records, one a line, columns separated by tabs; on a terminal they are aligned.
 type table struct {
 	d *Deps

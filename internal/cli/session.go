@@ -92,19 +92,19 @@ func newSessionList(d *Deps) *cobra.Command {
 		Use:   "list",
 		Short: "List sessions: name, id, idle or busy, routine",
 		Args:  checked(cobra.NoArgs),
-		RunE:  works(func(*cobra.Command, []string) error { return runSessionList(d, asJSON) }),
+		RunE:  works(func(cmd *cobra.Command, _ []string) error { return runSessionList(cmd.Context(), d, asJSON) }),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd
 }
 
-func runSessionList(d *Deps, asJSON bool) error {
+func runSessionList(ctx context.Context, d *Deps, asJSON bool) error {
 	shelf, h, err := d.shelf()
 	if err != nil {
 		return err
 	}
 	b := h.sessions()
-	if err := sweepSessions(h, shelf); err != nil {
+	if err := sweepSessions(ctx, h); err != nil {
 		d.warn(err.Error())
 	}
 	names := []sessionName{{text: "main"}}
@@ -134,14 +134,15 @@ func runSessionList(d *Deps, asJSON bool) error {
 	return records(d, asJSON, rows, sessionRow.cells)
 }
 
-// sweepSessions removes the session files of routines that are gone, or that are persistent no more. While any file cannot
-// be read nothing is removed, for it may be the one: a broken line must not cost a history.
-func sweepSessions(h house, shelf job.Shelf) error {
-	if len(shelf.Faults) > 0 {
-		return nil
-	}
-	ids, err := h.sessions().Routines()
+// sweepSessions forgets the sessions of routines that are gone, or that are persistent no more. While any file cannot be
+// read nothing is removed, for it may be the one: a broken line must not cost a history.
+func sweepSessions(ctx context.Context, h house) error {
+	ids, err := h.sessions().Routines() // before the files are read: a routine added meanwhile keeps its session
 	if err != nil {
+		return err
+	}
+	shelf, err := h.jobs().Load()
+	if err != nil || len(shelf.Faults) > 0 {
 		return err
 	}
 	held := map[string]bool{}
@@ -149,8 +150,8 @@ func sweepSessions(h house, shelf job.Shelf) error {
 		held[j.ID] = j.Mode() == job.Persistent
 	}
 	for _, id := range ids {
-		if !held[id] && lock.Free(h.home.SessionLock("routine-"+id)) {
-			err = errors.Join(err, h.sessions().RemoveRoutine(id))
+		if !held[id] {
+			err = errors.Join(err, forget(ctx, h, sessionName{"routine:" + id, id}))
 		}
 	}
 	return err
@@ -276,6 +277,11 @@ func (d *Deps) forgetSession(ctx context.Context, h house, name string) error {
 	if err != nil {
 		return err
 	}
+	return forget(ctx, h, n)
+}
+
+// forget removes a session's id, under its lock; the transcript stays.
+func forget(ctx context.Context, h house, n sessionName) error {
 	guard, err := lock.TryGuard(h.home.SessionLock(n.lockKey()))
 	if err != nil {
 		return err

@@ -29,6 +29,9 @@ func newSessionCompact(d *Deps) *cobra.Command {
 }
 
 func runSessionCompact(ctx context.Context, d *Deps, name, instructions, engine string) error {
+	if strings.TrimSpace(instructions) == "" {
+		return usage("the instructions are empty: say what must survive")
+	}
 	h, err := d.house()
 	if err != nil {
 		return err
@@ -39,6 +42,9 @@ func runSessionCompact(ctx context.Context, d *Deps, name, instructions, engine 
 	}
 	if id, inside := d.Lookup("OLLIM_RUN"); inside && id != "" {
 		return d.wishInRun(ctx, h, id, n, instructions)
+	}
+	if _, err := n.id(h.sessions()); err != nil {
+		return noSession(name, err)
 	}
 	if engine == "" && n.routine != "" {
 		shelf, err := h.jobs().Load()

@@ -32,7 +32,7 @@ func newStop(d *Deps) *cobra.Command {
 }
 
 func runStop(ctx context.Context, d *Deps, names []string) error {
-	h, err := d.house()
+	h, err := d.anyHouse()
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func runStop(ctx context.Context, d *Deps, names []string) error {
 	for _, name := range names {
 		r, err := h.runs().Find(name)
 		if err == nil {
-			err = d.stopRun(ctx, r)
+			err = d.stopRun(ctx, h, r)
 		}
 		failed.add(name, err)
 	}
@@ -57,7 +57,7 @@ func runStop(ctx context.Context, d *Deps, names []string) error {
 // stopPatience is how long a run may take for its stop: three steps of the engine's, and then some.
 const stopPatience = 4 * grace
 
-func (d *Deps) stopRun(ctx context.Context, r run.Record) error {
+func (d *Deps) stopRun(ctx context.Context, h house, r run.Record) error {
 	if r.Done() {
 		return errors.New("has ended already")
 	}
@@ -73,5 +73,6 @@ func (d *Deps) stopRun(ctx context.Context, r run.Record) error {
 		}
 	}
 	process.KillAll(mark)
-	return nil
+	_, err = h.runs().Close(r.ID) // of an engine whose ollim was killed; else it is closed already
+	return err
 }

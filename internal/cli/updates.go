@@ -58,7 +58,7 @@ func newUpdatesList(d *Deps) *cobra.Command {
 }
 
 func runUpdatesList(ctx context.Context, d *Deps, all, asJSON bool) error {
-	h, err := d.house()
+	h, err := d.anyHouse()
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func newUpdatesAdd(d *Deps) *cobra.Command {
 }
 
 func runUpdatesAdd(ctx context.Context, d *Deps, words []string) error {
-	h, err := d.house()
+	h, err := d.anyHouse()
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func newUpdatesClear(d *Deps) *cobra.Command {
 		Short: "Drop all pending updates; the archive keeps them",
 		Args:  checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
-			h, err := d.house()
+			h, err := d.anyHouse()
 			if err != nil {
 				return err
 			}

@@ -33,7 +33,7 @@ func newUpdatesPop(d *Deps) *cobra.Command {
 }
 
 func runUpdatesPop(ctx context.Context, d *Deps, command []string, asJSON bool) error {
-	h, err := d.house()
+	h, err := d.anyHouse()
 	if err != nil {
 		return err
 	}

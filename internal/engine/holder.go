@@ -1,6 +1,9 @@
 package engine
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Names of engines whose sessions can be told by their ids.
 const (
@@ -9,7 +12,16 @@ const (
 	Native     = "native"      // n-…
 )
 
-// Holder is the engine that a session id belongs to, by its form; "another engine" when it has none of ours.
+// Foreign is the error of an engine that is given another one's session. It wraps ErrForeignSession.
+func Foreign(id string) error {
+	holder := "another engine"
+	if name := Holder(id); name != "" {
+		holder = "the " + name + " engine"
+	}
+	return fmt.Errorf("%w: %s belongs to %s", ErrForeignSession, id, holder)
+}
+
+// Holder is the engine that a session id belongs to, by its form; "" when it has none of ours.
 func Holder(id string) string {
 	switch {
 	case isUUID(id):
@@ -19,7 +31,7 @@ func Holder(id string) string {
 	case strings.HasPrefix(id, "n-"):
 		return Native
 	}
-	return "another engine"
+	return ""
 }
 
 func isUUID(id string) bool {

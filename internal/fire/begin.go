@@ -51,12 +51,7 @@ func (f *Firer) find(ctx context.Context, name string) (job.Job, error) {
 	j, err := shelf.Find(name)
 	var own yamldoc.Faults
 	errors.As(err, &own)
-	for _, fault := range shelf.Faults {
-		if !slices.Contains(own, fault) { // those are told as the error
-			f.Disk.Warn(fault.Error())
-		}
-	}
-	if err := f.tellBadFiles(ctx, shelf.Faults); err != nil {
+	if err := f.tellBadFiles(ctx, shelf.Faults, own); err != nil {
 		f.Disk.Warn(err.Error())
 	}
 	return j, err
@@ -65,7 +60,9 @@ func (f *Firer) find(ctx context.Context, name string) (job.Job, error) {
 // badFile is the beginning of the keys under which bad files are told.
 const badFile = "bad-file "
 
-func (f *Firer) tellBadFiles(ctx context.Context, faults yamldoc.Faults) error {
+// tellBadFiles tells each fault once, on standard error too, or cron would mail it at every fire. own are those of the job
+// itself, which are an error anyway.
+func (f *Firer) tellBadFiles(ctx context.Context, faults, own yamldoc.Faults) error {
 	present := map[string]bool{}
 	for _, fault := range faults {
 		key := badFile + fault.Error()
@@ -73,6 +70,9 @@ func (f *Firer) tellBadFiles(ctx context.Context, faults yamldoc.Faults) error {
 		first, err := f.Told.Once(ctx, key)
 		if err != nil {
 			return err
+		}
+		if first && !slices.Contains(own, fault) {
+			f.Disk.Warn(fault.Error())
 		}
 		if first {
 			if err := f.Updates.Add(ctx, prompt.BadFile(fault.Error()), "ollim"); err != nil {
@@ -226,6 +226,9 @@ func (f *Firer) tools(r *run.Run) *toolbox.Box {
 func (f *Firer) profile() string {
 	var texts []string
 	for _, name := range []string{"IDENTITY.md", "USER.md"} {
+		if info, err := os.Stat(f.Home.Path(name)); err != nil || !info.Mode().IsRegular() {
+			continue // a pipe would never end
+		}
 		if text, err := os.ReadFile(f.Home.Path(name)); err == nil {
 			texts = append(texts, strings.TrimSpace(string(text)))
 		}

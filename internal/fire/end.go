@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/ollim/ollim/internal/chat"
 	"github.com/ollim/ollim/internal/deliver"
@@ -93,9 +94,7 @@ func (f *Firer) finish(ctx context.Context, j job.Job, r *run.Run, cause error) 
 	if cause != nil {
 		f.warn(r.Event(ctx, run.Event{Type: run.ErrorEvent, Text: reason}))
 	}
-	if err := r.Conclude(outcome, reason); err != nil {
-		return r.Record, errors.Join(err, cause)
-	}
+	f.warn(r.Conclude(outcome, reason)) // Finish says it again, and a run must end all the same
 	f.settle(ctx, r)
 	if j.Kind == job.Routine { // the owner is there to see how anything else ended
 		f.tell(ctx, j, r, cause)
@@ -153,8 +152,18 @@ func (f *Firer) tell(ctx context.Context, j job.Job, r *run.Run, cause error) {
 	if !j.Background && r.Text != "" {
 		f.send(ctx, r, deliver.Text, f.answer(r))
 	}
-	_, err := f.Post.Flush(ctx)
-	f.warn(err)
+}
+
+// flushLimit bounds the time for messages of earlier runs, which are not worth holding up a scheduler.
+const flushLimit = time.Minute
+
+// flush tries what waits in the outbox. The job's lock is free by then: a dead mail server must not keep a job from running.
+func (f *Firer) flush(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, flushLimit)
+	defer cancel()
+	if _, err := f.Post.Flush(ctx); err != nil && ctx.Err() == nil {
+		f.warn(err)
+	}
 }
 
 func (f *Firer) tellFailure(ctx context.Context, r run.Record, what string) {
@@ -163,7 +172,7 @@ func (f *Firer) tellFailure(ctx context.Context, r run.Record, what string) {
 	if err != nil || !speak {
 		return
 	}
-	text := prompt.Failure(label(r), what, r.Error, count)
+	text := prompt.Failure(r.Label(), what, r.Error, count)
 	if !f.Post.Configured() {
 		f.warn(f.Updates.Add(ctx, text, r.ID))
 		return
@@ -184,7 +193,7 @@ func (f *Firer) tellRefusal(ctx context.Context, r run.Record, cause error) {
 	first, err := f.Told.Once(ctx, key)
 	f.warn(err)
 	if err == nil && first {
-		f.warn(f.Updates.Add(ctx, prompt.RefusedJob(label(r), r.Error), r.ID))
+		f.warn(f.Updates.Add(ctx, prompt.RefusedJob(r.Label(), r.Error), r.ID))
 	}
 }
 
@@ -204,7 +213,7 @@ func (f *Firer) send(ctx context.Context, r *run.Run, kind deliver.Kind, text st
 	standing, err := r.Standing()
 	f.warn(err)
 	fate, err := f.Post.Send(ctx, deliver.Message{
-		ID: fmt.Sprintf("%s.%d", r.ID, standing.Messages+1), Run: r.ID, Job: r.Job, Label: label(r.Record),
+		ID: fmt.Sprintf("%s.%d", r.ID, standing.Messages+1), Run: r.ID, Job: r.Job, Label: r.Label(),
 		Kind: kind, Text: text, Created: f.Disk.Now(),
 	})
 	f.warn(err)
@@ -215,11 +224,4 @@ func (f *Firer) warn(err error) {
 	if err != nil {
 		f.Disk.Warn(oneLine(err))
 	}
-}
-
-func label(r run.Record) string {
-	if r.Description != "" {
-		return r.Description
-	}
-	return r.Name
 }

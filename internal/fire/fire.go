@@ -77,6 +77,7 @@ func (f *Firer) Fire(ctx context.Context, name string, o Options) (run.Record, e
 	if err != nil {
 		return run.Record{}, err
 	}
+	defer f.flush(ctx)
 	defer guard.Release()
 	previous := f.previous(ctx, guard)
 	return f.run(ctx, j, o, previous, guard)
@@ -84,6 +85,9 @@ func (f *Firer) Fire(ctx context.Context, name string, o Options) (run.Record, e
 
 // run is a run from the first line of its record to the last. guard is nil for what is no job: a turn of a conversation.
 func (f *Firer) run(ctx context.Context, j job.Job, o Options, previous run.Record, guard *lock.Guard) (run.Record, error) {
+	if guard == nil {
+		f.closeLast(j)
+	}
 	r, err := f.open(j, o, previous, guard)
 	if err != nil {
 		return run.Record{}, err

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/lock"
-	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/spend"
 )
@@ -26,39 +24,42 @@ func (f *Firer) reserve(ctx context.Context, j job.Job, o Options, r *run.Run) (
 	if errors.As(err, &limit) {
 		return 0, &barred{ErrRefused, limit.Error(), "limit " + limit.Key + " " + limit.Until.Format(time.DateOnly)}
 	}
-	if err == nil {
-		r.Reserved = min(granted, math.MaxFloat64)
+	if err != nil {
+		return 0, err
 	}
 	if math.IsInf(granted, 1) {
 		granted = 0 // the engine's word for no limit
 	}
+	err = r.Update(func(record *run.Record) { record.Accounted, record.Reserved = true, granted })
 	return granted, err
 }
 
-// look tells the accounts what another run has cost so far, and whether it may still spend.
+// look tells the accounts what another run has cost so far, and whether it may still spend. A negative cost is not known:
+// then all that was reserved counts.
 func (f *Firer) look(id string) (cost float64, alive bool) {
 	r, err := f.Runs.Load(id)
 	if err != nil {
-		return -1, false // unknown: what it had reserved counts
+		return -1, false
 	}
-	cost = f.Runs.Cost(id)
-	if cost == 0 && !r.Done() {
-		cost = -1 // an engine that tells its cost at the end has not come there
+	bill, err := f.Runs.Bill(id)
+	if err != nil || !bill.Known() {
+		return -1, f.Runs.Alive(r)
 	}
-	owner := process.ID{PID: r.PID, Start: r.PIDStart}
-	return cost, !r.Done() && (owner.Alive() || !lock.Free(f.Home.JobLock(r.Job)))
+	return bill.Cost, f.Runs.Alive(r)
 }
 
-// settle replaces the reservation by what the run did cost.
+// settle replaces the reservation by what the run did cost; one that never reached an engine does not count.
 func (f *Firer) settle(ctx context.Context, r *run.Run) {
-	if r.Reserved == 0 {
+	if !r.Accounted {
 		return
 	}
-	cost := r.Cost
-	if cost == 0 && r.Turns == 0 {
-		if standing, err := r.Standing(); err == nil && standing.Started {
-			cost = r.Reserved // stopped before the engine told its cost: it counts for the most it can have been
-		}
+	bill, err := f.Runs.Bill(r.ID)
+	switch {
+	case err == nil && bill.Starts == 0:
+		f.warn(f.Spend.Release(ctx, r.ID))
+	case err == nil && bill.Known():
+		f.warn(f.Spend.Settle(ctx, r.ID, bill.Cost))
+	default: // stopped before the engine told: the most that it can have been
+		f.warn(f.Spend.Settle(ctx, r.ID, max(bill.Cost, r.Reserved)))
 	}
-	f.warn(f.Spend.Settle(ctx, r.ID, cost))
 }

@@ -3,11 +3,13 @@ package fire
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/chat"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/run"
 )
 
@@ -37,6 +39,19 @@ func (f *Firer) CompactSession(ctx context.Context, routine, instructions string
 	}
 	o.Owner, o.Compact = true, instructions
 	return f.run(ctx, j, o, run.Record{}, nil)
+}
+
+// closeLast ends the record of the last turn of the conversation, if that died without a word.
+func (f *Firer) closeLast(j job.Job) {
+	key := "main"
+	if j.Background {
+		key = "routine-" + j.ID
+	}
+	last, err := f.Runs.Load(strings.TrimSpace(lock.ReadNote(f.Home.SessionLock(key))))
+	if err == nil && (last.Kind == string(kindChat) || last.Kind == string(kindSession)) && !last.Done() && !f.Runs.Alive(last) {
+		_, err := f.Runs.Close(last.ID)
+		f.warn(err)
+	}
 }
 
 func (f *Firer) compactNow(ctx context.Context, talk *chat.Talk, request engine.Request, r *run.Run, instructions string) error {

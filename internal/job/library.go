@@ -167,11 +167,9 @@ func (s Shelf) Find(name string) (Job, error) {
 	if faults := s.faultsOf(name); len(faults) > 0 {
 		return Job{}, faults
 	}
-	var found []Job
-	for _, j := range s.Jobs {
-		if s.means(j, name) {
-			found = append(found, j)
-		}
+	found := s.all(func(j Job) bool { return s.means(j, name) })
+	if len(found) == 0 && name != "" { // a description comes last: it must not make somebody's id or file name ambiguous
+		found = s.all(func(j Job) bool { return Slug(j.Description) == name })
 	}
 	l := Library{s.home}
 	switch len(found) {
@@ -187,11 +185,17 @@ func (s Shelf) Find(name string) (Job, error) {
 	return Job{}, e
 }
 
-func (s Shelf) means(j Job, name string) bool {
-	if name == "" {
-		return false // not even the slug of a description without Latin letters
+func (s Shelf) all(fits func(Job) bool) (found []Job) {
+	for _, j := range s.Jobs {
+		if fits(j) {
+			found = append(found, j)
+		}
 	}
-	return j.ID == name || j.Name() == name || j.Name()+".md" == name || Slug(j.Description) == name ||
+	return found
+}
+
+func (s Shelf) means(j Job, name string) bool {
+	return j.ID == name || j.Name() == name || j.Name()+".md" == name ||
 		strings.ContainsRune(name, filepath.Separator) && baseName(name) == j.Name() && samePath(s.home, name, j.Path)
 }
 

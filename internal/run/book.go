@@ -237,7 +237,13 @@ func (b Book) Close(id string) (changed bool, err error) {
 	if err != nil || r.Done() {
 		return false, err
 	}
-	err = r.Finish(Interrupted, "the process ended before the run did")
+	at := r.Started // or the last thing that is known of it, which is nearer to its end than now
+	for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
+		if err == nil {
+			at = e.At
+		}
+	}
+	err = r.finishAt(at, Interrupted, "the process ended before the run did")
 	return err == nil, err
 }
 

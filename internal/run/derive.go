@@ -1,8 +1,11 @@
 package run
 
 import (
+	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/store"
 )
 
@@ -20,15 +23,47 @@ func (b Book) Judged(id string) (map[string]bool, error) {
 	return judged, nil
 }
 
-// Cost is what a run has cost so far, in USD; negative when its events cannot be read.
-func (b Book) Cost(id string) (usd float64) {
+// Bill is what the engine of a run has told of its cost.
+type Bill struct {
+	Cost   float64 // USD
+	Starts int     // of the engine
+	Told   int     // how many of them told their cost: an engine that is killed does not
+}
+
+// Known says whether the cost is all that there was.
+func (b Bill) Known() bool { return b.Told >= b.Starts }
+
+// Bill adds up a run's cost so far.
+func (b Book) Bill(id string) (bill Bill, err error) {
 	for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
 		if err != nil {
-			return -1
+			return bill, err
 		}
-		usd += e.Cost
+		bill.Cost += e.Cost
+		switch e.Type {
+		case Session:
+			bill.Starts++
+		case UsageEvent:
+			bill.Told++
+		}
 	}
-	return usd
+	return bill, nil
+}
+
+// Alive says whether a run is under way: its process lives, or an engine that outlived it still holds one of its locks.
+func (b Book) Alive(r Record) bool {
+	if r.Done() {
+		return false
+	}
+	if (process.ID{PID: r.PID, Start: r.PIDStart}).Alive() {
+		return true
+	}
+	for _, path := range []string{b.Home.JobLock(r.Job), b.Home.SessionLock("main"), b.Home.SessionLock("routine-" + r.Job)} {
+		if strings.TrimSpace(lock.ReadNote(path)) == r.ID && !lock.Free(path) {
+			return true
+		}
+	}
+	return false
 }
 
 // Since is the records of runs that began at or after an instant, newest first. Records that cannot be read are left out.

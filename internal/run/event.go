@@ -93,7 +93,9 @@ func (s *Standing) Stand(e Event) {
 		s.Wish, s.Wished = e.Text, true
 	case Compacted:
 		s.Compactions++
-		s.Wish, s.Wished = "", false
+		if e.Session != e.Parent || e.Session == "" { // else the engine's own, which leaves the wish open
+			s.Wish, s.Wished = "", false
+		}
 	}
 }
 

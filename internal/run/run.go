@@ -6,6 +6,7 @@ package run
 import (
 	"encoding/hex"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -55,8 +56,9 @@ type Record struct {
 	SessionAfter  string `json:"session_after,omitempty"`
 	Parent        string `json:"parent_session,omitempty"`
 
-	Text        string  `json:"text,omitempty"`     // the final text
-	Reserved    float64 `json:"reserved,omitempty"` // USD that it might cost at most; 0 when it is not in the accounts
+	Text        string  `json:"text,omitempty"`      // the final text
+	Accounted   bool    `json:"accounted,omitempty"` // it stands in the accounts
+	Reserved    float64 `json:"reserved,omitempty"`  // USD that it may cost at most; 0 is no limit
 	Turns       int     `json:"turns"`
 	Pings       int     `json:"pings"`
 	Reports     int     `json:"reports"`
@@ -84,6 +86,14 @@ func (r Record) ShownUntil() time.Time {
 		return r.Started
 	}
 	return r.Shown
+}
+
+// Label is how the owner knows the run's job, in one line.
+func (r Record) Label() string {
+	if words := strings.Fields(r.Description); len(words) > 0 {
+		return strings.Join(words, " ")
+	}
+	return r.Name
 }
 
 // Done says whether the run has ended and said so.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/ollim/ollim/internal/store"
 )
@@ -105,18 +106,22 @@ func (r *Run) free(stem string) string {
 // Standing is what the run has done so far.
 func (r *Run) Standing() (Standing, error) { return r.book.Standing(r.ID) }
 
-// Update changes the record and writes it.
+// Update changes the record in mid-run.
 func (r *Run) Update(change func(*Record)) error {
 	change(&r.Record)
-	return r.save(store.Synced)
+	return r.save(store.Buffered)
 }
 
 // Finish ends the record. It is the last write of a run.
 func (r *Run) Finish(outcome Outcome, reason string) error {
+	return r.finishAt(r.book.Disk.Now(), outcome, reason)
+}
+
+func (r *Run) finishAt(now time.Time, outcome Outcome, reason string) error {
 	if err := r.Conclude(outcome, reason); err != nil {
 		return err
 	}
-	now := r.book.Disk.Now().In(r.book.Zone)
+	now = now.In(r.book.Zone)
 	r.Finished = &now
 	return r.save(store.Synced)
 }

@@ -80,7 +80,7 @@ func (b *Box) mayPing(s run.Standing, critical bool) error {
 func (b *Box) send(ctx context.Context, p ping, number int) (string, error) {
 	r := b.Run.Record
 	fate, err := b.Post.Send(ctx, deliver.Message{
-		ID: fmt.Sprintf("%s.%d", r.ID, number), Run: r.ID, Job: r.Job, Label: label(r),
+		ID: fmt.Sprintf("%s.%d", r.ID, number), Run: r.ID, Job: r.Job, Label: r.Label(),
 		Kind: deliver.Ping, Critical: p.Critical, Text: p.Message, Created: b.Disk.Now(),
 	})
 	switch {
@@ -98,14 +98,7 @@ func (b *Box) send(ctx context.Context, p ping, number int) (string, error) {
 // pingByUpdate is for an owner who has not said how to be reached: the next conversation tells them.
 func (b *Box) pingByUpdate(ctx context.Context, message string) (string, error) {
 	if err := b.report(ctx, message); err != nil {
-		return "", err
+		return "", errors.Join(err, b.Run.Event(ctx, run.Event{Type: run.PingRefused, Text: message}))
 	}
 	return "No delivery is configured, so the owner will read this in the next conversation.", nil
-}
-
-func label(r run.Record) string {
-	if r.Description != "" {
-		return r.Description
-	}
-	return r.Name
 }

@@ -24,7 +24,7 @@ func (b *Box) policy() toolpolicy.Policy {
 		Roots:       []toolpolicy.Root{{Dir: string(b.Home), Writable: !background(b.Run.Record)}},
 		Protected:   b.Protected(),
 		SearchHides: true,
-		OwnVerbs:    []string{"pause", "resume", "stop", "chat", "session rm", "routine rm", "routine enable", "routine disable"},
+		OwnVerbs:    []string{"pause", "resume", "stop", "chat", "fire", "demo", "session rm", "routine rm", "routine enable", "routine disable"},
 	}
 	for _, text := range patterns {
 		if pattern, err := toolpolicy.Parse(text); err == nil && !strings.HasPrefix(text, own) {

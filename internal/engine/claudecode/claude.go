@@ -27,7 +27,6 @@ type Engine struct {
 	Env     []string                // the whole environment, KEY=value; nothing is inherited
 	Scratch func(run string) string // a directory of the run, for settings and standard error
 	Grace   time.Duration
-	Sleep   func(context.Context, time.Duration) error
 	// Judged says which tool uses, by id, the hook has given a verdict on.
 	Judged func(run string) (map[string]bool, error)
 }
@@ -96,7 +95,7 @@ func own(id string) error {
 	if id == "" || engine.Holder(id) == engine.ClaudeCode {
 		return nil
 	}
-	return fmt.Errorf("%w: %s belongs to %s", engine.ErrForeignSession, id, engine.Holder(id))
+	return engine.Foreign(id)
 }
 
 func newUUID() string {

@@ -143,10 +143,11 @@ func (t *turn) system(e event) error {
 		if !t.settled {
 			return fmt.Errorf("%w: it does not use our settings, with its boundaries and hooks", engine.ErrUnavailable)
 		}
-		for _, s := range e.Servers {
-			if s.Name == server && s.Status != "connected" && t.compacting == "" {
-				return fmt.Errorf("%w: the tool server is %s, not connected", engine.ErrUnavailable, s.Status)
-			}
+		if status := e.toolServer(); status != "connected" && t.compacting == "" {
+			return fmt.Errorf("%w: the tool server is %s, not connected", engine.ErrUnavailable, status)
+		}
+		if e.SessionID != t.want {
+			return fmt.Errorf("the engine works on session %s instead of %s", e.SessionID, t.want)
 		}
 		if t.compacting != "" || t.result.Session == e.SessionID {
 			return nil
@@ -171,6 +172,15 @@ func (t *turn) system(e event) error {
 		return t.sink(run.Event{Type: run.Compacted, Session: e.SessionID, Parent: e.SessionID, Before: c.Before, After: c.After})
 	}
 	return nil
+}
+
+func (e event) toolServer() (status string) {
+	for _, s := range e.Servers {
+		if s.Name == server {
+			return s.Status
+		}
+	}
+	return "missing"
 }
 
 // blocks turns the parts of a message into events.

@@ -4,6 +4,7 @@
 package script
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"time"
@@ -31,8 +32,18 @@ type Step struct {
 	identifier int            // unique in the script
 }
 
+// maxScript is the largest script file, in bytes.
+const maxScript = 1 << 20
+
 // Load reads a script file, strictly; a fault in it is a yamldoc.Faults.
 func Load(path string) (Script, error) {
+	info, err := os.Stat(path)
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxScript) {
+		err = &os.PathError{Op: "read", Path: path, Err: errors.New("not a file of at most 1 MiB")}
+	}
+	if err != nil {
+		return Script{}, err
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return Script{}, err

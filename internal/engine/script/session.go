@@ -59,7 +59,7 @@ func (e *Engine) path(id string) string { return filepath.Join(e.Home.ScriptSess
 // open reads a session; engine.ErrForeignSession and engine.ErrSessionUnknown say why there is none.
 func (e *Engine) open(id string) (*session, error) {
 	if !strings.HasPrefix(id, prefix) || filepath.Base(id) != id { // an id names a file and must not lead out of the folder
-		return nil, fmt.Errorf("%w: %s belongs to %s", engine.ErrForeignSession, id, engine.Holder(id))
+		return nil, engine.Foreign(id)
 	}
 	if _, err := os.Stat(e.path(id)); errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, id)
