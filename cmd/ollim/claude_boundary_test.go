@@ -170,7 +170,7 @@ func (h *house) try(attempts []attempt, args ...string) {
 	}
 }
 
-func (a attempt) check(t *testing.T, what string, got apitest.Block, verdict fate) {
+func (a attempt) check(t testing.TB, what string, got apitest.Block, verdict fate) {
 	t.Helper()
 	if verdict != a.want && (a.want != denied || verdict == allowed) {
 		t.Errorf("%s: the verdict is %q, want %q", what, verdict, a.want)

@@ -19,7 +19,7 @@ import (
 
 // command is the real binary, built once, over a data directory of its own.
 type command struct {
-	t    *testing.T
+	t    testing.TB
 	path string
 	data string
 }
