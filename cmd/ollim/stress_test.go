@@ -101,7 +101,7 @@ type update struct {
 	Omitted int    `json:"omitted"`
 }
 
-func decodeLines(t *testing.T, text string) (list []update) {
+func decodeLines(t testing.TB, text string) (list []update) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		var u update

@@ -86,23 +86,14 @@ func stopped(ctx context.Context, err error) error {
 	return errors.Join(context.Cause(ctx), err)
 }
 
-// finish ends the record and tells the owner what they must hear. It works on when the run was stopped.
-func (f *Firer) finish(ctx context.Context, j job.Job, r *run.Run, cause error) (run.Record, error) {
-	ctx = context.WithoutCancel(ctx)
+// conclude decides how the run ended, and says so in its events and record. The record is not finished yet.
+func (f *Firer) conclude(ctx context.Context, j job.Job, r *run.Run, cause error) {
 	outcome := outcomeOf(cause)
 	reason := reasonOf(j, outcome, cause)
 	if cause != nil {
 		f.warn(r.Event(ctx, run.Event{Type: run.ErrorEvent, Text: reason}))
 	}
-	f.warn(r.Conclude(outcome, reason)) // Finish says it again, and a run must end all the same
-	f.settle(ctx, r)
-	if j.Kind == job.Routine { // the owner is there to see how anything else ended
-		f.tell(ctx, j, r, cause)
-	}
-	if err := r.Finish(outcome, reason); err != nil {
-		return r.Record, errors.Join(err, cause)
-	}
-	return r.Record, cause
+	f.warn(r.Conclude(outcome, reason))
 }
 
 func outcomeOf(cause error) run.Outcome {
@@ -135,9 +126,12 @@ func reasonOf(j job.Job, outcome run.Outcome, cause error) string {
 	return oneLine(cause)
 }
 
-// tell lets the owner know: the text of a foreground run, a failure, a refusal. What cannot be delivered waits in the
+// deliver lets the owner know: the text of a foreground run, a failure, a refusal. What cannot be delivered waits in the
 // outbox, and a failed delivery never changes how the run ended.
-func (f *Firer) tell(ctx context.Context, j job.Job, r *run.Run, cause error) {
+func (f *Firer) deliver(ctx context.Context, j job.Job, r *run.Run, cause error) {
+	if j.Kind != job.Routine {
+		return // the owner is there to see how anything else ended
+	}
 	switch r.Outcome {
 	case run.OK, run.Unreported:
 		f.warn(f.Told.Worked(ctx, j.ID))

@@ -92,8 +92,13 @@ func (f *Firer) run(ctx context.Context, j job.Job, o Options, previous run.Reco
 	if err != nil {
 		return run.Record{}, err
 	}
-	err = f.carryOut(ctx, j, o, r, previous, guard)
-	return f.finish(ctx, j, r, err)
+	cause := f.carryOut(ctx, j, o, r, previous, guard)
+	ctx = context.WithoutCancel(ctx) // a run that was stopped still comes to its end
+	f.conclude(ctx, j, r, cause)
+	f.settle(ctx, r)
+	f.deliver(ctx, j, r, cause)
+	err = r.Finish(r.Outcome, r.Error)
+	return r.Record, errors.Join(err, cause)
 }
 
 // carryOut is everything between the two ends of the record.

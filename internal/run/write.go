@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -118,12 +119,10 @@ func (r *Run) Finish(outcome Outcome, reason string) error {
 }
 
 func (r *Run) finishAt(now time.Time, outcome Outcome, reason string) error {
-	if err := r.Conclude(outcome, reason); err != nil {
-		return err
-	}
+	sumErr := r.Conclude(outcome, reason) // a run must end also when its events cannot be read
 	now = now.In(r.book.Zone)
 	r.Finished = &now
-	return r.save(store.Synced)
+	return errors.Join(r.save(store.Synced), sumErr)
 }
 
 // Conclude puts into the record, but not yet on disk, how the run ended and what its events add up to.
