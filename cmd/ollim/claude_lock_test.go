@@ -120,10 +120,7 @@ func TestOrphanedEngineKeepsTheGuard(t *testing.T) {
 // TestKillDuringClaude kills a fire with -9 at random moments: the session is never lost once it is known, and the next fire
 // resumes it. 200 rounds run where CI=true, a few elsewhere.
 func TestKillDuringClaude(t *testing.T) {
-	rounds := 2
-	if os.Getenv("CI") == "true" {
-		rounds = 100
-	}
+	rounds := full(100, 2)
 	for lane := range 2 { // one for each core: what a round costs is the start of claude
 		t.Run(fmt.Sprint(lane), func(t *testing.T) {
 			t.Parallel()

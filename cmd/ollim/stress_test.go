@@ -17,6 +17,14 @@ import (
 	"time"
 )
 
+// full is how much is done where CI=true; elsewhere the tests are to take less than a minute together.
+func full(all, some int) int {
+	if os.Getenv("CI") == "true" {
+		return all
+	}
+	return some
+}
+
 // command is the real binary, built once, over a data directory of its own.
 type command struct {
 	t    testing.TB
@@ -118,13 +126,10 @@ func omitted(message string) (n int) {
 	return n
 }
 
-// TestNoUpdateIsLostOrDoubled lets 16 writers add 200 updates each while readers pop, a third of them killed with -9 at
+// TestNoUpdateIsLostOrDoubled lets 16 writers add 200 updates each (40 outside CI) while readers pop, a third of them killed with -9 at
 // random moments. What was delivered, what remains and what the sentinels count must be exactly what was added.
 func TestNoUpdateIsLostOrDoubled(t *testing.T) {
-	writers, each := 16, 200
-	if testing.Short() {
-		each = 20
-	}
+	writers, each := 16, full(200, 40)
 	c := newCommand(t)
 	stop := make(chan struct{})
 	popped, killed := c.popUntil(stop)
@@ -269,10 +274,7 @@ func TestTwoFiresAtOnce(t *testing.T) {
 // TestKillDuringFire kills a fire with -9 at 200 random moments. After each the state parses, no session is lost once it
 // is known, and the next fire works.
 func TestKillDuringFire(t *testing.T) {
-	rounds := 200
-	if testing.Short() {
-		rounds = 20
-	}
+	rounds := full(200, 40)
 	c := newCommand(t)
 	c.write("routines/stress.md", stressRoutine)
 	c.write("stress.yaml", stressScript)

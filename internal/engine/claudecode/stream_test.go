@@ -1,0 +1,122 @@
+package claudecode
+
+import (
+	"bufio"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/run"
+)
+
+// A turn as the command tells it, shortened.
+const stream = `{"type":"system","subtype":"init","session_id":"U","mcp_servers":[{"name":"ollim","status":"connected"}]}
+{"type":"assistant","message":{"content":[{"type":"thinking","thinking":"hm"}]},"session_id":"U"}
+{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Read","input":{"file_path":"a.md"}}]}}
+{"type":"user","message":{"content":[{"tool_use_id":"t1","type":"tool_result","content":[{"type":"text","text":"A"}]}]}}
+{"type":"something new","x":1}
+not JSON
+{"type":"assistant","message":{"content":[{"type":"text","text":"done"}]}}
+{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"U","total_cost_usd":0.025,"usage":{"input_tokens":7,"output_tokens":2,"cache_read_input_tokens":3,"cache_creation_input_tokens":4}}
+`
+
+func play(t testing.TB, text string) (*turn, []run.Event) {
+	t.Helper()
+	var events []run.Event
+	turn := &turn{
+		want: "U", settled: true, enough: func() {},
+		sink: func(e run.Event) error { events = append(events, e); return nil },
+	}
+	if err := turn.read(bufio.NewReader(strings.NewReader(text))); err != nil {
+		t.Fatal(err)
+	}
+	return turn, events
+}
+
+func TestStream(t *testing.T) {
+	turn, events := play(t, stream)
+	if turn.fatal != nil {
+		t.Fatal(turn.fatal)
+	}
+	var types []string
+	for _, e := range events {
+		types = append(types, string(e.Type))
+	}
+	if got := strings.Join(types, " "); got != "session thinking tool_use tool_result text usage" {
+		t.Errorf("events: %s", got)
+	}
+	want := engine.Result{Session: "U", Text: "done", Cost: 0.025, Usage: run.Usage{In: 7, Out: 2, CacheRead: 3, CacheWrite: 4}}
+	if turn.result != want {
+		t.Errorf("result %+v", turn.result)
+	}
+	if len(turn.uses) != 1 || !turn.uses[0].done || turn.uses[0].name != "Read" {
+		t.Errorf("uses %+v", turn.uses)
+	}
+	if err := turn.judge(nil, ""); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStopsOnItsOwn(t *testing.T) {
+	for name, text := range map[string]string{
+		"another session":    strings.ReplaceAll(stream, `"U"`, `"V"`),
+		"server failed":      strings.ReplaceAll(stream, "connected", "failed"),
+		"server not listed":  strings.ReplaceAll(stream, `"name":"ollim"`, `"name":"other"`),
+		"key refused":        `{"type":"system","subtype":"api_retry","error_status":401,"error":"authentication"}` + "\n" + stream,
+		"settings not taken": stream,
+	} {
+		turn := &turn{want: "U", settled: name != "settings not taken", enough: func() {}, sink: func(run.Event) error { return nil }}
+		if err := turn.read(bufio.NewReader(strings.NewReader(text))); err != nil {
+			t.Fatal(err)
+		}
+		if turn.fatal == nil {
+			t.Errorf("%s: went on", name)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	failed := func() error { return exec.Command("false").Run() }
+	for _, c := range []struct {
+		result string
+		exit   error
+		stderr string
+		want   error // nil: any other error
+	}{
+		{`{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["No conversation found with session ID: U"]}`, failed(), "", engine.ErrSessionUnknown},
+		{"", failed(), "No conversation found with session ID: U", engine.ErrSessionUnknown},
+		{`{"type":"result","subtype":"error_max_budget_usd","is_error":true}`, failed(), "", engine.ErrMaxCost},
+		{`{"type":"result","subtype":"success","is_error":true,"result":"Not logged in"}`, failed(), "", engine.ErrUnavailable},
+		{`{"type":"result","subtype":"success","is_error":true,"result":"API Error: 400"}`, failed(), "", nil},
+		{`{"type":"result","subtype":"error_during_execution","is_error":false}`, nil, "", nil}, // interrupted: exit status 0
+		{"", nil, "", nil},
+	} {
+		turn, _ := play(t, c.result+"\n")
+		err := turn.judge(c.exit, c.stderr)
+		if err == nil || c.want != nil && !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.result, err, c.want)
+		}
+	}
+	turn, _ := play(t, `{"type":"result","subtype":"success","is_error":true,"api_error_status":529,"result":"Overloaded"}`+"\n")
+	if _, ok := errors.AsType[*engine.Overloaded](turn.judge(failed(), "")); !ok {
+		t.Error("an overload is not told as one")
+	}
+}
+
+// FuzzStream: whatever comes is read to its end.
+func FuzzStream(f *testing.F) {
+	for line := range strings.Lines(stream) {
+		f.Add(line)
+	}
+	f.Add(stream)
+	f.Add(`{"type":"user","message":{"content":"text"}}`)
+	f.Add(`{"type":"system","subtype":"compact_boundary","compact_metadata":{"pre_tokens":1}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		turn, _ := play(t, text)
+		if turn.fatal == nil {
+			_ = turn.judge(nil, "")
+		}
+	})
+}

@@ -1,0 +1,131 @@
+package fire
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/deliver"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/home"
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/process"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/session"
+	"github.com/ollim/ollim/internal/spend"
+	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/told"
+	"github.com/ollim/ollim/internal/update"
+)
+
+// fake is an engine that costs money: it plays events and ends with err.
+type fake struct {
+	events []run.Event
+	err    error
+}
+
+func (e fake) Run(_ context.Context, _ engine.Request, _ engine.Tools, sink engine.Sink) (engine.Result, error) {
+	for _, event := range e.events {
+		if err := sink(event); err != nil {
+			return engine.Result{}, err
+		}
+	}
+	return engine.Result{}, e.err
+}
+
+func (fake) Compact(context.Context, engine.Request, string, engine.Sink) (engine.Compaction, error) {
+	return engine.Compaction{}, errors.New("not asked for")
+}
+
+func newFirer(t *testing.T, e engine.Engine) *Firer {
+	t.Helper()
+	dir := home.Dir(t.TempDir())
+	disk := store.Disk{Now: time.Now, Warn: func(message string) { t.Error(message) }}
+	if err := store.Replace(dir.Path("routines", "a.md"), []byte("---\nid: a\ncron: \"@daily\"\nbackground: true\n---\nGo.\n")); err != nil {
+		t.Fatal(err)
+	}
+	runs := run.Book{Home: dir, Disk: disk, Zone: time.UTC}
+	return &Firer{
+		Home: dir, Disk: disk, Zone: time.UTC, Jobs: job.Library{Home: dir}, Runs: runs,
+		Sessions: session.Book{Home: dir, Disk: disk, Zone: time.UTC},
+		Updates:  update.Box{Home: dir, Disk: disk, Zone: time.UTC, Started: runs.Started},
+		Told:     told.Book{Home: dir, Disk: disk},
+		Spend: spend.Book{
+			Home: dir, Disk: disk, Zone: time.UTC,
+			Limits: spend.Limits{PerRun: 1, PerDay: 5, PerMonth: 50, RunsPerDay: 10},
+			Past:   func(time.Time) ([]spend.Past, error) { return nil, nil },
+		},
+		Post: deliver.Post{Home: dir, Disk: disk}, Random: rand.Reader, Engine: "costly",
+		Process: Process{ID: process.Self()},
+		Engines: func(string) (engine.Engine, error) { return e, nil },
+		Sleep:   func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+	}
+}
+
+// TestWhatARunCosts: the accounts hold what an engine told, the most it can have been when it could not tell, and nothing
+// of a run that never reached it.
+func TestWhatARunCosts(t *testing.T) {
+	began := run.Event{Type: run.Session, Session: "x"}
+	told := run.Event{Type: run.UsageEvent, Cost: 0.25, Usage: &run.Usage{}}
+	for name, c := range map[string]struct {
+		engine fake
+		spent  float64
+		runs   int
+	}{
+		"told":                     {fake{[]run.Event{began, told}, nil}, 0.25, 1},
+		"told, then failed":        {fake{[]run.Event{began, told}, errors.New("no")}, 0.25, 1},
+		"killed before it told":    {fake{[]run.Event{began}, errors.New("killed")}, 1, 1},
+		"killed in a second start": {fake{[]run.Event{began, told, began}, errors.New("killed")}, 1, 1},
+		"never began":              {fake{nil, engine.ErrUnavailable}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFirer(t, c.engine)
+			if _, err := f.Fire(t.Context(), "a", Options{}); !errors.Is(err, c.engine.err) {
+				t.Fatalf("%v, want %v", err, c.engine.err)
+			}
+			totals, err := f.Spend.Totals()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if totals.Today.Spent != c.spent || totals.Today.Reserved != 0 || totals.Runs != c.runs {
+				t.Errorf("%+v, want %.2f spent by %d runs", totals, c.spent, c.runs)
+			}
+		})
+	}
+}
+
+// TestKilledRunIsCountedByTheNext: a run whose process died leaves a reservation, which the next fire settles in full.
+func TestKilledRunIsCountedByTheNext(t *testing.T) {
+	f := newFirer(t, fake{[]run.Event{{Type: run.Session, Session: "x"}, {Type: run.UsageEvent, Cost: 0.25, Usage: &run.Usage{}}}, nil})
+	f.Disk.Warn = func(string) {}
+	id, err := run.NewID(time.Now().Add(-time.Minute), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead, err := f.Runs.Open(run.Record{ID: id, Job: "a", Name: "a", Started: time.Now(), PID: 1 << 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Spend.Reserve(t.Context(), id, 0, nil, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := dead.Event(t.Context(), run.Event{Type: run.Session, Session: "y"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(f.Home.JobLock("a"), []byte(id+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Fire(t.Context(), "a", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	totals, err := f.Spend.Totals()
+	if err != nil || totals.Today.Spent != 1.25 || totals.Today.Reserved != 0 {
+		t.Errorf("%+v, %v: want 1.25 spent", totals, err)
+	}
+	if r, err := f.Runs.Load(id); err != nil || r.Outcome != run.Interrupted {
+		t.Errorf("the dead run is %q, %v", r.Outcome, err)
+	}
+}
