@@ -85,6 +85,9 @@ func TestPersistentRoutineOnClaude(t *testing.T) {
 	if !last.Has("keep the price levels") {
 		t.Error("the third fire's context does not hold the summary by the agent's instructions")
 	}
+	if !last.Has("Your session was compacted at the end of your previous fire") || requests[1].Has("was compacted at the end") {
+		t.Error("the third fire, and only that, is to be told of the compaction")
+	}
 	if !requests[1].Has("Oil stands at 71.") {
 		t.Error("the second fire's context does not hold the first's answer")
 	}

@@ -202,8 +202,8 @@ func place(j job.Job, previous run.Record) chat.Place {
 	return chat.Place{Mode: j.Mode(), Routine: j.ID, Since: previous.ShownUntil()}
 }
 
-func (f *Firer) brief(j job.Job, o Options, busy bool) prompt.Brief {
-	return prompt.Brief{Job: j, Now: f.Disk.Now().In(f.Zone), Busy: busy && j.Background, Input: o.Input}
+func (f *Firer) brief(j job.Job, o Options, previous run.Record, busy bool) prompt.Brief {
+	return prompt.Brief{Job: j, Now: f.Disk.Now().In(f.Zone), Busy: busy && j.Background, Compacted: previous.Compactions > 0, Input: o.Input}
 }
 
 func (f *Firer) request(j job.Job, r *run.Run, tools *toolbox.Box, granted float64, guard *lock.Guard) engine.Request {

@@ -126,7 +126,7 @@ func (f *Firer) carryOut(ctx context.Context, j job.Job, o Options, r *run.Run, 
 	if o.Compact != "" {
 		return stopped(ctx, f.compactNow(ctx, talk, request, r, o.Compact))
 	}
-	_, err = talk.Say(ctx, f.brief(j, o, r.Busy), request)
+	_, err = talk.Say(ctx, f.brief(j, o, previous, r.Busy), request)
 	if err == nil {
 		err = f.holdToReport(ctx, j, r, talk, request)
 	}

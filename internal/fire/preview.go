@@ -37,7 +37,8 @@ func (f *Firer) Preview(ctx context.Context, name string, o Options) (Plan, erro
 	if err != nil {
 		return Plan{}, err
 	}
-	text, session, err := f.room().Preview(ctx, place(j, f.lastRun(j)), f.brief(j, o, record.Busy))
+	previous := f.lastRun(j)
+	text, session, err := f.room().Preview(ctx, place(j, previous), f.brief(j, o, previous, record.Busy))
 	if err != nil {
 		return Plan{}, err
 	}

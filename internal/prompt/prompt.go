@@ -17,8 +17,10 @@ type Brief struct {
 	Now     time.Time // in the zone to be shown
 	Busy    bool      // the owner is in mid-conversation
 	Updates []update.Update
-	Lost    bool   // the session to continue was not there any more
-	Input   string // piped in by whoever fired the job
+	Lost    bool // the session to continue was not there any more
+
+	Compacted bool   // the job's previous run had its session compacted
+	Input     string // piped in by whoever fired the job
 }
 
 // Build is the whole prompt: tag and time, for a background run the preamble, pending updates, the body, the input.
@@ -26,6 +28,9 @@ func Build(b Brief) string {
 	parts := []string{strings.TrimSpace(tag(b.Job) + " " + stamp(b.Now))}
 	if b.Job.Background {
 		parts = append(parts, preamble(b)...)
+	}
+	if b.Compacted && b.Job.Mode() == job.Persistent && !b.Lost {
+		parts = append(parts, "NOTE: Your session was compacted at the end of your previous fire, as you asked.")
 	}
 	if b.Lost {
 		parts = append(parts, "NOTE: Your earlier session is gone and could not be resumed. You start without its context.")
