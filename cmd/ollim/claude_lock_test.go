@@ -162,6 +162,9 @@ func killDuringClaude(t *testing.T, rounds int, seed int64) {
 		}
 	}
 	t.Logf("%d of %d fires were killed", killed, rounds)
+	if killed < rounds/4 {
+		t.Errorf("only %d of %d fires were killed in time", killed, rounds)
+	}
 	if v := api.Violations(); len(v) > 0 {
 		t.Error(v)
 	}

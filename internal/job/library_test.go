@@ -99,20 +99,6 @@ routines/zero.md: cannot be read: not a file`
 	}
 }
 
-func TestLoadUnreadable(t *testing.T) {
-	_, dir := shelfOf(t, map[string]string{"a.md": good("one"), "b.md": good("two")})
-	if err := os.Chmod(filepath.Join(dir.Routines(), "a.md"), 0); err != nil {
-		t.Fatal(err)
-	}
-	if os.Getuid() == 0 {
-		t.Skip("root reads everything")
-	}
-	s := load(t, dir)
-	if got := faults(s.Faults); got != "routines/a.md: cannot be read: permission denied" || len(s.Jobs) != 1 {
-		t.Errorf("%s, %d jobs", got, len(s.Jobs))
-	}
-}
-
 func TestLoadOddFolders(t *testing.T) {
 	dir := home.Dir(t.TempDir())
 	if s := load(t, dir); len(s.Jobs)+len(s.Faults) != 0 {

@@ -301,7 +301,10 @@ func descriptors(t *testing.T) int {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		t.Skip(err)
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skipf("needs /proc: %v", err)
 	}
 	return len(open)
 }

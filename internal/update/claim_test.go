@@ -149,7 +149,10 @@ func openFiles(t *testing.T) int {
 	t.Helper()
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		t.Skip("no /proc")
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skipf("needs /proc: %v", err)
 	}
 	return len(list)
 }
