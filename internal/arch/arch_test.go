@@ -29,6 +29,8 @@ var rooms = map[string]room{
 
 	"internal/lock":    {0, []string{"github.com/gofrs/flock"}},
 	"internal/cron":    {0, nil},
+	"internal/when":    {0, nil},
+	"internal/program": {0, nil},                                       // the owner's executables: gates, commands in skills
 	"internal/nearest": {-1, []string{"github.com/agext/levenshtein"}}, // the cellar: words for errors of any room
 	"internal/yamldoc": {0, []string{"gopkg.in/yaml.v3"}},
 
@@ -45,6 +47,12 @@ var rooms = map[string]room{
 	"internal/run":     {2, nil},
 	"internal/spend":   {2, nil},
 
+	"internal/budget":   {2, nil},
+	"internal/skill":    {2, nil},
+	"internal/task":     {2, nil},
+	"internal/approval": {3, nil}, // it looks at jobs and their skills
+	"internal/change":   {2, nil},
+
 	"internal/schedule": {3, nil},
 	"internal/deliver":  {3, nil},
 	"internal/engine":   {3, nil},
@@ -54,9 +62,11 @@ var rooms = map[string]room{
 
 	"internal/engine/claudecode": {4, nil},
 
+	"man":                {0, nil}, // the manual pages, embedded
 	"internal/toolbox":   {5, nil},
 	"internal/chat":      {6, []string{"github.com/cenkalti/backoff/v5"}},
 	"internal/fire":      {7, nil},
+	"internal/tick":      {8, nil},
 	"internal/mcpserver": {8, []string{"github.com/mark3labs/mcp-go"}},
 	"internal/cli":       {9, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
 	"cmd/ollim":          {10, nil},

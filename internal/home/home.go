@@ -76,6 +76,42 @@ func (d Dir) RoutineSession(id string) string { return filepath.Join(d.RoutineSe
 // Outbox is the folder of messages that have not reached the owner yet.
 func (d Dir) Outbox() string { return d.State("outbox") }
 
+// Reminders is the folder of reminder files.
+func (d Dir) Reminders() string { return d.Path("reminders") }
+
+// Firing is the folder of reminders whose run has begun: <id>.md, and <id>.retry.md at the second attempt.
+func (d Dir) Firing() string { return d.State("firing") }
+
+// Skill is the file of one skill.
+func (d Dir) Skill(name string) string { return filepath.Join(d.Skills(), name, "SKILL.md") }
+
+// Skills is the folder of skills, a folder each.
+func (d Dir) Skills() string { return d.Path("skills") }
+
+// Gate is one of the owner's executables.
+func (d Dir) Gate(name string) string { return d.Path("gates", name) }
+
+// Agent is the file of one subagent.
+func (d Dir) Agent(name string) string { return d.Path("agents", name+".md") }
+
+// Tasks is the owner's list of tasks.
+func (d Dir) Tasks() string { return d.Path("tasks", "todo.txt") }
+
+// ToolPolicy is the owner's file of tools for everything.
+func (d Dir) ToolPolicy() string { return d.Path("tool-policy.yaml") }
+
+// PingBudget is the token bucket of pings.
+func (d Dir) PingBudget() string { return d.State("ping_budget.json") }
+
+// Approvals is what the owner approved.
+func (d Dir) Approvals() string { return d.State("approvals.json") }
+
+// Changed is the folder of the values that were committed by `ollim changed`.
+func (d Dir) Changed() string { return d.State("changed") }
+
+// ForkMessages joins delivered messages to the sessions that sent them.
+func (d Dir) ForkMessages() string { return d.State("fork_messages.json") }
+
 // Told holds what the owner was already told.
 func (d Dir) Told() string { return d.State("told.json") }
 

@@ -14,8 +14,12 @@ import (
 // Kind is the sort of a job; its plural is its folder.
 type Kind string
 
-// Routine is a job with a cron line.
-const Routine Kind = "routine"
+// The kinds of jobs.
+const (
+	Routine  Kind = "routine"  // with a cron line
+	Reminder Kind = "reminder" // runs once, at its time
+	Webhook  Kind = "webhook"  // runs when it is called
+)
 
 // UpdateMode says when a background run reports to the main session.
 type UpdateMode string
@@ -67,6 +71,12 @@ type Job struct {
 	After        string
 	Dirs         []string
 	Enabled      bool
+
+	RunAt       time.Time // a reminder's time
+	MaxChain    int       // how many reminders may follow the first of a chain
+	ChainDepth  int       // how many came before this one
+	ChainParent string    // id of the first
+	Plain       bool      // the body itself is delivered: no engine
 
 	Schedule cron.Schedule // Cron, parsed
 

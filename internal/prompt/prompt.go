@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/budget"
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/schedule"
 	"github.com/ollim/ollim/internal/update"
 )
 
@@ -15,12 +17,25 @@ import (
 type Brief struct {
 	Job     job.Job
 	Now     time.Time // in the zone to be shown
+	Late    time.Time // when it was scheduled, if that is long enough ago to be told; else zero
 	Busy    bool      // the owner is in mid-conversation
 	Updates []update.Update
 	Lost    bool // the session to continue was not there any more
 
-	Compacted bool   // the job's previous run had its session compacted
-	Input     string // piped in by whoever fired the job
+	Budget  budget.Status    // of pings
+	Forward schedule.Forward // what other background tasks lie ahead
+	Tools   []string         // the patterns in force, told when the job asks for tools of its own
+
+	Compacted bool    // the job's previous run had its session compacted
+	Gate      string  // what the job's gate said
+	Input     string  // piped in by whoever fired the job
+	Payload   []Datum // what a webhook was called with
+}
+
+// Datum is one validated value of a webhook's payload.
+type Datum struct {
+	Key   string
+	Value string // as JSON
 }
 
 // Build is the whole prompt: tag and time, for a background run the preamble, pending updates, the body, the input.

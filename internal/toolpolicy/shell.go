@@ -22,6 +22,10 @@ type shellWord struct {
 	bare bool // nothing in it is quoted
 }
 
+// Words splits a command into its words: one simple command of literal words, which every shell would split alike. The error
+// says why it is none.
+func Words(command string) ([]string, error) { return commandWords(command) }
+
 // commandWords splits a command as every shell would, or says why shells could do otherwise or more.
 func commandWords(text string) ([]string, error) {
 	parsed, err := splitShell(text, false)
