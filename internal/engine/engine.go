@@ -43,7 +43,18 @@ type Request struct {
 	BuiltIns  []string   // the engine's own tools that some pattern of the run's policy needs
 	Protected []string   // absolute paths that no file tool may reach
 	Hold      []*os.File // locks that the engine's process keeps for as long as it lives
+	Dirs      []string   // folders outside Root that file tools may use as well, absolute
+	Agent     *Agent     // to whom the task is delegated; nil: to nobody
 	Nudge     bool       // a reminder of something owed in the turn before, not a new turn
+}
+
+// Agent is a subagent that the engine offers to the agent.
+type Agent struct {
+	Name        string
+	Description string
+	Prompt      string   // its system prompt
+	Model       string   // "" is the run's
+	Tools       []string // of the engine's; none: all that the run has
 }
 
 // Result is how a turn ended.
@@ -89,6 +100,8 @@ var (
 	ErrSessionUnknown = errors.New("session unknown to the engine")
 	// ErrForeignSession: the session belongs to another engine.
 	ErrForeignSession = errors.New("session of another engine")
+	// ErrNoAgents: the engine cannot delegate to a subagent.
+	ErrNoAgents = errors.New("this engine has no subagents")
 	// ErrMaxCost: the request's limit was reached.
 	ErrMaxCost = errors.New("cost limit reached")
 )
