@@ -51,7 +51,7 @@ var rooms = map[string]room{
 	"internal/skill":    {2, nil},
 	"internal/task":     {2, nil},
 	"internal/approval": {3, nil}, // it looks at jobs and their skills
-	"internal/change":   {2, nil},
+	"internal/change":   {2, []string{"github.com/rogpeppe/go-internal/diff"}},
 
 	"internal/schedule": {3, nil},
 	"internal/deliver":  {3, nil},
@@ -63,6 +63,7 @@ var rooms = map[string]room{
 	"internal/engine/claudecode": {4, nil},
 
 	"man":                {0, nil}, // the manual pages, embedded
+	"internal/docs":      {1, nil},
 	"internal/toolbox":   {5, nil},
 	"internal/chat":      {6, []string{"github.com/cenkalti/backoff/v5"}},
 	"internal/fire":      {7, nil},
@@ -174,7 +175,7 @@ const root = "../.."
 // sources lists the Go files of cmd and internal, tests aside.
 func sources(t *testing.T) (paths []string) {
 	t.Helper()
-	for _, top := range []string{"cmd", "internal"} {
+	for _, top := range []string{"cmd", "internal", "man"} {
 		err := fs.WalkDir(os.DirFS(root), top, func(path string, _ fs.DirEntry, err error) error {
 			if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
 				paths = append(paths, filepath.Join(root, path))

@@ -1,7 +1,33 @@
-// Package budget is the token bucket that bounds how often background runs may ping their owner.
+// Package budget is the token bucket that bounds how often background runs may ping their owner. A ping takes one whole
+// token; tokens come back one by one, as time passes, up to the capacity. Nothing runs for that: what has come back is
+// computed whenever somebody looks, and written only by who changes something.
+//
+// On disk: state/ping_budget.json, changed under the lock "ping_budget", absent until something was taken or set:
+//
+//	{
+//	  "capacity": 5,
+//	  "available": 3.25,                                 tokens at last_refill
+//	  "refill_rate_minutes": 90,                         for one token
+//	  "last_refill": "2026-02-24T14:30:00.000000+01:00",
+//	  "daily_used": 2,                                   pings on the day that daily_used_reset names
+//	  "daily_used_reset": "2026-02-24",
+//	  "critical_used": 0,                                the same of critical ones, which take no token
+//	  "critical_reset_date": "2026-02-24"
+//	}
+//
+// Days are those of the book's zone; a count of any other day than today is 0. Whatever is missing, or is no value of its
+// kind, has its default (a full bucket of 5, a token in 90 minutes); what is out of bounds counts as the bound. Keys that
+// this version does not know are kept.
+//
+// A clock set back takes nothing away: the tokens stay, and from the next change on, a refused Take too, they grow again
+// from the time that it is then.
 package budget
 
-import "time"
+import (
+	"fmt"
+	"math"
+	"time"
+)
 
 // Status is the bucket at one instant.
 type Status struct {
@@ -11,4 +37,47 @@ type Status struct {
 	NextRefill   time.Duration // until the next whole token; 0 when the bucket is full
 	DailyUsed    int           // pings today, in the configured zone, critical ones left out
 	CriticalUsed int           // critical pings today
+}
+
+// String is the bucket in a line, such as "budget: 3/5 (next refill in 42 min)".
+func (s Status) String() string {
+	next := "full"
+	switch {
+	case s.Capacity <= 0:
+		next = "critical pings only"
+	case s.NextRefill > 0:
+		next = fmt.Sprintf("next refill in %.0f min", math.Ceil(s.NextRefill.Minutes()))
+	}
+	return fmt.Sprintf("budget: %d/%d (%s)", int(s.Available), s.Capacity, next)
+}
+
+// Full is String and, in a second line, what was used today: "used today: 2. critical bypasses: 1."
+func (s Status) Full() string {
+	return fmt.Sprintf("%s\nused today: %d. critical bypasses: %d.", s, s.DailyUsed, s.CriticalUsed)
+}
+
+// Refills is how many whole tokens the bucket gains within a time from now if nothing is taken.
+func (s Status) Refills(within time.Duration) int {
+	if s.NextRefill <= 0 || s.RefillEvery <= 0 || within < s.NextRefill {
+		return 0
+	}
+	gained := 1 + (within-s.NextRefill)/s.RefillEvery
+	return int(min(gained, time.Duration(s.Capacity-int(s.Available))))
+}
+
+// speck is the part of a token by which sums of fractions may be wrong: a token of which no more than that is missing is
+// whole. It is 5 ms of 90 minutes.
+const speck = 1e-6
+
+// add puts tokens in, as many as there is room for.
+func (s *Status) add(tokens float64) {
+	s.Available = min(max(s.Available+tokens, 0), float64(s.Capacity))
+	if whole := math.Round(s.Available); math.Abs(s.Available-whole) <= speck {
+		s.Available = whole
+	}
+	s.NextRefill = 0
+	if s.Available < float64(s.Capacity) {
+		missing := math.Floor(s.Available) + 1 - s.Available
+		s.NextRefill = time.Duration(missing * float64(s.RefillEvery)).Round(time.Microsecond)
+	}
 }

@@ -11,15 +11,17 @@ import (
 
 	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/skill"
 	"github.com/ollim/ollim/internal/yamldoc"
 )
 
 func newCheck(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [FILE...]",
-		Short: "Check job files and settings, and say when each routine fires next",
-		Long: "Check reads every job file and config.yaml of the data directory, or the files it is given, which need not lie in one. " +
-			"It prints a line FILE:LINE: KEY: REASON for everything that is wrong and exits 65 if there is any; for a good routine, a " +
+		Short: "Check job files, skills and settings, and say when each job fires next",
+		Long: "Check reads every job file, every skill, config.yaml and tool-policy.yaml of the data directory, or the files it is given, " +
+			"which need not lie in one: a folder named reminders makes a file a reminder. " +
+			"It prints a line FILE:LINE: KEY: REASON for everything that is wrong and exits 65 if there is any; for a good job, a " +
 			"line with its next fire.",
 		Args: checked(cobra.ArbitraryArgs),
 		RunE: works(func(_ *cobra.Command, args []string) error { return runCheck(d, args) }),
@@ -47,7 +49,7 @@ func runCheck(d *Deps, files []string) error {
 	if err != nil {
 		return err
 	}
-	shelf, err := job.Library{Home: dir}.Load()
+	shelf, err := job.Library{Home: dir, Zone: c.zone}.Load()
 	if err != nil {
 		return err
 	}
@@ -55,7 +57,14 @@ func runCheck(d *Deps, files []string) error {
 		c.fault(shelf.Faults)
 	}
 	for _, j := range shelf.Jobs {
-		c.good(filepath.Join("routines", filepath.Base(j.Path)), j)
+		c.good(filepath.Join(filepath.Base(filepath.Dir(j.Path)), filepath.Base(j.Path)), j)
+	}
+	_, err = config.LoadTools(dir.ToolPolicy())
+	c.fault(err)
+	_, faults, err := skill.Library{Home: dir}.Load()
+	c.fault(err)
+	if len(faults) > 0 {
+		c.fault(faults)
 	}
 	return c.verdict()
 }
@@ -69,7 +78,15 @@ type checker struct {
 }
 
 func (c *checker) file(path string) {
-	if filepath.Ext(path) == ".yaml" {
+	switch base := filepath.Base(path); {
+	case base == "tool-policy.yaml":
+		_, err := config.LoadTools(path)
+		if err == nil && !exists(path) {
+			err = fmt.Errorf("%s: no such file or directory", path)
+		}
+		c.fault(err)
+		return
+	case filepath.Ext(path) == ".yaml":
 		_, err := config.Load(config.Source{Path: path, Lookup: func(string) (string, bool) { return "", false }, Zone: "UTC"})
 		if err == nil && !exists(path) {
 			err = fmt.Errorf("%s: no such file or directory", path)
@@ -82,7 +99,13 @@ func (c *checker) file(path string) {
 		c.fault(fmt.Errorf("%s: %s", path, plain(err)))
 		return
 	}
-	j, err := job.Parse(job.Routine, path, data)
+	if filepath.Base(path) == "SKILL.md" {
+		_, err := skill.Parse(filepath.Base(filepath.Dir(path)), path, data)
+		c.fault(err)
+		return
+	}
+	j, err := job.Parse(job.KindOf(path), path, data)
+	j = j.In(c.zone)
 	if err != nil {
 		c.fault(err)
 		return
@@ -111,18 +134,24 @@ func (c *checker) fault(err error) {
 }
 
 func (c *checker) good(path string, j job.Job) {
-	next, ok := j.Schedule.Next(c.d.Now(), j.Zone(c.zone))
+	next, ok := time.Time{}, false
+	if j.Kind == job.Reminder {
+		next, ok = j.RunAt, true
+	} else {
+		next, ok = j.Schedule.Next(c.d.Now(), j.Zone(c.zone))
+	}
+	state := "next "
+	if !next.After(c.d.Now()) {
+		state = "due since "
+	}
 	switch {
 	case !j.Enabled:
 		_, _ = fmt.Fprintf(c.d.Out, "%s: ok: off\n", path)
-	case len(j.Unsupported()) > 0:
-		c.bad++
-		_, _ = fmt.Fprintf(c.d.Out, "%s: %s: this version has no such thing yet, and a fire is refused\n", path, j.Unsupported()[0])
 	case !ok:
 		c.bad++
 		_, _ = fmt.Fprintf(c.d.Out, "%s: cron: never fires\n", path)
 	default:
-		_, _ = fmt.Fprintf(c.d.Out, "%s: ok: next %s\n", path, clock(next.In(c.zone)))
+		_, _ = fmt.Fprintf(c.d.Out, "%s: ok: %s%s\n", path, state, clock(next.In(c.zone)))
 	}
 }
 

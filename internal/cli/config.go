@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/spf13/cobra"
 
@@ -64,16 +62,7 @@ func newConfigSet(d *Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			held, err := h.disk.Lock(cmd.Context(), h.home.Lock("config"))
-			if err != nil {
-				return err
-			}
-			defer held.Release()
-			err = config.Set(d.configFile(h.home), args[0], withoutDashes(args[1:]))
-			if errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("%s: %w", d.configFile(h.home), errNoConfig)
-			}
-			return err
+			return d.setConfig(cmd.Context(), h, args[0], withoutDashes(args[1:])...)
 		}),
 	}
 	cmd.Flags().SetInterspersed(false) // a value may look like a flag: sh -c …

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/change"
 	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/deliver"
 	"github.com/ollim/ollim/internal/fire"
@@ -175,7 +176,7 @@ func (d *Deps) anyHouse() (house, error) {
 	return house{dir, c, store.Disk{Now: d.Now, Warn: d.warn}}, err
 }
 
-func (h house) jobs() job.Library { return job.Library{Home: h.home} }
+func (h house) jobs() job.Library { return job.Library{Home: h.home, Zone: h.config.Zone} }
 
 func (h house) runs() run.Book { return run.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone} }
 
@@ -243,11 +244,29 @@ func (d *Deps) firer(h house) *fire.Firer {
 		Spend:    h.spend(),
 		Random:   d.Random,
 		Process:  fire.Process{ID: process.Self(), Group: processGroup()},
-		Secret:   d.secretPaths(),
-		Engine:   h.config.Engine,
-		Engines:  d.engines(h),
-		Sleep:    d.Sleep,
+		Budget:   h.budget(), Approvals: h.approvals(), Changes: change.Book{Home: h.home, Disk: h.disk},
+		Names: h.config.Names, SetNames: func(user, bot string) error { return d.setNames(h, user, bot) },
+		Secret: d.secretPaths(), UserHome: d.homeOrNone(), Env: d.programEnv(h),
+		Engine:  h.config.Engine,
+		Engines: d.engines(h),
+		Sleep:   d.Sleep,
 	}
+}
+
+// homeOrNone is the owner's home, "" when it is not known.
+func (d *Deps) homeOrNone() string {
+	dir, err := d.userHome()
+	if err != nil {
+		return ""
+	}
+	return dir
+}
+
+// programEnv is the environment of gates and of commands in skills: that of our children, told which directory this is, without
+// the way to secrets.
+func (d *Deps) programEnv(h house) []string {
+	env := slices.DeleteFunc(d.childEnv(h.config), func(kv string) bool { return strings.HasPrefix(kv, "CREDENTIALS_DIRECTORY=") })
+	return append(env, "OLLIM_DATA_DIR="+string(h.home), "OLLIM_CONFIG="+d.configFile(h.home))
 }
 
 func (d *Deps) post(h house) deliver.Post {

@@ -8,12 +8,14 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/ollim/ollim/internal/approval"
 	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/fire"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/skill"
 	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/update"
 	"github.com/ollim/ollim/internal/yamldoc"
@@ -44,7 +46,7 @@ func statusTable() []meaning {
 		{statusFailed, "failed, or ended without a report that was due; several arguments failed in different ways"},
 		{statusUsage, "the command line is wrong"},
 		{statusData, "a file, or what was piped in, is wrong"},
-		{statusNoJob, "no such job or run"},
+		{statusNoJob, "no such job, run, skill or task"},
 		{statusUnavailable, "an engine or service cannot be used"},
 		{statusUnwritten, "state or output could not be written"},
 		{statusTempFail, "skipped, paused, or busy: try again later"},
@@ -120,9 +122,9 @@ func rules() []rule {
 		{as[*config.Wrong], statusConfig}, {as[*configFault], statusConfig},
 		{is(errNotAllowed), statusRefused},
 		{as[*store.NotWritten], statusUnwritten}, {as[*lock.Failed], statusUnwritten}, {as[*unwritten], statusUnwritten},
-		{as[*job.Unknown], statusNoJob}, {as[*run.Unknown], statusNoJob},
+		{as[*job.Unknown], statusNoJob}, {as[*run.Unknown], statusNoJob}, {as[*skill.Unknown], statusNoJob},
 		{as[*job.Ambiguous], statusUsage}, {as[*config.UnknownKey], statusUsage},
-		{as[yamldoc.Faults], statusData}, {as[*yamldoc.Fault], statusData}, {is(update.ErrEmpty), statusData},
+		{as[yamldoc.Faults], statusData}, {as[*approval.Unfit], statusData}, {as[*yamldoc.Fault], statusData}, {is(update.ErrEmpty), statusData},
 		{is(errTooLong), statusData}, {is(fs.ErrExist), statusData}, {as[*json.SyntaxError], statusData},
 		{is(engine.ErrUnavailable), statusUnavailable},
 		{as[*fs.PathError], statusUnwritten}, // state that cannot even be read

@@ -24,15 +24,16 @@ import (
 const maxInput = 256 << 10
 
 type fireOptions struct {
-	jobs   []string
-	dryRun bool
-	print  bool
-	json   bool
-	asCron bool
-	engine string
-	model  string
-	wait   string
-	now    string
+	jobs      []string
+	dryRun    bool
+	print     bool
+	json      bool
+	asCron    bool
+	scheduled bool
+	engine    string
+	model     string
+	wait      string
+	now       string
 }
 
 func (o *fireOptions) flags(f *pflag.FlagSet) {
@@ -40,6 +41,7 @@ func (o *fireOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.print, "print", false, "write the agent's final text to standard output")
 	f.BoolVar(&o.json, "json", false, "write the run record, or with --dry-run the plan, as one JSON object per job")
 	f.BoolVar(&o.asCron, "as-cron", false, "do it under exactly cron's environment, from /, to see whether it would work there")
+	f.BoolVar(&o.scheduled, "scheduled", false, "for timers: exit 0 silently when the job is running or done with already, and keep to the limits")
 	f.StringVar(&o.engine, "engine", "", "run it by this engine instead, such as script:FILE")
 	f.StringVar(&o.model, "model", "", "use this model instead")
 	f.StringVar(&o.wait, "wait", "0", "wait this long for a run of the same job to end, instead of skipping")
@@ -105,7 +107,7 @@ func (o *fireOptions) resolve(d *Deps) (fire.Options, error) {
 			return fire.Options{}, usage("--engine: %v", err)
 		}
 	}
-	out := fire.Options{Engine: o.engine, Model: o.model, Wait: wait, Moved: o.now != "" && !o.dryRun, Owner: isTerminal(d.In)}
+	out := fire.Options{Engine: o.engine, Model: o.model, Wait: wait, Moved: o.now != "" && !o.dryRun, Owner: isTerminal(d.In) && !o.scheduled}
 	if last := len(o.jobs) - 1; o.jobs[last] == "-" {
 		if o.jobs = o.jobs[:last]; last == 0 {
 			return out, usage("which job? - only says that standard input joins the prompt")
@@ -142,6 +144,9 @@ func (o *fireOptions) one(ctx context.Context, d *Deps, f *fire.Firer, name stri
 		return o.preview(ctx, d, f, name, options)
 	}
 	r, err := f.Fire(ctx, name, options)
+	if o.scheduled && (as[*job.Unknown](err) || r.Outcome == run.Skipped) {
+		return nil
+	}
 	if r.ID == "" {
 		return explain(err)
 	}

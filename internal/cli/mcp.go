@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/mcpserver"
+	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/toolbox"
 )
 
@@ -46,13 +47,20 @@ func (d *Deps) insideBox() (*toolbox.Box, error) {
 
 // runBox is the toolbox of a run in progress.
 func (d *Deps) runBox(h house, id string) (*toolbox.Box, error) {
+	r, err := h.inProgress(id)
+	if err != nil {
+		return nil, err
+	}
+	return d.firer(h).Tools(r), nil
+}
+
+// inProgress is a run that has begun and not ended.
+func (h house) inProgress(id string) (*run.Run, error) {
 	r, err := h.runs().At(id)
 	if err != nil || r.Done() {
 		return nil, fmt.Errorf("%w: OLLIM_RUN=%s is not a run in progress", errNotAllowed, id)
 	}
-	post := d.post(h)
-	post.Terminal = nil // standard output belongs to the protocol
-	return &toolbox.Box{Home: h.home, Secret: d.secretPaths(), Run: r, Updates: h.updates(), Post: post, Disk: h.disk, Busy: d.firer(h).Busy}, nil
+	return r, nil
 }
 
 func newMCPTools(d *Deps) *cobra.Command {

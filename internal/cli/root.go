@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/docs"
 )
 
 func newRoot(d *Deps) *cobra.Command {
@@ -36,6 +38,7 @@ func newRoot(d *Deps) *cobra.Command {
 	}
 	root.AddCommand(
 		newInit(d), newDemo(d), newFire(d), newRun(d), newRoutine(d), newSchedule(d), newUpdates(d), newCheck(d),
+		newReminder(d), newRemind(d), newTick(d), newApprove(d), newPing(d), newBudget(d), newSkill(d), newTask(d), newChanged(d), newNames(d),
 		newConfig(d), newSession(d), newChat(d), newPause(d), newResume(d), newStop(d), newCost(d), newMCP(d), newHook(d), newVersion(d),
 	)
 	root.SetHelpCommand(newHelp(root))
@@ -49,10 +52,14 @@ func newRoot(d *Deps) *cobra.Command {
 	return root
 }
 
+// onlyVerbs marks a command that does nothing itself.
+const onlyVerbs = "group"
+
 // group makes a noun, whose verbs are its subcommands. Called without one it says which there are.
 func group(use, plural, short string, verbs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Aliases: []string{plural}, Short: short, Args: cobra.ArbitraryArgs}
 	cmd.AddCommand(verbs...)
+	cmd.Annotations = map[string]string{onlyVerbs: "yes"}
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		var names []string
 		for _, v := range verbs {
@@ -111,8 +118,8 @@ func runBare(d *Deps) error {
 
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [COMMAND | all]",
-		Short: "Say what a command does; all lists every command",
+		Use:   "help [COMMAND | all | search WORDS...]",
+		Short: "Say what a command does; all lists every command, search looks in the manual",
 		RunE: works(func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				root.InitDefaultHelpFlag()
@@ -120,6 +127,10 @@ func newHelp(root *cobra.Command) *cobra.Command {
 			}
 			if len(args) == 1 && args[0] == "all" {
 				return helpAll(root)
+			}
+			if len(args) > 1 && args[0] == "search" {
+				_, err := fmt.Fprintln(root.OutOrStdout(), docs.Answer(strings.Join(args[1:], " ")))
+				return err
 			}
 			cmd, rest, err := root.Find(args)
 			if err != nil || cmd == root || len(rest) > 0 {
@@ -135,7 +146,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 func helpAll(root *cobra.Command) error {
 	var lines []string
 	walk(root, func(cmd *cobra.Command) {
-		if !cmd.HasAvailableSubCommands() {
+		if cmd.Annotations[onlyVerbs] == "" && cmd.HasParent() {
 			lines = append(lines, fmt.Sprintf("%-52s %s\n", strings.TrimSuffix(cmd.UseLine(), " [flags]"), cmd.Short))
 		}
 	})
@@ -159,7 +170,7 @@ func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 
 // hideRest keeps the first help screen short; `ollim help all` has every command.
 func hideRest(root *cobra.Command) {
-	first := []string{"init", "demo", "fire", "run", "routine", "schedule", "update", "chat", "check", "help"}
+	first := []string{"init", "demo", "chat", "fire", "remind", "run", "routine", "reminder", "schedule", "update", "check", "help"}
 	for _, c := range root.Commands() {
 		c.Hidden = !slices.Contains(first, c.Name())
 	}

@@ -36,7 +36,7 @@ func runRoutineEdit(ctx context.Context, d *Deps, name string) error {
 	if err != nil {
 		return err
 	}
-	path, err := routinePath(s, h, name)
+	path, err := routinePath(s.Only(job.Routine), h, name)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,24 @@ func runRoutineEdit(ctx context.Context, d *Deps, name string) error {
 	if !keep {
 		err = errors.Join(err, store.Remove(draft))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return d.approveEdited(ctx, h, path)
+}
+
+// approveEdited approves what the owner has just written.
+func (d *Deps) approveEdited(ctx context.Context, h house, path string) error {
+	s, err := h.jobs().Load()
+	if err != nil {
+		return err
+	}
+	for _, j := range s.Jobs {
+		if j.Path == path {
+			return d.approveOwn(ctx, h, j)
+		}
+	}
+	return nil // it was as bad as before, and is left so
 }
 
 // editDraft says whether the draft holds work that would otherwise be lost.

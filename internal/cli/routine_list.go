@@ -43,6 +43,7 @@ func runRoutineList(d *Deps, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	s = s.Only(job.Routine)
 	rows := make([]routineRow, 0, len(s.Jobs))
 	for _, j := range s.Jobs {
 		rows = append(rows, routineRow{

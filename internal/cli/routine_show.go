@@ -4,6 +4,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/job"
 )
 
 func newRoutineShow(d *Deps) *cobra.Command {
@@ -22,7 +24,7 @@ func runRoutineShow(d *Deps, names []string) error {
 	}
 	failed := failures{d: d, verb: "routine show"}
 	for _, name := range names {
-		path, err := routinePath(s, h, name)
+		path, err := routinePath(s.Only(job.Routine), h, name)
 		if err != nil {
 			failed.add(name, err)
 			continue

@@ -23,7 +23,7 @@ func runRoutineSwitch(d *Deps, verb string, names []string, on bool) error {
 	}
 	failed := failures{d: d, verb: verb}
 	for _, name := range names {
-		failed.add(name, switchRoutine(s, name, on))
+		failed.add(name, switchRoutine(s.Only(job.Routine), name, on))
 	}
 	return failed.err()
 }

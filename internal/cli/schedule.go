@@ -78,7 +78,7 @@ func runScheduleList(d *Deps, o scheduleListOptions) error {
 		jobs = []job.Job{j}
 	}
 	for _, j := range jobs {
-		if j.Enabled && j.Schedule.Never() {
+		if j.Kind == job.Routine && j.Enabled && j.Schedule.Never() {
 			d.warn(j.Path + ": cron: " + j.Cron + " never fires")
 		}
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -125,26 +124,11 @@ func runUpdatesAdd(ctx context.Context, d *Deps, words []string) error {
 			return err
 		}
 	}
-	if id, inside := d.Lookup("OLLIM_RUN"); inside && id != "" {
-		return d.reportInRun(ctx, h, id, message)
+	if d.isInside() {
+		_, err := d.useTool(ctx, h, "report_updates", map[string]any{"message": message}) // the report counts
+		return err
 	}
 	return h.updates().Add(ctx, message, "owner")
-}
-
-// reportInRun is add typed by an agent: the same gates as its report_updates tool, and the report counts.
-func (d *Deps) reportInRun(ctx context.Context, h house, id, message string) error {
-	box, err := d.runBox(h, id)
-	if err != nil {
-		return err
-	}
-	input, err := json.Marshal(map[string]string{"message": message})
-	if err != nil {
-		return err
-	}
-	if answer := box.Call(ctx, "report_updates", input); answer.IsError {
-		return fmt.Errorf("%w: %s", errNotAllowed, answer.Text)
-	}
-	return nil
 }
 
 func newUpdatesClear(d *Deps) *cobra.Command {

@@ -27,6 +27,8 @@ type Config struct {
 	Delivery Delivery `mapstructure:"delivery"`
 	Claude   Claude   `mapstructure:"claude-code"`
 	Spend    Spend    `mapstructure:"spend"`
+	Keep     Keep     `mapstructure:"keep"`
+	Names    Names    `mapstructure:"names"`
 
 	Zone    *time.Location `mapstructure:"-"` // Timezone, loaded
 	Exists  bool           `mapstructure:"-"` // there is a config.yaml
@@ -50,6 +52,17 @@ type Spend struct {
 	PerDay     string `mapstructure:"per-day"`
 	PerMonth   string `mapstructure:"per-month"`
 	RunsPerDay string `mapstructure:"runs-per-day"` // runs that reach an engine
+}
+
+// Keep is how long things stay; each is for Days.
+type Keep struct {
+	Runs string `mapstructure:"runs"`
+}
+
+// Names is what the two call each other; "" is not told.
+type Names struct {
+	User string `mapstructure:"user"`
+	Bot  string `mapstructure:"bot"`
 }
 
 // Amount reads a limit: a number from 0, or none, which is +Inf.

@@ -77,6 +77,9 @@ spend.per-run 1.00 default
 spend.per-day 5.00 default
 spend.per-month 50.00 default
 spend.runs-per-day 500 default
+keep.runs 90d default
+names.user  default
+names.bot  default
 `
 	if got := items(c); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
@@ -106,6 +109,8 @@ delivery:
 claude_code:
   command: /opt/Claude
 spend: {per-run: 0.5, per_day: none, per-month: 7, runs-per-day: 3}
+keep: {runs: 7d}
+names: {user: Ada Lovelace, bot: Ollim}
 `
 
 func TestFile(t *testing.T) {
@@ -130,6 +135,9 @@ spend.per-run 0.5 FILE:14
 spend.per-day none FILE:14
 spend.per-month 7 FILE:14
 spend.runs-per-day 3 FILE:14
+keep.runs 7d FILE:15
+names.user Ada Lovelace FILE:16
+names.bot Ollim FILE:16
 `
 	if got := strings.ReplaceAll(items(c), src.Path, "FILE"); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/ollim/ollim/internal/nearest"
 	"github.com/ollim/ollim/internal/yamldoc"
@@ -24,7 +26,7 @@ type key struct {
 }
 
 // keys is the table, in the order of a new config.yaml.
-func keys() []key { return slices.Concat(general(), delivery(), engines()) }
+func keys() []key { return slices.Concat(general(), delivery(), engines(), spending(), keeping()) }
 
 func general() []key {
 	return []key{
@@ -96,11 +98,55 @@ func engines() []key {
 			},
 			value: func(c Config) any { return c.Claude.Command },
 		},
+	}
+}
+
+func spending() []key {
+	return []key{
 		amount("spend.per-run", "The most that one automatic run may cost, in USD; none is no limit.", "1.00", func(s Spend) string { return s.PerRun }),
 		amount("spend.per-day", "At this no automatic run starts before the next day.", "5.00", func(s Spend) string { return s.PerDay }),
 		amount("spend.per-month", "Likewise by month.", "50.00", func(s Spend) string { return s.PerMonth }),
 		amount("spend.runs-per-day", "How many automatic runs may reach an engine in a day.", "500", func(s Spend) string { return s.RunsPerDay }),
 	}
+}
+
+// keeping is what is remembered, and for how long.
+func keeping() []key {
+	return []key{
+		{
+			name: "keep.runs", about: "How long run records stay.", example: "runs: 90d",
+			standard: func(Source) any { return "90d" },
+			check:    func(s string) error { _, err := Days(s); return err },
+			value:    func(c Config) any { return c.Keep.Runs },
+		},
+		name("names.user", "What the agent calls its owner.", "user: Ada", func(c Config) any { return c.Names.User }),
+		name("names.bot", "What the agent is called.", "bot: Ollim", func(c Config) any { return c.Names.Bot }),
+	}
+}
+
+func name(full, about, example string, value func(Config) any) key {
+	return key{
+		name: full, about: about, example: example, value: value,
+		standard: func(Source) any { return "" },
+		check:    CheckName,
+	}
+}
+
+// CheckName refuses what is no name: it becomes part of every prompt.
+func CheckName(s string) error {
+	if s == "" || len(s) > 60 || strings.TrimSpace(s) != s || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return fmt.Errorf("%q is not a name: write one of at most 60 characters on one line", s)
+	}
+	return nil
+}
+
+// Days reads how long something is kept, such as 90d, in days.
+func Days(s string) (int, error) {
+	n, err := strconv.ParseUint(strings.TrimSuffix(s, "d"), 10, 16)
+	if err != nil || n == 0 || !strings.HasSuffix(s, "d") {
+		return 0, fmt.Errorf("%q is not a number of days: write one like 90d", s)
+	}
+	return int(n), nil
 }
 
 // checkNUL refuses what no argument or environment of a process can hold.

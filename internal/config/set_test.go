@@ -95,7 +95,7 @@ func TestSetRefused(t *testing.T) {
 func values() map[string][]string {
 	return map[string][]string{
 		"timezone": {"America/New_York"}, "engine": {"script:a: b.yaml"}, "env": {"A=1", "B=x, y"}, "delivery.command": {"sh", "-c", "cat # it's"},
-		"delivery.timeout": {"5s"}, "claude-code.command": {"/opt/c l"}, "spend.per-run": {"0.1"}, "spend.per-day": {"none"}, "spend.per-month": {"9"}, "spend.runs-per-day": {"7"},
+		"delivery.timeout": {"5s"}, "claude-code.command": {"/opt/c l"}, "spend.per-run": {"0.1"}, "spend.per-day": {"none"}, "spend.per-month": {"9"}, "spend.runs-per-day": {"7"}, "keep.runs": {"8d"}, "names.user": {"Ada L"}, "names.bot": {"Bo"},
 	}
 }
 

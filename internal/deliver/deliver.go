@@ -5,7 +5,7 @@
 // OLLIM_MESSAGE_ID. The command gets the text on its standard input, ending in exactly one newline, and says by its exit
 // status what came of it: 0 sent, 77 (EX_NOPERM) refused for good, anything else not now. It runs in the data directory,
 // with the environment that Post was given and OLLIM_MESSAGE_ID, OLLIM_MESSAGE_RUN, OLLIM_JOB, OLLIM_LABEL, OLLIM_KIND and
-// OLLIM_CRITICAL (0 or 1); never with OLLIM_RUN, which would put an ollim inside it under that run's rules.
+// OLLIM_CRITICAL (0 or 1) and OLLIM_FILE (if there is a file to send along); never with OLLIM_RUN, which would put an ollim inside it under that run's rules.
 //
 // The outbox holds one file per message, <message id>.jsonl: the message, then a line for every attempt that failed.
 // Whoever sends it, or takes it out, holds an flock on that file; its inode stays the same as long as it has the name.
@@ -41,8 +41,10 @@ type Message struct {
 	Label    string    `json:"label"` // the job's description
 	Kind     Kind      `json:"kind"`
 	Critical bool      `json:"critical"`
-	Text     string    `json:"text"`    // UTF-8; any other byte becomes U+FFFD
-	Created  time.Time `json:"created"` // zero: now
+	Text     string    `json:"text"`            // UTF-8; any other byte becomes U+FFFD
+	Embed    *Embed    `json:"embed,omitempty"` // what Text says, in parts
+	File     string    `json:"file,omitempty"`  // absolute path of a file to send along
+	Created  time.Time `json:"created"`         // zero: now
 }
 
 // Fate is what became of a message; "" if it never got as far as the outbox.

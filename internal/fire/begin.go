@@ -4,18 +4,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/chat"
-	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/prompt"
 	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/toolbox"
 	"github.com/ollim/ollim/internal/yamldoc"
 )
 
@@ -36,6 +36,7 @@ type barred struct {
 	kind   error // ErrRefused or ErrPaused
 	reason string
 	key    string // under which the owner is told once; "" is by job and reason
+	text   string // that the owner is told; "" is made of job and reason
 }
 
 func (e *barred) Error() string { return e.reason }
@@ -43,10 +44,10 @@ func (e *barred) Error() string { return e.reason }
 func (e *barred) Unwrap() error { return e.kind }
 
 // find finds the job, and on the way tells the owner of every job file that cannot be used.
-func (f *Firer) find(ctx context.Context, name string) (job.Job, error) {
+func (f *Firer) find(ctx context.Context, name string, o Options) (errand, error) {
 	shelf, err := f.Jobs.Load()
 	if err != nil {
-		return job.Job{}, err
+		return errand{}, err
 	}
 	j, err := shelf.Find(name)
 	var own yamldoc.Faults
@@ -54,7 +55,18 @@ func (f *Firer) find(ctx context.Context, name string) (job.Job, error) {
 	if err := f.tellBadFiles(ctx, shelf.Faults, own); err != nil {
 		f.Disk.Warn(err.Error())
 	}
-	return j, err
+	return errand{job: j, options: o, beside: shelf.Jobs}, err
+}
+
+// stillThere is for a reminder that somebody else has brought to its end, or a step further, since it was found.
+func (f *Firer) stillThere(j job.Job) error {
+	if j.Kind != job.Reminder {
+		return nil
+	}
+	if _, err := os.Lstat(j.Path); errors.Is(err, fs.ErrNotExist) {
+		return &job.Unknown{Name: j.ID}
+	}
+	return nil
 }
 
 // badFile is the beginning of the keys under which bad files are told.
@@ -99,8 +111,8 @@ func (f *Firer) guard(ctx context.Context, j job.Job, wait time.Duration) (*lock
 
 // previous is the job's latest run before this one, whose id stands in the lock file. If its process died in the middle
 // the record is ended and the owner told, as nobody else will. A record that was pruned, or never written, is the zero one.
-func (f *Firer) previous(ctx context.Context, guard *lock.Guard) run.Record {
-	id := strings.TrimSpace(guard.LastNote())
+func (f *Firer) previous(ctx context.Context, e errand) run.Record {
+	id := strings.TrimSpace(e.guard.LastNote())
 	if id == "" {
 		return run.Record{}
 	}
@@ -109,21 +121,21 @@ func (f *Firer) previous(ctx context.Context, guard *lock.Guard) run.Record {
 	if closeErr != nil || loadErr != nil {
 		return run.Record{}
 	}
-	if cutOff {
+	if cutOff && e.job.Kind != job.Reminder { // that is tried again, and told of in the end
 		f.tellFailure(ctx, r, "was cut off before it ended")
 	}
 	return r
 }
 
 // open begins the record and notes it in the lock.
-func (f *Firer) open(j job.Job, o Options, previous run.Record, guard *lock.Guard) (*run.Run, error) {
-	record, err := f.record(j, o)
+func (f *Firer) open(e errand) (*run.Run, error) {
+	record, err := f.record(e.job, e.options)
 	if err != nil {
 		return nil, err
 	}
-	record.Shown = previous.ShownUntil()
-	if guard != nil { // before the record, so that the next fire finds every record that was begun
-		if err := guard.Note(record.ID + "\n"); err != nil {
+	record.Shown = e.previous.ShownUntil()
+	if e.guard != nil { // before the record, so that the next fire finds every record that was begun
+		if err := e.guard.Note(record.ID + "\n"); err != nil {
 			return nil, err
 		}
 	}
@@ -137,34 +149,45 @@ func (f *Firer) record(j job.Job, o Options) (run.Record, error) {
 	}
 	name := cmp.Or(o.Engine, j.Engine, f.Engine)
 	switch {
-	case name == "" && f.permit(j, o) == nil:
+	case name == "" && !j.Plain && f.permit(j, o) == nil:
 		return run.Record{}, ErrNoEngine
 	case o.Moved && !isScript(name):
 		return run.Record{}, ErrMovedClock
 	}
-	session, parent, err := f.room().Start(place(j, run.Record{}))
+	session, parent, err := f.room().Start(errand{job: j}.place())
 	if err != nil {
 		return run.Record{}, err
 	}
-	return run.Record{
+	own, _, _ := f.patterns(j) // what is wrong with them is permit's to say
+	deadline := f.Disk.Now().Add(j.Timeout).In(f.Zone)
+	r := run.Record{
 		ID: id, Kind: string(j.Kind), Job: j.ID, Name: j.Name(), Path: j.Path, Description: j.Description,
-		Mode: string(j.Mode()), Engine: name, Model: cmp.Or(o.Model, j.Model), Started: f.Disk.Now(),
+		Mode: string(j.Mode()), Engine: name, Model: cmp.Or(o.Model, j.Model), Started: f.Disk.Now(), Deadline: &deadline,
 		PID: f.Process.PID, PIDStart: f.Process.Start, PIDGroup: f.Process.Group,
 		AllowPing: j.AllowPing, Update: string(j.Update), Busy: f.room().Busy(),
+		Tools: own, Dirs: f.dirs(j), Skills: j.Skills, MaxChain: j.MaxChain, ChainDepth: j.ChainDepth,
 		SessionBefore: session, Parent: parent,
-	}, nil
+	}
+	if j.Plain {
+		r.Engine, r.Tools = "", nil
+	}
+	if j.Kind == job.Reminder {
+		at := j.RunAt.In(f.Zone)
+		r.Scheduled = &at
+	}
+	return r, nil
 }
 
 // isScript says whether an engine plays a file: it can be told another time, and costs nothing.
 func isScript(engine string) bool { return strings.HasPrefix(engine, "script:") }
 
 // skip records a fire that did not happen because the job was still running.
-func (f *Firer) skip(j job.Job, o Options) (run.Record, error) {
+func (f *Firer) skip(e errand) (run.Record, error) {
 	since := "since a moment ago"
-	if r := f.lastRun(j); r.ID != "" && !r.Done() {
+	if r := f.lastRun(e.job); r.ID != "" && !r.Done() {
 		since = "since " + r.Started.In(f.Zone).Format("2006-01-02 15:04:05")
 	}
-	record, err := f.record(j, o)
+	record, err := f.record(e.job, e.options)
 	if err != nil {
 		return record, err
 	}
@@ -192,34 +215,33 @@ func (f *Firer) permit(j job.Job, o Options) error {
 	default:
 		return &barred{kind: ErrPaused, reason: "everything is paused until " + until.In(f.Zone).Format("2006-01-02 15:04") + ": ollim resume"}
 	}
-	if keys := j.Unsupported(); len(keys) > 0 {
-		return &barred{kind: ErrRefused, reason: "this version has no " + strings.Join(keys, ", no ") + " yet"}
+	if _, _, err := f.patterns(j); err != nil {
+		return err
 	}
-	return nil
+	return f.approved(j)
 }
 
-func place(j job.Job, previous run.Record) chat.Place {
-	return chat.Place{Mode: j.Mode(), Routine: j.ID, Since: previous.ShownUntil()}
-}
-
-func (f *Firer) brief(j job.Job, o Options, previous run.Record, busy bool) prompt.Brief {
-	return prompt.Brief{Job: j, Now: f.Disk.Now().In(f.Zone), Busy: busy && j.Background, Compacted: previous.Compactions > 0, Input: o.Input}
-}
-
-func (f *Firer) request(j job.Job, r *run.Run, tools *toolbox.Box, granted float64, guard *lock.Guard) engine.Request {
-	var hold []*os.File
-	if guard != nil {
-		hold = append(hold, guard.File())
+// approved says whether everything in which the job goes beyond what every job may do is the owner's will.
+func (f *Firer) approved(j job.Job) error {
+	subject, widened, err := f.Approvals.Of(j)
+	if err != nil || !widened {
+		return err
 	}
-	return engine.Request{
-		System: prompt.System(j.Mode(), f.profile()), BuiltIns: tools.BuiltIns(), Protected: tools.Protected(),
-		Run: r.ID, Model: r.Model, Thinking: j.Thinking, MaxCost: granted, Root: string(f.Home),
-		Hold: hold,
+	ok, err := f.Approvals.Approved(subject)
+	if err != nil || ok {
+		return err
+	}
+	name := j.Name()
+	return &barred{
+		kind:   ErrRefused,
+		reason: fmt.Sprintf("not approved: %s: ollim approve %s", strings.Join(subject.Widening(), ", "), name),
+		key:    refused(j.ID) + subject.Digest(),
+		text:   prompt.Unapproved(j.Label(), name, subject.Widening()),
 	}
 }
 
-func (f *Firer) tools(r *run.Run) *toolbox.Box {
-	return &toolbox.Box{Home: f.Home, Secret: f.Secret, Run: r, Updates: f.Updates, Post: f.Post, Disk: f.Disk, Busy: f.room().Busy}
+func (e errand) place() chat.Place {
+	return chat.Place{Mode: e.job.Mode(), Routine: e.job.ID, Since: e.previous.ShownUntil()}
 }
 
 // profile is who the agent is and whom it works for, in the owner's words; files that are not there say nothing.
@@ -232,6 +254,12 @@ func (f *Firer) profile() string {
 		if text, err := os.ReadFile(f.Home.Path(name)); err == nil {
 			texts = append(texts, strings.TrimSpace(string(text)))
 		}
+	}
+	if f.Names.User != "" {
+		texts = append(texts, "Your owner is called "+f.Names.User+".")
+	}
+	if f.Names.Bot != "" {
+		texts = append(texts, "You are called "+f.Names.Bot+".")
 	}
 	return strings.Join(texts, "\n\n")
 }

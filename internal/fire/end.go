@@ -1,6 +1,7 @@
 package fire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,7 +91,9 @@ func stopped(ctx context.Context, err error) error {
 func (f *Firer) conclude(ctx context.Context, j job.Job, r *run.Run, cause error) {
 	outcome := outcomeOf(cause)
 	reason := reasonOf(j, outcome, cause)
-	if cause != nil {
+	if outcome == run.Gated {
+		reason = ""
+	} else if cause != nil {
 		f.warn(r.Event(ctx, run.Event{Type: run.ErrorEvent, Text: reason}))
 	}
 	f.warn(r.Conclude(outcome, reason))
@@ -110,6 +113,8 @@ func outcomeOf(cause error) run.Outcome {
 		return run.Refused
 	case errors.Is(cause, errUnreported):
 		return run.Unreported
+	case errors.Is(cause, errGated):
+		return run.Gated
 	}
 	return run.Failed
 }
@@ -129,23 +134,30 @@ func reasonOf(j job.Job, outcome run.Outcome, cause error) string {
 // deliver lets the owner know: the text of a foreground run, a failure, a refusal. What cannot be delivered waits in the
 // outbox, and a failed delivery never changes how the run ended.
 func (f *Firer) deliver(ctx context.Context, j job.Job, r *run.Run, cause error) {
-	if j.Kind != job.Routine {
-		return // the owner is there to see how anything else ended
+	if j.Kind == kindChat || j.Kind == kindSession {
+		return // the owner is there to see how it ended
 	}
 	switch r.Outcome {
 	case run.OK, run.Unreported:
 		f.warn(f.Told.Worked(ctx, j.ID))
 		f.warn(f.Told.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, refused(j.ID)) }))
-	case run.Failed:
-		f.tellFailure(ctx, r.Record, "failed")
-	case run.Timeout:
-		f.tellFailure(ctx, r.Record, "did not finish in time")
+	case run.Failed, run.Timeout:
+		if j.Kind != job.Reminder { // see putAway
+			f.tellFailure(ctx, r.Record, howItFailed(r.Outcome))
+		}
 	case run.Refused:
 		f.tellRefusal(ctx, r.Record, cause)
 	}
 	if !j.Background && r.Text != "" {
 		f.send(ctx, r, deliver.Text, f.answer(r))
 	}
+}
+
+func howItFailed(outcome run.Outcome) string {
+	if outcome == run.Timeout {
+		return "did not finish in time"
+	}
+	return "failed"
 }
 
 // flushLimit bounds the time for messages of earlier runs, which are not worth holding up a scheduler.
@@ -180,14 +192,12 @@ func (f *Firer) tellFailure(ctx context.Context, r run.Record, what string) {
 }
 
 func (f *Firer) tellRefusal(ctx context.Context, r run.Record, cause error) {
-	key := refused(r.Job) + r.Error
-	if b := (*barred)(nil); errors.As(cause, &b) && b.key != "" {
-		key = b.key
-	}
-	first, err := f.Told.Once(ctx, key)
+	b := &barred{}
+	errors.As(cause, &b)
+	first, err := f.Told.Once(ctx, cmp.Or(b.key, refused(r.Job)+r.Error))
 	f.warn(err)
 	if err == nil && first {
-		f.warn(f.Updates.Add(ctx, prompt.RefusedJob(r.Label(), r.Error), r.ID))
+		f.warn(f.Updates.Add(ctx, cmp.Or(b.text, prompt.RefusedJob(r.Label(), r.Error)), r.ID))
 	}
 }
 

@@ -9,7 +9,11 @@ import (
 	"io"
 	"time"
 
+	"github.com/ollim/ollim/internal/approval"
+	"github.com/ollim/ollim/internal/budget"
+	"github.com/ollim/ollim/internal/change"
 	"github.com/ollim/ollim/internal/chat"
+	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/deliver"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/home"
@@ -26,23 +30,30 @@ import (
 
 // Firer fires the jobs of one data directory.
 type Firer struct {
-	Home     home.Dir
-	Disk     store.Disk
-	Zone     *time.Location
-	Jobs     job.Library
-	Runs     run.Book
-	Sessions session.Book
-	Updates  update.Box
-	Told     told.Book
-	Spend    spend.Book
-	Post     deliver.Post
-	Secret   []string // paths outside the data directory that no agent may reach
-	Random   io.Reader
-	Process  Process
-	Engine   string                                     // the configured one; "" when none is
-	Engines  func(name string) (engine.Engine, error)   // makes an engine of a name
-	Watch    func(run.Event)                            // sees every event as it happens; may be nil
-	Sleep    func(context.Context, time.Duration) error // returns early, with its error, when the context ends
+	Home      home.Dir
+	Disk      store.Disk
+	Zone      *time.Location
+	Jobs      job.Library
+	Runs      run.Book
+	Sessions  session.Book
+	Updates   update.Box
+	Told      told.Book
+	Spend     spend.Book
+	Budget    budget.Book
+	Approvals approval.Book
+	Changes   change.Book
+	Post      deliver.Post
+	Names     config.Names
+	SetNames  func(user, bot string) error
+	Secret    []string // paths outside the data directory that no agent may reach
+	UserHome  string   // the owner's home, for ~/ in dirs
+	Env       []string // of gates and of commands in skills
+	Random    io.Reader
+	Process   Process
+	Engine    string                                     // the configured one; "" when none is
+	Engines   func(name string) (engine.Engine, error)   // makes an engine of a name
+	Watch     func(run.Event)                            // sees every event as it happens; may be nil
+	Sleep     func(context.Context, time.Duration) error // returns early, with its error, when the context ends
 }
 
 // Process is who fires, for the record.
@@ -63,72 +74,99 @@ type Options struct {
 	Compact string // instructions: no turn, the session is compacted
 }
 
+// errand is one fire: the job, and what was known of it before its run began.
+type errand struct {
+	job      job.Job
+	options  Options
+	beside   []job.Job // all jobs of the directory
+	previous run.Record
+	guard    *lock.Guard // nil for what is no job: a turn of a conversation
+}
+
 // Fire runs a job once. The record says how it ended; an error says that there is no record (nothing ran) or, beside a
 // record, why it failed in a way that a caller may want to tell apart.
 func (f *Firer) Fire(ctx context.Context, name string, o Options) (run.Record, error) {
-	j, err := f.find(ctx, name)
+	e, err := f.find(ctx, name, o)
 	if err != nil {
 		return run.Record{}, err
 	}
-	guard, err := f.guard(ctx, j, o.Wait)
+	e.guard, err = f.guard(ctx, e.job, o.Wait)
 	if errors.Is(err, lock.ErrBusy) {
-		return f.skip(j, o)
+		return f.skip(e)
 	}
 	if err != nil {
 		return run.Record{}, err
 	}
 	defer f.flush(ctx)
-	defer guard.Release()
-	previous := f.previous(ctx, guard)
-	return f.run(ctx, j, o, previous, guard)
+	defer e.guard.Release()
+	if err := f.stillThere(e.job); err != nil {
+		return run.Record{}, err
+	}
+	e.previous = f.previous(ctx, e)
+	return f.run(ctx, e)
 }
 
-// run is a run from the first line of its record to the last. guard is nil for what is no job: a turn of a conversation.
-func (f *Firer) run(ctx context.Context, j job.Job, o Options, previous run.Record, guard *lock.Guard) (run.Record, error) {
-	if guard == nil {
-		f.closeLast(j)
+// run is a run from the first line of its record to the last.
+func (f *Firer) run(ctx context.Context, e errand) (run.Record, error) {
+	if e.guard == nil {
+		f.closeLast(e.job)
 	}
-	r, err := f.open(j, o, previous, guard)
+	r, err := f.open(e)
 	if err != nil {
 		return run.Record{}, err
 	}
-	cause := f.carryOut(ctx, j, o, r, previous, guard)
+	cause := f.carryOut(ctx, &e, r)
 	ctx = context.WithoutCancel(ctx) // a run that was stopped still comes to its end
-	f.conclude(ctx, j, r, cause)
+	f.conclude(ctx, e.job, r, cause)
 	f.settle(ctx, r)
-	f.deliver(ctx, j, r, cause)
+	f.deliver(ctx, e.job, r, cause)
+	f.after(ctx, e.job, r)
+	f.putAway(ctx, e.job, r)
 	err = r.Finish(r.Outcome, r.Error)
 	return r.Record, errors.Join(err, cause)
 }
 
 // carryOut is everything between the two ends of the record.
-func (f *Firer) carryOut(ctx context.Context, j job.Job, o Options, r *run.Run, previous run.Record, guard *lock.Guard) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout, errTimeout)
+func (f *Firer) carryOut(ctx context.Context, e *errand, r *run.Run) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, e.job.Timeout, errTimeout)
 	defer cancel()
-	if err := f.permit(j, o); err != nil {
+	if err := f.permit(e.job, e.options); err != nil {
 		return err
 	}
-	e, err := f.Engines(r.Engine)
+	if e.job.Plain {
+		return f.remind(ctx, e, r)
+	}
+	engine, err := f.Engines(r.Engine)
 	if err != nil {
 		return err
 	}
-	granted, err := f.reserve(ctx, j, o, r)
+	granted, err := f.reserve(ctx, e.job, e.options, r)
 	if err != nil {
+		return err
+	}
+	if err := f.claim(e); err != nil {
 		return err
 	}
 	tools := f.tools(r)
-	talk, err := f.room().Enter(ctx, place(j, previous), e, tools, r)
+	brief, err := f.prepare(ctx, *e, r, tools)
+	if err != nil {
+		return stopped(ctx, err)
+	}
+	talk, err := f.room().Enter(ctx, e.place(), engine, tools, r)
 	if err != nil {
 		return stopped(ctx, err)
 	}
 	defer talk.Leave()
-	request := f.request(j, r, tools, granted, guard)
-	if o.Compact != "" {
-		return stopped(ctx, f.compactNow(ctx, talk, request, r, o.Compact))
+	request, err := f.request(*e, r, tools, granted)
+	if err != nil {
+		return err
 	}
-	_, err = talk.Say(ctx, f.brief(j, o, previous, r.Busy), request)
+	if e.options.Compact != "" {
+		return stopped(ctx, f.compactNow(ctx, talk, request, r, e.options.Compact))
+	}
+	_, err = talk.Say(ctx, brief, request)
 	if err == nil {
-		err = f.holdToReport(ctx, j, r, talk, request)
+		err = f.holdToReport(ctx, e.job, r, talk, request)
 	}
 	return stopped(ctx, errors.Join(err, f.compact(ctx, talk, request, err)))
 }

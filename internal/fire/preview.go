@@ -37,8 +37,12 @@ func (f *Firer) Preview(ctx context.Context, name string, o Options) (Plan, erro
 	if err != nil {
 		return Plan{}, err
 	}
-	previous := f.lastRun(j)
-	text, session, err := f.room().Preview(ctx, place(j, previous), f.brief(j, o, previous, record.Busy))
+	e := errand{job: j, options: o, beside: shelf.Jobs, previous: f.lastRun(j)}
+	brief, err := f.brief(e, record)
+	if err != nil {
+		return Plan{}, err
+	}
+	text, session, err := f.room().Preview(ctx, e.place(), brief)
 	if err != nil {
 		return Plan{}, err
 	}

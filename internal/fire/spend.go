@@ -22,7 +22,7 @@ func (f *Firer) reserve(ctx context.Context, j job.Job, o Options, r *run.Run) (
 		return 0, &barred{kind: ErrPaused, reason: limit.Error()} // only runs under way stand in the way
 	}
 	if errors.As(err, &limit) {
-		return 0, &barred{ErrRefused, limit.Error(), "limit " + limit.Key + " " + limit.Until.Format(time.DateOnly)}
+		return 0, &barred{kind: ErrRefused, reason: limit.Error(), key: "limit " + limit.Key + " " + limit.Until.Format(time.DateOnly)}
 	}
 	if err != nil {
 		return 0, err

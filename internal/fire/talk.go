@@ -27,7 +27,7 @@ func (f *Firer) Chat(ctx context.Context, text string, o Options) (run.Record, e
 	j := job.New(kindChat)
 	j.ID, j.Path, j.Body, j.Timeout, j.Thinking = "main", "main", text, turnLimit, "off"
 	o.Owner = true
-	return f.run(ctx, j, o, run.Record{}, nil)
+	return f.run(ctx, errand{job: j, options: o})
 }
 
 // CompactSession compacts the main session (routine "") or that of a persistent routine, by the owner's instructions.
@@ -38,7 +38,7 @@ func (f *Firer) CompactSession(ctx context.Context, routine, instructions string
 		j.ID, j.Path, j.Background, j.Session = routine, routine, true, "persistent"
 	}
 	o.Owner, o.Compact = true, instructions
-	return f.run(ctx, j, o, run.Record{}, nil)
+	return f.run(ctx, errand{job: j, options: o})
 }
 
 // closeLast ends the record of the last turn of the conversation, if that died without a word.

@@ -3,11 +3,13 @@ package job
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/cron"
+	"github.com/ollim/ollim/internal/toolpolicy"
 )
 
 // maxID is the longest id, in bytes.
@@ -54,6 +56,34 @@ func checkZone(name string) error {
 		return fmt.Errorf("unknown zone %q: write one like Europe/Paris", name)
 	}
 	return nil
+}
+
+// checkDir is for an entry of dirs.
+func checkDir(entry string) error {
+	dir := strings.TrimPrefix(entry, "rw:")
+	if strings.HasPrefix(dir, "~/") {
+		dir = dir[1:]
+	}
+	if !filepath.IsAbs(dir) {
+		return fmt.Errorf("%q: write the directory in full, or from ~/; rw: in front to write as well", entry)
+	}
+	_, err := toolpolicy.OfDir(toolpolicy.Root{Dir: filepath.Clean(dir)})
+	return err
+}
+
+// parseInstant reads an ISO 8601 time; floating is one without an offset, as if it were in UTC.
+func parseInstant(s string) (at time.Time, floating bool, err error) {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04Z07:00"} {
+		if at, err = time.Parse(layout, s); err == nil {
+			return at, false, nil
+		}
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"} {
+		if at, err = time.Parse(layout, s); err == nil {
+			return at, true, nil
+		}
+	}
+	return time.Time{}, false, fmt.Errorf("%q is not a time: write one like 2026-03-07T09:00 or 2026-03-07T09:00:00+01:00", s)
 }
 
 // ParseDuration reads 90s, 30m, 2h, 1h30m, 7d or 0. Days are 24 hours.

@@ -1,11 +1,8 @@
 package job
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/yamldoc"
@@ -14,13 +11,15 @@ import (
 // field is one key of a job file. This table is the only place that knows the keys: reading, writing, the flags of
 // `routine add` and the test of ollim-routine(5) all follow it.
 type field struct {
-	key    string
-	kind   FieldKind
-	help   string
-	bgOnly bool // has no meaning on a foreground job
-	later  bool // read and kept, but this version has no mechanism for it
-	read   func(*Job, yamldoc.Value) error
-	write  func(Job) any // nil when the value is the default
+	key       string
+	kind      FieldKind
+	help      string
+	only      Kind // "" is every kind
+	bgOnly    bool
+	agentOnly bool
+	flag      func(*Job) *bool // of a Bool
+	read      func(*Job, yamldoc.Value) error
+	write     func(Job) any // nil when the value is the default
 }
 
 // FieldKind is the type of a field, for those who make flags of them.
@@ -41,206 +40,63 @@ type Field struct {
 	Default string
 }
 
-// Fields lists the keys of a routine file in the order in which they are written.
-func Fields() []Field {
+// Fields lists the keys of a kind of file in the order in which they are written.
+func Fields(kind Kind) []Field {
 	var out []Field
-	fresh := New(Routine)
-	for _, f := range fields() {
+	fresh := New(kind)
+	for _, f := range fields(kind) {
 		d := Field{Key: f.key, Kind: f.kind, Help: f.help}
 		if f.kind == Bool {
-			d.Default = strconv.FormatBool(defaultBool(f.key, fresh))
+			d.Default = strconv.FormatBool(*f.flag(&fresh))
 		}
 		out = append(out, d)
 	}
 	return out
 }
 
-func defaultBool(key string, fresh Job) bool {
-	return key == "allow-ping" && fresh.AllowPing || key == "enabled" && fresh.Enabled
+// fields is the part of the table that a kind of file has.
+func fields(kind Kind) []field {
+	return slices.DeleteFunc(table(), func(f field) bool { return f.only != "" && f.only != kind })
 }
 
-// fields is the table, in the order in which files are written.
-func fields() []field {
+// table is in the order in which files are written.
+func table() []field {
 	return []field{
-		text("id", "the routine's id (default: 8 random hex digits)", func(j *Job) *string { return &j.ID }, checkID),
-		text("cron", "five cron fields, or @hourly @daily @weekly @monthly @yearly", func(j *Job) *string { return &j.Cron }, checkCron),
-		text("timezone", "IANA zone of the cron line (default: the configured one)", func(j *Job) *string { return &j.Timezone }, checkZone),
+		text("id", "its id (default: 8 random hex digits)", func(j *Job) *string { return &j.ID }, checkID),
+		only(Routine, text("cron", "five cron fields, or @hourly @daily @weekly @monthly @yearly", func(j *Job) *string { return &j.Cron }, checkCron)),
+		only(Routine, text("timezone", "IANA zone of the cron line (default: the configured one)", func(j *Job) *string { return &j.Timezone }, checkZone)),
+		only(Reminder, runAt()),
 		description(),
-		boolean("background", "run beside the conversation, not in it", false, func(j *Job) *bool { return &j.Background }),
-		bg(text("session", "persistent: one session across fires", func(j *Job) *string { return &j.Session }, oneOf("persistent"))),
-		bg(boolean("isolated", "start without any history", false, func(j *Job) *bool { return &j.Isolated })),
-		text("model", "model alias or id", func(j *Job) *string { return &j.Model }, nil),
-		bg(thinking()),
+		boolean("background", "run beside the conversation, not in it", func(j *Job) *bool { return &j.Background }),
+		only(Routine, bg(text("session", "persistent: one session across fires", func(j *Job) *string { return &j.Session }, oneOf("persistent")))),
+		bg(boolean("isolated", "start without any history", func(j *Job) *bool { return &j.Isolated })),
+		agent(text("model", "model alias or id", func(j *Job) *string { return &j.Model }, nil)),
+		bg(agent(thinking())),
 		bg(updateMode()),
-		bg(boolean("allow-ping", "the agent may ping the owner", true, func(j *Job) *bool { return &j.AllowPing })),
-		later(list("allowed-tools", "tool patterns beyond the default ones", func(j *Job) *[]string { return &j.AllowedTools }, nil)),
-		later(list("skills", "skills to invoke first", func(j *Job) *[]string { return &j.Skills }, checkName)),
-		later(text("subagent", "delegate to agents/NAME.md", func(j *Job) *string { return &j.Subagent }, checkName)),
-		text("engine", "the engine that runs it (default: the configured one)", func(j *Job) *string { return &j.Engine }, nil),
-		duration("timeout", "limit of the whole run", 30*time.Minute, true, func(j *Job) *time.Duration { return &j.Timeout }),
-		duration("catch-up", "run a missed slot late when it is no older than this", 0, false, func(j *Job) *time.Duration { return &j.CatchUp }),
-		maxCost(),
-		later(text("gate", "an executable in gates/ that decides whether to run", func(j *Job) *string { return &j.Gate }, checkName)),
-		later(text("after", "an executable in gates/ run at the end", func(j *Job) *string { return &j.After }, checkName)),
-		later(list("dirs", "directories outside the data directory that it may read", func(j *Job) *[]string { return &j.Dirs }, nil)),
-		boolean("enabled", "false keeps the file and fires nothing", true, func(j *Job) *bool { return &j.Enabled }),
+		bg(boolean("allow-ping", "the agent may ping the owner", func(j *Job) *bool { return &j.AllowPing })),
+		agent(list("allowed-tools", "tool patterns beyond the default ones", func(j *Job) *[]string { return &j.AllowedTools }, nil)),
+		agent(list("skills", "skills to invoke first", func(j *Job) *[]string { return &j.Skills }, checkName)),
+		agent(text("subagent", "delegate to agents/NAME.md", func(j *Job) *string { return &j.Subagent }, checkName)),
+		agent(text("engine", "the engine that runs it (default: the configured one)", func(j *Job) *string { return &j.Engine }, nil)),
+		duration("timeout", "limit of the whole run", true, func(j *Job) *time.Duration { return &j.Timeout }),
+		only(Routine, duration("catch-up", "run a missed slot late when it is no older than this", false, func(j *Job) *time.Duration { return &j.CatchUp })),
+		agent(maxCost()),
+		agent(text("gate", "an executable in gates/ that decides whether to run", func(j *Job) *string { return &j.Gate }, checkName)),
+		agent(text("after", "an executable in gates/ run at the end", func(j *Job) *string { return &j.After }, checkName)),
+		agent(list("dirs", "directories outside the data directory that it may read; rw:DIR to write as well", func(j *Job) *[]string { return &j.Dirs }, checkDir)),
+		only(Reminder, agent(count("max-chain", "how many follow-ups the agent may add, one after the other", func(j *Job) *int { return &j.MaxChain }))),
+		only(Reminder, agent(count("chain-depth", "how many came before this one", func(j *Job) *int { return &j.ChainDepth }))),
+		only(Reminder, agent(text("chain-parent", "id of the first of the chain", func(j *Job) *string { return &j.ChainParent }, checkID))),
+		only(Reminder, boolean("plain", "deliver the text itself, without an agent", func(j *Job) *bool { return &j.Plain })),
+		boolean("enabled", "false keeps the file and fires nothing", func(j *Job) *bool { return &j.Enabled }),
 	}
 }
 
+// only is a field of one kind of file.
+func only(kind Kind, f field) field { f.only = kind; return f }
+
+// bg is a field that has no meaning on a foreground job.
 func bg(f field) field { f.bgOnly = true; return f }
 
-func later(f field) field { f.later = true; return f }
-
-func text(key, help string, at func(*Job) *string, check func(string) error) field {
-	return field{
-		key: key, kind: Text, help: help,
-		read: func(j *Job, v yamldoc.Value) error {
-			s, err := v.Text()
-			if err == nil && check != nil {
-				err = check(s)
-			}
-			*at(j) = s
-			return err
-		},
-		write: func(j Job) any { return unless(*at(&j) == "", *at(&j)) },
-	}
-}
-
-func boolean(key, help string, normal bool, at func(*Job) *bool) field {
-	return field{
-		key: key, kind: Bool, help: help,
-		read: func(j *Job, v yamldoc.Value) (err error) {
-			*at(j), err = v.Bool()
-			return err
-		},
-		write: func(j Job) any { return unless(*at(&j) == normal, *at(&j)) },
-	}
-}
-
-func list(key, help string, at func(*Job) *[]string, check func(string) error) field {
-	return field{
-		key: key, kind: List, help: help,
-		read: func(j *Job, v yamldoc.Value) error {
-			var checks []func(string) error
-			if check != nil {
-				checks = append(checks, check)
-			}
-			items, err := v.Texts(checks...)
-			*at(j) = items
-			return err
-		},
-		write: func(j Job) any { return unless(len(*at(&j)) == 0, *at(&j)) },
-	}
-}
-
-func duration(key, help string, normal time.Duration, positive bool, at func(*Job) *time.Duration) field {
-	return field{
-		key: key, kind: Text, help: help + fmt.Sprintf(" (default %s)", FormatDuration(normal)),
-		read: func(j *Job, v yamldoc.Value) error {
-			s, err := v.Text()
-			if err != nil {
-				return err
-			}
-			if *at(j), err = ParseDuration(s); err != nil {
-				return err
-			}
-			if positive && *at(j) == 0 {
-				return errors.New("must be longer than zero")
-			}
-			return nil
-		},
-		write: func(j Job) any { return unless(*at(&j) == normal, FormatDuration(*at(&j))) },
-	}
-}
-
-// description of nothing but white space is none.
-func description() field {
-	f := text("description", "a line that names the routine in lists and messages", func(j *Job) *string { return &j.Description }, nil)
-	read := f.read
-	f.read = func(j *Job, v yamldoc.Value) error {
-		err := read(j, v)
-		if strings.TrimSpace(j.Description) == "" {
-			j.Description = ""
-		}
-		return err
-	}
-	return f
-}
-
-// thinking comes in several spellings (True, 0100) and is kept in one.
-func thinking() field {
-	return field{
-		key: "thinking", kind: Text, help: "true, false, off, adaptive or a number of tokens",
-		read: func(j *Job, v yamldoc.Value) error {
-			if on, err := v.Bool(); err == nil {
-				j.Thinking = strconv.FormatBool(on)
-				return nil
-			}
-			if n, err := v.Int(); err == nil && n > 0 {
-				j.Thinking = strconv.Itoa(n)
-				return nil
-			}
-			s, err := v.Text()
-			if err != nil {
-				return err
-			}
-			j.Thinking = s
-			return oneOf("true", "false", "off", "adaptive")(s)
-		},
-		write: func(j Job) any {
-			if n, err := strconv.Atoi(j.Thinking); err == nil {
-				return n
-			}
-			if b, err := strconv.ParseBool(j.Thinking); err == nil {
-				return unless(b, b)
-			}
-			return j.Thinking
-		},
-	}
-}
-
-func updateMode() field {
-	modes := []string{string(OnPing), string(Always), string(Freely), string(Blocked)}
-	return field{
-		key: "update-main-session", kind: Text, help: strings.Join(modes, ", ") + ": when the run reports to the main session",
-		read: func(j *Job, v yamldoc.Value) error {
-			s, err := v.Text()
-			j.Update = UpdateMode(s)
-			if err == nil {
-				err = oneOf(modes...)(s)
-			}
-			return err
-		},
-		write: func(j Job) any { return unless(j.Update == OnPing, string(j.Update)) },
-	}
-}
-
-func maxCost() field {
-	return field{
-		key: "max-cost", kind: Text, help: "stop the run when it has cost this much, in USD",
-		read: func(j *Job, v yamldoc.Value) (err error) {
-			j.MaxCost, err = v.Number()
-			if err == nil && !(j.MaxCost > 0 && j.MaxCost < 1e9) {
-				err = errors.New("must be more than zero, and less than a billion")
-			}
-			return err
-		},
-		write: func(j Job) any { return unless(j.MaxCost == 0, j.MaxCost) },
-	}
-}
-
-func unless(normal bool, value any) any {
-	if normal {
-		return nil
-	}
-	return value
-}
-
-func oneOf(words ...string) func(string) error {
-	return func(s string) error {
-		if slices.Contains(words, s) {
-			return nil
-		}
-		return fmt.Errorf("%q is not one of: %s", s, strings.Join(words, ", "))
-	}
-}
+// agent is a field that has no meaning where no agent runs.
+func agent(f field) field { f.agentOnly = true; return f }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/cron"
+	"github.com/ollim/ollim/internal/toolpolicy"
 	"github.com/ollim/ollim/internal/yamldoc"
 )
 
@@ -26,13 +27,18 @@ func Parse(kind Kind, name string, data []byte) (Job, error) {
 		slices.SortStableFunc(faults, func(a, b *yamldoc.Fault) int { return cmp.Compare(a.Line, b.Line) })
 		return j, faults
 	}
-	j.Schedule, _ = cron.Parse(j.Cron) // checked with its field
+	if kind == Routine {
+		j.Schedule, _ = cron.Parse(j.Cron) // checked with its field
+	}
+	if j.MaxChain > 0 && j.ChainParent == "" {
+		j.ChainParent = j.ID
+	}
 	return j, nil
 }
 
 func (j *Job) decode() yamldoc.Faults {
 	var readers []yamldoc.Field
-	for _, f := range fields() {
+	for _, f := range fields(j.Kind) {
 		readers = append(readers, yamldoc.Field{Key: f.key, Read: func(v yamldoc.Value) error { return f.read(j, v) }})
 	}
 	var faults yamldoc.Faults
@@ -44,21 +50,31 @@ func (j *Job) decode() yamldoc.Faults {
 func (j *Job) rules(known yamldoc.Faults) (faults yamldoc.Faults) {
 	doc := j.page.Doc
 	wrong := func(key, reason string) { faults = append(faults, doc.Fault(key, reason)) }
-	for _, key := range []string{"id", "cron"} {
-		if !doc.Has(key) {
+	unclear := func(key string) bool {
+		return slices.ContainsFunc(known, func(f *yamldoc.Fault) bool { return f.Key == key })
+	}
+	for _, key := range []string{"id", "cron", "run-at"} {
+		if slices.ContainsFunc(fields(j.Kind), func(f field) bool { return f.key == key }) && !doc.Has(key) {
 			wrong(key, "is missing")
 		}
 	}
-	unclear := slices.ContainsFunc(known, func(f *yamldoc.Fault) bool { return f.Key == "background" })
-	if !j.Background && !unclear {
-		for _, f := range fields() {
-			if f.bgOnly && doc.Has(f.key) {
-				wrong(f.key, "only a background routine can have it: add background: true")
-			}
+	for _, f := range fields(j.Kind) {
+		switch {
+		case !doc.Has(f.key):
+		case j.Plain && f.agentOnly:
+			wrong(f.key, "a plain reminder has no agent: take out plain: true, or this")
+		case !j.Background && f.bgOnly && !unclear("background"):
+			wrong(f.key, "only a background "+string(j.Kind)+" can have it: "+j.wayToBackground())
 		}
 	}
 	if j.Session == "persistent" && j.Isolated {
 		wrong("session", "persistent and isolated: true exclude each other")
+	}
+	if j.ChainDepth > j.MaxChain {
+		wrong("chain-depth", "is beyond max-chain")
+	}
+	if !unclear("allowed-tools") && !unclear("dirs") {
+		faults = append(faults, j.judge()...)
 	}
 	if strings.TrimSpace(j.Body) == "" {
 		wrong("", "the text below the frontmatter, the prompt, is empty")
@@ -66,10 +82,28 @@ func (j *Job) rules(known yamldoc.Faults) (faults yamldoc.Faults) {
 	return faults
 }
 
+func (j *Job) wayToBackground() string {
+	if j.Kind == Reminder {
+		return "take out background: false"
+	}
+	return "add background: true"
+}
+
+// judge refuses tool patterns that no job may have. The owner's home is not known here, so a folder below ~/ widens nothing for
+// a pattern that names it in full; dirs itself adds the patterns for it.
+func (j *Job) judge() (faults yamldoc.Faults) {
+	for _, pattern := range j.AllowedTools {
+		if err := toolpolicy.Judge(pattern, j.Roots("")...); err != nil {
+			faults = append(faults, j.page.Doc.Fault("allowed-tools", err.Error()))
+		}
+	}
+	return faults
+}
+
 // Format writes a job as a new file: the fields that differ from their default, in the order of Fields, then the body.
 func Format(j Job) ([]byte, error) {
 	var pairs []yamldoc.Pair
-	for _, f := range fields() {
+	for _, f := range fields(j.Kind) {
 		if value := f.write(j); value != nil {
 			pairs = append(pairs, yamldoc.Pair{Key: f.key, Value: value})
 		}

@@ -1,13 +1,15 @@
-// Package job is what people and agents write down to be run: routines in routines/*.md (reminders and webhooks are read
-// by the same rules). It reads such files strictly, each on its own, finds one by the names people use for it, and writes
-// new ones. It never runs anything.
+// Package job is what people and agents write down to be run: routines in routines/*.md, reminders in reminders/*.md. It reads
+// such files strictly, each on its own, finds one by the names people use for it, and writes new ones. It never runs anything.
 package job
 
 import (
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/cron"
+	"github.com/ollim/ollim/internal/toolpolicy"
 	"github.com/ollim/ollim/internal/yamldoc"
 )
 
@@ -77,6 +79,7 @@ type Job struct {
 	ChainDepth  int       // how many came before this one
 	ChainParent string    // id of the first
 	Plain       bool      // the body itself is delivered: no engine
+	floating    bool      // RunAt was written without an offset, see In
 
 	Schedule cron.Schedule // Cron, parsed
 
@@ -85,7 +88,20 @@ type Job struct {
 
 // New is a job with every field at its default.
 func New(kind Kind) Job {
-	return Job{Kind: kind, Thinking: "true", Update: OnPing, AllowPing: true, Timeout: 30 * time.Minute, Enabled: true}
+	return Job{
+		Kind: kind, Background: kind == Reminder, Thinking: "true", Update: OnPing, AllowPing: true,
+		Timeout: 30 * time.Minute, Enabled: true,
+	}
+}
+
+// In is the job with a time that was written without an offset read in the configured zone.
+func (j Job) In(zone *time.Location) Job {
+	if j.floating {
+		t := j.RunAt
+		j.RunAt = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
+		j.floating = false
+	}
+	return j
 }
 
 // Mode is the mode that the job's fields ask for.
@@ -110,7 +126,7 @@ func (j Job) Label() string {
 }
 
 // Name is the file's name without .md.
-func (j Job) Name() string { return baseName(j.Path) }
+func (j Job) Name() string { return strings.TrimSuffix(baseName(j.Path), ".retry") }
 
 // Zone is the zone the job's schedule is read in.
 func (j Job) Zone(configured *time.Location) *time.Location {
@@ -123,16 +139,38 @@ func (j Job) Zone(configured *time.Location) *time.Location {
 	return configured
 }
 
-// Unsupported names the fields in use whose mechanism this version does not have. A fire of such a job is refused:
-// leaving out a gate or a tool list would run something else than its owner wrote.
-func (j Job) Unsupported() []string {
+// Widened names the fields that give the job more than every job may do, so that its owner must have approved them
+// (behaviour 9.5).
+func (j Job) Widened() []string {
 	var keys []string
-	for _, f := range fields() {
-		if f.later && f.write(j) != nil {
-			keys = append(keys, f.key)
+	for key, set := range map[string]bool{
+		"allowed-tools": len(j.AllowedTools) > 0, "gate": j.Gate != "", "after": j.After != "", "dirs": len(j.Dirs) > 0,
+		"subagent": j.Subagent != "", "skills": len(j.Skills) > 0,
+	} {
+		if set {
+			keys = append(keys, key)
 		}
 	}
+	slices.Sort(keys)
 	return keys
+}
+
+// Roots are the folders of dirs; home is the owner's, for those that begin with ~/.
+func (j Job) Roots(home string) (roots []toolpolicy.Root) {
+	for _, entry := range j.Dirs {
+		dir, writable := strings.CutPrefix(entry, "rw:")
+		if rest, found := strings.CutPrefix(dir, "~/"); found {
+			dir = filepath.Join(home, rest)
+		}
+		roots = append(roots, toolpolicy.Root{Dir: filepath.Clean(dir), Writable: writable})
+	}
+	return roots
+}
+
+// FollowUp is the next reminder of the job's chain: all as it is, but for its id, time and place in the chain.
+func (j Job) FollowUp(id string, at time.Time) Job {
+	j.ID, j.RunAt, j.ChainDepth = id, at, j.ChainDepth+1
+	return j
 }
 
 // slugLimit is the longest file name, in characters, that is made from a text.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ollim/ollim/internal/home"
 	"github.com/ollim/ollim/internal/nearest"
@@ -23,7 +24,10 @@ import (
 const maxFile = 1 << 20
 
 // Library is the job files of one data directory.
-type Library struct{ Home home.Dir }
+type Library struct {
+	Home home.Dir
+	Zone *time.Location // the configured one, in which times without an offset are read
+}
 
 // Shelf is the jobs as they were read at one moment.
 type Shelf struct {
@@ -34,19 +38,34 @@ type Shelf struct {
 	twins map[string]yamldoc.Faults // by the id that they share
 }
 
-// Load reads every job file. A bad file is among the faults and affects no other; only a folder that cannot be listed is
-// an error.
+// folder is where the files of a kind lie.
+func (l Library) folder(kind Kind) string {
+	if kind == Reminder {
+		return l.Home.Reminders()
+	}
+	return l.Home.Routines()
+}
+
+// Load reads every job file, also the reminders whose run has begun. A bad file is among the faults and affects no other; only
+// a folder that cannot be listed is an error.
 func (l Library) Load() (Shelf, error) {
 	s := Shelf{home: l.Home, twins: map[string]yamldoc.Faults{}}
-	entries, err := os.ReadDir(l.Home.Routines())
+	err := errors.Join(
+		s.load(l, Reminder, l.folder(Reminder)), s.load(l, Routine, l.folder(Routine)), s.load(l, Reminder, l.Home.Firing()))
+	s.refuseTwins()
+	return s, err
+}
+
+func (s *Shelf) load(l Library, kind Kind, folder string) error {
+	entries, err := os.ReadDir(folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return s, err
+		return err
 	}
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) != ".md" || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		j, err := l.read(filepath.Join(l.Home.Routines(), e.Name()))
+		j, err := l.read(kind, filepath.Join(folder, e.Name()))
 		var faults yamldoc.Faults
 		if errors.As(err, &faults) {
 			s.Faults = append(s.Faults, faults...)
@@ -54,19 +73,37 @@ func (l Library) Load() (Shelf, error) {
 		}
 		s.Jobs = append(s.Jobs, j)
 	}
-	s.refuseTwins()
-	return s, nil
+	return nil
+}
+
+// Only is the shelf with the jobs of one kind; what is wrong with other files is left out as well.
+func (s Shelf) Only(kind Kind) Shelf {
+	s.Jobs = slices.DeleteFunc(slices.Clone(s.Jobs), func(j Job) bool { return j.Kind != kind })
+	s.Faults = slices.DeleteFunc(slices.Clone(s.Faults), func(f *yamldoc.Fault) bool { return KindOf(f.File) != kind })
+	return s
+}
+
+// KindOf is the kind of the job in a file of the data directory.
+func KindOf(path string) Kind {
+	switch filepath.Base(filepath.Dir(path)) {
+	case "reminders", "firing":
+		return Reminder
+	}
+	return Routine
 }
 
 // read parses one file; the error is always a yamldoc.Faults.
-func (l Library) read(path string) (Job, error) {
+func (l Library) read(kind Kind, path string) (Job, error) {
 	name := l.relative(path)
 	data, err := readFile(path)
 	if err != nil {
 		return Job{}, yamldoc.Faults{{File: name, Reason: "cannot be read: " + plain(err)}}
 	}
-	j, err := Parse(Routine, name, data)
+	j, err := Parse(kind, name, data)
 	j.Path = path
+	if l.Zone != nil {
+		j = j.In(l.Zone)
+	}
 	return j, err
 }
 
@@ -114,7 +151,7 @@ func (s *Shelf) refuseTwins() {
 		id := strings.ToLower(j.ID)
 		byID[id] = append(byID[id], j)
 	}
-	l := Library{s.home}
+	l := Library{Home: s.home}
 	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool {
 		twins := byID[strings.ToLower(j.ID)]
 		if len(twins) == 1 {
@@ -171,7 +208,7 @@ func (s Shelf) Find(name string) (Job, error) {
 	if len(found) == 0 && name != "" { // a description comes last: it must not make somebody's id or file name ambiguous
 		found = s.all(func(j Job) bool { return Slug(j.Description) == name })
 	}
-	l := Library{s.home}
+	l := Library{Home: s.home}
 	switch len(found) {
 	case 1:
 		return found[0], nil
@@ -267,7 +304,7 @@ func (l Library) Create(j Job, name string) (Job, error) {
 		if name != filepath.Base(name) || name[0] == '.' {
 			return j, fmt.Errorf("%q cannot name a job file", name)
 		}
-		j.Path = filepath.Join(l.Home.Routines(), name+".md")
+		j.Path = filepath.Join(l.folder(j.Kind), name+".md")
 		return j, store.Create(j.Path, data)
 	}
 	stem := cmp.Or(Slug(j.Description), Slug(j.Body), j.ID)
@@ -276,7 +313,7 @@ func (l Library) Create(j Job, name string) (Job, error) {
 		if n > 1 {
 			name += "-" + strconv.Itoa(n)
 		}
-		j.Path = filepath.Join(l.Home.Routines(), name+".md")
+		j.Path = filepath.Join(l.folder(j.Kind), name+".md")
 		if err := store.Create(j.Path, data); !errors.Is(err, fs.ErrExist) {
 			return j, err
 		}

@@ -77,9 +77,9 @@ Body, with
 	if next, ok := j.Schedule.Next(time.Date(2026, 2, 21, 0, 0, 0, 0, time.UTC), time.UTC); !ok || next.Format("Mon 15:04") != "Mon 09:00" {
 		t.Errorf("next %v, %v", next, ok)
 	}
-	wantLater := []string{"allowed-tools", "skills", "subagent", "gate", "after", "dirs"}
-	if got := j.Unsupported(); !slices.Equal(got, wantLater) {
-		t.Errorf("Unsupported %q, want %q", got, wantLater)
+	widened := []string{"after", "allowed-tools", "dirs", "gate", "skills", "subagent"}
+	if got := j.Widened(); !slices.Equal(got, widened) {
+		t.Errorf("widened by %q, want %q", got, widened)
 	}
 }
 
@@ -115,8 +115,8 @@ func TestDefaults(t *testing.T) {
 	want = job.New(job.Routine)
 	want.Path, want.Body, want.ID, want.Cron = "x.md", "Do it.", "a", "@daily"
 	same(t, j, want)
-	if got := j.Unsupported(); got != nil {
-		t.Errorf("Unsupported %q", got)
+	if got := j.Widened(); got != nil {
+		t.Errorf("widened by %q", got)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestFieldsOfTheTable(t *testing.T) {
 	want := strings.Fields(`id cron timezone description background session isolated model thinking update-main-session allow-ping
 		allowed-tools skills subagent engine timeout catch-up max-cost gate after dirs enabled`)
 	var got []string
-	for _, f := range job.Fields() {
+	for _, f := range job.Fields(job.Routine) {
 		got = append(got, f.Key)
 		if f.Help == "" {
 			t.Errorf("%s has no help", f.Key)

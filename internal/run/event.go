@@ -29,6 +29,7 @@ const (
 	Refusal       EventType = "refusal"
 	Verdict       EventType = "verdict"      // on a use of a tool; IsError when it was denied
 	CompactWish   EventType = "compact_wish" // asked for by the agent, done when the turn ends
+	FollowUp      EventType = "follow_up"    // At is written in Text: the next reminder of the chain; the last one counts
 	Nudge         EventType = "nudge"        // reminded that a report is owed
 	Delivered     EventType = "delivered"
 	Retry         EventType = "retry"
@@ -66,12 +67,19 @@ type Standing struct {
 	Compactions int
 	Wish        string // instructions of the latest compaction that was asked for and not done
 	Wished      bool
-	Effects     bool // a tool was used: the turn cannot simply be run again
+	Session     string    // as it is now
+	FollowUp    time.Time // when the chain goes on; zero: it ends
+	Effects     bool      // a tool was used: the turn cannot simply be run again
 }
 
 // Stand derives the standing from events in their order.
 func (s *Standing) Stand(e Event) {
+	if e.Session != "" && (e.Type == Session || e.Type == Compacted) {
+		s.Session = e.Session
+	}
 	switch e.Type {
+	case FollowUp:
+		s.FollowUp, _ = time.Parse(time.RFC3339, e.Text)
 	case Text, Thinking:
 		s.Started = true
 	case ToolUse:

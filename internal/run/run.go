@@ -50,6 +50,14 @@ type Record struct {
 	Update    string `json:"update_main_session,omitempty"`
 	Busy      bool   `json:"busy"` // the main conversation was in a turn at the start
 
+	Tools      []string   `json:"tools,omitempty"`         // the patterns in force
+	Dirs       []string   `json:"dirs,omitempty"`          // folders outside the data directory; rw: in front of those that may be written
+	Skills     []string   `json:"skills,omitempty"`        // prepared in the run's directory
+	MaxChain   int        `json:"max_chain,omitempty"`     // of a reminder
+	ChainDepth int        `json:"chain_depth,omitempty"`   // its place, from 0
+	Scheduled  *time.Time `json:"scheduled_for,omitempty"` // the time that the run is for
+	Deadline   *time.Time `json:"deadline,omitempty"`      // after which nothing of it should still run
+
 	Shown time.Time `json:"updates_shown,omitzero"` // updates up to here were shown to an earlier run of the job
 
 	SessionBefore string `json:"session_before,omitempty"`

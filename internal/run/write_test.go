@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -119,7 +120,7 @@ func TestFinish(t *testing.T) {
 		ID: r.ID, Job: "a1", Outcome: run.Unreported, Error: "silent", SessionBefore: "s-0", SessionAfter: "s-2",
 		Turns: 2, Pings: 1, Reports: 2, Compactions: 2, Usage: run.Usage{In: 11, Out: 22, CacheRead: 33, CacheWrite: 44}, Cost: 0.75,
 	}
-	if got != want {
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
 	}
 }

@@ -1,6 +1,15 @@
 package schedule
 
-import "time"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/ollim/ollim/internal/job"
+)
 
 // Tag says what an entry of the forward schedule is to the run that reads it.
 type Tag string
@@ -26,4 +35,186 @@ type Forward struct {
 	Entries []Entry // by time
 	Hours   int     // from now to the last entry to come, rounded, at least 1
 	Refills int     // whole tokens that the ping budget gains before the last entry
+}
+
+// The window of behaviour 3.3.
+const (
+	grace      = 15 * time.Minute
+	baseWindow = 3 * time.Hour
+	maxWindow  = 12 * time.Hour
+	minAhead   = 3
+)
+
+// Bounds of a list that is read by a model: a routine that fires every minute must not fill it, nor must ten thousand
+// routines. A list cut short still tells the truth, because Hours reaches no further than its last entry.
+const (
+	perJob    = 3 // entries to come of one job
+	maxAhead  = 40
+	maxRecent = 10
+)
+
+// longest is how many characters of a text are shown.
+const longest = 60
+
+// row is an entry before it is worded.
+type row struct {
+	at  time.Time
+	job *job.Job
+	tag Tag
+}
+
+// Around lists the background tasks around now: what fired in the last 15 minutes, the fire of the job with the id current
+// ("" is none) that is going on now, and what fires in the next three hours. If that is less than three entries it looks
+// further ahead, at most twelve hours. Times are in zone, which is also that of jobs without one of their own; relative
+// turns a job's path into the one to be shown. The caller fills in Refills.
+//
+// Listed are enabled background routines and reminders, except plain ones, which no agent runs. The current job is listed
+// when it was disabled since, too. A firing reminder is found only if the caller has it among the jobs.
+func Around(jobs []job.Job, zone *time.Location, now time.Time, current string, relative func(path string) string) Forward {
+	zones := map[string]*time.Location{} // loading one reads a file
+	var recent, ahead, rows []row
+	for i := range jobs {
+		j := &jobs[i]
+		if !j.Background || j.Plain || j.Kind != job.Routine && j.Kind != job.Reminder {
+			continue
+		}
+		own, known := zones[j.Timezone]
+		if !known {
+			own = j.Zone(zone)
+			zones[j.Timezone] = own
+		}
+		isCurrent := j.ID == current
+		last, fired := latest(j, own, now)
+		switch {
+		case isCurrent && fired:
+			rows = append(rows, row{last, j, ThisTask})
+		case isCurrent:
+			rows = append(rows, row{now, j, ThisTask})
+		case fired && j.Enabled:
+			recent = append(recent, row{last, j, JustFired})
+		}
+		if j.Enabled && (!isCurrent || j.Kind == job.Routine) { // a reminder that fires before its time is done with
+			ahead = upcoming(ahead, j, own, now)
+		}
+	}
+	slices.SortFunc(recent, byTime)
+	slices.SortFunc(ahead, byTime)
+	ahead = window(ahead, now)
+	rows = slices.Concat(rows, recent[max(0, len(recent)-maxRecent):], ahead)
+	slices.SortFunc(rows, byTime)
+	f := Forward{Hours: 1}
+	for _, r := range rows {
+		f.Entries = append(f.Entries, r.entry(zone, relative))
+	}
+	if len(ahead) > 0 {
+		f.Hours = max(1, int(ahead[len(ahead)-1].at.Sub(now).Round(time.Hour)/time.Hour))
+	}
+	return f
+}
+
+// latest is a job's latest fire at or before now, if it is within the grace window.
+func latest(j *job.Job, zone *time.Location, now time.Time) (time.Time, bool) {
+	at, ok := j.RunAt, true
+	if j.Kind == job.Routine {
+		at, ok = j.Schedule.Prev(now, zone)
+	}
+	return at, ok && !at.After(now) && now.Sub(at) <= grace
+}
+
+// upcoming adds what a job fires in the widest window after now, up to perJob rows.
+func upcoming(rows []row, j *job.Job, zone *time.Location, now time.Time) []row {
+	end := now.Add(maxWindow)
+	if j.Kind == job.Reminder {
+		if j.RunAt.After(now) && !j.RunAt.After(end) {
+			rows = append(rows, row{at: j.RunAt, job: j})
+		}
+		return rows
+	}
+	n := 0
+	for at := range j.Schedule.Between(now, end, zone) {
+		rows = append(rows, row{at: at, job: j})
+		if n++; n == perJob {
+			break
+		}
+	}
+	return rows
+}
+
+// window cuts rows to come, which are sorted, to the base window or as much further as the third row is.
+func window(rows []row, now time.Time) []row {
+	end := now.Add(baseWindow)
+	if n := min(minAhead, len(rows)); n > 0 && rows[n-1].at.After(end) {
+		end = rows[n-1].at
+	}
+	n := 0
+	for n < min(maxAhead, len(rows)) && !rows[n].at.After(end) {
+		n++
+	}
+	return rows[:n]
+}
+
+func byTime(a, b row) int {
+	return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.job.Path, b.job.Path))
+}
+
+// entry words a row.
+func (r row) entry(zone *time.Location, relative func(string) string) Entry {
+	return Entry{
+		At:          r.at.In(zone),
+		Label:       label(r.job),
+		Description: description(r.job),
+		Path:        strings.Map(printable, relative(r.job.Path)),
+		Silent:      !r.job.AllowPing,
+		Tag:         r.tag,
+	}
+}
+
+func label(j *job.Job) string {
+	switch {
+	case j.Kind == job.Routine:
+		return cmp.Or(beginning(j.Description), "Routine")
+	case j.MaxChain > 0:
+		return fmt.Sprintf("Chain reminder (%d/%d)", j.ChainDepth+1, j.MaxChain+1)
+	}
+	return "Reminder"
+}
+
+// description is empty for a routine that has one, because that is its label.
+func description(j *job.Job) string {
+	words := beginning(j.Description)
+	switch {
+	case words == "":
+		return beginning(j.Body)
+	case j.Kind == job.Routine:
+		return ""
+	}
+	return words
+}
+
+// beginning is what a text begins with, in one line. It reads no more of a long text than it needs.
+func beginning(text string) string {
+	var kept []rune
+	for _, r := range text {
+		switch r = printable(r); {
+		case r < 0, r == ' ' && (len(kept) == 0 || kept[len(kept)-1] == ' '):
+			continue
+		case len(kept) == longest && r != ' ':
+			return strings.TrimSuffix(string(kept), " ") + "..."
+		case len(kept) < longest:
+			kept = append(kept, r)
+		}
+	}
+	return strings.TrimSuffix(string(kept), " ")
+}
+
+// printable makes white space a plain space and drops (-1) what could end a line, move a cursor or turn the direction of
+// writing.
+func printable(r rune) rune {
+	switch {
+	case unicode.IsSpace(r):
+		return ' '
+	case unicode.IsControl(r), r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069:
+		return -1
+	}
+	return r
 }

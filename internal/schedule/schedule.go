@@ -1,4 +1,4 @@
-// Package schedule is the future of all routines together: which fires when, in one order.
+// Package schedule is the future of all jobs together: which fires when, in one order.
 package schedule
 
 import (
@@ -21,7 +21,7 @@ func Upcoming(jobs []job.Job, zone *time.Location, after time.Time) iter.Seq[Fir
 	return func(yield func(Fire) bool) {
 		var q queue
 		for _, j := range jobs {
-			if at, ok := j.Schedule.Next(after, j.Zone(zone)); ok && j.Enabled {
+			if at, ok := next(j, zone, after); ok && j.Enabled {
 				q = append(q, Fire{j, at})
 			}
 		}
@@ -31,7 +31,7 @@ func Upcoming(jobs []job.Job, zone *time.Location, after time.Time) iter.Seq[Fir
 			if !yield(f) {
 				return
 			}
-			if at, ok := f.Job.Schedule.Next(f.At, f.Job.Zone(zone)); ok {
+			if at, ok := next(f.Job, zone, f.At); ok {
 				q[0].At = at
 				heap.Fix(&q, 0)
 			} else {
@@ -39,6 +39,13 @@ func Upcoming(jobs []job.Job, zone *time.Location, after time.Time) iter.Seq[Fir
 			}
 		}
 	}
+}
+
+func next(j job.Job, zone *time.Location, after time.Time) (time.Time, bool) {
+	if j.Kind == job.Reminder {
+		return j.RunAt.In(zone), j.RunAt.After(after)
+	}
+	return j.Schedule.Next(after, j.Zone(zone))
 }
 
 // queue orders fires by time, those of one instant by their jobs' files.

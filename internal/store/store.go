@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -193,4 +194,10 @@ func syncDir(path string) error {
 		return &NotWritten{path, err}
 	}
 	return nil
+}
+
+// IsDraft says whether a name is that of a file that was being written: one that is old was left by a writer that died.
+func IsDraft(name string) bool {
+	stem, digits, found := strings.Cut(name, ".tmp-")
+	return found && strings.HasPrefix(stem, ".") && digits != "" && strings.Trim(digits, "0123456789") == ""
 }

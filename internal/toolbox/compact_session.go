@@ -20,12 +20,17 @@ func compactSession() tool {
 		description: compactSessionText,
 		schema: `{"type":"object","properties":{"instructions":{"type":"string","minLength":1}},` +
 			`"required":["instructions"],"additionalProperties":false}`,
-		offered: persistent,
-		call:    callCompact,
+		may:  persistent,
+		call: callCompact,
 	}
 }
 
-func persistent(r run.Record) bool { return r.Mode == string(job.Persistent) }
+func persistent(b *Box) error {
+	if b.Run.Mode != string(job.Persistent) {
+		return &Refused{"compact_session is for persistent routine sessions only."}
+	}
+	return nil
+}
 
 func callCompact(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
 	var in struct {
@@ -33,9 +38,6 @@ func callCompact(ctx context.Context, b *Box, input json.RawMessage) (string, er
 	}
 	if err := decode(input, &in); err != nil {
 		return "", err
-	}
-	if !persistent(b.Run.Record) {
-		return "", &Refused{"compact_session is for persistent routine sessions only."}
 	}
 	if strings.TrimSpace(in.Instructions) == "" {
 		return "", errors.New("bad arguments: instructions are empty")

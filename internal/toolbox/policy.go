@@ -14,39 +14,58 @@ import (
 // own is how an engine names our tools.
 const own = "mcp__ollim__"
 
-// policy is what the run may do with the tools of its engine.
+// policy is what the run may do with any tool, as its record has it.
 func (b *Box) policy() toolpolicy.Policy {
-	patterns := toolpolicy.DefaultBackground()
-	if !background(b.Run.Record) {
-		patterns = toolpolicy.DefaultMain()
-	}
 	p := toolpolicy.Policy{
-		Roots:       []toolpolicy.Root{{Dir: string(b.Home), Writable: !background(b.Run.Record)}},
+		Allow:       parse(b.Run.Tools),
+		Roots:       []toolpolicy.Root{{Dir: string(b.Home), Writable: true}},
 		Protected:   b.Protected(),
 		SearchHides: true,
-		OwnVerbs:    []string{"pause", "resume", "stop", "chat", "fire", "demo", "session rm", "routine rm", "routine enable", "routine disable"},
+		OwnVerbs: []string{
+			"pause", "resume", "stop", "chat", "fire", "tick", "demo", "session rm", "routine rm", "routine enable", "routine disable",
+		},
 	}
-	for _, text := range patterns {
-		if pattern, err := toolpolicy.Parse(text); err == nil && !strings.HasPrefix(text, own) {
-			p.Allow = append(p.Allow, pattern)
-		}
+	for _, entry := range b.Run.Dirs {
+		dir, writable := strings.CutPrefix(entry, "rw:")
+		p.Roots = append(p.Roots, toolpolicy.Root{Dir: dir, Writable: writable})
 	}
 	return p
 }
 
+// parse leaves out what is no pattern: it could allow nothing.
+func parse(texts []string) (patterns []toolpolicy.Pattern) {
+	for _, text := range texts {
+		if p, err := toolpolicy.Parse(text); err == nil {
+			patterns = append(patterns, p)
+		}
+	}
+	return patterns
+}
+
+// listed is for tools of ours that a run has if its list says so.
+func listed(name string) func(*Box) error {
+	return func(b *Box) error {
+		if v := b.policy().Decide(own+name, json.RawMessage("{}")); !v.Allow {
+			return &Refused{"This run may not use " + name + "."}
+		}
+		return nil
+	}
+}
+
 // Protected is what no tool of an agent may reach: state, other conversations, the owner's executables and settings.
 func (b *Box) Protected() []string {
-	paths := []string{
-		b.Home.State(), b.Home.Path("sessions"), b.Home.Path("gates"), b.Home.Config(), b.Home.Path("tool-policy.yaml"),
-	}
+	paths := []string{b.Home.State(), b.Home.Path("sessions"), b.Home.Path("gates"), b.Home.Config(), b.Home.ToolPolicy()}
 	return append(paths, b.Secret...)
 }
 
-// BuiltIns names the tools of its own that the engine should offer.
-func (b *Box) BuiltIns() []string { return b.policy().BuiltIns() }
+// BuiltIns names the tools of its own that an engine should offer for these lists of patterns, sorted. Skills are ours.
+func BuiltIns(lists ...[]string) []string {
+	names := toolpolicy.Policy{Allow: parse(slices.Concat(lists...))}.BuiltIns()
+	return slices.DeleteFunc(names, func(name string) bool { return name == "Skill" })
+}
 
 // Verdict decides one use of any tool, and records that it did: a use without a verdict means that nobody was asked. An
-// empty reason allows it.
+// empty reason allows it. Our own tools decide for themselves when they are called.
 func (b *Box) Verdict(ctx context.Context, tool, id string, input json.RawMessage) (reason string, err error) {
 	if name, ours := strings.CutPrefix(tool, own); ours {
 		if !slices.ContainsFunc(b.List(), func(t engine.Tool) bool { return t.Name == name }) {

@@ -20,9 +20,19 @@ func reportUpdates() tool {
 		description: reportUpdatesText,
 		schema: `{"type":"object","properties":{"message":{"type":"string","minLength":1}},` +
 			`"required":["message"],"additionalProperties":false}`,
-		offered: func(r run.Record) bool { return background(r) && r.Update != string(job.Blocked) },
-		call:    callReport,
+		may:  reports,
+		call: callReport,
 	}
+}
+
+func reports(b *Box) error {
+	switch {
+	case !background(b.Run.Record):
+		return &Refused{"This is the main session itself: say it in your answer."}
+	case b.Run.Record.Update == string(job.Blocked):
+		return &Refused{"Reporting is disabled for this task (update-main-session: blocked)."}
+	}
+	return nil
 }
 
 func callReport(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
@@ -31,12 +41,6 @@ func callReport(ctx context.Context, b *Box, input json.RawMessage) (string, err
 	}
 	if err := decode(input, &in); err != nil {
 		return "", err
-	}
-	switch {
-	case !background(b.Run.Record):
-		return "", &Refused{"This is the main session itself: say it in your answer."}
-	case b.Run.Record.Update == string(job.Blocked):
-		return "", &Refused{"Reporting is disabled for this task (update-main-session: blocked)."}
 	}
 	if err := b.report(ctx, in.Message); err != nil {
 		return "", err

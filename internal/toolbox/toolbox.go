@@ -10,25 +10,39 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
+	"github.com/ollim/ollim/internal/approval"
+	"github.com/ollim/ollim/internal/budget"
 	"github.com/ollim/ollim/internal/deliver"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/home"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/session"
 	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/told"
 	"github.com/ollim/ollim/internal/update"
 )
 
 // Box is the tools of one run.
 type Box struct {
-	Home    home.Dir
-	Secret  []string // paths outside the data directory that no agent may reach
-	Run     *run.Run
-	Updates update.Box
-	Post    deliver.Post
-	Disk    store.Disk
-	Busy    func() bool // the main conversation is in a turn right now
+	Home      home.Dir
+	Disk      store.Disk
+	Zone      *time.Location
+	Random    io.Reader
+	Secret    []string // paths outside the data directory that no agent may reach
+	Env       []string // of the commands in skills
+	Run       *run.Run
+	Jobs      job.Library
+	Sessions  session.Book
+	Updates   update.Box
+	Told      told.Book
+	Budget    budget.Book
+	Approvals approval.Book
+	Post      deliver.Post
+	Busy      func() bool                  // the main conversation is in a turn right now
+	SetNames  func(user, bot string) error // keeps them in the settings; "" leaves one as it is
 }
 
 // tool is one entry of the box.
@@ -36,22 +50,30 @@ type tool struct {
 	name        string
 	description string
 	schema      string
-	offered     func(run.Record) bool
+	may         func(*Box) error // a *Refused when the run may not use it at all
 	call        func(context.Context, *Box, json.RawMessage) (string, error)
 }
 
-func tools() []tool { return []tool{pingUser(), reportUpdates(), compactSession()} }
+func tools() []tool {
+	return []tool{
+		pingUser(), discordEmbed(), sendFile(), reportUpdates(), followUpChain(), addReminder(), listReminders(), cancelReminder(),
+		updateNames(), compactSession(), useSkill(), searchDocs(),
+	}
+}
 
 // Refused is a call that the run may not make, as the agent is told.
 type Refused struct{ Reason string }
 
 func (e *Refused) Error() string { return e.Reason }
 
-// List is the tools that the run may use.
+// List is the tools that the agent is shown: those that the run may use. The main conversation and its branches are shown one
+// and the same list, so that the model's cache of it holds (behaviour 8.6); there, what may not be used is refused when called.
 func (b *Box) List() []engine.Tool {
+	mode := job.Mode(b.Run.Mode)
+	shared := mode == job.Foreground || mode == job.Forked
 	var list []engine.Tool
 	for _, t := range tools() {
-		if t.offered(b.Run.Record) {
+		if shared || t.may(b) == nil {
 			list = append(list, engine.Tool{Name: t.name, Description: t.description, Schema: json.RawMessage(t.schema)})
 		}
 	}
@@ -64,7 +86,7 @@ func (b *Box) Call(ctx context.Context, name string, input json.RawMessage) engi
 		if t.name != name {
 			continue
 		}
-		text, err := t.call(ctx, b, input)
+		text, err := t.use(ctx, b, input)
 		if refused := (*Refused)(nil); errors.As(err, &refused) {
 			err = errors.Join(err, b.Run.Event(ctx, run.Event{Type: run.Refusal, Tool: name, Text: refused.Reason}))
 		}
@@ -74,6 +96,13 @@ func (b *Box) Call(ctx context.Context, name string, input json.RawMessage) engi
 		return engine.ToolResult{Text: text}
 	}
 	return engine.ToolResult{Text: fmt.Sprintf("there is no tool %q", name), IsError: true}
+}
+
+func (t tool) use(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+	if err := t.may(b); err != nil {
+		return "", err
+	}
+	return t.call(ctx, b, input)
 }
 
 // decode reads a tool's input strictly, so that a misspelt argument is told and not ignored.

@@ -22,7 +22,7 @@ type Policy struct {
 	Protected []string
 	// OwnVerbs are verbs of ollim that this policy withholds in addition to OwnerVerbs, in the same form.
 	OwnVerbs []string
-	// SearchHides says that the engine itself leaves protected places out of what Glob and Grep find (Claude Code does, for paths
+	// SearchHides says that the engine itself leaves protected places out of what Glob and Grep find in the working directory (Claude Code does, for paths
 	// that its settings deny to Read). Then a search may begin above them.
 	SearchHides bool
 }

@@ -30,7 +30,7 @@ func (p Policy) decideSearch(g ground, tool string, in fields, patterns []Patter
 	if err != nil {
 		return Pattern{}, err
 	}
-	if what = filepath.Join(path, what); !p.SearchHides {
+	if what = filepath.Join(path, what); !p.SearchHides || !within(at.real, g.cwd) {
 		if name := g.findable(at.real, found); name != "" {
 			return Pattern{}, fmt.Errorf("%s could find what is in a protected place (%s); name another folder in path, such as \"routines\"", quote(what), name)
 		}

@@ -8,6 +8,9 @@ import (
 	"unicode/utf8"
 )
 
+// Clean makes text of an agent's fit to be shown to a person: what Add does to a message.
+func Clean(message string) string { return clean(message) }
+
 // clean makes a message fit to be shown and stored: valid UTF-8 without control characters, trimmed, at most MaxChars, and
 // never to be mistaken for the sentinel. Cleaning twice changes nothing.
 func clean(message string) string {

@@ -29,18 +29,23 @@ func (e *Engine) common(r engine.Request) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	delegate, err := offered(r.Agent)
+	if err != nil {
+		return nil, err
+	}
 	args := []string{
 		"-p", "--output-format", "stream-json", "--verbose",
 		"--model", orElse(r.Model, defaultModel),
 		"--setting-sources", "", "--settings", settings,
 		"--strict-mcp-config", "--mcp-config", servers,
 		"--tools", strings.Join(r.BuiltIns, ","),
-		"--permission-mode", "dontAsk", // and no list of allowed tools: what the hook says yes to needs none
+		// Neither a list of allowed tools nor --add-dir for r.Dirs: what the hook says yes to needs none.
+		"--permission-mode", "dontAsk",
 	}
 	if r.System != "" {
 		args = append(args, "--append-system-prompt", r.System)
 	}
-	args = append(args, thinking(r.Thinking)...)
+	args = append(append(args, delegate...), thinking(r.Thinking)...)
 	if r.MaxCost > 0 {
 		args = append(args, "--max-budget-usd", strconv.FormatFloat(max(r.MaxCost-r.Spent, 0.0001), 'f', -1, 64))
 	}
@@ -81,7 +86,7 @@ type settings struct {
 // settings writes the settings file of a run and returns its path. The deny rules hold also where no tool is used: an @path
 // in a prompt.
 func (e *Engine) settings(r engine.Request) (string, error) {
-	var deny []string
+	deny := []string{} // not null, which is no list: the command would drop the whole file
 	for _, path := range spelt(r.Protected) {
 		for _, tool := range []string{"Read", "Edit"} { // Edit covers every tool that writes, Read every one that reads
 			deny = append(deny, fmt.Sprintf("%s(/%s)", tool, path), fmt.Sprintf("%s(/%s/**)", tool, path))

@@ -47,7 +47,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, _ engine.Tools, sink
 			args = append(args, "--fork-session")
 		}
 	}
-	t := &turn{sink: sink, want: id, parent: forkedFrom(r), inForce: inForce(r.Run)}
+	t := &turn{sink: sink, want: id, parent: forkedFrom(r), inForce: inForce(r.Run), agent: nameOf(r.Agent)}
 	if err := e.start(ctx, r, args, text(r.Prompt), t); err != nil {
 		return t.result, err
 	}
@@ -121,10 +121,19 @@ func (e *Engine) check(r engine.Request, t *turn) error {
 	if err != nil {
 		return err
 	}
+	denied := ""
 	for _, use := range t.uses {
-		if use.done && !judged[use.id] { // an unknown tool or wrong arguments are refused before the hook is asked
+		switch {
+		case judged[use.id]:
+			denied = "" // the hook is there, again
+		case use.done: // an unknown tool or wrong arguments are refused before the hook is asked
 			return fmt.Errorf("the tool %s was used without a verdict of the hook: %s cannot be started by the engine", use.name, e.Self)
+		case use.unheard:
+			denied = use.name
 		}
+	}
+	if denied != "" {
+		return fmt.Errorf("the tool %s was denied for want of a verdict: the hook, %s, fails or cannot be started", denied, e.Self)
 	}
 	if !e.saved(t.result.Session) {
 		return errUnsaved

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 )
@@ -36,7 +37,7 @@ func (t *turn) judge(waitErr error, stderr string) error {
 	case strings.Contains(why, "Not logged in"), t.apiError == "authentication_failed", t.apiError == "billing_error":
 		return fmt.Errorf("%w: %s", engine.ErrUnavailable, firstLine(why))
 	case passing(t.apiError, e, why):
-		return &engine.Overloaded{Reason: firstLine(why)}
+		return &engine.Overloaded{Reason: firstLine(why), After: t.after(e)}
 	case strings.Contains(why, "Unable to connect"):
 		return fmt.Errorf("%w: %s", engine.ErrUnavailable, firstLine(why))
 	}
@@ -49,6 +50,22 @@ func passing(apiError string, e *event, why string) bool {
 		return true
 	}
 	return e.Status != nil && (*e.Status == 429 || *e.Status == 529)
+}
+
+// ownPause is how long the command waits at most before its try number n+1, unless the service asks for more.
+func ownPause(n int) time.Duration {
+	return min(500*time.Millisecond<<max(0, min(n-1, 10)), 32*time.Second) * 5 / 4
+}
+
+// longestPause is what the command will wait for a service; where that asks for more, it gives up at once.
+const longestPause = time.Minute
+
+// after is what the service asked to wait, as far as the command lets us know.
+func (t *turn) after(e *event) time.Duration {
+	if !t.retried && e.Status != nil {
+		return longestPause
+	}
+	return t.asked
 }
 
 func exitOf(exit *exec.ExitError) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/run"
@@ -19,6 +20,7 @@ type turn struct {
 	parent     string // of a fork
 	compacting string // the session being compacted; "" in an ordinary turn
 	inForce    string // what the hook at the start says when our settings are in force
+	agent      string // the subagent that it must offer; "" if none
 	enough     func() // stops the process
 
 	result       engine.Result
@@ -27,14 +29,17 @@ type turn struct {
 	compaction   *engine.Compaction
 	compactError string
 	uses         []use
-	settled      bool  // our settings are in force
-	fatal        error // why we stopped it ourselves
+	settled      bool          // our settings are in force
+	retried      bool          // the command has asked again since the service last answered
+	asked        time.Duration // what the service asked to wait, the last time
+	fatal        error         // why we stopped it ourselves
 }
 
-// use is a tool use that the stream told of.
+// use is a tool use that the stream told of, by a subagent or not.
 type use struct {
 	id, name string
 	done     bool // it had a result that was no error
+	unheard  bool // it was denied because the hook failed or said nothing, unless there is a verdict
 }
 
 // event is the part of a stream-json line that we use. Unknown types and keys are passed over, as the format grows.
@@ -52,7 +57,12 @@ type event struct {
 	Compact    string  `json:"compact_result"`
 	CompactErr string  `json:"compact_error"`
 	Synthetic  bool    `json:"isSynthetic"`
-	Stderr     string  `json:"stderr"` // of a hook
+	Stderr     string  `json:"stderr"`             // of a hook
+	CalledBy   string  `json:"parent_tool_use_id"` // of a subagent's message: the tool use that started it
+	Attempt    int     `json:"attempt"`
+	Delay      float64 `json:"retry_delay_ms"`
+
+	Agents json.RawMessage `json:"agents"`
 
 	Servers []struct {
 		Name   string `json:"name"`
@@ -66,12 +76,13 @@ type event struct {
 		Before  int    `json:"pre_tokens"`
 		After   int    `json:"post_tokens"`
 	} `json:"compact_metadata"`
-	Usage *struct {
-		In         int `json:"input_tokens"`
-		Out        int `json:"output_tokens"`
-		CacheRead  int `json:"cache_read_input_tokens"`
-		CacheWrite int `json:"cache_creation_input_tokens"`
-	} `json:"usage"`
+	// Models is the use by model, that of subagents included, which the field usage leaves out though the cost holds it.
+	Models map[string]struct {
+		In         int `json:"inputTokens"`
+		Out        int `json:"outputTokens"`
+		CacheRead  int `json:"cacheReadInputTokens"`
+		CacheWrite int `json:"cacheCreationInputTokens"`
+	} `json:"modelUsage"`
 }
 
 // block is a part of a message.
@@ -122,6 +133,7 @@ func (t *turn) take(e event) error {
 			t.apiError = e.Error
 			return nil // not the model's words
 		}
+		t.retried, t.asked = false, 0
 		return t.blocks(e)
 	case "user":
 		if e.Synthetic && t.compaction != nil && t.compaction.Summary == "" {
@@ -149,6 +161,9 @@ func (t *turn) system(e event) error {
 		if e.SessionID != t.want {
 			return fmt.Errorf("the engine works on session %s instead of %s", e.SessionID, t.want)
 		}
+		if err := e.lacks(t.agent); err != nil {
+			return err
+		}
 		if t.compacting != "" || t.result.Session == e.SessionID {
 			return nil
 		}
@@ -157,6 +172,10 @@ func (t *turn) system(e event) error {
 	case "api_retry":
 		if e.ErrorCode == 401 { // ten tries of a wrong key take three minutes
 			return fmt.Errorf("%w: the key or login was refused (401)", engine.ErrUnavailable)
+		}
+		t.retried, t.asked = true, time.Duration(e.Delay*float64(time.Millisecond))
+		if t.asked <= ownPause(e.Attempt) {
+			t.asked = 0
 		}
 		return t.sink(run.Event{Type: run.Retry, Text: fmt.Sprintf("%s (%d)", e.Error, e.ErrorCode)})
 	case "status":
@@ -191,11 +210,13 @@ func (t *turn) blocks(e event) error {
 		var err error
 		switch b.Type {
 		case "text":
-			if e.Type == "assistant" && t.compacting == "" {
+			if e.Type == "assistant" && t.compacting == "" && e.CalledBy == "" { // what a subagent says is the tool's result
 				err = t.sink(run.Event{Type: run.Text, Text: b.Text})
 			}
 		case "thinking":
-			err = t.sink(run.Event{Type: run.Thinking, Text: b.Thinking})
+			if e.CalledBy == "" {
+				err = t.sink(run.Event{Type: run.Thinking, Text: b.Thinking})
+			}
 		case "tool_use":
 			t.uses = append(t.uses, use{id: b.ID, name: b.Name})
 			err = t.sink(run.Event{Type: run.ToolUse, Tool: b.Name, ToolID: b.ID, Input: b.Input})
@@ -214,8 +235,15 @@ func (t *turn) finished(b block) {
 	for i := range t.uses {
 		if t.uses[i].id == b.ToolUseID {
 			t.uses[i].done = !b.IsError
+			t.uses[i].unheard = b.IsError && unheard(textOf(b.Content))
 		}
 	}
+}
+
+// unheard knows the two ways in which the command denies a tool for want of a verdict: the hook failed, or had no answer.
+func unheard(text string) bool {
+	return strings.HasPrefix(text, "PreToolUse:") && strings.Contains(text, " hook error: [") ||
+		strings.HasPrefix(text, "Permission to use ") && strings.Contains(text, "running in don't ask mode")
 }
 
 func (t *turn) nameOf(id string) string {
@@ -249,8 +277,8 @@ func textOf(content json.RawMessage) string {
 // end takes usage and cost from the result event; those of single messages are provisional.
 func (t *turn) end(e event) error {
 	t.result.Text, t.result.Cost = e.Result, e.Cost
-	if e.Usage != nil {
-		t.result.Usage = run.Usage{In: e.Usage.In, Out: e.Usage.Out, CacheRead: e.Usage.CacheRead, CacheWrite: e.Usage.CacheWrite}
+	for _, m := range e.Models {
+		t.result.Usage = t.result.Usage.Add(run.Usage{In: m.In, Out: m.Out, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite})
 	}
 	return t.sink(run.Event{Type: run.UsageEvent, Usage: &t.result.Usage, Cost: e.Cost})
 }

@@ -3,9 +3,11 @@ package claudecode
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/run"
@@ -19,7 +21,7 @@ const stream = `{"type":"system","subtype":"init","session_id":"U","mcp_servers"
 {"type":"something new","x":1}
 not JSON
 {"type":"assistant","message":{"content":[{"type":"text","text":"done"}]}}
-{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"U","total_cost_usd":0.025,"usage":{"input_tokens":7,"output_tokens":2,"cache_read_input_tokens":3,"cache_creation_input_tokens":4}}
+{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"U","total_cost_usd":0.025,"usage":{"input_tokens":5},"modelUsage":{"opus":{"inputTokens":5,"outputTokens":2,"cacheReadInputTokens":3},"haiku":{"inputTokens":2,"cacheCreationInputTokens":4}}}
 `
 
 func play(t testing.TB, text string) (*turn, []run.Event) {
@@ -105,6 +107,61 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestAskedToWait: a pause longer than the command's own is the service's wish.
+func TestAskedToWait(t *testing.T) {
+	retry := func(attempt int, ms string) string {
+		return fmt.Sprintf(`{"type":"system","subtype":"api_retry","attempt":%d,"retry_delay_ms":%s,"error_status":529,"error":"overloaded"}`+"\n", attempt, ms)
+	}
+	for _, c := range []struct {
+		retries string
+		want    time.Duration
+	}{
+		{retry(1, "547.72") + retry(2, "1249.9"), 0},
+		{retry(1, "3000") + retry(2, "3000"), 3 * time.Second},
+		{retry(1, "20000") + retry(2, "1100"), 0}, // it has changed its mind
+		{retry(1, "5000"), 5 * time.Second},
+		{retry(30, "39000"), 0},
+		{"", time.Minute},
+		{retry(1, "5000") + `{"type":"assistant","message":{"content":[]}}` + "\n", time.Minute}, // it had been answered
+		{retry(0, "5000"), 5 * time.Second},
+	} {
+		turn, _ := play(t, c.retries+`{"type":"result","subtype":"success","is_error":true,"api_error_status":529,"result":"Overloaded"}`+"\n")
+		overloaded, ok := errors.AsType[*engine.Overloaded](turn.judge(exec.Command("false").Run(), ""))
+		if !ok || overloaded.After != c.want {
+			t.Errorf("%s: %v, want %s", c.retries, overloaded, c.want)
+		}
+	}
+}
+
+// TestOfSubagents: what they use counts, what they say does not.
+func TestOfSubagents(t *testing.T) {
+	by := strings.ReplaceAll(stream, `{"type":"assistant",`, `{"type":"assistant","parent_tool_use_id":"t0",`)
+	turn, events := play(t, by)
+	for _, e := range events {
+		if e.Type == run.Text || e.Type == run.Thinking {
+			t.Errorf("%s %q", e.Type, e.Text)
+		}
+	}
+	if len(turn.uses) != 1 || !turn.uses[0].done {
+		t.Errorf("uses %+v", turn.uses)
+	}
+}
+
+func TestOffered(t *testing.T) {
+	got, err := offered(&engine.Agent{Name: "looker", Description: "Looks.", Prompt: "Look."})
+	if want := `{"looker":{"description":"Looks.","prompt":"Look."}}`; err != nil || len(got) != 2 || got[1] != want {
+		t.Errorf("%q %v", got, err)
+	}
+	for list, taken := range map[string]bool{`["a","looker"]`: true, `["a"]`: false, `[]`: false, ``: false, `[{"name":"looker"}]`: false} {
+		if err := (event{Agents: []byte(list)}).lacks("looker"); (err == nil) != taken {
+			t.Errorf("%s: %v", list, err)
+		}
+		if err := (event{Agents: []byte(list)}).lacks(""); err != nil {
+			t.Errorf("%s: %v", list, err)
+		}
+	}
+}
+
 // FuzzStream: whatever comes is read to its end.
 func FuzzStream(f *testing.F) {
 	for line := range strings.Lines(stream) {
@@ -112,6 +169,7 @@ func FuzzStream(f *testing.F) {
 	}
 	f.Add(stream)
 	f.Add(`{"type":"user","message":{"content":"text"}}`)
+	f.Add(`{"type":"system","subtype":"api_retry","error_status":529}`)
 	f.Add(`{"type":"system","subtype":"compact_boundary","compact_metadata":{"pre_tokens":1}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		turn, _ := play(t, text)

@@ -1,0 +1,125 @@
+package approval
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Difference is what s has that was not approved last, and what it has no longer, in lines for a person: `KEY: + VALUE`,
+// `KEY: - VALUE`, `file: PATH changed`. Nothing is left out, and characters that cannot be seen are written as escapes.
+// It is empty when s is approved.
+func (b Book) Difference(s Subject) ([]string, error) {
+	last, known, err := b.Last(s.Key)
+	if err != nil || known && last.Digest == s.Digest() {
+		return nil, err
+	}
+	if lines := last.difference(s); len(lines) > 0 {
+		return lines, nil
+	}
+	return Approval{}.difference(s), nil // an entry that somebody edited: only the digest differs
+}
+
+func (a Approval) difference(s Subject) (lines []string) {
+	say := func(key string, changes ...string) {
+		for _, c := range changes {
+			lines = append(lines, key+": "+legible(c))
+		}
+	}
+	if a.Kind != "" {
+		say("kind", edits([]string{a.Kind}, []string{s.Kind})...)
+	}
+	had := a.Fields.each()
+	for i, f := range s.Fields.each() {
+		say(f.key, edits(had[i].values, f.values)...)
+	}
+	for _, name := range sortedKeys(a.Files) {
+		if _, still := s.Files[name]; !still {
+			say("file", name+" removed")
+		}
+	}
+	for _, name := range sortedKeys(s.Files) {
+		switch before, known := a.Files[name]; {
+		case s.Files[name] == before:
+		case s.Files[name] == Missing:
+			say("file", name+" missing")
+		case known:
+			say("file", name+" changed")
+		default:
+			say("file", name+" added")
+		}
+	}
+	say("body", edits(split(a.Body), split(s.Body))...)
+	return lines
+}
+
+func split(body string) []string {
+	if body == "" {
+		return nil
+	}
+	return strings.Split(body, "\n")
+}
+
+// maxTable bounds the work of edits; bodies that differ more are shown whole, the old one and the new one.
+const maxTable = 1 << 20
+
+// edits are the lines to take away ("- ") and to add ("+ ") that make b of a, in order.
+func edits(a, b []string) (out []string) {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	common := commonLines(a, b)
+	i, j := 0, 0
+	for i < len(a) || j < len(b) {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			i, j = i+1, j+1
+		case j == len(b) || i < len(a) && common(i+1, j) >= common(i, j+1):
+			out = append(out, "- "+a[i])
+			i++
+		default:
+			out = append(out, "+ "+b[j])
+			j++
+		}
+	}
+	return out
+}
+
+// commonLines tells how many lines a[i:] and b[j:] have in common, in order.
+func commonLines(a, b []string) func(i, j int) int {
+	width := len(b) + 1
+	if (len(a)+1)*width > maxTable {
+		return func(int, int) int { return 0 }
+	}
+	table := make([]int, (len(a)+1)*width)
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				table[i*width+j] = table[(i+1)*width+j+1] + 1
+			} else {
+				table[i*width+j] = max(table[(i+1)*width+j], table[i*width+j+1])
+			}
+		}
+	}
+	return func(i, j int) int { return table[i*width+j] }
+}
+
+// legible writes what cannot be seen, or would turn the text around it, as an escape: nobody approves what is hidden.
+func legible(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		if unicode.IsPrint(r) && (r != utf8.RuneError || n > 1) {
+			b.WriteString(s[:n])
+		} else {
+			quoted := strconv.Quote(s[:n])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		s = s[n:]
+	}
+	return b.String()
+}

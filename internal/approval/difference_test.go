@@ -1,0 +1,143 @@
+package approval
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestDifferenceOfTheFirstTime(t *testing.T) {
+	d := newDesk(t)
+	d.furnish()
+	if err := os.RemoveAll(d.Home.Path("skills/news")); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"allowed-tools: + Bash(curl *)", "allowed-tools: + WebFetch", "gate: + check", "after: + clean",
+		"dirs: + rw:~/notes", "dirs: + ~/src", "subagent: + scout", "skills: + maps", "skills: + news",
+		"file: agents/scout.md added", "file: gates/check added", "file: gates/clean added",
+		"file: skills/maps/SKILL.md added", "file: skills/maps/lib/.hidden added", "file: skills/news missing",
+		"body: + Watch.", "body: + Then tell.",
+	}
+	s := d.of(widened())
+	if got := d.difference(s); !slices.Equal(got, want) {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+	d.approve(s)
+	if got := d.difference(s); len(got) != 0 {
+		t.Errorf("approved, but %q", got)
+	}
+}
+
+func TestDifferenceOfAChange(t *testing.T) {
+	d := newDesk(t)
+	d.furnish()
+	d.approve(d.of(widened()))
+	j := widened()
+	j.Kind, j.AllowedTools, j.Gate, j.Body = "reminder", []string{"WebFetch", "Bash(wget *)"}, "", "Watch.\nAnd wait.\nThen tell."
+	d.write("agents/scout.md", "other")
+	d.write("skills/news/new.sh", "")
+	if err := os.Remove(d.Home.Gate("clean")); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"kind: - routine", "kind: + reminder", "allowed-tools: - Bash(curl *)", "allowed-tools: + Bash(wget *)", "gate: - check",
+		"file: gates/check removed", "file: agents/scout.md changed", "file: gates/clean missing", "file: skills/news/new.sh added",
+		"body: + And wait.",
+	}
+	if got := d.difference(d.of(j)); !slices.Equal(got, want) {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// An entry whose digest somebody edited: everything is shown.
+func TestDifferenceOfTheDigestOnly(t *testing.T) {
+	d := newDesk(t)
+	s := d.of(widened())
+	d.approve(s)
+	text := d.read(d.Home.Approvals())
+	d.write("state/approvals.json", strings.Replace(text, s.Digest(), strings.Repeat("0", 64), 1))
+	d.approved(s, false)
+	if got := d.difference(s); !slices.Contains(got, "allowed-tools: + WebFetch") || !slices.Contains(got, "body: + Watch.") {
+		t.Errorf("%q", got)
+	}
+}
+
+// Nobody approves what cannot be seen.
+func TestNothingIsHidden(t *testing.T) {
+	d := newDesk(t)
+	j := widened()
+	j.Body = "a\x1b[2Jb\r\n\u202ec\u200b\tü 🙂\xffd"
+	got := d.difference(d.of(j))
+	want := []string{`body: + a\x1b[2Jb\r`, `body: + \u202ec\u200b\tü 🙂\xffd`}
+	if !slices.Equal(got[len(got)-2:], want) {
+		t.Errorf("%q", got[len(got)-2:])
+	}
+}
+
+func TestEdits(t *testing.T) {
+	for _, c := range []struct{ a, b, want string }{
+		{"", "", ""}, {"a", "a", ""}, {"", "a b", "+ a,+ b"}, {"a b", "", "- a,- b"}, {"a b c", "a c", "- b"},
+		{"a b c", "a x c", "- b,+ x"}, {"a b c d", "b c e d", "- a,+ e"}, {"a a", "a", "- a"},
+	} {
+		if got := strings.Join(edits(strings.Fields(c.a), strings.Fields(c.b)), ","); got != c.want {
+			t.Errorf("%q to %q: %q, want %q", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+// The edits make one text of the other, and no more of them than need be.
+func TestEditsAreRight(t *testing.T) {
+	text := rapid.SliceOfN(rapid.SampledFrom([]string{"", "a", "b", "c"}), 0, 12)
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := text.Draw(t, "a"), text.Draw(t, "b")
+		out := edits(a, b)
+		if !explains(a, b, out) {
+			t.Errorf("%q to %q: %q", a, b, out)
+		}
+		if want := len(a) + len(b) - 2*commonLines(a, b)(0, 0); len(out) != want {
+			t.Errorf("%q to %q: %d edits, want %d", a, b, len(out), want)
+		}
+	})
+}
+
+// explains says whether b is a without the lines "- " and with the lines "+ ", each in its place.
+func explains(a, b, out []string) bool {
+	if len(out) > 0 {
+		line := out[0][2:]
+		if out[0][0] == '-' && len(a) > 0 && a[0] == line && explains(a[1:], b, out[1:]) ||
+			out[0][0] == '+' && len(b) > 0 && b[0] == line && explains(a, b[1:], out[1:]) {
+			return true
+		}
+	}
+	if len(a) == 0 && len(b) == 0 {
+		return len(out) == 0
+	}
+	return len(a) > 0 && len(b) > 0 && a[0] == b[0] && explains(a[1:], b[1:], out)
+}
+
+// Texts too long to compare line by line are shown whole.
+func TestEditsOfLongTexts(t *testing.T) {
+	var a, b []string
+	for i := range 2000 {
+		a, b = append(a, "a", strings.Repeat("x", i%7)), append(b, "b", strings.Repeat("x", i%5))
+	}
+	count := map[string]int{}
+	for _, line := range edits(a, b) {
+		count[line[2:]] += map[byte]int{'-': -1, '+': 1}[line[0]]
+	}
+	for _, line := range a {
+		count[line]++
+	}
+	for _, line := range b {
+		count[line]--
+	}
+	for line, n := range count {
+		if n != 0 {
+			t.Errorf("%q: off by %d", line, n)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package budget
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Where nothing is said, and how far a value may go.
+const (
+	defaultCapacity, maxCapacity = 5, 1000
+	defaultRate, maxRate         = 90, 7 * 24 * 60 // minutes for a token
+	maxCount                     = 1_000_000       // pings of a day
+)
+
+// stampLayout is Python's isoformat: always six digits and a numeric offset, because older readers of it take nothing else.
+const stampLayout = "2006-01-02T15:04:05.000000-07:00"
+
+// file is ping_budget.json; nil is one that is not there.
+type file map[string]json.RawMessage
+
+// at is the bucket now, with what has come back since the file was written.
+func (f file) at(now time.Time) Status {
+	today := now.Format(time.DateOnly)
+	capacity := int(f.number("capacity", defaultCapacity, 0, maxCapacity))
+	s := Status{
+		Capacity:     capacity,
+		Available:    f.number("available", float64(capacity), 0, float64(capacity)),
+		RefillEvery:  time.Duration(f.number("refill_rate_minutes", defaultRate, 1, maxRate)) * time.Minute,
+		DailyUsed:    f.count("daily_used", "daily_used_reset", today),
+		CriticalUsed: f.count("critical_used", "critical_reset_date", today),
+	}
+	passed := now.Sub(f.instant("last_refill", now))
+	s.add(float64(max(passed, 0)) / float64(s.RefillEvery))
+	return s
+}
+
+// with is the file that holds a bucket as it is now, and what else was in f.
+func (f file) with(s Status, now time.Time) map[string]any {
+	today := now.Format(time.DateOnly)
+	all := map[string]any{}
+	for key, raw := range f {
+		all[key] = raw
+	}
+	all["capacity"] = s.Capacity
+	all["available"] = s.Available
+	all["refill_rate_minutes"] = int(s.RefillEvery / time.Minute)
+	all["last_refill"] = now.Format(stampLayout)
+	all["daily_used"], all["daily_used_reset"] = s.DailyUsed, today
+	all["critical_used"], all["critical_reset_date"] = s.CriticalUsed, today
+	return all
+}
+
+// number is a value within its bounds. A number too large to be read is infinite, and so at a bound too.
+func (f file) number(key string, otherwise, low, high float64) float64 {
+	n, err := strconv.ParseFloat(string(f[key]), 64)
+	if errors.Is(err, strconv.ErrSyntax) {
+		n = otherwise
+	}
+	return min(max(n, low), high)
+}
+
+// count is a number of pings if it is of today.
+func (f file) count(key, dateKey, today string) int {
+	if f.text(dateKey) != today {
+		return 0
+	}
+	return int(f.number(key, 0, 0, maxCount))
+}
+
+// instant is a time in ISO 8601, with or without fraction and offset; without, it is one of now's zone. What cannot be read
+// is now.
+func (f file) instant(key string, now time.Time) time.Time {
+	text := strings.Replace(f.text(key), " ", "T", 1)
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05"} {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return t
+		}
+	}
+	return now
+}
+
+// text is a string, "" if it is none.
+func (f file) text(key string) string {
+	var s string
+	if json.Unmarshal(f[key], &s) != nil {
+		return ""
+	}
+	return s
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/budget"
+)
+
+func (h house) budget() budget.Book {
+	return budget.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone}
+}
+
+// budgetRow is the bucket for programs.
+type budgetRow struct {
+	Capacity     int       `json:"capacity"`
+	Available    float64   `json:"available"`
+	Rate         int       `json:"refill_rate_minutes"`
+	NextRefill   time.Time `json:"next_refill,omitzero"`
+	DailyUsed    int       `json:"daily_used"`
+	CriticalUsed int       `json:"critical_used"`
+}
+
+func newBudget(d *Deps) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "budget",
+		Aliases: []string{"budgets"},
+		Short:   "Say how many pings background runs may still send",
+		Long: "A ping of a background run takes a token, and tokens come back with time. A run that finds none leaves an update " +
+			"instead, unless its ping is critical.",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("unknown command %q: want set", args[0])
+			}
+			return nil
+		},
+		RunE: works(func(*cobra.Command, []string) error { return runBudget(d, asJSON) }),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as one JSON object")
+	cmd.AddCommand(newBudgetSet(d))
+	return cmd
+}
+
+func runBudget(d *Deps, asJSON bool) error {
+	h, err := d.anyHouse()
+	if err != nil {
+		return err
+	}
+	s, err := h.budget().Status()
+	if err != nil {
+		return err
+	}
+	if !asJSON {
+		_, err = fmt.Fprintln(d.Out, s.Full())
+		return err
+	}
+	row := budgetRow{
+		Capacity: s.Capacity, Available: s.Available, Rate: int(s.RefillEvery / time.Minute),
+		DailyUsed: s.DailyUsed, CriticalUsed: s.CriticalUsed,
+	}
+	if s.NextRefill > 0 { // rounded up: then it is there
+		row.NextRefill = d.Now().Add(s.NextRefill + time.Second).Truncate(time.Second).In(h.config.Zone)
+	}
+	return d.emit(row)
+}

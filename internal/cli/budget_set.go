@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/budget"
+)
+
+func newBudgetSet(d *Deps) *cobra.Command {
+	var capacity, rate int
+	cmd := &cobra.Command{
+		Use:     "set [--capacity N] [--rate MINUTES]",
+		Short:   "Change how many pings there are, and how fast they come back",
+		Long:    "What is not given stays as it is, and so do the pings that are there, but for those above a lower capacity. Capacity 0 leaves only critical pings.",
+		Example: "  ollim budget set --capacity 3 --rate 120",
+		Args:    checked(cobra.NoArgs),
+		RunE: works(func(cmd *cobra.Command, _ []string) error {
+			given := func(name string, value *int) *int {
+				if cmd.Flags().Changed(name) {
+					return value
+				}
+				return nil
+			}
+			return runBudgetSet(cmd.Context(), d, given("capacity", &capacity), given("rate", &rate))
+		}),
+	}
+	cmd.Flags().IntVar(&capacity, "capacity", 0, "how many pings can be saved up, 0 to 1000")
+	cmd.Flags().IntVar(&rate, "rate", 0, "one comes back in so many minutes, 1 to 10080")
+	return cmd
+}
+
+func runBudgetSet(ctx context.Context, d *Deps, capacity, rate *int) error {
+	if capacity == nil && rate == nil {
+		return usage("nothing to set: want --capacity or --rate")
+	}
+	h, err := d.anyHouse()
+	if err != nil {
+		return err
+	}
+	if err := d.outside(); err != nil {
+		return err
+	}
+	err = h.budget().Set(ctx, capacity, rate)
+	if errors.Is(err, budget.ErrCapacity) || errors.Is(err, budget.ErrRate) {
+		return usage("--%v", err)
+	}
+	return err
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/change"
+)
+
+func newChanged(d *Deps) *cobra.Command {
+	var allowEmpty bool
+	cmd := &cobra.Command{
+		Use:   "changed KEY",
+		Short: "Tell what is new on standard input since the last time",
+		Long: "Changed reads standard input. If it differs from the value that KEY had last, it prints the lines that are gone (\"- \") and " +
+			"new (\"+ \"), exits 0, and the new value is KEY's from then on. If it does not differ it prints nothing and exits 1. Inside a " +
+			"run, as in a gate, the new value becomes KEY's only when the run ends ok.",
+		Example: "  curl -fsS URL | jq -r .tag | ollim changed releases && make update",
+		Args:    checked(cobra.ExactArgs(1)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			return notOne(runChanged(cmd.Context(), d, args[0], allowEmpty))
+		}),
+	}
+	cmd.Flags().BoolVar(&allowEmpty, "allow-empty", false, "take an empty input for a value, not for the failure of what should have written it")
+	return cmd
+}
+
+func runChanged(ctx context.Context, d *Deps, key string, allowEmpty bool) error {
+	h, err := d.house()
+	if err != nil {
+		return err
+	}
+	book := change.Book{Home: h.home, Disk: h.disk}
+	keep, err := d.keeper(h, book)
+	if err != nil {
+		return err
+	}
+	value, err := readValue(ctx, d.In, allowEmpty)
+	if err != nil {
+		return err
+	}
+	diff, changed, err := book.Compare(key, value)
+	if err != nil {
+		return err
+	}
+	if !changed {
+		return &reported{statusFailed}
+	}
+	if isTerminal(d.Stdout) {
+		diff = visible(diff)
+	}
+	if _, err := io.WriteString(d.Out, diff); err != nil {
+		return err
+	}
+	if err := d.flush(); err != nil {
+		return err // what nobody has seen is found once more
+	}
+	return keep(context.WithoutCancel(ctx), key, value)
+}
+
+// keeper is what becomes of a new value: inside a run it waits for the run's end.
+func (d *Deps) keeper(h house, book change.Book) (func(ctx context.Context, key string, value []byte) error, error) {
+	id, inside := d.Lookup("OLLIM_RUN")
+	if !inside || id == "" {
+		return book.Commit, nil
+	}
+	if _, err := h.inProgress(id); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, key string, value []byte) error { return book.Propose(ctx, id, key, value) }, nil
+}
+
+// readValue is standard input. An empty one most often means that the command before it has failed, which a shell does not
+// tell us: as a value it would hide the next change, or be one.
+func readValue(ctx context.Context, in io.Reader, allowEmpty bool) ([]byte, error) {
+	value, err := io.ReadAll(io.LimitReader(in, change.MaxValue+1))
+	if err != nil {
+		return nil, &withStatus{errors.New("standard input: " + plain(err)), statusData}
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // it may be half of a value, if the command before us was interrupted too
+	}
+	if len(bytes.TrimSpace(value)) == 0 && !allowEmpty {
+		return nil, hint(&withStatus{errors.New("standard input is empty"), statusData},
+			"the command that should have written it may have failed; --allow-empty if nothing is a value too")
+	}
+	return value, nil
+}
+
+// notOne gives errors their status, none of them 1: that says "no difference" here.
+func notOne(err error) error {
+	switch {
+	case err == nil || as[*reported](err):
+		return err
+	case errors.Is(err, change.ErrKey):
+		return usage("%v", err)
+	case errors.Is(err, change.ErrTooLong):
+		return &withStatus{err, statusData}
+	case statusOf(err) == statusFailed:
+		return &withStatus{err, statusUnavailable}
+	}
+	return err
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/yamldoc"
+)
+
+// jobFlags is a flag for every field of a kind of job file.
+type jobFlags struct {
+	kind  job.Kind
+	texts map[string]*string
+	bools map[string]*bool
+	lists map[string]*[]string
+	set   func(string) bool // whether a flag was given
+}
+
+// flags leaves out the fields that the command sets itself.
+func (o *jobFlags) flags(f *pflag.FlagSet, kind job.Kind, without ...string) {
+	o.kind, o.set = kind, f.Changed
+	o.texts, o.bools, o.lists = map[string]*string{}, map[string]*bool{}, map[string]*[]string{}
+	for _, field := range job.Fields(kind) {
+		switch {
+		case slices.Contains(without, field.Key):
+		case field.Kind == job.Bool:
+			o.bools[field.Key] = f.Bool(field.Key, field.Default == "true", field.Help)
+		case field.Kind == job.List:
+			o.lists[field.Key] = f.StringArray(field.Key, nil, field.Help+" (repeat the flag)")
+		default:
+			o.texts[field.Key] = f.String(field.Key, "", field.Help)
+		}
+	}
+}
+
+// job is what the flags say, with a new id unless one is given, which must be free. more are the fields without a flag.
+func (o *jobFlags) job(d *Deps, s job.Shelf, body string, more ...yamldoc.Pair) (job.Job, error) {
+	id := *o.texts["id"]
+	if id == "" {
+		var err error
+		if id, err = job.NewID(d.Random); err != nil {
+			return job.Job{}, err
+		}
+	}
+	j, err := o.parse(id, body, more)
+	if err != nil {
+		return j, err
+	}
+	for _, other := range s.Jobs {
+		if other.ID == j.ID {
+			return j, &withStatus{fmt.Errorf("--id: %q is the id of %s", j.ID, other.Path), statusData}
+		}
+	}
+	if _, err := s.Find(j.ID); as[yamldoc.Faults](err) {
+		return j, &withStatus{fmt.Errorf("--id: %q is in use: %w", j.ID, err), statusData}
+	}
+	return j, nil
+}
+
+// parse goes through the file form, so that a flag means exactly what the same line in a file would.
+func (o *jobFlags) parse(id, body string, more []yamldoc.Pair) (job.Job, error) {
+	pairs := append([]yamldoc.Pair{{Key: "id", Value: id}}, more...)
+	for _, f := range job.Fields(o.kind) {
+		if f.Key == "id" || !o.set(f.Key) {
+			continue
+		}
+		switch f.Kind {
+		case job.Bool:
+			pairs = append(pairs, yamldoc.Pair{Key: f.Key, Value: *o.bools[f.Key]})
+		case job.List:
+			pairs = append(pairs, yamldoc.Pair{Key: f.Key, Value: *o.lists[f.Key]})
+		default:
+			pairs = append(pairs, yamldoc.Pair{Key: f.Key, Value: plainScalar(f.Key, *o.texts[f.Key])})
+		}
+	}
+	text, err := yamldoc.NewPage(pairs, strings.Trim(body, "\n"))
+	if err != nil {
+		return job.Job{}, &withStatus{err, statusData}
+	}
+	j, err := job.Parse(o.kind, "flags", text)
+	return j, asFlags(err)
+}
+
+// plainScalar gives a number its type, where a file would have one.
+func plainScalar(key, text string) any {
+	if !slices.Contains([]string{"max-cost", "thinking", "max-chain"}, key) {
+		return text
+	}
+	if n, err := strconv.Atoi(text); err == nil {
+		return n
+	}
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		return n
+	}
+	if text == "true" || text == "false" {
+		return text == "true"
+	}
+	return text
+}
+
+// asFlags names flags where the faults of a file name keys.
+func asFlags(err error) error {
+	var faults yamldoc.Faults
+	if !errors.As(err, &faults) {
+		return err
+	}
+	first := faults[0]
+	reason := first.Reason
+	if first.Key != "" {
+		reason = "--" + first.Key + ": " + reason
+	}
+	return &withStatus{errors.New(reason), statusData}
+}

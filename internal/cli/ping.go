@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/deliver"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/update"
+)
+
+type pingOptions struct {
+	text     string
+	embed    string
+	file     string
+	critical bool
+}
+
+func newPing(d *Deps) *cobra.Command {
+	var o pingOptions
+	cmd := &cobra.Command{
+		Use:   "ping [TEXT...|-] [--embed JSON|-] [--file FILE] [--critical]",
+		Short: "Send the owner a message; inside a run its gates hold",
+		Long: "Ping hands TEXT to the delivery command of config.yaml; - reads it from standard input. What does not get through is kept and " +
+			"tried again. Without a delivery command it becomes a pending update. Inside a run it is the agent's ping_user, discord_embed or " +
+			"send_file, with their gates: the job's allow-ping, one message a run, the owner's conversation, the budget.",
+		Example: "  df -h / | ollim ping -\n  ollim ping --embed '{\"title\":\"Backup\",\"fields\":[{\"name\":\"size\",\"value\":\"3 GB\"}]}'",
+		Args:    checked(cobra.ArbitraryArgs),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			o.text = strings.Join(args, " ")
+			return runPing(cmd.Context(), d, o)
+		}),
+	}
+	cmd.Flags().StringVar(&o.embed, "embed", "", "a message in parts, as JSON: title, description, url, color, fields, footer; - reads it")
+	cmd.Flags().StringVar(&o.file, "file", "", "a file to send along, at most 10 MiB")
+	cmd.Flags().BoolVar(&o.critical, "critical", false, "inside a run: send it although the owner is busy or the budget used up")
+	return cmd
+}
+
+func runPing(ctx context.Context, d *Deps, o pingOptions) error {
+	h, err := d.anyHouse()
+	if err != nil {
+		return err
+	}
+	if err := o.read(d); err != nil {
+		return err
+	}
+	if d.isInside() {
+		text, err := o.inside(ctx, d, h)
+		if err == nil {
+			d.note("%s", text)
+		}
+		return err
+	}
+	m, err := o.message()
+	if err != nil {
+		return err
+	}
+	post := d.post(h)
+	if !post.Configured() {
+		d.note("no delivery is configured: the next conversation will say it")
+		return h.updates().Add(ctx, m.Text, "owner")
+	}
+	id, err := run.NewID(d.Now(), d.Random)
+	if err != nil {
+		return err
+	}
+	m.ID, m.Label, m.Kind, m.Created = id+".1", "ollim", deliver.Ping, d.Now()
+	fate, err := post.Send(ctx, m)
+	switch fate {
+	case deliver.Queued:
+		d.note("not delivered yet; it is kept and tried again")
+	case deliver.Refused:
+		err = errors.Join(errors.New("the delivery command refused it"), err)
+	}
+	return err
+}
+
+// read completes the options from standard input, which only one of them can have.
+func (o *pingOptions) read(d *Deps) (err error) {
+	switch {
+	case o.text != "" && o.embed != "":
+		return usage("TEXT or --embed, one of them: an embed has its own description")
+	case o.embed != "" && o.file != "":
+		return usage("--embed or --file, one of them")
+	case o.text == "" && o.embed == "" && o.file == "":
+		return usage("send what? give TEXT, - or --embed")
+	case o.text == "-":
+		o.text, err = readInput(d.In)
+		if err == nil && strings.TrimSpace(o.text) == "" {
+			err = &withStatus{errors.New("standard input is empty"), statusData}
+		}
+	case o.embed == "-":
+		o.embed, err = readInput(d.In)
+	}
+	return err
+}
+
+func (o *pingOptions) inside(ctx context.Context, d *Deps, h house) (string, error) {
+	switch {
+	case o.embed != "":
+		input := map[string]any{}
+		if err := json.Unmarshal([]byte(o.embed), &input); err != nil {
+			return "", &withStatus{fmt.Errorf("--embed: %w", err), statusUsage}
+		}
+		input["critical"] = o.critical
+		return d.useTool(ctx, h, "discord_embed", input)
+	case o.file != "":
+		path, err := filepath.Abs(o.file)
+		if err != nil {
+			return "", err
+		}
+		return d.useTool(ctx, h, "send_file", map[string]any{"path": path, "message": o.text, "critical": o.critical})
+	}
+	return d.useTool(ctx, h, "ping_user", map[string]any{"message": o.text, "critical": o.critical})
+}
+
+// message is the owner's own.
+func (o *pingOptions) message() (deliver.Message, error) {
+	m := deliver.Message{Text: update.Clean(o.text), Critical: o.critical}
+	if o.embed != "" {
+		var e deliver.Embed
+		decoder := json.NewDecoder(bytes.NewReader([]byte(o.embed)))
+		decoder.DisallowUnknownFields()
+		err := decoder.Decode(&e)
+		if err == nil {
+			e, err = e.Clean()
+		}
+		if err != nil {
+			return m, usage("--embed: %v", err)
+		}
+		m.Embed, m.Text = &e, e.Text()
+	}
+	if o.file != "" {
+		path, err := filepath.Abs(o.file)
+		if err != nil {
+			return m, err
+		}
+		if !exists(path) {
+			return m, &withStatus{fmt.Errorf("%s: no such file", path), statusData}
+		}
+		m.File = path
+		if m.Text == "" {
+			m.Text = filepath.Base(path)
+		}
+	}
+	return m, nil
+}

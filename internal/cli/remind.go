@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/when"
+)
+
+func newRemind(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:   "remind WHEN TEXT...|-",
+		Short: "Be told something later, without an agent; prints the reminder's id and its time",
+		Long: "Remind has TEXT delivered at its time as it is: no model, no cost, no ping budget. WHEN is one word or quoted: a delay such as " +
+			"45m, or a time such as \"tomorrow 9am\". ollim tick delivers it. For something that an agent should do then, see ollim reminder add.",
+		Example: "  ollim remind 45m take the pizza out\n  ollim remind \"tomorrow 9am\" call Ada",
+		Args:    checked(cobra.MinimumNArgs(2)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			return runRemind(cmd.Context(), d, args[0], strings.Join(args[1:], " "))
+		}),
+	}
+}
+
+func runRemind(ctx context.Context, d *Deps, at, text string) error {
+	h, err := d.house()
+	if err != nil {
+		return err
+	}
+	if text == "-" {
+		if text, err = readInput(d.In); err != nil {
+			return err
+		}
+	}
+	due, err := when.Either(at, d.Now(), h.config.Zone)
+	if err != nil {
+		return usage("%v", err)
+	}
+	if d.isInside() {
+		said, err := d.useTool(ctx, h, "add_reminder", map[string]any{"message": text, "when": at, "plain": true})
+		if err == nil {
+			_, err = fmt.Fprintln(d.Out, said)
+		}
+		return err
+	}
+	j := job.New(job.Reminder)
+	if j.ID, err = job.NewID(d.Random); err != nil {
+		return err
+	}
+	j.Plain, j.RunAt, j.Body = true, due.Truncate(time.Second), strings.Trim(text, "\n")
+	file, err := job.Format(j)
+	if err != nil {
+		return &withStatus{err, statusData}
+	}
+	if _, err := job.Parse(job.Reminder, "text", file); err != nil {
+		return asFlags(err)
+	}
+	return d.setReminder(ctx, h, j, j.RunAt)
+}

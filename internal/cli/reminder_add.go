@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/when"
+	"github.com/ollim/ollim/internal/yamldoc"
+)
+
+type reminderAddOptions struct {
+	in, at string
+	body   string
+	fields jobFlags
+}
+
+func newReminderAdd(d *Deps) *cobra.Command {
+	var o reminderAddOptions
+	cmd := &cobra.Command{
+		Use:   "add (--in DELAY | --at TIME) BODY...|-",
+		Short: "Have the agent do something once, later; prints the reminder's id and its time",
+		Long: "Add writes a reminder, whose BODY is the prompt of a run at its time; - reads it from standard input. ollim tick, which cron or " +
+			"systemd starts each minute, starts what is due. DELAY is like 45m, 2h or 3d; TIME like \"tomorrow 9am\", \"friday 17:30\", " +
+			"2026-03-07T09:00 or an ISO time with an offset. Every field of ollim-reminder(5) is a flag.",
+		Example: "  ollim reminder add --in 45m \"Is the build green? Ping me if not.\"\n  ollim reminder add --at \"tomorrow 9am\" --max-chain 3 \"Has Ada answered?\"",
+		Args:    checked(cobra.MinimumNArgs(1)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			o.body = strings.Join(args, " ")
+			return runReminderAdd(cmd.Context(), d, o)
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.in, "in", "", "how long from now")
+	f.StringVar(&o.at, "at", "", "at what time, in the configured zone")
+	o.fields.flags(f, job.Reminder, "run-at", "chain-depth", "chain-parent")
+	return cmd
+}
+
+func runReminderAdd(ctx context.Context, d *Deps, o reminderAddOptions) error {
+	if (o.in == "") == (o.at == "") {
+		return usage("when? give --in or --at, one of them")
+	}
+	s, h, err := d.shelf()
+	if err != nil {
+		return err
+	}
+	if o.body == "-" {
+		if o.body, err = readInput(d.In); err != nil {
+			return err
+		}
+	}
+	at, err := o.time(d.Now(), h.config.Zone)
+	if err != nil {
+		return err
+	}
+	if d.isInside() {
+		return d.addReminderInside(ctx, h, o)
+	}
+	j, err := o.fields.job(d, s, o.body, yamldoc.Pair{Key: "run-at", Value: at.Format(time.RFC3339)})
+	if err != nil {
+		return err
+	}
+	return d.setReminder(ctx, h, j, at)
+}
+
+func (o *reminderAddOptions) time(now time.Time, zone *time.Location) (time.Time, error) {
+	if o.at != "" {
+		at, err := when.Parse(o.at, now, zone)
+		if err != nil {
+			return at, usage("--at %v", err)
+		}
+		return at, nil
+	}
+	delay, err := when.Delay(o.in)
+	if err != nil {
+		return now, usage("--in %v", err)
+	}
+	return now.Add(delay).In(zone), nil
+}
+
+// setReminder writes a reminder of the owner's, and says what came of the time that was asked for.
+func (d *Deps) setReminder(ctx context.Context, h house, j job.Job, at time.Time) error {
+	j, err := h.jobs().Create(j, "")
+	if err != nil {
+		return err
+	}
+	if err := d.approveOwn(ctx, h, j); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(d.Out, "%s\t%s\n", j.ID, at.In(h.config.Zone).Format(time.RFC3339))
+	return err
+}
+
+// addReminderInside is add typed by an agent.
+func (d *Deps) addReminderInside(ctx context.Context, h house, o reminderAddOptions) error {
+	f := o.fields
+	own := []string{
+		"description", "background", "plain", "isolated", "allow_ping", "update_main_session", "model", "allowed_tools", "skills", "max_chain",
+	}
+	input := map[string]any{"message": o.body, "when": cmp.Or(o.in, o.at)}
+	for _, field := range job.Fields(job.Reminder) {
+		key := strings.ReplaceAll(field.Key, "-", "_")
+		switch {
+		case !f.set(field.Key):
+		case !slices.Contains(own, key):
+			return usage("--%s: not inside a run", field.Key)
+		case field.Kind == job.Bool:
+			input[key] = *f.bools[field.Key]
+		case field.Kind == job.List:
+			input[key] = *f.lists[field.Key]
+		default:
+			input[key] = plainScalar(field.Key, *f.texts[field.Key])
+		}
+	}
+	text, err := d.useTool(ctx, h, "add_reminder", input)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(d.Out, text)
+	return err
+}

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/store"
+)
+
+func newReminderCancel(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:   "cancel REMINDER...",
+		Short: "Delete reminders that wait",
+		Args:  checked(cobra.MinimumNArgs(1)),
+		RunE:  works(func(cmd *cobra.Command, args []string) error { return runReminderCancel(cmd.Context(), d, args) }),
+	}
+}
+
+func runReminderCancel(ctx context.Context, d *Deps, names []string) error {
+	h, err := d.house()
+	if err != nil {
+		return err
+	}
+	failed := failures{d: d, verb: "reminder cancel"}
+	for _, name := range names {
+		if d.isInside() {
+			_, err := d.useTool(ctx, h, "cancel_reminder", map[string]any{"id": name})
+			failed.add(name, err)
+			continue
+		}
+		failed.add(name, cancelReminder(h, name))
+	}
+	return failed.err()
+}
+
+// cancelReminder deletes the file that is meant, whether or not it can be read.
+func cancelReminder(h house, name string) error {
+	s, err := h.jobs().Load()
+	if err != nil {
+		return err
+	}
+	s = s.Only(job.Reminder)
+	path, err := routinePath(s, h, name)
+	if err != nil {
+		return err
+	}
+	j, err := s.Find(name)
+	if err != nil {
+		return store.Remove(path)
+	}
+	if h.running(j) {
+		return hint(&withStatus{errors.New("is running"), statusTempFail}, "ollim stop %s", j.ID)
+	}
+	return h.jobs().Cancel(j)
+}

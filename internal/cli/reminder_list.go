@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/job"
+)
+
+// reminderRow is a reminder as listings show it.
+type reminderRow struct {
+	ID          string    `json:"id"`
+	At          time.Time `json:"at"`
+	State       string    `json:"state"`
+	Name        string    `json:"name"`
+	Description string    `json:"description"`
+	Path        string    `json:"path"`
+}
+
+func (r reminderRow) cells() []string {
+	return []string{r.ID, clock(r.At), r.State, r.Description}
+}
+
+func newReminderList(d *Deps) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List reminders by time: id, time, state (set, plain, off, running, again, unapproved), what for",
+		Args:  checked(cobra.NoArgs),
+		RunE:  works(func(*cobra.Command, []string) error { return runReminderList(d, asJSON) }),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+func runReminderList(d *Deps, asJSON bool) error {
+	s, h, err := d.shelf()
+	if err != nil {
+		return err
+	}
+	jobs := s.Only(job.Reminder).Jobs
+	slices.SortStableFunc(jobs, func(a, b job.Job) int { return a.RunAt.Compare(b.RunAt) })
+	rows := make([]reminderRow, 0, len(jobs))
+	for _, j := range jobs {
+		state, err := h.reminderState(j)
+		if err != nil {
+			return err
+		}
+		what := j.Description
+		if what == "" {
+			what = strings.SplitN(j.Body, "\n", 2)[0]
+		}
+		rows = append(rows, reminderRow{j.ID, j.RunAt.In(h.config.Zone), state, j.Name(), what, j.Path})
+	}
+	return records(d, asJSON, rows, reminderRow.cells)
+}
+
+// reminderState is what a reminder waits for.
+func (h house) reminderState(j job.Job) (string, error) {
+	subject, widened, err := h.approvals().Of(j)
+	approved := true
+	if err == nil && widened {
+		approved, err = h.approvals().Approved(subject)
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case j.Attempt() != job.Waiting && h.running(j):
+		return "running", nil
+	case j.Attempt() != job.Waiting:
+		return "again", nil
+	case !approved:
+		return "unapproved", nil
+	case !j.Enabled:
+		return "off", nil
+	case j.Plain:
+		return "plain", nil
+	}
+	return "set", nil
+}

@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/skill"
+)
+
+func newSkill(d *Deps) *cobra.Command {
+	return group("skill", "skills", "Skills: what agents can be taught", newSkillList(d), newSkillShow(d), newSkillRender(d))
+}
+
+func (h house) skills() skill.Library { return skill.Library{Home: h.home} }
+
+// explainSkill adds what to do about a skill that is not there.
+func explainSkill(err error) error {
+	var unknown *skill.Unknown
+	if errors.As(err, &unknown) && len(unknown.Near) == 0 {
+		return hint(err, "ollim skill list")
+	}
+	return err
+}

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/skill"
+)
+
+// skillRow is a skill as listings show it.
+type skillRow struct {
+	Name         string   `json:"name"`
+	Description  string   `json:"description"`
+	Commands     []string `json:"commands"`
+	AllowedTools []string `json:"allowed_tools"`
+	Path         string   `json:"path"`
+}
+
+func (r skillRow) cells() []string {
+	return []string{r.Name, strconv.Itoa(len(r.Commands)), r.Description}
+}
+
+func newSkillList(d *Deps) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List skills: name, how many commands it runs, description",
+		Args:  checked(cobra.NoArgs),
+		RunE:  works(func(*cobra.Command, []string) error { return runSkillList(d, asJSON) }),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+func runSkillList(d *Deps, asJSON bool) error {
+	h, err := d.house()
+	if err != nil {
+		return err
+	}
+	skills, faults, err := h.skills().Load()
+	for _, fault := range faults {
+		d.warn(fault.Error())
+	}
+	if err != nil {
+		return err
+	}
+	rows := make([]skillRow, 0, len(skills))
+	for _, s := range skills {
+		rows = append(rows, rowOfSkill(s))
+	}
+	return records(d, asJSON, rows, skillRow.cells)
+}
+
+func rowOfSkill(s skill.Skill) skillRow {
+	return skillRow{
+		Name: s.Name, Description: s.Description, Path: s.Path,
+		Commands: append([]string{}, s.Commands()...), AllowedTools: append([]string{}, s.AllowedTools...), // [], never null
+	}
+}

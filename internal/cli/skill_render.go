@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/skill"
+)
+
+func newSkillRender(d *Deps) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "render NAME [ARGS...]",
+		Short: "Run a skill's commands and print what an agent would see",
+		Long: "Render prints a skill as an agent would see it. Each !`command` in it is run in the data directory, without a shell, under " +
+			"the environment of the settings, and replaced by what it prints: at most 2,000 characters, after at most 10 s, and 30 s for " +
+			"all. What goes wrong stands in its place, in brackets. ARGS stand for $ARGUMENTS, or at the end.",
+		Example: "  ollim skill render standup\n  ollim skill render review internal/cron",
+		Args:    checked(cobra.MinimumNArgs(1)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			return runSkillRender(cmd.Context(), d, args[0], strings.Join(args[1:], " "))
+		}),
+	}
+	cmd.Flags().SetInterspersed(false) // what follows NAME is the skill's
+	return cmd
+}
+
+func runSkillRender(ctx context.Context, d *Deps, name, args string) error {
+	h, err := d.house()
+	if err != nil {
+		return err
+	}
+	if err := d.outside(); err != nil {
+		return err
+	}
+	s, err := h.skills().Find(name)
+	if err != nil {
+		return explainSkill(err)
+	}
+	rendered := skill.Renderer{Dir: h.home.Path(), Env: d.childEnv(h.config)}.Render(ctx, s)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(d.answers(), skill.WithArguments(rendered, args))
+	return err
+}

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ollim/ollim/internal/task"
+)
+
+type taskAddOptions struct {
+	words              []string
+	priority, due      string
+	projects, contexts []string
+}
+
+func (o *taskAddOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.priority, "priority", "", "a letter, A is the highest; the same as (A) in front of TEXT")
+	f.StringVar(&o.due, "due", "", "YYYY-MM-DD, today or tomorrow; the same as due:YYYY-MM-DD in TEXT")
+	f.StringArrayVar(&o.projects, "project", nil, "the same as +PROJECT in TEXT (repeat the flag)")
+	f.StringArrayVar(&o.contexts, "context", nil, "the same as @CONTEXT in TEXT (repeat the flag)")
+}
+
+func newTaskAdd(d *Deps) *cobra.Command {
+	var o taskAddOptions
+	cmd := &cobra.Command{
+		Use:   "add TEXT...|-",
+		Short: "Add a task and print its number",
+		Long: "Add appends a line with today's date to tasks/todo.txt; - reads the text from standard input. TEXT is in the todo.txt " +
+			"format: (A) in front is a priority, +PROJECT, @CONTEXT and due:YYYY-MM-DD stand anywhere, any other key:value is kept.",
+		Example: "  ollim task add Call the plumber +house @phone --due tomorrow\n  ollim task add '(A) Renew the passport due:2027-01-31'",
+		Args:    checked(cobra.MinimumNArgs(1)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			o.words = args
+			return runTaskAdd(cmd.Context(), d, o)
+		}),
+	}
+	o.flags(cmd.Flags())
+	return cmd
+}
+
+func runTaskAdd(ctx context.Context, d *Deps, o taskAddOptions) error {
+	h, err := d.anyHouse()
+	if err != nil {
+		return err
+	}
+	draft, err := o.draft(d, d.Now().In(h.config.Zone))
+	if err != nil {
+		return err
+	}
+	number, err := h.tasks().Add(ctx, draft)
+	if err != nil {
+		return taskError(err)
+	}
+	_, err = fmt.Fprintln(d.Out, number)
+	return err
+}
+
+// draft checks the flags before standard input is read, and puts them behind the text.
+func (o taskAddOptions) draft(d *Deps, now time.Time) (draft task.Draft, err error) {
+	if draft.Priority, err = taskPriority(o.priority); err != nil {
+		return draft, err
+	}
+	words, err := tagged("project", "+", o.projects)
+	if err != nil {
+		return draft, err
+	}
+	contexts, err := tagged("context", "@", o.contexts)
+	if err != nil {
+		return draft, err
+	}
+	words = append(words, contexts...)
+	if o.due != "" {
+		date, err := dueDate(o.due, now)
+		if err != nil {
+			return draft, err
+		}
+		words = append(words, "due:"+date)
+	}
+	text, err := taskText(d, o.words)
+	if strings.TrimSpace(text) != "" { // flags alone are no task
+		text = strings.Join(append([]string{text}, words...), " ")
+	}
+	draft.Text = text
+	return draft, err
+}
+
+// tagged makes words of the values of a flag, which may have their sign already.
+func tagged(flag, sign string, names []string) (words []string, err error) {
+	for _, name := range names {
+		bare := strings.TrimPrefix(name, sign)
+		if len(strings.Fields(bare)) != 1 || strings.TrimSpace(bare) != bare {
+			return nil, usage("--%s %q: want one word", flag, name)
+		}
+		words = append(words, sign+bare)
+	}
+	return words, nil
+}
+
+// dueDate is a --due as a date. Days are counted without a zone, where each has a next one.
+func dueDate(text string, now time.Time) (string, error) {
+	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
+	switch text {
+	case "today":
+		return today.Format(time.DateOnly), nil
+	case "tomorrow":
+		return today.AddDate(0, 0, 1).Format(time.DateOnly), nil
+	}
+	if _, err := time.Parse(time.DateOnly, text); err != nil {
+		return "", usage("--due %q: want YYYY-MM-DD, today or tomorrow", text)
+	}
+	return text, nil
+}

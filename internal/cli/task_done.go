@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+func newTaskDone(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:   "done TASK...",
+		Short: "Mark tasks as done today; one that is done stays as it is",
+		Long: taskNames + "The line becomes `x DATE`, then its creation date and its text; a priority (A) is kept as pri:A. " +
+			"All numbers stay.",
+		Example: "  ollim task done 3\n  ollim task done plumber",
+		Args:    checked(cobra.MinimumNArgs(1)),
+		RunE:    works(func(cmd *cobra.Command, args []string) error { return runTaskDone(cmd.Context(), d, args) }),
+	}
+}
+
+func runTaskDone(ctx context.Context, d *Deps, names []string) error {
+	h, err := d.anyHouse()
+	if err != nil {
+		return err
+	}
+	failed := failures{d: d, verb: "task done"}
+	for _, name := range names {
+		t, err := h.tasks().Done(ctx, name)
+		if err == nil {
+			d.note("done: %d %s", t.Number, printable(t.Text))
+		}
+		failed.add("", taskError(err))
+	}
+	return failed.err()
+}

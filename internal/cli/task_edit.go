@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/task"
+)
+
+func newTaskEdit(d *Deps) *cobra.Command {
+	var priority string
+	cmd := &cobra.Command{
+		Use:   "edit TASK TEXT...|-",
+		Short: "Replace the text of a task",
+		Long: taskNames + "TEXT takes the place of the whole text, due: and +PROJECTs included; - reads it from standard input. The creation " +
+			"date stays, and so does the priority unless TEXT begins with another.",
+		Example: "  ollim task edit 3 Call the plumber again +house due:2027-02-01\n  ollim task edit 3 --priority none Call the plumber",
+		Args:    checked(cobra.MinimumNArgs(2)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			return runTaskEdit(cmd.Context(), d, args[0], args[1:], priority)
+		}),
+	}
+	cmd.Flags().StringVar(&priority, "priority", "", "a letter, A is the highest, or none; the same as (A) in front of TEXT")
+	return cmd
+}
+
+func runTaskEdit(ctx context.Context, d *Deps, name string, words []string, priority string) error {
+	h, err := d.anyHouse()
+	if err != nil {
+		return err
+	}
+	if priority, err = taskPriority(priority); err != nil {
+		return err
+	}
+	text, err := taskText(d, words)
+	if err != nil {
+		return err
+	}
+	t, err := h.tasks().Edit(ctx, name, task.Draft{Text: text, Priority: priority})
+	if err == nil {
+		d.note("now: %d %s", t.Number, printable(t.Text))
+	}
+	return taskError(err)
+}

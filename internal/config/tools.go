@@ -1,0 +1,53 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/ollim/ollim/internal/toolpolicy"
+	"github.com/ollim/ollim/internal/yamldoc"
+)
+
+// Tools is tool-policy.yaml: the tool patterns that the owner gives to everything.
+type Tools struct {
+	Main       []string // added to those of the main conversation
+	Background []string // added to those of background runs
+	Override   []string // takes the place of the standard ones of background runs; nil: the standard ones stay
+}
+
+// LoadTools reads a tool-policy.yaml; one that is not there adds nothing. The error is a yamldoc.Faults, or why it cannot be read.
+func LoadTools(path string) (Tools, error) {
+	var t Tools
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, nil
+	}
+	if err != nil {
+		return t, err
+	}
+	doc, err := yamldoc.Parse(path, text, 1)
+	if err != nil {
+		return t, err
+	}
+	return t, doc.Decode([]yamldoc.Field{
+		section("main", yamldoc.Field{Key: "additional-allowed", Read: patterns(&t.Main)}),
+		section("background", yamldoc.Field{Key: "additional-allowed", Read: patterns(&t.Background)},
+			yamldoc.Field{Key: "override", Read: patterns(&t.Override)}),
+	})
+}
+
+func section(key string, fields ...yamldoc.Field) yamldoc.Field {
+	return yamldoc.Field{Key: key, Read: func(v yamldoc.Value) error { return v.Decode(fields) }}
+}
+
+func patterns(into *[]string) func(yamldoc.Value) error {
+	return func(v yamldoc.Value) error {
+		list, err := v.Texts(func(text string) error { return toolpolicy.Judge(text) })
+		if list == nil {
+			list = []string{} // an empty override takes everything away
+		}
+		*into = list
+		return err
+	}
+}

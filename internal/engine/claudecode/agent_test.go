@@ -1,0 +1,150 @@
+package claudecode
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/run"
+)
+
+func looker() *engine.Agent {
+	return &engine.Agent{Name: "looker", Description: "Looks at things.", Prompt: "You are the LOOKER."}
+}
+
+func delegate(to string) apitest.ToolUse {
+	return apitest.ToolUse{Name: "Agent", Input: map[string]any{"description": "look", "prompt": "Look at it.", "subagent_type": to}}
+}
+
+// bySubagent says whether a subagent's own conversation asks.
+func bySubagent(q apitest.Request) bool { return strings.Contains(q.System, "LOOKER") }
+
+// TestSubagent: what a subagent does is judged like the rest, its words are a tool's result and its cost is the run's.
+func TestSubagent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	file := w.place(w.root, "a.md", "PUBLIC")
+	w.api.Reply(
+		apitest.Reply{ToolUses: []apitest.ToolUse{delegate("looker")}},
+		apitest.Reply{Text: "aside", Thinking: "hm", ToolUses: []apitest.ToolUse{{Name: "Bash", Input: map[string]any{"command": "cat /etc/passwd"}}}},
+		apitest.Use("Read", map[string]any{"file_path": file}),
+		apitest.Use("mcp__ollim__note", map[string]any{"text": "x"}),
+		apitest.Reply{Text: "It is PUBLIC.", Usage: apitest.Usage{In: 1_000_000}},
+		apitest.Reply{Text: "done"},
+	)
+	a := looker()
+	a.Model = "haiku"
+	got, err := w.run(engine.Request{Prompt: "go", Agent: a}, "Read(./**.md)", "Bash(ollim help)", "Task(looker)", "mcp__ollim__note")
+	if err != nil || got.Text != "done" {
+		t.Fatal(got, err)
+	}
+	verdicts := map[string]bool{}
+	for _, v := range w.verdicts() {
+		verdicts[v.Agent+" "+v.Tool] = v.Allowed
+	}
+	for use, want := range map[string]bool{" Agent": true, "looker Bash": false, "looker Read": true, "looker mcp__ollim__note": true} {
+		if allowed, judged := verdicts[use]; !judged || allowed != want {
+			t.Errorf("%q: judged %v, allowed %v", use, judged, allowed)
+		}
+	}
+	for i, q := range w.api.Requests() {
+		if (strings.Contains(q.Model, "haiku") && bySubagent(q)) != (i > 0 && i < 5) {
+			t.Errorf("request %d: model %s, system %.80q", i, q.Model, q.System)
+		}
+		if names := q.ToolNames(); !slices.Contains(names, "Agent") || !slices.Contains(names, "mcp__ollim__note") {
+			t.Errorf("request %d: tools %v", i, names)
+		}
+	}
+	if got.Usage.In < 1_000_000 || got.Cost < 1 { // haiku's price of so many tokens
+		t.Errorf("usage %+v, cost %v", got.Usage, got.Cost)
+	}
+	for _, e := range w.events {
+		if (e.Type == run.Text || e.Type == run.Thinking) && e.Text != "done" {
+			t.Errorf("%s %q is shown as the agent's", e.Type, e.Text)
+		}
+	}
+	if result := w.result("Agent"); result.IsError || !strings.Contains(result.Text, "It is PUBLIC.") {
+		t.Errorf("result %+v", result)
+	}
+}
+
+// TestSubagentBounds: no subagent but the approved one, and none with tools that the run has not.
+func TestSubagentBounds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := looker()
+	a.Tools = []string{"Read", "Write", "WebFetch", "Task"}
+	w.api.On(bySubagent, func(q apitest.Request) apitest.Reply {
+		if names := q.ToolNames(); !slices.Equal(names, []string{"Read", "Agent"}) && !slices.Equal(names, []string{"Agent", "Read"}) {
+			t.Errorf("the subagent has %v", names)
+		}
+		switch {
+		case len(q.ToolResults()) == 0:
+			return apitest.Use("Write", map[string]any{"file_path": filepath.Join(w.root, "new.md"), "content": "x"})
+		case !q.Has(`"general-purpose"`):
+			return apitest.Reply{ToolUses: []apitest.ToolUse{delegate("general-purpose")}}
+		}
+		return apitest.Reply{Text: "no more"}
+	})
+	w.api.Reply(
+		apitest.Reply{ToolUses: []apitest.ToolUse{delegate("general-purpose")}},
+		apitest.Use("Agent", map[string]any{"description": "look", "prompt": "Look."}),
+		apitest.Use("Agent", map[string]any{"description": "look", "prompt": "Look.", "subagent_type": "looker", "isolation": "worktree"}),
+		apitest.Reply{ToolUses: []apitest.ToolUse{delegate("looker")}},
+		apitest.Reply{Text: "done"},
+	)
+	if _, err := w.run(engine.Request{Prompt: "go", Agent: a}, "Read(./**.md)", "Task(looker)"); err != nil {
+		t.Fatal(err)
+	}
+	allowed := 0
+	for _, v := range w.verdicts() {
+		t.Log(v.Agent, v.Tool, v.Allowed, v.Reason)
+		if v.Allowed {
+			allowed++
+		}
+	}
+	if n := len(w.verdicts()); n != 5 || allowed != 1 {
+		t.Errorf("%d of %d uses are allowed, want 1 of 5", allowed, n)
+	}
+	if _, err := os.Stat(filepath.Join(w.root, "new.md")); err == nil {
+		t.Error("a file was written")
+	}
+}
+
+// TestSubagentNotTaken: the command drops one that it does not like; the run ends before the model is asked.
+func TestSubagentNotTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hold := make(chan struct{})
+	defer close(hold)
+	w.api.Handle(func(apitest.Request) apitest.Reply { return apitest.Reply{Hold: hold} })
+	a := looker()
+	a.Prompt = ""
+	if _, err := w.run(engine.Request{Prompt: "go", Agent: a}, "Task(looker)"); err == nil || !strings.Contains(err.Error(), "looker") {
+		t.Error(err)
+	}
+}
+
+// TestUsageOfOneTurn: a session that goes on does not count its earlier turns again.
+func TestUsageOfOneTurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	said := apitest.Reply{Text: "ok", Usage: apitest.Usage{In: 1000, Out: 10, CacheRead: 20, CacheWrite: 30}}
+	w.api.Reply(said, said)
+	first, err := w.run(engine.Request{Prompt: "one"}, "Read(./**.md)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := w.run(engine.Request{Prompt: "two", Session: first.Session}, "Read(./**.md)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := run.Usage{In: 1000, Out: 10, CacheRead: 20, CacheWrite: 30}
+	if first.Usage != want || second.Usage != want || first.Cost != second.Cost {
+		t.Errorf("first %+v, second %+v", first, second)
+	}
+}

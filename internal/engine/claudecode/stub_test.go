@@ -1,0 +1,262 @@
+package claudecode
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/toolpolicy"
+)
+
+// TestMain makes this test binary the `ollim` that the command starts: "stub DIR", then the verb.
+func TestMain(m *testing.M) {
+	if len(os.Args) < 4 || os.Args[1] != "stub" {
+		os.Exit(m.Run())
+	}
+	if err := stub(os.Args[2], strings.Join(os.Args[3:], " ")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+}
+
+// rules are what the hook goes by.
+type rules struct {
+	Allow     []string
+	Roots     []toolpolicy.Root
+	Protected []string
+}
+
+// verdict is one answer of the hook.
+type verdict struct {
+	Tool    string          `json:"tool_name"`
+	ID      string          `json:"tool_use_id"`
+	Agent   string          `json:"agent_type"` // of a use by a subagent: its name
+	Input   json.RawMessage `json:"tool_input"`
+	Allowed bool
+	Reason  string
+}
+
+func stub(dir, verb string) error {
+	switch verb {
+	case "hook pre-tool":
+		return stubPreTool(dir)
+	case "mcp serve":
+		return stubServe()
+	}
+	return nil
+}
+
+func stubPreTool(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "silent")); err == nil {
+		return nil
+	}
+	var asked rules
+	text, err := os.ReadFile(filepath.Join(dir, "rules.json"))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &asked); err != nil {
+		return err
+	}
+	raw, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return err
+	}
+	var v verdict
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return err
+	}
+	p := toolpolicy.Policy{Roots: asked.Roots, Protected: asked.Protected, SearchHides: true}
+	for _, pattern := range asked.Allow {
+		parsed, err := toolpolicy.Parse(pattern)
+		if err != nil {
+			return err
+		}
+		p.Allow = append(p.Allow, parsed)
+	}
+	decided := p.Decide(v.Tool, v.Input)
+	v.Allowed, v.Reason = decided.Allow, decided.Reason
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(filepath.Join(dir, "verdicts.jsonl"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(log, "%s\n", line); err != nil {
+		return err
+	}
+	word := "deny"
+	if v.Allowed {
+		word = "allow"
+	}
+	fmt.Printf(`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":%q,"permissionDecisionReason":%q}}`, word, v.Reason)
+	return nil
+}
+
+// stubServe is a tool server with one tool, `note`.
+func stubServe() error {
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		var q struct {
+			ID     json.RawMessage
+			Method string
+			Params struct {
+				Protocol string `json:"protocolVersion"`
+			}
+		}
+		if err := json.Unmarshal(in.Bytes(), &q); err != nil {
+			return err
+		}
+		answer := "{}"
+		switch q.Method {
+		case "initialize":
+			answer = fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{"tools":{}},"serverInfo":{"name":"ollim","version":"0"}}`, q.Params.Protocol)
+		case "tools/list":
+			answer = `{"tools":[{"name":"note","description":"Notes it.","inputSchema":{"type":"object"}}]}`
+		case "tools/call":
+			answer = `{"content":[{"type":"text","text":"noted"}]}`
+		}
+		if q.ID != nil {
+			fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n", q.ID, answer)
+		}
+	}
+	return in.Err()
+}
+
+// world is the real command over an API server of the test, with the stub as its hook and tool server.
+type world struct {
+	t      testing.TB
+	api    *apitest.Server
+	engine *Engine
+	dir    string // of the stub and of the run
+	root   string
+	events []run.Event
+	asked  int
+}
+
+const patience = time.Minute
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	command := apitest.Claude(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, api: apitest.New(t), dir: t.TempDir(), root: t.TempDir()}
+	w.engine = &Engine{
+		Command: command, Self: self, Args: []string{"stub", w.dir},
+		Env:     append(apitest.ClaudeEnv(t, w.api), "GORACE=atexit_sleep_ms=0"),
+		Scratch: func(string) string { return w.dir }, Grace: 5 * time.Second,
+		Judged: func(string) (map[string]bool, error) {
+			judged := map[string]bool{}
+			for _, v := range w.verdicts() {
+				judged[v.ID] = true
+			}
+			return judged, nil
+		},
+	}
+	return w
+}
+
+func (w *world) verdicts() (list []verdict) {
+	w.t.Helper()
+	text, err := os.ReadFile(filepath.Join(w.dir, "verdicts.jsonl"))
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(text)) {
+		var v verdict
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			w.t.Error(err)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// run is one turn under the rules.
+func (w *world) run(r engine.Request, allow ...string) (engine.Result, error) {
+	w.t.Helper()
+	rules := rules{Allow: allow, Roots: []toolpolicy.Root{{Dir: w.root, Writable: true}}, Protected: r.Protected}
+	for _, dir := range r.Dirs {
+		rules.Roots = append(rules.Roots, toolpolicy.Root{Dir: dir, Writable: true})
+	}
+	text, err := json.Marshal(rules)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, "rules.json"), text, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	r.Run, r.Root = filepath.Base(filepath.Dir(w.dir)), w.root // one of its own: by it leftovers are found
+	if r.BuiltIns == nil {
+		for _, pattern := range allow {
+			name, _, _ := strings.Cut(pattern, "(")
+			if !strings.HasPrefix(name, "mcp__") && !slices.Contains(r.BuiltIns, name) {
+				r.BuiltIns = append(r.BuiltIns, name)
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	w.events = nil
+	return w.engine.Run(ctx, r, nil, func(e run.Event) error {
+		w.events = append(w.events, e)
+		return nil
+	})
+}
+
+// place makes a file and returns its path.
+func (w *world) place(dir, name, text string) string {
+	w.t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		w.t.Error(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.t.Error(err)
+	}
+	return path
+}
+
+func (w *world) move(from, to string) {
+	w.t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// results are those that the model was told, by the id of the use.
+func (w *world) results() map[string]apitest.Block {
+	list := map[string]apitest.Block{}
+	for _, q := range w.api.Requests() {
+		for _, r := range q.ToolResults() {
+			list[r.ToolUseID] = r
+		}
+	}
+	return list
+}
+
+// result is the last of a tool.
+func (w *world) result(tool string) (last run.Event) {
+	for _, e := range w.events {
+		if e.Type == run.ToolResult && e.Tool == tool {
+			last = e
+		}
+	}
+	return last
+}

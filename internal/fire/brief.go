@@ -1,0 +1,174 @@
+package fire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ollim/ollim/internal/config"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/prompt"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/schedule"
+	"github.com/ollim/ollim/internal/skill"
+	"github.com/ollim/ollim/internal/toolbox"
+	"github.com/ollim/ollim/internal/toolpolicy"
+)
+
+// prepare asks the job's gate, renders its skills, and gathers what the agent must know.
+func (f *Firer) prepare(ctx context.Context, e errand, r *run.Run, tools *toolbox.Box) (prompt.Brief, error) {
+	said, err := f.gate(ctx, e.job, r)
+	if err != nil {
+		return prompt.Brief{}, err
+	}
+	if err := f.skills(ctx, e.job, tools); err != nil {
+		return prompt.Brief{}, err
+	}
+	b, err := f.brief(e, r.Record)
+	b.Gate = said
+	return b, err
+}
+
+// brief is what a run is told at its start, as far as nothing has to be done for it.
+func (f *Firer) brief(e errand, r run.Record) (prompt.Brief, error) {
+	j, now := e.job, f.Disk.Now().In(f.Zone)
+	j.Dirs = r.Dirs // in full
+	b := prompt.Brief{
+		Job: j, Now: now, Busy: r.Busy && j.Background, Compacted: e.previous.Compactions > 0, Input: e.options.Input,
+		Tools: slices.DeleteFunc(slices.Clone(r.Tools), func(p string) bool { return strings.HasPrefix(p, "mcp__ollim__") }),
+	}
+	if j.Kind == job.Reminder && schedule.Late(j.RunAt, now) {
+		b.Late = j.RunAt.In(f.Zone)
+	}
+	if !j.Background || !j.AllowPing {
+		return b, nil
+	}
+	var err error
+	if b.Budget, err = f.Budget.Status(); err != nil {
+		return b, err
+	}
+	b.Forward = schedule.Around(e.beside, f.Zone, now, j.ID, f.relative)
+	if n := len(b.Forward.Entries); n > 0 {
+		b.Forward.Refills = b.Budget.Refills(b.Forward.Entries[n-1].At.Sub(now))
+	}
+	return b, nil
+}
+
+func (f *Firer) relative(path string) string {
+	if rel, err := filepath.Rel(string(f.Home), path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// skills renders those that the job names. One that cannot be had stops the job: it was told to use it.
+func (f *Firer) skills(ctx context.Context, j job.Job, tools *toolbox.Box) error {
+	err := tools.Prepare(ctx, j.Skills)
+	var unknown *skill.Unknown
+	if errors.As(err, &unknown) {
+		return &barred{kind: ErrRefused, reason: err.Error()}
+	}
+	return err
+}
+
+// patterns are the tool patterns in force for a job, and those of the main conversation. The error says what is wrong with
+// tool-policy.yaml.
+func (f *Firer) patterns(j job.Job) (own, main []string, err error) {
+	extra, err := config.LoadTools(f.Home.ToolPolicy())
+	if err != nil {
+		return nil, nil, err
+	}
+	main = slices.Concat(toolpolicy.DefaultMain(), extra.Main)
+	if !j.Background {
+		own = slices.Clone(main)
+	} else {
+		own = toolpolicy.DefaultBackground()
+		if extra.Override != nil {
+			own = slices.Clone(extra.Override)
+		}
+		own = append(own, extra.Background...)
+	}
+	own = append(own, j.AllowedTools...)
+	for _, name := range j.Skills {
+		own = append(own, toolpolicy.OfSkill(name))
+	}
+	if j.Subagent != "" {
+		own = append(own, "Task("+j.Subagent+")")
+	}
+	for _, root := range j.Roots(f.UserHome) {
+		below, err := toolpolicy.OfDir(root)
+		if err != nil {
+			return nil, nil, err
+		}
+		own = append(own, below...)
+	}
+	return own, main, nil
+}
+
+// dirs are the job's folders in full, in the form of its record.
+func (f *Firer) dirs(j job.Job) (dirs []string) {
+	for _, root := range j.Roots(f.UserHome) {
+		if root.Writable {
+			root.Dir = "rw:" + root.Dir
+		}
+		dirs = append(dirs, root.Dir)
+	}
+	return dirs
+}
+
+func (f *Firer) request(e errand, r *run.Run, tools *toolbox.Box, granted float64) (engine.Request, error) {
+	j := e.job
+	lists := [][]string{r.Tools}
+	if j.Mode() == job.Forked { // offered as in main, so that the model's cache of it holds; what may not be used is refused
+		_, main, err := f.patterns(j)
+		if err != nil {
+			return engine.Request{}, err
+		}
+		lists = append(lists, main)
+	}
+	request := engine.Request{
+		System: prompt.System(j.Mode(), f.profile()), BuiltIns: toolbox.BuiltIns(lists...), Protected: tools.Protected(),
+		Run: r.ID, Model: r.Model, Thinking: j.Thinking, MaxCost: granted, Root: string(f.Home),
+	}
+	for _, root := range j.Roots(f.UserHome) {
+		request.Dirs = append(request.Dirs, root.Dir)
+	}
+	if e.guard != nil {
+		request.Hold = []*os.File{e.guard.File()}
+	}
+	var err error
+	if j.Subagent != "" {
+		request.Agent, err = f.subagent(j.Subagent)
+	}
+	return request, err
+}
+
+func (f *Firer) subagent(name string) (*engine.Agent, error) {
+	a, err := skill.LoadAgent(f.Home, name)
+	if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*skill.Unknown)) {
+		return nil, &barred{kind: ErrRefused, reason: fmt.Sprintf("there is no agents/%s.md", name)}
+	}
+	return &engine.Agent{Name: a.Name, Description: a.Description, Prompt: a.Prompt, Model: a.Model, Tools: a.Tools}, err
+}
+
+func (f *Firer) tools(r *run.Run) *toolbox.Box {
+	return &toolbox.Box{
+		Home: f.Home, Disk: f.Disk, Zone: f.Zone, Random: f.Random, Secret: f.Secret, Env: f.inRun(r),
+		Run: r, Jobs: f.Jobs, Sessions: f.Sessions, Updates: f.Updates, Told: f.Told, Budget: f.Budget, Approvals: f.Approvals,
+		Post: f.Post, Busy: f.room().Busy, SetNames: f.SetNames,
+	}
+}
+
+// Tools is the toolbox of a run that another process has begun. What it sends does not go to our terminal, which belongs to a
+// protocol.
+func (f *Firer) Tools(r *run.Run) *toolbox.Box {
+	box := f.tools(r)
+	box.Post.Terminal = nil
+	return box
+}

@@ -1,0 +1,88 @@
+package fire
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/program"
+	"github.com/ollim/ollim/internal/run"
+)
+
+// errGated: the job's gate found nothing to do.
+var errGated = errors.New("held back by its gate")
+
+// Bounds of what the owner's executables may do.
+const (
+	gateOutput  = 4000 // characters that join the prompt
+	stopGrace   = 5 * time.Second
+	afterLimit  = time.Minute
+	bytesAChar  = 4
+	gateNothing = 1 // its exit status when there is nothing to do
+)
+
+// gate asks the job's gate whether to go on, and returns what it has to say to the agent.
+func (f *Firer) gate(ctx context.Context, j job.Job, r *run.Run) (string, error) {
+	if j.Gate == "" {
+		return "", nil
+	}
+	result, err := program.Run(ctx, program.Call{
+		Argv: []string{f.Home.Gate(j.Gate)}, Env: f.inRun(r), Dir: f.Home.Path(), Limit: gateOutput * bytesAChar, Grace: stopGrace,
+	})
+	said := strings.TrimSpace(result.Stderr)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("gate %s: %w", j.Gate, err)
+	case result.Status == gateNothing && said == "":
+		return "", errGated
+	case result.Status != 0:
+		return "", fmt.Errorf("gate %s: exit status %d: %s", j.Gate, result.Status, cmp.Or(said, "it said nothing"))
+	}
+	text := []rune(strings.ToValidUTF8(string(result.Out), "\ufffd"))
+	if len(text) > gateOutput || result.Cut {
+		return string(text[:min(len(text), gateOutput)]) + "\n[cut]", nil
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// after commits what the job's gate found changed, when all went well, and starts what the owner wants at the end. Neither
+// changes how the run ended.
+func (f *Firer) after(ctx context.Context, j job.Job, r *run.Run) {
+	switch r.Outcome {
+	case run.Refused, run.Paused, run.Gated:
+		return
+	case run.OK:
+		f.warn(f.Changes.CommitRun(ctx, r.ID))
+	}
+	if j.After == "" {
+		return
+	}
+	record, err := json.Marshal(r.Record)
+	if err != nil {
+		f.warn(err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, afterLimit)
+	defer cancel()
+	result, err := program.Run(ctx, program.Call{
+		Argv: []string{f.Home.Gate(j.After)}, Env: f.inRun(r), Dir: f.Home.Path(), Grace: stopGrace,
+		Stdin: bytes.NewReader(append(record, '\n')),
+	})
+	if err == nil && result.Status != 0 {
+		err = fmt.Errorf("exit status %d: %s", result.Status, cmp.Or(strings.TrimSpace(result.Stderr), "it said nothing"))
+	}
+	if err != nil {
+		f.warn(fmt.Errorf("after %s: %w", j.After, err))
+	}
+}
+
+// inRun is the environment of what we start in a run: an ollim in it is under that run's rules.
+func (f *Firer) inRun(r *run.Run) []string {
+	return append(append([]string{}, f.Env...), "OLLIM_RUN="+r.ID, "OLLIM_JOB="+r.Job)
+}

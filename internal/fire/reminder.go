@@ -1,0 +1,97 @@
+package fire
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/ollim/ollim/internal/deliver"
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/prompt"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/store"
+)
+
+// errSpent: both attempts of a reminder were cut off.
+var errSpent = errors.New("it was tried twice, and cut off both times")
+
+// claim takes a reminder's file for this attempt, so that whoever finds it after a crash knows what was tried.
+func (f *Firer) claim(e *errand) error {
+	if e.job.Kind != job.Reminder || e.job.Plain && e.job.Attempt() != job.Waiting {
+		return nil
+	}
+	if e.job.Attempt() == job.Second {
+		return errSpent
+	}
+	claimed, err := f.Jobs.Claim(e.job)
+	e.job = claimed
+	return err
+}
+
+// remind delivers a plain reminder: the text itself, without a model, whoever is busy.
+func (f *Firer) remind(ctx context.Context, e *errand, r *run.Run) error {
+	if err := f.claim(e); err != nil {
+		return err
+	}
+	f.tell(ctx, r, e.job.Body)
+	return nil
+}
+
+// tell reaches the owner in any case: by delivery, else in the next conversation.
+func (f *Firer) tell(ctx context.Context, r *run.Run, text string) {
+	if f.Post.Configured() {
+		f.send(ctx, r, deliver.Ping, text)
+		return
+	}
+	f.warn(f.Updates.Add(ctx, text, r.ID))
+}
+
+// putAway ends a reminder: it is deleted when it is done with, follows itself up if the agent asked for that, and stays for
+// another attempt after the first failure. After the second its text is delivered without an agent.
+func (f *Firer) putAway(ctx context.Context, j job.Job, r *run.Run) {
+	if j.Kind != job.Reminder || j.Attempt() == job.Waiting {
+		return // no reminder, or not begun
+	}
+	switch r.Outcome {
+	case run.Refused, run.Paused, run.Skipped:
+		return
+	case run.Failed, run.Timeout, run.Interrupted:
+		if j.Attempt() == job.First && !j.Plain {
+			return
+		}
+		f.tell(ctx, r, prompt.Unavailable(j.Body))
+	}
+	f.warn(f.followUp(ctx, j, r))
+	f.warn(store.Remove(j.Path))
+}
+
+// followUp writes the next reminder of a chain, with all that this one was approved to do.
+func (f *Firer) followUp(ctx context.Context, j job.Job, r *run.Run) error {
+	standing, err := r.Standing()
+	if err != nil || standing.FollowUp.IsZero() {
+		return err
+	}
+	child := j.FollowUp(childID(j), standing.FollowUp.In(f.Zone))
+	shelf, err := f.Jobs.Load()
+	if err != nil {
+		return err
+	}
+	if _, err := shelf.Find(child.ID); err == nil {
+		return nil // written before a crash
+	}
+	subject, widened, err := f.Approvals.Of(child)
+	if err == nil && widened {
+		err = f.Approvals.Approve(ctx, subject, r.ID)
+	}
+	f.warn(err) // it will wait for the owner
+	_, err = f.Jobs.Create(child, "")
+	return err
+}
+
+// childID is the same each time, so that a chain that is cut off goes on once.
+func childID(j job.Job) string {
+	sum := sha256.Sum256([]byte(j.ChainParent + "\n" + strconv.Itoa(j.ChainDepth+1)))
+	return fmt.Sprintf("%x", sum[:4])
+}

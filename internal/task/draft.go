@@ -1,0 +1,95 @@
+package task
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxChars is how many characters (runes) the text of a task may have that Add or Edit writes.
+const MaxChars = 4000
+
+// None is the Draft.Priority that takes a priority away.
+const None = "none"
+
+// Wrong is a text that cannot be a task.
+type Wrong struct{ Reason string }
+
+func (e *Wrong) Error() string { return e.Reason }
+
+func wrong(format string, args ...any) error { return &Wrong{fmt.Sprintf(format, args...)} }
+
+// Draft is what somebody says of a task.
+type Draft struct {
+	// Text may begin with a priority, "(A) ", and a creation date, as a line of the file would. An x in front is a word.
+	Text string
+	// Priority is "A" to "Z" or None, for a Text without one; "" leaves it as it is.
+	Priority string
+}
+
+// task reads a draft. What it leaves open is taken from old: priority, creation date, and whether it is done.
+func (d Draft) task(old Task) (Task, error) {
+	if err := check(d.Text); err != nil {
+		return Task{}, err
+	}
+	t := parseOpen(strings.TrimSpace(d.Text))
+	switch {
+	case t.Text == "":
+		return t, wrong("a task needs a text")
+	case d.Priority != "" && t.Priority != "":
+		return t, wrong("the priority is given twice")
+	case d.Priority == None:
+	case d.Priority != "":
+		t.Priority = d.Priority
+	case t.Priority == "":
+		t.Priority = old.Priority
+	}
+	if t.Created == "" {
+		t.Created = old.Created
+	}
+	t.Number, t.Done, t.Completed = old.Number, old.Done, old.Completed
+	if !t.survives() {
+		return t, wrong("%q would be read as something else", t.line())
+	}
+	return t, nil
+}
+
+// survives says whether a task's line is read as that task again. An x or a # in front of a text makes it another where
+// nothing stands before it, and so does a creation date of a task that was completed at no date.
+func (t Task) survives() bool {
+	back, ok := parse(t.line())
+	return ok && back.Done == t.Done && back.Priority == t.Priority && back.Completed == t.Completed && back.Created == t.Created &&
+		back.Text == t.Text
+}
+
+// check refuses what must not get into the file.
+func check(text string) error {
+	switch {
+	case strings.ContainsAny(text, "\n\r\u2028\u2029"):
+		return wrong("a task is one line")
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, harmful):
+		return wrong("control characters in the text")
+	case utf8.RuneCountInString(text) > MaxChars:
+		return wrong("longer than %d characters", MaxChars)
+	}
+	dues := 0
+	for _, word := range strings.Fields(text) {
+		value, isDue := strings.CutPrefix(word, "due:")
+		if !isDue {
+			continue
+		}
+		if dues++; !isDate(value) {
+			return wrong("due:%s is no date: want due:YYYY-MM-DD", value)
+		}
+	}
+	if dues > 1 {
+		return wrong("due: is given twice")
+	}
+	return nil
+}
+
+// harmful characters could move a cursor or turn the direction of writing.
+func harmful(r rune) bool {
+	return unicode.IsControl(r) || r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069
+}

@@ -1,0 +1,86 @@
+package task
+
+import "strings"
+
+// byteOrderMark begins files of some editors, and is no part of the first task.
+const byteOrderMark = "\ufeff"
+
+// file is a todo.txt, every byte of it.
+type file struct {
+	mark  string // byteOrderMark or ""
+	lines []line
+}
+
+// line is a line and how it ends: "\n", "\r\n", or "" for a last one that does not.
+type line struct{ text, end string }
+
+func parseFile(data []byte) (f file) {
+	text, marked := strings.CutPrefix(string(data), byteOrderMark)
+	if marked {
+		f.mark = byteOrderMark
+	}
+	for whole := range strings.SplitAfterSeq(text, "\n") {
+		if whole == "" { // behind the last end
+			continue
+		}
+		l := line{text: strings.TrimSuffix(strings.TrimSuffix(whole, "\n"), "\r")}
+		if l.end = whole[len(l.text):]; l.end == "\r" {
+			l = line{text: whole}
+		}
+		f.lines = append(f.lines, l)
+	}
+	return f
+}
+
+func (f *file) bytes() []byte {
+	var b strings.Builder
+	b.WriteString(f.mark)
+	for _, l := range f.lines {
+		b.WriteString(l.text + l.end)
+	}
+	return []byte(b.String())
+}
+
+// tasks are those of all lines that hold one, in their order.
+func (f *file) tasks() (list []Task) {
+	for i, l := range f.lines {
+		if t, ok := parse(l.text); ok {
+			t.Number = i + 1
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// add appends a line and returns its number.
+func (f *file) add(text string) int {
+	end := f.end()
+	f.finish(end)
+	f.lines = append(f.lines, line{text, end})
+	return len(f.lines)
+}
+
+func (f *file) set(number int, text string) { f.lines[number-1].text = text }
+
+// remove blanks a line. It stays a line, also where it is the last and had no end: its number must not be given again.
+func (f *file) remove(number int) {
+	f.finish(f.end())
+	f.set(number, "")
+}
+
+// finish ends a last line that does not.
+func (f *file) finish(end string) {
+	if n := len(f.lines); n > 0 && f.lines[n-1].end == "" {
+		f.lines[n-1].end = end
+	}
+}
+
+// end is how a new line is to end: as the last one that does.
+func (f *file) end() string {
+	for i := len(f.lines) - 1; i >= 0; i-- {
+		if end := f.lines[i].end; end != "" {
+			return end
+		}
+	}
+	return "\n"
+}

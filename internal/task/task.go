@@ -1,0 +1,148 @@
+// Package task keeps the owner's list of tasks in the todo.txt format, one task a line. The file is a person's: whatever
+// this room does not change stays byte for byte as it was, foreign key:value words, odd spacing, comments, blank lines, line
+// ends and a missing last one included. Nothing in the file is wrong when read; what is written by Add and Edit is checked.
+//
+// A task's number is the number of its line, from 1. Done and Remove keep every other number: a removed task leaves a blank
+// line, as todo.txt-cli does by default, so that a number somebody was shown a minute ago never means another task. A line
+// that begins with # like a heading ("# ", "## ") is a comment, not a task.
+//
+// On disk: tasks/todo.txt, replaced whole under the lock "tasks". A person's editor does not take that lock: of it and a
+// change of ours within the same moment the later one wins.
+package task
+
+import (
+	"strings"
+	"time"
+)
+
+// Task is one line, taken apart. Dates are YYYY-MM-DD, and "" where there is none.
+type Task struct {
+	Number    int    `json:"number"` // of the line, from 1
+	Done      bool   `json:"done"`
+	Priority  string `json:"priority,omitempty"` // "A" to "Z"; one that was completed has none, but pri:A among Extensions
+	Completed string `json:"completed,omitempty"`
+	Created   string `json:"created,omitempty"`
+	Due       string `json:"due,omitempty"` // of the first due: that is a date
+
+	Projects []string `json:"projects"` // without their +, never nil
+	Contexts []string `json:"contexts"` // without their @, never nil
+	// Text is all behind the mark, the priority and the dates, with its +projects, @contexts and key:value words.
+	Text string `json:"text"`
+	// Extensions are the key:value words, without Due; of equal keys the first counts. A due: that is no date is among them.
+	Extensions map[string]string `json:"extensions"` // never nil
+}
+
+// parse takes a line apart; false if it holds no task.
+func parse(line string) (Task, bool) {
+	if strings.TrimSpace(line) == "" || isComment(line) {
+		return Task{}, false
+	}
+	rest, done := strings.CutPrefix(line, "x ")
+	if !done {
+		return parseOpen(line), true
+	}
+	t := Task{Done: true}
+	t.Priority, rest = cutPriority(strings.TrimLeft(rest, " \t"))
+	if t.Completed, rest = cutDate(rest); t.Completed != "" {
+		t.Created, rest = cutDate(rest)
+	}
+	t.read(rest)
+	return t, true
+}
+
+// parseOpen is parse for text that cannot be done: an x in front of it is a word.
+func parseOpen(line string) (t Task) {
+	t.Priority, line = cutPriority(line)
+	t.Created, line = cutDate(line)
+	t.read(line)
+	return t
+}
+
+// read sets the text and what its words say.
+func (t *Task) read(text string) {
+	t.Text = strings.TrimSpace(text)
+	t.Due, t.Projects, t.Contexts, t.Extensions = "", []string{}, []string{}, map[string]string{}
+	for _, word := range strings.Fields(t.Text) {
+		key, value, isPair := pair(word)
+		switch {
+		case len(word) > 1 && word[0] == '+':
+			t.Projects = append(t.Projects, word[1:])
+		case len(word) > 1 && word[0] == '@':
+			t.Contexts = append(t.Contexts, word[1:])
+		case !isPair:
+		case key == "due" && isDate(value):
+			if t.Due == "" {
+				t.Due = value
+			}
+		default:
+			if _, known := t.Extensions[key]; !known {
+				t.Extensions[key] = value
+			}
+		}
+	}
+}
+
+// line puts a task together.
+func (t Task) line() string {
+	var words []string
+	if t.Done {
+		words = append(words, "x")
+	}
+	if t.Priority != "" {
+		words = append(words, "("+t.Priority+")")
+	}
+	for _, word := range []string{t.Completed, t.Created, t.Text} {
+		if word != "" {
+			words = append(words, word)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// complete marks a task as done; its priority becomes an extension, because only open tasks are sorted by it.
+func (t *Task) complete(today string) {
+	text := t.Text
+	if _, kept := t.Extensions["pri"]; t.Priority != "" && !kept {
+		text += " pri:" + t.Priority
+	}
+	t.Done, t.Completed, t.Priority = true, today, ""
+	t.read(text)
+}
+
+func isComment(line string) bool {
+	rest := strings.TrimLeft(line, "#")
+	return rest != line && (rest == "" || rest[0] == ' ' || rest[0] == '\t')
+}
+
+// cutPriority takes "(A) " off the front.
+func cutPriority(s string) (priority, rest string) {
+	if len(s) > 3 && s[0] == '(' && isPriority(s[1:2]) && s[2:4] == ") " {
+		return s[1:2], strings.TrimLeft(s[4:], " \t")
+	}
+	return "", s
+}
+
+func isPriority(s string) bool { return len(s) == 1 && s[0] >= 'A' && s[0] <= 'Z' }
+
+// cutDate takes a date off the front; an impossible one is text.
+func cutDate(s string) (date, rest string) {
+	word, rest, _ := strings.Cut(s, " ")
+	if !isDate(word) {
+		return "", s
+	}
+	return word, strings.TrimLeft(rest, " \t")
+}
+
+func isDate(s string) bool {
+	_, err := time.Parse(time.DateOnly, s)
+	return err == nil
+}
+
+// pair takes a key:value word apart. An address such as https://x.org is none, nor is a time such as 10:30.
+func pair(word string) (key, value string, ok bool) {
+	key, value, _ = strings.Cut(word, ":")
+	if key == "" || value == "" || strings.HasPrefix(value, "//") || key[0] >= '0' && key[0] <= '9' {
+		return "", "", false
+	}
+	return key, value, true
+}
