@@ -11,7 +11,11 @@ import (
 // TestExamples runs every example command line of the README and of the hand-written manuals, in their order, in a data
 // directory with the jobs that they name. Each must succeed.
 func TestExamples(t *testing.T) {
-	for _, page := range []string{"../../README.md", "../../man/ollim.7", "../../man/ollim-routine.5"} {
+	pages, err := filepath.Glob("../../man/*.[57]")
+	if err != nil || len(pages) == 0 {
+		t.Fatal("no manual pages found", err)
+	}
+	for _, page := range append(pages, "../../README.md") {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			t.Parallel()
 			c := newCommand(t)
@@ -58,8 +62,12 @@ func examples(page string) (found []string) {
 	return found
 }
 
-// prepareExamples makes the jobs that the examples name, a mail command, and a repository with a history.
+// prepareExamples makes the jobs and the skill that the examples name, a mail command, and a repository with a history.
 func (c *command) prepareExamples() {
+	if err := os.MkdirAll(filepath.Join(c.data, "skills", "standup"), 0o700); err != nil {
+		c.t.Fatal(err)
+	}
+	c.write("skills/standup/SKILL.md", "---\ndescription: The stand-up note\n---\nWrite three lines about $ARGUMENTS.\n")
 	c.write("hello.yaml", "turns:\n  - - text: hello\n")
 	c.write("market.yaml", "turns:\n  - - text: hello\n")
 	for _, name := range []string{"review", "digest", "tidy"} {

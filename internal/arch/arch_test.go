@@ -47,11 +47,14 @@ var rooms = map[string]room{
 	"internal/run":     {2, nil},
 	"internal/spend":   {2, nil},
 
-	"internal/budget":   {2, nil},
-	"internal/skill":    {2, nil},
-	"internal/task":     {2, nil},
-	"internal/approval": {3, nil}, // it looks at jobs and their skills
-	"internal/change":   {2, []string{"github.com/rogpeppe/go-internal/diff"}},
+	"internal/budget":    {2, nil},
+	"internal/skill":     {2, nil},
+	"internal/task":      {2, nil},
+	"internal/slot":      {2, nil},
+	"internal/unit":      {3, nil},
+	"internal/agentline": {3, nil},
+	"internal/approval":  {3, nil}, // it looks at jobs and their skills
+	"internal/change":    {2, []string{"github.com/rogpeppe/go-internal/diff"}},
 
 	"internal/schedule": {3, nil},
 	"internal/deliver":  {3, nil},

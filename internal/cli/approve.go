@@ -22,7 +22,7 @@ func newApprove(d *Deps) *cobra.Command {
 	var o approveOptions
 	cmd := &cobra.Command{
 		Use:   "approve [JOB...]",
-		Short: "Accept what widens a job's power: its tools, gates, folders, skills and the files behind them",
+		Short: "See and approve what gives jobs more power: tools, gates, folders, skills and the files behind them",
 		Long: "Approve lists what waits for approval: id, name, kind, new or changed, and what widens it. With jobs, or skill:NAME, or " +
 			"--all, it prints of each what was not approved yet and asks on the terminal; it exits 1 when an answer was no. A job that " +
 			"waits does not run. A job without allowed-tools, gate, after, dirs, subagent and skills needs no approval.",

@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/approval"
 	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/skill"
+	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/yamldoc"
 )
 
@@ -56,6 +59,7 @@ func runCheck(d *Deps, files []string) error {
 	if len(shelf.Faults) > 0 {
 		c.fault(shelf.Faults)
 	}
+	c.approvals = &approval.Book{Home: dir, Disk: store.Disk{Now: d.Now, Warn: d.warn}, Zone: c.zone}
 	for _, j := range shelf.Jobs {
 		c.good(filepath.Join(filepath.Base(filepath.Dir(j.Path)), filepath.Base(j.Path)), j)
 	}
@@ -75,6 +79,8 @@ type checker struct {
 	zone *time.Location
 	bad  int
 	ids  map[string]string // of the files given, to their paths
+
+	approvals *approval.Book // of the data directory; nil for files that need not lie in one
 }
 
 func (c *checker) file(path string) {
@@ -99,22 +105,28 @@ func (c *checker) file(path string) {
 		c.fault(fmt.Errorf("%s: %s", path, plain(err)))
 		return
 	}
-	if filepath.Base(path) == "SKILL.md" {
-		_, err := skill.Parse(filepath.Base(filepath.Dir(path)), path, data)
+	full, err := filepath.Abs(path) // its folder says what it is
+	if err != nil {
 		c.fault(err)
 		return
 	}
-	j, err := job.Parse(job.KindOf(path), path, data)
+	if filepath.Base(path) == "SKILL.md" {
+		_, err := skill.Parse(filepath.Base(filepath.Dir(full)), path, data)
+		c.fault(err)
+		return
+	}
+	j, err := job.Parse(job.KindOf(full), path, data)
 	j = j.In(c.zone)
 	if err != nil {
 		c.fault(err)
 		return
 	}
-	if twin, taken := c.ids[j.ID]; taken {
+	id := strings.ToLower(j.ID) // capitals do not tell ids apart
+	if twin, taken := c.ids[id]; taken {
 		c.fault(fmt.Errorf("%s: id: %q is used twice, also in %s", path, j.ID, twin))
 		return
 	}
-	c.ids[j.ID] = path
+	c.ids[id] = path
 	c.good(path, j)
 }
 
@@ -134,25 +146,59 @@ func (c *checker) fault(err error) {
 }
 
 func (c *checker) good(path string, j job.Job) {
-	next, ok := time.Time{}, false
-	if j.Kind == job.Reminder {
-		next, ok = j.RunAt, true
-	} else {
-		next, ok = j.Schedule.Next(c.d.Now(), j.Zone(c.zone))
+	say := func(format string, args ...any) {
+		_, _ = fmt.Fprintf(c.d.Out, path+": "+format+"\n", args...)
 	}
-	state := "next "
-	if !next.After(c.d.Now()) {
-		state = "due since "
-	}
-	switch {
+	switch next, ok := c.next(j); {
 	case !j.Enabled:
-		_, _ = fmt.Fprintf(c.d.Out, "%s: ok: off\n", path)
+		say("ok: off")
 	case !ok:
 		c.bad++
-		_, _ = fmt.Fprintf(c.d.Out, "%s: cron: never fires\n", path)
+		say("cron: never fires")
+	case !next.After(c.d.Now()):
+		say("ok: due since %s", clock(next))
+	case j.Kind == job.Reminder:
+		say("ok: next %s", clock(next))
 	default:
-		_, _ = fmt.Fprintf(c.d.Out, "%s: ok: %s%s\n", path, state, clock(next.In(c.zone)))
+		say("ok: next %s (%s; %s in %d)", clock(next), j.Schedule.Words(), times(j.Schedule.PerYear(next.Year())), next.Year())
 	}
+	for _, surprise := range j.Schedule.Surprises() {
+		if j.Kind == job.Routine && j.Enabled {
+			say("cron: note: %s", surprise)
+		}
+	}
+	if c.waits(j) {
+		say("note: waits for your approval: ollim approve %s", j.Name())
+	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// next is when the job fires next, in the zone to be shown.
+func (c *checker) next(j job.Job) (time.Time, bool) {
+	if j.Kind == job.Reminder {
+		return j.RunAt.In(c.zone), true
+	}
+	at, ok := j.Schedule.Next(c.d.Now(), j.Zone(c.zone))
+	return at.In(c.zone), ok
+}
+
+// waits says whether a job of the data directory asks for more than was approved.
+func (c *checker) waits(j job.Job) bool {
+	if c.approvals == nil {
+		return false
+	}
+	subject, widened, err := c.approvals.Of(j)
+	if err != nil || !widened {
+		return false
+	}
+	ok, err := c.approvals.Approved(subject)
+	return err == nil && !ok
 }
 
 func (c *checker) verdict() error {

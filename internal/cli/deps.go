@@ -244,7 +244,7 @@ func (d *Deps) firer(h house) *fire.Firer {
 		Spend:    h.spend(),
 		Random:   d.Random,
 		Process:  fire.Process{ID: process.Self(), Group: processGroup()},
-		Budget:   h.budget(), Approvals: h.approvals(), Changes: change.Book{Home: h.home, Disk: h.disk},
+		Budget:   h.budget(), Approvals: h.approvals(), Changes: change.Book{Home: h.home, Disk: h.disk}, Slots: h.slots(),
 		Names: h.config.Names, SetNames: func(user, bot string) error { return d.setNames(h, user, bot) },
 		Secret: d.secretPaths(), UserHome: d.homeOrNone(), Env: d.programEnv(h),
 		Engine:  h.config.Engine,

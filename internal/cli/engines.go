@@ -57,7 +57,7 @@ func (d *Deps) claude(h house) (engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	secrets, err := config.LoadSecrets(d.secretsFile())
+	secrets, err := d.loadSecrets()
 	if err != nil {
 		return nil, &configFault{err}
 	}
@@ -70,10 +70,18 @@ func (d *Deps) claude(h house) (engine.Engine, error) {
 	}, nil
 }
 
+// credential is the name of the secrets as a systemd credential.
+const credential = "ollim-secrets"
+
+func (d *Deps) loadSecrets() (config.Secrets, error) {
+	path := d.secretsFile()
+	return config.LoadSecrets(path, filepath.Base(path) == credential)
+}
+
 // secretsFile is where secrets lie: a systemd credential, else a file of the owner's own settings.
 func (d *Deps) secretsFile() string {
-	if dir, ok := d.Lookup("CREDENTIALS_DIRECTORY"); ok && exists(filepath.Join(dir, "ollim-secrets")) {
-		return filepath.Join(dir, "ollim-secrets")
+	if dir, ok := d.Lookup("CREDENTIALS_DIRECTORY"); ok && exists(filepath.Join(dir, credential)) {
+		return filepath.Join(dir, credential)
 	}
 	if dir, ok := d.Lookup("XDG_CONFIG_HOME"); ok && filepath.IsAbs(dir) {
 		return filepath.Join(dir, "ollim", "secrets.env")
@@ -94,7 +102,7 @@ func (d *Deps) secretPaths() []string {
 
 // secrets are those that can be read; what is wrong with the file is said by whoever cannot do without.
 func (d *Deps) secrets() config.Secrets {
-	s, err := config.LoadSecrets(d.secretsFile())
+	s, err := d.loadSecrets()
 	if c, loadErr := d.config(); err != nil && loadErr == nil && c.Engine != config.ClaudeCode { // that engine says it itself
 		d.warn(err.Error())
 	}

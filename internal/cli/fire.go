@@ -18,6 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/fire"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/slot"
 )
 
 // maxInput is how much is read from standard input for a prompt, in bytes.
@@ -30,6 +31,7 @@ type fireOptions struct {
 	json      bool
 	asCron    bool
 	scheduled bool
+	slot      string
 	engine    string
 	model     string
 	wait      string
@@ -42,6 +44,7 @@ func (o *fireOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.json, "json", false, "write the run record, or with --dry-run the plan, as one JSON object per job")
 	f.BoolVar(&o.asCron, "as-cron", false, "do it under exactly cron's environment, from /, to see whether it would work there")
 	f.BoolVar(&o.scheduled, "scheduled", false, "for timers: exit 0 silently when the job is running or done with already, and keep to the limits")
+	f.StringVar(&o.slot, "slot", "", "with --scheduled: the slot that this answers late, RFC 3339")
 	f.StringVar(&o.engine, "engine", "", "run it by this engine instead, such as script:FILE")
 	f.StringVar(&o.model, "model", "", "use this model instead")
 	f.StringVar(&o.wait, "wait", "0", "wait this long for a run of the same job to end, instead of skipping")
@@ -102,12 +105,18 @@ func (o *fireOptions) resolve(d *Deps) (fire.Options, error) {
 	if err != nil {
 		return fire.Options{}, usage("--wait %v", err)
 	}
+	var late time.Time
+	if o.slot != "" {
+		if late, err = time.Parse(time.RFC3339, o.slot); err != nil {
+			return fire.Options{}, usage("--slot %q: write a time like 2026-03-07T09:00:00Z", o.slot)
+		}
+	}
 	if o.engine != "" {
 		if err := config.CheckEngine(o.engine); err != nil {
 			return fire.Options{}, usage("--engine: %v", err)
 		}
 	}
-	out := fire.Options{Engine: o.engine, Model: o.model, Wait: wait, Moved: o.now != "" && !o.dryRun, Owner: isTerminal(d.In) && !o.scheduled}
+	out := fire.Options{Engine: o.engine, Model: o.model, Wait: wait, Moved: o.now != "" && !o.dryRun, Owner: isTerminal(d.In) && !o.scheduled, Scheduled: o.scheduled, Slot: late}
 	if last := len(o.jobs) - 1; o.jobs[last] == "-" {
 		if o.jobs = o.jobs[:last]; last == 0 {
 			return out, usage("which job? - only says that standard input joins the prompt")
@@ -144,7 +153,7 @@ func (o *fireOptions) one(ctx context.Context, d *Deps, f *fire.Firer, name stri
 		return o.preview(ctx, d, f, name, options)
 	}
 	r, err := f.Fire(ctx, name, options)
-	if o.scheduled && (as[*job.Unknown](err) || r.Outcome == run.Skipped) {
+	if o.scheduled && (as[*job.Unknown](err) || errors.Is(err, slot.ErrClaimed) || r.Outcome == run.Skipped) {
 		return nil
 	}
 	if r.ID == "" {

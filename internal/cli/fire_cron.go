@@ -45,7 +45,7 @@ func (o *fireOptions) words(quiet bool) (words []string) {
 			words = append(words, flag)
 		}
 	}
-	for flag, value := range map[string]string{"--engine": o.engine, "--model": o.model, "--wait": o.wait, "--now": o.now} {
+	for flag, value := range map[string]string{"--engine": o.engine, "--model": o.model, "--wait": o.wait, "--now": o.now, "--slot": o.slot} {
 		if value != "" {
 			words = append(words, flag+"="+value)
 		}

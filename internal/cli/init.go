@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -38,16 +39,17 @@ func newInit(d *Deps) *cobra.Command {
 		Use:   "init",
 		Short: "Make the data directory, its settings and a sample routine; nothing is overwritten",
 		Long: "Init makes the folders (0700), config.yaml with every key and its default, and the sample routine daily-market, which is " +
-			"switched off. What is there already stays as it is, so it may be run again. On a terminal it asks what is not given by a flag.",
+			"switched off. What is there already stays as it is, so it may be run again. On a terminal it asks what is not given by a flag, " +
+			"and whether you approve what widens the power of jobs that were there before; elsewhere it names them.",
 		Example: "  ollim init --timezone Europe/Paris",
 		Args:    checked(cobra.NoArgs),
-		RunE:    works(func(*cobra.Command, []string) error { return runInit(d, o) }),
+		RunE:    works(func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), d, o) }),
 	}
 	o.flags(cmd.Flags())
 	return cmd
 }
 
-func runInit(d *Deps, o initOptions) error {
+func runInit(ctx context.Context, d *Deps, o initOptions) error {
 	dir, err := d.home()
 	if err != nil {
 		return err
@@ -71,16 +73,20 @@ func runInit(d *Deps, o initOptions) error {
 	if err != nil {
 		return err
 	}
+	d.tellMade(dir, made, settings)
+	return d.offerApproval(ctx)
+}
+
+func (d *Deps) tellMade(dir home.Dir, made []string, settings map[string]string) {
 	if len(made) == 0 {
 		d.note("%s: everything was there already", dir)
-		return nil
+		return
 	}
 	d.note("made %s", strings.Join(made, ", "))
 	if settings["engine"] == config.ClaudeCode {
 		d.note("the engine is %s; it pays by its login, or by a key: engine.ANTHROPIC_API_KEY=… in %s (chmod 600)",
 			settings["claude-code.command"], d.secretsFile())
 	}
-	return nil
 }
 
 // ask fills in what no flag says; an empty answer takes the default.

@@ -3,8 +3,11 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/ollim/ollim/internal/toolbox"
 )
 
 // isInside says whether a run has called us: then the gates of its tools hold.
@@ -14,7 +17,7 @@ func (d *Deps) isInside() bool {
 }
 
 // useTool is a verb typed by an agent: it is one of its tools, and answers alike.
-func (d *Deps) useTool(ctx context.Context, h house, tool string, input map[string]any) (string, error) {
+func (d *Deps) useTool(ctx context.Context, h house, tool string, input any) (string, error) {
 	id, _ := d.Lookup("OLLIM_RUN")
 	box, err := d.runBox(h, id)
 	if err != nil {
@@ -24,12 +27,15 @@ func (d *Deps) useTool(ctx context.Context, h house, tool string, input map[stri
 	if err != nil {
 		return "", err
 	}
-	answer := box.Call(ctx, tool, data)
-	if reason, bad := strings.CutPrefix(answer.Text, "bad arguments: "); bad && answer.IsError {
-		return "", &withStatus{fmt.Errorf("%s", reason), statusUsage}
+	answer, err := box.Use(ctx, tool, data)
+	if err == nil {
+		return answer, nil
 	}
-	if answer.IsError {
-		return "", fmt.Errorf("%w: %s", errNotAllowed, answer.Text)
+	if reason, bad := strings.CutPrefix(err.Error(), "bad arguments: "); bad {
+		return "", &withStatus{errors.New(reason), statusUsage}
 	}
-	return answer.Text, nil
+	if as[*toolbox.Refused](err) {
+		return "", fmt.Errorf("%w: %w", errNotAllowed, err)
+	}
+	return "", err
 }

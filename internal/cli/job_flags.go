@@ -53,7 +53,7 @@ func (o *jobFlags) job(d *Deps, s job.Shelf, body string, more ...yamldoc.Pair) 
 		return j, err
 	}
 	for _, other := range s.Jobs {
-		if other.ID == j.ID {
+		if strings.EqualFold(other.ID, j.ID) {
 			return j, &withStatus{fmt.Errorf("--id: %q is the id of %s", j.ID, other.Path), statusData}
 		}
 	}

@@ -1,11 +1,13 @@
 package cli
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -26,7 +28,7 @@ type pingOptions struct {
 func newPing(d *Deps) *cobra.Command {
 	var o pingOptions
 	cmd := &cobra.Command{
-		Use:   "ping [TEXT...|-] [--embed JSON|-] [--file FILE] [--critical]",
+		Use:   "ping [TEXT...|-]",
 		Short: "Send the owner a message; inside a run its gates hold",
 		Long: "Ping hands TEXT to the delivery command of config.yaml; - reads it from standard input. What does not get through is kept and " +
 			"tried again. Without a delivery command it becomes a pending update. Inside a run it is the agent's ping_user, discord_embed or " +
@@ -66,6 +68,9 @@ func runPing(ctx context.Context, d *Deps, o pingOptions) error {
 	post := d.post(h)
 	if !post.Configured() {
 		d.note("no delivery is configured: the next conversation will say it")
+		if m.File != "" {
+			m.Text += " (file: " + m.File + ")"
+		}
 		return h.updates().Add(ctx, m.Text, "owner")
 	}
 	id, err := run.NewID(d.Now(), d.Random)
@@ -106,12 +111,11 @@ func (o *pingOptions) read(d *Deps) (err error) {
 func (o *pingOptions) inside(ctx context.Context, d *Deps, h house) (string, error) {
 	switch {
 	case o.embed != "":
-		input := map[string]any{}
-		if err := json.Unmarshal([]byte(o.embed), &input); err != nil {
-			return "", &withStatus{fmt.Errorf("--embed: %w", err), statusUsage}
+		e, err := o.parts()
+		if err != nil {
+			return "", err
 		}
-		input["critical"] = o.critical
-		return d.useTool(ctx, h, "discord_embed", input)
+		return d.useTool(ctx, h, "discord_embed", embedInput{e, o.critical})
 	case o.file != "":
 		path, err := filepath.Abs(o.file)
 		if err != nil {
@@ -122,34 +126,70 @@ func (o *pingOptions) inside(ctx context.Context, d *Deps, h house) (string, err
 	return d.useTool(ctx, h, "ping_user", map[string]any{"message": o.text, "critical": o.critical})
 }
 
+// embedInput is the input of the agent's discord_embed.
+type embedInput struct {
+	deliver.Embed
+	Critical bool `json:"critical"`
+}
+
+// parts is the embed that was given, checked.
+func (o *pingOptions) parts() (e deliver.Embed, err error) {
+	decoder := json.NewDecoder(strings.NewReader(o.embed))
+	decoder.DisallowUnknownFields()
+	if err = decoder.Decode(&e); err == nil {
+		e, err = e.Clean()
+	}
+	if _, more := decoder.Token(); err == nil && !errors.Is(more, io.EOF) {
+		err = errors.New("more than one JSON value")
+	}
+	if err != nil {
+		return e, usage("--embed: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return e, nil
+}
+
 // message is the owner's own.
 func (o *pingOptions) message() (deliver.Message, error) {
 	m := deliver.Message{Text: update.Clean(o.text), Critical: o.critical}
 	if o.embed != "" {
-		var e deliver.Embed
-		decoder := json.NewDecoder(bytes.NewReader([]byte(o.embed)))
-		decoder.DisallowUnknownFields()
-		err := decoder.Decode(&e)
-		if err == nil {
-			e, err = e.Clean()
-		}
+		e, err := o.parts()
 		if err != nil {
-			return m, usage("--embed: %v", err)
+			return m, err
 		}
 		m.Embed, m.Text = &e, e.Text()
 	}
 	if o.file != "" {
-		path, err := filepath.Abs(o.file)
-		if err != nil {
+		var err error
+		if m.File, err = fileToSend(o.file); err != nil {
 			return m, err
 		}
-		if !exists(path) {
-			return m, &withStatus{fmt.Errorf("%s: no such file", path), statusData}
-		}
-		m.File = path
-		if m.Text == "" {
-			m.Text = filepath.Base(path)
-		}
+		m.Text = cmp.Or(m.Text, filepath.Base(m.File))
+	}
+	if m.Text == "" {
+		return m, usage("there is nothing in that message")
 	}
 	return m, nil
+}
+
+// maxFileSent is what send_file takes, in bytes.
+const maxFileSent = 10 << 20
+
+// fileToSend is the full path of a file that can be sent.
+func fileToSend(name string) (string, error) {
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("%s: %s", path, plain(err))
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("%s: not a file", path)
+	case info.Size() > maxFileSent:
+		err = fmt.Errorf("%s: larger than %d MiB", path, maxFileSent>>20)
+	default:
+		return path, nil
+	}
+	return "", &withStatus{err, statusData}
 }

@@ -28,7 +28,7 @@ func newReminderAdd(d *Deps) *cobra.Command {
 		Short: "Have the agent do something once, later; prints the reminder's id and its time",
 		Long: "Add writes a reminder, whose BODY is the prompt of a run at its time; - reads it from standard input. ollim tick, which cron or " +
 			"systemd starts each minute, starts what is due. DELAY is like 45m, 2h or 3d; TIME like \"tomorrow 9am\", \"friday 17:30\", " +
-			"2026-03-07T09:00 or an ISO time with an offset. Every field of ollim-reminder(5) is a flag.",
+			"2026-03-07T09:00 or an ISO time with an offset. The other fields of ollim-reminder(5) are flags.",
 		Example: "  ollim reminder add --in 45m \"Is the build green? Ping me if not.\"\n  ollim reminder add --at \"tomorrow 9am\" --max-chain 3 \"Has Ada answered?\"",
 		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {

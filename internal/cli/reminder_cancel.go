@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/store"
 )
 
@@ -36,14 +37,15 @@ func runReminderCancel(ctx context.Context, d *Deps, names []string) error {
 	return failed.err()
 }
 
-// cancelReminder deletes the file that is meant, whether or not it can be read.
+// cancelReminder deletes the file that is meant, whether or not it can be read, and whether it waits for its first attempt or for
+// another.
 func cancelReminder(h house, name string) error {
 	s, err := h.jobs().Load()
 	if err != nil {
 		return err
 	}
 	s = s.Only(job.Reminder)
-	path, err := routinePath(s, h, name)
+	path, err := reminderPath(s, h, name)
 	if err != nil {
 		return err
 	}
@@ -51,8 +53,16 @@ func cancelReminder(h house, name string) error {
 	if err != nil {
 		return store.Remove(path)
 	}
-	if h.running(j) {
+	guard, err := lock.TryGuard(h.home.JobLock(j.ID))
+	if errors.Is(err, lock.ErrBusy) {
 		return hint(&withStatus{errors.New("is running"), statusTempFail}, "ollim stop %s", j.ID)
 	}
-	return h.jobs().Cancel(j)
+	if err != nil {
+		return err
+	}
+	defer guard.Release()
+	if !exists(path) {
+		return &job.Unknown{Name: name} // its run has just ended
+	}
+	return store.Remove(path)
 }

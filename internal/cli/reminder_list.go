@@ -28,9 +28,11 @@ func newReminderList(d *Deps) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List reminders by time: id, time, state (set, plain, off, running, again, unapproved), what for",
-		Args:  checked(cobra.NoArgs),
-		RunE:  works(func(*cobra.Command, []string) error { return runReminderList(d, asJSON) }),
+		Short: "List reminders by time: id, time, state, what for",
+		Long: "The states: set (the agent does it at its time), plain (its text is delivered), off (enabled: false), running, again (it failed " +
+			"once and is tried once more), unapproved (see ollim approve).",
+		Args: checked(cobra.NoArgs),
+		RunE: works(func(*cobra.Command, []string) error { return runReminderList(d, asJSON) }),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd

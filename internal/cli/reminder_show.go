@@ -25,7 +25,7 @@ func runReminderShow(d *Deps, names []string) error {
 	}
 	failed := failures{d: d, verb: "reminder show"}
 	for _, name := range names {
-		path, err := routinePath(s.Only(job.Reminder), h, name)
+		path, err := reminderPath(s.Only(job.Reminder), h, name)
 		if err != nil {
 			failed.add(name, err)
 			continue

@@ -39,7 +39,7 @@ func runSkillRender(ctx context.Context, d *Deps, name, args string) error {
 	if err != nil {
 		return explainSkill(err)
 	}
-	rendered := skill.Renderer{Dir: h.home.Path(), Env: d.childEnv(h.config)}.Render(ctx, s)
+	rendered := skill.Renderer{Dir: h.home.Path(), Env: d.programEnv(h)}.Render(ctx, s)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -2,19 +2,23 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/tick"
+	"github.com/ollim/ollim/internal/unit"
 )
 
 type tickOptions struct {
 	dryRun bool
+	wait   bool
 	json   bool
 }
 
@@ -22,15 +26,16 @@ func newTick(d *Deps) *cobra.Command {
 	var o tickOptions
 	cmd := &cobra.Command{
 		Use:   "tick",
-		Short: "What one line in cron does each minute: start reminders that are due, send what is left, tidy up",
-		Long: "Tick starts the reminders that are due, tries again what failed, tells of those that are more than a day late in one pending " +
+		Short: "Start what is due, send what was not sent, tidy up; for a line in cron, each minute",
+		Long: "Tick starts the reminders that are due and the routines whose slot nobody has answered, tries again what failed, tells of those that are more than a day late in one pending " +
 			"update, ends runs whose process died, and sends messages that did not get through. It starts and exits, and waits for no engine. " +
 			"Two at once do no harm.",
-		Example: "  * * * * * ollim tick",
+		Example: "  * * * * * /usr/local/bin/ollim tick",
 		Args:    checked(cobra.NoArgs),
 		RunE:    works(func(cmd *cobra.Command, _ []string) error { return runTick(cmd.Context(), d, o) }),
 	}
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list the reminders that would be started (start) or told of (collect), and change nothing")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list what would be started (start) or told of (collect), and change nothing")
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait for what was started, as in a container that ends with its first process")
 	cmd.Flags().BoolVar(&o.json, "json", false, "with --dry-run: one JSON object a line")
 	return cmd
 }
@@ -47,13 +52,15 @@ func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 	if err != nil {
 		return err
 	}
+	s := starter{d: d, home: h, wait: o.wait}
 	m := tick.Minute{
 		Firer: d.firer(h), Keep: days,
-		Start: func(j job.Job) error { return d.startFire(h, j) },
-		Sweep: func(ctx context.Context) error { return sweepSessions(ctx, h) },
+		Start:     func(j job.Job) error { return s.start(ctx, j) },
+		StartLate: func(j job.Job, at time.Time) error { return s.start(ctx, j, "--slot", at.UTC().Format(time.RFC3339)) },
+		Sweep:     func(ctx context.Context) error { return sweepSessions(ctx, h) },
 	}
 	if !o.dryRun {
-		return m.Pass(ctx)
+		return errors.Join(m.Pass(ctx), s.end())
 	}
 	plan, err := m.Plan(ctx)
 	if err != nil {
@@ -62,17 +69,58 @@ func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 	return records(d, o.json, plan, func(a tick.Action) []string { return []string{a.Do, a.Job, clock(a.At), a.Name} })
 }
 
-// startFire starts a fire that goes on without us, whatever becomes of the session that cron or a terminal gave us.
-func (d *Deps) startFire(h house, j job.Job) error {
+// starter starts fires that go on without us, whatever becomes of the session that cron or a terminal gave us.
+type starter struct {
+	d       *Deps
+	home    house
+	wait    bool
+	started []*exec.Cmd // to be waited for
+}
+
+func (s *starter) start(ctx context.Context, j job.Job, flags ...string) error {
+	if len(flags) == 0 && !s.wait && s.asUnit(ctx, j) {
+		return nil
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(self, "--data-dir", string(h.home), "--config", d.configFile(h.home), "fire", "--scheduled", "--", j.ID) //nolint:noctx // it outlives us
+	args := append([]string{"--data-dir", string(s.home.home), "--config", s.d.configFile(s.home.home), "fire", "--scheduled"}, flags...)
+	cmd := exec.Command(self, append(args, "--", j.ID)...) //nolint:noctx // it outlives us
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	if s.wait {
+		s.started = append(s.started, cmd)
+		return nil
+	}
 	return cmd.Process.Release()
+}
+
+// asUnit has systemd start the job, when it has started us. Where that may not be the job runs all the same.
+func (s *starter) asUnit(ctx context.Context, j job.Job) bool {
+	manager, ok := s.d.Lookup(unit.UnitsVariable)
+	if !ok {
+		return false
+	}
+	units, err := s.d.units(unitOptions{system: manager == "system"})
+	if err == nil {
+		err = units.Start(ctx, j.ID)
+	}
+	if err != nil {
+		s.d.info("tick: %s: %v", j.ID, err)
+	}
+	return err == nil
+}
+
+// end waits for what was started. How it ended stands in its record.
+func (s *starter) end() error {
+	for _, cmd := range s.started {
+		if err := cmd.Wait(); err != nil && !as[*exec.ExitError](err) {
+			return err
+		}
+	}
+	return nil
 }

@@ -141,6 +141,9 @@ func newUpdatesClear(d *Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := d.outside(); err != nil {
+				return err
+			}
 			n, err := h.updates().Clear(cmd.Context(), "owner")
 			d.note("cleared %d updates; see: ollim updates list --all", n)
 			return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/nearest"
 	"github.com/ollim/ollim/internal/yamldoc"
@@ -134,7 +135,8 @@ func name(full, about, example string, value func(Config) any) key {
 
 // CheckName refuses what is no name: it becomes part of every prompt.
 func CheckName(s string) error {
-	if s == "" || len(s) > 60 || strings.TrimSpace(s) != s || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if s == "" || utf8.RuneCountInString(s) > 60 || !utf8.ValidString(s) || strings.TrimSpace(s) != s ||
+		strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return fmt.Errorf("%q is not a name: write one of at most 60 characters on one line", s)
 	}
 	return nil

@@ -17,14 +17,18 @@ type Secrets struct{ lines []secret }
 type secret struct{ part, entry string }
 
 // LoadSecrets reads a file of PART.KEY=value lines; # begins a comment line. A missing file holds none. A file that others
-// can read is refused. The error is a yamldoc.Faults, which never quotes a value.
-func LoadSecrets(path string) (Secrets, error) {
+// can read is refused; a credential, which a manager gave us, our group may read. The error is a yamldoc.Faults, which never quotes a value.
+func LoadSecrets(path string, credential bool) (Secrets, error) {
 	var s Secrets
+	open := fs.FileMode(0o077)
+	if credential {
+		open = 0o007 // systemd and Kubernetes give it to us by our group
+	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
-	if err == nil && info.Mode().Perm()&0o077 != 0 {
+	if err == nil && info.Mode().Perm()&open != 0 {
 		return s, yamldoc.Faults{{File: path, Reason: fmt.Sprintf("others can read it (%#o): chmod 600 %s", info.Mode().Perm(), path)}}
 	}
 	data, err := os.ReadFile(path)

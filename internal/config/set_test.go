@@ -234,12 +234,12 @@ func TestCheck(t *testing.T) {
 
 func TestSecrets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secrets.env")
-	s, err := config.LoadSecrets(path)
+	s, err := config.LoadSecrets(path, false)
 	if got := s.For("engine"); got != nil || err != nil {
 		t.Errorf("no file: %q, %v", got, err)
 	}
 	write(t, path, "# mine\n\nengine.KEY=a=b c\r\ndelivery.TOKEN=\n  engine.Other=x # y\n")
-	s, err = config.LoadSecrets(path)
+	s, err = config.LoadSecrets(path, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestSecrets(t *testing.T) {
 	}
 	for _, line := range []string{"KEY=topsecret", "engine.KEY", ".KEY=topsecret", "engine.=topsecret", "export engine.KEY=topsecret", "engine.A B=topsecret", "topsecret"} {
 		write(t, path, "# mine\n"+line+"\n")
-		_, err := config.LoadSecrets(path)
+		_, err := config.LoadSecrets(path, false)
 		if err == nil || !strings.HasPrefix(err.Error(), path+":2: want PART.KEY=value") || strings.Contains(err.Error(), "topsecret") {
 			t.Errorf("%q: %v", line, err)
 		}
@@ -264,7 +264,7 @@ func TestSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		var faults yamldoc.Faults
-		if _, err := config.LoadSecrets(path); !errors.As(err, &faults) || !strings.Contains(err.Error(), "others can read it") {
+		if _, err := config.LoadSecrets(path, false); !errors.As(err, &faults) || !strings.Contains(err.Error(), "others can read it") {
 			t.Errorf("%v: %v", mode, err)
 		}
 	}

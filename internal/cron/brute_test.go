@@ -93,24 +93,17 @@ var windows = []window{
 }
 
 func TestBruteForce(t *testing.T) {
-	perWindow := 400
-	if testing.Short() {
-		perWindow = 40
-	}
 	r := rand.New(rand.NewSource(20261121))
 	for _, w := range windows {
 		zone := load(t, w.zone)
 		from := instant(t, w.from, zone)
-		bruteForce(t, r, zone, from, from.AddDate(0, 0, w.days), perWindow)
+		bruteForce(t, r, zone, from, from.AddDate(0, 0, w.days), full(400, 40))
 	}
 }
 
 // A year of dates, with times that are not checked at every minute.
 func TestBruteForceYear(t *testing.T) {
-	count := 300
-	if testing.Short() {
-		count = 30
-	}
+	count := full(300, 30)
 	r := rand.New(rand.NewSource(4))
 	from := time.Date(2027, 12, 31, 23, 59, 0, 0, time.UTC)
 	ticks := walk(time.UTC, from, from.AddDate(1, 0, 1))
@@ -199,10 +192,7 @@ func sameTime(a, b time.Time) bool {
 
 // Far from any window, Prev must still undo Next and the other way round.
 func TestPrevUndoesNext(t *testing.T) {
-	count := 2000
-	if testing.Short() {
-		count = 200
-	}
+	count := full(2000, 200)
 	r := rand.New(rand.NewSource(7))
 	for i := range count {
 		s := randomSpec(r, mix{nights: true})

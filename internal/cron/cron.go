@@ -1,5 +1,6 @@
 // Package cron knows what a cron expression means: it reads one, writes it in
-// a normal form, and finds the instants at which it fires.
+// a normal form, for a crontab, for systemd and in words, and finds the
+// instants at which it fires.
 //
 // The meaning is that of Debian's cron, the grammar is stricter. Minute 0-59,
 // hour 0-23, day-of-month 1-31, month 1-12 or jan-dec, day-of-week 0-7 or

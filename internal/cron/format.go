@@ -1,9 +1,6 @@
 package cron
 
-import (
-	"math/bits"
-	"strings"
-)
+import "strings"
 
 // String is the normal form: five fields that every daemon reads alike, with
 // lists of numbers in ascending order, Sunday as 0, no names and no ranges. A
@@ -32,8 +29,8 @@ func (s Schedule) String() string {
 // list writes a set as numbers with commas.
 func list(set uint64) string {
 	var items []string
-	for ; set != 0; set &= set - 1 {
-		items = append(items, decimal(bits.TrailingZeros64(set)))
+	for _, n := range values(set) {
+		items = append(items, decimal(n))
 	}
 	return strings.Join(items, ",")
 }

@@ -2,6 +2,7 @@ package cron
 
 import (
 	"iter"
+	"math/bits"
 	"time"
 )
 
@@ -42,6 +43,20 @@ func (s Schedule) Between(from, to time.Time, zone *time.Location) iter.Seq[time
 			fire, ok = s.first(fire+1, last, zone)
 		}
 	}
+}
+
+// PerYear counts the fires of a year of the Gregorian calendar in UTC. In other
+// zones, a change of clocks may make a few more or fewer.
+func (s Schedule) PerYear(year int) int {
+	days := 0
+	start := floorDiv(time.Date(year, time.January, 1, 0, 0, 0, 0, time.UTC).Unix(), secondsPerDay)
+	for month := 1; month <= 12; month++ {
+		if s.has(monthField, month) {
+			days += bits.OnesCount64(s.dates(year, month, start))
+		}
+		start += int64(daysIn(year, month))
+	}
+	return days * bits.OnesCount64(s.sets[hourField]) * bits.OnesCount64(s.sets[minuteField])
 }
 
 // first finds the first fire from from to to (Unix seconds, both included).

@@ -3,9 +3,18 @@ package cron_test
 import (
 	"fmt"
 	"math/rand"
+	"os"
 	"strings"
 	"time"
 )
+
+// full is all in the long form of the tests and some in their quick form.
+func full(all, some int) int {
+	if os.Getenv("CI") == "true" {
+		return all
+	}
+	return some
+}
 
 // spec is a random expression together with its meaning, which the generator
 // knows without parsing anything.
@@ -133,12 +142,14 @@ func (s *spec) wild() bool {
 
 // matches applies the rules of cron to a civil time, given in UTC.
 func (s *spec) matches(civil time.Time) bool {
-	if !s.set[0][civil.Minute()] || !s.set[1][civil.Hour()] || !s.set[3][civil.Month()] {
-		return false
-	}
-	day, weekday := s.set[2][civil.Day()], s.set[4][civil.Weekday()]
+	return s.set[0][civil.Minute()] && s.set[1][civil.Hour()] && s.onDate(civil.Month(), civil.Day(), civil.Weekday())
+}
+
+// onDate reports whether the three day fields match.
+func (s *spec) onDate(month time.Month, date int, weekday time.Weekday) bool {
+	byDate, byWeekday := s.set[2][date], s.set[4][weekday]
 	if s.star[2] || s.star[4] {
-		return day && weekday
+		return s.set[3][month] && byDate && byWeekday
 	}
-	return day || weekday
+	return s.set[3][month] && (byDate || byWeekday)
 }

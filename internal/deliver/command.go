@@ -45,7 +45,7 @@ func body(m Message) string { return strings.TrimRight(m.Text, "\n") + "\n" }
 func (p Post) environment(m Message) []string {
 	env := make([]string, 0, len(p.Env)+7)
 	for _, kv := range p.Env {
-		if !strings.HasPrefix(kv, "OLLIM_RUN=") {
+		if !strings.HasPrefix(kv, "OLLIM_RUN=") && !strings.HasPrefix(kv, "OLLIM_FILE=") {
 			env = append(env, kv)
 		}
 	}

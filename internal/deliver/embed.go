@@ -36,12 +36,8 @@ func (e Embed) Clean() (Embed, error) {
 	e.Fields = append([]Field{}, e.Fields...)
 	total := 0
 	part := func(name string, s *string, most int, multiline bool) error {
-		*s = strings.TrimSpace(strings.Map(func(r rune) rune {
-			if r == '\n' && multiline || !unicode.IsControl(r) {
-				return r
-			}
-			return -1
-		}, strings.ToValidUTF8(*s, "\ufffd")))
+		*s = strings.ToValidUTF8(strings.ReplaceAll(*s, "\r\n", "\n"), "\ufffd")
+		*s = strings.TrimSpace(strings.Map(func(r rune) rune { return harmless(r, multiline) }, *s))
 		n := utf8.RuneCountInString(*s)
 		if total += n; n > most {
 			return fmt.Errorf("%s has %d characters, the most is %d", name, n, most)
@@ -72,6 +68,19 @@ func (e Embed) Clean() (Embed, error) {
 		return e, fmt.Errorf("color %q: write one like #2e8b57", e.Color)
 	}
 	return e, nil
+}
+
+// harmless drops (-1) what could move a cursor or turn the direction of writing; what only sets words apart becomes a space.
+func harmless(r rune, multiline bool) rune {
+	switch {
+	case r == '\n' && multiline:
+		return r
+	case unicode.IsControl(r) && unicode.IsSpace(r):
+		return ' '
+	case unicode.IsControl(r), r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069:
+		return -1
+	}
+	return r
 }
 
 func isColor(s string) bool {

@@ -25,6 +25,7 @@ type Section struct {
 const (
 	maxSections = 4
 	maxSection  = 3000 // characters
+	maxTerms    = 50   // words of a query that count
 )
 
 // Answer is the sections that say most about the query, best first, or that there are none.
@@ -47,7 +48,8 @@ func Answer(query string) string {
 // Search is every section that has one of the words, best first. Rare words count for more than common ones, words of a title
 // for more than those of the text, and repeating one says ever less.
 func Search(query string) []Section {
-	terms := slices.Compact(slices.Sorted(slices.Values(words(query))))
+	terms := words(query)
+	terms = slices.Compact(slices.Sorted(slices.Values(terms[:min(len(terms), maxTerms)])))
 	sections := Sections()
 	texts := make([]map[string]float64, len(sections))
 	holders := map[string]int{}
@@ -100,9 +102,11 @@ func words(text string) (list []string) {
 		if w = strings.Trim(w, "-"); len(w) > 3 {
 			w = strings.TrimSuffix(w, "s")
 		}
-		list = append(list, w)
+		if w != "" {
+			list = append(list, w)
+		}
 		if strings.Contains(w, "-") {
-			list = append(list, strings.Split(w, "-")...)
+			list = append(list, strings.FieldsFunc(w, func(r rune) bool { return r == '-' })...)
 		}
 	}
 	return list

@@ -25,7 +25,7 @@ func TestSearch(t *testing.T) {
 	if found := docs.Search("xyzzy"); len(found) > 0 {
 		t.Errorf("xyzzy is in %+v", found[0])
 	}
-	for _, query := range []string{"", "!!", "xyzzy"} {
+	for _, query := range []string{"", "!!", "--", "- -", "xyzzy"} {
 		if got := docs.Answer(query); !strings.Contains(got, "ollim help all") {
 			t.Errorf("%q is answered by %q", query, got)
 		}

@@ -76,5 +76,5 @@ func arguments(rest, separator string) string {
 // plain resolves the escapes.
 func plain(s string) string {
 	return strings.NewReplacer(`\fB`, "", `\fI`, "", `\fP`, "", `\fR`, "", `\-`, "-", `\(ti`, "~", `\(aq`, "'", `\(em`, "—",
-		`\(bu`, "*", `\(dq`, `"`, `\(ha`, "^", `\(en`, "–", `\e`, `\`, `\&`, "").Replace(s)
+		`\(bu`, "*", `\(dq`, `"`, `\(ha`, "^", `\(ga`, "`", `\(en`, "–", `\e`, `\`, `\&`, "").Replace(s)
 }

@@ -32,6 +32,7 @@ type Request struct {
 	Run      string // id of the run
 	Prompt   string
 	System   string
+	Alone    bool    // System is all that the agent is told; else it is added to what the engine tells it by itself
 	Session  string  // to continue or to branch; "" begins one
 	Fork     bool    // branch Session instead of continuing it
 	Model    string  // "" is the engine's default
@@ -54,7 +55,7 @@ type Agent struct {
 	Description string
 	Prompt      string   // its system prompt
 	Model       string   // "" is the run's
-	Tools       []string // of the engine's; none: all that the run has
+	Tools       []string // of the engine's; nil: all that the run has, empty: none
 }
 
 // Result is how a turn ended.

@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/approval"
 	"github.com/ollim/ollim/internal/chat"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/prompt"
@@ -55,7 +57,11 @@ func (f *Firer) find(ctx context.Context, name string, o Options) (errand, error
 	if err := f.tellBadFiles(ctx, shelf.Faults, own); err != nil {
 		f.Disk.Warn(err.Error())
 	}
-	return errand{job: j, options: o, beside: shelf.Jobs}, err
+	if err != nil {
+		return errand{}, err
+	}
+	id, err := run.NewID(f.Disk.Now(), f.Random)
+	return errand{id: id, job: j, options: o, beside: shelf.Jobs}, err
 }
 
 // stillThere is for a reminder that somebody else has brought to its end, or a step further, since it was found.
@@ -121,6 +127,9 @@ func (f *Firer) previous(ctx context.Context, e errand) run.Record {
 	if closeErr != nil || loadErr != nil {
 		return run.Record{}
 	}
+	if cutOff {
+		f.settleCutOff(r)
+	}
 	if cutOff && e.job.Kind != job.Reminder { // that is tried again, and told of in the end
 		f.tellFailure(ctx, r, "was cut off before it ended")
 	}
@@ -129,7 +138,7 @@ func (f *Firer) previous(ctx context.Context, e errand) run.Record {
 
 // open begins the record and notes it in the lock.
 func (f *Firer) open(e errand) (*run.Run, error) {
-	record, err := f.record(e.job, e.options)
+	record, err := f.record(e)
 	if err != nil {
 		return nil, err
 	}
@@ -142,19 +151,22 @@ func (f *Firer) open(e errand) (*run.Run, error) {
 	return f.Runs.Open(record)
 }
 
-func (f *Firer) record(j job.Job, o Options) (run.Record, error) {
-	id, err := run.NewID(f.Disk.Now(), f.Random)
-	if err != nil {
-		return run.Record{}, err
-	}
-	name := cmp.Or(o.Engine, j.Engine, f.Engine)
+func (f *Firer) record(e errand) (run.Record, error) {
+	j, o := e.job, e.options
+	name := f.engineOf(j, o)
 	switch {
 	case name == "" && !j.Plain && f.permit(j, o) == nil:
 		return run.Record{}, ErrNoEngine
 	case o.Moved && !isScript(name):
 		return run.Record{}, ErrMovedClock
 	}
-	session, parent, err := f.room().Start(errand{job: j}.place())
+	id, err := e.id, error(nil)
+	if id == "" { // no slot had to be claimed in its name
+		if id, err = run.NewID(f.Disk.Now(), f.Random); err != nil {
+			return run.Record{}, err
+		}
+	}
+	session, parent, err := f.room().Start(e.place())
 	if err != nil {
 		return run.Record{}, err
 	}
@@ -171,11 +183,19 @@ func (f *Firer) record(j job.Job, o Options) (run.Record, error) {
 	if j.Plain {
 		r.Engine, r.Tools = "", nil
 	}
-	if j.Kind == job.Reminder {
-		at := j.RunAt.In(f.Zone)
+	if at := e.scheduled(); !at.IsZero() {
+		at = at.In(f.Zone)
 		r.Scheduled = &at
 	}
 	return r, nil
+}
+
+// scheduled is the time that the fire is for; zero when it is for none.
+func (e errand) scheduled() time.Time {
+	if e.job.Kind == job.Reminder {
+		return e.job.RunAt
+	}
+	return e.slot
 }
 
 // isScript says whether an engine plays a file: it can be told another time, and costs nothing.
@@ -187,7 +207,7 @@ func (f *Firer) skip(e errand) (run.Record, error) {
 	if r := f.lastRun(e.job); r.ID != "" && !r.Done() {
 		since = "since " + r.Started.In(f.Zone).Format("2006-01-02 15:04:05")
 	}
-	record, err := f.record(e.job, e.options)
+	record, err := f.record(e)
 	if err != nil {
 		return record, err
 	}
@@ -215,15 +235,27 @@ func (f *Firer) permit(j job.Job, o Options) error {
 	default:
 		return &barred{kind: ErrPaused, reason: "everything is paused until " + until.In(f.Zone).Format("2006-01-02 15:04") + ": ollim resume"}
 	}
-	if _, _, err := f.patterns(j); err != nil {
+	if _, _, err := f.patterns(j); err != nil && !j.Plain {
 		return err
 	}
-	return f.approved(j)
+	if err := f.approved(j); err != nil {
+		return err
+	}
+	if name := f.engineOf(j, o); j.Subagent != "" && isScript(name) {
+		return &barred{kind: ErrRefused, reason: fmt.Sprintf("subagent %s: %s: %v", j.Subagent, name, engine.ErrNoAgents)}
+	}
+	return nil
 }
+
+// engineOf is what runs the job; "" when nothing says.
+func (f *Firer) engineOf(j job.Job, o Options) string { return cmp.Or(o.Engine, j.Engine, f.Engine) }
 
 // approved says whether everything in which the job goes beyond what every job may do is the owner's will.
 func (f *Firer) approved(j job.Job) error {
 	subject, widened, err := f.Approvals.Of(j)
+	if unfit := (*approval.Unfit)(nil); errors.As(err, &unfit) {
+		return &barred{kind: ErrRefused, reason: unfit.Error()}
+	}
 	if err != nil || !widened {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,8 +42,8 @@ func (f *Firer) brief(e errand, r run.Record) (prompt.Brief, error) {
 		Job: j, Now: now, Busy: r.Busy && j.Background, Compacted: e.previous.Compactions > 0, Input: e.options.Input,
 		Tools: slices.DeleteFunc(slices.Clone(r.Tools), func(p string) bool { return strings.HasPrefix(p, "mcp__ollim__") }),
 	}
-	if j.Kind == job.Reminder && schedule.Late(j.RunAt, now) {
-		b.Late = j.RunAt.In(f.Zone)
+	if r.Scheduled != nil && schedule.Late(*r.Scheduled, now) {
+		b.Late = r.Scheduled.In(f.Zone)
 	}
 	if !j.Background || !j.AllowPing {
 		return b, nil
@@ -67,14 +66,22 @@ func (f *Firer) relative(path string) string {
 	return path
 }
 
-// skills renders those that the job names. One that cannot be had stops the job: it was told to use it.
+// skills renders those that the job names. One that cannot be had stops the job: it was told to use it. The gate, and the
+// commands of the skill before, take their time, in which somebody may change a skill: each is as approved when its turn comes.
 func (f *Firer) skills(ctx context.Context, j job.Job, tools *toolbox.Box) error {
-	err := tools.Prepare(ctx, j.Skills)
-	var unknown *skill.Unknown
-	if errors.As(err, &unknown) {
-		return &barred{kind: ErrRefused, reason: err.Error()}
+	for _, name := range j.Skills {
+		if err := f.approved(j); err != nil {
+			return err
+		}
+		err := tools.Prepare(ctx, []string{name})
+		if errors.As(err, new(*skill.Unknown)) {
+			return &barred{kind: ErrRefused, reason: err.Error()}
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // patterns are the tool patterns in force for a job, and those of the main conversation. The error says what is wrong with
@@ -134,7 +141,8 @@ func (f *Firer) request(e errand, r *run.Run, tools *toolbox.Box, granted float6
 	}
 	request := engine.Request{
 		System: prompt.System(j.Mode(), f.profile()), BuiltIns: toolbox.BuiltIns(lists...), Protected: tools.Protected(),
-		Run: r.ID, Model: r.Model, Thinking: j.Thinking, MaxCost: granted, Root: string(f.Home),
+		Alone: j.Mode() == job.Isolated || j.Mode() == job.Persistent,
+		Run:   r.ID, Model: r.Model, Thinking: j.Thinking, MaxCost: granted, Root: string(f.Home),
 	}
 	for _, root := range j.Roots(f.UserHome) {
 		request.Dirs = append(request.Dirs, root.Dir)
@@ -144,15 +152,20 @@ func (f *Firer) request(e errand, r *run.Run, tools *toolbox.Box, granted float6
 	}
 	var err error
 	if j.Subagent != "" {
-		request.Agent, err = f.subagent(j.Subagent)
+		request.Agent, err = f.subagent(j)
 	}
 	return request, err
 }
 
-func (f *Firer) subagent(name string) (*engine.Agent, error) {
-	a, err := skill.LoadAgent(f.Home, name)
-	if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*skill.Unknown)) {
-		return nil, &barred{kind: ErrRefused, reason: fmt.Sprintf("there is no agents/%s.md", name)}
+// subagent reads the job's subagent. The session may have been waited for since the approval was checked, so that is asked
+// for once more, behind the reading.
+func (f *Firer) subagent(j job.Job) (*engine.Agent, error) {
+	a, err := skill.LoadAgent(f.Home, j.Subagent)
+	if errors.As(err, new(*skill.Unknown)) {
+		return nil, &barred{kind: ErrRefused, reason: fmt.Sprintf("there is no agents/%s.md", j.Subagent)}
+	}
+	if err == nil {
+		err = f.approved(j)
 	}
 	return &engine.Agent{Name: a.Name, Description: a.Description, Prompt: a.Prompt, Model: a.Model, Tools: a.Tools}, err
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/session"
+	"github.com/ollim/ollim/internal/slot"
 	"github.com/ollim/ollim/internal/spend"
 	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/told"
@@ -42,6 +43,7 @@ type Firer struct {
 	Budget    budget.Book
 	Approvals approval.Book
 	Changes   change.Book
+	Slots     slot.Book
 	Post      deliver.Post
 	Names     config.Names
 	SetNames  func(user, bot string) error
@@ -71,16 +73,22 @@ type Options struct {
 	Moved  bool          // the clock is not the real one
 	Owner  bool          // the owner is there and wants it now: counted, but held back by no limit and no pause
 
+	Scheduled bool      // a timer fires it: a slot that is claimed already is done
+	Slot      time.Time // the slot that it answers, late; zero: the latest one, if that is recent
+
 	Compact string // instructions: no turn, the session is compacted
 }
 
 // errand is one fire: the job, and what was known of it before its run began.
 type errand struct {
+	id       string // of the run
 	job      job.Job
 	options  Options
 	beside   []job.Job // all jobs of the directory
 	previous run.Record
 	guard    *lock.Guard // nil for what is no job: a turn of a conversation
+	slot     time.Time   // the slot that it answers; zero: none
+	rival    time.Time   // a slot that another run had claimed before
 }
 
 // Fire runs a job once. The record says how it ended; an error says that there is no record (nothing ran) or, beside a
@@ -90,20 +98,37 @@ func (f *Firer) Fire(ctx context.Context, name string, o Options) (run.Record, e
 	if err != nil {
 		return run.Record{}, err
 	}
-	e.guard, err = f.guard(ctx, e.job, o.Wait)
+	if err := f.claimSlot(ctx, &e); err != nil {
+		return run.Record{}, err
+	}
+	record, err := f.respond(ctx, &e)
+	f.settleSlot(e, record.Outcome)
+	return record, err
+}
+
+// respond runs the job, unless it is running, or done with.
+func (f *Firer) respond(ctx context.Context, e *errand) (run.Record, error) {
+	guard, err := f.guard(ctx, e.job, e.options.Wait)
+	if errors.Is(err, lock.ErrBusy) && !e.rival.IsZero() && e.options.Scheduled {
+		return run.Record{}, slot.ErrClaimed
+	}
 	if errors.Is(err, lock.ErrBusy) {
-		return f.skip(e)
+		return f.skip(*e)
 	}
 	if err != nil {
 		return run.Record{}, err
 	}
+	e.guard = guard
 	defer f.flush(ctx)
-	defer e.guard.Release()
+	defer guard.Release()
+	if err := f.contest(e); err != nil {
+		return run.Record{}, err
+	}
 	if err := f.stillThere(e.job); err != nil {
 		return run.Record{}, err
 	}
-	e.previous = f.previous(ctx, e)
-	return f.run(ctx, e)
+	e.previous = f.previous(ctx, *e)
+	return f.run(ctx, *e)
 }
 
 // run is a run from the first line of its record to the last.
@@ -118,6 +143,9 @@ func (f *Firer) run(ctx context.Context, e errand) (run.Record, error) {
 	cause := f.carryOut(ctx, &e, r)
 	ctx = context.WithoutCancel(ctx) // a run that was stopped still comes to its end
 	f.conclude(ctx, e.job, r, cause)
+	if r.Outcome == run.Gated {
+		cause = nil // nothing went wrong
+	}
 	f.settle(ctx, r)
 	f.deliver(ctx, e.job, r, cause)
 	f.after(ctx, e.job, r)

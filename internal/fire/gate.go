@@ -42,7 +42,7 @@ func (f *Firer) gate(ctx context.Context, j job.Job, r *run.Run) (string, error)
 	case result.Status == gateNothing && said == "":
 		return "", errGated
 	case result.Status != 0:
-		return "", fmt.Errorf("gate %s: exit status %d: %s", j.Gate, result.Status, cmp.Or(said, "it said nothing"))
+		return "", fmt.Errorf("gate %s: %s: %s", j.Gate, result.End, cmp.Or(said, "it said nothing"))
 	}
 	text := []rune(strings.ToValidUTF8(string(result.Out), "\ufffd"))
 	if len(text) > gateOutput || result.Cut {
@@ -75,7 +75,7 @@ func (f *Firer) after(ctx context.Context, j job.Job, r *run.Run) {
 		Stdin: bytes.NewReader(append(record, '\n')),
 	})
 	if err == nil && result.Status != 0 {
-		err = fmt.Errorf("exit status %d: %s", result.Status, cmp.Or(strings.TrimSpace(result.Stderr), "it said nothing"))
+		err = fmt.Errorf("%s: %s", result.End, cmp.Or(strings.TrimSpace(result.Stderr), "it said nothing"))
 	}
 	if err != nil {
 		f.warn(fmt.Errorf("after %s: %w", j.After, err))
@@ -84,5 +84,9 @@ func (f *Firer) after(ctx context.Context, j job.Job, r *run.Run) {
 
 // inRun is the environment of what we start in a run: an ollim in it is under that run's rules.
 func (f *Firer) inRun(r *run.Run) []string {
-	return append(append([]string{}, f.Env...), "OLLIM_RUN="+r.ID, "OLLIM_JOB="+r.Job)
+	env := append(append([]string{}, f.Env...), "OLLIM_RUN="+r.ID, "OLLIM_JOB="+r.Job)
+	if r.Scheduled != nil {
+		env = append(env, "OLLIM_SLOT="+r.Scheduled.UTC().Format(time.RFC3339))
+	}
+	return env
 }

@@ -1,12 +1,14 @@
 package fire
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/yamldoc"
 )
 
 // EndOrphans ends the runs that began since an instant and whose process died without a word: their engine, if it goes on alone,
@@ -29,6 +31,9 @@ func (f *Firer) EndOrphans(ctx context.Context, since time.Time) {
 func (f *Firer) endOrphan(ctx context.Context, r run.Record) {
 	cutOff, err := f.Runs.Close(r.ID)
 	f.warn(err)
+	if cutOff {
+		f.settleCutOff(r)
+	}
 	if !cutOff || r.Kind != string(job.Routine) { // a reminder is tried again, and told of in the end
 		return
 	}
@@ -37,12 +42,20 @@ func (f *Firer) endOrphan(ctx context.Context, r run.Record) {
 	}
 }
 
-// Unapproved tells the owner, once, that a job waits for approval, and says whether it does.
-func (f *Firer) Unapproved(ctx context.Context, j job.Job) (waits bool) {
+// HeldBack says whether a job cannot run before the owner does something: approve it, or configure an engine. With tell the
+// owner hears of it, once.
+func (f *Firer) HeldBack(ctx context.Context, j job.Job, tell bool) bool {
 	err := f.approved(j)
-	if err == nil {
-		return false
+	if err == nil && !j.Plain && cmp.Or(j.Engine, f.Engine) == "" {
+		err = ErrNoEngine
 	}
-	f.tellRefusal(ctx, run.Record{Job: j.ID, Name: j.Name(), Description: j.Description, Error: oneLine(err)}, err)
-	return true
+	if err != nil && tell {
+		f.tellRefusal(ctx, run.Record{Job: j.ID, Name: j.Name(), Description: j.Description, Error: oneLine(err)}, err)
+	}
+	return err != nil
+}
+
+// TellBadFiles tells the owner, once, of each job file that cannot be used.
+func (f *Firer) TellBadFiles(ctx context.Context, faults yamldoc.Faults) {
+	f.warn(f.tellBadFiles(ctx, faults, nil))
 }

@@ -33,11 +33,11 @@ func (f *Firer) Preview(ctx context.Context, name string, o Options) (Plan, erro
 	if err != nil {
 		return Plan{}, err
 	}
-	record, err := f.record(j, o)
+	e := errand{job: j, options: o, beside: shelf.Jobs, previous: f.lastRun(j)}
+	record, err := f.record(e)
 	if err != nil {
 		return Plan{}, err
 	}
-	e := errand{job: j, options: o, beside: shelf.Jobs, previous: f.lastRun(j)}
 	brief, err := f.brief(e, record)
 	if err != nil {
 		return Plan{}, err

@@ -35,36 +35,64 @@ func (f *Firer) remind(ctx context.Context, e *errand, r *run.Run) error {
 	if err := f.claim(e); err != nil {
 		return err
 	}
-	f.tell(ctx, r, e.job.Body)
+	return f.tell(ctx, r, e.job.Body)
+}
+
+// tell reaches the owner in any case: by delivery, else in the next conversation. An error says that neither took the text.
+func (f *Firer) tell(ctx context.Context, r *run.Run, text string) error {
+	if !f.Post.Configured() {
+		return f.Updates.Add(ctx, text, r.ID)
+	}
+	standing, err := r.Standing()
+	f.warn(err)
+	fate, err := f.Post.Send(ctx, deliver.Message{
+		ID: fmt.Sprintf("%s.%d", r.ID, standing.Messages+1), Run: r.ID, Job: r.Job, Label: r.Label(),
+		Kind: deliver.Ping, Text: text, Created: f.Disk.Now(),
+	})
+	f.warn(err)
+	if fate == "" {
+		return f.Updates.Add(ctx, text, r.ID)
+	}
+	f.warn(r.Event(ctx, run.Event{Type: run.Delivered, Text: string(fate), Tool: string(deliver.Ping)}))
 	return nil
 }
 
-// tell reaches the owner in any case: by delivery, else in the next conversation.
-func (f *Firer) tell(ctx context.Context, r *run.Run, text string) {
-	if f.Post.Configured() {
-		f.send(ctx, r, deliver.Ping, text)
-		return
-	}
-	f.warn(f.Updates.Add(ctx, text, r.ID))
-}
-
 // putAway ends a reminder: it is deleted when it is done with, follows itself up if the agent asked for that, and stays for
-// another attempt after the first failure. After the second its text is delivered without an agent.
+// another attempt after the first failure. After the second its text is delivered without an agent. A file that stays is found by
+// the next tick.
 func (f *Firer) putAway(ctx context.Context, j job.Job, r *run.Run) {
-	if j.Kind != job.Reminder || j.Attempt() == job.Waiting {
-		return // no reminder, or not begun
+	if j.Kind != job.Reminder {
+		return
 	}
 	switch r.Outcome {
 	case run.Refused, run.Paused, run.Skipped:
 		return
 	case run.Failed, run.Timeout, run.Interrupted:
-		if j.Attempt() == job.First && !j.Plain {
+		over, err := f.giveUp(ctx, &j, r)
+		f.warn(err)
+		if !over || err != nil {
 			return
 		}
-		f.tell(ctx, r, prompt.Unavailable(j.Body))
 	}
 	f.warn(f.followUp(ctx, j, r))
 	f.warn(store.Remove(j.Path))
+}
+
+// giveUp delivers the text of a reminder without an agent, unless another attempt is to come. An attempt that failed before the
+// file was claimed, for want of the engine, counts too.
+func (f *Firer) giveUp(ctx context.Context, j *job.Job, r *run.Run) (over bool, err error) {
+	if j.Plain {
+		return true, f.tell(ctx, r, j.Body)
+	}
+	if j.Path == r.Path && j.Attempt() != job.Second && r.Outcome == run.Failed {
+		if *j, err = f.Jobs.Claim(*j); err != nil {
+			return false, err
+		}
+	}
+	if j.Attempt() != job.Second {
+		return false, nil
+	}
+	return true, f.tell(ctx, r, prompt.Unavailable(j.Body))
 }
 
 // followUp writes the next reminder of a chain, with all that this one was approved to do.

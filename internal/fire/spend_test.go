@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/approval"
+	"github.com/ollim/ollim/internal/budget"
+	"github.com/ollim/ollim/internal/change"
 	"github.com/ollim/ollim/internal/deliver"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/home"
@@ -15,6 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/session"
+	"github.com/ollim/ollim/internal/slot"
 	"github.com/ollim/ollim/internal/spend"
 	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/told"
@@ -53,6 +57,9 @@ func newFirer(t *testing.T, e engine.Engine) *Firer {
 		Sessions: session.Book{Home: dir, Disk: disk, Zone: time.UTC},
 		Updates:  update.Box{Home: dir, Disk: disk, Zone: time.UTC, Started: runs.Started},
 		Told:     told.Book{Home: dir, Disk: disk},
+
+		Budget: budget.Book{Home: dir, Disk: disk, Zone: time.UTC}, Approvals: approval.Book{Home: dir, Disk: disk, Zone: time.UTC},
+		Changes: change.Book{Home: dir, Disk: disk}, Slots: slot.Book{Home: dir, Disk: disk, Zone: time.UTC},
 		Spend: spend.Book{
 			Home: dir, Disk: disk, Zone: time.UTC,
 			Limits: spend.Limits{PerRun: 1, PerDay: 5, PerMonth: 50, RunsPerDay: 10},

@@ -112,6 +112,15 @@ func (d Dir) Changed() string { return d.State("changed") }
 // ForkMessages joins delivered messages to the sessions that sent them.
 func (d Dir) ForkMessages() string { return d.State("fork_messages.json") }
 
+// Slots is the ledger of scheduled instants, a folder for each job.
+func (d Dir) Slots() string { return d.State("slots") }
+
+// Schedules is each routine's schedule over time.
+func (d Dir) Schedules() string { return d.State("schedules.jsonl") }
+
+// Backups is where a crontab is kept before it is changed.
+func (d Dir) Backups() string { return d.State("backups") }
+
 // Told holds what the owner was already told.
 func (d Dir) Told() string { return d.State("told.json") }
 

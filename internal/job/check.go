@@ -60,14 +60,14 @@ func checkZone(name string) error {
 
 // checkDir is for an entry of dirs.
 func checkDir(entry string) error {
-	dir := strings.TrimPrefix(entry, "rw:")
+	dir, writable := strings.CutPrefix(entry, "rw:")
 	if strings.HasPrefix(dir, "~/") {
-		dir = dir[1:]
+		dir = "/home" + dir[1:] // wherever it is
 	}
 	if !filepath.IsAbs(dir) {
 		return fmt.Errorf("%q: write the directory in full, or from ~/; rw: in front to write as well", entry)
 	}
-	_, err := toolpolicy.OfDir(toolpolicy.Root{Dir: filepath.Clean(dir)})
+	_, err := toolpolicy.OfDir(toolpolicy.Root{Dir: filepath.Clean(dir), Writable: writable})
 	return err
 }
 

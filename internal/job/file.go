@@ -14,6 +14,11 @@ import (
 // Parse reads a job file. name stands for the file in errors and becomes the job's path. The error is a yamldoc.Faults
 // with everything that is wrong.
 func Parse(kind Kind, name string, data []byte) (Job, error) {
+	return parse(kind, name, data, fields(kind))
+}
+
+// parse is Parse with the table of the kind's fields, which is worth making once for many files.
+func parse(kind Kind, name string, data []byte, table []field) (Job, error) {
 	page, err := yamldoc.ParsePage(name, data)
 	if err != nil {
 		return Job{}, err
@@ -21,8 +26,8 @@ func Parse(kind Kind, name string, data []byte) (Job, error) {
 	j := New(kind)
 	j.Path, j.page = name, page
 	j.Body = strings.Trim(strings.ReplaceAll(page.Body, "\r\n", "\n"), "\r\n")
-	faults := j.decode()
-	faults = append(faults, j.rules(faults)...)
+	faults := j.decode(table)
+	faults = append(faults, j.rules(faults, table)...)
 	if len(faults) > 0 {
 		slices.SortStableFunc(faults, func(a, b *yamldoc.Fault) int { return cmp.Compare(a.Line, b.Line) })
 		return j, faults
@@ -36,9 +41,9 @@ func Parse(kind Kind, name string, data []byte) (Job, error) {
 	return j, nil
 }
 
-func (j *Job) decode() yamldoc.Faults {
+func (j *Job) decode(table []field) yamldoc.Faults {
 	var readers []yamldoc.Field
-	for _, f := range fields(j.Kind) {
+	for _, f := range table {
 		readers = append(readers, yamldoc.Field{Key: f.key, Read: func(v yamldoc.Value) error { return f.read(j, v) }})
 	}
 	var faults yamldoc.Faults
@@ -47,18 +52,18 @@ func (j *Job) decode() yamldoc.Faults {
 }
 
 // rules are those that no field can check alone. What follows from a fault in known is not one of its own.
-func (j *Job) rules(known yamldoc.Faults) (faults yamldoc.Faults) {
+func (j *Job) rules(known yamldoc.Faults, table []field) (faults yamldoc.Faults) {
 	doc := j.page.Doc
 	wrong := func(key, reason string) { faults = append(faults, doc.Fault(key, reason)) }
 	unclear := func(key string) bool {
 		return slices.ContainsFunc(known, func(f *yamldoc.Fault) bool { return f.Key == key })
 	}
 	for _, key := range []string{"id", "cron", "run-at"} {
-		if slices.ContainsFunc(fields(j.Kind), func(f field) bool { return f.key == key }) && !doc.Has(key) {
+		if slices.ContainsFunc(table, func(f field) bool { return f.key == key }) && !doc.Has(key) {
 			wrong(key, "is missing")
 		}
 	}
-	for _, f := range fields(j.Kind) {
+	for _, f := range table {
 		switch {
 		case !doc.Has(f.key):
 		case j.Plain && f.agentOnly:
@@ -70,7 +75,10 @@ func (j *Job) rules(known yamldoc.Faults) (faults yamldoc.Faults) {
 	if j.Session == "persistent" && j.Isolated {
 		wrong("session", "persistent and isolated: true exclude each other")
 	}
-	if j.ChainDepth > j.MaxChain {
+	if j.Kind == Reminder && strings.HasSuffix(strings.ToLower(j.ID), retry) {
+		wrong("id", "cannot end in "+retry+", which marks a second attempt")
+	}
+	if j.ChainDepth > j.MaxChain && !unclear("max-chain") && !unclear("chain-depth") {
 		wrong("chain-depth", "is beyond max-chain")
 	}
 	if !unclear("allowed-tools") && !unclear("dirs") {
@@ -89,15 +97,20 @@ func (j *Job) wayToBackground() string {
 	return "add background: true"
 }
 
-// judge refuses tool patterns that no job may have. The owner's home is not known here, so a folder below ~/ widens nothing for
-// a pattern that names it in full; dirs itself adds the patterns for it.
+// judge refuses tool patterns that no job may have. It reads them once more, because what they may reach depends on dirs. The
+// owner's home is not known here, so a folder below ~/ widens nothing for a pattern that names it in full; dirs itself adds the
+// patterns for it.
 func (j *Job) judge() (faults yamldoc.Faults) {
-	for _, pattern := range j.AllowedTools {
-		if err := toolpolicy.Judge(pattern, j.Roots("")...); err != nil {
-			faults = append(faults, j.page.Doc.Fault("allowed-tools", err.Error()))
-		}
+	const key = "allowed-tools"
+	if len(j.AllowedTools) == 0 {
+		return nil
 	}
-	return faults
+	roots := j.Roots("")
+	errors.As(j.page.Doc.Decode([]yamldoc.Field{{Key: key, Read: func(v yamldoc.Value) error {
+		_, err := v.Texts(func(pattern string) error { return toolpolicy.Judge(pattern, roots...) })
+		return err
+	}}}), &faults)
+	return slices.DeleteFunc(faults, func(f *yamldoc.Fault) bool { return f.Key != key }) // the other keys are no business of this
 }
 
 // Format writes a job as a new file: the fields that differ from their default, in the order of Fields, then the body.

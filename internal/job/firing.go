@@ -22,6 +22,9 @@ const (
 	Second
 )
 
+// retry marks the file of a second attempt.
+const retry = ".retry"
+
 var (
 	// ErrFiring says that the reminder's run has begun.
 	ErrFiring = errors.New("its run has begun")
@@ -34,7 +37,7 @@ func (j Job) Attempt() Attempt {
 	switch {
 	case filepath.Base(filepath.Dir(j.Path)) != "firing":
 		return Waiting
-	case strings.HasSuffix(j.Path, ".retry.md"):
+	case strings.HasSuffix(j.Path, retry+".md"):
 		return Second
 	}
 	return First
@@ -48,7 +51,7 @@ func (l Library) Claim(j Job) (Job, error) {
 	}
 	path := filepath.Join(l.Home.Firing(), j.ID+".md")
 	if j.Attempt() != Waiting {
-		path = filepath.Join(l.Home.Firing(), j.ID+".retry.md")
+		path = filepath.Join(l.Home.Firing(), j.ID+retry+".md")
 	}
 	err := os.Rename(j.Path, path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,13 +64,20 @@ func (l Library) Claim(j Job) (Job, error) {
 	return j, nil
 }
 
-// Cancel deletes a reminder that waits. ErrFiring when its run has begun.
+// Cancel deletes a reminder that waits. ErrFiring when its run has begun, ErrGone when somebody else was quicker: the file is
+// renamed first, which only one of those who claim and cancel it can do.
 func (l Library) Cancel(j Job) error {
 	if j.Attempt() != Waiting {
 		return ErrFiring
 	}
-	if _, err := os.Lstat(j.Path); errors.Is(err, fs.ErrNotExist) {
+	dir, name := filepath.Split(j.Path)
+	draft := dir + "." + name + ".tmp-0" // see store.IsDraft
+	err := os.Rename(j.Path, draft)
+	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", j.Path, ErrGone)
 	}
-	return store.Remove(j.Path)
+	if err != nil {
+		return &store.NotWritten{Path: j.Path, Err: err}
+	}
+	return store.Remove(draft)
 }

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/toolpolicy"
 	"github.com/ollim/ollim/internal/yamldoc"
 )
 
@@ -58,40 +59,58 @@ func hostile() *rapid.Generator[string] {
 
 func name() *rapid.Generator[string] { return rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,63}`) }
 
-// anyJob is a valid job of which nothing else is known.
-func anyJob() *rapid.Generator[job.Job] {
+// pattern is a tool pattern that any job may have.
+func pattern() *rapid.Generator[string] {
+	return rapid.OneOf(
+		rapid.SampledFrom([]string{"Read", "Read(./**.md)", "Write(./notes/**.md)", "WebFetch(domain:*.example.org)", "mcp__x__*", "Bash(ollim tasks *)", "Task(helper)"}),
+		rapid.Map(rapid.StringMatching(`[ -&(-~é☃]{0,12}`), func(s string) string { return "Bash(note '" + s + "' *)" }),
+	).Filter(func(s string) bool { return toolpolicy.Judge(s) == nil })
+}
+
+// directory is an entry of dirs.
+func directory() *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		return rapid.SampledFrom([]string{"", "rw:"}).Draw(t, "rw") + rapid.SampledFrom([]string{"/", "~/"}).Draw(t, "from") +
+			strings.Join(rapid.SliceOfN(rapid.StringMatching(`[A-Za-z0-9é][A-Za-z0-9é ._#:,@%+=&'"-]{0,8}[A-Za-z0-9é]`), 1, 3).Draw(t, "names"), "/")
+	})
+}
+
+func optional(of *rapid.Generator[string]) *rapid.Generator[string] {
+	return rapid.OneOf(rapid.Just(""), of)
+}
+
+func list(t *rapid.T, label string, of *rapid.Generator[string]) []string {
+	items := rapid.SliceOfN(of, 0, 3).Draw(t, label)
+	if len(items) == 0 {
+		return nil
+	}
+	return items
+}
+
+func span() *rapid.Generator[time.Duration] {
+	return rapid.Map(rapid.Int64Range(1, int64(70_000*time.Hour)), func(n int64) time.Duration { return time.Duration(n) })
+}
+
+// anyJob is a valid job of a kind, of which nothing else is known.
+func anyJob(kind job.Kind) *rapid.Generator[job.Job] {
 	return rapid.Custom(func(t *rapid.T) job.Job {
-		j := job.New(job.Routine)
+		j := job.New(kind)
 		j.ID = rapid.OneOf(name(), rapid.StringMatching(`[0-9]{8}`), rapid.StringMatching(`[0-9]e[0-9]{6}`)).Draw(t, "id")
-		j.Cron = rapid.SampledFrom([]string{"* * * * *", "@daily", "*/5 0 1,15 jan mon", "0 9 * * 1-5"}).Draw(t, "cron")
-		text := func(label string) string { return rapid.OneOf(rapid.Just(""), hostile()).Draw(t, label) }
-		list := func(label string, of *rapid.Generator[string]) []string {
-			items := rapid.SliceOfN(of, 0, 3).Draw(t, label)
-			if len(items) == 0 {
-				return nil
-			}
-			return items
-		}
-		span := func(label string) time.Duration {
-			return time.Duration(rapid.Int64Range(1, int64(70_000*time.Hour)).Draw(t, label))
-		}
-		j.Timezone = rapid.SampledFrom([]string{"", "UTC", "Europe/Paris", "America/New_York"}).Draw(t, "timezone")
-		if j.Description = text("description"); strings.TrimSpace(j.Description) == "" {
+		if j.Description = optional(hostile()).Draw(t, "description"); strings.TrimSpace(j.Description) == "" {
 			j.Description = ""
 		}
-		j.Model, j.Engine = text("model"), text("engine")
-		j.AllowedTools, j.Dirs, j.Skills = list("allowed-tools", hostile()), list("dirs", hostile()), list("skills", name())
-		optional := rapid.OneOf(rapid.Just(""), name())
-		j.Subagent, j.Gate, j.After = optional.Draw(t, "subagent"), optional.Draw(t, "gate"), optional.Draw(t, "after")
-		j.Timeout, j.CatchUp = span("timeout"), span("catch-up")
-		j.MaxCost = rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(1e-12, 1e8), rapid.Map(rapid.IntRange(1, 1000), func(n int) float64 { return float64(n) })).Draw(t, "max-cost")
-		j.Enabled = rapid.Bool().Draw(t, "enabled")
-		if j.Background = rapid.Bool().Draw(t, "background"); j.Background {
-			j.Session = rapid.SampledFrom([]string{"", "persistent"}).Draw(t, "session")
-			j.Isolated = j.Session == "" && rapid.Bool().Draw(t, "isolated")
-			j.Thinking = rapid.SampledFrom([]string{"true", "false", "off", "adaptive", "1", "31999"}).Draw(t, "thinking")
-			j.Update = rapid.SampledFrom([]job.UpdateMode{job.OnPing, job.Always, job.Freely, job.Blocked}).Draw(t, "update")
-			j.AllowPing = rapid.Bool().Draw(t, "ping")
+		j.Timeout, j.Enabled, j.Background = span().Draw(t, "timeout"), rapid.Bool().Draw(t, "enabled"), rapid.Bool().Draw(t, "background")
+		if kind == job.Routine {
+			j.Cron = rapid.SampledFrom([]string{"* * * * *", "@daily", "*/5 0 1,15 jan mon", "0 9 * * 1-5"}).Draw(t, "cron")
+			j.Timezone = rapid.SampledFrom([]string{"", "UTC", "Europe/Paris", "America/New_York"}).Draw(t, "timezone")
+			j.CatchUp = span().Draw(t, "catch-up")
+		} else {
+			zone := time.FixedZone("", 60*rapid.IntRange(-14*60, 14*60).Draw(t, "offset"))
+			j.RunAt = time.Unix(rapid.Int64Range(-60e9, 250e9).Draw(t, "run-at"), 0).In(zone)
+			j.Plain = rapid.Bool().Draw(t, "plain")
+		}
+		if !j.Plain {
+			forAgent(t, &j)
 		}
 		body := strings.ReplaceAll(hostile().Draw(t, "body")+rapid.SampledFrom([]string{"", "\n---\n", "x"}).Draw(t, "more"), "\r\n", "\n")
 		if j.Body = strings.Trim(body, "\r\n"); strings.TrimSpace(j.Body) == "" {
@@ -101,54 +120,87 @@ func anyJob() *rapid.Generator[job.Job] {
 	})
 }
 
-func TestRoundTrip(t *testing.T) {
-	var order []string
-	for _, f := range job.Fields(job.Routine) {
-		order = append(order, f.Key)
+// forAgent sets what only a job with an agent has.
+func forAgent(t *rapid.T, j *job.Job) {
+	j.Model, j.Engine = optional(hostile()).Draw(t, "model"), optional(hostile()).Draw(t, "engine")
+	j.AllowedTools, j.Dirs, j.Skills = list(t, "allowed-tools", pattern()), list(t, "dirs", directory()), list(t, "skills", name())
+	j.Subagent, j.Gate, j.After = optional(name()).Draw(t, "subagent"), optional(name()).Draw(t, "gate"), optional(name()).Draw(t, "after")
+	j.MaxCost = rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(1e-12, 1e8), rapid.Map(rapid.IntRange(1, 1000), func(n int) float64 { return float64(n) })).Draw(t, "max-cost")
+	if j.Kind == job.Reminder {
+		j.MaxChain = rapid.IntRange(0, 1000).Draw(t, "max-chain")
+		j.ChainDepth = rapid.IntRange(0, j.MaxChain).Draw(t, "chain-depth")
+		j.ChainParent = optional(name()).Draw(t, "chain-parent")
+		if j.MaxChain > 0 && j.ChainParent == "" {
+			j.ChainParent = j.ID
+		}
 	}
-	rapid.Check(t, func(t *rapid.T) {
-		j := anyJob().Draw(t, "job")
-		text, err := job.Format(j)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := job.Parse(job.Routine, j.Path, text)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
-		if d := difference(again, j); d != "" {
-			t.Fatalf("%swritten as\n%s", d, text)
-		}
-		p, err := yamldoc.ParsePage("x", text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		written := p.Doc.Values()
-		at := 0
-		for i, key := range order {
-			line := p.Doc.Line(key)
-			if line > 0 && line <= at {
-				t.Fatalf("%s stands on line %d, the field before on %d:\n%s", key, line, at, text)
-			}
-			at = max(at, line)
-			if wants := isSet(j, i); wants != (line > 0) {
-				t.Fatalf("%s is written: %v, want %v\n%s", key, line > 0, wants, text)
-			}
-			delete(written, key)
-		}
-		if len(written) > 0 {
-			t.Fatalf("what are %v?", written)
-		}
-	})
+	if !j.Background {
+		return
+	}
+	if j.Kind == job.Routine {
+		j.Session = rapid.SampledFrom([]string{"", "persistent"}).Draw(t, "session")
+	}
+	j.Isolated = j.Session == "" && rapid.Bool().Draw(t, "isolated")
+	j.Thinking = rapid.SampledFrom([]string{"true", "false", "off", "adaptive", "1", "31999"}).Draw(t, "thinking")
+	j.Update = rapid.SampledFrom([]job.UpdateMode{job.OnPing, job.Always, job.Freely, job.Blocked}).Draw(t, "update")
+	j.AllowPing = rapid.Bool().Draw(t, "ping")
 }
 
-// isSet says whether field i of the table differs from its default.
-func isSet(j job.Job, i int) bool {
-	return []bool{
-		true, true, j.Timezone != "", j.Description != "", j.Background, j.Session != "", j.Isolated, j.Model != "", j.Thinking != "true",
-		j.Update != job.OnPing, !j.AllowPing, len(j.AllowedTools) > 0, len(j.Skills) > 0, j.Subagent != "", j.Engine != "",
-		j.Timeout != 30*time.Minute, j.CatchUp != 0, j.MaxCost != 0, j.Gate != "", j.After != "", len(j.Dirs) > 0, !j.Enabled,
-	}[i]
+func TestRoundTrip(t *testing.T) {
+	for _, kind := range []job.Kind{job.Routine, job.Reminder} {
+		t.Run(string(kind), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) { roundTrip(t, anyJob(kind).Draw(t, "job")) })
+		})
+	}
+}
+
+// roundTrip checks that a job is written in full, in the order of the table and without anything that is as by default.
+func roundTrip(t *rapid.T, j job.Job) {
+	text, err := job.Format(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := job.Parse(j.Kind, j.Path, text)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if d := difference(again, j); d != "" {
+		t.Fatalf("%swritten as\n%s", d, text)
+	}
+	p, err := yamldoc.ParsePage("x", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := p.Doc.Values()
+	at := 0
+	for _, f := range job.Fields(j.Kind) {
+		line := p.Doc.Line(f.Key)
+		if line > 0 && line <= at {
+			t.Fatalf("%s stands on line %d, the field before on %d:\n%s", f.Key, line, at, text)
+		}
+		at = max(at, line)
+		if wants := isSet(j, f.Key); wants != (line > 0) {
+			t.Fatalf("%s is written: %v, want %v\n%s", f.Key, line > 0, wants, text)
+		}
+		delete(written, f.Key)
+	}
+	if len(written) > 0 {
+		t.Fatalf("what are %v?", written)
+	}
+}
+
+// isSet says whether a field differs from its default.
+func isSet(j job.Job, key string) bool {
+	set, known := map[string]bool{
+		"id": true, "cron": true, "run-at": true, "timezone": j.Timezone != "", "description": j.Description != "",
+		"background": j.Background != (j.Kind == job.Reminder), "session": j.Session != "", "isolated": j.Isolated, "model": j.Model != "",
+		"thinking": j.Thinking != "true", "update-main-session": j.Update != job.OnPing, "allow-ping": !j.AllowPing,
+		"allowed-tools": len(j.AllowedTools) > 0, "skills": len(j.Skills) > 0, "subagent": j.Subagent != "", "engine": j.Engine != "",
+		"timeout": j.Timeout != 30*time.Minute, "catch-up": j.CatchUp != 0, "max-cost": j.MaxCost != 0, "gate": j.Gate != "", "after": j.After != "",
+		"dirs": len(j.Dirs) > 0, "max-chain": j.MaxChain != 0, "chain-depth": j.ChainDepth != 0,
+		"chain-parent": j.ChainParent != "" && (j.MaxChain == 0 || j.ChainParent != j.ID), "plain": j.Plain, "enabled": !j.Enabled,
+	}[key]
+	return set || !known
 }
 
 func TestWithEnabled(t *testing.T) {
@@ -242,12 +294,17 @@ func TestSlug(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(page("id: 00123456", `cron: "* * * * *"`, "background: true", "session: persistent", "thinking: 0100", "skills: [a]")))
-	f.Add([]byte(page("id: a", "cron: '@daily'", "max_cost: 1e3", "timeout: 1d2h", "dirs:\n  - |\n    a\n  - b")))
-	f.Add([]byte("\ufeff---\r\nid: a\r\ncron: 0 9 * * *\r\nthinking: True\r\nbackground: TRUE\r\ndescription: \" \"\r\n---\r\n\r\nx\r\n"))
-	f.Add([]byte(page("id: a", "cron: * * * * *", "enabled: false")))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		j, err := job.Parse(job.Routine, "x.md", data)
+	f.Add([]byte(page("id: 00123456", `cron: "* * * * *"`, "background: true", "session: persistent", "thinking: 0100", "skills: [a]")), false)
+	f.Add([]byte(page("id: a", "cron: '@daily'", "max_cost: 1e3", "timeout: 1d2h", "dirs:\n  - |\n    a\n  - b")), false)
+	f.Add([]byte("\ufeff---\r\nid: a\r\ncron: 0 9 * * *\r\nthinking: True\r\nbackground: TRUE\r\ndescription: \" \"\r\n---\r\n\r\nx\r\n"), false)
+	f.Add([]byte(page("id: a", "cron: * * * * *", "enabled: false")), false)
+	f.Add([]byte(page("id: a", "cron: 0 9 * * *", "dirs: [rw:~/x, /y]", "allowed-tools: [Read(/y/**), Bash(ls -l *)]")), false)
+	f.Add([]byte(page("id: a", "run_at: 2026-03-08 02:30", "max-chain: 3", "chain-depth: 1", "chain-parent: b")), true)
+	f.Add([]byte(page("id: 1", "run-at: 2026-03-08T02:30:00.5+01:00", "plain: true", "background: false")), true)
+	f.Add([]byte(page("id: 1", "run-at: 9999-12-31T23:59:59-23:00", "max-chain: 1", "chain-parent: '1'")), true)
+	f.Fuzz(func(t *testing.T, data []byte, reminder bool) {
+		kind := map[bool]job.Kind{false: job.Routine, true: job.Reminder}[reminder]
+		j, err := job.Parse(kind, "x.md", data)
 		if err != nil {
 			if all, ok := err.(yamldoc.Faults); !ok || len(all) == 0 || !slices.IsSortedFunc(all, func(a, b *yamldoc.Fault) int { return a.Line - b.Line }) { //nolint:errorlint // it must be one
 				t.Fatalf("%T %v", err, err)
@@ -258,15 +315,12 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := job.Parse(job.Routine, "x.md", text)
+		again, err := job.Parse(kind, "x.md", text)
 		if err != nil {
 			t.Fatalf("%v\n%q", err, text)
 		}
-		if len(j.AllowedTools)+len(j.Skills)+len(j.Dirs) == 0 { // an empty list is none
-			j.AllowedTools, j.Skills, j.Dirs = nil, nil, nil
-		}
 		for _, list := range []*[]string{&j.AllowedTools, &j.Skills, &j.Dirs} {
-			if len(*list) == 0 {
+			if len(*list) == 0 { // an empty list is none
 				*list = nil
 			}
 		}
@@ -275,12 +329,14 @@ func FuzzParse(f *testing.F) {
 			t.Fatal("another schedule")
 		}
 		j.Widened()
+		j.Roots("/home/me")
+		j.In(time.FixedZone("", 3600))
 		for _, on := range []bool{true, false} {
 			text, err := j.WithEnabled(on)
 			if err != nil {
 				continue
 			}
-			if again, err := job.Parse(job.Routine, "x.md", text); err != nil || again.Enabled != on {
+			if again, err := job.Parse(kind, "x.md", text); err != nil || again.Enabled != on {
 				t.Fatalf("WithEnabled(%v): %v\n%q", on, err, text)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ollim/ollim/internal/cron"
 	"github.com/ollim/ollim/internal/toolpolicy"
+	"github.com/ollim/ollim/internal/when"
 	"github.com/ollim/ollim/internal/yamldoc"
 )
 
@@ -97,9 +98,7 @@ func New(kind Kind) Job {
 // In is the job with a time that was written without an offset read in the configured zone.
 func (j Job) In(zone *time.Location) Job {
 	if j.floating {
-		t := j.RunAt
-		j.RunAt = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
-		j.floating = false
+		j.RunAt, j.floating = when.Shown(j.RunAt, zone), false
 	}
 	return j
 }
@@ -125,8 +124,14 @@ func (j Job) Label() string {
 	return j.Name()
 }
 
-// Name is the file's name without .md.
-func (j Job) Name() string { return strings.TrimSuffix(baseName(j.Path), ".retry") }
+// Name is the file's name without .md, and without what its second attempt adds.
+func (j Job) Name() string {
+	name := baseName(j.Path)
+	if j.Attempt() == Second {
+		return strings.TrimSuffix(name, retry)
+	}
+	return name
+}
 
 // Zone is the zone the job's schedule is read in.
 func (j Job) Zone(configured *time.Location) *time.Location {
@@ -169,7 +174,7 @@ func (j Job) Roots(home string) (roots []toolpolicy.Root) {
 
 // FollowUp is the next reminder of the job's chain: all as it is, but for its id, time and place in the chain.
 func (j Job) FollowUp(id string, at time.Time) Job {
-	j.ID, j.RunAt, j.ChainDepth = id, at, j.ChainDepth+1
+	j.ID, j.RunAt, j.floating, j.ChainDepth = id, at, false, j.ChainDepth+1
 	return j
 }
 

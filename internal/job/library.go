@@ -9,9 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ollim/ollim/internal/home"
@@ -61,19 +63,52 @@ func (s *Shelf) load(l Library, kind Kind, folder string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for _, e := range entries {
-		if filepath.Ext(e.Name()) != ".md" || strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		j, err := l.read(kind, filepath.Join(folder, e.Name()))
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
+		return filepath.Ext(e.Name()) != ".md" || strings.HasPrefix(e.Name(), ".")
+	})
+	for i, r := range l.readAll(kind, folder, entries) {
 		var faults yamldoc.Faults
-		if errors.As(err, &faults) {
+		switch {
+		case !errors.As(r.err, &faults):
+			s.Jobs = append(s.Jobs, r.job)
+		case !gone(filepath.Join(folder, entries[i].Name())):
 			s.Faults = append(s.Faults, faults...)
-			continue
 		}
-		s.Jobs = append(s.Jobs, j)
 	}
 	return nil
+}
+
+// reading is one file as it was read.
+type reading struct {
+	job Job
+	err error
+}
+
+// readAll reads files in their order, on all processors where there are many.
+func (l Library) readAll(kind Kind, folder string, entries []fs.DirEntry) []reading {
+	const few = 16 // not worth starting anything for
+	results := make([]reading, len(entries))
+	table := fields(kind)
+	workers := min(runtime.GOMAXPROCS(0), 1+len(entries)/few)
+	read := func(first int) {
+		for i := first; i < len(entries); i += workers {
+			r := &results[i]
+			r.job, r.err = l.read(kind, filepath.Join(folder, entries[i].Name()), table)
+		}
+	}
+	var others sync.WaitGroup
+	for w := 1; w < workers; w++ {
+		others.Go(func() { read(w) })
+	}
+	read(0)
+	others.Wait()
+	return results
+}
+
+// gone says that a file has been moved or deleted since its folder was listed, as reminders are at any time.
+func gone(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // Only is the shelf with the jobs of one kind; what is wrong with other files is left out as well.
@@ -93,13 +128,13 @@ func KindOf(path string) Kind {
 }
 
 // read parses one file; the error is always a yamldoc.Faults.
-func (l Library) read(kind Kind, path string) (Job, error) {
+func (l Library) read(kind Kind, path string, table []field) (Job, error) {
 	name := l.relative(path)
 	data, err := readFile(path)
 	if err != nil {
 		return Job{}, yamldoc.Faults{{File: name, Reason: "cannot be read: " + plain(err)}}
 	}
-	j, err := Parse(kind, name, data)
+	j, err := parse(kind, name, data, table)
 	j.Path = path
 	if l.Zone != nil {
 		j = j.In(l.Zone)
@@ -145,12 +180,12 @@ func (l Library) relative(path string) string {
 
 // refuseTwins turns jobs that share an id into faults: which of them a lock, a session or a slot belongs to could not be
 // told. Capitals do not tell ids apart, because on some file systems they do not tell names apart.
+//
+// A reminder that was claimed while we read is there twice, too: before and after it was moved.
 func (s *Shelf) refuseTwins() {
-	byID := map[string][]Job{}
-	for _, j := range s.Jobs {
-		id := strings.ToLower(j.ID)
-		byID[id] = append(byID[id], j)
-	}
+	byID := s.byID()
+	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool { return len(byID[strings.ToLower(j.ID)]) > 1 && gone(j.Path) })
+	byID = s.byID()
 	l := Library{Home: s.home}
 	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool {
 		twins := byID[strings.ToLower(j.ID)]
@@ -171,6 +206,15 @@ func (s *Shelf) refuseTwins() {
 		return true
 	})
 	slices.SortStableFunc(s.Faults, func(a, b *yamldoc.Fault) int { return cmp.Compare(a.File, b.File) })
+}
+
+func (s *Shelf) byID() map[string][]Job {
+	jobs := map[string][]Job{}
+	for _, j := range s.Jobs {
+		id := strings.ToLower(j.ID)
+		jobs[id] = append(jobs[id], j)
+	}
+	return jobs
 }
 
 // Unknown is a name that fits no job.
@@ -233,7 +277,7 @@ func (s Shelf) all(fits func(Job) bool) (found []Job) {
 
 func (s Shelf) means(j Job, name string) bool {
 	return j.ID == name || j.Name() == name || j.Name()+".md" == name ||
-		strings.ContainsRune(name, filepath.Separator) && baseName(name) == j.Name() && samePath(s.home, name, j.Path)
+		strings.ContainsRune(name, filepath.Separator) && baseName(name) == baseName(j.Path) && samePath(s.home, name, j.Path)
 }
 
 // samePath compares a path somebody typed, relative to where they are or to the data directory, with a job's.
@@ -294,7 +338,8 @@ func NewID(random io.Reader) (string, error) {
 }
 
 // Create writes j as a new file and returns it with its path. name is the file's name without .md, without a dot in front,
-// and must be free (fs.ErrExist); "" makes one from the description, the body or the id, numbered if it is taken.
+// and must be free (fs.ErrExist); "" makes one from the description, the body or the id, numbered if it is taken, also by a job
+// of another kind: a new reminder must not make the name of a routine, which stands in a crontab, ambiguous.
 func (l Library) Create(j Job, name string) (Job, error) {
 	data, err := Format(j)
 	if err != nil {
@@ -313,9 +358,19 @@ func (l Library) Create(j Job, name string) (Job, error) {
 		if n > 1 {
 			name += "-" + strconv.Itoa(n)
 		}
+		if l.taken(name) {
+			continue
+		}
 		j.Path = filepath.Join(l.folder(j.Kind), name+".md")
 		if err := store.Create(j.Path, data); !errors.Is(err, fs.ErrExist) {
 			return j, err
 		}
 	}
+}
+
+func (l Library) taken(name string) bool {
+	return slices.ContainsFunc([]Kind{Routine, Reminder}, func(kind Kind) bool {
+		_, err := os.Lstat(filepath.Join(l.folder(kind), name+".md"))
+		return err == nil
+	})
 }

@@ -93,7 +93,7 @@ func count(key, help string, at func(*Job) *int) field {
 	}
 }
 
-// runAt is written with its offset.
+// runAt is a whole second, and written with its offset.
 func runAt() field {
 	return field{
 		key: "run-at", kind: Text, help: "its time, such as 2026-03-07T09:00 (in the configured zone) or with an offset behind it",
@@ -101,11 +101,21 @@ func runAt() field {
 			s, err := v.Text()
 			if err == nil {
 				j.RunAt, j.floating, err = parseInstant(s)
+				j.RunAt = j.RunAt.Truncate(time.Second)
 			}
 			return err
 		},
 		write: func(j Job) any { return j.RunAt.Format(time.RFC3339) },
 	}
+}
+
+// chainParent of the first of a chain is its own id, which is not written.
+func chainParent() field {
+	f := text("chain-parent", "id of the first of the chain", func(j *Job) *string { return &j.ChainParent }, checkID)
+	f.write = func(j Job) any {
+		return unless(j.ChainParent == "" || j.MaxChain > 0 && j.ChainParent == j.ID, j.ChainParent)
+	}
+	return f
 }
 
 // description of nothing but white space is none.

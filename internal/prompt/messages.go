@@ -40,11 +40,11 @@ func RefusedJob(label, reason string) string {
 	return fmt.Sprintf("%s was not run: %s", label, reason)
 }
 
-// Unapproved tells the owner of a job that was not run because it asks for more than was approved. name is one that ollim
+// Unapproved tells the owner of a job that does not run because it asks for more than was approved. name is one that ollim
 // approve takes, keys are the fields that ask.
 func Unapproved(label, name string, keys []string) string {
-	return RefusedJob(label, fmt.Sprintf("it asks for more than you have approved (%s). To see it and approve it: `ollim approve %s`",
-		strings.Join(keys, ", "), name))
+	return fmt.Sprintf("%s waits for you: it asks for more than you have approved (%s). To see it and approve it: `ollim approve %s`",
+		label, strings.Join(keys, ", "), name)
 }
 
 // Unavailable is a reminder in its own words, when no agent could be had to act on it.

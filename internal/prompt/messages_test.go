@@ -51,7 +51,7 @@ func TestMessages(t *testing.T) {
 		prompt.RefusedJob("Market check", "gate is not there"): "Market check was not run: gate is not there",
 		prompt.BadFile("routines/a.md:3: corn: unknown key"):   "A job file cannot be used until it is corrected (`ollim check` shows it): routines/a.md:3: corn: unknown key",
 		prompt.Unavailable("Take the pizza out."):              "(agent unavailable) Take the pizza out.",
-		prompt.Unapproved("Market check", "daily-market", []string{"allowed-tools", "gate"}): "Market check was not run: it asks for more than you have approved (allowed-tools, gate). " +
+		prompt.Unapproved("Market check", "daily-market", []string{"allowed-tools", "gate"}): "Market check waits for you: it asks for more than you have approved (allowed-tools, gate). " +
 			"To see it and approve it: `ollim approve daily-market`",
 		prompt.CatchingUp: "catching up on background activity…",
 	} {

@@ -3,10 +3,12 @@ package run_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -141,6 +143,35 @@ func TestOpenAndLoad(t *testing.T) {
 	}
 	if !d.load(r.ID).Busy || !r.Busy {
 		t.Error("a change did not reach the record")
+	}
+}
+
+// A record keeps every field; what a run may do is judged by it. A field that was forgotten here fails as well.
+func TestEveryFieldIsKept(t *testing.T) {
+	d := newDesk(t)
+	at := time.Date(2026, 3, 7, 9, 0, 0, 0, time.UTC)
+	want := run.Record{
+		ID: newID(t, at, 1), Kind: "reminder", Job: "a", Name: "n", Path: "p", Description: "d", Mode: "isolated", Engine: "e", Model: "m", Started: at, Finished: &at,
+		Outcome: run.OK, Error: "err", PID: 1, PIDStart: 2, PIDGroup: 3, AllowPing: true, Update: "always", Busy: true, Tools: []string{"Read"}, Dirs: []string{"rw:/x"},
+		Skills: []string{"s"}, MaxChain: 4, ChainDepth: 2, Scheduled: &at, Deadline: &at, Shown: at, SessionBefore: "b", SessionAfter: "c", Parent: "p", Text: "t",
+		Accounted: true, Reserved: .5, Turns: 1, Pings: 2, Reports: 3, Compactions: 4, Usage: run.Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4}, Cost: .25,
+	}
+	for i, v := 0, reflect.ValueOf(want); i < v.NumField(); i++ {
+		if v.Field(i).IsZero() {
+			t.Errorf("%s is not set here", v.Type().Field(i).Name)
+		}
+	}
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got run.Record
+	if err := json.Unmarshal(text, &got); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
+	}
+	d.write(want.ID, "run.json", string(text))
+	if loaded := d.load(want.ID); !reflect.DeepEqual(loaded, want) {
+		t.Errorf("\n got %+v\nwant %+v", loaded, want)
 	}
 }
 

@@ -178,6 +178,11 @@ func TestStanding(t *testing.T) {
 		return events
 	}
 	huge := strings.Repeat("keep ", large)
+	session := func(kind run.EventType, id, parent string) run.Event {
+		return run.Event{Type: kind, Session: id, Parent: parent}
+	}
+	follow := func(text string) run.Event { return run.Event{Type: run.FollowUp, Text: text} }
+	nine := time.Date(2026, 3, 7, 9, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		events []run.Event
 		want   run.Standing
@@ -197,6 +202,12 @@ func TestStanding(t *testing.T) {
 		"wish":         {[]run.Event{wish("a"), wish("b")}, run.Standing{Wish: "b", Wished: true}},
 		"wish granted": {append([]run.Event{wish("a")}, of(run.Compacted)...), run.Standing{Compactions: 1}},
 		"wished again": {append(of(run.Compacted), wish("a")), run.Standing{Compactions: 1, Wish: "a", Wished: true}},
+		"session":      {[]run.Event{session(run.Session, "a", ""), session(run.Session, "b", "a"), {Type: run.Session}}, run.Standing{Session: "b"}},
+		"of others":    {[]run.Event{session(run.Session, "a", ""), session(run.Ping, "b", ""), session(run.SessionLost, "c", "")}, run.Standing{Session: "a", Pings: 1, Messages: 1}},
+		"compacted":    {[]run.Event{session(run.Session, "a", ""), session(run.Compacted, "b", "a")}, run.Standing{Session: "b", Compactions: 1}},
+		"by itself":    {[]run.Event{wish("w"), session(run.Compacted, "a", "a")}, run.Standing{Session: "a", Compactions: 1, Wish: "w", Wished: true}},
+		"follow-up":    {[]run.Event{follow("2026-03-07T08:00:00Z"), follow("2026-03-07T09:00:00Z")}, run.Standing{FollowUp: nine}},
+		"no follow-up": {[]run.Event{follow("2026-03-07T09:00:00Z"), follow("")}, run.Standing{}},
 		"large wish":   {[]run.Event{wish(huge)}, run.Standing{Wish: huge, Wished: true}},
 	} {
 		t.Run(name, func(t *testing.T) {

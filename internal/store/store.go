@@ -198,6 +198,10 @@ func syncDir(path string) error {
 
 // IsDraft says whether a name is that of a file that was being written: one that is old was left by a writer that died.
 func IsDraft(name string) bool {
-	stem, digits, found := strings.Cut(name, ".tmp-")
-	return found && strings.HasPrefix(stem, ".") && digits != "" && strings.Trim(digits, "0123456789") == ""
+	at := strings.LastIndex(name, ".tmp-")
+	if at < 1 || name[0] != '.' {
+		return false
+	}
+	digits := name[at+len(".tmp-"):]
+	return digits != "" && strings.Trim(digits, "0123456789") == ""
 }

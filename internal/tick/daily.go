@@ -20,21 +20,50 @@ func byTime(jobs []job.Job) {
 
 // page is state/tick.json.
 type page struct {
-	Tidied string `json:"tidied"` // the day
+	Tidied  string               `json:"tidied"`            // the day
+	Started map[string]time.Time `json:"started,omitempty"` // by job, what was started in the last minute
+
+	Accounted time.Time `json:"accounted"` // up to here the ledger has every slot
+}
+
+func (m Minute) pagePath() string { return m.Firer.Home.State("tick.json") }
+
+func (m Minute) page() (page, error) { return store.ReadJSON[page](m.Firer.Disk, m.pagePath()) }
+
+// noteStarts remembers what is about to be started: until that has taken its job's lock nothing else says so.
+func (m Minute) noteStarts(jobs []job.Job) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	p, err := m.page()
+	if err != nil {
+		return err
+	}
+	started := map[string]time.Time{}
+	for id, at := range p.Started {
+		if m.within(at, startTime) {
+			started[id] = at
+		}
+	}
+	for _, j := range jobs {
+		started[j.ID] = m.now()
+	}
+	p.Started = started
+	return store.WriteJSON(m.pagePath(), p)
 }
 
 // daily is what is done in the first minute of a day.
 func (m Minute) daily(ctx context.Context) error {
 	f := m.Firer
-	path := f.Home.State("tick.json")
 	today := m.now().In(f.Zone).Format(time.DateOnly)
-	p, err := store.ReadJSON[page](f.Disk, path)
+	p, err := m.page()
 	if err != nil || p.Tidied == today {
 		return err
 	}
 	f.EndOrphans(ctx, time.Time{})
-	err = errors.Join(m.prune(), m.sweepDrafts(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
-	return errors.Join(err, store.WriteJSON(path, page{today}))
+	err = errors.Join(m.prune(), f.Slots.Prune(m.now().AddDate(0, 0, -m.Keep)), m.sweepDrafts(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
+	p.Tidied = today
+	return errors.Join(err, store.WriteJSON(m.pagePath(), p))
 }
 
 // prune removes the records of runs that ended too long ago.

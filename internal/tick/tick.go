@@ -1,9 +1,10 @@
-// Package tick is what happens once a minute: reminders that are due are started, those that are long past are told of in one
+// Package tick is what happens once a minute: routines and reminders that are due are started, those that are long past are told of in one
 // update, what died without a word is ended, messages that did not get through are tried again, and once a day what is too old
 // goes. It waits for no engine, and two at once do no harm: the second finds the first at work and leaves.
 package tick
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -15,22 +16,26 @@ import (
 	"github.com/ollim/ollim/internal/prompt"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/update"
 )
 
 // Minute is one tick of one data directory.
 type Minute struct {
 	Firer *fire.Firer
-	Start func(job.Job) error         // starts a fire of the job, and does not wait for it
-	Sweep func(context.Context) error // forgets the sessions of routines that are gone
-	Keep  int                         // days that run records stay
+	Start func(job.Job) error // starts a fire of the job, and does not wait for it
+	// StartLate starts a fire that answers a slot which was missed.
+	StartLate func(job.Job, time.Time) error
+	Sweep     func(context.Context) error // forgets the sessions of routines that are gone
+	Keep      int                         // days that run records stay
 }
 
 // Bounds of a minute.
 const (
 	maxStarts  = 10               // engines that one minute starts; the rest is due in the next
 	overdue    = 24 * time.Hour   // after which a reminder is told of and not run
-	retryAfter = 5 * time.Minute  // an attempt that failed
-	askAgain   = time.Hour        // after a fire that was refused or paused
+	retryAfter = 5 * time.Minute  // an attempt that failed, or that only a pause or runs under way held back
+	askAgain   = time.Hour        // after a fire that was refused
+	startTime  = time.Minute      // that a fire which was started has to take its job's lock
 	orphanAge  = 24 * time.Hour   // how far back a minute looks for runs that died; once a day it looks further
 	sendLimit  = 45 * time.Second // for messages of earlier runs
 )
@@ -49,21 +54,33 @@ const (
 	Collect = "collect"
 )
 
-// Plan says what Pass would do with reminders now, and changes nothing.
+// Plan says what Pass would do now with reminders and routines, and changes nothing.
 func (m Minute) Plan(ctx context.Context) ([]Action, error) {
-	due, late, err := m.due(ctx, false)
+	shelf, err := m.Firer.Jobs.Load()
+	if err != nil {
+		return nil, err
+	}
+	due, late, err := m.due(ctx, shelf, false)
 	var actions []Action
 	for _, j := range late {
-		actions = append(actions, m.action(Collect, j))
+		actions = append(actions, m.action(Collect, j, j.RunAt))
 	}
 	for _, j := range due {
-		actions = append(actions, m.action(Start, j))
+		actions = append(actions, m.action(Start, j, j.RunAt))
+	}
+	if paused, _, pauseErr := m.Firer.Spend.Paused(); paused || pauseErr != nil {
+		return actions, errors.Join(err, pauseErr)
+	}
+	for _, j := range shelf.Only(job.Routine).Jobs {
+		if at, ok := m.Firer.Due(j, m.now()); ok && !m.Firer.HeldBack(ctx, j, false) {
+			actions = append(actions, m.action(Start, j, at))
+		}
 	}
 	return actions, err
 }
 
-func (m Minute) action(do string, j job.Job) Action {
-	return Action{Do: do, Job: j.ID, Name: j.Name(), At: j.RunAt.In(m.Firer.Zone)}
+func (m Minute) action(do string, j job.Job, at time.Time) Action {
+	return Action{Do: do, Job: j.ID, Name: j.Name(), At: at.In(m.Firer.Zone)}
 }
 
 // Pass is the minute's work. Trouble with one part does not keep the others from being done.
@@ -77,7 +94,11 @@ func (m Minute) Pass(ctx context.Context) error {
 	}
 	defer guard.Release()
 	m.Firer.EndOrphans(ctx, m.now().Add(-orphanAge))
-	err = m.reminders(ctx)
+	shelf, err := m.Firer.Jobs.Load()
+	if err == nil {
+		m.Firer.TellBadFiles(ctx, shelf.Faults)
+		err = errors.Join(m.reminders(ctx, shelf), m.routines(ctx, shelf))
+	}
 	sending, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
 	if _, sendErr := m.Firer.Post.Flush(sending); sendErr != nil && sending.Err() == nil {
@@ -88,24 +109,25 @@ func (m Minute) Pass(ctx context.Context) error {
 
 func (m Minute) now() time.Time { return m.Firer.Disk.Now() }
 
-func (m Minute) reminders(ctx context.Context) error {
-	due, late, err := m.due(ctx, true)
+func (m Minute) reminders(ctx context.Context, shelf job.Shelf) error {
+	due, late, err := m.due(ctx, shelf, true)
 	if err != nil {
 		return err
 	}
-	err = m.collect(ctx, late)
-	for _, j := range due[:min(len(due), maxStarts)] {
+	err = errors.Join(m.collect(ctx, late), m.noteStarts(due))
+	for _, j := range due {
 		err = errors.Join(err, m.Start(j))
 	}
 	return err
 }
 
 // due is the reminders to start, oldest first, and those that are too late for that. While everything is paused there are none.
-func (m Minute) due(ctx context.Context, tell bool) (start, late []job.Job, err error) {
+// With tell the owner hears of those that cannot be started.
+func (m Minute) due(ctx context.Context, shelf job.Shelf, tell bool) (start, late []job.Job, err error) {
 	if paused, _, err := m.Firer.Spend.Paused(); paused || err != nil {
 		return nil, nil, err
 	}
-	shelf, err := m.Firer.Jobs.Load()
+	p, err := m.page()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,15 +137,20 @@ func (m Minute) due(ctx context.Context, tell bool) (start, late []job.Job, err 
 		last := m.last(j)
 		switch {
 		case !j.Enabled || j.RunAt.After(m.now()):
-		case last.ID == "" && j.Attempt() != job.Second && m.now().Sub(j.RunAt) > overdue:
+		case m.now().Sub(j.RunAt) > overdue && neverRan(j, last):
 			late = append(late, j)
-		case m.resting(last):
-		case tell && m.Firer.Unapproved(ctx, j):
+		case m.resting(last) || m.within(p.Started[j.ID], startTime):
+		case m.Firer.HeldBack(ctx, j, tell):
 		default:
 			start = append(start, j)
 		}
 	}
-	return start, late, nil
+	return start[:min(len(start), maxStarts)], late, nil
+}
+
+// neverRan says that no attempt was made; one that was claimed without a run was being collected.
+func neverRan(j job.Job, last run.Record) bool {
+	return j.Attempt() == job.Waiting || j.Attempt() == job.First && last.ID == ""
 }
 
 // last is the job's latest run; the zero Record when there is none.
@@ -135,17 +162,28 @@ func (m Minute) last(j job.Job) run.Record {
 	return r
 }
 
-// resting says whether it is too early for another attempt.
+// resting says whether it is too early for another attempt. How a reminder ended that had the same id before means nothing.
 func (m Minute) resting(last run.Record) bool {
-	switch {
-	case last.ID == "":
+	if last.ID == "" {
 		return false
-	case !last.Done():
-		return m.Firer.Runs.Alive(last) || m.now().Before(last.Started.Add(retryAfter))
-	case last.Outcome == run.Refused || last.Outcome == run.Paused:
-		return m.now().Before(last.Finished.Add(askAgain))
 	}
-	return m.now().Before(last.Finished.Add(retryAfter))
+	if !last.Done() {
+		return m.Firer.Runs.Alive(last) || m.within(last.Started, retryAfter)
+	}
+	switch last.Outcome {
+	case run.Refused:
+		return m.within(*last.Finished, askAgain)
+	case run.Failed, run.Timeout, run.Interrupted, run.Paused:
+		return m.within(*last.Finished, retryAfter)
+	}
+	return false
+}
+
+// within says whether an instant is in the last so much time. One in the future is of a clock that was set back since, and says
+// nothing about how long ago it was.
+func (m Minute) within(at time.Time, d time.Duration) bool {
+	ago := m.now().Sub(at)
+	return ago >= 0 && ago < d
 }
 
 // collect tells of all that is long past in one update. The files are claimed before and deleted after it is in the box, so that
@@ -165,7 +203,7 @@ func (m Minute) collect(ctx context.Context, late []job.Job) error {
 			}
 		}
 		claimed = append(claimed, j)
-		list = append(list, prompt.OverdueReminder{At: j.RunAt.In(m.Firer.Zone), Text: textOf(j)})
+		list = append(list, prompt.OverdueReminder{At: j.RunAt.In(m.Firer.Zone), Text: textOf(j, share(len(late)))})
 	}
 	if len(claimed) == 0 {
 		return nil
@@ -180,9 +218,17 @@ func (m Minute) collect(ctx context.Context, late []job.Job) error {
 	return err
 }
 
-func textOf(j job.Job) string {
-	if j.Description != "" {
-		return j.Description
+// share is how many characters each of n reminders may have, so that all are named in one update.
+func share(n int) int {
+	const head, date = 200, 30
+	return max((update.MaxChars-head)/n-date, 20)
+}
+
+// textOf is what a reminder is about, in at most so many characters.
+func textOf(j job.Job, most int) string {
+	text := []rune(cmp.Or(j.Description, j.Body))
+	if len(text) <= most {
+		return string(text)
 	}
-	return j.Body
+	return string(text[:most-1]) + "…"
 }

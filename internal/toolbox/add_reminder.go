@@ -64,14 +64,19 @@ func callAddReminder(ctx context.Context, b *Box, input json.RawMessage) (string
 	if err := b.roomForOne(); err != nil {
 		return "", err
 	}
-	note, err := b.empower(ctx, j)
+	waits, err := b.empower(ctx, j)
 	if err != nil {
 		return "", err
 	}
 	if j, err = b.Jobs.Create(j, ""); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Reminder %s is set for %s.%s", j.ID, j.RunAt.Format("Mon 2006-01-02 3:04 PM MST"), note), nil
+	answer := fmt.Sprintf("Reminder %s is set for %s.", j.ID, j.RunAt.Format("Mon 2006-01-02 3:04 PM MST"))
+	if waits {
+		answer += " It asks for more than this run may do, so it will not run before the owner approves it."
+		err = b.tellWaiting(ctx, j)
+	}
+	return answer, err
 }
 
 // maxBody is the longest task that an agent may set itself, in characters.
@@ -147,20 +152,32 @@ func (b *Box) roomForOne() error {
 	return nil
 }
 
-// empower approves what the run has itself. More than that waits for the owner, who is told.
-func (b *Box) empower(ctx context.Context, j job.Job) (note string, err error) {
+// empower approves what the run has itself. More than that waits for the owner, who is to be told.
+func (b *Box) empower(ctx context.Context, j job.Job) (waits bool, err error) {
 	subject, widened, err := b.Approvals.Of(j)
 	if err != nil || !widened {
-		return "", err
+		return false, err
 	}
-	if b.has(j) {
-		err = b.Approvals.Approve(ctx, subject, b.Run.ID)
-		if !errors.Is(err, approval.ErrNotInherited) {
-			return "", err
-		}
+	if !b.has(j) {
+		return true, nil
 	}
-	err = b.Updates.Add(ctx, prompt.Unapproved(j.Label(), j.ID, j.Widened()), b.Run.ID)
-	return " It asks for more than this run may do, so it will not run before the owner approves it.", err
+	err = b.Approvals.Approve(ctx, subject, b.Run.ID)
+	if errors.Is(err, approval.ErrNotInherited) {
+		return true, nil
+	}
+	return false, err
+}
+
+// tellWaiting tells the owner of a reminder that needs them, under the key under which a fire that is refused would tell it again.
+func (b *Box) tellWaiting(ctx context.Context, j job.Job) error {
+	subject, _, err := b.Approvals.Of(j)
+	if err != nil {
+		return err
+	}
+	if first, err := b.Told.Once(ctx, "refused "+j.ID+" "+subject.Digest()); err != nil || !first {
+		return err
+	}
+	return b.Updates.Add(ctx, prompt.Unapproved(j.Label(), j.ID, subject.Widening()), b.Run.ID)
 }
 
 // has says whether the run itself may do all that the job asks for.

@@ -82,7 +82,14 @@ func (b *Box) pay(ctx context.Context, s run.Standing, critical bool) (paid bool
 // send hands a message over; an error means that it was definitely not sent.
 func (b *Box) send(ctx context.Context, m deliver.Message) (string, error) {
 	if !b.Post.Configured() {
-		return b.sendByUpdate(ctx, m.Text)
+		return b.sendByUpdate(ctx, m)
+	}
+	if m.File != "" {
+		kept, err := b.keepFile(m.File, m.ID)
+		if err != nil {
+			return "", err
+		}
+		m.File = kept
 	}
 	if err := b.remember(ctx, m.ID); err != nil {
 		b.Disk.Warn(err.Error())
@@ -112,8 +119,11 @@ func (b *Box) remember(ctx context.Context, message string) error {
 }
 
 // sendByUpdate is for an owner who has not said how to be reached: the next conversation tells them.
-func (b *Box) sendByUpdate(ctx context.Context, text string) (string, error) {
-	if err := b.report(ctx, text); err != nil {
+func (b *Box) sendByUpdate(ctx context.Context, m deliver.Message) (string, error) {
+	if m.File != "" {
+		m.Text += " (file: " + m.File + ")"
+	}
+	if err := b.report(ctx, m.Text); err != nil {
 		return "", err
 	}
 	return "No delivery is configured, so the owner will read this in the next conversation.", nil

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/ollim/ollim/internal/deliver"
 	"github.com/ollim/ollim/internal/store"
@@ -39,22 +41,22 @@ func callSendFile(ctx context.Context, b *Box, input json.RawMessage) (string, e
 	if err := decode(input, &in); err != nil {
 		return "", err
 	}
-	kept, err := b.keepFile(in.Path)
+	path, err := b.fileToSend(in.Path)
 	if err != nil {
 		return "", err
 	}
 	text := update.Clean(in.Message)
 	if text == "" {
-		text = filepath.Base(in.Path)
+		text = filepath.Base(path)
 	}
-	return b.reach(ctx, deliver.Message{Text: text, File: kept, Critical: in.Critical})
+	return b.reach(ctx, deliver.Message{Text: text, File: path, Critical: in.Critical})
 }
 
 // maxFile is what Discord takes without a subscription, in bytes.
 const maxFile = 10 << 20
 
-// keepFile copies a file that the run may read into its record, so that what is sent later is what was meant now.
-func (b *Box) keepFile(path string) (string, error) {
+// fileToSend is the path of a file that the run may send, in full.
+func (b *Box) fileToSend(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		path = b.Home.Path(path)
 	}
@@ -62,25 +64,42 @@ func (b *Box) keepFile(path string) (string, error) {
 		return "", err
 	}
 	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a file")
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("bad arguments: %s: no such file", path)
+	case err != nil:
 		return "", err
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("bad arguments: %s: not a file", path)
+	case info.Size() > maxFile:
+		return "", tooLarge(path)
 	}
-	f, err := os.Open(path)
+	return path, nil
+}
+
+func tooLarge(path string) error {
+	return fmt.Errorf("bad arguments: %s is larger than %d MiB", filepath.Base(path), maxFile>>20)
+}
+
+// keepFile copies a file into the run's record, so that what is sent later is what was meant now. message is the id of the
+// message that it goes with: another one of that name must not take its place.
+func (b *Box) keepFile(path, message string) (string, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", errors.Join(fmt.Errorf("%s: not a file", path), err)
+	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return "", err
 	}
 	if len(data) > maxFile {
-		return "", fmt.Errorf("%s is larger than %d MiB", filepath.Base(path), maxFile>>20)
+		return "", tooLarge(path)
 	}
-	kept := b.Home.Run(b.Run.ID, "sent", filepath.Base(path))
+	kept := b.Home.Run(b.Run.ID, "sent", message, filepath.Base(path))
 	return kept, store.Replace(kept, data)
 }
 

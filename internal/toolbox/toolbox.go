@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/ollim/ollim/internal/approval"
@@ -80,22 +81,28 @@ func (b *Box) List() []engine.Tool {
 	return list
 }
 
-// Call runs one tool. What goes wrong is told to the agent in the result; a refusal is recorded as well.
+// Call is Use for an engine: what goes wrong is told to the agent in the result.
 func (b *Box) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
-	for _, t := range tools() {
-		if t.name != name {
-			continue
-		}
-		text, err := t.use(ctx, b, input)
-		if refused := (*Refused)(nil); errors.As(err, &refused) {
-			err = errors.Join(err, b.Run.Event(ctx, run.Event{Type: run.Refusal, Tool: name, Text: refused.Reason}))
-		}
-		if err != nil {
-			return engine.ToolResult{Text: err.Error(), IsError: true}
-		}
-		return engine.ToolResult{Text: text}
+	text, err := b.Use(ctx, name, input)
+	if err != nil {
+		return engine.ToolResult{Text: err.Error(), IsError: true}
 	}
-	return engine.ToolResult{Text: fmt.Sprintf("there is no tool %q", name), IsError: true}
+	return engine.ToolResult{Text: text}
+}
+
+// Use runs one tool. What the run may not do is a *Refused, and recorded; arguments that make no sense are an error that begins
+// with "bad arguments: ".
+func (b *Box) Use(ctx context.Context, name string, input json.RawMessage) (string, error) {
+	list := tools()
+	at := slices.IndexFunc(list, func(t tool) bool { return t.name == name })
+	if at < 0 {
+		return "", fmt.Errorf("there is no tool %q", name)
+	}
+	text, err := list[at].use(ctx, b, input)
+	if refused := (*Refused)(nil); errors.As(err, &refused) {
+		err = errors.Join(err, b.Run.Event(ctx, run.Event{Type: run.Refusal, Tool: name, Text: refused.Reason}))
+	}
+	return text, err
 }
 
 func (t tool) use(ctx context.Context, b *Box, input json.RawMessage) (string, error) {

@@ -5,6 +5,11 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/update"
 )
 
 //go:embed update_names.md
@@ -26,6 +31,8 @@ func updateNames() tool {
 	}
 }
 
+const maxName = 100
+
 func callNames(_ context.Context, b *Box, input json.RawMessage) (string, error) {
 	var in struct {
 		User string `json:"user_name"`
@@ -33,6 +40,12 @@ func callNames(_ context.Context, b *Box, input json.RawMessage) (string, error)
 	}
 	if err := decode(input, &in); err != nil {
 		return "", err
+	}
+	for _, name := range []*string{&in.User, &in.Bot} {
+		*name = strings.Join(strings.Fields(update.Clean(*name)), " ") // it becomes part of a sentence in every system prompt
+		if utf8.RuneCountInString(*name) > maxName {
+			return "", fmt.Errorf("bad arguments: a name has at most %d characters", maxName)
+		}
 	}
 	if in.User == "" && in.Bot == "" {
 		return "", errors.New("bad arguments: give user_name, bot_name or both")

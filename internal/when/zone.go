@@ -18,6 +18,10 @@ func firstAhead(days []time.Time, seconds int, now time.Time) (at time.Time) {
 	return at
 }
 
+// Shown is the instant at which the clock of a zone shows a civil time, given as if it were UTC and in whole seconds: the first
+// showing of two, the first instant after the gap for one that is skipped.
+func Shown(civil time.Time, zone *time.Location) time.Time { return instants(civil, zone)[0] }
+
 // instants are those at which the clock of a zone shows a civil time, given as if it were UTC: one, or two in an overlap,
 // the earlier one first. A time inside a gap is the first instant after it. An instant may stand there twice.
 func instants(civil time.Time, zone *time.Location) []time.Time {

@@ -13,7 +13,7 @@ import (
 type agent struct {
 	Description string   `json:"description"`
 	Prompt      string   `json:"prompt"`
-	Tools       []string `json:"tools,omitempty"` // of those that the run has; an empty list would be none
+	Tools       []string `json:"tools,omitzero"` // of those that the run has; an empty list is none
 	Model       string   `json:"model,omitempty"`
 }
 

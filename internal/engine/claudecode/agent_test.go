@@ -148,3 +148,16 @@ func TestUsageOfOneTurn(t *testing.T) {
 		t.Errorf("first %+v, second %+v", first, second)
 	}
 }
+
+// TestAgentWithoutTools: a list that is empty is not the same as none, which stands for everything that the run has.
+func TestAgentWithoutTools(t *testing.T) {
+	for want, tools := range map[string][]string{
+		`{"critic":{"description":"d","prompt":"p"}}`:            nil,
+		`{"critic":{"description":"d","prompt":"p","tools":[]}}`: {},
+	} {
+		flags, err := offered(&engine.Agent{Name: "critic", Description: "d", Prompt: "p", Tools: tools})
+		if err != nil || len(flags) != 2 || flags[1] != want {
+			t.Errorf("%q %v, want %s", flags, err, want)
+		}
+	}
+}

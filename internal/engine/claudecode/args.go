@@ -42,7 +42,11 @@ func (e *Engine) common(r engine.Request) ([]string, error) {
 		// Neither a list of allowed tools nor --add-dir for r.Dirs: what the hook says yes to needs none.
 		"--permission-mode", "dontAsk",
 	}
-	if r.System != "" {
+	switch {
+	case r.System == "":
+	case r.Alone:
+		args = append(args, "--system-prompt", r.System)
+	default:
 		args = append(args, "--append-system-prompt", r.System)
 	}
 	args = append(append(args, delegate...), thinking(r.Thinking)...)
@@ -170,6 +174,8 @@ func (e *Engine) environment(r engine.Request) []string {
 		"ENABLE_TOOL_SEARCH=false", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=4",
 		"CLAUDE_CODE_MAX_RETRIES=2", // longer waits are ours, see behaviour 2.5
 		"CLAUDE_CODE_DISABLE_ATTACHMENTS=1",
+		"CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS=1", // or the system prompt holds git status, and is another at every turn
+		"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1",      // a folder to write to that our policy refuses
 		"CLAUDE_CODE_MCP_ALLOWLIST_ENV=1",
 		"OLLIM_RUN="+r.Run,
 	)

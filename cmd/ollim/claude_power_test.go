@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/apitest"
+)
+
+// routine adds a background routine as its owner, who thereby approves what it asks for.
+func (h *house) routine(name string, flags ...string) {
+	h.t.Helper()
+	h.ok(append(append([]string{"routine", "add", name, "--id", name, "--cron", "0 9 * * *", "--background"}, flags...), "Look around.")...)
+}
+
+const critic = "---\nname: critic\ndescription: Finds faults\ntools: Read, Grep\n---\nCRITIC: you find faults.\n"
+
+// delegate is a use of the tool that starts a subagent.
+func delegate(to string, want fate) attempt {
+	return attempt{tool: "Agent", input: map[string]any{"description": "look", "prompt": "look around", "subagent_type": to}, want: want}
+}
+
+// TestSubagentOfAJob: the job's subagent is offered, is the only one that may be called, and reaches what its file and the
+// run's policy both allow.
+func TestSubagentOfAJob(t *testing.T) {
+	t.Parallel()
+	for _, flags := range [][]string{nil, {"--isolated"}}[:full(2, 1)] {
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			h.put("agents/critic.md", critic)
+			h.routine("review", append(flags, "--subagent", "critic")...)
+			call := delegate("critic", allowed)
+			call.says = "That was all."
+			other := delegate("general-purpose", denied)
+			other.says = `"general-purpose" matches none of the allowed patterns: Task(critic)`
+			public := read("routines/open.md", allowed)
+			public.says = "PUBLIC"
+			h.try([]attempt{
+				other, call,
+				public, read("config.yaml", denied), read("state/notes.md", denied), search("Grep", "SECRET-", "state", denied),
+				write("tasks/new.md", unknown), bash("ollim help", unknown), // in the run's list, not in its own
+			}, "fire", "review")
+			var by []apitest.Request
+			for _, q := range h.api.Requests() {
+				if strings.Contains(q.System, "CRITIC: you find faults.") {
+					by = append(by, q)
+				}
+			}
+			if len(by) != 7 {
+				t.Fatalf("%d requests by the subagent", len(by))
+			}
+			if got := offered(by[0]); got != "Read Grep" {
+				t.Errorf("the subagent is shown %s", got)
+			}
+			first := h.api.Requests()[0]
+			if !strings.Contains(first.LastUserText(), `SUBAGENT: Delegate the task to the subagent "critic"`) || !first.Has("critic: Finds faults") {
+				t.Errorf("told %q", first.LastUserText())
+			}
+		})
+	}
+}
+
+// TestBadSubagent: a subagent's file that is not there or not complete stops the job before anything is asked.
+func TestBadSubagent(t *testing.T) {
+	t.Parallel()
+	c, api := withClaude(t)
+	for name, tc := range map[string]struct{ file, said string }{
+		"no-description": {"---\nname: no-description\n---\nYou find faults.\n", "agents/no-description.md: description: is missing"},
+		"no-prompt":      {"---\ndescription: Finds faults\n---\n", "the system prompt, is empty"},
+		"not-there":      {"", "there is no agents/not-there.md"},
+	} {
+		if tc.file != "" {
+			c.put("agents/"+name+".md", tc.file)
+		}
+		c.ok("routine", "add", name, "--id", name, "--cron", "@daily", "--background", "--subagent", name, "Review.")
+		var errOut bytes.Buffer
+		cmd := c.cmd("fire", name)
+		cmd.Stderr = &errOut
+		if code := status(cmd.Run()); code != 65 && code != 77 || !strings.Contains(errOut.String(), tc.said) {
+			t.Errorf("exit %d: %s", code, errOut.String())
+		}
+		if got := c.ok("updates", "pop"); strings.Count(got, "\n") != 1 || !strings.Contains(got, tc.said) {
+			t.Errorf("the owner is told %q", got)
+		}
+	}
+	if n := len(api.Requests()); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// TestDirsOfAJob: folders of a job lie beside the data directory, for reading or for writing too, and open nothing else.
+func TestDirsOfAJob(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	reads, writes := t.TempDir(), t.TempDir()
+	for _, dir := range []string{reads, writes} {
+		h.place(filepath.Join(dir, "sub/main.go"), "package main // PUBLIC\n", 0o600)
+		for link, to := range map[string]string{"state": filepath.Join(h.data, "state"), "config.go": filepath.Join(h.data, "config.yaml")} {
+			if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	h.routine("watch", "--dirs", reads, "--dirs", "rw:"+writes)
+	in := func(dir, name string) string { return filepath.Join(dir, name) }
+	source := read(in(reads, "sub/main.go"), allowed)
+	source.says = "PUBLIC"
+	found := search("Grep", "PUBLIC|SECRET-", reads, allowed)
+	found.says = "main.go"
+	listed := search("Glob", "**/*.go", writes, allowed)
+	listed.says = "main.go"
+	only := write(in(reads, "new.go"), denied)
+	only.says = "may only be read"
+	h.try([]attempt{
+		source, read(in(writes, "sub/main.go"), allowed), found, listed, search("Grep", "PUBLIC", in(writes, "sub"), allowed),
+		write(in(writes, "new.go"), allowed), write(in(writes, "deeper/new.txt"), allowed), only,
+		{tool: "Edit", input: map[string]any{"file_path": in(writes, "sub/main.go"), "old_string": "PUBLIC", "new_string": "theirs"}, want: allowed},
+		{tool: "Edit", input: map[string]any{"file_path": in(reads, "sub/main.go"), "old_string": "PUBLIC", "new_string": "theirs"}, want: denied},
+		read(in(reads, "state/notes.md"), denied), read(in(reads, "config.go"), denied), write(in(writes, "state/new.md"), denied), write(in(writes, "config.go"), denied),
+		search("Grep", "SECRET-", in(reads, "state"), denied), search("Glob", "*", in(reads, "state"), denied),
+		search("Grep", "SECRET-", in(h.data, "state"), denied), search("Glob", "*", in(h.data, "sessions"), denied), search("Grep", "SECRET-", in(h.data, "config.yaml"), denied),
+		read("state/notes.md", denied), read(in(h.data, "config.yaml"), denied), read(in(h.outside, "outside.md"), denied), read("/etc/passwd", denied),
+		search("Grep", "root", "/etc", denied), search("Grep", "SECRET-", filepath.Dir(h.data), denied), write("tasks/new.md", denied),
+	}, "fire", "watch")
+	if text, err := os.ReadFile(in(writes, "sub/main.go")); err != nil || string(text) != "package main // theirs\n" {
+		t.Errorf("%q %v", text, err)
+	}
+	for _, q := range h.api.Requests()[:1] {
+		if got := q.LastUserText(); !strings.Contains(got, "- "+reads+"\n- rw:"+writes) {
+			t.Errorf("told %q", got)
+		}
+	}
+}
+
+// TestDirAroundEverything: a folder of a job that the data directory lies in opens none of the protected places.
+func TestDirAroundEverything(t *testing.T) {
+	t.Parallel()
+	inCI(t)
+	h := newHouse(t)
+	around := filepath.Dir(h.data)
+	h.place(filepath.Join(around, "sub/main.go"), "package main // PUBLIC\n", 0o600)
+	if err := os.Remove(filepath.Join(h.outside, "outside.md")); err != nil {
+		t.Fatal(err) // it would be in that folder
+	}
+	h.hidden = slices.DeleteFunc(h.hidden, func(path string) bool { return strings.HasPrefix(path, h.outside) })
+	h.routine("watch", "--dirs", "rw:"+around)
+	in := func(name string) string { return filepath.Join(h.data, name) }
+	found := search("Grep", "PUBLIC|SECRET-", filepath.Join(around, "sub"), allowed)
+	found.says = "main.go"
+	inside := search("Grep", "PUBLIC|SECRET-", h.data, allowed) // which the command leaves the protected places out of
+	inside.input["glob"] = "*.md"
+	inside.says, inside.hides = "PUBLIC", secret
+	h.try([]attempt{
+		read(filepath.Join(around, "sub/main.go"), allowed), found, inside, write(filepath.Join(around, "new.md"), allowed),
+		search("Grep", "SECRET-", around, denied), search("Glob", "**/*.md", around, denied), search("Glob", "**/notes.md", around, denied),
+		search("Glob", filepath.Base(h.data)+"/state/*", around, denied), search("Grep", "SECRET-", in("state"), denied),
+		read(in("state/notes.md"), denied), read(in("config.yaml"), denied), write(in("gates/new.sh"), denied), write(in("state/new.md"), denied),
+		write(in("config.yaml"), denied), read(in(".config/ollim/secrets.env"), denied),
+	}, "fire", "watch")
+}
+
+// TestToolsOfAJob: the patterns that its owner gave it work as they stand, and not in a chain with anything else.
+func TestToolsOfAJob(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	git(t, h.data, "init", "-q")
+	git(t, h.data, "add", "routines/open.md")
+	git(t, h.data, "commit", "-q", "-m", "FIRST commit")
+	h.routine("log", "--allowed-tools", "Bash(git log *)", "--allowed-tools", "Write(notes/**.md)")
+	log := bash("git log --oneline", allowed)
+	log.says = "FIRST commit"
+	new := write("notes/a/b.md", allowed)
+	new.says = "notes/a/b.md"
+	h.try([]attempt{
+		log, bash("git log -n 1 -- routines/open.md", allowed), new, write("notes/c.md", allowed), bash("ollim help", allowed),
+		bash("git log; cat config.yaml", denied), bash("git log && git commit -m x", denied), bash("git log | cat", denied), bash("git log > notes/log.md", denied),
+		bash("git status", denied), bash("git -c core.pager=sh log", denied), bash("git log --output=state/notes.md", denied), bash("PAGER=sh git log", denied),
+		bash("git log -- state/notes.md", denied), bash("sh -c 'git log'", denied),
+		write("notes/a.sh", denied), write("notes/../tasks/new.md", denied), write("tasks/new.md", denied), write("notes/.hidden.md", denied), write("state/notes.md", denied),
+		{tool: "Edit", input: map[string]any{"file_path": "routines/open.md", "old_string": "PUBLIC", "new_string": "theirs"}, want: unknown},
+	}, "fire", "log")
+	if got := h.read("notes/a/b.md"); got != "mine" {
+		t.Errorf("notes/a/b.md: %q", got)
+	}
+	told := h.api.Requests()[0].LastUserText()
+	for _, line := range []string{"TOOL RESTRICTIONS:", "\n- Bash(git log *)\n", "\n- Write(notes/**.md)\n", "\n- Read(./**.md)\n"} {
+		if !strings.Contains(told, line) {
+			t.Errorf("%q is not in %q", line, told)
+		}
+	}
+}
+
+// TestSkillsOfAJob: the agent is told which skills it must use, and gets them rendered as the run began.
+func TestSkillsOfAJob(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.put("skills/stocks/SKILL.md", "---\nname: stocks\ndescription: Stocks.\n---\nHome: !`pwd`\n\nBuy $ARGUMENTS.\n")
+	h.put("skills/other/SKILL.md", "---\nname: other\ndescription: Another.\n---\nOTHER\n")
+	h.routine("trade", "--skills", "stocks", "--isolated")
+	use := func(name, arguments string, want fate, says string) attempt {
+		input := map[string]any{"name": name}
+		if arguments != "" {
+			input["arguments"] = arguments
+		}
+		return attempt{tool: "mcp__ollim__skill", input: input, want: want, says: says}
+	}
+	h.try([]attempt{
+		use("stocks", "oil", allowed, "Home: "+h.data+"\n\nBuy oil."), use("stocks", "", allowed, "Home: "+h.data),
+		use("stocks", "!`cat config.yaml`", refused, "no !` in the arguments"), use("other", "", refused, `"other" matches none of the allowed patterns`),
+		use("../stocks", "", refused, "is no skill's name"), read("skills/stocks/SKILL.md", allowed),
+		{tool: "Skill", input: map[string]any{"skill": "stocks"}, want: unknown},
+	}, "fire", "trade")
+	first := h.api.Requests()[0]
+	if got := offered(first); !strings.Contains(got, " skill") || strings.Contains(got, "Skill") {
+		t.Errorf("shown %s", got)
+	}
+	if got := first.LastUserText(); !strings.Contains(got, "REQUIRED SKILLS: Before you proceed, invoke each of these with the `skill` tool, as its `name`.\n- stocks\n") {
+		t.Errorf("told %q", got)
+	}
+}

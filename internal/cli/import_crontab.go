@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/agentline"
+	"github.com/ollim/ollim/internal/config"
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/program"
+	"github.com/ollim/ollim/internal/store"
+)
+
+// maxCrontab is the largest crontab that is read, in bytes.
+const maxCrontab = 1 << 20
+
+type importCrontabOptions struct {
+	file  string // "" is the user's crontab
+	write bool
+}
+
+func newImportCrontab(d *Deps) *cobra.Command {
+	var o importCrontabOptions
+	cmd := &cobra.Command{
+		Use:   "crontab [FILE|-]",
+		Short: "Print the routine files that do what the lines with claude -p in your crontab do",
+		Long: "Crontab reads your crontab (crontab -l), or a file in its format, and prints a routine file for each line that runs claude -p, with a " +
+			"warning for whatever of the line a routine does not do. With --write it writes the files and prints the routines' ids. The " +
+			"crontab is never changed: take the old lines out yourself, or both will run.",
+		Example: "  ollim import crontab\n  ollim import crontab --write\n  ssh host crontab -l | ollim import crontab -",
+		Args:    checked(cobra.MaximumNArgs(1)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.file = args[0]
+			}
+			return runImportCrontab(cmd.Context(), d, o)
+		}),
+	}
+	cmd.Flags().BoolVar(&o.write, "write", false, "write the files")
+	return cmd
+}
+
+func runImportCrontab(ctx context.Context, d *Deps, o importCrontabOptions) error {
+	if err := d.ownerHere(); err != nil {
+		return err
+	}
+	h, err := d.importHouse(o.write)
+	if err != nil {
+		return err
+	}
+	text, err := d.crontab(ctx, h.config, o.file)
+	if err != nil {
+		return err
+	}
+	s, err := h.jobs().Load()
+	if err != nil {
+		return err
+	}
+	i := importer{d: d, h: h, write: o.write, source: "crontab", zone: d.systemZone(), known: s.Jobs, names: map[string]bool{}}
+	if o.file != "" && o.file != "-" {
+		i.source = o.file
+	}
+	found := agentline.Find(text)
+	if len(found) == 0 && !d.quiet {
+		d.line("info", i.source+": no line runs claude -p")
+	}
+	for _, f := range found {
+		if f.Err != nil {
+			i.refused = true
+			i.warn(f, "no routine: "+f.Err.Error())
+		} else if err := i.line(ctx, f); err != nil {
+			return err
+		}
+	}
+	i.farewell(o)
+	if i.refused {
+		return &reported{statusData}
+	}
+	return nil
+}
+
+// importHouse is the house, which for a look at what would be written need not exist.
+func (d *Deps) importHouse(write bool) (house, error) {
+	h, err := d.house()
+	if write || !errors.Is(err, errNoConfig) {
+		return h, err
+	}
+	dir, err := d.home()
+	if err != nil {
+		return h, err
+	}
+	c, err := d.config()
+	return house{dir, c, store.Disk{Now: d.Now, Warn: d.warn}}, err
+}
+
+// crontab is the text of the user's crontab, of a file or of standard input.
+func (d *Deps) crontab(ctx context.Context, c config.Config, file string) (string, error) {
+	var data []byte
+	var err error
+	switch file {
+	case "":
+		data, err = d.userCrontab(ctx, c)
+	case "-":
+		data, err = io.ReadAll(io.LimitReader(d.In, maxCrontab+1))
+	default:
+		data, err = readSome(file)
+	}
+	if err == nil && len(data) > maxCrontab {
+		err = &withStatus{fmt.Errorf("%s: %w: more than %d KiB", cmp.Or(file, "crontab"), errTooLong, maxCrontab>>10), statusData}
+	}
+	return strings.ToValidUTF8(string(data), "\ufffd"), err
+}
+
+func readSome(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, &withStatus{fmt.Errorf("%s: %s", file, plain(err)), statusData}
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, maxCrontab+1))
+	if err != nil {
+		err = &withStatus{fmt.Errorf("%s: %s", file, plain(err)), statusData}
+	}
+	return data, err
+}
+
+func (d *Deps) userCrontab(ctx context.Context, c config.Config) ([]byte, error) {
+	r, err := program.Run(ctx, program.Call{Argv: []string{"crontab", "-l"}, Env: d.childEnv(c), Limit: maxCrontab + 1})
+	switch {
+	case errors.Is(err, program.ErrNotFound):
+		return nil, hint(&withStatus{err, statusUnavailable}, "ollim import crontab FILE")
+	case err != nil:
+		return nil, err
+	case r.Status == 0:
+		return r.Out, nil
+	case strings.Contains(r.Stderr, "no crontab for"):
+		return nil, nil
+	}
+	return nil, &withStatus{fmt.Errorf("crontab -l: %s", cmp.Or(strings.TrimSpace(r.Stderr), r.End)), statusUnavailable}
+}
+
+// importer makes routines of lines, one after the other.
+type importer struct {
+	d       *Deps
+	h       house
+	write   bool
+	source  string
+	zone    string    // of the crontab
+	known   []job.Job // that are there already
+	names   map[string]bool
+	refused bool
+	lines   []string // the numbers of those that have a routine
+}
+
+func (i *importer) warn(f agentline.Found, text string) {
+	i.d.warn(fmt.Sprintf("%s line %d: %s", i.source, f.Line, text))
+}
+
+func (i *importer) line(ctx context.Context, f agentline.Found) error {
+	i.lines = append(i.lines, strconv.Itoa(f.Line))
+	j, own := f.Job, i.h.config.Zone.String()
+	if j.Timezone == "" && own != i.zone {
+		j.Timezone = i.zone // the crontab's, where the line says nothing else
+	}
+	for _, k := range i.known {
+		if k.Kind == job.Routine && k.Cron == j.Cron && k.Timezone == j.Timezone && k.Body == j.Body {
+			i.warn(f, "left out: "+k.Path+" does it already")
+			return nil
+		}
+	}
+	for _, lost := range f.Lost {
+		i.warn(f, lost)
+	}
+	var err error
+	if j.ID, err = job.NewID(i.d.Random); err != nil {
+		return err
+	}
+	return i.put(ctx, j, i.name(j))
+}
+
+// put prints a routine, or writes it.
+func (i *importer) put(ctx context.Context, j job.Job, name string) error {
+	if i.write {
+		j, err := i.h.jobs().Create(j, name)
+		if err == nil {
+			err = i.d.approveOwn(ctx, i.h, j)
+		}
+		if err == nil {
+			_, err = fmt.Fprintln(i.d.Out, j.ID)
+		}
+		return err
+	}
+	text, err := job.Format(j)
+	if err != nil {
+		return err
+	}
+	header := "==> routines/" + name + ".md <==\n"
+	if len(i.names) > 1 {
+		header = "\n" + header
+	}
+	_, err = io.WriteString(i.d.Out, header+string(text))
+	return err
+}
+
+// name is a free one for the job's file.
+func (i *importer) name(j job.Job) string {
+	stem := cmp.Or(job.Slug(j.Description), job.Slug(j.Body), j.ID)
+	for n := 1; ; n++ {
+		name := stem
+		if n > 1 {
+			name += "-" + strconv.Itoa(n)
+		}
+		taken := slices.ContainsFunc([]string{i.h.home.Routines(), i.h.home.Reminders()}, func(folder string) bool {
+			return exists(filepath.Join(folder, name+".md"))
+		})
+		if !taken && !i.names[name] {
+			i.names[name] = true
+			return name
+		}
+	}
+}
+
+// farewell says what is left to do: nothing here changes a crontab.
+func (i *importer) farewell(o importCrontabOptions) {
+	if len(i.lines) == 0 {
+		return
+	}
+	from := "crontab -e"
+	if o.file != "" {
+		from = "an editor"
+	}
+	lines := "line " + strings.Join(i.lines, ", ")
+	if !i.write {
+		i.d.note("ollim import crontab --write writes them; the crontab stays as it is: then take out %s with %s", lines, from)
+		return
+	}
+	i.d.note("the crontab is as it was: take out %s with %s, or both will run", lines, from)
+}

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/told"
+	"github.com/ollim/ollim/internal/unit"
+)
+
+// newScheduleFailed is what systemd's OnFailure= starts.
+func newScheduleFailed(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Use: "failed UNIT", Short: "Tell of the failure of a unit, if its run has not", Hidden: true,
+		Args: checked(cobra.ExactArgs(1)),
+		RunE: works(func(cmd *cobra.Command, args []string) error { return runScheduleFailed(cmd.Context(), d, args[0]) }),
+	}
+}
+
+// justNow is how long ago a run may have ended for its end to be the unit's.
+const justNow = 5 * time.Minute
+
+// runScheduleFailed is silent when the run came to its end, since it has told then. What never came so far is told once a day.
+func runScheduleFailed(ctx context.Context, d *Deps, name string) error {
+	h, err := d.anyHouse()
+	if err != nil {
+		return err
+	}
+	id := unit.JobOf(name)
+	if id != "" {
+		r, err := h.runs().Load(strings.TrimSpace(lock.ReadNote(h.home.JobLock(id))))
+		if err == nil && r.Done() && r.Outcome != run.Interrupted && d.Now().Sub(*r.Finished) < justNow {
+			return nil
+		}
+	}
+	first, err := (told.Book{Home: h.home, Disk: h.disk}).Once(ctx, "unit "+name+" "+d.Now().In(h.config.Zone).Format(time.DateOnly))
+	if err != nil || !first {
+		return err
+	}
+	return h.updates().Add(ctx, fmt.Sprintf("%s failed before it could say why; the journal may: journalctl -u %s (with --user for your own units).", name, name), "ollim")
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/schedule"
+)
+
+type scheduleListOptions struct {
+	job  string
+	n    int
+	days int
+	cost bool
+	now  string
+	json bool
+}
+
+func (o *scheduleListOptions) flags(f *pflag.FlagSet) {
+	f.IntVarP(&o.n, "number", "n", 10, "how many fires to list")
+	f.IntVar(&o.days, "days", 0, "list all fires of so many days instead")
+	f.BoolVar(&o.cost, "cost", false, "also what each costs as in the past, the sum so far, and the pings left if all ping")
+	f.StringVar(&o.now, "now", "", "list what comes after this time, RFC 3339, instead of now")
+	f.BoolVar(&o.json, "json", false, "one JSON object a line, with job and at")
+}
+
+func newScheduleList(d *Deps) *cobra.Command {
+	var o scheduleListOptions
+	cmd := &cobra.Command{
+		Use:   "list [JOB]",
+		Short: "List the fires to come: id, time, name, description, what may surprise",
+		Long: "List prints the fires to come of all enabled routines and reminders, or of one, with what may surprise about them: a change of " +
+			"the clock, a run that usually takes longer than until the next, many jobs at one minute.",
+		Example: "  ollim schedule list -n 3\n  ollim schedule list --days 7 --cost\n  ollim schedule list daily-market --json --now 2026-03-07T09:00:00Z",
+		Args:    checked(cobra.MaximumNArgs(1)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.job = args[0]
+			}
+			if o.days > 0 && cmd.Flags().Changed("number") {
+				return usage("-n or --days, one of them")
+			}
+			return runScheduleList(d, o)
+		}),
+	}
+	o.flags(cmd.Flags())
+	return cmd
+}
+
+// fireRow is a fire to come as listings show it.
+type fireRow struct {
+	Job         string    `json:"job"`
+	At          time.Time `json:"at"`
+	Name        string    `json:"name"`
+	Description string    `json:"description"`
+	Notes       []string  `json:"notes,omitempty"`
+	Cost        *float64  `json:"cost,omitempty"`       // USD, as in the past
+	Total       *float64  `json:"total,omitempty"`      // of all fires so far
+	Pings       *int      `json:"pings_left,omitempty"` // if all ping
+}
+
+func (r fireRow) cells() []string {
+	cells := []string{r.Job, clock(r.At), r.Name, r.Description, strings.Join(r.Notes, "; ")}
+	if r.Cost != nil {
+		cells = slices.Insert(cells, 3, fmt.Sprintf("$%.2f", *r.Cost), fmt.Sprintf("$%.2f", *r.Total), strconv.Itoa(*r.Pings))
+	}
+	return cells
+}
+
+func runScheduleList(d *Deps, o scheduleListOptions) error {
+	if o.n < 1 || o.days < 0 {
+		return usage("-n and --days: want 1 or more")
+	}
+	s, h, err := d.shelf(o.job)
+	if err != nil {
+		return err
+	}
+	now := d.Now()
+	if o.now != "" {
+		if now, err = parseTime(o.now, h.config.Zone); err != nil {
+			return err
+		}
+	}
+	jobs := s.Jobs
+	if o.job != "" {
+		j, err := s.Find(o.job)
+		if err != nil {
+			return explain(err)
+		}
+		jobs = []job.Job{j}
+	}
+	for _, j := range jobs {
+		if j.Kind == job.Routine && j.Enabled && j.Schedule.Never() {
+			d.warn(j.Path + ": cron: " + j.Cron + " never fires")
+		}
+	}
+	fires := o.fires(jobs, h, now)
+	status, err := h.budget().Status()
+	if err != nil {
+		return err
+	}
+	bucket := schedule.Bucket{Capacity: float64(status.Capacity), Available: status.Available, Every: status.RefillEvery}
+	var rows []fireRow
+	total := 0.0
+	for _, f := range schedule.Forecast(fires, h.pasts(now, fires), bucket, now) {
+		row := fireRow{Job: f.Job.ID, At: f.At.In(h.config.Zone), Name: f.Job.Name(), Description: f.Job.Description, Notes: f.Notes}
+		if total += f.Cost; o.cost {
+			cost, sum, pings := f.Cost, total, f.Pings
+			row.Cost, row.Total, row.Pings = &cost, &sum, &pings
+		}
+		rows = append(rows, row)
+	}
+	return records(d, o.json, rows, fireRow.cells)
+}
+
+func (o *scheduleListOptions) fires(jobs []job.Job, h house, now time.Time) (fires []schedule.Fire) {
+	end := now.AddDate(0, 0, o.days)
+	for f := range schedule.Upcoming(jobs, h.config.Zone, now) {
+		if o.days > 0 && f.At.After(end) || o.days == 0 && len(fires) == o.n {
+			break
+		}
+		fires = append(fires, f)
+	}
+	return fires
+}
+
+// pastDays is how far back the runs count for a forecast.
+const pastDays = 30
+
+// pasts is what the runs of the jobs that fire were like.
+func (h house) pasts(now time.Time, fires []schedule.Fire) map[string]schedule.Past {
+	past := map[string]schedule.Past{}
+	if len(fires) == 0 {
+		return past
+	}
+	times := map[string][]time.Duration{}
+	for _, r := range h.runs().Since(now.AddDate(0, 0, -pastDays)) {
+		if !r.Done() || !slices.Contains([]run.Outcome{run.OK, run.Unreported, run.Failed, run.Timeout}, r.Outcome) {
+			continue
+		}
+		p := past[r.Job]
+		p.Cost = (p.Cost*float64(p.Runs) + r.Cost) / float64(p.Runs+1)
+		p.Runs++
+		past[r.Job] = p
+		times[r.Job] = append(times[r.Job], r.Finished.Sub(r.Started))
+	}
+	for id, list := range times {
+		slices.SortFunc(list, cmp.Compare[time.Duration])
+		p := past[id]
+		p.Time = list[len(list)/2]
+		past[id] = p
+	}
+	return past
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/unit"
+)
+
+func newSchedulePrint(d *Deps) *cobra.Command {
+	return newScheduleUnits(d, "print", "Print the entries that fire all routines",
+		"Print writes what install would install, and for kubernetes and launchd, which it does not install, what to apply or to put into "+
+			"~/Library/LaunchAgents. Several files are told apart by lines ==> NAME <==.",
+		[]string{forCrontab, forSystemd, forKubernetes, forLaunchd}, runSchedulePrint)
+}
+
+func runSchedulePrint(_ context.Context, d *Deps, o unitOptions) error {
+	_, host, jobs, err := d.entries(o)
+	if err != nil {
+		return err
+	}
+	var text string
+	var files []unit.File
+	var left []unit.Left
+	switch o.target {
+	case forCrontab:
+		text, left, err = unit.Crontab(host, jobs)
+	case forKubernetes:
+		text, left, err = unit.Kubernetes(host, jobs, o.kube)
+	case forLaunchd:
+		files, left, err = unit.Launchd(host, jobs)
+	default:
+		files, err = unit.Systemd(host, jobs)
+	}
+	if err != nil {
+		return unitFault(err)
+	}
+	for i, f := range files {
+		if i > 0 {
+			text += "\n"
+		}
+		text += fmt.Sprintf("==> %s <==\n%s", f.Name, f.Text)
+	}
+	d.tellLeft(left)
+	_, err = io.WriteString(d.Out, text)
+	return err
+}

@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/unit"
+)
+
+func newScheduleRemove(d *Deps) *cobra.Command {
+	return newScheduleUnits(d, "remove", "Take back what install has installed",
+		"Remove takes our block out of your crontab, byte for byte as it was before, or stops and deletes the units that we wrote.",
+		[]string{forCrontab, forSystemd}, runScheduleRemove)
+}
+
+func runScheduleRemove(ctx context.Context, d *Deps, o unitOptions) error {
+	if err := d.ownerHere(); err != nil {
+		return err
+	}
+	h, err := d.anyHouse()
+	if err != nil {
+		return err
+	}
+	if o.target == forCrontab {
+		_, err := h.table(d).Edit(ctx, func(old []byte) ([]byte, error) {
+			rest, _, err := unit.Remove(old)
+			return rest, err
+		})
+		return unitFault(err)
+	}
+	return d.applyUnits(ctx, o, nil)
+}

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/unit"
+)
+
+// The schedulers that entries are made for.
+const (
+	forCrontab    = "crontab"
+	forSystemd    = "systemd"
+	forKubernetes = "kubernetes"
+	forLaunchd    = "launchd"
+)
+
+// unitOptions say what entries are for.
+type unitOptions struct {
+	target   string
+	system   bool
+	tickOnly bool
+	kube     unit.KubeOptions
+}
+
+func (o *unitOptions) flags(f *pflag.FlagSet, targets ...string) {
+	if slices.Contains(targets, forSystemd) {
+		f.BoolVar(&o.system, "system", false, "systemd: units of the machine's manager, not of the user's own")
+	}
+	f.BoolVar(&o.tickOnly, "tick-only", false, "only the line or timer of ollim tick, which fires everything")
+}
+
+// wants reads the target.
+func (o *unitOptions) wants(targets []string, args []string) error {
+	o.target = args[0]
+	if !slices.Contains(targets, o.target) {
+		return usage("%q: want one of %s", o.target, strings.Join(targets, ", "))
+	}
+	if o.system && o.target != forSystemd {
+		return usage("--system is for systemd")
+	}
+	return nil
+}
+
+// newScheduleUnits makes one of print, install, diff and remove.
+func newScheduleUnits(d *Deps, verb, short, long string, targets []string, work func(context.Context, *Deps, unitOptions) error) *cobra.Command {
+	var o unitOptions
+	cmd := &cobra.Command{
+		Use: verb + " " + strings.Join(targets, "|"), Short: short, Long: long,
+		Args: checked(cobra.ExactArgs(1)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			if err := o.wants(targets, args); err != nil {
+				return err
+			}
+			return work(cmd.Context(), d, o)
+		}),
+	}
+	o.flags(cmd.Flags(), targets...)
+	if slices.Contains(targets, forKubernetes) {
+		o.kubeFlags(cmd.Flags())
+	}
+	return cmd
+}
+
+func (o *unitOptions) kubeFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.kube.Image, "image", "", "kubernetes: the image that has ollim at this path, and the engine's command")
+	f.StringVar(&o.kube.Namespace, "namespace", "", "kubernetes: the namespace")
+	f.StringVar(&o.kube.Claim, "claim", "", "kubernetes: the claim of the volume with the data directory and the engine's home")
+	f.StringVar(&o.kube.Secret, "secret", "", "kubernetes: the secret that holds secrets.env as its key ollim-secrets")
+}
+
+// host is where entries are for: this machine.
+func (d *Deps) host(h house, o unitOptions) (unit.Host, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return unit.Host{}, err
+	}
+	host := unit.Host{
+		Ollim: self, DataDir: string(h.home), Config: d.configFile(h.home), Zone: h.config.Zone, Configured: h.config.Zone,
+		System: o.system, TickOnly: o.tickOnly,
+	}
+	if zone, err := time.LoadLocation(d.systemZone()); err == nil {
+		host.Zone = zone
+	}
+	if u, err := user.Current(); err == nil {
+		host.User = u.Username
+	}
+	return host, nil
+}
+
+// entries is everything that makes entries of the routines: a bad file must not look like a routine that is gone.
+func (d *Deps) entries(o unitOptions) (house, unit.Host, []job.Job, error) {
+	h, err := d.house()
+	if err != nil {
+		return h, unit.Host{}, nil, err
+	}
+	s, err := h.jobs().Load()
+	if err != nil {
+		return h, unit.Host{}, nil, err
+	}
+	if len(s.Faults) > 0 {
+		return h, unit.Host{}, nil, hint(s.Faults, "ollim check")
+	}
+	host, err := d.host(h, o)
+	return h, host, s.Only(job.Routine).Jobs, err
+}
+
+func (h house) table(d *Deps) unit.Table {
+	return unit.Table{Home: h.home, Disk: h.disk, Env: d.callerEnv()}
+}
+
+// units is where systemd looks for the units of whoever runs us.
+func (d *Deps) units(o unitOptions) (unit.Units, error) {
+	u := unit.Units{Dir: "/etc/systemd/system", Stamps: "/var/lib/systemd/timers", System: o.system, Env: d.callerEnv()}
+	if o.system {
+		return u, nil
+	}
+	base, err := d.userHome()
+	if err != nil {
+		return u, err
+	}
+	settings, data := filepath.Join(base, ".config"), filepath.Join(base, ".local", "share")
+	if dir, ok := d.Lookup("XDG_CONFIG_HOME"); ok && filepath.IsAbs(dir) {
+		settings = dir
+	}
+	if dir, ok := d.Lookup("XDG_DATA_HOME"); ok && filepath.IsAbs(dir) {
+		data = dir
+	}
+	u.Dir, u.Stamps = filepath.Join(settings, "systemd", "user"), filepath.Join(data, "systemd", "timers")
+	return u, nil
+}
+
+// callerEnv is what crontab and systemctl need of the caller's environment.
+func (d *Deps) callerEnv() (env []string) {
+	for _, name := range []string{"HOME", "PATH", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS", "LANG", "TZ"} {
+		if value, ok := d.Lookup(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// tellLeft says which routines only the tick fires.
+func (d *Deps) tellLeft(left []unit.Left) {
+	for _, l := range left {
+		d.warn(fmt.Sprintf("%s is left to ollim tick: %s", l.Job.Name(), l.Why))
+	}
+}
+
+// unitFault gives errors of units their status and what to do about them.
+func unitFault(err error) error {
+	switch {
+	case errors.Is(err, unit.ErrMarkers):
+		return hint(&withStatus{err, statusData}, "mend them with crontab -e: one line %q, one %q below it", "# BEGIN ollim", "# END ollim")
+	case errors.Is(err, unit.ErrForeign):
+		return hint(&withStatus{err, statusData}, "move it away, or put your changes into a drop-in: systemctl edit UNIT")
+	case errors.Is(err, errOtherHouse):
+		return hint(&withStatus{err, statusConfig}, "ollim --data-dir THAT schedule remove, first")
+	case errors.Is(err, unit.ErrUnfit):
+		return &withStatus{err, statusConfig}
+	case errors.Is(err, unit.ErrTable), errors.Is(err, unit.ErrManager):
+		return &withStatus{err, statusUnavailable}
+	}
+	return err
+}

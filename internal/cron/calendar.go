@@ -1,0 +1,68 @@
+package cron
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// OnCalendar is the schedule for a systemd timer: the values of one or, where
+// either day field is enough, two OnCalendar= lines. It is nil if the schedule
+// never fires. The zone is an IANA name, spelt exactly; if it is empty, the
+// timer follows the zone of the system.
+//
+// Systemd differs on the nights when clocks change: it skips the times of a
+// gap, and a time that the clock shows twice fires at its first showing only,
+// even if the schedule is wild.
+func (s Schedule) OnCalendar(zone string) []string {
+	if s.Never() {
+		return nil
+	}
+	s = s.realDates()
+	if zone != "" {
+		zone = " " + zone
+	}
+	// Lists only: systemd has its own opinion about steps and ranges.
+	value := func(days, weekdays uint64) string {
+		return fmt.Sprintf("%s*-%s-%s %s:%s:00%s", weekdayNames(weekdays),
+			calendarList(monthField, s.sets[monthField]), calendarList(dayField, days),
+			calendarList(hourField, s.sets[hourField]), calendarList(minuteField, s.sets[minuteField]), zone)
+	}
+	if s.bothDays() {
+		return []string{value(s.sets[dayField], s.sets[weekdayField])}
+	}
+	return []string{
+		value(s.sets[dayField], fieldAt(weekdayField).all()),
+		value(fieldAt(dayField).all(), s.sets[weekdayField]),
+	}
+}
+
+// calendarList writes a set as systemd does: two digits, * for every value.
+func calendarList(field int, set uint64) string {
+	if set == fieldAt(field).all() {
+		return "*"
+	}
+	var items []string
+	for _, n := range values(set) {
+		items = append(items, fmt.Sprintf("%02d", n))
+	}
+	return strings.Join(items, ",")
+}
+
+// weekdayNames is the weekday part of a calendar value with the blank after
+// it. Systemd has no * for it, and its weeks end on Sunday.
+func weekdayNames(set uint64) string {
+	if set == fieldAt(weekdayField).all() {
+		return ""
+	}
+	var names []string
+	for _, n := range values(sundayLast(set)) {
+		names = append(names, time.Weekday(n % 7).String()[:3])
+	}
+	return strings.Join(names, ",") + " "
+}
+
+// sundayLast turns Sunday's 0 into 7.
+func sundayLast(weekdays uint64) uint64 {
+	return weekdays&^1 | weekdays&1<<7
+}

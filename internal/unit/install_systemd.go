@@ -1,0 +1,236 @@
+package unit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/program"
+	"github.com/ollim/ollim/internal/store"
+)
+
+// Units is the units of ours in one manager's folder.
+type Units struct {
+	Dir    string   // of the unit files
+	Stamps string   // where the manager keeps when timers fired last
+	System bool     // the machine's manager, not the user's own
+	Env    []string // of systemctl
+}
+
+var (
+	// ErrForeign is a file of our name that we did not write, or that was changed since.
+	ErrForeign = errors.New("not as ollim wrote it")
+	// ErrManager is a systemctl that failed.
+	ErrManager = errors.New("systemctl")
+)
+
+// Change is what has to be done to one file.
+type Change struct {
+	Name string `json:"name"`
+	What string `json:"what"` // add, change, remove
+}
+
+// The changes.
+const (
+	Add    = "add"
+	Modify = "change"
+	Drop   = "remove"
+)
+
+// Compare says what has to be done for the folder to hold these files of ours and no others, by name. ErrForeign names files
+// that are in the way.
+func (u Units) Compare(want []File) ([]Change, error) {
+	have, err := u.installed()
+	if err != nil {
+		return nil, err
+	}
+	var changes []Change
+	var foreign []string
+	wanted := map[string]bool{}
+	for _, f := range want {
+		wanted[f.Name] = true
+		old, exists := have[f.Name]
+		_, intact := Marked(old)
+		switch {
+		case !exists:
+			changes = append(changes, Change{f.Name, Add})
+		case !intact:
+			foreign = append(foreign, f.Name)
+		case old != f.Text:
+			changes = append(changes, Change{f.Name, Modify})
+		}
+	}
+	for name, text := range have {
+		ours, intact := Marked(text)
+		switch {
+		case wanted[name] || !ours:
+		case !intact:
+			foreign = append(foreign, name)
+		default:
+			changes = append(changes, Change{name, Drop})
+		}
+	}
+	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Name, b.Name) })
+	if len(foreign) > 0 {
+		slices.Sort(foreign)
+		return changes, fmt.Errorf("%s: %w", strings.Join(foreign, ", "), ErrForeign)
+	}
+	return changes, nil
+}
+
+// installed is the unit files with names like ours, by name.
+func (u Units) installed() (map[string]string, error) {
+	have := map[string]string{}
+	entries, err := os.ReadDir(u.Dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		ext := filepath.Ext(e.Name())
+		if !strings.HasPrefix(e.Name(), "ollim-") || ext != ".service" && ext != ".timer" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(u.Dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		have[e.Name()] = string(text)
+	}
+	return have, nil
+}
+
+// Apply makes the folder hold these files of ours and no others, and has the manager take note, in the order in which no timer
+// fires because of it: systemd fires a timer at once whose new times lie between its last one and now, unless it was stopped and
+// its stamp is new. An empty list removes everything.
+func (u Units) Apply(ctx context.Context, want []File, now time.Time) ([]Change, error) {
+	changes, err := u.Compare(want)
+	if err != nil || len(changes) == 0 {
+		return changes, err
+	}
+	if err := u.leave(ctx, changes); err != nil {
+		return changes, err
+	}
+	texts := map[string]string{}
+	for _, f := range want {
+		texts[f.Name] = f.Text
+	}
+	if err := store.MkdirAll(u.Dir); err != nil {
+		return changes, err
+	}
+	for _, c := range changes {
+		if c.What == Drop {
+			continue
+		}
+		if err := store.Replace(filepath.Join(u.Dir, c.Name), []byte(texts[c.Name])); err != nil {
+			return changes, err
+		}
+		if filepath.Ext(c.Name) == ".timer" && c.What == Modify {
+			if err := u.stamp(c.Name, now); err != nil {
+				return changes, err
+			}
+		}
+	}
+	return changes, u.enter(ctx, changes)
+}
+
+// leave stops the timers that change, and takes those away that go.
+func (u Units) leave(ctx context.Context, changes []Change) error {
+	stop, gone := timers(changes, Modify), timers(changes, Drop)
+	if len(stop) > 0 {
+		if err := u.systemctl(ctx, append([]string{"stop"}, stop...)...); err != nil {
+			return err
+		}
+	}
+	if len(gone) > 0 {
+		if err := u.systemctl(ctx, append([]string{"disable", "--now"}, gone...)...); err != nil {
+			return err
+		}
+	}
+	for _, c := range changes {
+		if c.What != Drop {
+			continue
+		}
+		if err := store.Remove(filepath.Join(u.Dir, c.Name)); err != nil {
+			return err
+		}
+		_ = os.Remove(filepath.Join(u.Stamps, "stamp-"+c.Name)) // there is none for a service
+	}
+	return u.systemctl(ctx, "daemon-reload")
+}
+
+// enter makes the manager know what is new, and starts the timers.
+func (u Units) enter(ctx context.Context, changes []Change) error {
+	if err := u.systemctl(ctx, "daemon-reload"); err != nil {
+		return err
+	}
+	if start := timers(changes, Modify); len(start) > 0 {
+		if err := u.systemctl(ctx, append([]string{"start"}, start...)...); err != nil {
+			return err
+		}
+	}
+	if fresh := timers(changes, Add); len(fresh) > 0 {
+		return u.systemctl(ctx, append([]string{"enable", "--now"}, fresh...)...)
+	}
+	return nil
+}
+
+func timers(changes []Change, what string) (names []string) {
+	for _, c := range changes {
+		if c.What == what && filepath.Ext(c.Name) == ".timer" {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// stamp tells the manager that a timer fired just now.
+func (u Units) stamp(timer string, now time.Time) error {
+	if err := os.MkdirAll(u.Stamps, 0o755); err != nil { //nolint:gosec // the manager's own folder has these
+		return err
+	}
+	path := filepath.Join(u.Stamps, "stamp-"+timer)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // likewise
+	if err == nil {
+		err = errors.Join(f.Close(), os.Chtimes(path, now, now))
+	}
+	return err
+}
+
+// managerLimit bounds one call of systemctl.
+const managerLimit = 2 * time.Minute
+
+func (u Units) systemctl(ctx context.Context, args ...string) error {
+	argv := []string{"systemctl"}
+	if !u.System {
+		argv = append(argv, "--user")
+	}
+	ctx, cancel := context.WithTimeout(ctx, managerLimit)
+	defer cancel()
+	r, err := program.Run(ctx, program.Call{Argv: append(argv, args...), Env: u.Env})
+	if err == nil && r.Status != 0 {
+		err = fmt.Errorf("%s: %s", r.End, strings.Join(strings.Fields(r.Stderr), " "))
+	}
+	if err != nil {
+		return fmt.Errorf("%w %s: %w", ErrManager, args[0], err)
+	}
+	return nil
+}
+
+// Start has the manager run a job as a unit of its own, and does not wait.
+func (u Units) Start(ctx context.Context, id string) error {
+	return u.systemctl(ctx, "start", "--no-block", Instance(id))
+}
+
+// Tick is the text of the installed service of the tick; "" when there is none.
+func (u Units) Tick() (string, error) {
+	text, err := os.ReadFile(filepath.Join(u.Dir, tickName+".service"))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	return string(text), err
+}

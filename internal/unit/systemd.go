@@ -1,0 +1,134 @@
+package unit
+
+import (
+	_ "embed"
+	"fmt"
+	"path"
+	"strings"
+	"text/template"
+
+	"github.com/ollim/ollim/internal/job"
+)
+
+// What units are called. The id of a job is the name's last part as it is: none of its characters has to be escaped.
+const (
+	jobPrefix    = "ollim-job-"
+	firePrefix   = "ollim-fire@"
+	failedPrefix = "ollim-failed@"
+	tickName     = "ollim-tick"
+)
+
+// UnitsVariable is set for the tick that a systemd timer starts: to user or system, whose manager can start Instance for it.
+const UnitsVariable = "OLLIM_UNITS"
+
+//go:embed systemd.tmpl
+var systemdText string
+
+//go:embed hardening.conf
+var hardeningText string
+
+// Systemd is the units of a host, each marked, see Marked: a service and a timer for each routine, a service to be
+// instantiated by the tick, the tick with its timer, and the service that is told of failures. The error, if any, is ErrUnfit.
+func Systemd(h Host, jobs []job.Job) ([]File, error) {
+	if err := h.checkPaths(unprintable); err != nil {
+		return nil, err
+	}
+	if strings.ContainsAny(h.Ollim, `"'\`) {
+		return nil, fmt.Errorf("%q: %w: systemd takes no quotes and no backslashes in the path of a program", h.Ollim, ErrUnfit)
+	}
+	if h.System && (h.User == "" || unquoted(h.User) != "") {
+		return nil, fmt.Errorf("user %q: %w: units of the system need the name of a user", h.User, ErrUnfit)
+	}
+	routines, err := h.routines(jobs)
+	if err != nil {
+		return nil, err
+	}
+	t := template.Must(template.New("").Parse(systemdText))
+	var files []File
+	write := func(name, form string, values any) {
+		var b strings.Builder
+		if err := t.ExecuteTemplate(&b, form, values); err != nil {
+			panic(err) // only if the template is wrong
+		}
+		files = append(files, File{name, marked(strings.TrimLeft(b.String(), "\n"))})
+	}
+	for _, j := range routines {
+		write(jobPrefix+j.ID+".service", "fire", service{h, about(j), execLine(h.fire(j.ID))})
+		write(jobPrefix+j.ID+".timer", "timer", timer{about(j), j.Schedule.OnCalendar(h.foreignZone(j))})
+	}
+	write(firePrefix+".service", "fire", service{h, "ollim: %i, started by the tick", execLine(h.command("fire", "--scheduled", "--")) + " %i"})
+	write(failedPrefix+".service", "failed", service{h, "ollim: tell of the failure of %i", execLine(h.command("schedule", "failed", "--")) + " %i"})
+	write(tickName+".service", "tick", service{h, "ollim: what is due this minute", execLine(h.tick())})
+	write(tickName+".timer", "tick-timer", nil)
+	return files, nil
+}
+
+// service is what the services of the template are made from.
+type service struct {
+	Host
+	About, Exec string
+}
+
+// Manager is the one that the units are for.
+func (s service) Manager() string {
+	if s.System {
+		return "system"
+	}
+	return "user"
+}
+
+// timer is what a routine's timer is made from.
+type timer struct {
+	About string
+	Times []string
+}
+
+// Hardening is a drop-in that shows how to take more away from the services. It is an example: nothing installs it.
+func Hardening() File { return File{"hardening.conf", hardeningText} }
+
+// Instance is the unit by which the tick has a job fired.
+func Instance(id string) string { return firePrefix + id + ".service" }
+
+// JobOf is the id of the job that a unit is for, by the unit's full name; "" if it is for none.
+func JobOf(unit string) string {
+	suffix := path.Ext(unit) // the last one: an id may end in .timer, too
+	if suffix != ".service" && suffix != ".timer" {
+		return ""
+	}
+	for _, prefix := range []string{jobPrefix, firePrefix} {
+		if id, found := strings.CutPrefix(strings.TrimSuffix(unit, suffix), prefix); found && isID(id) {
+			return id
+		}
+	}
+	return ""
+}
+
+// about is a routine in a Description=. The id ends it, because a backslash at the end would join the next line.
+func about(j job.Job) string {
+	if text := label(j); text != "" && text != j.ID {
+		return "ollim: " + escapePercent(text) + " (" + j.ID + ")"
+	}
+	return "ollim: " + j.ID
+}
+
+// execLine is a command as ExecStart= reads it. In the first word, the program, a dollar sign means itself.
+func execLine(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		if i > 0 {
+			word = strings.ReplaceAll(word, "$", "$$")
+		}
+		quoted[i] = quoteWord(escapePercent(word))
+	}
+	return strings.Join(quoted, " ")
+}
+
+// escapePercent keeps systemd from reading specifiers.
+func escapePercent(text string) string { return strings.ReplaceAll(text, "%", "%%") }
+
+func quoteWord(word string) string {
+	if unquoted(word) == "" {
+		return word
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
+}
