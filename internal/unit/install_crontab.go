@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,18 +31,38 @@ const maxTable = 16 << 20
 
 // Read is the crontab as it is; none is an empty one.
 func (t Table) Read(ctx context.Context) ([]byte, error) {
-	r, err := program.Run(ctx, program.Call{Argv: []string{"crontab", "-l"}, Env: t.Env, Limit: maxTable})
+	r, err := t.run(ctx, t.Env, "-l")
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: crontab -l: %w", ErrTable, err)
 	case r.Cut:
 		return nil, fmt.Errorf("%w is larger than %d MiB", ErrTable, maxTable>>20)
 	case r.Status == 0:
-		return r.Out, nil
+		return t.exact(ctx, r.Out)
 	case len(r.Out) == 0 && isNone(r.Stderr):
 		return nil, nil
 	}
 	return nil, fmt.Errorf("%w: crontab -l: %s: %s", ErrTable, r.End, strings.TrimSpace(r.Stderr))
+}
+
+// exact is the crontab that was listed, byte for byte: where Debian's crontab -l shows \r or \b, it may be one byte that would
+// hide what stands before it. What it gives an editor is the file itself.
+func (t Table) exact(ctx context.Context, listed []byte) ([]byte, error) {
+	if !bytes.Contains(listed, []byte(`\r`)) && !bytes.Contains(listed, []byte(`\b`)) {
+		return listed, nil
+	}
+	r, err := t.run(ctx, append(slices.Clone(t.Env), "VISUAL=cat", "EDITOR=cat"), "-e")
+	if err == nil && r.Status != 0 {
+		err = fmt.Errorf("%s: %s", r.End, strings.TrimSpace(r.Stderr))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: crontab -e: %w", ErrTable, err)
+	}
+	shown := bytes.ReplaceAll(bytes.ReplaceAll(r.Out, []byte("\r"), []byte(`\r`)), []byte("\b"), []byte(`\b`))
+	if !bytes.Equal(r.Out, listed) && !bytes.Equal(shown, listed) {
+		return nil, fmt.Errorf("%w: crontab -e has another one than crontab -l", ErrTable)
+	}
+	return r.Out, nil
 }
 
 // isNone knows how the cron of Debian, cronie and busybox say that there is no crontab.
@@ -68,11 +89,12 @@ func (t Table) Edit(ctx context.Context, change func(old []byte) ([]byte, error)
 	if err := t.backup(old); err != nil {
 		return false, err
 	}
-	if err := t.write(ctx, text); err != nil {
+	written, err := t.write(ctx, text)
+	if err != nil {
 		return false, err
 	}
 	now, err := t.Read(ctx)
-	if err == nil && !bytes.Equal(now, text) {
+	if err == nil && !bytes.Equal(now, written) {
 		err = fmt.Errorf("%w was written and reads back as something else; what it was is in %s", ErrTable, t.Home.Backups())
 	}
 	return true, err
@@ -97,8 +119,20 @@ func (t Table) backup(old []byte) error {
 	return err
 }
 
-// write hands a file to crontab, after a dry run where there is one: a pipe that breaks would leave an empty crontab.
-func (t Table) write(ctx context.Context, text []byte) error {
+// write hands over a text, and returns it as it was taken. Debian's cron takes no table without a final newline, so one that
+// came to be there without its crontab command cannot go back as it was.
+func (t Table) write(ctx context.Context, text []byte) ([]byte, error) {
+	err := t.put(ctx, text)
+	if errors.Is(err, ErrTable) && len(text) > 0 && text[len(text)-1] != '\n' {
+		text = append(bytes.Clone(text), '\n')
+		err = t.put(ctx, text)
+	}
+	return text, err
+}
+
+// put has crontab read a file: a pipe that breaks would leave an empty crontab. crontab checks it and takes all of it or
+// nothing. A dry run before that would tell no more, and -n is one only in Debian: cronie's sets the host of a cluster.
+func (t Table) put(ctx context.Context, text []byte) error {
 	draft, err := os.CreateTemp(t.Home.State(), ".crontab.tmp-*")
 	if err != nil {
 		return err
@@ -108,15 +142,12 @@ func (t Table) write(ctx context.Context, text []byte) error {
 	if err = errors.Join(err, draft.Close()); err != nil {
 		return &store.NotWritten{Path: draft.Name(), Err: err}
 	}
-	if r, err := t.run(ctx, "-n", draft.Name()); err == nil && r.Status != 0 && !unknownOption(r.Stderr) {
-		return fmt.Errorf("%w: cron does not take it: %s", ErrTable, strings.TrimSpace(r.Stderr))
-	}
-	r, err := t.run(ctx, draft.Name())
+	r, err := t.run(ctx, t.Env, draft.Name())
 	if err == nil && r.Status != 0 {
-		err = fmt.Errorf("%s: %s", r.End, strings.TrimSpace(r.Stderr))
+		err = fmt.Errorf("%s: %s", r.End, strings.Join(strings.Fields(r.Stderr), " "))
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrTable, err)
+		return fmt.Errorf("%w was not taken: %w", ErrTable, err)
 	}
 	return nil
 }
@@ -124,12 +155,8 @@ func (t Table) write(ctx context.Context, text []byte) error {
 // tableLimit bounds one call of crontab.
 const tableLimit = 30 * time.Second
 
-func (t Table) run(ctx context.Context, args ...string) (program.Result, error) {
+func (t Table) run(ctx context.Context, env []string, arg string) (program.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, tableLimit)
 	defer cancel()
-	return program.Run(ctx, program.Call{Argv: append([]string{"crontab"}, args...), Env: t.Env})
-}
-
-func unknownOption(said string) bool {
-	return strings.Contains(said, "option") || strings.Contains(said, "usage") || strings.Contains(said, "Usage")
+	return program.Run(ctx, program.Call{Argv: []string{"crontab", arg}, Env: env, Limit: maxTable})
 }

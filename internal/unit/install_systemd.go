@@ -109,36 +109,22 @@ func (u Units) installed() (map[string]string, error) {
 // its stamp is new. An empty list removes everything.
 func (u Units) Apply(ctx context.Context, want []File, now time.Time) ([]Change, error) {
 	changes, err := u.Compare(want)
-	if err != nil || len(changes) == 0 {
+	if err != nil {
 		return changes, err
 	}
-	if err := u.leave(ctx, changes); err != nil {
-		return changes, err
-	}
-	texts := map[string]string{}
-	for _, f := range want {
-		texts[f.Name] = f.Text
-	}
-	if err := store.MkdirAll(u.Dir); err != nil {
-		return changes, err
-	}
-	for _, c := range changes {
-		if c.What == Drop {
-			continue
-		}
-		if err := store.Replace(filepath.Join(u.Dir, c.Name), []byte(texts[c.Name])); err != nil {
+	if len(changes) > 0 {
+		if err := u.leave(ctx, changes); err != nil {
 			return changes, err
 		}
-		if filepath.Ext(c.Name) == ".timer" && c.What == Modify {
-			if err := u.stamp(c.Name, now); err != nil {
-				return changes, err
-			}
+		if err := u.write(changes, want, now); err != nil {
+			return changes, err
 		}
 	}
-	return changes, u.enter(ctx, changes)
+	return changes, u.enter(ctx, changes, want)
 }
 
-// leave stops the timers that change, and takes those away that go.
+// leave stops the timers that change, and takes those away that go. It ends with a reload in any case, before a file is
+// written: where no manager answers, nothing is changed.
 func (u Units) leave(ctx context.Context, changes []Change) error {
 	stop, gone := timers(changes, Modify), timers(changes, Drop)
 	if len(stop) > 0 {
@@ -163,20 +149,49 @@ func (u Units) leave(ctx context.Context, changes []Change) error {
 	return u.systemctl(ctx, "daemon-reload")
 }
 
-// enter makes the manager know what is new, and starts the timers.
-func (u Units) enter(ctx context.Context, changes []Change) error {
-	if err := u.systemctl(ctx, "daemon-reload"); err != nil {
+func (u Units) write(changes []Change, want []File, now time.Time) error {
+	texts := map[string]string{}
+	for _, f := range want {
+		texts[f.Name] = f.Text
+	}
+	if err := store.MkdirAll(u.Dir); err != nil {
 		return err
 	}
-	if start := timers(changes, Modify); len(start) > 0 {
-		if err := u.systemctl(ctx, append([]string{"start"}, start...)...); err != nil {
+	for _, c := range changes {
+		if c.What == Drop {
+			continue
+		}
+		if err := store.Replace(filepath.Join(u.Dir, c.Name), []byte(texts[c.Name])); err != nil {
+			return err
+		}
+		if filepath.Ext(c.Name) != ".timer" {
+			continue
+		}
+		if err := u.stamp(c.Name, now); err != nil { // of a new one, too: an older one of its name may have left its own
 			return err
 		}
 	}
-	if fresh := timers(changes, Add); len(fresh) > 0 {
-		return u.systemctl(ctx, append([]string{"enable", "--now"}, fresh...)...)
-	}
 	return nil
+}
+
+// enter has the manager read what is new, and starts the timers: all of them, because one that an install wrote which was then
+// cut short looks as it should. To those that run already it does nothing.
+func (u Units) enter(ctx context.Context, changes []Change, want []File) error {
+	var start []string
+	for _, f := range want {
+		if filepath.Ext(f.Name) == ".timer" {
+			start = append(start, f.Name)
+		}
+	}
+	if len(start) == 0 {
+		return nil
+	}
+	if len(changes) > 0 {
+		if err := u.systemctl(ctx, "daemon-reload"); err != nil {
+			return err
+		}
+	}
+	return u.systemctl(ctx, append([]string{"enable", "--now"}, start...)...)
 }
 
 func timers(changes []Change, what string) (names []string) {

@@ -1,0 +1,48 @@
+package unit_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/unit"
+)
+
+// What contrib shows is what is installed, for three routines of Ada's.
+func TestContrib(t *testing.T) {
+	jobs := []job.Job{
+		routine(t, "daily-market", "0 9 * * 1-5", described("Morning market talk")),
+		routine(t, "pay-day", "30 8 1,15 * 5", described("On the 1st, the 15th and Fridays: what came in")),
+		routine(t, "tokyo-close", "30 15 * * 1-5", described("When Tokyo closes"), in("Asia/Tokyo")),
+	}
+	block, left, err := unit.Crontab(host(t), jobs)
+	if err != nil || len(left) != 1 {
+		t.Fatal(ids(left), err)
+	}
+	units, err := unit.Systemd(host(t), jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contrib(t, "crontab", []unit.File{{Name: "ollim.crontab", Text: block}})
+	contrib(t, "systemd", append(units, unit.Hardening()))
+}
+
+// contrib compares a folder with what it should have, and with -update makes it so.
+func contrib(t *testing.T, folder string, files []unit.File) {
+	t.Helper()
+	wanted := map[string]bool{}
+	for _, f := range files {
+		wanted[f.Name] = true
+		golden(t, filepath.Join("..", "..", "..", "contrib", folder, f.Name), f.Text)
+	}
+	entries, err := os.ReadDir(filepath.Join("..", "..", "contrib", folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !wanted[e.Name()] {
+			t.Errorf("contrib/%s/%s is nothing that is installed", folder, e.Name())
+		}
+	}
+}
