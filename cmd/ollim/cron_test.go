@@ -4,48 +4,62 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/ollim/ollim/internal/apitest"
 )
 
-// TestCronFires lets Debian's cron, started here, fire a routine from a crontab line with cron's bare environment. It takes
-// up to a minute, because that is how often cron looks.
+// TestCronFires lets Debian's cron and busybox's crond, started here, fire routines in the environments that they give. It
+// takes up to 75 seconds, because both look once a minute; all that is asked of them is asked in the same minute.
 func TestCronFires(t *testing.T) {
-	cron := debianCron(t)
-	c, api := withClaude(t)
-	c.write("routines/daily-market.md", daily)
+	debian, busybox := daemons(t)
+	t.Parallel()
+	bare, api := withClaude(t)
+	houses := map[string]*fireHouse{"Debian": newFireHouse(t, "games"), "busybox": newFireHouse(t, "backup"), "both": newFireHouse(t, "man")}
+	at := time.Now().Add(6 * time.Second).Truncate(time.Minute).Add(time.Minute).In(houses["both"].zone)
+	bareLine(t, bare, at)
 	api.Reply(apitest.Reply{Text: "done"})
-
-	line := fmt.Sprintf("* * * * * root %s --data-dir %s fire daily-market\n", c.path, c.data)
-	table := filepath.Join("/etc/cron.d", fmt.Sprintf("ollim-test-%d", os.Getpid()))
-	if err := os.WriteFile(table, []byte(line), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.Remove(table) })
-	daemon := exec.Command(cron, "-f")
-	if err := daemon.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = daemon.Process.Kill(); _ = daemon.Wait() })
-
-	deadline := time.Now().Add(75 * time.Second)
-	for !strings.Contains(c.ok("run", "list", "daily-market"), "\tok\t") {
-		if time.Now().After(deadline) {
-			t.Fatalf("cron has not fired it: %s", c.ok("run", "list"))
+	tables := t.TempDir()
+	for name, h := range houses {
+		h.write(t, filepath.Join(h.data, "routines", "once.md"), fmt.Sprintf("---\nid: once\ncron: \"%d %d * * *\"\n---\nOnce.\n", at.Minute(), at.Hour()))
+		lines := h.run("schedule", "print", "crontab")
+		if name != "Debian" {
+			h.write(t, filepath.Join(tables, h.user.Username), lines)
 		}
-		time.Sleep(500 * time.Millisecond)
+		if name != "busybox" {
+			h.install(t, lines)
+		}
 	}
-	if got := len(api.Requests()); got != 1 {
-		t.Errorf("%d requests, want 1", got)
+	daemon(t, debian, "-f")
+	daemon(t, busybox, "crond", "-f", "-c", tables, "-L", filepath.Join(t.TempDir(), "log"))
+
+	t.Run("bare line", func(t *testing.T) {
+		t.Parallel()
+		waitUntil(at.Add(12 * time.Second))
+		if list := bare.ok("run", "list", "daily-market"); strings.Count(list, "\tok\t") != 1 {
+			t.Errorf("runs:\n%s", list)
+		}
+		if got := len(api.Requests()); got != 1 {
+			t.Errorf("%d requests, want 1", got)
+		}
+	})
+	for name, h := range houses {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			waitUntil(at.Add(8 * time.Second)) // a second one would have begun
+			h.firedOnce(t, at)
+		})
 	}
 }
 
-// debianCron is the daemon, where it may be started: as root, with none running.
-func debianCron(t *testing.T) string {
+// daemons are the two, where they may be started: by root, with no other cron running.
+func daemons(t *testing.T) (debian, busybox string) {
 	t.Helper()
 	missing := t.Skipf
 	if os.Getenv("CI") == "true" {
@@ -53,9 +67,13 @@ func debianCron(t *testing.T) string {
 	} else if os.Getenv("OLLIM_TEST_CRON") == "" {
 		t.Skip("takes a minute: set OLLIM_TEST_CRON=1")
 	}
-	path, err := exec.LookPath("cron")
+	debian, err := exec.LookPath("cron")
 	if err != nil {
 		missing("no cron: apt-get install cron")
+	}
+	busybox, err = exec.LookPath("busybox")
+	if err != nil || exec.Command(busybox, "crond", "--help").Run() != nil {
+		missing("no crond of busybox: apt-get install busybox-static")
 	}
 	if os.Getuid() != 0 {
 		missing("cron can be started by root only")
@@ -63,5 +81,128 @@ func debianCron(t *testing.T) string {
 	if out, _ := exec.Command("pgrep", "-x", "cron").Output(); len(out) > 0 {
 		missing("a cron is running already")
 	}
-	return path
+	return debian, busybox
+}
+
+func daemon(t *testing.T, path string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(path, args...)
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"} // no TZ: the machine's zone is what a crontab is written for
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+}
+
+func waitUntil(at time.Time) { time.Sleep(time.Until(at)) }
+
+// bareLine has a line, as somebody would write it by hand, fire a routine with the claude command.
+func bareLine(t *testing.T, c *command, at time.Time) {
+	t.Helper()
+	c.write("routines/daily-market.md", daily)
+	line := fmt.Sprintf("%d %d * * * root %s --data-dir %s fire daily-market\n", at.Minute(), at.Hour(), c.path, c.data)
+	table := filepath.Join("/etc/cron.d", fmt.Sprintf("ollim-test-%d", os.Getpid()))
+	if err := os.WriteFile(table, []byte(line), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(table) })
+}
+
+// fireHouse is a data directory of a user of the machine who has no crontab.
+type fireHouse struct {
+	t    *testing.T
+	user *user.User
+	id   syscall.Credential
+	path string // of the binary
+	data string
+	zone *time.Location
+}
+
+func newFireHouse(t *testing.T, name string) *fireHouse {
+	t.Helper()
+	u, err := user.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exec.Command("crontab", "-u", name, "-l").Run() == nil {
+		t.Fatalf("%s has a crontab", name)
+	}
+	binary, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "ollim-cron-") // unlike t.TempDir, one that others can enter
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	h := &fireHouse{t: t, user: u, id: syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, path: filepath.Join(dir, "ollim"), data: filepath.Join(dir, "data")}
+	if out, err := exec.Command("cp", binary, h.path).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, err := range []error{os.Chmod(dir, 0o755), os.Mkdir(h.data, 0o700), os.Chown(h.data, uid, gid)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.run("init", "--engine", "script:play.yaml")
+	h.write(t, filepath.Join(h.data, "play.yaml"), "turns:\n  - - text: done\n    - delay: 2s\n")
+	if h.zone, err = time.LoadLocation(strings.TrimSpace(h.run("config", "get", "timezone"))); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (h *fireHouse) write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run is a command of the user's that must go well.
+func (h *fireHouse) run(args ...string) string {
+	h.t.Helper()
+	cmd := exec.Command(h.path, append([]string{"--data-dir", h.data}, args...)...)
+	cmd.Dir, cmd.Env = "/", []string{"HOME=" + h.data, "PATH=/usr/bin:/bin"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &h.id}
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		h.t.Fatalf("%q: %v: %s", args, err, said.String())
+	}
+	return string(out)
+}
+
+// install puts the lines into the user's crontab, and takes them back in the end.
+func (h *fireHouse) install(t *testing.T, lines string) {
+	t.Helper()
+	t.Cleanup(func() { _ = exec.Command("crontab", "-u", h.user.Username, "-r").Run() })
+	h.run("schedule", "install", "crontab")
+	out, err := exec.Command("crontab", "-u", h.user.Username, "-l").Output()
+	if err != nil || string(out) != lines || strings.Count(lines, "\n") != 4 {
+		t.Fatalf("%v: installed\n%s\nwant\n%s", err, out, lines)
+	}
+}
+
+// firedOnce requires one run, of the minute that it was for, begun in its first seconds, and nothing left unaccounted for.
+func (h *fireHouse) firedOnce(t *testing.T, at time.Time) {
+	t.Helper()
+	h.t = t
+	list := h.run("run", "list")
+	if strings.Count(list, "\n") != 1 || !strings.Contains(list, "\tonce\tok\t") {
+		t.Fatalf("runs:\n%s", list)
+	}
+	begun, err := time.Parse("20060102T150405.000Z", list[:len("20060102T150405.000Z")])
+	if err != nil || begun.Before(at) || begun.After(at.Add(5*time.Second)) {
+		t.Errorf("begun %s, want %s: %v", begun, at, err)
+	}
+	claims, err := os.ReadDir(filepath.Join(h.data, "state", "slots", "once"))
+	if err != nil || len(claims) != 1 {
+		t.Errorf("%d slots claimed: %v", len(claims), err)
+	}
+	h.run("schedule", "audit", "once", "--since", "10m")
 }

@@ -17,6 +17,9 @@ import (
 // Grace is how long a slot may wait to be answered; after that it is missed.
 const Grace = 15 * time.Minute
 
+// Settled is after how long the minute that notes what was missed is over.
+const Settled = Grace + 2*time.Minute
+
 // Outcomes of slots that are none of a run's.
 const (
 	Running     = "running"
@@ -37,21 +40,51 @@ type Answer struct {
 func Expected(history []slot.Schedule, zone *time.Location, from, to time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		for i, s := range history {
-			begin, end := later(from, s.At), to
-			if i+1 < len(history) && history[i+1].At.Before(to) {
-				end = history[i+1].At
+			begin, end := span(history, i, from, to)
+			expr, ok := inForce(s, begin, end)
+			if !ok {
+				continue
 			}
-			expr, err := cron.Parse(s.Cron)
-			if err != nil || !s.Enabled || !begin.Before(end) {
-				continue // switched off, gone, or noted by a version that knew more
-			}
-			for at := range expr.Between(begin.Add(-time.Nanosecond), end, zoneOf(s, zone)) {
+			for at := range expr.Between(begin.Add(-time.Nanosecond), end, s.In(zone)) {
 				if at.Before(end) && !yield(at) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// Latest is the last of Expected.
+func Latest(history []slot.Schedule, zone *time.Location, from, to time.Time) (time.Time, bool) {
+	for i, s := range slices.Backward(history) {
+		begin, end := span(history, i, from, to)
+		expr, ok := inForce(s, begin, end)
+		if !ok {
+			continue
+		}
+		if at, ok := expr.Prev(end.Add(-time.Nanosecond), s.In(zone)); ok && !at.Before(begin) {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// span is the part of [from, to) in which the i-th schedule was that of the job.
+func span(history []slot.Schedule, i int, from, to time.Time) (begin, end time.Time) {
+	begin, end = later(from, history[i].At), to
+	if i+1 < len(history) && history[i+1].At.Before(to) {
+		end = history[i+1].At
+	}
+	return begin, end
+}
+
+// inForce is the expression of a schedule; not ok when it was switched off, gone, or noted by a version that knew more.
+func inForce(s slot.Schedule, begin, end time.Time) (expr cron.Schedule, ok bool) {
+	if !s.Enabled || !begin.Before(end) {
+		return expr, false
+	}
+	expr, err := cron.Parse(s.Cron)
+	return expr, err == nil
 }
 
 func later(a, b time.Time) time.Time {
@@ -61,16 +94,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-func zoneOf(s slot.Schedule, zone *time.Location) *time.Location {
-	if own, err := time.LoadLocation(s.Zone); s.Zone != "" && err == nil {
-		return own
-	}
-	return zone
-}
-
-// Audit says what became of every slot in [from, to), by time. look finds a run's outcome when its claim does not say it: "" is
+// Audit says what became of every slot in [from, to), by time. look finds the outcome of a claim's run when that does not say it: "" is
 // one that is under way.
-func Audit(book slot.Book, from, to time.Time, look func(run string) string) ([]Answer, error) {
+func Audit(book slot.Book, from, to time.Time, look func(slot.Claim) string) ([]Answer, error) {
 	history, err := book.History()
 	if err != nil {
 		return nil, err
@@ -97,7 +123,7 @@ func Audit(book slot.Book, from, to time.Time, look func(run string) string) ([]
 	return answers, errors.Join(failures...)
 }
 
-func auditJob(book slot.Book, id string, history []slot.Schedule, from, to time.Time, look func(run string) string) (answers []Answer, err error) {
+func auditJob(book slot.Book, id string, history []slot.Schedule, from, to time.Time, look func(slot.Claim) string) (answers []Answer, err error) {
 	for at := range Expected(history, book.Zone, from, to) {
 		a := Answer{Slot: at.In(book.Zone), Job: id, Name: history[len(history)-1].Name, Outcome: Unaccounted}
 		c, err := book.Load(id, at)
@@ -108,7 +134,7 @@ func auditJob(book slot.Book, id string, history []slot.Schedule, from, to time.
 		default:
 			a.Run, a.Outcome = c.Run, c.Outcome
 			if c.Outcome == "" {
-				a.Outcome = cmp.Or(look(c.Run), Running)
+				a.Outcome = cmp.Or(look(c), Running)
 			}
 		}
 		answers = append(answers, a)

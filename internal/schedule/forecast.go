@@ -38,8 +38,12 @@ func Forecast(fires []Fire, past map[string]Past, bucket Bucket, now time.Time) 
 	for i := len(fires) - 1; i >= 0; i-- {
 		f := fires[i]
 		list[i] = Outlook{Fire: f, Cost: past[f.Job.ID].Cost}
-		if next, known := following[f.Job.ID]; known {
-			list[i].Notes = overlap(past[f.Job.ID], next.Sub(f.At))
+		then, known := following[f.Job.ID]
+		if !known {
+			then, known = next(f.Job, f.At.Location(), f.At)
+		}
+		if known {
+			list[i].Notes = overlap(past[f.Job.ID], then.Sub(f.At))
 		}
 		following[f.Job.ID] = f.At
 	}
@@ -72,10 +76,11 @@ func overlap(p Past, until time.Duration) []string {
 	return []string{fmt.Sprintf("usually takes %s, the next fire would be skipped", job.FormatDuration(p.Time.Round(time.Second)))}
 }
 
-// clockChange says that the clock was another one at the same time the day before.
+// clockChange says that the clock changes in the night before the day, or in the morning. (Noon is never skipped.)
 func clockChange(f Fire) []string {
-	_, before := f.At.AddDate(0, 0, -1).Zone()
-	name, now := f.At.Zone()
+	year, month, day := f.At.Date()
+	_, before := time.Date(year, month, day-1, 12, 0, 0, 0, f.At.Location()).Zone()
+	name, now := time.Date(year, month, day, 12, 0, 0, 0, f.At.Location()).Zone()
 	if before == now {
 		return nil
 	}

@@ -2,6 +2,7 @@ package slot
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ollim/ollim/internal/store"
@@ -15,67 +16,99 @@ type Schedule struct {
 	Cron    string    `json:"cron,omitempty"` // "" when the routine is gone
 	Zone    string    `json:"timezone,omitempty"`
 	Enabled bool      `json:"enabled"`
+
+	zone *time.Location // Zone, if it was loaded
 }
 
-func (s Schedule) same(o Schedule) bool {
-	return s.Cron == o.Cron && s.Zone == o.Zone && s.Enabled == o.Enabled
+// In is the zone in which the schedule is read; configured is that of schedules without one of their own.
+func (s Schedule) In(configured *time.Location) *time.Location {
+	if s.zone != nil {
+		return s.zone
+	}
+	if own, err := time.LoadLocation(s.Zone); s.Zone != "" && err == nil {
+		return own
+	}
+	return configured
+}
+
+// holds says whether the schedule, noted before, is what the file says now. One of the future is of a clock that was set back.
+func (s Schedule) holds(now Schedule, at time.Time) bool {
+	return s.Cron == now.Cron && s.Zone == now.Zone && s.Enabled == now.Enabled && !s.At.After(at)
+}
+
+// Extend is a job's history with what its file says now, noted in the minute of at, if that differs from the last.
+func Extend(history []Schedule, now Schedule, at time.Time) []Schedule {
+	if n := len(history); n > 0 && history[n-1].holds(now, at) {
+		return history
+	}
+	now.At = at.Truncate(time.Minute) // written before the minute began, as far as anybody can tell
+	return append(slices.Clip(before(history, now.At)), now)
 }
 
 // History is every schedule that was noted, by job, oldest first.
 func (b Book) History() (map[string][]Schedule, error) {
 	history := map[string][]Schedule{}
+	zones := map[string]*time.Location{} // loading one reads a file
 	for s, err := range store.Lines[Schedule](b.Home.Schedules(), nil) {
 		if err != nil {
 			return history, err
 		}
-		history[s.Job] = append(history[s.Job], s)
+		if _, known := zones[s.Zone]; !known && s.Zone != "" {
+			zones[s.Zone], _ = time.LoadLocation(s.Zone) // nil if this machine does not know it
+		}
+		s.zone = zones[s.Zone]
+		history[s.Job] = append(before(history[s.Job], s.At), s)
 	}
 	return history, nil
 }
 
-// Note keeps what differs from the last that was noted. With all, now is every routine there is, and those that are not among
-// them are gone.
-func (b Book) Note(ctx context.Context, now []Schedule, all bool) error {
-	fresh, err := b.differing(now, all)
-	if err != nil || len(fresh) == 0 {
-		return err
+// before is a history without what was noted under a clock that was set back since.
+func before(history []Schedule, at time.Time) []Schedule {
+	n := len(history)
+	for n > 0 && history[n-1].At.After(at) {
+		n--
+	}
+	return history[:n]
+}
+
+// Note keeps what differs from the last that was noted, and returns the history with it. With all, now is every routine there is,
+// and those that are not among them are gone.
+func (b Book) Note(ctx context.Context, now []Schedule, all bool) (map[string][]Schedule, error) {
+	history, err := b.History()
+	if err != nil || len(b.differing(history, now, all)) == 0 {
+		return history, err
 	}
 	held, err := b.Disk.Lock(ctx, b.Home.Lock("schedules"))
 	if err != nil {
-		return err
+		return history, err
 	}
 	defer held.Release()
-	if fresh, err = b.differing(now, all); err != nil { // somebody else may have been first
-		return err
+	if history, err = b.History(); err != nil { // somebody else may have been first
+		return history, err
 	}
-	for _, s := range fresh {
-		s.At = b.Disk.Now().In(b.Zone)
-		if err := store.AppendJSON(b.Home.Schedules(), s, store.Buffered); err != nil {
-			return err
+	for _, s := range b.differing(history, now, all) {
+		list := Extend(history[s.Job], s, b.Disk.Now().In(b.Zone))
+		if err := store.AppendJSON(b.Home.Schedules(), list[len(list)-1], store.Buffered); err != nil {
+			return history, err
 		}
+		history[s.Job] = list
 	}
-	return nil
+	return history, nil
 }
 
-func (b Book) differing(now []Schedule, all bool) (fresh []Schedule, err error) {
-	last := map[string]Schedule{}
-	for s, err := range store.Lines[Schedule](b.Home.Schedules(), nil) {
-		if err != nil {
-			return nil, err
-		}
-		last[s.Job] = s
-	}
+func (b Book) differing(history map[string][]Schedule, now []Schedule, all bool) (fresh []Schedule) {
+	at := b.Disk.Now()
 	present := map[string]bool{}
 	for _, s := range now {
 		present[s.Job] = true
-		if old, known := last[s.Job]; !known || !old.same(s) {
+		if list := history[s.Job]; len(list) == 0 || !list[len(list)-1].holds(s, at) {
 			fresh = append(fresh, s)
 		}
 	}
-	for id, old := range last {
-		if all && !present[id] && old.Cron != "" {
-			fresh = append(fresh, Schedule{Job: id, Name: old.Name})
+	for id, list := range history {
+		if last := list[len(list)-1]; all && !present[id] && last.Cron != "" {
+			fresh = append(fresh, Schedule{Job: id, Name: last.Name})
 		}
 	}
-	return fresh, nil
+	return fresh
 }

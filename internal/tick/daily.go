@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/approval"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/store"
 )
@@ -49,7 +50,7 @@ func (m Minute) noteStarts(jobs []job.Job) error {
 		started[j.ID] = m.now()
 	}
 	p.Started = started
-	return store.WriteJSON(m.pagePath(), p)
+	return store.WriteJSONAs(m.pagePath(), p, store.Buffered)
 }
 
 // daily is what is done in the first minute of a day.
@@ -63,7 +64,7 @@ func (m Minute) daily(ctx context.Context) error {
 	f.EndOrphans(ctx, time.Time{})
 	err = errors.Join(m.prune(), f.Slots.Prune(m.now().AddDate(0, 0, -m.Keep)), m.sweepDrafts(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
 	p.Tidied = today
-	return errors.Join(err, store.WriteJSON(m.pagePath(), p))
+	return errors.Join(err, store.WriteJSONAs(m.pagePath(), p, store.Buffered))
 }
 
 // prune removes the records of runs that ended too long ago.
@@ -108,5 +109,7 @@ func (m Minute) forgetApprovals(ctx context.Context) error {
 	for _, j := range shelf.Jobs {
 		present[j.ID] = true
 	}
-	return m.Firer.Approvals.Forget(ctx, func(key string) bool { return present[key] || strings.HasPrefix(key, "skill:") })
+	return m.Firer.Approvals.Forget(ctx, func(key string, a approval.Approval) bool {
+		return present[key] || strings.HasPrefix(key, "skill:") || m.within(a.At, 24*time.Hour) // its file is written after it
+	})
 }

@@ -3,7 +3,7 @@ package tick
 import (
 	"context"
 	"errors"
-	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/ollim/ollim/internal/fire"
@@ -14,8 +14,15 @@ import (
 	"github.com/ollim/ollim/internal/store"
 )
 
-// maxLook bounds how much of the past one minute accounts for, after a machine was off.
-const maxLook = 24 * time.Hour
+// Bounds of what one minute accounts for, after a machine was off.
+const (
+	maxLook   = 24 * time.Hour // of the past
+	maxMissed = 1000           // slots that are noted as missed; the rest is in the next minute
+)
+
+// again is how much of the past each minute accounts for once more: what a power cut has taken of the notes before it, and claims
+// whose process died since.
+const again = 10 * time.Minute
 
 // routines starts the slots that nobody has claimed, and notes in the ledger those that nobody will.
 func (m Minute) routines(ctx context.Context, shelf job.Shelf) error {
@@ -24,10 +31,7 @@ func (m Minute) routines(ctx context.Context, shelf job.Shelf) error {
 	for i, j := range jobs {
 		now[i] = fire.ScheduleOf(j)
 	}
-	if err := m.Firer.Slots.Note(ctx, now, len(shelf.Faults) == 0); err != nil {
-		return err
-	}
-	history, err := m.Firer.Slots.History()
+	history, err := m.Firer.Slots.Note(ctx, now, len(shelf.Faults) == 0)
 	if err != nil {
 		return err
 	}
@@ -41,46 +45,79 @@ func (m Minute) routines(ctx context.Context, shelf job.Shelf) error {
 			late[j.ID] = at
 		}
 	}
-	return errors.Join(m.startSlots(ctx, jobs, late, paused), m.account(history, late))
+	return errors.Join(m.startSlots(ctx, jobs, history, late, paused), m.account(history, late))
+}
+
+// answer is a fire that is to be started for a slot.
+type answer struct {
+	job  job.Job
+	at   time.Time
+	late bool
 }
 
 // startSlots starts what is due now, and late what may be caught up. While everything is paused the slots are paused too.
-func (m Minute) startSlots(ctx context.Context, jobs []job.Job, late map[string]time.Time, paused bool) error {
+func (m Minute) startSlots(ctx context.Context, jobs []job.Job, history map[string][]slot.Schedule, late map[string]time.Time, paused bool) error {
 	p, err := m.page()
 	if err != nil {
 		return err
 	}
-	var due []job.Job
+	var answers []answer
+	lates := 0
 	for _, j := range jobs {
-		at, isDue := m.Firer.Due(j, m.now())
-		_, isLate := late[j.ID]
-		switch {
-		case !isDue && !isLate || m.within(p.Started[j.ID], startTime):
+		a := answer{job: j}
+		var due bool
+		if a.at, due = m.Firer.Due(j, history[j.ID], m.now()); due {
+			err = errors.Join(err, m.forgo(late, j.ID)) // one run for both
+		} else if a.at, a.late = late[j.ID]; !a.late {
+			continue
+		}
+		switch started := p.Started[j.ID]; {
+		case !started.Before(a.at) && m.within(started, startTime): // for this slot, and it has not claimed it yet
 		case paused:
-			err = errors.Join(err, m.claim(j.ID, at, string(run.Paused)))
+			err = errors.Join(err, m.claim(a, run.Paused))
 		case m.Firer.HeldBack(ctx, j, true):
-			err = errors.Join(err, m.claim(j.ID, at, string(run.Refused)))
+			err = errors.Join(err, m.claim(a, run.Refused))
+		case a.late && lates == maxStarts: // in the next minute
 		default:
-			if isDue {
-				delete(late, j.ID) // one run for both; the older is missed
+			answers = append(answers, a)
+			if a.late {
+				lates++
 			}
-			due = append(due, j)
 		}
 	}
-	err = errors.Join(err, m.noteStarts(due))
-	for _, j := range due {
-		if at, isLate := late[j.ID]; isLate {
-			err = errors.Join(err, m.StartLate(j, at))
+	return errors.Join(err, m.startAll(answers))
+}
+
+// forgo notes that a routine's late slot, if it has one, will not run.
+func (m Minute) forgo(late map[string]time.Time, id string) error {
+	at, isLate := late[id]
+	if !isLate {
+		return nil
+	}
+	delete(late, id)
+	_, err := m.Firer.Miss(id, at)
+	return err
+}
+
+func (m Minute) startAll(answers []answer) error {
+	var jobs []job.Job
+	for _, a := range answers {
+		jobs = append(jobs, a.job)
+	}
+	err := m.noteStarts(jobs)
+	for _, a := range answers {
+		if a.late {
+			err = errors.Join(err, m.StartLate(a.job, a.at))
 		} else {
-			err = errors.Join(err, m.Start(j))
+			err = errors.Join(err, m.Start(a.job))
 		}
 	}
 	return err
 }
 
 // claim notes what became of a slot without a run, unless somebody has claimed it.
-func (m Minute) claim(id string, at time.Time, outcome string) error {
-	err := m.Firer.Slots.Claim(id, at, "", outcome)
+func (m Minute) claim(a answer, outcome run.Outcome) error {
+	err := m.Firer.Slots.Claim(slot.Claim{Job: a.job.ID, Slot: a.at, Outcome: string(outcome)})
 	if errors.Is(err, slot.ErrClaimed) {
 		return nil
 	}
@@ -92,41 +129,64 @@ func (m Minute) missedLately(j job.Job, history []slot.Schedule) (at time.Time, 
 	if j.CatchUp == 0 || !j.Enabled {
 		return at, false
 	}
-	for each := range schedule.Expected(history, m.Firer.Zone, m.now().Add(-j.CatchUp), m.now().Add(-schedule.Grace)) {
-		at, ok = each, true
-	}
-	if !ok {
-		return at, false
-	}
-	_, err := m.Firer.Slots.Load(j.ID, at)
-	return at, errors.Is(err, fs.ErrNotExist)
+	back := min(j.CatchUp, time.Duration(m.Keep)*24*time.Hour) // what is older has no claim any more, whether it ran or not
+	at, ok = schedule.Latest(history, m.Firer.Zone, m.now().Add(-back), m.now().Add(-schedule.Grace))
+	return at, ok && m.Firer.Unanswered(j.ID, at)
 }
 
-// account notes as missed every slot, since the last minute that did this, that nobody claimed in time.
+// account notes as missed every slot, since the last minute that did this, that nobody answered in time. Slots that are still to
+// run late are left, and so is all that comes after the oldest of them.
 func (m Minute) account(history map[string][]slot.Schedule, late map[string]time.Time) error {
 	p, err := m.page()
 	if err != nil {
 		return err
 	}
 	to := m.now().Add(-schedule.Grace)
-	from := p.Accounted
+	from := p.Accounted.Add(-again)
 	switch {
-	case from.IsZero(), from.After(to): // the first minute, or the clock was set back
+	case p.Accounted.IsZero(), from.After(to): // the first minute, or the clock was set back
 		from = to
 	case to.Sub(from) > maxLook:
 		to = from.Add(maxLook)
 	}
-	for id, schedules := range history {
-		for at := range schedule.Expected(schedules, m.Firer.Zone, from, to) {
-			if at.Equal(late[id]) {
-				continue
-			}
-			err = errors.Join(err, m.claim(id, at, slot.Missed))
+	for _, at := range late {
+		if at.Before(to) {
+			to = at
 		}
 	}
+	done, err := m.miss(history, from, to)
 	if err != nil {
 		return err // the same again in the next minute
 	}
-	p.Accounted = to
-	return store.WriteJSON(m.pagePath(), p)
+	p.Accounted = done
+	return store.WriteJSONAs(m.pagePath(), p, store.Buffered)
+}
+
+// miss notes what was missed in [from, to), and returns how far it came.
+func (m Minute) miss(history map[string][]slot.Schedule, from, to time.Time) (done time.Time, err error) {
+	type instant struct {
+		at  time.Time
+		job string
+	}
+	var slots []instant
+	for id, schedules := range history {
+		for at := range schedule.Expected(schedules, m.Firer.Zone, from, to) {
+			slots = append(slots, instant{at, id})
+		}
+	}
+	slices.SortFunc(slots, func(a, b instant) int { return a.at.Compare(b.at) })
+	noted := 0
+	for _, s := range slots {
+		if noted == maxMissed {
+			return s.at, nil
+		}
+		missed, err := m.Firer.Miss(s.job, s.at)
+		if err != nil {
+			return from, err
+		}
+		if missed {
+			noted++
+		}
+	}
+	return to, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/prompt"
 	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/slot"
 	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/update"
 )
@@ -31,7 +32,7 @@ type Minute struct {
 
 // Bounds of a minute.
 const (
-	maxStarts  = 10               // engines that one minute starts; the rest is due in the next
+	maxStarts  = 10               // reminders and late slots that one minute starts; the rest is due in the next
 	overdue    = 24 * time.Hour   // after which a reminder is told of and not run
 	retryAfter = 5 * time.Minute  // an attempt that failed, or that only a pause or runs under way held back
 	askAgain   = time.Hour        // after a fire that was refused
@@ -71,8 +72,10 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 	if paused, _, pauseErr := m.Firer.Spend.Paused(); paused || pauseErr != nil {
 		return actions, errors.Join(err, pauseErr)
 	}
+	history, historyErr := m.Firer.Slots.History()
+	err = errors.Join(err, historyErr)
 	for _, j := range shelf.Only(job.Routine).Jobs {
-		if at, ok := m.Firer.Due(j, m.now()); ok && !m.Firer.HeldBack(ctx, j, false) {
+		if at, ok := m.Firer.Due(j, slot.Extend(history[j.ID], fire.ScheduleOf(j), m.now()), m.now()); ok && !m.Firer.HeldBack(ctx, j, false) {
 			actions = append(actions, m.action(Start, j, at))
 		}
 	}

@@ -1,0 +1,461 @@
+package fire
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/approval"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/slot"
+	"github.com/ollim/ollim/internal/store"
+)
+
+// turn is an engine that only does what the test wants.
+type turn func(engine.Request) error
+
+func (e turn) Run(_ context.Context, request engine.Request, _ engine.Tools, sink engine.Sink) (engine.Result, error) {
+	for _, event := range []run.Event{{Type: run.Session, Session: "s"}, {Type: run.UsageEvent, Usage: &run.Usage{}}} {
+		if err := sink(event); err != nil {
+			return engine.Result{}, err
+		}
+	}
+	return engine.Result{Session: "s"}, e(request)
+}
+
+func (turn) Compact(context.Context, engine.Request, string, engine.Sink) (engine.Compaction, error) {
+	return engine.Compaction{}, errors.New("not asked for")
+}
+
+// nine is a slot of the routine a.
+var nine = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
+// desk is a firer with a clock, and what it fired.
+type desk struct {
+	*Firer
+	t   *testing.T
+	now time.Time
+}
+
+// newDesk has the routine a, due at nine each day, and the time so long after nine. more is further lines of its frontmatter.
+func newDesk(t *testing.T, e engine.Engine, after time.Duration, more ...string) *desk {
+	t.Helper()
+	d := &desk{Firer: newFirer(t, e), t: t, now: nine.Add(after)}
+	disk := store.Disk{Now: func() time.Time { return d.now }, Warn: func(message string) { t.Log(message) }}
+	d.Disk, d.Runs.Disk, d.Slots.Disk, d.Spend.Disk, d.Told.Disk = disk, disk, disk, disk, disk
+	d.write(more...)
+	return d
+}
+
+func (d *desk) write(more ...string) {
+	d.t.Helper()
+	text := "---\nid: a\ncron: \"0 9 * * *\"\nbackground: true\nisolated: true\n" + strings.Join(append(more, ""), "\n") + "---\nGo.\n"
+	if err := store.Replace(d.Home.Path("routines", "a.md"), []byte(text)); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// fires wants a fire to end so: with an outcome, and as the answer to nine or to nothing.
+func (d *desk) fires(o Options, outcome run.Outcome, answers bool) run.Record {
+	d.t.Helper()
+	r, _ := d.Fire(d.t.Context(), "a", o)
+	if r.Outcome != outcome {
+		d.t.Fatalf("%s: %s, want %s", r.Outcome, r.Error, outcome)
+	}
+	if (r.Scheduled != nil) != answers || answers && !r.Scheduled.Equal(nine) {
+		d.t.Errorf("it answers %v", r.Scheduled)
+	}
+	return r
+}
+
+// silent wants a timer's fire to find its slot answered, and to leave no record.
+func (d *desk) silent() {
+	d.t.Helper()
+	before := len(d.Runs.Since(time.Time{}))
+	if r, err := d.Fire(d.t.Context(), "a", Options{Scheduled: true}); !errors.Is(err, slot.ErrClaimed) || r.ID != "" {
+		d.t.Errorf("%+v, %v: want %v", r, err, slot.ErrClaimed)
+	}
+	if after := len(d.Runs.Since(time.Time{})); after != before {
+		d.t.Errorf("%d records more", after-before)
+	}
+}
+
+// claimed wants the claim of nine to be of that run, "" for any, with that outcome.
+func (d *desk) claimed(id string, outcome string) {
+	d.t.Helper()
+	c, err := d.Slots.Load("a", nine)
+	if err != nil || id != "" && c.Run != id || c.Outcome != outcome {
+		d.t.Errorf("%+v, %v: want run %q, outcome %q", c, err, id, outcome)
+	}
+}
+
+func (d *desk) unclaimed() {
+	d.t.Helper()
+	if c, err := d.Slots.Load("a", nine); !errors.Is(err, fs.ErrNotExist) {
+		d.t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func nothing(engine.Request) error { return nil }
+
+func TestBareFireClaims(t *testing.T) {
+	for _, after := range []time.Duration{0, time.Second, 15 * time.Minute} {
+		d := newDesk(t, turn(nothing), after)
+		r := d.fires(Options{}, run.OK, true)
+		d.claimed(r.ID, "ok")
+		d.silent()
+		d.fires(Options{}, run.OK, false) // one more
+		d.claimed(r.ID, "ok")
+	}
+}
+
+func TestScheduledFireClaims(t *testing.T) {
+	d := newDesk(t, turn(nothing), time.Minute)
+	r := d.fires(Options{Scheduled: true}, run.OK, true)
+	d.claimed(r.ID, "ok")
+	d.silent()
+}
+
+func TestFireOutsideASlot(t *testing.T) {
+	for name, d := range map[string]*desk{
+		"before":       newDesk(t, turn(nothing), -time.Second),
+		"too late":     newDesk(t, turn(nothing), 15*time.Minute+time.Second),
+		"never":        newDesk(t, turn(nothing), time.Minute),
+		"another time": newDesk(t, turn(nothing), time.Minute),
+	} {
+		o := Options{}
+		switch name {
+		case "never":
+			if err := store.Replace(d.Home.Path("routines", "a.md"), []byte("---\nid: a\ncron: 0 0 31 2 *\nbackground: true\n---\nGo.\n")); err != nil {
+				t.Fatal(err)
+			}
+		case "another time":
+			o.Moved, o.Engine = true, "script:x"
+		}
+		d.fires(o, run.OK, false)
+		d.unclaimed()
+	}
+}
+
+// TestOutcomesOfSlots: however a run ends, its claim says so.
+func TestOutcomesOfSlots(t *testing.T) {
+	for _, c := range []struct {
+		outcome run.Outcome
+		engine  turn
+		more    string
+		before  func(*desk)
+		options Options
+	}{
+		{outcome: run.Failed, engine: func(engine.Request) error { return errors.New("dead") }},
+		{outcome: run.Timeout, engine: func(engine.Request) error { return errTimeout }},
+		{outcome: run.Interrupted, engine: func(engine.Request) error { return context.Canceled }},
+		{outcome: run.Refused, engine: nothing, more: "allowed-tools: [WebFetch]"},
+		{outcome: run.Unreported, engine: nothing, more: "update-main-session: always"},
+		{outcome: run.Gated, engine: nothing, more: "gate: no", before: func(d *desk) {
+			if err := os.MkdirAll(d.Home.Path("gates"), 0o700); err != nil {
+				d.t.Fatal(err)
+			}
+			if err := os.WriteFile(d.Home.Gate("no"), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
+				d.t.Fatal(err)
+			}
+			d.approve()
+		}},
+		{outcome: run.Paused, engine: nothing, before: func(d *desk) {
+			if err := d.Spend.Pause(d.t.Context(), time.Time{}); err != nil {
+				d.t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(string(c.outcome), func(t *testing.T) {
+			var more []string
+			if c.more != "" {
+				more = append(more, c.more)
+			}
+			d := newDesk(t, c.engine, time.Minute, more...)
+			if c.before != nil {
+				c.before(d)
+			}
+			r := d.fires(Options{Scheduled: true}, c.outcome, true)
+			d.claimed(r.ID, string(c.outcome))
+			d.silent()
+		})
+	}
+}
+
+func (d *desk) approve() {
+	d.t.Helper()
+	shelf, err := d.Jobs.Load()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	subject, _, err := d.Approvals.Of(shelf.Jobs[0])
+	if err == nil {
+		err = d.Approvals.Approve(d.t.Context(), subject, approval.Owner)
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// TestSlotOfABusyJob: the slot of a job whose last run still goes on is skipped.
+func TestSlotOfABusyJob(t *testing.T) {
+	d := newDesk(t, turn(nothing), time.Minute)
+	guard, err := lock.TryGuard(d.Home.JobLock("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := d.fires(Options{Scheduled: true}, run.Skipped, true)
+	d.claimed(r.ID, "skipped")
+	d.silent()
+	d.fires(Options{}, run.Skipped, false)
+	d.claimed(r.ID, "skipped")
+	guard.Release()
+	d.silent()
+}
+
+// TestNoRecordIsAFailure: a fire that comes to no record has failed its slot.
+func TestNoRecordIsAFailure(t *testing.T) {
+	d := newDesk(t, turn(nothing), time.Minute)
+	d.Engine = ""
+	if _, err := d.Fire(t.Context(), "a", Options{}); !errors.Is(err, ErrNoEngine) {
+		t.Fatal(err)
+	}
+	d.claimed("", "failed")
+}
+
+func TestSwitchedOffHasNoSlot(t *testing.T) {
+	d := newDesk(t, turn(nothing), time.Minute, "enabled: false")
+	d.fires(Options{}, run.Paused, false)
+	d.unclaimed()
+}
+
+// TestLateSlot: a fire that answers an older slot is told so.
+func TestLateSlot(t *testing.T) {
+	var prompt string
+	d := newDesk(t, turn(func(r engine.Request) error { prompt = r.Prompt; return nil }), 3*time.Hour)
+	r := d.fires(Options{Scheduled: true, Slot: nine}, run.OK, true)
+	d.claimed(r.ID, "ok")
+	if !strings.Contains(prompt, "[late: was scheduled for 9:00 AM") {
+		t.Errorf("%q", prompt)
+	}
+	if _, err := d.Fire(t.Context(), "a", Options{Scheduled: true, Slot: nine}); !errors.Is(err, slot.ErrClaimed) {
+		t.Error(err)
+	}
+	d.fires(Options{}, run.OK, false)
+	if strings.Contains(prompt, "[late") {
+		t.Errorf("%q", prompt)
+	}
+}
+
+// diesBefore leaves a claim of a process that was killed before it had a record of its run.
+func (d *desk) diesBefore(at time.Time) string {
+	d.t.Helper()
+	id, err := run.NewID(d.now, rand.Reader)
+	if err == nil {
+		err = d.Slots.Claim(slot.Claim{Job: "a", Slot: at, Run: id, PID: 1 << 30})
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return id
+}
+
+func TestVoidClaimIsTakenOver(t *testing.T) {
+	for _, o := range []Options{{}, {Scheduled: true}} {
+		d := newDesk(t, turn(nothing), time.Minute)
+		d.diesBefore(nine)
+		r := d.fires(o, run.OK, true)
+		d.claimed(r.ID, "ok")
+		c, err := d.Slots.Load("a", nine)
+		if err != nil || c.PID != d.Process.PID || !c.Claimed.Equal(d.now) {
+			t.Errorf("%+v, %v", c, err)
+		}
+		d.silent()
+	}
+}
+
+// TestEmptyClaimIsTakenOver: what a power cut may leave of a claim.
+func TestEmptyClaimIsTakenOver(t *testing.T) {
+	d := newDesk(t, turn(nothing), time.Minute)
+	if err := store.Replace(d.Home.State("slots", "a", "20260302T090000Z"), nil); err != nil {
+		t.Fatal(err)
+	}
+	r := d.fires(Options{Scheduled: true}, run.OK, true)
+	d.claimed(r.ID, "ok")
+}
+
+// TestClockSetBack: what was given up when the clock ran ahead may still be answered, what was run may not.
+func TestClockSetBack(t *testing.T) {
+	for _, outcome := range []string{slot.Missed, "paused", "refused"} {
+		d := newDesk(t, turn(nothing), time.Hour)
+		if err := d.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Outcome: outcome}); err != nil {
+			t.Fatal(err)
+		}
+		d.now = nine.Add(time.Minute)
+		r := d.fires(Options{Scheduled: true}, run.OK, true)
+		d.claimed(r.ID, "ok")
+		d.now = nine
+		d.silent()
+	}
+}
+
+// TestVoidClaimOfABusyJob: while the job runs nobody takes the claim over.
+func TestVoidClaimOfABusyJob(t *testing.T) {
+	d := newDesk(t, turn(nothing), time.Minute)
+	dead := d.diesBefore(nine)
+	guard, err := lock.TryGuard(d.Home.JobLock("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.silent()
+	d.claimed(dead, "")
+	guard.Release()
+	d.fires(Options{Scheduled: true}, run.OK, true)
+}
+
+// TestClaimOfALivingProcess: one that has claimed and is about to begin keeps its slot, and is not kept from the job's lock.
+func TestClaimOfALivingProcess(t *testing.T) {
+	d := newDesk(t, turn(nothing), time.Minute)
+	id, err := run.NewID(d.now, rand.Reader)
+	if err == nil {
+		err = d.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Run: id, PID: d.Process.PID, PIDStart: d.Process.Start})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.silent()
+	if _, err := os.Stat(d.Home.JobLock("a")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the job's lock was taken: %v", err)
+	}
+	d.fires(Options{}, run.OK, false)
+	d.claimed(id, "")
+}
+
+// TestLostClaim: a fire whose claim was taken over while it was on its way to the lock is done.
+func TestLostClaim(t *testing.T) {
+	d := newDesk(t, turn(nothing), time.Minute)
+	e, err := d.find(t.Context(), "a", Options{Scheduled: true})
+	if err == nil {
+		err = d.claimSlot(t.Context(), &e)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	winner, err := run.NewID(d.now, rand.Reader)
+	if err == nil {
+		err = d.Slots.Rewrite(slot.Claim{Job: "a", Slot: nine, Run: winner, Outcome: "ok"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.respond(t.Context(), &e); !errors.Is(err, slot.ErrClaimed) {
+		t.Error(err)
+	}
+	d.settleSlot(e, "")
+	d.claimed(winner, "ok")
+}
+
+// TestKilledAfterTheRecord: such a claim is not void. Whoever ends the record says interrupted, a tick as well as the next fire.
+func TestKilledAfterTheRecord(t *testing.T) {
+	for name, ends := range map[string]func(*desk){
+		"tick": func(d *desk) { d.EndOrphans(d.t.Context(), time.Time{}) },
+		"fire": func(d *desk) { d.fires(Options{}, run.OK, false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, turn(nothing), time.Minute)
+			id := d.diesBefore(nine)
+			at := nine
+			if _, err := d.Runs.Open(run.Record{ID: id, Kind: "routine", Job: "a", Name: "a", Started: d.now, PID: 1 << 30, Scheduled: &at}); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(d.Home.Locks(), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(d.Home.JobLock("a"), []byte(id+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			d.silent()
+			if d.Unanswered("a", nine) {
+				t.Error("taken for unanswered")
+			}
+			ends(d)
+			d.claimed(id, "interrupted")
+			d.silent()
+		})
+	}
+}
+
+// TestManyAtOnce: of timers' and other fires of one slot exactly one answers it, however they fall; the timers' that lose leave
+// nothing.
+func TestManyAtOnce(t *testing.T) {
+	for round := range 20 {
+		var mu sync.Mutex
+		turns := 0
+		d := newDesk(t, turn(func(engine.Request) error {
+			mu.Lock()
+			turns++
+			mu.Unlock()
+			return nil
+		}), time.Minute)
+		if round%2 == 1 {
+			d.diesBefore(nine)
+		}
+		var all sync.WaitGroup
+		for range 6 {
+			all.Go(func() {
+				if _, err := d.Fire(t.Context(), "a", Options{Scheduled: true}); err != nil && !errors.Is(err, slot.ErrClaimed) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if records := d.Runs.Since(time.Time{}); turns != 1 || len(records) != 1 {
+			t.Fatalf("round %d: %d turns, records %+v", round, turns, outcomes(records))
+		}
+		d.claimed("", "ok")
+	}
+}
+
+func outcomes(records []run.Record) (list []string) {
+	for _, r := range records {
+		list = append(list, fmt.Sprintf("%s %s", r.Outcome, r.Error))
+	}
+	return list
+}
+
+// TestMiss: only what nobody answers is noted as missed.
+func TestMiss(t *testing.T) {
+	d := newDesk(t, turn(nothing), 20*time.Minute)
+	miss := func(want bool, outcome string) {
+		t.Helper()
+		if missed, err := d.Miss("a", nine); err != nil || missed != want {
+			t.Errorf("missed %v, %v", missed, err)
+		}
+		d.claimed("", outcome)
+	}
+	miss(true, slot.Missed)
+	miss(false, slot.Missed)
+	if err := d.Slots.Rewrite(slot.Claim{Job: "a", Slot: nine, Run: "x", PID: d.Process.PID, PIDStart: d.Process.Start}); err != nil {
+		t.Fatal(err)
+	}
+	miss(false, "") // it waits for the job
+	if err := d.Slots.Rewrite(slot.Claim{Job: "a", Slot: nine, Run: "x", PID: 1 << 30}); err != nil {
+		t.Fatal(err)
+	}
+	guard, err := lock.TryGuard(d.Home.JobLock("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	miss(false, "")
+	guard.Release()
+	miss(true, slot.Missed)
+}
