@@ -131,11 +131,11 @@ func (a Approval) Touched(s Subject) (names []string) {
 }
 
 // Forget drops what is approved under keys that are gone. keep is called under the lock and must not use the book.
-func (b Book) Forget(ctx context.Context, keep func(key string) bool) error {
+func (b Book) Forget(ctx context.Context, keep func(key string, a Approval) bool) error {
 	return b.edit(ctx, func(p page) (bool, error) {
 		before := len(p)
-		for key := range p {
-			if !keep(key) {
+		for key, a := range p {
+			if !keep(key, a) {
 				delete(p, key)
 			}
 		}

@@ -72,7 +72,7 @@ func TestForget(t *testing.T) {
 	d.approve(b)
 	forget := func(keep ...string) {
 		t.Helper()
-		if err := d.Forget(context.Background(), func(key string) bool { return slices.Contains(keep, key) }); err != nil {
+		if err := d.Forget(context.Background(), func(key string, _ Approval) bool { return slices.Contains(keep, key) }); err != nil {
 			t.Error(err)
 		}
 	}

@@ -1,10 +1,17 @@
 package approval
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/store"
 )
 
 // Difference is what s has that was not approved last, and what it has no longer, in lines for a person: `KEY: + VALUE`,
@@ -15,10 +22,45 @@ func (b Book) Difference(s Subject) ([]string, error) {
 	if err != nil || known && last.Digest == s.Digest() {
 		return nil, err
 	}
-	if lines := last.difference(s); len(lines) > 0 {
-		return lines, nil
+	lines := last.difference(s)
+	if len(lines) == 0 {
+		last = Approval{} // an entry that somebody edited: only the digest differs
+		lines = last.difference(s)
 	}
-	return Approval{}.difference(s), nil // an entry that somebody edited: only the digest differs
+	for _, name := range sortedKeys(s.Files) {
+		if digest := s.Files[name]; digest != Missing && digest != last.Files[name] {
+			lines = append(lines, b.contents(name, digest)...)
+		}
+	}
+	return lines, nil
+}
+
+// maxShown is how much of a file is shown, in bytes; whoever approves more than that must look for themselves.
+const maxShown = 64 << 10
+
+// contents is a file that is to be approved, line by line: what it does counts, not its name.
+func (b Book) contents(name, digest string) (lines []string) {
+	path := b.Home.Path(name)
+	if target, err := os.Readlink(path); err == nil {
+		lines = append(lines, name+": is a link to "+legible(target))
+	}
+	data, err := store.ReadText(path, maxBytes, false)
+	switch sum := sha256.Sum256(data); {
+	case err != nil:
+		return append(lines, name+": cannot be shown: "+store.Cause(err))
+	case hex.EncodeToString(sum[:]) != digest:
+		return append(lines, name+": was changed this moment")
+	case bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data):
+		return append(lines, fmt.Sprintf("%s: %d bytes that are no text", name, len(data)))
+	}
+	shown := data[:min(len(data), maxShown)]
+	for _, line := range split(strings.TrimRight(string(shown), "\n")) {
+		lines = append(lines, name+": | "+legible(line))
+	}
+	if len(data) > maxShown {
+		lines = append(lines, fmt.Sprintf("%s: and %d bytes more", name, len(data)-maxShown))
+	}
+	return lines
 }
 
 func (a Approval) difference(s Subject) (lines []string) {

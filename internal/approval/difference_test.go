@@ -21,6 +21,8 @@ func TestDifferenceOfTheFirstTime(t *testing.T) {
 		"file: agents/scout.md added", "file: gates/check added", "file: gates/clean added",
 		"file: skills/maps/SKILL.md added", "file: skills/maps/lib/.hidden added", "file: skills/news missing",
 		"body: + Watch.", "body: + Then tell.",
+		"agents/scout.md: | text of agents/scout.md", "gates/check: | text of gates/check", "gates/clean: | text of gates/clean",
+		"skills/maps/SKILL.md: | text of skills/maps/SKILL.md", "skills/maps/lib/.hidden: | text of skills/maps/lib/.hidden",
 	}
 	s := d.of(widened())
 	if got := d.difference(s); !slices.Equal(got, want) {
@@ -46,7 +48,7 @@ func TestDifferenceOfAChange(t *testing.T) {
 	want := []string{
 		"kind: - routine", "kind: + reminder", "allowed-tools: - Bash(curl *)", "allowed-tools: + Bash(wget *)", "gate: - check",
 		"file: gates/check removed", "file: agents/scout.md changed", "file: gates/clean missing", "file: skills/news/new.sh added",
-		"body: + And wait.",
+		"body: + And wait.", "agents/scout.md: | other",
 	}
 	if got := d.difference(d.of(j)); !slices.Equal(got, want) {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))

@@ -46,6 +46,11 @@ func (a *approver) ask(ctx context.Context, tty *terminalOf, c candidate) error 
 	t := a.d.table()
 	for _, line := range lines {
 		t.row(c.name, line)
+		if !isTerminal(a.d.Stdout) { // where the question stands, too: what nobody saw nobody approves
+			if _, err := fmt.Fprintln(tty.file, printable(c.name+" "+line)); err != nil {
+				return err
+			}
+		}
 	}
 	t.end()
 	if err := a.d.flush(); err != nil {

@@ -62,6 +62,9 @@ func newConfigSet(d *Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := d.outside(); err != nil {
+				return err
+			}
 			return d.setConfig(cmd.Context(), h, args[0], withoutDashes(args[1:])...)
 		}),
 	}

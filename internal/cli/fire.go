@@ -43,7 +43,7 @@ func (o *fireOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.print, "print", false, "write the agent's final text to standard output")
 	f.BoolVar(&o.json, "json", false, "write the run record, or with --dry-run the plan, as one JSON object per job")
 	f.BoolVar(&o.asCron, "as-cron", false, "do it under exactly cron's environment, from /, to see whether it would work there")
-	f.BoolVar(&o.scheduled, "scheduled", false, "for timers: exit 0 silently when the job is running or done with already, and keep to the limits")
+	f.BoolVar(&o.scheduled, "scheduled", false, "for timers: exit 0 silently when no slot is due or another fire answers it, and keep to the limits")
 	f.StringVar(&o.slot, "slot", "", "with --scheduled: the slot that this answers late, RFC 3339")
 	f.StringVar(&o.engine, "engine", "", "run it by this engine instead, such as script:FILE")
 	f.StringVar(&o.model, "model", "", "use this model instead")
@@ -57,7 +57,8 @@ func newFire(d *Deps) *cobra.Command {
 		Use:   "fire JOB... [-]",
 		Short: "Run jobs now, once each",
 		Long: "Fire runs each job once and exits with how it ended. It is what cron and systemd call: safe at any moment, from any " +
-			"directory, with a bare environment, by several schedulers at once. A job whose last run is still alive is skipped. A fire " +
+			"directory, with a bare environment, by several schedulers at once. A job whose last run is still alive is skipped. A fire in " +
+			"the 15 minutes after a routine's time answers that time, so that ollim tick and --scheduled do not fire it again. A fire " +
 			"that did its work prints nothing. With - as the last argument standard input, at most 256 KiB, joins the prompt as data.",
 		Example: "  ollim fire daily-market\n  git log -p @{1.week}.. | ollim fire review -\n  ollim fire --print digest | mail -s digest me",
 		Args:    checked(cobra.MinimumNArgs(1)),
@@ -153,7 +154,7 @@ func (o *fireOptions) one(ctx context.Context, d *Deps, f *fire.Firer, name stri
 		return o.preview(ctx, d, f, name, options)
 	}
 	r, err := f.Fire(ctx, name, options)
-	if o.scheduled && (as[*job.Unknown](err) || errors.Is(err, slot.ErrClaimed) || r.Outcome == run.Skipped) {
+	if o.scheduled && (as[*job.Unknown](err) || errors.Is(err, slot.ErrClaimed) || errors.Is(err, slot.ErrNone) || r.Outcome == run.Skipped) {
 		return nil
 	}
 	if r.ID == "" {
@@ -245,8 +246,8 @@ func (o *fireOptions) preview(ctx context.Context, d *Deps, f *fire.Firer, name 
 	if p.Refused != "" {
 		_, _ = fmt.Fprintf(d.Out, "would not run: %s\n", p.Refused)
 	}
-	for _, t := range p.Tools {
-		_, _ = fmt.Fprintf(d.Out, "tool: %s\n", t.Name)
+	for _, name := range p.Names {
+		_, _ = fmt.Fprintf(d.Out, "tool: %s\n", name)
 	}
 	_, err = fmt.Fprintf(d.Out, "\n%s", p.Prompt)
 	return err

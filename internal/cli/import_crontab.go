@@ -35,8 +35,8 @@ func newImportCrontab(d *Deps) *cobra.Command {
 		Use:   "crontab [FILE|-]",
 		Short: "Print the routine files that do what the lines with claude -p in your crontab do",
 		Long: "Crontab reads your crontab (crontab -l), or a file in its format, and prints a routine file for each line that runs claude -p, with a " +
-			"warning for whatever of the line a routine does not do. With --write it writes the files and prints the routines' ids. The " +
-			"crontab is never changed: take the old lines out yourself, or both will run.",
+			"warning for whatever of the line a routine does not do. With --write it writes the files, which ollim tick then fires, and " +
+			"prints the routines' ids. The crontab is never changed: take the old lines out yourself, or both will run.",
 		Example: "  ollim import crontab\n  ollim import crontab --write\n  ssh host crontab -l | ollim import crontab -",
 		Args:    checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {

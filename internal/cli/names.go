@@ -50,15 +50,19 @@ func runNames(ctx context.Context, d *Deps, user, bot string) error {
 
 // setNames keeps names in config.yaml; "" leaves one as it is.
 func (d *Deps) setNames(h house, user, bot string) error {
-	for key, name := range map[string]string{"names.user": user, "names.bot": bot} {
-		if name == "" {
-			continue
-		}
-		if err := d.setConfig(context.Background(), h, key, name); err != nil {
-			return err
+	for _, name := range []string{user, bot} { // both are good, or none is kept
+		if err := config.CheckName(name); name != "" && err != nil {
+			return usage("%v", err)
 		}
 	}
-	return nil
+	var err error
+	if user != "" {
+		err = d.setConfig(context.Background(), h, "names.user", user)
+	}
+	if bot != "" && err == nil {
+		err = d.setConfig(context.Background(), h, "names.bot", bot)
+	}
+	return err
 }
 
 // setConfig changes one setting of config.yaml.

@@ -45,7 +45,7 @@ func cancelReminder(h house, name string) error {
 		return err
 	}
 	s = s.Only(job.Reminder)
-	path, err := reminderPath(s, h, name)
+	path, err := jobPath(s, h, job.Reminder, name)
 	if err != nil {
 		return err
 	}

@@ -11,17 +11,21 @@ import (
 
 func newRoutine(d *Deps) *cobra.Command {
 	return group("routine", "routines", "Routine files: jobs with a cron line",
-		newRoutineList(d), newRoutineShow(d), newRoutineAdd(d), newRoutineEdit(d), newRoutineRm(d),
+		newRoutineList(d), newJobShow(d, job.Routine), newRoutineAdd(d), newRoutineEdit(d), newRoutineRm(d),
 		newRoutineSwitch(d, "enable", "Let routines fire again", true),
 		newRoutineSwitch(d, "disable", "Keep routines from firing, without deleting them", false))
 }
 
-// routinePath is the file that name means, whether or not it can be read.
-func routinePath(s job.Shelf, h house, name string) (string, error) {
-	j, err := s.Find(name)
+// jobPath is the file of the job of a kind that name means, whether or not it can be read.
+func jobPath(s job.Shelf, h house, kind job.Kind, name string) (string, error) {
+	j, err := s.Only(kind).Find(name)
 	var faults yamldoc.Faults
-	if errors.As(err, &faults) {
+	var unknown *job.Unknown
+	switch {
+	case errors.As(err, &faults):
 		return h.home.Path(faults[0].File), nil
+	case errors.As(err, &unknown) && unknown.Bad == 0 && len(unknown.Near) == 0:
+		return "", hint(err, "ollim %s list", kind)
 	}
 	return j.Path, explain(err)
 }

@@ -36,7 +36,7 @@ func runRoutineEdit(ctx context.Context, d *Deps, name string) error {
 	if err != nil {
 		return err
 	}
-	path, err := routinePath(s.Only(job.Routine), h, name)
+	path, err := jobPath(s, h, job.Routine, name)
 	if err != nil {
 		return err
 	}

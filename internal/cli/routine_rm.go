@@ -40,7 +40,7 @@ func runRoutineRm(ctx context.Context, d *Deps, names []string) error {
 
 // removeRoutine keeps the session of a file that could not be read: its id is not known for certain.
 func removeRoutine(ctx context.Context, h house, s job.Shelf, name string) error {
-	path, err := routinePath(s.Only(job.Routine), h, name)
+	path, err := jobPath(s, h, job.Routine, name)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/schedule"
 	"github.com/ollim/ollim/internal/slot"
@@ -26,11 +26,13 @@ func newScheduleAudit(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit [JOB]",
 		Short: "Say what became of every slot: id, slot, outcome, run; exit 1 when one is unaccounted for",
-		Long: "Audit computes every slot that there should have been, by what the routine files said at the time, and joins it with what was " +
-			"done. An outcome is that of a run, or missed (nobody answered in 15 minutes), running, or unaccounted: neither a scheduler nor " +
-			"ollim tick was there. The last 15 minutes are left out.",
-		Example: "  ollim schedule audit --since 1d || ollim ping \"a slot is unaccounted for\"",
-		Args:    checked(cobra.MaximumNArgs(1)),
+		Long: "Audit computes every slot that there should have been, by what the routine files said at the time, and says what became of " +
+			"each. An outcome is that of a run, or missed (nobody answered in 15 minutes), running, or unaccounted: neither a scheduler nor " +
+			"ollim tick was there. So exit status 0 proves that each was answered, or that it is on record why not. The last 15 minutes are " +
+			"left out, as is what was before ollim tick or a fire first read the file.",
+		Example: "  ollim schedule audit daily-market --since 30d\n" +
+			"  ollim schedule audit --since 1d >/dev/null || ollim ping \"a slot is unaccounted for\"",
+		Args: checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.job = args[0]
@@ -38,7 +40,7 @@ func newScheduleAudit(d *Deps) *cobra.Command {
 			return runScheduleAudit(d, o)
 		}),
 	}
-	cmd.Flags().StringVar(&o.since, "since", "7d", "how far to look back")
+	cmd.Flags().StringVar(&o.since, "since", "7d", "how far to look back, no further than keep.runs")
 	cmd.Flags().BoolVar(&o.json, "json", false, "one JSON object a line")
 	return cmd
 }
@@ -52,28 +54,25 @@ func runScheduleAudit(d *Deps, o scheduleAuditOptions) error {
 	if err != nil {
 		return err
 	}
-	id := o.job
-	if o.job != "" {
-		s, err := h.jobs().Load()
-		if err != nil {
-			return err
-		}
-		if j, err := s.Find(o.job); err == nil {
-			id = j.ID
-		}
-	}
-	now := d.Now()
-	answers, err := schedule.Audit(h.slots(), now.Add(-back), now.Add(-schedule.Grace), h.became)
+	id, err := auditedJob(h, o.job)
 	if err != nil {
 		return err
 	}
-	known := len(answers) == 0
-	if o.job != "" {
-		answers = slices.DeleteFunc(answers, func(a schedule.Answer) bool { return a.Job != id && a.Name != o.job })
-		known = known || len(answers) > 0
+	kept, err := config.Days(h.config.Keep.Runs)
+	if err != nil {
+		return err
 	}
-	if !known {
-		d.note("%s had no slot in that time", o.job)
+	now := d.Now()
+	from := now.Add(-back)
+	if oldest := now.AddDate(0, 0, -kept); from.Before(oldest) {
+		from = oldest
+	}
+	answers, err := schedule.Audit(h.slots(), from, now.Add(-schedule.Settled), h.became)
+	if err != nil {
+		return err
+	}
+	if id != "" {
+		answers = slices.DeleteFunc(answers, func(a schedule.Answer) bool { return a.Job != id })
 	}
 	if err := records(d, o.json, answers, func(a schedule.Answer) []string {
 		return []string{a.Job, a.Slot.Format(time.RFC3339), a.Outcome, a.Run, a.Name}
@@ -86,18 +85,43 @@ func runScheduleAudit(d *Deps, o scheduleAuditOptions) error {
 	return nil
 }
 
+// auditedJob is the id that name means, also if the routine is gone by now; "" for all.
+func auditedJob(h house, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	s, err := h.jobs().Load()
+	if err != nil {
+		return "", err
+	}
+	j, unknown := s.Find(name)
+	if unknown == nil {
+		return j.ID, nil
+	}
+	history, err := h.slots().History()
+	if err != nil {
+		return "", err
+	}
+	for id, list := range history {
+		if id == name || list[len(list)-1].Name == name {
+			return id, nil
+		}
+	}
+	return "", explain(unknown)
+}
+
 func (h house) slots() slot.Book { return slot.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone} }
 
-// became is the outcome of a run whose claim does not say it; "" is one that is under way.
-func (h house) became(id string) string {
-	r, err := h.runs().Load(id)
+// became is the outcome of a claim that does not say it; "" is of a run that is under way.
+func (h house) became(c slot.Claim) string {
+	r, err := h.runs().Load(c.Run)
 	switch {
+	case err == nil && r.Done():
+		return string(r.Outcome)
+	case c.Alive(), err == nil && h.runs().Alive(r):
+		return ""
 	case errors.Is(err, fs.ErrNotExist):
 		return schedule.Unaccounted // its process died before it had a record
-	case err != nil || r.Done():
-		return string(r.Outcome)
-	case h.runs().Alive(r) || !lock.Free(h.home.JobLock(r.Job)):
-		return ""
 	}
 	return string(run.Interrupted)
 }

@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +28,7 @@ func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {
 			return unitFault(err)
 		}
 		d.tellLeft(left)
-		return d.diffTable(ctx, h, block)
+		return d.diffTable(ctx, h, host, block)
 	}
 	files, err := unit.Systemd(host, jobs)
 	if err != nil {
@@ -37,6 +37,9 @@ func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {
 	units, err := d.units(o)
 	if err != nil {
 		return err
+	}
+	if err := ownUnits(host, units); err != nil {
+		return unitFault(err)
 	}
 	changes, err := units.Compare(files)
 	for _, c := range changes {
@@ -48,33 +51,39 @@ func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {
 	return unitFault(err)
 }
 
-func (d *Deps) diffTable(ctx context.Context, h house, want string) error {
+func (d *Deps) diffTable(ctx context.Context, h house, host unit.Host, want string) error {
 	now, err := h.table(d).Read(ctx)
 	if err != nil {
 		return unitFault(err)
 	}
-	have, _, err := unit.Extract(now)
+	have, err := ownBlock(host, now)
 	if err != nil || have == want {
 		return unitFault(err)
 	}
-	gone, come := lines(have), lines(want)
-	for line := range bytes.Lines([]byte(have)) {
-		if !come[string(line)] {
-			_, _ = fmt.Fprintf(d.Out, "- %s", line)
-		}
+	gone, come := lacking(have, want), lacking(want, have)
+	if len(gone)+len(come) == 0 { // only their order is another
+		gone, come = lacking(have, ""), lacking(want, "")
 	}
-	for line := range bytes.Lines([]byte(want)) {
-		if !gone[string(line)] {
-			_, _ = fmt.Fprintf(d.Out, "+ %s", line)
-		}
+	for _, line := range gone {
+		_, _ = fmt.Fprintln(d.Out, "-", line)
+	}
+	for _, line := range come {
+		_, _ = fmt.Fprintln(d.Out, "+", line)
 	}
 	return &reported{statusFailed}
 }
 
-func lines(text string) map[string]bool {
-	set := map[string]bool{}
-	for line := range bytes.Lines([]byte(text)) {
-		set[string(line)] = true
+// lacking is the lines of a text that the other has not, or not as often.
+func lacking(text, other string) (list []string) {
+	count := map[string]int{}
+	for line := range strings.Lines(other) {
+		count[strings.TrimRight(line, "\n")]++
 	}
-	return set
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if count[line]--; count[line] < 0 {
+			list = append(list, line)
+		}
+	}
+	return list
 }

@@ -39,7 +39,8 @@ func newScheduleList(d *Deps) *cobra.Command {
 		Use:   "list [JOB]",
 		Short: "List the fires to come: id, time, name, description, what may surprise",
 		Long: "List prints the fires to come of all enabled routines and reminders, or of one, with what may surprise about them: a change of " +
-			"the clock, a run that usually takes longer than until the next, many jobs at one minute.",
+			"the clock, a run that usually takes longer than until the next, many jobs at one minute. With --cost three columns come before " +
+			"the description: cost, sum, pings left.",
 		Example: "  ollim schedule list -n 3\n  ollim schedule list --days 7 --cost\n  ollim schedule list daily-market --json --now 2026-03-07T09:00:00Z",
 		Args:    checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
@@ -119,19 +120,25 @@ func runScheduleList(d *Deps, o scheduleListOptions) error {
 		}
 		rows = append(rows, row)
 	}
+	if o.days == 0 {
+		rows = rows[:min(o.n, len(rows))]
+	}
 	return records(d, o.json, rows, fireRow.cells)
 }
 
+// fires is what to list, and what is in one minute with the last of it: it counts as many jobs at this minute.
 func (o *scheduleListOptions) fires(jobs []job.Job, h house, now time.Time) (fires []schedule.Fire) {
 	end := now.AddDate(0, 0, o.days)
 	for f := range schedule.Upcoming(jobs, h.config.Zone, now) {
-		if o.days > 0 && f.At.After(end) || o.days == 0 && len(fires) == o.n {
+		if o.days > 0 && f.At.After(end) || o.days == 0 && len(fires) >= o.n && !sameMinute(f.At, fires[o.n-1].At) {
 			break
 		}
 		fires = append(fires, f)
 	}
 	return fires
 }
+
+func sameMinute(a, b time.Time) bool { return a.Truncate(time.Minute).Equal(b.Truncate(time.Minute)) }
 
 // pastDays is how far back the runs count for a forecast.
 const pastDays = 30

@@ -12,8 +12,8 @@ import (
 
 func newSchedulePrint(d *Deps) *cobra.Command {
 	return newScheduleUnits(d, "print", "Print the entries that fire all routines",
-		"Print writes what install would install, and for kubernetes and launchd, which it does not install, what to apply or to put into "+
-			"~/Library/LaunchAgents. Several files are told apart by lines ==> NAME <==.",
+		"Print writes what install would install. For kubernetes and launchd, which install does not know, it is what to apply, or to put "+
+			"into ~/Library/LaunchAgents; kubernetes wants --image and --claim. Several files are told apart by lines ==> NAME <==.",
 		[]string{forCrontab, forSystemd, forKubernetes, forLaunchd}, runSchedulePrint)
 }
 

@@ -22,12 +22,16 @@ func runScheduleRemove(ctx context.Context, d *Deps, o unitOptions) error {
 	if err != nil {
 		return err
 	}
+	host := unit.Host{DataDir: string(h.home)}
 	if o.target == forCrontab {
 		_, err := h.table(d).Edit(ctx, func(old []byte) ([]byte, error) {
+			if _, err := ownBlock(host, old); err != nil {
+				return nil, err
+			}
 			rest, _, err := unit.Remove(old)
 			return rest, err
 		})
 		return unitFault(err)
 	}
-	return d.applyUnits(ctx, o, nil)
+	return d.applyUnits(ctx, o, host, nil)
 }

@@ -8,7 +8,9 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,6 +52,12 @@ func (o *unitOptions) wants(targets []string, args []string) error {
 	if o.system && o.target != forSystemd {
 		return usage("--system is for systemd")
 	}
+	if o.target == forKubernetes && (o.kube.Image == "" || o.kube.Claim == "") {
+		return usage("kubernetes: want --image and --claim")
+	}
+	if o.target != forKubernetes && o.kube != (unit.KubeOptions{}) {
+		return usage("--image, --namespace, --claim and --secret are for kubernetes")
+	}
 	return nil
 }
 
@@ -90,13 +98,25 @@ func (d *Deps) host(h house, o unitOptions) (unit.Host, error) {
 		Ollim: self, DataDir: string(h.home), Config: d.configFile(h.home), Zone: h.config.Zone, Configured: h.config.Zone,
 		System: o.system, TickOnly: o.tickOnly,
 	}
-	if zone, err := time.LoadLocation(d.systemZone()); err == nil {
+	machine := &Deps{Lookup: func(string) (string, bool) { return "", false }} // cron and systemd do not see the caller's TZ
+	if zone, err := time.LoadLocation(machine.systemZone()); err == nil {
 		host.Zone = zone
 	}
-	if u, err := user.Current(); err == nil {
-		host.User = u.Username
+	host.User, err = owner(host.DataDir)
+	return host, err
+}
+
+// owner is the user whose directory it is: root installs units of the system, and it is not root whose agent they start.
+func owner(dir string) (string, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return "", err
 	}
-	return host, nil
+	id := strconv.FormatUint(uint64(info.Sys().(*syscall.Stat_t).Uid), 10)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username, nil
+	}
+	return id, nil
 }
 
 // entries is everything that makes entries of the routines: a bad file must not look like a routine that is gone.
@@ -143,12 +163,12 @@ func (d *Deps) units(o unitOptions) (unit.Units, error) {
 
 // callerEnv is what crontab and systemctl need of the caller's environment.
 func (d *Deps) callerEnv() (env []string) {
-	for _, name := range []string{"HOME", "PATH", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS", "LANG", "TZ"} {
+	for _, name := range []string{"HOME", "PATH", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS", "TZ"} {
 		if value, ok := d.Lookup(name); ok {
 			env = append(env, name+"="+value)
 		}
 	}
-	return env
+	return append(env, "LC_ALL=C") // what they say is read
 }
 
 // tellLeft says which routines only the tick fires.
@@ -166,7 +186,7 @@ func unitFault(err error) error {
 	case errors.Is(err, unit.ErrForeign):
 		return hint(&withStatus{err, statusData}, "move it away, or put your changes into a drop-in: systemctl edit UNIT")
 	case errors.Is(err, errOtherHouse):
-		return hint(&withStatus{err, statusConfig}, "ollim --data-dir THAT schedule remove, first")
+		return hint(&withStatus{err, statusConfig}, "ollim --data-dir THAT schedule remove, first; where THAT is gone, delete its entries by hand")
 	case errors.Is(err, unit.ErrUnfit):
 		return &withStatus{err, statusConfig}
 	case errors.Is(err, unit.ErrTable), errors.Is(err, unit.ErrManager):

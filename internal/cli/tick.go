@@ -27,9 +27,10 @@ func newTick(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tick",
 		Short: "Start what is due, send what was not sent, tidy up; for a line in cron, each minute",
-		Long: "Tick starts the reminders that are due and the routines whose slot nobody has answered, tries again what failed, tells of those that are more than a day late in one pending " +
-			"update, ends runs whose process died, and sends messages that did not get through. It starts and exits, and waits for no engine. " +
-			"Two at once do no harm.",
+		Long: "Tick starts the routines whose slot nobody has answered, late where their catch-up wants it, and notes which slots were missed. " +
+			"It starts the reminders that are due, and tells of those that are more than a day late in one pending update. It ends runs whose " +
+			"process died, and sends messages that did not get through. It starts and exits, and waits for no engine. Two at once do no harm. " +
+			"One line in cron is enough for all jobs; ollim schedule install adds one for each routine.",
 		Example: "  * * * * * /usr/local/bin/ollim tick",
 		Args:    checked(cobra.NoArgs),
 		RunE:    works(func(cmd *cobra.Command, _ []string) error { return runTick(cmd.Context(), d, o) }),
@@ -87,7 +88,7 @@ func (s *starter) start(ctx context.Context, j job.Job, flags ...string) error {
 	}
 	args := append([]string{"--data-dir", string(s.home.home), "--config", s.d.configFile(s.home.home), "fire", "--scheduled"}, flags...)
 	cmd := exec.Command(self, append(args, "--", j.ID)...) //nolint:noctx // it outlives us
-	cmd.Dir = "/"
+	cmd.Dir = s.home.home.Path()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return err

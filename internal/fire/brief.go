@@ -70,10 +70,7 @@ func (f *Firer) relative(path string) string {
 // commands of the skill before, take their time, in which somebody may change a skill: each is as approved when its turn comes.
 func (f *Firer) skills(ctx context.Context, j job.Job, tools *toolbox.Box) error {
 	for _, name := range j.Skills {
-		if err := f.approved(j); err != nil {
-			return err
-		}
-		err := tools.Prepare(ctx, []string{name})
+		err := tools.Prepare(ctx, name, func() error { return f.approved(j) })
 		if errors.As(err, new(*skill.Unknown)) {
 			return &barred{kind: ErrRefused, reason: err.Error()}
 		}

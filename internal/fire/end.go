@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/prompt"
 	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/update"
 )
 
 var (
@@ -178,7 +179,7 @@ func (f *Firer) tellFailure(ctx context.Context, r run.Record, what string) {
 	if err != nil || !speak {
 		return
 	}
-	text := prompt.Failure(r.Label(), what, r.Error, count)
+	text := update.Clean(prompt.Failure(r.Label(), what, r.Error, count))
 	if !f.Post.Configured() {
 		f.warn(f.Updates.Add(ctx, text, r.ID))
 		return

@@ -87,6 +87,7 @@ type errand struct {
 	beside   []job.Job // all jobs of the directory
 	previous run.Record
 	guard    *lock.Guard // nil for what is no job: a turn of a conversation
+	allowed  bool        // its run was permitted: what the owner wants at its end may start
 	slot     time.Time   // the slot that it answers; zero: none
 	rival    time.Time   // a slot that another run had claimed before
 }
@@ -108,6 +109,9 @@ func (f *Firer) Fire(ctx context.Context, name string, o Options) (run.Record, e
 
 // respond runs the job, unless it is running, or done with.
 func (f *Firer) respond(ctx context.Context, e *errand) (run.Record, error) {
+	if f.beaten(*e) {
+		return run.Record{}, slot.ErrClaimed
+	}
 	guard, err := f.guard(ctx, e.job, e.options.Wait)
 	if errors.Is(err, lock.ErrBusy) && !e.rival.IsZero() && e.options.Scheduled {
 		return run.Record{}, slot.ErrClaimed
@@ -148,7 +152,9 @@ func (f *Firer) run(ctx context.Context, e errand) (run.Record, error) {
 	}
 	f.settle(ctx, r)
 	f.deliver(ctx, e.job, r, cause)
-	f.after(ctx, e.job, r)
+	if e.allowed {
+		f.after(ctx, e.job, r)
+	}
 	f.putAway(ctx, e.job, r)
 	err = r.Finish(r.Outcome, r.Error)
 	return r.Record, errors.Join(err, cause)
@@ -161,6 +167,7 @@ func (f *Firer) carryOut(ctx context.Context, e *errand, r *run.Run) error {
 	if err := f.permit(e.job, e.options); err != nil {
 		return err
 	}
+	e.allowed = true
 	if e.job.Plain {
 		return f.remind(ctx, e, r)
 	}

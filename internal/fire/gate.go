@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/program"
@@ -44,7 +45,12 @@ func (f *Firer) gate(ctx context.Context, j job.Job, r *run.Run) (string, error)
 	case result.Status != 0:
 		return "", fmt.Errorf("gate %s: %s: %s", j.Gate, result.End, cmp.Or(said, "it said nothing"))
 	}
-	text := []rune(strings.ToValidUTF8(string(result.Out), "\ufffd"))
+	text := []rune(strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(string(result.Out), "\ufffd")))
 	if len(text) > gateOutput || result.Cut {
 		return string(text[:min(len(text), gateOutput)]) + "\n[cut]", nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/run"
@@ -12,15 +11,14 @@ import (
 
 // Plan is what a fire would do.
 type Plan struct {
-	Job     string        `json:"job"`
-	Mode    job.Mode      `json:"mode"`
-	Engine  string        `json:"engine"`
-	Model   string        `json:"model,omitempty"`
-	Session string        `json:"session,omitempty"` // that it would continue or branch; "" begins one
-	Tools   []engine.Tool `json:"-"`
-	Names   []string      `json:"tools"`
-	Prompt  string        `json:"prompt"`
-	Refused string        `json:"refused,omitempty"` // why it would not run
+	Job     string   `json:"job"`
+	Mode    job.Mode `json:"mode"`
+	Engine  string   `json:"engine"`
+	Model   string   `json:"model,omitempty"`
+	Session string   `json:"session,omitempty"` // that it would continue or branch; "" begins one
+	Names   []string `json:"tools"`             // of ours, that it may use
+	Prompt  string   `json:"prompt"`
+	Refused string   `json:"refused,omitempty"` // why it would not run
 }
 
 // Preview says what Fire would do now, without doing or changing anything.
@@ -47,10 +45,7 @@ func (f *Firer) Preview(ctx context.Context, name string, o Options) (Plan, erro
 		return Plan{}, err
 	}
 	p := Plan{Job: j.ID, Mode: j.Mode(), Engine: record.Engine, Model: record.Model, Session: session, Prompt: text}
-	p.Tools = f.tools(&run.Run{Record: record}).List()
-	for _, t := range p.Tools {
-		p.Names = append(p.Names, t.Name)
-	}
+	p.Names = f.tools(&run.Run{Record: record}).Usable()
 	if err := f.permit(j, o); err != nil {
 		p.Refused = err.Error()
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/prompt"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/update"
 )
 
 // errSpent: both attempts of a reminder were cut off.
@@ -40,6 +41,7 @@ func (f *Firer) remind(ctx context.Context, e *errand, r *run.Run) error {
 
 // tell reaches the owner in any case: by delivery, else in the next conversation. An error says that neither took the text.
 func (f *Firer) tell(ctx context.Context, r *run.Run, text string) error {
+	text = update.Clean(text)
 	if !f.Post.Configured() {
 		return f.Updates.Add(ctx, text, r.ID)
 	}

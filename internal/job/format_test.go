@@ -328,7 +328,6 @@ func FuzzParse(f *testing.F) {
 		if j.Schedule != again.Schedule {
 			t.Fatal("another schedule")
 		}
-		j.Widened()
 		j.Roots("/home/me")
 		j.In(time.FixedZone("", 3600))
 		for _, on := range []bool{true, false} {

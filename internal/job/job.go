@@ -4,7 +4,6 @@ package job
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -142,22 +141,6 @@ func (j Job) Zone(configured *time.Location) *time.Location {
 		return zone
 	}
 	return configured
-}
-
-// Widened names the fields that give the job more than every job may do, so that its owner must have approved them
-// (behaviour 9.5).
-func (j Job) Widened() []string {
-	var keys []string
-	for key, set := range map[string]bool{
-		"allowed-tools": len(j.AllowedTools) > 0, "gate": j.Gate != "", "after": j.After != "", "dirs": len(j.Dirs) > 0,
-		"subagent": j.Subagent != "", "skills": len(j.Skills) > 0,
-	} {
-		if set {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // Roots are the folders of dirs; home is the owner's, for those that begin with ~/.

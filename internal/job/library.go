@@ -130,9 +130,9 @@ func KindOf(path string) Kind {
 // read parses one file; the error is always a yamldoc.Faults.
 func (l Library) read(kind Kind, path string, table []field) (Job, error) {
 	name := l.relative(path)
-	data, err := readFile(path)
+	data, err := store.ReadText(path, maxFile, false)
 	if err != nil {
-		return Job{}, yamldoc.Faults{{File: name, Reason: "cannot be read: " + plain(err)}}
+		return Job{}, yamldoc.Faults{{File: name, Reason: "cannot be read: " + store.Cause(err)}}
 	}
 	j, err := parse(kind, name, data, table)
 	j.Path = path
@@ -140,35 +140,6 @@ func (l Library) read(kind Kind, path string, table []field) (Job, error) {
 		j = j.In(l.Zone)
 	}
 	return j, err
-}
-
-// readFile opens nothing but files: a named pipe would never answer.
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a file")
-	}
-	if err != nil {
-		return nil, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("larger than %d bytes", maxFile)
-	}
-	return data, err
-}
-
-func plain(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err.Error()
-	}
-	return err.Error()
 }
 
 func (l Library) relative(path string) string {

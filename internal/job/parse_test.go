@@ -77,10 +77,6 @@ Body, with
 	if next, ok := j.Schedule.Next(time.Date(2026, 2, 21, 0, 0, 0, 0, time.UTC), time.UTC); !ok || next.Format("Mon 15:04") != "Mon 09:00" {
 		t.Errorf("next %v, %v", next, ok)
 	}
-	widened := []string{"after", "allowed-tools", "dirs", "gate", "skills", "subagent"}
-	if got := j.Widened(); !slices.Equal(got, widened) {
-		t.Errorf("widened by %q, want %q", got, widened)
-	}
 }
 
 // same compares what stands in the files.
@@ -118,9 +114,6 @@ func TestDefaults(t *testing.T) {
 	want = job.New(job.Routine)
 	want.Path, want.Body, want.ID, want.Cron = "x.md", "Do it.", "a", "@daily"
 	same(t, j, want)
-	if got := j.Widened(); got != nil {
-		t.Errorf("widened by %q", got)
-	}
 }
 
 // The tables of sections 1.3 and 1.4 of the behaviour, in their order.

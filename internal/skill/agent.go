@@ -9,6 +9,7 @@ import (
 
 	"github.com/ollim/ollim/internal/home"
 	"github.com/ollim/ollim/internal/nearest"
+	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/yamldoc"
 )
 
@@ -29,13 +30,13 @@ func LoadAgent(dir home.Dir, name string) (Agent, error) {
 		return Agent{}, unknown
 	}
 	file := filepath.Join("agents", name+".md")
-	data, err := readFile(dir.Agent(name), 0)
+	data, err := store.ReadText(dir.Agent(name), maxFile, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		unknown.Near = nearest.To(name, agentNames(dir))
 		return Agent{}, unknown
 	}
 	if err != nil {
-		return Agent{}, yamldoc.Faults{{File: file, Reason: "cannot be read: " + cause(err)}}
+		return Agent{}, yamldoc.Faults{{File: file, Reason: "cannot be read: " + store.Cause(err)}}
 	}
 	a, err := ParseAgent(name, file, data)
 	a.Path = dir.Agent(name)

@@ -3,21 +3,15 @@ package skill
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/ollim/ollim/internal/home"
 	"github.com/ollim/ollim/internal/nearest"
+	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/yamldoc"
-)
-
-var (
-	errLink   = errors.New("a symbolic link")
-	errNoFile = errors.New("not a file")
 )
 
 // Library is the skills of one data directory.
@@ -122,10 +116,10 @@ func (l Library) text(name string) ([]byte, error) {
 		err = l.inside(name)
 	}
 	if err == nil {
-		data, err = readFile(l.Home.Skill(name), syscall.O_NOFOLLOW) // what a link leads to could change unseen
+		data, err = store.ReadText(l.Home.Skill(name), maxFile, true) // what a link leads to could change unseen
 	}
 	if err != nil {
-		return nil, yamldoc.Faults{{File: shown(name), Reason: "cannot be read: " + cause(err)}}
+		return nil, yamldoc.Faults{{File: shown(name), Reason: "cannot be read: " + store.Cause(err)}}
 	}
 	return data, nil
 }
@@ -144,37 +138,4 @@ func (l Library) inside(name string) error {
 		return errors.New("its folder is a link that leads out of skills")
 	}
 	return nil
-}
-
-// readFile reads nothing but files: a named pipe would never answer. flags are more flags to open it with.
-func readFile(path string, flags int) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0)
-	if errors.Is(err, syscall.ELOOP) {
-		return nil, errLink
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errNoFile
-	}
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("larger than %d bytes", maxFile)
-	}
-	return data, err
-}
-
-// cause is an error of the operating system without its operation and path.
-func cause(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err.Error()
-	}
-	return err.Error()
 }

@@ -22,7 +22,7 @@ func TestAddReminder(t *testing.T) {
 	if want := d.now.Add(45 * time.Minute); !j.RunAt.Equal(want) || j.Body != "Is the build green?" || j.Name() != "is-the-build-green" {
 		t.Errorf("%+v", j)
 	}
-	if !j.Background || !j.AllowPing || j.Plain || j.Isolated || j.Update != job.OnPing || j.MaxChain != 0 || len(j.Widened()) != 0 {
+	if !j.Background || !j.AllowPing || j.Plain || j.Isolated || j.Update != job.OnPing || j.MaxChain != 0 {
 		t.Errorf("not the defaults: %+v", j)
 	}
 	d.begins("add_reminder", `{"message":"m","when":"tomorrow 9am","description":"A\nb","isolated":true,"model":"haiku","update_main_session":"always","allow_ping":false,"max_chain":2}`, "Reminder ")
@@ -107,7 +107,7 @@ func TestHostileReminder(t *testing.T) {
 		d.begins("add_reminder", object("message", message, "when", "1h", "description", message), "Reminder ")
 		j := d.reminder()
 		want := strings.NewReplacer("\x1b", "", "\u009b", "", "\x00", "").Replace(message)
-		if j.Body != want || j.ID == "evil" || len(j.Widened()) > 0 || strings.ContainsAny(j.Label(), "\n\x1b\u009b") {
+		if j.Body != want || j.ID == "evil" || j.Gate != "" || strings.ContainsAny(j.Label(), "\n\x1b\u009b") {
 			t.Errorf("%s: %s %q %q", name, j.ID, clip(j.Body), clip(j.Label()))
 		}
 		d.begins("list_reminders", `{}`, j.ID)

@@ -24,7 +24,7 @@ func TestSkill(t *testing.T) {
 	d.write("skills/live/SKILL.md", skillFile+"Live.\n")
 	d.write("skills/hidden/SKILL.md", skillFile+"Hidden.\n")
 	d.write("feed", "rain")
-	if err := d.Prepare(ctx, []string{"news"}); err != nil {
+	if err := d.Prepare(ctx, "news", willing); err != nil {
 		t.Fatal(err)
 	}
 	// as the run began, whatever it is now
@@ -85,15 +85,26 @@ func TestSkillCommands(t *testing.T) {
 	d.recorded("refusal:skill refusal:skill refusal:skill refusal:skill")
 }
 
+// willing is an owner who approved.
+func willing() error { return nil }
+
 func TestPrepare(t *testing.T) {
 	d := newDesk(t, skilled())
 	var unknown *skill.Unknown
-	if err := d.Prepare(ctx, []string{"nosuch"}); !errors.As(err, &unknown) {
+	if err := d.Prepare(ctx, "nosuch", willing); !errors.As(err, &unknown) {
 		t.Error(err)
 	}
 	d.write("skills/bad/SKILL.md", "---\nhooks: {}\n---\n")
-	if err := d.Prepare(ctx, []string{"bad"}); err == nil {
+	if err := d.Prepare(ctx, "bad", willing); err == nil {
 		t.Error("a broken skill was prepared")
+	}
+	no := errors.New("not approved")
+	d.write("skills/news/SKILL.md", skillFile+"!`touch ran`\n")
+	if err := d.Prepare(ctx, "news", func() error { return no }); !errors.Is(err, no) {
+		t.Error(err)
+	}
+	if _, err := os.Stat(d.Home.Path("ran")); err == nil {
+		t.Error("the commands of a skill that is not approved have run")
 	}
 }
 

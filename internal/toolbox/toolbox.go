@@ -81,6 +81,16 @@ func (b *Box) List() []engine.Tool {
 	return list
 }
 
+// Usable names the tools that the run may use, also where it is shown more of them.
+func (b *Box) Usable() (names []string) {
+	for _, t := range tools() {
+		if t.may(b) == nil {
+			names = append(names, t.name)
+		}
+	}
+	return names
+}
+
 // Call is Use for an engine: what goes wrong is told to the agent in the result.
 func (b *Box) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
 	text, err := b.Use(ctx, name, input)

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/update"
 )
 
@@ -31,8 +31,6 @@ func updateNames() tool {
 	}
 }
 
-const maxName = 100
-
 func callNames(_ context.Context, b *Box, input json.RawMessage) (string, error) {
 	var in struct {
 		User string `json:"user_name"`
@@ -43,8 +41,8 @@ func callNames(_ context.Context, b *Box, input json.RawMessage) (string, error)
 	}
 	for _, name := range []*string{&in.User, &in.Bot} {
 		*name = strings.Join(strings.Fields(update.Clean(*name)), " ") // it becomes part of a sentence in every system prompt
-		if utf8.RuneCountInString(*name) > maxName {
-			return "", fmt.Errorf("bad arguments: a name has at most %d characters", maxName)
+		if err := config.CheckName(*name); *name != "" && err != nil {
+			return "", fmt.Errorf("bad arguments: %w", err)
 		}
 	}
 	if in.User == "" && in.Bot == "" {

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 
 	"github.com/ollim/ollim/internal/prompt"
 	"github.com/ollim/ollim/internal/skill"
+	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/toolpolicy"
 )
 
@@ -98,20 +98,16 @@ func (b *Box) approvedSkill(ctx context.Context, name string) error {
 	return errors.Join(&Refused{fmt.Sprintf("The commands in the skill %s wait for the owner's word: ollim approve skill:%s", name, name)}, err)
 }
 
-// Prepare renders the skills that a job names into the record of its run. A skill that is not there, or is wrong, is the error.
-func (b *Box) Prepare(ctx context.Context, names []string) error {
-	for _, name := range names {
-		s, err := skill.Library{Home: b.Home}.Find(name)
-		if err != nil {
-			return err
-		}
-		text := skill.Renderer{Dir: string(b.Home), Env: b.Env}.Render(ctx, s)
-		if err := os.MkdirAll(b.Home.Run(b.Run.ID, "skills"), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		if err := os.WriteFile(b.Home.Run(b.Run.ID, "skills", name+".md"), []byte(text), 0o600); err != nil {
-			return err
-		}
+// Prepare renders a skill that the job names into the record of its run. still is asked between the reading and the commands:
+// whether what was read is what the owner approved.
+func (b *Box) Prepare(ctx context.Context, name string, still func() error) error {
+	s, err := skill.Library{Home: b.Home}.Find(name)
+	if err == nil {
+		err = still()
 	}
-	return nil
+	if err != nil {
+		return err
+	}
+	text := skill.Renderer{Dir: string(b.Home), Env: b.Env}.Render(ctx, s)
+	return store.ReplaceAs(b.Home.Run(b.Run.ID, "skills", name+".md"), []byte(text), store.Buffered)
 }

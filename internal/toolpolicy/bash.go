@@ -131,6 +131,9 @@ func (g ground) whole(text string, around bool) error {
 	if name := g.protects(named, real); name != "" {
 		return fmt.Errorf("%s is in a protected place (%s)", quote(text), name)
 	}
+	if !filepath.IsAbs(text) && !slices.ContainsFunc(g.roots, func(r realRoot) bool { return within(real, r.real) || within(real, r.named) }) {
+		return fmt.Errorf("%s leads out of the working directory", quote(text))
+	}
 	if name := g.encloses(real); around && name != "" {
 		return fmt.Errorf("%s contains a protected place (%s); name what is needed in it", quote(text), name)
 	}

@@ -57,7 +57,7 @@ func runningOptions(program string) []string {
 	case "rg":
 		return strings.Fields("-z --pre --search-zip --hostname-bin")
 	case "git":
-		return strings.Fields("-c --config-env --exec-path --exec --upload-pack --receive-pack --ext-diff --textconv --open-files-in-pager --output")
+		return strings.Fields("-c -O -x --config-env --exec-path --exec --extcmd --upload-pack --receive-pack --ext-diff --textconv --open-files-in-pager --output")
 	case "tar":
 		return strings.Fields("-I -F --to-command --checkpoint-action --use-compress-program --info-script --new-volume-script --rsh-command --rmt-command")
 	case "rsync":
@@ -72,6 +72,14 @@ func runningOptions(program string) []string {
 		return strings.Fields("-e --execute --config --use-askpass")
 	case "zip":
 		return strings.Fields("-T -TT --unzip-command")
+	}
+	return nil
+}
+
+// runningVerbs are the verbs of a program that run other programs, or set what will be run.
+func runningVerbs(program string) []string {
+	if program == "git" {
+		return strings.Fields("config bisect submodule filter-branch difftool mergetool instaweb send-email daemon hook credential maintenance")
 	}
 	return nil
 }
@@ -127,6 +135,9 @@ func programRefusal(words []string) string {
 	}
 	if inTable(runners(), name) {
 		return fmt.Sprintf("%s runs any command it is given", quoteless(name))
+	}
+	if at := slices.IndexFunc(words[1:], func(w string) bool { return !strings.HasPrefix(w, "-") }); at >= 0 && slices.Contains(runningVerbs(program(name)), words[1:][at]) {
+		return fmt.Sprintf("%s %s can run other programs, or set what will be run", quoteless(name), words[1:][at])
 	}
 	for i, word := range words[1:] {
 		if i == 0 && program(name) == "tar" && !strings.HasPrefix(word, "-") {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -153,7 +154,7 @@ func (t *turn) step(s Step) error {
 	case "delay":
 		return t.e.Sleep(t.ctx, s.Wait)
 	case "touch":
-		return touch(s.Text)
+		return t.touch(s.Text)
 	case "compact":
 		return t.compact(s.Text)
 	case "cost":
@@ -166,8 +167,17 @@ func (t *turn) step(s Step) error {
 	return nil
 }
 
-// touch leaves what is already in the file.
-func touch(path string) error {
+// touch leaves what is already in the file. Like every tool it keeps away from what is protected.
+func (t *turn) touch(path string) error {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	for _, place := range t.request.Protected {
+		if rel, err := filepath.Rel(place, full); err == nil && filepath.IsLocal(rel) {
+			return fmt.Errorf("script: touch %s: it is protected", path)
+		}
+	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
