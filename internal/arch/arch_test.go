@@ -27,12 +27,13 @@ var rooms = map[string]room{
 	"internal/home":    {0, nil},
 	"internal/process": {0, nil},
 
-	"internal/lock":    {0, []string{"github.com/gofrs/flock"}},
-	"internal/cron":    {0, nil},
-	"internal/when":    {0, nil},
-	"internal/program": {0, nil},                                       // the owner's executables: gates, commands in skills
-	"internal/nearest": {-1, []string{"github.com/agext/levenshtein"}}, // the cellar: words for errors of any room
-	"internal/yamldoc": {0, []string{"gopkg.in/yaml.v3"}},
+	"internal/lock":     {0, []string{"github.com/gofrs/flock"}},
+	"internal/cron":     {0, nil},
+	"internal/when":     {0, nil},
+	"internal/program":  {0, nil},                                       // the owner's executables: gates, commands in skills
+	"internal/nearest":  {-1, []string{"github.com/agext/levenshtein"}}, // the cellar: words for errors of any room
+	"internal/sanitize": {-1, nil},                                      // the cellar too: what others wrote, for any room
+	"internal/yamldoc":  {0, []string{"gopkg.in/yaml.v3"}},
 
 	"internal/toolpolicy": {0, []string{"mvdan.cc/sh/v3"}},
 	"internal/apitest":    {0, nil}, // the model's API, for tests

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/change"
+	"github.com/ollim/ollim/internal/sanitize"
 )
 
 func newChanged(d *Deps) *cobra.Command {
@@ -51,7 +52,7 @@ func runChanged(ctx context.Context, d *Deps, key string, allowEmpty bool) error
 		return &reported{statusFailed}
 	}
 	if isTerminal(d.Stdout) {
-		diff = visible(diff)
+		diff = sanitize.Lines(diff)
 	}
 	if _, err := io.WriteString(d.Out, diff); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/sanitize"
 )
 
 func (d *Deps) printPrompt(h house, r run.Record) error {
@@ -40,7 +41,7 @@ func (d *Deps) printEvents(h house, id string, seen int, asJSON bool) (int, erro
 		if asJSON {
 			err = d.emit(e)
 		} else {
-			_, err = fmt.Fprintf(d.Out, "%s %s\n", e.At.Format("15:04:05"), visible(eventText(e)))
+			_, err = fmt.Fprintf(d.Out, "%s %s\n", e.At.Format("15:04:05"), sanitize.Lines(eventText(e)))
 		}
 		if err != nil {
 			return n, err
@@ -68,7 +69,7 @@ func (d *Deps) printEnd(r run.Record, asJSON bool) error {
 func eventText(e run.Event) string {
 	switch e.Type {
 	case run.ToolUse:
-		return fmt.Sprintf("tool_use %s %s", e.Tool, visible(string(e.Input)))
+		return fmt.Sprintf("tool_use %s %s", e.Tool, sanitize.Lines(string(e.Input)))
 	case run.ToolResult:
 		if e.IsError {
 			return block("tool_result "+e.Tool+" (error)", e.Text)
@@ -82,7 +83,7 @@ func eventText(e run.Event) string {
 			e.Usage.In, e.Usage.Out, e.Usage.CacheRead, e.Usage.CacheWrite, e.Cost)
 	case run.Verdict:
 		if e.IsError {
-			return "verdict denied " + e.Tool + ": " + visible(e.Text)
+			return "verdict denied " + e.Tool + ": " + sanitize.Lines(e.Text)
 		}
 		return "verdict allowed " + e.Tool
 	case run.Session:
@@ -99,7 +100,7 @@ func eventText(e run.Event) string {
 
 // block puts a text of one line behind its head, and a longer one below it.
 func block(head, text string) string {
-	text = visible(strings.TrimRight(text, "\n"))
+	text = sanitize.Lines(strings.TrimRight(text, "\n"))
 	switch {
 	case text == "":
 		return head
@@ -107,14 +108,4 @@ func block(head, text string) string {
 		return head + "\n    " + strings.ReplaceAll(text, "\n", "\n    ")
 	}
 	return head + " " + text
-}
-
-// visible keeps control characters, which a tool's result may hold, off the terminal; lines and tabs stay.
-func visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0) {
-			return -1
-		}
-		return r
-	}, s)
 }

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/ollim/ollim/internal/sanitize"
 	"github.com/ollim/ollim/internal/yamldoc"
 )
 
@@ -74,22 +75,14 @@ func join(parts ...string) string {
 
 // printable keeps a message on one line and its control characters off the terminal.
 func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case r < ' ' || r >= 0x7f && r < 0xa0:
-			return -1
-		}
-		return r
-	}, s)
+	return strings.NewReplacer("\n", " ", "\t", " ").Replace(sanitize.Lines(s))
 }
 
 // clean writes to a terminal, without what could take it over.
 type clean struct{ w io.Writer }
 
 func (c clean) Write(p []byte) (int, error) {
-	_, err := io.WriteString(c.w, visible(string(p)))
+	_, err := io.WriteString(c.w, sanitize.Lines(string(p)))
 	return len(p), err
 }
 

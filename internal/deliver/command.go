@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/ollim/ollim/internal/program"
+	"github.com/ollim/ollim/internal/sanitize"
 )
 
 const (
@@ -72,14 +72,7 @@ func value(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxValue)], "")
 }
 
-// oneLine makes what a program said fit a line of a listing: no control characters (it may be shown on a terminal), no
-// cut character at its start, no colon with nothing behind it.
+// oneLine makes what a program said fit a line of a listing: no cut character at its start, no colon with nothing behind it.
 func oneLine(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, strings.ToValidUTF8(s, ""))
-	return strings.TrimSuffix(strings.Join(strings.Fields(s), " "), ":")
+	return strings.TrimSuffix(sanitize.Line(strings.ToValidUTF8(s, "")), ":")
 }

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/sanitize"
 )
 
 // Embed is a message in parts, with the names and limits that Discord gives them.
@@ -35,20 +36,19 @@ const (
 func (e Embed) Clean() (Embed, error) {
 	e.Fields = append([]Field{}, e.Fields...)
 	total := 0
-	part := func(name string, s *string, most int, multiline bool) error {
-		*s = strings.ToValidUTF8(strings.ReplaceAll(*s, "\r\n", "\n"), "\ufffd")
-		*s = strings.TrimSpace(strings.Map(func(r rune) rune { return harmless(r, multiline) }, *s))
+	part := func(name string, s *string, most int, clean func(string) string) error {
+		*s = strings.TrimSpace(clean(*s))
 		n := utf8.RuneCountInString(*s)
 		if total += n; n > most {
 			return fmt.Errorf("%s has %d characters, the most is %d", name, n, most)
 		}
 		return nil
 	}
-	err := errors.Join(part("title", &e.Title, 256, false), part("description", &e.Description, 4096, true),
-		part("url", &e.URL, 2048, false), part("footer", &e.Footer, 2048, false))
+	err := errors.Join(part("title", &e.Title, 256, sanitize.Line), part("description", &e.Description, 4096, sanitize.Lines),
+		part("url", &e.URL, 2048, sanitize.Line), part("footer", &e.Footer, 2048, sanitize.Line))
 	for i := range e.Fields {
 		f := &e.Fields[i]
-		err = errors.Join(err, part("the name of a field", &f.Name, 256, false), part("the value of "+f.Name, &f.Value, 1024, true))
+		err = errors.Join(err, part("the name of a field", &f.Name, 256, sanitize.Line), part("the value of "+f.Name, &f.Value, 1024, sanitize.Lines))
 		if f.Name == "" || f.Value == "" {
 			err = errors.Join(err, errors.New("a field has no name or no value"))
 		}
@@ -68,19 +68,6 @@ func (e Embed) Clean() (Embed, error) {
 		return e, fmt.Errorf("color %q: write one like #2e8b57", e.Color)
 	}
 	return e, nil
-}
-
-// harmless drops (-1) what could move a cursor or turn the direction of writing; what only sets words apart becomes a space.
-func harmless(r rune, multiline bool) rune {
-	switch {
-	case r == '\n' && multiline:
-		return r
-	case unicode.IsControl(r) && unicode.IsSpace(r):
-		return ' '
-	case unicode.IsControl(r), r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069:
-		return -1
-	}
-	return r
 }
 
 func isColor(s string) bool {

@@ -18,6 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/prompt"
 	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/told"
 	"github.com/ollim/ollim/internal/yamldoc"
 )
 
@@ -267,7 +268,7 @@ func (f *Firer) approved(j job.Job) error {
 	return &barred{
 		kind:   ErrRefused,
 		reason: fmt.Sprintf("not approved: %s: ollim approve %s", strings.Join(subject.Widening(), ", "), name),
-		key:    refused(j.ID) + subject.Digest(),
+		key:    told.Refusal(j.ID, subject.Digest()),
 		text:   prompt.Unapproved(j.Label(), name, subject.Widening()),
 	}
 }

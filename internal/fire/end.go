@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/prompt"
 	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/told"
 	"github.com/ollim/ollim/internal/update"
 )
 
@@ -141,7 +142,7 @@ func (f *Firer) deliver(ctx context.Context, j job.Job, r *run.Run, cause error)
 	switch r.Outcome {
 	case run.OK, run.Unreported:
 		f.warn(f.Told.Worked(ctx, j.ID))
-		f.warn(f.Told.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, refused(j.ID)) }))
+		f.warn(f.Told.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, told.Refusal(j.ID, "")) }))
 	case run.Failed, run.Timeout:
 		if j.Kind != job.Reminder { // see putAway
 			f.tellFailure(ctx, r.Record, howItFailed(r.Outcome))
@@ -195,15 +196,12 @@ func (f *Firer) tellFailure(ctx context.Context, r run.Record, what string) {
 func (f *Firer) tellRefusal(ctx context.Context, r run.Record, cause error) {
 	b := &barred{}
 	errors.As(cause, &b)
-	first, err := f.Told.Once(ctx, cmp.Or(b.key, refused(r.Job)+r.Error))
+	first, err := f.Told.Once(ctx, cmp.Or(b.key, told.Refusal(r.Job, r.Error)))
 	f.warn(err)
 	if err == nil && first {
 		f.warn(f.Updates.Add(ctx, cmp.Or(b.text, prompt.RefusedJob(r.Label(), r.Error)), r.ID))
 	}
 }
-
-// refused is the beginning of the keys under which refusals of a job are told.
-func refused(id string) string { return "refused " + id + " " }
 
 // answer is the text of a foreground run as the owner sees it.
 func (f *Firer) answer(r *run.Run) string {

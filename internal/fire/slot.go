@@ -30,7 +30,7 @@ func (f *Firer) claimSlot(ctx context.Context, e *errand) error {
 	at := e.options.Slot
 	if at.IsZero() {
 		latest, ok := e.job.Schedule.Prev(now, e.job.Zone(f.Zone))
-		switch recent := ok && now.Sub(latest) <= schedule.Grace; {
+		switch recent := ok && now.Sub(latest) <= slot.Grace; {
 		case !e.job.Enabled:
 			return nil // which is told where it is permitted
 		case !recent && e.options.Scheduled:
@@ -148,6 +148,6 @@ func (f *Firer) settleCutOff(r run.Record) {
 // Due is what a minute has to do with the slots of one routine: the latest, if it is recent and nobody answers it. A slot before
 // the file said so is none.
 func (f *Firer) Due(j job.Job, history []slot.Schedule, now time.Time) (at time.Time, due bool) {
-	at, due = schedule.Latest(history, f.Zone, now.Add(-schedule.Grace), now.Add(time.Nanosecond))
+	at, due = schedule.Latest(history, f.Zone, now.Add(-slot.Grace), now.Add(time.Nanosecond))
 	return at, due && f.Unanswered(j.ID, at)
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/ollim/ollim/internal/sanitize"
 )
 
 // message is what the streams need to know of a line; mcp-go reads the whole of it.
@@ -105,4 +107,4 @@ func crashSite() string {
 	}
 }
 
-func oneLine(v any) string { return strings.Join(strings.Fields(fmt.Sprint(v)), " ") }
+func oneLine(v any) string { return sanitize.Line(fmt.Sprint(v)) }

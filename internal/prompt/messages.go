@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/sanitize"
 	"github.com/ollim/ollim/internal/update"
 )
 
@@ -76,7 +77,7 @@ func Overdue(list []OverdueReminder) string {
 
 // short is a text in one line of at most so many characters.
 func short(text string, most int) string {
-	runes := []rune(oneLine(text))
+	runes := []rune(sanitize.Line(text))
 	if len(runes) <= most {
 		return string(runes)
 	}

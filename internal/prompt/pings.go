@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/sanitize"
 	"github.com/ollim/ollim/internal/schedule"
 )
 
@@ -39,14 +40,14 @@ func entry(e schedule.Entry, now time.Time) string {
 	if !sameDay(at, now) {
 		layout = "Mon 3:04 PM"
 	}
-	s := fmt.Sprintf("- %s: %s", at.Format(layout), oneLine(e.Label))
+	s := fmt.Sprintf("- %s: %s", at.Format(layout), sanitize.Line(e.Label))
 	if e.Silent {
 		s += " (silent)"
 	}
 	if e.Description != "" { // whose quotes must not end ours
-		s += fmt.Sprintf(` — "%s"`, strings.ReplaceAll(oneLine(e.Description), `"`, "'"))
+		s += fmt.Sprintf(` — "%s"`, strings.ReplaceAll(sanitize.Line(e.Description), `"`, "'"))
 	}
-	s += fmt.Sprintf(" (%s)", oneLine(e.Path))
+	s += fmt.Sprintf(" (%s)", sanitize.Line(e.Path))
 	if e.Tag != "" {
 		s += fmt.Sprintf(" [%s]", e.Tag)
 	}

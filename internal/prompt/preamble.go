@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/sanitize"
 )
 
 // preamble is what a background run must know before its task, a section a paragraph.
@@ -40,7 +41,7 @@ func help(j job.Job) []string {
 	}
 	if j.Subagent != "" {
 		sections = append(sections, fmt.Sprintf("SUBAGENT: Delegate the task to the subagent %q with the `Task` tool. "+
-			"Give it all that it needs to know; what follows from its answer is yours to do.", oneLine(j.Subagent)))
+			"Give it all that it needs to know; what follows from its answer is yours to do.", sanitize.Line(j.Subagent)))
 	}
 	if j.Kind == job.Reminder && j.MaxChain > 0 {
 		sections = append(sections, chain(j))
@@ -51,7 +52,7 @@ func help(j job.Job) []string {
 func items(list []string) string {
 	lines := make([]string, len(list))
 	for i, item := range list {
-		lines[i] = "- " + oneLine(item)
+		lines[i] = "- " + sanitize.Line(item)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -14,11 +14,8 @@ import (
 	"github.com/ollim/ollim/internal/slot"
 )
 
-// Grace is how long a slot may wait to be answered; after that it is missed.
-const Grace = 15 * time.Minute
-
 // Settled is after how long the minute that notes what was missed is over.
-const Settled = Grace + 2*time.Minute
+const Settled = slot.Grace + 2*time.Minute
 
 // Outcomes of slots that are none of a run's.
 const (

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/sanitize"
 )
 
 // Tag says what an entry of the forward schedule is to the run that reads it.
@@ -39,7 +40,7 @@ type Forward struct {
 
 // The window of behaviour 3.3.
 const (
-	grace      = 15 * time.Minute
+	lookBack   = 15 * time.Minute
 	baseWindow = 3 * time.Hour
 	maxWindow  = 12 * time.Hour
 	minAhead   = 3
@@ -112,13 +113,13 @@ func Around(jobs []job.Job, zone *time.Location, now time.Time, current string, 
 	return f
 }
 
-// latest is a job's latest fire at or before now, if it is within the grace window.
+// latest is a job's latest fire at or before now, if it is within the lookBack window.
 func latest(j *job.Job, zone *time.Location, now time.Time) (time.Time, bool) {
 	at, ok := j.RunAt, true
 	if j.Kind == job.Routine {
 		at, ok = j.Schedule.Prev(now, zone)
 	}
-	return at, ok && !at.After(now) && now.Sub(at) <= grace
+	return at, ok && !at.After(now) && now.Sub(at) <= lookBack
 }
 
 // upcoming adds what a job fires in the widest window after now, up to perJob rows.
@@ -163,7 +164,7 @@ func (r row) entry(zone *time.Location, relative func(string) string) Entry {
 		At:          r.at.In(zone),
 		Label:       label(r.job),
 		Description: description(r.job),
-		Path:        strings.Map(printable, relative(r.job.Path)),
+		Path:        strings.Map(sanitize.Rune, relative(r.job.Path)),
 		Silent:      !r.job.AllowPing,
 		Tag:         r.tag,
 	}
@@ -195,7 +196,10 @@ func description(j *job.Job) string {
 func beginning(text string) string {
 	var kept []rune
 	for _, r := range text {
-		switch r = printable(r); {
+		if unicode.IsSpace(r) {
+			r = ' '
+		}
+		switch r = sanitize.Rune(r); {
 		case r < 0, r == ' ' && (len(kept) == 0 || kept[len(kept)-1] == ' '):
 			continue
 		case len(kept) == longest && r != ' ':
@@ -205,16 +209,4 @@ func beginning(text string) string {
 		}
 	}
 	return strings.TrimSuffix(string(kept), " ")
-}
-
-// printable makes white space a plain space and drops (-1) what could end a line, move a cursor or turn the direction of
-// writing.
-func printable(r rune) rune {
-	switch {
-	case unicode.IsSpace(r):
-		return ' '
-	case unicode.IsControl(r), r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069:
-		return -1
-	}
-	return r
 }

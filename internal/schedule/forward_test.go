@@ -281,7 +281,7 @@ func TestWords(t *testing.T) {
 			if body == "" && j.Body != "" {
 				want = "other"
 			}
-			if e := f.Entries[0]; e.Description != want || e.Path != "a  b (c).md" {
+			if e := f.Entries[0]; e.Description != want || e.Path != "a  b(c).md" {
 				t.Errorf("%q: %+v, want %q", body, e, want)
 			}
 		}

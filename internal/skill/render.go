@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/program"
+	"github.com/ollim/ollim/internal/sanitize"
 	"github.com/ollim/ollim/internal/toolpolicy"
 )
 
@@ -79,7 +80,7 @@ func (r Renderer) output(ctx context.Context, command string) string {
 		run = program.Run
 	}
 	result, err := run(ctx, program.Call{Argv: words, Env: r.Env, Dir: r.Dir, Limit: OutputLimit * utf8.UTFMax})
-	said, cut := first(trimEnd(clean(string(result.Out))), OutputLimit)
+	said, cut := first(trimEnd(sanitize.Lines(string(result.Out))), OutputLimit)
 	var parts []string
 	if said = trimEnd(said); said != "" {
 		parts = append(parts, said)
@@ -114,7 +115,7 @@ func (r Renderer) trouble(name string, result program.Result, err error) string 
 func marker(what string, reasons ...string) string {
 	text := "command " + what
 	for _, reason := range reasons {
-		reason, cut := first(strings.Join(strings.Fields(clean(reason)), " "), reasonLimit)
+		reason, cut := first(sanitize.Line(reason), reasonLimit)
 		if cut {
 			reason += "…"
 		}
@@ -142,16 +143,6 @@ func first(s string, n int) (string, bool) {
 }
 
 func trimEnd(s string) string { return strings.TrimRightFunc(s, unicode.IsSpace) }
-
-// clean leaves newlines and tabs of the control characters.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\ufffd"))
-}
 
 // WithArguments puts args into text that Render returned: for $ARGUMENTS, or at the end if it does not stand there and there
 // are any. Commands never see them, and what commands printed takes none. The result holds no command either.

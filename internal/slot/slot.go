@@ -31,6 +31,9 @@ var ErrNone = errors.New("no slot is due")
 // Missed is the outcome of an instant that nobody answered in time; the others are those of runs.
 const Missed = "missed"
 
+// Grace is how long a slot may wait to be answered; after that it is missed.
+const Grace = 15 * time.Minute
+
 // Claim is one file.
 type Claim struct {
 	Job      string    `json:"-"`

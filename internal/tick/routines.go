@@ -130,7 +130,7 @@ func (m Minute) missedLately(j job.Job, history []slot.Schedule) (at time.Time, 
 		return at, false
 	}
 	back := min(j.CatchUp, time.Duration(m.Keep)*24*time.Hour) // what is older has no claim any more, whether it ran or not
-	at, ok = schedule.Latest(history, m.Firer.Zone, m.now().Add(-back), m.now().Add(-schedule.Grace))
+	at, ok = schedule.Latest(history, m.Firer.Zone, m.now().Add(-back), m.now().Add(-slot.Grace))
 	return at, ok && m.Firer.Unanswered(j.ID, at)
 }
 
@@ -141,7 +141,7 @@ func (m Minute) account(history map[string][]slot.Schedule, late map[string]time
 	if err != nil {
 		return err
 	}
-	to := m.now().Add(-schedule.Grace)
+	to := m.now().Add(-slot.Grace)
 	from := p.Accounted.Add(-again)
 	switch {
 	case p.Accounted.IsZero(), from.After(to): // the first minute, or the clock was set back

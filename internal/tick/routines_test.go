@@ -209,6 +209,7 @@ func TestCatchUp(t *testing.T) {
 	c.answer("a", time.Time{})
 	c.answer("b", time.Time{})
 	c.now = time.Date(2026, 3, 2, 13, 30, 0, 0, time.UTC)
+	c.plans("start a")
 	c.starts("a for 13:00")
 	c.slots("a", "09:00 ok", "10:00 missed", "11:00 missed", "12:00 missed")
 	c.starts() // it has a minute to begin

@@ -75,7 +75,12 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 	history, historyErr := m.Firer.Slots.History()
 	err = errors.Join(err, historyErr)
 	for _, j := range shelf.Only(job.Routine).Jobs {
-		if at, ok := m.Firer.Due(j, slot.Extend(history[j.ID], fire.ScheduleOf(j), m.now()), m.now()); ok && !m.Firer.HeldBack(ctx, j, false) {
+		known := slot.Extend(history[j.ID], fire.ScheduleOf(j), m.now())
+		at, ok := m.Firer.Due(j, known, m.now())
+		if !ok {
+			at, ok = m.missedLately(j, known)
+		}
+		if ok && !m.Firer.HeldBack(ctx, j, false) {
 			actions = append(actions, m.action(Start, j, at))
 		}
 	}

@@ -32,6 +32,10 @@ type page struct {
 	Failures map[string]int       `json:"failures,omitempty"`
 }
 
+// Refusal is the key under which it is told that a job may not run, once for each cause. With no cause it is the beginning of
+// all of the job's.
+func Refusal(job, cause string) string { return "refused " + job + " " + cause }
+
 // Once says whether key, for example one distinct error of a job file, is new, and remembers it.
 func (b Book) Once(ctx context.Context, key string) (first bool, err error) {
 	err = b.edit(ctx, func(p *page) bool {

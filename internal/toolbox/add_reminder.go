@@ -13,6 +13,8 @@ import (
 	"github.com/ollim/ollim/internal/approval"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/prompt"
+	"github.com/ollim/ollim/internal/sanitize"
+	"github.com/ollim/ollim/internal/told"
 	"github.com/ollim/ollim/internal/toolpolicy"
 	"github.com/ollim/ollim/internal/update"
 	"github.com/ollim/ollim/internal/when"
@@ -95,7 +97,7 @@ func (b *Box) reminderOf(in reminder) (job.Job, error) {
 	if j.ID, err = job.NewID(b.Random); err != nil {
 		return j, err
 	}
-	j.RunAt, j.Body, j.Description = at, strings.Trim(printable(in.Message), "\n"), update.Clean(in.Description)
+	j.RunAt, j.Body, j.Description = at, strings.Trim(sanitize.Lines(in.Message), "\n"), update.Clean(in.Description)
 	j.Plain, j.Isolated, j.Model, j.MaxChain = in.Plain, in.Isolated, in.Model, in.MaxChain
 	j.AllowedTools, j.Skills = in.AllowedTools, in.Skills
 	if in.Background != nil {
@@ -174,7 +176,7 @@ func (b *Box) tellWaiting(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
-	if first, err := b.Told.Once(ctx, "refused "+j.ID+" "+subject.Digest()); err != nil || !first {
+	if first, err := b.Told.Once(ctx, told.Refusal(j.ID, subject.Digest())); err != nil || !first {
 		return err
 	}
 	return b.Updates.Add(ctx, prompt.Unapproved(j.Label(), j.ID, subject.Widening()), b.Run.ID)
@@ -194,14 +196,4 @@ func (b *Box) has(j job.Job) bool {
 		}
 	}
 	return true
-}
-
-// printable takes control characters out of a task.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\ufffd"))
 }

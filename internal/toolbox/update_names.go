@@ -6,10 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/ollim/ollim/internal/config"
-	"github.com/ollim/ollim/internal/update"
+	"github.com/ollim/ollim/internal/sanitize"
 )
 
 //go:embed update_names.md
@@ -40,7 +39,7 @@ func callNames(_ context.Context, b *Box, input json.RawMessage) (string, error)
 		return "", err
 	}
 	for _, name := range []*string{&in.User, &in.Bot} {
-		*name = strings.Join(strings.Fields(update.Clean(*name)), " ") // it becomes part of a sentence in every system prompt
+		*name = sanitize.Line(*name) // it becomes part of a sentence in every system prompt
 		if err := config.CheckName(*name); *name != "" && err != nil {
 			return "", fmt.Errorf("bad arguments: %w", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/slot"
 )
 
 // KubeOptions is what a cluster has to know besides the jobs.
@@ -21,9 +22,6 @@ type KubeOptions struct {
 
 //go:embed kubernetes.tmpl
 var kubernetesText string
-
-// slotAge is how long a slot may be claimed after its time; a pod that starts later would find nothing to do.
-const slotAge = 15 * time.Minute
 
 // Kubernetes is a list of YAML documents: a CronJob for each routine, and one for the tick. Host has the paths inside the
 // containers. The error, if any, is ErrUnfit.
@@ -47,7 +45,7 @@ func Kubernetes(h Host, jobs []job.Job, o KubeOptions) (text string, left []Left
 		}
 		crons = append(crons, cronJob{
 			KubeOptions: o, DataDir: h.DataDir, Name: lowerName(j.ID), ID: j.ID, About: label(j), Schedule: fields,
-			Zone: j.Zone(h.Configured).String(), Concurrency: "Forbid", Deadline: int(max(j.CatchUp, slotAge) / time.Second), Command: h.fire(j.ID),
+			Zone: j.Zone(h.Configured).String(), Concurrency: "Forbid", Deadline: int(max(j.CatchUp, slot.Grace) / time.Second), Command: h.fire(j.ID),
 		})
 	}
 	crons = append(crons, cronJob{

@@ -6,15 +6,14 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/sanitize"
 )
 
-// Clean makes text of an agent's fit to be shown to a person: what Add does to a message.
-func Clean(message string) string { return clean(message) }
-
-// clean makes a message fit to be shown and stored: valid UTF-8 without control characters, trimmed, at most MaxChars, and
-// never to be mistaken for the sentinel. Cleaning twice changes nothing.
-func clean(message string) string {
-	text := strings.TrimSpace(strings.Map(harmless, strings.ToValidUTF8(message, "\uFFFD")))
+// Clean makes a message fit to be shown and stored, as Add does: valid UTF-8 without control characters, trimmed, at most
+// MaxChars, and never to be mistaken for the sentinel. Cleaning twice changes nothing.
+func Clean(message string) string {
+	text := strings.TrimSpace(sanitize.Lines(message))
 	if n := utf8.RuneCountInString(text); n > MaxChars {
 		text = cut(text, n)
 	}
@@ -22,18 +21,6 @@ func clean(message string) string {
 		text = `"` + text + `"`
 	}
 	return text
-}
-
-// harmless drops (-1) what could move a cursor or turn the direction of writing: C0 and C1 controls, DEL, and the
-// embeddings, overrides and isolates of bidirectional text.
-func harmless(r rune) rune {
-	switch {
-	case r == '\n', r == '\t':
-		return r
-	case unicode.IsControl(r), r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069:
-		return -1
-	}
-	return r
 }
 
 // cut shortens a text of n characters to MaxChars, the marker included.

@@ -32,8 +32,8 @@ func TestClean(t *testing.T) {
 			strings.Repeat("x", 3960) + "… [cut: 4061 characters in all]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := clean(tt.in); got != tt.want {
-				t.Errorf("clean(%.60q) = %.60q… (%d), want %.60q… (%d)", tt.in, got, utf8.RuneCountInString(got), tt.want,
+			if got := Clean(tt.in); got != tt.want {
+				t.Errorf("Clean(%.60q) = %.60q… (%d), want %.60q… (%d)", tt.in, got, utf8.RuneCountInString(got), tt.want,
 					utf8.RuneCountInString(tt.want))
 			}
 		})
@@ -70,7 +70,7 @@ func FuzzClean(f *testing.F) {
 	f.Add(strings.Repeat("é \n", 2000))
 	f.Add(strings.Repeat("\x80a", 4001))
 	f.Fuzz(func(t *testing.T, in string) {
-		out := clean(in)
+		out := Clean(in)
 		if n := utf8.RuneCountInString(out); n > MaxChars {
 			t.Errorf("%d characters", n)
 		}
@@ -83,7 +83,7 @@ func FuzzClean(f *testing.F) {
 		if _, ok := sentinelCount(out); ok {
 			t.Errorf("%q passes for a sentinel", out)
 		}
-		if again := clean(out); again != out {
+		if again := Clean(out); again != out {
 			t.Errorf("not idempotent: %q, then %q", out, again)
 		}
 	})

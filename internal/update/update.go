@@ -58,7 +58,7 @@ type Box struct {
 // Add puts a message into the box, cleaned of control characters and cut to MaxChars. The archive notes who reported it: by
 // is a run's id or "owner". ErrEmpty if nothing is left of the message.
 func (b Box) Add(ctx context.Context, message, by string) error {
-	text := clean(message)
+	text := Clean(message)
 	if text == "" {
 		return ErrEmpty
 	}
