@@ -10,6 +10,7 @@ import (
 
 	"github.com/ollim/ollim/internal/change"
 	"github.com/ollim/ollim/internal/sanitize"
+	"github.com/ollim/ollim/internal/store"
 )
 
 func newChanged(d *Deps) *cobra.Command {
@@ -80,7 +81,7 @@ func (d *Deps) keeper(h house, book change.Book) (func(ctx context.Context, key 
 func readValue(ctx context.Context, in io.Reader, allowEmpty bool) ([]byte, error) {
 	value, err := io.ReadAll(io.LimitReader(in, change.MaxValue+1))
 	if err != nil {
-		return nil, &withStatus{errors.New("standard input: " + plain(err)), statusData}
+		return nil, &withStatus{errors.New("standard input: " + store.Cause(err)), statusData}
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err() // it may be half of a value, if the command before us was interrupted too

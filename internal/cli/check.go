@@ -102,7 +102,7 @@ func (c *checker) file(path string) {
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		c.fault(fmt.Errorf("%s: %s", path, plain(err)))
+		c.fault(fmt.Errorf("%s: %s", path, store.Cause(err)))
 		return
 	}
 	full, err := filepath.Abs(path) // its folder says what it is

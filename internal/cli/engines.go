@@ -13,6 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/engine/script"
+	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/yamldoc"
 )
 
@@ -39,7 +40,7 @@ func (d *Deps) script(h house, path string) (engine.Engine, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, path, plain(err))
+		return nil, fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, path, store.Cause(err))
 	}
 	return &script.Engine{Home: h.home, Script: s, Now: d.Now, Sleep: d.Sleep}, nil
 }

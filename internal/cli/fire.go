@@ -19,6 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/slot"
+	"github.com/ollim/ollim/internal/store"
 )
 
 // maxInput is how much is read from standard input for a prompt, in bytes.
@@ -130,7 +131,7 @@ func (o *fireOptions) resolve(d *Deps) (fire.Options, error) {
 func readInput(in io.Reader) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
 	if err != nil {
-		return "", fmt.Errorf("standard input: %s", plain(err))
+		return "", fmt.Errorf("standard input: %s", store.Cause(err))
 	}
 	if len(data) > maxInput {
 		return "", hint(fmt.Errorf("standard input: %w: more than %d KiB", errTooLong, maxInput>>10), "head -c %d", maxInput)

@@ -124,12 +124,12 @@ func (d *Deps) crontab(ctx context.Context, c config.Config, file string) (strin
 func readSome(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, &withStatus{fmt.Errorf("%s: %s", file, plain(err)), statusData}
+		return nil, &withStatus{fmt.Errorf("%s: %s", file, store.Cause(err)), statusData}
 	}
 	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, maxCrontab+1))
 	if err != nil {
-		err = &withStatus{fmt.Errorf("%s: %s", file, plain(err)), statusData}
+		err = &withStatus{fmt.Errorf("%s: %s", file, store.Cause(err)), statusData}
 	}
 	return data, err
 }

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
-	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/ollim/ollim/internal/store"
 )
 
 // Main runs one command line and returns its exit status.
@@ -61,16 +62,7 @@ func (o output) Write(p []byte) (int, error) {
 // unwritten is output that did not arrive.
 type unwritten struct{ err error }
 
-func (e *unwritten) Error() string { return "standard output: not written: " + plain(e.err) }
-
-// plain is an error of the operating system without its operation and path.
-func plain(err error) string {
-	var pe *os.PathError
-	if errors.As(err, &pe) {
-		return pe.Err.Error()
-	}
-	return err.Error()
-}
+func (e *unwritten) Error() string { return "standard output: not written: " + store.Cause(e.err) }
 
 // outlivePipe makes a closed pipe an error of the write instead of our end, for commands that have an engine to look after.
 // (Ignoring the signal would be inherited by children.)

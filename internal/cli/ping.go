@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -171,25 +169,14 @@ func (o *pingOptions) message() (deliver.Message, error) {
 	return m, nil
 }
 
-// maxFileSent is what send_file takes, in bytes.
-const maxFileSent = 10 << 20
-
 // fileToSend is the full path of a file that can be sent.
 func fileToSend(name string) (string, error) {
 	path, err := filepath.Abs(name)
 	if err != nil {
 		return "", err
 	}
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		err = fmt.Errorf("%s: %s", path, plain(err))
-	case !info.Mode().IsRegular():
-		err = fmt.Errorf("%s: not a file", path)
-	case info.Size() > maxFileSent:
-		err = fmt.Errorf("%s: larger than %d MiB", path, maxFileSent>>20)
-	default:
-		return path, nil
+	if err := deliver.CheckFile(path); err != nil {
+		return "", &withStatus{err, statusData}
 	}
-	return "", &withStatus{err, statusData}
+	return path, nil
 }

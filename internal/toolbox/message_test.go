@@ -160,7 +160,7 @@ func TestFilesThatWait(t *testing.T) {
 func TestLargeFile(t *testing.T) {
 	d := newDesk(t, talks()).delivers(`wc -c < "$OLLIM_FILE" > size`)
 	path := d.write("big.bin", "")
-	for size, want := range map[int64]string{10<<20 + 1: "error: bad arguments: big.bin is larger than 10 MiB", 10 << 20: "Sent."} {
+	for size, want := range map[int64]string{10<<20 + 1: "error: bad arguments: " + path + ": larger than 10 MiB", 10 << 20: "Sent."} {
 		if err := os.Truncate(path, size); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -52,9 +51,6 @@ func callSendFile(ctx context.Context, b *Box, input json.RawMessage) (string, e
 	return b.reach(ctx, deliver.Message{Text: text, File: path, Critical: in.Critical})
 }
 
-// maxFile is what Discord takes without a subscription, in bytes.
-const maxFile = 10 << 20
-
 // fileToSend is the path of a file that the run may send, in full.
 func (b *Box) fileToSend(path string) (string, error) {
 	if !filepath.IsAbs(path) {
@@ -63,22 +59,10 @@ func (b *Box) fileToSend(path string) (string, error) {
 	if err := b.mayRead(path); err != nil {
 		return "", err
 	}
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("bad arguments: %s: no such file", path)
-	case err != nil:
-		return "", err
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("bad arguments: %s: not a file", path)
-	case info.Size() > maxFile:
-		return "", tooLarge(path)
+	if err := deliver.CheckFile(path); err != nil {
+		return "", fmt.Errorf("bad arguments: %w", err)
 	}
 	return path, nil
-}
-
-func tooLarge(path string) error {
-	return fmt.Errorf("bad arguments: %s is larger than %d MiB", filepath.Base(path), maxFile>>20)
 }
 
 // keepFile copies a file into the run's record, so that what is sent later is what was meant now. message is the id of the
@@ -92,12 +76,12 @@ func (b *Box) keepFile(path, message string) (string, error) {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return "", errors.Join(fmt.Errorf("%s: not a file", path), err)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	data, err := io.ReadAll(io.LimitReader(f, deliver.MaxFile+1))
 	if err != nil {
 		return "", err
 	}
-	if len(data) > maxFile {
-		return "", tooLarge(path)
+	if len(data) > deliver.MaxFile {
+		return "", deliver.TooLarge(path)
 	}
 	kept := b.Home.Run(b.Run.ID, "sent", message, filepath.Base(path))
 	return kept, store.Replace(kept, data)
