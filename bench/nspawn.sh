@@ -72,6 +72,12 @@ ada 'systemctl --user daemon-reload && systemctl --user start control.timer'
 
 ada 'ollim schedule install systemd'
 check 'installed timers run' 'active active active' "$(ada 'systemctl --user is-active ollim-tick.timer ollim-job-daily.timer ollim-job-gone.timer' | xargs)"
+ada 'ollim schedule diff systemd' && same=yes || same=no
+check 'what is installed is what would be' yes "$same"
+ada 'systemctl --user stop ollim-job-daily.timer; systemctl --user disable --quiet ollim-job-gone.timer'
+check 'diff tells of timers that were stopped or disabled' 'ollim-job-daily.timer start ollim-job-gone.timer start' "$(ada 'ollim schedule diff systemd || true' | xargs)"
+ada 'ollim schedule install systemd'
+check 'an install starts them' 'active active' "$(ada 'systemctl --user is-active ollim-job-daily.timer ollim-job-gone.timer' | xargs)"
 check 'an install fires nothing' '0 0' "$(started ollim-job-daily) $(started ollim-job-gone)"
 
 next_minute
@@ -99,19 +105,20 @@ ada 'ollim schedule install systemd'
 sleep 1
 check 'one that comes back fires nothing' 0 "$(started ollim-job-back)"
 
-before=$(ada 'ollim run list daily' | wc -l)
+before=$(ada 'ollim run list -n 0 daily' | wc -l)
 routine daily "$(at 1)"
 ada 'ollim schedule install systemd'
 next_minute
 sleep 3
 check 'its minute fires it, by its own timer' yes "$([ "$(started ollim-job-daily)" != 0 ] && echo yes || echo no)"
-check 'once' 1 "$(($(ada 'ollim run list daily' | wc -l) - before))"
+check 'once' 1 "$(($(ada 'ollim run list -n 0 daily' | wc -l) - before))"
 check 'it ended well' 0 "$(ada 'systemctl --user show --value -p ExecMainStatus ollim-job-daily.service')"
 
-before=$(ada 'ollim run list' | wc -l)
+runs() { ada 'ls .ollim-bot/state/runs | wc -l'; } # of which ollim run list shows the last only
+before=$(runs)
 ada 'ollim schedule remove systemd'
 sleep 1
-check 'a removal fires nothing' "$before" "$(ada 'ollim run list' | wc -l)"
-check 'no timer is left' '' "$(ada 'systemctl --user list-timers --all --no-legend "ollim-*"; ls .config/systemd/user | grep ollim; ls .local/share/systemd/timers | grep ollim; true')"
+check 'a removal fires nothing' "$before" "$(runs)"
+check 'no timer is left' '' "$(ada 'systemctl --user list-timers --all --no-legend "ollim-*" && ls .config/systemd/user .local/share/systemd/timers || echo failed' | grep -e ollim -e failed || true)"
 check 'what is not ours stays' control.timer "$(ada 'ls .config/systemd/user | grep timer$')"
 exit $failed

@@ -21,13 +21,17 @@ func TestCronFires(t *testing.T) {
 	debian, busybox := daemons(t)
 	t.Parallel()
 	bare, api := withClaude(t)
-	houses := map[string]*fireHouse{"Debian": newFireHouse(t, "games"), "busybox": newFireHouse(t, "backup"), "both": newFireHouse(t, "man")}
+	houses := map[string]*fireHouse{"Debian": newFireHouse(t, "games"), "busybox": newFireHouse(t, "backup"), "both": newFireHouse(t, "man"), "by hand": newFireHouse(t, "news")}
 	at := time.Now().Add(6 * time.Second).Truncate(time.Minute).Add(time.Minute).In(houses["both"].zone)
 	bareLine(t, bare, at)
 	api.Reply(apitest.Reply{Text: "done"})
 	tables := t.TempDir()
 	for name, h := range houses {
 		h.write(t, filepath.Join(h.data, "routines", "once.md"), fmt.Sprintf("---\nid: once\ncron: \"%d %d * * *\"\n---\nOnce.\n", at.Minute(), at.Hour()))
+		if name == "by hand" {
+			h.byHand(t, at)
+			continue
+		}
 		lines := h.run("schedule", "print", "crontab")
 		if name != "Debian" {
 			h.write(t, filepath.Join(tables, h.user.Username), lines)
@@ -185,6 +189,19 @@ func (h *fireHouse) install(t *testing.T, lines string) {
 	out, err := exec.Command("crontab", "-u", h.user.Username, "-l").Output()
 	if err != nil || string(out) != lines || strings.Count(lines, "\n") != 4 {
 		t.Fatalf("%v: installed\n%s\nwant\n%s", err, out, lines)
+	}
+}
+
+// byHand gives the user a crontab with a bare line for the routine before and after that of the tick.
+func (h *fireHouse) byHand(t *testing.T, at time.Time) {
+	t.Helper()
+	t.Cleanup(func() { _ = exec.Command("crontab", "-u", h.user.Username, "-r").Run() })
+	ollim := h.path + " --data-dir " + h.data
+	bare := fmt.Sprintf("%d %d * * * %s fire once\n", at.Minute(), at.Hour(), ollim)
+	crontab := exec.Command("crontab", "-u", h.user.Username, "-")
+	crontab.Stdin = strings.NewReader(bare + "* * * * * " + ollim + " tick\n" + bare)
+	if out, err := crontab.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 }
 

@@ -148,6 +148,9 @@ func TestNoRoutine(t *testing.T) {
 	if f := only(t, `0 9 * * * claude -p "Do it`); f.Err == nil {
 		t.Error("an open quote")
 	}
+	if f := only(t, `0 9 * * * claude -p "100% sure"`); f.Err == nil || !strings.Contains(f.Err.Error(), `at the first % (write \%)`) {
+		t.Errorf("cut in a quote: %v", f.Err)
+	}
 	for _, line := range []string{
 		``, `# 0 9 * * * claude -p x`, `0 9 * * * claude update`, `0 9 * * * ollim fire --scheduled -- claude`, `0 9 * * * echo claude`,
 		`0 9 * * *`, `@daily`, `0 9 * claude -p x`, `X=claude -p x`, `0 9 * * * /opt/my-claude -p x`, `0 9 * * * true # claude`, `0 9 * * * cp -p claude x`,

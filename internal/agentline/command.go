@@ -36,10 +36,13 @@ func (r *reading) lose(format string, args ...any) {
 func (e entry) call() (*reading, error) {
 	commands, err := toolpolicy.Commands(e.command)
 	if err != nil {
-		if mention(e.command) {
-			return nil, fmt.Errorf("its command: %w", err)
+		switch {
+		case !mention(e.command):
+			return nil, nil
+		case e.input != "":
+			return nil, fmt.Errorf("its command, which cron ends at the first %% (write \\%%): %w", err)
 		}
-		return nil, nil
+		return nil, fmt.Errorf("its command: %w", err)
 	}
 	commands = opened(commands, 3)
 	at := -1

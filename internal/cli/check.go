@@ -19,7 +19,8 @@ import (
 )
 
 func newCheck(d *Deps) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "check [FILE...]",
 		Short: "Check job files, skills and settings, and say when each job fires next",
 		Long: "Check reads every job file, every skill, config.yaml and tool-policy.yaml of the data directory, or the files it is given, " +
@@ -27,12 +28,14 @@ func newCheck(d *Deps) *cobra.Command {
 			"It prints a line FILE:LINE: KEY: REASON for everything that is wrong and exits 65 if there is any; for a good job, a " +
 			"line with its next fire.",
 		Args: checked(cobra.ArbitraryArgs),
-		RunE: works(func(_ *cobra.Command, args []string) error { return runCheck(d, args) }),
+		RunE: works(func(_ *cobra.Command, args []string) error { return runCheck(d, args, asJSON) }),
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
 }
 
-func runCheck(d *Deps, files []string) error {
-	c := checker{d: d, zone: time.UTC, ids: map[string]string{}}
+func runCheck(d *Deps, files []string, asJSON bool) error {
+	c := checker{d: d, json: asJSON, zone: time.UTC, ids: map[string]string{}}
 	settings, err := d.config()
 	if err == nil {
 		c.zone = settings.Zone
@@ -76,6 +79,7 @@ func runCheck(d *Deps, files []string) error {
 // checker counts what is wrong as it prints.
 type checker struct {
 	d    *Deps
+	json bool
 	zone *time.Location
 	bad  int
 	ids  map[string]string // of the files given, to their paths
@@ -88,21 +92,21 @@ func (c *checker) file(path string) {
 	case base == "tool-policy.yaml":
 		_, err := config.LoadTools(path)
 		if err == nil && !exists(path) {
-			err = fmt.Errorf("%s: no such file or directory", path)
+			err = wrong(path, "", "no such file or directory")
 		}
 		c.fault(err)
 		return
 	case filepath.Ext(path) == ".yaml":
 		_, err := config.Load(config.Source{Path: path, Lookup: func(string) (string, bool) { return "", false }, Zone: "UTC"})
 		if err == nil && !exists(path) {
-			err = fmt.Errorf("%s: no such file or directory", path)
+			err = wrong(path, "", "no such file or directory")
 		}
 		c.fault(err)
 		return
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		c.fault(fmt.Errorf("%s: %s", path, store.Cause(err)))
+		c.fault(wrong(path, "", store.Cause(err)))
 		return
 	}
 	full, err := filepath.Abs(path) // its folder says what it is
@@ -123,7 +127,7 @@ func (c *checker) file(path string) {
 	}
 	id := strings.ToLower(j.ID) // capitals do not tell ids apart
 	if twin, taken := c.ids[id]; taken {
-		c.fault(fmt.Errorf("%s: id: %q is used twice, also in %s", path, j.ID, twin))
+		c.fault(wrong(path, "id", fmt.Sprintf("%q is used twice, also in %s", j.ID, twin)))
 		return
 	}
 	c.ids[id] = path
@@ -137,38 +141,68 @@ func (c *checker) fault(err error) {
 	c.bad++
 	var faults yamldoc.Faults
 	if !errors.As(err, &faults) {
-		_, _ = fmt.Fprintln(c.d.Out, printable(err.Error()))
+		c.say(finding{What: "error", Text: err.Error()})
 		return
 	}
 	for _, f := range faults {
-		_, _ = fmt.Fprintln(c.d.Out, printable(f.Error()))
+		c.say(finding{File: f.File, Line: f.Line, Key: f.Key, What: "error", Text: f.Reason})
 	}
 }
 
-func (c *checker) good(path string, j job.Job) {
-	say := func(format string, args ...any) {
-		_, _ = fmt.Fprintf(c.d.Out, path+": "+format+"\n", args...)
+func wrong(file, key, reason string) error {
+	return yamldoc.Faults{{File: file, Key: key, Reason: reason}}
+}
+
+// finding is one thing to say of a file.
+type finding struct {
+	File string     `json:"file,omitempty"` // none: the text names it
+	Line int        `json:"line,omitempty"`
+	Key  string     `json:"key,omitempty"`
+	What string     `json:"what"` // error, ok, note
+	Text string     `json:"text"`
+	Next *time.Time `json:"next,omitempty"` // fire
+}
+
+// String is the finding as compilers tell of theirs.
+func (f finding) String() string {
+	text := f.Text
+	if f.What != "error" {
+		text = join(f.What, text)
 	}
-	switch next, ok := c.next(j); {
+	if f.File == "" {
+		return text
+	}
+	return (&yamldoc.Fault{File: f.File, Line: f.Line, Key: f.Key, Reason: text}).Error()
+}
+
+// say prints a finding at once; that it could not be written shows when the output is flushed.
+func (c *checker) say(f finding) {
+	_ = records(c.d, c.json, []finding{f}, func(f finding) []string { return []string{f.String()} })
+}
+
+func (c *checker) good(path string, j job.Job) {
+	ok := func(next *time.Time, format string, args ...any) {
+		c.say(finding{File: path, What: "ok", Text: fmt.Sprintf(format, args...), Next: next})
+	}
+	switch next, fires := c.next(j); {
 	case !j.Enabled:
-		say("ok: off")
-	case !ok:
-		c.bad++
-		say("cron: never fires")
+		ok(nil, "off")
+	case !fires:
+		c.fault(wrong(path, "cron", "never fires"))
 	case !next.After(c.d.Now()):
-		say("ok: due since %s", clock(next))
+		ok(&next, "due since %s", clock(next))
 	case j.Kind == job.Reminder:
-		say("ok: next %s", clock(next))
+		ok(&next, "next %s", clock(next))
 	default:
-		say("ok: next %s (%s; %s in %d)", clock(next), j.Schedule.Words(), times(j.Schedule.PerYear(next.Year())), next.Year())
+		ok(&next, "next %s (%s; %s in %d)", clock(next), j.Schedule.Words(), times(j.Schedule.PerYear(next.Year())), next.Year())
 	}
 	for _, surprise := range j.Schedule.Surprises() {
 		if j.Kind == job.Routine && j.Enabled {
-			say("cron: note: %s", surprise)
+			c.say(finding{File: path, Key: "cron", What: "note", Text: surprise})
 		}
 	}
 	if c.waits(j) {
-		say("note: waits for your approval: ollim approve %s", j.Name())
+		c.say(finding{File: path, What: "note", Text: "waits for your approval: ollim approve " + j.Name()})
 	}
 }
 

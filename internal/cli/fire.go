@@ -17,6 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/fire"
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/slot"
 	"github.com/ollim/ollim/internal/store"
@@ -108,6 +109,9 @@ func (o *fireOptions) resolve(d *Deps) (fire.Options, error) {
 		return fire.Options{}, usage("--wait %v", err)
 	}
 	var late time.Time
+	if o.slot != "" && !o.scheduled {
+		return fire.Options{}, usage("--slot goes with --scheduled")
+	}
 	if o.slot != "" {
 		if late, err = time.Parse(time.RFC3339, o.slot); err != nil {
 			return fire.Options{}, usage("--slot %q: write a time like 2026-03-07T09:00:00Z", o.slot)
@@ -119,6 +123,7 @@ func (o *fireOptions) resolve(d *Deps) (fire.Options, error) {
 		}
 	}
 	out := fire.Options{Engine: o.engine, Model: o.model, Wait: wait, Moved: o.now != "" && !o.dryRun, Owner: isTerminal(d.In) && !o.scheduled, Scheduled: o.scheduled, Slot: late}
+	out.Cron = !out.Owner && !out.Scheduled && process.UnderCron()
 	if last := len(o.jobs) - 1; o.jobs[last] == "-" {
 		if o.jobs = o.jobs[:last]; last == 0 {
 			return out, usage("which job? - only says that standard input joins the prompt")
@@ -155,7 +160,7 @@ func (o *fireOptions) one(ctx context.Context, d *Deps, f *fire.Firer, name stri
 		return o.preview(ctx, d, f, name, options)
 	}
 	r, err := f.Fire(ctx, name, options)
-	if o.scheduled && (as[*job.Unknown](err) || errors.Is(err, slot.ErrClaimed) || errors.Is(err, slot.ErrNone) || r.Outcome == run.Skipped) {
+	if o.needless(err) {
 		return nil
 	}
 	if r.ID == "" {
@@ -173,6 +178,15 @@ func (o *fireOptions) one(ctx context.Context, d *Deps, f *fire.Firer, name stri
 	return o.verdict(d, r, err)
 }
 
+// needless says whether there was nothing to do: somebody else answers the slot, or the entry is stale. Among files that cannot
+// be read may be the one that it was made for.
+func (o *fireOptions) needless(err error) bool {
+	if unknown := (*job.Unknown)(nil); errors.As(err, &unknown) {
+		return o.scheduled && unknown.Bad == 0
+	}
+	return errors.Is(err, slot.ErrClaimed) || errors.Is(err, slot.ErrNone)
+}
+
 // verdict turns how a run ended into an error, or nil.
 func (o *fireOptions) verdict(d *Deps, r run.Record, err error) error {
 	ended := statusOfRun(r)
@@ -181,7 +195,7 @@ func (o *fireOptions) verdict(d *Deps, r run.Record, err error) error {
 		return explain(err) // the record could not be finished
 	case ended == statusOK:
 		return explain(err)
-	case r.Outcome == run.Skipped && d.quiet:
+	case r.Outcome == run.Skipped && (d.quiet || o.scheduled): // nobody wants cron's mail about it each time
 		return &reported{ended}
 	}
 	if s := statusOf(err); r.Outcome == run.Failed && slices.Contains([]status{statusData, statusUnavailable, statusUnwritten, statusConfig}, s) {

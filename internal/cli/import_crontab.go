@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/agentline"
-	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/program"
 	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/unit"
 )
 
 // maxCrontab is the largest crontab that is read, in bytes.
@@ -36,7 +36,8 @@ func newImportCrontab(d *Deps) *cobra.Command {
 		Short: "Print the routine files that do what the lines with claude -p in your crontab do",
 		Long: "Crontab reads your crontab (crontab -l), or a file in its format, and prints a routine file for each line that runs claude -p, with a " +
 			"warning for whatever of the line a routine does not do. With --write it writes the files, which ollim tick then fires, and " +
-			"prints the routines' ids. The crontab is never changed: take the old lines out yourself, or both will run.",
+			"prints the routines' ids. The crontab is never changed: take the old lines out yourself, or both will run. Times of a line without " +
+			"CRON_TZ are in the zone of this machine; where a file comes from a machine in another one, correct the routines' timezone.",
 		Example: "  ollim import crontab\n  ollim import crontab --write\n  ssh host crontab -l | ollim import crontab -",
 		Args:    checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
@@ -58,7 +59,7 @@ func runImportCrontab(ctx context.Context, d *Deps, o importCrontabOptions) erro
 	if err != nil {
 		return err
 	}
-	text, err := d.crontab(ctx, h.config, o.file)
+	text, err := d.crontab(ctx, h, o.file)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func runImportCrontab(ctx context.Context, d *Deps, o importCrontabOptions) erro
 	if err != nil {
 		return err
 	}
-	i := importer{d: d, h: h, write: o.write, source: "crontab", zone: d.systemZone(), known: s.Jobs, names: map[string]bool{}}
+	i := importer{d: d, h: h, write: o.write, source: "crontab", zone: machineZone(), known: s.Jobs, names: map[string]bool{}}
 	if o.file != "" && o.file != "-" {
 		i.source = o.file
 	}
@@ -104,12 +105,12 @@ func (d *Deps) importHouse(write bool) (house, error) {
 }
 
 // crontab is the text of the user's crontab, of a file or of standard input.
-func (d *Deps) crontab(ctx context.Context, c config.Config, file string) (string, error) {
+func (d *Deps) crontab(ctx context.Context, h house, file string) (string, error) {
 	var data []byte
 	var err error
 	switch file {
 	case "":
-		data, err = d.userCrontab(ctx, c)
+		data, err = d.userCrontab(ctx, h)
 	case "-":
 		data, err = io.ReadAll(io.LimitReader(d.In, maxCrontab+1))
 	default:
@@ -134,19 +135,12 @@ func readSome(file string) ([]byte, error) {
 	return data, err
 }
 
-func (d *Deps) userCrontab(ctx context.Context, c config.Config) ([]byte, error) {
-	r, err := program.Run(ctx, program.Call{Argv: []string{"crontab", "-l"}, Env: d.childEnv(c), Limit: maxCrontab + 1})
-	switch {
-	case errors.Is(err, program.ErrNotFound):
+func (d *Deps) userCrontab(ctx context.Context, h house) ([]byte, error) {
+	data, err := h.table(d).Read(ctx)
+	if errors.Is(err, program.ErrNotFound) {
 		return nil, hint(&withStatus{err, statusUnavailable}, "ollim import crontab FILE")
-	case err != nil:
-		return nil, err
-	case r.Status == 0:
-		return r.Out, nil
-	case strings.Contains(r.Stderr, "no crontab for"):
-		return nil, nil
 	}
-	return nil, &withStatus{fmt.Errorf("crontab -l: %s", cmp.Or(strings.TrimSpace(r.Stderr), r.End)), statusUnavailable}
+	return data, unitOptions{target: forCrontab}.fault(err)
 }
 
 // importer makes routines of lines, one after the other.
@@ -169,7 +163,7 @@ func (i *importer) warn(f agentline.Found, text string) {
 func (i *importer) line(ctx context.Context, f agentline.Found) error {
 	i.lines = append(i.lines, strconv.Itoa(f.Line))
 	j, own := f.Job, i.h.config.Zone.String()
-	if j.Timezone == "" && own != i.zone {
+	if j.Timezone == "" && !unit.SameZone(own, i.zone) {
 		j.Timezone = i.zone // the crontab's, where the line says nothing else
 	}
 	for _, k := range i.known {

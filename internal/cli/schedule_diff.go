@@ -1,8 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"context"
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,7 +14,7 @@ import (
 func newScheduleDiff(d *Deps) *cobra.Command {
 	return newScheduleUnits(d, "diff", "Say what install would change; exit 1 when there is anything",
 		"Diff compares what is installed with the routines. For crontab it prints lines that would go (-) and come (+), for systemd one line "+
-			"for each unit: add, change or remove, and its name.",
+			"for each unit: its name, and add, change or remove, or start where the files are right but systemd does not run the timer.",
 		[]string{forCrontab, forSystemd}, runScheduleDiff)
 }
 
@@ -25,50 +26,81 @@ func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {
 	if o.target == forCrontab {
 		block, left, err := unit.Crontab(host, jobs)
 		if err != nil {
-			return unitFault(err)
+			return o.fault(err)
 		}
 		d.tellLeft(left)
-		return d.diffTable(ctx, h, host, block)
+		return d.diffTable(ctx, o, h, host, block)
 	}
 	files, err := unit.Systemd(host, jobs)
 	if err != nil {
-		return unitFault(err)
+		return o.fault(err)
 	}
 	units, err := d.units(o)
 	if err != nil {
 		return err
 	}
-	if err := ownUnits(host, units); err != nil {
-		return unitFault(err)
+	if err := owned(host, units); err != nil {
+		return o.fault(err)
 	}
 	changes, err := units.Compare(files)
-	for _, c := range changes {
-		_, _ = fmt.Fprintf(d.Out, "%s\t%s\n", c.What, c.Name)
+	if err == nil {
+		changes = append(changes, missing(changes, units.Idle(ctx, files))...)
+	}
+	if tellErr := records(d, o.json, changes, func(c unit.Change) []string { return []string{c.Name, c.What} }); tellErr != nil {
+		return tellErr
 	}
 	if err == nil && len(changes) > 0 {
 		return &reported{statusFailed}
 	}
-	return unitFault(err)
+	return o.fault(err)
 }
 
-func (d *Deps) diffTable(ctx context.Context, h house, host unit.Host, want string) error {
+// missing is the changes of units that are not among those that are known.
+func missing(known, list []unit.Change) []unit.Change {
+	return slices.DeleteFunc(list, func(c unit.Change) bool {
+		return slices.ContainsFunc(known, func(k unit.Change) bool { return k.Name == c.Name })
+	})
+}
+
+// lineChange is a line of a crontab that would go or come.
+type lineChange struct {
+	Line string `json:"line"`
+	What string `json:"what"` // add, remove
+}
+
+func (c lineChange) cells() []string {
+	if c.What == unit.Add {
+		return []string{"+ " + c.Line}
+	}
+	return []string{"- " + c.Line}
+}
+
+func (d *Deps) diffTable(ctx context.Context, o unitOptions, h house, host unit.Host, want string) error {
 	now, err := h.table(d).Read(ctx)
 	if err != nil {
-		return unitFault(err)
+		return o.fault(err)
 	}
 	have, err := ownBlock(host, now)
-	if err != nil || have == want {
-		return unitFault(err)
+	if err != nil {
+		return o.fault(err)
+	}
+	merged, err := unit.Merge(now, want)
+	if err != nil || bytes.Equal(merged, now) {
+		return o.fault(err)
 	}
 	gone, come := lacking(have, want), lacking(want, have)
-	if len(gone)+len(come) == 0 { // only their order is another
+	if len(gone)+len(come) == 0 { // only their order or place is another
 		gone, come = lacking(have, ""), lacking(want, "")
 	}
+	var changes []lineChange
 	for _, line := range gone {
-		_, _ = fmt.Fprintln(d.Out, "-", line)
+		changes = append(changes, lineChange{line, unit.Drop})
 	}
 	for _, line := range come {
-		_, _ = fmt.Fprintln(d.Out, "+", line)
+		changes = append(changes, lineChange{line, unit.Add})
+	}
+	if err := records(d, o.json, changes, lineChange.cells); err != nil {
+		return err
 	}
 	return &reported{statusFailed}
 }

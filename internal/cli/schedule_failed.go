@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/told"
 	"github.com/ollim/ollim/internal/unit"
@@ -26,7 +27,8 @@ func newScheduleFailed(d *Deps) *cobra.Command {
 // justNow is how long ago a run may have ended for its end to be the unit's.
 const justNow = 5 * time.Minute
 
-// runScheduleFailed is silent when the run came to its end, since it has told then. What never came so far is told once a day.
+// runScheduleFailed is silent when there is a run to tell of: one that has ended just now, in whatever way, has told by itself, and
+// the next tick ends and tells of one whose process died. What never came so far is told once a day.
 func runScheduleFailed(ctx context.Context, d *Deps, name string) error {
 	h, err := d.anyHouse()
 	if err != nil {
@@ -35,13 +37,29 @@ func runScheduleFailed(ctx context.Context, d *Deps, name string) error {
 	id := unit.JobOf(name)
 	if id != "" {
 		r, err := h.runs().Load(strings.TrimSpace(lock.ReadNote(h.home.JobLock(id))))
-		if err == nil && r.Done() && r.Outcome != run.Interrupted && d.Now().Sub(*r.Finished) < justNow {
+		if err == nil && d.tells(r) {
 			return nil
 		}
 	}
-	first, err := (told.Book{Home: h.home, Disk: h.disk}).Once(ctx, "unit "+name+" "+d.Now().In(h.config.Zone).Format(time.DateOnly))
+	book, day := told.Book{Home: h.home, Disk: h.disk}, d.Now().In(h.config.Zone).Format(time.DateOnly)
+	earlier := func(key string) bool {
+		return strings.HasPrefix(key, "unit "+name+" ") && !strings.HasSuffix(key, " "+day)
+	}
+	if err := book.Forget(ctx, func(key string) bool { return !earlier(key) }); err != nil {
+		return err
+	}
+	first, err := book.Once(ctx, "unit "+name+" "+day)
 	if err != nil || !first {
 		return err
 	}
 	return h.updates().Add(ctx, fmt.Sprintf("%s failed before it could say why; the journal may: journalctl -u %s (with --user for your own units).", name, name), "ollim")
+}
+
+// tells says whether a job's latest run may be the unit's, so that the owner hears of it. One that is under way is not: the unit
+// was another's.
+func (d *Deps) tells(r run.Record) bool {
+	if r.Done() {
+		return d.Now().Sub(*r.Finished) < justNow
+	}
+	return !process.ID{PID: r.PID, Start: r.PIDStart}.Alive()
 }

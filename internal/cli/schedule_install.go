@@ -2,7 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,10 +28,13 @@ func runScheduleInstall(ctx context.Context, d *Deps, o unitOptions) error {
 	if err != nil {
 		return err
 	}
+	if passing(host.Ollim) {
+		return hint(&withStatus{fmt.Errorf("%s is gone when go run ends", host.Ollim), statusConfig}, "go install ./cmd/ollim, then ollim schedule install %s", o.target)
+	}
 	if o.target == forCrontab {
 		block, left, err := unit.Crontab(host, jobs)
 		if err != nil {
-			return unitFault(err)
+			return o.fault(err)
 		}
 		d.tellLeft(left)
 		changed, err := h.table(d).Edit(ctx, func(old []byte) ([]byte, error) {
@@ -42,13 +46,18 @@ func runScheduleInstall(ctx context.Context, d *Deps, o unitOptions) error {
 		if err == nil && changed {
 			d.note("installed; take it back with: ollim schedule remove crontab")
 		}
-		return unitFault(err)
+		return o.fault(err)
 	}
 	files, err := unit.Systemd(host, jobs)
 	if err != nil {
-		return unitFault(err)
+		return o.fault(err)
 	}
 	return d.applyUnits(ctx, o, host, files)
+}
+
+// passing says whether a program is one that go run has built.
+func passing(program string) bool {
+	return strings.Contains(program, "/go-build") && strings.Contains(program, "/exe/")
 }
 
 // applyUnits tells what it changed, as diff would have said.
@@ -57,12 +66,12 @@ func (d *Deps) applyUnits(ctx context.Context, o unitOptions, host unit.Host, fi
 	if err != nil {
 		return err
 	}
-	if err := ownUnits(host, units); err != nil {
-		return unitFault(err)
+	if err := owned(host, units); err != nil {
+		return o.fault(err)
 	}
 	changes, err := units.Apply(ctx, files, d.Now())
 	if err != nil {
-		return unitFault(err)
+		return o.fault(err)
 	}
 	for _, c := range changes {
 		d.note("%s %s", c.What, c.Name)
@@ -70,30 +79,34 @@ func (d *Deps) applyUnits(ctx context.Context, o unitOptions, host unit.Host, fi
 	return nil
 }
 
-// errOtherHouse: a user has one crontab and one folder of units.
-var errOtherHouse = errors.New("the entries of another data directory are installed there")
+// otherHouse is the data directory whose entries are there: a user has one crontab and one folder of units.
+type otherHouse struct{ dir string }
+
+func (*otherHouse) Error() string { return "the entries of another data directory are installed there" }
 
 // ownBlock is the block of a crontab, or "" where there is none.
 func ownBlock(host unit.Host, table []byte) (string, error) {
 	block, _, err := unit.Extract(table)
-	if err == nil {
-		err = owned(host, block)
+	if dir := unit.HouseOf(block); err == nil && dir != "" && !sameDir(dir, host.DataDir) {
+		err = &otherHouse{dir}
 	}
 	return block, err
 }
 
-func ownUnits(host unit.Host, units unit.Units) error {
-	tick, err := units.Tick()
-	if err == nil {
-		err = owned(host, tick)
-	}
-	return err
+// sameDir says whether two paths lead to one directory.
+func sameDir(a, b string) bool {
+	one, err := os.Stat(a)
+	other, otherErr := os.Stat(b)
+	return a == b || err == nil && otherErr == nil && os.SameFile(one, other)
 }
 
-// owned refuses the entries of another data directory.
-func owned(host unit.Host, entries string) error {
-	if strings.Contains(entries, " --data-dir ") && !host.Owns(entries) {
-		return errOtherHouse
+// owned refuses units of another data directory, if there is a single one: any of them may have been deleted by hand.
+func owned(host unit.Host, units unit.Units) error {
+	houses, err := units.Houses()
+	for _, dir := range houses {
+		if err == nil && !sameDir(dir, host.DataDir) {
+			err = &otherHouse{dir}
+		}
 	}
-	return nil
+	return err
 }

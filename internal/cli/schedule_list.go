@@ -16,6 +16,9 @@ import (
 	"github.com/ollim/ollim/internal/schedule"
 )
 
+// maxDays is how far ahead fires are listed: a century.
+const maxDays = 36525
+
 type scheduleListOptions struct {
 	job  string
 	n    int
@@ -81,6 +84,9 @@ func runScheduleList(d *Deps, o scheduleListOptions) error {
 	if o.n < 1 || o.days < 0 {
 		return usage("-n and --days: want 1 or more")
 	}
+	if o.days > maxDays {
+		return usage("--days: want %d or fewer", maxDays)
+	}
 	s, h, err := d.shelf(o.job)
 	if err != nil {
 		return err
@@ -140,8 +146,11 @@ func (o *scheduleListOptions) fires(jobs []job.Job, h house, now time.Time) (fir
 
 func sameMinute(a, b time.Time) bool { return a.Truncate(time.Minute).Equal(b.Truncate(time.Minute)) }
 
-// pastDays is how far back the runs count for a forecast.
-const pastDays = 30
+// pastDays is how far back runs count for a forecast, pastRuns how many do at most.
+const (
+	pastDays = 30
+	pastRuns = 3000
+)
 
 // pasts is what the runs of the jobs that fire were like.
 func (h house) pasts(now time.Time, fires []schedule.Fire) map[string]schedule.Past {
@@ -150,8 +159,12 @@ func (h house) pasts(now time.Time, fires []schedule.Fire) map[string]schedule.P
 		return past
 	}
 	times := map[string][]time.Duration{}
-	for _, r := range h.runs().Since(now.AddDate(0, 0, -pastDays)) {
-		if !r.Done() || !slices.Contains([]run.Outcome{run.OK, run.Unreported, run.Failed, run.Timeout}, r.Outcome) {
+	since, looked := now.AddDate(0, 0, -pastDays), 0
+	for r, err := range h.runs().List() { // newest first
+		if looked++; looked > pastRuns || err == nil && r.Started.Before(since) {
+			break
+		}
+		if err != nil || !r.Done() || !slices.Contains([]run.Outcome{run.OK, run.Unreported, run.Failed, run.Timeout}, r.Outcome) {
 			continue
 		}
 		p := past[r.Job]

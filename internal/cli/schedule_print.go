@@ -36,15 +36,18 @@ func runSchedulePrint(_ context.Context, d *Deps, o unitOptions) error {
 		files, err = unit.Systemd(host, jobs)
 	}
 	if err != nil {
-		return unitFault(err)
-	}
-	for i, f := range files {
-		if i > 0 {
-			text += "\n"
-		}
-		text += fmt.Sprintf("==> %s <==\n%s", f.Name, f.Text)
+		return o.fault(err)
 	}
 	d.tellLeft(left)
+	for i, f := range files {
+		between := "\n"
+		if i == 0 {
+			between = ""
+		}
+		if _, err := fmt.Fprintf(d.Out, "%s==> %s <==\n%s", between, f.Name, f.Text); err != nil {
+			return err
+		}
+	}
 	_, err = io.WriteString(d.Out, text)
 	return err
 }

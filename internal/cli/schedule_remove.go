@@ -31,7 +31,7 @@ func runScheduleRemove(ctx context.Context, d *Deps, o unitOptions) error {
 			rest, _, err := unit.Remove(old)
 			return rest, err
 		})
-		return unitFault(err)
+		return o.fault(err)
 	}
 	return d.applyUnits(ctx, o, host, nil)
 }

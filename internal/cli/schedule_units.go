@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/program"
 	"github.com/ollim/ollim/internal/unit"
 )
 
@@ -33,14 +34,21 @@ type unitOptions struct {
 	target   string
 	system   bool
 	tickOnly bool
+	json     bool
 	kube     unit.KubeOptions
 }
 
-func (o *unitOptions) flags(f *pflag.FlagSet, targets ...string) {
-	if slices.Contains(targets, forSystemd) {
-		f.BoolVar(&o.system, "system", false, "systemd: units of the machine's manager, not of the user's own")
+func (o *unitOptions) flags(f *pflag.FlagSet, verb string, targets []string) {
+	f.BoolVar(&o.system, "system", false, "systemd: units of the machine's manager, not of the user's own")
+	if verb != "remove" {
+		f.BoolVar(&o.tickOnly, "tick-only", false, "only the line or timer of ollim tick, which fires everything")
 	}
-	f.BoolVar(&o.tickOnly, "tick-only", false, "only the line or timer of ollim tick, which fires everything")
+	if verb == "diff" {
+		f.BoolVar(&o.json, "json", false, "one JSON object a line")
+	}
+	if slices.Contains(targets, forKubernetes) {
+		o.kubeFlags(f)
+	}
 }
 
 // wants reads the target.
@@ -74,10 +82,7 @@ func newScheduleUnits(d *Deps, verb, short, long string, targets []string, work 
 			return work(cmd.Context(), d, o)
 		}),
 	}
-	o.flags(cmd.Flags(), targets...)
-	if slices.Contains(targets, forKubernetes) {
-		o.kubeFlags(cmd.Flags())
-	}
+	o.flags(cmd.Flags(), verb, targets)
 	return cmd
 }
 
@@ -98,12 +103,17 @@ func (d *Deps) host(h house, o unitOptions) (unit.Host, error) {
 		Ollim: self, DataDir: string(h.home), Config: d.configFile(h.home), Zone: h.config.Zone, Configured: h.config.Zone,
 		System: o.system, TickOnly: o.tickOnly,
 	}
-	machine := &Deps{Lookup: func(string) (string, bool) { return "", false }} // cron and systemd do not see the caller's TZ
-	if zone, err := time.LoadLocation(machine.systemZone()); err == nil {
+	if zone, err := time.LoadLocation(machineZone()); err == nil {
 		host.Zone = zone
 	}
 	host.User, err = owner(host.DataDir)
 	return host, err
+}
+
+// machineZone is the zone of cron and systemd, which do not see the caller's TZ.
+func machineZone() string {
+	machine := &Deps{Lookup: func(string) (string, bool) { return "", false }}
+	return machine.systemZone()
 }
 
 // owner is the user whose directory it is: root installs units of the system, and it is not root whose agent they start.
@@ -178,19 +188,53 @@ func (d *Deps) tellLeft(left []unit.Left) {
 	}
 }
 
-// unitFault gives errors of units their status and what to do about them.
-func unitFault(err error) error {
+// fault gives errors of units their status and what to do about them.
+func (o unitOptions) fault(err error) error {
+	other := &otherHouse{}
 	switch {
 	case errors.Is(err, unit.ErrMarkers):
 		return hint(&withStatus{err, statusData}, "mend them with crontab -e: one line %q, one %q below it", "# BEGIN ollim", "# END ollim")
 	case errors.Is(err, unit.ErrForeign):
-		return hint(&withStatus{err, statusData}, "move it away, or put your changes into a drop-in: systemctl edit UNIT")
-	case errors.Is(err, errOtherHouse):
-		return hint(&withStatus{err, statusConfig}, "ollim --data-dir THAT schedule remove, first; where THAT is gone, delete its entries by hand")
+		return hint(&withStatus{err, statusData}, "move it away, or put your changes into a drop-in: %s edit UNIT", o.systemctl())
+	case errors.As(err, &other):
+		return hint(&withStatus{err, statusConfig}, "ollim --data-dir '%s' schedule remove %s, first; where that directory is gone, delete its entries by hand", other.dir, o.where())
+	case errors.Is(err, unit.ErrUnfit) && o.target == forCrontab:
+		return hint(&withStatus{err, statusConfig}, "move it to such a path, or: ollim schedule install systemd")
 	case errors.Is(err, unit.ErrUnfit):
 		return &withStatus{err, statusConfig}
+	case errors.Is(err, unit.ErrTable) && errors.Is(err, program.ErrNotFound):
+		return hint(&withStatus{err, statusUnavailable}, "install cron, or: ollim schedule install systemd")
+	case errors.Is(err, unit.ErrManager) && noManager(err):
+		return hint(&withStatus{err, statusUnavailable}, "%s", o.withoutManager())
 	case errors.Is(err, unit.ErrTable), errors.Is(err, unit.ErrManager):
 		return &withStatus{err, statusUnavailable}
 	}
 	return err
+}
+
+// noManager knows how systemctl says that there is nobody to talk to.
+func noManager(err error) bool {
+	return errors.Is(err, program.ErrNotFound) || strings.Contains(err.Error(), "Failed to connect to")
+}
+
+func (o unitOptions) withoutManager() string {
+	if o.system {
+		return "ollim schedule install crontab"
+	}
+	return "loginctl enable-linger, and log in again; or: ollim schedule install crontab"
+}
+
+// where is the arguments by which print and the others know the scheduler.
+func (o unitOptions) where() string {
+	if o.system {
+		return o.target + " --system"
+	}
+	return o.target
+}
+
+func (o unitOptions) systemctl() string {
+	if o.system {
+		return "systemctl"
+	}
+	return "systemctl --user"
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/tick"
 	"github.com/ollim/ollim/internal/unit"
 )
@@ -42,6 +43,9 @@ func newTick(d *Deps) *cobra.Command {
 }
 
 func runTick(ctx context.Context, d *Deps, o tickOptions) error {
+	if o.json && !o.dryRun {
+		return usage("--json is for --dry-run")
+	}
 	h, err := d.house()
 	if err != nil {
 		return err
@@ -67,7 +71,7 @@ func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 	if err != nil {
 		return err
 	}
-	return records(d, o.json, plan, func(a tick.Action) []string { return []string{a.Do, a.Job, clock(a.At), a.Name} })
+	return records(d, o.json, plan, func(a tick.Action) []string { return []string{a.Job, a.Do, clock(a.At), a.Name} })
 }
 
 // starter starts fires that go on without us, whatever becomes of the session that cron or a terminal gave us.
@@ -100,13 +104,13 @@ func (s *starter) start(ctx context.Context, j job.Job, flags ...string) error {
 	return cmd.Process.Release()
 }
 
-// asUnit has systemd start the job, when it has started us. Where that may not be the job runs all the same.
+// asUnit has systemd start the job, when it has started us. Where that may not be the job runs all the same, and also while its last
+// run goes on: to start a unit that runs does nothing, and the slot would have neither a claim nor a skipped run.
 func (s *starter) asUnit(ctx context.Context, j job.Job) bool {
-	manager, ok := s.d.Lookup(unit.UnitsVariable)
-	if !ok {
+	if manager, _ := s.d.Lookup(unit.UnitsVariable); manager != "user" || !lock.Free(s.home.home.JobLock(j.ID)) {
 		return false
 	}
-	units, err := s.d.units(unitOptions{system: manager == "system"})
+	units, err := s.d.units(unitOptions{})
 	if err == nil {
 		err = units.Start(ctx, j.ID)
 	}

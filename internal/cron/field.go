@@ -1,13 +1,16 @@
 package cron
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // field describes one of the five fields.
 type field struct {
 	name      string
 	low, high int
-	names     []string // long names in lower case, the first one for low
-	kind      string   // what a value is, for messages
+	kind      string           // what a value is, for messages
+	word      func(int) string // a value in English; nil where that is its number
 }
 
 func fieldAt(i int) field {
@@ -21,17 +24,12 @@ func fieldAt(i int) field {
 	case monthField:
 		return field{
 			name: "month", low: 1, high: 12, kind: "a month (1-12 or jan-dec)",
-			names: []string{
-				"january", "february", "march", "april", "may", "june", "july",
-				"august", "september", "october", "november", "december",
-			},
+			word: func(n int) string { return time.Month(n).String() },
 		}
 	default:
 		return field{
 			name: "day-of-week", low: 0, high: 7, kind: "a weekday (0-7 or sun-sat)",
-			names: []string{
-				"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
-			},
+			word: func(n int) string { return time.Weekday(n % 7).String() },
 		}
 	}
 }
@@ -73,13 +71,19 @@ func steps(low, high, step int) uint64 {
 
 // named finds a value by its three letters, in any case.
 func (f field) named(text string) (int, bool) {
-	for i, long := range f.names {
-		if strings.EqualFold(text, long[:3]) {
-			return f.low + i, true
+	if f.word == nil || len(text) != 3 {
+		return 0, false
+	}
+	for n := f.low; n <= f.high; n++ {
+		if strings.EqualFold(text, f.word(n)[:3]) {
+			return n, true
 		}
 	}
 	return 0, false
 }
+
+// short is the three letters of a value.
+func (f field) short(n int) string { return strings.ToLower(f.word(n)[:3]) }
 
 // upTo is the set of 0 to n; empty for a negative n.
 func upTo(n int) uint64 {

@@ -60,7 +60,7 @@ func (p part) fail(reason string) *SyntaxError {
 // split finds the fields. Other white space than spaces and tabs is no
 // separator: a line break inside an expression is an error.
 func split(expr string) []part {
-	var parts []part
+	parts := make([]part, 0, fieldCount)
 	start := -1
 	for i := range len(expr) + 1 {
 		blank := i == len(expr) || expr[i] == ' ' || expr[i] == '\t'

@@ -53,12 +53,12 @@ func (f field) explain(p part) *SyntaxError {
 	if before := len(p.text) - len(word); before > 0 {
 		return p.sub(before, len(p.text)).fail("unexpected text after a number")
 	}
-	if f.names == nil {
+	if f.word == nil {
 		return p.fail("not a number in " + decimal(f.low) + "-" + decimal(f.high))
 	}
-	for _, long := range f.names {
-		if len(word) > 3 && strings.HasPrefix(long, strings.ToLower(word)) {
-			return p.fail("names have three letters (write " + long[:3] + ")")
+	for n := f.low; n <= f.high; n++ {
+		if len(word) > 3 && strings.HasPrefix(strings.ToLower(f.word(n)), strings.ToLower(word)) {
+			return p.fail("names have three letters (write " + f.short(n) + ")")
 		}
 	}
 	return p.fail("not " + f.kind)
@@ -88,7 +88,7 @@ func (f field) turnAdvice(from, to part, high int, stepped bool) string {
 	}
 	start := decimal(first)
 	if !digits(to.text) {
-		start = f.names[first-f.low][:3]
+		start = f.short(first)
 	}
 	one := strings.ToLower(from.text)
 	if last := f.last(from); one != last {
@@ -112,5 +112,5 @@ func (f field) last(end part) string {
 	case f.weekly():
 		return "sun"
 	}
-	return f.names[len(f.names)-1][:3]
+	return f.short(f.high)
 }

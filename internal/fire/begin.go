@@ -52,7 +52,10 @@ func (f *Firer) find(ctx context.Context, name string, o Options) (errand, error
 	if err != nil {
 		return errand{}, err
 	}
-	j, err := shelf.Find(name)
+	j, known := shelf.ByID(name)
+	if !known || !o.Scheduled { // a file of that name must not keep a routine from its time
+		j, err = shelf.Find(name)
+	}
 	var own yamldoc.Faults
 	errors.As(err, &own)
 	if err := f.tellBadFiles(ctx, shelf.Faults, own); err != nil {

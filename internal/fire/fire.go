@@ -73,7 +73,8 @@ type Options struct {
 	Moved  bool          // the clock is not the real one
 	Owner  bool          // the owner is there and wants it now: counted, but held back by no limit and no pause
 
-	Scheduled bool      // a timer fires it: a slot that is claimed already is done
+	Scheduled bool      // a timer fires it, by its id: a slot that is claimed already is done
+	Cron      bool      // a line in a crontab fires it, which may stand there beside a timer
 	Slot      time.Time // the slot that it answers, late; zero: the latest one, if that is recent
 
 	Compact string // instructions: no turn, the session is compacted
@@ -113,7 +114,7 @@ func (f *Firer) respond(ctx context.Context, e *errand) (run.Record, error) {
 		return run.Record{}, slot.ErrClaimed
 	}
 	guard, err := f.guard(ctx, e.job, e.options.Wait)
-	if errors.Is(err, lock.ErrBusy) && !e.rival.IsZero() && e.options.Scheduled {
+	if errors.Is(err, lock.ErrBusy) && f.yields(*e) {
 		return run.Record{}, slot.ErrClaimed
 	}
 	if errors.Is(err, lock.ErrBusy) {

@@ -3,6 +3,7 @@ package fire
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/ollim/ollim/internal/job"
@@ -12,9 +13,12 @@ import (
 )
 
 // EndOrphans ends the runs that began since an instant and whose process died without a word: their engine, if it goes on alone,
-// at the run's time limit. Their owner is told, as by the next fire.
+// at the run's time limit. Their owner is told, as by the next fire. When ctx has ended the rest is left to the next time.
 func (f *Firer) EndOrphans(ctx context.Context, since time.Time) {
 	for _, r := range f.Runs.Since(since) {
+		if ctx.Err() != nil {
+			return
+		}
 		if r.Done() || (process.ID{PID: r.PID, Start: r.PIDStart}).Alive() {
 			continue
 		}
@@ -49,10 +53,13 @@ func (f *Firer) HeldBack(ctx context.Context, j job.Job, tell bool) bool {
 	if err == nil && !j.Plain && cmp.Or(j.Engine, f.Engine) == "" {
 		err = ErrNoEngine
 	}
-	if err != nil && tell {
+	if barred := (*barred)(nil); !errors.As(err, &barred) && !errors.Is(err, ErrNoEngine) {
+		return false // whatever else is wrong now may not be wrong when it fires
+	}
+	if tell {
 		f.tellRefusal(ctx, run.Record{Job: j.ID, Name: j.Name(), Description: j.Description, Error: oneLine(err)}, err)
 	}
-	return err != nil
+	return true
 }
 
 // TellBadFiles tells the owner, once, of each job file that cannot be used.

@@ -13,9 +13,9 @@ import (
 	"github.com/ollim/ollim/internal/slot"
 )
 
-// ScheduleOf is what a routine's file says of its time.
-func ScheduleOf(j job.Job) slot.Schedule {
-	return slot.Schedule{Job: j.ID, Name: j.Name(), Cron: j.Cron, Zone: j.Timezone, Enabled: j.Enabled}
+// ScheduleOf is what a routine's file says of its time, in the zone that it has today: the configured one may be another tomorrow.
+func (f *Firer) ScheduleOf(j job.Job) slot.Schedule {
+	return slot.Schedule{Job: j.ID, Name: j.Name(), Cron: j.Cron, Zone: j.Zone(f.Zone).String(), Enabled: j.Enabled}
 }
 
 // claimSlot makes the fire the answer to the routine's latest slot, if that is recent, or to the one that it is told. Before
@@ -24,35 +24,72 @@ func (f *Firer) claimSlot(ctx context.Context, e *errand) error {
 	if e.job.Kind != job.Routine || e.options.Moved {
 		return nil
 	}
-	_, err := f.Slots.Note(ctx, []slot.Schedule{ScheduleOf(e.job)}, false)
+	history, err := f.Slots.Note(ctx, []slot.Schedule{f.ScheduleOf(e.job)}, nil)
 	f.warn(err) // the past may be told of less well, but the job runs
-	now := f.Disk.Now()
-	at := e.options.Slot
-	if at.IsZero() {
-		latest, ok := e.job.Schedule.Prev(now, e.job.Zone(f.Zone))
-		switch recent := ok && now.Sub(latest) <= slot.Grace; {
-		case !e.job.Enabled:
-			return nil // which is told where it is permitted
-		case !recent && e.options.Scheduled:
-			return slot.ErrNone // an older one is the tick's, if the routine catches up
-		case !recent:
-			return nil
-		}
-		at = latest
+	at, err := f.slotOf(*e, history[e.job.ID])
+	if err != nil || at.IsZero() {
+		return err
 	}
 	err = f.Slots.Claim(slot.Claim{Job: e.job.ID, Slot: at, Run: e.id, PID: f.Process.PID, PIDStart: f.Process.Start})
 	if errors.Is(err, slot.ErrClaimed) {
-		e.rival = at
+		if e.rival = at; !f.yields(*e) {
+			f.giveWay(ctx, e.job.ID, at)
+		}
 		return nil
 	}
 	e.slot = at
 	return err
 }
 
+// giveWay lets the run that has a slot begin, for a second at most: if one more fire took the job's lock before it, the slot would
+// be skipped.
+func (f *Firer) giveWay(ctx context.Context, id string, at time.Time) {
+	for range 100 {
+		c, err := f.Slots.Load(id, at)
+		if err != nil || c.Outcome != "" || !c.Alive() {
+			return
+		}
+		if _, err := f.Runs.Load(c.Run); !errors.Is(err, fs.ErrNotExist) || f.Sleep(ctx, 10*time.Millisecond) != nil {
+			return
+		}
+	}
+}
+
+// slotOf is the slot that the fire is for; zero when it is for none, which a timer's may not be.
+func (f *Firer) slotOf(e errand, history []slot.Schedule) (at time.Time, err error) {
+	now, zone := f.Disk.Now(), e.job.Zone(f.Zone)
+	if late := e.options.Slot; !late.IsZero() {
+		own, _ := e.job.Schedule.Prev(late, zone)
+		_, former := schedule.Latest(history, f.Zone, late, late.Add(time.Nanosecond)) // of an expression that it had then
+		if late.After(now) || !own.Equal(late) && !former {
+			return at, slot.ErrNone
+		}
+		return late, nil
+	}
+	latest, ok := e.job.Schedule.Prev(now, zone)
+	switch recent := ok && now.Sub(latest) <= slot.Grace; {
+	case recent && e.job.Enabled:
+		return latest, nil
+	case e.options.Scheduled: // a timer that is stale; or an older slot, which is the tick's, if the routine catches up
+		return at, slot.ErrNone
+	}
+	return at, nil // if it is not enabled, that is told where it is permitted
+}
+
 // beaten says whether a timer's fire is done, because another run answers its slot. Such a fire must not take the job's lock,
 // not for a moment: the other run may be about to, and would be skipped.
 func (f *Firer) beaten(e errand) bool {
-	return e.options.Scheduled && !e.rival.IsZero() && !f.Unanswered(e.job.ID, e.rival)
+	return f.yields(e) && !f.Unanswered(e.job.ID, e.rival)
+}
+
+// cronDelay is how long after its minute began a line in a crontab may have been started for it.
+const cronDelay = 2 * time.Minute
+
+// yields says whether the fire is for a slot that somebody claimed before it, and not one more: a timer's always is, and that of
+// a bare line in a crontab if it comes in the slot's own time.
+func (f *Firer) yields(e errand) bool {
+	byTime := e.options.Scheduled || e.options.Cron && f.Disk.Now().Sub(e.rival) < cronDelay
+	return byTime && !e.rival.IsZero()
 }
 
 // contest makes sure of the slot, as we hold the job's lock. A claim that another run has is taken over if it is void. If not, a
@@ -75,8 +112,8 @@ func (f *Firer) contest(e *errand) error {
 			Job: e.job.ID, Slot: at, Claimed: f.Disk.Now().In(f.Zone), Run: e.id, PID: f.Process.PID, PIDStart: f.Process.Start,
 		})
 	}
-	e.slot = time.Time{}
-	if e.options.Scheduled {
+	e.slot, e.rival = time.Time{}, at
+	if f.yields(*e) {
 		return slot.ErrClaimed
 	}
 	return nil

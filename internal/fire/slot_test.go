@@ -235,7 +235,42 @@ func TestNoRecordIsAFailure(t *testing.T) {
 func TestSwitchedOffHasNoSlot(t *testing.T) {
 	d := newDesk(t, turn(nothing), time.Minute, "enabled: false")
 	d.fires(Options{}, run.Paused, false)
+	if r, err := d.Fire(t.Context(), "a", Options{Scheduled: true}); !errors.Is(err, slot.ErrNone) || r.ID != "" { // an entry that is stale
+		t.Errorf("%+v, %v", r, err)
+	}
 	d.unclaimed()
+}
+
+// TestLineInACrontab: a bare line of the owner's yields to a timer in the time of the slot, and is one more later.
+func TestLineInACrontab(t *testing.T) {
+	d := newDesk(t, turn(nothing), time.Second)
+	r := d.fires(Options{Cron: true}, run.OK, true)
+	if again, err := d.Fire(t.Context(), "a", Options{Cron: true}); !errors.Is(err, slot.ErrClaimed) || again.ID != "" {
+		t.Errorf("%+v, %v", again, err)
+	}
+	d.now = nine.Add(5 * time.Minute)
+	d.fires(Options{Cron: true}, run.OK, false)
+	d.claimed(r.ID, "ok")
+	d.now = nine.Add(-time.Hour)
+	d.fires(Options{Cron: true}, run.OK, false) // its own time, whatever the file says
+}
+
+// TestScheduledById: a timer means the id, whatever other files are called.
+func TestScheduledById(t *testing.T) {
+	d := newDesk(t, turn(nothing), time.Second)
+	text := "---\nid: b\ncron: \"0 9 * * *\"\n---\nGo.\n"
+	if err := os.Rename(d.Home.Path("routines", "a.md"), d.Home.Path("routines", "b.md")); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Replace(d.Home.Path("routines", "a.md"), []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Fire(t.Context(), "a", Options{}); err == nil {
+		t.Error("a could be either")
+	}
+	if r := d.fires(Options{Scheduled: true}, run.OK, true); r.Job != "a" {
+		t.Errorf("%+v", r)
+	}
 }
 
 // TestLateSlot: a fire that answers an older slot is told so.
@@ -253,6 +288,29 @@ func TestLateSlot(t *testing.T) {
 	d.fires(Options{}, run.OK, false)
 	if strings.Contains(prompt, "[late") {
 		t.Errorf("%q", prompt)
+	}
+}
+
+// TestNoSuchSlot: what is no slot, or is still to come, is not claimed.
+func TestNoSuchSlot(t *testing.T) {
+	for _, at := range []time.Time{nine.AddDate(0, 0, 1), nine.Add(time.Minute), nine.AddDate(70, 0, 0)} {
+		d := newDesk(t, turn(nothing), 3*time.Hour)
+		if r, err := d.Fire(t.Context(), "a", Options{Scheduled: true, Slot: at}); !errors.Is(err, slot.ErrNone) || r.ID != "" {
+			t.Errorf("%s: %+v, %v", at, r, err)
+		}
+	}
+}
+
+// TestSlotOfAFormerExpression: what was missed before the file changed may still be run.
+func TestSlotOfAFormerExpression(t *testing.T) {
+	d := newDesk(t, turn(nothing), 3*time.Hour)
+	d.now = nine.Add(-time.Hour)
+	if _, err := d.Slots.Note(t.Context(), []slot.Schedule{{Job: "a", Name: "a", Cron: "30 9 * * *", Zone: "UTC", Enabled: true}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	d.now = nine.Add(3 * time.Hour)
+	if r, err := d.Fire(t.Context(), "a", Options{Scheduled: true, Slot: nine.Add(30 * time.Minute)}); err != nil || r.Outcome != run.OK {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 
@@ -320,6 +378,36 @@ func TestVoidClaimOfABusyJob(t *testing.T) {
 	d.claimed(dead, "")
 	guard.Release()
 	d.fires(Options{Scheduled: true}, run.OK, true)
+}
+
+// TestOneMoreGivesWay: a fire that finds its slot claimed does not take the job's lock before the run that has it.
+func TestOneMoreGivesWay(t *testing.T) {
+	d := newDesk(t, turn(nothing), time.Minute)
+	id, err := run.NewID(d.now, rand.Reader)
+	if err == nil {
+		err = d.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Run: id, PID: d.Process.PID, PIDStart: d.Process.Start})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := 0
+	d.Sleep = func(context.Context, time.Duration) error {
+		if waits++; waits < 3 {
+			return nil
+		}
+		guard, err := lock.TryGuard(d.Home.JobLock("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(guard.Release)
+		_, err = d.Runs.Open(run.Record{ID: id, Kind: "routine", Job: "a", Started: d.now})
+		return err
+	}
+	d.fires(Options{}, run.Skipped, false)
+	d.claimed(id, "")
+	if waits != 3 {
+		t.Errorf("it waited %d times", waits)
+	}
 }
 
 // TestClaimOfALivingProcess: one that has claimed and is about to begin keeps its slot, and is not kept from the job's lock.
@@ -394,8 +482,8 @@ func TestKilledAfterTheRecord(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: of timers' and other fires of one slot exactly one answers it, however they fall; the timers' that lose leave
-// nothing.
+// TestManyAtOnce: of the fires of timers and of bare lines in crontabs exactly one answers the slot, however they fall; those
+// that lose leave nothing.
 func TestManyAtOnce(t *testing.T) {
 	for round := range 20 {
 		var mu sync.Mutex
@@ -410,9 +498,9 @@ func TestManyAtOnce(t *testing.T) {
 			d.diesBefore(nine)
 		}
 		var all sync.WaitGroup
-		for range 6 {
+		for i := range 6 {
 			all.Go(func() {
-				if _, err := d.Fire(t.Context(), "a", Options{Scheduled: true}); err != nil && !errors.Is(err, slot.ErrClaimed) {
+				if _, err := d.Fire(t.Context(), "a", Options{Scheduled: i%3 > 0, Cron: i%3 == 0}); err != nil && !errors.Is(err, slot.ErrClaimed) {
 					t.Error(err)
 				}
 			})

@@ -40,22 +40,22 @@ func checkName(name string) error {
 	return nil
 }
 
-func checkCron(expr string) error {
+func parseCron(expr string) (cron.Schedule, error) {
 	if strings.TrimSpace(expr) == "" {
-		return errors.New("is empty")
+		return cron.Schedule{}, errors.New("is empty")
 	}
-	_, err := cron.Parse(expr)
-	return err
+	return cron.Parse(expr)
 }
 
-func checkZone(name string) error {
+func loadZone(name string) (*time.Location, error) {
 	if name == "" || name == "Local" {
-		return fmt.Errorf("%q is not a zone: write one like Europe/Paris", name)
+		return nil, fmt.Errorf("%q is not a zone: write one like Europe/Paris", name)
 	}
-	if _, err := time.LoadLocation(name); err != nil {
-		return fmt.Errorf("unknown zone %q: write one like Europe/Paris", name)
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("unknown zone %q: write one like Europe/Paris", name)
 	}
-	return nil
+	return zone, nil
 }
 
 // checkDir is for an entry of dirs.

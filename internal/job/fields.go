@@ -63,8 +63,8 @@ func fields(kind Kind) []field {
 func table() []field {
 	return []field{
 		text("id", "its id (default: 8 random hex digits)", func(j *Job) *string { return &j.ID }, checkID),
-		only(Routine, text("cron", "five cron fields, or @hourly @daily @weekly @monthly @yearly", func(j *Job) *string { return &j.Cron }, checkCron)),
-		only(Routine, text("timezone", "IANA zone of the cron line (default: the configured one)", func(j *Job) *string { return &j.Timezone }, checkZone)),
+		only(Routine, cronLine()),
+		only(Routine, timezone()),
 		only(Reminder, runAt()),
 		description(),
 		boolean("background", "run beside the conversation, not in it", func(j *Job) *bool { return &j.Background }),

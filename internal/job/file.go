@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ollim/ollim/internal/cron"
 	"github.com/ollim/ollim/internal/toolpolicy"
 	"github.com/ollim/ollim/internal/yamldoc"
 )
@@ -17,7 +16,8 @@ func Parse(kind Kind, name string, data []byte) (Job, error) {
 	return parse(kind, name, data, fields(kind))
 }
 
-// parse is Parse with the table of the kind's fields, which is worth making once for many files.
+// parse is Parse with the table of the kind's fields, which is worth making once for many files. A table remembers the zones that it
+// has loaded, and so is not for several goroutines.
 func parse(kind Kind, name string, data []byte, table []field) (Job, error) {
 	page, err := yamldoc.ParsePage(name, data)
 	if err != nil {
@@ -32,9 +32,6 @@ func parse(kind Kind, name string, data []byte, table []field) (Job, error) {
 		slices.SortStableFunc(faults, func(a, b *yamldoc.Fault) int { return cmp.Compare(a.Line, b.Line) })
 		return j, faults
 	}
-	if kind == Routine {
-		j.Schedule, _ = cron.Parse(j.Cron) // checked with its field
-	}
 	if j.MaxChain > 0 && j.ChainParent == "" {
 		j.ChainParent = j.ID
 	}
@@ -42,7 +39,7 @@ func parse(kind Kind, name string, data []byte, table []field) (Job, error) {
 }
 
 func (j *Job) decode(table []field) yamldoc.Faults {
-	var readers []yamldoc.Field
+	readers := make([]yamldoc.Field, 0, len(table))
 	for _, f := range table {
 		readers = append(readers, yamldoc.Field{Key: f.key, Read: func(v yamldoc.Value) error { return f.read(j, v) }})
 	}

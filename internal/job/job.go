@@ -84,6 +84,7 @@ type Job struct {
 	Schedule cron.Schedule // Cron, parsed
 
 	page *yamldoc.Page
+	zone *time.Location // Timezone, loaded when the file was read
 }
 
 // New is a job with every field at its default.
@@ -137,7 +138,10 @@ func (j Job) Zone(configured *time.Location) *time.Location {
 	if j.Timezone == "" {
 		return configured
 	}
-	if zone, err := time.LoadLocation(j.Timezone); err == nil { // checked when the file was read
+	if j.zone != nil && j.zone.String() == j.Timezone {
+		return j.zone
+	}
+	if zone, err := time.LoadLocation(j.Timezone); err == nil {
 		return zone
 	}
 	return configured

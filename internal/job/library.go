@@ -66,6 +66,7 @@ func (s *Shelf) load(l Library, kind Kind, folder string) error {
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
 		return filepath.Ext(e.Name()) != ".md" || strings.HasPrefix(e.Name(), ".")
 	})
+	s.Jobs = slices.Grow(s.Jobs, len(entries))
 	for i, r := range l.readAll(kind, folder, entries) {
 		var faults yamldoc.Faults
 		switch {
@@ -88,9 +89,9 @@ type reading struct {
 func (l Library) readAll(kind Kind, folder string, entries []fs.DirEntry) []reading {
 	const few = 16 // not worth starting anything for
 	results := make([]reading, len(entries))
-	table := fields(kind)
 	workers := min(runtime.GOMAXPROCS(0), 1+len(entries)/few)
 	read := func(first int) {
+		table := fields(kind)
 		for i := first; i < len(entries); i += workers {
 			r := &results[i]
 			r.job, r.err = l.read(kind, filepath.Join(folder, entries[i].Name()), table)
@@ -179,13 +180,16 @@ func (s *Shelf) refuseTwins() {
 	slices.SortStableFunc(s.Faults, func(a, b *yamldoc.Fault) int { return cmp.Compare(a.File, b.File) })
 }
 
-func (s *Shelf) byID() map[string][]Job {
-	jobs := map[string][]Job{}
+// twin is a job beside others of its id.
+type twin struct{ ID, Path string }
+
+func (s *Shelf) byID() map[string][]twin {
+	twins := make(map[string][]twin, len(s.Jobs))
 	for _, j := range s.Jobs {
 		id := strings.ToLower(j.ID)
-		jobs[id] = append(jobs[id], j)
+		twins[id] = append(twins[id], twin{j.ID, j.Path})
 	}
-	return jobs
+	return twins
 }
 
 // Unknown is a name that fits no job.
@@ -211,6 +215,14 @@ type Ambiguous struct {
 
 func (e *Ambiguous) Error() string {
 	return fmt.Sprintf("%q could be any of: %s", e.Name, strings.Join(e.Paths, ", "))
+}
+
+// ByID is the job with an id.
+func (s Shelf) ByID(id string) (Job, bool) {
+	if i := slices.IndexFunc(s.Jobs, func(j Job) bool { return j.ID == id }); i >= 0 {
+		return s.Jobs[i], true
+	}
+	return Job{}, false
 }
 
 // Find finds the one job that name means: its id, its file's name with or without .md, the slug of its description, or a

@@ -93,6 +93,38 @@ func count(key, help string, at func(*Job) *int) field {
 	}
 }
 
+func cronLine() field {
+	f := text("cron", "five cron fields, or @hourly @daily @weekly @monthly @yearly", func(j *Job) *string { return &j.Cron }, nil)
+	read := f.read
+	f.read = func(j *Job, v yamldoc.Value) error {
+		err := read(j, v)
+		if err == nil {
+			j.Schedule, err = parseCron(j.Cron)
+		}
+		return err
+	}
+	return f
+}
+
+// timezone loads each zone once for all the files that are read with its table: loading one reads a file.
+func timezone() field {
+	f := text("timezone", "IANA zone of the cron line (default: the configured one)", func(j *Job) *string { return &j.Timezone }, nil)
+	zones := map[string]*time.Location{}
+	read := f.read
+	f.read = func(j *Job, v yamldoc.Value) error {
+		err := read(j, v)
+		if err != nil {
+			return err
+		}
+		if zones[j.Timezone] == nil {
+			zones[j.Timezone], err = loadZone(j.Timezone)
+		}
+		j.zone = zones[j.Timezone]
+		return err
+	}
+	return f
+}
+
 // runAt is a whole second, and written with its offset.
 func runAt() field {
 	return field{

@@ -33,6 +33,9 @@ func (b Book) Open(r Record) (*Run, error) {
 		return nil, err
 	}
 	opened := &Run{Record: r, book: b}
+	if r.Scheduled != nil { // what answers a slot must be known to have begun after a power cut, or it would run again
+		return opened, opened.save(store.Synced)
+	}
 	return opened, opened.save(store.Buffered)
 }
 

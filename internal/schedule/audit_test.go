@@ -183,10 +183,10 @@ func TestAudit(t *testing.T) {
 	start := instant(t, "2026-03-02T00:00:00Z")
 	disk := store.Disk{Now: func() time.Time { return start }, Warn: func(m string) { t.Error(m) }}
 	book := slot.Book{Home: dir, Disk: disk, Zone: time.UTC}
-	if _, err := book.Note(context.Background(), []slot.Schedule{{Job: "a", Name: "first", Cron: "@hourly", Enabled: true}}, false); err != nil {
+	if _, err := book.Note(context.Background(), []slot.Schedule{{Job: "a", Name: "first", Cron: "@hourly", Enabled: true}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := book.Note(context.Background(), []slot.Schedule{{Job: "b", Name: "b", Cron: "0 1 * * *", Enabled: true}}, false); err != nil {
+	if _, err := book.Note(context.Background(), []slot.Schedule{{Job: "b", Name: "b", Cron: "0 1 * * *", Enabled: true}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	outcomes := []run.Outcome{

@@ -3,6 +3,7 @@ package slot
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/store"
@@ -33,7 +34,7 @@ func (s Schedule) In(configured *time.Location) *time.Location {
 
 // holds says whether the schedule, noted before, is what the file says now. One of the future is of a clock that was set back.
 func (s Schedule) holds(now Schedule, at time.Time) bool {
-	return s.Cron == now.Cron && s.Zone == now.Zone && s.Enabled == now.Enabled && !s.At.After(at)
+	return s.Name == now.Name && s.Cron == now.Cron && s.Zone == now.Zone && s.Enabled == now.Enabled && !s.At.After(at)
 }
 
 // Extend is a job's history with what its file says now, noted in the minute of at, if that differs from the last.
@@ -53,6 +54,9 @@ func (b Book) History() (map[string][]Schedule, error) {
 		if err != nil {
 			return history, err
 		}
+		if s.Job == "" || s.Job[0] == '.' || strings.Contains(s.Job, "/") {
+			continue // ids name files
+		}
 		if _, known := zones[s.Zone]; !known && s.Zone != "" {
 			zones[s.Zone], _ = time.LoadLocation(s.Zone) // nil if this machine does not know it
 		}
@@ -71,11 +75,12 @@ func before(history []Schedule, at time.Time) []Schedule {
 	return history[:n]
 }
 
-// Note keeps what differs from the last that was noted, and returns the history with it. With all, now is every routine there is,
-// and those that are not among them are gone.
-func (b Book) Note(ctx context.Context, now []Schedule, all bool) (map[string][]Schedule, error) {
+// Note keeps what differs from the last that was noted, and returns the history with it. If gone is given, now is every routine
+// there is, and gone says of one that is not among them, by its last file name, whether that is because it was removed. Nothing
+// is noted at a time before all that was: it is a clock that has not been set yet.
+func (b Book) Note(ctx context.Context, now []Schedule, gone func(name string) bool) (map[string][]Schedule, error) {
 	history, err := b.History()
-	if err != nil || len(b.differing(history, now, all)) == 0 {
+	if err != nil || b.tooEarly(history) || len(b.differing(history, now, gone)) == 0 {
 		return history, err
 	}
 	held, err := b.Disk.Lock(ctx, b.Home.Lock("schedules"))
@@ -86,7 +91,7 @@ func (b Book) Note(ctx context.Context, now []Schedule, all bool) (map[string][]
 	if history, err = b.History(); err != nil { // somebody else may have been first
 		return history, err
 	}
-	for _, s := range b.differing(history, now, all) {
+	for _, s := range b.differing(history, now, gone) {
 		list := Extend(history[s.Job], s, b.Disk.Now().In(b.Zone))
 		if err := store.AppendJSON(b.Home.Schedules(), list[len(list)-1], store.Buffered); err != nil {
 			return history, err
@@ -96,7 +101,16 @@ func (b Book) Note(ctx context.Context, now []Schedule, all bool) (map[string][]
 	return history, nil
 }
 
-func (b Book) differing(history map[string][]Schedule, now []Schedule, all bool) (fresh []Schedule) {
+func (b Book) tooEarly(history map[string][]Schedule) bool {
+	for _, list := range history {
+		if !b.Disk.Now().Before(list[0].At) {
+			return false
+		}
+	}
+	return len(history) > 0
+}
+
+func (b Book) differing(history map[string][]Schedule, now []Schedule, gone func(string) bool) (fresh []Schedule) {
 	at := b.Disk.Now()
 	present := map[string]bool{}
 	for _, s := range now {
@@ -106,7 +120,7 @@ func (b Book) differing(history map[string][]Schedule, now []Schedule, all bool)
 		}
 	}
 	for id, list := range history {
-		if last := list[len(list)-1]; all && !present[id] && last.Cron != "" {
+		if last := list[len(list)-1]; gone != nil && !present[id] && last.Cron != "" && gone(last.Name) {
 			fresh = append(fresh, Schedule{Job: id, Name: last.Name})
 		}
 	}

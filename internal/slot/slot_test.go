@@ -2,6 +2,7 @@ package slot_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -276,7 +277,11 @@ func TestListAndPrune(t *testing.T) {
 // note notes what files say now, and returns each schedule as "job: cron zone".
 func note(t *testing.T, b slot.Book, all bool, now ...slot.Schedule) (lines []string) {
 	t.Helper()
-	returned, err := b.Note(context.Background(), now, all)
+	var gone func(string) bool
+	if all {
+		gone = func(name string) bool { return name != "faulty" }
+	}
+	returned, err := b.Note(context.Background(), now, gone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +291,7 @@ func note(t *testing.T, b slot.Book, all bool, now ...slot.Schedule) (lines []st
 	}
 	for id, list := range kept {
 		for i, s := range list {
-			lines = append(lines, strings.TrimSpace(id+": "+s.Cron+" "+s.Zone))
+			lines = append(lines, strings.TrimSpace(s.Name+": "+s.Cron+" "+s.Zone))
 			if r := returned[id][i]; r.Cron != s.Cron || !r.At.Equal(s.At) {
 				t.Errorf("returned %+v, kept %+v", r, s)
 			}
@@ -314,12 +319,14 @@ func TestNote(t *testing.T) {
 	}{
 		{nil, true, nil},
 		{[]slot.Schedule{routine("a", "@daily")}, false, []string{"a: @daily"}},
-		{[]slot.Schedule{renamed}, true, []string{"a: @daily"}},
-		{[]slot.Schedule{routine("b", "@daily")}, false, []string{"a: @daily", "b: @daily"}}, // a may be there still
-		{[]slot.Schedule{off, routine("b", "@daily")}, true, []string{"a: @daily", "a: @daily", "b: @daily"}},
-		{[]slot.Schedule{zoned}, true, []string{"a: @daily", "a: @daily", "a: @hourly Asia/Tokyo", "b:", "b: @daily"}},
-		{[]slot.Schedule{zoned}, true, []string{"a: @daily", "a: @daily", "a: @hourly Asia/Tokyo", "b:", "b: @daily"}}, // gone once
-		{[]slot.Schedule{zoned, routine("b", "@daily")}, true, []string{"a: @daily", "a: @daily", "a: @hourly Asia/Tokyo", "b:", "b: @daily", "b: @daily"}},
+		{[]slot.Schedule{renamed}, true, []string{"a: @daily", "other: @daily"}},
+		{[]slot.Schedule{routine("a", "@daily")}, false, []string{"a: @daily", "a: @daily", "other: @daily"}},
+		{[]slot.Schedule{routine("faulty", "@daily")}, false, []string{"a: @daily", "a: @daily", "faulty: @daily", "other: @daily"}},
+		{[]slot.Schedule{off}, true, []string{"a: @daily", "a: @daily", "a: @daily", "faulty: @daily", "other: @daily"}}, // faulty may be there still
+		{[]slot.Schedule{zoned}, true, []string{"a: @daily", "a: @daily", "a: @daily", "a: @hourly Asia/Tokyo", "faulty: @daily", "other: @daily"}},
+		{[]slot.Schedule{routine("b", "@daily")}, true, []string{"a:", "a: @daily", "a: @daily", "a: @daily", "a: @hourly Asia/Tokyo", "b: @daily", "faulty: @daily", "other: @daily"}},
+		{[]slot.Schedule{routine("b", "@daily")}, true, []string{"a:", "a: @daily", "a: @daily", "a: @daily", "a: @hourly Asia/Tokyo", "b: @daily", "faulty: @daily", "other: @daily"}}, // gone once
+		{[]slot.Schedule{zoned, routine("b", "@daily")}, true, []string{"a:", "a: @daily", "a: @daily", "a: @daily", "a: @hourly Asia/Tokyo", "a: @hourly Asia/Tokyo", "b: @daily", "faulty: @daily", "other: @daily"}},
 	} {
 		if got := note(t, b, step.all, step.now...); !slices.Equal(got, step.want) {
 			t.Errorf("%+v: %q, want %q", step.now, got, step.want)
@@ -350,6 +357,11 @@ func TestNoteTornLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, id := range []string{"", ".", "..", "../a", "/", "a/b", ".git"} { // no id of a job: it would name a file elsewhere
+		if err := json.NewEncoder(f).Encode(routine(id, "@daily")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if _, err := f.WriteString("no line\n{\"job\":\"a\",\"cron\":\"@hou"); err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +377,7 @@ func TestNoteTogether(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if _, err := newBook(dir, noon).Note(context.Background(), []slot.Schedule{routine("a", "@daily"), routine("b", "@daily")}, true); err != nil {
+			if _, err := newBook(dir, noon).Note(context.Background(), []slot.Schedule{routine("a", "@daily"), routine("b", "@daily")}, nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -407,5 +419,19 @@ func TestExtend(t *testing.T) {
 	}
 	if got := slot.Extend(nil, routine("a", "@hourly"), at); len(got) != 1 || !got[0].At.Equal(noon.Add(time.Minute)) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestClockNotSet: a machine without a clock of its own begins in 1970, and must not forget what was.
+func TestClockNotSet(t *testing.T) {
+	dir := home.Dir(t.TempDir())
+	note(t, newBook(dir, noon), true, routine("a", "@daily"))
+	unset := newBook(dir, time.Unix(60, 0))
+	if got := note(t, unset, true, routine("a", "@hourly"), routine("b", "@hourly")); !slices.Equal(got, []string{"a: @daily"}) {
+		t.Errorf("%q", got)
+	}
+	history, err := unset.History()
+	if err != nil || len(history["a"]) != 1 || !history["a"][0].At.Equal(noon) {
+		t.Errorf("%+v, %v", history, err)
 	}
 }

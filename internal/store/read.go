@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -38,7 +39,10 @@ func ReadText(path string, most int, noLink bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	var text bytes.Buffer
+	text.Grow(int(min(info.Size(), int64(most))) + bytes.MinRead) // or it would grow in steps
+	_, err = text.ReadFrom(io.LimitReader(f, int64(most)+1))
+	data := text.Bytes()
 	if err == nil && len(data) > most {
 		err = fmt.Errorf("larger than %d bytes", most)
 	}

@@ -24,7 +24,8 @@ type page struct {
 	Tidied  string               `json:"tidied"`            // the day
 	Started map[string]time.Time `json:"started,omitempty"` // by job, what was started in the last minute
 
-	Accounted time.Time `json:"accounted"` // up to here the ledger has every slot
+	Accounted time.Time            `json:"accounted"`      // up to here the ledger has every slot, but for
+	Owed      map[string]time.Time `json:"owed,omitempty"` // by job, those that are still to run late
 }
 
 func (m Minute) pagePath() string { return m.Firer.Home.State("tick.json") }
@@ -54,14 +55,14 @@ func (m Minute) noteStarts(jobs []job.Job) error {
 }
 
 // daily is what is done in the first minute of a day.
-func (m Minute) daily(ctx context.Context) error {
+func (m Minute) daily(ctx, sending context.Context) error {
 	f := m.Firer
 	today := m.now().In(f.Zone).Format(time.DateOnly)
 	p, err := m.page()
 	if err != nil || p.Tidied == today {
 		return err
 	}
-	f.EndOrphans(ctx, time.Time{})
+	f.EndOrphans(sending, time.Time{})
 	err = errors.Join(m.prune(), f.Slots.Prune(m.now().AddDate(0, 0, -m.Keep)), m.sweepDrafts(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
 	p.Tidied = today
 	return errors.Join(err, store.WriteJSONAs(m.pagePath(), p, store.Buffered))

@@ -3,15 +3,16 @@ package tick
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/ollim/ollim/internal/fire"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/schedule"
 	"github.com/ollim/ollim/internal/slot"
 	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/yamldoc"
 )
 
 // Bounds of what one minute accounts for, after a machine was off.
@@ -29,15 +30,15 @@ func (m Minute) routines(ctx context.Context, shelf job.Shelf) error {
 	jobs := shelf.Only(job.Routine).Jobs
 	now := make([]slot.Schedule, len(jobs))
 	for i, j := range jobs {
-		now[i] = fire.ScheduleOf(j)
+		now[i] = m.Firer.ScheduleOf(j)
 	}
-	history, err := m.Firer.Slots.Note(ctx, now, len(shelf.Faults) == 0)
-	if err != nil {
-		return err
+	history, noteErr := m.Firer.Slots.Note(ctx, now, func(name string) bool { return !faulty(shelf, name) })
+	for i, j := range jobs { // all the same they are to fire
+		history[j.ID] = slot.Extend(history[j.ID], now[i], m.now())
 	}
 	paused, _, err := m.Firer.Spend.Paused()
 	if err != nil {
-		return err
+		return errors.Join(noteErr, err)
 	}
 	late := map[string]time.Time{}
 	for _, j := range jobs {
@@ -45,7 +46,16 @@ func (m Minute) routines(ctx context.Context, shelf job.Shelf) error {
 			late[j.ID] = at
 		}
 	}
-	return errors.Join(m.startSlots(ctx, jobs, history, late, paused), m.account(history, late))
+	err = m.startSlots(ctx, jobs, history, late, paused)
+	if noteErr != nil { // what was missed cannot be told
+		return errors.Join(noteErr, err)
+	}
+	return errors.Join(err, m.account(history, late))
+}
+
+// faulty says whether a file of that name is there and cannot be read.
+func faulty(shelf job.Shelf, name string) bool {
+	return slices.ContainsFunc(shelf.Faults, func(f *yamldoc.Fault) bool { return filepath.Base(f.File) == name+".md" })
 }
 
 // answer is a fire that is to be started for a slot.
@@ -134,8 +144,8 @@ func (m Minute) missedLately(j job.Job, history []slot.Schedule) (at time.Time, 
 	return at, ok && m.Firer.Unanswered(j.ID, at)
 }
 
-// account notes as missed every slot, since the last minute that did this, that nobody answered in time. Slots that are still to
-// run late are left, and so is all that comes after the oldest of them.
+// account notes as missed every slot, since the last minute that did this, that nobody answered in time, but for those that are
+// still to run late, which it remembers.
 func (m Minute) account(history map[string][]slot.Schedule, late map[string]time.Time) error {
 	p, err := m.page()
 	if err != nil {
@@ -149,21 +159,23 @@ func (m Minute) account(history map[string][]slot.Schedule, late map[string]time
 	case to.Sub(from) > maxLook:
 		to = from.Add(maxLook)
 	}
-	for _, at := range late {
-		if at.Before(to) {
-			to = at
-		}
-	}
-	done, err := m.miss(history, from, to)
+	done, err := m.miss(history, late, from, to)
 	if err != nil {
 		return err // the same again in the next minute
 	}
-	p.Accounted = done
+	for id, at := range p.Owed {
+		if !late[id].Equal(at) { // it ran, or is wanted no more
+			if _, err := m.Firer.Miss(id, at); err != nil {
+				return err
+			}
+		}
+	}
+	p.Accounted, p.Owed = done, late
 	return store.WriteJSONAs(m.pagePath(), p, store.Buffered)
 }
 
 // miss notes what was missed in [from, to), and returns how far it came.
-func (m Minute) miss(history map[string][]slot.Schedule, from, to time.Time) (done time.Time, err error) {
+func (m Minute) miss(history map[string][]slot.Schedule, late map[string]time.Time, from, to time.Time) (done time.Time, err error) {
 	type instant struct {
 		at  time.Time
 		job string
@@ -171,7 +183,9 @@ func (m Minute) miss(history map[string][]slot.Schedule, from, to time.Time) (do
 	var slots []instant
 	for id, schedules := range history {
 		for at := range schedule.Expected(schedules, m.Firer.Zone, from, to) {
-			slots = append(slots, instant{at, id})
+			if wanted, isLate := late[id]; !isLate || !at.Equal(wanted) {
+				slots = append(slots, instant{at, id})
+			}
 		}
 	}
 	slices.SortFunc(slots, func(a, b instant) int { return a.at.Compare(b.at) })

@@ -423,6 +423,71 @@ func TestRoutineUnreadable(t *testing.T) {
 	c.slots("a", "09:00 ok", "10:00 missed")
 }
 
+// TestGoneBesideABadFile: one bad file never affects another.
+func TestGoneBesideABadFile(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 * * * *", "")
+	c.starts("a")
+	c.answer("a", time.Time{})
+	c.write(c.home.Path("reminders", "bad.md"), "x")
+	if err := os.Remove(c.home.Path("routines", "a.md")); err != nil {
+		t.Fatal(err)
+	}
+	c.wait(time.Minute)
+	c.starts()
+	c.now = time.Date(2026, 3, 2, 15, 0, 0, 0, time.UTC)
+	c.starts()
+	c.slots("a", "09:00 ok")
+}
+
+// TestConfiguredZoneChanges: what was answered stays so, and the past is read as it was.
+func TestConfiguredZoneChanges(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 9 * * *", "catch-up: 12h\n")
+	c.starts("a")
+	c.answer("a", time.Time{})
+	newYork, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.now = time.Date(2026, 3, 2, 16, 0, 0, 0, time.UTC) // nine there was at 14:00
+	c.minute.Firer.Zone = newYork
+	c.starts()
+	if got := c.unaccounted(); got != nil {
+		t.Errorf("%q", got)
+	}
+	c.now = time.Date(2026, 3, 3, 14, 0, 0, 0, time.UTC)
+	c.starts("a")
+}
+
+// TestOneThatDoesNotBegin: a late slot that never begins keeps no other from being accounted for, and is missed in the end.
+func TestOneThatDoesNotBegin(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 9 * * *", "catch-up: 2h\n")
+	c.routine("b", "0 * * * *", "")
+	c.starts("a", "b")
+	c.now = c.now.Add(20 * time.Minute)
+	c.starts("a for 09:00")
+	for range 10 { // hours
+		c.wait(time.Hour)
+		c.tick()
+	}
+	c.slots("b", "09:00 missed", "10:00 missed", "11:00 missed", "12:00 missed", "13:00 missed", "14:00 missed", "15:00 missed", "16:00 missed", "17:00 missed", "18:00 missed", "19:00 missed")
+	c.slots("a", "09:00 missed")
+}
+
+// TestScheduleNotNoted: the past cannot be told, and routines fire all the same.
+func TestScheduleNotNoted(t *testing.T) {
+	c := newClock(t)
+	if err := os.MkdirAll(c.home.Schedules(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.routine("a", "0 * * * *", "")
+	if err := c.minute.Pass(t.Context()); err == nil || !slices.Equal(c.started, []string{"a"}) {
+		t.Errorf("%v, started %q", err, c.started)
+	}
+}
+
 // TestRoutineClockSetBack: slots that were answered are not answered again, those of the hour before are due as ever, and nothing is
 // unaccounted for when the clock ran ahead for a while.
 func TestRoutineClockSetBack(t *testing.T) {

@@ -75,7 +75,7 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 	history, historyErr := m.Firer.Slots.History()
 	err = errors.Join(err, historyErr)
 	for _, j := range shelf.Only(job.Routine).Jobs {
-		known := slot.Extend(history[j.ID], fire.ScheduleOf(j), m.now())
+		known := slot.Extend(history[j.ID], m.Firer.ScheduleOf(j), m.now())
 		at, ok := m.Firer.Due(j, known, m.now())
 		if !ok {
 			at, ok = m.missedLately(j, known)
@@ -101,7 +101,6 @@ func (m Minute) Pass(ctx context.Context) error {
 		return err
 	}
 	defer guard.Release()
-	m.Firer.EndOrphans(ctx, m.now().Add(-orphanAge))
 	shelf, err := m.Firer.Jobs.Load()
 	if err == nil {
 		m.Firer.TellBadFiles(ctx, shelf.Faults)
@@ -109,10 +108,11 @@ func (m Minute) Pass(ctx context.Context) error {
 	}
 	sending, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
+	m.Firer.EndOrphans(sending, m.now().Add(-orphanAge))
 	if _, sendErr := m.Firer.Post.Flush(sending); sendErr != nil && sending.Err() == nil {
 		err = errors.Join(err, sendErr)
 	}
-	return errors.Join(err, m.daily(ctx))
+	return errors.Join(err, m.daily(ctx, sending))
 }
 
 func (m Minute) now() time.Time { return m.Firer.Disk.Now() }

@@ -86,7 +86,8 @@ func (t Table) Edit(ctx context.Context, change func(old []byte) ([]byte, error)
 	if err != nil || bytes.Equal(old, text) {
 		return false, err
 	}
-	if err := t.backup(old); err != nil {
+	kept, err := t.backup(old)
+	if err != nil {
 		return false, err
 	}
 	written, err := t.write(ctx, text)
@@ -95,7 +96,7 @@ func (t Table) Edit(ctx context.Context, change func(old []byte) ([]byte, error)
 	}
 	now, err := t.Read(ctx)
 	if err == nil && !bytes.Equal(now, written) {
-		err = fmt.Errorf("%w was written and reads back as something else; what it was is in %s", ErrTable, t.Home.Backups())
+		err = fmt.Errorf("%w was written and reads back as something else; what it was is in %s", ErrTable, kept)
 	}
 	return true, err
 }
@@ -103,20 +104,22 @@ func (t Table) Edit(ctx context.Context, change func(old []byte) ([]byte, error)
 // keptBackups is how many crontabs are kept.
 const keptBackups = 20
 
-func (t Table) backup(old []byte) error {
+// backup keeps a crontab and says where.
+func (t Table) backup(old []byte) (path string, err error) {
 	name := "crontab-" + t.Disk.Now().UTC().Format("20060102T150405.000000000Z")
+	path = filepath.Join(t.Home.Backups(), name)
 	if err := store.MkdirAll(t.Home.Backups()); err != nil {
-		return err
+		return "", err
 	}
-	if err := store.Replace(filepath.Join(t.Home.Backups(), name), old); err != nil {
-		return err
+	if err := store.Replace(path, old); err != nil {
+		return "", err
 	}
 	kept, err := filepath.Glob(filepath.Join(t.Home.Backups(), "crontab-*"))
 	for len(kept) > keptBackups {
 		err = errors.Join(err, os.Remove(kept[0])) // their names sort by time
 		kept = kept[1:]
 	}
-	return err
+	return path, err
 }
 
 // write hands over a text, and returns it as it was taken. Debian's cron takes no table without a final newline, so one that

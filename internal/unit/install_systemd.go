@@ -32,7 +32,7 @@ var (
 // Change is what has to be done to one file.
 type Change struct {
 	Name string `json:"name"`
-	What string `json:"what"` // add, change, remove
+	What string `json:"what"` // add, change, remove, start
 }
 
 // The changes.
@@ -40,6 +40,7 @@ const (
 	Add    = "add"
 	Modify = "change"
 	Drop   = "remove"
+	Enable = "start" // the file is as it should be, but the manager does not run the timer
 )
 
 // Compare says what has to be done for the folder to hold these files of ours and no others, by name. ErrForeign names files
@@ -219,21 +220,53 @@ func (u Units) stamp(timer string, now time.Time) error {
 // managerLimit bounds one call of systemctl.
 const managerLimit = 2 * time.Minute
 
+// maxSaid is how much of what systemctl says is read, in bytes: some hundred for each of a thousand timers.
+const maxSaid = 1 << 20
+
 func (u Units) systemctl(ctx context.Context, args ...string) error {
+	_, err := u.ask(ctx, args...)
+	return err
+}
+
+// ask is what a systemctl says.
+func (u Units) ask(ctx context.Context, args ...string) (said []byte, err error) {
 	argv := []string{"systemctl"}
 	if !u.System {
 		argv = append(argv, "--user")
 	}
 	ctx, cancel := context.WithTimeout(ctx, managerLimit)
 	defer cancel()
-	r, err := program.Run(ctx, program.Call{Argv: append(argv, args...), Env: u.Env})
+	r, err := program.Run(ctx, program.Call{Argv: append(argv, args...), Env: u.Env, Limit: maxSaid})
 	if err == nil && r.Status != 0 {
 		err = fmt.Errorf("%s: %s", r.End, strings.Join(strings.Fields(r.Stderr), " "))
 	}
 	if err != nil {
-		return fmt.Errorf("%w %s: %w", ErrManager, args[0], err)
+		return nil, fmt.Errorf("%w %s: %w", ErrManager, args[0], err)
 	}
-	return nil
+	return r.Out, nil
+}
+
+// Idle is the timers among the files that the manager would have to enable or start; none where no manager answers.
+func (u Units) Idle(ctx context.Context, want []File) (idle []Change) {
+	show := []string{"show", "--property=Id,ActiveState,UnitFileState"}
+	for _, f := range want {
+		if filepath.Ext(f.Name) == ".timer" {
+			show = append(show, f.Name)
+		}
+	}
+	said, err := u.ask(ctx, show...)
+	if err != nil {
+		return nil
+	}
+	for _, unit := range strings.Split(string(said), "\n\n") {
+		lines := strings.Split(unit, "\n")
+		i := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "Id=") })
+		runs := slices.Contains(lines, "ActiveState=active") && slices.Contains(lines, "UnitFileState=enabled")
+		if i >= 0 && !runs {
+			idle = append(idle, Change{strings.TrimPrefix(lines[i], "Id="), Enable})
+		}
+	}
+	return idle
 }
 
 // Start has the manager run a job as a unit of its own, and does not wait.
@@ -241,11 +274,16 @@ func (u Units) Start(ctx context.Context, id string) error {
 	return u.systemctl(ctx, "start", "--no-block", Instance(id))
 }
 
-// Tick is the text of the installed service of the tick; "" when there is none.
-func (u Units) Tick() (string, error) {
-	text, err := os.ReadFile(filepath.Join(u.Dir, tickName+".service"))
-	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
+// Houses are the data directories that the installed units of ours are for, by name; more than one only after a failure.
+func (u Units) Houses() ([]string, error) {
+	have, err := u.installed()
+	var houses []string
+	for _, text := range have {
+		if ours, _ := Marked(text); ours {
+			houses = append(houses, HouseOf(text))
+		}
 	}
-	return string(text), err
+	slices.Sort(houses)
+	houses = slices.DeleteFunc(slices.Compact(houses), func(dir string) bool { return dir == "" }) // timers
+	return houses, err
 }

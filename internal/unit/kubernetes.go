@@ -37,7 +37,7 @@ func Kubernetes(h Host, jobs []job.Job, o KubeOptions) (text string, left []Left
 		return "", nil, err
 	}
 	var crons []cronJob
-	for _, j := range routines {
+	for _, j := range routines { // a pod that is later than the grace finds nothing to do: late slots are the tick's
 		fields, why := fiveFields(j)
 		if why != "" {
 			left = append(left, Left{j, why})
@@ -45,7 +45,7 @@ func Kubernetes(h Host, jobs []job.Job, o KubeOptions) (text string, left []Left
 		}
 		crons = append(crons, cronJob{
 			KubeOptions: o, DataDir: h.DataDir, Name: lowerName(j.ID), ID: j.ID, About: label(j), Schedule: fields,
-			Zone: j.Zone(h.Configured).String(), Concurrency: "Forbid", Deadline: int(max(j.CatchUp, slot.Grace) / time.Second), Command: h.fire(j.ID),
+			Zone: j.Zone(h.Configured).String(), Concurrency: "Forbid", Deadline: int(slot.Grace / time.Second), Command: h.fire(j.ID),
 		})
 	}
 	crons = append(crons, cronJob{

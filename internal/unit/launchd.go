@@ -17,14 +17,10 @@ var launchdText string
 // maxMoments is how many moments a file for launchd may list, which knows no steps and no lists.
 const maxMoments = 250
 
-// Launchd is the files of a Mac: an agent for each routine, and one for the tick; with System they are daemons. The error, if
-// any, is ErrUnfit.
+// Launchd is the files of a Mac: an agent for each routine, and one for the tick. The error, if any, is ErrUnfit.
 func Launchd(h Host, jobs []job.Job) (files []File, left []Left, err error) {
 	if err := h.checkPaths(unprintable); err != nil {
 		return nil, nil, err
-	}
-	if h.System && (h.User == "" || unquoted(h.User) != "") {
-		return nil, nil, fmt.Errorf("user %q: %w: daemons need the name of a user", h.User, ErrUnfit)
 	}
 	routines, err := h.routines(jobs)
 	if err != nil {
@@ -48,15 +44,14 @@ func Launchd(h Host, jobs []job.Job) (files []File, left []Left, err error) {
 			left = append(left, Left{j, why})
 			continue
 		}
-		write(agent{h, lowerName(j.ID), h.fire(j.ID), times})
+		write(agent{lowerName(j.ID), h.fire(j.ID), times})
 	}
-	write(agent{h, tickName, h.tick(), nil})
+	write(agent{tickName, h.tick(), nil})
 	return files, left, nil
 }
 
 // agent is what one file is made from.
 type agent struct {
-	Host
 	Name    string
 	Command []string
 	Times   []moment // none: each minute

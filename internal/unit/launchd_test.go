@@ -16,26 +16,20 @@ import (
 )
 
 func TestLaunchd(t *testing.T) {
-	for _, system := range []bool{false, true} {
-		h, jobs, name := host(t), household(t), "launchd-agents"
-		if system {
-			h.System, jobs, name = true, jobs[:1], "launchd-daemons"
-		}
-		files, left, err := unit.Launchd(h, jobs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var all strings.Builder
-		for _, f := range files {
-			all.WriteString("==> " + f.Name + "\n" + f.Text + "\n")
-		}
-		golden(t, name, all.String())
-		const want = "both-days: both its day fields have to match, and not every cron reads it so\n" +
-			"busy: launchd would have to be told 792 moments\n" +
-			"tokyo: its zone Asia/Tokyo is not that of launchd (Europe/Paris)"
-		if got := ids(left); !system && got != want {
-			t.Errorf("left to the tick:\n%s\nwant:\n%s", got, want)
-		}
+	files, left, err := unit.Launchd(host(t), household(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, f := range files {
+		all.WriteString("==> " + f.Name + "\n" + f.Text + "\n")
+	}
+	golden(t, "launchd-agents", all.String())
+	const want = "both-days: both its day fields have to match, and not every cron reads it so\n" +
+		"busy: launchd would have to be told 792 moments\n" +
+		"tokyo: its zone Asia/Tokyo is not that of launchd (Europe/Paris)"
+	if got := ids(left); got != want {
+		t.Errorf("left to the tick:\n%s\nwant:\n%s", got, want)
 	}
 }
 
@@ -175,9 +169,8 @@ func TestLaunchdReadBack(t *testing.T) {
 }
 
 func TestLaunchdRefuses(t *testing.T) {
-	hosts := []unit.Host{host(t), host(t), host(t)}
+	hosts := []unit.Host{host(t), host(t)}
 	hosts[0].Ollim, hosts[1].DataDir = "ollim", "/a\x01"
-	hosts[2].System, hosts[2].User = true, ""
 	for i, h := range hosts {
 		if _, _, err := unit.Launchd(h, nil); !errors.Is(err, unit.ErrUnfit) {
 			t.Errorf("%d: %v", i, err)

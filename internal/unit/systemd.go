@@ -18,14 +18,12 @@ const (
 	tickName     = "ollim-tick"
 )
 
-// UnitsVariable is set for the tick that a systemd timer starts: to user or system, whose manager can start Instance for it.
+// UnitsVariable is set to "user" for the tick that a timer of the user's own manager starts, which can start Instance for it. The
+// machine's manager would refuse that to whom it is not root.
 const UnitsVariable = "OLLIM_UNITS"
 
 //go:embed systemd.tmpl
 var systemdText string
-
-//go:embed hardening.conf
-var hardeningText string
 
 // Systemd is the units of a host, each marked, see Marked: a service and a timer for each routine, a service to be
 // instantiated by the tick, the tick with its timer, and the service that is told of failures. The error, if any, is ErrUnfit.
@@ -69,22 +67,11 @@ type service struct {
 	About, Exec string
 }
 
-// Manager is the one that the units are for.
-func (s service) Manager() string {
-	if s.System {
-		return "system"
-	}
-	return "user"
-}
-
 // timer is what a routine's timer is made from.
 type timer struct {
 	About string
 	Times []string
 }
-
-// Hardening is a drop-in that shows how to take more away from the services. It is an example: nothing installs it.
-func Hardening() File { return File{"hardening.conf", hardeningText} }
 
 // Instance is the unit by which the tick has a job fired.
 func Instance(id string) string { return firePrefix + id + ".service" }
@@ -121,6 +108,27 @@ func execLine(words []string) string {
 		quoted[i] = quoteWord(escapePercent(word))
 	}
 	return strings.Join(quoted, " ")
+}
+
+// readWord is the first word of a command as execLine wrote it, not its program, or of one that needed no quotes.
+func readWord(text string) string {
+	word, _, _ := strings.Cut(strings.TrimRight(text, "\n"), " ")
+	if inside, quoted := strings.CutPrefix(text, `"`); quoted {
+		word = unquote(inside)
+	}
+	return strings.NewReplacer("$$", "$", "%%", "%").Replace(word)
+}
+
+// unquote is the text before the quote that ends it.
+func unquote(inside string) string {
+	var b strings.Builder
+	for i := 0; i < len(inside) && inside[i] != '"'; i++ {
+		if inside[i] == '\\' && i+1 < len(inside) {
+			i++
+		}
+		b.WriteByte(inside[i])
+	}
+	return b.String()
 }
 
 // escapePercent keeps systemd from reading specifiers.

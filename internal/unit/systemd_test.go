@@ -28,9 +28,8 @@ func TestSystemd(t *testing.T) {
 			all.WriteString("==> " + f.Name + "\n" + f.Text + "\n")
 		}
 		golden(t, name, all.String())
-		want := "\nEnvironment=" + unit.UnitsVariable + "=" + strings.TrimPrefix(name, "systemd-") + "\n"
-		if !strings.Contains(find(t, files, "ollim-tick.service"), want) {
-			t.Errorf("%s: the tick is not told its manager", name)
+		if told := strings.Contains(find(t, files, "ollim-tick.service"), "\nEnvironment="+unit.UnitsVariable+"=user\n"); told == system {
+			t.Errorf("%s: the tick is told of a manager: %v", name, told)
 		}
 	}
 }
@@ -208,12 +207,12 @@ func TestHardeningVerifies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	example := unit.Hardening()
+	example := fileText(t, filepath.Join("..", "..", "contrib", "systemd", hardening))
 	for _, folder := range []string{"ollim-job-.service.d", "ollim-fire@.service.d"} {
-		if !strings.Contains(example.Text, folder) {
+		if !strings.Contains(example, folder) {
 			t.Errorf("the example does not name %s", folder)
 		}
-		files = append(files, unit.File{Name: filepath.Join(folder, example.Name), Text: example.Text})
+		files = append(files, unit.File{Name: filepath.Join(folder, hardening), Text: example})
 	}
 	if out := verify(t, false, files); out != "" {
 		t.Error(out)
@@ -312,6 +311,39 @@ func TestJobOf(t *testing.T) {
 	for id, n := range seen {
 		if id != "" && n != 2 || id == "" && n != 4 {
 			t.Errorf("%q: %d files", id, n)
+		}
+	}
+}
+
+// Whose an entry is can be read from it, whatever the directory is called and whatever else it says.
+func TestHouseOf(t *testing.T) {
+	for _, dir := range append(hostilePaths, "/home/ada/.ollim-bot", `/a $HOME/b`, `/a$b`, `/a$$b`, `/a%%b`, `/a\`, `/a\"`, `/a "b" c`, "/a --data-dir /b") {
+		h := host(t)
+		h.DataDir = dir
+		files, err := unit.Systemd(h, []job.Job{routine(t, "x", "0 9 * * *", described("as --data-dir /other fire"))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			want := dir
+			if filepath.Ext(f.Name) == ".timer" {
+				want = ""
+			}
+			if got := unit.HouseOf(f.Text); got != want {
+				t.Errorf("%s: %q, want %q", f.Name, got, want)
+			}
+		}
+	}
+	block, _, err := unit.Crontab(host(t), household(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := unit.HouseOf(block); got != host(t).DataDir {
+		t.Errorf("a crontab's: %q", got)
+	}
+	for _, text := range []string{"", "x", `ExecStart=/x --data-dir "`, "ExecStart=/x --data-dir "} {
+		if got := unit.HouseOf(text); got != "" {
+			t.Errorf("%q: %q", text, got)
 		}
 	}
 }

@@ -34,7 +34,7 @@ type Host struct {
 	Zone       *time.Location // in which the scheduler reads a time that names no zone
 	Configured *time.Location // of jobs without a zone of their own
 	User       string         // who runs the jobs; only for System
-	System     bool           // systemd, launchd: the machine's manager, not the user's own
+	System     bool           // systemd: the machine's manager, not the user's own
 	TickOnly   bool           // nothing but the tick, which fires everything
 }
 
@@ -86,11 +86,14 @@ func alphanumeric(r rune) bool {
 // foreignZone is the zone that a routine's times have to name on this host; "" when they are in the scheduler's own.
 func (h Host) foreignZone(j job.Job) string {
 	own, host := j.Zone(h.Configured).String(), h.Zone.String()
-	if own == host || isUTC(own) && isUTC(host) {
+	if SameZone(own, host) {
 		return ""
 	}
 	return own
 }
+
+// SameZone says whether two names mean one zone, as far as it matters here.
+func SameZone(a, b string) bool { return a == b || isUTC(a) && isUTC(b) }
 
 // isUTC knows the two names that systems write down by themselves.
 func isUTC(zone string) bool { return zone == "UTC" || zone == "Etc/UTC" }
@@ -176,13 +179,14 @@ func label(j job.Job) string {
 	return text
 }
 
-// Owns says whether an entry, as Crontab or Systemd makes it, is for the data directory of this host: a user has one crontab
-// and one folder of units, and maybe two data directories.
-func (h Host) Owns(entry string) bool {
-	for _, word := range []string{h.DataDir, quoteWord(escapePercent(h.DataDir))} {
-		if strings.Contains(entry, " --data-dir "+word+" ") {
-			return true
+// HouseOf is the data directory that an entry, as Crontab or Systemd makes it, is for; "" when it is for none. A user has one
+// crontab and one folder of units, and maybe two data directories.
+func HouseOf(entry string) string {
+	for line := range strings.Lines(entry) {
+		_, rest, found := strings.Cut(line, " --data-dir ")
+		if found && !strings.HasPrefix(line, "Description=") { // which may say anything
+			return readWord(rest)
 		}
 	}
-	return false
+	return ""
 }

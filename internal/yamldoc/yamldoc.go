@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -138,24 +139,18 @@ func (d *Doc) Decode(fields []Field) error {
 }
 
 func (d *Doc) decode(m *yaml.Node, prefix string, fields []Field) (faults Faults) {
-	byKey := map[string]Field{}
-	known := make([]string, 0, len(fields))
-	for _, f := range fields {
-		byKey[f.Key] = f
-		known = append(known, f.Key)
-	}
 	seen := map[string]*yaml.Node{}
 	for i := 0; i < len(m.Content); i += 2 {
 		name, value := m.Content[i], m.Content[i+1]
 		key := Kebab(name.Value)
-		field, ok := byKey[key]
+		at := slices.IndexFunc(fields, func(f Field) bool { return f.Key == key })
 		switch {
-		case !ok:
-			faults = append(faults, d.fault(name.Line, prefix+name.Value, unknown(key, known)))
+		case at < 0:
+			faults = append(faults, d.fault(name.Line, prefix+name.Value, unknown(key, fields)))
 		case seen[key] != nil:
 			faults = append(faults, d.fault(name.Line, prefix+name.Value, d.twice(seen[key])))
 		default:
-			faults = append(faults, d.read(field, prefix, value)...)
+			faults = append(faults, d.read(fields[at], prefix, value)...)
 		}
 		seen[key] = name
 	}
@@ -180,7 +175,11 @@ func (d *Doc) twice(before *yaml.Node) string {
 	return fmt.Sprintf("given twice (as %s on line %d)", before.Value, before.Line+d.first-1)
 }
 
-func unknown(key string, known []string) string {
+func unknown(key string, fields []Field) string {
+	known := make([]string, 0, len(fields))
+	for _, f := range fields {
+		known = append(known, f.Key)
+	}
 	if near := nearest.To(key, known); len(near) > 0 {
 		return "unknown key (did you mean " + near[0] + "?)"
 	}
