@@ -194,7 +194,11 @@ func (c *checker) good(path string, j job.Job) {
 	case j.Kind == job.Reminder:
 		ok(&next, "next %s", clock(next))
 	default:
-		ok(&next, "next %s (%s; %s in %d)", clock(next), j.Schedule.Words(), times(j.Schedule.PerYear(next.Year())), next.Year())
+		words := j.Schedule.Words()
+		if zone := j.Zone(c.zone).String(); zone != c.zone.String() {
+			words += ", time of " + zone
+		}
+		ok(&next, "next %s (%s; %s in %d)", clock(next), words, times(j.Schedule.PerYear(next.Year())), next.Year())
 	}
 	for _, surprise := range j.Schedule.Surprises() {
 		if j.Kind == job.Routine && j.Enabled {

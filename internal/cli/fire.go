@@ -109,8 +109,8 @@ func (o *fireOptions) resolve(d *Deps) (fire.Options, error) {
 		return fire.Options{}, usage("--wait %v", err)
 	}
 	var late time.Time
-	if o.slot != "" && !o.scheduled {
-		return fire.Options{}, usage("--slot goes with --scheduled")
+	if o.slot != "" && (!o.scheduled || len(o.jobs) > 1) {
+		return fire.Options{}, usage("--slot goes with --scheduled and one job")
 	}
 	if o.slot != "" {
 		if late, err = time.Parse(time.RFC3339, o.slot); err != nil {

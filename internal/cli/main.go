@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -42,7 +43,9 @@ func execute(ctx context.Context, d *Deps, args []string) int {
 	root.SetOut(out)
 	root.SetErr(d.Stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	if flushErr := out.Flush(); err == nil && flushErr != nil {
+	var silent *reported
+	answer := err == nil || errors.As(err, &silent) && silent.status != statusUnwritten // and not word of something that went wrong
+	if flushErr := out.Flush(); flushErr != nil && answer {
 		err = &ran{flushErr}
 	}
 	return d.conclude(verbOf(cmd), err)

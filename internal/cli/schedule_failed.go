@@ -34,6 +34,9 @@ func runScheduleFailed(ctx context.Context, d *Deps, name string) error {
 	if err != nil {
 		return err
 	}
+	if status, ok := d.Lookup("MONITOR_EXIT_STATUS"); ok && (status == "65" || status == "66") {
+		return nil // of a file that cannot be read the fire itself tells
+	}
 	id := unit.JobOf(name)
 	if id != "" {
 		r, err := h.runs().Load(strings.TrimSpace(lock.ReadNote(h.home.JobLock(id))))

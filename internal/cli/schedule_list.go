@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,8 +17,11 @@ import (
 	"github.com/ollim/ollim/internal/schedule"
 )
 
-// maxDays is how far ahead fires are listed: a century.
-const maxDays = 36525
+// maxDays is how far ahead fires are listed: a century. maxFires is how many are; a list of more has lost its reader.
+const (
+	maxDays  = 36525
+	maxFires = 100_000
+)
 
 type scheduleListOptions struct {
 	job  string
@@ -53,7 +57,7 @@ func newScheduleList(d *Deps) *cobra.Command {
 			if o.days > 0 && cmd.Flags().Changed("number") {
 				return usage("-n or --days, one of them")
 			}
-			return runScheduleList(d, o)
+			return runScheduleList(cmd.Context(), d, o)
 		}),
 	}
 	o.flags(cmd.Flags())
@@ -80,12 +84,12 @@ func (r fireRow) cells() []string {
 	return cells
 }
 
-func runScheduleList(d *Deps, o scheduleListOptions) error {
+func runScheduleList(ctx context.Context, d *Deps, o scheduleListOptions) error {
 	if o.n < 1 || o.days < 0 {
 		return usage("-n and --days: want 1 or more")
 	}
-	if o.days > maxDays {
-		return usage("--days: want %d or fewer", maxDays)
+	if o.days > maxDays || o.n > maxFires {
+		return usage("want %d days or fewer, and %d fires", maxDays, maxFires)
 	}
 	s, h, err := d.shelf(o.job)
 	if err != nil {
@@ -107,10 +111,13 @@ func runScheduleList(d *Deps, o scheduleListOptions) error {
 	}
 	for _, j := range jobs {
 		if j.Kind == job.Routine && j.Enabled && j.Schedule.Never() {
-			d.warn(j.Path + ": cron: " + j.Cron + " never fires")
+			d.warn(strings.TrimPrefix(j.Path, string(h.home)+"/") + ": cron: " + j.Cron + " never fires")
 		}
 	}
-	fires := o.fires(jobs, h, now)
+	fires, err := o.fires(ctx, jobs, h, now)
+	if err != nil {
+		return err
+	}
 	status, err := h.budget().Status()
 	if err != nil {
 		return err
@@ -133,15 +140,21 @@ func runScheduleList(d *Deps, o scheduleListOptions) error {
 }
 
 // fires is what to list, and what is in one minute with the last of it: it counts as many jobs at this minute.
-func (o *scheduleListOptions) fires(jobs []job.Job, h house, now time.Time) (fires []schedule.Fire) {
+func (o *scheduleListOptions) fires(ctx context.Context, jobs []job.Job, h house, now time.Time) (fires []schedule.Fire, err error) {
 	end := now.AddDate(0, 0, o.days)
 	for f := range schedule.Upcoming(jobs, h.config.Zone, now) {
 		if o.days > 0 && f.At.After(end) || o.days == 0 && len(fires) >= o.n && !sameMinute(f.At, fires[o.n-1].At) {
 			break
 		}
+		if len(fires) >= maxFires && o.days > 0 {
+			return nil, usage("--days %d: more than %d fires, ask for fewer", o.days, maxFires)
+		}
 		fires = append(fires, f)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 	}
-	return fires
+	return fires, nil
 }
 
 func sameMinute(a, b time.Time) bool { return a.Truncate(time.Minute).Equal(b.Truncate(time.Minute)) }

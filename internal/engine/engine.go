@@ -29,7 +29,8 @@ type Sink func(run.Event) error
 
 // Request is everything an engine needs to know.
 type Request struct {
-	Run      string // id of the run
+	Run      string    // id of the run
+	Slot     time.Time // that it answers; zero: none
 	Prompt   string
 	System   string
 	Alone    bool    // System is all that the agent is told; else it is added to what the engine tells it by itself

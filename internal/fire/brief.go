@@ -141,6 +141,9 @@ func (f *Firer) request(e errand, r *run.Run, tools *toolbox.Box, granted float6
 		Alone: j.Mode() == job.Isolated || j.Mode() == job.Persistent,
 		Run:   r.ID, Model: r.Model, Thinking: j.Thinking, MaxCost: granted, Root: string(f.Home),
 	}
+	if r.Scheduled != nil {
+		request.Slot = *r.Scheduled
+	}
 	for _, root := range j.Roots(f.UserHome) {
 		request.Dirs = append(request.Dirs, root.Dir)
 	}

@@ -11,7 +11,7 @@ import (
 
 // Fire is one fire to come.
 type Fire struct {
-	Job job.Job
+	Job *job.Job
 	At  time.Time // in the job's own zone
 }
 
@@ -20,7 +20,8 @@ type Fire struct {
 func Upcoming(jobs []job.Job, zone *time.Location, after time.Time) iter.Seq[Fire] {
 	return func(yield func(Fire) bool) {
 		var q queue
-		for _, j := range jobs {
+		for i := range jobs {
+			j := &jobs[i]
 			if at, ok := next(j, zone, after); ok && j.Enabled {
 				q = append(q, Fire{j, at})
 			}
@@ -41,7 +42,7 @@ func Upcoming(jobs []job.Job, zone *time.Location, after time.Time) iter.Seq[Fir
 	}
 }
 
-func next(j job.Job, zone *time.Location, after time.Time) (time.Time, bool) {
+func next(j *job.Job, zone *time.Location, after time.Time) (time.Time, bool) {
 	if j.Kind == job.Reminder {
 		return j.RunAt.In(zone), j.RunAt.After(after)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 )
@@ -168,6 +169,9 @@ func (e *Engine) environment(r engine.Request) []string {
 	env := slices.DeleteFunc(slices.Clone(e.Env), func(entry string) bool { return strings.HasPrefix(entry, apiKey) })
 	if e.key() != "" {
 		env = append(env, "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR=3")
+	}
+	if !r.Slot.IsZero() {
+		env = append(env, "OLLIM_SLOT="+r.Slot.UTC().Format(time.RFC3339))
 	}
 	return append(env,
 		"DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
