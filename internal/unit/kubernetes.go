@@ -1,11 +1,9 @@
 package unit
 
 import (
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/ollim/ollim/internal/job"
@@ -20,9 +18,6 @@ type KubeOptions struct {
 	Secret    string // "", or the one that holds secrets.env as its key ollim-secrets
 }
 
-//go:embed kubernetes.tmpl
-var kubernetesText string
-
 // Kubernetes is a list of YAML documents: a CronJob for each routine, and one for the tick. Host has the paths inside the
 // containers. The error, if any, is ErrUnfit.
 func Kubernetes(h Host, jobs []job.Job, o KubeOptions) (text string, left []Left, err error) {
@@ -36,7 +31,7 @@ func Kubernetes(h Host, jobs []job.Job, o KubeOptions) (text string, left []Left
 	if err != nil {
 		return "", nil, err
 	}
-	var crons []cronJob
+	var crons []string
 	for _, j := range routines { // a pod that is later than the grace finds nothing to do: late slots are the tick's
 		fields, why := fiveFields(j)
 		if why != "" {
@@ -46,18 +41,13 @@ func Kubernetes(h Host, jobs []job.Job, o KubeOptions) (text string, left []Left
 		crons = append(crons, cronJob{
 			KubeOptions: o, DataDir: h.DataDir, Name: lowerName(j.ID), ID: j.ID, About: label(j), Schedule: fields,
 			Zone: j.Zone(h.Configured).String(), Concurrency: "Forbid", Deadline: int(slot.Grace / time.Second), Command: h.fire(j.ID),
-		})
+		}.text())
 	}
 	crons = append(crons, cronJob{
 		KubeOptions: o, DataDir: h.DataDir, Name: tickName, About: "what is due this minute", Schedule: "* * * * *",
 		Zone: "Etc/UTC", Concurrency: "Allow", Deadline: int(time.Minute / time.Second), Command: h.tick("--wait"),
-	})
-	var b strings.Builder
-	t := template.Must(template.New("").Funcs(template.FuncMap{"quote": quoteYAML, "word": quoteCommand}).Parse(kubernetesText))
-	if err := t.Execute(&b, crons); err != nil {
-		return "", nil, err
-	}
-	return b.String(), left, nil
+	}.text())
+	return clusterHead(o) + strings.Join(crons, ""), left, nil
 }
 
 // cronJob is what one document is made from.
@@ -106,13 +96,13 @@ func isDottedName(name string) bool {
 }
 
 // quoteYAML writes a text between double quotes: what JSON reads as a text, YAML does.
-func quoteYAML(text string) (string, error) {
+func quoteYAML(text string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	err := e.Encode(text)
-	return strings.TrimSuffix(b.String(), "\n"), err
+	_ = e.Encode(text) // a text always has a JSON form
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // quoteCommand is quoteYAML for a word of a command, in which $(NAME) would be replaced.
-func quoteCommand(word string) (string, error) { return quoteYAML(strings.ReplaceAll(word, "$", "$$")) }
+func quoteCommand(word string) string { return quoteYAML(strings.ReplaceAll(word, "$", "$$")) }

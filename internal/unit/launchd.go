@@ -1,18 +1,13 @@
 package unit
 
 import (
-	_ "embed"
 	"encoding/xml"
 	"fmt"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"github.com/ollim/ollim/internal/job"
 )
-
-//go:embed launchd.tmpl
-var launchdText string
 
 // maxMoments is how many moments a file for launchd may list, which knows no steps and no lists.
 const maxMoments = 250
@@ -26,14 +21,7 @@ func Launchd(h Host, jobs []job.Job) (files []File, left []Left, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t := template.Must(template.New("").Funcs(template.FuncMap{"escape": escapeXML}).Parse(launchdText))
-	write := func(a agent) {
-		var b strings.Builder
-		if err := t.Execute(&b, a); err != nil {
-			panic(err) // only if the template is wrong
-		}
-		files = append(files, File{a.Name + ".plist", b.String()})
-	}
+	write := func(a agent) { files = append(files, File{a.Name + ".plist", a.text()}) }
 	for _, j := range routines {
 		fields, why := h.portable(j, "launchd")
 		var times []moment
@@ -57,8 +45,45 @@ type agent struct {
 	Times   []moment // none: each minute
 }
 
+func (a agent) text() string {
+	var b strings.Builder
+	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<!-- Written by ollim. -->
+<plist version="1.0">
+<dict>
+	<key>Label</key>
+	<string>` + escapeXML(a.Name) + `</string>
+	<key>ProgramArguments</key>
+	<array>
+`)
+	for _, word := range a.Command {
+		b.WriteString("\t\t<string>" + escapeXML(word) + "</string>\n")
+	}
+	b.WriteString("\t</array>\n")
+	if len(a.Times) == 0 {
+		b.WriteString("\t<key>StartInterval</key>\n\t<integer>60</integer>\n\t<key>AbandonProcessGroup</key>\n\t<true/>\n")
+	} else {
+		b.WriteString("\t<key>StartCalendarInterval</key>\n\t<array>\n")
+		for _, m := range a.Times {
+			b.WriteString("\t\t<dict>" + m.text() + "</dict>\n")
+		}
+		b.WriteString("\t</array>\n")
+	}
+	b.WriteString("</dict>\n</plist>\n")
+	return b.String()
+}
+
 // moment is the parts of a time that have to be so; the others may be anything.
 type moment []part
+
+func (m moment) text() string {
+	var b strings.Builder
+	for _, p := range m {
+		fmt.Fprintf(&b, "<key>%s</key><integer>%d</integer>", p.Key, p.Value)
+	}
+	return b.String()
+}
 
 type part struct {
 	Key   string
@@ -128,8 +153,8 @@ func values(key, field string, low, high int) (parts []part) {
 	return parts
 }
 
-func escapeXML(text string) (string, error) {
+func escapeXML(text string) string {
 	var b strings.Builder
-	err := xml.EscapeText(&b, []byte(text))
-	return b.String(), err
+	_ = xml.EscapeText(&b, []byte(text)) // a builder takes everything
+	return b.String()
 }

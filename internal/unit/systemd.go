@@ -1,11 +1,9 @@
 package unit
 
 import (
-	_ "embed"
 	"fmt"
 	"path"
 	"strings"
-	"text/template"
 
 	"github.com/ollim/ollim/internal/job"
 )
@@ -21,9 +19,6 @@ const (
 // UnitsVariable is set to "user" for the tick that a timer of the user's own manager starts, which can start Instance for it. The
 // machine's manager would refuse that to whom it is not root.
 const UnitsVariable = "OLLIM_UNITS"
-
-//go:embed systemd.tmpl
-var systemdText string
 
 // Systemd is the units of a host, each marked, see Marked: a service and a timer for each routine, a service to be
 // instantiated by the tick, the tick with its timer, and the service that is told of failures. The error, if any, is ErrUnfit.
@@ -41,36 +36,17 @@ func Systemd(h Host, jobs []job.Job) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := template.Must(template.New("").Parse(systemdText))
 	var files []File
-	write := func(name, form string, values any) {
-		var b strings.Builder
-		if err := t.ExecuteTemplate(&b, form, values); err != nil {
-			panic(err) // only if the template is wrong
-		}
-		files = append(files, File{name, marked(strings.TrimLeft(b.String(), "\n"))})
-	}
+	add := func(name, text string) { files = append(files, File{name, marked(text)}) }
 	for _, j := range routines {
-		write(jobPrefix+j.ID+".service", "fire", service{h, about(j), execLine(h.fire(j.ID))})
-		write(jobPrefix+j.ID+".timer", "timer", timer{about(j), j.Schedule.OnCalendar(h.foreignZone(j))})
+		add(jobPrefix+j.ID+".service", h.fireService(about(j), execLine(h.fire(j.ID))))
+		add(jobPrefix+j.ID+".timer", routineTimer(about(j), j.Schedule.OnCalendar(h.foreignZone(j))))
 	}
-	write(firePrefix+".service", "fire", service{h, "ollim: %i, started by the tick", execLine(h.command("fire", "--scheduled", "--")) + " %i"})
-	write(failedPrefix+".service", "failed", service{h, "ollim: tell of the failure of %i", execLine(h.command("schedule", "failed", "--")) + " %i"})
-	write(tickName+".service", "tick", service{h, "ollim: what is due this minute", execLine(h.tick())})
-	write(tickName+".timer", "tick-timer", nil)
+	add(firePrefix+".service", h.fireService("ollim: %i, started by the tick", execLine(h.command("fire", "--scheduled", "--"))+" %i"))
+	add(failedPrefix+".service", h.failedService("ollim: tell of the failure of %i", execLine(h.command("schedule", "failed", "--"))+" %i"))
+	add(tickName+".service", h.tickService("ollim: what is due this minute", execLine(h.tick())))
+	add(tickName+".timer", tickTimer)
 	return files, nil
-}
-
-// service is what the services of the template are made from.
-type service struct {
-	Host
-	About, Exec string
-}
-
-// timer is what a routine's timer is made from.
-type timer struct {
-	About string
-	Times []string
 }
 
 // Instance is the unit by which the tick has a job fired.
