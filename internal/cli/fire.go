@@ -195,7 +195,7 @@ func (o *fireOptions) verdict(d *Deps, r run.Record, err error) error {
 		return explain(err) // the record could not be finished
 	case ended == statusOK:
 		return explain(err)
-	case r.Outcome == run.Skipped && (d.quiet || o.scheduled): // nobody wants cron's mail about it each time
+	case r.Outcome == run.Skipped && d.quiet, o.scheduled && slices.Contains([]run.Outcome{run.Skipped, run.Paused}, r.Outcome): // nobody wants cron's mail each time
 		return &reported{ended}
 	}
 	if s := statusOf(err); r.Outcome == run.Failed && slices.Contains([]status{statusData, statusUnavailable, statusUnwritten, statusConfig}, s) {

@@ -109,11 +109,7 @@ func runScheduleList(ctx context.Context, d *Deps, o scheduleListOptions) error 
 		}
 		jobs = []job.Job{j}
 	}
-	for _, j := range jobs {
-		if j.Kind == job.Routine && j.Enabled && j.Schedule.Never() {
-			d.warn(strings.TrimPrefix(j.Path, string(h.home)+"/") + ": cron: " + j.Cron + " never fires")
-		}
-	}
+	d.tellSilent(h, jobs)
 	fires, err := o.fires(ctx, jobs, h, now)
 	if err != nil {
 		return err
@@ -137,6 +133,21 @@ func runScheduleList(ctx context.Context, d *Deps, o scheduleListOptions) error 
 		rows = rows[:min(o.n, len(rows))]
 	}
 	return records(d, o.json, rows, fireRow.cells)
+}
+
+// tellSilent says why fires that somebody may look for do not come.
+func (d *Deps) tellSilent(h house, jobs []job.Job) {
+	for _, j := range jobs {
+		if j.Kind == job.Routine && j.Enabled && j.Schedule.Never() {
+			d.warn(strings.TrimPrefix(j.Path, string(h.home)+"/") + ": cron: " + j.Cron + " never fires")
+		}
+	}
+	switch paused, until, _ := h.spend().Paused(); {
+	case paused && until.IsZero():
+		d.warn("everything is paused: ollim resume")
+	case paused:
+		d.warn("everything is paused until " + clock(until.In(h.config.Zone)) + ": ollim resume")
+	}
 }
 
 // fires is what to list, and what is in one minute with the last of it: it counts as many jobs at this minute.
