@@ -75,7 +75,12 @@ func join(parts ...string) string {
 
 // printable keeps a message on one line and its control characters off the terminal.
 func printable(s string) string {
-	return strings.NewReplacer("\n", " ", "\t", " ").Replace(sanitize.Lines(s))
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return ' '
+		}
+		return sanitize.Rune(r)
+	}, strings.ToValidUTF8(s, "\ufffd"))
 }
 
 // clean writes to a terminal, without what could take it over.

@@ -116,7 +116,7 @@ func Audit(book slot.Book, from, to time.Time, look func(slot.Claim) string) ([]
 	}
 	all.Wait()
 	answers := slices.Concat(parts...)
-	slices.SortStableFunc(answers, func(a, b Answer) int { return cmp.Or(a.Slot.Compare(b.Slot), cmp.Compare(a.Job, b.Job)) })
+	slices.SortFunc(answers, func(a, b Answer) int { return cmp.Or(a.Slot.Compare(b.Slot), cmp.Compare(a.Job, b.Job)) })
 	return answers, errors.Join(failures...)
 }
 
