@@ -83,7 +83,7 @@ func TestPrintedCronJobs(t *testing.T) {
 	for _, j := range jobs {
 		checkForm(t, j)
 	}
-	if s := routine.Spec; s.Schedule != "0 9 * * 1,2,3,4,5" || *s.TimeZone != "Asia/Tokyo" || s.ConcurrencyPolicy != batch.ForbidConcurrent || *s.StartingDeadlineSeconds != 7200 {
+	if s := routine.Spec; s.Schedule != "0 9 * * 1,2,3,4,5" || *s.TimeZone != "Asia/Tokyo" || s.ConcurrencyPolicy != batch.ForbidConcurrent || *s.StartingDeadlineSeconds != 900 {
 		t.Errorf("%+v", s)
 	}
 	if routine.Annotations["ollim/job"] != "daily.market" || routine.Annotations["ollim/description"] != "Markets: 50% # of *them*" {
