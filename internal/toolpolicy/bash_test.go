@@ -204,7 +204,7 @@ func TestBashOfMain(t *testing.T) {
 func TestBashOfJobs(t *testing.T) {
 	h := newHouse(t)
 	p := h.policy(t, "Bash(ollim help)", "Bash(ollim tasks *)", "Bash(cat *)", "Bash(curl -fsS https://example.com/*)", "Bash(git log * --oneline)",
-		"Bash(grep *)", "Bash(find *)", "Bash(git *)", "Bash(cp *)", "Bash(echo 'a*' *)", "Bash(tar *)", "Bash(ls *)")
+		"Bash(grep *)", "Bash(find *)", "Bash(git log *)", "Bash(git show *)", "Bash(git add *)", "Bash(cp *)", "Bash(curl -k *)", "Bash(echo 'a*' *)", "Bash(tar *)", "Bash(ls *)")
 	for _, command := range lines(`
 		ollim help
 		ollim tasks
@@ -236,6 +236,7 @@ func TestBashOfJobs(t *testing.T) {
 	} {
 		bash(t, in, allow, command)
 	}
+	bash(t, p, true, `curl -k -XPOST -d '{"at":"http://x/#1"}' 'https://example.com/x#top'`)
 	bash(t, p, true, "curl -fsS 'https://example.com/x?a=b&c=d'")
 	for _, command := range lines(`
 		ollim help x
@@ -306,6 +307,19 @@ func TestBashOfJobs(t *testing.T) {
 		git show HEAD:state/x.md
 		git add .
 		tar xf a --to-command=id
+		tar xf a
+		tar -zxf a notes
+		tar --extract -f a
+		curl -k -O http://example.com/x
+		curl -k -sSLO http://example.com/x
+		curl -k -OJ http://example.com/x
+		curl -k --remote-na http://example.com/x
+		curl -k -o '#1.md' 'http://example.com/{a}'
+		curl -k '-o#1.md' 'http://example.com/{a}'
+		curl -k file://localhost/etc/passwd
+		curl -k FILE://127.0.0.1/etc/passwd
+		curl -k 'f[i-i]le://localhost/etc/passwd'
+		curl -k --url=file://h/x
 		tar cf x .
 		tar -cIf id x
 		tar cIid x

@@ -59,7 +59,9 @@ func TestJudgeAccepts(t *testing.T) {
 		Bash(npm run lint)
 		Bash(./scripts/run.sh *)
 		Bash(ls notes)
-		Bash(tar xf *)`)...) {
+		Bash(git -C repo -C deeper log *)
+		Bash(tar tf *)
+		Bash(tar -C notes -xf *)`)...) {
 		if err := toolpolicy.Judge(text); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -156,6 +158,15 @@ func TestJudgeRefuses(t *testing.T) {
 		Bash(find . -ok rm)
 		Bash(find . -delete)
 		Bash(git -c *)
+		Bash(git *)
+		Bash(git -C repo *)
+		Bash(git -C *)
+		Bash(git l*)
+		Bash(git --no-pager *)
+		Bash(git apply *)
+		Bash(tar xf *)
+		Bash(unzip *)
+		Bash(curl -O *)
 		Bash(git -calias.x=y x)
 		Bash(tar xf a --to-command=id)
 		Bash(tar xf a --to-com=id)

@@ -41,6 +41,23 @@ func builders() []string {
 		ansible terraform vagrant`)
 }
 
+// chameleons are other programs with another verb: a pattern must give it, literally.
+func chameleons() []string { return strings.Fields(`git hg jj`) }
+
+// hasVerb says whether the words of a pattern for a chameleon name its verb. Only a folder may come before it.
+func hasVerb(words []wild) bool {
+	at := 1
+	for at+2 < len(words) && words[at].literal() && words[at][0] == "-C" {
+		at += 2
+	}
+	return words[at].literal() && words[at][0] != "" && !strings.HasPrefix(words[at][0], "-")
+}
+
+// unpackers write wherever what they read says.
+func unpackers() []string {
+	return strings.Fields(`unzip bsdtar cpio pax 7z 7za 7zr 7zz unar unrar patch`)
+}
+
 // walkers go through the working directory when no argument says otherwise.
 func walkers() []string {
 	return strings.Fields(`find fd fdfind rg ag ack tree du ncdu`)
@@ -67,7 +84,7 @@ func runningOptions(program string) []string {
 	case "sort":
 		return strings.Fields("--compress-program")
 	case "curl":
-		return strings.Fields("-K --config")
+		return strings.Fields("-K -O -J --config --remote-name --remote-name-all --remote-header-name")
 	case "wget":
 		return strings.Fields("-e --execute --config --use-askpass")
 	case "zip":
@@ -79,7 +96,7 @@ func runningOptions(program string) []string {
 // runningVerbs are the verbs of a program that run other programs, or set what will be run.
 func runningVerbs(program string) []string {
 	if program == "git" {
-		return strings.Fields("config bisect submodule filter-branch difftool mergetool instaweb send-email daemon hook credential maintenance")
+		return strings.Fields("config bisect submodule filter-branch difftool mergetool instaweb send-email daemon hook credential maintenance apply am init checkout-index read-tree remote-ext remote-fd")
 	}
 	return nil
 }
@@ -107,6 +124,8 @@ func programPattern(words []wild) error {
 		switch {
 		case inTable(languages(), name) && (!words[1].literal() || strings.HasPrefix(words[1][0], "-") || words[1][0] == ""):
 			return fmt.Errorf("%s runs any program it is given; name the script as its first argument", name)
+		case inTable(chameleons(), name) && !hasVerb(words):
+			return fmt.Errorf("%s is as many programs as it has verbs; name one, as in git log *", name)
 		case inTable(builders(), name):
 			return fmt.Errorf("%s runs any program with the right arguments; write them out without wildcards", name)
 		}
@@ -136,6 +155,17 @@ func programRefusal(words []string) string {
 	if inTable(runners(), name) {
 		return fmt.Sprintf("%s runs any command it is given", quoteless(name))
 	}
+	if inTable(unpackers(), name) {
+		return fmt.Sprintf("%s writes wherever its input says", quoteless(name))
+	}
+	if program(name) == "tar" && unpacksHere(words[1:]) {
+		return "tar writes wherever the archive says; name a folder with -C"
+	}
+	if program(name) == "curl" {
+		if reason := curlRefusal(words[1:]); reason != "" {
+			return reason
+		}
+	}
 	if at := slices.IndexFunc(words[1:], func(w string) bool { return !strings.HasPrefix(w, "-") }); at >= 0 && slices.Contains(runningVerbs(program(name)), words[1:][at]) {
 		return fmt.Sprintf("%s %s can run other programs, or set what will be run", quoteless(name), words[1:][at])
 	}
@@ -144,12 +174,51 @@ func programRefusal(words []string) string {
 			word = "-" + word // tar xIf
 		}
 		for _, option := range runningOptions(program(name)) {
-			if isOption(word, option) {
+			if isOption(ownOptions(program(name), word), option) {
 				return fmt.Sprintf("%s %s can run other programs or write where it is told", quoteless(name), option)
 			}
 		}
 	}
 	return ""
+}
+
+// unpacksHere says whether a tar reads an archive into the working directory.
+func unpacksHere(words []string) bool {
+	unpacks := len(words) > 0 && !strings.HasPrefix(words[0], "-") && strings.Contains(words[0], "x") // tar xf
+	for _, word := range words {
+		switch {
+		case isOption(word, "--directory"), !strings.HasPrefix(word, "--") && isOption(word, "-C"):
+			return false
+		case isOption(word, "--extract"), isOption(word, "--get"), isOption(word, "-x"):
+			unpacks = true
+		}
+	}
+	return unpacks
+}
+
+// curlRefusal is about its own ways to name files: file: URLs, with pieces in braces perhaps, and names made of what it fetched.
+func curlRefusal(words []string) string {
+	for _, word := range words {
+		scheme, rest, isURL := strings.Cut(strings.ToLower(word), ":")
+		switch {
+		case strings.Contains(strings.ToLower(word), "file:"), isURL && strings.HasPrefix(rest, "/") && strings.ContainsAny(scheme, "{}[]"):
+			return "curl file: reads any file"
+		case strings.HasPrefix(word, "#"), strings.HasPrefix(word, "-") && strings.Contains(word, "#"), strings.Contains(word, "#") && !strings.Contains(word, "://"):
+			return "curl # makes the name of a file of what it fetched"
+		}
+	}
+	return ""
+}
+
+// ownOptions is a word without the value that is attached to the short options in it, as in -XPOST.
+func ownOptions(program, word string) string {
+	if program != "curl" || strings.HasPrefix(word, "--") || !strings.HasPrefix(word, "-") {
+		return word
+	}
+	if at := strings.IndexAny(word, "AbcCdDeEFhHmoPQrtTuUwxXyYz"); at > 0 {
+		return word[:at]
+	}
+	return word
 }
 
 // isOption tells whether word is the option, perhaps with its value, abbreviated, or within a cluster of short ones.
