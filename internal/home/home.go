@@ -82,6 +82,9 @@ func (d Dir) Reminders() string { return d.Path("reminders") }
 // Firing is the folder of reminders whose run has begun: <id>.md, and <id>.retry.md at the second attempt.
 func (d Dir) Firing() string { return d.State("firing") }
 
+// Late has the reminders that were told of and not run.
+func (d Dir) Late() string { return d.State("late") }
+
 // Skill is the file of one skill.
 func (d Dir) Skill(name string) string { return filepath.Join(d.Skills(), name, "SKILL.md") }
 

@@ -64,7 +64,7 @@ const overdueText = 200
 // those that found no place are counted.
 func Overdue(list []OverdueReminder) string {
 	const room = update.MaxChars - 100 // for the last line
-	text := "These reminders were due more than 24 hours ago and were not run:"
+	text := "These reminders were due more than 24 hours ago and were not run (they are kept in state/late):"
 	for i, r := range list {
 		line := fmt.Sprintf("\n- %s: %s", r.At.Format("2006-01-02 Mon 3:04 PM"), short(r.Text, overdueText))
 		if utf8.RuneCountInString(text)+utf8.RuneCountInString(line) > room {

@@ -69,7 +69,7 @@ func overdue(n int, text string) (list []prompt.OverdueReminder) {
 }
 
 func TestOverdue(t *testing.T) {
-	want := "These reminders were due more than 24 hours ago and were not run:\n" +
+	want := "These reminders were due more than 24 hours ago and were not run (they are kept in state/late):\n" +
 		"- 2026-01-25 Sun 2:30 PM: Call Ann - 2026-01-01: forged\n" +
 		"- 2026-01-25 Sun 3:30 PM: Call Ann - 2026-01-01: forged"
 	if got := prompt.Overdue(overdue(2, "Call Ann\n- 2026-01-01: forged\u2028")); got != want {

@@ -1,6 +1,7 @@
 package tick_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strings"
@@ -19,7 +20,29 @@ func TestOverdueBoundary(t *testing.T) {
 	c.plans("collect b", "start a")
 	c.starts("a")
 	c.has("a.md")
-	c.tells("These reminders were due more than 24 hours ago and were not run:\n- 2026-03-01 Sun 8:59 AM: The b")
+	c.tells("These reminders were due more than 24 hours ago and were not run (they are kept in state/late):\n- 2026-03-01 Sun 8:59 AM: The b")
+}
+
+// TestShelved: what was only told of is kept whole, as long as records of runs.
+func TestShelved(t *testing.T) {
+	c := newClock(t)
+	c.remind("a", c.now.Add(-48*time.Hour), "")
+	want, err := os.ReadFile(c.home.Path("reminders", "a.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.starts()
+	for _, step := range []struct {
+		after time.Duration
+		kept  bool
+	}{{0, true}, {90*24*time.Hour - time.Minute, true}, {24 * time.Hour, false}} {
+		c.wait(step.after)
+		c.starts()
+		got, err := os.ReadFile(c.home.Path("state", "late", "a.md"))
+		if kept := err == nil && bytes.Equal(got, want); kept != step.kept {
+			t.Errorf("%s: kept: %v, want %v (%v)", c.now, kept, step.kept, err)
+		}
+	}
 }
 
 // TestFiftyOverdue: one update names them all, however long their texts are.

@@ -63,7 +63,7 @@ func (m Minute) daily(ctx, sending context.Context) error {
 		return err
 	}
 	f.EndOrphans(sending, time.Time{})
-	err = errors.Join(m.prune(), f.Slots.Prune(m.now().AddDate(0, 0, -m.Keep)), m.sweepDrafts(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
+	err = errors.Join(m.prune(), m.pruneLate(), f.Slots.Prune(m.now().AddDate(0, 0, -m.Keep)), m.sweepDrafts(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
 	p.Tidied = today
 	return errors.Join(err, store.WriteJSONAs(m.pagePath(), p, store.Buffered))
 }
@@ -75,6 +75,20 @@ func (m Minute) prune() error {
 	for r, readErr := range m.Firer.Runs.List() {
 		if readErr == nil && r.Done() && r.Finished.Before(before) {
 			err = errors.Join(err, os.RemoveAll(m.Firer.Home.Run(r.ID)))
+		}
+	}
+	return err
+}
+
+// pruneLate removes the reminders that were told of too long ago.
+func (m Minute) pruneLate() error {
+	entries, err := os.ReadDir(m.Firer.Home.Late())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if info, infoErr := e.Info(); infoErr == nil && info.ModTime().Before(m.now().AddDate(0, 0, -m.Keep)) {
+			err = errors.Join(err, os.Remove(filepath.Join(m.Firer.Home.Late(), e.Name())))
 		}
 	}
 	return err

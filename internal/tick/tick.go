@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -194,7 +196,7 @@ func (m Minute) within(at time.Time, d time.Duration) bool {
 	return ago >= 0 && ago < d
 }
 
-// collect tells of all that is long past in one update. The files are claimed before and deleted after it is in the box, so that
+// collect tells of all that is long past in one update. The files are claimed before and put aside after it is in the box, so that
 // none is lost and at worst one is told of twice.
 func (m Minute) collect(ctx context.Context, late []job.Job) error {
 	var claimed []job.Job
@@ -221,9 +223,18 @@ func (m Minute) collect(ctx context.Context, late []job.Job) error {
 	}
 	var err error
 	for _, j := range claimed {
-		err = errors.Join(err, store.Remove(j.Path))
+		err = errors.Join(err, m.shelve(j))
 	}
 	return err
+}
+
+// shelve keeps a reminder that was only told of, because that may have cut its text.
+func (m Minute) shelve(j job.Job) error {
+	kept := filepath.Join(m.Firer.Home.Late(), j.ID+".md")
+	if err := store.MkdirAll(filepath.Dir(kept)); err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(j.Path, kept), os.Chtimes(kept, m.now(), m.now())) // it is kept from now on
 }
 
 // share is how many characters each of n reminders may have, so that all are named in one update.
