@@ -16,6 +16,9 @@ func newPause(d *Deps) *cobra.Command {
 		Example: "  ollim pause 2h",
 		Args:    checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
+			if err := d.ownerHere(); err != nil {
+				return err
+			}
 			h, err := d.anyHouse()
 			if err != nil {
 				return err
@@ -39,6 +42,9 @@ func newResume(d *Deps) *cobra.Command {
 		Short: "Let automatic fires run again",
 		Args:  checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
+			if err := d.ownerHere(); err != nil {
+				return err
+			}
 			h, err := d.anyHouse()
 			if err != nil {
 				return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ollim/ollim/internal/deliver"
 	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/sanitize"
 	"github.com/ollim/ollim/internal/update"
 )
 
@@ -161,7 +162,7 @@ func (o *pingOptions) message() (deliver.Message, error) {
 		if m.File, err = fileToSend(o.file); err != nil {
 			return m, err
 		}
-		m.Text = cmp.Or(m.Text, filepath.Base(m.File))
+		m.Text = cmp.Or(m.Text, sanitize.Line(filepath.Base(m.File)))
 	}
 	if m.Text == "" {
 		return m, usage("there is nothing in that message")

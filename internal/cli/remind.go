@@ -21,12 +21,13 @@ func newRemind(d *Deps) *cobra.Command {
 		Example: "  ollim remind 45m take the pizza out\n  ollim remind \"tomorrow 9am\" call Ada",
 		Args:    checked(cobra.MinimumNArgs(2)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
-			return runRemind(cmd.Context(), d, args[0], strings.Join(args[1:], " "))
+			return runRemind(cmd.Context(), d, args[0], args[1:])
 		}),
 	}
 }
 
-func runRemind(ctx context.Context, d *Deps, at, text string) error {
+func runRemind(ctx context.Context, d *Deps, at string, words []string) error {
+	text := strings.Join(words, " ")
 	h, err := d.house()
 	if err != nil {
 		return err
@@ -39,6 +40,11 @@ func runRemind(ctx context.Context, d *Deps, at, text string) error {
 	due, err := when.Either(at, d.Now(), h.config.Zone)
 	if err != nil {
 		return usage("%v", err)
+	}
+	if longer := at + " " + words[0]; len(words) > 1 {
+		if _, err := when.Either(longer, d.Now(), h.config.Zone); err == nil {
+			return hint(usage("%q or %q?", at, longer), "put the time between quotes, or the text")
+		}
 	}
 	if d.isInside() {
 		said, err := d.useTool(ctx, h, "add_reminder", map[string]any{"message": text, "when": at, "plain": true})

@@ -29,7 +29,12 @@ func newRoot(d *Deps) *cobra.Command {
 	f.BoolVarP(&d.quiet, "quiet", "q", false, "leave out what is only information")
 	f.BoolVarP(&d.verbose, "verbose", "v", false, "tell more on standard error")
 	f.StringVar(&d.logFormat, "log-format", "text", "form of the lines on standard error: text or json")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return err })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if strings.Contains(err.Error(), "unknown shorthand flag: ' '") {
+			return &ran{hint(usage("%v", err), "put -- before a text that begins with a dash")}
+		}
+		return err
+	})
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if d.logFormat != "text" && d.logFormat != "json" {
 			return usage("--log-format %q: want text or json", d.logFormat)

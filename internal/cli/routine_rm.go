@@ -23,6 +23,9 @@ func newRoutineRm(d *Deps) *cobra.Command {
 }
 
 func runRoutineRm(ctx context.Context, d *Deps, names []string) error {
+	if err := d.ownerHere(); err != nil {
+		return err
+	}
 	h, err := d.house()
 	if err != nil {
 		return err

@@ -263,6 +263,9 @@ func newSessionRm(d *Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := d.ownerHere(); err != nil {
+				return err
+			}
 			failed := failures{d: d, verb: "session rm"}
 			for _, name := range args {
 				failed.add(name, d.forgetSession(cmd.Context(), h, name))

@@ -32,6 +32,9 @@ func newStop(d *Deps) *cobra.Command {
 }
 
 func runStop(ctx context.Context, d *Deps, names []string) error {
+	if err := d.ownerHere(); err != nil {
+		return err
+	}
 	h, err := d.anyHouse()
 	if err != nil {
 		return err

@@ -52,10 +52,12 @@ func (f *Firer) tell(ctx context.Context, r *run.Run, text string) error {
 		Kind: deliver.Ping, Text: text, Created: f.Disk.Now(),
 	})
 	f.warn(err)
-	if fate == "" {
+	if fate != "" {
+		f.warn(r.Event(ctx, run.Event{Type: run.Delivered, Text: string(fate), Tool: string(deliver.Ping)}))
+	}
+	if fate == "" || fate == deliver.Refused {
 		return f.Updates.Add(ctx, text, r.ID)
 	}
-	f.warn(r.Event(ctx, run.Event{Type: run.Delivered, Text: string(fate), Tool: string(deliver.Ping)}))
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/ollim/ollim/internal/deliver"
+	"github.com/ollim/ollim/internal/sanitize"
 	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/toolpolicy"
 	"github.com/ollim/ollim/internal/update"
@@ -46,7 +47,7 @@ func callSendFile(ctx context.Context, b *Box, input json.RawMessage) (string, e
 	}
 	text := update.Clean(in.Message)
 	if text == "" {
-		text = filepath.Base(path)
+		text = sanitize.Line(filepath.Base(path))
 	}
 	return b.reach(ctx, deliver.Message{Text: text, File: path, Critical: in.Critical})
 }
