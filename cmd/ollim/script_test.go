@@ -32,7 +32,7 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE") != "",
 		ContinueOnError:     os.Getenv("CONTINUE") != "",
-		Deadline:            time.Now().Add(2 * time.Minute), // a command that hangs is a failure with a line number
+		Deadline:            time.Now().Add(10 * time.Minute), // a command that hangs is a failure with a line number
 		Setup:               scriptSetup,
 		Condition:           scriptCondition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
