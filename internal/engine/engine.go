@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/toolpolicy"
 )
 
 // Engine runs an agent.
@@ -42,12 +43,17 @@ type Request struct {
 	Spent    float64 // USD, by earlier turns of the run
 	Root     string  // the working directory
 
-	BuiltIns  []string   // the engine's own tools that some pattern of the run's policy needs
-	Protected []string   // absolute paths that no file tool may reach
-	Hold      []*os.File // locks that the engine's process keeps for as long as it lives
-	Dirs      []string   // folders outside Root that file tools may use as well, absolute
-	Agent     *Agent     // to whom the task is delegated; nil: to nobody
-	Nudge     bool       // a reminder of something owed in the turn before, not a new turn
+	BuiltIns  []string          // the engine's own tools that some pattern of the run's policy needs
+	Protected []string          // absolute paths that no file tool may reach
+	Hold      []*os.File        // locks that the engine's process keeps for as long as it lives
+	Dirs      []toolpolicy.Root // folders outside Root that file tools may use as well, absolute
+	Agent     *Agent            // to whom the task is delegated; nil: to nobody
+	Nudge     bool              // a reminder of something owed in the turn before, not a new turn
+	Discard   bool              // no session is kept
+	MaxTurns  int               // answers of the model in this turn; 0 is the engine's own limit
+
+	// Delta is given the agent's text as it arrives; nil where nobody watches. Its error ends the run.
+	Delta func(text string) error
 }
 
 // Agent is a subagent that the engine offers to the agent.
@@ -79,6 +85,8 @@ type Compaction struct {
 type Tools interface {
 	List() []Tool
 	Call(ctx context.Context, name string, input json.RawMessage) ToolResult
+	// Verdict decides one use of a tool of the engine's own, and records that it did; a reason refuses it.
+	Verdict(ctx context.Context, tool, id string, input json.RawMessage) (reason string, err error)
 }
 
 // Tool is one tool as an agent sees it.
@@ -106,6 +114,8 @@ var (
 	ErrNoAgents = errors.New("this engine has no subagents")
 	// ErrMaxCost: the request's limit was reached.
 	ErrMaxCost = errors.New("cost limit reached")
+	// ErrMaxTurns: the model did not come to an end in as many answers as it may give.
+	ErrMaxTurns = errors.New("turn limit reached")
 )
 
 // Overloaded is a refusal that may pass: a rate limit or an overload.

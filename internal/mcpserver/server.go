@@ -1,6 +1,6 @@
 // Package mcpserver is the door by which an engine that is another process reaches the agent's tools: the Model Context
 // Protocol over two streams, one JSON message a line. It translates and decides nothing: what a run may use and do is said
-// by [engine.Tools], which is asked anew at every list and every call.
+// by [Tools], which is asked anew at every list and every call.
 //
 // What a client may rely on:
 //
@@ -21,6 +21,7 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"sync/atomic"
 
@@ -32,10 +33,16 @@ import (
 
 // Server is the agent's tools as a server.
 type Server struct {
-	Tools        engine.Tools         // called from several goroutines at once
+	Tools        Tools                // called from several goroutines at once
 	Version      string               // of this program, as clients show it
 	Instructions string               // what the model is told of the tools as a whole; may be empty
 	Warn         func(message string) // one line, no newline; from several goroutines at once; never nil
+}
+
+// Tools is what the server needs of a toolbox.
+type Tools interface {
+	List() []engine.Tool
+	Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult
 }
 
 const name = "ollim" // tools appear to the model as mcp__ollim__…

@@ -113,7 +113,7 @@ type peer struct {
 	warned []string
 }
 
-func connect(t *testing.T, tools engine.Tools) *peer {
+func connect(t *testing.T, tools Tools) *peer {
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()

@@ -29,8 +29,9 @@ const (
 	Refusal       EventType = "refusal"
 	Verdict       EventType = "verdict"      // on a use of a tool; IsError when it was denied
 	CompactWish   EventType = "compact_wish" // asked for by the agent, done when the turn ends
-	FollowUp      EventType = "follow_up"    // At is written in Text: the next reminder of the chain; the last one counts
-	Nudge         EventType = "nudge"        // reminded that a report is owed
+	CompactFailed EventType = "compact_failed"
+	FollowUp      EventType = "follow_up" // At is written in Text: the next reminder of the chain; the last one counts
+	Nudge         EventType = "nudge"     // reminded that a report is owed
 	Delivered     EventType = "delivered"
 	Retry         EventType = "retry"
 	SessionLost   EventType = "session_lost"
@@ -99,6 +100,8 @@ func (s *Standing) Stand(e Event) {
 		s.Nudges++
 	case CompactWish:
 		s.Wish, s.Wished = e.Text, true
+	case CompactFailed: // the agent was told
+		s.Wish, s.Wished = "", false
 	case Compacted:
 		s.Compactions++
 		if e.Session != e.Parent || e.Session == "" { // else the engine's own, which leaves the wish open

@@ -51,6 +51,7 @@ type Record struct {
 	Busy      bool   `json:"busy"` // the main conversation was in a turn at the start
 
 	Tools      []string   `json:"tools,omitempty"`         // the patterns in force
+	Root       string     `json:"root,omitempty"`          // the working directory, if that is not the data directory
 	Dirs       []string   `json:"dirs,omitempty"`          // folders outside the data directory; rw: in front of those that may be written
 	Skills     []string   `json:"skills,omitempty"`        // prepared in the run's directory
 	MaxChain   int        `json:"max_chain,omitempty"`     // of a reminder

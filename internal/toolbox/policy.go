@@ -1,6 +1,7 @@
 package toolbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -18,11 +19,11 @@ const own = "mcp__ollim__"
 func (b *Box) policy() toolpolicy.Policy {
 	p := toolpolicy.Policy{
 		Allow:       parse(b.Run.Tools),
-		Roots:       []toolpolicy.Root{{Dir: string(b.Home), Writable: true}},
+		Roots:       []toolpolicy.Root{{Dir: cmp.Or(b.Run.Root, string(b.Home)), Writable: true}},
 		Protected:   b.Protected(),
 		SearchHides: true,
 		OwnVerbs: []string{
-			"pause", "resume", "stop", "chat", "fire", "tick", "demo", "session rm", "routine rm", "routine enable", "routine disable",
+			"pause", "resume", "stop", "chat", "ask", "fire", "tick", "demo", "session rm", "routine rm", "routine enable", "routine disable",
 		},
 	}
 	for _, entry := range b.Run.Dirs {

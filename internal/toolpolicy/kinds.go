@@ -51,6 +51,9 @@ func DefaultBackground() []string {
 	}
 }
 
+// DefaultAsk is what a question at a shell may use before its owner adds to it: it looks around where it was asked.
+func DefaultAsk() []string { return []string{"Read(./**)", "Glob(./**)", "Grep(./**)"} }
+
 // OfDir are the patterns that a job's dirs entry adds: reading below it, and writing if it is writable. The error is Judge's, for
 // a folder whose name a pattern cannot hold.
 func OfDir(root Root) ([]string, error) {

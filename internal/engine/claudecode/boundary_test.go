@@ -12,6 +12,7 @@ import (
 
 	"github.com/ollim/ollim/internal/apitest"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/toolpolicy"
 )
 
 // ask queues the use of a tool and returns its number, from which its id is made.
@@ -53,7 +54,7 @@ func TestWhatTheHookAllows(t *testing.T) {
 	w.api.Reply(apitest.Reply{Text: "done"})
 
 	scope := "(" + away + "/**)"
-	if _, err := w.run(engine.Request{Prompt: "go", Dirs: []string{away}, Protected: []string{at("hidden")}},
+	if _, err := w.run(engine.Request{Prompt: "go", Dirs: []toolpolicy.Root{{Dir: away, Writable: true}}, Protected: []string{at("hidden")}},
 		"Read"+scope, "Edit"+scope, "Write"+scope, "Glob"+scope, "Grep"+scope, "Write(notes/**)",
 		"Bash(git log *)", "Bash(touch *)", "WebFetch(domain:example.com)"); err != nil {
 		t.Fatal(err)

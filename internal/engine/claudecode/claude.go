@@ -48,6 +48,9 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, _ engine.Tools, sink
 		}
 	}
 	t := &turn{sink: sink, want: id, parent: forkedFrom(r), inForce: inForce(r.Run), agent: nameOf(r.Agent)}
+	if r.Discard && id != r.Session {
+		defer e.forget(id)
+	}
 	if err := e.start(ctx, r, args, text(r.Prompt), t); err != nil {
 		return t.result, err
 	}
@@ -141,7 +144,7 @@ func (e *Engine) check(r engine.Request, t *turn) error {
 	return nil
 }
 
-// forget removes the transcript that a failed compaction leaves.
+// forget removes a transcript: what a failed compaction leaves, or nobody wants kept.
 func (e *Engine) forget(id string) {
 	for _, path := range e.transcripts(id) {
 		_ = os.Remove(path) // nothing refers to it

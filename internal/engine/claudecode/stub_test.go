@@ -192,9 +192,7 @@ func (w *world) verdicts() (list []verdict) {
 func (w *world) run(r engine.Request, allow ...string) (engine.Result, error) {
 	w.t.Helper()
 	rules := rules{Allow: allow, Roots: []toolpolicy.Root{{Dir: w.root, Writable: true}}, Protected: r.Protected}
-	for _, dir := range r.Dirs {
-		rules.Roots = append(rules.Roots, toolpolicy.Root{Dir: dir, Writable: true})
-	}
+	rules.Roots = append(rules.Roots, r.Dirs...)
 	text, err := json.Marshal(rules)
 	if err != nil {
 		w.t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/home"
 	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/store"
 )
 
 // Engine plays one script. Like a real engine it serves one run at a time.
@@ -32,6 +33,9 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 		return engine.Result{}, err
 	}
 	t := &turn{e: e, ctx: ctx, request: r, tools: tools, sink: sink, session: s}
+	if r.Discard && (r.Session == "" || r.Fork) {
+		defer func() { _ = store.Remove(s.path) }()
+	}
 	return t.play()
 }
 

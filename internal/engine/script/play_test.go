@@ -86,6 +86,10 @@ func (c *tools) Call(_ context.Context, name string, input json.RawMessage) engi
 	return engine.ToolResult{Text: "done"}
 }
 
+func (*tools) Verdict(context.Context, string, string, json.RawMessage) (string, error) {
+	return "", nil
+}
+
 const fourTurns = "turns:\n  - - text: one\n  - - text: two\n  - - text: three\n  - - text: four\nsummary: short\n"
 
 func TestTurnsCountOverResume(t *testing.T) {
