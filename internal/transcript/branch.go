@@ -1,0 +1,194 @@
+package transcript
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ollim/ollim/internal/store"
+)
+
+// Branch begins a transcript with the first so many messages of another; a negative number means all. Nothing is decoded that
+// need not be: whole lines are copied as they stand. The parent in h becomes the source. Errors as in Create, or the source's.
+func Branch(sessions string, source Transcript, after int, h Header) (Transcript, error) {
+	f, err := openFile(source.Path)
+	if err != nil {
+		return Transcript{}, err
+	}
+	defer func() { _ = f.Close() }()
+	from, to, err := extent(f, after)
+	if err != nil {
+		return Transcript{}, err
+	}
+	h.ParentID = source.ID
+	return create(sessions, h, store.Synced, func(w io.Writer) error {
+		if _, err := f.Seek(from, io.SeekStart); err != nil {
+			return err
+		}
+		n, err := io.Copy(w, io.LimitReader(f, to-from))
+		if err == nil && n < to-from {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	})
+}
+
+// extent is where the lines of the first so many messages begin and end, all of them if the number is negative.
+func extent(f *os.File, messages int) (from, to int64, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, 0, err
+	}
+	_, head, err := readHead(f)
+	if err != nil {
+		return 0, 0, err
+	}
+	from = int64(bytes.IndexByte(head, '\n') + 1)
+	if messages < 0 {
+		to, err = wholeLines(f, info.Size())
+		return from, max(from, to), err
+	}
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return 0, 0, err
+	}
+	to = from
+	for line, err := range forward(f) {
+		if err != nil {
+			return 0, 0, err
+		}
+		if _, ok, _ := decode(line); ok {
+			if messages == 0 {
+				break
+			}
+			messages--
+		}
+		to += int64(len(line)) + 1
+	}
+	return from, to, nil
+}
+
+// errNoSummary: a compaction that forgets everything.
+var errNoSummary = errors.New("the summary is empty")
+
+// Compact begins a transcript with a summary of another, as a message of the user, and that one's last messages; see Cut for
+// how many. A message of the user that would come next joins the summary's. The messages' lengths in tokens are not known any
+// more, and thoughts are left out: services bind them to the conversation before. The parent in h becomes the source, which stays as it is. Errors as in Create, or the source's.
+func Compact(sessions string, source Transcript, summary string, keep int, h Header) (Transcript, error) {
+	if strings.TrimSpace(summary) == "" {
+		return Transcript{}, errNoSummary
+	}
+	entries, err := source.Load(nil)
+	if err != nil {
+		return Transcript{}, err
+	}
+	kept := entries[Cut(entries, keep):]
+	first := Entry{Message: Said(User, summary), At: h.Timestamp}
+	for len(kept) > 0 && kept[0].Message.Role == User {
+		for _, b := range kept[0].Message.Content {
+			if b.Type != ToolResult { // of a call that there never was
+				first.Message.Content = append(first.Message.Content, b)
+			}
+		}
+		kept = kept[1:]
+	}
+	for i, e := range kept {
+		kept[i].Tokens, kept[i].Message = 0, e.Message.Unthought()
+	}
+	text, err := encode(append([]Entry{first}, kept...))
+	if err != nil {
+		return Transcript{}, err
+	}
+	h.ParentID = source.ID
+	return create(sessions, h, store.Synced, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// Cut says from which entry on a conversation is kept so that about the last keep messages stay: more of them where a tool's
+// result would lose its call or an answer of several messages its beginning.
+func Cut(entries []Entry, keep int) int {
+	calls := map[string]int{} // where each id was last used for a call
+	needs := make([]int, len(entries))
+	for i, e := range entries {
+		needs[i] = i
+		for _, b := range e.Message.Content {
+			call, known := calls[b.ToolUseID]
+			if b.Type == ToolResult && known {
+				needs[i] = min(needs[i], call)
+			}
+			if b.Type == ToolUse {
+				calls[b.ID] = i
+			}
+		}
+		if i > 0 && e.Message.Role == Assistant && entries[i-1].Message.Role == Assistant {
+			needs[i] = min(needs[i], i-1)
+		}
+	}
+	cut := min(max(len(entries)-keep, 0), len(entries))
+	for i := len(entries) - 1; i >= cut && i >= 0; i-- {
+		cut = min(cut, needs[i])
+	}
+	return cut
+}
+
+// create begins a transcript with whatever fill writes behind the header. The file appears complete under its name, so that
+// one whose writer was killed is never taken for a whole one; the draft that is left then is for store.IsDraft to know.
+func create(sessions string, h Header, d store.Durability, fill func(io.Writer) error) (Transcript, error) {
+	if !isID(h.ID) {
+		return Transcript{}, fmt.Errorf("session %.100q: %w", h.ID, ErrID)
+	}
+	h.Cwd = clean(h.Cwd)
+	dir := Folder(sessions, h.Cwd)
+	name := h.Timestamp.UTC().Format(nameTime) + "_" + h.ID + suffix
+	t := Transcript{Path: filepath.Join(dir, name), Header: h}
+	if err := store.MkdirAll(dir); err != nil {
+		return Transcript{}, err
+	}
+	draft, err := os.CreateTemp(dir, "."+name+".tmp-*")
+	if err != nil {
+		return Transcript{}, &store.NotWritten{Path: t.Path, Err: err}
+	}
+	err = t.write(draft, d, fill)
+	if closeErr := draft.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Link(draft.Name(), t.Path) // unlike a renaming it replaces nothing
+	}
+	_ = os.Remove(draft.Name())
+	if err == nil && d == store.Synced {
+		err = syncFolder(t.Path)
+	}
+	if errors.Is(err, os.ErrExist) {
+		return Transcript{}, fmt.Errorf("%s: %w", t.Path, os.ErrExist)
+	}
+	if err != nil {
+		return Transcript{}, &store.NotWritten{Path: t.Path, Err: err}
+	}
+	return t, nil
+}
+
+func (t Transcript) write(f *os.File, d store.Durability, fill func(io.Writer) error) error {
+	line, err := marshal(headerLine{"session", t.Header})
+	if err != nil {
+		return err
+	}
+	if len(line) >= headBytes {
+		return errors.New("the header is too long")
+	}
+	if _, err := f.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	if err := fill(f); err != nil {
+		return err
+	}
+	if d == store.Synced {
+		return f.Sync()
+	}
+	return nil
+}

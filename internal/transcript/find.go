@@ -1,0 +1,189 @@
+package transcript
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// file is a transcript by its name; what is in it is not known yet.
+type file struct {
+	path, id string
+	modified time.Time // only where it was asked for
+	size     int64
+}
+
+// files lists what has the name of a transcript in one folder, the last name first. A folder that is not there has none.
+func files(dir string) ([]file, error) {
+	found, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var list []file
+	for _, e := range slices.Backward(found) {
+		if id, ok := idOf(e.Name()); ok && e.Type().IsRegular() {
+			list = append(list, file{path: filepath.Join(dir, e.Name()), id: id})
+		}
+	}
+	return list, err
+}
+
+// idOf takes a name such as 2026-02-24T14-30-00_n-a1b2c3d4e5f6.jsonl apart.
+func idOf(name string) (string, bool) {
+	id, ends := strings.CutSuffix(name, suffix)
+	if !ends || len(id) < len(nameTime)+2 || id[len(nameTime)] != '_' {
+		return "", false
+	}
+	_, err := time.Parse(nameTime, id[:len(nameTime)])
+	id = id[len(nameTime)+1:]
+	return id, err == nil && isID(id)
+}
+
+// everywhere lists the files of all folders. Folders of others, such as the script engine's, have other names.
+func everywhere(sessions string) ([]file, error) {
+	folders, err := os.ReadDir(sessions)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var all []file
+	for _, d := range folders {
+		if name := d.Name(); len(name) < 4 || !strings.HasPrefix(name, "--") || !strings.HasSuffix(name, "--") {
+			continue
+		}
+		list, err := files(filepath.Join(sessions, d.Name()))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
+// newest lists files, the one that was changed last first: those that may be about a directory, or all for cwd "".
+func newest(sessions, cwd string) ([]file, error) {
+	var all []file
+	var err error
+	if cwd == "" {
+		all, err = everywhere(sessions)
+	} else {
+		all, err = files(Folder(sessions, cwd))
+	}
+	if err != nil {
+		return nil, err
+	}
+	known := all[:0]
+	for _, f := range all {
+		info, err := os.Lstat(f.path)
+		if err != nil {
+			continue // it has just been removed
+		}
+		f.modified, f.size = info.ModTime(), info.Size()
+		known = append(known, f)
+	}
+	slices.SortStableFunc(known, func(a, b file) int {
+		return cmp.Or(b.modified.Compare(a.modified), strings.Compare(filepath.Base(b.path), filepath.Base(a.path)))
+	})
+	return known, nil
+}
+
+// Find is the transcript of a session, whatever it is about. The error wraps ErrUnknown.
+func Find(sessions, id string) (Transcript, error) {
+	all, err := everywhere(sessions)
+	if err != nil {
+		return Transcript{}, err
+	}
+	t, ok := pick(all, id)
+	if !ok {
+		return t, unknown(id)
+	}
+	return t, nil
+}
+
+func unknown(id string) error { return fmt.Errorf("%w: %.100q", ErrUnknown, id) }
+
+// pick opens the last of the files of an id that is one.
+func pick(all []file, id string) (found Transcript, ok bool) {
+	for _, f := range all {
+		if f.id != id || ok && filepath.Base(f.path) < filepath.Base(found.Path) {
+			continue
+		}
+		if t, err := Open(f.path); err == nil && t.ID == id {
+			found, ok = t, true
+		}
+	}
+	return found, ok
+}
+
+// FindPrefix is Find for people, who type as much of an id as is needed. The error wraps ErrUnknown or ErrAmbiguous; then it
+// lists the ids.
+func FindPrefix(sessions, prefix string) (Transcript, error) {
+	all, err := everywhere(sessions)
+	if err != nil {
+		return Transcript{}, err
+	}
+	if t, ok := pick(all, prefix); ok {
+		return t, nil
+	}
+	var ids []string
+	for _, f := range all {
+		if prefix != "" && strings.HasPrefix(f.id, prefix) {
+			ids = append(ids, f.id)
+		}
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if len(ids) == 1 {
+		if t, ok := pick(all, ids[0]); ok {
+			return t, nil
+		}
+	}
+	if len(ids) < 2 {
+		return Transcript{}, unknown(prefix)
+	}
+	const most = 10
+	more := ""
+	if n := len(ids) - most; n > 0 {
+		ids, more = ids[:most], fmt.Sprintf(" and %d more", n)
+	}
+	return Transcript{}, fmt.Errorf("%w begins with %q: %s%s", ErrAmbiguous, prefix, strings.Join(ids, ", "), more)
+}
+
+// Latest is the transcript about a directory that was changed last; with cwd "", of all. The error wraps ErrUnknown.
+func Latest(sessions, cwd string) (Transcript, error) {
+	all, err := newest(sessions, cwd)
+	if err != nil {
+		return Transcript{}, err
+	}
+	for _, f := range all {
+		if t, err := Open(f.path); err == nil && t.about(cwd) {
+			return t, nil
+		}
+	}
+	if cwd == "" {
+		return Transcript{}, ErrUnknown
+	}
+	return Transcript{}, fmt.Errorf("%w about %s", ErrUnknown, cwd)
+}
+
+func (t Transcript) about(cwd string) bool { return cwd == "" || clean(t.Cwd) == clean(cwd) }
+
+// Lineage is t, the one that it came from, and so on back to the first, as far as they are still there.
+func Lineage(sessions string, t Transcript) ([]Transcript, error) {
+	all, err := everywhere(sessions)
+	if err != nil {
+		return nil, err
+	}
+	line, seen := []Transcript{t}, map[string]bool{t.ID: true}
+	for found := true; found && !seen[t.ParentID]; {
+		if t, found = pick(all, t.ParentID); found {
+			line, seen[t.ID] = append(line, t), true
+		}
+	}
+	return line, nil
+}

@@ -1,0 +1,176 @@
+package transcript
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+)
+
+// messageLine is what a message is on disk.
+type messageLine struct {
+	Type      string      `json:"type"`
+	Timestamp string      `json:"timestamp,omitempty"`
+	Message   wireMessage `json:"message"`
+	Tokens    int         `json:"tokens,omitempty"`
+}
+
+type wireMessage struct {
+	Role    string `json:"role"`
+	Content any    `json:"content"` // a string, or blocks
+}
+
+// errNoMessage is a line that is something else.
+var errNoMessage = errors.New("not a message")
+
+// MarshalJSON writes the form of the Messages API; one text alone is a plain string.
+func (m Message) MarshalJSON() ([]byte, error) { return marshal(wire(m)) }
+
+// UnmarshalJSON reads that form.
+func (m *Message) UnmarshalJSON(data []byte) error {
+	var l struct {
+		Role    string          `json:"role"`
+		Content json.RawMessage `json:"content"`
+	}
+	if err := json.Unmarshal(data, &l); err != nil {
+		return err
+	}
+	content, err := blocks(l.Content)
+	*m = Message{Role: l.Role, Content: content}
+	return err
+}
+
+// MarshalJSON writes the line that a transcript has.
+func (e Entry) MarshalJSON() ([]byte, error) {
+	l := messageLine{Type: "message", Message: wire(e.Message), Tokens: e.Tokens}
+	if !e.At.IsZero() {
+		l.Timestamp = e.At.Format(time.RFC3339Nano)
+	}
+	return marshal(l)
+}
+
+// UnmarshalJSON reads such a line.
+func (e *Entry) UnmarshalJSON(data []byte) error {
+	var l struct {
+		Type      string `json:"type"`
+		Timestamp string `json:"timestamp"`
+		Message   struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		} `json:"message"`
+		Tokens int `json:"tokens"`
+	}
+	if err := json.Unmarshal(data, &l); err != nil {
+		return err
+	}
+	if l.Type != "message" || l.Message.Role != User && l.Message.Role != Assistant {
+		return errNoMessage
+	}
+	content, err := blocks(l.Message.Content)
+	*e = Entry{Message: Message{l.Message.Role, content}, At: stamp(l.Timestamp), Tokens: l.Tokens}
+	return err
+}
+
+func blocks(content json.RawMessage) (b []Block, err error) {
+	if len(content) > 0 && content[0] == '"' {
+		text := Block{Type: TextBlock}
+		err = json.Unmarshal(content, &text.Text)
+		return []Block{text}, err
+	}
+	if len(content) > 0 {
+		err = json.Unmarshal(content, &b)
+	}
+	return b, err
+}
+
+// wire keeps what came as a tool's input even if it is no JSON: as a string.
+func wire(m Message) wireMessage {
+	w := wireMessage{Role: m.Role}
+	if c := m.Content; len(c) == 1 && c[0].Type == TextBlock && isPlain(c[0]) {
+		w.Content = c[0].Text
+		return w
+	}
+	content := make([]Block, len(m.Content)) // never null
+	for i, b := range m.Content {
+		if b.Input != nil && !json.Valid(b.Input) {
+			b.Input, _ = json.Marshal(string(b.Input)) // no error is possible
+		}
+		b.Input = bytes.ToValidUTF8(b.Input, []byte("\ufffd"))
+		content[i] = b
+	}
+	w.Content = content
+	return w
+}
+
+// isPlain says that a block has nothing but its type and a text.
+func isPlain(b Block) bool {
+	return b.Thinking == "" && b.Signature == "" && b.Data == "" && b.ID == "" && b.Name == "" && b.Input == nil &&
+		b.ToolUseID == "" && b.Content == "" && !b.IsError
+}
+
+// marshal leaves <, > and & as they are, so that what stands in a file is what somebody would search for.
+func marshal(v any) ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+}
+
+// encode is the lines of entries.
+func encode(entries []Entry) ([]byte, error) {
+	var out bytes.Buffer
+	for _, e := range entries {
+		line, err := e.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		out.Write(line)
+		out.WriteByte('\n')
+	}
+	return out.Bytes(), nil
+}
+
+// decode reads one line. bad is a line that is no JSON object, or a message that cannot be read; a line of another type, such
+// as the header, is neither a message nor bad.
+func decode(line []byte) (e Entry, ok, bad bool) {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 {
+		return Entry{}, false, false
+	}
+	err := e.UnmarshalJSON(line)
+	if err == nil {
+		return e, true, false
+	}
+	var other struct {
+		Type string `json:"type"`
+	}
+	bad = json.Unmarshal(line, &other) != nil || other.Type == "" || other.Type == "message"
+	return Entry{}, false, bad
+}
+
+// isMessage is a cheap guess at whether decode makes a message of a line; it is wrong only where a line was damaged within.
+func isMessage(line []byte) bool {
+	if bytes.HasPrefix(line, []byte(opening)) && bytes.HasSuffix(line, []byte("}")) {
+		return true
+	}
+	_, ok, _ := decode(line)
+	return ok
+}
+
+// opening is how our own message lines begin.
+const opening = `{"type":"message"`
+
+// visible is what a message holds for somebody who reads it: texts, what tools were given and what they answered.
+func (b Block) visible() string {
+	switch b.Type {
+	case TextBlock:
+		return b.Text
+	case ToolUse:
+		return b.Name + " " + strings.TrimSpace(string(b.Input))
+	case ToolResult:
+		return b.Content
+	}
+	return ""
+}

@@ -1,0 +1,115 @@
+package transcript
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"iter"
+	"os"
+)
+
+// lines reads a file forward, in pieces of whole lines. A last line without its line break is left out.
+type lines struct {
+	from io.Reader
+	rest []byte // the beginning of the line that the next piece begins with
+}
+
+// next fills buf, or a larger one if a line needs it. At the end the error is io.EOF.
+func (l *lines) next(buf []byte) ([]byte, error) {
+	buf = append(buf[:0], l.rest...)
+	for searched := len(buf); ; searched = len(buf) {
+		if len(buf) == cap(buf) {
+			buf = append(buf, make([]byte, max(len(buf), 512))...)[:len(buf)]
+		}
+		n, err := io.ReadFull(l.from, buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if end := bytes.LastIndexByte(buf[searched:], '\n'); end >= 0 {
+			end += searched + 1
+			l.rest = append(l.rest[:0], buf[end:]...)
+			return buf[:end], nil
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = io.EOF
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// forward yields the lines of a file from where it stands, without their line breaks.
+func forward(f io.Reader) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		l := lines{from: f}
+		buf := make([]byte, 0, 64<<10)
+		for {
+			piece, err := l.next(buf)
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					yield(nil, err)
+				}
+				return
+			}
+			buf = piece
+			for line := range bytes.Lines(piece) {
+				if !yield(line[:len(line)-1], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// backward yields the lines that lie between two places of a file, the last first, without their line breaks. end is behind
+// a line break. Of a line that begins before from nothing is yielded.
+func backward(f io.ReaderAt, from, end int64) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		var buf []byte // what was read and not yielded, up to end
+		step := int64(16 << 10)
+		for at := end; ; {
+			for len(buf) > 0 {
+				begin := bytes.LastIndexByte(buf[:len(buf)-1], '\n') + 1
+				if begin == 0 && at > 0 {
+					break
+				}
+				if !yield(buf[begin:len(buf)-1], nil) {
+					return
+				}
+				buf = buf[:begin]
+			}
+			n := min(step, at-from)
+			if n == 0 {
+				return
+			}
+			more := make([]byte, n, n+int64(len(buf)))
+			if _, err := f.ReadAt(more, at-n); err != nil {
+				yield(nil, err)
+				return
+			}
+			buf, at, step = append(more, buf...), at-n, min(2*step, max(1<<20, int64(len(buf))))
+		}
+	}
+}
+
+// wholeLines is the length of a file without a last line that has no line break.
+func wholeLines(f *os.File, size int64) (int64, error) {
+	buf := make([]byte, 0, 4<<10)
+	for end := size; end > 0; {
+		n := min(int64(cap(buf)), end)
+		if end == size {
+			n = 1 // nearly always that is all
+		}
+		buf = buf[:n]
+		if _, err := f.ReadAt(buf, end-n); err != nil {
+			return 0, err
+		}
+		if at := bytes.LastIndexByte(buf, '\n'); at >= 0 {
+			return end - n + int64(at) + 1, nil
+		}
+		end -= n
+		if cap(buf) < 1<<20 {
+			buf = make([]byte, 0, 2*cap(buf))
+		}
+	}
+	return 0, nil
+}

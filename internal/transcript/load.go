@@ -1,0 +1,91 @@
+package transcript
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"runtime"
+	"sync"
+)
+
+// pieceSize is what one worker decodes at a time, in bytes; a longer line makes a longer piece.
+const pieceSize = 256 << 10
+
+// part is what one piece of a file holds.
+type part struct {
+	entries []Entry
+	bad     int
+}
+
+// Load reads all messages. Lines that are malformed are passed over and counted in *bad, which may be nil; a last line that
+// was torn, or is being written, is left out.
+func (t Transcript) Load(bad *int) ([]Entry, error) {
+	f, err := openFile(t.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	parts, err := decodeAll(f, int(min(info.Size()+1, pieceSize)))
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, p := range parts {
+		n += len(p.entries)
+		if bad != nil {
+			*bad += p.bad
+		}
+	}
+	entries := make([]Entry, 0, n)
+	for _, p := range parts {
+		entries = append(entries, p.entries...)
+	}
+	return entries, nil
+}
+
+// decodeAll lets every processor decode a piece. There are as many buffers as workers: who reads ahead waits for a free one.
+func decodeAll(f io.Reader, size int) (parts []*part, err error) {
+	workers := runtime.GOMAXPROCS(0)
+	free := make(chan []byte, workers)
+	for range workers {
+		free <- nil
+	}
+	var working sync.WaitGroup
+	defer working.Wait()
+	for l := (lines{from: f}); ; {
+		buf := <-free
+		if buf == nil {
+			buf = make([]byte, 0, size)
+		}
+		piece, err := l.next(buf)
+		if errors.Is(err, io.EOF) {
+			return parts, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		p := &part{}
+		parts = append(parts, p)
+		working.Go(func() {
+			p.decode(piece)
+			free <- piece
+		})
+	}
+}
+
+func (p *part) decode(piece []byte) {
+	p.entries = make([]Entry, 0, bytes.Count(piece, []byte("\n")))
+	for line := range bytes.Lines(piece) {
+		e, ok, bad := decode(line[:len(line)-1])
+		if ok {
+			p.entries = append(p.entries, e)
+		}
+		if bad {
+			p.bad++
+		}
+	}
+}

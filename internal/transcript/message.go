@@ -1,0 +1,76 @@
+package transcript
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// Entry is one message line of a transcript.
+type Entry struct {
+	Message Message
+	At      time.Time
+	Tokens  int // the conversation's length up to and with this answer, as the service counted it; 0: not known
+}
+
+// Message is one message of a conversation, in the form of the Anthropic Messages API, whatever service it went to.
+type Message struct {
+	Role    string // User or Assistant
+	Content []Block
+}
+
+// Roles of messages.
+const (
+	User      = "user"
+	Assistant = "assistant"
+)
+
+// Block is one part of a message.
+type Block struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text,omitempty"`      // of text
+	Thinking  string          `json:"thinking,omitempty"`  // of thinking
+	Signature string          `json:"signature,omitempty"` // of thinking; without it the service does not take it back
+	Data      string          `json:"data,omitempty"`      // of redacted_thinking
+	ID        string          `json:"id,omitempty"`        // of tool_use
+	Name      string          `json:"name,omitempty"`
+	Input     json.RawMessage `json:"input,omitempty"`       // a JSON object
+	ToolUseID string          `json:"tool_use_id,omitempty"` // of tool_result
+	Content   string          `json:"content,omitempty"`
+	IsError   bool            `json:"is_error,omitempty"`
+}
+
+// Types of blocks.
+const (
+	TextBlock     = "text"
+	ThinkingBlock = "thinking"
+	RedactedBlock = "redacted_thinking"
+	ToolUse       = "tool_use"
+	ToolResult    = "tool_result"
+)
+
+// Said is a message of one text.
+func Said(role, text string) Message {
+	return Message{Role: role, Content: []Block{{Type: TextBlock, Text: text}}}
+}
+
+// Unthought is the message without its thoughts.
+func (m Message) Unthought() Message {
+	m.Content = slices.DeleteFunc(slices.Clone(m.Content), func(b Block) bool { return b.Type == ThinkingBlock || b.Type == RedactedBlock })
+	return m
+}
+
+// Text is what the message says, its texts joined by newlines.
+func (m Message) Text() string {
+	var b bytes.Buffer
+	for _, c := range m.Content {
+		if c.Type == TextBlock && c.Text != "" {
+			if b.Len() > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteString(c.Text)
+		}
+	}
+	return b.String()
+}

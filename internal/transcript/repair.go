@@ -1,0 +1,180 @@
+package transcript
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	interrupted = "interrupted: it is not known whether this took effect"
+	noBeginning = "[system] The beginning of this conversation is lost."
+	maxToolName = 128
+)
+
+// Repair makes a conversation, whatever a kill or another program left of it, one that the service takes. changed says whether
+// there was anything to do; messages itself stays as it is. Doing it twice changes nothing more.
+//
+//   - Messages of one role in a row become one. Blank texts, thoughts without a signature or at the end of an answer, blocks of
+//     kinds that do not belong there, and messages that are empty then, go.
+//   - Every use of a tool has one result, at the beginning of the next message: what has none gets an error that says so, what
+//     answers nothing goes, as a second answer does. Ids and names get a form that is allowed; a use without a name goes.
+//   - The first message is the user's: before an answer that comes first it is said that the beginning is lost.
+//
+// No text of the user or of an answer is lost. The last message may be an answer, unless it uses tools.
+func Repair(messages []Message) (repaired []Message, changed bool) {
+	r := repair{ids: map[string]bool{}}
+	for _, turn := range turns(messages) {
+		if turn.Role == Assistant {
+			r.answer(turn.Content)
+		} else {
+			r.said(turn.Content)
+		}
+	}
+	r.said(nil)
+	return r.out, !slices.EqualFunc(messages, r.out, same)
+}
+
+// turns cleans messages and joins those of one role.
+func turns(messages []Message) (list []Message) {
+	for _, m := range messages {
+		var content []Block
+		for _, b := range m.Content {
+			if belongs(b, m.Role) {
+				content = append(content, b)
+			}
+		}
+		list = join(list, m.Role, content)
+	}
+	all := list
+	list = nil
+	for _, m := range all {
+		end := len(m.Content)
+		for end > 0 && (m.Content[end-1].Type == ThinkingBlock || m.Content[end-1].Type == RedactedBlock) {
+			end--
+		}
+		list = join(list, m.Role, m.Content[:end])
+	}
+	return list
+}
+
+// join adds to the last message if that has the role.
+func join(list []Message, role string, content []Block) []Message {
+	n := len(list)
+	switch {
+	case len(content) == 0:
+		return list
+	case n > 0 && list[n-1].Role == role:
+		list[n-1].Content = append(list[n-1].Content, content...)
+		return list
+	}
+	return append(list, Message{role, content})
+}
+
+// belongs says whether a block may stand in a message of a role.
+func belongs(b Block, role string) bool {
+	switch b.Type {
+	case TextBlock:
+		return strings.TrimSpace(b.Text) != "" && (role == User || role == Assistant)
+	case ThinkingBlock:
+		return b.Signature != "" && role == Assistant
+	case RedactedBlock:
+		return b.Data != "" && role == Assistant
+	case ToolUse:
+		return b.Name != "" && role == Assistant
+	case ToolResult:
+		return role == User
+	}
+	return false
+}
+
+// repair is a conversation that is being put together.
+type repair struct {
+	out  []Message
+	ids  map[string]bool // of all uses of tools
+	open []use           // not answered yet
+}
+
+// use is a call; its id may have been replaced.
+type use struct{ was, is string }
+
+func (r *repair) answer(content []Block) {
+	if len(r.out) == 0 {
+		r.out = append(r.out, Said(User, noBeginning))
+	}
+	for i, b := range content {
+		if b.Type != ToolUse {
+			continue
+		}
+		u := use{b.ID, r.unique(allowed(b.ID))}
+		r.open = append(r.open, u)
+		name := allowed(b.Name)
+		content[i].ID, content[i].Name = u.is, name[:min(len(name), maxToolName)]
+		if !isObject(b.Input) {
+			content[i].Input = json.RawMessage(`{}`)
+		}
+	}
+	r.out = join(r.out, Assistant, content)
+}
+
+// said answers what is open and adds what else the user said.
+func (r *repair) said(content []Block) {
+	var results, rest, all []Block
+	for _, b := range content {
+		if b.Type == ToolResult {
+			results = append(results, b)
+		} else {
+			rest = append(rest, b)
+		}
+	}
+	for _, u := range r.open {
+		answer := Block{Type: ToolResult, Content: interrupted, IsError: true}
+		if i := slices.IndexFunc(results, func(b Block) bool { return b.ToolUseID == u.was }); i >= 0 {
+			answer = results[i]
+			results = slices.Delete(results, i, i+1)
+		}
+		answer.ToolUseID = u.is
+		all = append(all, answer)
+	}
+	r.open = nil
+	r.out = join(r.out, User, append(all, rest...))
+}
+
+// unique is id, or id with a number if another use has it.
+func (r *repair) unique(id string) string {
+	free := id
+	for n := 2; r.ids[free]; n++ {
+		free = fmt.Sprintf("%s_%d", id, n)
+	}
+	r.ids[free] = true
+	return free
+}
+
+// allowed is an id or a name in the form that the service wants.
+func allowed(s string) string {
+	s = strings.Map(func(c rune) rune {
+		if c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' {
+			return c
+		}
+		return '_'
+	}, s)
+	if s == "" {
+		return "_"
+	}
+	return s
+}
+
+func isObject(raw json.RawMessage) bool {
+	raw = bytes.TrimLeft(raw, " \t\r\n")
+	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
+}
+
+func same(a, b Message) bool {
+	return a.Role == b.Role && slices.EqualFunc(a.Content, b.Content, func(a, b Block) bool {
+		return a.Type == b.Type && a.Text == b.Text && a.Thinking == b.Thinking && a.Signature == b.Signature && a.Data == b.Data &&
+			a.ID == b.ID && a.Name == b.Name && bytes.Equal(a.Input, b.Input) && a.ToolUseID == b.ToolUseID &&
+			a.Content == b.Content && a.IsError == b.IsError
+	})
+}
