@@ -24,8 +24,10 @@ type Config struct {
 	Timezone string   `mapstructure:"timezone"`
 	Engine   string   `mapstructure:"engine"`
 	Env      []string `mapstructure:"env"`
+	Models   []string `mapstructure:"models"` // lines for model.Table.With, each checked
 	Delivery Delivery `mapstructure:"delivery"`
 	Claude   Claude   `mapstructure:"claude-code"`
+	Native   Service  `mapstructure:"native"`
 	Spend    Spend    `mapstructure:"spend"`
 	Keep     Keep     `mapstructure:"keep"`
 	Names    Names    `mapstructure:"names"`
@@ -44,6 +46,14 @@ type Delivery struct {
 // Claude is the Claude Code engine.
 type Claude struct {
 	Command string `mapstructure:"command"` // absolute path
+}
+
+// Service is the one that the native engine asks. The key is a secret, not a setting.
+type Service struct {
+	Provider  string `mapstructure:"provider"`   // Anthropic or OpenAI: how it speaks
+	BaseURL   string `mapstructure:"base-url"`   // "" is the provider's own
+	Model     string `mapstructure:"model"`      // any name that model.Table.Resolve takes
+	MaxTokens int    `mapstructure:"max-tokens"` // of one answer; 0 is the model's own most
 }
 
 // Spend is what automatic runs may spend; each is for Amount.

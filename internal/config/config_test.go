@@ -70,9 +70,14 @@ func TestDefaults(t *testing.T) {
 	want := `timezone Asia/Tokyo default
 engine  default
 env  default
+models  default
 delivery.command  default
 delivery.timeout 30s default
 claude-code.command  default
+native.provider anthropic default
+native.base-url  default
+native.model sonnet default
+native.max-tokens 0 default
 spend.per-run 1.00 default
 spend.per-day 5.00 default
 spend.per-month 50.00 default
@@ -99,7 +104,7 @@ const whole = `# Mine.
 timezone: Europe/Paris
 engine: script:a.yaml
 env: ["PATH=/bin:/usr/bin", "Case_Kept=Mixed CASE", "EMPTY=", "EQ=a=b"]
-
+models: [sonnet-next alias=sonnet window=9, 'Qwen/Qwen3:8b in=0 out=0']
 delivery:
   command:
     - sh
@@ -111,6 +116,7 @@ claude_code:
 spend: {per-run: 0.5, per_day: none, per-month: 7, runs-per-day: 3}
 keep: {runs: 7d}
 names: {user: Ada Lovelace, bot: Ollim}
+native: {provider: openai, base_url: "http://[::1]:11434/v1", model: Qwen/Qwen3:8b, max-tokens: 16000}
 `
 
 func TestFile(t *testing.T) {
@@ -122,15 +128,26 @@ func TestFile(t *testing.T) {
 	if want := []string{"PATH=/bin:/usr/bin", "Case_Kept=Mixed CASE", "EMPTY=", "EQ=a=b"}; !slices.Equal(c.Env, want) {
 		t.Errorf("env %q, want %q", c.Env, want)
 	}
+	if want := (config.Service{Provider: "openai", BaseURL: "http://[::1]:11434/v1", Model: "Qwen/Qwen3:8b", MaxTokens: 16000}); c.Native != want {
+		t.Errorf("native %+v, want %+v", c.Native, want)
+	}
+	if want := []string{"sonnet-next alias=sonnet window=9", "Qwen/Qwen3:8b in=0 out=0"}; !slices.Equal(c.Models, want) {
+		t.Errorf("models %q, want %q", c.Models, want)
+	}
 	if want := []string{"sh", "-c", `echo "$X", y`}; !slices.Equal(c.Delivery.Command, want) {
 		t.Errorf("command %q, want %q", c.Delivery.Command, want)
 	}
 	want := `timezone Europe/Paris FILE:2
 engine script:a.yaml FILE:3
 env PATH=/bin:/usr/bin Case_Kept=Mixed CASE EMPTY= EQ=a=b FILE:4
+models sonnet-next alias=sonnet window=9 Qwen/Qwen3:8b in=0 out=0 FILE:5
 delivery.command sh -c echo "$X", y FILE:7
 delivery.timeout 1m30s FILE:11
 claude-code.command /opt/Claude FILE:13
+native.provider openai FILE:17
+native.base-url http://[::1]:11434/v1 FILE:17
+native.model Qwen/Qwen3:8b FILE:17
+native.max-tokens 16000 FILE:17
 spend.per-run 0.5 FILE:14
 spend.per-day none FILE:14
 spend.per-month 7 FILE:14
@@ -185,7 +202,8 @@ func TestPrecedence(t *testing.T) {
 func TestVariables(t *testing.T) {
 	for key, value := range map[string]string{
 		"timezone": "UTC", "engine": "claude-code", "delivery.timeout": "5s", "claude-code.command": "/x/Y", "spend.per-run": "2",
-		"spend.per-day": "none", "spend.per-month": "1.5", "spend.runs-per-day": "9", "env": "", "delivery.command": "",
+		"spend.per-day": "none", "spend.per-month": "1.5", "spend.runs-per-day": "9", "native.provider": "openai", "native.base-url": "https://x/y",
+		"native.model": "Opus", "native.max-tokens": "9", "models": "", "env": "", "delivery.command": "",
 	} {
 		name := "OLLIM_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 		given := value
@@ -201,40 +219,54 @@ func TestVariables(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"timezone: Paris\n":                  `FILE:1: timezone: unknown zone "Paris": write one like Europe/Paris`,
-		"timezone: Local\n":                  `FILE:1: timezone: unknown zone "Local": write one like Europe/Paris`,
-		"timezone: ''\n":                     `FILE:1: timezone: unknown zone "": write one like Europe/Paris`,
-		"timezone:\n":                        "FILE:1: timezone: want text, not nothing",
-		"timezone: [UTC]\n":                  "FILE:1: timezone: want text, not a list",
-		"engine: gpt\n":                      `FILE:1: engine: unknown engine "gpt": write claude-code or script:FILE`,
-		"engine: 'script:'\n":                `FILE:1: engine: unknown engine "script:": write claude-code or script:FILE`,
-		"env: A=1\n":                         `FILE:1: env: want a list like [a, b], not "A=1"`,
-		"env: {A: 1}\n":                      "FILE:1: env: want a list like [a, b], not a section",
-		"env:\n- A=1\n- B\n":                 `FILE:3: env: item 2: "B" is not KEY=value`,
-		"env: ['=1']\n":                      `FILE:1: env: item 1: "=1" is not KEY=value`,
-		"env: ['A B=1']\n":                   `FILE:1: env: item 1: "A B=1" is not KEY=value`,
-		"env: [\"A=\\0\"]\n":                 "FILE:1: env: item 1: a NUL character",
-		"env: [A: 1]\n":                      "FILE:1: env: item 1: want text, not a section",
-		"delivery: sh\n":                     "FILE:1: delivery: want a section of `key: value` lines, not \"sh\"",
-		"delivery:\n  comand: [a]\n":         "FILE:2: delivery.comand: unknown key (did you mean command?)",
-		"delivery:\n  command: sh\n":         `FILE:2: delivery.command: want a list like [a, b], not "sh"`,
-		"delivery:\n  command: [\"a\\0\"]\n": "FILE:2: delivery.command: item 1: a NUL character",
-		"delivery:\n  timeout: 30\n":         `FILE:2: delivery.timeout: "30" is not a duration: write one like 30s`,
-		"delivery:\n  timeout: 0s\n":         `FILE:2: delivery.timeout: "0s" is not a duration: write one like 30s`,
-		"delivery:\n  timeout: -5s\n":        `FILE:2: delivery.timeout: "-5s" is not a duration: write one like 30s`,
-		"delivery.timeout: 30s\n":            "FILE:1: delivery.timeout: unknown key",
-		"claude-code:\n  command: claude\n":  `FILE:2: claude-code.command: "claude" is not an absolute path`,
-		"spend:\n  per-run: lots\n":          `FILE:2: spend.per-run: "lots" is not an amount: write a number such as 1.50, or none`,
-		"spend:\n  per-run: -1\n":            `FILE:2: spend.per-run: "-1" is not an amount: write a number such as 1.50, or none`,
-		"spend:\n  per-run: .inf\n":          `FILE:2: spend.per-run: ".inf" is not an amount: write a number such as 1.50, or none`,
-		"timezon: UTC\n":                     "FILE:1: timezon: unknown key (did you mean timezone?)",
-		"Timezone: UTC\n":                    "FILE:1: Timezone: unknown key (did you mean timezone?)",
-		"timezone: UTC\n\ntimezone: UTC\n":   "FILE:3: timezone: given twice (as timezone on line 1)",
-		"claude_code:\nclaude-code:\n":       "FILE:2: claude-code: given twice (as claude_code on line 1)",
-		"timezone: * \n":                     `FILE:1: timezone: a value that starts with * must be quoted: timezone: "*"`,
-		"- a\n":                              "FILE:1: want `key: value` lines",
-		"timezone: UTC\n---\n":               "FILE:2: more than one YAML document",
-		"timezone: x\nengine: y\ncolor: z\n": "FILE:1: timezone: unknown zone \"x\": write one like Europe/Paris (and 2 more)",
+		"timezone: Paris\n":                                        `FILE:1: timezone: unknown zone "Paris": write one like Europe/Paris`,
+		"timezone: Local\n":                                        `FILE:1: timezone: unknown zone "Local": write one like Europe/Paris`,
+		"timezone: ''\n":                                           `FILE:1: timezone: unknown zone "": write one like Europe/Paris`,
+		"timezone:\n":                                              "FILE:1: timezone: want text, not nothing",
+		"timezone: [UTC]\n":                                        "FILE:1: timezone: want text, not a list",
+		"engine: gpt\n":                                            `FILE:1: engine: unknown engine "gpt": write claude-code, native or script:FILE`,
+		"engine: 'script:'\n":                                      `FILE:1: engine: unknown engine "script:": write claude-code, native or script:FILE`,
+		"env: A=1\n":                                               `FILE:1: env: want a list like [a, b], not "A=1"`,
+		"env: {A: 1}\n":                                            "FILE:1: env: want a list like [a, b], not a section",
+		"env:\n- A=1\n- B\n":                                       `FILE:3: env: item 2: "B" is not KEY=value`,
+		"env: ['=1']\n":                                            `FILE:1: env: item 1: "=1" is not KEY=value`,
+		"env: ['A B=1']\n":                                         `FILE:1: env: item 1: "A B=1" is not KEY=value`,
+		"env: [\"A=\\0\"]\n":                                       "FILE:1: env: item 1: a NUL character",
+		"env: [A: 1]\n":                                            "FILE:1: env: item 1: want text, not a section",
+		"delivery: sh\n":                                           "FILE:1: delivery: want a section of `key: value` lines, not \"sh\"",
+		"delivery:\n  comand: [a]\n":                               "FILE:2: delivery.comand: unknown key (did you mean command?)",
+		"delivery:\n  command: sh\n":                               `FILE:2: delivery.command: want a list like [a, b], not "sh"`,
+		"delivery:\n  command: [\"a\\0\"]\n":                       "FILE:2: delivery.command: item 1: a NUL character",
+		"delivery:\n  timeout: 30\n":                               `FILE:2: delivery.timeout: "30" is not a duration: write one like 30s`,
+		"delivery:\n  timeout: 0s\n":                               `FILE:2: delivery.timeout: "0s" is not a duration: write one like 30s`,
+		"delivery:\n  timeout: -5s\n":                              `FILE:2: delivery.timeout: "-5s" is not a duration: write one like 30s`,
+		"delivery.timeout: 30s\n":                                  "FILE:1: delivery.timeout: unknown key",
+		"claude-code:\n  command: claude\n":                        `FILE:2: claude-code.command: "claude" is not an absolute path`,
+		"native:\n  provider: google\n":                            `FILE:2: native.provider: unknown provider "google": write anthropic or openai`,
+		"native:\n  base-url: localhost:11434\n":                   `FILE:2: native.base-url: "localhost:11434" is not the address of a service: write one like http://localhost:11434/v1`,
+		"native:\n  base-url: ''\n":                                `FILE:2: native.base-url: "" is not the address of a service: write one like http://localhost:11434/v1`,
+		"native:\n  base-url: https://me:secret@x/\n":              `FILE:2: native.base-url: an address of a service has no password and no query: keys are lines of secrets.env`,
+		"native:\n  base-url: http://:80/v1\n":                     `FILE:2: native.base-url: "http://:80/v1" is not the address of a service: write one like http://localhost:11434/v1`,
+		"native:\n  base-url: https://x/?key=1\n":                  `FILE:2: native.base-url: an address of a service has no password and no query: keys are lines of secrets.env`,
+		"native:\n  model: a b\n":                                  `FILE:2: native.model: "a b" is not the name of a model`,
+		"native:\n  max-tokens: 16k\n":                             `FILE:2: native.max-tokens: "16k" is not a number of tokens: write one like 16000`,
+		"native:\n  max-tokens: 010\n":                             `FILE:2: native.max-tokens: "010" is not a number of tokens: write one like 16000`,
+		"native:\n  max-tokens: -1\n":                              `FILE:2: native.max-tokens: "-1" is not a number of tokens: write one like 16000`,
+		"models: claude in=1\n":                                    `FILE:1: models: want a list like [a, b], not "claude in=1"`,
+		"models:\n- sonnet-next window=9\n- sonnet-next windw=9\n": `FILE:3: models: item 2: sonnet-next: "windw": unknown key (did you mean window?)`,
+		"models: [x in=1]\n":                                       "FILE:1: models: item 1: x: in without out",
+		"models: ['']\n":                                           "FILE:1: models: item 1: want a line such as `claude-sonnet-4-5 window=200000 in=3 out=15`, not an empty one",
+		"spend:\n  per-run: lots\n":                                `FILE:2: spend.per-run: "lots" is not an amount: write a number such as 1.50, or none`,
+		"spend:\n  per-run: -1\n":                                  `FILE:2: spend.per-run: "-1" is not an amount: write a number such as 1.50, or none`,
+		"spend:\n  per-run: .inf\n":                                `FILE:2: spend.per-run: ".inf" is not an amount: write a number such as 1.50, or none`,
+		"timezon: UTC\n":                                           "FILE:1: timezon: unknown key (did you mean timezone?)",
+		"Timezone: UTC\n":                                          "FILE:1: Timezone: unknown key (did you mean timezone?)",
+		"timezone: UTC\n\ntimezone: UTC\n":                         "FILE:3: timezone: given twice (as timezone on line 1)",
+		"claude_code:\nclaude-code:\n":                             "FILE:2: claude-code: given twice (as claude_code on line 1)",
+		"timezone: * \n":                                           `FILE:1: timezone: a value that starts with * must be quoted: timezone: "*"`,
+		"- a\n":                                                    "FILE:1: want `key: value` lines",
+		"timezone: UTC\n---\n":                                     "FILE:2: more than one YAML document",
+		"timezone: x\nengine: y\ncolor: z\n":                       "FILE:1: timezone: unknown zone \"x\": write one like Europe/Paris (and 2 more)",
 	} {
 		src := source(t, text, "OLLIM_TIMEZONE=UTC", "OLLIM_ENGINE=claude-code") // which do not heal the file
 		_, err := config.Load(src)
@@ -248,7 +280,7 @@ func TestFaults(t *testing.T) {
 func TestGoodFiles(t *testing.T) {
 	for _, text := range []string{
 		"# nothing\n", "\n", "---\n", "delivery:\n", "delivery:\n  # timeout: 5s\nspend:\n", "delivery: {}\n", "env: []\n", "\ufefftimezone: UTC\r\nengine: claude-code\r\n",
-		"engine: script:/a b/c#d.yaml\n", "env: [A=1]\ndelivery: {command: [], timeout: 1h}\n",
+		"engine: native\nnative:\n  # model: opus\n", "models: [claude-sonnet-5-5 in=2.5, claude-sonnet-5-5 alias=s]\n", "engine: script:/a b/c#d.yaml\n", "env: [A=1]\ndelivery: {command: [], timeout: 1h}\n",
 	} {
 		c, err := config.Load(source(t, text))
 		if err != nil || !c.Exists {

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/ollim/ollim/internal/model"
 	"github.com/ollim/ollim/internal/nearest"
 	"github.com/ollim/ollim/internal/yamldoc"
 )
@@ -27,7 +28,9 @@ type key struct {
 }
 
 // keys is the table, in the order of a new config.yaml.
-func keys() []key { return slices.Concat(general(), delivery(), engines(), spending(), keeping()) }
+func keys() []key {
+	return slices.Concat(general(), delivery(), engines(), native(), spending(), keeping())
+}
 
 func general() []key {
 	return []key{
@@ -44,7 +47,8 @@ func general() []key {
 		},
 		{
 			name: "engine", example: "engine: claude-code",
-			about:    "What runs the agent: claude-code is the claude command; script:FILE plays a file of turns, without a model.",
+			about: "What runs the agent: claude-code is the claude command; native needs no other program and asks a service\n" +
+				"itself; script:FILE plays a file of turns, without a model.",
 			standard: func(Source) any { return "" },
 			check:    CheckEngine,
 			value:    func(c Config) any { return c.Engine },
@@ -60,6 +64,16 @@ func general() []key {
 				return checkNUL(s)
 			},
 			value: func(c Config) any { return c.Env },
+		},
+		{
+			name: "models", list: true, about: "Models to add to the table of `ollim model list`, or what to change in it: windows in tokens, prices in USD per million.",
+			example:  "models: [\"qwen3:8b window=32768 in=0 out=0\"]",
+			standard: func(Source) any { return []string{} },
+			check: func(s string) error {
+				_, err := model.Known().With([]string{s})
+				return err
+			},
+			value: func(c Config) any { return c.Models },
 		},
 	}
 }
@@ -159,8 +173,11 @@ func checkNUL(s string) error {
 	return nil
 }
 
-// ClaudeCode is the name of the engine that is the claude command.
-const ClaudeCode = "claude-code"
+// Engines by their names; the third, script:FILE, has a file in its own.
+const (
+	ClaudeCode = "claude-code" // the claude command
+	Native     = "native"      // our own loop
+)
 
 // amount is a key of a limit.
 func amount(name, about, normal string, value func(Spend) string) key {
@@ -175,10 +192,10 @@ func amount(name, about, normal string, value func(Spend) string) key {
 
 // CheckEngine says what is wrong with the name of an engine.
 func CheckEngine(name string) error {
-	if kind, file, found := strings.Cut(name, ":"); name == ClaudeCode || found && kind == "script" && file != "" {
+	if kind, file, found := strings.Cut(name, ":"); name == ClaudeCode || name == Native || found && kind == "script" && file != "" {
 		return nil
 	}
-	return fmt.Errorf("unknown engine %q: write %s or script:FILE", name, ClaudeCode)
+	return fmt.Errorf("unknown engine %q: write %s, %s or script:FILE", name, ClaudeCode, Native)
 }
 
 func (k key) path() []string { return strings.Split(k.name, ".") }

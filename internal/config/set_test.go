@@ -25,6 +25,8 @@ func TestSet(t *testing.T) {
 		"comments only":   {"# mine\n", "engine", []string{"claude-code"}, "# mine\nengine: claude-code\n"},
 		"replaced":        {"timezone: UTC # home\nengine: claude-code\n", "timezone", []string{"Europe/Paris"}, "timezone: Europe/Paris # home\nengine: claude-code\n"},
 		"hostile":         {"", "engine", []string{"script:a: b #c'\".yaml"}, "engine: 'script:a: b #c''\".yaml'\n"},
+		"whole number":    {"", "native.max-tokens", []string{"16000"}, "native:\n  max-tokens: \"16000\"\n"},
+		"lines":           {"", "models", []string{"a/b:1 alias=x in=1 out=2", "c window=9"}, "models:\n  - a/b:1 alias=x in=1 out=2\n  - c window=9\n"},
 		"number":          {"", "spend.per-run", []string{"2"}, "spend:\n  per-run: \"2\"\n"},
 		"list":            {"# mine\nenv: [A=1] # old\n", "env", []string{"A=1", "B=x y", "C="}, "# mine\nenv: # old\n  - A=1\n  - B=x y\n  - C=\n"},
 		"empty list":      {"env: [A=1]\n", "env", nil, "env: []\n"},
@@ -95,7 +97,9 @@ func TestSetRefused(t *testing.T) {
 func values() map[string][]string {
 	return map[string][]string{
 		"timezone": {"America/New_York"}, "engine": {"script:a: b.yaml"}, "env": {"A=1", "B=x, y"}, "delivery.command": {"sh", "-c", "cat # it's"},
-		"delivery.timeout": {"5s"}, "claude-code.command": {"/opt/c l"}, "spend.per-run": {"0.1"}, "spend.per-day": {"none"}, "spend.per-month": {"9"}, "spend.runs-per-day": {"7"}, "keep.runs": {"8d"}, "names.user": {"Ada L"}, "names.bot": {"Bo"},
+		"delivery.timeout": {"5s"}, "claude-code.command": {"/opt/c l"}, "models": {"a/b:1 alias=x,y in=1 out=2", "c"},
+		"native.provider": {"openai"}, "native.base-url": {"http://h:1/v1"}, "native.model": {"a/b:1"}, "native.max-tokens": {"9"},
+		"spend.per-run": {"0.1"}, "spend.per-day": {"none"}, "spend.per-month": {"9"}, "spend.runs-per-day": {"7"}, "keep.runs": {"8d"}, "names.user": {"Ada L"}, "names.bot": {"Bo"},
 	}
 }
 
@@ -108,7 +112,7 @@ func raw(list []string) string {
 	return "[" + strings.Join(items, ", ") + "]"
 }
 
-func isList(key string) bool { return key == "env" || key == "delivery.command" }
+func isList(key string) bool { return key == "env" || key == "models" || key == "delivery.command" }
 
 func TestTemplate(t *testing.T) {
 	src := source(t, config.Template(nil))

@@ -1,0 +1,75 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Providers of the native engine.
+const (
+	Anthropic = "anthropic"
+	OpenAI    = "openai"
+)
+
+// native is the service of the native engine.
+func native() []key {
+	return []key{
+		{
+			name: "native.provider", example: "provider: anthropic",
+			about: "How the service speaks: anthropic, or openai, which many others and local servers speak too. Its key is the line\n" +
+				"engine.ANTHROPIC_API_KEY=… or engine.OPENAI_API_KEY=… in ~/.config/ollim/secrets.env.",
+			standard: func(Source) any { return Anthropic },
+			check: func(s string) error {
+				if s != Anthropic && s != OpenAI {
+					return fmt.Errorf("unknown provider %q: write %s or %s", s, Anthropic, OpenAI)
+				}
+				return nil
+			},
+			value: func(c Config) any { return c.Native.Provider },
+		},
+		{
+			name: "native.base-url", about: "Where it is, if not at the provider's own address.", example: "base-url: http://localhost:11434/v1",
+			standard: func(Source) any { return "" },
+			check:    checkURL,
+			value:    func(c Config) any { return c.Native.BaseURL },
+		},
+		{
+			name: "native.model", about: "The model, by an alias or by the service's own name for it.", example: "model: sonnet",
+			standard: func(Source) any { return "sonnet" },
+			check: func(s string) error {
+				if s == "" || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+					return fmt.Errorf("%q is not the name of a model", s)
+				}
+				return nil
+			},
+			value: func(c Config) any { return c.Native.Model },
+		},
+		{
+			name: "native.max-tokens", about: "The most tokens of one answer; 0 is as many as the model can.", example: "max-tokens: 0",
+			standard: func(Source) any { return 0 },
+			check: func(s string) error {
+				if n, err := strconv.ParseUint(s, 10, 31); err != nil || strconv.FormatUint(n, 10) != s { // 010 would be read as 8
+					return fmt.Errorf("%q is not a number of tokens: write one like 16000", s)
+				}
+				return nil
+			},
+			value: func(c Config) any { return c.Native.MaxTokens },
+		},
+	}
+}
+
+// checkURL takes the address of a service. What may hold a secret is not quoted.
+func checkURL(s string) error {
+	u, err := url.Parse(s)
+	if err == nil && (u.User != nil || u.RawQuery != "" || u.Fragment != "") {
+		return errors.New("an address of a service has no password and no query: keys are lines of secrets.env")
+	}
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return fmt.Errorf("%q is not the address of a service: write one like http://localhost:11434/v1", s)
+	}
+	return nil
+}
