@@ -3,6 +3,7 @@ package toolpolicy
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 )
@@ -19,6 +20,15 @@ type glob []segment
 type segment struct {
 	deep bool // any number of folders; name is unused
 	name wild
+	text string // of a search that is made: what name was read from, in which a ? is one character
+}
+
+func (s segment) match(name string) bool {
+	if s.text == "" {
+		return s.name.match(name)
+	}
+	ok, err := path.Match(s.text, name) // it holds none of what only path.Match knows: [ ] and \
+	return ok && err == nil
 }
 
 // segmentsOf reads the text of a glob and returns its segments in the canonical form: "**" alone, or a name with single
@@ -89,9 +99,9 @@ func (g glob) covers(segs []string, dots bool) bool {
 }
 
 // enters tells whether g could match the path or anything below it.
-func (g glob) enters(path []string) bool {
+func (g glob) enters(names []string) bool {
 	states := g.rest([]int{0})
-	for _, seg := range path {
+	for _, seg := range names {
 		states = g.step(states, seg, true)
 	}
 	return len(states) > 0
@@ -108,7 +118,7 @@ func (g glob) step(states []int, seg string, dots bool) []int {
 			if !hidden {
 				next = append(next, i)
 			}
-		case seg != anyDepth && g[i].name.match(seg) && (!hidden || strings.HasPrefix(g[i].name[0], ".")):
+		case seg != anyDepth && g[i].match(seg) && (!hidden || strings.HasPrefix(g[i].name[0], ".")):
 			next = append(next, i+1)
 		}
 	}

@@ -1,0 +1,143 @@
+package builtin
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// editBytes is the size of the largest file that can be edited.
+const editBytes = 16 << 20
+
+//go:embed edit.md
+var editText string
+
+func editTool() tool {
+	return tool{
+		name:        "Edit",
+		description: editText,
+		schema: `{"type":"object","properties":{"file_path":{"type":"string","minLength":1},"old_string":{"type":"string","minLength":1},` +
+			`"new_string":{"type":"string"},"replace_all":{"type":"boolean"}},` +
+			`"required":["file_path","old_string","new_string"],"additionalProperties":false}`,
+		effects: true,
+		call:    callEdit,
+	}
+}
+
+func callEdit(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+	var in struct {
+		Path string `json:"file_path"`
+		Old  string `json:"old_string"`
+		New  string `json:"new_string"`
+		All  bool   `json:"replace_all"`
+	}
+	if err := decode(input, &in); err != nil {
+		return "", err
+	}
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	s, err := b.spot(in.Path, toEdit)
+	if err != nil {
+		return "", err
+	}
+	defer s.close()
+	f, was, err := s.open()
+	if err != nil {
+		return "", s.wrong(err)
+	}
+	text, err := readWhole(ctx, f)
+	_ = f.Close()
+	if err != nil {
+		return "", s.wrong(err)
+	}
+	changed, lines, err := edited(text, in.Old, in.New, in.All)
+	if err != nil {
+		return "", s.wrong(err)
+	}
+	if err := s.replace(ctx, []byte(changed), was); err != nil {
+		return "", s.wrong(err)
+	}
+	return fmt.Sprintf("Edited %s: %s.", nameOf(s.g, s.place.Real), places(lines)), nil
+}
+
+// readWhole is a text file from its beginning to its end.
+func readWhole(ctx context.Context, f io.Reader) (string, error) {
+	data, err := io.ReadAll(io.LimitReader(bufio.NewReader(patient{ctx, f}), editBytes+1))
+	switch {
+	case err != nil:
+		return "", err
+	case len(data) > editBytes:
+		return "", fmt.Errorf("it is larger than %d MiB", editBytes>>20)
+	case bytes.IndexByte(data, 0) >= 0:
+		return "", notText(data)
+	case !utf8.Valid(data):
+		return "", errors.New("it is not UTF-8 text")
+	}
+	return string(data), nil
+}
+
+// edited replaces old, and says in which lines. Where every line ends in CR LF, those of old and new are taken to do so too:
+// Read does not show them.
+func edited(text, old, replacement string, all bool) (changed string, lines []int, err error) {
+	if n := strings.Count(text, "\n"); n > 0 && n == strings.Count(text, "\r\n") {
+		old, replacement = crlf(old), crlf(replacement)
+	}
+	switch old {
+	case "":
+		return "", nil, errors.New("old_string is empty; use Write for a whole file")
+	case replacement:
+		return "", nil, errors.New("old_string and new_string are the same")
+	}
+	n := strings.Count(text, old)
+	switch {
+	case n == 0 && strings.Contains(text, "\r\n") && strings.Contains(old, "\n"):
+		return "", nil, errors.New(`old_string is not in it; some of its lines end in \r\n and some in \n: name one line at a time`)
+	case n == 0:
+		return "", nil, errors.New("old_string is not in it; it must be the same letter by letter, white space included")
+	case n > 1 && !all:
+		return "", nil, fmt.Errorf("old_string is in it %d times; give more of the text around the one that is meant, or replace_all", n)
+	}
+	return strings.ReplaceAll(text, old, replacement), linesOf(text, old), nil
+}
+
+func crlf(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
+}
+
+// linesOf is the lines in which old begins.
+func linesOf(text, old string) (lines []int) {
+	line := 1
+	for {
+		at := strings.Index(text, old)
+		if at < 0 {
+			return lines
+		}
+		line += strings.Count(text[:at], "\n")
+		lines = append(lines, line)
+		line += strings.Count(old, "\n")
+		text = text[at+len(old):]
+	}
+}
+
+// places tells how often and where.
+func places(lines []int) string {
+	const most = 10
+	if len(lines) == 1 {
+		return fmt.Sprintf("1 place, line %d", lines[0])
+	}
+	var list []string
+	for _, line := range lines[:min(most, len(lines))] {
+		list = append(list, fmt.Sprint(line))
+	}
+	if len(lines) > most {
+		list = append(list, "…")
+	}
+	return fmt.Sprintf("%d places, lines %s", len(lines), strings.Join(list, ", "))
+}

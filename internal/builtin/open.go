@@ -1,0 +1,211 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/toolpolicy"
+)
+
+var (
+	errProtected = errors.New("it is in a protected place")
+	errMoved     = errors.New("it was moved or replaced just now")
+)
+
+// spot is a name in an opened folder.
+type spot struct {
+	dir   *os.Root
+	name  string
+	place toolpolicy.Place
+	as    string // as the model named it
+	g     toolpolicy.Ground
+}
+
+func (s spot) close() { _ = s.dir.Close() }
+
+// wrong is an error about it.
+func (s spot) wrong(err error) error { return wrong(s.as, err) }
+
+func wrong(path string, err error) error { return fmt.Errorf("%s: %s", shown(path), store.Cause(err)) }
+
+func (b *Box) ground() (toolpolicy.Ground, error) {
+	return toolpolicy.Policy{Roots: b.Roots, Protected: b.Protected}.Ground()
+}
+
+// purpose is what a spot is for.
+type purpose int
+
+const (
+	toRead purpose = iota
+	toEdit
+	toWrite // folders that are missing on the way are made
+)
+
+// spot opens the folder that a path lies in.
+func (b *Box) spot(path string, what purpose) (spot, error) {
+	g, err := b.ground()
+	if err != nil {
+		return spot{}, err
+	}
+	place, err := g.Place(path)
+	if err != nil {
+		return spot{}, err
+	}
+	switch {
+	case place.Real == place.Root:
+		return spot{}, wrong(path, errFolder)
+	case what != toRead && !place.Writable:
+		return spot{}, wrong(path, errors.New("it is in a folder that may only be read"))
+	}
+	s := spot{name: filepath.Base(place.Real), place: place, as: path, g: g}
+	if s.dir, err = enter(g, place.Root, filepath.Dir(place.Real), what == toWrite); err != nil {
+		return spot{}, s.wrong(err)
+	}
+	return s, nil
+}
+
+// enter opens a folder in or below a root.
+func enter(g toolpolicy.Ground, root, path string, making bool) (*os.Root, error) {
+	names, ok := toolpolicy.Below(path, root)
+	if !ok {
+		return nil, errMoved
+	}
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	at := root
+	for _, name := range names {
+		if making {
+			if err := dir.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+				_ = dir.Close()
+				return nil, err
+			}
+		}
+		at = filepath.Join(at, name)
+		next, err := step(g, dir, name, at)
+		_ = dir.Close()
+		if err != nil {
+			return nil, err
+		}
+		dir = next
+	}
+	return dir, nil
+}
+
+// step opens a folder in a folder. at is its path, in which links were followed before: one that is met now was put there
+// since, and is not followed.
+func step(g toolpolicy.Ground, dir *os.Root, name, at string) (*os.Root, error) {
+	info, err := dir.Lstat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, notKind(info, "a folder")
+	case g.Hides(at, info):
+		return nil, errProtected
+	}
+	next, err := dir.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	if now, err := next.Stat("."); err != nil || !os.SameFile(info, now) {
+		_ = next.Close()
+		return nil, errMoved
+	}
+	return next, nil
+}
+
+// open opens the regular file for reading. It never waits for a pipe, nor touches a device.
+func (s spot) open() (*os.File, fs.FileInfo, error) {
+	return openFile(s.g, s.dir, s.name, s.place.Real)
+}
+
+func openFile(g toolpolicy.Ground, dir *os.Root, name, at string) (*os.File, fs.FileInfo, error) {
+	info, err := look(g, dir, name, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe
+	if err != nil {
+		return nil, nil, err
+	}
+	now, err := f.Stat()
+	if err != nil || !os.SameFile(info, now) {
+		_ = f.Close()
+		return nil, nil, errMoved
+	}
+	return f, now, nil
+}
+
+// look is what is known of a regular file, without opening it.
+func look(g toolpolicy.Ground, dir *os.Root, name, at string) (fs.FileInfo, error) {
+	info, err := dir.Lstat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, notKind(info, "a file")
+	case g.Hides(at, info):
+		return nil, errProtected
+	}
+	return info, nil
+}
+
+var errFolder = errors.New("it is a folder")
+
+func notKind(info fs.FileInfo, want string) error {
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		return errFolder
+	case mode&fs.ModeSymlink != 0:
+		return errMoved
+	case mode&fs.ModeNamedPipe != 0:
+		return fmt.Errorf("it is a pipe, not %s", want)
+	case mode&fs.ModeDevice != 0:
+		return fmt.Errorf("it is a device, not %s", want)
+	case mode&fs.ModeSocket != 0:
+		return fmt.Errorf("it is a socket, not %s", want)
+	}
+	return fmt.Errorf("it is not %s", want)
+}
+
+// patient reads until ctx ends.
+type patient struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (p patient) Read(data []byte) (int, error) {
+	if p.ctx.Err() != nil {
+		return 0, context.Cause(p.ctx)
+	}
+	return p.r.Read(data)
+}
+
+// nameOf is a path for the model: relative to the working directory where it can be.
+func nameOf(g toolpolicy.Ground, path string) string {
+	if rest, ok := strings.CutPrefix(path, g.Dir()+"/"); ok {
+		path = rest
+	}
+	return shown(path)
+}
+
+// shown is a path in one line: a name may hold anything.
+func shown(path string) string {
+	if !utf8.ValidString(path) || strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(path)
+	}
+	return path
+}

@@ -1,0 +1,346 @@
+package builtin
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+)
+
+// page writes Markdown while it reads the tags of a page one after the other. It builds no tree: one of a few kilobytes can be
+// made that takes gigabytes. So its time and memory are bounded by the length of the page, and it stops when it has enough.
+type page struct {
+	base   *url.URL
+	most   int // characters
+	out    strings.Builder
+	chars  int
+	breaks int    // line ends that are due before the next text
+	space  bool   // a space is due
+	raw    string // the element whose text comes next and is no text of the page
+	hidden string // the element that is left out, with all in it
+	nested int    // elements of that name in it
+	pre    bool
+	quotes int
+	lists  []int  // the number of the last item; unordered: -1
+	mark   string // of a list item or a heading, before its first text
+	cells  int    // of the table row
+	link   *link
+}
+
+// link is one whose end has not come yet.
+type link struct {
+	to     string
+	breaks int // are due before it
+	space  bool
+	text   strings.Builder
+}
+
+// markdown is the text of a page, as Markdown; what is behind its first so many characters is not looked at.
+func markdown(text string, base *url.URL, most int) (string, error) {
+	p := page{base: base, most: most}
+	z := html.NewTokenizer(strings.NewReader(text))
+	for p.chars < p.most {
+		switch z.Next() {
+		case html.ErrorToken:
+			p.endLink()
+			if err := z.Err(); !errors.Is(err, io.EOF) {
+				return "", err
+			}
+			return p.result(), nil
+		case html.TextToken:
+			p.text(z)
+		case html.StartTagToken, html.SelfClosingTagToken:
+			p.start(z)
+		case html.EndTagToken:
+			name, _ := z.TagName()
+			p.end(string(name))
+		case html.CommentToken, html.DoctypeToken:
+		}
+	}
+	return p.result(), nil
+}
+
+func (p *page) result() string {
+	if p.pre {
+		p.out.WriteString("\n```")
+	}
+	return strings.TrimSpace(p.out.String())
+}
+
+func (p *page) text(z *html.Tokenizer) {
+	raw := p.raw
+	p.raw = ""
+	if p.hidden != "" || raw != "" {
+		return
+	}
+	text := string(z.Text())
+	switch {
+	case p.pre:
+		p.write(strings.ReplaceAll(text, "\r\n", "\n"))
+		return
+	case strings.TrimSpace(text) == "":
+		p.space = p.space || text != ""
+		return
+	}
+	if strings.TrimLeft(text, " \t\r\n\f") != text {
+		p.space = true
+	}
+	p.write(strings.Join(strings.Fields(text), " "))
+	p.space = strings.TrimRight(text, " \t\r\n\f") != text
+}
+
+// write adds text, with the line ends and the space that are due before it.
+func (p *page) write(text string) {
+	if p.link != nil {
+		if p.link.text.Len() > 0 && (p.space || p.breaks > 0) {
+			p.link.text.WriteByte(' ')
+		}
+		p.breaks, p.space = 0, false
+		if p.link.text.WriteString(text); p.link.text.Len() > 4000 { // its end was forgotten
+			p.link.to = ""
+			p.endLink()
+		}
+		return
+	}
+	switch {
+	case p.out.Len() == 0:
+		p.put(p.indent())
+	case p.breaks > 0:
+		p.put(strings.Repeat("\n", p.breaks) + p.indent())
+	case p.space && p.mark == "":
+		p.put(" ")
+	}
+	p.put(p.mark + text)
+	p.breaks, p.space, p.mark = 0, false, ""
+}
+
+func (p *page) put(s string) {
+	p.out.WriteString(s)
+	p.chars += utf8.RuneCountInString(s)
+}
+
+// indent is what a line begins with.
+func (p *page) indent() string {
+	const most = 10
+	indent := strings.Repeat("> ", min(p.quotes, most))
+	if n := min(len(p.lists), most); n > 0 && p.mark == "" {
+		return indent + strings.Repeat("  ", n)
+	} else if n > 1 {
+		return indent + strings.Repeat("  ", n-1)
+	}
+	return indent
+}
+
+// block sees to it that the next text begins a line, after an empty one for 2.
+func (p *page) block(breaks int) {
+	if breaks == 0 {
+		return
+	}
+	p.space = false
+	if p.mark == "" { // else it is the beginning of an item, and stays beside its mark
+		p.breaks = max(p.breaks, breaks)
+	}
+}
+
+func (p *page) start(z *html.Tokenizer) {
+	tag, more := z.TagName()
+	name := string(tag)
+	if p.hidden != "" {
+		if name == p.hidden {
+			p.nested++
+		}
+		return
+	}
+	switch name {
+	case "script", "style", "iframe", "noembed", "noframes", "noscript", "textarea":
+		p.raw = name
+	case "svg", "template", "select":
+		p.hidden, p.nested = name, 0
+	case "a":
+		p.endLink()
+		if to := p.address(attribute(z, "href", more)); to != "" && !p.pre {
+			p.link = &link{to: to, breaks: p.breaks, space: p.space}
+			p.breaks, p.space = 0, false
+		}
+	case "img":
+		if alt := strings.Join(strings.Fields(attribute(z, "alt", more)), " "); alt != "" {
+			p.write("[image: " + alt + "]")
+		}
+	default:
+		p.open(name)
+	}
+}
+
+// open begins an element that shapes the text.
+func (p *page) open(name string) {
+	const deepest = 100 // lists
+	switch name {
+	case "h1", "h2", "h3", "h4", "h5", "h6":
+		p.block(2)
+		p.mark = strings.Repeat("#", int(name[1]-'0')) + " "
+	case "title":
+		p.block(2)
+		p.mark = "Title: "
+	case "ul", "ol":
+		p.block(2)
+		if len(p.lists) > 0 {
+			p.breaks = 1
+		}
+		if number := map[string]int{"ul": -1, "ol": 0}[name]; len(p.lists) < deepest {
+			p.lists = append(p.lists, number)
+		}
+	case "li":
+		p.block(1)
+		p.mark = "- "
+		if n := len(p.lists) - 1; n >= 0 && p.lists[n] >= 0 {
+			p.lists[n]++
+			p.mark = fmt.Sprintf("%d. ", p.lists[n])
+		}
+	case "blockquote":
+		p.block(2)
+		p.quotes++
+	case "pre":
+		p.block(2)
+		if !p.pre {
+			p.endLink()
+			p.write("```\n")
+			p.pre = true
+		}
+	case "code", "tt", "kbd", "samp":
+		p.tick()
+	case "br":
+		p.block(1)
+	case "hr":
+		p.block(2)
+		p.write("---")
+		p.block(2)
+	case "tr":
+		p.block(1)
+		p.cells = 0
+	case "td", "th":
+		if p.cells++; p.cells > 1 {
+			p.space = true
+			p.write("|")
+			p.space = true
+		}
+	default:
+		p.block(breaksOf(name))
+	}
+}
+
+func (p *page) end(name string) {
+	if p.hidden != "" {
+		if name == p.hidden {
+			if p.nested--; p.nested < 0 {
+				p.hidden = ""
+			}
+		}
+		return
+	}
+	switch name {
+	case "a":
+		p.endLink()
+	case "ul", "ol":
+		p.lists = p.lists[:max(0, len(p.lists)-1)]
+		p.mark = ""
+		p.block(2)
+		if len(p.lists) > 0 {
+			p.breaks = 1
+		}
+	case "blockquote":
+		p.quotes = max(0, p.quotes-1)
+		p.block(2)
+	case "pre":
+		if p.pre {
+			p.pre = false
+			p.write("\n```")
+		}
+		p.block(2)
+	case "code", "tt", "kbd", "samp":
+		p.tick()
+	case "h1", "h2", "h3", "h4", "h5", "h6", "title":
+		p.mark = ""
+		p.block(2)
+	case "li", "tr":
+		p.block(1)
+	default:
+		p.block(breaksOf(name))
+	}
+}
+
+// breaksOf tells how an element stands apart: 0 in the line, 1 on lines of its own, 2 as a paragraph.
+func breaksOf(name string) int {
+	switch name {
+	case "p", "table", "dl", "figure", "main", "article", "section", "header", "footer", "nav", "aside", "fieldset", "details":
+		return 2
+	case "div", "dt", "dd", "form", "address", "caption", "figcaption", "summary", "thead", "tbody", "tfoot", "option", "center", "legend", "body":
+		return 1
+	}
+	return 0
+}
+
+// tick begins or ends code within a line.
+func (p *page) tick() {
+	if p.pre {
+		return
+	}
+	if p.link != nil {
+		p.link.text.WriteByte('`')
+		return
+	}
+	p.write("`")
+}
+
+// endLink writes the link that is open, if one is. One without text leads nowhere that a reader could choose.
+func (p *page) endLink() {
+	l := p.link
+	if l == nil {
+		return
+	}
+	breaks, space := p.breaks, p.space
+	p.link, p.breaks, p.space = nil, l.breaks, l.space
+	switch text := strings.TrimSpace(l.text.String()); {
+	case text == "":
+	case l.to == "" || text == l.to:
+		p.write(text)
+	default:
+		p.write("[" + text + "](" + l.to + ")")
+	}
+	p.breaks, p.space = max(p.breaks, breaks), p.space || space
+}
+
+// address is where a link leads, in full; "" for what is no other page.
+func (p *page) address(href string) string {
+	const longest = 2000
+	href = strings.TrimSpace(href)
+	if href == "" || href[0] == '#' || len(href) > longest {
+		return ""
+	}
+	u, err := url.Parse(href)
+	if err != nil {
+		return ""
+	}
+	if p.base != nil {
+		u = p.base.ResolveReference(u)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "mailto" {
+		return ""
+	}
+	return strings.NewReplacer("(", "%28", ")", "%29", " ", "%20").Replace(u.String())
+}
+
+// attribute is the value of the tag's attribute.
+func attribute(z *html.Tokenizer, name string, more bool) string {
+	for more {
+		var key, value []byte
+		if key, value, more = z.TagAttr(); bytes.Equal(key, []byte(name)) {
+			return string(value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,66 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"syscall"
+	"time"
+)
+
+var errPrivate = errors.New("it is not a public address")
+
+// Fetcher is an HTTP client that connects to addresses that public allows and to no others, whatever a name resolves to and
+// whenever that changes. It uses no proxy, keeps no cookies, follows no redirects and reads nothing from the environment.
+func Fetcher(public func(netip.Addr) bool) *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		if !public(at.Addr()) {
+			return fmt.Errorf("%s: %w", at.Addr(), errPrivate)
+		}
+		return nil
+	}}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				return dialer.DialContext(ctx, network, address)
+			},
+			ForceAttemptHTTP2:      true,
+			DisableKeepAlives:      true,
+			TLSHandshakeTimeout:    10 * time.Second,
+			MaxResponseHeaderBytes: 256 << 10,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// Public tells whether an address is one of the public internet: none of this machine, its networks, its provider's services
+// or of no place at all, nor one in which such an address is wrapped. The blocks are those of the IANA registries of special
+// purposes.
+func Public(a netip.Addr) bool {
+	if a.Zone() != "" || a.Is4In6() {
+		return false
+	}
+	if a.Is4() {
+		return !in(a, "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+			"192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15",
+			"198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
+			"168.63.129.16/32") // Azure's services for its machines
+	}
+	if in(a, "64:ff9b::/96") { // where a network has no IPv4 of its own, this is how it reaches it
+		b := a.As16()
+		return Public(netip.AddrFrom4([4]byte(b[12:])))
+	}
+	return in(a, "2000::/3") && !in(a, "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+}
+
+func in(a netip.Addr, blocks ...string) bool {
+	return slices.ContainsFunc(blocks, func(block string) bool { return netip.MustParsePrefix(block).Contains(a) })
+}

@@ -1,0 +1,191 @@
+package builtin
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	readLines = 2000
+	readBytes = 256 << 10 // of what is shown
+	readWidth = 2000      // characters of a line
+)
+
+//go:embed read.md
+var readText string
+
+func readTool() tool {
+	return tool{
+		name:        "Read",
+		description: readText,
+		schema: `{"type":"object","properties":{"file_path":{"type":"string","minLength":1},"offset":{"type":"integer","minimum":1},` +
+			`"limit":{"type":"integer","minimum":1}},"required":["file_path"],"additionalProperties":false}`,
+		call: callRead,
+	}
+}
+
+func callRead(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+	var in struct {
+		Path   string `json:"file_path"`
+		Offset count  `json:"offset"`
+		Limit  count  `json:"limit"`
+		Pages  string `json:"pages"`
+	}
+	if err := decode(input, &in); err != nil {
+		return "", err
+	}
+	if in.Pages != "" {
+		return "", badInput(errors.New("pages is for PDF files, which cannot be read here"))
+	}
+	lines := int(in.Limit)
+	if lines == 0 || lines > readLines {
+		lines = readLines
+	}
+	return soon(ctx, func(ctx context.Context) (string, error) {
+		s, err := b.spot(in.Path, toRead)
+		if err != nil {
+			return "", err
+		}
+		defer s.close()
+		f, _, err := s.open()
+		if err != nil {
+			return "", s.wrong(err)
+		}
+		defer func() { _ = f.Close() }()
+		text, err := readPage(ctx, f, max(1, int(in.Offset)), lines)
+		if err != nil {
+			return "", s.wrong(err)
+		}
+		return text, nil
+	})
+}
+
+// readPage is some lines of a file with their numbers, the first of them first.
+func readPage(ctx context.Context, f *os.File, first, lines int) (string, error) {
+	in := bufio.NewReaderSize(patient{ctx, f}, 64<<10)
+	if err := checkText(in); err != nil {
+		return "", err
+	}
+	var page strings.Builder
+	number := 0
+	for {
+		line, more, err := readLine(in)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return "", err
+		}
+		number++
+		if number < first {
+			continue
+		}
+		if number == first+lines {
+			return page.String() + goesOn(number), nil
+		}
+		if !utf8.Valid(line) {
+			return "", fmt.Errorf("line %d is not UTF-8 text", number)
+		}
+		text := fmt.Sprintf("%6d\t%s\n", number, cut(string(line), readWidth, more))
+		if page.Len()+len(text) > readBytes {
+			return page.String() + goesOn(number), nil
+		}
+		page.WriteString(text)
+	}
+	switch {
+	case number == 0:
+		return "(the file is empty)", nil
+	case page.Len() == 0:
+		return "", fmt.Errorf("offset %d is behind its end; it has %d lines", first, number)
+	}
+	return page.String(), nil
+}
+
+func goesOn(number int) string {
+	return fmt.Sprintf("(the file goes on; read it from offset %d)", number)
+}
+
+// checkText looks at the beginning of a file, and skips the mark that some editors put there.
+func checkText(in *bufio.Reader) error {
+	const enough = 8 << 10
+	head, err := in.Peek(enough)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if bytes.IndexByte(head, 0) >= 0 {
+		return notText(head)
+	}
+	if bytes.HasPrefix(head, []byte("\ufeff")) {
+		_, err = in.Discard(len("\ufeff"))
+		return err
+	}
+	return nil
+}
+
+func notText(head []byte) error {
+	return fmt.Errorf("it is not UTF-8 text but %s", http.DetectContentType(head))
+}
+
+// readLine reads one line, without its end, and keeps the beginning of a long one; more says that there was more.
+func readLine(in *bufio.Reader) (line []byte, more bool, err error) {
+	const keep = readWidth * utf8.UTFMax
+	seen := false
+	for {
+		piece, err := in.ReadSlice('\n')
+		seen = seen || len(piece) > 0
+		if bytes.IndexByte(piece, 0) >= 0 {
+			return nil, false, notText(piece)
+		}
+		end := err == nil
+		piece = bytes.TrimSuffix(piece, []byte("\n"))
+		n := min(len(piece), keep-len(line))
+		line = append(line, piece[:n]...)
+		more = more || n < len(piece)
+		switch {
+		case end || errors.Is(err, io.EOF) && seen:
+			if more {
+				return wholeRunes(line), true, nil
+			}
+			return bytes.TrimSuffix(line, []byte("\r")), false, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, false, err
+		}
+	}
+}
+
+// wholeRunes drops the beginning of a character at the end.
+func wholeRunes(line []byte) []byte {
+	for i := 1; i < utf8.UTFMax && i <= len(line); i++ {
+		if tail := line[len(line)-i:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				return line[:len(line)-i]
+			}
+			break
+		}
+	}
+	return line
+}
+
+// cut is the beginning of a text of at most so many characters, with a mark if there was more.
+func cut(s string, width int, more bool) string {
+	n := 0
+	for i := range s {
+		if n++; n > width {
+			return s[:i] + "… (line cut)"
+		}
+	}
+	if more {
+		s += "… (line cut)"
+	}
+	return s
+}

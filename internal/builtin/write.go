@@ -1,0 +1,144 @@
+package builtin
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+//go:embed write.md
+var writeText string
+
+func writeTool() tool {
+	return tool{
+		name:        "Write",
+		description: writeText,
+		schema: `{"type":"object","properties":{"file_path":{"type":"string","minLength":1},"content":{"type":"string"}},` +
+			`"required":["file_path","content"],"additionalProperties":false}`,
+		effects: true,
+		call:    callWrite,
+	}
+}
+
+func callWrite(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+	var in struct {
+		Path    string `json:"file_path"`
+		Content string `json:"content"`
+	}
+	if err := decode(input, &in); err != nil {
+		return "", err
+	}
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	s, err := b.spot(in.Path, toWrite)
+	if err != nil {
+		return "", err
+	}
+	defer s.close()
+	was, err := look(s.g, s.dir, s.name, s.place.Real)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", s.wrong(err)
+	}
+	if err := s.replace(ctx, []byte(in.Content), was); err != nil {
+		return "", s.wrong(err)
+	}
+	what := "replaced"
+	if was == nil {
+		what = "new"
+	}
+	return fmt.Sprintf("Wrote %s (%s, %d bytes).", nameOf(s.g, s.place.Real), what, len(in.Content)), nil
+}
+
+var (
+	errReadOnly = errors.New("it is read-only")
+	errChanged  = errors.New("it was changed just now by somebody else; read it again")
+)
+
+// replace puts data in the place of the file that was there, nil if there was none: all of it or nothing, also after a power
+// cut. Permissions stay; a new file is the owner's alone.
+func (s spot) replace(ctx context.Context, data []byte, was fs.FileInfo) error {
+	mode := fs.FileMode(0o600)
+	if was != nil {
+		if mode = was.Mode().Perm(); mode&0o200 == 0 {
+			return errReadOnly // a rename would not mind
+		}
+	}
+	temp, err := s.draft(data, mode)
+	if err != nil {
+		return err
+	}
+	if err = s.same(was); err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		err = s.dir.Rename(temp, s.name)
+	}
+	if err != nil {
+		_ = s.dir.Remove(temp)
+		return err
+	}
+	return s.sync()
+}
+
+// draft writes data to a new file beside it, under a name that store.IsDraft knows.
+func (s spot) draft(data []byte, mode fs.FileMode) (string, error) {
+	const (
+		most    = 10000 // drafts that a writer has left when it was killed, or that are being written
+		longest = 200   // bytes of a name, so that what is added has room
+	)
+	for i := range most {
+		temp := fmt.Sprintf(".%s.tmp-%d", strings.ToValidUTF8(s.name[:min(len(s.name), longest)], ""), i)
+		f, err := s.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = f.Write(data)
+		if err == nil {
+			err = errors.Join(f.Chmod(mode), f.Sync())
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			_ = s.dir.Remove(temp)
+			return "", err
+		}
+		return temp, nil
+	}
+	return "", fmt.Errorf("too many unfinished files .%s.tmp-* beside it", s.name)
+}
+
+// same checks that the file is still what it was.
+func (s spot) same(was fs.FileInfo) error {
+	now, err := look(s.g, s.dir, s.name, s.place.Real)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && was == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return errChanged
+	case err != nil:
+		return err
+	case was == nil || !os.SameFile(was, now) || was.Size() != now.Size() || !was.ModTime().Equal(now.ModTime()):
+		return errChanged
+	}
+	return nil
+}
+
+// sync makes the name durable. A file system that cannot sync a folder (EINVAL) is no failure: the change is made.
+func (s spot) sync() error {
+	dir, err := s.dir.Open(".")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
+		return fmt.Errorf("written, but perhaps lost in a power cut: %w", err)
+	}
+	return nil
+}
