@@ -37,16 +37,19 @@ var rooms = map[string]room{
 
 	"internal/toolpolicy": {0, []string{"mvdan.cc/sh/v3"}},
 	"internal/apitest":    {0, nil}, // the model's API, for tests
+	"internal/openaitest": {0, nil}, // and the other vendor's
 
 	"internal/store":  {1, nil},
 	"internal/config": {2, []string{"github.com/spf13/viper"}},
 
-	"internal/job":     {2, nil},
-	"internal/update":  {2, nil},
-	"internal/told":    {2, nil},
-	"internal/session": {2, nil},
-	"internal/run":     {2, nil},
-	"internal/spend":   {2, nil},
+	"internal/job":        {2, nil},
+	"internal/update":     {2, nil},
+	"internal/told":       {2, nil},
+	"internal/session":    {2, nil},
+	"internal/transcript": {2, nil},
+	"internal/model":      {1, nil},
+	"internal/run":        {2, nil},
+	"internal/spend":      {2, nil},
 
 	"internal/budget":    {2, nil},
 	"internal/skill":     {2, nil},
@@ -65,6 +68,9 @@ var rooms = map[string]room{
 	"internal/engine/script": {4, nil},
 
 	"internal/engine/claudecode": {4, nil},
+	"internal/provider":          {4, []string{"github.com/anthropics/anthropic-sdk-go", "github.com/sashabaranov/go-openai"}},
+	"internal/builtin":           {4, []string{"golang.org/x/net/html"}},
+	"internal/engine/native":     {5, nil},
 
 	"man":                {0, nil}, // the manual pages, embedded
 	"internal/docs":      {1, nil},

@@ -1,0 +1,147 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/provider"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/transcript"
+)
+
+// interrupted answers a tool use whose result nobody has seen.
+const interrupted = "interrupted: it is not known whether this took effect"
+
+// compactTool is the toolbox's tool that compacts the session; what it wishes for is done here, in mid-turn.
+const compactTool = "compact_session"
+
+func toolUses(m transcript.Message) (uses []transcript.Block) {
+	for _, b := range m.Content {
+		if b.Type == transcript.ToolUse {
+			uses = append(uses, b)
+		}
+	}
+	return uses
+}
+
+// harmless tools only look: they may be lost in a kill.
+func harmless(name string) bool {
+	return slices.Contains([]string{"Read", "Glob", "Grep", "WebFetch", "list_reminders", "search_docs"}, name)
+}
+
+// offer is the tools that the model may use: the engine's own, then the agent's.
+func (t *turn) offer() (list []provider.Tool) {
+	for _, tool := range slices.Concat(t.ownTools(), t.agentTools()) {
+		list = append(list, provider.Tool{Name: tool.Name, Description: tool.Description, Schema: tool.Schema})
+	}
+	return list
+}
+
+func (t *turn) ownTools() []engine.Tool {
+	if t.own == nil {
+		return nil
+	}
+	return t.own.List(t.request.BuiltIns)
+}
+
+func (t *turn) agentTools() []engine.Tool {
+	if t.tools == nil {
+		return nil
+	}
+	return t.tools.List()
+}
+
+// act uses the tools that the model asked for, one after the other, and keeps their results. Those that a stop leaves out
+// are answered too: the conversation is whole whatever happens.
+func (t *turn) act(ctx context.Context, uses []transcript.Block) error {
+	t.acted = true
+	results := make([]transcript.Block, len(uses))
+	var stop error
+	compact := -1
+	for i, use := range uses {
+		result := engine.ToolResult{Text: interrupted, IsError: true}
+		switch {
+		case stop != nil:
+		case use.Name == compactTool && compact >= 0:
+			result.Text = "once is enough"
+		default:
+			result, stop = t.use(ctx, use)
+			if use.Name == compactTool && !result.IsError {
+				compact = i
+			}
+		}
+		results[i] = answer(use.ID, result)
+	}
+	if compact >= 0 && stop == nil {
+		return t.compactNow(ctx, results, compact)
+	}
+	d := store.Buffered
+	if stop != nil {
+		d = store.Synced
+	}
+	if err := t.append(d, transcript.Message{Role: transcript.User, Content: results}, 0); err != nil {
+		return err
+	}
+	return stop
+}
+
+func answer(id string, r engine.ToolResult) transcript.Block {
+	return transcript.Block{Type: transcript.ToolResult, ToolUseID: id, Content: r.Text, IsError: r.IsError}
+}
+
+// use is one use of a tool. The error ends the turn.
+func (t *turn) use(ctx context.Context, use transcript.Block) (engine.ToolResult, error) {
+	if err := t.sink(run.Event{Type: run.ToolUse, Tool: use.Name, ToolID: use.ID, Input: use.Input}); err != nil {
+		return engine.ToolResult{Text: interrupted, IsError: true}, err
+	}
+	result, err := t.call(ctx, use)
+	if err == nil && (use.Name != compactTool || result.IsError) { // else it is told when it is done
+		err = t.sink(run.Event{Type: run.ToolResult, Tool: use.Name, ToolID: use.ID, Text: result.Text, IsError: result.IsError})
+	}
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return result, err
+}
+
+func (t *turn) call(ctx context.Context, use transcript.Block) (engine.ToolResult, error) {
+	has := func(list []engine.Tool) bool {
+		return slices.ContainsFunc(list, func(tool engine.Tool) bool { return tool.Name == use.Name })
+	}
+	switch {
+	case has(t.ownTools()):
+		reason, err := t.tools.Verdict(ctx, use.Name, use.ID, use.Input)
+		if err != nil || reason != "" {
+			return engine.ToolResult{Text: reason, IsError: true}, err
+		}
+		return t.own.Call(ctx, use.Name, use.Input), nil
+	case has(t.agentTools()):
+		return t.tools.Call(ctx, use.Name, use.Input), nil
+	}
+	return engine.ToolResult{Text: "there is no tool " + use.Name + " here", IsError: true}, nil
+}
+
+// instructionsOf is those of a use of the compact tool.
+func instructionsOf(use transcript.Block) string {
+	var in struct {
+		Instructions string `json:"instructions"`
+	}
+	if json.Unmarshal(use.Input, &in) != nil {
+		return "" // the tool has refused it
+	}
+	return in.Instructions
+}
+
+// unanswered is a result for each tool use of a message that ends a conversation.
+func unanswered(last transcript.Message) (results []transcript.Block) {
+	if last.Role != transcript.Assistant {
+		return nil
+	}
+	for _, use := range toolUses(last) {
+		results = append(results, answer(use.ID, engine.ToolResult{Text: interrupted, IsError: true}))
+	}
+	return results
+}

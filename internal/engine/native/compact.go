@@ -1,0 +1,267 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/provider"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/transcript"
+)
+
+const (
+	// fullAt is the part of the model's window, in percent, at which a conversation is compacted without being asked for it.
+	fullAt = 80
+	// keptMessages is how many of the last messages stay as they are: half of them at most, as far as they fit into a tenth of the
+	// window.
+	keptMessages = 20
+	// commonWindow, in tokens, stands for that of a model of which nothing is known.
+	commonWindow = 100_000
+	// bytesPerToken is a common rule of thumb for what the service has not counted yet.
+	bytesPerToken = 4
+)
+
+// byItself is what is asked for where nobody gave instructions.
+const byItself = `Keep what is needed to go on with the work without the conversation: what was asked for and why, what was found and
+decided, names, numbers, dates, paths and identifiers as they are, what is done, what is open, and what comes next.`
+
+// compactNow does what the agent has just asked for; results are those of the tools that it used beside it. When it fails the
+// agent is told, and goes on as before.
+func (t *turn) compactNow(ctx context.Context, results []transcript.Block, at int) error {
+	standing, before, old := t.entries, t.size(), t.file.ID
+	t.entries = append(standing[:len(standing):len(standing)], transcript.Entry{Message: user(results), At: t.e.Now()})
+	keep := t.keep(2) // the call and its result
+	summary, err := t.summary(ctx, t.entries[:transcript.Cut(t.entries, keep)], t.wish(results[at].ToolUseID))
+	t.entries = standing
+	if ctx.Err() != nil {
+		err = errors.Join(t.append(store.Synced, user(results), 0), context.Cause(ctx))
+		return err
+	}
+	said := engine.ToolResult{Text: fmt.Sprintf("The session was compacted: your summary and the last messages are all that is left of "+
+		"about %d tokens. It goes on from here; the old transcript stays as %s.", before, old)}
+	if err != nil {
+		said = engine.ToolResult{Text: "The compaction failed, and the session is as it was: " + err.Error(), IsError: true}
+	}
+	results[at] = answer(results[at].ToolUseID, said)
+	if appendErr := t.append(store.Synced, user(results), 0); appendErr != nil {
+		return appendErr
+	}
+	if err == nil {
+		_, err = t.moveTo(summary, keep, before)
+	} else {
+		err = t.sink(run.Event{Type: run.CompactFailed, Text: err.Error()})
+	}
+	return errors.Join(err, t.sink(run.Event{
+		Type: run.ToolResult, Tool: compactTool, ToolID: results[at].ToolUseID, Text: said.Text, IsError: said.IsError,
+	}))
+}
+
+func user(blocks []transcript.Block) transcript.Message {
+	return transcript.Message{Role: transcript.User, Content: blocks}
+}
+
+// makeRoom compacts a conversation that fills its window, in mid-turn too.
+func (t *turn) makeRoom(ctx context.Context) error {
+	if t.size() < t.window()*fullAt/100 || t.cramped {
+		return nil
+	}
+	return t.squeeze(ctx)
+}
+
+// squeeze compacts without being asked. Where that fails the turn goes on as long as the service takes it.
+func (t *turn) squeeze(ctx context.Context) error {
+	_, err := t.compact(ctx, byItself, t.keep(1))
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	t.cramped = true
+	return t.sink(run.Event{Type: run.CompactFailed, Text: err.Error()})
+}
+
+// compact replaces the conversation by a summary and its last messages, in a new transcript.
+func (t *turn) compact(ctx context.Context, instructions string, keep int) (engine.Compaction, error) {
+	before := t.size()
+	summary, err := t.summary(ctx, t.entries[:transcript.Cut(t.entries, keep)], instructions)
+	if err != nil {
+		return engine.Compaction{}, err
+	}
+	return t.moveTo(summary, keep, before)
+}
+
+// moveTo goes on in a new transcript.
+func (t *turn) moveTo(summary string, keep, before int) (engine.Compaction, error) {
+	h, err := t.e.header(t.request)
+	if err != nil {
+		return engine.Compaction{}, err
+	}
+	h.Cwd = t.file.Cwd
+	next, err := transcript.Compact(t.e.Sessions, t.file, "Summary of the conversation so far:\n\n"+summary, keep, h)
+	if err != nil {
+		return engine.Compaction{}, err
+	}
+	t.begun = append(t.begun, next.Path)
+	entries, err := next.Load(nil)
+	if err != nil {
+		return engine.Compaction{}, err
+	}
+	old := t.file.ID
+	t.file, t.entries, t.others = next, entries, 0
+	c := engine.Compaction{Session: next.ID, Summary: summary, Before: before, After: t.size()}
+	return c, t.sink(run.Event{Type: run.Compacted, Session: c.Session, Parent: old, Text: summary, Before: c.Before, After: c.After})
+}
+
+// wish is the instructions of a use of the tool.
+func (t *turn) wish(id string) string {
+	for _, e := range t.entries {
+		for _, use := range toolUses(e.Message) {
+			if use.ID == id {
+				return instructionsOf(use)
+			}
+		}
+	}
+	return ""
+}
+
+// summary lets the model sum up a conversation. One that is empty, or lost a name that the instructions pin, is refused and
+// asked for once more.
+func (t *turn) summary(ctx context.Context, entries []transcript.Entry, instructions string) (string, error) {
+	if len(entries) == 0 {
+		return "", errors.New("there is nothing to compact yet")
+	}
+	pins, more := pinned(instructions), ""
+	for range 2 {
+		text, err := t.sumUp(ctx, messagesOf(entries), instructions, more)
+		if err != nil {
+			return "", err
+		}
+		lost := missing(text, pins)
+		switch {
+		case text == "":
+			more = "You gave no summary. Answer with the summary alone, and use no tool."
+		case len(lost) > 0:
+			more = "Your last summary left out what must stand in it letter by letter: " + strings.Join(lost, ", ")
+		default:
+			return text, nil
+		}
+	}
+	return "", errors.New("no usable summary was made: " + more)
+}
+
+// sumUp asks once. What is too long for the model is shortened.
+func (t *turn) sumUp(ctx context.Context, messages []transcript.Message, instructions, more string) (string, error) {
+	ask := "[system] The conversation above is about to be replaced by a summary of it. Write that summary: all that is not in it is " +
+		"forgotten. Answer with the summary alone, and use no tool.\n\n" + instructions
+	if more != "" {
+		ask += "\n\n" + more
+	}
+	for _, most := range []int{0, 2000, 200} {
+		q := t.question()
+		q.Messages, _ = transcript.Repair(append(clipped(messages, most), transcript.Said(transcript.User, ask)))
+		a, err := t.e.Service.Ask(ctx, q, nil)
+		if errors.Is(err, provider.ErrTooLong) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if err := t.book(a.Usage); err != nil {
+			return "", err
+		}
+		if a.Stop == provider.MaxTokens {
+			return "", errors.New("the summary is longer than an answer may be")
+		}
+		return strings.TrimSpace(a.Message.Text()), nil
+	}
+	return "", provider.ErrTooLong
+}
+
+// clipped is messages whose long parts are cut; 0 cuts none.
+func clipped(messages []transcript.Message, most int) []transcript.Message {
+	short := make([]transcript.Message, 0, len(messages)+1)
+	for _, m := range messages {
+		m.Content = append([]transcript.Block(nil), m.Content...)
+		for i, b := range m.Content {
+			if most > 0 {
+				m.Content[i].Text, m.Content[i].Content = head(b.Text, most), head(b.Content, most)
+			}
+		}
+		short = append(short, m)
+	}
+	return short
+}
+
+func head(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + " […]"
+}
+
+// pinned is what lines such as "keep: AAPL, 2026-03-14" of the instructions name.
+func pinned(instructions string) (pins []string) {
+	for line := range strings.Lines(instructions) {
+		key, rest, found := strings.Cut(strings.TrimSpace(line), ":")
+		if !found || !strings.EqualFold(key, "keep") {
+			continue
+		}
+		for pin := range strings.SplitSeq(rest, ",") {
+			if pin = strings.TrimSpace(pin); pin != "" {
+				pins = append(pins, pin)
+			}
+		}
+	}
+	return pins
+}
+
+func missing(text string, pins []string) (lost []string) {
+	for _, pin := range pins {
+		if !strings.Contains(text, pin) {
+			lost = append(lost, pin)
+		}
+	}
+	return lost
+}
+
+func (t *turn) window() int {
+	if t.model.Window > 0 {
+		return t.model.Window
+	}
+	return commonWindow
+}
+
+// keep is how many of the last messages stay, at least a number.
+func (t *turn) keep(least int) int {
+	room := t.window() / 10 * bytesPerToken
+	n := 0
+	for n < len(t.entries)/2 && n < keptMessages {
+		room -= bytesOf(t.entries[len(t.entries)-1-n].Message)
+		if room < 0 {
+			break
+		}
+		n++
+	}
+	return max(n, least)
+}
+
+// size is the conversation's length in tokens: as the service counted it last, and a guess at what came since.
+func (t *turn) size() int {
+	bytes := 0
+	for i := len(t.entries) - 1; i >= 0; i-- {
+		if n := t.entries[i].Tokens; n > 0 {
+			return n + bytes/bytesPerToken
+		}
+		bytes += bytesOf(t.entries[i].Message)
+	}
+	return (bytes + len(t.request.System)) / bytesPerToken
+}
+
+func bytesOf(m transcript.Message) (n int) {
+	for _, b := range m.Content {
+		n += len(b.Text) + len(b.Thinking) + len(b.Data) + len(b.Input) + len(b.Content) + len(b.Name)
+	}
+	return n
+}

@@ -1,0 +1,168 @@
+package native_test
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/transcript"
+)
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func compact(instructions string) apitest.Reply {
+	return apitest.Use("compact_session", map[string]string{"instructions": instructions})
+}
+
+// grown is a session of a few turns.
+func (s *stage) grown() engine.Result {
+	var r engine.Result
+	for _, text := range []string{"AAPL is at 210", "MSFT is at 400", "and now"} {
+		s.api.Reply(apitest.Reply{Text: "noted: " + text})
+		r = s.says(engine.Request{Prompt: text, Session: r.Session}, "noted: "+text)
+	}
+	return r
+}
+
+// TestCompactInTurn: the agent compacts its session and goes on in the same turn, in the new one.
+func TestCompactInTurn(t *testing.T) {
+	s := newStage(t)
+	old := s.grown()
+	before := read(t, s.path(old.Session))
+	s.api.Reply(compact("keep: AAPL, MSFT\nprices"), apitest.Reply{Text: "AAPL 210, MSFT 400"}, apitest.Reply{Text: "done"})
+	r := s.says(engine.Request{Prompt: "compact", Session: old.Session}, "done")
+	if r.Session == old.Session {
+		t.Fatal("the session did not move")
+	}
+	if !strings.HasPrefix(string(read(t, s.path(old.Session))), string(before)) {
+		t.Error("the old transcript was changed")
+	}
+	said := s.conversation(r.Session)
+	if !strings.Contains(said[0], "AAPL 210, MSFT 400") || said[len(said)-1] != "assistant text done" {
+		t.Errorf("%q", said)
+	}
+	file, err := transcript.Find(s.Sessions, r.Session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := transcript.Lineage(s.Sessions, file)
+	if err != nil || len(line) != 2 || line[len(line)-1].ID != old.Session && line[0].ID != old.Session {
+		t.Errorf("%v %v", line, err)
+	}
+	types := []string{}
+	for _, e := range s.events {
+		types = append(types, string(e.Type))
+	}
+	same(t, types, []string{"session", "usage", "tool_use", "usage", "compacted", "tool_result", "text", "usage", "result"})
+	// and once more, from there
+	s.api.Reply(apitest.Reply{Text: "later"})
+	s.says(engine.Request{Prompt: "next", Session: r.Session}, "later")
+}
+
+func (s *stage) path(id string) string {
+	s.t.Helper()
+	file, err := transcript.Find(s.Sessions, id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return file.Path
+}
+
+// TestCompactRefused: a summary that lost a pinned name is asked for once more, and then refused; nothing is changed.
+func TestCompactRefused(t *testing.T) {
+	for name, replies := range map[string][]apitest.Reply{
+		"lost a pin": {{Text: "MSFT 400"}, {Text: "still nothing"}},
+		"empty":      {{Text: " "}, {}},
+		"an error":   {{Status: 400, Message: "no"}},
+		"a tool":     {apitest.Use("ping_user", nil), apitest.Use("ping_user", nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			old := s.grown()
+			s.api.Reply(slices.Concat([]apitest.Reply{compact("keep: AAPL")}, replies, []apitest.Reply{{Text: "I go on"}})...)
+			r := s.says(engine.Request{Prompt: "compact", Session: old.Session}, "I go on")
+			if r.Session != old.Session || len(s.tools.calls) != 1 {
+				t.Errorf("session %s, calls %q", r.Session, s.tools.calls)
+			}
+			if told := strings.Join(s.told(), "\n"); !strings.Contains(told, "compact_failed") || !strings.Contains(told, "tool_result compact_session The compaction failed") {
+				t.Error(told)
+			}
+			if list, _, err := transcript.List(s.Sessions, ""); err != nil || len(list) != 1 {
+				t.Errorf("%d transcripts, %v", len(list), err)
+			}
+		})
+	}
+}
+
+func TestCompactRetried(t *testing.T) {
+	s := newStage(t)
+	old := s.grown()
+	s.api.Reply(apitest.Reply{Text: "MSFT"}, apitest.Reply{Text: "AAPL"})
+	c, err := s.Compact(t.Context(), engine.Request{Session: old.Session, Root: "/work"}, "Keep: AAPL", s.sink)
+	if err != nil || c.Summary != "AAPL" || c.Session == old.Session || c.After >= c.Before {
+		t.Errorf("%+v %v", c, err)
+	}
+	if q := s.api.Requests(); !strings.Contains(q[len(q)-1].LastUserText(), "letter by letter: AAPL") {
+		t.Error(q[len(q)-1].LastUserText())
+	}
+	s.api.Reply(apitest.Reply{Text: "fine"})
+	s.says(engine.Request{Prompt: "next", Session: c.Session}, "fine")
+	if _, err := s.Compact(t.Context(), engine.Request{Root: "/work"}, "x", s.sink); err == nil {
+		t.Error("no session was compacted")
+	}
+}
+
+// TestAutomatic: at 80 % of the window, in mid-turn too, the conversation is compacted without being asked for it.
+func TestAutomatic(t *testing.T) {
+	s := newStage(t)
+	first := s.grown()
+	s.api.Reply(
+		apitest.Reply{ToolUses: []apitest.ToolUse{{ID: "b", Name: "ping_user"}}, Usage: apitest.Usage{In: 3100, Out: 150}},
+		apitest.Reply{Text: "the summary"},
+		apitest.Reply{Text: "done", Usage: apitest.Usage{In: 100, Out: 10}},
+	)
+	r := s.says(engine.Request{Prompt: "work", Session: first.Session}, "done")
+	if r.Session == first.Session {
+		t.Fatal("the session did not move")
+	}
+	said := s.conversation(r.Session)
+	if !strings.Contains(said[0], "the summary") || !slices.Contains(said, "assistant tool_use ping_user") || !slices.Contains(said, "user tool_result done ping_user") {
+		t.Errorf("%q", said)
+	}
+	if len(s.tools.calls) != 1 {
+		t.Errorf("calls %q", s.tools.calls)
+	}
+}
+
+// TestTooLong: a service that finds the conversation too long is asked again with a shorter one, once.
+func TestTooLong(t *testing.T) {
+	s := newStage(t)
+	old := s.grown()
+	tooLong := apitest.Reply{Status: 400, Message: "prompt is too long: 5000 tokens > 4000 maximum"}
+	s.api.Reply(tooLong, apitest.Reply{Text: "the summary"}, apitest.Reply{Text: "done"})
+	if r := s.says(engine.Request{Prompt: "work", Session: old.Session}, "done"); r.Session == old.Session {
+		t.Error("the session did not move")
+	}
+	s.api.Reply(tooLong, tooLong, apitest.Reply{Text: "the summary"}, tooLong)
+	if _, err := s.run(engine.Request{Prompt: "more", Session: old.Session}); err == nil || errors.Is(err, engine.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,161 @@
+// Package native is an engine that needs no other program: a loop over a model's API, with tools of its own and transcripts
+// as plain JSONL. Receive, say, act, until the model has no more to do.
+//
+// What a kill leaves is always a conversation that goes on: a message is on disk before the next step, and synced before a
+// tool with effects begins. A tool use whose result is missing is answered, when the session is continued, with an error that
+// says it was interrupted; it is never run again.
+package native
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/model"
+	"github.com/ollim/ollim/internal/provider"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/transcript"
+)
+
+// Engine is a model's service, and the world that its agents work in.
+type Engine struct {
+	Sessions  string // folder of the transcripts
+	Service   provider.Provider
+	Provider  string                        // its name, for the headers of transcripts
+	Local     bool                          // the service costs nothing: it runs on this machine
+	Model     string                        // the default; an alias or an id
+	Models    model.Table                   //
+	MaxTokens int                           // of one answer; 0 is the model's most
+	Tools     func(engine.Request) BuiltIns // the engine's own tools, as one request may use them
+	Now       func() time.Time
+	Sleep     func(context.Context, time.Duration) error
+	Random    io.Reader
+}
+
+// BuiltIns is tools of the engine's own. Whether one may be used is asked before it is called.
+type BuiltIns interface {
+	List(names []string) []engine.Tool // those of the names that there are
+	Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult
+}
+
+// mostTurns bounds the answers of the model in one turn of the conversation.
+const mostTurns = 200
+
+// Run says the prompt in the request's session and lets the agent work until it has no more to do.
+func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
+	t, err := e.begin(r, tools, sink)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	if r.Discard {
+		defer t.discard()
+	}
+	err = t.say(r.Prompt)
+	if err == nil {
+		err = sink(run.Event{Type: run.Session, Session: t.file.ID, Parent: t.branchedFrom()})
+	}
+	if err == nil {
+		err = t.work(ctx)
+	}
+	result := engine.Result{Session: t.file.ID, Text: t.final, Usage: t.usage, Cost: t.cost}
+	if err != nil {
+		return result, err
+	}
+	return result, sink(run.Event{Type: run.Result, Text: t.final})
+}
+
+// Compact begins a session that holds a summary of the request's session and its last messages.
+func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions string, sink engine.Sink) (engine.Compaction, error) {
+	if r.Session == "" {
+		return engine.Compaction{}, errors.New("there is no session to compact")
+	}
+	r.Fork = false
+	t, err := e.begin(r, nil, sink)
+	if err != nil {
+		return engine.Compaction{}, err
+	}
+	return t.compact(ctx, instructions, t.keep(0))
+}
+
+// begin opens the transcript of the request's session, or begins one.
+func (e *Engine) begin(r engine.Request, tools engine.Tools, sink engine.Sink) (*turn, error) {
+	m := e.Models.Resolve(orElse(r.Model, e.Model))
+	if r.MaxCost > 0 && !e.Local && !m.Priced {
+		return nil, fmt.Errorf("%w: no price is known of the model %s, so the limit on the cost cannot be kept: "+
+			"ollim config set models '%s in=USD out=USD' (per million tokens)", engine.ErrUnavailable, m.ID, m.ID)
+	}
+	t := &turn{e: e, request: r, tools: tools, sink: sink, model: m}
+	if e.Tools != nil {
+		t.own = e.Tools(r)
+	}
+	var err error
+	switch {
+	case r.Session == "":
+		t.file, err = e.create("", r)
+	case engine.Holder(r.Session) != engine.Native:
+		err = engine.Foreign(r.Session)
+	default:
+		t.file, err = e.resume(r)
+	}
+	if err == nil && (r.Session == "" || r.Fork) {
+		t.begun = append(t.begun, t.file.Path)
+	}
+	if err == nil && r.Session != "" {
+		t.entries, err = t.file.Load(nil)
+	}
+	if err == nil && t.file.Model != m.ID {
+		t.others = len(t.entries)
+	}
+	return t, err
+}
+
+// resume finds the session, or makes a branch of it.
+func (e *Engine) resume(r engine.Request) (transcript.Transcript, error) {
+	file, err := transcript.Find(e.Sessions, r.Session)
+	if errors.Is(err, transcript.ErrUnknown) {
+		return file, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, r.Session)
+	}
+	if err != nil || !r.Fork {
+		return file, err
+	}
+	h, err := e.header(r)
+	if err != nil {
+		return file, err
+	}
+	return transcript.Branch(e.Sessions, file, -1, h)
+}
+
+func (e *Engine) create(parent string, r engine.Request) (transcript.Transcript, error) {
+	h, err := e.header(r)
+	if err != nil {
+		return transcript.Transcript{}, err
+	}
+	h.ParentID = parent
+	return transcript.Create(e.Sessions, h)
+}
+
+// header is that of a new session.
+func (e *Engine) header(r engine.Request) (transcript.Header, error) {
+	id := make([]byte, 6)
+	if _, err := io.ReadFull(e.Random, id); err != nil {
+		return transcript.Header{}, err
+	}
+	return transcript.Header{
+		ID: "n-" + hex.EncodeToString(id), Cwd: r.Root, Provider: e.Provider, Model: e.Models.Resolve(orElse(r.Model, e.Model)).ID,
+		Timestamp: e.Now(),
+	}, nil
+}
+
+func orElse(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}

@@ -1,0 +1,331 @@
+package native_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/native"
+	"github.com/ollim/ollim/internal/model"
+	"github.com/ollim/ollim/internal/provider"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/transcript"
+)
+
+// stage is an engine before a server of the model's API, and what it told of its latest turn.
+type stage struct {
+	*native.Engine
+	t      *testing.T
+	api    *apitest.Server
+	slept  []time.Duration
+	events []run.Event
+	tools  *agentTools
+	own    *ownTools
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{t: t, api: apitest.New(t), tools: &agentTools{}, own: &ownTools{}}
+	table, err := model.Known().With([]string{"tiny window=4000 output=1000 in=1 out=2 cache-read=0 cache-write=0", "unpriced window=4000"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Engine = &native.Engine{
+		Sessions: t.TempDir(), Service: provider.NewAnthropic(provider.Options{BaseURL: s.api.URL(), Key: "k"}), Provider: "anthropic",
+		Model: "tiny", Models: table, Now: func() time.Time { return time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC) },
+		Random: rand.New(rand.NewSource(1)),
+		Sleep: func(ctx context.Context, d time.Duration) error {
+			s.slept = append(s.slept, d)
+			return ctx.Err()
+		},
+		Tools: func(engine.Request) native.BuiltIns { return s.own },
+	}
+	return s
+}
+
+func (s *stage) sink(e run.Event) error {
+	s.events = append(s.events, e)
+	return nil
+}
+
+func (s *stage) run(r engine.Request) (engine.Result, error) {
+	s.events = nil
+	if r.Root == "" {
+		r.Root = "/work"
+	}
+	return s.Run(s.t.Context(), r, s.tools, s.sink)
+}
+
+// says runs a turn and wants its final text.
+func (s *stage) says(r engine.Request, want string) engine.Result {
+	s.t.Helper()
+	result, err := s.run(r)
+	if err != nil || result.Text != want {
+		s.t.Fatalf("%+v: said %q, %v, want %q", r, result.Text, err, want)
+	}
+	return result
+}
+
+// told is the latest turn's events, each a type and what it says.
+func (s *stage) told() (all []string) {
+	for _, e := range s.events {
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Type, e.Tool, e.Text)))
+	}
+	return all
+}
+
+// conversation is what a session's transcript holds, a line for each block.
+func (s *stage) conversation(id string) (all []string) {
+	s.t.Helper()
+	t, err := transcript.Find(s.Sessions, id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	entries, err := t.Load(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, e := range entries {
+		for _, b := range e.Message.Content {
+			all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s%s%s%s", e.Message.Role, b.Type, b.Text, b.Thinking, b.Name, b.Content)))
+		}
+	}
+	return all
+}
+
+func same(t *testing.T, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// agentTools are the toolbox.
+type agentTools struct {
+	calls  []string
+	refuse string                          // a tool of the engine's own, by name
+	on     func(string) *engine.ToolResult // may answer instead
+}
+
+func (*agentTools) List() []engine.Tool {
+	object := json.RawMessage(`{"type":"object"}`)
+	return []engine.Tool{{Name: "ping_user", Description: "Ping.", Schema: object}, {Name: "compact_session", Description: "Compact.", Schema: object}}
+}
+
+func (a *agentTools) Call(_ context.Context, name string, input json.RawMessage) engine.ToolResult {
+	a.calls = append(a.calls, name+" "+string(input))
+	if a.on != nil {
+		if r := a.on(name); r != nil {
+			return *r
+		}
+	}
+	return engine.ToolResult{Text: "done " + name}
+}
+
+func (a *agentTools) Verdict(_ context.Context, tool, _ string, _ json.RawMessage) (string, error) {
+	if tool == a.refuse {
+		return "not here", nil
+	}
+	return "", nil
+}
+
+// ownTools are the engine's.
+type ownTools struct{ calls []string }
+
+func (*ownTools) List(names []string) (list []engine.Tool) {
+	for _, name := range []string{"Read", "Write"} {
+		if slices.Contains(names, name) {
+			list = append(list, engine.Tool{Name: name, Description: name + ".", Schema: json.RawMessage(`{"type":"object"}`)})
+		}
+	}
+	return list
+}
+
+func (o *ownTools) Call(_ context.Context, name string, input json.RawMessage) engine.ToolResult {
+	o.calls = append(o.calls, name+" "+string(input))
+	return engine.ToolResult{Text: "own " + name}
+}
+
+func TestTurn(t *testing.T) {
+	s := newStage(t)
+	s.api.Reply(apitest.Reply{Thinking: "hm", Text: "hello", Usage: apitest.Usage{In: 1000, Out: 500}})
+	r := s.says(engine.Request{Prompt: "hi", System: "be brief"}, "hello")
+	if !strings.HasPrefix(r.Session, "n-") || len(r.Session) != 14 || r.Usage.In != 1000 || r.Cost != 0.002 {
+		t.Errorf("%+v", r)
+	}
+	same(t, s.told(), []string{"session", "thinking  hm", "text  hello", "usage", "result  hello"})
+	same(t, s.conversation(r.Session), []string{"user text hi", "assistant thinking hm", "assistant text hello"})
+	if q := s.api.Requests()[0]; q.System != "be brief" || q.Model != "tiny" || q.MaxTokens != 1000 {
+		t.Errorf("%+v", q)
+	}
+	// the next turn goes on in the same session
+	s.api.Reply(apitest.Reply{Text: "again"})
+	if next := s.says(engine.Request{Prompt: "more", Session: r.Session}, "again"); next.Session != r.Session {
+		t.Errorf("session %s", next.Session)
+	}
+	if q := s.api.Requests()[1]; !q.Has("hello") || q.LastUserText() != "more" {
+		t.Error("the first turn is not in the second question")
+	}
+}
+
+func TestTools(t *testing.T) {
+	s := newStage(t)
+	s.tools.refuse = "Write"
+	s.api.Reply(apitest.Reply{Text: "looking", ToolUses: []apitest.ToolUse{
+		{ID: "a", Name: "Read", Input: map[string]string{"file_path": "x"}}, {ID: "b", Name: "ping_user"},
+		{ID: "c", Name: "Write"}, {ID: "d", Name: "Bash"},
+	}}, apitest.Reply{Text: "done"})
+	r := s.says(engine.Request{Prompt: "go", BuiltIns: []string{"Read", "Write", "Task"}}, "done")
+	same(t, s.conversation(r.Session), []string{
+		"user text go", "assistant text looking", "assistant tool_use Read", "assistant tool_use ping_user", "assistant tool_use Write", "assistant tool_use Bash",
+		"user tool_result own Read", "user tool_result done ping_user", "user tool_result not here", "user tool_result there is no tool Bash here",
+		"assistant text done",
+	})
+	same(t, s.told(), []string{
+		"session", "text  looking", "usage", "tool_use Read", "tool_result Read own Read", "tool_use ping_user", "tool_result ping_user done ping_user",
+		"tool_use Write", "tool_result Write not here", "tool_use Bash", "tool_result Bash there is no tool Bash here",
+		"text  done", "usage", "result  done",
+	})
+	same(t, s.own.calls, []string{`Read {"file_path":"x"}`})
+	same(t, s.tools.calls, []string{"ping_user {}"})
+	same(t, s.api.Requests()[0].ToolNames(), []string{"Read", "Write", "ping_user", "compact_session"})
+	var isError []bool
+	for _, b := range s.api.Requests()[1].ToolResults() {
+		isError = append(isError, b.IsError)
+	}
+	if !slices.Equal(isError, []bool{false, false, true, true}) {
+		t.Errorf("errors %v", isError)
+	}
+}
+
+func TestFork(t *testing.T) {
+	s := newStage(t)
+	s.api.Reply(apitest.Reply{Text: "one"}, apitest.Reply{Text: "two"})
+	main := s.says(engine.Request{Prompt: "a"}, "one")
+	fork := s.says(engine.Request{Prompt: "b", Session: main.Session, Fork: true}, "two")
+	same(t, s.conversation(main.Session), []string{"user text a", "assistant text one"})
+	same(t, s.conversation(fork.Session), []string{"user text a", "assistant text one", "user text b", "assistant text two"})
+	if s.events[0].Parent != main.Session {
+		t.Errorf("%+v", s.events[0])
+	}
+}
+
+func TestSessionErrors(t *testing.T) {
+	s := newStage(t)
+	for id, want := range map[string]error{
+		"n-000000000000": engine.ErrSessionUnknown, "s-1": engine.ErrForeignSession, "dcf1a6ce-8b9f-4c0a-9a2b-000000000000": engine.ErrForeignSession,
+	} {
+		if _, err := s.run(engine.Request{Prompt: "x", Session: id}); !errors.Is(err, want) {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if _, err := s.run(engine.Request{Prompt: "x", Model: "unpriced", MaxCost: 1}); !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "in=USD") {
+		t.Error(err)
+	}
+}
+
+// TestOverload: before anything was done the caller begins anew, and the prompt is not said twice; afterwards it is waited for.
+func TestOverload(t *testing.T) {
+	s := newStage(t)
+	s.api.Reply(apitest.Reply{Status: 429, RetryAfter: "7"}, apitest.Reply{Text: "hello"})
+	_, err := s.run(engine.Request{Prompt: "hi"})
+	var overloaded *engine.Overloaded
+	if !errors.As(err, &overloaded) || overloaded.After != 7*time.Second {
+		t.Fatal(err)
+	}
+	r := s.says(engine.Request{Prompt: "hi", Session: s.events[0].Session}, "hello")
+	same(t, s.conversation(r.Session), []string{"user text hi", "assistant text hello"})
+
+	s.api.Reply(apitest.Use("ping_user", nil), apitest.Reply{Status: 529, RetryAfter: "3"}, apitest.Reply{Fault: apitest.Cut, After: 4, Text: "broken text"}, apitest.Reply{Text: "done"})
+	s.says(engine.Request{Prompt: "go"}, "done")
+	if len(s.slept) != 2 || s.slept[0] != 3*time.Second {
+		t.Errorf("slept %v", s.slept)
+	}
+	if len(s.tools.calls) != 1 {
+		t.Errorf("calls %q", s.tools.calls)
+	}
+}
+
+// TestCutText: what somebody has seen of an answer that broke off is not said again; it stands in the transcript.
+func TestCutText(t *testing.T) {
+	s := newStage(t)
+	s.api.Reply(apitest.Reply{Fault: apitest.Cut, After: 5, Text: strings.Repeat("some words ", 20)})
+	var seen strings.Builder
+	r, err := s.run(engine.Request{Prompt: "hi", Delta: func(text string) error { seen.WriteString(text); return nil }})
+	if !errors.Is(err, provider.ErrCut) || seen.Len() == 0 || r.Text != seen.String() {
+		t.Fatalf("%v, seen %q, said %q", err, seen.String(), r.Text)
+	}
+	s.api.Reply(apitest.Reply{Text: "whole"})
+	s.says(engine.Request{Prompt: "go on", Session: r.Session}, "whole")
+	stop := errors.New("enough")
+	s.api.Reply(apitest.Reply{Text: strings.Repeat("some words ", 20)})
+	if _, err := s.run(engine.Request{Prompt: "hi", Delta: func(string) error { return stop }}); !errors.Is(err, stop) {
+		t.Error(err)
+	}
+}
+
+func TestEndings(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reply apitest.Reply
+		r     engine.Request
+		want  string
+	}{
+		"max tokens": {apitest.Reply{Text: "half", StopReason: "max_tokens"}, engine.Request{}, "reached its limit"},
+		"refusal":    {apitest.Reply{StopReason: "refusal"}, engine.Request{}, "refused"},
+		"key":        {apitest.Reply{Status: 401}, engine.Request{}, "key"},
+		"bad":        {apitest.Reply{Status: 400, Message: "no such field"}, engine.Request{}, "no such field"},
+		"garbled":    {apitest.Reply{Fault: apitest.WrongContentType}, engine.Request{}, "html"},
+		"turns":      {apitest.Use("ping_user", nil), engine.Request{MaxTurns: 1}, engine.ErrMaxTurns.Error()},
+		"cost":       {apitest.Reply{Text: "x", Usage: apitest.Usage{In: 1000, Out: 1}}, engine.Request{MaxCost: 0.0005}, engine.ErrMaxCost.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.api.Reply(tc.reply)
+			tc.r.Prompt = "hi"
+			if _, err := s.run(tc.r); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v, want %s", err, tc.want)
+			}
+			s.api.Reply(apitest.Reply{Text: "fine"})
+			s.says(engine.Request{Prompt: "next", Session: s.events[0].Session}, "fine") // nothing is lost, and the API takes it
+		})
+	}
+}
+
+// TestKilled: whatever a kill has left of a turn, the next one goes on, and no tool is used again.
+func TestKilled(t *testing.T) {
+	s := newStage(t)
+	uses := []apitest.ToolUse{{ID: "a", Name: "ping_user"}, {ID: "b", Name: "Read"}}
+	s.api.Reply(apitest.Reply{ToolUses: uses}, apitest.Reply{Text: "done"})
+	r := s.says(engine.Request{Prompt: "go", BuiltIns: []string{"Read"}}, "done")
+	file, err := transcript.Find(s.Sessions, r.Session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := read(t, file.Path)
+	header := bytes.IndexByte(whole, '\n') + 1
+	for at := header; at <= len(whole); at++ {
+		write(t, file.Path, whole[:at])
+		calls := len(s.tools.calls)
+		s.api.Reply(apitest.Reply{Text: "resumed"})
+		s.says(engine.Request{Prompt: "go on", Session: r.Session, BuiltIns: []string{"Read"}}, "resumed")
+		if len(s.tools.calls) != calls {
+			t.Fatalf("cut at %d: a tool was used again", at)
+		}
+		said := s.conversation(r.Session)
+		if n := strings.Count(strings.Join(said, "\n"), "user text go on"); n != 1 {
+			t.Fatalf("cut at %d: said %d times:\n%s", at, n, strings.Join(said, "\n"))
+		}
+	}
+	if v := s.api.Violations(); len(v) > 0 {
+		t.Error(v)
+	}
+}

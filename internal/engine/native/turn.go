@@ -1,0 +1,287 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/model"
+	"github.com/ollim/ollim/internal/provider"
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/transcript"
+)
+
+// turn is one prompt being worked on.
+type turn struct {
+	e       *Engine
+	request engine.Request
+	tools   engine.Tools
+	own     BuiltIns
+	sink    engine.Sink
+	model   model.Model
+
+	file    transcript.Transcript
+	begun   []string           // paths of the transcripts that it began
+	entries []transcript.Entry // the conversation, as it is on disk
+	final   string
+	usage   run.Usage
+	cost    float64
+	acted   bool // a tool was used: the turn cannot be begun anew
+	shown   bool // text of the answer that is coming in was shown to somebody
+	others  int  // how many of the entries another model may have thought
+	pressed bool // the service found the conversation too long
+	cramped bool // the conversation fills its window, and could not be compacted
+}
+
+// discard removes the transcripts that the turn has begun.
+func (t *turn) discard() {
+	for _, path := range t.begun {
+		_ = store.Remove(path) // nothing refers to it
+	}
+}
+
+// work is the loop: the model answers, its tools are used, until it uses none.
+func (t *turn) work(ctx context.Context) error {
+	most := mostTurns
+	if t.request.MaxTurns > 0 {
+		most = min(most, t.request.MaxTurns)
+	}
+	for range most {
+		if err := t.makeRoom(ctx); err != nil {
+			return err
+		}
+		answer, err := t.ask(ctx)
+		if errors.Is(err, provider.ErrTooLong) && !t.pressed && len(t.entries) > 1 {
+			t.pressed = true
+			if err := t.squeeze(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.hear(answer); err != nil {
+			return err
+		}
+		uses := toolUses(answer.Message)
+		if len(uses) == 0 && answer.Stop != provider.Pause {
+			return ending(answer.Stop, t.model)
+		}
+		if len(uses) > 0 {
+			if err := t.act(ctx, uses); err != nil {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("%w: %d answers", engine.ErrMaxTurns, most)
+}
+
+// ending is nil for a model that has come to its end.
+func ending(stop provider.Stop, m model.Model) error {
+	switch stop {
+	case provider.MaxTokens:
+		return fmt.Errorf("the answer of %s reached its limit and is not whole: ollim config set native.max-tokens N", m.ID)
+	case provider.Refusal:
+		return fmt.Errorf("%s refused to answer", m.ID)
+	}
+	return nil
+}
+
+// say adds what the user says. A prompt that already stands at the end, unanswered, was said by a turn that got no answer.
+func (t *turn) say(prompt string) error {
+	message := transcript.Said(transcript.User, prompt)
+	if n := len(t.entries); n > 0 {
+		last := t.entries[n-1].Message
+		if last.Role == transcript.User && last.Text() == prompt {
+			return nil
+		}
+		message.Content = append(unanswered(last), message.Content...)
+	}
+	return t.append(store.Buffered, message, 0)
+}
+
+func (t *turn) append(d store.Durability, m transcript.Message, tokens int) error {
+	entry := transcript.Entry{Message: m, At: t.e.Now(), Tokens: tokens}
+	if err := t.file.Append(d, entry); err != nil {
+		return err
+	}
+	t.entries = append(t.entries, entry)
+	return nil
+}
+
+// hear keeps an answer, and tells what was said in it.
+func (t *turn) hear(a provider.Answer) error {
+	if len(a.Message.Content) > 0 {
+		if err := t.append(t.durability(a.Message), a.Message, length(a.Usage)); err != nil {
+			return err
+		}
+	}
+	for _, b := range a.Message.Content {
+		var err error
+		switch b.Type {
+		case transcript.ThinkingBlock:
+			err = t.sink(run.Event{Type: run.Thinking, Text: b.Thinking})
+		case transcript.TextBlock:
+			err = t.sink(run.Event{Type: run.Text, Text: b.Text})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	t.final = a.Message.Text()
+	if err := t.book(a.Usage); err != nil {
+		return err
+	}
+	if total := t.request.Spent + t.cost; t.request.MaxCost > 0 && total >= t.request.MaxCost {
+		return fmt.Errorf("%w: %.2f of %.2f USD", engine.ErrMaxCost, total, t.request.MaxCost)
+	}
+	return nil
+}
+
+// book counts what an answer cost.
+func (t *turn) book(u run.Usage) error {
+	cost, _ := t.model.Cost(model.Tokens(u))
+	t.usage, t.cost = t.usage.Add(u), t.cost+cost
+	return t.sink(run.Event{Type: run.UsageEvent, Usage: &u, Cost: cost})
+}
+
+// durability: what a tool with effects does must be known to have begun. The end of a turn is worth a sync too.
+func (t *turn) durability(m transcript.Message) store.Durability {
+	uses := toolUses(m)
+	for _, use := range uses {
+		if !harmless(use.Name) {
+			return store.Synced
+		}
+	}
+	if len(uses) == 0 {
+		return store.Synced
+	}
+	return store.Buffered
+}
+
+// length is the conversation's, in tokens, with the answer.
+func length(u run.Usage) int { return u.In + u.CacheRead + u.CacheWrite + u.Out }
+
+const (
+	patience     = 3 // how often an answer that broke off is asked for again
+	firstPause   = time.Second
+	longestPause = time.Minute // unless the service wants more
+)
+
+// ask asks the model for the next answer. What passes is waited for; before anything was done that is the caller's to do,
+// who can still begin the turn anew.
+func (t *turn) ask(ctx context.Context) (provider.Answer, error) {
+	broken := 0
+	for wait := firstPause; ; wait = min(2*wait, longestPause) {
+		t.shown = false
+		a, err := t.e.Service.Ask(ctx, t.question(), t.delta())
+		var overloaded *engine.Overloaded
+		var pause time.Duration
+		switch {
+		case err == nil:
+			return a, nil
+		case ctx.Err() != nil:
+			return a, errors.Join(context.Cause(ctx), t.keepPart(a))
+		case errors.As(err, &overloaded) && t.acted && !t.shown:
+			pause = max(overloaded.After, wait)
+		case errors.Is(err, provider.ErrCut) && !t.shown && broken < patience:
+			broken++
+			pause = wait
+		default:
+			return a, errors.Join(err, t.keepPart(a))
+		}
+		if err := t.again(ctx, a.Usage, err, pause); err != nil {
+			return a, err
+		}
+	}
+}
+
+func (t *turn) again(ctx context.Context, spent run.Usage, why error, pause time.Duration) error {
+	if err := errors.Join(t.bookPart(spent), t.sink(run.Event{Type: run.Retry, Text: why.Error()})); err != nil {
+		return err
+	}
+	return t.e.Sleep(ctx, pause)
+}
+
+// bookPart counts what is known of an answer that broke off.
+func (t *turn) bookPart(u run.Usage) error {
+	if u == (run.Usage{}) {
+		return nil
+	}
+	return t.book(u)
+}
+
+// keepPart keeps the text of an answer that broke off: somebody may have read it. Its tool uses were never begun.
+func (t *turn) keepPart(a provider.Answer) error {
+	text := a.Message.Text()
+	if err := t.bookPart(a.Usage); err != nil || text == "" {
+		return err
+	}
+	t.final = text
+	if err := t.append(store.Buffered, transcript.Said(transcript.Assistant, text), 0); err != nil {
+		return err
+	}
+	return t.sink(run.Event{Type: run.Text, Text: text})
+}
+
+func (t *turn) question() provider.Request {
+	messages, _ := transcript.Repair(slices.Concat(unthought(messagesOf(t.entries[:t.others])), messagesOf(t.entries[t.others:])))
+	return provider.Request{
+		Model: t.model.ID, System: t.request.System, Messages: messages, Tools: t.offer(), MaxTokens: t.limit(),
+		Thinking: t.request.Thinking,
+	}
+}
+
+// commonOutput is the limit of one answer, in tokens, of a model of which nothing is known: every service takes it.
+const commonOutput = 8192
+
+func (t *turn) limit() int {
+	switch {
+	case t.e.MaxTokens > 0:
+		return t.e.MaxTokens
+	case t.model.Output > 0:
+		return t.model.Output
+	}
+	return commonOutput
+}
+
+func (t *turn) delta() func(provider.Delta) error {
+	if t.request.Delta == nil {
+		return nil
+	}
+	return func(d provider.Delta) error {
+		if d.Text == "" {
+			return nil
+		}
+		t.shown = true
+		return t.request.Delta(d.Text)
+	}
+}
+
+func (t *turn) branchedFrom() string {
+	if t.request.Fork {
+		return t.request.Session
+	}
+	return ""
+}
+
+// unthought is messages without thoughts: those of another model are refused.
+func unthought(messages []transcript.Message) []transcript.Message {
+	for i, m := range messages {
+		messages[i] = m.Unthought()
+	}
+	return messages
+}
+
+func messagesOf(entries []transcript.Entry) []transcript.Message {
+	messages := make([]transcript.Message, len(entries))
+	for i, e := range entries {
+		messages[i] = e.Message
+	}
+	return messages
+}
