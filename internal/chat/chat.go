@@ -34,6 +34,7 @@ type Room struct {
 type Place struct {
 	Mode    job.Mode
 	Routine string    // id, of a persistent one
+	Session string    // that a question at a shell continues; "" begins one
 	Since   time.Time // persistent: updates up to here were already shown
 }
 
@@ -86,6 +87,8 @@ func (p Place) key() string {
 		return "main"
 	case job.Persistent:
 		return "routine-" + p.Routine
+	case job.Asked:
+		return p.Session
 	}
 	return ""
 }
@@ -99,6 +102,8 @@ func (r Room) Start(p Place) (session, parent string, err error) {
 		session, err = r.Sessions.Routine(p.Routine)
 	case job.Forked:
 		parent, err = r.Sessions.Main()
+	case job.Asked:
+		session = p.Session
 	}
 	return session, parent, err
 }
@@ -131,7 +136,7 @@ func (t *Talk) Say(ctx context.Context, b prompt.Brief, r engine.Request) (engin
 	}
 	b.Updates = updates
 	result, err := t.say(ctx, b, r)
-	if errors.Is(err, engine.ErrSessionUnknown) {
+	if errors.Is(err, engine.ErrSessionUnknown) && t.place.Mode != job.Asked {
 		if err := t.lost(ctx); err != nil {
 			return result, err
 		}

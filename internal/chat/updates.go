@@ -31,7 +31,7 @@ func (t *Talk) takeUpdates(ctx context.Context) ([]update.Update, error) {
 }
 
 func (r Room) peek(ctx context.Context, p Place) ([]update.Update, error) {
-	if p.Mode == job.Isolated {
+	if p.Mode == job.Isolated || p.Mode == job.Asked {
 		return nil, nil
 	}
 	all, err := r.Updates.Peek(ctx)

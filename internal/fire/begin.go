@@ -182,7 +182,7 @@ func (f *Firer) record(e errand) (run.Record, error) {
 		PID: f.Process.PID, PIDStart: f.Process.Start, PIDGroup: f.Process.Group,
 		AllowPing: j.AllowPing, Update: string(j.Update), Busy: f.room().Busy(),
 		Tools: own, Dirs: f.dirs(j), Skills: j.Skills, MaxChain: j.MaxChain, ChainDepth: j.ChainDepth,
-		SessionBefore: session, Parent: parent,
+		SessionBefore: session, Parent: parent, Root: e.question.Root,
 	}
 	if j.Plain {
 		r.Engine, r.Tools = "", nil
@@ -239,6 +239,9 @@ func (f *Firer) permit(j job.Job, o Options) error {
 	default:
 		return &barred{kind: ErrPaused, reason: "everything is paused until " + until.In(f.Zone).Format("2006-01-02 15:04") + ": ollim resume"}
 	}
+	if j.Kind == job.Ask {
+		return nil // its owner has just typed it
+	}
 	if _, _, err := f.patterns(j); err != nil && !j.Plain {
 		return err
 	}
@@ -277,7 +280,7 @@ func (f *Firer) approved(j job.Job) error {
 }
 
 func (e errand) place() chat.Place {
-	return chat.Place{Mode: e.job.Mode(), Routine: e.job.ID, Since: e.previous.ShownUntil()}
+	return chat.Place{Mode: e.job.Mode(), Routine: e.job.ID, Session: e.question.Session, Since: e.previous.ShownUntil()}
 }
 
 // profile is who the agent is and whom it works for, in the owner's words; files that are not there say nothing.

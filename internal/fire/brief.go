@@ -1,6 +1,7 @@
 package fire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ func (f *Firer) brief(e errand, r run.Record) (prompt.Brief, error) {
 	j, now := e.job, f.Disk.Now().In(f.Zone)
 	j.Dirs = r.Dirs // in full
 	b := prompt.Brief{
-		Job: j, Now: now, Busy: r.Busy && j.Background, Compacted: e.previous.Compactions > 0, Input: e.options.Input,
+		Job: j, Now: now, Busy: r.Busy && j.Background, Compacted: e.previous.Compactions > 0, Input: e.options.Input, Fence: e.fence(),
 		Tools: slices.DeleteFunc(slices.Clone(r.Tools), func(p string) bool { return strings.HasPrefix(p, "mcp__ollim__") }),
 	}
 	if r.Scheduled != nil && schedule.Late(*r.Scheduled, now) {
@@ -84,6 +85,9 @@ func (f *Firer) skills(ctx context.Context, j job.Job, tools *toolbox.Box) error
 // patterns are the tool patterns in force for a job, and those of the main conversation. The error says what is wrong with
 // tool-policy.yaml.
 func (f *Firer) patterns(j job.Job) (own, main []string, err error) {
+	if j.Kind == job.Ask {
+		return append(toolpolicy.DefaultAsk(), j.AllowedTools...), nil, nil
+	}
 	extra, err := config.LoadTools(f.Home.ToolPolicy())
 	if err != nil {
 		return nil, nil, err
@@ -138,15 +142,14 @@ func (f *Firer) request(e errand, r *run.Run, tools *toolbox.Box, granted float6
 	}
 	request := engine.Request{
 		System: prompt.System(j.Mode(), f.profile()), BuiltIns: toolbox.BuiltIns(lists...), Protected: tools.Protected(),
-		Alone: j.Mode() == job.Isolated || j.Mode() == job.Persistent,
-		Run:   r.ID, Model: r.Model, Thinking: j.Thinking, MaxCost: granted, Root: string(f.Home),
+		Alone: j.Mode() != job.Foreground && j.Mode() != job.Forked,
+		Run:   r.ID, Model: r.Model, Thinking: j.Thinking, MaxCost: granted, Root: cmp.Or(r.Root, string(f.Home)),
+		MaxTurns: e.question.MaxTurns, Discard: e.question.Discard, Delta: e.question.Delta,
 	}
 	if r.Scheduled != nil {
 		request.Slot = *r.Scheduled
 	}
-	for _, root := range j.Roots(f.UserHome) {
-		request.Dirs = append(request.Dirs, root.Dir)
-	}
+	request.Dirs = j.Roots(f.UserHome)
 	if e.guard != nil {
 		request.Hold = []*os.File{e.guard.File()}
 	}

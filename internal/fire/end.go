@@ -136,7 +136,7 @@ func reasonOf(j job.Job, outcome run.Outcome, cause error) string {
 // deliver lets the owner know: the text of a foreground run, a failure, a refusal. What cannot be delivered waits in the
 // outbox, and a failed delivery never changes how the run ended.
 func (f *Firer) deliver(ctx context.Context, j job.Job, r *run.Run, cause error) {
-	if j.Kind == kindChat || j.Kind == kindSession {
+	if j.Kind == kindChat || j.Kind == kindSession || j.Kind == job.Ask {
 		return // the owner is there to see how it ended
 	}
 	switch r.Outcome {

@@ -91,6 +91,7 @@ type errand struct {
 	allowed  bool        // its run was permitted: what the owner wants at its end may start
 	slot     time.Time   // the slot that it answers; zero: none
 	rival    time.Time   // a slot that another run had claimed before
+	question Question    // of a shell; else zero
 }
 
 // Fire runs a job once. The record says how it ended; an error says that there is no record (nothing ran) or, beside a
@@ -138,7 +139,7 @@ func (f *Firer) respond(ctx context.Context, e *errand) (run.Record, error) {
 
 // run is a run from the first line of its record to the last.
 func (f *Firer) run(ctx context.Context, e errand) (run.Record, error) {
-	if e.guard == nil {
+	if e.guard == nil && e.job.Kind != job.Ask {
 		f.closeLast(e.job)
 	}
 	r, err := f.open(e)
@@ -172,7 +173,7 @@ func (f *Firer) carryOut(ctx context.Context, e *errand, r *run.Run) error {
 	if e.job.Plain {
 		return f.remind(ctx, e, r)
 	}
-	engine, err := f.Engines(r.Engine)
+	engine, err := f.engine(*e, r.Engine)
 	if err != nil {
 		return err
 	}

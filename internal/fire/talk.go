@@ -11,6 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/transcript"
 )
 
 // Kinds of runs that are no job's.
@@ -39,6 +40,14 @@ func (f *Firer) CompactSession(ctx context.Context, routine, instructions string
 	}
 	o.Owner, o.Compact = true, instructions
 	return f.run(ctx, errand{job: j, options: o})
+}
+
+// CompactTranscript compacts a session that has no name, such as that of a question at a shell, by the owner's instructions.
+func (f *Firer) CompactTranscript(ctx context.Context, t transcript.Transcript, instructions string, o Options) (run.Record, error) {
+	j := job.New(job.Ask)
+	j.ID, j.Path, j.Timeout = t.ID, t.ID, turnLimit
+	o.Owner, o.Compact = true, instructions
+	return f.run(ctx, errand{job: j, options: o, question: Question{Root: t.Cwd, Session: t.ID}})
 }
 
 // closeLast ends the record of the last turn of the conversation, if that died without a word.

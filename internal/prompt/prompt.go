@@ -33,6 +33,7 @@ type Brief struct {
 	Compacted bool    // the job's previous run had its session compacted
 	Gate      string  // what the job's gate said
 	Input     string  // piped in by whoever fired the job
+	Fence     string  // nobody can guess it: what is piped in stands as it is, between two lines of it; "": it is indented
 	Payload   []Datum // what a webhook was called with
 }
 
@@ -60,7 +61,11 @@ func Build(b Brief) string {
 		parts = append(parts, b.Job.Body)
 	}
 	parts = append(parts, data("GATE OUTPUT", b.Gate)...)
-	parts = append(parts, data("INPUT", b.Input)...)
+	if b.Fence != "" {
+		parts = append(parts, fenced(b.Input, b.Fence)...)
+	} else {
+		parts = append(parts, data("INPUT", b.Input)...)
+	}
 	return strings.Join(parts, "\n\n") + "\n"
 }
 
