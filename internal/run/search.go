@@ -76,10 +76,11 @@ func (b Book) latest() ([]Found, error) {
 }
 
 type search struct {
-	book  Book
-	words []string // in lower case
-	plain [][]byte // of each the longest part that JSON has as it is
-	lower []byte
+	book    Book
+	words   []string // in lower case
+	plain   [][]byte // of each the longest part that JSON has as it is
+	foreign bool     // one of them is not ASCII
+	lower   []byte   // of what is looked at, for the next time
 }
 
 func newSearch(b Book, words []string) *search {
@@ -95,6 +96,7 @@ func newSearch(b Book, words []string) *search {
 			}
 		}
 		s.words, s.plain = append(s.words, w), append(s.plain, []byte(longest))
+		s.foreign = s.foreign || strings.ContainsFunc(longest, func(r rune) bool { return r >= utf8.RuneSelf })
 	}
 	return s
 }
@@ -105,8 +107,9 @@ func escaped(r rune) bool { return r < ' ' || strings.ContainsRune("\"\\\u007f\u
 // in searches one run. It says whether yield wants more.
 func (s *search) in(f Found, yield func(Found) bool) bool {
 	if text, err := os.ReadFile(s.book.Home.Run(f.Run, "prompt.txt")); err == nil && s.maybe(text) {
+		var found bool
 		f.Type = Prompt
-		if f.Excerpt = s.excerpt(string(text)); f.Excerpt != "" && !yield(f) {
+		if f.Excerpt, found = s.excerpt(string(text)); found && !yield(f) {
 			return false
 		}
 	}
@@ -124,13 +127,14 @@ func (s *search) in(f Found, yield func(Found) bool) bool {
 		if !ok {
 			continue
 		}
-		f.At, f.Type, f.Excerpt = e.At, e.Type, s.excerpt(e.visible())
-		if f.Excerpt == "" || e.Type == Result && f.Excerpt == said {
+		excerpt, found := s.excerpt(e.visible())
+		if !found || e.Type == Result && excerpt == said {
 			continue
 		}
 		if e.Type == Text {
-			said = f.Excerpt
+			said = excerpt
 		}
+		f.At, f.Type, f.Excerpt = e.At, e.Type, excerpt
 		if !yield(f) {
 			return false
 		}
@@ -140,7 +144,11 @@ func (s *search) in(f Found, yield func(Found) bool) bool {
 
 // maybe says whether a text, or a line of JSON, is worth a closer look.
 func (s *search) maybe(line []byte) bool {
-	s.lower = lower(s.lower[:0], line)
+	if s.foreign {
+		s.lower = append(s.lower[:0], bytes.ToLower(line)...)
+	} else {
+		s.lower = lower(s.lower, line)
+	}
 	for _, part := range s.plain {
 		if !bytes.Contains(s.lower, part) {
 			return false
@@ -149,16 +157,14 @@ func (s *search) maybe(line []byte) bool {
 	return true
 }
 
-// lower is text in lower case, made in buf where it is ASCII.
+// lower is text in lower case as far as it is ASCII, made in buf.
 func lower(buf, text []byte) []byte {
-	for _, c := range text {
-		if c >= utf8.RuneSelf {
-			return append(buf[:0], bytes.ToLower(text)...)
-		}
+	buf = slices.Grow(buf[:0], len(text))[:len(text)]
+	for i, c := range text {
 		if 'A' <= c && c <= 'Z' {
 			c += 'a' - 'A'
 		}
-		buf = append(buf, c)
+		buf[i] = c
 	}
 	return buf
 }
@@ -184,12 +190,12 @@ func (e Event) visible() string {
 	return ""
 }
 
-// excerpt is one line of a text around the first word, "" if one of the words is not in it.
-func (s *search) excerpt(text string) string {
+// excerpt is one line of a text around the first word, if all of the words are in it.
+func (s *search) excerpt(text string) (line string, found bool) {
 	low := strings.ToLower(text)
 	for _, w := range s.words {
 		if !strings.Contains(low, w) {
-			return ""
+			return "", false
 		}
 	}
 	const before, after = 60, 120
@@ -204,14 +210,14 @@ func (s *search) excerpt(text string) string {
 	for to < len(text) && !utf8.RuneStart(text[to]) {
 		to++
 	}
-	line := sanitize.Line(text[from:to])
+	line = sanitize.Line(text[from:to])
 	if from > 0 {
 		line = "…" + line
 	}
 	if to < len(text) {
 		line += "…"
 	}
-	return line
+	return line, true
 }
 
 // lines yields the lines of a file; each is valid until the next.
