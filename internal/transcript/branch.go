@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ollim/ollim/internal/store"
@@ -78,14 +79,20 @@ var errNoSummary = errors.New("the summary is empty")
 // how many. A message of the user that would come next joins the summary's. The messages' lengths in tokens are not known any
 // more, and thoughts are left out: services bind them to the conversation before. The parent in h becomes the source, which stays as it is. Errors as in Create, or the source's.
 func Compact(sessions string, source Transcript, summary string, keep int, h Header) (Transcript, error) {
-	if strings.TrimSpace(summary) == "" {
-		return Transcript{}, errNoSummary
-	}
 	entries, err := source.Load(nil)
 	if err != nil {
 		return Transcript{}, err
 	}
-	kept := entries[Cut(entries, keep):]
+	h.ParentID = source.ID
+	return Summed(sessions, summary, entries[Cut(entries, keep):], h)
+}
+
+// Summed begins a transcript with a summary and the messages that were kept of another, which h names as its parent; see Compact.
+func Summed(sessions, summary string, kept []Entry, h Header) (Transcript, error) {
+	if strings.TrimSpace(summary) == "" {
+		return Transcript{}, errNoSummary
+	}
+	kept = slices.Clone(kept)
 	first := Entry{Message: Said(User, summary), At: h.Timestamp}
 	for len(kept) > 0 && kept[0].Message.Role == User {
 		for _, b := range kept[0].Message.Content {
@@ -102,7 +109,6 @@ func Compact(sessions string, source Transcript, summary string, keep int, h Hea
 	if err != nil {
 		return Transcript{}, err
 	}
-	h.ParentID = source.ID
 	return create(sessions, h, store.Synced, func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err

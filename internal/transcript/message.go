@@ -50,6 +50,9 @@ const (
 	ToolResult    = "tool_result"
 )
 
+// Interrupted answers a tool use whose result nobody has seen.
+const Interrupted = "interrupted: it is not known whether this took effect"
+
 // Said is a message of one text.
 func Said(role, text string) Message {
 	return Message{Role: role, Content: []Block{{Type: TextBlock, Text: text}}}

@@ -9,16 +9,17 @@ import (
 )
 
 const (
-	interrupted = "interrupted: it is not known whether this took effect"
 	noBeginning = "[system] The beginning of this conversation is lost."
 	maxToolName = 128
 )
 
-// Repair makes a conversation, whatever a kill or another program left of it, one that the service takes. changed says whether
+// Repair makes a conversation, whatever a kill or another program left of it, one that services take. changed says whether
 // there was anything to do; messages itself stays as it is. Doing it twice changes nothing more.
 //
-//   - Messages of one role in a row become one. Blank texts, thoughts without a signature or at the end of an answer, blocks of
-//     kinds that do not belong there, and messages that are empty then, go.
+//   - Messages of one role in a row become one. Blank texts, thoughts at the end of an answer, blocks of kinds that do not
+//     belong there, and messages that are empty then, go.
+//   - Thoughts without a signature stay in an answer that uses tools, and go from others. Services that do not sign want them
+//     back there; to one that signs they must not be sent, and without them something is left of each message.
 //   - Every use of a tool has one result, at the beginning of the next message: what has none gets an error that says so, what
 //     answers nothing goes, as a second answer does. Ids and names get a form that is allowed; a use without a name goes.
 //   - The first message is the user's: before an answer that comes first it is said that the beginning is lost.
@@ -51,6 +52,9 @@ func turns(messages []Message) (list []Message) {
 	all := list
 	list = nil
 	for _, m := range all {
+		if !slices.ContainsFunc(m.Content, func(b Block) bool { return b.Type == ToolUse }) {
+			m.Content = slices.DeleteFunc(m.Content, func(b Block) bool { return b.Type == ThinkingBlock && b.Signature == "" })
+		}
 		end := len(m.Content)
 		for end > 0 && (m.Content[end-1].Type == ThinkingBlock || m.Content[end-1].Type == RedactedBlock) {
 			end--
@@ -79,7 +83,7 @@ func belongs(b Block, role string) bool {
 	case TextBlock:
 		return strings.TrimSpace(b.Text) != "" && (role == User || role == Assistant)
 	case ThinkingBlock:
-		return b.Signature != "" && role == Assistant
+		return (b.Signature != "" || strings.TrimSpace(b.Thinking) != "") && role == Assistant
 	case RedactedBlock:
 		return b.Data != "" && role == Assistant
 	case ToolUse:
@@ -130,7 +134,7 @@ func (r *repair) said(content []Block) {
 		}
 	}
 	for _, u := range r.open {
-		answer := Block{Type: ToolResult, Content: interrupted, IsError: true}
+		answer := Block{Type: ToolResult, Content: Interrupted, IsError: true}
 		if i := slices.IndexFunc(results, func(b Block) bool { return b.ToolUseID == u.was }); i >= 0 {
 			answer = results[i]
 			results = slices.Delete(results, i, i+1)

@@ -29,29 +29,34 @@ func TestRepair(t *testing.T) {
 		given []transcript.Message
 		want  string // "" is as given
 	}{
-		"nothing":               {nil, ""},
-		"whole":                 {[]transcript.Message{user("q"), agent("a", call("x")), user(result("x", "")), agent("b")}, ""},
-		"thoughts":              {[]transcript.Message{user("q"), agent(thought("t", "s"), redacted("d"), "a"), user("r")}, ""},
-		"one role in a row":     {[]transcript.Message{user("q"), user("r"), agent("a"), agent("b")}, "user: q r|assistant: a b"},
-		"blanks":                {[]transcript.Message{user("q", " \n"), agent(""), user(), agent("a")}, "user: q|assistant: a"},
-		"unsigned":              {[]transcript.Message{user("q"), agent(thought("t", ""), redacted(""), "a")}, "user: q|assistant: a"},
-		"thought alone":         {[]transcript.Message{user("q"), agent(thought("t", "s")), user("r"), agent("a", thought("t", "s"))}, "user: q r|assistant: a"},
-		"thought, then text":    {[]transcript.Message{user("q"), agent(thought("t", "s")), agent("a")}, "user: q|assistant: thinking a"},
-		"answer first":          {[]transcript.Message{agent("a", call("x")), user(result("x", "r"))}, "user: [system] The beginning of this conversation is lost.|assistant: a call x|user: result x"},
-		"killed at a call":      {[]transcript.Message{user("q"), agent(call("x"), call("y"))}, "user: q|assistant: call x call y|user: result x lost result y lost"},
-		"killed, then said":     {[]transcript.Message{user("q"), agent(call("x")), user("r")}, "user: q|assistant: call x|user: result x lost r"},
-		"one of two":            {[]transcript.Message{user("q"), agent(call("x"), call("y")), user(result("y", "r"), "s")}, "user: q|assistant: call x call y|user: result x lost result y s"},
-		"results apart":         {[]transcript.Message{user("q"), agent(call("x")), agent(call("y")), user(result("y", "")), user("s", result("x", ""))}, "user: q|assistant: call x call y|user: result x result y s"},
-		"answered too late":     {[]transcript.Message{user("q"), agent(call("x")), user("r"), agent("a"), user(result("x", ""))}, "user: q|assistant: call x|user: result x lost r|assistant: a"},
-		"orphan":                {[]transcript.Message{user("q", result("x", ""))}, "user: q"},
-		"orphan alone":          {[]transcript.Message{user("q"), agent("a"), user(result("x", "")), agent("b")}, "user: q|assistant: a b"},
-		"twice":                 {[]transcript.Message{user("q"), agent(call("x")), user(result("x", "1"), result("x", "2"))}, "user: q|assistant: call x|user: result x"},
-		"the same id, answered": {[]transcript.Message{user("q"), agent(call("x"), call("x")), user(result("x", "1"), result("x", "2"))}, "user: q|assistant: call x call x_2|user: result x result x_2"},
-		"the same id, later":    {[]transcript.Message{user("q"), agent(call("x")), user(result("x", "1")), agent(call("x")), user(result("x", "2"))}, "user: q|assistant: call x|user: result x|assistant: call x_2|user: result x_2"},
-		"ids of other services": {[]transcript.Message{user("q"), agent(call("f.x:0"), call("")), user(result("f.x:0", ""), result("", ""))}, "user: q|assistant: call f_x_0 call _|user: result f_x_0 result _"},
-		"no name":               {[]transcript.Message{user("q"), agent(nameless), user(result("a", ""))}, "user: q"},
-		"wrong places":          {[]transcript.Message{user("q", call("x"), thought("t", "s"), image), agent("a", result("x", ""), image)}, "user: q|assistant: a"},
-		"a role of others":      {[]transcript.Message{{Role: "system", Content: user("s").Content}, user("q")}, "user: q"},
+		"nothing":                {nil, ""},
+		"whole":                  {[]transcript.Message{user("q"), agent("a", call("x")), user(result("x", "")), agent("b")}, ""},
+		"thoughts":               {[]transcript.Message{user("q"), agent(thought("t", "s"), redacted("d"), "a"), user("r")}, ""},
+		"one role in a row":      {[]transcript.Message{user("q"), user("r"), agent("a"), agent("b")}, "user: q r|assistant: a b"},
+		"blanks":                 {[]transcript.Message{user("q", " \n"), agent(""), user(), agent("a")}, "user: q|assistant: a"},
+		"unsigned":               {[]transcript.Message{user("q"), agent(thought("t", ""), redacted(""), "a")}, "user: q|assistant: a"},
+		"unsigned at a call":     {[]transcript.Message{user("q"), agent(thought("t", ""), "a", call("x")), user(result("x", ""))}, ""},
+		"unsigned, then a call":  {[]transcript.Message{user("q"), agent(thought("t", "")), agent(call("x"), thought("u", "")), user(result("x", ""))}, "user: q|assistant: thinking call x|user: result x"},
+		"blank thought":          {[]transcript.Message{user("q"), agent(thought(" ", ""), call("x")), user(result("x", ""))}, "user: q|assistant: call x|user: result x"},
+		"unsigned, use nameless": {[]transcript.Message{user("q"), agent(thought("t", ""), "a", nameless)}, "user: q|assistant: a"},
+		"unsigned by the user":   {[]transcript.Message{user("q", thought("t", ""))}, "user: q"},
+		"thought alone":          {[]transcript.Message{user("q"), agent(thought("t", "s")), user("r"), agent("a", thought("t", "s"))}, "user: q r|assistant: a"},
+		"thought, then text":     {[]transcript.Message{user("q"), agent(thought("t", "s")), agent("a")}, "user: q|assistant: thinking a"},
+		"answer first":           {[]transcript.Message{agent("a", call("x")), user(result("x", "r"))}, "user: [system] The beginning of this conversation is lost.|assistant: a call x|user: result x"},
+		"killed at a call":       {[]transcript.Message{user("q"), agent(call("x"), call("y"))}, "user: q|assistant: call x call y|user: result x lost result y lost"},
+		"killed, then said":      {[]transcript.Message{user("q"), agent(call("x")), user("r")}, "user: q|assistant: call x|user: result x lost r"},
+		"one of two":             {[]transcript.Message{user("q"), agent(call("x"), call("y")), user(result("y", "r"), "s")}, "user: q|assistant: call x call y|user: result x lost result y s"},
+		"results apart":          {[]transcript.Message{user("q"), agent(call("x")), agent(call("y")), user(result("y", "")), user("s", result("x", ""))}, "user: q|assistant: call x call y|user: result x result y s"},
+		"answered too late":      {[]transcript.Message{user("q"), agent(call("x")), user("r"), agent("a"), user(result("x", ""))}, "user: q|assistant: call x|user: result x lost r|assistant: a"},
+		"orphan":                 {[]transcript.Message{user("q", result("x", ""))}, "user: q"},
+		"orphan alone":           {[]transcript.Message{user("q"), agent("a"), user(result("x", "")), agent("b")}, "user: q|assistant: a b"},
+		"twice":                  {[]transcript.Message{user("q"), agent(call("x")), user(result("x", "1"), result("x", "2"))}, "user: q|assistant: call x|user: result x"},
+		"the same id, answered":  {[]transcript.Message{user("q"), agent(call("x"), call("x")), user(result("x", "1"), result("x", "2"))}, "user: q|assistant: call x call x_2|user: result x result x_2"},
+		"the same id, later":     {[]transcript.Message{user("q"), agent(call("x")), user(result("x", "1")), agent(call("x")), user(result("x", "2"))}, "user: q|assistant: call x|user: result x|assistant: call x_2|user: result x_2"},
+		"ids of other services":  {[]transcript.Message{user("q"), agent(call("f.x:0"), call("")), user(result("f.x:0", ""), result("", ""))}, "user: q|assistant: call f_x_0 call _|user: result f_x_0 result _"},
+		"no name":                {[]transcript.Message{user("q"), agent(nameless), user(result("a", ""))}, "user: q"},
+		"wrong places":           {[]transcript.Message{user("q", call("x"), thought("t", "s"), image), agent("a", result("x", ""), image)}, "user: q|assistant: a"},
+		"a role of others":       {[]transcript.Message{{Role: "system", Content: user("s").Content}, user("q")}, "user: q"},
 	} {
 		got, changed := transcript.Repair(tc.given)
 		want := tc.want
@@ -128,13 +133,37 @@ func TestRepairedIsTaken(t *testing.T) {
 		if n := len(got); n == 0 || got[n-1].Role == transcript.Assistant {
 			got = append(got, user("next"))
 		}
-		if status, answer := ask(t, s, got); status != http.StatusOK {
+		if status, answer := ask(t, s, signed(got)); status != http.StatusOK {
 			r.Fatalf("%q: %s", told(got), answer)
 		}
 	})
 	if broken := s.Violations(); len(broken) > 0 {
 		t.Error(broken)
 	}
+}
+
+// signed is what is sent to a service that signs thoughts.
+func signed(messages []transcript.Message) []transcript.Message {
+	list := copied(messages)
+	for i, m := range list {
+		list[i].Content = slices.DeleteFunc(m.Content, func(b transcript.Block) bool {
+			return b.Type == transcript.ThinkingBlock && b.Signature == ""
+		})
+	}
+	return list
+}
+
+// Where no tool is used no thought is kept that nobody signed.
+func TestUnsignedThoughts(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		got, _ := transcript.Repair(drawMessages(r))
+		for _, m := range got {
+			uses := slices.ContainsFunc(m.Content, func(b transcript.Block) bool { return b.Type == transcript.ToolUse })
+			if !uses && len(signed([]transcript.Message{m})[0].Content) < len(m.Content) {
+				r.Fatalf("%q", told(got))
+			}
+		}
+	})
 }
 
 func isNotice(text string) bool {
