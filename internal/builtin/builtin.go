@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,7 @@ type Box struct {
 	Roots     []toolpolicy.Root // the first is the working directory, which paths are relative to and commands run in
 	Protected []string          // absolute; nothing there is read, written, listed or found
 	Env       []string          // of commands, whole
+	Hold      []*os.File        // locks that commands keep for as long as they live
 	Fetch     *http.Client      // nil: Fetcher(Public)
 
 	writing sync.Mutex // two edits of one file at once would lose one

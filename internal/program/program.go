@@ -37,6 +37,7 @@ type Call struct {
 	Argv  []string      // Argv[0] is found in the PATH of Env, or is a path: a relative one begins at Dir
 	Env   []string      // the whole environment, KEY=value; of two with the same name the last counts
 	Dir   string        // "": ours
+	Files []*os.File    // inherited from descriptor 3 on, such as locks that it keeps
 	Stdin io.Reader     // nil: empty. A Read that blocks is left behind when Run comes back.
 	Limit int           // bytes of standard output that are kept, the rest is read and dropped (Cut); 0: it goes to /dev/null
 	Grace time.Duration // between SIGTERM and SIGKILL of its process group once ctx has ended; 0: kill at once
@@ -97,6 +98,7 @@ func start(c Call, out, said io.Writer) (*exec.Cmd, error) {
 		Env:         append([]string{}, c.Env...), // nil would be ours
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		WaitDelay:   drain,
+		ExtraFiles:  c.Files,
 	}
 	if c.Limit > 0 {
 		cmd.Stdout = out

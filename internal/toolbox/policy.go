@@ -23,7 +23,7 @@ func (b *Box) policy() toolpolicy.Policy {
 		Protected:   b.Protected(),
 		SearchHides: true,
 		OwnVerbs: []string{
-			"pause", "resume", "stop", "chat", "ask", "fire", "tick", "demo", "session rm", "routine rm", "routine enable", "routine disable",
+			"pause", "resume", "stop", "chat", "ask", "session show", "session export", "session search", "session branch", "fire", "tick", "demo", "session rm", "routine rm", "routine enable", "routine disable",
 		},
 	}
 	for _, entry := range b.Run.Dirs {
@@ -53,9 +53,10 @@ func listed(name string) func(*Box) error {
 	}
 }
 
-// Protected is what no tool of an agent may reach: state, other conversations, the owner's executables and settings.
+// Protected is what no tool of an agent may reach: state, other conversations, the owner's executables and settings, and what
+// processes have in their memory and environment.
 func (b *Box) Protected() []string {
-	paths := []string{b.Home.State(), b.Home.Path("sessions"), b.Home.Path("gates"), b.Home.Config(), b.Home.ToolPolicy()}
+	paths := []string{b.Home.State(), b.Home.Path("sessions"), b.Home.Path("gates"), b.Home.Config(), b.Home.ToolPolicy(), "/proc"}
 	return append(paths, b.Secret...)
 }
 

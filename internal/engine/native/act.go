@@ -5,15 +5,13 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/ollim/ollim/internal/builtin"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/provider"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/transcript"
 )
-
-// interrupted answers a tool use whose result nobody has seen.
-const interrupted = "interrupted: it is not known whether this took effect"
 
 // compactTool is the toolbox's tool that compacts the session; what it wishes for is done here, in mid-turn.
 const compactTool = "compact_session"
@@ -28,8 +26,27 @@ func toolUses(m transcript.Message) (uses []transcript.Block) {
 }
 
 // harmless tools only look: they may be lost in a kill.
-func harmless(name string) bool {
-	return slices.Contains([]string{"Read", "Glob", "Grep", "WebFetch", "list_reminders", "search_docs"}, name)
+func (t *turn) harmless(name string) bool {
+	if has(t.ownTools(), name) {
+		return !builtin.HasEffects(name)
+	}
+	return name == "list_reminders" || name == "search_docs"
+}
+
+func has(list []engine.Tool, name string) bool {
+	return slices.ContainsFunc(list, func(tool engine.Tool) bool { return tool.Name == name })
+}
+
+// decline answers tool uses that are not begun.
+func (t *turn) decline(uses []transcript.Block) error {
+	var results []transcript.Block
+	for _, use := range uses {
+		results = append(results, answer(use.ID, engine.ToolResult{Text: "this was not begun: the run had to end", IsError: true}))
+	}
+	if len(results) == 0 {
+		return nil
+	}
+	return t.append(store.Buffered, user(results), 0)
 }
 
 // offer is the tools that the model may use: the engine's own, then the agent's.
@@ -62,7 +79,7 @@ func (t *turn) act(ctx context.Context, uses []transcript.Block) error {
 	var stop error
 	compact := -1
 	for i, use := range uses {
-		result := engine.ToolResult{Text: interrupted, IsError: true}
+		result := engine.ToolResult{Text: transcript.Interrupted, IsError: true}
 		switch {
 		case stop != nil:
 		case use.Name == compactTool && compact >= 0:
@@ -95,7 +112,7 @@ func answer(id string, r engine.ToolResult) transcript.Block {
 // use is one use of a tool. The error ends the turn.
 func (t *turn) use(ctx context.Context, use transcript.Block) (engine.ToolResult, error) {
 	if err := t.sink(run.Event{Type: run.ToolUse, Tool: use.Name, ToolID: use.ID, Input: use.Input}); err != nil {
-		return engine.ToolResult{Text: interrupted, IsError: true}, err
+		return engine.ToolResult{Text: transcript.Interrupted, IsError: true}, err
 	}
 	result, err := t.call(ctx, use)
 	if err == nil && (use.Name != compactTool || result.IsError) { // else it is told when it is done
@@ -108,17 +125,14 @@ func (t *turn) use(ctx context.Context, use transcript.Block) (engine.ToolResult
 }
 
 func (t *turn) call(ctx context.Context, use transcript.Block) (engine.ToolResult, error) {
-	has := func(list []engine.Tool) bool {
-		return slices.ContainsFunc(list, func(tool engine.Tool) bool { return tool.Name == use.Name })
-	}
 	switch {
-	case has(t.ownTools()):
+	case has(t.ownTools(), use.Name):
 		reason, err := t.tools.Verdict(ctx, use.Name, use.ID, use.Input)
 		if err != nil || reason != "" {
 			return engine.ToolResult{Text: reason, IsError: true}, err
 		}
 		return t.own.Call(ctx, use.Name, use.Input), nil
-	case has(t.agentTools()):
+	case has(t.agentTools(), use.Name):
 		return t.tools.Call(ctx, use.Name, use.Input), nil
 	}
 	return engine.ToolResult{Text: "there is no tool " + use.Name + " here", IsError: true}, nil
@@ -141,7 +155,7 @@ func unanswered(last transcript.Message) (results []transcript.Block) {
 		return nil
 	}
 	for _, use := range toolUses(last) {
-		results = append(results, answer(use.ID, engine.ToolResult{Text: interrupted, IsError: true}))
+		results = append(results, answer(use.ID, engine.ToolResult{Text: transcript.Interrupted, IsError: true}))
 	}
 	return results
 }

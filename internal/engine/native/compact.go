@@ -2,8 +2,10 @@ package native
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ollim/ollim/internal/engine"
@@ -21,6 +23,8 @@ const (
 	keptMessages = 20
 	// commonWindow, in tokens, stands for that of a model of which nothing is known.
 	commonWindow = 100_000
+	// summaryOutput is the most tokens of a summary.
+	summaryOutput = 8192
 	// bytesPerToken is a common rule of thumb for what the service has not counted yet.
 	bytesPerToken = 4
 )
@@ -32,32 +36,30 @@ decided, names, numbers, dates, paths and identifiers as they are, what is done,
 // compactNow does what the agent has just asked for; results are those of the tools that it used beside it. When it fails the
 // agent is told, and goes on as before.
 func (t *turn) compactNow(ctx context.Context, results []transcript.Block, at int) error {
-	standing, before, old := t.entries, t.size(), t.file.ID
-	t.entries = append(standing[:len(standing):len(standing)], transcript.Entry{Message: user(results), At: t.e.Now()})
-	keep := t.keep(2) // the call and its result
-	summary, err := t.summary(ctx, t.entries[:transcript.Cut(t.entries, keep)], t.wish(results[at].ToolUseID))
-	t.entries = standing
-	if ctx.Err() != nil {
-		err = errors.Join(t.append(store.Synced, user(results), 0), context.Cause(ctx))
-		return err
-	}
+	id := results[at].ToolUseID
 	said := engine.ToolResult{Text: fmt.Sprintf("The session was compacted: your summary and the last messages are all that is left of "+
-		"about %d tokens. It goes on from here; the old transcript stays as %s.", before, old)}
+		"about %d tokens. It goes on from here; the old transcript stays as %s.", t.size(), t.file.ID)}
+	results[at] = answer(id, said)
+	whole := append(slices.Clip(t.entries), transcript.Entry{Message: user(results), At: t.e.Now()})
+	keep := t.keep(2) // the call and its result
+	summary, err := t.summary(ctx, whole[:transcript.Cut(whole, keep)], t.wish(id))
+	next := transcript.Transcript{}
+	if err == nil {
+		next, err = t.successor(summary, whole, keep)
+	}
 	if err != nil {
 		said = engine.ToolResult{Text: "The compaction failed, and the session is as it was: " + err.Error(), IsError: true}
+		results[at] = answer(id, said)
 	}
-	results[at] = answer(results[at].ToolUseID, said)
-	if appendErr := t.append(store.Synced, user(results), 0); appendErr != nil {
-		return appendErr
+	if appendErr := t.append(store.Synced, user(results), 0); appendErr != nil || ctx.Err() != nil {
+		return errors.Join(appendErr, context.Cause(ctx))
 	}
 	if err == nil {
-		_, err = t.moveTo(summary, keep, before)
+		_, err = t.moveTo(ctx, next, summary)
 	} else {
 		err = t.sink(run.Event{Type: run.CompactFailed, Text: err.Error()})
 	}
-	return errors.Join(err, t.sink(run.Event{
-		Type: run.ToolResult, Tool: compactTool, ToolID: results[at].ToolUseID, Text: said.Text, IsError: said.IsError,
-	}))
+	return errors.Join(err, t.sink(run.Event{Type: run.ToolResult, Tool: compactTool, ToolID: id, Text: said.Text, IsError: said.IsError}))
 }
 
 func user(blocks []transcript.Block) transcript.Message {
@@ -84,32 +86,38 @@ func (t *turn) squeeze(ctx context.Context) error {
 
 // compact replaces the conversation by a summary and its last messages, in a new transcript.
 func (t *turn) compact(ctx context.Context, instructions string, keep int) (engine.Compaction, error) {
-	before := t.size()
 	summary, err := t.summary(ctx, t.entries[:transcript.Cut(t.entries, keep)], instructions)
 	if err != nil {
 		return engine.Compaction{}, err
 	}
-	return t.moveTo(summary, keep, before)
+	next, err := t.successor(summary, t.entries, keep)
+	if err != nil {
+		return engine.Compaction{}, err
+	}
+	return t.moveTo(ctx, next, summary)
 }
 
-// moveTo goes on in a new transcript.
-func (t *turn) moveTo(summary string, keep, before int) (engine.Compaction, error) {
+// successor is a new transcript with a summary and the last of some entries.
+func (t *turn) successor(summary string, entries []transcript.Entry, keep int) (transcript.Transcript, error) {
 	h, err := t.e.header(t.request)
 	if err != nil {
+		return transcript.Transcript{}, err
+	}
+	h.Cwd, h.ParentID = t.file.Cwd, t.file.ID
+	return transcript.Summed(t.e.Sessions, "Summary of the conversation so far:\n\n"+summary, entries[transcript.Cut(entries, keep):], h)
+}
+
+// moveTo goes on in another transcript.
+func (t *turn) moveTo(ctx context.Context, next transcript.Transcript, summary string) (engine.Compaction, error) {
+	before, old := t.size(), t.file.ID
+	if err := t.enter(ctx, next, true); err != nil {
 		return engine.Compaction{}, err
 	}
-	h.Cwd = t.file.Cwd
-	next, err := transcript.Compact(t.e.Sessions, t.file, "Summary of the conversation so far:\n\n"+summary, keep, h)
-	if err != nil {
+	var err error
+	if t.entries, err = next.Load(nil); err != nil {
 		return engine.Compaction{}, err
 	}
-	t.begun = append(t.begun, next.Path)
-	entries, err := next.Load(nil)
-	if err != nil {
-		return engine.Compaction{}, err
-	}
-	old := t.file.ID
-	t.file, t.entries, t.others = next, entries, 0
+	t.before = 0
 	c := engine.Compaction{Session: next.ID, Summary: summary, Before: before, After: t.size()}
 	return c, t.sink(run.Event{Type: run.Compacted, Session: c.Session, Parent: old, Text: summary, Before: c.Before, After: c.After})
 }
@@ -125,6 +133,8 @@ func (t *turn) wish(id string) string {
 	}
 	return ""
 }
+
+var errNoSummary = errors.New("the model made no summary with all that must stand in it")
 
 // summary lets the model sum up a conversation. One that is empty, or lost a name that the instructions pin, is refused and
 // asked for once more.
@@ -148,7 +158,7 @@ func (t *turn) summary(ctx context.Context, entries []transcript.Entry, instruct
 			return text, nil
 		}
 	}
-	return "", errors.New("no usable summary was made: " + more)
+	return "", errNoSummary
 }
 
 // sumUp asks once. What is too long for the model is shortened.
@@ -159,7 +169,11 @@ func (t *turn) sumUp(ctx context.Context, messages []transcript.Message, instruc
 		ask += "\n\n" + more
 	}
 	for _, most := range []int{0, 2000, 200} {
+		if err := t.affordable(); err != nil {
+			return "", err
+		}
 		q := t.question()
+		q.MaxTokens = min(q.MaxTokens, summaryOutput)
 		q.Messages, _ = transcript.Repair(append(clipped(messages, most), transcript.Said(transcript.User, ask)))
 		a, err := t.e.Service.Ask(ctx, q, nil)
 		if errors.Is(err, provider.ErrTooLong) {
@@ -179,14 +193,17 @@ func (t *turn) sumUp(ctx context.Context, messages []transcript.Message, instruc
 	return "", provider.ErrTooLong
 }
 
-// clipped is messages whose long parts are cut; 0 cuts none.
+// clipped is messages without thoughts, whose long parts are cut; 0 cuts none.
 func clipped(messages []transcript.Message, most int) []transcript.Message {
 	short := make([]transcript.Message, 0, len(messages)+1)
 	for _, m := range messages {
-		m.Content = append([]transcript.Block(nil), m.Content...)
+		m = m.Unthought()
 		for i, b := range m.Content {
 			if most > 0 {
 				m.Content[i].Text, m.Content[i].Content = head(b.Text, most), head(b.Content, most)
+			}
+			if most > 0 && len(b.Input) > most {
+				m.Content[i].Input, _ = json.Marshal(map[string]string{"input": head(string(b.Input), most)}) // a text always has a form
 			}
 		}
 		short = append(short, m)

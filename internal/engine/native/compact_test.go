@@ -3,12 +3,14 @@ package native_test
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ollim/ollim/internal/apitest"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/transcript"
 )
 
@@ -161,8 +163,48 @@ func TestTooLong(t *testing.T) {
 	if r := s.says(engine.Request{Prompt: "work", Session: old.Session}, "done"); r.Session == old.Session {
 		t.Error("the session did not move")
 	}
+	// and once more when it has grown again
+	s.api.Reply(tooLong, apitest.Reply{Text: "the summary"}, apitest.Use("ping_user", nil), tooLong, apitest.Reply{Text: "the summary"}, apitest.Reply{Text: "done"})
+	s.says(engine.Request{Prompt: "work", Session: old.Session}, "done")
 	s.api.Reply(tooLong, tooLong, apitest.Reply{Text: "the summary"}, tooLong)
 	if _, err := s.run(engine.Request{Prompt: "more", Session: old.Session}); err == nil || errors.Is(err, engine.ErrUnavailable) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestCostOfSummary: what a summary costs counts before the next question.
+func TestCostOfSummary(t *testing.T) {
+	s := newStage(t)
+	old := s.grown()
+	s.api.Reply(compact("prices"), apitest.Reply{Text: "the summary", Usage: apitest.Usage{In: 3000, Out: 1}})
+	n := len(s.api.Requests())
+	if _, err := s.run(engine.Request{Prompt: "compact", Session: old.Session, MaxCost: 0.002}); !errors.Is(err, engine.ErrMaxCost) {
+		t.Error(err)
+	}
+	if got := len(s.api.Requests()) - n; got != 2 {
+		t.Errorf("%d requests", got)
+	}
+}
+
+// TestCompactUnwritten: a compaction whose transcript cannot be written leaves the session as it was, and says so.
+func TestCompactUnwritten(t *testing.T) {
+	s := newStage(t)
+	old := s.grown()
+	path := s.path(old.Session)
+	s.tools.on = func(string) *engine.ToolResult { // from here on there is no folder for a new one
+		folder := filepath.Dir(path)
+		if err := errors.Join(os.Rename(folder, folder+"-away"), os.WriteFile(folder, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return nil
+	}
+	s.api.Reply(compact("prices"), apitest.Reply{Text: "the summary"})
+	if _, err := s.run(engine.Request{Prompt: "compact", Session: old.Session}); err == nil {
+		t.Error("no error, though the transcript is gone")
+	}
+	for _, e := range s.events {
+		if e.Type == run.Compacted || e.Type == run.ToolResult && !e.IsError {
+			t.Errorf("%+v", e)
+		}
 	}
 }

@@ -7,16 +7,19 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/model"
+	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/provider"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/transcript"
@@ -48,12 +51,13 @@ const mostTurns = 200
 
 // Run says the prompt in the request's session and lets the agent work until it has no more to do.
 func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
-	t, err := e.begin(r, tools, sink)
+	t, err := e.begin(ctx, r, tools, sink)
+	defer t.leave()
 	if err != nil {
 		return engine.Result{}, err
 	}
-	if r.Discard {
-		defer t.discard()
+	if slices.Contains(r.BuiltIns, "Bash") {
+		defer process.KillAll("OLLIM_RUN=" + r.Run) // what its commands left behind, in whatever group
 	}
 	err = t.say(r.Prompt)
 	if err == nil {
@@ -75,43 +79,51 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 		return engine.Compaction{}, errors.New("there is no session to compact")
 	}
 	r.Fork = false
-	t, err := e.begin(r, nil, sink)
+	t, err := e.begin(ctx, r, nil, sink)
+	defer t.leave()
 	if err != nil {
 		return engine.Compaction{}, err
 	}
 	return t.compact(ctx, instructions, t.keep(0))
 }
 
-// begin opens the transcript of the request's session, or begins one.
-func (e *Engine) begin(r engine.Request, tools engine.Tools, sink engine.Sink) (*turn, error) {
-	m := e.Models.Resolve(orElse(r.Model, e.Model))
+// begin opens the transcript of the request's session, or begins one, and keeps others from writing it until leave.
+func (e *Engine) begin(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (*turn, error) {
+	m := e.Models.Resolve(cmp.Or(r.Model, e.Model))
+	t := &turn{e: e, request: r, tools: tools, sink: sink, model: m}
 	if r.MaxCost > 0 && !e.Local && !m.Priced {
-		return nil, fmt.Errorf("%w: no price is known of the model %s, so the limit on the cost cannot be kept: "+
+		return t, fmt.Errorf("%w: no price is known of the model %s, so the limit on the cost cannot be kept: "+
 			"ollim config set models '%s in=USD out=USD' (per million tokens)", engine.ErrUnavailable, m.ID, m.ID)
 	}
-	t := &turn{e: e, request: r, tools: tools, sink: sink, model: m}
+	file, err := e.open(r)
+	if err != nil {
+		return t, err
+	}
+	if err := t.enter(ctx, file, r.Session == "" || r.Fork); err != nil {
+		return t, err
+	}
 	if e.Tools != nil {
+		r.Hold = append(slices.Clone(r.Hold), t.guards[0].File())
 		t.own = e.Tools(r)
 	}
-	var err error
-	switch {
-	case r.Session == "":
-		t.file, err = e.create("", r)
-	case engine.Holder(r.Session) != engine.Native:
-		err = engine.Foreign(r.Session)
-	default:
-		t.file, err = e.resume(r)
-	}
-	if err == nil && (r.Session == "" || r.Fork) {
-		t.begun = append(t.begun, t.file.Path)
-	}
-	if err == nil && r.Session != "" {
-		t.entries, err = t.file.Load(nil)
-	}
-	if err == nil && t.file.Model != m.ID {
-		t.others = len(t.entries)
-	}
+	t.entries, err = t.file.Load(nil)
+	t.before = len(t.entries)
 	return t, err
+}
+
+// open finds the transcript to go on with, or begins it.
+func (e *Engine) open(r engine.Request) (transcript.Transcript, error) {
+	if r.Session != "" && engine.Holder(r.Session) != engine.Native {
+		return transcript.Transcript{}, engine.Foreign(r.Session)
+	}
+	if r.Session != "" {
+		return e.resume(r)
+	}
+	h, err := e.header(r)
+	if err != nil {
+		return transcript.Transcript{}, err
+	}
+	return transcript.Create(e.Sessions, h)
 }
 
 // resume finds the session, or makes a branch of it.
@@ -130,15 +142,6 @@ func (e *Engine) resume(r engine.Request) (transcript.Transcript, error) {
 	return transcript.Branch(e.Sessions, file, -1, h)
 }
 
-func (e *Engine) create(parent string, r engine.Request) (transcript.Transcript, error) {
-	h, err := e.header(r)
-	if err != nil {
-		return transcript.Transcript{}, err
-	}
-	h.ParentID = parent
-	return transcript.Create(e.Sessions, h)
-}
-
 // header is that of a new session.
 func (e *Engine) header(r engine.Request) (transcript.Header, error) {
 	id := make([]byte, 6)
@@ -146,16 +149,7 @@ func (e *Engine) header(r engine.Request) (transcript.Header, error) {
 		return transcript.Header{}, err
 	}
 	return transcript.Header{
-		ID: "n-" + hex.EncodeToString(id), Cwd: r.Root, Provider: e.Provider, Model: e.Models.Resolve(orElse(r.Model, e.Model)).ID,
+		ID: "n-" + hex.EncodeToString(id), Cwd: r.Root, Provider: e.Provider, Model: e.Models.Resolve(cmp.Or(r.Model, e.Model)).ID,
 		Timestamp: e.Now(),
 	}, nil
-}
-
-func orElse(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }

@@ -40,7 +40,7 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	s.Engine = &native.Engine{
-		Sessions: t.TempDir(), Service: provider.NewAnthropic(provider.Options{BaseURL: s.api.URL(), Key: "k"}), Provider: "anthropic",
+		Sessions: t.TempDir(), Service: provider.NewAnthropic(provider.Options{BaseURL: s.api.URL(), Key: "test-key"}), Provider: "anthropic",
 		Model: "tiny", Models: table, Now: func() time.Time { return time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC) },
 		Random: rand.New(rand.NewSource(1)),
 		Sleep: func(ctx context.Context, d time.Duration) error {
@@ -271,6 +271,81 @@ func TestCutText(t *testing.T) {
 	if _, err := s.run(engine.Request{Prompt: "hi", Delta: func(string) error { return stop }}); !errors.Is(err, stop) {
 		t.Error(err)
 	}
+}
+
+// TestOverloadBehindText: nobody begins a turn anew whose text somebody has read.
+func TestOverloadBehindText(t *testing.T) {
+	s := newStage(t)
+	s.api.Reply(apitest.Reply{Fault: apitest.ErrorEvent, After: 5, Text: strings.Repeat("some words ", 20)})
+	var seen strings.Builder
+	r, err := s.run(engine.Request{Prompt: "hi", Delta: func(text string) error { seen.WriteString(text); return nil }})
+	var overloaded *engine.Overloaded
+	if !errors.Is(err, provider.ErrCut) || errors.As(err, &overloaded) || seen.Len() == 0 || r.Text != seen.String() {
+		t.Errorf("%v, seen %q, said %q", err, seen.String(), r.Text)
+	}
+}
+
+// TestThoughts: those of earlier turns are not sent again; what the service does not take is asked for without.
+func TestThoughts(t *testing.T) {
+	s := newStage(t)
+	s.api.Reply(apitest.Reply{Thinking: "hm", ToolUses: []apitest.ToolUse{{Name: "ping_user"}}}, apitest.Reply{Thinking: "aha", Text: "one"})
+	r := s.says(engine.Request{Prompt: "a"}, "one")
+	if !s.api.Requests()[1].Has("hm") {
+		t.Error("a thought of this turn was not sent")
+	}
+	s.api.Reply(apitest.Reply{Status: 400, Message: "messages.1.content.0: Invalid signature in thinking block"}, apitest.Reply{Text: "two"})
+	s.says(engine.Request{Prompt: "b", Session: r.Session, Thinking: "adaptive"}, "two")
+	requests := s.api.Requests()
+	if last := requests[len(requests)-1]; last.Has("aha") || last.Has("hm") || len(last.Thinking) > 0 {
+		t.Errorf("thoughts were sent: %s", last.Raw)
+	}
+	same(t, s.conversation(r.Session), []string{
+		"user text a", "assistant thinking hm", "assistant tool_use ping_user", "user tool_result done ping_user",
+		"assistant thinking aha", "assistant text one", "user text b", "assistant text two",
+	})
+}
+
+// TestDiscard: no transcript is left, also where the turn was begun anew.
+func TestDiscard(t *testing.T) {
+	s := newStage(t)
+	s.api.Reply(apitest.Reply{Status: 529}, apitest.Reply{Text: "once"})
+	if _, err := s.run(engine.Request{Prompt: "a", Discard: true}); err == nil {
+		t.Error("no overload")
+	}
+	s.says(engine.Request{Prompt: "a", Discard: true}, "once")
+	if list, _, err := transcript.List(s.Sessions, ""); err != nil || len(list) != 0 {
+		t.Errorf("%v %v", list, err)
+	}
+}
+
+// TestTwoAtOnce: who goes on with a session waits for who is at it, and sees what it said.
+func TestTwoAtOnce(t *testing.T) {
+	s := newStage(t)
+	s.api.Reply(apitest.Reply{Text: "one"})
+	r := s.says(engine.Request{Prompt: "a"}, "one")
+	hold := make(chan struct{})
+	s.api.Reply(apitest.Reply{Text: "two", Hold: hold}, apitest.Reply{Text: "three"})
+	done := make(chan error, 2)
+	turn := func(prompt string) {
+		_, err := s.Run(t.Context(), engine.Request{Prompt: prompt, Session: r.Session, Root: "/work"}, s.tools, func(run.Event) error { return nil })
+		done <- err
+	}
+	go turn("b")
+	s.api.WaitRequests(2, 5*time.Second)
+	go turn("c")
+	time.Sleep(50 * time.Millisecond)
+	if n := len(s.api.Requests()); n != 2 {
+		t.Errorf("%d requests while the first turn is under way", n)
+	}
+	close(hold)
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	same(t, s.conversation(r.Session), []string{
+		"user text a", "assistant text one", "user text b", "assistant text two", "user text c", "assistant text three",
+	})
 }
 
 func TestEndings(t *testing.T) {

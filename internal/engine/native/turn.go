@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/model"
 	"github.com/ollim/ollim/internal/provider"
 	"github.com/ollim/ollim/internal/run"
@@ -25,22 +26,42 @@ type turn struct {
 	model   model.Model
 
 	file    transcript.Transcript
-	begun   []string           // paths of the transcripts that it began
+	begun   []string // paths of the transcripts that it began
+	guards  []*lock.Guard
 	entries []transcript.Entry // the conversation, as it is on disk
 	final   string
 	usage   run.Usage
 	cost    float64
 	acted   bool // a tool was used: the turn cannot be begun anew
 	shown   bool // text of the answer that is coming in was shown to somebody
-	others  int  // how many of the entries another model may have thought
+	before  int  // how many of the entries are older than this turn
+	plain   bool // the service takes no thoughts, or not the wish for them
 	pressed bool // the service found the conversation too long
 	cramped bool // the conversation fills its window, and could not be compacted
 }
 
-// discard removes the transcripts that the turn has begun.
-func (t *turn) discard() {
+// enter goes on in a transcript that nobody else writes meanwhile.
+func (t *turn) enter(ctx context.Context, file transcript.Transcript, begun bool) error {
+	guard, err := file.Lock(ctx)
+	if err != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	t.file, t.guards = file, append(t.guards, guard)
+	if begun {
+		t.begun = append(t.begun, file.Path)
+	}
+	return nil
+}
+
+// leave gives the transcripts to others; those that nobody wants kept it removes.
+func (t *turn) leave() {
 	for _, path := range t.begun {
-		_ = store.Remove(path) // nothing refers to it
+		if t.request.Discard {
+			_ = store.Remove(path) // nothing refers to it
+		}
+	}
+	for _, guard := range t.guards {
+		guard.Release()
 	}
 }
 
@@ -65,10 +86,11 @@ func (t *turn) work(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := t.hear(answer); err != nil {
-			return err
-		}
+		t.pressed = false
 		uses := toolUses(answer.Message)
+		if err := t.hear(answer); err != nil {
+			return errors.Join(err, t.decline(uses))
+		}
 		if len(uses) == 0 && answer.Stop != provider.Pause {
 			return ending(answer.Stop, t.model)
 		}
@@ -97,12 +119,19 @@ func (t *turn) say(prompt string) error {
 	message := transcript.Said(transcript.User, prompt)
 	if n := len(t.entries); n > 0 {
 		last := t.entries[n-1].Message
-		if last.Role == transcript.User && last.Text() == prompt {
+		if last.Role == transcript.User && lastText(last) == prompt {
 			return nil
 		}
 		message.Content = append(unanswered(last), message.Content...)
 	}
 	return t.append(store.Buffered, message, 0)
+}
+
+func lastText(m transcript.Message) string {
+	if n := len(m.Content); n > 0 && m.Content[n-1].Type == transcript.TextBlock {
+		return m.Content[n-1].Text
+	}
+	return ""
 }
 
 func (t *turn) append(d store.Durability, m transcript.Message, tokens int) error {
@@ -137,6 +166,11 @@ func (t *turn) hear(a provider.Answer) error {
 	if err := t.book(a.Usage); err != nil {
 		return err
 	}
+	return t.affordable()
+}
+
+// affordable says whether anything is left of what the run may cost.
+func (t *turn) affordable() error {
 	if total := t.request.Spent + t.cost; t.request.MaxCost > 0 && total >= t.request.MaxCost {
 		return fmt.Errorf("%w: %.2f of %.2f USD", engine.ErrMaxCost, total, t.request.MaxCost)
 	}
@@ -154,7 +188,7 @@ func (t *turn) book(u run.Usage) error {
 func (t *turn) durability(m transcript.Message) store.Durability {
 	uses := toolUses(m)
 	for _, use := range uses {
-		if !harmless(use.Name) {
+		if !t.harmless(use.Name) {
 			return store.Synced
 		}
 	}
@@ -179,6 +213,9 @@ func (t *turn) ask(ctx context.Context) (provider.Answer, error) {
 	broken := 0
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
 		t.shown = false
+		if err := t.affordable(); err != nil {
+			return provider.Answer{}, err
+		}
 		a, err := t.e.Service.Ask(ctx, t.question(), t.delta())
 		var overloaded *engine.Overloaded
 		var pause time.Duration
@@ -187,7 +224,11 @@ func (t *turn) ask(ctx context.Context) (provider.Answer, error) {
 			return a, nil
 		case ctx.Err() != nil:
 			return a, errors.Join(context.Cause(ctx), t.keepPart(a))
-		case errors.As(err, &overloaded) && t.acted && !t.shown:
+		case errors.Is(err, provider.ErrThinking) && !t.plain:
+			t.plain = true
+		case errors.As(err, &overloaded) && t.shown: // or it would be begun anew by whoever waits for it
+			return a, errors.Join(fmt.Errorf("%w: %s", provider.ErrCut, overloaded.Reason), t.keepPart(a))
+		case errors.As(err, &overloaded) && t.acted:
 			pause = max(overloaded.After, wait)
 		case errors.Is(err, provider.ErrCut) && !t.shown && broken < patience:
 			broken++
@@ -230,11 +271,15 @@ func (t *turn) keepPart(a provider.Answer) error {
 }
 
 func (t *turn) question() provider.Request {
-	messages, _ := transcript.Repair(slices.Concat(unthought(messagesOf(t.entries[:t.others])), messagesOf(t.entries[t.others:])))
-	return provider.Request{
-		Model: t.model.ID, System: t.request.System, Messages: messages, Tools: t.offer(), MaxTokens: t.limit(),
-		Thinking: t.request.Thinking,
+	q := provider.Request{
+		Model: t.model.ID, System: t.request.System, Tools: t.offer(), MaxTokens: t.limit(), Thinking: t.request.Thinking,
 	}
+	older := min(t.before, len(t.entries))
+	if t.plain {
+		older, q.Thinking = len(t.entries), ""
+	}
+	q.Messages, _ = transcript.Repair(slices.Concat(unthought(messagesOf(t.entries[:older])), messagesOf(t.entries[older:])))
+	return q
 }
 
 // commonOutput is the limit of one answer, in tokens, of a model of which nothing is known: every service takes it.
@@ -270,7 +315,8 @@ func (t *turn) branchedFrom() string {
 	return ""
 }
 
-// unthought is messages without thoughts: those of another model are refused.
+// unthought is messages without thoughts. Services bind those to the model, its tools and all that was said before; only in
+// the turn that thought them they are sure to be the same.
 func unthought(messages []transcript.Message) []transcript.Message {
 	for i, m := range messages {
 		messages[i] = m.Unthought()
