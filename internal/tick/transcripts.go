@@ -1,0 +1,101 @@
+package tick
+
+import (
+	"errors"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/session"
+	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/transcript"
+)
+
+// passing is how long the transcript of a run that stands alone, or of a branch, stays: as long as one of its messages can be
+// answered (behaviour 8.5).
+const passing = 7 * 24 * time.Hour
+
+// pruneTranscripts removes those of forked and isolated runs on the native engine that nothing goes back to. The claude command
+// looks after its own.
+func (m Minute) pruneTranscripts() error {
+	f := m.Firer
+	sessions := f.Home.Path("sessions")
+	list, _, err := transcript.List(sessions, "")
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	alone, err := m.standingAlone()
+	if err != nil {
+		return err
+	}
+	current, err := m.current()
+	if err != nil {
+		return err
+	}
+	for id := range current {
+		delete(alone, id) // somebody made it the session of a routine
+	}
+	kept := named(list, alone)
+	for _, t := range list {
+		if !kept[t.ID] && engine.Holder(t.ID) == engine.Native && t.Modified.Before(m.now().Add(-passing)) {
+			err = errors.Join(err, store.Remove(t.Path))
+		}
+	}
+	return err
+}
+
+// standingAlone is the sessions of forked and isolated runs, those that became of them by compaction too.
+func (m Minute) standingAlone() (map[string]bool, error) {
+	alone := map[string]bool{}
+	for e, err := range m.Firer.Sessions.History(nil) {
+		if err != nil {
+			return nil, err
+		}
+		switch e.Event {
+		case session.BgFork, session.IsolatedBg:
+			alone[e.SessionID] = true
+		case session.Compacted:
+			alone[e.SessionID] = alone[e.ParentSessionID]
+		}
+	}
+	return alone, nil
+}
+
+// current is the sessions of main and of routines.
+func (m Minute) current() (map[string]bool, error) {
+	b := m.Firer.Sessions
+	main, err := b.Main()
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string]bool{main: true}
+	routines, err := b.Routines()
+	if err != nil {
+		return nil, err
+	}
+	for _, routine := range routines {
+		id, err := b.Routine(routine)
+		if err != nil {
+			return nil, err
+		}
+		ids[id] = true
+	}
+	return ids, nil
+}
+
+// named is the sessions that are not alone, and all that they came from.
+func named(list []transcript.Summary, alone map[string]bool) map[string]bool {
+	parent := map[string]string{}
+	for _, t := range list {
+		parent[t.ID] = t.ParentID
+	}
+	kept := map[string]bool{}
+	for _, t := range list {
+		if alone[t.ID] {
+			continue
+		}
+		for id := t.ID; id != "" && !kept[id]; id = parent[id] {
+			kept[id] = true
+		}
+	}
+	return kept
+}
