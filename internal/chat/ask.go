@@ -71,8 +71,10 @@ func (t *Talk) sink(ctx context.Context) engine.Sink {
 // moved follows the session to its new id. A persistent session is noted in the history at every fire, so that it shows
 // when it was used; any other once, when it begins.
 func (t *Talk) moved(ctx context.Context, e run.Event) error {
-	if t.place.Mode == job.Asked {
-		t.session = cmp.Or(e.Session, t.session) // its transcript is all that is kept of it
+	if t.place.Mode == job.Asked { // its transcript is all that is kept of it
+		if !t.place.Discard {
+			t.session = cmp.Or(e.Session, t.session)
+		}
 		return nil
 	}
 	again := e.Session == t.session

@@ -35,6 +35,8 @@ type Place struct {
 	Mode    job.Mode
 	Routine string    // id, of a persistent one
 	Session string    // that a question at a shell continues; "" begins one
+	Branch  bool      // the question branches Session instead
+	Discard bool      // the question's session is not kept
 	Since   time.Time // persistent: updates up to here were already shown
 }
 
@@ -80,15 +82,13 @@ func (r Room) Enter(ctx context.Context, p Place, e engine.Engine, tools engine.
 	return t, nil
 }
 
-// key names the session lock; "" for a session that is new and so nobody else's.
+// key names the session lock; "" for a session that is new and so nobody else's, and for a question's, whose transcript is locked.
 func (p Place) key() string {
 	switch p.Mode {
 	case job.Foreground:
 		return "main"
 	case job.Persistent:
 		return "routine-" + p.Routine
-	case job.Asked:
-		return p.Session
 	}
 	return ""
 }
@@ -103,7 +103,9 @@ func (r Room) Start(p Place) (session, parent string, err error) {
 	case job.Forked:
 		parent, err = r.Sessions.Main()
 	case job.Asked:
-		session = p.Session
+		if session = p.Session; p.Branch {
+			session, parent = "", p.Session
+		}
 	}
 	return session, parent, err
 }

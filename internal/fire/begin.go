@@ -248,7 +248,7 @@ func (f *Firer) permit(j job.Job, o Options) error {
 	if err := f.approved(j); err != nil {
 		return err
 	}
-	if name := f.engineOf(j, o); j.Subagent != "" && isScript(name) {
+	if name := f.engineOf(j, o); j.Subagent != "" && name != "" && name != engine.ClaudeCode {
 		return &barred{kind: ErrRefused, reason: fmt.Sprintf("subagent %s: %s: %v", j.Subagent, name, engine.ErrNoAgents)}
 	}
 	return nil
@@ -280,7 +280,7 @@ func (f *Firer) approved(j job.Job) error {
 }
 
 func (e errand) place() chat.Place {
-	return chat.Place{Mode: e.job.Mode(), Routine: e.job.ID, Session: e.question.Session, Since: e.previous.ShownUntil()}
+	return chat.Place{Mode: e.job.Mode(), Routine: e.job.ID, Session: e.question.Session, Branch: e.question.Branch, Discard: e.question.Discard, Since: e.previous.ShownUntil()}
 }
 
 // profile is who the agent is and whom it works for, in the owner's words; files that are not there say nothing.

@@ -109,7 +109,7 @@ func notes(b Brief) []string {
 	case b.Lost:
 		return []string{"NOTE: Your earlier session is gone and could not be resumed. You start without its context."}
 	case b.Compacted && b.Job.Mode() == job.Persistent:
-		return []string{"NOTE: Your session was compacted at the end of your previous fire, as you asked."}
+		return []string{"NOTE: Your session was compacted in your previous fire: of what came before you have the summary."}
 	}
 	return nil
 }
