@@ -17,14 +17,17 @@ import (
 	"github.com/ollim/ollim/internal/yamldoc"
 )
 
-// engines makes the engine of a name: claude-code, or script:FILE.
+// engines makes the engine of a name: claude-code, native, or script:FILE.
 func (d *Deps) engines(h house) func(string) (engine.Engine, error) {
 	return func(name string) (engine.Engine, error) {
 		if err := config.CheckEngine(name); err != nil {
 			return nil, &config.Wrong{Reason: err.Error()}
 		}
-		if name == config.ClaudeCode {
+		switch name {
+		case config.ClaudeCode:
 			return d.claude(h)
+		case config.Native:
+			return d.native(h)
 		}
 		return d.script(h, strings.TrimPrefix(name, "script:"))
 	}

@@ -46,7 +46,7 @@ func statusTable() []meaning {
 		{statusFailed, "failed, or ended without a report that was due; several arguments failed in different ways"},
 		{statusUsage, "the command line is wrong"},
 		{statusData, "a file, or what was piped in, is wrong"},
-		{statusNoJob, "no such job, run, skill or task"},
+		{statusNoJob, "no such job, run, skill, session or task"},
 		{statusUnavailable, "an engine or service cannot be used"},
 		{statusUnwritten, "state or output could not be written"},
 		{statusTempFail, "skipped, paused, or busy: try again later"},

@@ -234,7 +234,7 @@ func explain(err error) error {
 	var unknown *job.Unknown
 	switch {
 	case errors.Is(err, fire.ErrNoEngine):
-		return hint(err, "ollim config set engine claude-code (or script:FILE; ollim demo shows one)")
+		return hint(err, "ollim config set engine claude-code (or native, or script:FILE; ollim demo shows one)")
 	case errors.Is(err, fire.ErrMovedClock):
 		return usage("--now: %v", err)
 	case errors.As(err, &unknown) && unknown.Bad > 0:

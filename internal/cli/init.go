@@ -29,7 +29,7 @@ type initOptions struct {
 
 func (o *initOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.timezone, "timezone", "", "zone of schedules and times (default the system's)")
-	f.StringVar(&o.engine, "engine", "", "what runs the agent: claude-code or script:FILE (default: claude-code where the claude command is found)")
+	f.StringVar(&o.engine, "engine", "", "what runs the agent: claude-code, native or script:FILE (default: claude-code where the claude command is found)")
 	f.StringVar(&o.delivery, "delivery", "", "shell command that reaches you with the text on its standard input")
 }
 

@@ -38,7 +38,7 @@ func execute(ctx context.Context, d *Deps, args []string) int {
 	out := bufio.NewWriterSize(output{d.Stdout}, 32<<10)
 	d.Out = out
 	root := newRoot(d)
-	root.SetArgs(args)
+	root.SetArgs(question(root, args))
 	root.SetIn(d.In)
 	root.SetOut(out)
 	root.SetErr(d.Stderr)
@@ -66,6 +66,8 @@ func (o output) Write(p []byte) (int, error) {
 type unwritten struct{ err error }
 
 func (e *unwritten) Error() string { return "standard output: not written: " + store.Cause(e.err) }
+
+func (e *unwritten) Unwrap() error { return e.err }
 
 // outlivePipe makes a closed pipe an error of the write instead of our end, for commands that have an engine to look after.
 // (Ignoring the signal would be inherited by children.)

@@ -44,7 +44,7 @@ func newRoot(d *Deps) *cobra.Command {
 	root.AddCommand(
 		newInit(d), newDemo(d), newFire(d), newRun(d), newRoutine(d), newSchedule(d), newUpdates(d), newCheck(d),
 		newReminder(d), newRemind(d), newTick(d), newApprove(d), newPing(d), newBudget(d), newSkill(d), newTask(d), newChanged(d), newNames(d), newImport(d),
-		newConfig(d), newSession(d), newChat(d), newPause(d), newResume(d), newStop(d), newCost(d), newMCP(d), newHook(d), newVersion(d),
+		newConfig(d), newSession(d), newChat(d), newAsk(d), newModel(d), newPause(d), newResume(d), newStop(d), newCost(d), newMCP(d), newHook(d), newVersion(d),
 	)
 	root.SetHelpCommand(newHelp(root))
 	help := root.HelpFunc()

@@ -1,27 +1,36 @@
 package cli
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/session"
+	"github.com/ollim/ollim/internal/transcript"
 )
 
 func newSession(d *Deps) *cobra.Command {
-	return group("session", "sessions", "Sessions: the main one and those of persistent routines",
-		newSessionList(d), newSessionID(d), newSessionHistory(d), newSessionCompact(d), newSessionRm(d))
+	cmd := group("session", "sessions", "Sessions: the main one, those of persistent routines, and transcripts",
+		newSessionList(d), newSessionShow(d), newSessionID(d), newSessionCompact(d), newSessionBranch(d), newSessionExport(d),
+		newSessionHistory(d), newSessionSearch(d), newSessionRm(d))
+	cmd.Long = "SESSION is main, routine:ID, the id of a transcript or the beginning of one, or the path of a transcript. Only the owner " +
+		"looks at transcripts: inside a run the names alone are known."
+	return cmd
 }
 
 func (h house) sessions() session.Book {
 	return session.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone}
 }
+
+// transcripts is the folder of the transcripts.
+func (h house) transcripts() string { return h.home.Path("sessions") }
 
 // sessionName is a session as people name it: main or routine:ID. The routine may be given by any of its names.
 type sessionName struct {
@@ -31,22 +40,26 @@ type sessionName struct {
 
 var errNoSession = errors.New("no session")
 
-func (d *Deps) sessionName(h house, text string) (sessionName, error) {
+// sessionName reads a name; found says whether it is one.
+func (d *Deps) sessionName(h house, text string) (n sessionName, found bool, err error) {
 	if text == "main" {
-		return sessionName{text: text}, nil
+		return sessionName{text: text}, true, nil
 	}
 	name, found := strings.CutPrefix(text, "routine:")
 	if !found {
-		return sessionName{}, usage("%q is no session: write main or routine:ID", text)
+		return sessionName{}, false, nil
+	}
+	if name == "" { // and surely not main
+		return sessionName{}, true, usage("%q names no routine", text)
 	}
 	shelf, err := h.jobs().Load()
 	if err != nil {
-		return sessionName{}, err
+		return sessionName{}, true, err
 	}
 	if j, err := shelf.Find(name); err == nil {
 		name = j.ID
 	}
-	return sessionName{"routine:" + name, name}, nil
+	return sessionName{"routine:" + name, name}, true, nil
 }
 
 // id is the session's id; errNoSession when there is none yet.
@@ -71,236 +84,129 @@ func (n sessionName) lockKey() string {
 	return "routine-" + n.routine
 }
 
-type sessionRow struct {
-	Session string `json:"session"`
-	ID      string `json:"id"`
-	Routine string `json:"name,omitempty"`
-	Busy    bool   `json:"busy"`
-}
-
-func (r sessionRow) cells() []string {
-	state := "idle"
-	if r.Busy {
-		state = "busy"
-	}
-	return []string{r.Session, r.ID, state, r.Routine}
-}
-
-func newSessionList(d *Deps) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List sessions: name, id, idle or busy, routine",
-		Args:  checked(cobra.NoArgs),
-		RunE:  works(func(cmd *cobra.Command, _ []string) error { return runSessionList(cmd.Context(), d, asJSON) }),
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
-	return cmd
-}
-
-func runSessionList(ctx context.Context, d *Deps, asJSON bool) error {
-	shelf, h, err := d.shelf()
-	if err != nil {
-		return err
-	}
-	b := h.sessions()
-	if err := sweepSessions(ctx, h); err != nil {
-		d.warn(err.Error())
-	}
+// names are main and the routines that have, or had, a session.
+func (h house) names() ([]sessionName, error) {
 	names := []sessionName{{text: "main"}}
-	routines, err := b.Routines()
-	if err != nil {
-		return err
-	}
+	routines, err := h.sessions().Routines()
 	for _, id := range routines {
 		names = append(names, sessionName{"routine:" + id, id})
 	}
-	var rows []sessionRow
-	for _, n := range names {
-		id, err := n.id(b)
-		if errors.Is(err, errNoSession) {
-			continue
-		}
-		if err != nil {
-			d.warn(n.text + ": " + err.Error())
-			continue
-		}
-		row := sessionRow{Session: n.text, ID: id, Busy: !lock.Free(h.home.SessionLock(n.lockKey()))}
-		if j, err := shelf.Find(n.routine); err == nil && n.routine != "" {
-			row.Routine = j.Name()
-		}
-		rows = append(rows, row)
-	}
-	return records(d, asJSON, rows, sessionRow.cells)
+	return names, err
 }
 
-// sweepSessions forgets the sessions of routines that are gone, or that are persistent no more. While any file cannot be
-// read nothing is removed, for it may be the one: a broken line must not cost a history.
-func sweepSessions(ctx context.Context, h house) error {
-	ids, err := h.sessions().Routines() // before the files are read: a routine added meanwhile keeps its session
+// holders say of ids which session they are now.
+func (h house) holders() (map[string]sessionName, error) {
+	names, err := h.names()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	shelf, err := h.jobs().Load()
-	if err != nil || len(shelf.Faults) > 0 {
-		return err
-	}
-	held := map[string]bool{}
-	for _, j := range shelf.Jobs {
-		held[j.ID] = j.Mode() == job.Persistent
-	}
-	for _, id := range ids {
-		if !held[id] {
-			err = errors.Join(err, forget(ctx, h, sessionName{"routine:" + id, id}))
+	held := map[string]sessionName{}
+	for _, n := range slices.Backward(names) { // main counts first
+		switch id, err := n.id(h.sessions()); {
+		case err == nil:
+			held[id] = n
+		case !errors.Is(err, errNoSession):
+			return nil, fmt.Errorf("%s: %w", n.text, err)
 		}
 	}
-	return err
+	return held, nil
 }
 
-func newSessionID(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Use:   "id SESSION",
-		Short: "Print the id of a session: main or routine:ID",
-		Args:  checked(cobra.ExactArgs(1)),
-		RunE: works(func(_ *cobra.Command, args []string) error {
-			h, err := d.house()
-			if err != nil {
-				return err
-			}
-			n, err := d.sessionName(h, args[0])
-			if err != nil {
-				return err
-			}
-			id, err := n.id(h.sessions())
-			if err != nil {
-				return noSession(args[0], err)
-			}
-			_, err = fmt.Fprintln(d.Out, id)
-			return err
-		}),
-	}
+// conversation is a session however it was named.
+type conversation struct {
+	id   string
+	name sessionName           // zero where neither main nor a routine goes on with it
+	file transcript.Transcript // zero where the engine keeps it in a form of its own
 }
 
-func noSession(name string, err error) error {
-	if errors.Is(err, errNoSession) {
-		return &withStatus{errors.New(join(name, err.Error())), statusNoJob}
-	}
-	return err
-}
-
-func newSessionHistory(d *Deps) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "history [SESSION]",
-		Short: "List what happened to sessions, oldest first: time, event, id, parent",
-		Long:  "History lists the lifecycle events of all sessions, or of one: then also of those it came from, back to the first.",
-		Args:  checked(cobra.MaximumNArgs(1)),
-		RunE: works(func(_ *cobra.Command, args []string) error {
-			return runSessionHistory(d, strings.Join(args, ""), asJSON)
-		}),
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line, as in session_history.jsonl")
-	return cmd
-}
-
-func runSessionHistory(d *Deps, name string, asJSON bool) error {
-	h, err := d.house()
+// conversation finds what somebody calls a session. Whatever is not a name is the owner's to look for.
+func (d *Deps) conversation(h house, text string) (c conversation, err error) {
+	n, found, err := d.sessionName(h, text)
 	if err != nil {
-		return err
+		return c, err
 	}
-	var events []session.Event
-	bad := 0
-	for e, err := range h.sessions().History(&bad) {
-		if err != nil {
-			return err
-		}
-		events = append(events, e)
+	if !found {
+		return d.transcript(h, text)
 	}
-	if bad > 0 {
-		d.warn(fmt.Sprintf("%s: %d lines cannot be read and are left out", h.home.SessionHistory(), bad))
+	c.name = n
+	if c.id, err = n.id(h.sessions()); err != nil {
+		return c, noSession(err)
 	}
-	if name != "" {
-		n, err := d.sessionName(h, name)
-		if err != nil {
-			return err
-		}
-		id, err := n.id(h.sessions())
-		if err != nil {
-			return noSession(name, err)
-		}
-		events = lineage(events, id)
+	c.file, err = transcript.Find(h.transcripts(), c.id)
+	if errors.Is(err, transcript.ErrUnknown) {
+		err = nil
 	}
-	return records(d, asJSON, events, func(e session.Event) []string {
-		return []string{e.Timestamp.In(h.config.Zone).Format("2006-01-02 15:04:05"), string(e.Event), e.SessionID, cmp.Or(e.ParentSessionID, "-")}
-	})
+	return c, err
 }
 
-// lineage keeps the events of a session and of those it came from.
-func lineage(events []session.Event, id string) (kept []session.Event) {
-	line := map[string]bool{id: true}
-	for i := len(events) - 1; i >= 0; i-- {
-		if e := events[i]; line[e.SessionID] {
-			if e.ParentSessionID != "" {
-				line[e.ParentSessionID] = true
-			}
-		}
+// transcript finds a conversation by its id, the beginning of one, or its file.
+func (d *Deps) transcript(h house, text string) (c conversation, err error) {
+	if err := d.ownerHere(); err != nil {
+		return c, err
 	}
-	for _, e := range events {
-		if line[e.SessionID] {
-			kept = append(kept, e)
-		}
-	}
-	return kept
-}
-
-func newSessionRm(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Use:   "rm SESSION...",
-		Short: "Forget sessions, so that the next turn begins a new one; transcripts stay",
-		Args:  checked(cobra.MinimumNArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
-			h, err := d.house()
-			if err != nil {
-				return err
-			}
-			if err := d.ownerHere(); err != nil {
-				return err
-			}
-			failed := failures{d: d, verb: "session rm"}
-			for _, name := range args {
-				failed.add(name, d.forgetSession(cmd.Context(), h, name))
-			}
-			return failed.err()
-		}),
-	}
-}
-
-func (d *Deps) forgetSession(ctx context.Context, h house, name string) error {
-	n, err := d.sessionName(h, name)
-	if err != nil {
-		return err
-	}
-	return forget(ctx, h, n)
-}
-
-// forget removes a session's id, under its lock; the transcript stays.
-func forget(ctx context.Context, h house, n sessionName) error {
-	guard, err := lock.TryGuard(h.home.SessionLock(n.lockKey()))
-	if err != nil {
-		return err
-	}
-	defer guard.Release()
-	id, err := n.id(h.sessions())
-	if err != nil {
-		return noSession("", err)
-	}
-	if n.routine == "" {
-		err = h.sessions().ClearMain()
+	if isPath(text) {
+		c.file, err = transcript.Open(text)
 	} else {
-		err = h.sessions().RemoveRoutine(n.routine)
+		c.file, err = transcript.FindPrefix(h.transcripts(), text)
 	}
 	if err != nil {
-		return err
+		return c, noTranscript(text, err)
 	}
-	return h.sessions().Log(ctx, session.Event{SessionID: id, Event: session.Cleared})
+	held, err := h.holders()
+	c.id, c.name = c.file.ID, held[c.file.ID]
+	return c, err
+}
+
+// isPath tells a file from an id, which has no slash.
+func isPath(text string) bool {
+	return strings.ContainsRune(text, filepath.Separator) || strings.HasSuffix(text, ".jsonl")
+}
+
+// noTranscript gives errors of a search for a transcript their status.
+func noTranscript(text string, err error) error {
+	switch {
+	case errors.Is(err, transcript.ErrUnknown), errors.Is(err, fs.ErrNotExist):
+		return hint(&withStatus{fmt.Errorf("no session %q", text), statusNoJob}, "ollim session list --all")
+	case errors.Is(err, transcript.ErrAmbiguous):
+		return &withStatus{err, statusUsage}
+	case errors.Is(err, transcript.ErrForeign):
+		return &withStatus{transcript.ErrForeign, statusData}
+	}
+	return err
+}
+
+// noSession gives errors of a name their status.
+func noSession(err error) error {
+	switch {
+	case errors.Is(err, errNoSession):
+		return &withStatus{err, statusNoJob}
+	case errors.Is(err, session.ErrID):
+		return &withStatus{err, statusUsage}
+	}
+	return err
+}
+
+// about says which session an error is about, where the error does not.
+func about(name string, err error) error {
+	if errors.Is(err, errNoSession) || errors.Is(err, transcript.ErrForeign) {
+		return &withStatus{errors.New(join(name, err.Error())), statusOf(err)}
+	}
+	return err
+}
+
+// readable refuses a conversation that is not kept here.
+func (c conversation) readable() error {
+	if c.file.Path != "" {
+		return nil
+	}
+	keeper := "its engine"
+	if name := engine.Holder(c.id); name != "" {
+		keeper = "the " + name + " engine"
+	}
+	return &withStatus{fmt.Errorf("%s is kept by %s, there is no transcript of it here", c.id, keeper), statusNoJob}
+}
+
+// busy says whether somebody writes the conversation.
+func (c conversation) busy(h house) bool {
+	return c.file.Path != "" && c.file.Busy() || c.name.text != "" && !lock.Free(h.home.SessionLock(c.name.lockKey()))
 }

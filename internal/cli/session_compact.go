@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/fire"
+	"github.com/ollim/ollim/internal/run"
 )
 
 func newSessionCompact(d *Deps) *cobra.Command {
@@ -16,8 +19,9 @@ func newSessionCompact(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compact SESSION INSTRUCTIONS...",
 		Short: "Replace a session by a summary made by your instructions; the old transcript stays",
-		Long: "Compact begins a new session that holds a summary of the old one and makes it the one that goes on. Typed inside a run it " +
-			"notes the wish instead, as the agent's compact_session does, and the session is compacted when the turn ends.",
+		Long: "Compact begins a new session that holds a summary of the old one, makes it the one that goes on, and prints its id. Typed " +
+			"inside a run it notes the wish instead, as the agent's compact_session does, and the session is compacted when the turn " +
+			"ends. A transcript by its id is compacted if it is the native engine's.",
 		Example: `  ollim session compact routine:daily-market "keep positions and price levels"`,
 		Args:    checked(cobra.MinimumNArgs(2)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
@@ -36,35 +40,52 @@ func runSessionCompact(ctx context.Context, d *Deps, name, instructions, engine 
 	if err != nil {
 		return err
 	}
-	n, err := d.sessionName(h, name)
-	if err != nil {
-		return err
-	}
 	if id, inside := d.Lookup("OLLIM_RUN"); inside && id != "" {
-		return d.wishInRun(ctx, h, id, n, instructions)
-	}
-	if _, err := n.id(h.sessions()); err != nil {
-		return noSession(name, err)
-	}
-	if engine == "" && n.routine != "" {
-		shelf, err := h.jobs().Load()
+		n, found, err := d.sessionName(h, name)
 		if err != nil {
 			return err
 		}
-		if j, err := shelf.Find(n.routine); err == nil {
-			engine = j.Engine
+		if found {
+			return d.wishInRun(ctx, h, id, n, instructions)
 		}
 	}
-	r, err := d.firer(h).CompactSession(ctx, n.routine, instructions, fire.Options{Engine: engine})
+	c, err := d.conversation(h, name)
+	if err != nil {
+		return about(name, err)
+	}
+	r, err := d.compactSession(ctx, h, c, instructions, engine)
 	if r.ID == "" {
 		return explain(err)
 	}
-	o := fireOptions{}
-	if err := o.verdict(d, r, err); err != nil {
+	if err := (&fireOptions{}).verdict(d, r, err); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(d.Out, r.SessionAfter)
 	return err
+}
+
+func (d *Deps) compactSession(ctx context.Context, h house, c conversation, instructions, name string) (run.Record, error) {
+	if c.name.text == "" {
+		if err := c.native(); err != nil {
+			return run.Record{}, err
+		}
+		known, err := openSession(h.transcripts(), c.file.Path)
+		if err != nil {
+			return run.Record{}, err
+		}
+		o := fire.Options{Engine: cmp.Or(name, engine.Native), Model: known.Model}
+		return d.firer(h).CompactTranscript(ctx, known, instructions, o)
+	}
+	if name == "" && c.name.routine != "" {
+		shelf, err := h.jobs().Load()
+		if err != nil {
+			return run.Record{}, err
+		}
+		if j, err := shelf.Find(c.name.routine); err == nil {
+			name = j.Engine
+		}
+	}
+	return d.firer(h).CompactSession(ctx, c.name.routine, instructions, fire.Options{Engine: name})
 }
 
 // wishInRun is the compact_session tool, typed.

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/apitest"
+)
+
+// TestAskOnClaude: a question at a shell on the real command. Its conversation is kept as a transcript under the id of claude's
+// session, in the directory where it was asked, and goes on there.
+func TestAskOnClaude(t *testing.T) {
+	c, api := withClaude(t)
+	here := t.TempDir()
+	ask := func(args ...string) string {
+		t.Helper()
+		cmd := c.cmd(append([]string{"-p", "-n"}, args...)...)
+		cmd.Dir = here
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%q: %v", args, err)
+		}
+		return string(out)
+	}
+	if err := os.WriteFile(filepath.Join(here, "a.go"), []byte("package needle\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	api.Reply(apitest.Use("Read", map[string]string{"file_path": filepath.Join(here, "a.go")}),
+		apitest.Use("Write", map[string]string{"file_path": filepath.Join(here, "b.go"), "content": "x"}), apitest.Reply{Text: "a needle"})
+	if said := ask("what is in a.go?"); said != "a needle\n" {
+		t.Errorf("%q", said)
+	}
+	requests := api.Requests()
+	if results := requests[len(requests)-2].ToolResults(); len(results) != 1 || !strings.Contains(results[0].ResultText, "package needle") {
+		t.Errorf("%+v", results)
+	}
+	if _, err := os.Stat(filepath.Join(here, "b.go")); err == nil {
+		t.Error("it wrote without being allowed to")
+	}
+	found, _ := filepath.Glob(filepath.Join(c.data, "sessions", "--*", "*.jsonl"))
+	if len(found) != 1 {
+		t.Fatalf("%q", found)
+	}
+	text, _ := os.ReadFile(found[0])
+	for _, want := range []string{`"provider":"claude-code"`, `"name":"Read"`, "package needle", `"content":"a needle"`, "what is in a.go?"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the transcript lacks %s:\n%s", want, text)
+		}
+	}
+	api.Reply(apitest.Reply{Text: "again"})
+	ask("-c", "and now?")
+	requests = api.Requests()
+	if last := requests[len(requests)-1]; !last.Has("a needle") {
+		t.Error("the session did not go on")
+	}
+	if again, _ := filepath.Glob(filepath.Join(c.data, "sessions", "--*", "*.jsonl")); len(again) != 1 {
+		t.Errorf("%q", again)
+	}
+	sessions := func() []string {
+		list, _ := filepath.Glob(filepath.Join(c.variable("CLAUDE_CONFIG_DIR"), "projects", "*", "*.jsonl"))
+		return list
+	}
+	before := len(sessions())
+	api.Reply(apitest.Reply{Text: "once"})
+	ask("--no-session", "just once")
+	if before == 0 || len(sessions()) != before {
+		t.Errorf("%d sessions, then %d", before, len(sessions()))
+	}
+}

@@ -1,0 +1,339 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/openaitest"
+)
+
+// withNative is a data directory whose engine is the native one, before a server of the API on this machine.
+func withNative(t *testing.T) (*command, *apitest.Server) {
+	t.Helper()
+	api := apitest.New(t)
+	c := newCommand(t)
+	c.ok("config", "set", "env", "ANTHROPIC_API_KEY=k")
+	c.ok("config", "set", "native.base-url", api.URL())
+	c.ok("config", "set", "engine", "native")
+	return c, api
+}
+
+// routineSession is the routine's.
+func (c *command) routineSession(routine string) string {
+	text, _ := os.ReadFile(filepath.Join(c.data, "state/routine_sessions", routine))
+	return strings.TrimSpace(string(text))
+}
+
+// lines are the messages of a session's transcript, in full.
+func (c *command) lines(id string) (list []string) {
+	c.t.Helper()
+	found, err := filepath.Glob(filepath.Join(c.data, "sessions", "*", "*_"+id+".jsonl"))
+	if err != nil || len(found) != 1 {
+		c.t.Fatalf("transcripts of %q: %q %v", id, found, err)
+	}
+	data, err := os.ReadFile(found[0])
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		list = append(list, line)
+	}
+	return list
+}
+
+// TestPersistentRoutineOnNative: three fires carry context across, the third after a compaction by the agent's own words.
+func TestPersistentRoutineOnNative(t *testing.T) {
+	c, api := withNative(t)
+	c.write("routines/daily-market.md", daily)
+	api.Reply(apitest.Reply{Text: "AAPL is at 210."})
+	c.ok("fire", "daily")
+	first := c.routineSession("daily")
+	api.Reply(apitest.Use("compact_session", map[string]string{"instructions": "keep: AAPL"}), apitest.Reply{Text: "AAPL was 210."}, apitest.Reply{Text: "done"})
+	c.ok("fire", "daily")
+	second := c.routineSession("daily")
+	if second == first || second == "" {
+		t.Fatalf("session %q, was %q", second, first)
+	}
+	api.Reply(apitest.Reply{Text: "still 210"})
+	c.ok("fire", "daily")
+	requests := api.Requests()
+	last := requests[len(requests)-1]
+	if c.routineSession("daily") != second || !last.Has("AAPL was 210.") || last.Has("AAPL is at 210.") {
+		t.Errorf("session %q; the last question has %v", c.routineSession("daily"), last.Messages)
+	}
+	if history := c.ok("session", "history", "routine:daily"); !strings.Contains(history, "compacted\t"+second+"\t"+first) {
+		t.Error(history)
+	}
+}
+
+// TestModesOnNative: main, a fork that sees it, an isolated run that does not; each has a transcript of its own.
+func TestModesOnNative(t *testing.T) {
+	c, api := withNative(t)
+	for name, flags := range map[string]string{"forked": "", "alone": "isolated: true\n"} {
+		c.write("routines/"+name+".md", "---\nid: "+name+"\ncron: \"@yearly\"\nbackground: true\n"+flags+"---\nLook around.\n")
+	}
+	api.Reply(apitest.Reply{Text: "good evening"})
+	if said := c.ok("chat", "hello there"); said != "good evening\n" {
+		t.Errorf("%q", said)
+	}
+	api.Reply(apitest.Use("report_updates", map[string]string{"message": "all is quiet"}), apitest.Reply{Text: "done"})
+	c.ok("fire", "forked")
+	api.Reply(apitest.Reply{Text: "done"})
+	c.ok("fire", "alone")
+	api.Reply(apitest.Reply{Text: "you know now"})
+	c.ok("chat", "what did I miss?")
+	requests := api.Requests()
+	fork, alone, main := requests[1], requests[3], requests[4]
+	if !fork.Has("hello there") || !fork.Has("[routine-bg:forked]") || alone.Has("hello there") {
+		t.Error("the fork does not see main, or the isolated run does")
+	}
+	if !main.Has("all is quiet") || main.Has("[routine-bg:forked]") || !main.Has("good evening") {
+		t.Error("main does not hear of the fork, or is one")
+	}
+	if found, _ := filepath.Glob(filepath.Join(c.data, "sessions", "*", "*_n-*.jsonl")); len(found) != 3 {
+		t.Errorf("transcripts %q", found)
+	}
+}
+
+// TestAskOnNative: a question has no part in the main conversation, also where that is kept: it goes on with a branch of it at
+// most. One that was refused for a while is asked again, also without a session.
+func TestAskOnNative(t *testing.T) {
+	c, api := withNative(t)
+	api.Reply(apitest.Reply{Text: "good evening"})
+	c.ok("chat", "private words")
+	main := strings.TrimSpace(c.ok("session", "id", "main"))
+	ask := func(args ...string) (string, int) {
+		cmd := c.cmd(append([]string{"-p", "-n"}, args...)...)
+		cmd.Dir = c.data
+		out, err := cmd.Output()
+		return string(out), status(err)
+	}
+	if _, got := ask("-c", "and now?"); got != 66 {
+		t.Errorf("-c in the data directory: exit %d", got)
+	}
+	before := c.lines(main)
+	api.Reply(apitest.Reply{Text: "a branch"})
+	if said, got := ask("-r", main, "and now?"); said != "a branch\n" || got != 0 {
+		t.Errorf("%q, exit %d", said, got)
+	}
+	if requests := api.Requests(); !requests[len(requests)-1].Has("private words") {
+		t.Error("the branch does not know what was said")
+	}
+	if after := c.lines(main); len(after) != len(before) {
+		t.Errorf("main has grown: %q", after)
+	}
+	api.Reply(apitest.Reply{Text: "again"})
+	if said, got := ask("-c", "go on"); said != "again\n" || got != 0 {
+		t.Errorf("%q, exit %d", said, got)
+	}
+	api.Reply(apitest.Reply{Status: 529}, apitest.Reply{Text: "once"})
+	if said, got := ask("--no-session", "just once"); said != "once\n" || got != 0 {
+		t.Errorf("%q, exit %d", said, got)
+	}
+	if found, _ := filepath.Glob(filepath.Join(c.data, "sessions", "*", "*.jsonl")); len(found) != 2 {
+		t.Errorf("transcripts %q", found)
+	}
+}
+
+// TestOrphanOnNative: a command that outlives a kill keeps the job's lock, so that nothing is begun beside it.
+func TestOrphanOnNative(t *testing.T) {
+	c, api := withNative(t)
+	c.write("slow", "#!/bin/sh\necho begin >>log\nsleep 1\necho end >>log\n")
+	if err := os.Chmod(filepath.Join(c.data, "slow"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.ok("routine", "add", "work", "--id", "work", "--cron", "@yearly", "--background", "--isolated", "--allowed-tools", "Bash(./slow)", "Work.")
+	api.Handle(func(q apitest.Request) apitest.Reply {
+		if len(q.ToolResults()) == 0 {
+			return apitest.Use("Bash", map[string]string{"command": "./slow"})
+		}
+		return apitest.Reply{Text: "done"}
+	})
+	fire := c.cmd("fire", "work")
+	if err := fire.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the command", func() bool { _, err := os.Stat(filepath.Join(c.data, "log")); return err == nil })
+	_ = fire.Process.Kill()
+	_ = fire.Wait()
+	if got := status(c.cmd("fire", "work").Run()); got != 75 {
+		t.Errorf("beside the command: exit %d, want 75", got)
+	}
+	c.ok("fire", "--wait", "20s", "work")
+	if log := c.read("log"); log != "begin\nend\nbegin\nend\n" {
+		t.Errorf("%q", log)
+	}
+}
+
+// TestToolsOnNative: real tools under the real policy, each use with a verdict.
+func TestToolsOnNative(t *testing.T) {
+	c, api := withNative(t)
+	if err := os.Mkdir(filepath.Join(c.data, "notes"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.write("notes/a.md", "the needle\n")
+	c.ok("routine", "add", "work", "--id", "work", "--cron", "@yearly", "--background", "--isolated",
+		"--allowed-tools", "Write(notes/**.md)", "--allowed-tools", "Bash(echo *)", "Work.")
+	type use struct {
+		tool  string
+		input map[string]any
+		want  string // of the result; "" is an error
+	}
+	uses := []use{
+		{"Read", map[string]any{"file_path": "notes/a.md"}, "the needle"},
+		{"Read", map[string]any{"file_path": "config.yaml"}, ""},
+		{"Read", map[string]any{"file_path": "state/sessions.json"}, ""},
+		{"Grep", map[string]any{"pattern": "needle", "glob": "**.md"}, "notes/a.md"},
+		{"Glob", map[string]any{"pattern": "notes/*.md"}, "notes/a.md"},
+		{"Write", map[string]any{"file_path": "notes/b.md", "content": "new"}, "notes/b.md"},
+		{"Write", map[string]any{"file_path": "routines/b.md", "content": "new"}, ""},
+		{"Bash", map[string]any{"command": "echo hello"}, "hello"},
+		{"Bash", map[string]any{"command": "echo hello; id"}, ""},
+		{"Bash", map[string]any{"command": "ollim approve --all"}, ""},
+	}
+	reply := apitest.Reply{}
+	for i, u := range uses {
+		reply.ToolUses = append(reply.ToolUses, apitest.ToolUse{ID: fmt.Sprintf("use_%d", i), Name: u.tool, Input: u.input})
+	}
+	api.Reply(reply, apitest.Reply{Text: "done"})
+	c.ok("fire", "work")
+	results := api.Requests()[1].ToolResults()
+	if len(results) != len(uses) {
+		t.Fatalf("%d results, want %d", len(results), len(uses))
+	}
+	for i, u := range uses {
+		if r := results[i]; r.IsError != (u.want == "") || !strings.Contains(r.ResultText, u.want) {
+			t.Errorf("%s %v: %v %q, want %q", u.tool, u.input, r.IsError, r.ResultText, u.want)
+		}
+	}
+	if text := c.read("notes/b.md"); text != "new" {
+		t.Errorf("notes/b.md: %q", text)
+	}
+	if n := strings.Count(c.ok("run", "log", "work"), " verdict "); n != len(uses) {
+		t.Errorf("%d verdicts for %d uses", n, len(uses))
+	}
+}
+
+// TestNativeOnOpenAI: a turn with two tools at once on a service that speaks like OpenAI's, and the session goes on.
+func TestNativeOnOpenAI(t *testing.T) {
+	api := openaitest.New(t)
+	c := newCommand(t)
+	c.ok("config", "set", "native.provider", "openai")
+	c.ok("config", "set", "native.base-url", api.URL())
+	c.ok("config", "set", "engine", "native")
+	if said := c.fails(78, "chat", "hello"); !strings.Contains(said, "ollim config set native.model MODEL") {
+		t.Errorf("%q", said)
+	}
+	c.ok("config", "set", "native.model", "qwen3")
+	c.write("routines/daily-market.md", daily)
+	api.Reply(openaitest.Reply{Text: "looking", ToolCalls: []openaitest.ToolCall{
+		{ID: "a", Name: "Read", Arguments: `{"file_path": "routines/daily-market.md"}`}, {ID: "b", Name: "report_updates", Arguments: `{"message": "all is quiet"}`},
+	}}, openaitest.Reply{Text: "done"})
+	c.ok("fire", "daily")
+	api.Reply(openaitest.Reply{Text: "again"})
+	c.ok("fire", "daily")
+	requests := api.Requests()
+	last := string(requests[len(requests)-1].Raw)
+	for _, want := range []string{"Check the market.", "looking", `"role":"tool"`, "qwen3"} {
+		if !strings.Contains(last, want) {
+			t.Errorf("the last question lacks %q: %s", want, last)
+		}
+	}
+	if list := c.ok("updates", "list"); !strings.Contains(list, "all is quiet") {
+		t.Error(list)
+	}
+}
+
+// TestKillDuringNative kills tool-using fires with -9 at random moments. The conversation that is left is always one that the
+// API accepts, nothing is said twice, and no tool with effects is silently run twice. 300 kills where CI=true.
+func TestKillDuringNative(t *testing.T) {
+	c, api := withNative(t)
+	c.write("bump", "#!/bin/sh\necho $1 >>bumped\n")
+	if err := os.Chmod(filepath.Join(c.data, "bump"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.ok("routine", "add", "daily", "--id", "daily", "--cron", "@yearly", "--background", "--session", "persistent",
+		"--allowed-tools", "Bash(./bump *)", "Check the market.")
+	for _, key := range []string{"runs-per-day", "per-day", "per-month", "per-run"} {
+		c.ok("config", "set", "spend."+key, "none")
+	}
+	var used atomic.Int64
+	api.Handle(func(q apitest.Request) apitest.Reply {
+		n := len(q.ToolResults())
+		if n == 0 && rand.Intn(3) == 0 || n > 0 && rand.Intn(2) == 0 {
+			id := used.Add(1)
+			return apitest.Reply{Text: "on it", StreamDelay: time.Millisecond, ToolUses: []apitest.ToolUse{{Name: "Bash", Input: map[string]string{"command": fmt.Sprintf("./bump use-%d", id)}}}}
+		}
+		return apitest.Reply{Text: "done", StreamDelay: time.Millisecond}
+	})
+	random := rand.New(rand.NewSource(1))
+	killed := 0
+	for round, rounds := 0, full(300, 20); killed < rounds && round < 3*rounds; round++ {
+		cmd := c.cmd("fire", "daily", "-")
+		cmd.Stdin = strings.NewReader(fmt.Sprintf("round %d\n", 2*round))
+		if killAfter(cmd, time.Duration(random.Intn(60_000))*time.Microsecond) == -1 {
+			killed++
+		}
+		c.stateParses()
+		before := c.routineSession("daily")
+		eventually(t, fmt.Sprintf("round %d: the next fire", round), func() bool {
+			next := c.cmd("fire", "daily", "-")
+			next.Stdin = strings.NewReader(fmt.Sprintf("round %d\n", 2*round+1))
+			return status(next.Run()) == 0
+		})
+		if after := c.routineSession("daily"); before != "" && after != before {
+			t.Fatalf("round %d: session %q, was %q", round, after, before)
+		}
+	}
+	t.Logf("%d fires were killed; %d tool uses", killed, used.Load())
+	if v := api.Violations(); len(v) > 0 {
+		t.Error(v)
+	}
+	c.saidOnce()
+	c.bumpedOnce()
+}
+
+// saidOnce wants every prompt, every use of a tool and every result once in the transcript.
+func (c *command) saidOnce() {
+	seen := map[string]int{}
+	for _, line := range c.lines(c.routineSession("daily")) {
+		for _, mark := range onceMarks.FindAllString(line, -1) {
+			seen[mark]++
+		}
+	}
+	for mark, n := range seen {
+		if n > 1 {
+			c.t.Errorf("%d times: %s", n, mark)
+		}
+	}
+	if len(seen) < 10 {
+		c.t.Errorf("only %d messages", len(seen))
+	}
+}
+
+var onceMarks = regexp.MustCompile(`round \d+\\n|"id":"toolu_\w+"|"tool_use_id":"toolu_\w+"`)
+
+// bumpedOnce wants no use to have been run twice.
+func (c *command) bumpedOnce() {
+	f, err := os.Open(filepath.Join(c.data, "bumped"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer f.Close()
+	seen := map[string]bool{}
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if seen[s.Text()] {
+			c.t.Errorf("run twice: %s", s.Text())
+		}
+		seen[s.Text()] = true
+	}
+}

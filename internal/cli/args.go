@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// pickOne is the value of --resume where no id is given.
+const pickOne = "?"
+
+// question turns the short spelling of ask into the long one: -p, -c, -r and --session before any command word mean ask, as people know
+// them from other agents, so that `ollim -p status` asks "status".
+func question(root *cobra.Command, args []string) []string {
+	ask, _, err := root.Find([]string{"ask"})
+	if err != nil {
+		return args
+	}
+	r := rewriter{flags: ask.Flags()}
+	r.flags.AddFlagSet(root.PersistentFlags())
+	for r.rest = args; len(r.rest) > 0; {
+		word := r.rest[0]
+		if !r.meant && (word == "--" || !isFlag(word)) {
+			if word != "ask" {
+				return args
+			}
+			r.meant = true
+			r.rest = r.rest[1:]
+			continue
+		}
+		if word == "--" {
+			break
+		}
+		r.next()
+	}
+	if !r.meant {
+		return args
+	}
+	return append(append([]string{"ask"}, r.out...), r.rest...)
+}
+
+func isFlag(word string) bool { return len(word) > 1 && word[0] == '-' }
+
+// rewriter goes through a command line.
+type rewriter struct {
+	flags     *pflag.FlagSet
+	rest, out []string
+	meant     bool // a question is meant
+}
+
+// next takes one word, and the value of the flag that it is.
+func (r *rewriter) next() {
+	word := r.rest[0]
+	r.rest = r.rest[1:]
+	name, isLong := strings.CutPrefix(word, "--")
+	switch {
+	case !isFlag(word):
+		r.out = append(r.out, word)
+	case isLong:
+		r.long(word, name)
+	default:
+		r.short(word[1:])
+	}
+}
+
+func (r *rewriter) long(word, name string) {
+	name, _, hasValue := strings.Cut(name, "=")
+	switch name {
+	case "print":
+		r.meant = true
+		return
+	case "continue", "session":
+		r.meant = true
+	case "resume":
+		r.meant = true
+		if !hasValue {
+			r.resume()
+			return
+		}
+	}
+	r.out = append(r.out, word)
+	if f := r.flags.Lookup(name); f != nil && f.NoOptDefVal == "" && !hasValue {
+		r.value()
+	}
+}
+
+// short takes a cluster such as -cp: letter by letter, the rest of it may be the value of one.
+func (r *rewriter) short(letters string) {
+	kept := ""
+	for i, letter := range letters {
+		if letter >= utf8.RuneSelf { // no flag, as cobra will say
+			r.keep(kept + letters[i:])
+			return
+		}
+		rest := letters[i+1:]
+		f := r.flags.ShorthandLookup(string(letter))
+		switch {
+		case letter == 'p':
+			r.meant = true
+		case letter == 'r':
+			r.meant = true
+			r.keep(kept)
+			if rest != "" {
+				r.out = append(r.out, "--resume="+rest)
+			} else {
+				r.resume()
+			}
+			return
+		case f != nil && f.NoOptDefVal == "":
+			r.keep(kept + string(letter) + rest)
+			if rest == "" {
+				r.value()
+			}
+			return
+		default:
+			r.meant = r.meant || letter == 'c'
+			kept += string(letter)
+		}
+	}
+	r.keep(kept)
+}
+
+func (r *rewriter) keep(letters string) {
+	if letters != "" {
+		r.out = append(r.out, "-"+letters)
+	}
+}
+
+// value takes the next word as it is.
+func (r *rewriter) value() {
+	if len(r.rest) > 0 {
+		r.out, r.rest = append(r.out, r.rest[0]), r.rest[1:]
+	}
+}
+
+// resume has an id behind it, or none.
+func (r *rewriter) resume() {
+	id := pickOne
+	if len(r.rest) > 0 && !isFlag(r.rest[0]) {
+		id, r.rest = r.rest[0], r.rest[1:]
+	}
+	r.out = append(r.out, "--resume="+id)
+}

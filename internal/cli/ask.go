@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ollim/ollim/internal/config"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/fire"
+	"github.com/ollim/ollim/internal/toolpolicy"
+	"github.com/ollim/ollim/internal/transcript"
+)
+
+type askOptions struct {
+	text      string
+	noInput   bool
+	goOn      bool
+	resume    string
+	file      string
+	noSession bool
+	model     string
+	engine    string
+	tools     []string
+	format    string
+	maxTurns  int
+	maxCost   float64
+}
+
+func (o *askOptions) flags(f *pflag.FlagSet) {
+	f.BoolVarP(&o.noInput, "no-input", "n", false, "leave standard input alone")
+	f.BoolVarP(&o.goOn, "continue", "c", false, "go on with the latest session of this directory")
+	f.StringVarP(&o.resume, "resume", "r", "", "go on with the session of this id, or the beginning of one; on a terminal without one: choose")
+	f.Lookup("resume").NoOptDefVal = pickOne
+	f.StringVar(&o.file, "session", "", "go on with the session of this transcript")
+	f.BoolVar(&o.noSession, "no-session", false, "keep no transcript")
+	f.StringVar(&o.model, "model", "", "use this model instead")
+	f.StringVar(&o.engine, "engine", "", "use this engine instead, such as native or script:FILE")
+	f.StringArrayVar(&o.tools, "allowed-tools", nil, "a pattern of tools that it may use besides Read, Glob and Grep; may be given again")
+	f.StringVar(&o.format, "output-format", "text", "text, json (one object) or stream-json (an object for each event)")
+	f.IntVar(&o.maxTurns, "max-turns", 0, "end as failed after so many answers of the model; 0 is no limit of yours")
+	f.Float64Var(&o.maxCost, "max-cost", 0, "end as failed when it has cost so much, in USD; 0 is no limit")
+}
+
+func newAsk(d *Deps) *cobra.Command {
+	var o askOptions
+	cmd := &cobra.Command{
+		Use:   "ask [TEXT...]",
+		Short: "Ask the agent one thing at a shell; ollim -p is the same",
+		Long: "Ask prints the agent's answer. What is piped in is part of the question, at most 256 KiB. The agent works in the directory " +
+			"that you are in: it may read the files there, and use what --allowed-tools gives it. It has no part in your main conversation; " +
+			"its own is kept as a transcript, which -c and -r go on with. ollim -p, -c and -r before any command word mean ask. The exit " +
+			"status says whether it worked.",
+		Example: "  git diff | ollim -p \"what is risky here?\"\n  cat file.py | ollim -p \"add type hints\" > typed.py\n" +
+			"  ollim -c \"and why?\"\n  ollim -p --output-format json hello | jq -r .result",
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			o.text = strings.Join(args, " ")
+			return runAsk(cmd.Context(), d, o)
+		}),
+	}
+	o.flags(cmd.Flags())
+	return cmd
+}
+
+func runAsk(ctx context.Context, d *Deps, o askOptions) error {
+	outlivePipe()
+	if err := o.check(); err != nil {
+		return err
+	}
+	h, err := d.house()
+	if err != nil {
+		return err
+	}
+	if err := d.outside(); err != nil {
+		return err
+	}
+	q, options, err := o.question(d, h)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	v := &voice{d: d, format: o.format, stop: cancel, began: d.Now()}
+	f := d.firer(h)
+	f.Watch, q.Delta = v.hear, v.delta()
+	r, err := f.Ask(ctx, q, options)
+	if r.ID == "" {
+		return explain(err)
+	}
+	v.end(r)
+	if errors.Is(v.err, syscall.EPIPE) {
+		return &reported{statusUnwritten} // whoever read has seen enough
+	}
+	return errors.Join((&fireOptions{}).verdict(d, r, err), v.err)
+}
+
+// check refuses options that make no sense before anything is read.
+func (o *askOptions) check() error {
+	given := 0
+	for _, is := range []bool{o.goOn, o.resume != "", o.file != ""} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case !slices.Contains([]string{"text", "json", "stream-json"}, o.format):
+		return usage("--output-format %q: want text, json or stream-json", o.format)
+	case given > 1:
+		return usage("-c, -r and --session say the same: give one")
+	case o.maxTurns < 0 || o.maxCost < 0:
+		return usage("--max-turns and --max-cost want 0 or more")
+	}
+	for _, text := range o.tools {
+		if err := toolpolicy.Judge(text); err != nil {
+			return usage("--allowed-tools %q: %v", text, err)
+		}
+	}
+	if o.engine != "" {
+		if err := config.CheckEngine(o.engine); err != nil {
+			return usage("--engine: %v", err)
+		}
+	}
+	return nil
+}
+
+// question is what is asked, where, and in which session.
+func (o *askOptions) question(d *Deps, h house) (fire.Question, fire.Options, error) {
+	q := fire.Question{Text: o.text, Tools: o.tools, MaxTurns: o.maxTurns, MaxCost: o.maxCost, Discard: o.noSession}
+	options := fire.Options{Engine: o.engine, Model: o.model}
+	var err error
+	if q.Root, err = os.Getwd(); err != nil {
+		return q, options, err
+	}
+	t, err := o.transcript(d, h, q.Root)
+	if err != nil {
+		return q, options, err
+	}
+	if t.ID != "" {
+		others, err := h.conversations()
+		if err != nil {
+			return q, options, err
+		}
+		q.Session, q.Branch = t.ID, others[t.ID]
+		options.Engine, options.Model = cmp.Or(options.Engine, engineOf(t)), cmp.Or(options.Model, t.Model)
+		if options.Engine == engine.ClaudeCode && t.Cwd != q.Root {
+			return q, options, hint(usage("%s goes on only where it began", t.ID), "cd %s", t.Cwd)
+		}
+	}
+	if !o.noInput && !isTerminal(d.In) {
+		if q.Input, err = readInput(d.In); err != nil {
+			return q, options, err
+		}
+	}
+	if q.Text == "" {
+		q.Text, q.Input = strings.TrimSpace(q.Input), ""
+	}
+	if q.Text == "" {
+		return q, options, hint(usage("nothing to ask"), "ollim -p \"TEXT\", or pipe something in")
+	}
+	return q, options, nil
+}
+
+// transcript is the one to go on with; the zero one begins a new session.
+func (o *askOptions) transcript(d *Deps, h house, root string) (transcript.Transcript, error) {
+	sessions := h.home.Path("sessions")
+	switch {
+	case o.goOn:
+		if root != string(h.home) {
+			t, err := transcript.Latest(sessions, root)
+			if errors.Is(err, transcript.ErrUnknown) {
+				err = noSessionIn(root)
+			}
+			return t, err
+		}
+		list, err := h.questions(root)
+		if err != nil {
+			return transcript.Transcript{}, err
+		}
+		return list[0].Transcript, nil
+	case o.resume == pickOne:
+		if !isTerminal(d.In) {
+			return transcript.Transcript{}, hint(usage("-r wants an id: there is no terminal to choose on"), "ollim session list --here")
+		}
+		list, err := h.questions(root)
+		if err != nil {
+			return transcript.Transcript{}, err
+		}
+		return d.pickSession(list)
+	case o.resume != "":
+		t, err := transcript.FindPrefix(sessions, o.resume)
+		if err != nil {
+			err = noTranscript(o.resume, err)
+		}
+		return t, err
+	case o.file != "":
+		return openSession(sessions, o.file)
+	}
+	return transcript.Transcript{}, nil
+}
+
+// questions are the sessions of questions that were asked in a directory, the latest first; at least one.
+func (h house) questions(root string) ([]transcript.Summary, error) {
+	list, _, err := transcript.List(h.home.Path("sessions"), root)
+	if err != nil {
+		return nil, err
+	}
+	if root == string(h.home) { // those of main and of routines are kept for the same directory
+		others, err := h.conversations()
+		if err != nil {
+			return nil, err
+		}
+		list = slices.DeleteFunc(list, func(s transcript.Summary) bool { return others[s.ID] })
+	}
+	if len(list) == 0 {
+		return nil, noSessionIn(root)
+	}
+	return list, nil
+}
+
+func noSessionIn(root string) error {
+	return &withStatus{fmt.Errorf("there is no session in %s yet", root), statusNoJob}
+}
+
+// conversations are the ids that were ever those of main, of routines and of runs: a question does not go on with one, but with a
+// branch of it.
+func (h house) conversations() (map[string]bool, error) {
+	ids := map[string]bool{}
+	for e, err := range h.sessions().History(nil) {
+		if err != nil {
+			return nil, err
+		}
+		ids[e.SessionID] = true
+	}
+	return ids, nil
+}
+
+// openSession opens a transcript by its path. Only those in the data directory are gone on with, or an engine could not find
+// them again.
+func openSession(sessions, file string) (transcript.Transcript, error) {
+	t, err := transcript.Open(file)
+	if err != nil {
+		return t, noTranscript(file, err)
+	}
+	known, err := transcript.Find(sessions, t.ID)
+	if err == nil && known.Path != t.Path {
+		here, hereErr := os.Stat(file)
+		there, thereErr := os.Stat(known.Path)
+		if hereErr != nil || thereErr != nil || !os.SameFile(here, there) {
+			err = transcript.ErrUnknown
+		}
+	}
+	if errors.Is(err, transcript.ErrUnknown) {
+		folder := transcript.Folder(sessions, t.Cwd)
+		name := t.Timestamp.UTC().Format("2006-01-02T15-04-05") + "_" + t.ID + ".jsonl"
+		return t, hint(usage("%s does not lie in %s", file, sessions), "mkdir -p %s && cp %s %s", folder, file, filepath.Join(folder, name))
+	}
+	return known, err
+}
+
+// engineOf is the engine that holds a session.
+func engineOf(t transcript.Transcript) string {
+	switch engine.Holder(t.ID) {
+	case engine.Native:
+		return engine.Native
+	case engine.ClaudeCode:
+		return engine.ClaudeCode
+	}
+	return t.Provider
+}

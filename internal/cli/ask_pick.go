@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ollim/ollim/internal/transcript"
+)
+
+// picks is how many sessions are offered.
+const picks = 20
+
+// pickSession lets the owner choose one of the latest sessions of a directory.
+func (d *Deps) pickSession(list []transcript.Summary) (transcript.Transcript, error) {
+	var none transcript.Transcript
+	list = list[:min(len(list), picks)]
+	for i, s := range list {
+		_, _ = fmt.Fprintf(d.Stderr, "%2d  %s  %s  %s\n", i+1, s.Modified.Format("2006-01-02 15:04"), s.ID, printable(s.First))
+	}
+	_, _ = fmt.Fprint(d.Stderr, "which? ")
+	line, err := bufio.NewReader(d.In).ReadString('\n')
+	if err != nil {
+		return none, usage("nothing was chosen")
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil || n < 1 || n > len(list) {
+		return none, usage("%q is none of them: write a number from 1 to %d", strings.TrimSpace(line), len(list))
+	}
+	return list[n-1].Transcript, nil
+}

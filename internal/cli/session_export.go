@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ollim/ollim/internal/transcript"
+)
+
+type exportOptions struct {
+	format   string
+	json     bool
+	lineage  bool
+	thinking bool
+}
+
+func (o *exportOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.format, "format", "markdown", "markdown, or json: the header, then the messages, one object a line")
+	f.BoolVar(&o.json, "json", false, "the same as --format json")
+	f.BoolVar(&o.lineage, "lineage", false, "first the sessions that it came from, the oldest first, each in full")
+	f.BoolVar(&o.thinking, "thinking", false, "in markdown, the model's thoughts too")
+}
+
+func newSessionExport(d *Deps) *cobra.Command {
+	var o exportOptions
+	cmd := &cobra.Command{
+		Use:   "export SESSION",
+		Short: "Print a conversation as markdown, or as JSON",
+		Long: "Export prints what was said as it was said, tools and their results included. JSON is the form of a transcript, without " +
+			"the lines that cannot be read. A branch begins with the messages of the session that it came from, and a summary is " +
+			"followed by the last ones, so with --lineage they stand there twice.",
+		Example: "  ollim session export main | less\n  ollim session export --json main | jq -r 'select(.message.role==\"user\").message.content'",
+		Args:    checked(cobra.ExactArgs(1)),
+		RunE:    works(func(_ *cobra.Command, args []string) error { return runSessionExport(d, args[0], o) }),
+	}
+	o.flags(cmd.Flags())
+	return cmd
+}
+
+func runSessionExport(d *Deps, name string, o exportOptions) error {
+	if o.json {
+		o.format = "json"
+	}
+	if o.format != "markdown" && o.format != "json" {
+		return usage("--format %q: want markdown or json", o.format)
+	}
+	h, err := d.anyHouse()
+	if err != nil {
+		return err
+	}
+	if err := d.ownerHere(); err != nil {
+		return err
+	}
+	c, err := d.conversation(h, name)
+	if err == nil {
+		err = c.readable()
+	}
+	if err != nil {
+		return about(name, err)
+	}
+	line := []transcript.Transcript{c.file}
+	if o.lineage {
+		if line, err = transcript.Lineage(h.transcripts(), c.file); err != nil {
+			return err
+		}
+	}
+	for i, t := range slices.Backward(line) {
+		entries, err := d.load(t)
+		if err != nil {
+			return err
+		}
+		t.Timestamp = inZone(t.Timestamp, h)
+		for i := range entries {
+			entries[i].At = inZone(entries[i].At, h)
+		}
+		if o.format == "json" {
+			err = d.exportJSON(t, entries)
+		} else {
+			err = d.exportMarkdown(t, entries, o.thinking)
+		}
+		if i > 0 && o.format != "json" && err == nil {
+			_, err = io.WriteString(d.Out, "\n")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load reads a conversation, and warns of what cannot be read.
+func (d *Deps) load(t transcript.Transcript) ([]transcript.Entry, error) {
+	bad := 0
+	entries, err := t.Load(&bad)
+	if bad > 0 {
+		d.warn(fmt.Sprintf("%s: %d lines cannot be read and are left out", t.Path, bad))
+	}
+	return entries, err
+}
+
+func (d *Deps) exportJSON(t transcript.Transcript, entries []transcript.Entry) error {
+	e := json.NewEncoder(d.answers())
+	e.SetEscapeHTML(false)
+	header := struct {
+		Type string `json:"type"`
+		transcript.Header
+	}{"session", t.Header}
+	if err := e.Encode(header); err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if err := e.Encode(entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/session"
+)
+
+func newSessionHistory(d *Deps) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "history [SESSION]",
+		Short: "List what happened to sessions, oldest first: time, event, id, parent",
+		Long:  "History lists the lifecycle events of all sessions, or of one: then also of those it came from, back to the first.",
+		Args:  checked(cobra.MaximumNArgs(1)),
+		RunE: works(func(_ *cobra.Command, args []string) error {
+			return runSessionHistory(d, strings.Join(args, ""), asJSON)
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line, as in session_history.jsonl")
+	return cmd
+}
+
+func runSessionHistory(d *Deps, name string, asJSON bool) error {
+	h, err := d.house()
+	if err != nil {
+		return err
+	}
+	var events []session.Event
+	bad := 0
+	for e, err := range h.sessions().History(&bad) {
+		if err != nil {
+			return err
+		}
+		events = append(events, e)
+	}
+	if bad > 0 {
+		d.warn(fmt.Sprintf("%s: %d lines cannot be read and are left out", h.home.SessionHistory(), bad))
+	}
+	if name != "" {
+		c, err := d.conversation(h, name)
+		if err != nil {
+			return about(name, err)
+		}
+		events = lineage(events, c.id)
+	}
+	return records(d, asJSON, events, func(e session.Event) []string {
+		return []string{e.Timestamp.In(h.config.Zone).Format("2006-01-02 15:04:05"), string(e.Event), e.SessionID, cmp.Or(e.ParentSessionID, "-")}
+	})
+}
+
+// lineage keeps the events of a session and of those it came from.
+func lineage(events []session.Event, id string) (kept []session.Event) {
+	line := map[string]bool{id: true}
+	for i := len(events) - 1; i >= 0; i-- {
+		if e := events[i]; line[e.SessionID] {
+			if e.ParentSessionID != "" {
+				line[e.ParentSessionID] = true
+			}
+		}
+	}
+	for _, e := range events {
+		if line[e.SessionID] {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}

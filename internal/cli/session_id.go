@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func newSessionID(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:   "id SESSION",
+		Short: "Print the id of a session, in full",
+		Args:  checked(cobra.ExactArgs(1)),
+		RunE: works(func(_ *cobra.Command, args []string) error {
+			h, err := d.house()
+			if err != nil {
+				return err
+			}
+			c, err := d.conversation(h, args[0])
+			if err != nil {
+				return about(args[0], err)
+			}
+			_, err = fmt.Fprintln(d.Out, c.id)
+			return err
+		}),
+	}
+}

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/transcript"
+)
+
+type sessionRow struct {
+	Session string `json:"session"`
+	ID      string `json:"id"`
+	Routine string `json:"name,omitempty"`
+	Busy    bool   `json:"busy"`
+}
+
+func (r sessionRow) cells() []string { return []string{r.Session, r.ID, idleOr(r.Busy), r.Routine} }
+
+func idleOr(busy bool) string {
+	if busy {
+		return "busy"
+	}
+	return "idle"
+}
+
+type sessionListOptions struct{ all, here, json bool }
+
+func newSessionList(d *Deps) *cobra.Command {
+	var o sessionListOptions
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List sessions: name, id, idle or busy, routine; with --all or --here transcripts",
+		Long: "List names the main session and those of persistent routines. With --all it lists the transcripts instead, whoever " +
+			"began them, the one that was changed last first: id, when it was changed, which session it is now, directory, service and " +
+			"model, first words. --here leaves out those of other directories; ollim -r goes on with one.",
+		Example: "  ollim session list --here\n  ollim session list --all --json | jq -r 'select(.size>1e7).id'",
+		Args:    checked(cobra.NoArgs),
+		RunE: works(func(cmd *cobra.Command, _ []string) error {
+			if o.all || o.here {
+				return runTranscriptList(d, o)
+			}
+			return runSessionList(cmd.Context(), d, o.json)
+		}),
+	}
+	f := cmd.Flags()
+	f.BoolVarP(&o.all, "all", "a", false, "transcripts instead, of all directories")
+	f.BoolVar(&o.here, "here", false, "transcripts instead, of this directory")
+	f.BoolVar(&o.json, "json", false, "one JSON object a line")
+	return cmd
+}
+
+func runSessionList(ctx context.Context, d *Deps, asJSON bool) error {
+	shelf, h, err := d.shelf()
+	if err != nil {
+		return err
+	}
+	if err := sweepSessions(ctx, h); err != nil {
+		d.warn(err.Error())
+	}
+	names, err := h.names()
+	if err != nil {
+		return err
+	}
+	var rows []sessionRow
+	for _, n := range names {
+		id, err := n.id(h.sessions())
+		if errors.Is(err, errNoSession) {
+			continue
+		}
+		if err != nil {
+			d.warn(n.text + ": " + err.Error())
+			continue
+		}
+		row := sessionRow{Session: n.text, ID: id, Busy: !lock.Free(h.home.SessionLock(n.lockKey()))}
+		if j, err := shelf.Find(n.routine); err == nil && n.routine != "" {
+			row.Routine = j.Name()
+		}
+		rows = append(rows, row)
+	}
+	return records(d, asJSON, rows, sessionRow.cells)
+}
+
+// sweepSessions forgets the sessions of routines that are gone, or that are persistent no more. While any file cannot be
+// read nothing is removed, for it may be the one: a broken line must not cost a history.
+func sweepSessions(ctx context.Context, h house) error {
+	ids, err := h.sessions().Routines() // before the files are read: a routine added meanwhile keeps its session
+	if err != nil {
+		return err
+	}
+	shelf, err := h.jobs().Load()
+	if err != nil || len(shelf.Faults) > 0 {
+		return err
+	}
+	held := map[string]bool{}
+	for _, j := range shelf.Jobs {
+		held[j.ID] = j.Mode() == job.Persistent
+	}
+	for _, id := range ids {
+		if !held[id] {
+			err = errors.Join(err, forget(ctx, h, sessionName{"routine:" + id, id}))
+		}
+	}
+	return err
+}
+
+// transcriptRow is a transcript as listings show it.
+type transcriptRow struct {
+	transcript.Summary
+	Session string `json:"session,omitempty"` // main or routine:ID
+}
+
+func (r transcriptRow) cells() []string {
+	name := r.Session
+	if name == "" {
+		name = "-"
+	}
+	return []string{r.ID, r.Modified.Format("2006-01-02 15:04:05"), name, r.Cwd, service(r.Header), r.First}
+}
+
+// service is what answers in a conversation, in one word.
+func service(h transcript.Header) string {
+	if h.Model == "" {
+		return h.Provider
+	}
+	return h.Provider + "/" + h.Model
+}
+
+func runTranscriptList(d *Deps, o sessionListOptions) error {
+	h, err := d.anyHouse()
+	if err != nil {
+		return err
+	}
+	if err := d.ownerHere(); err != nil {
+		return err
+	}
+	cwd := ""
+	if o.here {
+		if cwd, err = os.Getwd(); err != nil {
+			return err
+		}
+	}
+	list, skipped, err := transcript.List(h.transcripts(), cwd)
+	if err != nil {
+		return err
+	}
+	if skipped > 0 {
+		d.warn(fmt.Sprintf("%s: %d files cannot be read and are left out", h.transcripts(), skipped))
+	}
+	held, err := h.holders()
+	if err != nil {
+		d.warn(err.Error())
+	}
+	rows := make([]transcriptRow, 0, len(list))
+	for _, s := range list {
+		s.Modified, s.Timestamp = s.Modified.In(h.config.Zone), inZone(s.Timestamp, h)
+		rows = append(rows, transcriptRow{s, held[s.ID].text})
+	}
+	return records(d, o.json, rows, transcriptRow.cells)
+}

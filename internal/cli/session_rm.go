@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/session"
+	"github.com/ollim/ollim/internal/store"
+)
+
+func newSessionRm(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rm SESSION...",
+		Short: "Forget main or a routine's session, whose transcript stays, or delete a transcript",
+		Long: "Rm of main or routine:ID forgets the session's id, so that the next turn begins a new one; what was said stays. Rm of a " +
+			"transcript, by its whole id or its path, deletes what was said for good. It is refused while the transcript is in use, " +
+			"and while main or a routine goes on with it. What an engine keeps in a form of its own stays.",
+		Example: "  ollim session rm main\n  ollim session rm n-a1b2c3d4e5f6",
+		Args:    checked(cobra.MinimumNArgs(1)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			h, err := d.house()
+			if err != nil {
+				return err
+			}
+			if err := d.ownerHere(); err != nil {
+				return err
+			}
+			failed := failures{d: d, verb: "session rm"}
+			for _, name := range args {
+				failed.add(name, d.removeSession(cmd.Context(), h, name))
+			}
+			return failed.err()
+		}),
+	}
+}
+
+func (d *Deps) removeSession(ctx context.Context, h house, text string) error {
+	n, found, err := d.sessionName(h, text)
+	if err != nil {
+		return err
+	}
+	if found {
+		return forget(ctx, h, n)
+	}
+	c, err := d.transcript(h, text)
+	if err != nil {
+		return err
+	}
+	switch {
+	case isPath(text) && !lies(c.file.Path, h.transcripts()):
+		return usage("it does not lie in %s", h.transcripts())
+	case !isPath(text) && text != c.id:
+		return hint(usage("rm wants the whole id"), "ollim session rm %s", c.id)
+	}
+	return deleteTranscript(h, c)
+}
+
+// lies says whether a file, and not only a link to it, lies somewhere in a folder.
+func lies(path, folder string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return false
+	}
+	if folder, err = filepath.EvalSymlinks(folder); err != nil {
+		return false
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(folder, dir)
+	return err == nil && rel != "." && filepath.IsLocal(rel)
+}
+
+// deleteTranscript deletes a file that nobody writes and that nobody will go on with.
+func deleteTranscript(h house, c conversation) error {
+	guard, err := lock.TryGuard(c.file.Path)
+	if err != nil {
+		return err
+	}
+	defer guard.Release()
+	held, err := h.holders() // asked again, now that nobody begins with it
+	if err != nil {
+		return err
+	}
+	if n, ok := held[c.id]; ok {
+		return hint(fmt.Errorf("%w: it is the session of %s", errNotAllowed, n.text), "ollim session rm %s", n.text)
+	}
+	return store.Remove(c.file.Path)
+}
+
+// forget removes a session's id, under its lock; the transcript stays.
+func forget(ctx context.Context, h house, n sessionName) error {
+	guard, err := lock.TryGuard(h.home.SessionLock(n.lockKey()))
+	if err != nil {
+		return err
+	}
+	defer guard.Release()
+	id, err := n.id(h.sessions())
+	if err != nil {
+		return noSession(err)
+	}
+	if n.routine == "" {
+		err = h.sessions().ClearMain()
+	} else {
+		err = h.sessions().RemoveRoutine(n.routine)
+	}
+	if err != nil {
+		return err
+	}
+	return h.sessions().Log(ctx, session.Event{SessionID: id, Event: session.Cleared})
+}

@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/transcript"
+)
+
+func newSessionSearch(d *Deps) *cobra.Command {
+	var n int
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "search WORDS...",
+		Short: "Find messages in transcripts and runs, newest first: time, session or run, who, excerpt",
+		Long: "Search finds the messages that hold all of the words, in any order and case; a word in quotes may be a phrase. It looks at " +
+			"what was said and at what tools were given and answered, in all transcripts, and in the records of runs whose " +
+			"conversation has none here. A message that branches share is listed once. When nothing is found it prints nothing and " +
+			"exits 1.",
+		Example: "  ollim session search invoice \"due date\"\n  ollim session search --json zebra | jq -r 'select(.session).session' | sort -u | xargs -n1 ollim session show",
+		Args:    checked(cobra.MinimumNArgs(1)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			return runSessionSearch(cmd.Context(), d, args, n, asJSON)
+		}),
+	}
+	cmd.Flags().IntVarP(&n, "number", "n", 20, "at most this many; 0 is all")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+// hit is a message that was found.
+type hit struct {
+	At      time.Time `json:"at,omitzero"`
+	Session string    `json:"session,omitempty"` // id; or
+	Run     string    `json:"run,omitempty"`
+	Who     string    `json:"who"`               // user or assistant; of a run, the type of an event
+	Message int       `json:"message,omitempty"` // its number in the transcript, from 1
+	Path    string    `json:"path,omitempty"`
+	Excerpt string    `json:"excerpt"`
+}
+
+func (h hit) cells() []string {
+	return []string{cmp.Or(shownTime(h.At), "-"), h.Session + h.Run, h.Who, h.Excerpt}
+}
+
+func runSessionSearch(ctx context.Context, d *Deps, words []string, n int, asJSON bool) error {
+	if n < 0 {
+		return usage("-n %d: want 0 or more", n)
+	}
+	for _, w := range words {
+		if strings.TrimSpace(w) == "" {
+			return usage("a word is empty")
+		}
+	}
+	h, err := d.anyHouse()
+	if err != nil {
+		return err
+	}
+	if err := d.ownerHere(); err != nil {
+		return err
+	}
+	found := latest{most: n}
+	if err := errors.Join(h.searchTranscripts(ctx, words, &found), h.searchRuns(ctx, words, &found)); err != nil {
+		return err
+	}
+	hits := found.sorted()
+	if len(hits) == 0 {
+		return &reported{statusFailed}
+	}
+	return records(d, asJSON, hits, hit.cells)
+}
+
+func (h house) searchTranscripts(ctx context.Context, words []string, found *latest) error {
+	changed, path := time.Time{}, ""
+	for m, err := range transcript.Search(ctx, h.transcripts(), words) {
+		if err != nil {
+			return err
+		}
+		if m.Transcript.Path != path {
+			path = m.Transcript.Path
+			info, err := os.Stat(path)
+			if err != nil {
+				continue // it has just been removed
+			}
+			changed = info.ModTime()
+		}
+		if found.done(changed) {
+			break
+		}
+		at := m.At
+		if at.IsZero() {
+			at = m.Transcript.Timestamp
+		}
+		found.add(hit{At: inZone(at, h), Session: m.Transcript.ID, Who: m.Role, Message: m.Index + 1, Path: path, Excerpt: m.Excerpt})
+	}
+	return nil
+}
+
+// searchRuns leaves out what transcripts hold as well: they are where a conversation goes on.
+func (h house) searchRuns(ctx context.Context, words []string, found *latest) error {
+	id, twice, known := "", false, map[string]bool{}
+	for f, err := range h.runs().Search(ctx, words) {
+		if err != nil {
+			return err
+		}
+		if found.done(f.Changed) {
+			break
+		}
+		if f.Run != id {
+			id, twice = f.Run, h.inTranscript(f.Run, known)
+		}
+		if !twice || f.Type == run.ErrorEvent {
+			found.add(hit{At: inZone(f.At, h), Run: f.Run, Who: string(f.Type), Excerpt: f.Excerpt})
+		}
+	}
+	return nil
+}
+
+// inTranscript says whether what was said in a run stands in a transcript; known is what was answered before, by session.
+func (h house) inTranscript(run string, known map[string]bool) bool {
+	id := ""
+	if r, err := h.runs().Load(run); err == nil {
+		id = r.SessionAfter
+	}
+	if id == "" { // it is under way, or was killed
+		standing, err := h.runs().Standing(run)
+		if err != nil || standing.Session == "" {
+			return false
+		}
+		id = standing.Session
+	}
+	is, asked := known[id]
+	if !asked {
+		_, err := transcript.Find(h.transcripts(), id)
+		is, known[id] = err == nil, err == nil
+	}
+	return is
+}
+
+// latest keeps the newest hits.
+type latest struct {
+	most  int // 0: all
+	hits  []hit
+	floor time.Time // older ones are not among them any more
+}
+
+// done says whether something that ended at an instant comes too late; zero is not known.
+func (l *latest) done(at time.Time) bool { return at.Before(l.floor) }
+
+func (l *latest) add(h hit) {
+	if h.At.Before(l.floor) {
+		return
+	}
+	l.hits = append(l.hits, h)
+	if l.most > 0 && len(l.hits) >= 4*l.most {
+		l.sorted()
+	}
+}
+
+// sorted is the hits, newest first. Of those that are copies of one message it keeps the one that was found first.
+func (l *latest) sorted() []hit {
+	slices.SortStableFunc(l.hits, func(a, b hit) int {
+		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Excerpt, b.Excerpt), cmp.Compare(a.Who, b.Who))
+	})
+	l.hits = slices.CompactFunc(l.hits, func(a, b hit) bool {
+		return a.At.Equal(b.At) && a.Excerpt == b.Excerpt && a.Who == b.Who && a.Session != b.Session
+	})
+	if l.most > 0 && len(l.hits) >= l.most {
+		l.hits = l.hits[:l.most]
+		l.floor = l.hits[l.most-1].At
+	}
+	return l.hits
+}
