@@ -29,7 +29,7 @@ func (q Request) check() string {
 	if fault != "" {
 		return fault
 	}
-	return cmp.Or(q.checkTools(), checkBlocks(turns), checkUnique(turns), checkPairs(turns), q.checkEnd(turns))
+	return cmp.Or(q.checkThinking(), q.checkTools(), checkBlocks(turns), checkUnique(turns), checkPairs(turns), q.checkEnd(turns))
 }
 
 // checkLimit is for requests that want an answer, not a count.
@@ -53,6 +53,33 @@ func (q Request) checkLimit() string {
 		return "`max_tokens` must be greater than `thinking.budget_tokens`"
 	}
 	return ""
+}
+
+// checkThinking knows which types of thinking the models of Claude refuse; models of other names take all.
+func (q Request) checkThinking() string {
+	var thinking struct {
+		Type string `json:"type"`
+	}
+	if q.Thinking == nil || json.Unmarshal(q.Thinking, &thinking) != nil {
+		return ""
+	}
+	refuse := map[string]string{
+		"disabled":      `claude-((opus|sonnet)-5-5|fable|mythos)`,
+		"enabled":       `claude-((opus|sonnet|haiku)-(4-[7-9]|5)|fable|mythos-5)`,
+		"between_tools": `claude`,
+	}[thinking.Type]
+	sonnet := strings.Contains(q.Model, "sonnet-5-5")
+	switch {
+	case refuse == "" || !regexp.MustCompile(refuse+`(-|$)`).MatchString(q.Model):
+		return ""
+	case sonnet && thinking.Type == "between_tools":
+		return ""
+	case sonnet && thinking.Type == "disabled":
+		return `To turn thinking off on this model, send "thinking": {"type": "between_tools"} instead of {"type": "disabled"}. ` +
+			"The model does not think before responding. The short updates it writes between tool calls come back as thinking blocks."
+	}
+	return fmt.Sprintf(`"thinking.type.%s" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.`,
+		thinking.Type)
 }
 
 const (

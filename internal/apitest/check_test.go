@@ -72,8 +72,8 @@ func TestRefused(t *testing.T) {
 		"tool without schema":  {tools(obj{"name": "a"}), "tools.0.custom.input_schema.type"},
 		"cache everywhere":     {talk(user(many)), "A maximum of 4 blocks with cache_control may be provided. Found 5."},
 		"cache in all places":  {with(with(talk(user(many[:3])), "system", []any{cached(says("x"))}), "tools", []any{cached(obj{"name": "a", "input_schema": object()})}), "Found 5."},
-		"budget too small":     {with(ask("hi"), "thinking", obj{"type": "enabled", "budget_tokens": 1000}), "greater than or equal to 1024"},
-		"budget too big":       {with(ask("hi"), "thinking", obj{"type": "enabled", "budget_tokens": 2000}), "`max_tokens` must be greater than"},
+		"budget too small":     {thinks("claude-opus-4-6", "enabled", 1000), "greater than or equal to 1024"},
+		"budget too big":       {thinks("claude-opus-4-6", "enabled", 2000), "`max_tokens` must be greater than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := New(t)
@@ -107,7 +107,7 @@ func TestAccepted(t *testing.T) {
 		"thought left out":   talk(user("a"), assistant([]any{with(thought, "thinking", ""), says("x")}), user("b")),
 		"prefill":            with(talk(user("a"), assistant("b")), "model", "claude-sonnet-4-20250514"),
 		"tool list":          tools(obj{"name": "a", "input_schema": object(), "cache_control": nil}, obj{"name": "web_search", "type": "web_search_20250305"}),
-		"budget":             with(with(ask("hi"), "max_tokens", 2000), "thinking", obj{"type": "enabled", "budget_tokens": 1999}),
+		"budget":             with(thinks("claude-opus-4-6", "enabled", 1999), "max_tokens", 2000),
 		"adaptive":           with(ask("hi"), "thinking", obj{"type": "adaptive"}),
 		"unknown field":      with(ask("hi"), "context_management", obj{}),
 	} {
@@ -145,6 +145,30 @@ func TestPrefill(t *testing.T) {
 		post(t, s, "/v1/messages", with(talk(user("a"), assistant("b")), "model", model))
 		if got := len(s.Violations()) == 0; got != want {
 			t.Errorf("%s: %t", model, got)
+		}
+	}
+}
+
+func thinks(model, how string, budget any) obj {
+	return with(with(ask("hi"), "model", model), "thinking", with(obj{"type": how}, "budget_tokens", budget))
+}
+
+// How much to think is judged by the model.
+func TestThinkingTypes(t *testing.T) {
+	for model, refused := range map[string]string{
+		"claude-sonnet-5-5": "disabled enabled", "claude-opus-5-5": "disabled enabled between_tools", "claude-haiku-5-5": "enabled between_tools",
+		"claude-fable-5": "disabled enabled between_tools", "claude-fable-5-1": "disabled enabled between_tools",
+		"claude-mythos-5-1": "disabled enabled between_tools", "claude-mythos-preview": "disabled between_tools",
+		"claude-sonnet-5": "enabled between_tools", "claude-opus-4-8": "enabled between_tools", "claude-opus-4-7": "enabled between_tools",
+		"claude-opus-4-6": "between_tools", "claude-sonnet-4-20250514": "between_tools", "claude-3-7-sonnet-20250219": "between_tools", "my-model": "",
+	} {
+		for how, budget := range map[string]any{"disabled": nil, "enabled": 1024, "between_tools": nil, "adaptive": nil} {
+			s := New(t)
+			resp := post(t, s, "/v1/messages", with(thinks(model, how, budget), "max_tokens", 2000))
+			body, want := resp.text(t), slices.Contains(strings.Fields(refused), how)
+			if v := s.Violations(); (len(v) == 1) != want || (resp.StatusCode == 400) != want || want && !strings.Contains(body, "hinking") {
+				t.Errorf("%s %s: %d %q", model, how, resp.StatusCode, v)
+			}
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/sashabaranov/go-openai"
@@ -21,7 +20,7 @@ func openaiRequest(r Request, baseURL string) openai.ChatCompletionRequest {
 	}
 	q := openai.ChatCompletionRequest{
 		Model: r.Model, Stream: true, StreamOptions: &openai.StreamOptions{IncludeUsage: true},
-		Messages: openaiMessages(r, wantsThoughts(host)), ReasoningEffort: effort(r.Thinking),
+		Messages: openaiMessages(r, wantsThoughts(host)), ReasoningEffort: effort(r, host),
 	}
 	for _, t := range r.Tools {
 		q.Tools = append(q.Tools, openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
@@ -29,42 +28,21 @@ func openaiRequest(r Request, baseURL string) openai.ChatCompletionRequest {
 		}})
 	}
 	// OpenAI's newer models refuse the old name of the limit, and most servers of others know no other.
-	rules, old := openai.NewReasoningValidator(), q
+	old := q
 	old.MaxTokens = r.MaxTokens //nolint:staticcheck // deprecated by OpenAI alone
-	if host == "api.openai.com" || errors.Is(rules.Validate(old), openai.ErrReasoningModelMaxTokensDeprecated) {
+	if under(host, "api.openai.com") || errors.Is(openai.NewReasoningValidator().Validate(old), openai.ErrReasoningModelMaxTokensDeprecated) {
 		q.MaxCompletionTokens = r.MaxTokens
 	} else {
 		q = old
 	}
-	if r.Thinking == "" && errors.Is(rules.Validate(q), openai.ErrReasoningToolsRequireResponses) {
-		q.ReasoningEffort = openai.ReasoningEffortNone // with chat completions these models either think or use tools
-	}
 	return q
-}
-
-// effort is how much to think in OpenAI's words. Where one ends and the next begins is our choice: the services give no numbers.
-func effort(thinking string) string {
-	if thinking == "off" || thinking == "false" {
-		return openai.ReasoningEffortNone
-	}
-	switch n, err := strconv.Atoi(thinking); {
-	case err != nil:
-		return ""
-	case n <= 0:
-		return openai.ReasoningEffortNone
-	case n < 4096:
-		return openai.ReasoningEffortLow
-	case n < 16384:
-		return openai.ReasoningEffortMedium
-	}
-	return openai.ReasoningEffortHigh
 }
 
 // wantsThoughts says whether a service refuses a conversation whose thoughts before a tool call are missing. Others refuse
 // the field.
 func wantsThoughts(host string) bool {
 	for _, domain := range []string{"deepseek.com", "moonshot.ai", "moonshot.cn"} {
-		if host == domain || strings.HasSuffix(host, "."+domain) {
+		if under(host, domain) {
 			return true
 		}
 	}

@@ -19,7 +19,7 @@ type Provider interface {
 	// arrived: whole blocks only, and text as far as it came.
 	//
 	// The error wraps engine.ErrUnavailable (cannot be reached, the key was refused, no such model), is an
-	// *engine.Overloaded (429, 529, other 5xx), ErrCut, ErrTooLong or ErrGarbled, or says what the service said.
+	// *engine.Overloaded (429, 529, other 5xx), ErrCut, ErrTooLong, ErrThinking or ErrGarbled, or says what the service said.
 	Ask(ctx context.Context, r Request, delta func(Delta) error) (Answer, error)
 }
 
@@ -31,6 +31,9 @@ var (
 	ErrGarbled = errors.New("the service answered with something else")
 	// ErrTooLong: the conversation does not fit into the model's window.
 	ErrTooLong = errors.New("the conversation is too long for the model")
+	// ErrThinking: the thoughts in the conversation, or how much to think, are not what the model takes. It may be asked again
+	// without the one and the other.
+	ErrThinking = errors.New("the service does not take these thoughts")
 )
 
 // Request is one question.
@@ -40,7 +43,7 @@ type Request struct {
 	Messages  []transcript.Message // roles alternate, the last is the user's
 	Tools     []Tool
 	MaxTokens int    // of the answer
-	Thinking  string // "" is the model's default; off, adaptive, or a number of tokens
+	Thinking  string // "" is the model's default; off (or as little as it takes), adaptive, or a number of tokens
 }
 
 // Tool is one that the model may use.

@@ -21,6 +21,7 @@ type refusal struct {
 	keyless     bool   // no key was sent
 	status      int    // of HTTP
 	kind, code  string // as the service calls it
+	param       string // the field of the request that it is about, with OpenAI
 	message     string // on one line
 	after       time.Duration
 }
@@ -64,7 +65,7 @@ func (f *refusal) read(raw []byte) {
 		raw = list[0]
 	}
 	var v struct {
-		Error, Message, Detail, Type, Code, Metadata json.RawMessage
+		Error, Message, Detail, Type, Code, Param, Metadata json.RawMessage
 	}
 	if json.Unmarshal(raw, &v) != nil {
 		if text := bytes.TrimSpace(raw); !bytes.HasPrefix(text, []byte("<")) && !bytes.HasPrefix(text, []byte("{")) {
@@ -76,7 +77,7 @@ func (f *refusal) read(raw []byte) {
 		f.read(inner)
 		return
 	}
-	f.kind, f.code = plain(v.Type), plain(v.Code)
+	f.kind, f.code, f.param = plain(v.Type), plain(v.Code), plain(v.Param)
 	f.message = cmp.Or(plain(v.Error), plain(v.Message), plain(v.Detail))
 	var behind struct{ Raw json.RawMessage } // what the service behind OpenRouter said
 	if json.Unmarshal(v.Metadata, &behind) == nil && len(behind.Raw) > 0 {
@@ -140,6 +141,8 @@ func (f refusal) err() error {
 		return fmt.Errorf("%w: the key was refused: %s", engine.ErrUnavailable, said)
 	case f.status == http.StatusRequestTimeout, f.status == http.StatusConflict, f.status == http.StatusTooManyRequests, f.status >= 500:
 		return &engine.Overloaded{Reason: said, After: f.after}
+	case f.thinking():
+		return fmt.Errorf("%w: %s", ErrThinking, said)
 	}
 	return fmt.Errorf("refused: %s", said)
 }
@@ -166,6 +169,15 @@ func (f refusal) tooLong() bool {
 		}
 	}
 	return false
+}
+
+// thinking says whether the request was wrong in what it says of thoughts. OpenAI does not always name the field in its words.
+func (f refusal) thinking() bool {
+	if f.status != http.StatusBadRequest && f.status != http.StatusUnprocessableEntity {
+		return false
+	}
+	about := strings.NewReplacer("_", "", ".", "", " ", "").Replace(strings.ToLower(f.message + " " + f.param))
+	return strings.Contains(about, "thinking") || strings.Contains(about, "reasoningeffort")
 }
 
 const maxWait = 7 * 24 * time.Hour

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/sashabaranov/go-openai"
 	"pgregory.net/rapid"
 
 	"github.com/ollim/ollim/internal/apitest"
@@ -18,75 +16,6 @@ import (
 	"github.com/ollim/ollim/internal/openaitest"
 	"github.com/ollim/ollim/internal/transcript"
 )
-
-func TestThinking(t *testing.T) {
-	for _, tc := range []struct {
-		model, wish string
-		limit       int
-		want        string
-		wantLimit   int
-	}{
-		{model, "", 1000, "", 1000},
-		{model, "off", 1000, "disabled 0", 1000},
-		{model, "false", 1000, "disabled 0", 1000},
-		{model, "0", 1000, "disabled 0", 1000},
-		{model, "adaptive", 1000, "adaptive 0", 1000},
-		{model, "true", 1000, "adaptive 0", 1000},
-		{model, "5000", 1000, "adaptive 0", 1000},
-		{"claude-mythos-preview", "5000", 1000, "adaptive 0", 1000},
-		{"claude-fable-5-1", "5000", 1000, "adaptive 0", 1000},
-		{"claude-opus-4-6", "5000", 9000, "enabled 5000", 9000},
-		{"claude-opus-4-6", "true", 9000, "adaptive 0", 9000},
-		{"claude-haiku-4-5-20251001", "5000", 5000, "enabled 5000", 10000},
-		{"claude-haiku-4-5-20251001", "60000", 32000, "enabled 60000", 68192},
-		{"claude-haiku-4-5-20251001", "10", 1000, "enabled 1024", 2024},
-		{"claude-haiku-4-5", "adaptive", 32000, "enabled 8192", 32000},
-		{"claude-haiku-4-5", "true", 1000, "enabled 1024", 2024},
-		{"claude-sonnet-4-20250514", "true", 8000, "enabled 4000", 8000},
-		{"anthropic/claude-sonnet-4.5", "true", 8000, "enabled 4000", 8000},
-		{"claude-3-7-sonnet-20250219", "true", 8000, "enabled 4000", 8000},
-		{"claude-3-5-haiku-20241022", "true", 8000, "", 8000},
-		{"claude-3-5-haiku-20241022", "2000", 8000, "", 8000},
-		{"some-other", "2000", 8000, "enabled 2000", 8000},
-		{"some-other", "true", 8000, "adaptive 0", 8000},
-	} {
-		got, limit, err := thinkingOf(tc.model, tc.wish, tc.limit)
-		said := ""
-		if got != nil {
-			said = fmt.Sprint(got.Type, " ", got.Budget)
-		}
-		if err != nil || said != tc.want || limit != tc.wantLimit {
-			t.Errorf("%s %q: %q %d %v", tc.model, tc.wish, said, limit, err)
-		}
-	}
-	if _, _, err := thinkingOf(model, "hard", 1); err == nil {
-		t.Error("nonsense is taken")
-	}
-}
-
-// A budget reaches the service as it is; the vendor's library would print a warning.
-func TestThinkingIsSent(t *testing.T) {
-	s := apitest.New(t)
-	stderr, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func(old *os.File) {
-		os.Stderr = old
-		if said, err := os.ReadFile(stderr.Name()); err != nil || len(said) > 0 {
-			t.Errorf("on stderr: %s %v", said, err)
-		}
-	}(os.Stderr)
-	os.Stderr = stderr
-	r := ask("hi")
-	r.Model, r.Thinking, r.MaxTokens = "claude-opus-4-6", "2000", 0
-	if _, err := NewAnthropic(Options{BaseURL: s.URL() + "/v1/", Key: "k"}).Ask(t.Context(), r, nil); err != nil {
-		t.Fatal(err)
-	}
-	if q := s.Requests()[0]; string(q.Thinking) != `{"type":"enabled","budget_tokens":2000}` || q.MaxTokens != defaultMaxTokens || !q.Stream {
-		t.Errorf("%s", q.Raw)
-	}
-}
 
 func TestAnthropicRequest(t *testing.T) {
 	s := apitest.New(t)
@@ -181,15 +110,6 @@ func TestOpenAIHosts(t *testing.T) {
 			q.Messages[1].ReasoningContent != tc.thoughts {
 			t.Errorf("%s: %s", tc.base, raw)
 		}
-	}
-	for wish, want := range map[string]string{"": "", "true": "", "adaptive": "", "off": "none", "false": "none", "0": "none", "1024": "low", "8000": "medium", "32000": "high"} {
-		if got := effort(wish); got != want {
-			t.Errorf("%s: %s", wish, got)
-		}
-	}
-	r.Model, r.Tools = openai.GPT6Sol, []Tool{{Name: "f"}}
-	if q := openaiRequest(r, ""); q.ReasoningEffort != "none" {
-		t.Errorf("%+v", q)
 	}
 }
 

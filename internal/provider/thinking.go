@@ -25,7 +25,7 @@ func thinkingOf(model, wish string, maxTokens int) (*wireThinking, int, error) {
 	case "":
 		return nil, maxTokens, nil
 	case "off", "false":
-		return &wireThinking{Type: "disabled"}, maxTokens, nil
+		return leastThinking(model), maxTokens, nil
 	case "adaptive", "true":
 		if !before(model, 4, 6) {
 			return &wireThinking{Type: "adaptive"}, maxTokens, nil
@@ -37,7 +37,7 @@ func thinkingOf(model, wish string, maxTokens int) (*wireThinking, int, error) {
 		case err != nil || n < 0:
 			return nil, 0, fmt.Errorf("thinking: %q is neither off nor adaptive nor a number of tokens", wish)
 		case n == 0:
-			return &wireThinking{Type: "disabled"}, maxTokens, nil
+			return leastThinking(model), maxTokens, nil
 		case strings.Contains(model, "claude") && !before(model, 4, 7):
 			return &wireThinking{Type: "adaptive"}, maxTokens, nil
 		}
@@ -52,24 +52,49 @@ func thinkingOf(model, wish string, maxTokens int) (*wireThinking, int, error) {
 	return &wireThinking{Type: "enabled", Budget: budget}, maxTokens, nil
 }
 
-// before says whether a model of Claude is older than a version: claude-opus-4-8, claude-3-7-sonnet-20250219,
-// claude-sonnet-4-20250514. Names without a version are of newer models or of none that is known.
-func before(model string, major, minor int) bool {
-	if !strings.Contains(model, "claude") {
-		return false
+// leastThinking turns thinking off as far as the model is known to let it. A model that must think refuses the whole request
+// if it is told not to, so nothing is said to those, nor to models that are not known.
+func leastThinking(model string) *wireThinking {
+	v, ok := versionOf(model)
+	switch has := func(name string) bool { return strings.Contains(model, name) }; {
+	case !ok || !has("claude") || has("fable") || has("mythos") || v.before(3, 7):
+		return nil
+	case v == version{5, 5} && has("sonnet"):
+		return &wireThinking{Type: "between_tools"} // no thoughts but notes between calls; no other model takes it
+	case v.before(5, 5), v == version{5, 5} && has("haiku"):
+		return &wireThinking{Type: "disabled"}
 	}
-	var version []int
-	for _, field := range strings.FieldsFunc(model, func(r rune) bool { return r == '-' || r == '.' || r == '/' || r == '@' }) {
+	return nil
+}
+
+// before says whether a model of Claude is older than a version. Names without a version are of newer models or of none that
+// is known.
+func before(model string, major, minor int) bool {
+	v, ok := versionOf(model)
+	return ok && strings.Contains(model, "claude") && v.before(major, minor)
+}
+
+type version struct{ major, minor int }
+
+func (v version) before(major, minor int) bool {
+	return v.major < major || v.major == major && v.minor < minor
+}
+
+// versionOf finds the version in a model's name: claude-opus-4-8, claude-3-7-sonnet-20250219, anthropic/claude-sonnet-4.5,
+// gpt-5-2025-08-07. ok is false if there is none.
+func versionOf(model string) (v version, ok bool) {
+	var numbers []int
+	for _, field := range strings.FieldsFunc(model, func(r rune) bool { return strings.ContainsRune("-./@:", r) }) {
 		n, err := strconv.Atoi(field)
-		if err == nil && len(field) <= 2 && len(version) < 2 {
-			version = append(version, n)
-		} else if len(version) > 0 {
+		if err == nil && len(field) <= 2 && len(numbers) < 2 {
+			numbers = append(numbers, n)
+		} else if len(numbers) > 0 {
 			break
 		}
 	}
-	if len(version) == 0 {
-		return false
+	if len(numbers) == 0 {
+		return version{}, false
 	}
-	version = append(version, 0)
-	return version[0] < major || version[0] == major && version[1] < minor
+	numbers = append(numbers, 0)
+	return version{numbers[0], numbers[1]}, true
 }
