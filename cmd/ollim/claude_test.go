@@ -85,7 +85,7 @@ func TestPersistentRoutineOnClaude(t *testing.T) {
 	if !last.Has("keep the price levels") {
 		t.Error("the third fire's context does not hold the summary by the agent's instructions")
 	}
-	if !last.Has("Your session was compacted at the end of your previous fire") || requests[1].Has("was compacted at the end") {
+	if !last.Has("Your session was compacted in your previous fire") || requests[1].Has("was compacted in your") {
 		t.Error("the third fire, and only that, is to be told of the compaction")
 	}
 	if !requests[1].Has("Oil stands at 71.") {

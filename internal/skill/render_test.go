@@ -118,7 +118,7 @@ func TestRenderCalls(t *testing.T) {
 		return program.Result{}, nil
 	}}
 	r.Render(context.Background(), skill.Skill{Body: "!`a 'b c' \"d\"` and !`e`"})
-	want := "[{[a b c d] [A=b] /data <nil> 8000 0s} {[e] [A=b] /data <nil> 8000 0s}]"
+	want := "[{[a b c d] [A=b] /data [] <nil> 8000 0s} {[e] [A=b] /data [] <nil> 8000 0s}]"
 	if got := fmt.Sprint(calls); got != want {
 		t.Errorf("calls %s, want %s", got, want)
 	}
