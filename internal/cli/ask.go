@@ -91,7 +91,7 @@ func runAsk(ctx context.Context, d *Deps, o askOptions) error {
 	defer cancel()
 	v := &voice{d: d, format: o.format, stop: cancel, began: d.Now()}
 	f := d.firer(h)
-	f.Watch, q.Delta = v.hear, v.delta()
+	f.Watch, options.Delta = v.hear, v.delta()
 	r, err := f.Ask(ctx, q, options)
 	if r.ID == "" {
 		return explain(err)

@@ -14,7 +14,7 @@ import (
 type voice struct {
 	d      *Deps
 	format string
-	stop   func() // ends the run: nobody listens any more
+	stop   func() // called when nobody listens any more
 	began  time.Time
 
 	streamed bool // text of the block that is coming in
@@ -30,7 +30,7 @@ func (v *voice) delta() func(string) error {
 	return func(text string) error {
 		v.streamed = true
 		v.say(text)
-		return v.err
+		return nil
 	}
 }
 

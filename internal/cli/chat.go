@@ -108,21 +108,18 @@ func (d *Deps) answers() io.Writer {
 
 // chatTurn writes the agent's text as it comes.
 func (d *Deps) chatTurn(ctx context.Context, h house, text, input, model string) error {
+	v := &voice{d: d, format: "text", stop: func() {}} // the turn goes on without a listener
 	f := d.firer(h)
-	var writeErr error
 	f.Watch = func(e run.Event) {
-		switch e.Type {
-		case run.UpdatesPopped:
+		if e.Type == run.UpdatesPopped {
 			_, _ = fmt.Fprintln(d.Stderr, prompt.CatchingUp)
-		case run.Text:
-			_, err := io.WriteString(d.answers(), e.Text+"\n")
-			writeErr = errors.Join(writeErr, err, d.flush())
 		}
+		v.hear(e)
 	}
-	r, err := f.Chat(ctx, text, fire.Options{Model: model, Input: input})
+	r, err := f.Chat(ctx, text, fire.Options{Model: model, Input: input, Delta: v.delta()})
 	if r.ID == "" {
 		return explain(err)
 	}
-	var o fireOptions
-	return errors.Join(o.verdict(d, r, err), writeErr)
+	v.end(r)
+	return errors.Join((&fireOptions{}).verdict(d, r, err), v.err)
 }

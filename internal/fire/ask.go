@@ -19,7 +19,6 @@ type Question struct {
 	MaxTurns int      // 0 is the engine's limit
 	MaxCost  float64  // USD; 0 is no limit
 	Discard  bool     // keep no transcript
-	Delta    func(text string) error
 }
 
 // Ask answers a question at a shell: no job, no part in the main conversation, a session of its own.

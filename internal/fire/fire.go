@@ -78,6 +78,8 @@ type Options struct {
 	Slot      time.Time // the slot that it answers, late; zero: the latest one, if that is recent
 
 	Compact string // instructions: no turn, the session is compacted
+
+	Delta func(text string) error // is given the agent's text as it arrives; its error ends the run
 }
 
 // errand is one fire: the job, and what was known of it before its run began.
