@@ -143,21 +143,6 @@ func TestResponsesThatNeverEnd(t *testing.T) {
 	}
 }
 
-// A client that goes away lets go of a held reply.
-func TestClientGoesAway(t *testing.T) {
-	s := New(t)
-	s.Reply(Reply{Fault: Endless})
-	resp := post(t, s, "/v1/messages", streamed(ask("hi")))
-	_ = resp.Body.Close()
-	done := make(chan struct{})
-	go func() { s.http.Close(); close(done) }()
-	select {
-	case <-done:
-	case <-time.After(soon):
-		t.Error("the server still talks to a client that has gone")
-	}
-}
-
 func TestDelays(t *testing.T) {
 	s := New(t)
 	hold := make(chan struct{})

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+
+	"github.com/ollim/ollim/internal/wiretest"
 )
 
 // message is a whole answer.
@@ -74,13 +76,13 @@ func (r Reply) message(q Request) message {
 	for _, u := range r.ToolUses {
 		input := json.RawMessage("{}")
 		if u.Input != nil {
-			input = encode(u.Input)
+			input = wiretest.Encode(u.Input)
 		}
 		content = append(content, toolUseBlock{"tool_use", u.ID, u.Name, input})
 	}
 	u := r.Usage
 	if u == (Usage{}) {
-		u = Usage{In: q.tokens(), Out: max(1, len(encode(content))/bytesPerToken)}
+		u = Usage{In: q.tokens(), Out: max(1, len(wiretest.Encode(content))/bytesPerToken)}
 	}
 	stop := r.stopReason()
 	return message{

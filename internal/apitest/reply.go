@@ -3,6 +3,8 @@ package apitest
 import (
 	"net/http"
 	"time"
+
+	"github.com/ollim/ollim/internal/wiretest"
 )
 
 // Reply is one response of the API. A zero Reply is a model that ends its turn without a word.
@@ -48,22 +50,25 @@ type Usage struct {
 
 // Fault is what goes wrong with a response. The events of a plain text are message_start, content_block_start, ping, some
 // content_block_delta, content_block_stop, message_delta, message_stop: After 1 is before any content, 4 in the middle of it.
-// An answer that is not streamed is cut (and so on) in the middle of its body, whatever After says.
-type Fault int
+type Fault = wiretest.Fault
 
-// The faults.
+// The faults. An event of ErrorEvent has ErrorType and Message, else overloaded_error.
 const (
-	NoFault          Fault = iota
-	HangUp                 // the connection is closed without any response
-	Mute                   // no response, and the connection stays open until the client or the test ends
-	Cut                    // the connection breaks
-	Short                  // the response ends properly, but too early
-	Silent                 // nothing more comes, and the connection stays open until the client or the test ends
-	Malformed              // an event that is not JSON comes between the others
-	ErrorEvent             // an event with ErrorType and Message (else overloaded_error) comes and ends the response
-	WrongContentType       // a page of HTML with status 200, as captive portals send
-	Endless                // text comes for ever, at least a millisecond apart
+	NoFault          = wiretest.NoFault
+	HangUp           = wiretest.HangUp
+	Mute             = wiretest.Mute
+	Cut              = wiretest.Cut
+	Short            = wiretest.Short
+	Silent           = wiretest.Silent
+	Malformed        = wiretest.Malformed
+	ErrorEvent       = wiretest.ErrorEvent
+	WrongContentType = wiretest.WrongContentType
+	Endless          = wiretest.Endless
 )
+
+func (r Reply) way() wiretest.Way {
+	return wiretest.Way{Hold: r.Hold, Delay: r.Delay, StreamDelay: r.StreamDelay, Header: r.Header, Fault: r.Fault, After: r.After}
+}
 
 // kinds are the errors of the API. The first of a status is its default.
 func kinds() []Reply {

@@ -1,10 +1,11 @@
 package apitest
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/ollim/ollim/internal/wiretest"
 )
 
 // event is one server-sent event; its JSON has the API's order of keys.
@@ -77,18 +78,18 @@ func blockEvents(i int, block any) []event {
 	start, deltas := block, []any{}
 	switch b := block.(type) {
 	case textBlock:
-		for _, p := range pieces(b.Text) {
+		for _, p := range wiretest.Pieces(b.Text) {
 			deltas = append(deltas, textDelta{"text_delta", p})
 		}
 		start = textBlock{Type: b.Type}
 	case thinkingBlock:
-		for _, p := range pieces(b.Thinking) {
+		for _, p := range wiretest.Pieces(b.Thinking) {
 			deltas = append(deltas, thinkingDelta{"thinking_delta", p})
 		}
 		deltas = append(deltas, signatureDelta{"signature_delta", b.Signature})
 		start = thinkingBlock{Type: b.Type}
 	case toolUseBlock:
-		for _, p := range append([]string{""}, pieces(string(b.Input))...) { // the API begins with an empty one
+		for _, p := range append([]string{""}, wiretest.Pieces(string(b.Input))...) { // the API begins with an empty one
 			deltas = append(deltas, inputDelta{"input_json_delta", p})
 		}
 		b.Input = json.RawMessage("{}")
@@ -101,30 +102,7 @@ func blockEvents(i int, block any) []event {
 	return append(list, event{Type: "content_block_stop", Index: &i})
 }
 
-const maxPieces = 5
-
-// pieces cuts a text into a few parts, at boundaries of characters.
-func pieces(text string) (parts []string) {
-	runes := []rune(text)
-	size := max(1, (len(runes)+maxPieces-1)/maxPieces)
-	for part := range slices.Chunk(runes, size) {
-		parts = append(parts, string(part))
-	}
-	return parts
-}
-
 // frame is the event on the wire.
-func (e event) frame() []byte {
-	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", e.Type, encode(e))
-}
-
-// encode is JSON as the API writes it: without HTML's escapes. What cannot be encoded is the test's mistake and fails it.
-func encode(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		panic(fmt.Sprintf("a reply that is no JSON: %v", err))
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+func (e event) frame() string {
+	return fmt.Sprintf("event: %s\ndata: %s\n\n", e.Type, wiretest.Encode(e))
 }

@@ -3,12 +3,13 @@ package apitest
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"reflect"
 	"strings"
 	"testing"
 	"testing/quick"
+
+	"github.com/ollim/ollim/internal/wiretest"
 )
 
 func TestStreamOfText(t *testing.T) {
@@ -22,7 +23,7 @@ func TestStreamOfText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "message_start content_block_start ping " + strings.Repeat("content_block_delta ", maxPieces) + "content_block_stop message_delta message_stop"
+	want := "message_start content_block_start ping " + strings.Repeat("content_block_delta ", wiretest.MaxPieces) + "content_block_stop message_delta message_stop"
 	if names(list) != want {
 		t.Errorf("got  %s\nwant %s", names(list), want)
 	}
@@ -65,7 +66,7 @@ func TestStreamOfThoughtAndTools(t *testing.T) {
 			partial = append(partial, e.data)
 		}
 	}
-	if len(partial) != 1+maxPieces || !strings.Contains(partial[0], `"partial_json":""`) {
+	if len(partial) != 1+wiretest.MaxPieces || !strings.Contains(partial[0], `"partial_json":""`) {
 		t.Errorf("the input comes as %q", partial)
 	}
 	if n := strings.Count(names(list), "ping"); n != 1 {
@@ -106,16 +107,6 @@ func TestStreamedAndWholeAgree(t *testing.T) {
 	}
 	if err := quick.Check(same, &quick.Config{MaxCount: 60}); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestPieces(t *testing.T) {
-	for n := range 200 {
-		text := strings.Repeat("ä", n%17) + strings.Repeat("🦊x", rand.IntN(40))
-		parts := pieces(text)
-		if strings.Join(parts, "") != text || len(parts) > maxPieces || len([]rune(text)) > 1 && len(parts) < 2 {
-			t.Errorf("%q in %q", text, parts)
-		}
 	}
 }
 

@@ -36,8 +36,9 @@ var rooms = map[string]room{
 	"internal/yamldoc":  {0, []string{"gopkg.in/yaml.v3"}},
 
 	"internal/toolpolicy": {0, []string{"mvdan.cc/sh/v3"}},
-	"internal/apitest":    {0, nil}, // the model's API, for tests
-	"internal/openaitest": {0, nil}, // and the other vendor's
+	"internal/wiretest":   {-1, nil}, // what the two below have in common
+	"internal/apitest":    {0, nil},  // the model's API, for tests
+	"internal/openaitest": {0, nil},  // and the other vendor's
 
 	"internal/store":  {1, nil},
 	"internal/config": {2, []string{"github.com/spf13/viper"}},

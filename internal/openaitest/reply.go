@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"net/http"
 	"time"
+
+	"github.com/ollim/ollim/internal/wiretest"
 )
 
 // Reply is one response. A zero Reply is a model that stops without a word.
@@ -52,23 +54,13 @@ type Usage struct {
 	In, Out, Cached int
 }
 
-// Fault is what goes wrong with a response. The first event of a stream is the role, the next are pieces of content; an answer
-// that is not streamed knows HangUp, Mute and WrongContentType only.
-type Fault int
+// Fault is what goes wrong with a response: one of those in package wiretest. The first event of a stream is the role, the next
+// are pieces of content.
+type Fault = wiretest.Fault
 
-// The faults.
-const (
-	NoFault          Fault = iota
-	HangUp                 // the connection is closed without any response
-	Mute                   // no response, and the connection stays open until the client or the test ends
-	Cut                    // the connection breaks
-	Short                  // the response ends properly, but too early
-	Silent                 // nothing more comes, and the connection stays open until the client or the test ends
-	Malformed              // an event that is not JSON comes between the others
-	ErrorEvent             // an event with an error comes and ends the response
-	WrongContentType       // a page of HTML with status 200, as captive portals send
-	Endless                // text comes for ever, at least a millisecond apart
-)
+func (r Reply) way() wiretest.Way {
+	return wiretest.Way{Hold: r.Hold, Delay: r.Delay, StreamDelay: r.StreamDelay, Header: r.Header, Fault: r.Fault, After: r.After}
+}
 
 // completed fills in what an error leaves open.
 func (r Reply) completed() Reply {
