@@ -41,30 +41,25 @@ func callEdit(ctx context.Context, b *Box, input json.RawMessage) (string, error
 	if err := decode(input, &in); err != nil {
 		return "", err
 	}
-	b.writing.Lock()
-	defer b.writing.Unlock()
-	s, err := b.spot(in.Path, toEdit)
-	if err != nil {
-		return "", err
-	}
-	defer s.close()
-	f, was, err := s.open()
-	if err != nil {
-		return "", s.wrong(err)
-	}
-	text, err := readWhole(ctx, f)
-	_ = f.Close()
-	if err != nil {
-		return "", s.wrong(err)
-	}
-	changed, lines, err := edited(text, in.Old, in.New, in.All)
-	if err != nil {
-		return "", s.wrong(err)
-	}
-	if err := s.replace(ctx, []byte(changed), was); err != nil {
-		return "", s.wrong(err)
-	}
-	return fmt.Sprintf("Edited %s: %s.", nameOf(s.g, s.place.Real), places(lines)), nil
+	return b.at(in.Path, toEdit, func(s spot) (string, error) {
+		f, was, err := s.open()
+		if err != nil {
+			return "", err
+		}
+		text, err := readWhole(ctx, f)
+		_ = f.Close()
+		if err != nil {
+			return "", err
+		}
+		changed, lines, err := edited(text, in.Old, in.New, in.All)
+		if err != nil {
+			return "", err
+		}
+		if err := s.replace(ctx, []byte(changed), was); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("Edited %s: %s.", nameOf(s.g, s.place.Real), places(lines)), nil
+	})
 }
 
 // readWhole is a text file from its beginning to its end.

@@ -52,22 +52,33 @@ func callRead(ctx context.Context, b *Box, input json.RawMessage) (string, error
 		lines = readLines
 	}
 	return soon(ctx, func(ctx context.Context) (string, error) {
-		s, err := b.spot(in.Path, toRead)
-		if err != nil {
-			return "", err
-		}
-		defer s.close()
-		f, _, err := s.open()
-		if err != nil {
-			return "", s.wrong(err)
-		}
-		defer func() { _ = f.Close() }()
-		text, err := readPage(ctx, f, max(1, int(in.Offset)), lines)
-		if err != nil {
-			return "", s.wrong(err)
-		}
-		return text, nil
+		return b.at(in.Path, toRead, func(s spot) (string, error) {
+			f, _, err := s.open()
+			if err != nil {
+				return "", err
+			}
+			defer func() { _ = f.Close() }()
+			return readPage(ctx, f, max(1, int(in.Offset)), lines)
+		})
 	})
+}
+
+// at works on the spot of a path, one at a time where the work is to change it. The errors of work are about the spot.
+func (b *Box) at(path string, what purpose, work func(spot) (string, error)) (string, error) {
+	if what != toRead {
+		b.writing.Lock()
+		defer b.writing.Unlock()
+	}
+	s, err := b.spot(path, what)
+	if err != nil {
+		return "", err
+	}
+	defer s.close()
+	text, err := work(s)
+	if err != nil {
+		return "", s.wrong(err)
+	}
+	return text, nil
 }
 
 // readPage is some lines of a file with their numbers, the first of them first.

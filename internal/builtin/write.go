@@ -34,25 +34,20 @@ func callWrite(ctx context.Context, b *Box, input json.RawMessage) (string, erro
 	if err := decode(input, &in); err != nil {
 		return "", err
 	}
-	b.writing.Lock()
-	defer b.writing.Unlock()
-	s, err := b.spot(in.Path, toWrite)
-	if err != nil {
-		return "", err
-	}
-	defer s.close()
-	was, err := look(s.g, s.dir, s.name, s.place.Real)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", s.wrong(err)
-	}
-	if err := s.replace(ctx, []byte(in.Content), was); err != nil {
-		return "", s.wrong(err)
-	}
-	what := "replaced"
-	if was == nil {
-		what = "new"
-	}
-	return fmt.Sprintf("Wrote %s (%s, %d bytes).", nameOf(s.g, s.place.Real), what, len(in.Content)), nil
+	return b.at(in.Path, toWrite, func(s spot) (string, error) {
+		was, err := look(s.g, s.dir, s.name, s.place.Real)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		if err := s.replace(ctx, []byte(in.Content), was); err != nil {
+			return "", err
+		}
+		what := "replaced"
+		if was == nil {
+			what = "new"
+		}
+		return fmt.Sprintf("Wrote %s (%s, %d bytes).", nameOf(s.g, s.place.Real), what, len(in.Content)), nil
+	})
 }
 
 var (
