@@ -266,6 +266,14 @@ func TestCutText(t *testing.T) {
 	}
 	s.api.Reply(apitest.Reply{Text: "whole"})
 	s.says(engine.Request{Prompt: "go on", Session: r.Session}, "whole")
+	// the same behind nobody's eyes: the caller begins the turn anew, and nothing of it stands there twice
+	s.api.Reply(apitest.Reply{Fault: apitest.ErrorEvent, After: 5, Text: strings.Repeat("some words ", 20)})
+	if _, err := s.run(engine.Request{Prompt: "again"}); err == nil {
+		t.Error("no overload")
+	}
+	s.api.Reply(apitest.Reply{Text: "fine"})
+	r = s.says(engine.Request{Prompt: "again", Session: s.events[0].Session}, "fine")
+	same(t, s.conversation(r.Session), []string{"user text again", "assistant text fine"})
 	stop := errors.New("enough")
 	s.api.Reply(apitest.Reply{Text: strings.Repeat("some words ", 20)})
 	if _, err := s.run(engine.Request{Prompt: "hi", Delta: func(string) error { return stop }}); !errors.Is(err, stop) {
@@ -360,7 +368,7 @@ func TestEndings(t *testing.T) {
 		"bad":        {apitest.Reply{Status: 400, Message: "no such field"}, engine.Request{}, "no such field"},
 		"garbled":    {apitest.Reply{Fault: apitest.WrongContentType}, engine.Request{}, "html"},
 		"turns":      {apitest.Use("ping_user", nil), engine.Request{MaxTurns: 1}, engine.ErrMaxTurns.Error()},
-		"cost":       {apitest.Reply{Text: "x", Usage: apitest.Usage{In: 1000, Out: 1}}, engine.Request{MaxCost: 0.0005}, engine.ErrMaxCost.Error()},
+		"cost":       {apitest.Reply{ToolUses: []apitest.ToolUse{{Name: "ping_user"}}, Usage: apitest.Usage{In: 1000, Out: 1}}, engine.Request{MaxCost: 0.0005}, engine.ErrMaxCost.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)

@@ -89,10 +89,13 @@ func (t *turn) work(ctx context.Context) error {
 		t.pressed = false
 		uses := toolUses(answer.Message)
 		if err := t.hear(answer); err != nil {
-			return errors.Join(err, t.decline(uses))
+			return err
 		}
 		if len(uses) == 0 && answer.Stop != provider.Pause {
 			return ending(answer.Stop, t.model)
+		}
+		if err := t.affordable(); err != nil {
+			return errors.Join(err, t.decline(uses))
 		}
 		if len(uses) > 0 {
 			if err := t.act(ctx, uses); err != nil {
@@ -163,10 +166,7 @@ func (t *turn) hear(a provider.Answer) error {
 		}
 	}
 	t.final = a.Message.Text()
-	if err := t.book(a.Usage); err != nil {
-		return err
-	}
-	return t.affordable()
+	return t.book(a.Usage)
 }
 
 // affordable says whether anything is left of what the run may cost.
@@ -228,7 +228,9 @@ func (t *turn) ask(ctx context.Context) (provider.Answer, error) {
 			t.plain = true
 		case errors.As(err, &overloaded) && t.shown: // or it would be begun anew by whoever waits for it
 			return a, errors.Join(fmt.Errorf("%w: %s", provider.ErrCut, overloaded.Reason), t.keepPart(a))
-		case errors.As(err, &overloaded) && t.acted:
+		case errors.As(err, &overloaded) && !t.acted:
+			return a, errors.Join(err, t.bookPart(a.Usage))
+		case overloaded != nil:
 			pause = max(overloaded.After, wait)
 		case errors.Is(err, provider.ErrCut) && !t.shown && broken < patience:
 			broken++
@@ -274,6 +276,9 @@ func (t *turn) question() provider.Request {
 	q := provider.Request{
 		Model: t.model.ID, System: t.request.System, Tools: t.offer(), MaxTokens: t.limit(), Thinking: t.request.Thinking,
 	}
+	if t.model.Window > 0 { // services want room for the whole answer
+		q.MaxTokens = min(q.MaxTokens, max(leastOutput, t.model.Window*97/100-t.size()))
+	}
 	older := min(t.before, len(t.entries))
 	if t.plain {
 		older, q.Thinking = len(t.entries), ""
@@ -281,6 +286,9 @@ func (t *turn) question() provider.Request {
 	q.Messages, _ = transcript.Repair(slices.Concat(unthought(messagesOf(t.entries[:older])), messagesOf(t.entries[older:])))
 	return q
 }
+
+// leastOutput is the least room, in tokens, that an answer is given.
+const leastOutput = 1024
 
 // commonOutput is the limit of one answer, in tokens, of a model of which nothing is known: every service takes it.
 const commonOutput = 8192
