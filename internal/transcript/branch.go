@@ -92,7 +92,7 @@ func Summed(sessions, summary string, kept []Entry, h Header) (Transcript, error
 	if strings.TrimSpace(summary) == "" {
 		return Transcript{}, errNoSummary
 	}
-	kept = slices.Clone(kept)
+	kept, h.Compacted = slices.Clone(kept), true
 	first := Entry{Message: Said(User, summary), At: h.Timestamp}
 	for len(kept) > 0 && kept[0].Message.Role == User {
 		for _, b := range kept[0].Message.Content {

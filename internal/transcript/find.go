@@ -120,6 +120,24 @@ func pick(all []file, id string) (found Transcript, ok bool) {
 	return found, ok
 }
 
+// Successor is the transcript that goes on for one that was compacted, the latest if it was more than once. The error wraps
+// ErrUnknown when there is none.
+func Successor(t Transcript) (Transcript, error) {
+	all, err := files(filepath.Dir(t.Path))
+	if err != nil {
+		return Transcript{}, err
+	}
+	for _, f := range all {
+		if filepath.Base(f.path)[:len(nameTime)] < t.Timestamp.UTC().Format(nameTime) {
+			break // it is older
+		}
+		if next, err := Open(f.path); err == nil && next.Compacted && next.ParentID == t.ID {
+			return next, nil
+		}
+	}
+	return Transcript{}, unknown(t.ID)
+}
+
 // FindPrefix is Find for people, who type as much of an id as is needed. The error wraps ErrUnknown or ErrAmbiguous; then it
 // lists the ids.
 func FindPrefix(sessions, prefix string) (Transcript, error) {
