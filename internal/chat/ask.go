@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"time"
 
 	"github.com/cenkalti/backoff/v5"
 
@@ -18,6 +18,7 @@ import (
 // until ctx ends.
 func (t *Talk) ask(ctx context.Context, r engine.Request) (engine.Result, error) {
 	wait := backoff.NewExponentialBackOff()
+	waited := time.Duration(0)
 	r.Hold = t.hold(r)
 	for {
 		r.Session, r.Fork, r.Spent = t.session, false, t.spent
@@ -37,7 +38,13 @@ func (t *Talk) ask(ctx context.Context, r engine.Request) (engine.Result, error)
 			return result, errors.Join(err, standErr)
 		}
 		pause := max(overloaded.After, wait.NextBackOff())
+		if waited += pause; r.Patience > 0 && waited > r.Patience {
+			return result, err
+		}
 		retry := run.Event{Type: run.Retry, Text: overloaded.Error()}
+		if t.room.Watch != nil {
+			t.room.Watch(retry)
+		}
 		if err := errors.Join(t.run.Event(ctx, retry), t.room.Sleep(ctx, pause)); err != nil {
 			return result, err
 		}
@@ -47,7 +54,7 @@ func (t *Talk) ask(ctx context.Context, r engine.Request) (engine.Result, error)
 // affordable says whether anything is left of what the run may cost.
 func affordable(r engine.Request) error {
 	if r.MaxCost > 0 && r.Spent >= r.MaxCost {
-		return fmt.Errorf("%w: %.2f of %.2f USD", engine.ErrMaxCost, r.Spent, r.MaxCost)
+		return engine.OverCost(r.Spent, r.MaxCost)
 	}
 	return nil
 }

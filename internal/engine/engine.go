@@ -48,6 +48,8 @@ type Request struct {
 	Hold      []*os.File        // locks that the engine's process keeps for as long as it lives
 	Dirs      []toolpolicy.Root // folders outside Root that file tools may use as well, absolute
 	Agent     *Agent            // to whom the task is delegated; nil: to nobody
+	Follow    bool              // a session that was compacted meanwhile is gone on with where it went
+	Patience  time.Duration     // how long to wait for a service that refuses for now, in all; 0 is as long as the run may take
 	Nudge     bool              // a reminder of something owed in the turn before, not a new turn
 	Discard   bool              // no session is kept
 	MaxTurns  int               // answers of the model in this turn; 0 is the engine's own limit
@@ -129,4 +131,17 @@ func (e *Overloaded) Error() string {
 		return fmt.Sprintf("%s (retry after %s)", e.Reason, e.After)
 	}
 	return e.Reason
+}
+
+// OverCost is the error of a run that has spent what it may, both in USD.
+func OverCost(spent, limit float64) error {
+	return fmt.Errorf("%w: %s of %s USD", ErrMaxCost, usd(spent), usd(limit))
+}
+
+// usd has as many digits as small amounts need.
+func usd(amount float64) string {
+	if amount < 0.1 {
+		return fmt.Sprintf("%.4f", amount)
+	}
+	return fmt.Sprintf("%.2f", amount)
 }

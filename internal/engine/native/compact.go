@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/provider"
@@ -134,8 +136,6 @@ func (t *turn) wish(id string) string {
 	return ""
 }
 
-var errNoSummary = errors.New("the model made no summary with all that must stand in it")
-
 // summary lets the model sum up a conversation. One that is empty, or lost a name that the instructions pin, is refused and
 // asked for once more.
 func (t *turn) summary(ctx context.Context, entries []transcript.Entry, instructions string) (string, error) {
@@ -143,12 +143,13 @@ func (t *turn) summary(ctx context.Context, entries []transcript.Entry, instruct
 		return "", errors.New("there is nothing to compact yet")
 	}
 	pins, more := pinned(instructions), ""
+	var lost []string
 	for range 2 {
 		text, err := t.sumUp(ctx, messagesOf(entries), instructions, more)
 		if err != nil {
 			return "", err
 		}
-		lost := missing(text, pins)
+		lost = missing(text, pins)
 		switch {
 		case text == "":
 			more = "You gave no summary. Answer with the summary alone, and use no tool."
@@ -158,7 +159,10 @@ func (t *turn) summary(ctx context.Context, entries []transcript.Entry, instruct
 			return text, nil
 		}
 	}
-	return "", errNoSummary
+	if len(lost) > 0 {
+		return "", fmt.Errorf("the model made no summary that keeps %s", strings.Join(lost, ", "))
+	}
+	return "", errors.New("the model made no summary")
 }
 
 // sumUp asks once. What is too long for the model is shortened.
@@ -185,8 +189,13 @@ func (t *turn) sumUp(ctx context.Context, messages []transcript.Message, instruc
 		if err := t.book(a.Usage); err != nil {
 			return "", err
 		}
-		if a.Stop == provider.MaxTokens {
+		switch {
+		case a.Stop == provider.MaxTokens:
 			return "", errors.New("the summary is longer than an answer may be")
+		case a.Stop == provider.Refusal:
+			return "", errors.New("the model refused to make a summary")
+		case len(toolUses(a.Message)) > 0:
+			return "", nil // it went on with the work
 		}
 		return strings.TrimSpace(a.Message.Text()), nil
 	}
@@ -221,12 +230,12 @@ func head(text string, most int) string {
 // pinned is what lines such as "keep: AAPL, 2026-03-14" of the instructions name.
 func pinned(instructions string) (pins []string) {
 	for line := range strings.Lines(instructions) {
-		key, rest, found := strings.Cut(strings.TrimSpace(line), ":")
-		if !found || !strings.EqualFold(key, "keep") {
+		key, rest, found := strings.Cut(line, ":")
+		if key = strings.Trim(key, marks); !found || !strings.EqualFold(key, "keep") {
 			continue
 		}
 		for pin := range strings.SplitSeq(rest, ",") {
-			if pin = strings.TrimSpace(pin); pin != "" {
+			if pin = strings.TrimLeft(strings.TrimRight(pin, marks+"."), marks); pin != "" {
 				pins = append(pins, pin)
 			}
 		}
@@ -234,14 +243,38 @@ func pinned(instructions string) (pins []string) {
 	return pins
 }
 
+// marks are what stands around a word in Markdown.
+const marks = " \t\r\n*_-+>`\"'"
+
 func missing(text string, pins []string) (lost []string) {
 	for _, pin := range pins {
-		if !strings.Contains(text, pin) {
+		if !names(text, pin) {
 			lost = append(lost, pin)
 		}
 	}
 	return lost
 }
+
+// names says whether a text has a name, and not only within a longer one.
+func names(text, name string) bool {
+	first, _ := utf8.DecodeRuneInString(name)
+	last, _ := utf8.DecodeLastRuneInString(name)
+	for from := 0; ; {
+		i := strings.Index(text[from:], name)
+		if i < 0 {
+			return false
+		}
+		at := from + i
+		before, _ := utf8.DecodeLastRuneInString(text[:at])
+		after, _ := utf8.DecodeRuneInString(text[at+len(name):])
+		if (!isWord(before) || !isWord(first)) && (!isWord(last) || !isWord(after)) {
+			return true
+		}
+		from = at + 1
+	}
+}
+
+func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
 func (t *turn) window() int {
 	if t.model.Window > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ollim/ollim/internal/apitest"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/provider"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/transcript"
 )
@@ -95,6 +96,9 @@ func TestCompactRefused(t *testing.T) {
 		"empty":      {{Text: " "}, {}},
 		"an error":   {{Status: 400, Message: "no"}},
 		"a tool":     {apitest.Use("ping_user", nil), apitest.Use("ping_user", nil)},
+		"talk":       {{Text: "AAPL, let me look", ToolUses: []apitest.ToolUse{{Name: "ping_user"}}}, {Text: "AAPL again", ToolUses: []apitest.ToolUse{{Name: "ping_user"}}}},
+		"refusal":    {{Text: "AAPL", StopReason: "refusal"}},
+		"in a name":  {{Text: "AAPLX and XAAPL"}, {Text: "AAPL_2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -206,5 +210,74 @@ func TestCompactUnwritten(t *testing.T) {
 		if e.Type == run.Compacted || e.Type == run.ToolResult && !e.IsError {
 			t.Errorf("%+v", e)
 		}
+	}
+}
+
+// TestPins: what lines of the instructions pin, in the ways that people and models write them.
+func TestPins(t *testing.T) {
+	for instructions, summary := range map[string]string{
+		"keep: ZZZ":                       "ZZZ",
+		"Shorten.\r\nKEEP : ZZZ, 12\r\n":  "12: ZZZ",
+		"* keep: `ZZZ`.":                  "ZZZ",
+		"- **keep:** \"ZZZ\", 2026-03-14": "at 2026-03-14, ZZZ",
+		"> keep: ZZZ-1":                   "(ZZZ-1)",
+		"keep: größe, 東京":                 "die größe, 東京",
+		"keep the prices: ZZZ":            "nothing",
+		"keep:":                           "nothing",
+	} {
+		s := newStage(t)
+		old := s.grown()
+		s.api.Reply(apitest.Reply{Text: summary})
+		if c, err := s.Compact(t.Context(), engine.Request{Session: old.Session, Root: "/work"}, instructions, s.sink); err != nil || c.Summary != summary {
+			t.Errorf("%q: %+v %v", instructions, c, err)
+		}
+		s.api.Reply(apitest.Reply{Text: "none"}, apitest.Reply{Text: "ZZZZ 121 ZZZ2 größen"})
+		_, err := s.Compact(t.Context(), engine.Request{Session: old.Session, Root: "/work"}, instructions, s.sink)
+		if pinned := summary != "nothing"; (err != nil) != pinned {
+			t.Errorf("%q: %v, want an error: %v", instructions, err, pinned)
+		}
+	}
+}
+
+// TestFollow: whoever goes on with a session by its old id goes where a compaction has taken it, where that is wanted.
+func TestFollow(t *testing.T) {
+	s := newStage(t)
+	old := s.grown()
+	ids := []string{old.Session}
+	for range 2 {
+		s.api.Reply(apitest.Reply{Text: "the summary"})
+		c, err := s.Compact(t.Context(), engine.Request{Session: ids[len(ids)-1], Root: "/work"}, "x", s.sink)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, c.Session)
+	}
+	s.api.Reply(apitest.Reply{Text: "a branch"})
+	s.says(engine.Request{Prompt: "b", Session: ids[0], Fork: true, Follow: true}, "a branch")
+	s.api.Reply(apitest.Reply{Text: "yes"})
+	if r := s.says(engine.Request{Prompt: "go on", Session: ids[0], Follow: true}, "yes"); r.Session != ids[2] {
+		t.Errorf("went on in %s of %q", r.Session, ids)
+	}
+	s.api.Reply(apitest.Reply{Text: "no"})
+	if r := s.says(engine.Request{Prompt: "go on", Session: ids[0]}, "no"); r.Session != ids[0] {
+		t.Errorf("went on in %s of %q", r.Session, ids)
+	}
+}
+
+// TestPoison: a question that is too long for the model does not make the session useless.
+func TestPoison(t *testing.T) {
+	s := newStage(t)
+	s.api.Handle(func(q apitest.Request) apitest.Reply {
+		if len(q.Raw) > 20_000 {
+			return apitest.Reply{Status: 400, Message: "prompt is too long: 5000 tokens > 4000 maximum"}
+		}
+		return apitest.Reply{Text: "fine"}
+	})
+	r := s.says(engine.Request{Prompt: "one", Model: "unpriced"}, "fine")
+	if _, err := s.run(engine.Request{Prompt: strings.Repeat("too much ", 5000), Session: r.Session, Model: "unpriced"}); !errors.Is(err, provider.ErrTooLong) {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r = s.says(engine.Request{Prompt: "small", Session: r.Session, Model: "unpriced", Follow: true}, "fine")
 	}
 }

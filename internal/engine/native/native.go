@@ -102,13 +102,35 @@ func (e *Engine) begin(ctx context.Context, r engine.Request, tools engine.Tools
 	if err := t.enter(ctx, file, r.Session == "" || r.Fork); err != nil {
 		return t, err
 	}
+	if r.Follow && !r.Fork {
+		err = t.follow(ctx)
+	}
+	if err != nil {
+		return t, err
+	}
 	if e.Tools != nil {
-		r.Hold = append(slices.Clone(r.Hold), t.guards[0].File())
+		r.Hold = append(slices.Clone(r.Hold), t.guards[len(t.guards)-1].File())
 		t.own = e.Tools(r)
 	}
 	t.entries, err = t.file.Load(nil)
 	t.before = len(t.entries)
 	return t, err
+}
+
+// follow goes where the session has gone by compactions, also by one that happened while we waited for it.
+func (t *turn) follow(ctx context.Context) error {
+	for {
+		next, err := transcript.Successor(t.file)
+		if errors.Is(err, transcript.ErrUnknown) {
+			return nil
+		}
+		if err == nil {
+			err = t.enter(ctx, next, false)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // open finds the transcript to go on with, or begins it.

@@ -91,11 +91,15 @@ func (t *turn) work(ctx context.Context) error {
 		if err := t.hear(answer); err != nil {
 			return err
 		}
+		over := ending(answer.Stop, t.model)
 		if len(uses) == 0 && answer.Stop != provider.Pause {
-			return ending(answer.Stop, t.model)
+			return over
 		}
-		if err := t.affordable(); err != nil {
-			return errors.Join(err, t.decline(uses))
+		if over == nil {
+			over = t.affordable()
+		}
+		if over != nil {
+			return errors.Join(over, t.decline(uses))
 		}
 		if len(uses) > 0 {
 			if err := t.act(ctx, uses); err != nil {
@@ -172,7 +176,7 @@ func (t *turn) hear(a provider.Answer) error {
 // affordable says whether anything is left of what the run may cost.
 func (t *turn) affordable() error {
 	if total := t.request.Spent + t.cost; t.request.MaxCost > 0 && total >= t.request.MaxCost {
-		return fmt.Errorf("%w: %.2f of %.2f USD", engine.ErrMaxCost, total, t.request.MaxCost)
+		return engine.OverCost(total, t.request.MaxCost)
 	}
 	return nil
 }
@@ -202,7 +206,8 @@ func (t *turn) durability(m transcript.Message) store.Durability {
 func length(u run.Usage) int { return u.In + u.CacheRead + u.CacheWrite + u.Out }
 
 const (
-	patience     = 3 // how often an answer that broke off is asked for again
+	keptPart     = 256 << 10 // bytes of an answer that broke off
+	patience     = 3         // how often an answer that broke off is asked for again
 	firstPause   = time.Second
 	longestPause = time.Minute // unless the service wants more
 )
@@ -210,7 +215,7 @@ const (
 // ask asks the model for the next answer. What passes is waited for; before anything was done that is the caller's to do,
 // who can still begin the turn anew.
 func (t *turn) ask(ctx context.Context) (provider.Answer, error) {
-	broken := 0
+	broken, waited := 0, time.Duration(0)
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
 		t.shown = false
 		if err := t.affordable(); err != nil {
@@ -238,6 +243,9 @@ func (t *turn) ask(ctx context.Context) (provider.Answer, error) {
 		default:
 			return a, errors.Join(err, t.keepPart(a))
 		}
+		if waited += pause; t.request.Patience > 0 && waited > t.request.Patience {
+			return a, errors.Join(err, t.keepPart(a))
+		}
 		if err := t.again(ctx, a.Usage, err, pause); err != nil {
 			return a, err
 		}
@@ -261,7 +269,7 @@ func (t *turn) bookPart(u run.Usage) error {
 
 // keepPart keeps the text of an answer that broke off: somebody may have read it. Its tool uses were never begun.
 func (t *turn) keepPart(a provider.Answer) error {
-	text := a.Message.Text()
+	text := head(a.Message.Text(), keptPart)
 	if err := t.bookPart(a.Usage); err != nil || text == "" {
 		return err
 	}

@@ -227,7 +227,7 @@ func (t *turn) spend(usd float64) error {
 		return err
 	}
 	if total := t.request.Spent + t.cost; t.request.MaxCost > 0 && total >= t.request.MaxCost {
-		return fmt.Errorf("%w: %.2f of %.2f USD", engine.ErrMaxCost, total, t.request.MaxCost)
+		return engine.OverCost(total, t.request.MaxCost)
 	}
 	return nil
 }
