@@ -30,6 +30,7 @@ type Box struct {
 	Protected []string          // absolute; nothing there is read, written, listed or found
 	Env       []string          // of commands, whole
 	Hold      []*os.File        // locks that commands keep for as long as they live
+	Shared    bool              // new files and folders are as the umask has them; else they are the owner's alone
 	Fetch     *http.Client      // nil: Fetcher(Public)
 
 	writing sync.Mutex // two edits of one file at once would lose one

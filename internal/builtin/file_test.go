@@ -145,7 +145,7 @@ func TestSwapped(t *testing.T) {
 		if err := os.Symlink(c.to, swapped); err != nil {
 			t.Fatal(err)
 		}
-		if dir, err := enter(s.g, s.place.Root, filepath.Dir(s.place.Real), true); err == nil {
+		if dir, err := enter(s.g, s.place.Root, filepath.Dir(s.place.Real), 0o700); err == nil {
 			if f, _, err := openFile(s.g, dir, s.name, s.place.Real); err == nil {
 				t.Errorf("%s with %s a link: opened %s", c.path, c.swap, f.Name())
 			}
@@ -170,7 +170,7 @@ func TestMovedIn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := enter(s.g, s.place.Root, filepath.Dir(s.place.Real), false); err == nil || err.Error() != errProtected.Error() {
+	if _, err := enter(s.g, s.place.Root, filepath.Dir(s.place.Real), 0); err == nil || err.Error() != errProtected.Error() {
 		t.Error(err)
 	}
 }

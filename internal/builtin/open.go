@@ -28,7 +28,8 @@ type spot struct {
 	dir   *os.Root
 	name  string
 	place toolpolicy.Place
-	as    string // as the model named it
+	fresh fs.FileMode // of a new file, before the umask
+	as    string      // as the model named it
 	g     toolpolicy.Ground
 }
 
@@ -68,15 +69,22 @@ func (b *Box) spot(path string, what purpose) (spot, error) {
 	case what != toRead && !place.Writable:
 		return spot{}, wrong(path, errors.New("it is in a folder that may only be read"))
 	}
-	s := spot{name: filepath.Base(place.Real), place: place, as: path, g: g}
-	if s.dir, err = enter(g, place.Root, filepath.Dir(place.Real), what == toWrite); err != nil {
+	s := spot{name: filepath.Base(place.Real), place: place, as: path, g: g, fresh: 0o600}
+	var folders fs.FileMode
+	if what == toWrite {
+		folders = 0o700
+	}
+	if b.Shared {
+		s.fresh, folders = 0o666, folders|folders>>3|folders>>6
+	}
+	if s.dir, err = enter(g, place.Root, filepath.Dir(place.Real), folders); err != nil {
 		return spot{}, s.wrong(err)
 	}
 	return s, nil
 }
 
-// enter opens a folder in or below a root.
-func enter(g toolpolicy.Ground, root, path string, making bool) (*os.Root, error) {
+// enter opens a folder in or below a root. It makes those that are missing with a mode; 0 makes none.
+func enter(g toolpolicy.Ground, root, path string, making fs.FileMode) (*os.Root, error) {
 	names, ok := toolpolicy.Below(path, root)
 	if !ok {
 		return nil, errMoved
@@ -87,8 +95,8 @@ func enter(g toolpolicy.Ground, root, path string, making bool) (*os.Root, error
 	}
 	at := root
 	for _, name := range names {
-		if making {
-			if err := dir.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		if making != 0 {
+			if err := dir.Mkdir(name, making); err != nil && !errors.Is(err, fs.ErrExist) {
 				_ = dir.Close()
 				return nil, err
 			}

@@ -36,7 +36,7 @@ func begin(g toolpolicy.Ground, path string) (folder, error) {
 	if err != nil {
 		return folder{}, err
 	}
-	dir, err := enter(g, place.Root, place.Real, false)
+	dir, err := enter(g, place.Root, place.Real, 0)
 	if err == nil {
 		return folder{dir: dir, path: place.Real}, nil
 	}
@@ -44,7 +44,7 @@ func begin(g toolpolicy.Ground, path string) (folder, error) {
 		return folder{}, wrong(path, err)
 	}
 	above := filepath.Dir(place.Real)
-	if dir, aboveErr := enter(g, place.Root, above, false); aboveErr == nil {
+	if dir, aboveErr := enter(g, place.Root, above, 0); aboveErr == nil {
 		if _, fileErr := look(g, dir, filepath.Base(place.Real), place.Real); fileErr == nil {
 			return folder{dir: dir, path: above, file: filepath.Base(place.Real)}, nil
 		}

@@ -56,9 +56,9 @@ var (
 )
 
 // replace puts data in the place of the file that was there, nil if there was none: all of it or nothing, also after a power
-// cut. Permissions stay; a new file is the owner's alone.
+// cut. Permissions stay.
 func (s spot) replace(ctx context.Context, data []byte, was fs.FileInfo) error {
-	mode := fs.FileMode(0o600)
+	mode := fs.FileMode(0) // as it is made
 	if was != nil {
 		if mode = was.Mode().Perm(); mode&0o200 == 0 {
 			return errReadOnly // a rename would not mind
@@ -87,9 +87,13 @@ func (s spot) draft(data []byte, mode fs.FileMode) (string, error) {
 		most    = 10000 // drafts that a writer has left when it was killed, or that are being written
 		longest = 200   // bytes of a name, so that what is added has room
 	)
+	perm := s.fresh
+	if mode != 0 {
+		perm = 0o600
+	}
 	for i := range most {
 		temp := fmt.Sprintf(".%s.tmp-%d", strings.ToValidUTF8(s.name[:min(len(s.name), longest)], ""), i)
-		f, err := s.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		f, err := s.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -98,7 +102,10 @@ func (s spot) draft(data []byte, mode fs.FileMode) (string, error) {
 		}
 		_, err = f.Write(data)
 		if err == nil {
-			err = errors.Join(f.Chmod(mode), f.Sync())
+			err = f.Sync()
+		}
+		if err == nil && mode != 0 {
+			err = f.Chmod(mode)
 		}
 		if err = errors.Join(err, f.Close()); err != nil {
 			_ = s.dir.Remove(temp)
