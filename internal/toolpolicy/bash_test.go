@@ -306,6 +306,7 @@ func TestBashOfJobs(t *testing.T) {
 		git log --output=x
 		git show HEAD:state/x.md
 		git add .
+		git show --no-index /dev/null x
 		tar xf a --to-command=id
 		tar xf a
 		tar -zxf a notes

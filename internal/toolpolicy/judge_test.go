@@ -164,6 +164,7 @@ func TestJudgeRefuses(t *testing.T) {
 		Bash(git l*)
 		Bash(git --no-pager *)
 		Bash(git apply *)
+		Bash(git diff --no-index *)
 		Bash(tar xf *)
 		Bash(unzip *)
 		Bash(curl -O *)

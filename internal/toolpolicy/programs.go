@@ -74,7 +74,7 @@ func runningOptions(program string) []string {
 	case "rg":
 		return strings.Fields("-z --pre --search-zip --hostname-bin")
 	case "git":
-		return strings.Fields("-c -O -x --config-env --exec-path --exec --extcmd --upload-pack --receive-pack --ext-diff --textconv --open-files-in-pager --output")
+		return strings.Fields("-c -O -x --config-env --exec-path --exec --extcmd --upload-pack --receive-pack --ext-diff --textconv --open-files-in-pager --output --no-index")
 	case "tar":
 		return strings.Fields("-I -F --to-command --checkpoint-action --use-compress-program --info-script --new-volume-script --rsh-command --rmt-command")
 	case "rsync":
