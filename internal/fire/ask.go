@@ -2,6 +2,7 @@ package fire
 
 import (
 	"context"
+	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/job"
@@ -21,12 +22,16 @@ type Question struct {
 	Discard  bool     // keep no transcript
 }
 
+// askPatience is how long a question waits for a service that refuses for now, in all: somebody waits for the answer.
+const askPatience = 2 * time.Minute
+
 // Ask answers a question at a shell: no job, no part in the main conversation, a session of its own.
 func (f *Firer) Ask(ctx context.Context, q Question, o Options) (run.Record, error) {
 	j := job.New(job.Ask)
 	j.ID, j.Path, j.Body, j.Timeout, j.Thinking = "ask", q.Root, q.Text, turnLimit, ""
 	j.AllowedTools, j.MaxCost, j.Update, j.AllowPing = q.Tools, q.MaxCost, job.Blocked, false
 	o.Owner, o.Input = true, q.Input
+	q.Branch = q.Branch || q.Discard && q.Session != "" // what is not kept must not stand in what is
 	id, err := run.NewID(f.Disk.Now(), f.Random)
 	if err != nil {
 		return run.Record{}, err

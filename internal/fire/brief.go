@@ -149,6 +149,9 @@ func (f *Firer) request(e errand, r *run.Run, tools *toolbox.Box, granted float6
 	if r.Scheduled != nil {
 		request.Slot = *r.Scheduled
 	}
+	if j.Kind == job.Ask {
+		request.Follow, request.Patience = e.options.Compact == "", askPatience
+	}
 	request.Dirs = j.Roots(f.UserHome)
 	if e.guard != nil {
 		request.Hold = []*os.File{e.guard.File()}

@@ -86,7 +86,11 @@ func stopped(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	return errors.Join(context.Cause(ctx), err)
+	cause := context.Cause(ctx)
+	if !errors.Is(cause, context.Canceled) && !errors.Is(cause, errTimeout) {
+		return cause // somebody said why
+	}
+	return errors.Join(cause, err)
 }
 
 // conclude decides how the run ended, and says so in its events and record. The record is not finished yet.
