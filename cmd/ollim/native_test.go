@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"math/rand"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -141,6 +143,55 @@ func TestAskOnNative(t *testing.T) {
 	}
 	if found, _ := filepath.Glob(filepath.Join(c.data, "sessions", "*", "*.jsonl")); len(found) != 2 {
 		t.Errorf("transcripts %q", found)
+	}
+}
+
+// TestAskElsewhere: a link leads to the same sessions; what is not to be kept does not stand in what is; what the agent writes is as
+// the umask has it.
+func TestAskElsewhere(t *testing.T) {
+	c, api := withNative(t)
+	dir := t.TempDir()
+	real, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
+	if err := errors.Join(os.Mkdir(real, 0o755), os.Symlink("real", link)); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(dir string, args ...string) {
+		t.Helper()
+		cmd := exec.Command("sh", append([]string{"-c", `umask 022; exec "$@"`, "sh", c.path, "-p", "-n"}, args...)...)
+		cmd.Dir, cmd.Env = dir, c.cmd().Env
+		cmd.Env = append(cmd.Env, "PWD="+dir)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v: %s", args, err, out)
+		}
+	}
+	use := func(path string) apitest.ToolUse {
+		return apitest.ToolUse{Name: "Write", Input: map[string]string{"file_path": path, "content": "x"}}
+	}
+	api.Reply(apitest.Reply{ToolUses: []apitest.ToolUse{use("out/a.txt")}}, apitest.Reply{Text: "one"})
+	ask(real, "--allowed-tools", "Write(out/*.txt)", "first words")
+	for path, want := range map[string]os.FileMode{"out": 0o755, "out/a.txt": 0o644} {
+		if info, err := os.Stat(filepath.Join(real, path)); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v %v", path, info, err)
+		}
+	}
+	api.Reply(apitest.Reply{Text: "two"})
+	ask(link, "-c", "and now?")
+	requests := api.Requests()
+	if !requests[len(requests)-1].Has("first words") {
+		t.Error("another session behind the link")
+	}
+	api.Reply(apitest.Reply{Text: "three"})
+	ask(real, "-c", "--no-session", "secretword")
+	requests = api.Requests()
+	if !requests[len(requests)-1].Has("first words") {
+		t.Error("the session is not known")
+	}
+	found, _ := filepath.Glob(filepath.Join(c.data, "sessions", "*", "*.jsonl"))
+	if len(found) != 1 {
+		t.Fatalf("transcripts %q", found)
+	}
+	if text, err := os.ReadFile(found[0]); err != nil || strings.Contains(string(text), "secretword") {
+		t.Errorf("%v: %s", err, text)
 	}
 }
 

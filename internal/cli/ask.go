@@ -17,6 +17,8 @@ import (
 	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/fire"
+	"github.com/ollim/ollim/internal/provider"
+	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/toolpolicy"
 	"github.com/ollim/ollim/internal/transcript"
 )
@@ -34,6 +36,7 @@ type askOptions struct {
 	format    string
 	maxTurns  int
 	maxCost   float64
+	empty     bool // -r or --session without a value
 }
 
 func (o *askOptions) flags(f *pflag.FlagSet) {
@@ -48,7 +51,7 @@ func (o *askOptions) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.tools, "allowed-tools", nil, "a pattern of tools that it may use besides Read, Glob and Grep; may be given again")
 	f.StringVar(&o.format, "output-format", "text", "text, json (one object) or stream-json (an object for each event)")
 	f.IntVar(&o.maxTurns, "max-turns", 0, "end as failed after so many answers of the model; 0 is no limit of yours")
-	f.Float64Var(&o.maxCost, "max-cost", 0, "end as failed when it has cost so much, in USD; 0 is no limit")
+	f.Float64Var(&o.maxCost, "max-cost", 0, "end as failed when it has cost so much, in USD (default spend.per-run)")
 }
 
 func newAsk(d *Deps) *cobra.Command {
@@ -63,7 +66,9 @@ func newAsk(d *Deps) *cobra.Command {
 		Example: "  git diff | ollim -p \"what is risky here?\"\n  cat file.py | ollim -p \"add type hints\" > typed.py\n" +
 			"  ollim -c \"and why?\"\n  ollim -p --output-format json hello | jq -r .result",
 		RunE: works(func(cmd *cobra.Command, args []string) error {
-			o.text = strings.Join(args, " ")
+			o.text = strings.TrimSpace(strings.Join(args, " "))
+			f := cmd.Flags()
+			o.empty = f.Changed("resume") && o.resume == "" || f.Changed("session") && o.file == ""
 			return runAsk(cmd.Context(), d, o)
 		}),
 	}
@@ -87,8 +92,8 @@ func runAsk(ctx context.Context, d *Deps, o askOptions) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	v := &voice{d: d, format: o.format, stop: cancel, began: d.Now()}
 	f := d.firer(h)
 	f.Watch, options.Delta = v.hear, v.delta()
@@ -100,7 +105,11 @@ func runAsk(ctx context.Context, d *Deps, o askOptions) error {
 	if errors.Is(v.err, syscall.EPIPE) {
 		return &reported{statusUnwritten} // whoever read has seen enough
 	}
-	return errors.Join((&fireOptions{}).verdict(d, r, err), v.err)
+	err = (&fireOptions{}).verdict(d, r, err)
+	if errors.Is(err, provider.ErrTooLong) {
+		err = hint(err, "ask for less at once, in a new session, or go back: ollim session branch %s --after N", r.SessionAfter)
+	}
+	return err
 }
 
 // check refuses options that make no sense before anything is read.
@@ -114,10 +123,12 @@ func (o *askOptions) check() error {
 	switch {
 	case !slices.Contains([]string{"text", "json", "stream-json"}, o.format):
 		return usage("--output-format %q: want text, json or stream-json", o.format)
+	case o.empty:
+		return usage("-r and --session want an id or a file, not nothing")
 	case given > 1:
 		return usage("-c, -r and --session say the same: give one")
-	case o.maxTurns < 0 || o.maxCost < 0:
-		return usage("--max-turns and --max-cost want 0 or more")
+	case o.maxTurns < 0 || !(o.maxCost >= 0 && o.maxCost < 1e9):
+		return usage("--max-turns and --max-cost want a number, 0 or more")
 	}
 	for _, text := range o.tools {
 		if err := toolpolicy.Judge(text); err != nil {
@@ -137,8 +148,19 @@ func (o *askOptions) question(d *Deps, h house) (fire.Question, fire.Options, er
 	q := fire.Question{Text: o.text, Tools: o.tools, MaxTurns: o.maxTurns, MaxCost: o.maxCost, Discard: o.noSession}
 	options := fire.Options{Engine: o.engine, Model: o.model}
 	var err error
-	if q.Root, err = os.Getwd(); err != nil {
+	if q.Root, err = workingDir(); err != nil {
 		return q, options, err
+	}
+	if !o.noInput && !isTerminal(d.In) {
+		if q.Input, err = readInput(d.In); err != nil {
+			return q, options, err
+		}
+	}
+	if q.Text == "" {
+		q.Text, q.Input = strings.TrimSpace(q.Input), ""
+	}
+	if q.Text == "" {
+		return q, options, hint(usage("nothing to ask"), "ollim -p \"TEXT\", or pipe something in")
 	}
 	t, err := o.transcript(d, h, q.Root)
 	if err != nil {
@@ -155,18 +177,19 @@ func (o *askOptions) question(d *Deps, h house) (fire.Question, fire.Options, er
 			return q, options, hint(usage("%s goes on only where it began", t.ID), "cd %s", t.Cwd)
 		}
 	}
-	if !o.noInput && !isTerminal(d.In) {
-		if q.Input, err = readInput(d.In); err != nil {
-			return q, options, err
-		}
-	}
-	if q.Text == "" {
-		q.Text, q.Input = strings.TrimSpace(q.Input), ""
-	}
-	if q.Text == "" {
-		return q, options, hint(usage("nothing to ask"), "ollim -p \"TEXT\", or pipe something in")
-	}
 	return q, options, nil
+}
+
+// workingDir is where we are by its true name, so that a link leads to the same sessions.
+func workingDir() (string, error) {
+	dir, err := os.Getwd()
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return "", hint(fmt.Errorf("the working directory: %s", store.Cause(err)), "cd to one that is there and may be read")
+	}
+	return dir, nil
 }
 
 // transcript is the one to go on with; the zero one begins a new session.
@@ -227,7 +250,7 @@ func (h house) questions(root string) ([]transcript.Summary, error) {
 }
 
 func noSessionIn(root string) error {
-	return &withStatus{fmt.Errorf("there is no session in %s yet", root), statusNoJob}
+	return hint(&withStatus{fmt.Errorf("there is no session in %s", root), statusNoJob}, "ollim session list --all")
 }
 
 // conversations are the ids that were ever those of main, of routines and of runs: a question does not go on with one, but with a
@@ -247,6 +270,9 @@ func (h house) conversations() (map[string]bool, error) {
 // them again.
 func openSession(sessions, file string) (transcript.Transcript, error) {
 	t, err := transcript.Open(file)
+	if errors.Is(err, transcript.ErrForeign) {
+		return t, &withStatus{fmt.Errorf("%s: %w", file, transcript.ErrForeign), statusData}
+	}
 	if err != nil {
 		return t, noTranscript(file, err)
 	}

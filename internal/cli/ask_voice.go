@@ -14,11 +14,12 @@ import (
 type voice struct {
 	d      *Deps
 	format string
-	stop   func() // called when nobody listens any more
+	stop   func(error) // called when nobody listens any more
 	began  time.Time
 
 	streamed bool // text of the block that is coming in
 	midLine  bool
+	answers  int   // of the model
 	err      error // of the first write that failed
 }
 
@@ -36,6 +37,9 @@ func (v *voice) delta() func(string) error {
 
 // hear follows the run.
 func (v *voice) hear(e run.Event) {
+	if e.Type == run.UsageEvent {
+		v.answers++
+	}
 	switch {
 	case e.Type == run.Retry && v.format != "stream-json":
 		v.d.warn("tried again: " + e.Text)
@@ -68,7 +72,7 @@ func (v *voice) say(text string) {
 func (v *voice) note(err error) {
 	if err != nil && v.err == nil {
 		v.err = err
-		v.stop()
+		v.stop(err)
 	}
 }
 
@@ -102,7 +106,7 @@ func (v *voice) end(r run.Record) {
 	}
 	a := answer{
 		Type: "result", Subtype: "success", IsError: r.Outcome != run.OK, Result: r.Text, Error: r.Error,
-		SessionID: cmp.Or(r.SessionAfter, r.SessionBefore), Run: r.ID, Engine: r.Engine, Model: r.Model, Turns: r.Turns,
+		SessionID: cmp.Or(r.SessionAfter, r.SessionBefore), Run: r.ID, Engine: r.Engine, Model: r.Model, Turns: max(r.Turns, v.answers),
 		Duration: v.d.Now().Sub(v.began).Milliseconds(), Cost: r.Cost, Usage: r.Usage,
 	}
 	if a.IsError {

@@ -105,6 +105,6 @@ func (d *Deps) builtIns(h house, r engine.Request) *builtin.Box {
 	}
 	return &builtin.Box{
 		Roots:     append([]toolpolicy.Root{{Dir: r.Root, Writable: true}}, r.Dirs...),
-		Protected: r.Protected, Env: env, Hold: r.Hold,
+		Protected: r.Protected, Env: env, Hold: r.Hold, Shared: r.Root != string(h.home),
 	}
 }

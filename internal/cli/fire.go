@@ -139,7 +139,7 @@ func readInput(in io.Reader) (string, error) {
 		return "", fmt.Errorf("standard input: %s", store.Cause(err))
 	}
 	if len(data) > maxInput {
-		return "", hint(fmt.Errorf("standard input: %w: more than %d KiB", errTooLong, maxInput>>10), "head -c %d", maxInput)
+		return "", hint(fmt.Errorf("standard input: %w: more than %d KiB", errTooLong, maxInput>>10), "shorten it with head -c %d", maxInput)
 	}
 	return string(bytes.ToValidUTF8(data, []byte("\ufffd"))), nil
 }
