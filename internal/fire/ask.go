@@ -31,12 +31,13 @@ func (f *Firer) Ask(ctx context.Context, q Question, o Options) (run.Record, err
 	j.ID, j.Path, j.Body, j.Timeout, j.Thinking = "ask", q.Root, q.Text, turnLimit, ""
 	j.AllowedTools, j.MaxCost, j.Update, j.AllowPing = q.Tools, q.MaxCost, job.Blocked, false
 	o.Owner, o.Input = true, q.Input
+	follow := !q.Branch
 	q.Branch = q.Branch || q.Discard && q.Session != "" // what is not kept must not stand in what is
 	id, err := run.NewID(f.Disk.Now(), f.Random)
 	if err != nil {
 		return run.Record{}, err
 	}
-	return f.run(ctx, errand{id: id, job: j, options: o, question: q})
+	return f.run(ctx, errand{id: id, job: j, options: o, question: q, follow: follow})
 }
 
 // fence sets off what was piped into a question: the run's id holds what nobody could know before.

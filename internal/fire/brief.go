@@ -150,7 +150,7 @@ func (f *Firer) request(e errand, r *run.Run, tools *toolbox.Box, granted float6
 		request.Slot = *r.Scheduled
 	}
 	if j.Kind == job.Ask {
-		request.Follow, request.Patience = e.options.Compact == "", askPatience
+		request.Follow, request.Patience = e.follow, askPatience
 	}
 	request.Dirs = j.Roots(f.UserHome)
 	if e.guard != nil {

@@ -94,6 +94,7 @@ type errand struct {
 	slot     time.Time   // the slot that it answers; zero: none
 	rival    time.Time   // a slot that another run had claimed before
 	question Question    // of a shell; else zero
+	follow   bool        // its session is gone on with where a compaction took it
 }
 
 // Fire runs a job once. The record says how it ended; an error says that there is no record (nothing ran) or, beside a

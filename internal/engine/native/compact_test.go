@@ -252,8 +252,14 @@ func TestFollow(t *testing.T) {
 		}
 		ids = append(ids, c.Session)
 	}
-	s.api.Reply(apitest.Reply{Text: "a branch"})
-	s.says(engine.Request{Prompt: "b", Session: ids[0], Fork: true, Follow: true}, "a branch")
+	for follow, from := range map[bool]string{true: ids[2], false: ids[0]} {
+		s.api.Reply(apitest.Reply{Text: "a branch"})
+		branch := s.says(engine.Request{Prompt: "b", Session: ids[0], Fork: true, Follow: follow}, "a branch")
+		file, err := transcript.Find(s.Sessions, branch.Session)
+		if err != nil || file.ParentID != from {
+			t.Errorf("a branch of %s of %q, %v", file.ParentID, ids, err)
+		}
+	}
 	s.api.Reply(apitest.Reply{Text: "yes"})
 	if r := s.says(engine.Request{Prompt: "go on", Session: ids[0], Follow: true}, "yes"); r.Session != ids[2] {
 		t.Errorf("went on in %s of %q", r.Session, ids)

@@ -157,6 +157,9 @@ func (e *Engine) resume(r engine.Request) (transcript.Transcript, error) {
 	if err != nil || !r.Fork {
 		return file, err
 	}
+	for next := file; r.Follow && err == nil; next, err = transcript.Successor(file) {
+		file = next
+	}
 	h, err := e.header(r)
 	if err != nil {
 		return file, err
