@@ -488,7 +488,7 @@ func TestAwkwardPlace(t *testing.T) {
 func inCI(t *testing.T) {
 	t.Helper()
 	if os.Getenv("CI") != "true" {
-		t.Skip("runs where CI=true")
+		t.Skip("takes long: set CI=true to run it")
 	}
 }
 

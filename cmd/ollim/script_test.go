@@ -69,12 +69,22 @@ func scriptSetup(env *testscript.Env) error {
 	return os.Mkdir(home, 0o700)
 }
 
-// scriptCondition knows [tmpfs]: a file system may be mounted here.
+// scriptCondition knows [tmpfs]: a file system may be mounted here, and [have:PROGRAM]. What is missing where CI=true is an error.
 func scriptCondition(cond string) (bool, error) {
-	if cond == "tmpfs" {
-		return canMount(), nil
+	there := false
+	switch program, named := strings.CutPrefix(cond, "have:"); {
+	case cond == "tmpfs":
+		there = canMount()
+	case named:
+		_, err := exec.LookPath(program)
+		there = err == nil
+	default:
+		return false, fmt.Errorf("unknown condition %q", cond)
 	}
-	return false, fmt.Errorf("unknown condition %q", cond)
+	if !there && os.Getenv("CI") == "true" {
+		return false, fmt.Errorf("%s is missing", cond)
+	}
+	return there, nil
 }
 
 // sideJobsKey is the key under which a script keeps its background jobs.

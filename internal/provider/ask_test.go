@@ -88,10 +88,7 @@ func TestStops(t *testing.T) {
 
 // At its limit an answer breaks off in the middle of the last input, and no service says so.
 func TestLimitInToolUse(t *testing.T) {
-	vendors(t, func(t *testing.T, v vendor) {
-		if v.name == "anthropic" {
-			t.Skip("see TestAnthropicEvents")
-		}
+	openaiVendor(t, func(t *testing.T, v vendor) { // for the other see TestAnthropicEvents
 		for input, want := range map[string]string{`{"path":"a`: "text tool_use", "": "text tool_use", `{"path":"a"}`: "text tool_use tool_use"} {
 			v.reply(reply{text: "x", uses: []use{{"Read", "{}"}, {"Read", input}}, stop: "length"})
 			if a, err := v.open().Ask(t.Context(), ask("hi"), nil); err != nil || a.Stop != MaxTokens || types(a.Message) != want {

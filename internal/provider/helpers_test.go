@@ -55,6 +55,10 @@ func vendors(t *testing.T, test func(t *testing.T, v vendor)) {
 			}
 		}, func() int { return len(s.Requests()) }, func() string { return s.Requests()[0].Key() }, s.URL()})
 	})
+	openaiVendor(t, test)
+}
+
+func openaiVendor(t *testing.T, test func(t *testing.T, v vendor)) {
 	t.Run("openai", func(t *testing.T) {
 		s := openaitest.New(t)
 		test(t, vendor{"openai", NewOpenAI, func(list ...reply) {

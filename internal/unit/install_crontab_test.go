@@ -223,10 +223,10 @@ func debianTable(t *testing.T) (table unit.Table, spool string) {
 	need(t, "crontab", "apt-get install cron")
 	spool = filepath.Join("/var/spool/cron/crontabs", debianUser)
 	if _, err := os.Stat(filepath.Dir(spool)); err != nil || os.Getuid() != 0 {
-		t.Skip("needs root and Debian's cron")
+		missing(t, "needs root, and Debian's cron: apt-get install cron")
 	}
 	if _, err := os.Stat(spool); err == nil {
-		t.Skipf("%s has a crontab: %s", debianUser, spool)
+		missing(t, fmt.Sprintf("%s has a crontab: crontab -u %s -r", debianUser, debianUser))
 	}
 	t.Cleanup(func() { _ = exec.Command("crontab", "-u", debianUser, "-r").Run() })
 	path, err := exec.LookPath("crontab")
