@@ -3,11 +3,9 @@ package fire
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"time"
 
-	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/spend"
@@ -31,9 +29,6 @@ func (f *Firer) reserve(ctx context.Context, j job.Job, o Options, r *run.Run) (
 	}
 	if j.Kind == job.Ask && j.MaxCost > 0 {
 		granted = j.MaxCost // as its owner has just typed
-	}
-	if granted == 0 {
-		return 0, fmt.Errorf("%w: spend.per-run is 0", engine.ErrMaxCost)
 	}
 	if math.IsInf(granted, 1) {
 		granted = 0 // the engine's word for no limit

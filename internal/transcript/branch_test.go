@@ -214,3 +214,23 @@ func TestCompactedIsWhole(t *testing.T) {
 		}
 	})
 }
+
+// TestCompactWithoutThoughts: services bind thoughts to the conversation before, which is another one now.
+func TestCompactWithoutThoughts(t *testing.T) {
+	dir := t.TempDir()
+	thought := transcript.Message{Role: transcript.Assistant, Content: []transcript.Block{
+		{Type: transcript.ThinkingBlock, Thinking: "hm", Signature: "s"}, {Type: transcript.RedactedBlock, Data: "d"}, {Type: transcript.TextBlock, Text: "two"},
+	}}
+	source := begin(t, dir, "n-1", user("one"), thought, user("three"))
+	made, err := transcript.Compact(dir, source, "the summary", 2, header("n-2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := made.Load(nil)
+	if err != nil || len(kept) != 3 || len(kept[1].Message.Content) != 1 || kept[1].Message.Text() != "two" {
+		t.Errorf("%+v, %v", kept, err)
+	}
+	if !made.Compacted || made.ParentID != "n-1" {
+		t.Errorf("%+v", made.Header)
+	}
+}

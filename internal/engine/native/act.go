@@ -148,14 +148,3 @@ func instructionsOf(use transcript.Block) string {
 	}
 	return in.Instructions
 }
-
-// unanswered is a result for each tool use of a message that ends a conversation.
-func unanswered(last transcript.Message) (results []transcript.Block) {
-	if last.Role != transcript.Assistant {
-		return nil
-	}
-	for _, use := range toolUses(last) {
-		results = append(results, answer(use.ID, engine.ToolResult{Text: transcript.Interrupted, IsError: true}))
-	}
-	return results
-}

@@ -304,6 +304,9 @@ func TestThoughts(t *testing.T) {
 	s.api.Reply(apitest.Reply{Status: 400, Message: "messages.1.content.0: Invalid signature in thinking block"}, apitest.Reply{Text: "two"})
 	s.says(engine.Request{Prompt: "b", Session: r.Session, Thinking: "adaptive"}, "two")
 	requests := s.api.Requests()
+	if first := requests[2]; first.Has("aha") || first.Has("hm") {
+		t.Errorf("thoughts of an earlier turn were sent: %s", first.Raw)
+	}
 	if last := requests[len(requests)-1]; last.Has("aha") || last.Has("hm") || len(last.Thinking) > 0 {
 		t.Errorf("thoughts were sent: %s", last.Raw)
 	}

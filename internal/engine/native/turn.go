@@ -123,15 +123,13 @@ func ending(stop provider.Stop, m model.Model) error {
 
 // say adds what the user says. A prompt that already stands at the end, unanswered, was said by a turn that got no answer.
 func (t *turn) say(prompt string) error {
-	message := transcript.Said(transcript.User, prompt)
 	if n := len(t.entries); n > 0 {
 		last := t.entries[n-1].Message
 		if last.Role == transcript.User && lastText(last) == prompt {
 			return nil
 		}
-		message.Content = append(unanswered(last), message.Content...)
 	}
-	return t.append(store.Buffered, message, 0)
+	return t.append(store.Buffered, transcript.Said(transcript.User, prompt), 0)
 }
 
 func lastText(m transcript.Message) string {

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/apitest"
+)
+
+// asked is how one question ended.
+type asked struct {
+	out, said string
+	status    int
+	took      time.Duration
+}
+
+func (c *command) question(args ...string) asked {
+	c.t.Helper()
+	var out, said bytes.Buffer
+	cmd := c.cmd(append([]string{"-p", "-n"}, args...)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = c.data, &out, &said
+	begin := time.Now()
+	err := cmd.Run()
+	return asked{out.String(), said.String(), status(err), time.Since(begin)}
+}
+
+// TestAskRefusedForNow: a service that refuses for now is asked again, and that is told; one that wants more patience than a
+// question has ends it at once.
+func TestAskRefusedForNow(t *testing.T) {
+	c, api := withNative(t)
+	api.Reply(apitest.Reply{Status: 529}, apitest.Reply{Text: "ok"})
+	if a := c.question("hi"); a.out != "ok\n" || a.status != 0 || !strings.Contains(a.said, "ollim: warning: tried again: ") {
+		t.Errorf("%+v", a)
+	}
+	api.Reply(apitest.Use("Glob", map[string]string{"pattern": "*"}), apitest.Reply{Status: 429, RetryAfter: "3600"})
+	for _, text := range []string{"in the middle of the work", "at once"} {
+		if a := c.question(text); a.out != "" || a.status == 0 || a.took > 20*time.Second || !strings.Contains(a.said, "retry after 1h") {
+			t.Errorf("%s: %+v", text, a)
+		}
+		api.Reply(apitest.Reply{Status: 429, RetryAfter: "3600"})
+	}
+}
+
+// TestAskLimits: what its owner has typed counts, also where the settings say less; else these do. What is not whole is not begun.
+func TestAskLimits(t *testing.T) {
+	c, api := withNative(t)
+	c.ok("config", "set", "models", "priced alias=sonnet window=10000000 output=1000 in=1 out=1 cache-read=0 cache-write=0")
+	dear := apitest.Reply{ToolUses: []apitest.ToolUse{{Name: "Glob", Input: map[string]string{"pattern": "*"}}}, Usage: apitest.Usage{In: 2_000_000}}
+	for _, tc := range []struct {
+		perRun, want string
+		args         []string
+	}{
+		{"1.00", "cost limit reached: 2.00 of 1.00 USD", nil},
+		{"1.00", "", []string{"--max-cost", "10"}},
+		{"none", "", nil},
+		{"none", "cost limit reached: 2.00 of 0.0500 USD", []string{"--max-cost", "0.05"}},
+		{"0", "", nil}, // it stops automatic runs
+		{"none", "turn limit reached: 1 answers", []string{"--max-turns", "1"}},
+	} {
+		c.ok("config", "set", "spend.per-run", tc.perRun)
+		api.Handle(func(q apitest.Request) apitest.Reply {
+			if len(q.ToolResults()) > 0 {
+				return apitest.Reply{Text: "done"}
+			}
+			return dear
+		})
+		a := c.question(append(tc.args, "hi")...)
+		if ok := tc.want == ""; ok != (a.status == 0) || !strings.Contains(a.said, tc.want) || ok && a.out != "done\n" {
+			t.Errorf("%+v: %+v", tc, a)
+		}
+	}
+	api.Handle(nil)
+	api.Reply(apitest.Reply{ToolUses: dear.ToolUses, StopReason: "max_tokens"})
+	if a := c.question("hi"); a.status != 1 || !strings.Contains(a.said, "reached its limit") {
+		t.Errorf("%+v", a)
+	}
+	if log := c.ok("run", "log", "ask"); strings.Contains(log, "tool_use") {
+		t.Errorf("a tool of an answer that is not whole was used:\n%s", log)
+	}
+}
+
+// TestAskCounts: num_turns counts the answers of the model, as --max-turns does.
+func TestAskCounts(t *testing.T) {
+	c, api := withNative(t)
+	use := apitest.Use("Glob", map[string]string{"pattern": "*"})
+	api.Reply(use, use, apitest.Reply{Text: "done"})
+	var said struct {
+		Turns  int    `json:"num_turns"`
+		Result string `json:"result"`
+	}
+	if a := c.question("--output-format", "json", "hi"); json.Unmarshal([]byte(a.out), &said) != nil || said.Turns != 3 || said.Result != "done" {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestAskStreams: text is there before the answer has ended.
+func TestAskStreams(t *testing.T) {
+	c, api := withNative(t)
+	api.Reply(apitest.Reply{Text: strings.Repeat("some words ", 20), StreamDelay: 100 * time.Millisecond})
+	cmd := c.cmd("-p", "-n", "hi")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(out)
+	if _, err := in.ReadByte(); err != nil {
+		t.Fatal(err)
+	}
+	first := time.Now()
+	if _, err := in.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(first); took < 150*time.Millisecond {
+		t.Errorf("all text came within %v", took)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSyncedBeforeEffects: the transcript is on disk before a tool that changes something begins, and is not waited for where one
+// only looks.
+func TestSyncedBeforeEffects(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("no strace: apt-get install strace")
+		}
+		t.Skip("no strace: apt-get install strace")
+	}
+	c, api := withNative(t)
+	echo := apitest.Use("Bash", map[string]string{"command": "echo effect"})
+	for tool, reply := range map[string]apitest.Reply{"Bash": echo, "Glob": apitest.Use("Glob", map[string]string{"pattern": "*.none"})} {
+		api.Reply(reply, apitest.Reply{Text: "done"})
+		log := filepath.Join(t.TempDir(), "trace")
+		cmd := c.cmd()
+		cmd.Path, cmd.Args = strace, []string{"strace", "-f", "-y", "-o", log, "-e", "trace=fsync,execve,write", "-s", "300", c.path, "-p", "-n", "--allowed-tools", "Bash(echo *)", "hi"}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(text), `\"name\":\"`+tool+`\"`) // the answer goes into the transcript
+		rest, _, _ = strings.Cut(rest, `\"type\":\"tool_result\"`)
+		before, _, begun := strings.Cut(rest, `echo", "effect"`)
+		if begun != (tool == "Bash") {
+			t.Fatalf("%s: the command was begun: %v\n%s", tool, begun, text)
+		}
+		if synced := regexp.MustCompile(`fsync\(\d+<[^>]*_n-[0-9a-f]+\.jsonl`).MatchString(before); synced != (tool == "Bash") {
+			t.Errorf("%s: synced: %v\n%s", tool, synced, before)
+		}
+	}
+}
