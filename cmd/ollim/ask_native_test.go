@@ -49,6 +49,15 @@ func TestAskRefusedForNow(t *testing.T) {
 	}
 }
 
+// TestAskKeyRefused: who is refused for the key is told where that is kept.
+func TestAskKeyRefused(t *testing.T) {
+	c, api := withNative(t)
+	api.Reply(apitest.Reply{Status: 401})
+	if a := c.question("hi"); a.out != "" || a.status != 69 || !strings.Contains(a.said, "engine.ANTHROPIC_API_KEY in /") {
+		t.Errorf("%+v", a)
+	}
+}
+
 // TestAskLimits: what its owner has typed counts, also where the settings say less; else these do. What is not whole is not begun.
 func TestAskLimits(t *testing.T) {
 	c, api := withNative(t)

@@ -70,7 +70,7 @@ func (d *Deps) service(c config.Service, env []string) (provider.Provider, error
 		err := fmt.Errorf("%w: no key for %s: %s is not set", engine.ErrUnavailable, cmp.Or(c.BaseURL, c.Provider), name)
 		return nil, hint(err, "put the line engine.%s=… into %s, mode 600", name, d.secretsFile())
 	}
-	o := provider.Options{BaseURL: c.BaseURL, Key: key}
+	o := provider.Options{BaseURL: c.BaseURL, Key: key, KeyName: fmt.Sprintf("engine.%s in %s", name, d.secretsFile())}
 	if c.Provider == config.OpenAI {
 		return provider.NewOpenAI(o), nil
 	}

@@ -235,7 +235,7 @@ func TestSilence(t *testing.T) {
 				time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
 				begun := time.Now()
 				_, err := v.open().Ask(ctx, ask("hi"), nil)
-				if !errors.Is(err, why) || time.Since(begun) > time.Second {
+				if !errors.Is(err, why) || time.Since(begun) > 10*time.Second {
 					t.Errorf("after %s: %v", time.Since(begun), err)
 				}
 			})
@@ -247,8 +247,8 @@ func TestSilence(t *testing.T) {
 func TestSlowReader(t *testing.T) {
 	vendors(t, func(t *testing.T, v vendor) {
 		v.reply(reply{text: "one two three"})
-		p := v.provider(Options{BaseURL: v.url, Key: "k", Idle: 40 * time.Millisecond})
-		a, err := p.Ask(t.Context(), ask("hi"), func(Delta) error { time.Sleep(50 * time.Millisecond); return nil })
+		p := v.provider(Options{BaseURL: v.url, Key: "k", Idle: 250 * time.Millisecond})
+		a, err := p.Ask(t.Context(), ask("hi"), func(Delta) error { time.Sleep(300 * time.Millisecond); return nil })
 		if err != nil || a.Message.Text() != "one two three" {
 			t.Errorf("%v %+v", err, a)
 		}
@@ -279,8 +279,8 @@ func TestDeltaEndsIt(t *testing.T) {
 func TestNoKey(t *testing.T) {
 	vendors(t, func(t *testing.T, v vendor) {
 		v.reply(reply{status: 401}, reply{text: "ok"})
-		_, err := v.provider(Options{BaseURL: v.url, Key: " \n"}).Ask(t.Context(), ask("hi"), nil)
-		if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "wants a key") || v.lastKey() != "" {
+		_, err := v.provider(Options{BaseURL: v.url, Key: " \n", KeyName: "KEY in FILE"}).Ask(t.Context(), ask("hi"), nil)
+		if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "wants a key") || !strings.Contains(err.Error(), "KEY in FILE") || v.lastKey() != "" {
 			t.Errorf("%v", err)
 		}
 	})
@@ -291,7 +291,7 @@ func TestUnreachable(t *testing.T) {
 		for _, base := range []string{"http://127.0.0.1:1/v1", "http://user:sekret@no-such-host.invalid/v1", strings.Replace(v.url, "http:", "https:", 1),
 			"localhost:80", "http://[::1"} {
 			_, err := v.provider(Options{BaseURL: base, Key: "sekret"}).Ask(t.Context(), ask("hi"), nil)
-			if !errors.Is(err, engine.ErrUnavailable) || strings.Contains(err.Error(), "sekret") || strings.Contains(err.Error(), "\n") {
+			if !errors.Is(err, engine.ErrUnavailable) || errors.Is(err, ErrUnreached) != (strings.HasPrefix(base, "http") && base != "http://[::1") || strings.Contains(err.Error(), "sekret") || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s: %v", base, err)
 			}
 		}

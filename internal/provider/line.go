@@ -103,7 +103,10 @@ func unreachable(host string, err error) error {
 	if begun {
 		return fmt.Errorf("%w: %s hung up: %s", ErrCut, host, why)
 	}
-	return fmt.Errorf("%w: %s cannot be reached: %s", engine.ErrUnavailable, host, why)
+	if host == "" {
+		return fmt.Errorf("%w: the request cannot be sent: %s", engine.ErrUnavailable, why)
+	}
+	return fmt.Errorf("%w to %s: %s", ErrUnreached, host, why)
 }
 
 // body is a response's, under watch.

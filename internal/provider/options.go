@@ -11,6 +11,7 @@ import (
 type Options struct {
 	BaseURL string       // "" is the vendor's own. Anthropic's kind has no /v1 at its end, OpenAI's kind has one
 	Key     string       // "" sends none: local servers want none
+	KeyName string       // what the owner calls the key, and where it is kept, for errors
 	Client  *http.Client // nil: one with Go's defaults. Its timeout should be none; redirects are never followed
 	// Idle is the longest wait for the next byte, from the request on; then the answer counts as cut off. 0 is 5 minutes.
 	Idle time.Duration

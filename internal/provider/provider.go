@@ -7,7 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/transcript"
 )
@@ -18,7 +20,7 @@ type Provider interface {
 	// given its pieces in order; an error of delta ends the stream with that error. With an error the answer holds what had
 	// arrived: whole blocks only, and text as far as it came.
 	//
-	// The error wraps engine.ErrUnavailable (cannot be reached, the key was refused, no such model), is an
+	// The error wraps engine.ErrUnavailable (ErrUnreached, the key was refused, no such model), is an
 	// *engine.Overloaded (429, 529, other 5xx), ErrCut, ErrTooLong, ErrThinking or ErrGarbled, or says what the service said.
 	Ask(ctx context.Context, r Request, delta func(Delta) error) (Answer, error)
 }
@@ -27,6 +29,8 @@ type Provider interface {
 var (
 	// ErrCut: the answer broke off before its end. It may be asked for again.
 	ErrCut = errors.New("the answer was cut off")
+	// ErrUnreached: there is no way to the service, maybe for a moment only.
+	ErrUnreached = fmt.Errorf("%w: no connection", engine.ErrUnavailable)
 	// ErrGarbled: what came is not what such a service sends.
 	ErrGarbled = errors.New("the service answered with something else")
 	// ErrTooLong: the conversation does not fit into the model's window.

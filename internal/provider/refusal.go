@@ -19,6 +19,7 @@ import (
 type refusal struct {
 	host, model string
 	keyless     bool   // no key was sent
+	keyName     string // as in Options
 	status      int    // of HTTP
 	kind, code  string // as the service calls it
 	param       string // the field of the request that it is about, with OpenAI
@@ -48,7 +49,7 @@ func (l *line) refused(resp *http.Response, kind string) error {
 
 // refusal reads what a service sent; without a status of HTTP it follows from the kind of error.
 func (l *line) refusal(raw []byte) refusal {
-	f := refusal{host: l.host, model: l.model, keyless: l.o.Key == ""}
+	f := refusal{host: l.host, model: l.model, keyless: l.o.Key == "", keyName: l.o.KeyName}
 	f.read(raw)
 	if l.o.Key != "" {
 		f.message = strings.ReplaceAll(f.message, l.o.Key, "[key]")
@@ -136,9 +137,9 @@ func (f refusal) err() error {
 	case f.status == http.StatusNotFound:
 		return fmt.Errorf("%w: model %q: %s (is the base URL right?)", engine.ErrUnavailable, f.model, said)
 	case f.status == http.StatusUnauthorized && f.keyless:
-		return fmt.Errorf("%w: the service wants a key: %s", engine.ErrUnavailable, said)
+		return fmt.Errorf("%w: the service wants a key: %s (put it into %s)", engine.ErrUnavailable, said, f.keyName)
 	case f.status == http.StatusUnauthorized, f.status == http.StatusForbidden:
-		return fmt.Errorf("%w: the key was refused: %s", engine.ErrUnavailable, said)
+		return fmt.Errorf("%w: the key was refused: %s (it is %s)", engine.ErrUnavailable, said, f.keyName)
 	case f.status == http.StatusRequestTimeout, f.status == http.StatusConflict, f.status == http.StatusTooManyRequests, f.status >= 500:
 		return &engine.Overloaded{Reason: said, After: f.after}
 	case f.thinking():

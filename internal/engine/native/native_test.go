@@ -233,66 +233,6 @@ func TestSessionErrors(t *testing.T) {
 	}
 }
 
-// TestOverload: before anything was done the caller begins anew, and the prompt is not said twice; afterwards it is waited for.
-func TestOverload(t *testing.T) {
-	s := newStage(t)
-	s.api.Reply(apitest.Reply{Status: 429, RetryAfter: "7"}, apitest.Reply{Text: "hello"})
-	_, err := s.run(engine.Request{Prompt: "hi"})
-	var overloaded *engine.Overloaded
-	if !errors.As(err, &overloaded) || overloaded.After != 7*time.Second {
-		t.Fatal(err)
-	}
-	r := s.says(engine.Request{Prompt: "hi", Session: s.events[0].Session}, "hello")
-	same(t, s.conversation(r.Session), []string{"user text hi", "assistant text hello"})
-
-	s.api.Reply(apitest.Use("ping_user", nil), apitest.Reply{Status: 529, RetryAfter: "3"}, apitest.Reply{Fault: apitest.Cut, After: 4, Text: "broken text"}, apitest.Reply{Text: "done"})
-	s.says(engine.Request{Prompt: "go"}, "done")
-	if len(s.slept) != 2 || s.slept[0] != 3*time.Second {
-		t.Errorf("slept %v", s.slept)
-	}
-	if len(s.tools.calls) != 1 {
-		t.Errorf("calls %q", s.tools.calls)
-	}
-}
-
-// TestCutText: what somebody has seen of an answer that broke off is not said again; it stands in the transcript.
-func TestCutText(t *testing.T) {
-	s := newStage(t)
-	s.api.Reply(apitest.Reply{Fault: apitest.Cut, After: 5, Text: strings.Repeat("some words ", 20)})
-	var seen strings.Builder
-	r, err := s.run(engine.Request{Prompt: "hi", Delta: func(text string) error { seen.WriteString(text); return nil }})
-	if !errors.Is(err, provider.ErrCut) || seen.Len() == 0 || r.Text != seen.String() {
-		t.Fatalf("%v, seen %q, said %q", err, seen.String(), r.Text)
-	}
-	s.api.Reply(apitest.Reply{Text: "whole"})
-	s.says(engine.Request{Prompt: "go on", Session: r.Session}, "whole")
-	// the same behind nobody's eyes: the caller begins the turn anew, and nothing of it stands there twice
-	s.api.Reply(apitest.Reply{Fault: apitest.ErrorEvent, After: 5, Text: strings.Repeat("some words ", 20)})
-	if _, err := s.run(engine.Request{Prompt: "again"}); err == nil {
-		t.Error("no overload")
-	}
-	s.api.Reply(apitest.Reply{Text: "fine"})
-	r = s.says(engine.Request{Prompt: "again", Session: s.events[0].Session}, "fine")
-	same(t, s.conversation(r.Session), []string{"user text again", "assistant text fine"})
-	stop := errors.New("enough")
-	s.api.Reply(apitest.Reply{Text: strings.Repeat("some words ", 20)})
-	if _, err := s.run(engine.Request{Prompt: "hi", Delta: func(string) error { return stop }}); !errors.Is(err, stop) {
-		t.Error(err)
-	}
-}
-
-// TestOverloadBehindText: nobody begins a turn anew whose text somebody has read.
-func TestOverloadBehindText(t *testing.T) {
-	s := newStage(t)
-	s.api.Reply(apitest.Reply{Fault: apitest.ErrorEvent, After: 5, Text: strings.Repeat("some words ", 20)})
-	var seen strings.Builder
-	r, err := s.run(engine.Request{Prompt: "hi", Delta: func(text string) error { seen.WriteString(text); return nil }})
-	var overloaded *engine.Overloaded
-	if !errors.Is(err, provider.ErrCut) || errors.As(err, &overloaded) || seen.Len() == 0 || r.Text != seen.String() {
-		t.Errorf("%v, seen %q, said %q", err, seen.String(), r.Text)
-	}
-}
-
 // TestThoughts: those of earlier turns are not sent again; what the service does not take is asked for without.
 func TestThoughts(t *testing.T) {
 	s := newStage(t)

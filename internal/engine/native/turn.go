@@ -235,7 +235,7 @@ func (t *turn) ask(ctx context.Context) (provider.Answer, error) {
 			return a, errors.Join(err, t.bookPart(a.Usage))
 		case overloaded != nil:
 			pause = max(overloaded.After, wait)
-		case errors.Is(err, provider.ErrCut) && !t.shown && broken < patience:
+		case t.passing(err) && broken < patience:
 			broken++
 			pause = wait
 		default:
@@ -248,6 +248,12 @@ func (t *turn) ask(ctx context.Context) (provider.Answer, error) {
 			return a, err
 		}
 	}
+}
+
+// passing says whether an answer that is not there may be asked for again. A service that cannot be reached from the first is
+// told of at once.
+func (t *turn) passing(err error) bool {
+	return errors.Is(err, provider.ErrCut) && !t.shown || errors.Is(err, provider.ErrUnreached) && t.acted
 }
 
 func (t *turn) again(ctx context.Context, spent run.Usage, why error, pause time.Duration) error {
