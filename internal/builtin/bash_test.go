@@ -68,7 +68,7 @@ func TestBashEnds(t *testing.T) {
 	if r := h.box.Call(ctx, "Bash", object(t, "command", "sleep 30")); !r.IsError || !strings.Contains(r.Text, "deadline") {
 		t.Errorf("%+v", r)
 	}
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("took %s", took)
 	}
 }

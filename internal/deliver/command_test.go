@@ -207,7 +207,7 @@ func TestStdinNobodyReads(t *testing.T) {
 // A command may leave something behind that keeps its pipes open. That is neither waited for nor a failure.
 func TestGrandchildKeepsThePipes(t *testing.T) {
 	o := newOffice(t)
-	o.Timeout = 600 * time.Millisecond // the drain is as long: the two must not be mixed up
+	o.Timeout = 800 * time.Millisecond // less than what is left behind is waited for: the two must not be mixed up
 	o.script(t, `exec 3<&0; sleep 20 <&3 & echo $! > "$data/pid"; exit "$(cat "$data/status")"`)
 	for i, tc := range []struct {
 		status string
@@ -218,7 +218,7 @@ func TestGrandchildKeepsThePipes(t *testing.T) {
 		m.Text = strings.Repeat("x", 1<<20)
 		began := time.Now()
 		o.send(t, m, tc.want)
-		if took := time.Since(began); took > 3*time.Second {
+		if took := time.Since(began); took > 15*time.Second {
 			t.Errorf("status %s: took %s", tc.status, took)
 		}
 		if pid := strings.TrimSpace(o.read(t, "pid")); !alive(pid) {
@@ -234,7 +234,7 @@ func TestGrandchildKeepsThePipes(t *testing.T) {
 
 func TestTimeoutEndsTheWholeGroup(t *testing.T) {
 	o := newOffice(t)
-	o.Timeout = 300 * time.Millisecond
+	o.Timeout = time.Second
 	o.script(t, `trap '' TERM
 echo working >&2
 sh -c 'trap "" TERM; while :; do sleep 1; done' & echo $! > "$data/child"
@@ -242,15 +242,15 @@ echo $$ > "$data/leader"
 while :; do sleep 1; done`)
 	began := time.Now()
 	o.send(t, message("r.1"), Queued)
-	if took := time.Since(began); took < 600*time.Millisecond || took > 4*time.Second {
-		t.Errorf("took %s, want 0.6 s and little more", took)
+	if took := time.Since(began); took < 2*time.Second || took > 15*time.Second {
+		t.Errorf("took %s, want 2 s and little more", took)
 	}
 	for _, who := range []string{"leader", "child"} {
 		if pid := strings.TrimSpace(o.read(t, who)); pid == "" || alive(pid) {
 			t.Errorf("%s %s is still alive", who, pid)
 		}
 	}
-	if got := o.pending(t)[0].LastError; got != "not done within 300ms: working" {
+	if got := o.pending(t)[0].LastError; got != "not done within 1s: working" {
 		t.Errorf("%q", got)
 	}
 }
@@ -258,19 +258,19 @@ while :; do sleep 1; done`)
 // What the command has started is ended too, when the command itself goes at once. And its status counts no more.
 func TestTimeoutOfAnObedientCommand(t *testing.T) {
 	o := newOffice(t)
-	o.Timeout = 800 * time.Millisecond
+	o.Timeout = 3 * time.Second
 	o.script(t, `trap 'echo bye >&2; exit 0' TERM
 sh -c 'trap "" TERM; exec 2> /dev/null; while :; do sleep 1; done' & echo $! > "$data/child"
 wait`)
 	began := time.Now()
 	o.send(t, message("r.1"), Queued)
-	if took := time.Since(began); took > 1500*time.Millisecond {
+	if took := time.Since(began); took > 5500*time.Millisecond {
 		t.Errorf("took %s: waited for more than the command", took)
 	}
 	if pid := strings.TrimSpace(o.read(t, "child")); alive(pid) {
 		t.Errorf("child %s is still alive", pid)
 	}
-	if got := o.pending(t)[0].LastError; got != "not done within 800ms: bye" {
+	if got := o.pending(t)[0].LastError; got != "not done within 3s: bye" {
 		t.Errorf("%q", got)
 	}
 }
@@ -289,7 +289,7 @@ func TestContextEndsAnAttempt(t *testing.T) {
 	if fate, err := o.Send(ctx, message("r.1")); fate != Queued || err != nil {
 		t.Errorf("%q, %v", fate, err)
 	}
-	if took := time.Since(began); took > 3*time.Second {
+	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("took %s", took)
 	}
 	if pid := strings.TrimSpace(o.read(t, "leader")); alive(pid) {

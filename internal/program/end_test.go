@@ -54,8 +54,8 @@ func TestEndOfContext(t *testing.T) {
 			c := sh(t, tc.body+"\necho $$ > ready\nwhile :; do sleep 0.01; done")
 			c.Grace, c.Stdin = tc.grace, strings.NewReader(strings.Repeat("x", 1<<20))
 			r, took := ended(t, c)
-			if took < tc.least || took > 3*time.Second {
-				t.Errorf("took %s, want %s to 3 s", took, tc.least)
+			if took < tc.least || took > 15*time.Second {
+				t.Errorf("took %s, want %s to 15 s", took, tc.least)
 			}
 			if !strings.HasSuffix(r.Stderr, tc.stderr) || r.End != tc.end {
 				t.Errorf("said %.80q, %s", r.Stderr, r.End)
@@ -79,7 +79,7 @@ func child(body string) string {
 // A program may leave something behind that keeps its output open. That is neither waited for for long, nor ended, nor a
 // failure, and it does not become one when ctx ends in the meantime.
 func TestWhatIsLeftBehind(t *testing.T) {
-	for name, timeout := range map[string]time.Duration{"ctx goes on": time.Minute, "ctx ends": 300 * time.Millisecond} {
+	for name, timeout := range map[string]time.Duration{"ctx goes on": time.Minute, "ctx ends": 700 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := sh(t, `echo out; exec 3<&0; sleep 20 <&3 & echo $! > child; exit 5`)
@@ -91,7 +91,7 @@ func TestWhatIsLeftBehind(t *testing.T) {
 			if err != nil || r.Status != 5 || string(r.Out) != "out\n" {
 				t.Errorf("%+v, %v", r, err)
 			}
-			within(t, began, drain+time.Second)
+			within(t, began, drain+10*time.Second)
 			if child := pid(t, c, "child"); !alive(child) {
 				t.Error("what it left behind was ended")
 			} else {

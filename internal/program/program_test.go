@@ -55,7 +55,7 @@ func within(t *testing.T, began time.Time, limit time.Duration) {
 // pid waits for the process id that a program writes into its folder.
 func pid(t *testing.T, c Call, name string) int {
 	t.Helper()
-	for range 2000 {
+	for range 20_000 {
 		data, _ := os.ReadFile(filepath.Join(c.Dir, name))
 		if n, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && strings.HasSuffix(string(data), "\n") {
 			return n
@@ -74,7 +74,7 @@ func alive(pid int) bool {
 
 func dead(t *testing.T, pid int) {
 	t.Helper()
-	for range 500 {
+	for range 5000 {
 		if !alive(pid) {
 			return
 		}
