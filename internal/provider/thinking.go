@@ -9,6 +9,8 @@ import (
 type wireThinking struct {
 	Type   string `json:"type"`
 	Budget int    `json:"budget_tokens,omitempty"`
+
+	Display string `json:"display,omitempty"`
 }
 
 const (
@@ -28,7 +30,7 @@ func thinkingOf(model, wish string, maxTokens int) (*wireThinking, int, error) {
 		return leastThinking(model), maxTokens, nil
 	case "adaptive", "true":
 		if !before(model, 4, 6) {
-			return &wireThinking{Type: "adaptive"}, maxTokens, nil
+			return adaptive(model), maxTokens, nil
 		}
 		budget = min(someBudget, max(minBudget, maxTokens/2))
 	default:
@@ -39,7 +41,7 @@ func thinkingOf(model, wish string, maxTokens int) (*wireThinking, int, error) {
 		case n == 0:
 			return leastThinking(model), maxTokens, nil
 		case strings.Contains(model, "claude") && !before(model, 4, 7):
-			return &wireThinking{Type: "adaptive"}, maxTokens, nil
+			return adaptive(model), maxTokens, nil
 		}
 		budget = max(n, minBudget)
 	}
@@ -50,6 +52,14 @@ func thinkingOf(model, wish string, maxTokens int) (*wireThinking, int, error) {
 		maxTokens = budget + min(maxTokens, room)
 	}
 	return &wireThinking{Type: "enabled", Budget: budget}, maxTokens, nil
+}
+
+// adaptive lets the model choose. From Claude 4.7 on what was thought is left out of an answer unless one asks for it.
+func adaptive(model string) *wireThinking {
+	if strings.Contains(model, "claude") && !before(model, 4, 7) {
+		return &wireThinking{Type: "adaptive", Display: "summarized"}
+	}
+	return &wireThinking{Type: "adaptive"}
 }
 
 // leastThinking turns thinking off as far as the model is known to let it. A model that must think refuses the whole request

@@ -27,8 +27,8 @@ func TestThinking(t *testing.T) {
 		{model, "0", 1000, "disabled 0", 1000},
 		{"claude-sonnet-5-5", "off", 1000, "between_tools 0", 1000},
 		{"anthropic/claude-sonnet-5.5:beta", "0", 1000, "between_tools 0", 1000},
-		{"claude-sonnet-5-5", "true", 1000, "adaptive 0", 1000},
-		{"claude-sonnet-5-5", "9000", 1000, "adaptive 0", 1000},
+		{"claude-sonnet-5-5", "true", 1000, "adaptive 0 summarized", 1000},
+		{"claude-sonnet-5-5", "9000", 1000, "adaptive 0 summarized", 1000},
 		{"claude-haiku-5-5", "off", 1000, "disabled 0", 1000},
 		{"claude-sonnet-5", "off", 1000, "disabled 0", 1000},
 		{"claude-opus-5", "false", 1000, "disabled 0", 1000},
@@ -44,11 +44,11 @@ func TestThinking(t *testing.T) {
 		{"claude-3-5-haiku-20241022", "off", 1000, "", 1000},
 		{"claude-next", "off", 1000, "", 1000},
 		{"some-other-2", "off", 1000, "", 1000},
-		{model, "adaptive", 1000, "adaptive 0", 1000},
-		{model, "true", 1000, "adaptive 0", 1000},
-		{model, "5000", 1000, "adaptive 0", 1000},
-		{"claude-mythos-preview", "5000", 1000, "adaptive 0", 1000},
-		{"claude-fable-5-1", "5000", 1000, "adaptive 0", 1000},
+		{model, "adaptive", 1000, "adaptive 0 summarized", 1000},
+		{model, "true", 1000, "adaptive 0 summarized", 1000},
+		{model, "5000", 1000, "adaptive 0 summarized", 1000},
+		{"claude-mythos-preview", "5000", 1000, "adaptive 0 summarized", 1000},
+		{"claude-fable-5-1", "5000", 1000, "adaptive 0 summarized", 1000},
 		{"claude-opus-4-6", "5000", 9000, "enabled 5000", 9000},
 		{"claude-opus-4-6", "true", 9000, "adaptive 0", 9000},
 		{"claude-haiku-4-5-20251001", "5000", 5000, "enabled 5000", 10000},
@@ -67,7 +67,7 @@ func TestThinking(t *testing.T) {
 		got, limit, err := thinkingOf(tc.model, tc.wish, tc.limit)
 		said := ""
 		if got != nil {
-			said = fmt.Sprint(got.Type, " ", got.Budget)
+			said = strings.TrimSpace(fmt.Sprint(got.Type, " ", got.Budget, " ", got.Display))
 		}
 		if err != nil || said != tc.want || limit != tc.wantLimit {
 			t.Errorf("%s %q: %q %d %v", tc.model, tc.wish, said, limit, err)
