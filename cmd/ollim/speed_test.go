@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,8 +20,8 @@ import (
 )
 
 // TestTenThousandRoutines holds the commands that read everything to their targets, over 10,000 routines (300 outside CI) whose slots of
-// the last week were all answered. The targets are for two idle cores. Here the quickest of some runs may take twice as long, because
-// other tests run beside it; the log has the medians.
+// the last week were all answered. The targets are for two idle cores. Here the quickest of some runs may take twice as long, on the
+// clock or on the processor, because other tests run beside it; the log has the medians.
 func TestTenThousandRoutines(t *testing.T) {
 	c := newCommand(t)
 	c.ok("config", "set", "engine", "script:none.yaml")
@@ -62,12 +63,14 @@ func TestTenThousandRoutines(t *testing.T) {
 
 // measured is what some runs of a command took.
 type measured struct {
-	quickest, median time.Duration
-	memory           int64 // bytes, the most of any
+	quickest time.Duration // on the clock or on the processor, whichever is less
+	median   time.Duration // on the clock
+	memory   int64         // bytes, the most of any
 }
 
 func (c *command) measure(t *testing.T, args []string, runs int, right func(out string) bool) (m measured) {
 	t.Helper()
+	m.quickest = math.MaxInt64
 	var walls []time.Duration
 	for range runs {
 		var out, errOut strings.Builder
@@ -76,13 +79,14 @@ func (c *command) measure(t *testing.T, args []string, runs int, right func(out 
 		begin := time.Now()
 		err := cmd.Run()
 		walls = append(walls, time.Since(begin).Round(time.Millisecond))
+		m.quickest = min(m.quickest, walls[len(walls)-1], cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
 		if err != nil || errOut.Len() > 0 || !right(out.String()) {
 			t.Fatalf("%v, %d bytes, %d lines\n%.2000s%.2000s", err, out.Len(), strings.Count(out.String(), "\n"), errOut.String(), out.String())
 		}
 		m.memory = max(m.memory, cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss<<10)
 	}
 	slices.Sort(walls)
-	m.quickest, m.median = walls[0], walls[len(walls)/2]
+	m.median = walls[len(walls)/2]
 	return m
 }
 
