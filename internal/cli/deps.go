@@ -281,10 +281,10 @@ func (d *Deps) post(h house) deliver.Post {
 }
 
 // childEnv is the environment of commands that we start: what the configuration says, never what cron or a shell happens
-// to have, but for HOME and PATH where it says nothing of them.
+// to have, but for HOME, PATH and TZ (an ollim in a run counts the same days) where it says nothing of them.
 func (d *Deps) childEnv(c config.Config) []string {
 	env := []string{}
-	for _, name := range []string{"HOME", "PATH", "XDG_CONFIG_HOME", "CREDENTIALS_DIRECTORY"} {
+	for _, name := range []string{"HOME", "PATH", "XDG_CONFIG_HOME", "TZ", "CREDENTIALS_DIRECTORY"} {
 		if value, ok := d.Lookup(name); ok {
 			env = append(env, name+"="+value)
 		}

@@ -54,7 +54,7 @@ func general() []key {
 			value:    func(c Config) any { return c.Engine },
 		},
 		{
-			name: "env", list: true, about: "The environment of the commands that we start, as KEY=value; HOME and PATH as found where it does not name them.",
+			name: "env", list: true, about: "The environment of the commands that we start, as KEY=value; HOME, PATH and TZ as found where it does not name them.",
 			example:  "env: [\"PATH=/usr/local/bin:/usr/bin:/bin\"]",
 			standard: func(Source) any { return []string{} },
 			check: func(s string) error {
