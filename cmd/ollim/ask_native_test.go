@@ -113,7 +113,7 @@ func TestAskCounts(t *testing.T) {
 // TestAskStreams: text is there before the answer has ended.
 func TestAskStreams(t *testing.T) {
 	c, api := withNative(t)
-	api.Reply(apitest.Reply{Text: strings.Repeat("some words ", 20), StreamDelay: 100 * time.Millisecond})
+	api.Reply(apitest.Reply{Text: strings.Repeat("some words ", 20), StreamDelay: 300 * time.Millisecond})
 	cmd := c.cmd("-p", "-n", "hi")
 	out, err := cmd.StdoutPipe()
 	if err == nil {

@@ -198,7 +198,7 @@ func TestAskElsewhere(t *testing.T) {
 // TestOrphanOnNative: a command that outlives a kill keeps the job's lock, so that nothing is begun beside it.
 func TestOrphanOnNative(t *testing.T) {
 	c, api := withNative(t)
-	c.write("slow", "#!/bin/sh\necho begin >>log\nenv >environ\nsleep 1\necho end >>log\n")
+	c.write("slow", "#!/bin/sh\necho begin >>log\nenv >environ\nwhile [ ! -e go ]; do sleep 0.05; done\necho end >>log\n")
 	if err := os.Chmod(filepath.Join(c.data, "slow"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -219,6 +219,7 @@ func TestOrphanOnNative(t *testing.T) {
 	if got := status(c.cmd("fire", "work").Run()); got != 75 {
 		t.Errorf("beside the command: exit %d, want 75", got)
 	}
+	c.write("go", "")
 	c.ok("fire", "--wait", "20s", "work")
 	if environ := c.read("environ"); strings.Contains(environ, "API_KEY") || !strings.Contains(environ, "OLLIM_RUN=") {
 		t.Errorf("the command's environment: %s", environ)

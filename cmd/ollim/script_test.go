@@ -20,7 +20,18 @@ import (
 
 // TestMain makes this test binary the `ollim` that scripts exec.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"ollim": main})
+	testscript.Main(tidy{m}, map[string]func(){"ollim": main})
+}
+
+// tidy is all tests, and removes what was built for them.
+type tidy struct{ *testing.M }
+
+func (m tidy) Run() int {
+	code := m.M.Run()
+	if buildDir != "" {
+		_ = os.RemoveAll(buildDir)
+	}
+	return code
 }
 
 // TestScript plays testdata/script/*.txtar, each in a directory of its own. UPDATE=1 rewrites what `cmp` compares with;

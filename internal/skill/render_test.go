@@ -149,11 +149,11 @@ func TestRenderPrograms(t *testing.T) {
 
 func TestRenderHangingAndFlooding(t *testing.T) {
 	t.Parallel()
-	r := machine(t, time.Second, 30*time.Second)
+	r := machine(t, 2*time.Second, 30*time.Second)
 	begun := time.Now()
 	got := r.Render(context.Background(), skill.Skill{Body: "!`sleep 60`\n!`yes`\n!`echo on`"})
 	flood := strings.TrimRight(strings.Repeat("y\n", 1000), "\n")
-	want := "[command timed out after 1s]\n" + flood + "\n[output cut at 2,000 characters]\n[command timed out after 1s]\non"
+	want := "[command timed out after 2s]\n" + flood + "\n[output cut at 2,000 characters]\n[command timed out after 2s]\non"
 	if got != want {
 		t.Errorf("\n got %q\nwant %q", got, want)
 	}
@@ -164,9 +164,9 @@ func TestRenderHangingAndFlooding(t *testing.T) {
 
 func TestRenderTogether(t *testing.T) {
 	t.Parallel()
-	r := machine(t, 30*time.Second, time.Second)
+	r := machine(t, 30*time.Second, 2*time.Second)
 	got := r.Render(context.Background(), skill.Skill{Body: "!`echo first` !`sleep 60` !`echo last`"})
-	const late = "[command not finished: the commands of a skill have 1s together]"
+	const late = "[command not finished: the commands of a skill have 2s together]"
 	if want := "first " + late + " " + late; got != want {
 		t.Errorf("\n got %q\nwant %q", got, want)
 	}

@@ -214,8 +214,8 @@ func TestTableRefused(t *testing.T) {
 	}
 }
 
-// debianUser has no crontab of its own, and nobody misses it.
-const debianUser = "news"
+// debianUser has no crontab of its own, and nobody misses it. The users of TestCronFires are others.
+const debianUser = "uucp"
 
 // debianTable is the real crontab of a user, as root sees it.
 func debianTable(t *testing.T) (table unit.Table, spool string) {
