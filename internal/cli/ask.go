@@ -194,7 +194,7 @@ func workingDir() (string, error) {
 
 // transcript is the one to go on with; the zero one begins a new session.
 func (o *askOptions) transcript(d *Deps, h house, root string) (transcript.Transcript, error) {
-	sessions := h.home.Path("sessions")
+	sessions := h.home.Sessions()
 	switch {
 	case o.goOn:
 		if root != string(h.home) {
@@ -232,7 +232,7 @@ func (o *askOptions) transcript(d *Deps, h house, root string) (transcript.Trans
 
 // questions are the sessions of questions that were asked in a directory, the latest first; at least one.
 func (h house) questions(root string) ([]transcript.Summary, error) {
-	list, _, err := transcript.List(h.home.Path("sessions"), root)
+	list, _, err := transcript.List(h.home.Sessions(), root)
 	if err != nil {
 		return nil, err
 	}
@@ -285,9 +285,8 @@ func openSession(sessions, file string) (transcript.Transcript, error) {
 		}
 	}
 	if errors.Is(err, transcript.ErrUnknown) {
-		folder := transcript.Folder(sessions, t.Cwd)
-		name := t.Timestamp.UTC().Format("2006-01-02T15-04-05") + "_" + t.ID + ".jsonl"
-		return t, hint(usage("%s does not lie in %s", file, sessions), "mkdir -p %s && cp %s %s", folder, file, filepath.Join(folder, name))
+		place := transcript.Place(sessions, t.Header)
+		return t, hint(usage("%s does not lie in %s", file, sessions), "mkdir -p %s && cp %s %s", filepath.Dir(place), file, place)
 	}
 	return known, err
 }

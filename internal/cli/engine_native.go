@@ -47,7 +47,7 @@ func (d *Deps) native(h house) (engine.Engine, error) {
 		return nil, err
 	}
 	return &native.Engine{
-		Sessions: h.home.Path("sessions"), Service: service, Provider: c.Provider, Local: isLocal(c.BaseURL),
+		Sessions: h.home.Sessions(), Service: service, Provider: c.Provider, Local: isLocal(c.BaseURL),
 		Model: c.Model, Models: table, MaxTokens: c.MaxTokens,
 		Tools: func(r engine.Request) native.BuiltIns { return d.builtIns(h, r) },
 		Now:   d.Now, Sleep: d.Sleep, Random: d.Random,

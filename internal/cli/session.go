@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,13 +28,18 @@ func (h house) sessions() session.Book {
 	return session.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone}
 }
 
-// transcripts is the folder of the transcripts.
-func (h house) transcripts() string { return h.home.Path("sessions") }
-
 // sessionName is a session as people name it: main or routine:ID. The routine may be given by any of its names.
 type sessionName struct {
 	text    string // main or routine:ID
 	routine string // ID, "" for main
+}
+
+// nameOf is the name of a routine's session, and for "" that of main.
+func nameOf(routine string) sessionName {
+	if routine == "" {
+		return sessionName{text: "main"}
+	}
+	return sessionName{"routine:" + routine, routine}
 }
 
 var errNoSession = errors.New("no session")
@@ -43,7 +47,7 @@ var errNoSession = errors.New("no session")
 // sessionName reads a name; found says whether it is one.
 func (d *Deps) sessionName(h house, text string) (n sessionName, found bool, err error) {
 	if text == "main" {
-		return sessionName{text: text}, true, nil
+		return nameOf(""), true, nil
 	}
 	name, found := strings.CutPrefix(text, "routine:")
 	if !found {
@@ -59,7 +63,7 @@ func (d *Deps) sessionName(h house, text string) (n sessionName, found bool, err
 	if j, err := shelf.Find(name); err == nil {
 		name = j.ID
 	}
-	return sessionName{"routine:" + name, name}, true, nil
+	return nameOf(name), true, nil
 }
 
 // id is the session's id; errNoSession when there is none yet.
@@ -86,30 +90,22 @@ func (n sessionName) lockKey() string {
 
 // names are main and the routines that have, or had, a session.
 func (h house) names() ([]sessionName, error) {
-	names := []sessionName{{text: "main"}}
+	names := []sessionName{nameOf("")}
 	routines, err := h.sessions().Routines()
 	for _, id := range routines {
-		names = append(names, sessionName{"routine:" + id, id})
+		names = append(names, nameOf(id))
 	}
 	return names, err
 }
 
 // holders say of ids which session they are now.
 func (h house) holders() (map[string]sessionName, error) {
-	names, err := h.names()
-	if err != nil {
-		return nil, err
-	}
+	current, err := h.sessions().Current()
 	held := map[string]sessionName{}
-	for _, n := range slices.Backward(names) { // main counts first
-		switch id, err := n.id(h.sessions()); {
-		case err == nil:
-			held[id] = n
-		case !errors.Is(err, errNoSession):
-			return nil, fmt.Errorf("%s: %w", n.text, err)
-		}
+	for id, routine := range current {
+		held[id] = nameOf(routine)
 	}
-	return held, nil
+	return held, err
 }
 
 // conversation is a session however it was named.
@@ -132,7 +128,7 @@ func (d *Deps) conversation(h house, text string) (c conversation, err error) {
 	if c.id, err = n.id(h.sessions()); err != nil {
 		return c, noSession(err)
 	}
-	c.file, err = transcript.Find(h.transcripts(), c.id)
+	c.file, err = transcript.Find(h.home.Sessions(), c.id)
 	if errors.Is(err, transcript.ErrUnknown) {
 		err = nil
 	}
@@ -147,7 +143,7 @@ func (d *Deps) transcript(h house, text string) (c conversation, err error) {
 	if isPath(text) {
 		c.file, err = transcript.Open(text)
 	} else {
-		c.file, err = transcript.FindPrefix(h.transcripts(), text)
+		c.file, err = transcript.FindPrefix(h.home.Sessions(), text)
 	}
 	if err != nil {
 		return c, noTranscript(text, err)

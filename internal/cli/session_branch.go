@@ -1,13 +1,12 @@
 package cli
 
 import (
-	"encoding/hex"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/native"
 	"github.com/ollim/ollim/internal/transcript"
 )
 
@@ -53,16 +52,15 @@ func runSessionBranch(d *Deps, name string, after int) error {
 			return usage("--after %d: %s has %d messages", after, c.id, len(entries))
 		}
 	}
-	id := make([]byte, 6)
-	if _, err := io.ReadFull(d.Random, id); err != nil {
+	header := c.file.Header
+	if header.ID, err = native.NewID(d.Random); err != nil {
 		return err
 	}
-	header := c.file.Header
-	header.ID, header.Timestamp = "n-"+hex.EncodeToString(id), d.Now()
+	header.Timestamp = d.Now()
 	if after == 0 {
 		after = -1 // all
 	}
-	t, err := transcript.Branch(h.transcripts(), c.file, after, header)
+	t, err := transcript.Branch(h.home.Sessions(), c.file, after, header)
 	if err != nil {
 		return err
 	}

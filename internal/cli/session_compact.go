@@ -69,7 +69,7 @@ func (d *Deps) compactSession(ctx context.Context, h house, c conversation, inst
 		if err := c.native(); err != nil {
 			return run.Record{}, err
 		}
-		known, err := openSession(h.transcripts(), c.file.Path)
+		known, err := openSession(h.home.Sessions(), c.file.Path)
 		if err != nil {
 			return run.Record{}, err
 		}

@@ -65,7 +65,7 @@ func runSessionExport(d *Deps, name string, o exportOptions) error {
 	}
 	line := []transcript.Transcript{c.file}
 	if o.lineage {
-		if line, err = transcript.Lineage(h.transcripts(), c.file); err != nil {
+		if line, err = transcript.Lineage(h.home.Sessions(), c.file); err != nil {
 			return err
 		}
 	}

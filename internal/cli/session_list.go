@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -103,7 +103,7 @@ func sweepSessions(ctx context.Context, h house) error {
 	}
 	for _, id := range ids {
 		if !held[id] {
-			err = errors.Join(err, forget(ctx, h, sessionName{"routine:" + id, id}))
+			err = errors.Join(err, forget(ctx, h, nameOf(id)))
 		}
 	}
 	return err
@@ -116,11 +116,7 @@ type transcriptRow struct {
 }
 
 func (r transcriptRow) cells() []string {
-	name := r.Session
-	if name == "" {
-		name = "-"
-	}
-	return []string{r.ID, r.Modified.Format("2006-01-02 15:04:05"), name, r.Cwd, service(r.Header), r.First}
+	return []string{r.ID, shownTime(r.Modified), cmp.Or(r.Session, "-"), r.Cwd, service(r.Header), r.First}
 }
 
 // service is what answers in a conversation, in one word.
@@ -141,16 +137,16 @@ func runTranscriptList(d *Deps, o sessionListOptions) error {
 	}
 	cwd := ""
 	if o.here {
-		if cwd, err = os.Getwd(); err != nil {
+		if cwd, err = workingDir(); err != nil {
 			return err
 		}
 	}
-	list, skipped, err := transcript.List(h.transcripts(), cwd)
+	list, skipped, err := transcript.List(h.home.Sessions(), cwd)
 	if err != nil {
 		return err
 	}
 	if skipped > 0 {
-		d.warn(fmt.Sprintf("%s: %d files cannot be read and are left out", h.transcripts(), skipped))
+		d.warn(fmt.Sprintf("%s: %d files cannot be read and are left out", h.home.Sessions(), skipped))
 	}
 	held, err := h.holders()
 	if err != nil {

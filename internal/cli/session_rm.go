@@ -52,8 +52,8 @@ func (d *Deps) removeSession(ctx context.Context, h house, text string) error {
 		return err
 	}
 	switch {
-	case isPath(text) && !lies(c.file.Path, h.transcripts()):
-		return usage("it does not lie in %s", h.transcripts())
+	case isPath(text) && !lies(c.file.Path, h.home.Sessions()):
+		return usage("it does not lie in %s", h.home.Sessions())
 	case !isPath(text) && text != c.id:
 		return hint(usage("rm wants the whole id"), "ollim session rm %s", c.id)
 	}

@@ -80,7 +80,7 @@ func runSessionSearch(ctx context.Context, d *Deps, words []string, n int, asJSO
 
 func (h house) searchTranscripts(ctx context.Context, words []string, found *latest) error {
 	changed, path := time.Time{}, ""
-	for m, err := range transcript.Search(ctx, h.transcripts(), words) {
+	for m, err := range transcript.Search(ctx, h.home.Sessions(), words) {
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (h house) inTranscript(run string, known map[string]bool) bool {
 	}
 	is, asked := known[id]
 	if !asked {
-		_, err := transcript.Find(h.transcripts(), id)
+		_, err := transcript.Find(h.home.Sessions(), id)
 		is, known[id] = err == nil, err == nil
 	}
 	return is

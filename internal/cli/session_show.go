@@ -143,7 +143,7 @@ func (d *Deps) sessionFacts(h house, name string) (sessionFacts, error) {
 
 // ancestors are the ids that a conversation came from, the nearest first, the last one also where its transcript is gone.
 func ancestors(h house, t transcript.Transcript) (ids []string, err error) {
-	line, err := transcript.Lineage(h.transcripts(), t)
+	line, err := transcript.Lineage(h.home.Sessions(), t)
 	seen := map[string]bool{t.ID: true}
 	for _, next := range line {
 		if id := next.ParentID; id != "" && !seen[id] {

@@ -42,7 +42,7 @@ type page struct {
 	said    []transcript.Entry // that is not on disk yet
 }
 
-func (p *page) sessions() string { return p.s.f.Home.Path("sessions") }
+func (p *page) sessions() string { return p.s.f.Home.Sessions() }
 
 // reserve locks the transcript that is gone on with.
 func (p *page) reserve(ctx context.Context) error {

@@ -21,7 +21,7 @@ func (d Dir) State(elem ...string) string {
 func (d Dir) Folders() []string {
 	return []string{
 		d.Path(), d.Path("routines"), d.Path("reminders"), d.Path("webhooks"), d.Path("skills"), d.Path("gates"),
-		d.Path("agents"), d.Path("tasks"), d.Path("sessions"), d.State(), d.Locks(), d.Runs(), d.Outbox(),
+		d.Path("agents"), d.Path("tasks"), d.Sessions(), d.State(), d.Locks(), d.Runs(), d.Outbox(),
 		d.State("routine_sessions"),
 	}
 }
@@ -31,6 +31,9 @@ func (d Dir) Config() string { return d.Path("config.yaml") }
 
 // Routines is the folder of routine files.
 func (d Dir) Routines() string { return d.Path("routines") }
+
+// Sessions is the folder of transcripts.
+func (d Dir) Sessions() string { return d.Path("sessions") }
 
 // Locks is the folder of flock files, which are never deleted.
 func (d Dir) Locks() string { return d.State("locks") }

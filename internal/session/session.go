@@ -87,6 +87,29 @@ func (b Book) Routines() ([]string, error) {
 	return ids, nil
 }
 
+// Current says of the ids of the sessions that go on whose they are: a routine's id, or "" for main. Errors as in Main.
+func (b Book) Current() (map[string]string, error) {
+	routines, err := b.Routines()
+	if err != nil {
+		return nil, err
+	}
+	owner := map[string]string{}
+	for _, routine := range routines {
+		id, err := b.Routine(routine)
+		if err != nil {
+			return nil, err
+		}
+		owner[id] = routine
+	}
+	id, err := b.Main() // counts first
+	if err != nil {
+		return nil, err
+	}
+	owner[id] = ""
+	delete(owner, "") // there is none yet
+	return owner, nil
+}
+
 func (b Book) set(path, id string) error {
 	if !isSessionID(id) {
 		return fmt.Errorf("session %q: %w", clip(id), ErrID)

@@ -3,6 +3,7 @@ package session_test
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -211,6 +212,21 @@ func TestRoutinesListsOnlySessions(t *testing.T) {
 	ids, err := b.Routines()
 	if want := []string{"C.x_y-z", "a1b2c3d4", "b"}; err != nil || !slices.Equal(ids, want) {
 		t.Errorf("%q, %v, want %q", ids, err, want)
+	}
+}
+
+func TestCurrent(t *testing.T) {
+	b, _ := newBook(t)
+	if got, err := b.Current(); err != nil || len(got) != 0 {
+		t.Errorf("nothing yet: %v, %v", got, err)
+	}
+	write(t, b.Home.RoutineSession("a"), "n-1")
+	write(t, b.Home.RoutineSession("b"), "n-2")
+	write(t, b.Home.RoutineSession("empty"), "")
+	write(t, b.Home.MainSession(), "n-2")
+	want := map[string]string{"n-1": "a", "n-2": ""}
+	if got, err := b.Current(); err != nil || !maps.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
 	}
 }
 

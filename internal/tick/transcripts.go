@@ -18,7 +18,7 @@ const passing = 7 * 24 * time.Hour
 // looks after its own.
 func (m Minute) pruneTranscripts() error {
 	f := m.Firer
-	sessions := f.Home.Path("sessions")
+	sessions := f.Home.Sessions()
 	list, _, err := transcript.List(sessions, "")
 	if err != nil || len(list) == 0 {
 		return err
@@ -27,7 +27,7 @@ func (m Minute) pruneTranscripts() error {
 	if err != nil {
 		return err
 	}
-	current, err := m.current()
+	current, err := f.Sessions.Current()
 	if err != nil {
 		return err
 	}
@@ -58,28 +58,6 @@ func (m Minute) standingAlone() (map[string]bool, error) {
 		}
 	}
 	return alone, nil
-}
-
-// current is the sessions of main and of routines.
-func (m Minute) current() (map[string]bool, error) {
-	b := m.Firer.Sessions
-	main, err := b.Main()
-	if err != nil {
-		return nil, err
-	}
-	ids := map[string]bool{main: true}
-	routines, err := b.Routines()
-	if err != nil {
-		return nil, err
-	}
-	for _, routine := range routines {
-		id, err := b.Routine(routine)
-		if err != nil {
-			return nil, err
-		}
-		ids[id] = true
-	}
-	return ids, nil
 }
 
 // named is the sessions that are not alone, and all that they came from.

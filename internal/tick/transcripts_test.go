@@ -13,7 +13,7 @@ import (
 // stay: of main, of routines, of questions, of other engines, and what they came from.
 func TestTranscripts(t *testing.T) {
 	c := newClock(t)
-	sessions := c.home.Path("sessions")
+	sessions := c.home.Sessions()
 	book := c.minute.Firer.Sessions
 	paths := map[string]string{}
 	begin := func(id, cwd, parent string, age time.Duration, kind session.Kind) {

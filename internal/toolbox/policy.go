@@ -56,7 +56,7 @@ func listed(name string) func(*Box) error {
 // Protected is what no tool of an agent may reach: state, other conversations, the owner's executables and settings, and what
 // processes have in their memory and environment.
 func (b *Box) Protected() []string {
-	paths := []string{b.Home.State(), b.Home.Path("sessions"), b.Home.Path("gates"), b.Home.Config(), b.Home.ToolPolicy(), "/proc"}
+	paths := []string{b.Home.State(), b.Home.Sessions(), b.Home.Path("gates"), b.Home.Config(), b.Home.ToolPolicy(), "/proc"}
 	return append(paths, b.Secret...)
 }
 

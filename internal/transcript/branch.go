@@ -149,9 +149,8 @@ func create(sessions string, h Header, d store.Durability, fill func(io.Writer) 
 		return Transcript{}, fmt.Errorf("session %.100q: %w", h.ID, ErrID)
 	}
 	h.Cwd = clean(h.Cwd)
-	dir := Folder(sessions, h.Cwd)
-	name := h.Timestamp.UTC().Format(nameTime) + "_" + h.ID + suffix
-	t := Transcript{Path: filepath.Join(dir, name), Header: h}
+	t := Transcript{Path: Place(sessions, h), Header: h}
+	dir, name := filepath.Split(t.Path)
 	if err := store.MkdirAll(dir); err != nil {
 		return Transcript{}, err
 	}

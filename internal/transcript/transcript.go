@@ -92,6 +92,11 @@ func Folder(sessions, cwd string) string {
 	return filepath.Join(sessions, "--"+name+"--")
 }
 
+// Place is the path of the transcript that a header begins.
+func Place(sessions string, h Header) string {
+	return filepath.Join(Folder(sessions, h.Cwd), h.Timestamp.UTC().Format(nameTime)+"_"+h.ID+suffix)
+}
+
 // clean is a directory as headers have it: JSON takes no bytes that are not UTF-8.
 func clean(cwd string) string { return string([]rune(filepath.Clean(cwd))) }
 

@@ -169,12 +169,15 @@ func (e *Engine) resume(r engine.Request) (transcript.Transcript, error) {
 
 // header is that of a new session.
 func (e *Engine) header(r engine.Request) (transcript.Header, error) {
-	id := make([]byte, 6)
-	if _, err := io.ReadFull(e.Random, id); err != nil {
-		return transcript.Header{}, err
-	}
+	id, err := NewID(e.Random)
 	return transcript.Header{
-		ID: "n-" + hex.EncodeToString(id), Cwd: r.Root, Provider: e.Provider, Model: e.Models.Resolve(cmp.Or(r.Model, e.Model)).ID,
-		Timestamp: e.Now(),
-	}, nil
+		ID: id, Cwd: r.Root, Provider: e.Provider, Model: e.Models.Resolve(cmp.Or(r.Model, e.Model)).ID, Timestamp: e.Now(),
+	}, err
+}
+
+// NewID is the id of a new session. The error is random's.
+func NewID(random io.Reader) (string, error) {
+	id := make([]byte, 6)
+	_, err := io.ReadFull(random, id)
+	return "n-" + hex.EncodeToString(id), err
 }
