@@ -14,7 +14,8 @@ import (
 )
 
 // Branch begins a transcript with the first so many messages of another; a negative number means all. Nothing is decoded that
-// need not be: whole lines are copied as they stand. The parent in h becomes the source. Errors as in Create, or the source's.
+// need not be: whole lines are copied as they stand. The parent in h becomes the source, which the branch does not go on for. Errors as in Create, or the
+// source's.
 func Branch(sessions string, source Transcript, after int, h Header) (Transcript, error) {
 	f, err := openFile(source.Path)
 	if err != nil {
@@ -25,7 +26,7 @@ func Branch(sessions string, source Transcript, after int, h Header) (Transcript
 	if err != nil {
 		return Transcript{}, err
 	}
-	h.ParentID = source.ID
+	h.ParentID, h.Compacted = source.ID, false
 	return create(sessions, h, store.Synced, func(w io.Writer) error {
 		if _, err := f.Seek(from, io.SeekStart); err != nil {
 			return err
@@ -77,7 +78,8 @@ var errNoSummary = errors.New("the summary is empty")
 
 // Compact begins a transcript with a summary of another, as a message of the user, and that one's last messages; see Cut for
 // how many. A message of the user that would come next joins the summary's. The messages' lengths in tokens are not known any
-// more, and thoughts are left out: services bind them to the conversation before. The parent in h becomes the source, which stays as it is. Errors as in Create, or the source's.
+// more, and thoughts are left out: services bind them to the conversation before. The parent in h becomes the source, which
+// stays as it is. Errors as in Create, or the source's.
 func Compact(sessions string, source Transcript, summary string, keep int, h Header) (Transcript, error) {
 	entries, err := source.Load(nil)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestBranch(t *testing.T) {
 	torn := read(t, source.Path)
 	for after, want := range map[int]string{-1: "one two three", 0: "", 1: "one", 2: "one two", 3: "one two three", 9: "one two three"} {
 		h := header(fmt.Sprint("b", after))
-		h.Cwd, h.ParentID = "/elsewhere", "n-0"
+		h.Cwd, h.ParentID, h.Compacted = "/elsewhere", "n-0", true // as the header of a compaction has it
 		b, err := transcript.Branch(sessions, source, after, h)
 		if err != nil {
 			t.Fatal(err)
@@ -41,7 +41,7 @@ func TestBranch(t *testing.T) {
 			t.Errorf("after %d: %q, want %q", after, got, want)
 		}
 		again, err := transcript.Open(b.Path)
-		if err != nil || again.ParentID != "n-1" || b.ParentID != "n-1" || again.Cwd != "/elsewhere" || filepath.Dir(b.Path) != transcript.Folder(sessions, "/elsewhere") {
+		if err != nil || again.ParentID != "n-1" || b.ParentID != "n-1" || again.Compacted || b.Compacted || again.Cwd != "/elsewhere" || filepath.Dir(b.Path) != transcript.Folder(sessions, "/elsewhere") {
 			t.Errorf("%+v, %v", again, err)
 		}
 		if after == -1 && !strings.HasSuffix(read(t, b.Path), "three\"}}\n") {
