@@ -16,14 +16,14 @@ type Message struct {
 	TS              time.Time `json:"ts"`
 }
 
-// replyLimit is how long a message can be answered into its session.
-const replyLimit = 7 * 24 * time.Hour
+// ReplyLimit is how long a message can be answered into its session.
+const ReplyLimit = 7 * 24 * time.Hour
 
 // Sent notes a message; those that are too old to be answered go.
 func (b Book) Sent(ctx context.Context, m Message) error {
 	m.TS = b.Disk.Now().In(b.Zone)
 	return store.EditJSON(ctx, b.Disk, b.Home.Lock("fork_messages"), b.Home.ForkMessages(), func(all *[]Message) error {
-		*all = slices.DeleteFunc(*all, func(old Message) bool { return m.TS.Sub(old.TS) > replyLimit })
+		*all = slices.DeleteFunc(*all, func(old Message) bool { return m.TS.Sub(old.TS) > ReplyLimit })
 		*all = append(*all, m)
 		return nil
 	})

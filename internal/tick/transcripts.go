@@ -2,7 +2,6 @@ package tick
 
 import (
 	"errors"
-	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/session"
@@ -10,12 +9,8 @@ import (
 	"github.com/ollim/ollim/internal/transcript"
 )
 
-// passing is how long the transcript of a run that stands alone, or of a branch, stays: as long as one of its messages can be
-// answered (behaviour 8.5).
-const passing = 7 * 24 * time.Hour
-
-// pruneTranscripts removes those of forked and isolated runs on the native engine that nothing goes back to. The claude command
-// looks after its own.
+// pruneTranscripts removes those of forked and isolated runs on the native engine that nothing goes back to, when none of
+// their messages can be answered any more. The claude command looks after its own.
 func (m Minute) pruneTranscripts() error {
 	f := m.Firer
 	sessions := f.Home.Sessions()
@@ -36,7 +31,7 @@ func (m Minute) pruneTranscripts() error {
 	}
 	kept := named(list, alone)
 	for _, t := range list {
-		if !kept[t.ID] && engine.Holder(t.ID) == engine.Native && t.Modified.Before(m.now().Add(-passing)) {
+		if !kept[t.ID] && engine.Holder(t.ID) == engine.Native && t.Modified.Before(m.now().Add(-session.ReplyLimit)) {
 			err = errors.Join(err, store.Remove(t.Path))
 		}
 	}
