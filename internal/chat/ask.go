@@ -22,7 +22,7 @@ func (t *Talk) ask(ctx context.Context, r engine.Request) (engine.Result, error)
 	r.Hold = t.hold(r)
 	for {
 		r.Session, r.Fork, r.Spent = t.session, false, t.spent
-		if err := affordable(r); err != nil {
+		if err := r.Affordable(0); err != nil {
 			return engine.Result{}, err
 		}
 		if t.session == "" && t.parent != "" {
@@ -42,21 +42,10 @@ func (t *Talk) ask(ctx context.Context, r engine.Request) (engine.Result, error)
 			return result, err
 		}
 		retry := run.Event{Type: run.Retry, Text: overloaded.Error()}
-		if t.room.Watch != nil {
-			t.room.Watch(retry)
-		}
-		if err := errors.Join(t.run.Event(ctx, retry), t.room.Sleep(ctx, pause)); err != nil {
+		if err := errors.Join(t.sink(ctx)(retry), t.room.Sleep(ctx, pause)); err != nil {
 			return result, err
 		}
 	}
-}
-
-// affordable says whether anything is left of what the run may cost.
-func affordable(r engine.Request) error {
-	if r.MaxCost > 0 && r.Spent >= r.MaxCost {
-		return engine.OverCost(r.Spent, r.MaxCost)
-	}
-	return nil
 }
 
 // sink records what the engine does, and saves the session's id before anything else can go wrong.

@@ -170,7 +170,7 @@ func (t *Talk) Compact(ctx context.Context, r engine.Request) error {
 		return err
 	}
 	r.Session, r.Hold, r.Spent = t.session, t.hold(r), t.spent
-	if err := affordable(r); err != nil {
+	if err := r.Affordable(0); err != nil {
 		return err
 	}
 	_, err = t.engine.Compact(ctx, r, standing.Wish, t.sink(ctx))

@@ -133,9 +133,12 @@ func (e *Overloaded) Error() string {
 	return e.Reason
 }
 
-// OverCost is the error of a run that has spent what it may, both in USD.
-func OverCost(spent, limit float64) error {
-	return fmt.Errorf("%w: %s of %s USD", ErrMaxCost, usd(spent), usd(limit))
+// Affordable is nil while something is left of what the run may cost, an ErrMaxCost else; more, in USD, was spent besides Spent.
+func (r Request) Affordable(more float64) error {
+	if spent := r.Spent + more; r.MaxCost > 0 && spent >= r.MaxCost {
+		return fmt.Errorf("%w: %s of %s USD", ErrMaxCost, usd(spent), usd(r.MaxCost))
+	}
+	return nil
 }
 
 // usd has as many digits as small amounts need.

@@ -7,15 +7,24 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 )
 
-// TestOverCost: small amounts keep their digits.
-func TestOverCost(t *testing.T) {
+// TestAffordable: small amounts keep their digits; nothing is left when the limit is reached; 0 is none.
+func TestAffordable(t *testing.T) {
 	for want, amounts := range map[string][2]float64{
 		"cost limit reached: 2.00 of 1.00 USD":     {2, 1},
 		"cost limit reached: 0.0021 of 0.0010 USD": {0.0021, 0.001},
 		"cost limit reached: 0.12 of 0.10 USD":     {0.12, 0.1},
 	} {
-		if err := engine.OverCost(amounts[0], amounts[1]); err.Error() != want || !errors.Is(err, engine.ErrMaxCost) {
+		r := engine.Request{Spent: amounts[0] / 2, MaxCost: amounts[1]}
+		if err := r.Affordable(amounts[0] / 2); err == nil || err.Error() != want || !errors.Is(err, engine.ErrMaxCost) {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+	for _, r := range []engine.Request{{}, {Spent: 5}, {Spent: 0.5, MaxCost: 1}} {
+		if err := r.Affordable(0.25); err != nil {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+	if err := (engine.Request{Spent: 0.75, MaxCost: 1}).Affordable(0.25); err == nil {
+		t.Error("the limit itself")
 	}
 }

@@ -173,13 +173,17 @@ func (t *turn) sumUp(ctx context.Context, messages []transcript.Message, instruc
 		ask += "\n\n" + more
 	}
 	for _, most := range []int{0, 2000, 200} {
-		if err := t.affordable(); err != nil {
+		if err := t.request.Affordable(t.cost); err != nil {
 			return "", err
 		}
 		q := t.question()
 		q.MaxTokens = min(q.MaxTokens, summaryOutput)
 		q.Messages, _ = transcript.Repair(append(clipped(messages, most), transcript.Said(transcript.User, ask)))
 		a, err := t.e.Service.Ask(ctx, q, nil)
+		if errors.Is(err, provider.ErrThinking) && !t.plain {
+			t.plain, q.Thinking = true, ""
+			a, err = t.e.Service.Ask(ctx, q, nil)
+		}
 		if errors.Is(err, provider.ErrTooLong) {
 			continue
 		}

@@ -270,6 +270,21 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// TestSummaryWithoutThoughts: a service that does not take the wish for thoughts makes a summary, too.
+func TestSummaryWithoutThoughts(t *testing.T) {
+	s := newStage(t)
+	old := s.grown()
+	s.api.Reply(apitest.Reply{Status: 400, Message: "thinking: adaptive is not supported"}, apitest.Reply{Text: "the summary"})
+	c, err := s.Compact(t.Context(), engine.Request{Session: old.Session, Root: "/work", Thinking: "true"}, "x", s.sink)
+	if err != nil || c.Summary != "the summary" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	requests := s.api.Requests()
+	if n := len(requests); requests[n-2].Thinking == nil || requests[n-1].Thinking != nil {
+		t.Errorf("%s, then %s", requests[n-2].Thinking, requests[n-1].Thinking)
+	}
+}
+
 // TestPoison: a question that is too long for the model does not make the session useless.
 func TestPoison(t *testing.T) {
 	s := newStage(t)

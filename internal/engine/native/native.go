@@ -157,7 +157,14 @@ func (e *Engine) resume(r engine.Request) (transcript.Transcript, error) {
 	if err != nil || !r.Fork {
 		return file, err
 	}
-	for next := file; r.Follow && err == nil; next, err = transcript.Successor(file) {
+	for r.Follow {
+		next, err := transcript.Successor(file)
+		if errors.Is(err, transcript.ErrUnknown) {
+			break
+		}
+		if err != nil {
+			return file, err
+		}
 		file = next
 	}
 	h, err := e.header(r)

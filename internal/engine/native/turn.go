@@ -96,7 +96,7 @@ func (t *turn) work(ctx context.Context) error {
 			return over
 		}
 		if over == nil {
-			over = t.affordable()
+			over = t.request.Affordable(t.cost)
 		}
 		if over != nil {
 			return errors.Join(over, t.decline(uses))
@@ -171,14 +171,6 @@ func (t *turn) hear(a provider.Answer) error {
 	return t.book(a.Usage)
 }
 
-// affordable says whether anything is left of what the run may cost.
-func (t *turn) affordable() error {
-	if total := t.request.Spent + t.cost; t.request.MaxCost > 0 && total >= t.request.MaxCost {
-		return engine.OverCost(total, t.request.MaxCost)
-	}
-	return nil
-}
-
 // book counts what an answer cost.
 func (t *turn) book(u run.Usage) error {
 	cost, _ := t.model.Cost(model.Tokens(u))
@@ -216,7 +208,7 @@ func (t *turn) ask(ctx context.Context) (provider.Answer, error) {
 	broken, waited := 0, time.Duration(0)
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
 		t.shown = false
-		if err := t.affordable(); err != nil {
+		if err := t.request.Affordable(t.cost); err != nil {
 			return provider.Answer{}, err
 		}
 		a, err := t.e.Service.Ask(ctx, t.question(), t.delta())

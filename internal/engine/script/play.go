@@ -226,10 +226,7 @@ func (t *turn) spend(usd float64) error {
 	if err := t.sink(run.Event{Type: run.UsageEvent, Cost: usd, Usage: &run.Usage{}}); err != nil {
 		return err
 	}
-	if total := t.request.Spent + t.cost; t.request.MaxCost > 0 && total >= t.request.MaxCost {
-		return engine.OverCost(total, t.request.MaxCost)
-	}
-	return nil
+	return t.request.Affordable(t.cost)
 }
 
 func (e *Engine) overloaded(s Step) error {
