@@ -262,8 +262,8 @@ func (d *Deps) homeOrNone() string {
 	return dir
 }
 
-// programEnv is the environment of gates and of commands in skills: that of our children, told which directory this is, without
-// the way to secrets.
+// programEnv is the environment of gates, of commands in skills and of the native engine's: that of our children, told which
+// directory this is, without the way to secrets.
 func (d *Deps) programEnv(h house) []string {
 	env := slices.DeleteFunc(d.childEnv(h.config), func(kv string) bool { return strings.HasPrefix(kv, "CREDENTIALS_DIRECTORY=") })
 	return append(env, "OLLIM_DATA_DIR="+string(h.home), "OLLIM_CONFIG="+d.configFile(h.home))

@@ -15,19 +15,9 @@ import (
 	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/native"
-	"github.com/ollim/ollim/internal/model"
 	"github.com/ollim/ollim/internal/provider"
 	"github.com/ollim/ollim/internal/toolpolicy"
 )
-
-// models is what is known of models, the owner's own lines included.
-func (h house) models() (model.Table, error) {
-	t, err := model.Known().With(h.config.Models)
-	if err != nil {
-		return t, &config.Wrong{Reason: "models: " + err.Error()}
-	}
-	return t, nil
-}
 
 func (d *Deps) native(h house) (engine.Engine, error) {
 	secrets, err := d.loadSecrets()

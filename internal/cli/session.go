@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,6 +27,22 @@ func newSession(d *Deps) *cobra.Command {
 
 func (h house) sessions() session.Book {
 	return session.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone}
+}
+
+// inZone is a time in the configured zone; the zero time stays what it is.
+func inZone(at time.Time, h house) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return at.In(h.config.Zone)
+}
+
+// shownTime is "" for a time that is not known.
+func shownTime(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.Format("2006-01-02 15:04:05")
 }
 
 // sessionName is a session as people name it: main or routine:ID. The routine may be given by any of its names.

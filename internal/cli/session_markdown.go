@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ollim/ollim/internal/transcript"
 )
@@ -133,12 +132,4 @@ func indented(input json.RawMessage) string {
 		return string(input)
 	}
 	return out.String()
-}
-
-// inZone is a time in the configured zone; the zero time stays what it is.
-func inZone(at time.Time, h house) time.Time {
-	if at.IsZero() {
-		return at
-	}
-	return at.In(h.config.Zone)
 }

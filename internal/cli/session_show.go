@@ -74,14 +74,6 @@ func (f sessionFacts) rows() [][]string {
 	return rows
 }
 
-// shownTime is "" for a time that is not known.
-func shownTime(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return at.Format("2006-01-02 15:04:05")
-}
-
 func runSessionShow(d *Deps, names []string, asJSON bool) error {
 	h, err := d.anyHouse()
 	if err != nil {

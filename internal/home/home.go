@@ -44,7 +44,7 @@ func (d Dir) Lock(name string) string { return filepath.Join(d.Locks(), name+".l
 // JobLock is the flock that a job's run holds from before its record exists to its end.
 func (d Dir) JobLock(id string) string { return d.Lock("job-" + id) }
 
-// SessionLock is the flock that whoever writes one session holds; key is "main", "fork", "routine-<id>" or a session's id.
+// SessionLock is the flock that whoever writes one session holds; key is "main" or "routine-<id>".
 func (d Dir) SessionLock(key string) string { return d.Lock("session-" + key) }
 
 // Runs is the folder of run records.

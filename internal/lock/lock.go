@@ -1,6 +1,7 @@
 // Package lock takes flock(2) locks: at once, or with a bounded wait. A lock lies in a file of its own that is never
-// deleted or renamed, and the kernel releases it when its last holder dies. Try and Wait are for short work on a data
-// file; a Guard lasts for a whole run and can be handed to a child process, which then keeps it even if we are killed.
+// deleted or renamed (but for a transcript's: that is the transcript, and may be gone for who has waited), and the kernel
+// releases it when its last holder dies. Try and Wait are for short work on a data file; a Guard lasts for a whole run and
+// can be handed to a child process, which then keeps it even if we are killed.
 package lock
 
 import (
