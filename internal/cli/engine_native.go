@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ollim/ollim/internal/builtin"
 	"github.com/ollim/ollim/internal/config"
@@ -80,12 +79,9 @@ func isLocal(address string) bool {
 // builtIns is the native engine's own tools for one request. Commands get what commands of ours get, and know their run; never
 // the keys.
 func (d *Deps) builtIns(h house, r engine.Request) *builtin.Box {
-	env := slices.DeleteFunc(append(d.programEnv(h), "OLLIM_RUN="+r.Run), func(kv string) bool {
+	env := slices.DeleteFunc(append(d.programEnv(h), r.Env()...), func(kv string) bool {
 		return strings.HasPrefix(kv, "ANTHROPIC_API_KEY=") || strings.HasPrefix(kv, "OPENAI_API_KEY=")
 	})
-	if !r.Slot.IsZero() {
-		env = append(env, "OLLIM_SLOT="+r.Slot.UTC().Format(time.RFC3339))
-	}
 	if self, err := os.Executable(); err == nil { // cron's PATH does not lead to us
 		for i, entry := range env {
 			if strings.HasPrefix(entry, "PATH=") {

@@ -133,6 +133,15 @@ func (e *Overloaded) Error() string {
 	return e.Reason
 }
 
+// Env tells commands which run they work for, as entries of an environment.
+func (r Request) Env() []string {
+	env := []string{"OLLIM_RUN=" + r.Run}
+	if !r.Slot.IsZero() {
+		env = append(env, "OLLIM_SLOT="+r.Slot.UTC().Format(time.RFC3339))
+	}
+	return env
+}
+
 // Affordable is nil while something is left of what the run may cost, an ErrMaxCost else; more, in USD, was spent besides Spent.
 func (r Request) Affordable(more float64) error {
 	if spent := r.Spent + more; r.MaxCost > 0 && spent >= r.MaxCost {

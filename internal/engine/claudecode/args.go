@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 )
@@ -170,10 +169,7 @@ func (e *Engine) environment(r engine.Request) []string {
 	if e.key() != "" {
 		env = append(env, "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR=3")
 	}
-	if !r.Slot.IsZero() {
-		env = append(env, "OLLIM_SLOT="+r.Slot.UTC().Format(time.RFC3339))
-	}
-	return append(env,
+	env = append(env,
 		"DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 		"ENABLE_TOOL_SEARCH=false", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=4",
 		"CLAUDE_CODE_MAX_RETRIES=2", // longer waits are ours, see behaviour 2.5
@@ -181,8 +177,8 @@ func (e *Engine) environment(r engine.Request) []string {
 		"CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS=1", // or the system prompt holds git status, and is another at every turn
 		"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1",      // a folder to write to that our policy refuses
 		"CLAUDE_CODE_MCP_ALLOWLIST_ENV=1",
-		"OLLIM_RUN="+r.Run,
 	)
+	return append(env, r.Env()...)
 }
 
 // apiKey begins the entry of the environment that holds the key. The command's children, an agent's Bash among them, would
