@@ -110,6 +110,40 @@ func TestAskCounts(t *testing.T) {
 	}
 }
 
+// TestAskEvents: stream-json is an object a line on an engine that streams, too, and a retry is one of them.
+func TestAskEvents(t *testing.T) {
+	c, api := withNative(t)
+	api.Reply(apitest.Reply{Status: 529}, apitest.Reply{Text: strings.Repeat("some words ", 20)})
+	a := c.question("--output-format", "stream-json", "hi")
+	for line := range strings.Lines(a.out) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("%q", line)
+		}
+	}
+	if a.status != 0 || a.said != "" || strings.Count(a.out, `"type":"retry"`) != 1 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestAskOldMain: a question about what main was before a compaction is asked of that, not of what became of it.
+func TestAskOldMain(t *testing.T) {
+	c, api := withNative(t)
+	api.Reply(apitest.Reply{Text: "one"})
+	c.ok("chat", "first words")
+	old := strings.TrimSpace(c.ok("session", "id", "main"))
+	api.Reply(apitest.Reply{Text: "the summary"})
+	c.ok("session", "compact", "main", "all")
+	api.Reply(apitest.Reply{Text: "three"})
+	a := c.question("-r", old, "and?")
+	requests := api.Requests()
+	if last := requests[len(requests)-1]; a.out != "three\n" || !last.Has("first words") || last.Has("the summary") {
+		t.Errorf("%+v", a)
+	}
+	if now := c.ok("session", "id", "main"); strings.TrimSpace(now) == old {
+		t.Error("main was not compacted")
+	}
+}
+
 // TestAskStreams: text is there before the answer has ended.
 func TestAskStreams(t *testing.T) {
 	c, api := withNative(t)

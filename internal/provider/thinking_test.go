@@ -49,6 +49,8 @@ func TestThinking(t *testing.T) {
 		{model, "5000", 1000, "adaptive 0 summarized", 1000},
 		{"claude-mythos-preview", "5000", 1000, "adaptive 0 summarized", 1000},
 		{"claude-fable-5-1", "5000", 1000, "adaptive 0 summarized", 1000},
+		{"claude-opus-4-7", "5000", 1000, "adaptive 0 summarized", 1000},
+		{"claude-opus-4-7", "true", 1000, "adaptive 0 summarized", 1000},
 		{"claude-opus-4-6", "5000", 9000, "enabled 5000", 9000},
 		{"claude-opus-4-6", "true", 9000, "adaptive 0", 9000},
 		{"claude-haiku-4-5-20251001", "5000", 5000, "enabled 5000", 10000},

@@ -35,6 +35,7 @@ func TestTranscripts(t *testing.T) {
 	begin("n-first", here, "", 9*week, session.Created)
 	begin("n-main", here, "n-first", 9*week, session.Compacted)
 	begin("n-daily", here, "", 9*week, session.PersistentBg)
+	begin("n-was-weekly", here, "", 9*week, session.PersistentBg)
 	begin("n-forgotten", here, "", 9*week, session.Created)
 	begin("n-old-fork", here, "n-main", week+time.Minute, session.BgFork)
 	begin("n-old-compacted", here, "n-old-fork", week+time.Minute, session.Compacted)

@@ -1,9 +1,11 @@
 package native_test
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/apitest"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/provider"
+	"github.com/ollim/ollim/internal/transcript"
 )
 
 // TestOverload: before anything was done the caller begins anew, and the prompt is not said twice; afterwards it is waited for.
@@ -59,10 +62,56 @@ func TestUnreached(t *testing.T) {
 			s.Service = provider.NewAnthropic(provider.Options{BaseURL: s.api.URL(), Key: "test-key", Client: client})
 			s.tools.on = func(string) *engine.ToolResult { down = row.after; return nil }
 			s.api.Reply(apitest.Use("ping_user", nil), apitest.Reply{Text: "done"})
-			if _, err := s.run(engine.Request{Prompt: "go"}); !errors.Is(err, row.want) || len(s.slept) != row.slept {
+			_, err := s.run(engine.Request{Prompt: "go"})
+			if !errors.Is(err, row.want) || !slices.Equal(s.slept, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}[:row.slept]) {
 				t.Errorf("slept %v, %v", s.slept, err)
 			}
 		})
+	}
+}
+
+// TestCutForGood: an answer that breaks off again and again is asked for three times more.
+func TestCutForGood(t *testing.T) {
+	s := newStage(t)
+	for range 6 {
+		s.api.Reply(apitest.Reply{Fault: apitest.Cut, After: 4, Text: "broken text"})
+	}
+	if _, err := s.run(engine.Request{Prompt: "hi"}); !errors.Is(err, provider.ErrCut) || len(s.slept) != 3 {
+		t.Errorf("slept %v, %v", s.slept, err)
+	}
+}
+
+// TestLimits: what was spent before counts, the limit itself is reached, and nobody gets more than 200 answers.
+func TestLimits(t *testing.T) {
+	const spent = 0.009
+	for left, want := range map[float64]error{0.0015: nil, 0.001: engine.ErrMaxCost, 0.0005: engine.ErrMaxCost} {
+		s := newStage(t)
+		use := apitest.Use("ping_user", nil)
+		use.Usage = apitest.Usage{In: 1000} // 0.001 USD
+		s.api.Reply(use, apitest.Reply{Text: "done"})
+		if _, err := s.run(engine.Request{Prompt: "x", MaxCost: spent + left, Spent: spent}); !errors.Is(err, want) {
+			t.Errorf("%v left: %v", left, err)
+		}
+	}
+	s := newStage(t)
+	s.api.Handle(func(apitest.Request) apitest.Reply { return apitest.Use("ping_user", nil) })
+	if _, err := s.run(engine.Request{Prompt: "x", MaxTurns: 1000, Model: "endless"}); !errors.Is(err, engine.ErrMaxTurns) || len(s.tools.calls) != 200 {
+		t.Errorf("%d tool uses, %v", len(s.tools.calls), err)
+	}
+}
+
+// TestStopped: of the tools that one answer asks for none is used behind a stop; what was not used is answered.
+func TestStopped(t *testing.T) {
+	s := newStage(t)
+	ctx, stop := context.WithCancel(t.Context())
+	s.tools.on = func(string) *engine.ToolResult { stop(); return nil }
+	s.api.Reply(apitest.Reply{ToolUses: []apitest.ToolUse{{ID: "a", Name: "ping_user"}, {ID: "b", Name: "ping_user"}}})
+	_, err := s.Run(ctx, engine.Request{Prompt: "x", Root: "/work"}, s.tools, s.sink)
+	if !errors.Is(err, context.Canceled) || len(s.tools.calls) != 1 {
+		t.Errorf("%q, %v", s.tools.calls, err)
+	}
+	if said := s.conversation(s.events[0].Session); len(said) != 5 || !strings.Contains(said[4], transcript.Interrupted) {
+		t.Errorf("%q", said)
 	}
 }
 

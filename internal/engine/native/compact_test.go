@@ -2,6 +2,7 @@ package native_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -155,6 +156,53 @@ func TestAutomatic(t *testing.T) {
 	}
 	if len(s.tools.calls) != 1 {
 		t.Errorf("calls %q", s.tools.calls)
+	}
+}
+
+// TestNotYet: below 80 % of the window the conversation stays; what tools answered since the service counted is counted, too. A model
+// that is not known has one of 100,000 tokens.
+func TestNotYet(t *testing.T) {
+	for _, tc := range []struct {
+		model      string
+		in, result int // tokens and bytes
+		moves      bool
+	}{
+		{"tiny", 3000, 10, false}, {"tiny", 2000, 4000, false}, {"tiny", 2000, 8000, true},
+		{"nowhere", 79_000, 10, false}, {"nowhere", 80_000, 10, true},
+	} {
+		s := newStage(t)
+		first := s.grown()
+		s.tools.on = func(string) *engine.ToolResult { return &engine.ToolResult{Text: strings.Repeat("x ", tc.result/2)} }
+		s.api.Reply(apitest.Reply{ToolUses: []apitest.ToolUse{{ID: "b", Name: "ping_user"}}, Usage: apitest.Usage{In: tc.in, Out: 100}})
+		s.api.Handle(func(q apitest.Request) apitest.Reply {
+			if strings.Contains(q.LastUserText(), "replaced by a summary") {
+				return apitest.Reply{Text: "the summary"}
+			}
+			return apitest.Reply{Text: "done"}
+		})
+		if r := s.says(engine.Request{Prompt: "work", Session: first.Session, Model: tc.model}, "done"); (r.Session != first.Session) != tc.moves {
+			t.Errorf("%+v: moved %v", tc, !tc.moves)
+		}
+	}
+}
+
+// TestCramped: a conversation that cannot be compacted is tried once in a turn, not before every answer.
+func TestCramped(t *testing.T) {
+	s := newStage(t)
+	first := s.grown()
+	tries, answers := 0, 0
+	s.api.Handle(func(q apitest.Request) apitest.Reply {
+		if strings.Contains(q.LastUserText(), "replaced by a summary") {
+			tries++
+			return apitest.Reply{Text: " "}
+		}
+		if answers++; answers > 3 {
+			return apitest.Reply{Text: "done"}
+		}
+		return apitest.Reply{ToolUses: []apitest.ToolUse{{ID: fmt.Sprint("u", answers), Name: "ping_user"}}, Usage: apitest.Usage{In: 3300, Out: 100}}
+	})
+	if r := s.says(engine.Request{Prompt: "work", Session: first.Session}, "done"); r.Session != first.Session || tries != 2 {
+		t.Errorf("asked for %d summaries, session %s", tries, r.Session)
 	}
 }
 
