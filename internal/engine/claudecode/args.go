@@ -1,15 +1,14 @@
 package claudecode
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/store"
 )
 
 // server is the name under which the agent sees our tools: mcp__ollim__ping_user.
@@ -146,12 +145,8 @@ func (e *Engine) servers(r engine.Request) (string, error) {
 }
 
 func (e *Engine) write(run, name string, v any) (string, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return "", err
-	}
 	path := filepath.Join(e.Scratch(run), name)
-	return path, os.WriteFile(path, data, 0o600)
+	return path, store.WriteJSONAs(path, v, store.Buffered)
 }
 
 // shell is our own command line for a shell, which is how hooks are started.

@@ -1,6 +1,10 @@
 package claudecode
 
 import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -23,6 +27,30 @@ func TestEnvironment(t *testing.T) {
 	for _, entry := range e.environment(engine.Request{Run: "r1"}) {
 		if len(entry) > 10 && entry[:10] == "OLLIM_SLOT" {
 			t.Error(entry)
+		}
+	}
+}
+
+// A run's files are put in place whole: killed in between, it leaves none that does not parse.
+func TestFilesAppearWhole(t *testing.T) {
+	dir := t.TempDir()
+	e := &Engine{Self: "/bin/ollim", Scratch: func(string) string { return dir }}
+	for _, name := range []string{"settings.json", "mcp.json"} {
+		old := filepath.Join(dir, "old-"+name) // the same file by another name: written to, both would change
+		if err := errors.Join(os.WriteFile(old, []byte("{}"), 0o600), os.Link(old, filepath.Join(dir, name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := e.common(engine.Request{Run: "r"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"settings.json", "mcp.json"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || !json.Valid(text) || len(text) < 10 {
+			t.Errorf("%s: %q %v", name, text, err)
+		}
+		if old, err := os.ReadFile(filepath.Join(dir, "old-"+name)); err != nil || string(old) != "{}" {
+			t.Errorf("%s was written over in place: %q %v", name, old, err)
 		}
 	}
 }
