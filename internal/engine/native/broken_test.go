@@ -44,13 +44,25 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestUnreached: a connection that fails in mid-turn is tried again; from the first, or for good, it is told of.
+// TestUnreached: a connection that fails is tried again, for half a minute. Who waits for an answer is told of it at once, unless
+// it fails in mid-turn.
 func TestUnreached(t *testing.T) {
+	silent := func(string) error { return nil }
 	for name, row := range map[string]struct {
-		before, after int // how often it fails
+		request       engine.Request
+		before, after int // how often it fails, before a tool was used and after
 		want          error
-		slept         int
-	}{"for a moment": {0, 2, nil, 2}, "for good": {0, 100, provider.ErrUnreached, 3}, "from the first": {1, 0, provider.ErrUnreached, 0}} {
+		slept         int // pauses
+	}{
+		"for a moment":        {engine.Request{}, 0, 2, nil, 2},
+		"for good":            {engine.Request{}, 0, 100, provider.ErrUnreached, 5},
+		"at first":            {engine.Request{}, 5, 0, nil, 5},
+		"never there":         {engine.Request{}, 100, 0, provider.ErrUnreached, 5},
+		"somebody waits":      {engine.Request{Patience: time.Hour}, 1, 0, provider.ErrUnreached, 0},
+		"somebody reads":      {engine.Request{Delta: silent}, 1, 0, provider.ErrUnreached, 0},
+		"somebody reads on":   {engine.Request{Delta: silent}, 0, 2, nil, 2},
+		"somebody waits long": {engine.Request{Patience: 5 * time.Second}, 0, 100, provider.ErrUnreached, 2},
+	} {
 		t.Run(name, func(t *testing.T) {
 			s, down := newStage(t), row.before
 			client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -62,8 +74,10 @@ func TestUnreached(t *testing.T) {
 			s.Service = provider.NewAnthropic(provider.Options{BaseURL: s.api.URL(), Key: "test-key", Client: client})
 			s.tools.on = func(string) *engine.ToolResult { down = row.after; return nil }
 			s.api.Reply(apitest.Use("ping_user", nil), apitest.Reply{Text: "done"})
-			_, err := s.run(engine.Request{Prompt: "go"})
-			if !errors.Is(err, row.want) || !slices.Equal(s.slept, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}[:row.slept]) {
+			row.request.Prompt = "go"
+			_, err := s.run(row.request)
+			pauses := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
+			if !errors.Is(err, row.want) || !slices.Equal(s.slept, pauses[:row.slept]) {
 				t.Errorf("slept %v, %v", s.slept, err)
 			}
 		})

@@ -198,6 +198,7 @@ func length(u run.Usage) int { return u.In + u.CacheRead + u.CacheWrite + u.Out 
 const (
 	keptPart     = 256 << 10 // bytes of an answer that broke off
 	patience     = 3         // how often an answer that broke off is asked for again
+	outage       = 5         // how often a service is looked for again: in half a minute a machine that woke up finds its network
 	firstPause   = time.Second
 	longestPause = time.Minute // unless the service wants more
 )
@@ -227,7 +228,7 @@ func (t *turn) ask(ctx context.Context) (provider.Answer, error) {
 			return a, errors.Join(err, t.bookPart(a.Usage))
 		case overloaded != nil:
 			pause = max(overloaded.After, wait)
-		case t.passing(err) && broken < patience:
+		case broken < t.tries(err):
 			broken++
 			pause = wait
 		default:
@@ -242,10 +243,17 @@ func (t *turn) ask(ctx context.Context) (provider.Answer, error) {
 	}
 }
 
-// passing says whether an answer that is not there may be asked for again. A service that cannot be reached from the first is
-// told of at once.
-func (t *turn) passing(err error) bool {
-	return errors.Is(err, provider.ErrCut) && !t.shown || errors.Is(err, provider.ErrUnreached) && t.acted
+// tries is how often an answer that is not there may be asked for again. Who waits for it is told at once of a service that
+// cannot be reached from the first.
+func (t *turn) tries(err error) int {
+	awaited := t.request.Delta != nil || t.request.Patience > 0
+	switch {
+	case errors.Is(err, provider.ErrCut) && !t.shown:
+		return patience
+	case errors.Is(err, provider.ErrUnreached) && (t.acted || !awaited):
+		return outage
+	}
+	return 0
 }
 
 func (t *turn) again(ctx context.Context, spent run.Usage, why error, pause time.Duration) error {
