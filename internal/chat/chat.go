@@ -41,7 +41,7 @@ type Place struct {
 }
 
 // Busy says whether the main conversation is in a turn right now.
-func (r Room) Busy() bool { return !lock.Free(r.Home.SessionLock("main")) }
+func (r Room) Busy() bool { return !lock.Free(r.Home.SessionLock("")) }
 
 // Talk is a conversation that nobody else can write until Leave.
 type Talk struct {
@@ -63,8 +63,8 @@ type Talk struct {
 // when somebody else held it all the time.
 func (r Room) Enter(ctx context.Context, p Place, e engine.Engine, tools engine.Tools, record *run.Run) (*Talk, error) {
 	t := &Talk{room: r, place: p, engine: e, tools: tools, run: record}
-	if key := p.key(); key != "" {
-		guard, err := lock.WaitGuard(ctx, r.Home.SessionLock(key))
+	if path := r.lock(p); path != "" {
+		guard, err := lock.WaitGuard(ctx, path)
 		if err != nil {
 			return nil, errors.Join(err, context.Cause(ctx))
 		}
@@ -82,13 +82,13 @@ func (r Room) Enter(ctx context.Context, p Place, e engine.Engine, tools engine.
 	return t, nil
 }
 
-// key names the session lock; "" for a session that is new and so nobody else's, and for a question's, whose transcript is locked.
-func (p Place) key() string {
+// lock is the session's; "" for a session that is new and so nobody else's, and for a question's, whose transcript is locked.
+func (r Room) lock(p Place) string {
 	switch p.Mode {
 	case job.Foreground:
-		return "main"
+		return r.Home.SessionLock("")
 	case job.Persistent:
-		return "routine-" + p.Routine
+		return r.Home.SessionLock(p.Routine)
 	}
 	return ""
 }

@@ -14,7 +14,7 @@ func (t *Talk) takeUpdates(ctx context.Context) ([]update.Update, error) {
 	if t.place.Mode != job.Foreground {
 		return t.room.peek(ctx, t.place)
 	}
-	owner := update.Owner{Run: t.run.ID, Lock: t.room.Home.SessionLock(t.place.key())}
+	owner := update.Owner{Run: t.run.ID, Lock: t.room.lock(t.place)}
 	claim, err := t.room.Updates.Pop(ctx, owner)
 	if err != nil {
 		return nil, err

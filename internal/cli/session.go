@@ -97,14 +97,6 @@ func (n sessionName) id(b session.Book) (string, error) {
 	return id, err
 }
 
-// lockKey names the lock that a writer of the session holds.
-func (n sessionName) lockKey() string {
-	if n.routine == "" {
-		return "main"
-	}
-	return "routine-" + n.routine
-}
-
 // names are main and the routines that have, or had, a session.
 func (h house) names() ([]sessionName, error) {
 	names := []sessionName{nameOf("")}
@@ -221,5 +213,5 @@ func (c conversation) readable() error {
 
 // busy says whether somebody writes the conversation.
 func (c conversation) busy(h house) bool {
-	return c.file.Path != "" && c.file.Busy() || c.name.text != "" && !lock.Free(h.home.SessionLock(c.name.lockKey()))
+	return c.file.Path != "" && c.file.Busy() || c.name.text != "" && !lock.Free(h.home.SessionLock(c.name.routine))
 }

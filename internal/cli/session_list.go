@@ -77,7 +77,7 @@ func runSessionList(ctx context.Context, d *Deps, asJSON bool) error {
 			d.warn(n.text + ": " + err.Error())
 			continue
 		}
-		row := sessionRow{Session: n.text, ID: id, Busy: !lock.Free(h.home.SessionLock(n.lockKey()))}
+		row := sessionRow{Session: n.text, ID: id, Busy: !lock.Free(h.home.SessionLock(n.routine))}
 		if j, err := shelf.Find(n.routine); err == nil && n.routine != "" {
 			row.Routine = j.Name()
 		}

@@ -99,7 +99,7 @@ func deleteTranscript(h house, c conversation) error {
 
 // forget removes a session's id, under its lock; the transcript stays.
 func forget(ctx context.Context, h house, n sessionName) error {
-	guard, err := lock.TryGuard(h.home.SessionLock(n.lockKey()))
+	guard, err := lock.TryGuard(h.home.SessionLock(n.routine))
 	if err != nil {
 		return err
 	}

@@ -52,11 +52,11 @@ func (f *Firer) CompactTranscript(ctx context.Context, t transcript.Transcript, 
 
 // closeLast ends the record of the last turn of the conversation, if that died without a word.
 func (f *Firer) closeLast(j job.Job) {
-	key := "main"
+	routine := ""
 	if j.Background {
-		key = "routine-" + j.ID
+		routine = j.ID
 	}
-	last, err := f.Runs.Load(strings.TrimSpace(lock.ReadNote(f.Home.SessionLock(key))))
+	last, err := f.Runs.Load(strings.TrimSpace(lock.ReadNote(f.Home.SessionLock(routine))))
 	if err == nil && (last.Kind == string(kindChat) || last.Kind == string(kindSession)) && !last.Done() && !f.Runs.Alive(last) {
 		_, err := f.Runs.Close(last.ID)
 		f.warn(err)

@@ -44,8 +44,13 @@ func (d Dir) Lock(name string) string { return filepath.Join(d.Locks(), name+".l
 // JobLock is the flock that a job's run holds from before its record exists to its end.
 func (d Dir) JobLock(id string) string { return d.Lock("job-" + id) }
 
-// SessionLock is the flock that whoever writes one session holds; key is "main" or "routine-<id>".
-func (d Dir) SessionLock(key string) string { return d.Lock("session-" + key) }
+// SessionLock is the flock that whoever writes a routine's session holds, or main's, which is that of no routine.
+func (d Dir) SessionLock(routine string) string {
+	if routine == "" {
+		return d.Lock("session-main")
+	}
+	return d.Lock("session-routine-" + routine)
+}
 
 // Runs is the folder of run records.
 func (d Dir) Runs() string { return d.State("runs") }

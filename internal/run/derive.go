@@ -58,7 +58,7 @@ func (b Book) Alive(r Record) bool {
 	if (process.ID{PID: r.PID, Start: r.PIDStart}).Alive() {
 		return true
 	}
-	for _, path := range []string{b.Home.JobLock(r.Job), b.Home.SessionLock("main"), b.Home.SessionLock("routine-" + r.Job)} {
+	for _, path := range []string{b.Home.JobLock(r.Job), b.Home.SessionLock(""), b.Home.SessionLock(r.Job)} {
 		if strings.TrimSpace(lock.ReadNote(path)) == r.ID && !lock.Free(path) {
 			return true
 		}

@@ -48,13 +48,13 @@ func TestPopTakesEverything(t *testing.T) {
 func TestClaimFile(t *testing.T) {
 	w := newWorld(t)
 	w.add("a")
-	g := w.guard("main")
+	g := w.guard()
 	w.pop(Owner{Run: "r1", Lock: g.File().Name()})
 	var file map[string]any
 	if err := json.Unmarshal([]byte(w.read(filepath.Join(w.Home.UpdateClaims(), w.claims()[0]))), &file); err != nil {
 		t.Fatal(err)
 	}
-	if file["run"] != "r1" || file["lock"] != w.Home.SessionLock("main") || file["at"] != "2026-11-21T13:00:02.000000+01:00" {
+	if file["run"] != "r1" || file["lock"] != w.Home.SessionLock("") || file["at"] != "2026-11-21T13:00:02.000000+01:00" {
 		t.Errorf("claim file %v", file)
 	}
 }
@@ -201,7 +201,7 @@ func TestLiveClaimIsLeftAlone(t *testing.T) {
 			w := newWorld(t)
 			o := Owner{}
 			if owner == "run" {
-				o = Owner{Run: "r", Lock: w.guard("main").File().Name()}
+				o = Owner{Run: "r", Lock: w.guard().File().Name()}
 			}
 			w.add("a")
 			c := w.pop(o)
@@ -235,9 +235,9 @@ func TestDeadClaim(t *testing.T) {
 			w.add("a")
 			owner := Owner{Run: tt.run}
 			if tt.session {
-				owner.Lock = w.Home.SessionLock("main")
+				owner.Lock = w.Home.SessionLock("")
 			}
-			g := w.guard("main")
+			g := w.guard()
 			c := w.pop(owner)
 			w.started["r"] = tt.started
 			if tt.session {
@@ -260,11 +260,11 @@ func TestDeadClaim(t *testing.T) {
 // The next turn of a conversation holds the session lock that the dead one held.
 func TestNextHolderOfTheSessionRecovers(t *testing.T) {
 	w := newWorld(t)
-	g := w.guard("main")
+	g := w.guard()
 	w.add("a")
 	w.pop(Owner{Run: "r1", Lock: g.File().Name()})
 	g.Release()
-	g = w.guard("main")
+	g = w.guard()
 	if got := brief(w.pop(Owner{Run: "r2", Lock: g.File().Name()}).Updates); got != "a" {
 		t.Errorf("popped %q", got)
 	}
@@ -277,7 +277,7 @@ func TestNextHolderOfTheSessionRecovers(t *testing.T) {
 func TestSettleAfterTheLockIsGone(t *testing.T) {
 	w := newWorld(t)
 	w.add("a")
-	g := w.guard("main")
+	g := w.guard()
 	c := w.pop(Owner{Run: "r", Lock: g.File().Name()})
 	g.Release()
 	w.deliver(c)

@@ -135,7 +135,7 @@ func TestPopThatCannotBeUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.put(filepath.Join(array, "x"), "neither to be removed nor to be replaced")
-	_, _, err = o.take(claimFile{Run: "r", Lock: w.guard("main").File().Name()})
+	_, _, err = o.take(claimFile{Run: "r", Lock: w.guard().File().Name()})
 	o.close()
 	if kind(err) != "not written" {
 		t.Errorf("take: %v", err)

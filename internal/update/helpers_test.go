@@ -187,10 +187,10 @@ func (w *world) put(path, content string) {
 	}
 }
 
-// guard holds a session lock for a run.
-func (w *world) guard(key string) *lock.Guard {
+// guard holds the main session's lock for a run.
+func (w *world) guard() *lock.Guard {
 	w.t.Helper()
-	g, err := lock.TryGuard(w.Home.SessionLock(key))
+	g, err := lock.TryGuard(w.Home.SessionLock(""))
 	if err != nil {
 		w.t.Fatal(err)
 	}

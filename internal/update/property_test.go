@@ -135,7 +135,7 @@ func (x *machine) PopAsRun(t *rapid.T) {
 
 // PopAsMain needs the session lock, which only the death of the last run of main gives free.
 func (x *machine) PopAsMain(t *rapid.T) {
-	guard, err := lock.TryGuard(x.Home.SessionLock("main"))
+	guard, err := lock.TryGuard(x.Home.SessionLock(""))
 	if err != nil {
 		t.Skip("main is busy")
 	}
