@@ -37,11 +37,16 @@ func has(list []engine.Tool, name string) bool {
 	return slices.ContainsFunc(list, func(tool engine.Tool) bool { return tool.Name == name })
 }
 
+// notBegun answers a tool use of a run that had to end before it.
+func notBegun() engine.ToolResult {
+	return engine.ToolResult{Text: "this was not begun: the run had to end", IsError: true}
+}
+
 // decline answers tool uses that are not begun.
 func (t *turn) decline(uses []transcript.Block) error {
 	var results []transcript.Block
 	for _, use := range uses {
-		results = append(results, answer(use.ID, engine.ToolResult{Text: "this was not begun: the run had to end", IsError: true}))
+		results = append(results, answer(use.ID, notBegun()))
 	}
 	if len(results) == 0 {
 		return nil
@@ -79,7 +84,7 @@ func (t *turn) act(ctx context.Context, uses []transcript.Block) error {
 	var stop error
 	compact := -1
 	for i, use := range uses {
-		result := engine.ToolResult{Text: transcript.Interrupted, IsError: true}
+		result := notBegun()
 		switch {
 		case stop != nil:
 		case use.Name == compactTool && compact >= 0:
@@ -112,7 +117,7 @@ func answer(id string, r engine.ToolResult) transcript.Block {
 // use is one use of a tool. The error ends the turn.
 func (t *turn) use(ctx context.Context, use transcript.Block) (engine.ToolResult, error) {
 	if err := t.sink(run.Event{Type: run.ToolUse, Tool: use.Name, ToolID: use.ID, Input: use.Input}); err != nil {
-		return engine.ToolResult{Text: transcript.Interrupted, IsError: true}, err
+		return notBegun(), err
 	}
 	result, err := t.call(ctx, use)
 	if err == nil && (use.Name != compactTool || result.IsError) { // else it is told when it is done

@@ -14,7 +14,6 @@ import (
 	"github.com/ollim/ollim/internal/apitest"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/provider"
-	"github.com/ollim/ollim/internal/transcript"
 )
 
 // TestOverload: before anything was done the caller begins anew, and the prompt is not said twice; afterwards it is waited for.
@@ -106,6 +105,10 @@ func TestLimits(t *testing.T) {
 		if _, err := s.run(engine.Request{Prompt: "x", MaxCost: spent + left, Spent: spent}); !errors.Is(err, want) {
 			t.Errorf("%v left: %v", left, err)
 		}
+		said := s.conversation(s.events[0].Session)
+		if begun := said[2] != "user tool_result this was not begun: the run had to end"; begun != (want == nil) || begun != (len(s.tools.calls) == 1) {
+			t.Errorf("%v left: %q, %q", left, said, s.tools.calls)
+		}
 	}
 	s := newStage(t)
 	s.api.Handle(func(apitest.Request) apitest.Reply { return apitest.Use("ping_user", nil) })
@@ -124,7 +127,7 @@ func TestStopped(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || len(s.tools.calls) != 1 {
 		t.Errorf("%q, %v", s.tools.calls, err)
 	}
-	if said := s.conversation(s.events[0].Session); len(said) != 5 || !strings.Contains(said[4], transcript.Interrupted) {
+	if said := s.conversation(s.events[0].Session); len(said) != 5 || said[4] != "user tool_result this was not begun: the run had to end" {
 		t.Errorf("%q", said)
 	}
 }
