@@ -75,12 +75,12 @@ func (g ground) word(word string) error {
 		}
 		if strings.HasPrefix(s, "-") {
 			_, value, _ := strings.Cut(s, "=")
-			values := []string{value}
-			for i := 2; i < min(len(s), 2+8); i++ { // -f/path, and the same at the end of a few short options
-				values = append(values, s[i:])
+			if err := g.whole(value, true); err != nil {
+				return err
 			}
-			for _, v := range values {
-				if err := g.whole(v, true); err != nil {
+			head, _, _ := strings.Cut(s, "/")
+			for i := max(2, len(head)-longestName); i < min(len(head)+1, len(s)); i++ { // -f/path, and short options before, however many
+				if err := g.whole(s[i:], true); err != nil {
 					return err
 				}
 			}

@@ -268,6 +268,9 @@ func TestBashOfJobs(t *testing.T) {
 		cat --file=./config.yaml
 		cat -fconfig.yaml
 		cat -abfconfig.yaml
+		cat -abbbbbbbbbbbbbbbbbbbbfconfig.yaml
+		cat -abbbbbbbbbbbbbbbbbbbbf./state/x.md
+		cat -abbbbbbbbbbbbbbbbbbbbfDATA/config.yaml
 		cat -f./state/x.md
 		cat if=config.yaml
 		cat @config.yaml
@@ -330,6 +333,8 @@ func TestBashOfJobs(t *testing.T) {
 		cp notes/a.md config.yaml`) {
 		bash(t, p, false, h.text(command))
 	}
+	bash(t, p, false, "cat -"+strings.Repeat("a", 5000)+"fconfig.yaml")
+	bash(t, p, true, "cp -t/usr/share/ notes/a.md")
 }
 
 // In a folder around nothing protected, walking it is fine; around the data directory it is not.

@@ -11,8 +11,11 @@ import (
 	"unicode"
 )
 
-// longestPath is what Linux allows, in bytes.
-const longestPath = 4096
+// What Linux allows, in bytes.
+const (
+	longestPath = 4096
+	longestName = 255
+)
 
 // place is a path from a tool's input.
 type place struct {
