@@ -37,7 +37,7 @@ func (v *voice) delta() func(string) error {
 
 // hear follows the run.
 func (v *voice) hear(e run.Event) {
-	if e.Type == run.UsageEvent {
+	if e.Type == run.UsageEvent && e.Usage != nil {
 		v.answers++
 	}
 	switch {

@@ -77,7 +77,7 @@ func eventText(e run.Event) string {
 		return block("tool_result "+e.Tool, e.Text)
 	case run.UsageEvent:
 		if e.Usage == nil {
-			return "usage"
+			return "usage none"
 		}
 		return fmt.Sprintf("usage in=%d out=%d cache_read=%d cache_write=%d cost=$%.4f",
 			e.Usage.In, e.Usage.Out, e.Usage.CacheRead, e.Usage.CacheWrite, e.Cost)

@@ -86,6 +86,10 @@ func TestWhatARunCosts(t *testing.T) {
 		"told, then failed":        {fake{[]run.Event{began, told}, errors.New("no")}, 0.25, 1},
 		"killed before it told":    {fake{[]run.Event{began}, errors.New("killed")}, 1, 1},
 		"killed in a second start": {fake{[]run.Event{began, told, began}, errors.New("killed")}, 1, 1},
+		"told much, then killed":   {fake{[]run.Event{began, told, told, began}, errors.New("killed")}, 1, 1},
+		"free of charge":           {fake{[]run.Event{began, {Type: run.UsageEvent}}, engine.ErrUnavailable}, 0, 1},
+		"overloaded at first":      {fake{[]run.Event{began, {Type: run.UsageEvent}, began, told}, nil}, 0.25, 1},
+		"killed at first":          {fake{[]run.Event{began, began, told, told}, nil}, 1, 1},
 		"never began":              {fake{nil, engine.ErrUnavailable}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

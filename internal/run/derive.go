@@ -27,14 +27,15 @@ func (b Book) Judged(id string) (map[string]bool, error) {
 type Bill struct {
 	Cost   float64 // USD
 	Starts int     // of the engine
-	Told   int     // how many of them told their cost: an engine that is killed does not
+	Silent int     // how many of them told nothing of their cost: an engine that is killed does not
 }
 
 // Known says whether the cost is all that there was.
-func (b Bill) Known() bool { return b.Told >= b.Starts }
+func (b Bill) Known() bool { return b.Silent == 0 }
 
 // Bill adds up a run's cost so far.
 func (b Book) Bill(id string) (bill Bill, err error) {
+	silent := 0 // 1 while the last start has told nothing
 	for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
 		if err != nil {
 			return bill, err
@@ -42,11 +43,12 @@ func (b Book) Bill(id string) (bill Bill, err error) {
 		bill.Cost += e.Cost
 		switch e.Type {
 		case Session:
-			bill.Starts++
+			bill.Starts, bill.Silent, silent = bill.Starts+1, bill.Silent+silent, 1
 		case UsageEvent:
-			bill.Told++
+			silent = 0
 		}
 	}
+	bill.Silent += silent
 	return bill, nil
 }
 

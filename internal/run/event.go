@@ -14,7 +14,7 @@ const (
 	Thinking   EventType = "thinking"
 	ToolUse    EventType = "tool_use"
 	ToolResult EventType = "tool_result"
-	UsageEvent EventType = "usage"
+	UsageEvent EventType = "usage" // without Usage: what was asked was not answered, and cost nothing
 	Compacted  EventType = "compacted"
 	Session    EventType = "session" // the session's id became known or changed
 	ErrorEvent EventType = "error"

@@ -30,6 +30,7 @@ type turn struct {
 	compactError string
 	uses         []use
 	settled      bool          // our settings are in force
+	answered     bool          // by the service, at least once
 	retried      bool          // the command has asked again since the service last answered
 	asked        time.Duration // what the service asked to wait, the last time
 	fatal        error         // why we stopped it ourselves
@@ -133,7 +134,7 @@ func (t *turn) take(e event) error {
 			t.apiError = e.Error
 			return nil // not the model's words
 		}
-		t.retried, t.asked = false, 0
+		t.answered, t.retried, t.asked = true, false, 0
 		return t.blocks(e)
 	case "user":
 		if e.Synthetic && t.compaction != nil && t.compaction.Summary == "" {
@@ -171,7 +172,7 @@ func (t *turn) system(e event) error {
 		return t.sink(run.Event{Type: run.Session, Session: e.SessionID, Parent: t.parent})
 	case "api_retry":
 		if e.ErrorCode == 401 { // ten tries of a wrong key take three minutes
-			return fmt.Errorf("%w: the key or login was refused (401)", engine.ErrUnavailable)
+			return t.keyRefused()
 		}
 		t.retried, t.asked = true, time.Duration(e.Delay*float64(time.Millisecond))
 		if t.asked <= ownPause(e.Attempt) {
@@ -191,6 +192,14 @@ func (t *turn) system(e event) error {
 		return t.sink(run.Event{Type: run.Compacted, Session: e.SessionID, Parent: e.SessionID, Before: c.Before, After: c.After})
 	}
 	return nil
+}
+
+func (t *turn) keyRefused() error {
+	err := fmt.Errorf("%w: the key or login was refused (401)", engine.ErrUnavailable)
+	if t.answered {
+		return err
+	}
+	return errors.Join(err, t.sink(run.Event{Type: run.UsageEvent})) // nothing was spent
 }
 
 func (e event) toolServer() (status string) {

@@ -69,12 +69,19 @@ func TestStopsOnItsOwn(t *testing.T) {
 		"key refused":        `{"type":"system","subtype":"api_retry","error_status":401,"error":"authentication"}` + "\n" + stream,
 		"settings not taken": stream,
 	} {
-		turn := &turn{want: "U", settled: name != "settings not taken", enough: func() {}, sink: func(run.Event) error { return nil }}
+		free := false
+		turn := &turn{want: "U", settled: name != "settings not taken", enough: func() {}, sink: func(e run.Event) error {
+			free = free || e.Type == run.UsageEvent && e.Usage == nil
+			return nil
+		}}
 		if err := turn.read(bufio.NewReader(strings.NewReader(text))); err != nil {
 			t.Fatal(err)
 		}
 		if turn.fatal == nil {
 			t.Errorf("%s: went on", name)
+		}
+		if free != (name == "key refused") {
+			t.Errorf("%s: cost nothing: %v", name, free)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/apitest"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/provider"
+	"github.com/ollim/ollim/internal/run"
 )
 
 // TestOverload: before anything was done the caller begins anew, and the prompt is not said twice; afterwards it is waited for.
@@ -80,6 +81,34 @@ func TestUnreached(t *testing.T) {
 				t.Errorf("slept %v, %v", s.slept, err)
 			}
 		})
+	}
+}
+
+// TestFreeOfCharge: a turn that was refused says that it cost nothing, once; of an answer that broke off nobody knows.
+func TestFreeOfCharge(t *testing.T) {
+	cut := apitest.Reply{Fault: apitest.Cut}
+	for name, row := range map[string]struct {
+		replies []apitest.Reply
+		want    int // usage events without a usage
+	}{
+		"refused":       {[]apitest.Reply{{Status: 401}}, 1},
+		"overloaded":    {[]apitest.Reply{{Status: 503}}, 1},
+		"answered":      {[]apitest.Reply{{Text: "x"}}, 0},
+		"cut off":       {[]apitest.Reply{cut, cut, cut, cut}, 0},
+		"refused later": {[]apitest.Reply{apitest.Use("ping_user", nil), {Status: 401}}, 0},
+	} {
+		s := newStage(t)
+		s.api.Reply(row.replies...)
+		_, err := s.run(engine.Request{Prompt: "x"})
+		free := 0
+		for _, e := range s.events {
+			if e.Type == run.UsageEvent && e.Usage == nil {
+				free++
+			}
+		}
+		if free != row.want || (err == nil) != (name == "answered") {
+			t.Errorf("%s: %d, want %d; %v", name, free, row.want, err)
+		}
 	}
 }
 

@@ -32,6 +32,7 @@ type turn struct {
 	final   string
 	usage   run.Usage
 	cost    float64
+	booked  bool // something of that was told
 	acted   bool // a tool was used: the turn cannot be begun anew
 	shown   bool // text of the answer that is coming in was shown to somebody
 	before  int  // how many of the entries are older than this turn
@@ -174,8 +175,17 @@ func (t *turn) hear(a provider.Answer) error {
 // book counts what an answer cost.
 func (t *turn) book(u run.Usage) error {
 	cost, _ := t.model.Cost(model.Tokens(u))
-	t.usage, t.cost = t.usage.Add(u), t.cost+cost
+	t.usage, t.cost, t.booked = t.usage.Add(u), t.cost+cost, true
 	return t.sink(run.Event{Type: run.UsageEvent, Usage: &u, Cost: cost})
+}
+
+// freeOfCharge tells that a turn without an answer cost nothing. Of an answer that broke off, or was not waited for, that is not known.
+func (t *turn) freeOfCharge(ctx context.Context, err error) error {
+	broken := ctx.Err() != nil || errors.Is(err, provider.ErrCut) || errors.Is(err, provider.ErrGarbled)
+	if t.booked || broken && !t.e.Local {
+		return nil
+	}
+	return t.sink(run.Event{Type: run.UsageEvent})
 }
 
 // durability: what a tool with effects does must be known to have begun. The end of a turn is worth a sync too.
