@@ -110,7 +110,8 @@ func (g *grep) hits(ctx context.Context, most int) (hits []hit, err error) {
 	err = g.lines(ctx, func(number int, line []byte) bool {
 		h := hit{from: number, to: number}
 		if g.in.Only {
-			h.texts = g.re.FindAll(line, -1)
+			h.texts = g.re.FindAll(line, most) // a line can be the whole file
+			most -= len(h.texts) - 1
 		}
 		hits = append(hits, h)
 		return len(hits) < most

@@ -54,8 +54,10 @@ func markdown(text string, base *url.URL, most int) (string, error) {
 			return p.result(), nil
 		case html.TextToken:
 			p.text(z)
-		case html.StartTagToken, html.SelfClosingTagToken:
-			p.start(z)
+		case html.StartTagToken:
+			p.start(z, false)
+		case html.SelfClosingTagToken:
+			p.start(z, true)
 		case html.EndTagToken:
 			name, _ := z.TagName()
 			p.end(string(name))
@@ -147,9 +149,13 @@ func (p *page) block(breaks int) {
 	}
 }
 
-func (p *page) start(z *html.Tokenizer) {
+// start begins an element. Only an svg that closes itself is at its end: HTML overlooks the slash everywhere else.
+func (p *page) start(z *html.Tokenizer, closed bool) {
 	tag, more := z.TagName()
 	name := string(tag)
+	if name == "svg" && closed {
+		return
+	}
 	if p.hidden != "" {
 		if name == p.hidden {
 			p.nested++
@@ -234,6 +240,7 @@ func (p *page) open(name string) {
 }
 
 func (p *page) end(name string) {
+	p.raw = "" // it was empty
 	if p.hidden != "" {
 		if name == p.hidden {
 			if p.nested--; p.nested < 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -112,6 +113,13 @@ func TestGrepBounds(t *testing.T) {
 	}
 	if got := h.good(t, "Grep", "pattern", "nothing", "path", "big"); got != "(no match)\n(not searched, larger than 16 MiB: big/b.log)" {
 		t.Errorf("%q", got)
+	}
+	h.put(t, "data/wide/a.log", strings.Repeat("hit ", 3<<20))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got = h.good(t, "Grep", "pattern", "hit", "output_mode", "content", "path", "wide", "-o", true, "offset", 1000)
+	if runtime.ReadMemStats(&after); strings.Count(got, "hit") < 1000 || after.TotalAlloc-before.TotalAlloc > 100<<20 {
+		t.Errorf("%d bytes for %.100q", after.TotalAlloc-before.TotalAlloc, got)
 	}
 	if os.Getuid() != 0 {
 		_ = os.Chmod(filepath.Join(h.dir, "big"), 0)
