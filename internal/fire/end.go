@@ -29,7 +29,8 @@ const nudges = 2
 // holdToReport reminds the agent of a report that it owes. If it still makes none, and one was always wanted, the main
 // session is told so instead.
 func (f *Firer) holdToReport(ctx context.Context, j job.Job, r *run.Run, talk *chat.Talk, request engine.Request) error {
-	for {
+	var dear error
+	for dear == nil {
 		nudge, err := NextNudge(ctx, r)
 		if err != nil {
 			return err
@@ -37,7 +38,9 @@ func (f *Firer) holdToReport(ctx context.Context, j job.Job, r *run.Run, talk *c
 		if nudge == "" {
 			break
 		}
-		if err := talk.Remind(ctx, nudge, request); err != nil {
+		if err = talk.Remind(ctx, nudge, request); errors.Is(err, engine.ErrMaxCost) {
+			dear = err // the work itself is done
+		} else if err != nil {
 			return err
 		}
 	}
@@ -48,7 +51,7 @@ func (f *Firer) holdToReport(ctx context.Context, j job.Job, r *run.Run, talk *c
 	if j.Update == job.Always {
 		err = f.Updates.Add(ctx, prompt.Unreported(j.Label()), r.ID)
 	}
-	return errors.Join(errUnreported, err)
+	return errors.Join(errUnreported, dear, err)
 }
 
 // NextNudge is the reminder that a run is due, noted in its record; "" when it owes nothing, or was reminded often enough.
@@ -74,11 +77,15 @@ func owes(r *run.Run, s run.Standing) bool {
 }
 
 // compact does what the agent asked for, unless its turn went wrong: then the session stays whole for whoever looks.
-func (f *Firer) compact(ctx context.Context, talk *chat.Talk, request engine.Request, turn error) error {
+func (f *Firer) compact(ctx context.Context, r *run.Run, talk *chat.Talk, request engine.Request, turn error) error {
 	if turn != nil && !errors.Is(turn, errUnreported) {
 		return nil
 	}
-	return talk.Compact(ctx, request)
+	err := talk.Compact(ctx, request)
+	if errors.Is(err, engine.ErrMaxCost) { // the work itself is done
+		return r.Event(ctx, run.Event{Type: run.CompactFailed, Text: err.Error()})
+	}
+	return err
 }
 
 // stopped gives a stop its reason: the engine only sees that its context ended.

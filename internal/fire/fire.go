@@ -91,6 +91,7 @@ type errand struct {
 	previous run.Record
 	guard    *lock.Guard // nil for what is no job: a turn of a conversation
 	allowed  bool        // its run was permitted: what the owner wants at its end may start
+	after    string      // the fingerprint of that, as it was permitted
 	slot     time.Time   // the slot that it answers; zero: none
 	rival    time.Time   // a slot that another run had claimed before
 	question Question    // of a shell; else zero
@@ -158,9 +159,9 @@ func (f *Firer) run(ctx context.Context, e errand) (run.Record, error) {
 	f.settle(ctx, r)
 	f.deliver(ctx, e.job, r, cause)
 	if e.allowed {
-		f.after(ctx, e.job, r)
+		f.after(ctx, e, r)
 	}
-	f.putAway(ctx, e.job, r)
+	f.putAway(ctx, e.job, r, cause)
 	err = r.Finish(r.Outcome, r.Error)
 	return r.Record, errors.Join(err, cause)
 }
@@ -169,10 +170,11 @@ func (f *Firer) run(ctx context.Context, e errand) (run.Record, error) {
 func (f *Firer) carryOut(ctx context.Context, e *errand, r *run.Run) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, e.job.Timeout, errTimeout)
 	defer cancel()
+	after := f.fingerprint(e.job.After)
 	if err := f.permit(e.job, e.options); err != nil {
 		return err
 	}
-	e.allowed = true
+	e.allowed, e.after = true, after
 	if e.job.Plain {
 		return f.remind(ctx, e, r)
 	}
@@ -208,7 +210,7 @@ func (f *Firer) carryOut(ctx context.Context, e *errand, r *run.Run) error {
 	if err == nil {
 		err = f.holdToReport(ctx, e.job, r, talk, request)
 	}
-	return stopped(ctx, errors.Join(err, f.compact(ctx, talk, request, err)))
+	return stopped(ctx, errors.Join(err, f.compact(ctx, r, talk, request, err)))
 }
 
 func (f *Firer) room() chat.Room {

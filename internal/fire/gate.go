@@ -59,7 +59,8 @@ func (f *Firer) gate(ctx context.Context, j job.Job, r *run.Run) (string, error)
 
 // after commits what the job's gate found changed, when all went well, and starts what the owner wants at the end. Neither
 // changes how the run ended.
-func (f *Firer) after(ctx context.Context, j job.Job, r *run.Run) {
+func (f *Firer) after(ctx context.Context, e errand, r *run.Run) {
+	j := e.job
 	switch r.Outcome {
 	case run.Refused, run.Paused, run.Gated:
 		return
@@ -67,6 +68,10 @@ func (f *Firer) after(ctx context.Context, j job.Job, r *run.Run) {
 		f.warn(f.Changes.CommitRun(ctx, r.ID))
 	}
 	if j.After == "" {
+		return
+	}
+	if f.fingerprint(j.After) != e.after { // a link in gates/ may lead to where the agent writes
+		f.warn(fmt.Errorf("after %s: not started, because it was changed during the run", j.After))
 		return
 	}
 	record, err := json.Marshal(r.Record)
@@ -86,6 +91,15 @@ func (f *Firer) after(ctx context.Context, j job.Job, r *run.Run) {
 	if err != nil {
 		f.warn(fmt.Errorf("after %s: %w", j.After, err))
 	}
+}
+
+// fingerprint changes when an executable of the owner's does.
+func (f *Firer) fingerprint(gate string) string {
+	s, _, err := f.Approvals.Of(job.Job{After: gate})
+	if err != nil {
+		return err.Error()
+	}
+	return s.Digest()
 }
 
 // inRun is the environment of what we start in a run: an ollim in it is under that run's rules.

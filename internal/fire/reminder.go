@@ -62,14 +62,15 @@ func (f *Firer) tell(ctx context.Context, r *run.Run, text string) error {
 }
 
 // putAway ends a reminder: it is deleted when it is done with, follows itself up if the agent asked for that, and stays for
-// another attempt after the first failure. After the second its text is delivered without an agent. A file that stays is found by
-// the next tick.
-func (f *Firer) putAway(ctx context.Context, j job.Job, r *run.Run) {
-	if j.Kind != job.Reminder {
+// another attempt after the first failure. After the second its text is delivered without an agent. One that was not tried goes
+// back to where it was. A file that stays is found by the next tick.
+func (f *Firer) putAway(ctx context.Context, j job.Job, r *run.Run, cause error) {
+	if j.Kind != job.Reminder || errors.Is(cause, job.ErrGone) { // it was cancelled just before
 		return
 	}
 	switch r.Outcome {
-	case run.Refused, run.Paused, run.Skipped:
+	case run.Refused, run.Paused, run.Skipped: // it was not tried
+		f.warn(f.Jobs.GiveBack(j, r.Path))
 		return
 	case run.Failed, run.Timeout, run.Interrupted:
 		over, err := f.giveUp(ctx, &j, r)

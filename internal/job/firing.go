@@ -64,6 +64,18 @@ func (l Library) Claim(j Job) (Job, error) {
 	return j, nil
 }
 
+// GiveBack undoes a Claim: the file is at path again, unless another one is there by now.
+func (l Library) GiveBack(j Job, path string) error {
+	if j.Path == path {
+		return nil
+	}
+	err := os.Link(j.Path, path) // which, unlike a rename, takes nobody's place
+	if err != nil {
+		return &store.NotWritten{Path: path, Err: err}
+	}
+	return store.Remove(j.Path)
+}
+
 // Cancel deletes a reminder that waits. ErrFiring when its run has begun, ErrGone when somebody else was quicker: the file is
 // renamed first, which only one of those who claim and cancel it can do.
 func (l Library) Cancel(j Job) error {

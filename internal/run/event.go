@@ -61,6 +61,7 @@ type Event struct {
 type Standing struct {
 	Started     bool // the model has answered something: text, thinking or a tool use
 	Pings       int
+	Unreported  int // pings since the last report
 	Reports     int
 	Nudges      int
 	Messages    int // handed to delivery, pings included
@@ -86,16 +87,16 @@ func (s *Standing) Stand(e Event) {
 	case ToolUse:
 		s.Started, s.Effects = true, true
 	case Ping:
-		s.Pings++
+		s.Pings, s.Unreported = s.Pings+1, s.Unreported+1
 		s.Messages++
 	case Delivered:
 		s.Messages++
 	case UpdatesPopped:
 		s.Popped += e.Count
 	case PingRefused:
-		s.Pings--
+		s.Pings, s.Unreported = s.Pings-1, max(0, s.Unreported-1)
 	case Report:
-		s.Reports++
+		s.Reports, s.Unreported = s.Reports+1, 0
 	case Nudge:
 		s.Nudges++
 	case CompactWish:
@@ -112,5 +113,5 @@ func (s *Standing) Stand(e Event) {
 
 // OwesReport says whether the run must still report in this update mode (behaviour 9.4).
 func (s Standing) OwesReport(mode string) bool {
-	return s.Reports == 0 && (mode == "always" || mode == "on_ping" && s.Pings > 0)
+	return mode == "always" && s.Reports == 0 || mode == "on_ping" && s.Unreported > 0
 }

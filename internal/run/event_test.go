@@ -192,10 +192,13 @@ func TestStanding(t *testing.T) {
 		"text":         {of(run.Text), run.Standing{Started: true}},
 		"thinking":     {of(run.Thinking), run.Standing{Started: true}},
 		"tool":         {of(run.ToolUse), run.Standing{Started: true, Effects: true}},
-		"ping":         {of(run.Ping), run.Standing{Pings: 1, Messages: 1}},
+		"ping":         {of(run.Ping), run.Standing{Pings: 1, Unreported: 1, Messages: 1}},
 		"given back":   {of(run.Ping, run.PingRefused), run.Standing{Messages: 1}},
-		"once more":    {of(run.Ping, run.PingRefused, run.Ping), run.Standing{Pings: 1, Messages: 2}},
-		"delivered":    {of(run.Ping, run.Delivered), run.Standing{Pings: 1, Messages: 2}},
+		"once more":    {of(run.Ping, run.PingRefused, run.Ping), run.Standing{Pings: 1, Unreported: 1, Messages: 2}},
+		"reported":     {of(run.Ping, run.Report), run.Standing{Pings: 1, Reports: 1, Messages: 1}},
+		"too early":    {of(run.Report, run.Ping), run.Standing{Pings: 1, Unreported: 1, Reports: 1, Messages: 1}},
+		"for nothing":  {of(run.Ping, run.Report, run.PingRefused), run.Standing{Reports: 1, Messages: 1}},
+		"delivered":    {of(run.Ping, run.Delivered), run.Standing{Pings: 1, Unreported: 1, Messages: 2}},
 		"reports":      {of(run.Report, run.Report), run.Standing{Reports: 2}},
 		"nudges":       {of(run.Nudge, run.Nudge), run.Standing{Nudges: 2}},
 		"popped":       {[]run.Event{{Type: run.UpdatesPopped, Count: 3}, {Type: run.UpdatesPopped, Count: 1}}, run.Standing{Popped: 4}},
@@ -203,7 +206,7 @@ func TestStanding(t *testing.T) {
 		"wish granted": {append([]run.Event{wish("a")}, of(run.Compacted)...), run.Standing{Compactions: 1}},
 		"wished again": {append(of(run.Compacted), wish("a")), run.Standing{Compactions: 1, Wish: "a", Wished: true}},
 		"session":      {[]run.Event{session(run.Session, "a", ""), session(run.Session, "b", "a"), {Type: run.Session}}, run.Standing{Session: "b"}},
-		"of others":    {[]run.Event{session(run.Session, "a", ""), session(run.Ping, "b", ""), session(run.SessionLost, "c", "")}, run.Standing{Session: "a", Pings: 1, Messages: 1}},
+		"of others":    {[]run.Event{session(run.Session, "a", ""), session(run.Ping, "b", ""), session(run.SessionLost, "c", "")}, run.Standing{Session: "a", Pings: 1, Unreported: 1, Messages: 1}},
 		"compacted":    {[]run.Event{session(run.Session, "a", ""), session(run.Compacted, "b", "a")}, run.Standing{Session: "b", Compactions: 1}},
 		"by itself":    {[]run.Event{wish("w"), session(run.Compacted, "a", "a")}, run.Standing{Session: "a", Compactions: 1, Wish: "w", Wished: true}},
 		"follow-up":    {[]run.Event{follow("2026-03-07T08:00:00Z"), follow("2026-03-07T09:00:00Z")}, run.Standing{FollowUp: nine}},
@@ -226,17 +229,17 @@ func TestStanding(t *testing.T) {
 
 func TestOwesReport(t *testing.T) {
 	for _, tc := range []struct {
-		mode           string
-		pings, reports int
-		want           bool
+		mode                string
+		unreported, reports int
+		want                bool
 	}{
 		{"always", 0, 0, true}, {"always", 1, 0, true}, {"always", 0, 1, false}, {"always", 1, 1, false},
-		{"on_ping", 0, 0, false}, {"on_ping", 1, 0, true}, {"on_ping", 1, 1, false}, {"on_ping", 0, 1, false},
+		{"on_ping", 0, 0, false}, {"on_ping", 1, 0, true}, {"on_ping", 1, 1, true}, {"on_ping", 0, 1, false},
 		{"freely", 0, 0, false}, {"freely", 1, 0, false}, {"freely", 1, 1, false},
 		{"blocked", 0, 0, false}, {"blocked", 1, 0, false},
 		{"", 0, 0, false}, {"", 1, 0, false},
 	} {
-		if got := (run.Standing{Pings: tc.pings, Reports: tc.reports}).OwesReport(tc.mode); got != tc.want {
+		if got := (run.Standing{Unreported: tc.unreported, Reports: tc.reports}).OwesReport(tc.mode); got != tc.want {
 			t.Errorf("%+v: %v", tc, got)
 		}
 	}
