@@ -103,7 +103,7 @@ func (r *rewriter) short(letters string) {
 			r.meant = true
 			r.keep(kept)
 			if rest != "" {
-				r.out = append(r.out, "--resume="+rest)
+				r.out = append(r.out, "--resume="+strings.TrimPrefix(rest, "="))
 			} else {
 				r.resume()
 			}

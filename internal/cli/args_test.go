@@ -22,6 +22,7 @@ func TestQuestion(t *testing.T) {
 		"--output-format=json -p hello":        "ask --output-format=json hello",
 		"-r abc -p hi":                         "ask --resume=abc hi",
 		"-rabc -p hi":                          "ask --resume=abc hi",
+		"-r=abc -p hi":                         "ask --resume=abc hi",
 		"-r -p hi":                             "ask --resume=? hi",
 		"-p hi -r":                             "ask hi --resume=?",
 		"-p hi -r abc":                         "ask hi --resume=abc",

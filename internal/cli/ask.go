@@ -51,7 +51,7 @@ func (o *askOptions) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.tools, "allowed-tools", nil, "a pattern of tools that it may use besides Read, Glob and Grep; may be given again")
 	f.StringVar(&o.format, "output-format", "text", "text, json (one object) or stream-json (an object for each event)")
 	f.IntVar(&o.maxTurns, "max-turns", 0, "end as failed after so many answers of the model; 0 is no limit of yours")
-	f.Float64Var(&o.maxCost, "max-cost", 0, "end as failed when it has cost so much, in USD (default spend.per-run)")
+	f.Float64Var(&o.maxCost, "max-cost", 0, "end as failed when it has cost so much, in USD, and is not done (default spend.per-run)")
 }
 
 func newAsk(d *Deps) *cobra.Command {
@@ -281,12 +281,12 @@ func openSession(sessions, file string) (transcript.Transcript, error) {
 		here, hereErr := os.Stat(file)
 		there, thereErr := os.Stat(known.Path)
 		if hereErr != nil || thereErr != nil || !os.SameFile(here, there) {
-			err = transcript.ErrUnknown
+			return t, hint(usage("%s is a copy of %s", file, known.Path), "ollim -r %s", t.ID)
 		}
 	}
 	if errors.Is(err, transcript.ErrUnknown) {
 		place := transcript.Place(sessions, t.Header)
-		return t, hint(usage("%s does not lie in %s", file, sessions), "mkdir -p %s && cp %s %s", filepath.Dir(place), file, place)
+		return t, hint(usage("%s does not lie in %s", file, sessions), "mkdir -p %s && cp -n %s %s", filepath.Dir(place), file, place)
 	}
 	return known, err
 }

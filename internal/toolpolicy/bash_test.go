@@ -204,7 +204,7 @@ func TestBashOfMain(t *testing.T) {
 func TestBashOfJobs(t *testing.T) {
 	h := newHouse(t)
 	p := h.policy(t, "Bash(ollim help)", "Bash(ollim tasks *)", "Bash(cat *)", "Bash(curl -fsS https://example.com/*)", "Bash(git log * --oneline)",
-		"Bash(grep *)", "Bash(find *)", "Bash(git log *)", "Bash(git show *)", "Bash(git add *)", "Bash(cp *)", "Bash(curl -k *)", "Bash(echo 'a*' *)", "Bash(tar *)", "Bash(ls *)")
+		"Bash(grep *)", "Bash(find *)", "Bash(git log *)", "Bash(git show *)", "Bash(git add *)", "Bash(cp *)", "Bash(curl -k *)", "Bash(echo 'a*' *)", "Bash(tar *)", "Bash(ls *)", "Bash(split *)", "Bash(install *)")
 	for _, command := range lines(`
 		ollim help
 		ollim tasks
@@ -226,6 +226,7 @@ func TestBashOfJobs(t *testing.T) {
 		grep -n x notes/a.md
 		echo 'a*' b
 		ls notes
+		split -l 5 notes/a.md notes/part
 		cp notes/a.md notes/c.md`) {
 		bash(t, p, command != "curl -fsS https://example.com/x?", h.text(command))
 	}
@@ -327,6 +328,9 @@ func TestBashOfJobs(t *testing.T) {
 		tar cf x .
 		tar -cIf id x
 		tar cIid x
+		split --filter=id notes/a.md
+		split --filt id notes/a.md
+		install -s --strip-program=id notes/a.md notes/b.md
 		cp -r . /tmp/x
 		cp notes/a.md state/
 		cp notes/a.md gates/x

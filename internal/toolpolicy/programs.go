@@ -83,6 +83,16 @@ func runningOptions(program string) []string {
 		return strings.Fields("-S -o -F -D")
 	case "sort":
 		return strings.Fields("--compress-program")
+	case "split":
+		return strings.Fields("--filter")
+	case "install":
+		return strings.Fields("--strip-program")
+	case "diff", "sdiff":
+		return strings.Fields("--diff-program")
+	case "bat", "batcat":
+		return strings.Fields("--pager")
+	case "tcpdump":
+		return strings.Fields("-z")
 	case "curl":
 		return strings.Fields("-K -O -J --config --remote-name --remote-name-all --remote-header-name")
 	case "wget":

@@ -12,7 +12,7 @@ import (
 )
 
 // Append adds messages, all in one write. The caller holds the session's lock. What an earlier crash left of a line is cut
-// off first; after a failed write the file has its old length. The error is a *store.NotWritten.
+// off first, see mend; after a failed write the file has its old length. The error is a *store.NotWritten.
 func (t Transcript) Append(d store.Durability, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -53,7 +53,7 @@ func appendTo(f *os.File, text []byte, d store.Durability) error {
 		err = fmt.Errorf("%w: it has no header", ErrForeign)
 	}
 	if err == nil && whole < size {
-		err = f.Truncate(whole)
+		whole, err = mend(f, whole, size)
 	}
 	if err != nil {
 		return err
@@ -66,6 +66,20 @@ func appendTo(f *os.File, text []byte, d store.Durability) error {
 		err = errors.Join(err, f.Truncate(whole))
 	}
 	return err
+}
+
+// mend ends a last line that has no line break: a message that lacks nothing else, as an editor may leave it, is given one, what
+// is torn is cut off. It returns the length of the file.
+func mend(f *os.File, whole, size int64) (int64, error) {
+	rest := make([]byte, size-whole)
+	if _, err := f.ReadAt(rest, whole); err != nil {
+		return whole, err
+	}
+	if _, ok, _ := decode(rest); !ok {
+		return whole, f.Truncate(whole)
+	}
+	_, err := f.Write([]byte("\n")) // at its end
+	return size + 1, err
 }
 
 // syncFolder makes the name of path durable. Some file systems cannot (EINVAL).

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// lines reads a file forward, in pieces of whole lines. A last line without its line break is left out.
+// lines reads a file forward, in pieces of whole lines. Of a last line without its line break only a whole message counts.
 type lines struct {
 	from io.Reader
 	rest []byte // the beginning of the line that the next piece begins with
@@ -30,6 +30,10 @@ func (l *lines) next(buf []byte) ([]byte, error) {
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			err = io.EOF
+		}
+		if _, ok, _ := decode(buf); ok && errors.Is(err, io.EOF) {
+			l.rest = l.rest[:0]
+			return append(buf, '\n'), nil
 		}
 		if err != nil {
 			return nil, err

@@ -56,7 +56,7 @@ func TestLines(t *testing.T) {
 		"two on a line":    {head + strings.TrimSuffix(hi, "\n") + hi + hi, "user: hi", 1},
 		"blank, crlf":      {head + "\n \r\n" + strings.Replace(hi, "\n", "\r\n", 1), "user: hi", 0},
 		"torn":             {head + hi + hi[:20], "user: hi", 0},
-		"not ended":        {head + hi + hi[:len(hi)-1], "user: hi", 0},
+		"not ended":        {head + hi + hi[:len(hi)-1], "user: hi|user: hi", 0},
 		"not UTF-8":        {head + strings.Replace(hi, "hi", "h\xffi", 1), "user: h\ufffdi", 0},
 		"deep":             {head + strings.Repeat("[", 100_000) + "\n" + hi, "user: hi", 1},
 		"array":            {head + "[1]\n" + hi, "user: hi", 1},
