@@ -139,11 +139,12 @@ func (d *Deps) entries(o unitOptions) (house, unit.Host, []job.Job, error) {
 	if err != nil {
 		return h, unit.Host{}, nil, err
 	}
-	if len(s.Faults) > 0 {
+	s = s.Only(job.Routine)
+	if len(s.Faults) > 0 && !o.tickOnly {
 		return h, unit.Host{}, nil, hint(s.Faults, "ollim check")
 	}
 	host, err := d.host(h, o)
-	return h, host, s.Only(job.Routine).Jobs, err
+	return h, host, s.Jobs, err
 }
 
 func (h house) table(d *Deps) unit.Table {
