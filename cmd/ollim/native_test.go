@@ -288,6 +288,10 @@ func TestNativeOnOpenAI(t *testing.T) {
 	if said := c.fails(78, "chat", "hello"); !strings.Contains(said, "ollim config set native.model MODEL") {
 		t.Errorf("%q", said)
 	}
+	api.Reply(openaitest.Reply{Text: "hi"})
+	if said := c.ok("ask", "-n", "--model", "qwen2", "hello"); said != "hi\n" {
+		t.Errorf("%q", said)
+	}
 	c.ok("config", "set", "native.model", "qwen3")
 	c.write("routines/daily-market.md", daily)
 	api.Reply(openaitest.Reply{Text: "looking", ToolCalls: []openaitest.ToolCall{

@@ -28,8 +28,10 @@ func (d *Deps) native(h house) (engine.Engine, error) {
 		return nil, err
 	}
 	c, env := h.config.Native, slices.Concat(d.childEnv(h.config), secrets.For("engine"))
+	var noModel error
 	if model, err := h.config.Get("native.model"); err == nil && model.Origin == "default" && c.Provider == config.OpenAI {
-		return nil, hint(&config.Wrong{Reason: "native.model is not set: " + c.Model + " is none of this provider's"}, "ollim config set native.model MODEL")
+		noModel = hint(&config.Wrong{Reason: "native.model is not set: " + c.Model + " is none of this provider's"}, "ollim config set native.model MODEL")
+		c.Model = ""
 	}
 	service, err := d.service(c, env)
 	if err != nil {
@@ -37,7 +39,7 @@ func (d *Deps) native(h house) (engine.Engine, error) {
 	}
 	return &native.Engine{
 		Sessions: h.home.Sessions(), Service: service, Provider: c.Provider, Local: isLocal(c.BaseURL),
-		Model: c.Model, Models: table, MaxTokens: c.MaxTokens,
+		Model: c.Model, NoModel: noModel, Models: table, MaxTokens: c.MaxTokens,
 		Tools: func(r engine.Request) native.BuiltIns { return d.builtIns(h, r) },
 		Now:   d.Now, Sleep: d.Sleep, Random: d.Random,
 	}, nil

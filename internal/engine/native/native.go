@@ -31,7 +31,8 @@ type Engine struct {
 	Service   provider.Provider
 	Provider  string                        // its name, for the headers of transcripts
 	Local     bool                          // the service costs nothing: it runs on this machine
-	Model     string                        // the default; an alias or an id
+	Model     string                        // the default; an alias or an id; "" is none
+	NoModel   error                         // where there is none and nobody names one
 	Models    model.Table                   //
 	MaxTokens int                           // of one answer; 0 is the model's most
 	Tools     func(engine.Request) BuiltIns // the engine's own tools, as one request may use them
@@ -91,6 +92,9 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 func (e *Engine) begin(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (*turn, error) {
 	m := e.Models.Resolve(cmp.Or(r.Model, e.Model))
 	t := &turn{e: e, request: r, tools: tools, sink: sink, model: m}
+	if m.ID == "" {
+		return t, e.NoModel
+	}
 	if r.MaxCost > 0 && !e.Local && !m.Priced {
 		return t, fmt.Errorf("%w: no price is known of the model %s, so the limit on the cost cannot be kept: "+
 			"ollim config set models '%s in=USD out=USD' (per million tokens)", engine.ErrUnavailable, m.ID, m.ID)
