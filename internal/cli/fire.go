@@ -136,7 +136,7 @@ func (o *fireOptions) resolve(d *Deps) (fire.Options, error) {
 func readInput(in io.Reader) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
 	if err != nil {
-		return "", fmt.Errorf("standard input: %s", store.Cause(err))
+		return "", &withStatus{fmt.Errorf("standard input: %s", store.Cause(err)), statusData}
 	}
 	if len(data) > maxInput {
 		return "", hint(fmt.Errorf("standard input: %w: more than %d KiB", errTooLong, maxInput>>10), "shorten it with head -c %d", maxInput)
