@@ -2,15 +2,18 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/unit"
 )
 
 func newScheduleRemove(d *Deps) *cobra.Command {
 	return newScheduleUnits(d, "remove", "Take back what install has installed",
-		"Remove takes our block out of your crontab, byte for byte as it was before, or stops and deletes the units that we wrote.",
+		"Remove takes our block out of your crontab, byte for byte as it was before, or stops and deletes the units that we wrote. The data "+
+			"directory may be gone by then.",
 		[]string{forCrontab, forSystemd}, runScheduleRemove)
 }
 
@@ -19,6 +22,10 @@ func runScheduleRemove(ctx context.Context, d *Deps, o unitOptions) error {
 		return err
 	}
 	h, err := d.anyHouse()
+	if errors.Is(err, errNoConfig) { // the directory may be gone, and its entries must go, too
+		h.disk = store.Disk{Now: d.Now, Warn: d.warn}
+		h.home, err = d.home()
+	}
 	if err != nil {
 		return err
 	}
