@@ -55,8 +55,12 @@ func (m *messages) Ask(ctx context.Context, r Request, delta func(Delta) error) 
 			return d.answer(r), err
 		}
 	}
-	if d.whole {
-		return d.answer(r), nil
+	switch {
+	case d.whole && d.begun:
+		return d.end(r, l)
+	case d.whole:
+		d.whole = false
+		return d.answer(r), l.reason(errors.New("an answer without its beginning, message_start"))
 	}
 	if event, ok := errors.AsType[*anthropic.Error](stream.Err()); ok && l.fail == nil && l.ctx.Err() == nil {
 		return d.answer(r), l.refusal([]byte(event.RawJSON())).err()
@@ -68,11 +72,13 @@ func (m *messages) Ask(ctx context.Context, r Request, delta func(Delta) error) 
 type events struct {
 	draft
 	blocks map[int64]*part
+	begun  bool
 }
 
 func (d *events) take(e anthropic.MessageStreamEventUnion) error {
 	switch e.Type {
 	case "message_start":
+		d.begun = true
 		u := e.Message.Usage
 		d.count(u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens)
 	case "content_block_start":

@@ -70,7 +70,7 @@ func TestStops(t *testing.T) {
 	vendors(t, func(t *testing.T, v vendor) {
 		for said, want := range map[string]map[string]Stop{
 			"anthropic": {"end_turn": EndTurn, "stop_sequence": EndTurn, "max_tokens": MaxTokens, "refusal": Refusal, "pause_turn": Pause,
-				"model_context_window_exceeded": MaxTokens, "tool_use": EndTurn, "new": EndTurn},
+				"tool_use": EndTurn, "new": EndTurn},
 			"openai": {"stop": EndTurn, "length": MaxTokens, "content_filter": Refusal, "tool_calls": EndTurn, "new": EndTurn},
 		}[v.name] {
 			v.reply(reply{text: "x", stop: said})
@@ -83,6 +83,17 @@ func TestStops(t *testing.T) {
 		v.reply(reply{uses: []use{{"Read", "{}"}}, stop: said})
 		if a, err := v.open().Ask(t.Context(), ask("hi"), nil); err != nil || a.Stop != ToolUse {
 			t.Errorf("%s %v", a.Stop, err)
+		}
+	})
+}
+
+// An answer for which the window has no room is no answer. What came of it is told.
+func TestFullWindow(t *testing.T) {
+	vendors(t, func(t *testing.T, v vendor) {
+		v.reply(reply{text: "half", out: 7, stop: "model_context_window_exceeded"})
+		a, err := v.open().Ask(t.Context(), ask("hi"), nil)
+		if !errors.Is(err, ErrTooLong) || !strings.Contains(err.Error(), "127.0.0.1") || a.Message.Text() != "half" || a.Usage.Out != 7 || a.Stop != "" {
+			t.Errorf("%+v %v", a, err)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func (d *draft) grow(p *part, more string) error {
 func (d *draft) answer(r Request) Answer {
 	a := Answer{Message: transcript.Message{Role: transcript.Assistant}, Usage: d.usage}
 	for i, p := range d.parts {
-		if b, ok := p.block(d.stop == MaxTokens && i == len(d.parts)-1); ok {
+		if b, ok := p.block((d.stop == MaxTokens || d.stop == fullWindow) && i == len(d.parts)-1); ok {
 			a.Message.Content = append(a.Message.Content, b)
 		}
 	}
@@ -68,6 +68,14 @@ func (d *draft) answer(r Request) Answer {
 		a.Stop = EndTurn
 	}
 	return a
+}
+
+// end is the whole answer, unless it broke off because the model's window was full.
+func (d *draft) end(r Request, l *line) (Answer, error) {
+	if d.whole = d.stop != fullWindow; !d.whole {
+		return d.answer(r), fmt.Errorf("%w: %s: there was no room left for the whole answer", ErrTooLong, l.host)
+	}
+	return d.answer(r), nil
 }
 
 // block is the part, unless there is nothing that could be kept. At the limit of the answer the last use of a tool is as a rule
@@ -88,7 +96,7 @@ func (p *part) block(atLimit bool) (transcript.Block, bool) {
 	return b, p.done
 }
 
-// object makes a JSON object of a tool's input. What is none is put into one that no tool takes, and each will say so.
+// object makes a JSON object of a tool's input. What is none is put into one that no tool takes.
 func object(input string) json.RawMessage {
 	switch text := strings.TrimSpace(input); {
 	case text == "" || text == "null":
@@ -96,11 +104,19 @@ func object(input string) json.RawMessage {
 	case isObject([]byte(text)):
 		return json.RawMessage(text)
 	}
-	wrapped, err := json.Marshal(map[string]string{"arguments": input})
+	wrapped, err := json.Marshal(map[string]string{noObject: input})
 	if err != nil {
 		return json.RawMessage("{}")
 	}
 	return wrapped
+}
+
+const noObject = "not_an_object" // a field that no tool has
+
+// Unread says that an input is the object that stands for one that was none: no tool should be run with it.
+func Unread(input json.RawMessage) bool {
+	var fields map[string]string
+	return json.Unmarshal(input, &fields) == nil && len(fields) == 1 && fields[noObject] != ""
 }
 
 func isObject(raw []byte) bool {
@@ -151,8 +167,10 @@ func legal(name string) string {
 // stopOf is the reason under any name that a service has for it.
 func stopOf(name string) Stop {
 	switch {
-	case name == "length" || name == "max_tokens" || name == "model_context_window_exceeded":
+	case name == "length" || name == "max_tokens":
 		return MaxTokens
+	case name == string(fullWindow):
+		return fullWindow
 	case name == "content_filter" || name == "refusal":
 		return Refusal
 	case name == "tool_calls" || name == "tool_use" || name == "function_call":

@@ -25,8 +25,9 @@ type line struct {
 	o      Options
 	model  string
 	timer  *time.Timer
-	host   string // "": nothing was sent yet
-	fail   error  // what went wrong first
+	host   string    // "": nothing was sent yet
+	stream io.Reader // the response that Do returned
+	fail   error     // what went wrong first
 }
 
 var errIdle = errors.New("idle")
@@ -58,6 +59,8 @@ func (l *line) Do(req *http.Request) (*http.Response, error) {
 	resp.Body = &body{ReadCloser: resp.Body, line: l}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode == http.StatusOK && (kind == "text/event-stream" || kind == "") {
+		resp.Body = &lines{ReadCloser: resp.Body, mark: "\ufeff"}
+		l.stream = resp.Body
 		return resp, nil
 	}
 	defer func() { _ = resp.Body.Close() }()

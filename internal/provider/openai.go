@@ -1,12 +1,12 @@
 package provider
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/sashabaranov/go-openai"
 
@@ -27,23 +27,24 @@ func (c *completions) Ask(ctx context.Context, r Request, delta func(Delta) erro
 	defer l.close()
 	config := openai.DefaultConfig(c.o.Key)
 	config.BaseURL, config.HTTPClient = c.o.BaseURL, l
-	config.EmptyMessagesLimit = math.MaxInt32 // it counts the comments that keep a connection alive
 	stream, err := openai.NewClientWithConfig(config).CreateChatCompletionStream(l.ctx, openaiRequest(r, c.o.BaseURL))
 	if err != nil {
 		return Answer{}, l.reason(err)
 	}
 	defer func() { _ = stream.Close() }()
 	d := &chunks{draft: draft{delta: delta}}
+	in := feed{bufio.NewReader(l.stream)} // the library's own reader knows one-line events alone, and loses most errors
 	for {
-		raw, err := stream.RecvRaw()
-		if err != nil {
-			if d.whole = d.finished && l.fail == nil && errors.Is(err, io.EOF); d.whole {
-				return d.answer(r), nil
-			}
-			return d.answer(r), broken(l, err)
-		}
-		if len(raw) == 0 {
-			continue
+		raw, failed, err := in.next()
+		switch {
+		case errors.Is(err, io.EOF) && d.finished && l.fail == nil: // [DONE] may be missing, as with some servers
+			return d.end(r, l)
+		case errors.Is(err, io.EOF):
+			return d.answer(r), l.reason(nil)
+		case err != nil:
+			return d.answer(r), l.reason(err)
+		case failed:
+			return d.answer(r), l.refusal(raw).err()
 		}
 		var k chunk
 		if err := json.Unmarshal(raw, &k); err != nil {
@@ -56,19 +57,6 @@ func (c *completions) Ask(ctx context.Context, r Request, delta func(Delta) erro
 			return d.answer(r), err
 		}
 	}
-}
-
-// broken is the error of a stream that has ended too early. It ends well with a reason to stop; [DONE] behind that may be
-// missing, as with some servers.
-func broken(l *line, err error) error {
-	if event, ok := errors.AsType[*openai.APIError](err); ok && l.fail == nil && l.ctx.Err() == nil {
-		raw, _ := json.Marshal(event) // plain fields
-		return l.refusal(raw).err()
-	}
-	if errors.Is(err, io.EOF) {
-		return l.reason(nil)
-	}
-	return l.reason(err)
 }
 
 // chunk is an event, with what servers add to OpenAI's form or leave out of it.
@@ -87,17 +75,20 @@ type choice struct {
 		Thoughts  words     `json:"reasoning"`         // OpenRouter, Ollama, Groq, vLLM since
 		Refusal   words     `json:"refusal"`
 		Calls     []callBit `json:"tool_calls"`
+		Function  function  `json:"function_call"` // of old: one call, without an id
 	} `json:"delta"`
 	Finish string `json:"finish_reason"`
 }
 
 type callBit struct {
-	Index    *int   `json:"index"` // Gemini leaves it out, Ollama has sent 0 for all
-	ID       string `json:"id"`
-	Function struct {
-		Name      string `json:"name"`
-		Arguments words  `json:"arguments"`
-	} `json:"function"`
+	Index    *int     `json:"index"` // Gemini leaves it out, Ollama has sent 0 for all
+	ID       string   `json:"id"`
+	Function function `json:"function"`
+}
+
+type function struct {
+	Name      string `json:"name"`
+	Arguments words  `json:"arguments"`
 }
 
 type chunkUsage struct {
@@ -167,6 +158,9 @@ func (d *chunks) take(k chunk) error {
 		}
 		if err := d.say(transcript.TextBlock, string(c.Delta.Content+c.Delta.Refusal)); err != nil {
 			return err
+		}
+		if f := c.Delta.Function; len(c.Delta.Calls) == 0 && f != (function{}) {
+			c.Delta.Calls = []callBit{{Index: new(int), Function: f}}
 		}
 		for _, bit := range c.Delta.Calls {
 			d.call(bit)

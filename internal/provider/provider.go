@@ -33,7 +33,7 @@ var (
 	ErrUnreached = fmt.Errorf("%w: no connection", engine.ErrUnavailable)
 	// ErrGarbled: what came is not what such a service sends.
 	ErrGarbled = errors.New("the service answered with something else")
-	// ErrTooLong: the conversation does not fit into the model's window.
+	// ErrTooLong: the conversation does not fit into the model's window, or the answer to it does not.
 	ErrTooLong = errors.New("the conversation is too long for the model")
 	// ErrThinking: the thoughts in the conversation, or how much to think, are not what the model takes. It may be asked again
 	// without the one and the other.
@@ -65,7 +65,7 @@ type Delta struct {
 
 // Answer is what the model said.
 type Answer struct {
-	Message transcript.Message // role assistant; its tool uses have ids
+	Message transcript.Message // role assistant; its tool uses have ids, and inputs that are objects (see Unread)
 	Stop    Stop
 	Usage   run.Usage // In does not hold what was read from or written to the cache
 }
@@ -80,4 +80,6 @@ const (
 	MaxTokens Stop = "max_tokens"
 	Refusal   Stop = "refusal"
 	Pause     Stop = "pause_turn" // ask again with the answer as it is, to go on
+
+	fullWindow Stop = "model_context_window_exceeded" // becomes ErrTooLong
 )

@@ -66,7 +66,14 @@ func TestOpenAIQuirks(t *testing.T) {
 		"arguments as an object": {[]string{delta(`"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":{"a":1}}}]`), stopped},
 			`tool_use(af{"a":1}) tool_use`},
 		"arguments that are none": {[]string{delta(`"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{oops"}}]`), stopped},
-			`tool_use(af{"arguments":"{oops"}) tool_use`},
+			`tool_use(af{"not_an_object":"{oops"}) tool_use`},
+		"a call of old": {[]string{
+			delta(`"content":null,"function_call":{"name":"f","arguments":""}`), delta(`"function_call":{"arguments":"{\"a\":"}`),
+			delta(`"function_call":{"name":"f","arguments":"1}"}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"function_call"}]}`},
+			`tool_use(call_2f{"a":1}) tool_use`},
+		"a call of old, and of new": {[]string{
+			delta(`"function_call":{"name":"f","arguments":"{}"},"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]`), stopped},
+			`tool_use(af{}) tool_use`},
 		"ids of before, odd names": {[]string{delta(`"tool_calls":[{"index":0,"id":"old","function":{"name":"a.b c","arguments":""}},{"index":1,"id":"call_3","function":{"name":""}}]`), stopped},
 			`tool_use(call_2a_b_c{}) tool_use(call_3unnamed{}) tool_use`},
 	} {
@@ -145,6 +152,13 @@ func TestOpenAIErrors(t *testing.T) {
 		"with choices":        {200, "text/event-stream", text + `data: {"id":"1","error":{"code":429,"message":"slow"},"choices":[{"finish_reason":"error"}]}` + "\n\n", busy, "slow"},
 		"vLLM in the stream":  {200, "text/event-stream", text + `data: {"object":"error","message":"maximum context length is 1","type":"BadRequestError","code":400}` + "\n\ndata: [DONE]\n\n", ErrTooLong, "is 1"},
 		"text in the stream":  {200, "text/event-stream", text + `data: {"id":"1","error":"boom"}` + "\n\n", busy, "boom"},
+		"Ollama's stream":     {200, "text/event-stream", text + `data: {"error":"model runner has unexpectedly stopped"}` + "\n\n", busy, "unexpectedly stopped"},
+		"llama.cpp's stream":  {200, "text/event-stream", text + `error: {"code":500,"message":"failed to decode","type":"server_error"}` + "\n\n", busy, "failed to decode"},
+		"llama.cpp's limit":   {200, "text/event-stream", text + `error: {"code":400,"message":"big","type":"exceed_context_size_error"}` + "\n\n", ErrTooLong, "big"},
+		"refused in a stream": {200, "text/event-stream", text + `error: {"code":400,"message":"bad grammar"}` + "\n\n", nil, "bad grammar"},
+		"error by name":       {200, "text/event-stream", text + "event: error\ndata: {\"message\":\"gone\"}\n\n", busy, "gone"},
+		"error as no JSON":    {200, "text/event-stream", text + "error: out of memory\n\n", busy, "out of memory"},
+		"error as no event":   {200, "text/event-stream", text + `{"error":{"message":"gone","type":"server_error"}}` + "\n", busy, "gone"},
 		"no reason to stop":   {200, "text/event-stream", text + "data: [DONE]\n\n", ErrCut, ""},
 		"not an event":        {200, "text/event-stream", text + "data: hello\n\n", ErrGarbled, "not understood"},
 		"wrong type":          {200, "text/event-stream", `data: {"choices":"none"}` + "\n\n", ErrGarbled, ""},
@@ -202,7 +216,7 @@ func TestAnthropicEvents(t *testing.T) {
 		"empty text":     {start + event(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`) + end, "end_turn"},
 		"input at once":  {start + strings.Replace(use, "{}", `{"a":1}`, 1) + stop + end, `tool_use(af{"a":1}) tool_use`},
 		"no input":       {start + use + input("") + stop + end, "tool_use(af{}) tool_use"},
-		"bad input":      {start + use + input("[1]") + stop + end, `tool_use(af{"arguments":"[1]"}) tool_use`},
+		"bad input":      {start + use + input("[1]") + stop + end, `tool_use(af{"not_an_object":"[1]"}) tool_use`},
 		"cut at limit":   {start + use + input("{") + stop + limit, "max_tokens"},
 		"empty at limit": {start + use + input("") + stop + limit, "max_tokens"},
 		"fine at limit":  {start + use + input("{}") + stop + limit, "tool_use(af{}) max_tokens"},
@@ -214,7 +228,12 @@ func TestAnthropicEvents(t *testing.T) {
 			}
 		})
 	}
-	a, err := NewAnthropic(Options{BaseURL: raw(t, 200, "text/event-stream", start)}).Ask(t.Context(), ask("hi"), nil)
+	text := event(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}`)
+	a, err := NewAnthropic(Options{BaseURL: raw(t, 200, "text/event-stream", text+end)}).Ask(t.Context(), ask("hi"), nil)
+	if !errors.Is(err, ErrGarbled) || !strings.Contains(err.Error(), "message_start") || a.Stop != "" {
+		t.Errorf("no message_start: %+v %v", a, err)
+	}
+	a, err = NewAnthropic(Options{BaseURL: raw(t, 200, "text/event-stream", start)}).Ask(t.Context(), ask("hi"), nil)
 	if !errors.Is(err, ErrCut) || a.Usage.In != 9 {
 		t.Errorf("what a broken answer has cost: %+v %v", a, err)
 	}

@@ -57,7 +57,7 @@ func TestAnthropicRequest(t *testing.T) {
 	if fmt.Sprint(cached) != "[4.0 5.0]" {
 		t.Errorf("breakpoints at %v", cached)
 	}
-	if !strings.Contains(string(q.Raw), `"data":"xyz"`) || !strings.Contains(string(q.Raw), `{"arguments":"broken"}`) || strings.Contains(string(q.Raw), "unsigned") ||
+	if !strings.Contains(string(q.Raw), `"data":"xyz"`) || !strings.Contains(string(q.Raw), `{"not_an_object":"broken"}`) || strings.Contains(string(q.Raw), "unsigned") ||
 		q.Messages[1].Content[0].Signature != a.Message.Content[0].Signature || q.Messages[4].Content[0].ResultText != "failed" {
 		t.Errorf("%s", q.Raw)
 	}
