@@ -130,17 +130,20 @@ func (t *turn) use(ctx context.Context, use transcript.Block) (engine.ToolResult
 }
 
 func (t *turn) call(ctx context.Context, use transcript.Block) (engine.ToolResult, error) {
+	own := has(t.ownTools(), use.Name)
 	switch {
-	case has(t.ownTools(), use.Name):
+	case !own && !has(t.agentTools(), use.Name):
+		return engine.ToolResult{Text: "there is no tool " + use.Name + " here", IsError: true}, nil
+	case provider.Unread(use.Input):
+		return engine.ToolResult{Text: "the arguments are not a JSON object", IsError: true}, nil
+	case own:
 		reason, err := t.tools.Verdict(ctx, use.Name, use.ID, use.Input)
 		if err != nil || reason != "" {
 			return engine.ToolResult{Text: reason, IsError: true}, err
 		}
 		return t.own.Call(ctx, use.Name, use.Input), nil
-	case has(t.agentTools(), use.Name):
-		return t.tools.Call(ctx, use.Name, use.Input), nil
 	}
-	return engine.ToolResult{Text: "there is no tool " + use.Name + " here", IsError: true}, nil
+	return t.tools.Call(ctx, use.Name, use.Input), nil
 }
 
 // instructionsOf is those of a use of the compact tool.

@@ -185,6 +185,9 @@ func (t *turn) sumUp(ctx context.Context, messages []transcript.Message, instruc
 			a, err = t.e.Service.Ask(ctx, q, nil)
 		}
 		if errors.Is(err, provider.ErrTooLong) {
+			if err := t.bookPart(a.Usage); err != nil {
+				return "", err
+			}
 			continue
 		}
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
@@ -72,12 +73,13 @@ func (t *turn) work(ctx context.Context) error {
 	if t.request.MaxTurns > 0 {
 		most = min(most, t.request.MaxTurns)
 	}
+	first := true
 	for range most {
 		if err := t.makeRoom(ctx); err != nil {
 			return err
 		}
 		answer, err := t.ask(ctx)
-		if errors.Is(err, provider.ErrTooLong) && !t.pressed && len(t.entries) > 1 {
+		if errors.Is(err, provider.ErrTooLong) && t.canPress() {
 			t.pressed = true
 			if err := t.squeeze(ctx); err != nil {
 				return err
@@ -92,7 +94,8 @@ func (t *turn) work(ctx context.Context) error {
 		if err := t.hear(answer); err != nil {
 			return err
 		}
-		over := ending(answer.Stop, t.model)
+		over := ending(answer, t.model, first)
+		first = false
 		if len(uses) == 0 && answer.Stop != provider.Pause {
 			return over
 		}
@@ -111,9 +114,19 @@ func (t *turn) work(ctx context.Context) error {
 	return fmt.Errorf("%w: %d answers", engine.ErrMaxTurns, most)
 }
 
-// ending is nil for a model that has come to its end.
-func ending(stop provider.Stop, m model.Model) error {
-	switch stop {
+// canPress says whether the turn can go on after a compaction: once, and not behind a text that somebody has read.
+func (t *turn) canPress() bool { return !t.pressed && !t.shown && len(t.entries) > 1 }
+
+// ending is nil for a model that has come to its end. Behind tools many end without a word; an answer that is the first has one.
+func ending(a provider.Answer, m model.Model, first bool) error {
+	switch a.Stop {
+	case provider.EndTurn:
+		switch silent := first && strings.TrimSpace(a.Message.Text()) == ""; {
+		case silent && len(a.Message.Unthought().Content) < len(a.Message.Content):
+			return fmt.Errorf("%s thought, and said nothing", m.ID)
+		case silent:
+			return fmt.Errorf("%s said nothing", m.ID)
+		}
 	case provider.MaxTokens:
 		return fmt.Errorf("the answer of %s reached its limit and is not whole: ollim config set native.max-tokens N", m.ID)
 	case provider.Refusal:
@@ -232,6 +245,8 @@ func (t *turn) ask(ctx context.Context) (provider.Answer, error) {
 			return a, errors.Join(context.Cause(ctx), t.keepPart(a))
 		case errors.Is(err, provider.ErrThinking) && !t.plain:
 			t.plain = true
+		case errors.Is(err, provider.ErrTooLong) && t.canPress(): // what came of the answer is begun anew
+			return a, errors.Join(err, t.bookPart(a.Usage))
 		case errors.As(err, &overloaded) && t.shown: // or it would be begun anew by whoever waits for it
 			return a, errors.Join(fmt.Errorf("%w: %s", provider.ErrCut, overloaded.Reason), t.keepPart(a))
 		case errors.As(err, &overloaded) && !t.acted:

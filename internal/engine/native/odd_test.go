@@ -1,0 +1,130 @@
+package native_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/openaitest"
+	"github.com/ollim/ollim/internal/provider"
+)
+
+// onOpenAI puts the engine before a server of the other kind.
+func (s *stage) onOpenAI() *openaitest.Server {
+	api := openaitest.New(s.t)
+	s.Service = provider.NewOpenAI(provider.Options{BaseURL: api.URL()})
+	return api
+}
+
+// TestSilent: a turn in which nothing was said has failed, and the session goes on. Behind a tool the model may be silent.
+func TestSilent(t *testing.T) {
+	for want, replies := range map[string][]apitest.Reply{
+		"tiny said nothing":              {{}, {Text: " \n"}, {StopReason: "tool_use"}},
+		"tiny thought, and said nothing": {{Thinking: "hm"}, {Thinking: "hm", Text: "\n"}},
+	} {
+		for _, reply := range replies {
+			s := newStage(t)
+			s.api.Reply(reply)
+			if r, err := s.run(engine.Request{Prompt: "hi"}); err == nil || err.Error() != want {
+				t.Errorf("%+v: said %q, %v", reply, r.Text, err)
+			}
+			s.api.Reply(apitest.Use("ping_user", nil), reply)
+			session := s.events[0].Session
+			if r, err := s.run(engine.Request{Prompt: "next", Session: session}); err != nil || strings.TrimSpace(r.Text) != "" {
+				t.Errorf("%+v behind a tool: said %q, %v", reply, r.Text, err)
+			}
+			s.api.Reply(apitest.Reply{Text: "fine"})
+			s.says(engine.Request{Prompt: "on", Session: session}, "fine")
+			if v := s.api.Violations(); len(v) > 0 {
+				t.Errorf("%+v: %q", reply, v)
+			}
+		}
+	}
+}
+
+// TestSilentOpenAI: the same of the other kind, and a tool that is called in its old way is used.
+func TestSilentOpenAI(t *testing.T) {
+	s := newStage(t)
+	api := s.onOpenAI()
+	for want, reply := range map[string]openaitest.Reply{
+		"tiny said nothing":              {},
+		"tiny thought, and said nothing": {Reasoning: "hm"},
+	} {
+		api.Reply(reply)
+		if r, err := s.run(engine.Request{Prompt: "hi"}); err == nil || err.Error() != want {
+			t.Errorf("%+v: said %q, %v", reply, r.Text, err)
+		}
+	}
+	old := `{"choices":[{"index":0,"delta":{"function_call":{"name":"ping_user","arguments":"{}"}},"finish_reason":"function_call"}]}`
+	api.Reply(openaitest.Reply{Raw: []string{old, "[DONE]"}}, openaitest.Reply{})
+	s.says(engine.Request{Prompt: "hi"}, "")
+	same(t, s.tools.calls, []string{"ping_user {}"})
+	if v := api.Violations(); len(v) > 0 {
+		t.Errorf("%q", v)
+	}
+}
+
+// TestNoArguments: a tool is not run on what is no JSON object. The model is told so, and sees what it wrote.
+func TestNoArguments(t *testing.T) {
+	s := newStage(t)
+	api := s.onOpenAI()
+	api.Reply(openaitest.Reply{ToolCalls: []openaitest.ToolCall{
+		{Name: "Read", Arguments: `{"file_path": "a.txt`}, {Name: "Read", Arguments: `["b.txt"]`}, {Name: "ping_user", Arguments: `"c"`},
+		{Name: "compact_session", Arguments: `{"instructions`}, {Name: "Bash", Arguments: `[`},
+		{Name: "Read", Arguments: `{"arguments":"d"}`}, {Name: "ping_user"},
+	}}, openaitest.Reply{Text: "done"})
+	r := s.says(engine.Request{Prompt: "go", BuiltIns: []string{"Read"}}, "done")
+	const told = "user tool_result the arguments are not a JSON object"
+	same(t, s.conversation(r.Session)[8:], []string{
+		told, told, told, told, "user tool_result there is no tool Bash here", "user tool_result own Read", "user tool_result done ping_user", "assistant text done",
+	})
+	same(t, s.own.calls, []string{`Read {"arguments":"d"}`})
+	same(t, s.tools.calls, []string{"ping_user {}"})
+	for _, written := range []string{"a.txt", "b.txt", `c`, `{\"instructions`} {
+		if !api.Requests()[1].Has(written) {
+			t.Errorf("%s is lost", written)
+		}
+	}
+	if v := api.Violations(); len(v) > 0 {
+		t.Errorf("%q", v)
+	}
+}
+
+// TestFullWindow: an answer for which the window had no room is asked for again behind a compaction, once.
+func TestFullWindow(t *testing.T) {
+	s := newStage(t)
+	old := s.grown()
+	full := apitest.Reply{Text: "half", StopReason: "model_context_window_exceeded", Usage: apitest.Usage{Out: 500}}
+	s.api.Reply(full, apitest.Reply{Text: "the summary"}, apitest.Reply{Text: "done"})
+	r := s.says(engine.Request{Prompt: "work", Session: old.Session}, "done")
+	if r.Session == old.Session || r.Usage.Out < 500 || strings.Contains(strings.Join(s.conversation(r.Session), "\n"), "half") {
+		t.Errorf("%+v: %q", r, s.conversation(r.Session))
+	}
+	s.api.Reply(full, apitest.Reply{Text: "the summary"}, full)
+	r, err := s.run(engine.Request{Prompt: "work", Session: old.Session})
+	if !errors.Is(err, provider.ErrTooLong) || strings.Contains(err.Error(), "max-tokens") || r.Text != "half" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	// what somebody has read is not begun anew
+	s.api.Reply(full)
+	r, err = s.run(engine.Request{Prompt: "read", Session: old.Session, Delta: func(string) error { return nil }})
+	if !errors.Is(err, provider.ErrTooLong) || r.Session != old.Session || r.Text != "half" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	// a summary for which there is no room is asked for again, of less, and has its price
+	s.api.Reply(full, apitest.Reply{Text: "the summary"})
+	before := s.cost()
+	if _, err := s.Compact(t.Context(), engine.Request{Session: old.Session, Root: "/work"}, "x", s.sink); err != nil || s.cost() < before+0.001 {
+		t.Errorf("%v, %v before, %v after", err, before, s.cost())
+	}
+}
+
+// cost is that of the events.
+func (s *stage) cost() (all float64) {
+	for _, e := range s.events {
+		all += e.Cost
+	}
+	return all
+}
