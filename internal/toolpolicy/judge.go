@@ -8,6 +8,8 @@ import (
 	"strings"
 )
 
+var errUnknown = errors.New("no tool of this name is known; names are written with their capitals, as in Read and WebFetch")
+
 // Judge says why a pattern may not stand in a job or policy file, nil if it may: everything that Parse refuses, tools that are
 // not known, ollim patterns that match an owner's verb, and paths that reach into the protected names or leave the roots. Roots
 // are the folders outside the working directory that absolute patterns may reach (a job's dirs); Dir must be absolute.
@@ -29,7 +31,7 @@ func (p Pattern) judge(roots []Root) error {
 		return p.judgePath(roots)
 	case unknown:
 		if !strings.HasPrefix(p.tool, "mcp__") {
-			return errors.New("no tool of this name is known; names are written with their capitals, as in Read and WebFetch")
+			return errUnknown
 		}
 	case other:
 		if p.tool == "Bash" {

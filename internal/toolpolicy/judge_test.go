@@ -323,6 +323,17 @@ func TestJudgeRefuses(t *testing.T) {
 	}
 }
 
+func TestJudgeUnknownTool(t *testing.T) {
+	for text, want := range map[string]string{
+		"Nope": "no tool of this name is known", "Nope(x)": "no tool of this name is known", "read(x.md)": "no tool of this name is known",
+		"WebSearch(x)": "WebSearch takes no scope",
+	} {
+		if err := toolpolicy.Judge(text); err == nil || !strings.Contains(err.Error(), ": "+want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
 // What only Judge refuses may stand in the main conversation's defaults; all of them must parse.
 func TestDefaults(t *testing.T) {
 	for _, text := range append(toolpolicy.DefaultMain(), toolpolicy.OfSkill("daily")) {

@@ -110,6 +110,8 @@ func (p *Pattern) readScope(scope string) error {
 		}
 		p.name = wild{scope}
 		return nil
+	case kind == unknown:
+		return errUnknown
 	default:
 		return fmt.Errorf("%s takes no scope", p.tool)
 	}
