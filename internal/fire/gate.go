@@ -40,7 +40,7 @@ func (f *Firer) gate(ctx context.Context, j job.Job, r *run.Run) (string, error)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("gate %s: %w", j.Gate, err)
-	case result.Status == gateNothing && said == "":
+	case result.Status == gateNothing && result.Stderr == "":
 		return "", errGated
 	case result.Status != 0:
 		return "", fmt.Errorf("gate %s: %s: %s", j.Gate, result.End, cmp.Or(said, "it said nothing"))
