@@ -58,7 +58,11 @@ func runCost(d *Deps, by, since string, asJSON bool) error {
 		return err
 	}
 	sums := map[string]costRow{}
-	for _, r := range h.runs().Since(d.Now().Add(-back)) {
+	runs, err := h.runs().Since(d.Now().Add(-back))
+	if err != nil {
+		return err
+	}
+	for _, r := range runs {
 		if r.Turns == 0 && r.Cost == 0 {
 			continue // it never reached an engine
 		}

@@ -202,7 +202,8 @@ func (h house) spend() spend.Book {
 
 // past is what the accounts are made from anew when their file is gone.
 func (h house) past(since time.Time) (past []spend.Past, err error) {
-	for _, r := range h.runs().Since(since) {
+	runs, err := h.runs().Since(since)
+	for _, r := range runs {
 		if r.Accounted {
 			cost := -1.0
 			if bill, err := h.runs().Bill(r.ID); err == nil && bill.Known() {
@@ -211,7 +212,7 @@ func (h house) past(since time.Time) (past []spend.Past, err error) {
 			past = append(past, spend.Past{Run: r.ID, Started: r.Started, Cost: cost, Alive: h.runs().Alive(r)})
 		}
 	}
-	return past, nil
+	return past, err
 }
 
 // shelf is the job files; what is wrong with some of them is told on standard error, but for those that a command is about,

@@ -43,6 +43,9 @@ func runRunList(d *Deps, job string, n int, asJSON bool) error {
 	}
 	var list []run.Record
 	for r, err := range h.runs().List() {
+		if err != nil && r.ID == "" {
+			return err
+		}
 		if err != nil {
 			d.warn(err.Error())
 			continue

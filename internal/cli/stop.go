@@ -41,6 +41,9 @@ func runStop(ctx context.Context, d *Deps, names []string) error {
 	}
 	if len(names) == 0 {
 		for r, err := range h.runs().List() {
+			if err != nil && r.ID == "" {
+				return err
+			}
 			if err == nil && !r.Done() {
 				names = append(names, r.ID)
 			}

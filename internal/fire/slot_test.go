@@ -77,14 +77,23 @@ func (d *desk) fires(o Options, outcome run.Outcome, answers bool) run.Record {
 	return r
 }
 
+func (d *desk) records() []run.Record {
+	d.t.Helper()
+	list, err := d.Runs.Since(time.Time{})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return list
+}
+
 // silent wants a timer's fire to find its slot answered, and to leave no record.
 func (d *desk) silent() {
 	d.t.Helper()
-	before := len(d.Runs.Since(time.Time{}))
+	before := len(d.records())
 	if r, err := d.Fire(d.t.Context(), "a", Options{Scheduled: true}); !errors.Is(err, slot.ErrClaimed) || r.ID != "" {
 		d.t.Errorf("%+v, %v: want %v", r, err, slot.ErrClaimed)
 	}
-	if after := len(d.Runs.Since(time.Time{})); after != before {
+	if after := len(d.records()); after != before {
 		d.t.Errorf("%d records more", after-before)
 	}
 }
@@ -506,7 +515,7 @@ func TestManyAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if records := d.Runs.Since(time.Time{}); turns != 1 || len(records) != 1 {
+		if records := d.records(); turns != 1 || len(records) != 1 {
 			t.Fatalf("round %d: %d turns, records %+v", round, turns, outcomes(records))
 		}
 		d.claimed("", "ok")

@@ -68,7 +68,8 @@ func (b Book) Load(id string) (Record, error) {
 	return r, nil
 }
 
-// List yields every record, newest first. One that cannot be read is yielded with its error and the id alone.
+// List yields every record, newest first. One that cannot be read is yielded with its error and the id alone,
+// and the folder, if it cannot be read, with its error alone: then there is no more.
 func (b Book) List() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		entries, err := os.ReadDir(b.Home.Runs())
@@ -133,6 +134,9 @@ func (b Book) Find(name string) (Record, error) {
 	}
 	var known []string
 	for r, err := range b.List() {
+		if err != nil && r.ID == "" {
+			return Record{}, err
+		}
 		if err != nil {
 			continue
 		}

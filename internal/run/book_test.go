@@ -242,6 +242,13 @@ func TestListUnreadable(t *testing.T) {
 	if count != 1 {
 		t.Errorf("%d yields", count)
 	}
+	var wrong *fs.PathError
+	if r, err := d.Find("last"); !errors.As(err, &wrong) {
+		t.Errorf("Find: %v, %v", r, err)
+	}
+	if list, err := d.Since(time.Time{}); !errors.As(err, &wrong) {
+		t.Errorf("Since: %v, %v", list, err)
+	}
 }
 
 func TestFind(t *testing.T) {

@@ -69,8 +69,11 @@ func (b Book) Alive(r Record) bool {
 }
 
 // Since is the records of runs that began at or after an instant, newest first. Records that cannot be read are left out.
-func (b Book) Since(at time.Time) (list []Record) {
+func (b Book) Since(at time.Time) (list []Record, err error) {
 	for r, err := range b.List() {
+		if err != nil && r.ID == "" {
+			return nil, err
+		}
 		if err != nil {
 			continue
 		}
@@ -79,5 +82,5 @@ func (b Book) Since(at time.Time) (list []Record) {
 		}
 		list = append(list, r)
 	}
-	return list
+	return list, nil
 }

@@ -160,7 +160,7 @@ func TestTogether(t *testing.T) {
 			all.Go(func() { _ = c.minute.Start(job.Job{ID: "a"}) })
 		}
 		all.Wait()
-		if records := c.minute.Firer.Runs.Since(time.Time{}); len(records) != 1 || records[0].Outcome != run.OK {
+		if records, err := c.minute.Firer.Runs.Since(time.Time{}); err != nil || len(records) != 1 || records[0].Outcome != run.OK {
 			t.Fatalf("%+v", records)
 		}
 		c.slots("a", "09:00 ok")
