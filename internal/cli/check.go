@@ -1,9 +1,10 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -28,13 +29,13 @@ func newCheck(d *Deps) *cobra.Command {
 			"It prints a line FILE:LINE: KEY: REASON for everything that is wrong and exits 65 if there is any; for a good job, a " +
 			"line with its next fire.",
 		Args: checked(cobra.ArbitraryArgs),
-		RunE: works(func(_ *cobra.Command, args []string) error { return runCheck(d, args, asJSON) }),
+		RunE: works(func(cmd *cobra.Command, args []string) error { return runCheck(cmd.Context(), d, args, asJSON) }),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd
 }
 
-func runCheck(d *Deps, files []string, asJSON bool) error {
+func runCheck(ctx context.Context, d *Deps, files []string, asJSON bool) error {
 	c := checker{d: d, json: asJSON, zone: time.UTC, ids: map[string]string{}}
 	settings, err := d.config()
 	if err == nil {
@@ -42,9 +43,9 @@ func runCheck(d *Deps, files []string, asJSON bool) error {
 	}
 	if len(files) > 0 {
 		for _, file := range files {
-			c.file(file)
+			c.file(ctx, file)
 		}
-		return c.verdict()
+		return cmp.Or(ctx.Err(), c.verdict())
 	}
 	if err == nil && !settings.Exists {
 		_, err := d.house() // says so
@@ -87,7 +88,10 @@ type checker struct {
 	approvals *approval.Book // of the data directory; nil for files that need not lie in one
 }
 
-func (c *checker) file(path string) {
+// maxChecked is the largest job file or skill that is read, in bytes, as where they lie in a data directory.
+const maxChecked = 1 << 20
+
+func (c *checker) file(ctx context.Context, path string) {
 	switch base := filepath.Base(path); {
 	case base == "tool-policy.yaml":
 		_, err := config.LoadTools(path)
@@ -104,7 +108,10 @@ func (c *checker) file(path string) {
 		c.fault(err)
 		return
 	}
-	data, err := os.ReadFile(path)
+	data, err := readGiven(ctx, path, maxChecked)
+	if err == nil && len(data) > maxChecked {
+		err = fmt.Errorf("larger than %d bytes", maxChecked)
+	}
 	if err != nil {
 		c.fault(wrong(path, "", store.Cause(err)))
 		return

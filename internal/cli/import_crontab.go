@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -114,7 +115,10 @@ func (d *Deps) crontab(ctx context.Context, h house, file string) (string, error
 	case "-":
 		data, err = io.ReadAll(io.LimitReader(d.In, maxCrontab+1))
 	default:
-		data, err = readSome(file)
+		data, err = readGiven(ctx, file, maxCrontab)
+		if err != nil && ctx.Err() == nil {
+			err = &withStatus{fmt.Errorf("%s: %s", file, store.Cause(err)), statusData}
+		}
 	}
 	if err == nil && len(data) > maxCrontab {
 		err = &withStatus{fmt.Errorf("%s: %w: more than %d KiB", cmp.Or(file, "crontab"), errTooLong, maxCrontab>>10), statusData}
@@ -122,15 +126,18 @@ func (d *Deps) crontab(ctx context.Context, h house, file string) (string, error
 	return strings.ToValidUTF8(string(data), "\ufffd"), err
 }
 
-func readSome(file string) ([]byte, error) {
-	f, err := os.Open(file)
+// readGiven reads a file that a command line names, up to one byte more than so many. It may be a pipe, as the shell's <(COMMAND)
+// is: one that nobody writes to is empty, and ctx ends the wait for the other end.
+func readGiven(ctx context.Context, file string, most int64) ([]byte, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, &withStatus{fmt.Errorf("%s: %s", file, store.Cause(err)), statusData}
+		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, maxCrontab+1))
-	if err != nil {
-		err = &withStatus{fmt.Errorf("%s: %s", file, store.Cause(err)), statusData}
+	defer context.AfterFunc(ctx, func() { _ = f.Close() })()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	return data, err
 }

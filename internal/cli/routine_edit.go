@@ -40,9 +40,9 @@ func runRoutineEdit(ctx context.Context, d *Deps, name string) error {
 	if err != nil {
 		return err
 	}
-	before, err := os.ReadFile(path)
+	before, err := store.ReadText(path, maxShown, false)
 	if err != nil {
-		return err
+		return &withStatus{fmt.Errorf("%s: %s", path, store.Cause(err)), statusData}
 	}
 	draft := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.edit-%d.md", filepath.Base(path), os.Getpid()))
 	if err := store.Create(draft, before); err != nil {

@@ -25,7 +25,7 @@ func taskError(err error) error {
 		return hint(&withStatus{err, statusNoJob}, "ollim task list")
 	case as[*task.Ambiguous](err):
 		return hint(&withStatus{err, statusUsage}, "give its number")
-	case as[*task.Wrong](err):
+	case as[*task.Wrong](err), as[*task.Unfit](err):
 		return &withStatus{err, statusData}
 	}
 	return err

@@ -48,7 +48,7 @@ func runTaskList(d *Deps, o taskListOptions) error {
 	}
 	list, err := h.tasks().All()
 	if err != nil {
-		return err
+		return taskError(err)
 	}
 	list = slices.DeleteFunc(list, func(t task.Task) bool { return !o.wants(t) })
 	if o.due {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -99,7 +98,7 @@ type Source struct {
 // the rest.
 func Load(src Source) (Config, error) {
 	c := Config{origins: map[string]string{}}
-	text, err := os.ReadFile(src.Path)
+	text, err := read(src.Path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return c, err
 	}
@@ -123,6 +122,18 @@ func Load(src Source) (Config, error) {
 		return c, &Wrong{c.origins["timezone"], fmt.Sprintf("timezone: unknown zone %q: write one like Europe/Paris", c.Timezone)}
 	}
 	return c, nil
+}
+
+// maxFile is the largest file of settings that is read, in bytes.
+const maxFile = 1 << 20
+
+// read reads a file of settings; the error says which one it is. That there is none is fs.ErrNotExist.
+func read(path string) ([]byte, error) {
+	text, err := store.ReadText(path, maxFile, false)
+	if err != nil && !errors.As(err, new(*fs.PathError)) {
+		return nil, yamldoc.Faults{{File: path, Reason: err.Error()}}
+	}
+	return text, err
 }
 
 // Wrong is a bad value that did not come from the file.
@@ -206,7 +217,7 @@ func Set(path, key string, values []string) error {
 	if err != nil {
 		return &Wrong{key, err.Error()}
 	}
-	text, err := os.ReadFile(path)
+	text, err := read(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

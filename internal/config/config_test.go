@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -273,6 +274,29 @@ func TestFaults(t *testing.T) {
 		var faults yamldoc.Faults
 		if !errors.As(err, &faults) || strings.ReplaceAll(err.Error(), src.Path, "FILE") != want {
 			t.Errorf("%q\n got %v\nwant %s", text, err, want)
+		}
+	}
+}
+
+// What is no file, or far too large, is told as a fault of it, and never waited for.
+func TestUnfitFiles(t *testing.T) {
+	dir := t.TempDir()
+	large, pipe := filepath.Join(dir, "large.yaml"), filepath.Join(dir, "pipe.yaml")
+	write(t, large, strings.Repeat("\n", 1<<20+1))
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, reason := range map[string]string{large: "larger than 1048576 bytes", pipe: "not a file"} {
+		src := source(t, "")
+		src.Path = path
+		_, loaded := config.Load(src)
+		_, tools := config.LoadTools(path)
+		_, secrets := config.LoadSecrets(path, false)
+		for what, err := range map[string]error{"Load": loaded, "LoadTools": tools, "LoadSecrets": secrets, "Set": config.Set(path, "timezone", []string{"UTC"})} {
+			var faults yamldoc.Faults
+			if !errors.As(err, &faults) || !strings.HasPrefix(err.Error(), path+": ") || !strings.HasSuffix(err.Error(), reason) {
+				t.Errorf("%s: %v, want %s", what, err, reason)
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/yamldoc"
 )
 
@@ -31,9 +32,9 @@ func LoadSecrets(path string, credential bool) (Secrets, error) {
 	if err == nil && info.Mode().Perm()&open != 0 {
 		return s, yamldoc.Faults{{File: path, Reason: fmt.Sprintf("others can read it (%#o): chmod 600 %s", info.Mode().Perm(), path)}}
 	}
-	data, err := os.ReadFile(path)
+	data, err := store.ReadText(path, maxFile, false)
 	if err != nil {
-		return s, yamldoc.Faults{{File: path, Reason: "cannot be read"}}
+		return s, yamldoc.Faults{{File: path, Reason: "cannot be read: " + store.Cause(err)}}
 	}
 	number := 0
 	for line := range strings.Lines(string(data)) {

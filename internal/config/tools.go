@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"io/fs"
-	"os"
 
 	"github.com/ollim/ollim/internal/toolpolicy"
 	"github.com/ollim/ollim/internal/yamldoc"
@@ -19,7 +18,7 @@ type Tools struct {
 // LoadTools reads a tool-policy.yaml; one that is not there adds nothing. The error is a yamldoc.Faults, or why it cannot be read.
 func LoadTools(path string) (Tools, error) {
 	var t Tools
-	text, err := os.ReadFile(path)
+	text, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t, nil
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/prompt"
 	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/told"
 	"github.com/ollim/ollim/internal/yamldoc"
 )
@@ -283,15 +284,19 @@ func (e errand) place() chat.Place {
 	return chat.Place{Mode: e.job.Mode(), Routine: e.job.ID, Session: e.question.Session, Branch: e.question.Branch, Discard: e.question.Discard, Since: e.previous.ShownUntil()}
 }
 
+// maxProfile is the largest file of profile that is read, in bytes; each is a part of every prompt.
+const maxProfile = 1 << 20
+
 // profile is who the agent is and whom it works for, in the owner's words; files that are not there say nothing.
 func (f *Firer) profile() string {
 	var texts []string
 	for _, name := range []string{"IDENTITY.md", "USER.md"} {
-		if info, err := os.Stat(f.Home.Path(name)); err != nil || !info.Mode().IsRegular() {
-			continue // a pipe would never end
-		}
-		if text, err := os.ReadFile(f.Home.Path(name)); err == nil {
+		text, err := store.ReadText(f.Home.Path(name), maxProfile, false)
+		switch {
+		case err == nil:
 			texts = append(texts, strings.TrimSpace(string(text)))
+		case !errors.Is(err, fs.ErrNotExist):
+			f.warn(fmt.Errorf("%s: %s", name, store.Cause(err)))
 		}
 	}
 	if f.Names.User != "" {

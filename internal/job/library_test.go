@@ -88,7 +88,7 @@ func TestLoad(t *testing.T) {
 	want := `routines/bad.md:4: corn: unknown key (did you mean cron?)
 routines/bad.md:5: timeout: "z" is not a duration: write one like 30m, 2h or 1d
 routines/dangling.md: cannot be read: no such file or directory
-routines/folder.md: cannot be read: not a file
+routines/folder.md: cannot be read: is a directory
 routines/large.md: cannot be read: larger than 1048576 bytes
 routines/latin1.md:4: not valid UTF-8
 routines/loop.md: cannot be read: too many levels of symbolic links

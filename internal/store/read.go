@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// ErrNoFile is what is not a file: a folder, a pipe, a device.
+	// ErrNoFile is what is not a file: a pipe, a device. A folder is the system's own EISDIR.
 	ErrNoFile = errors.New("not a file")
 	// ErrLink is a symbolic link where only the file itself will do.
 	ErrLink = errors.New("a symbolic link")
@@ -33,7 +33,11 @@ func ReadText(path string, most int, noLink bool) ([]byte, error) {
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = &fs.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
+	case !info.Mode().IsRegular():
 		err = ErrNoFile
 	}
 	if err != nil {

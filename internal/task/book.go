@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -14,8 +13,8 @@ import (
 	"github.com/ollim/ollim/internal/store"
 )
 
-// Book is the list of one data directory. Errors: *Unknown, *Ambiguous and *Wrong of what was asked for; *fs.PathError if
-// the file cannot be read; *store.NotWritten, *lock.Failed, or lock.ErrBusy after ten seconds, and nothing has changed then.
+// Book is the list of one data directory. Errors: *Unknown, *Ambiguous and *Wrong of what was asked for; *Unfit or *fs.PathError
+// if the file cannot be read; *store.NotWritten, *lock.Failed, or lock.ErrBusy after ten seconds, and nothing has changed then.
 type Book struct {
 	Home home.Dir
 	Disk store.Disk
@@ -124,13 +123,27 @@ func (b Book) edit(ctx context.Context, change func(*file) (bool, error)) error 
 	return store.Replace(b.Home.Tasks(), f.bytes())
 }
 
+// maxFile is the largest file that is read, in bytes.
+const maxFile = 16 << 20
+
+// Unfit is a file that is no list: a pipe, or far too large.
+type Unfit struct {
+	Path   string
+	Reason string
+}
+
+func (e *Unfit) Error() string { return e.Path + ": " + e.Reason }
+
 // load reads the file; one that is not there is empty.
 func (b Book) load() (file, error) {
-	data, err := os.ReadFile(b.Home.Tasks())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	data, err := store.ReadText(b.Home.Tasks(), maxFile, false)
+	switch {
+	case err == nil || errors.Is(err, fs.ErrNotExist):
+		return parseFile(data), nil
+	case errors.As(err, new(*fs.PathError)):
 		return file{}, err
 	}
-	return parseFile(data), nil
+	return file{}, &Unfit{b.Home.Tasks(), err.Error()}
 }
 
 func (b Book) today() string { return b.Disk.Now().In(b.Zone).Format(time.DateOnly) }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/ollim/ollim/internal/store"
@@ -192,6 +193,25 @@ func TestAll(t *testing.T) {
 	if list, err := newDesk(t, "x a\nb").All(); len(list) != 2 || err != nil {
 		t.Errorf("%v, %v", list, err)
 	}
+}
+
+func TestUnfit(t *testing.T) {
+	d := newDesk(t, strings.Repeat("x", 16<<20+1))
+	refused := func(reason string) {
+		t.Helper()
+		var unfit *Unfit
+		if list, err := d.All(); !errors.As(err, &unfit) || err.Error() != d.Home.Tasks()+": "+reason || len(list) != 0 {
+			t.Errorf("%d tasks, %v", len(list), err)
+		}
+		if _, err := d.Add(t.Context(), Draft{Text: "a"}); !errors.As(err, &unfit) {
+			t.Error(err)
+		}
+	}
+	refused("larger than 16777216 bytes")
+	if err := errors.Join(os.Remove(d.Home.Tasks()), syscall.Mkfifo(d.Home.Tasks(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	refused("not a file")
 }
 
 // A file that is there but cannot be read is never replaced.
