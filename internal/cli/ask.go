@@ -37,6 +37,7 @@ type askOptions struct {
 	maxTurns  int
 	maxCost   float64
 	empty     bool // -r or --session without a value
+	free      bool // --max-cost 0
 }
 
 func (o *askOptions) flags(f *pflag.FlagSet) {
@@ -69,6 +70,7 @@ func newAsk(d *Deps) *cobra.Command {
 			o.text = strings.TrimSpace(strings.Join(args, " "))
 			f := cmd.Flags()
 			o.empty = f.Changed("resume") && o.resume == "" || f.Changed("session") && o.file == ""
+			o.free = f.Changed("max-cost") && o.maxCost == 0
 			return runAsk(cmd.Context(), d, o)
 		}),
 	}
@@ -127,8 +129,10 @@ func (o *askOptions) check() error {
 		return usage("-r and --session want an id or a file, not nothing")
 	case given > 1:
 		return usage("-c, -r and --session say the same: give one")
-	case o.maxTurns < 0 || !(o.maxCost >= 0 && o.maxCost < 1e9):
-		return usage("--max-turns and --max-cost want a number, 0 or more")
+	case o.maxTurns < 0:
+		return usage("--max-turns %d: want 0 or more", o.maxTurns)
+	case o.free || !(o.maxCost >= 0 && o.maxCost < 1e9):
+		return usage("--max-cost %v: want more than zero", o.maxCost)
 	}
 	for _, text := range o.tools {
 		if err := toolpolicy.Judge(text); err != nil {

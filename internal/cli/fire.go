@@ -268,12 +268,23 @@ func (o *fireOptions) preview(ctx context.Context, d *Deps, f *fire.Firer, name 
 	return err
 }
 
+// The years in which an instant may lie: one after them cannot be written in four digits in every zone.
+const (
+	firstYear = 1970
+	lastYear  = 9998
+)
+
 // parseTime reads an instant: RFC 3339, or without an offset in zone.
 func parseTime(text string, zone *time.Location) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
-		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return t, nil
+		t, err := time.ParseInLocation(layout, text, zone)
+		if err != nil {
+			continue
 		}
+		if t.Year() < firstYear || t.Year() > lastYear {
+			return t, usage("--now %q: want a year from %d to %d", text, firstYear, lastYear)
+		}
+		return t, nil
 	}
 	return time.Time{}, usage("--now %q: write a time like 2026-03-07T09:00:00+01:00", text)
 }

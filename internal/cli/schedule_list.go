@@ -54,7 +54,10 @@ func newScheduleList(d *Deps) *cobra.Command {
 			if len(args) == 1 {
 				o.job = args[0]
 			}
-			if o.days > 0 && cmd.Flags().Changed("number") {
+			switch days, number := cmd.Flags().Changed("days"), cmd.Flags().Changed("number"); {
+			case o.n < 1, days && o.days < 1:
+				return usage("-n and --days: want 1 or more")
+			case days && number:
 				return usage("-n or --days, one of them")
 			}
 			return runScheduleList(cmd.Context(), d, o)
@@ -85,9 +88,6 @@ func (r fireRow) cells() []string {
 }
 
 func runScheduleList(ctx context.Context, d *Deps, o scheduleListOptions) error {
-	if o.n < 1 || o.days < 0 {
-		return usage("-n and --days: want 1 or more")
-	}
 	if o.days > maxDays || o.n > maxFires {
 		return usage("want %d days or fewer, and %d fires", maxDays, maxFires)
 	}
@@ -155,6 +155,9 @@ func (o *scheduleListOptions) fires(ctx context.Context, jobs []job.Job, h house
 	end := now.AddDate(0, 0, o.days)
 	for f := range schedule.Upcoming(jobs, h.config.Zone, now) {
 		if o.days > 0 && f.At.After(end) || o.days == 0 && len(fires) >= o.n && !sameMinute(f.At, fires[o.n-1].At) {
+			break
+		}
+		if f.At.Year() > lastYear {
 			break
 		}
 		if len(fires) >= maxFires && o.days > 0 {
