@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/fire"
+	"github.com/ollim/ollim/internal/store"
 )
 
 // newHook is what the engine calls, not people: `hook pre-tool` before every use of a tool, `hook stop` at the end of a turn.
@@ -53,7 +54,9 @@ func runHook(ctx context.Context, d *Deps, act func(context.Context, *Deps, hook
 	go func() {
 		var in hookInput
 		var o outcome
-		if o.err = json.NewDecoder(io.LimitReader(d.In, 64<<20)).Decode(&in); o.err == nil {
+		if o.err = json.NewDecoder(io.LimitReader(d.In, 64<<20)).Decode(&in); o.err != nil {
+			o.err = store.Misfit(o.err)
+		} else {
 			o.answer, o.err = act(ctx, d, in)
 		}
 		done <- o

@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/deliver"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/sanitize"
+	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/update"
 )
 
@@ -137,6 +138,8 @@ func (o *pingOptions) parts() (e deliver.Embed, err error) {
 	decoder.DisallowUnknownFields()
 	if err = decoder.Decode(&e); err == nil {
 		e, err = e.Clean()
+	} else {
+		err = store.Misfit(err)
 	}
 	if _, more := decoder.Token(); err == nil && !errors.Is(more, io.EOF) {
 		err = errors.New("more than one JSON value")

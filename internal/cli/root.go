@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/docs"
 )
@@ -33,7 +36,7 @@ func newRoot(d *Deps) *cobra.Command {
 		if strings.Contains(err.Error(), "unknown shorthand flag: ' '") {
 			return &ran{hint(usage("%v", err), "put -- before a text that begins with a dash")}
 		}
-		return err
+		return plainFlag(err)
 	})
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if d.logFormat != "text" && d.logFormat != "json" {
@@ -55,6 +58,22 @@ func newRoot(d *Deps) *cobra.Command {
 		help(cmd, args)
 	})
 	return root
+}
+
+// plainFlag says what a flag wants that has a value of another kind.
+func plainFlag(err error) error {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	wanted := map[string]string{"int": "want a whole number", "float64": "want a number", "bool": "want true or false"}[bad.GetFlag().Value.Type()]
+	switch {
+	case wanted == "":
+		return err
+	case errors.Is(err, strconv.ErrRange):
+		wanted = "out of range"
+	}
+	return fmt.Errorf("--%s %q: %s", bad.GetFlag().Name, bad.GetValue(), wanted)
 }
 
 // onlyVerbs marks a command that does nothing itself.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
+	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/lock"
@@ -52,6 +54,37 @@ func ReadJSON[T any](d Disk, path string) (T, error) {
 	}
 	d.Warn(fmt.Sprintf("%s: not valid (%v): kept as %s, a new one is begun", path, cause, aside))
 	return zero, nil
+}
+
+// Misfit is an error of decoding what somebody else wrote, in plain words: the key and what is wanted there.
+func Misfit(err error) error {
+	if typ := (*json.UnmarshalTypeError)(nil); errors.As(err, &typ) {
+		wanted := "want " + wantedOf(typ.Type.Kind())
+		if typ.Field != "" { // a path, in which an embedded struct has its Go name
+			wanted = typ.Field[strings.LastIndexByte(typ.Field, '.')+1:] + ": " + wanted
+		}
+		return errors.New(wanted)
+	}
+	if reason, ok := strings.CutPrefix(err.Error(), "json: "); ok {
+		return errors.New(reason)
+	}
+	return err
+}
+
+func wantedOf(kind reflect.Kind) string {
+	switch kind {
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "a JSON object"
+	}
+	return "a whole number"
 }
 
 // WriteJSON replaces the document at path, indented for people. The caller holds the file's lock.

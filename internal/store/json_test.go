@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"os"
@@ -141,5 +142,36 @@ func TestEditJSONWaitsForTheLock(t *testing.T) {
 	}
 	if _, err := os.Stat(path); err == nil {
 		t.Error("it was written")
+	}
+}
+
+func TestMisfit(t *testing.T) {
+	type inner struct {
+		On bool `json:"on"`
+	}
+	type shape struct {
+		inner
+		Number int      `json:"number"`
+		Cost   *float64 `json:"cost"`
+		Text   string   `json:"text"`
+		List   []inner  `json:"list"`
+		Part   inner    `json:"part"`
+	}
+	for input, want := range map[string]string{
+		`[]`:                  "want a JSON object",
+		`{"number":0.5}`:      "number: want a whole number",
+		`{"cost":"x"}`:        "cost: want a number",
+		`{"text":1}`:          "text: want a text",
+		`{"list":"x"}`:        "list: want a list",
+		`{"list":[{"on":1}]}`: "on: want true or false",
+		`{"part":[]}`:         "part: want a JSON object",
+		`{"other":1}`:         `unknown field "other"`,
+		`{"number":1,}`:       "invalid character '}' looking for beginning of object key string",
+	} {
+		decoder := json.NewDecoder(strings.NewReader(input))
+		decoder.DisallowUnknownFields()
+		if err := store.Misfit(decoder.Decode(&shape{})); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", input, err, want)
+		}
 	}
 }

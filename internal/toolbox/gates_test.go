@@ -91,7 +91,7 @@ func matrix(t *testing.T, r run.Record) string {
 			t.Errorf("%s answers %q, want %q", tool, answer, refusal)
 		case refusal != allowed:
 			refusals = append(refusals, "refusal:"+tool)
-		case !strings.HasPrefix(answer, `error: bad arguments: json: unknown field "bogus"`):
+		case !strings.HasPrefix(answer, `error: bad arguments: unknown field "bogus"`):
 			t.Errorf("%s answers %q", tool, answer)
 		}
 	}
@@ -349,7 +349,7 @@ func TestFollowUp(t *testing.T) {
 		d.says("follow_up_chain", bad, "error: bad arguments: minutes_from_now must be 1 to 10080")
 	}
 	for _, bad := range []string{`{"minutes_from_now":1.5}`, `{"minutes_from_now":"5"}`, `{"minutes_from_now":1e300}`} {
-		d.begins("follow_up_chain", bad, "error: bad arguments: ")
+		d.says("follow_up_chain", bad, "error: bad arguments: minutes_from_now: want a whole number")
 	}
 	d.recorded("")
 	d.says("follow_up_chain", `{"minutes_from_now":1}`, "The next check is at Tue 2026-02-24 2:31 PM CET.")

@@ -44,8 +44,9 @@ func TestEmbed(t *testing.T) {
 		`{"title":"a","color":"red"}`:             `color "red": write one like #2e8b57`,
 		`{"title":"a","url":"javascript:x"}`:      "url must begin with https://",
 		`{"title":"a","fields":[{"name":"a"}]}`:   "a field has no name or no value",
-		`{"title":"a","fields":{}}`:               "json: ",
-		`{"title":"a","image":"b"}`:               `json: unknown field "image"`,
+		`{"title":"a","fields":{}}`:               "fields: want a list",
+		`{"title":"a","fields":[{"inline":"x"}]}`: "inline: want true or false",
+		`{"title":"a","image":"b"}`:               `unknown field "image"`,
 		object("title", strings.Repeat("a", 257)): "title has 257 characters, the most is 256",
 		object("title", "a", "description", strings.Repeat("é", megabyte)): "description has 1048576 characters, the most is 4096",
 	} {

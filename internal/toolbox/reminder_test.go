@@ -79,8 +79,8 @@ func TestBadReminders(t *testing.T) {
 		`{"message":"m","when":"1h","allowed_tools":["Read(/**)"]}`:             "",
 		`{"message":"m","when":"1h","allowed_tools":["Bash(ollim approve *)"]}`: "",
 		`{"message":"m","when":"1h","skills":["../../x"]}`:                      "",
-		`{"message":"m","when":"1h","dirs":["/"]}`:                              `json: unknown field "dirs"`,
-		`{"message":"m","when":"1h","gate":"x"}`:                                `json: unknown field "gate"`,
+		`{"message":"m","when":"1h","dirs":["/"]}`:                              `unknown field "dirs"`,
+		`{"message":"m","when":"1h","gate":"x"}`:                                `unknown field "gate"`,
 		`{"message":"m","when":"1h","background":false,"isolated":true}`:        "",
 	} {
 		if got := d.call("add_reminder", input); !strings.HasPrefix(got, "error: bad arguments: "+reason) || strings.Contains(got, "\n") {

@@ -127,7 +127,7 @@ func decode(input json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(input))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("bad arguments: %w", err)
+		return fmt.Errorf("bad arguments: %w", store.Misfit(err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("bad arguments: more than one JSON value")
