@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -246,6 +247,9 @@ func (f *Firer) permit(j job.Job, o Options) error {
 	if _, _, err := f.patterns(j); err != nil && !j.Plain {
 		return err
 	}
+	if err := f.outside(j); err != nil {
+		return err
+	}
 	if err := f.approved(j); err != nil {
 		return err
 	}
@@ -253,6 +257,23 @@ func (f *Firer) permit(j job.Job, o Options) error {
 		return &barred{kind: ErrRefused, reason: fmt.Sprintf("subagent %s: %s: %v", j.Subagent, name, engine.ErrNoAgents)}
 	}
 	return nil
+}
+
+// outside refuses dirs that lie in the data directory, by whatever way: what may be used there tool patterns say.
+func (f *Firer) outside(j job.Job) error {
+	for _, root := range j.Roots(f.UserHome) {
+		if rel, err := filepath.Rel(followed(string(f.Home)), followed(root.Dir)); err == nil && filepath.IsLocal(rel) {
+			return &barred{kind: ErrRefused, reason: fmt.Sprintf("dirs: %s is in the data directory: allowed-tools says what may be used there", root.Dir)}
+		}
+	}
+	return nil
+}
+
+func followed(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return real
+	}
+	return dir
 }
 
 // engineOf is what runs the job; "" when nothing says.
