@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ollim/ollim/internal/apitest"
 	"github.com/ollim/ollim/internal/engine"
@@ -27,7 +28,11 @@ func TestSilent(t *testing.T) {
 		for _, reply := range replies {
 			s := newStage(t)
 			s.api.Reply(reply)
-			if r, err := s.run(engine.Request{Prompt: "hi"}); err == nil || err.Error() != want {
+			if r, err := s.run(engine.Request{Prompt: "hi"}); (err == nil) != (reply.Thinking != "") {
+				t.Errorf("%+v, and nobody waits: said %q, %v", reply, r.Text, err)
+			}
+			s.api.Reply(reply)
+			if r, err := s.run(engine.Request{Prompt: "hi", Patience: time.Minute}); err == nil || err.Error() != want {
 				t.Errorf("%+v: said %q, %v", reply, r.Text, err)
 			}
 			s.api.Reply(apitest.Use("ping_user", nil), reply)
@@ -53,7 +58,7 @@ func TestSilentOpenAI(t *testing.T) {
 		"tiny thought, and said nothing": {Reasoning: "hm"},
 	} {
 		api.Reply(reply)
-		if r, err := s.run(engine.Request{Prompt: "hi"}); err == nil || err.Error() != want {
+		if r, err := s.run(engine.Request{Prompt: "hi", Patience: time.Minute}); err == nil || err.Error() != want {
 			t.Errorf("%+v: said %q, %v", reply, r.Text, err)
 		}
 	}

@@ -94,7 +94,7 @@ func (t *turn) work(ctx context.Context) error {
 		if err := t.hear(answer); err != nil {
 			return err
 		}
-		over := ending(answer, t.model, first)
+		over := t.ending(answer, first)
 		first = false
 		if len(uses) == 0 && answer.Stop != provider.Pause {
 			return over
@@ -117,23 +117,28 @@ func (t *turn) work(ctx context.Context) error {
 // canPress says whether the turn can go on after a compaction: once, and not behind a text that somebody has read.
 func (t *turn) canPress() bool { return !t.pressed && !t.shown && len(t.entries) > 1 }
 
-// ending is nil for a model that has come to its end. Behind tools many end without a word; an answer that is the first has one.
-func ending(a provider.Answer, m model.Model, first bool) error {
+// ending is nil for a model that has come to its end. Behind tools many end without a word, and who has thought may keep it to
+// himself where nobody waits; any other answer that is the first has one.
+func (t *turn) ending(a provider.Answer, first bool) error {
 	switch a.Stop {
 	case provider.EndTurn:
+		thought := len(a.Message.Unthought().Content) < len(a.Message.Content)
 		switch silent := first && strings.TrimSpace(a.Message.Text()) == ""; {
-		case silent && len(a.Message.Unthought().Content) < len(a.Message.Content):
-			return fmt.Errorf("%s thought, and said nothing", m.ID)
-		case silent:
-			return fmt.Errorf("%s said nothing", m.ID)
+		case silent && thought && t.awaited():
+			return fmt.Errorf("%s thought, and said nothing", t.model.ID)
+		case silent && !thought:
+			return fmt.Errorf("%s said nothing", t.model.ID)
 		}
 	case provider.MaxTokens:
-		return fmt.Errorf("the answer of %s reached its limit and is not whole: ollim config set native.max-tokens N", m.ID)
+		return fmt.Errorf("the answer of %s reached its limit and is not whole: ollim config set native.max-tokens N", t.model.ID)
 	case provider.Refusal:
-		return fmt.Errorf("%s refused to answer", m.ID)
+		return fmt.Errorf("%s refused to answer", t.model.ID)
 	}
 	return nil
 }
+
+// awaited says whether somebody waits for the answer.
+func (t *turn) awaited() bool { return t.request.Delta != nil || t.request.Patience > 0 }
 
 // say adds what the user says. A prompt that already stands at the end, unanswered, was said by a turn that got no answer.
 func (t *turn) say(prompt string) error {
@@ -271,11 +276,10 @@ func (t *turn) ask(ctx context.Context) (provider.Answer, error) {
 // tries is how often an answer that is not there may be asked for again. Who waits for it is told at once of a service that
 // cannot be reached from the first.
 func (t *turn) tries(err error) int {
-	awaited := t.request.Delta != nil || t.request.Patience > 0
 	switch {
 	case errors.Is(err, provider.ErrCut) && !t.shown:
 		return patience
-	case errors.Is(err, provider.ErrUnreached) && (t.acted || !awaited):
+	case errors.Is(err, provider.ErrUnreached) && (t.acted || !t.awaited()):
 		return outage
 	}
 	return 0
