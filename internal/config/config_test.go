@@ -286,6 +286,14 @@ func TestUnfitFiles(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	empty := source(t, "")
+	empty.Path = os.DevNull
+	if c, err := config.Load(empty); err != nil || !c.Exists {
+		t.Errorf("%s: %v, %v", os.DevNull, c.Exists, err)
+	}
+	if err := config.Set(os.DevNull, "timezone", []string{"UTC"}); err == nil {
+		t.Error("a device was replaced")
+	}
 	for path, reason := range map[string]string{large: "larger than 1048576 bytes", pipe: "not a file"} {
 		src := source(t, "")
 		src.Path = path
