@@ -110,13 +110,27 @@ func (g *grep) hits(ctx context.Context, most int) (hits []hit, err error) {
 	err = g.lines(ctx, func(number int, line []byte) bool {
 		h := hit{from: number, to: number}
 		if g.in.Only {
-			h.texts = g.re.FindAll(line, most) // a line can be the whole file
+			if h.texts = g.parts(line, most); len(h.texts) == 0 {
+				return true
+			}
 			most -= len(h.texts) - 1
 		}
 		hits = append(hits, h)
 		return len(hits) < most
 	})
 	return hits, err
+}
+
+// parts are the matches in a line that are not empty, at most so many. A line can be the whole file, and FindAll would keep every
+// empty one.
+func (g *grep) parts(line []byte, most int) (texts [][]byte) {
+	g.re.ReplaceAllFunc(line, func(match []byte) []byte {
+		if len(match) > 0 && len(texts) < most {
+			texts = append(texts, match)
+		}
+		return nil
+	})
+	return texts
 }
 
 // count is how many lines match; with multiline, how many matches there are.

@@ -114,6 +114,10 @@ func TestGrepBounds(t *testing.T) {
 	if got := h.good(t, "Grep", "pattern", "nothing", "path", "big"); got != "(no match)\n(not searched, larger than 16 MiB: big/b.log)" {
 		t.Errorf("%q", got)
 	}
+	h.put(t, "data/digits/a.log", strings.Repeat("x", 25_000)+"123\n"+strings.Repeat("abcdefghi\n", 2500)+"456\n")
+	if got := h.good(t, "Grep", "pattern", "[0-9]*", "output_mode", "content", "path", "digits", "-o", true); got != "digits/a.log:1:123\ndigits/a.log:2502:456" {
+		t.Errorf("%.300q", got)
+	}
 	h.put(t, "data/wide/a.log", strings.Repeat("hit ", 3<<20))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

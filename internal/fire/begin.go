@@ -21,6 +21,7 @@ import (
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/told"
+	"github.com/ollim/ollim/internal/toolpolicy"
 	"github.com/ollim/ollim/internal/yamldoc"
 )
 
@@ -262,18 +263,16 @@ func (f *Firer) permit(j job.Job, o Options) error {
 // outside refuses dirs that lie in the data directory, by whatever way: what may be used there tool patterns say.
 func (f *Firer) outside(j job.Job) error {
 	for _, root := range j.Roots(f.UserHome) {
-		if rel, err := filepath.Rel(followed(string(f.Home)), followed(root.Dir)); err == nil && filepath.IsLocal(rel) {
+		home, homeErr := toolpolicy.Resolve(string(f.Home))
+		dir, err := toolpolicy.Resolve(root.Dir)
+		if errors.Join(homeErr, err) != nil {
+			continue // there is nothing to be reached
+		}
+		if rel, err := filepath.Rel(home, dir); err == nil && filepath.IsLocal(rel) {
 			return &barred{kind: ErrRefused, reason: fmt.Sprintf("dirs: %s is in the data directory: allowed-tools says what may be used there", root.Dir)}
 		}
 	}
 	return nil
-}
-
-func followed(dir string) string {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		return real
-	}
-	return dir
 }
 
 // engineOf is what runs the job; "" when nothing says.

@@ -69,11 +69,17 @@ func (l Library) GiveBack(j Job, path string) error {
 	if j.Path == path {
 		return nil
 	}
-	err := os.Link(j.Path, path) // which, unlike a rename, takes nobody's place
+	_, err := os.Lstat(path)
+	if err == nil {
+		err = fs.ErrExist // it takes nobody's place
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = os.Rename(j.Path, path)
+	}
 	if err != nil {
 		return &store.NotWritten{Path: path, Err: err}
 	}
-	return store.Remove(j.Path)
+	return nil
 }
 
 // Cancel deletes a reminder that waits. ErrFiring when its run has begun, ErrGone when somebody else was quicker: the file is

@@ -78,8 +78,8 @@ func (g ground) word(word string) error {
 			if err := g.whole(value, true); err != nil {
 				return err
 			}
-			head, _, _ := strings.Cut(s, "/")
-			for i := max(2, len(head)-longestName); i < min(len(head)+1, len(s)); i++ { // -f/path, and short options before, however many
+			letters := strings.IndexAny(s+"/", "/= \t\n")                           // no short option is called so
+			for i := max(2, letters-longestName); i < min(letters+1, len(s)); i++ { // -f/path, and other options before, however many
 				if err := g.whole(s[i:], true); err != nil {
 					return err
 				}
@@ -121,7 +121,7 @@ func (g ground) whole(text string, around bool) error {
 	if named != "/dev/null" && (within(named, "/proc") || within(named, "/dev")) {
 		return fmt.Errorf("%s is not a file to use", quote(text))
 	}
-	real, err := resolve(named)
+	real, err := Resolve(named)
 	if err != nil {
 		if info, err := os.Lstat(named); err == nil && info.Mode()&os.ModeSymlink != 0 {
 			return fmt.Errorf("%s: %w", quote(text), errLink)

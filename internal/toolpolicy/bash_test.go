@@ -204,7 +204,7 @@ func TestBashOfMain(t *testing.T) {
 func TestBashOfJobs(t *testing.T) {
 	h := newHouse(t)
 	p := h.policy(t, "Bash(ollim help)", "Bash(ollim tasks *)", "Bash(cat *)", "Bash(curl -fsS https://example.com/*)", "Bash(git log * --oneline)",
-		"Bash(grep *)", "Bash(find *)", "Bash(git log *)", "Bash(git show *)", "Bash(git add *)", "Bash(cp *)", "Bash(curl -k *)", "Bash(echo 'a*' *)", "Bash(tar *)", "Bash(ls *)", "Bash(split *)", "Bash(install *)")
+		"Bash(grep *)", "Bash(find *)", "Bash(git log *)", "Bash(git show *)", "Bash(git add *)", "Bash(cp *)", "Bash(curl -k *)", "Bash(echo 'a*' *)", "Bash(tar *)", "Bash(ls *)", "Bash(split *)", "Bash(git commit *)", "Bash(install *)")
 	for _, command := range lines(`
 		ollim help
 		ollim tasks
@@ -227,6 +227,8 @@ func TestBashOfJobs(t *testing.T) {
 		echo 'a*' b
 		ls notes
 		split -l 5 notes/a.md notes/part
+		git commit --message='Fixed it.'
+		cp -S'as it was.' notes/a.md notes/c.md
 		cp notes/a.md notes/c.md`) {
 		bash(t, p, command != "curl -fsS https://example.com/x?", h.text(command))
 	}

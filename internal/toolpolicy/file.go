@@ -34,7 +34,7 @@ func (g ground) place(path string) (place, realRoot, error) {
 		at.named = filepath.Join(g.named, path)
 	}
 	var err error
-	if at.real, err = resolve(at.named); err != nil {
+	if at.real, err = Resolve(at.named); err != nil {
 		return place{}, realRoot{}, fmt.Errorf("%s: %w", quote(path), err)
 	}
 	if name := g.protects(at.named, at.real); name != "" {

@@ -53,7 +53,7 @@ func (p Policy) ground() (ground, error) {
 			return ground{}, errors.New("a protected place of this policy is not an absolute path")
 		}
 		named := filepath.Clean(path)
-		real, err := resolve(named)
+		real, err := Resolve(named)
 		if err != nil {
 			return ground{}, fmt.Errorf("a protected place cannot be looked at: %s", filepath.Base(named))
 		}
@@ -69,9 +69,9 @@ func (p Policy) ground() (ground, error) {
 // errLink says that a path could not be followed to its end.
 var errLink = errors.New("it leads through a link or a file that cannot be followed")
 
-// resolve follows the links of an absolute path. What does not exist is taken below its deepest existing folder. A link that
+// Resolve follows the links of an absolute path. What does not exist is taken below its deepest existing folder. A link that
 // leads nowhere is an error: what it will lead to can be made later.
-func resolve(path string) (string, error) {
+func Resolve(path string) (string, error) {
 	rest := ""
 	for at := path; ; at = filepath.Dir(at) {
 		_, err := os.Lstat(at)

@@ -68,17 +68,17 @@ func appendTo(f *os.File, text []byte, d store.Durability) error {
 	return err
 }
 
-// mend ends a last line that has no line break: a message that lacks nothing else, as an editor may leave it, is given one, what
-// is torn is cut off. It returns the length of the file.
+// mend ends a last line that has no line break: a message that lacks nothing else is given one, what is torn is cut off. It
+// returns the length of the file.
 func mend(f *os.File, whole, size int64) (int64, error) {
-	rest := make([]byte, size-whole)
-	if _, err := f.ReadAt(rest, whole); err != nil {
+	rest, err := tail(f, whole, size)
+	if err != nil {
 		return whole, err
 	}
-	if _, ok, _ := decode(rest); !ok {
+	if rest == nil {
 		return whole, f.Truncate(whole)
 	}
-	_, err := f.Write([]byte("\n")) // at its end
+	_, err = f.Write([]byte("\n")) // at its end
 	return size + 1, err
 }
 

@@ -2,6 +2,7 @@ package transcript_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,6 +135,36 @@ func TestSyncedAndBuffered(t *testing.T) {
 		}
 		if list, _ := load(t, f); len(list) != i+1 {
 			t.Errorf("%d of %d", len(list), i+1)
+		}
+	}
+}
+
+// What an editor leaves without its last line break is whole for everybody.
+func TestLineBreakMissing(t *testing.T) {
+	dir := t.TempDir()
+	f := begin(t, dir, "n-1", user("one"), agent("two"), user("three bats"))
+	all := read(t, f.Path)
+	write(t, f.Path, strings.TrimSuffix(all, "\n"))
+	list, _, err := transcript.List(dir, "")
+	if err != nil || len(list) != 1 || list[0].Last != "three bats" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	found := 0
+	for m, err := range transcript.Search(t.Context(), dir, []string{"bats"}) {
+		if found++; err != nil || m.Index != 2 {
+			t.Errorf("%+v, %v", m, err)
+		}
+	}
+	if found != 1 {
+		t.Errorf("found %d times", found)
+	}
+	for after, want := range map[int]int{-1: 3, 3: 3, 2: 2, 4: 3} {
+		b, err := transcript.Branch(dir, f, after, header(fmt.Sprintf("n-b%d", after+1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, bad := load(t, b); len(list) != want || bad != 0 || !strings.HasSuffix(read(t, b.Path), "\n") {
+			t.Errorf("a branch after %d: %d messages, %d bad: %q", after, len(list), bad, read(t, b.Path))
 		}
 	}
 }

@@ -35,6 +35,11 @@ func Branch(sessions string, source Transcript, after int, h Header) (Transcript
 		if err == nil && n < to-from {
 			err = io.ErrUnexpectedEOF
 		}
+		if last := make([]byte, 1); err == nil && n > 0 {
+			if _, err = f.ReadAt(last, to-1); err == nil && last[0] != '\n' {
+				_, err = w.Write([]byte("\n"))
+			}
+		}
 		return err
 	})
 }
@@ -52,6 +57,9 @@ func extent(f *os.File, messages int) (from, to int64, err error) {
 	from = int64(bytes.IndexByte(head, '\n') + 1)
 	if messages < 0 {
 		to, err = wholeLines(f, info.Size())
+		if rest, tailErr := tail(f, to, info.Size()); rest != nil || tailErr != nil {
+			to, err = info.Size(), errors.Join(err, tailErr)
+		}
 		return from, max(from, to), err
 	}
 	if _, err := f.Seek(from, io.SeekStart); err != nil {
@@ -70,7 +78,7 @@ func extent(f *os.File, messages int) (from, to int64, err error) {
 		}
 		to += int64(len(line)) + 1
 	}
-	return from, to, nil
+	return from, min(to, info.Size()), nil
 }
 
 // errNoSummary: a compaction that forgets everything.

@@ -31,7 +31,7 @@ func (l *lines) next(buf []byte) ([]byte, error) {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			err = io.EOF
 		}
-		if _, ok, _ := decode(buf); ok && errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) && isEntry(buf) {
 			l.rest = l.rest[:0]
 			return append(buf, '\n'), nil
 		}
@@ -62,6 +62,50 @@ func forward(f io.Reader) iter.Seq2[[]byte, error] {
 			}
 		}
 	}
+}
+
+// upward yields the lines of a file's first so many bytes, the last first, without their line breaks: those that begin in the last
+// most of them. As with forward a last message may lack its line break.
+func upward(f *os.File, size, most int64) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		whole, err := wholeLines(f, size)
+		var rest []byte
+		if err == nil {
+			rest, err = tail(f, whole, size)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if rest != nil && !yield(rest, nil) {
+			return
+		}
+		for line, err := range backward(f, max(0, whole-most), whole) {
+			if !yield(line, err) {
+				return
+			}
+		}
+	}
+}
+
+// tail is a message at the end of a file that lacks its line break alone, as an editor may leave it; nil if there is none.
+func tail(f io.ReaderAt, whole, size int64) ([]byte, error) {
+	if whole == size {
+		return nil, nil
+	}
+	rest := make([]byte, size-whole)
+	if _, err := f.ReadAt(rest, whole); err != nil {
+		return nil, err
+	}
+	if !isEntry(rest) {
+		return nil, nil
+	}
+	return rest, nil
+}
+
+func isEntry(line []byte) bool {
+	_, ok, _ := decode(line)
+	return ok
 }
 
 // backward yields the lines that lie between two places of a file, the last first, without their line breaks. end is behind

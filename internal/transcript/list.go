@@ -88,11 +88,7 @@ func beginning(line []byte) string {
 
 // lastText looks for it in the last lines.
 func lastText(f *os.File, size int64) (string, error) {
-	end, err := wholeLines(f, size)
-	if err != nil {
-		return "", err
-	}
-	for line, err := range backward(f, max(0, end-tailBytes), end) {
+	for line, err := range upward(f, size, tailBytes) {
 		if err != nil {
 			return "", err
 		}

@@ -58,9 +58,13 @@ func (s *search) in(ctx context.Context, t Transcript) iter.Seq2[Match, error] {
 			return // it has just been removed
 		}
 		defer func() { _ = f.Close() }()
-		end, err := linesOf(f)
-		behind, total := 0, -1
-		for line, lineErr := range backward(f, 0, end) {
+		info, err := f.Stat()
+		if err != nil {
+			yield(Match{}, err)
+			return
+		}
+		end, behind, total := info.Size(), 0, -1
+		for line, lineErr := range upward(f, end, end) {
 			if err == nil {
 				err = lineErr
 			}
@@ -89,14 +93,6 @@ func (s *search) in(ctx context.Context, t Transcript) iter.Seq2[Match, error] {
 			yield(Match{}, err)
 		}
 	}
-}
-
-func linesOf(f *os.File) (int64, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return wholeLines(f, info.Size())
 }
 
 // count is the number of messages in a file's first bytes. It is asked for only where something was found.

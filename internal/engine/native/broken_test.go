@@ -95,6 +95,7 @@ func TestFreeOfCharge(t *testing.T) {
 		"overloaded":    {[]apitest.Reply{{Status: 503}}, 1},
 		"answered":      {[]apitest.Reply{{Text: "x"}}, 0},
 		"cut off":       {[]apitest.Reply{cut, cut, cut, cut}, 0},
+		"cut, refused":  {[]apitest.Reply{cut, {Status: 401}}, 0},
 		"refused later": {[]apitest.Reply{apitest.Use("ping_user", nil), {Status: 401}}, 0},
 	} {
 		s := newStage(t)

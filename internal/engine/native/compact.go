@@ -179,10 +179,10 @@ func (t *turn) sumUp(ctx context.Context, messages []transcript.Message, instruc
 		q := t.question()
 		q.MaxTokens = min(q.MaxTokens, summaryOutput)
 		q.Messages, _ = transcript.Repair(append(clipped(messages, most), transcript.Said(transcript.User, ask)))
-		a, err := t.e.Service.Ask(ctx, q, nil)
+		a, err := t.query(ctx, q, nil)
 		if errors.Is(err, provider.ErrThinking) && !t.plain {
 			t.plain, q.Thinking = true, ""
-			a, err = t.e.Service.Ask(ctx, q, nil)
+			a, err = t.query(ctx, q, nil)
 		}
 		if errors.Is(err, provider.ErrTooLong) {
 			if err := t.bookPart(a.Usage); err != nil {

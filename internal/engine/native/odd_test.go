@@ -40,6 +40,10 @@ func TestSilent(t *testing.T) {
 			if r, err := s.run(engine.Request{Prompt: "next", Session: session}); err != nil || strings.TrimSpace(r.Text) != "" {
 				t.Errorf("%+v behind a tool: said %q, %v", reply, r.Text, err)
 			}
+			s.api.Reply(reply)
+			if _, err := s.run(engine.Request{Prompt: "you owe a report", Session: session, Nudge: true}); err != nil {
+				t.Errorf("%+v to a nudge: %v", reply, err)
+			}
 			s.api.Reply(apitest.Reply{Text: "fine"})
 			s.says(engine.Request{Prompt: "on", Session: session}, "fine")
 			if v := s.api.Violations(); len(v) > 0 {

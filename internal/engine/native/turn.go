@@ -34,6 +34,7 @@ type turn struct {
 	usage   run.Usage
 	cost    float64
 	booked  bool // something of that was told
+	lost    bool // an answer broke off before it told
 	acted   bool // a tool was used: the turn cannot be begun anew
 	shown   bool // text of the answer that is coming in was shown to somebody
 	before  int  // how many of the entries are older than this turn
@@ -123,7 +124,7 @@ func (t *turn) ending(a provider.Answer, first bool) error {
 	switch a.Stop {
 	case provider.EndTurn:
 		thought := len(a.Message.Unthought().Content) < len(a.Message.Content)
-		switch silent := first && strings.TrimSpace(a.Message.Text()) == ""; {
+		switch silent := first && !t.request.Nudge && strings.TrimSpace(a.Message.Text()) == ""; {
 		case silent && thought && t.awaited():
 			return fmt.Errorf("%s thought, and said nothing", t.model.ID)
 		case silent && !thought:
@@ -198,12 +199,20 @@ func (t *turn) book(u run.Usage) error {
 }
 
 // freeOfCharge tells that a turn without an answer cost nothing. Of an answer that broke off, or was not waited for, that is not known.
-func (t *turn) freeOfCharge(ctx context.Context, err error) error {
-	broken := ctx.Err() != nil || errors.Is(err, provider.ErrCut) || errors.Is(err, provider.ErrGarbled)
-	if t.booked || broken && !t.e.Local {
+func (t *turn) freeOfCharge() error {
+	if t.booked || t.lost && !t.e.Local {
 		return nil
 	}
 	return t.sink(run.Event{Type: run.UsageEvent})
+}
+
+// query asks the service, and notes whether it is known what that cost.
+func (t *turn) query(ctx context.Context, q provider.Request, delta func(provider.Delta) error) (provider.Answer, error) {
+	a, err := t.e.Service.Ask(ctx, q, delta)
+	if ctx.Err() != nil || errors.Is(err, provider.ErrCut) || errors.Is(err, provider.ErrGarbled) {
+		t.lost = t.lost || a.Usage == run.Usage{}
+	}
+	return a, err
 }
 
 // durability: what a tool with effects does must be known to have begun. The end of a turn is worth a sync too.
@@ -240,7 +249,7 @@ func (t *turn) ask(ctx context.Context) (provider.Answer, error) {
 		if err := t.request.Affordable(t.cost); err != nil {
 			return provider.Answer{}, err
 		}
-		a, err := t.e.Service.Ask(ctx, t.question(), t.delta())
+		a, err := t.query(ctx, t.question(), t.delta())
 		var overloaded *engine.Overloaded
 		var pause time.Duration
 		switch {
