@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/toolpolicy"
@@ -121,16 +122,18 @@ func (g *grep) hits(ctx context.Context, most int) (hits []hit, err error) {
 	return hits, err
 }
 
-// parts are the matches in a line that are not empty, at most so many. A line can be the whole file, and FindAll would keep every
-// empty one.
-func (g *grep) parts(line []byte, most int) (texts [][]byte) {
-	g.re.ReplaceAllFunc(line, func(match []byte) []byte {
-		if len(match) > 0 && len(texts) < most {
-			texts = append(texts, match)
+// parts are the matches in a line that are not empty, at most so many. A line can be the whole file, and most matches empty: so many
+// are asked for as may be needed, up to some million.
+func (g *grep) parts(line []byte, most int) [][]byte {
+	const limit = 4 << 20
+	for n := most; ; n = min(16*n, limit) {
+		texts := g.re.FindAll(line, n)
+		found := len(texts)
+		texts = slices.DeleteFunc(texts, func(match []byte) bool { return len(match) == 0 })
+		if found < n || len(texts) >= most || n >= limit {
+			return texts[:min(len(texts), most)]
 		}
-		return nil
-	})
-	return texts
+	}
 }
 
 // count is how many lines match; with multiline, how many matches there are.
