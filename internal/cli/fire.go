@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -20,11 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/slot"
-	"github.com/ollim/ollim/internal/store"
 )
-
-// maxInput is how much is read from standard input for a prompt, in bytes.
-const maxInput = 256 << 10
 
 type fireOptions struct {
 	jobs      []string
@@ -131,17 +125,6 @@ func (o *fireOptions) resolve(d *Deps) (fire.Options, error) {
 		out.Input, err = readInput(d.In)
 	}
 	return out, err
-}
-
-func readInput(in io.Reader) (string, error) {
-	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
-	if err != nil {
-		return "", &withStatus{fmt.Errorf("standard input: %s", store.Cause(err)), statusData}
-	}
-	if len(data) > maxInput {
-		return "", hint(fmt.Errorf("standard input: %w: more than %d KiB", errTooLong, maxInput>>10), "shorten it with head -c %d", maxInput)
-	}
-	return string(bytes.ToValidUTF8(data, []byte("\ufffd"))), nil
 }
 
 // at moves the clock, for what can be evaluated at another time.

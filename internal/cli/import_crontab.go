@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -124,22 +122,6 @@ func (d *Deps) crontab(ctx context.Context, h house, file string) (string, error
 		err = &withStatus{fmt.Errorf("%s: %w: more than %d KiB", cmp.Or(file, "crontab"), errTooLong, maxCrontab>>10), statusData}
 	}
 	return strings.ToValidUTF8(string(data), "\ufffd"), err
-}
-
-// readGiven reads a file that a command line names, up to one byte more than so many. It may be a pipe, as the shell's <(COMMAND)
-// is: one that nobody writes to is empty, and ctx ends the wait for the other end.
-func readGiven(ctx context.Context, file string, most int64) ([]byte, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	defer context.AfterFunc(ctx, func() { _ = f.Close() })()
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return data, err
 }
 
 func (d *Deps) userCrontab(ctx context.Context, h house) ([]byte, error) {

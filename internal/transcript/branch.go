@@ -14,8 +14,8 @@ import (
 )
 
 // Branch begins a transcript with the first so many messages of another; a negative number means all. Nothing is decoded that
-// need not be: whole lines are copied as they stand. The parent in h becomes the source, which the branch does not go on for. Errors as in Create, or the
-// source's.
+// need not be: whole lines are copied as they stand. The parent in h becomes the source, which the branch does not go on for.
+// Errors as in Create, or the source's.
 func Branch(sessions string, source Transcript, after int, h Header) (Transcript, error) {
 	f, err := openFile(source.Path)
 	if err != nil {
