@@ -150,7 +150,7 @@ func (o *askOptions) check() error {
 // question is what is asked, where, and in which session.
 func (o *askOptions) question(d *Deps, h house) (fire.Question, fire.Options, error) {
 	q := fire.Question{Text: o.text, Tools: o.tools, MaxTurns: o.maxTurns, MaxCost: o.maxCost, Discard: o.noSession}
-	options := fire.Options{Engine: o.engine, Model: o.model}
+	options := fire.Options{Engine: o.engine, Model: o.model, Owner: d.atShell()}
 	var err error
 	if q.Root, err = workingDir(); err != nil {
 		return q, options, err

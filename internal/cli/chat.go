@@ -116,7 +116,7 @@ func (d *Deps) chatTurn(ctx context.Context, h house, text, input, model string)
 		}
 		v.hear(e)
 	}
-	r, err := f.Chat(ctx, text, fire.Options{Model: model, Input: input, Delta: v.delta()})
+	r, err := f.Chat(ctx, text, fire.Options{Model: model, Input: input, Delta: v.delta(), Owner: d.atShell()})
 	if r.ID == "" {
 		return explain(err)
 	}

@@ -40,6 +40,8 @@ type Deps struct {
 	Lookup func(string) (string, bool) // the environment
 	Random io.Reader
 	Sleep  func(context.Context, time.Duration) error
+	// Automatic reports whether a cron daemon or a timer started this process.
+	Automatic func() bool
 
 	dataDir, configPath, logFormat string // global flags
 	quiet, verbose                 bool

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/store"
 )
 
@@ -29,6 +30,7 @@ func Main(args []string) int {
 	d := &Deps{
 		In: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Now: time.Now, Lookup: os.LookupEnv, Random: rand.Reader, Sleep: sleep,
+		Automatic: automatic,
 	}
 	return execute(ctx, d, args)
 }
@@ -83,6 +85,14 @@ func sleep(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 }
+
+// automatic reports whether this process was started by a scheduler, not by a person.
+func automatic() bool {
+	return process.UnderCron() || process.UnderService(os.Getenv("INVOCATION_ID"))
+}
+
+// atShell reports whether a person typed the command, at a terminal or in a script of theirs.
+func (d *Deps) atShell() bool { return isTerminal(d.In) || !d.Automatic() }
 
 // isTerminal says whether a stream is somebody's screen or keyboard.
 func isTerminal(stream any) bool {

@@ -10,9 +10,10 @@ import (
 
 func newPause(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:     "pause [DURATION]",
-		Short:   "Stop every automatic fire, for a while or until resume",
-		Long:    "While paused a fire is recorded as paused and exits 75; the slot is not made up for. What you start yourself on a terminal, and chat, still runs.",
+		Use:   "pause [DURATION]",
+		Short: "Stop every automatic run, for a while or until resume",
+		Long: "While paused a fire is recorded as paused and exits 75; the slot is not made up for. So are ask, chat and session compact when " +
+			"cron or a timer starts them. What you type yourself still runs.",
 		Example: "  ollim pause 2h",
 		Args:    checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {

@@ -24,6 +24,7 @@ type world struct {
 	dir  string            // the data directory
 	home string            // the owner's home; also the directory of secrets
 	env  map[string]string // what commands see as their environment
+	cron bool              // commands are started by a scheduler
 
 	mu  sync.Mutex
 	now time.Time
@@ -76,9 +77,10 @@ func (w *world) pipe(input string, args ...string) result {
 func (w *world) deps(in io.Reader, out, errOut io.Writer) *Deps {
 	return &Deps{
 		In: in, Stdout: out, Stderr: errOut,
-		Now:    w.clock,
-		Lookup: func(name string) (string, bool) { value, ok := w.env[name]; return value, ok },
-		Random: rand.Reader,
+		Now:       w.clock,
+		Lookup:    func(name string) (string, bool) { value, ok := w.env[name]; return value, ok },
+		Random:    rand.Reader,
+		Automatic: func() bool { return w.cron },
 		Sleep: func(ctx context.Context, d time.Duration) error {
 			w.pass(d)
 			return ctx.Err()

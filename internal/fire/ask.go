@@ -30,7 +30,7 @@ func (f *Firer) Ask(ctx context.Context, q Question, o Options) (run.Record, err
 	j := job.New(job.Ask)
 	j.ID, j.Path, j.Body, j.Timeout, j.Thinking = "ask", q.Root, q.Text, turnLimit, ""
 	j.AllowedTools, j.MaxCost, j.Update, j.AllowPing = q.Tools, q.MaxCost, job.Blocked, false
-	o.Owner, o.Input = true, q.Input
+	o.Input = q.Input
 	follow := !q.Branch
 	q.Branch = q.Branch || q.Discard && q.Session != "" // what is not kept must not stand in what is
 	id, err := run.NewID(f.Disk.Now(), f.Random)

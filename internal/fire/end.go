@@ -146,9 +146,13 @@ func reasonOf(j job.Job, outcome run.Outcome, cause error) string {
 
 // deliver lets the owner know: the text of a foreground run, a failure, a refusal. What cannot be delivered waits in the
 // outbox, and a failed delivery never changes how the run ended.
-func (f *Firer) deliver(ctx context.Context, j job.Job, r *run.Run, cause error) {
+func (f *Firer) deliver(ctx context.Context, e errand, r *run.Run, cause error) {
+	j := e.job
 	if j.Kind == kindChat || j.Kind == kindSession || j.Kind == job.Ask {
-		return // the owner is there to see how it ended
+		if r.Outcome == run.Refused && !e.options.Owner { // else its exit status and streams say how it ended
+			f.tellRefusal(ctx, r.Record, cause)
+		}
+		return
 	}
 	switch r.Outcome {
 	case run.OK, run.Unreported:

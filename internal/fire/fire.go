@@ -71,7 +71,7 @@ type Options struct {
 	Input  string        // joins the prompt as data
 	Wait   time.Duration // for a run of the same job to end; 0 skips at once
 	Moved  bool          // the clock is not the real one
-	Owner  bool          // the owner is there and wants it now: counted, but held back by no limit and no pause
+	Owner  bool          // the owner typed it: counted, but held back by no limit and no pause
 
 	Scheduled bool      // a timer fires it, by its id: a slot that is claimed already is done
 	Cron      bool      // a line in a crontab fires it, which may stand there beside a timer
@@ -157,7 +157,7 @@ func (f *Firer) run(ctx context.Context, e errand) (run.Record, error) {
 		cause = nil // nothing went wrong
 	}
 	f.settle(ctx, r)
-	f.deliver(ctx, e.job, r, cause)
+	f.deliver(ctx, e, r, cause)
 	if e.allowed {
 		f.after(ctx, e, r)
 	}

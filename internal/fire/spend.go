@@ -27,7 +27,7 @@ func (f *Firer) reserve(ctx context.Context, j job.Job, o Options, r *run.Run) (
 	if err != nil {
 		return 0, err
 	}
-	if j.Kind == job.Ask && j.MaxCost > 0 {
+	if o.Owner && j.Kind == job.Ask && j.MaxCost > 0 {
 		granted = j.MaxCost // as its owner has just typed
 	}
 	if math.IsInf(granted, 1) {

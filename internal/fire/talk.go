@@ -27,7 +27,6 @@ const turnLimit = 24 * time.Hour
 func (f *Firer) Chat(ctx context.Context, text string, o Options) (run.Record, error) {
 	j := job.New(kindChat)
 	j.ID, j.Path, j.Body, j.Timeout, j.Thinking = "main", "main", text, turnLimit, "off"
-	o.Owner = true
 	return f.run(ctx, errand{job: j, options: o})
 }
 
@@ -38,7 +37,7 @@ func (f *Firer) CompactSession(ctx context.Context, routine, instructions string
 	if routine != "" {
 		j.ID, j.Path, j.Background, j.Session = routine, routine, true, "persistent"
 	}
-	o.Owner, o.Compact = true, instructions
+	o.Compact = instructions
 	return f.run(ctx, errand{job: j, options: o})
 }
 
@@ -46,7 +45,7 @@ func (f *Firer) CompactSession(ctx context.Context, routine, instructions string
 func (f *Firer) CompactTranscript(ctx context.Context, t transcript.Transcript, instructions string, o Options) (run.Record, error) {
 	j := job.New(job.Ask)
 	j.ID, j.Path, j.Timeout = t.ID, t.ID, turnLimit
-	o.Owner, o.Compact = true, instructions
+	o.Compact = instructions
 	return f.run(ctx, errand{job: j, options: o, question: Question{Root: t.Cwd, Session: t.ID}})
 }
 

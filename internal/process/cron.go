@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // UnderCron says whether a process that this one descends from is a cron daemon. None is found behind an ancestor that has
@@ -29,4 +30,30 @@ func isCron(cmdline []byte) bool {
 		name = args[1]
 	}
 	return slices.Contains([]string{"cron", "CRON", "crond", "fcron"}, name)
+}
+
+// UnderService reports whether a service of systemd started this process, as a timer does, and no terminal controls it. A
+// program that somebody opened on a desktop runs in a scope, and a command of ssh without INVOCATION_ID. invocation is the
+// value of that variable.
+func UnderService(invocation string) bool {
+	if invocation == "" {
+		return false
+	}
+	if tty, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0); err == nil {
+		_ = tty.Close()
+		return false
+	}
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	return err == nil && inService(string(groups))
+}
+
+// inService reports whether a line of /proc/PID/cgroup names a service, in systemd's hierarchy.
+func inService(groups string) bool {
+	for line := range strings.Lines(groups) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3) // number, controllers, path
+		if len(fields) == 3 && (fields[1] == "" || fields[1] == "name=systemd") && strings.HasSuffix(fields[2], ".service") {
+			return true
+		}
+	}
+	return false
 }

@@ -46,3 +46,22 @@ func TestIsCron(t *testing.T) {
 		}
 	}
 }
+
+func TestInService(t *testing.T) {
+	for groups, want := range map[string]bool{
+		"0::/system.slice/ollim-tick.service\n":                                                   true,
+		"0::/user.slice/user-1000.slice/user@1000.service/app.slice/ollim-tick.service\n":         true,
+		"0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-gnome-terminal-7.scope\n": false,
+		"0::/user.slice/user-1000.slice/session-2.scope\n":                                        false,
+		"4:memory:/system.slice/a.service\n1:name=systemd:/system.slice/a.service\n":              true,
+		"4:memory:/system.slice/a.service\n1:name=systemd:/\n":                                    false,
+		"0::/\n": false, "": false, "garbage": false,
+	} {
+		if got := inService(groups); got != want {
+			t.Errorf("%q: %v", groups, got)
+		}
+	}
+	if UnderService("") {
+		t.Error("a process without an invocation is in no service")
+	}
+}
