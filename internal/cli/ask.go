@@ -60,7 +60,7 @@ func newAsk(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ask [TEXT...]",
 		Short: "Ask the agent one thing at a shell; ollim -p is the same",
-		Long: "Ask prints the agent's answer. What is piped in is part of the question, at most 256 KiB. The agent works in the directory " +
+		Long: "Ask prints the agent's answer: on a terminal as it arrives, into a pipe or a file its final text alone. What is piped in is part of the question, at most 256 KiB. The agent works in the directory " +
 			"that you are in: it may read the files there, and use what --allowed-tools gives it. It has no part in your main conversation; " +
 			"its own is kept as a transcript, which -c and -r go on with. ollim -p, -c and -r before any command word mean ask. The exit " +
 			"status says whether it worked.",

@@ -23,9 +23,12 @@ type voice struct {
 	err      error // of the first write that failed
 }
 
-// delta gives text out as it arrives; only plain text is read like that.
+// live reports whether text is shown as it arrives: a terminal shows all of it, a pipe or a file receives the final text alone.
+func (v *voice) live() bool { return v.format == "text" && isTerminal(v.d.Stdout) }
+
+// delta writes text to a terminal as it arrives.
 func (v *voice) delta() func(string) error {
-	if v.format != "text" {
+	if !v.live() {
 		return nil
 	}
 	return func(text string) error {
@@ -49,7 +52,7 @@ func (v *voice) hear(e run.Event) {
 		}
 		v.note(v.d.emit(e))
 		v.note(v.d.flush())
-	case e.Type == run.Text && v.format == "text":
+	case e.Type == run.Text && v.live():
 		if !v.streamed {
 			v.say(e.Text)
 		}
@@ -96,6 +99,9 @@ type answer struct {
 // end completes the output of a run.
 func (v *voice) end(r run.Record) {
 	if v.format == "text" {
+		if !v.live() && r.Outcome == run.OK { // what a failed run has said is no answer
+			v.say(r.Text)
+		}
 		if v.midLine {
 			v.say("\n")
 		}

@@ -55,7 +55,8 @@ type Request struct {
 	MaxTurns  int               // answers of the model in this turn; 0 is the engine's own limit
 
 	// Delta is given the agent's text as it arrives; nil where nobody watches. Its error ends the run.
-	Delta func(text string) error
+	Delta   func(text string) error
+	Awaited bool // somebody waits for the answer
 }
 
 // Agent is a subagent that the engine offers to the agent.

@@ -145,6 +145,7 @@ func (f *Firer) request(e errand, r *run.Run, tools *toolbox.Box, granted float6
 		Alone: j.Mode() != job.Foreground && j.Mode() != job.Forked,
 		Run:   r.ID, Model: r.Model, Thinking: j.Thinking, MaxCost: granted, Root: cmp.Or(r.Root, string(f.Home)),
 		MaxTurns: e.question.MaxTurns, Discard: e.question.Discard, Delta: e.options.Delta,
+		Awaited: j.Kind == job.Ask || j.Kind == kindChat,
 	}
 	if r.Scheduled != nil {
 		request.Slot = *r.Scheduled

@@ -58,10 +58,10 @@ func TestUnreached(t *testing.T) {
 		"for good":            {engine.Request{}, 0, 100, provider.ErrUnreached, 5},
 		"at first":            {engine.Request{}, 5, 0, nil, 5},
 		"never there":         {engine.Request{}, 100, 0, provider.ErrUnreached, 5},
-		"somebody waits":      {engine.Request{Patience: time.Hour}, 1, 0, provider.ErrUnreached, 0},
-		"somebody reads":      {engine.Request{Delta: silent}, 1, 0, provider.ErrUnreached, 0},
-		"somebody reads on":   {engine.Request{Delta: silent}, 0, 2, nil, 2},
-		"somebody waits long": {engine.Request{Patience: 5 * time.Second}, 0, 100, provider.ErrUnreached, 2},
+		"somebody waits":      {engine.Request{Patience: time.Hour, Awaited: true}, 1, 0, provider.ErrUnreached, 0},
+		"somebody reads":      {engine.Request{Delta: silent, Awaited: true}, 1, 0, provider.ErrUnreached, 0},
+		"somebody reads on":   {engine.Request{Delta: silent, Awaited: true}, 0, 2, nil, 2},
+		"somebody waits long": {engine.Request{Patience: 5 * time.Second, Awaited: true}, 0, 100, provider.ErrUnreached, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, down := newStage(t), row.before

@@ -32,7 +32,7 @@ func TestSilent(t *testing.T) {
 				t.Errorf("%+v, and nobody waits: said %q, %v", reply, r.Text, err)
 			}
 			s.api.Reply(reply)
-			if r, err := s.run(engine.Request{Prompt: "hi", Patience: time.Minute}); err == nil || err.Error() != want {
+			if r, err := s.run(engine.Request{Prompt: "hi", Patience: time.Minute, Awaited: true}); err == nil || err.Error() != want {
 				t.Errorf("%+v: said %q, %v", reply, r.Text, err)
 			}
 			s.api.Reply(apitest.Use("ping_user", nil), reply)
@@ -62,7 +62,7 @@ func TestSilentOpenAI(t *testing.T) {
 		"tiny thought, and said nothing": {Reasoning: "hm"},
 	} {
 		api.Reply(reply)
-		if r, err := s.run(engine.Request{Prompt: "hi", Patience: time.Minute}); err == nil || err.Error() != want {
+		if r, err := s.run(engine.Request{Prompt: "hi", Patience: time.Minute, Awaited: true}); err == nil || err.Error() != want {
 			t.Errorf("%+v: said %q, %v", reply, r.Text, err)
 		}
 	}

@@ -125,7 +125,7 @@ func (t *turn) ending(a provider.Answer, first bool) error {
 	case provider.EndTurn:
 		thought := len(a.Message.Unthought().Content) < len(a.Message.Content)
 		switch silent := first && !t.request.Nudge && strings.TrimSpace(a.Message.Text()) == ""; {
-		case silent && thought && t.awaited():
+		case silent && thought && t.request.Awaited:
 			return fmt.Errorf("%s thought, and said nothing", t.model.ID)
 		case silent && !thought:
 			return fmt.Errorf("%s said nothing", t.model.ID)
@@ -137,9 +137,6 @@ func (t *turn) ending(a provider.Answer, first bool) error {
 	}
 	return nil
 }
-
-// awaited says whether somebody waits for the answer.
-func (t *turn) awaited() bool { return t.request.Delta != nil || t.request.Patience > 0 }
 
 // say adds what the user says. A prompt that already stands at the end, unanswered, was said by a turn that got no answer.
 func (t *turn) say(prompt string) error {
@@ -288,7 +285,7 @@ func (t *turn) tries(err error) int {
 	switch {
 	case errors.Is(err, provider.ErrCut) && !t.shown:
 		return patience
-	case errors.Is(err, provider.ErrUnreached) && (t.acted || !t.awaited()):
+	case errors.Is(err, provider.ErrUnreached) && (t.acted || !t.request.Awaited):
 		return outage
 	}
 	return 0
