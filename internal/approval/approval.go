@@ -20,7 +20,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/ollim/ollim/internal/home"
@@ -74,7 +73,7 @@ func (b Book) Last(key string) (last Approval, known bool, err error) {
 // read takes no lock: the file is replaced whole. Only to set aside one that cannot be parsed it does, since by then
 // somebody may have put a good one there.
 func (b Book) read() (p page, err error) {
-	data, err := os.ReadFile(b.Home.Approvals())
+	data, err := store.Read(b.Home.Approvals())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

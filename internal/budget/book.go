@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/ollim/ollim/internal/home"
@@ -31,7 +30,7 @@ var (
 func (b Book) Status() (Status, error) {
 	var f file
 	path := b.Home.PingBudget()
-	data, err := os.ReadFile(path)
+	data, err := store.Read(path)
 	if err == nil {
 		if cause := json.Unmarshal(data, &f); cause != nil {
 			b.Disk.Warn(fmt.Sprintf("%s: not valid (%v)", path, cause))

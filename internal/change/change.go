@@ -42,7 +42,7 @@ func (b Book) Compare(key string, value []byte) (diff string, changed bool, err 
 	if err := check(key, value); err != nil {
 		return "", false, err
 	}
-	old, err := os.ReadFile(b.path(key))
+	old, err := store.Read(b.path(key))
 	first := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !first {
 		return "", false, err
@@ -92,14 +92,14 @@ func (b Book) CommitRun(ctx context.Context, run string) error {
 
 // commit takes over one proposal. The caller holds the lock.
 func (b Book) commit(proposal, key string) error {
-	value, err := os.ReadFile(proposal)
+	value, err := store.Read(proposal)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // committed by somebody else in the meantime
 	}
 	if err != nil {
 		return err
 	}
-	if err := store.Replace(b.path(key), value); err != nil {
+	if err := store.Write(b.path(key), value, store.Synced); err != nil {
 		return err
 	}
 	return store.Remove(proposal)
@@ -114,7 +114,7 @@ func (b Book) write(ctx context.Context, path, key string, value []byte, d store
 		return err
 	}
 	defer held.Release()
-	return store.ReplaceAs(path, value, d)
+	return store.Write(path, value, d)
 }
 
 func (b Book) path(key string) string { return filepath.Join(b.Home.Changed(), key) }

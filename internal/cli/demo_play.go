@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -103,7 +102,7 @@ func demoLine(r run.Record, e run.Event) (head, text string) {
 
 // told shows the pending updates that stand in the prompt.
 func (s *demo) told(h house, r run.Record) error {
-	prompt, err := os.ReadFile(h.home.Run(r.ID, "prompt.txt"))
+	prompt, err := store.Read(h.home.Run(r.ID, "prompt.txt"))
 	if err != nil {
 		return err
 	}

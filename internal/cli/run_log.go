@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/sanitize"
+	"github.com/ollim/ollim/internal/store"
 )
 
 func (d *Deps) printPrompt(h house, r run.Record) error {
@@ -16,7 +16,7 @@ func (d *Deps) printPrompt(h house, r run.Record) error {
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(h.home.Run(r.ID, "prompt.txt"))
+	text, err := store.Read(h.home.Run(r.ID, "prompt.txt"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

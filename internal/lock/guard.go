@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -36,7 +37,7 @@ func guard(path string, take func(descriptor) (*Held, error)) (*Guard, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, failed(path, err)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(path, openFlags, 0o600)
 	if err != nil {
 		return nil, failed(path, err)
 	}
@@ -68,7 +69,15 @@ func (g *Guard) LastNote() string { return ReadNote(g.file.Name()) }
 
 // ReadNote is what the latest holder of the guard at path noted, or "". It needs no lock.
 func ReadNote(path string) string {
-	note, err := os.ReadFile(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // a pipe would never end
+		return ""
+	}
+	note, err := io.ReadAll(f)
 	if err != nil {
 		return ""
 	}

@@ -74,18 +74,21 @@ func Free(path string) bool {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return true
 	}
-	l := flock.New(path, flock.SetFlag(os.O_RDWR))
+	l := flock.New(path, flock.SetFlag(os.O_RDWR|syscall.O_NOFOLLOW))
 	free, err := l.TryRLock()
 	_ = l.Unlock()
 	return free && err == nil
 }
+
+// openFlags open a lock file for reading and writing, never what a symbolic link leads to.
+const openFlags = os.O_CREATE | os.O_RDWR | syscall.O_NOFOLLOW
 
 // open reads and writes, because an emulated flock (NFS) needs a writable descriptor.
 func open(path string) (locker, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, failed(path, err)
 	}
-	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600)), nil
+	return flock.New(path, flock.SetFlag(openFlags), flock.SetPermissions(0o600)), nil
 }
 
 // looks and pause: a lock that is taken is looked at again a moment later, because somebody may only have asked whether it

@@ -53,7 +53,7 @@ func (b Book) Load(id string) (Record, error) {
 	if !isID(id) {
 		return Record{}, fmt.Errorf("run %q: %w", id, fs.ErrNotExist)
 	}
-	data, err := os.ReadFile(b.Home.Run(id, "run.json"))
+	data, err := store.Read(b.Home.Run(id, "run.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Record{}, fmt.Errorf("run %q: %w", id, fs.ErrNotExist)
 	}
@@ -189,7 +189,7 @@ func (b Book) Events(id string, bad *int) iter.Seq2[Event, error] {
 }
 
 func (b Book) unfold(id string, e *Event) error {
-	data, err := os.ReadFile(b.Home.Run(id, filepath.Base(e.File)))
+	data, err := store.Read(b.Home.Run(id, filepath.Base(e.File)))
 	if err != nil {
 		return err
 	}

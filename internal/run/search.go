@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/sanitize"
+	"github.com/ollim/ollim/internal/store"
 )
 
 // Prompt is what Search calls the text that a run was given; it is no event.
@@ -106,14 +107,14 @@ func escaped(r rune) bool { return r < ' ' || strings.ContainsRune("\"\\\u007f\u
 
 // in searches one run. It says whether yield wants more.
 func (s *search) in(f Found, yield func(Found) bool) bool {
-	if text, err := os.ReadFile(s.book.Home.Run(f.Run, "prompt.txt")); err == nil && s.maybe(text) {
+	if text, err := store.Read(s.book.Home.Run(f.Run, "prompt.txt")); err == nil && s.maybe(text) {
 		var found bool
 		f.Type = Prompt
 		if f.Excerpt, found = s.excerpt(string(text)); found && !yield(f) {
 			return false
 		}
 	}
-	events, err := os.Open(s.book.Home.Run(f.Run, "events.jsonl"))
+	events, err := store.Open(s.book.Home.Run(f.Run, "events.jsonl"), os.O_RDONLY)
 	if err != nil {
 		return true
 	}

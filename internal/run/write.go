@@ -27,7 +27,7 @@ func (r *Run) save(d store.Durability) error {
 
 // Prompt writes the exact text that goes to the engine.
 func (r *Run) Prompt(text string) error {
-	return store.ReplaceAs(r.book.Home.Run(r.ID, "prompt.txt"), []byte(text), store.Buffered)
+	return store.Write(r.book.Home.Run(r.ID, "prompt.txt"), []byte(text), store.Buffered)
 }
 
 // Event appends an event, stamped with the current time if it has none. Any process may do so.

@@ -121,13 +121,13 @@ func (b Book) set(path, id string) error {
 	case old == id:
 		return nil
 	}
-	return store.Replace(path, []byte(id))
+	return store.Write(path, []byte(id), store.Synced)
 }
 
 // read takes no lock: a file is only ever replaced whole. What is no id is set aside, for the bytes may be all that is left
 // of a long conversation's name.
 func (b Book) read(path string) (string, error) {
-	data, err := os.ReadFile(path)
+	data, err := store.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

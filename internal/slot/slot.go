@@ -77,10 +77,10 @@ func (b Book) Claim(c Claim) error {
 // jot is store.Create without waiting for the disk, and not in one step: who looks this moment may find an empty file, which is a
 // claim without a run.
 func jot(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := store.Open(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = store.MkdirAll(filepath.Dir(path)); err == nil {
-			f, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+			f, err = store.Open(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY)
 		}
 	}
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/ollim/ollim/internal/store"
@@ -49,7 +48,7 @@ func (b Book) Resume(ctx context.Context) error {
 // Paused says whether automatic fires are stopped, and until when: zero is until Resume. It takes no lock and changes
 // nothing. An error goes with true: the file is there and cannot be understood.
 func (b Book) Paused() (paused bool, until time.Time, err error) {
-	data, err := os.ReadFile(b.pausePath())
+	data, err := store.Read(b.pausePath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, time.Time{}, nil
 	}

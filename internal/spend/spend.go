@@ -31,7 +31,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/ollim/ollim/internal/home"
@@ -154,7 +153,7 @@ type Sum struct {
 func (b Book) Totals() (Totals, error) {
 	var p page
 	path := b.Home.State("spend.json")
-	data, err := os.ReadFile(path)
+	data, err := store.Read(path)
 	if err == nil {
 		if cause := json.Unmarshal(data, &p); cause != nil {
 			b.Disk.Warn(fmt.Sprintf("%s: not valid (%v)", path, cause))

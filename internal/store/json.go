@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"reflect"
 	"strings"
 	"time"
@@ -37,7 +36,7 @@ func (d Disk) Lock(ctx context.Context, path string) (*lock.Held, error) {
 // is moved aside, told through Warn, and is the zero T too. The caller holds the file's lock.
 func ReadJSON[T any](d Disk, path string) (T, error) {
 	var v, zero T
-	data, err := os.ReadFile(path)
+	data, err := Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return zero, nil
 	}
@@ -96,7 +95,7 @@ func WriteJSONAs(path string, v any, d Durability) error {
 	if err != nil {
 		return &NotWritten{path, err}
 	}
-	return ReplaceAs(path, data, d)
+	return Write(path, data, d)
 }
 
 // marshal is v as JSON and a newline; with an indent, over many lines. <, > and & stay as they are, so that what stands in

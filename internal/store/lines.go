@@ -48,10 +48,10 @@ func AppendJSON(path string, v any, d Durability) error {
 
 func openAppend(path string) (*os.File, error) {
 	const flags = os.O_CREATE | os.O_RDWR | os.O_APPEND
-	f, err := os.OpenFile(path, flags, fileMode)
+	f, err := Open(path, flags)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.MkdirAll(filepath.Dir(path), dirMode); err == nil {
-			f, err = os.OpenFile(path, flags, fileMode)
+			f, err = Open(path, flags)
 		}
 	}
 	return f, err
@@ -87,7 +87,7 @@ func appendLine(f *os.File, line []byte, d Durability) (size int64, err error) {
 func Lines[T any](path string, bad *int) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
-		f, err := os.Open(path)
+		f, err := Open(path, os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {
 			return
 		}

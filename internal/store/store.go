@@ -53,27 +53,27 @@ func MkdirAll(path string) error {
 
 // Replace puts data at path atomically: readers see the old bytes or the new ones, also after a crash or a power cut. A
 // symbolic link is followed, so that a file kept elsewhere stays a link, and an existing file keeps its permissions.
-func Replace(path string, data []byte) error { return ReplaceAs(path, data, Synced) }
-
-// ReplaceAs is Replace, Buffered or Synced. A buffered one is for what a power cut may take, such as the first lines of a
-// record whose work it takes as well.
-func ReplaceAs(path string, data []byte, d Durability) error {
+func Replace(path string, data []byte) error {
 	target, mode, err := resolve(path)
 	if err != nil {
 		return &NotWritten{path, err}
 	}
-	temp, err := writeTemp(target, data, mode, d)
+	return replace(target, data, mode, Synced)
+}
+
+func replace(path string, data []byte, mode fs.FileMode, d Durability) error {
+	temp, err := writeTemp(path, data, mode, d)
 	if err != nil {
 		return &NotWritten{path, err}
 	}
-	if err := os.Rename(temp, target); err != nil {
+	if err := os.Rename(temp, path); err != nil {
 		_ = os.Remove(temp)
 		return &NotWritten{path, err}
 	}
 	if d == Buffered {
 		return nil
 	}
-	return syncDir(target)
+	return syncDir(path)
 }
 
 // Create puts data at path, which must not exist; fs.ErrExist if it does. The file appears complete.

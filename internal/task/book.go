@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -120,6 +121,9 @@ func (b Book) edit(ctx context.Context, change func(*file) (bool, error)) error 
 	if changed, err := change(&f); err != nil || !changed {
 		return err
 	}
+	if err := b.checkLink(); err != nil {
+		return err
+	}
 	return store.Replace(b.Home.Tasks(), f.bytes())
 }
 
@@ -144,6 +148,19 @@ func (b Book) load() (file, error) {
 		return file{}, err
 	}
 	return file{}, &Unfit{b.Home.Tasks(), err.Error()}
+}
+
+// checkLink refuses a list that is a link to a file not called *.txt. Any text is a list of tasks, so the name has to tell a list
+// from a file of the system.
+func (b Book) checkLink() error {
+	target, err := filepath.EvalSymlinks(b.Home.Tasks())
+	if errors.Is(err, fs.ErrNotExist) || err == nil && filepath.Ext(target) == ".txt" {
+		return nil
+	}
+	if err == nil {
+		err = &Unfit{b.Home.Tasks(), "a link to " + target + ", whose name does not end in .txt"}
+	}
+	return err
 }
 
 func (b Book) today() string { return b.Disk.Now().In(b.Zone).Format(time.DateOnly) }

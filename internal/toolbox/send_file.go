@@ -85,7 +85,7 @@ func (b *Box) keepFile(path, message string) (string, error) {
 		return "", deliver.TooLarge(path)
 	}
 	kept := b.Home.Run(b.Run.ID, "sent", message, filepath.Base(path))
-	return kept, store.Replace(kept, data)
+	return kept, store.Write(kept, data, store.Synced)
 }
 
 // mayRead allows every file of the run's folders that is not protected: it goes to the owner, not to the agent.

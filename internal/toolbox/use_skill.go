@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/ollim/ollim/internal/prompt"
@@ -63,7 +62,7 @@ func callSkill(ctx context.Context, b *Box, input json.RawMessage) (string, erro
 // prepared is a skill with its commands replaced: as the run began, if its job names it, else now.
 func (b *Box) prepared(ctx context.Context, name string) (string, error) {
 	if slices.Contains(b.Run.Skills, name) {
-		text, err := os.ReadFile(b.Home.Run(b.Run.ID, "skills", name+".md"))
+		text, err := store.Read(b.Home.Run(b.Run.ID, "skills", name+".md"))
 		return string(text), err
 	}
 	s, err := skill.Library{Home: b.Home}.Find(name)
@@ -109,5 +108,5 @@ func (b *Box) Prepare(ctx context.Context, name string, still func() error) erro
 		return err
 	}
 	text := skill.Renderer{Dir: string(b.Home), Env: b.Env}.Render(ctx, s)
-	return store.ReplaceAs(b.Home.Run(b.Run.ID, "skills", name+".md"), []byte(text), store.Buffered)
+	return store.Write(b.Home.Run(b.Run.ID, "skills", name+".md"), []byte(text), store.Buffered)
 }

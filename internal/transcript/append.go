@@ -29,7 +29,7 @@ func (t Transcript) append(d store.Durability, entries []Entry) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(t.Path, os.O_RDWR|os.O_APPEND|syscall.O_NONBLOCK, 0)
+	f, err := store.Open(t.Path, os.O_RDWR|os.O_APPEND)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -106,9 +105,13 @@ func Create(sessions string, h Header) (Transcript, error) {
 	return create(sessions, h, store.Buffered, func(io.Writer) error { return nil })
 }
 
-// Open reads the header of the transcript at path. The error wraps ErrForeign, or is the operating system's.
+// Open reads the header of the transcript at path, which may be a link. The error wraps ErrForeign, or is the operating system's.
 func Open(path string) (Transcript, error) {
-	f, err := openFile(path)
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return Transcript{}, err
+	}
+	f, err := openFile(target)
 	if err != nil {
 		return Transcript{}, err
 	}
@@ -132,17 +135,13 @@ func readHead(f *os.File) (Transcript, []byte, error) {
 	return Transcript{Path: f.Name(), Header: h}, head, nil
 }
 
-// openFile opens nothing but a file: a named pipe would never answer.
+// openFile opens a transcript for reading; what is not a regular file is ErrForeign.
 func openFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
+	f, err := store.Open(path, os.O_RDONLY)
+	if errors.Is(err, store.ErrNoFile) {
+		return nil, fmt.Errorf("%s: %w", path, ErrForeign)
 	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		_ = f.Close()
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, ErrForeign), err)
-	}
-	return f, nil
+	return f, err
 }
 
 // headerLine is written in the order of its fields.

@@ -111,7 +111,7 @@ func (t Table) backup(old []byte) (path string, err error) {
 	if err := store.MkdirAll(t.Home.Backups()); err != nil {
 		return "", err
 	}
-	if err := store.Replace(path, old); err != nil {
+	if err := store.Write(path, old, store.Synced); err != nil {
 		return "", err
 	}
 	kept, err := filepath.Glob(filepath.Join(t.Home.Backups(), "crontab-*"))

@@ -197,7 +197,7 @@ func (o *opened) highWater() (time.Time, error) {
 
 // lastLine reads a file from its end until it has a valid line.
 func lastLine(path string) (line, error) {
-	f, err := os.Open(path)
+	f, err := store.Open(path, os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {
 		return line{}, nil
 	}

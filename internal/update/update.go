@@ -99,7 +99,7 @@ func (b Box) glance() ([]Update, bool) {
 	if files, err := b.claimFiles(); err != nil || len(files) > 0 {
 		return nil, false
 	}
-	data, err := os.ReadFile(b.Home.PendingUpdates())
+	data, err := store.Read(b.Home.PendingUpdates())
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, true
 	}

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Open opens a file of ollim's own, one below state/ or sessions/. The file must be regular, and neither it nor a folder between
+// it and the last element called state or sessions may be a symbolic link: a link would lead a write to somebody else's file,
+// and a named pipe would never answer. Otherwise the error is a *fs.PathError with ErrLink or ErrNoFile. A new file has mode 0600.
+func Open(path string, flags int) (*os.File, error) {
+	if err := noLinks(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, fileMode)
+	switch {
+	case errors.Is(err, syscall.ELOOP):
+		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrLink}
+	case errors.Is(err, syscall.ENXIO): // a pipe without a reader, or a socket
+		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrNoFile}
+	case err != nil:
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: ErrNoFile}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Read reads a whole file of ollim's own; see Open.
+func Read(path string) ([]byte, error) {
+	f, err := Open(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(f)
+}
+
+// Write is Replace for a file of ollim's own: it becomes 0600, and a link at path is an error, see Open. A Buffered one is for what
+// a power cut may take, such as the first lines of a record whose work it takes as well.
+func Write(path string, data []byte, d Durability) error {
+	if err := noLinks(path); err != nil {
+		return &NotWritten{path, err}
+	}
+	return replace(path, data, fileMode, d)
+}
+
+// noLinks refuses a path of which an element below the last folder called state or sessions is a link.
+func noLinks(path string) error {
+	root := -1 // the length of the path of that folder
+	for _, folder := range []string{"/state/", "/sessions/"} {
+		if at := strings.LastIndex(path, folder); at >= 0 {
+			root = max(root, at+len(folder)-1)
+		}
+	}
+	for p := path; root >= 0 && len(p) > root; p = filepath.Dir(p) {
+		if info, err := os.Lstat(p); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return &fs.PathError{Op: "open", Path: p, Err: ErrLink}
+		}
+	}
+	return nil
+}
