@@ -92,7 +92,10 @@ func runCells(r run.Record) []string {
 func newRunShow(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show RUN...",
-		Short: "Print run records as JSON; RUN is an id, last, JOB (its latest) or JOB~N",
+		Short: "Print run records as JSON; RUN is an id, last, JOB or JOB~N",
+		Long: "RUN is an id or the beginning of one, `last` (the newest record), or a job. A JOB means its run that is under way, else " +
+			"the latest that ran; fires that were skipped or paused count only where there is no other. JOB~N is the N-th that ran " +
+			"before the latest.",
 		Args:  checked(cobra.MinimumNArgs(1)),
 		RunE:  works(func(_ *cobra.Command, args []string) error { return runRunShow(d, args) }),
 	}

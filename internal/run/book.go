@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -118,21 +119,27 @@ func (e *Unknown) Error() string {
 	return s
 }
 
-// Find finds the run that name means: an id or the beginning of one, "last", a job's id or its file's name with or without
-// .md (its latest run), or JOB~N (the N-th before its latest).
+// longestTurn bounds a run that holds no job's lock (a turn of a conversation, a question at a shell): a later one of the same
+// name may have ended while it goes on.
+const longestTurn = 24 * time.Hour
+
+// Find finds the run that name means: an id or the beginning of one, "last" (the newest record), or a job's id or its file's
+// name with or without .md. A job means its run that is alive, else the latest that ran; a fire that was skipped or paused
+// counts only if the job has no other record. JOB~N is the N-th that ran before the latest.
 func (b Book) Find(name string) (Record, error) {
 	if isID(name) {
 		if r, err := b.Load(name); !errors.Is(err, fs.ErrNotExist) {
 			return r, err
 		}
 	}
-	job, back := name, 0
+	job, back, counted := name, 0, false
 	if i := strings.LastIndexByte(name, '~'); i >= 0 {
 		if k, err := strconv.Atoi(name[i+1:]); err == nil && k >= 0 {
-			job, back = name[:i], k
+			job, back, counted = name[:i], k, true
 		}
 	}
 	var known []string
+	var latest, idle *Record
 	for r, err := range b.List() {
 		if err != nil && r.ID == "" {
 			return Record{}, err
@@ -140,17 +147,37 @@ func (b Book) Find(name string) (Record, error) {
 		if err != nil {
 			continue
 		}
+		if latest != nil && latest.Started.Sub(r.Started) > longestTurn {
+			break
+		}
 		known = append(known, r.Name)
-		if !r.is(job) {
-			continue
-		}
-		if back == 0 {
+		switch {
+		case !r.is(job):
+		case latest != nil:
+			if b.Alive(r) {
+				return r, nil
+			}
+		case job != "last" && !r.ran():
+			idle = cmp.Or(idle, &r)
+		case back > 0:
+			back--
+		case counted || job == "last" || b.Alive(r):
 			return r, nil
+		default:
+			latest = &r
 		}
-		back--
 	}
-	return Record{}, &Unknown{name, nearest.To(job, dedupe(known))}
+	if latest == nil && back == 0 {
+		latest = idle
+	}
+	if latest == nil {
+		return Record{}, &Unknown{name, nearest.To(job, dedupe(known))}
+	}
+	return *latest, nil
 }
+
+// ran reports whether the run was more than the record of a fire that did not happen.
+func (r Record) ran() bool { return r.Outcome != Skipped && r.Outcome != Paused }
 
 // is says whether a name, as Find has it, fits.
 func (r Record) is(name string) bool {

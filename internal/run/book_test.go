@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/home"
+	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/store"
 )
@@ -270,6 +271,40 @@ func TestFind(t *testing.T) {
 	var unknown *run.Unknown
 	if _, err := d.Find(broken); err == nil || errors.As(err, &unknown) {
 		t.Errorf("a record that cannot be read: %v", err)
+	}
+}
+
+// A job is its run that is alive, else the latest that ran; what did not run counts only where nothing else is.
+func TestFindPrefersWhatRan(t *testing.T) {
+	d := newDesk(t)
+	add := func(name string, outcome run.Outcome, of process.ID) string {
+		r := d.open(run.Record{Job: name + "-id", Name: name, PID: of.PID, PIDStart: of.Start})
+		if outcome != "" {
+			if err := r.Finish(outcome, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.now = d.now.Add(time.Minute)
+		return r.ID
+	}
+	alive := add("busy", "", process.Self())
+	add("busy", run.OK, process.ID{})
+	add("busy", run.Skipped, process.ID{})
+	old := add("idle", run.OK, process.ID{})
+	gated := add("idle", run.Gated, process.ID{})
+	add("idle", run.Skipped, process.ID{})
+	add("idle", run.Paused, process.ID{})
+	add("never", run.Paused, process.ID{})
+	skipped := add("never", run.Skipped, process.ID{})
+	for name, want := range map[string]string{
+		"busy": alive, "busy-id": alive, "idle": gated, "idle~0": gated, "idle~1": old, "never": skipped, "last": skipped, skipped[:len(skipped)-1]: skipped,
+	} {
+		if r, err := d.Find(name); err != nil || r.ID != want {
+			t.Errorf("Find(%q) = %s, %v, want %s", name, r.ID, err, want)
+		}
+	}
+	if r, err := d.Find("never~1"); err == nil {
+		t.Errorf("Find(never~1) = %s", r.ID)
 	}
 }
 
