@@ -38,6 +38,8 @@ type Place struct {
 	Branch  bool      // the question branches Session instead
 	Discard bool      // the question's session is not kept
 	Since   time.Time // persistent: updates up to here were already shown
+
+	Own func(run string) bool // persistent: reports whether the run was one of the routine, whose reports its agent knows
 }
 
 // Busy says whether the main conversation is in a turn right now.

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/run"
@@ -38,9 +39,14 @@ func (r Room) peek(ctx context.Context, p Place) ([]update.Update, error) {
 	if err != nil || p.Mode != job.Persistent {
 		return all, err
 	}
+	all = slices.DeleteFunc(all, func(u update.Update) bool { return !u.TS.After(p.Since) })
+	reporters, err := r.Updates.Reporters(all)
+	if err != nil {
+		return nil, err
+	}
 	var fresh []update.Update
-	for _, u := range all {
-		if u.TS.After(p.Since) {
+	for i, u := range all {
+		if !p.Own(reporters[i]) {
 			fresh = append(fresh, u)
 		}
 	}

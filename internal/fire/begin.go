@@ -173,7 +173,7 @@ func (f *Firer) record(e errand) (run.Record, error) {
 			return run.Record{}, err
 		}
 	}
-	session, parent, err := f.room().Start(e.place())
+	session, parent, err := f.room().Start(f.place(e))
 	if err != nil {
 		return run.Record{}, err
 	}

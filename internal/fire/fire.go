@@ -194,7 +194,7 @@ func (f *Firer) carryOut(ctx context.Context, e *errand, r *run.Run) error {
 	if err != nil {
 		return stopped(ctx, err)
 	}
-	talk, err := f.room().Enter(ctx, e.place(), engine, tools, r)
+	talk, err := f.room().Enter(ctx, f.place(*e), engine, tools, r)
 	if err != nil {
 		return stopped(ctx, err)
 	}

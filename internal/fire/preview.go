@@ -40,7 +40,7 @@ func (f *Firer) Preview(ctx context.Context, name string, o Options) (Plan, erro
 	if err != nil {
 		return Plan{}, err
 	}
-	text, session, err := f.room().Preview(ctx, e.place(), brief)
+	text, session, err := f.room().Preview(ctx, f.place(e), brief)
 	if err != nil {
 		return Plan{}, err
 	}

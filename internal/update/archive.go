@@ -98,6 +98,19 @@ func (x archiveIndex) key(l line) hashKey {
 	return hashKey{l.TS.UnixMicro(), maphash.String(x.seed, l.Message)}
 }
 
+// Reporters says who reported each of the updates: a run's id, "owner", or "" where that is unknown.
+func (b Box) Reporters(list []Update) ([]string, error) {
+	by := make([]string, len(list))
+	if len(list) == 0 {
+		return by, nil
+	}
+	index, err := b.index(nil)
+	for i, u := range list {
+		by[i] = index.of[index.key(line{Fate: Fate{Update: u}})].by
+	}
+	return by, err
+}
+
 func (b Box) index(bad *int) (archiveIndex, error) {
 	x := archiveIndex{maphash.MakeSeed(), map[hashKey]indexed{}}
 	n := 0
