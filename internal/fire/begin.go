@@ -149,7 +149,7 @@ func (f *Firer) open(e errand) (*run.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	record.Shown = e.previous.ShownUntil()
+	record.Shown, record.Compaction = e.previous.ShownUntil(), e.previous.Compaction
 	if e.guard != nil { // before the record, so that the next fire finds every record that was begun
 		if err := e.guard.Note(record.ID + "\n"); err != nil {
 			return nil, err
@@ -300,8 +300,15 @@ func (f *Firer) approved(j job.Job) error {
 	}
 }
 
-func (e errand) place() chat.Place {
-	return chat.Place{Mode: e.job.Mode(), Routine: e.job.ID, Session: e.question.Session, Branch: e.question.Branch, Discard: e.question.Discard, Since: e.previous.ShownUntil()}
+func (f *Firer) place(e errand) chat.Place {
+	own := func(id string) bool {
+		r, err := f.Runs.Load(id)
+		return err == nil && r.Job == e.job.ID
+	}
+	return chat.Place{
+		Mode: e.job.Mode(), Routine: e.job.ID, Session: e.question.Session, Branch: e.question.Branch, Discard: e.question.Discard,
+		Since: e.previous.ShownUntil(), Own: own,
+	}
 }
 
 // maxProfile is the largest file of profile that is read, in bytes; each is a part of every prompt.

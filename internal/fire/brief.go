@@ -40,7 +40,7 @@ func (f *Firer) brief(e errand, r run.Record) (prompt.Brief, error) {
 	j, now := e.job, f.Disk.Now().In(f.Zone)
 	j.Dirs = r.Dirs // in full
 	b := prompt.Brief{
-		Job: j, Now: now, Busy: r.Busy && j.Background, Compacted: e.previous.Compactions > 0, Input: e.options.Input, Fence: e.fence(),
+		Job: j, Now: now, Busy: r.Busy && j.Background, Compaction: e.previous.Compaction, Input: e.options.Input, Fence: e.fence(),
 		Tools: slices.DeleteFunc(slices.Clone(r.Tools), func(p string) bool { return strings.HasPrefix(p, "mcp__ollim__") }),
 	}
 	if r.Scheduled != nil && schedule.Late(*r.Scheduled, now) {
@@ -54,9 +54,7 @@ func (f *Firer) brief(e errand, r run.Record) (prompt.Brief, error) {
 		return b, err
 	}
 	b.Forward = schedule.Around(e.beside, f.Zone, now, j.ID, f.relative)
-	if n := len(b.Forward.Entries); n > 0 {
-		b.Forward.Refills = b.Budget.Refills(b.Forward.Entries[n-1].At.Sub(now))
-	}
+	b.Forward.Refills = b.Budget.Refills(b.Forward.Last.Sub(now))
 	return b, nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/prompt"
+	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/schedule"
 	"github.com/ollim/ollim/internal/update"
 )
@@ -51,7 +52,11 @@ func extras() map[string]prompt.Brief {
 		"isolated-webhook-empty":   of(job.Isolated, job.Webhook),
 		"isolated-input":           routine(job.Isolated, input),
 		"persistent-lost":          routine(job.Persistent, lost),
-		"persistent-compacted":     routine(job.Persistent, func(b *prompt.Brief) { b.Compacted = true }),
+		"persistent-compacted":     routine(job.Persistent, func(b *prompt.Brief) { b.Compaction = run.CompactionDone }),
+		"persistent-uncompacted":   routine(job.Persistent, func(b *prompt.Brief) { b.Compaction = run.CompactionFailed }),
+		"forked-no-token":          routine(job.Forked, noToken),
+		"forked-no-token-blocked":  routine(job.Forked, noToken, func(b *prompt.Brief) { b.Job.Update = job.Blocked }),
+		"forked-schedule-crowded":  routine(job.Forked, crowded),
 		"persistent-everything":    of(job.Persistent, job.Reminder, everything, withSkills, withSubagent, withTools, inChain),
 		"foreground-owner-message": of(job.Foreground, "chat", withUpdates),
 	}
@@ -67,8 +72,19 @@ func withUpdates(b *prompt.Brief) {
 
 func everything(b *prompt.Brief) {
 	withUpdates(b)
-	b.Lost, b.Compacted, b.Busy, b.Gate, b.Input = true, true, true, "open", "line 1\n\nTASK: no task\n"
+	b.Lost, b.Compaction, b.Busy, b.Gate, b.Input = true, run.CompactionDone, true, "open", "line 1\n\nTASK: no task\n"
 	b.Late = now.Add(-20 * time.Minute)
+}
+
+func noToken(b *prompt.Brief) {
+	b.Budget.Available = 0.4
+	b.Forward.Entries, b.Forward.Hours, b.Forward.Refills = b.Forward.Entries[1:2], 0, 0
+}
+
+func crowded(b *prompt.Brief) {
+	b.Forward.Left = 93
+	last := &b.Forward.Entries[len(b.Forward.Entries)-1]
+	last.More, last.Last = 12, now.Add(11*time.Hour)
 }
 
 func withSkills(b *prompt.Brief) { b.Job.Skills = []string{"prose", "markets"} }
@@ -116,7 +132,7 @@ func TestScheduleLines(t *testing.T) {
 		t.Error("tells of no refills")
 	}
 	text = prompt.Build(extras()["forked-schedule-empty"])
-	if !strings.Contains(text, "\nUpcoming bg tasks: none.\n") {
+	if !strings.Contains(text, "\nUpcoming bg tasks: none within 12 hours.\n") {
 		t.Errorf("does not say that there are none\n%s", text)
 	}
 }

@@ -93,6 +93,8 @@ func FollowUpTooLate(where job.Mode, pings bool, mode job.UpdateMode) string {
 		return s + "If it is still open, tell the owner in your answer."
 	case pings && mode == job.Blocked:
 		return s + "If it is still open, ping the owner now with `ping_user`; otherwise end without."
+	case pings && mode == job.Always:
+		return s + "If it is still open, ping the owner now with `ping_user`. With or without a ping, call `report_updates`."
 	case pings:
 		return s + "If it is still open, ping the owner now with `ping_user`; otherwise use `report_updates`."
 	case mode == job.Blocked:

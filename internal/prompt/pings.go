@@ -13,20 +13,26 @@ import (
 // pings is what a run needs to judge whether its one ping is worth it: what is left, and who else may want it.
 func pings(b Brief) string {
 	lines := []string{"PINGS: " + b.Budget.String()}
-	if len(b.Forward.Entries) == 0 {
-		lines = append(lines, "Upcoming bg tasks: none.")
+	instead, refused := "`report_updates` is enough", "; use `report_updates` instead."
+	if b.Job.Update == job.Blocked {
+		instead, refused = "send nothing", "."
+	}
+	if b.Budget.Available < 1 {
+		lines = append(lines, "No ping is left: a ping, embed or file will be refused unless it is critical (`critical=True`)"+refused)
+	}
+	if b.Forward.Hours == 0 {
+		lines = append(lines, "Upcoming bg tasks: none within 12 hours.")
 	} else {
 		lines = append(lines, fmt.Sprintf("Upcoming bg tasks (next %dh):", b.Forward.Hours))
 	}
 	for _, e := range b.Forward.Entries {
 		lines = append(lines, entry(e, b.Now))
 	}
+	if b.Forward.Left > 0 {
+		lines = append(lines, fmt.Sprintf("- and %d more, not listed", b.Forward.Left))
+	}
 	if b.Forward.Refills >= 1 {
 		lines = append(lines, fmt.Sprintf("~%d refills before last task.", b.Forward.Refills))
-	}
-	instead := "`report_updates` is enough"
-	if b.Job.Update == job.Blocked {
-		instead = "send nothing"
 	}
 	return strings.Join(append(lines,
 		"All background tasks share this budget: send at most one ping, embed or file in this run, and only if the owner would regret "+
@@ -36,11 +42,7 @@ func pings(b Brief) string {
 
 // entry is a line of the forward schedule: - 9:30 AM: Label (silent) — "description" (routines/x.md) [tag].
 func entry(e schedule.Entry, now time.Time) string {
-	at, layout := e.At.In(now.Location()), "3:04 PM"
-	if !sameDay(at, now) {
-		layout = "Mon 3:04 PM"
-	}
-	s := fmt.Sprintf("- %s: %s", at.Format(layout), sanitize.Line(e.Label))
+	s := fmt.Sprintf("- %s: %s", hour(e.At, now), sanitize.Line(e.Label))
 	if e.Silent {
 		s += " (silent)"
 	}
@@ -51,5 +53,17 @@ func entry(e schedule.Entry, now time.Time) string {
 	if e.Tag != "" {
 		s += fmt.Sprintf(" [%s]", e.Tag)
 	}
+	if e.More > 0 {
+		s += fmt.Sprintf(" and %d more until %s", e.More, hour(e.Last, now))
+	}
 	return s
+}
+
+// hour is a time of day, with the weekday when it is not today.
+func hour(at, now time.Time) string {
+	at = at.In(now.Location())
+	if !sameDay(at, now) {
+		return at.Format("Mon 3:04 PM")
+	}
+	return at.Format("3:04 PM")
 }

@@ -58,11 +58,14 @@ func items(list []string) string {
 }
 
 func output(j job.Job) string {
-	const discarded = "OUTPUT: You run in the background: your text output is discarded and nobody reads it.\n"
-	if j.AllowPing {
-		return discarded + "To reach the owner use `ping_user` for a plain alert, `discord_embed` for structured data, `send_file` for a file."
+	text := "OUTPUT: You run in the background: your text output is discarded and nobody reads it.\n"
+	if j.Mode() == job.Persistent {
+		text = "OUTPUT: You run in the background: nobody but you reads your text output. It stays in this session, where you see it in later fires.\n"
 	}
-	return discarded + "Pings, embeds and files are disabled for this task."
+	if j.AllowPing {
+		return text + "To reach the owner use `ping_user` for a plain alert, `discord_embed` for structured data, `send_file` for a file."
+	}
+	return text + "Pings, embeds and files are disabled for this task."
 }
 
 func reporting(j job.Job) string {
@@ -131,6 +134,8 @@ func lastWord(j job.Job) string {
 		return "If it is still unresolved, say so plainly."
 	case j.AllowPing && j.Update == job.Blocked:
 		return worth + "end without."
+	case j.AllowPing && j.Update == job.Always:
+		return "Ping only if it is still unresolved and the owner would regret missing it. With or without a ping, call `report_updates`."
 	case j.AllowPing:
 		return worth + "use `report_updates`."
 	case j.Update == job.Blocked:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ollim/ollim/internal/budget"
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/schedule"
 	"github.com/ollim/ollim/internal/update"
 )
@@ -30,11 +31,11 @@ type Brief struct {
 	Forward schedule.Forward // what other background tasks lie ahead
 	Tools   []string         // the patterns in force for the engine's tools, told when the job asks for tools of its own
 
-	Compacted bool    // the job's previous run had its session compacted
-	Gate      string  // what the job's gate said
-	Input     string  // piped in by whoever fired the job
-	Fence     string  // nobody can guess it: what is piped in stands as it is, between two lines of it; "": it is indented
-	Payload   []Datum // what a webhook was called with
+	Compaction run.Compaction // of the session, since the agent's previous turn
+	Gate       string         // what the job's gate said
+	Input      string         // piped in by whoever fired the job
+	Fence      string         // nobody can guess it: what is piped in stands as it is, between two lines of it; "": it is indented
+	Payload    []Datum        // what a webhook was called with
 }
 
 // Datum is one validated value of a webhook's payload.
@@ -108,8 +109,12 @@ func notes(b Brief) []string {
 	switch {
 	case b.Lost:
 		return []string{"NOTE: Your earlier session is gone and could not be resumed. You start without its context."}
-	case b.Compacted && b.Job.Mode() == job.Persistent:
+	case b.Job.Mode() != job.Persistent:
+	case b.Compaction == run.CompactionDone:
 		return []string{"NOTE: Your session was compacted in your previous fire: of what came before you have the summary."}
+	case b.Compaction == run.CompactionFailed:
+		return []string{"NOTE: The compaction that you requested in your previous fire was not carried out: your session is as it was. " +
+			"If it is still needed, call `compact_session` again."}
 	}
 	return nil
 }

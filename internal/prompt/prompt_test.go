@@ -245,7 +245,8 @@ func TestFacts(t *testing.T) {
 			"\n\nSESSION: Persistent — your context carries across fires.\n": c.mode == job.Persistent,
 
 			"\n\nOUTPUT: ":                   background,
-			"your text output is discarded":  background,
+			"your text output is discarded":  background && c.mode != job.Persistent,
+			"nobody but you reads your text": c.mode == job.Persistent,
 			"Pings, embeds and files are di": background && !c.pings,
 
 			"\n\nUPDATES: ":                                         background,
@@ -281,7 +282,8 @@ func TestFacts(t *testing.T) {
 			"no further follow-up is possible":                 final,
 			"\"checking in again\"":                            chain && (pings || !background),
 			"\nIf you ping, say that":                          chain && pings,
-			"Ping only if it is still unresolved and the owner would regret missing it; otherwise use `report_updates`.": final && pings && reports,
+			"Ping only if it is still unresolved and the owner would regret missing it; otherwise use `report_updates`.": final && pings && reports && c.update != job.Always,
+			"would regret missing it. With or without a ping, call `report_updates`.":                                    final && pings && c.update == job.Always,
 			"Ping only if it is still unresolved and the owner would regret missing it; otherwise end without.":          final && pings && !reports,
 			"If it is still unresolved, say so with `report_updates`.":                                                   final && !pings && reports,
 			"Do what is still to be done, and end.":                                                                      final && background && !pings && !reports,

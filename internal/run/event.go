@@ -69,6 +69,7 @@ type Standing struct {
 	Compactions int
 	Wish        string // instructions of the latest compaction that was asked for and not done
 	Wished      bool
+	Uncompacted bool      // the latest compaction that was asked for failed
 	Session     string    // as it is now
 	FollowUp    time.Time // when the chain goes on; zero: it ends
 	Effects     bool      // a tool was used: the turn cannot simply be run again
@@ -101,12 +102,12 @@ func (s *Standing) Stand(e Event) {
 		s.Nudges++
 	case CompactWish:
 		s.Wish, s.Wished = e.Text, true
-	case CompactFailed: // the agent was told
-		s.Wish, s.Wished = "", false
+	case CompactFailed: // not tried again in this run
+		s.Wish, s.Wished, s.Uncompacted = "", false, s.Uncompacted || s.Wished
 	case Compacted:
 		s.Compactions++
 		if e.Session != e.Parent || e.Session == "" { // else the engine's own, which leaves the wish open
-			s.Wish, s.Wished = "", false
+			s.Wish, s.Wished, s.Uncompacted = "", false, false
 		}
 	}
 }

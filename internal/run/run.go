@@ -65,6 +65,8 @@ type Record struct {
 	SessionAfter  string `json:"session_after,omitempty"`
 	Parent        string `json:"parent_session,omitempty"`
 
+	Compaction Compaction `json:"compaction,omitempty"` // of which the job's next turn is told
+
 	Text        string  `json:"text,omitempty"`      // the final text
 	Accounted   bool    `json:"accounted,omitempty"` // it stands in the accounts
 	Reserved    float64 `json:"reserved,omitempty"`  // USD that it may cost at most; 0 is no limit
@@ -75,6 +77,15 @@ type Record struct {
 	Usage       Usage   `json:"usage"`
 	Cost        float64 `json:"cost"` // USD
 }
+
+// Compaction says what became of the latest compaction of a session, until a turn of the session has been told.
+type Compaction string
+
+// The results of a compaction.
+const (
+	CompactionDone   Compaction = "done"
+	CompactionFailed Compaction = "failed" // it was requested and not carried out
+)
 
 // Usage counts tokens.
 type Usage struct {

@@ -138,6 +138,14 @@ func (r *Run) Conclude(outcome Outcome, reason string) error {
 		r.sum(e)
 	}
 	r.Pings, r.Reports, r.Compactions = s.Pings, s.Reports, s.Compactions
+	switch {
+	case s.Wished || s.Uncompacted:
+		r.Compaction = CompactionFailed
+	case s.Compactions > 0:
+		r.Compaction = CompactionDone
+	case r.Turns > 0: // the agent was told what the record said
+		r.Compaction = ""
+	}
 	return nil
 }
 

@@ -29,13 +29,17 @@ type Entry struct {
 	Path        string    // of the file, relative to the data directory
 	Silent      bool      // it may not ping
 	Tag         Tag       // "" for one that is neither
+	More        int       // further fires of the job in the range of the list, which have no entry of their own
+	Last        time.Time // the last of those
 }
 
 // Forward is what background tasks lie around an instant.
 type Forward struct {
-	Entries []Entry // by time
-	Hours   int     // from now to the last entry to come, rounded, at least 1
-	Refills int     // whole tokens that the ping budget gains before the last entry
+	Entries []Entry   // by time
+	Hours   int       // range of the list: from now to Last, rounded, at least 1; 0 when nothing fires within 12 hours
+	Last    time.Time // the last fire to come that is listed; zero when there is none
+	Left    int       // fires in the range that are not listed, where more than maxAhead entries lie close together
+	Refills int       // whole tokens that the ping budget gains before Last
 }
 
 // The window of behaviour 3.3.
@@ -47,7 +51,7 @@ const (
 )
 
 // Bounds of a list that is read by a model: a routine that fires every minute must not fill it, nor must ten thousand
-// routines. A list cut short still tells the truth, because Hours reaches no further than its last entry.
+// routines. The last entry of a frequent job counts its further fires; a list of more than maxAhead entries has a shorter range.
 const (
 	perJob    = 3 // entries to come of one job
 	maxAhead  = 40
@@ -59,14 +63,17 @@ const longest = 60
 
 // row is an entry before it is worded.
 type row struct {
-	at  time.Time
-	job *job.Job
-	tag Tag
+	at   time.Time
+	job  *job.Job
+	tag  Tag
+	zone *time.Location // of the job, where there may be more fires of it after this row; else nil
+	more int
+	last time.Time
 }
 
 // Around lists the background tasks around now: what fired in the last 15 minutes, the fire of the job with the id current
 // ("" is none) that is going on now, and what fires in the next three hours. If that is less than three entries it looks
-// further ahead, at most twelve hours. Times are in zone, which is also that of jobs without one of their own; relative
+// further ahead, at most twelve hours. A job has at most three entries to come; the last one counts the rest. Times are in zone, which is also that of jobs without one of their own; relative
 // turns a job's path into the one to be shown. The caller fills in Refills.
 //
 // Listed are enabled background routines and reminders, except plain ones, which no agent runs. The current job is listed
@@ -88,11 +95,11 @@ func Around(jobs []job.Job, zone *time.Location, now time.Time, current string, 
 		last, fired := latest(j, own, now)
 		switch {
 		case isCurrent && fired:
-			rows = append(rows, row{last, j, ThisTask})
+			rows = append(rows, row{at: last, job: j, tag: ThisTask})
 		case isCurrent:
-			rows = append(rows, row{now, j, ThisTask})
+			rows = append(rows, row{at: now, job: j, tag: ThisTask})
 		case fired && j.Enabled:
-			recent = append(recent, row{last, j, JustFired})
+			recent = append(recent, row{at: last, job: j, tag: JustFired})
 		}
 		if j.Enabled && (!isCurrent || j.Kind == job.Routine) { // a reminder that fires before its time is done with
 			ahead = upcoming(ahead, j, own, now)
@@ -100,15 +107,11 @@ func Around(jobs []job.Job, zone *time.Location, now time.Time, current string, 
 	}
 	slices.SortFunc(recent, byTime)
 	slices.SortFunc(ahead, byTime)
-	ahead = window(ahead, now)
+	f, ahead := window(ahead, now)
 	rows = slices.Concat(rows, recent[max(0, len(recent)-maxRecent):], ahead)
 	slices.SortFunc(rows, byTime)
-	f := Forward{Hours: 1}
 	for _, r := range rows {
 		f.Entries = append(f.Entries, r.entry(zone, relative))
-	}
-	if len(ahead) > 0 {
-		f.Hours = max(1, int(ahead[len(ahead)-1].at.Sub(now).Round(time.Hour)/time.Hour))
 	}
 	return f
 }
@@ -135,23 +138,61 @@ func upcoming(rows []row, j *job.Job, zone *time.Location, now time.Time) []row 
 	for at := range j.Schedule.Between(now, end, zone) {
 		rows = append(rows, row{at: at, job: j})
 		if n++; n == perJob {
+			rows[len(rows)-1].zone = zone
 			break
 		}
 	}
 	return rows
 }
 
-// window cuts rows to come, which are sorted, to the base window or as much further as the third row is.
-func window(rows []row, now time.Time) []row {
-	end := now.Add(baseWindow)
-	if n := min(minAhead, len(rows)); n > 0 && rows[n-1].at.After(end) {
-		end = rows[n-1].at
+// window cuts rows to come, which are sorted, to the base window, or to the hour that the third row lies in if that is later.
+// Every fire in the hours of the returned Forward has a row, is counted by the last row of its job, or is counted as Left.
+func window(rows []row, now time.Time) (Forward, []row) {
+	if len(rows) == 0 {
+		return Forward{}, nil
 	}
+	end := now.Add(baseWindow)
+	if third := rows[min(minAhead, len(rows))-1].at; third.After(end) {
+		end = later(third, now.Add(third.Sub(now).Round(time.Hour)))
+	}
+	rows = rows[:until(rows, end)]
+	f := Forward{}
+	if len(rows) > maxAhead {
+		f.Hours = max(1, int(rows[maxAhead].at.Sub(now)/time.Hour))
+		end = later(now.Add(time.Duration(f.Hours)*time.Hour), rows[maxAhead-1].at)
+		rows = rows[:max(maxAhead, until(rows, end))]
+	}
+	for i := range rows {
+		rows[i].countMore(end)
+		if i >= maxAhead {
+			f.Left += 1 + rows[i].more
+			continue
+		}
+		f.Last = later(f.Last, later(rows[i].at, rows[i].last))
+	}
+	if f.Hours == 0 {
+		f.Hours = max(1, int(f.Last.Sub(now).Round(time.Hour)/time.Hour))
+	}
+	return f, rows[:min(maxAhead, len(rows))]
+}
+
+// until is the number of sorted rows that are not after end.
+func until(rows []row, end time.Time) int {
 	n := 0
-	for n < min(maxAhead, len(rows)) && !rows[n].at.After(end) {
+	for n < len(rows) && !rows[n].at.After(end) {
 		n++
 	}
-	return rows[:n]
+	return n
+}
+
+// countMore counts the fires of the row's job after the row, up to end.
+func (r *row) countMore(end time.Time) {
+	if r.zone == nil {
+		return
+	}
+	for at := range r.job.Schedule.Between(r.at, end, r.zone) {
+		r.more, r.last = r.more+1, at
+	}
 }
 
 func byTime(a, b row) int {
@@ -167,6 +208,8 @@ func (r row) entry(zone *time.Location, relative func(string) string) Entry {
 		Path:        strings.Map(sanitize.Rune, relative(r.job.Path)),
 		Silent:      !r.job.AllowPing,
 		Tag:         r.tag,
+		More:        r.more,
+		Last:        r.last.In(zone),
 	}
 }
 

@@ -78,6 +78,9 @@ func lines(f schedule.Forward) []string {
 		if e.Tag != "" {
 			s += " [" + string(e.Tag) + "]"
 		}
+		if e.More > 0 {
+			s += fmt.Sprintf(" +%d until %s", e.More, e.Last.Format("15:04"))
+		}
 		out = append(out, s)
 	}
 	return out
@@ -123,7 +126,7 @@ func TestWhoIsListed(t *testing.T) {
 		`Wed 13:15 UTC: Reminder — "Call Bob" (reminders/named.md)`,
 		`Wed 13:20 UTC: Chain reminder (2/4) — "Recall chain." (reminders/chain.md)`,
 	)
-	compare(t, schedule.Around(nil, time.UTC, now, "x", relative), "next 1h")
+	compare(t, schedule.Around(nil, time.UTC, now, "x", relative), "next 0h")
 	compare(t, schedule.Around(jobs, time.UTC, now, "hook", relative), lines(schedule.Around(jobs, time.UTC, now, "", relative))...)
 }
 
@@ -139,18 +142,18 @@ func TestRecent(t *testing.T) {
 		routine(t, "often", "*/4 * * * *"),
 	}
 	recent := []string{
-		"next 1h",
+		"next 3h",
 		`Wed 11:45 UTC: Routine — "Do edge." (routines/edge.md) [just fired]`,
 		`Wed 11:59 UTC: Reminder — "Recall overdue." (reminders/overdue.md) [just fired]`,
 		`Wed 12:00 UTC: Routine — "Do now." (routines/now.md) [just fired]`,
 		`Wed 12:00 UTC: Routine — "Do often." (routines/often.md) [just fired]`,
 		`Wed 12:04 UTC: Routine — "Do often." (routines/often.md)`,
 		`Wed 12:08 UTC: Routine — "Do often." (routines/often.md)`,
-		`Wed 12:12 UTC: Routine — "Do often." (routines/often.md)`,
+		`Wed 12:12 UTC: Routine — "Do often." (routines/often.md) +42 until 15:00`,
 	}
 	compare(t, schedule.Around(jobs, time.UTC, now, "", relative), recent...)
 	compare(t, schedule.Around(jobs, time.UTC, now.Add(59*time.Second), "often", relative),
-		"next 1h", recent[2], recent[3], strings.Replace(recent[4], "just fired", "this task", 1), recent[5], recent[6], recent[7])
+		"next 3h", recent[2], recent[3], strings.Replace(recent[4], "just fired", "this task", 1), recent[5], recent[6], recent[7])
 }
 
 // The fire that is going on is listed even if nothing was scheduled now.
@@ -198,7 +201,8 @@ func TestWindow(t *testing.T) {
 		jobs          []job.Job
 		entries, hour int
 	}{
-		{at(), 0, 1},
+		{at(), 0, 0},
+		{at(-m, 12*h+1), 1, 0},
 		{at(m), 1, 1},
 		{at(29 * m), 1, 1},
 		{at(89 * m), 1, 1},
@@ -206,6 +210,8 @@ func TestWindow(t *testing.T) {
 		{at(h, 2*h, 3*h, 3*h+1), 3, 3},
 		{at(m, m, m, 3*h, 4*h), 4, 3},
 		{at(h, 2*h, 5*h, 6*h), 3, 5},
+		{at(h, 2*h, 5*h-20*m, 5*h-10*m, 5*h, 5*h+1), 5, 5}, // whatever is in the hours that the heading states
+		{at(h, 2*h, 5*h+10*m, 5*h+20*m), 3, 5},
 		{at(h, 5*h, 5*h, 5*h, 6*h), 4, 5}, // whatever is at the same time as the third
 		{at(12*h, 12*h+1), 1, 12},
 		{at(4*h, 11*h+20*m), 2, 11},
@@ -221,11 +227,11 @@ func TestWindow(t *testing.T) {
 func TestBounds(t *testing.T) {
 	now := clock(t, "2026-03-04 12:00:30", time.UTC)
 	jobs := []job.Job{routine(t, "minutely", "* * * * *"), routine(t, "evening", "0 18 * * *")}
-	compare(t, schedule.Around(jobs, time.UTC, now, "", relative), "next 1h",
+	compare(t, schedule.Around(jobs, time.UTC, now, "", relative), "next 3h",
 		`Wed 12:00 UTC: Routine — "Do minutely." (routines/minutely.md) [just fired]`,
 		`Wed 12:01 UTC: Routine — "Do minutely." (routines/minutely.md)`,
 		`Wed 12:02 UTC: Routine — "Do minutely." (routines/minutely.md)`,
-		`Wed 12:03 UTC: Routine — "Do minutely." (routines/minutely.md)`)
+		`Wed 12:03 UTC: Routine — "Do minutely." (routines/minutely.md) +177 until 15:00`)
 	jobs = nil
 	for i := range 60 {
 		jobs = append(jobs, routine(t, fmt.Sprintf("r%02d", i), "*/15 * * * *"), reminder(fmt.Sprintf("m%02d", i), now.Add(-time.Minute)))
@@ -236,6 +242,9 @@ func TestBounds(t *testing.T) {
 	}
 	if last := f.Entries[50]; last.Path != "routines/r39.md" || f.Hours != 1 {
 		t.Error(last, f.Hours)
+	}
+	if f.Left != 60*4-40 { // fires in the next hour, of which 40 are listed
+		t.Errorf("%d are left out", f.Left)
 	}
 }
 
@@ -318,24 +327,22 @@ func TestAroundProperties(t *testing.T) {
 	})
 }
 
-// checkForward counts fires the slow way: with the order of all of them.
+// checkForward compares the list with all fires, found the slow way.
 func checkForward(t *rapid.T, f schedule.Forward, jobs []job.Job, zone *time.Location, now time.Time, current string) {
-	var want []string
-	count := map[string]int{}
-	var third time.Time
+	var fires []string // within twelve hours
+	byFire := map[string]time.Time{}
 	for fire := range schedule.Upcoming(jobs, zone, now) {
-		isCurrent := fire.Job.ID == current && fire.Job.Kind == job.Reminder
-		if fire.At.Sub(now) > 12*time.Hour || len(want) >= 3 && fire.At.Sub(now) > 3*time.Hour && fire.At.After(third) || len(want) == 40 {
+		if fire.At.Sub(now) > 12*time.Hour {
 			break
 		}
-		if count[fire.Job.ID]++; count[fire.Job.ID] <= 3 && !isCurrent {
-			if want = append(want, fmt.Sprint(fire.At.Unix(), relative(fire.Job.Path))); len(want) == 3 {
-				third = fire.At
-			}
+		if fire.Job.ID == current && fire.Job.Kind == job.Reminder {
+			continue
 		}
+		key := fmt.Sprint(fire.At.Unix(), relative(fire.Job.Path))
+		fires, byFire[key] = append(fires, key), fire.At
 	}
-	var got []string
-	this, hours := 0, 1
+	listed := map[string]bool{}
+	this, rows := 0, 0
 	for i, e := range f.Entries {
 		if i > 0 && e.At.Before(f.Entries[i-1].At) || e.At.Location() != zone || e.At.Before(now.Add(-15*time.Minute)) {
 			t.Fatalf("order: %v", lines(f))
@@ -346,14 +353,35 @@ func checkForward(t *rapid.T, f schedule.Forward, jobs []job.Job, zone *time.Loc
 		if e.At.After(now) == (e.Tag != "") {
 			t.Fatalf("tag: %v", lines(f))
 		}
-		if e.At.After(now) {
-			got = append(got, fmt.Sprint(e.At.Unix(), e.Path))
-			hours = max(1, int(e.At.Sub(now).Hours()+0.5))
+		if !e.At.After(now) {
+			continue
+		}
+		rows++
+		listed[fmt.Sprint(e.At.Unix(), e.Path)] = true
+		more := 0
+		for key, at := range byFire {
+			if strings.HasSuffix(key, e.Path) && at.After(e.At) && !at.After(e.Last) {
+				listed[key] = true
+				more++
+			}
+		}
+		if more != e.More {
+			t.Fatalf("%s has %d more until %v, the entry says %d", e.Path, more, e.Last, e.More)
 		}
 	}
-	listed := slices.ContainsFunc(jobs, func(j job.Job) bool { return j.ID == current })
-	if !slices.Equal(got, want) || f.Hours != hours || (this == 1) != listed || this > 1 {
-		t.Fatalf("at %v: %v, want %v", now, lines(f), want)
+	missing := 0
+	for i, key := range fires {
+		inRange := byFire[key].Sub(now) <= time.Duration(f.Hours)*time.Hour
+		if (inRange || i < 3) && !listed[key] {
+			missing++
+		}
+	}
+	known := slices.ContainsFunc(jobs, func(j job.Job) bool { return j.ID == current })
+	if missing > f.Left || rows > 40 || (this == 1) != known || this > 1 {
+		t.Fatalf("at %v: %d of %v are missing: %v", now, missing, fires, lines(f))
+	}
+	if (f.Hours == 0) != (len(fires) == 0) || f.Left == 0 && len(fires) > 0 && rows < 40 && f.Hours != max(1, int(f.Last.Sub(now).Hours()+0.5)) {
+		t.Fatalf("at %v: %d hours, last %v: %v", now, f.Hours, f.Last, lines(f))
 	}
 }
 
