@@ -10,6 +10,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/prompt"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/session"
 )
@@ -60,8 +61,16 @@ func (t *Talk) sink(ctx context.Context) engine.Sink {
 		if t.room.Watch != nil {
 			t.room.Watch(e)
 		}
-		return t.run.Event(context.WithoutCancel(ctx), e)
+		return errors.Join(t.run.Event(context.WithoutCancel(ctx), e), t.cramped(ctx, e))
 	}
+}
+
+// cramped tells the main session of a compaction that the engine began by itself and that failed.
+func (t *Talk) cramped(ctx context.Context, e run.Event) error {
+	if e.Type != run.CompactFailed || e.Tool != "" || t.place.Mode == job.Asked {
+		return nil
+	}
+	return t.room.Updates.Add(context.WithoutCancel(ctx), prompt.NotCompacted(t.run.Label(), e.Text), t.run.ID)
 }
 
 // moved follows the session to its new id. A persistent session is noted in the history at every fire, so that it shows

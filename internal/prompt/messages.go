@@ -19,6 +19,12 @@ func Unreported(label string) string {
 	return fmt.Sprintf("%s ran but did not report what it did.", label)
 }
 
+// NotCompacted is the update about a session that is nearly as long as its model can read.
+func NotCompacted(label, reason string) string {
+	return fmt.Sprintf("%s: the session nearly fills the model's window and could not be compacted (%s). Compaction is tried again "+
+		"tomorrow, or when the session has grown by a twentieth of the window.", label, reason)
+}
+
 // Failure tells the owner that a job did not do its work. count is how often in a row.
 func Failure(label, what, reason string, count int) string {
 	s := fmt.Sprintf("%s %s", label, what)

@@ -54,7 +54,7 @@ type wireCache struct {
 const defaultMaxTokens = 8192 // of an answer: the service wants to be told a number, and every model may say so much
 
 func anthropicRequest(r Request) (wireRequest, error) {
-	thinking, maxTokens, err := thinkingOf(r.Model, r.Thinking, cmp.Or(r.MaxTokens, defaultMaxTokens))
+	thinking, maxTokens, err := thinkingOf(r.Model, r.Thinking, cmp.Or(r.MaxTokens, defaultMaxTokens), r.Most)
 	if err != nil {
 		return wireRequest{}, err
 	}

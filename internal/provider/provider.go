@@ -46,7 +46,8 @@ type Request struct {
 	System    string
 	Messages  []transcript.Message // roles alternate, the last is the user's
 	Tools     []Tool
-	MaxTokens int    // of the answer
+	MaxTokens int    // of the answer; a budget for thoughts may raise it
+	Most      int    // to which MaxTokens may be raised; 0 is not known
 	Thinking  string // "" is the model's default; off (or as little as it takes), adaptive, or a number of tokens
 }
 

@@ -16,13 +16,14 @@ type wireThinking struct {
 const (
 	minBudget  = 1024 // tokens, the service's limit
 	someBudget = 8192 // for models that cannot choose by themselves
-	room       = 8192 // tokens that an answer is left at least, besides its thoughts
+	room       = 8192 // tokens that an answer is left at least, besides its thoughts, where it may have as many
 )
 
 // thinkingOf is what to tell the Messages API, and how long the answer may be with it. The models of Claude differ: from 4.6
-// on they choose how much to think, up to 4.6 they can be given a budget, and before 3.7 they do not think.
-func thinkingOf(model, wish string, maxTokens int) (*wireThinking, int, error) {
-	var budget int
+// on they choose how much to think, up to 4.6 they can be given a budget, and before 3.7 they do not think. The limit is raised
+// for a budget, which counts against it, as far as most (0: not known) allows; beyond that the budget is reduced.
+func thinkingOf(model, wish string, maxTokens, most int) (*wireThinking, int, error) {
+	budget, answer := 0, room
 	switch wish {
 	case "":
 		return nil, maxTokens, nil
@@ -33,6 +34,7 @@ func thinkingOf(model, wish string, maxTokens int) (*wireThinking, int, error) {
 			return adaptive(model), maxTokens, nil
 		}
 		budget = min(someBudget, max(minBudget, maxTokens/2))
+		answer = budget
 	default:
 		n, err := strconv.Atoi(wish)
 		switch {
@@ -48,8 +50,13 @@ func thinkingOf(model, wish string, maxTokens int) (*wireThinking, int, error) {
 	if before(model, 3, 7) {
 		return nil, maxTokens, nil
 	}
+	maxTokens = max(maxTokens, budget+min(maxTokens, answer))
+	if most > 0 && maxTokens > most {
+		maxTokens = most
+		budget = min(budget, max(minBudget, most-min(room, most/2)))
+	}
 	if maxTokens <= budget {
-		maxTokens = budget + min(maxTokens, room)
+		return nil, maxTokens, nil // not even the smallest budget fits
 	}
 	return &wireThinking{Type: "enabled", Budget: budget}, maxTokens, nil
 }

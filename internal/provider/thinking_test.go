@@ -51,7 +51,9 @@ func TestThinking(t *testing.T) {
 		{"claude-fable-5-1", "5000", 1000, "adaptive 0 summarized", 1000},
 		{"claude-opus-4-7", "5000", 1000, "adaptive 0 summarized", 1000},
 		{"claude-opus-4-7", "true", 1000, "adaptive 0 summarized", 1000},
-		{"claude-opus-4-6", "5000", 9000, "enabled 5000", 9000},
+		{"claude-opus-4-6", "5000", 9000, "enabled 5000", 13192},
+		{"claude-opus-4-6", "8000", 8192, "enabled 8000", 16192},
+		{"claude-opus-4-6", "5000", 20000, "enabled 5000", 20000},
 		{"claude-opus-4-6", "true", 9000, "adaptive 0", 9000},
 		{"claude-haiku-4-5-20251001", "5000", 5000, "enabled 5000", 10000},
 		{"claude-haiku-4-5-20251001", "60000", 32000, "enabled 60000", 68192},
@@ -63,10 +65,10 @@ func TestThinking(t *testing.T) {
 		{"claude-3-7-sonnet-20250219", "true", 8000, "enabled 4000", 8000},
 		{"claude-3-5-haiku-20241022", "true", 8000, "", 8000},
 		{"claude-3-5-haiku-20241022", "2000", 8000, "", 8000},
-		{"some-other", "2000", 8000, "enabled 2000", 8000},
+		{"some-other", "2000", 8000, "enabled 2000", 10000},
 		{"some-other", "true", 8000, "adaptive 0", 8000},
 	} {
-		got, limit, err := thinkingOf(tc.model, tc.wish, tc.limit)
+		got, limit, err := thinkingOf(tc.model, tc.wish, tc.limit, 0)
 		said := ""
 		if got != nil {
 			said = strings.TrimSpace(fmt.Sprint(got.Type, " ", got.Budget, " ", got.Display))
@@ -75,8 +77,33 @@ func TestThinking(t *testing.T) {
 			t.Errorf("%s %q: %q %d %v", tc.model, tc.wish, said, limit, err)
 		}
 	}
-	if _, _, err := thinkingOf(model, "hard", 1); err == nil {
+	if _, _, err := thinkingOf(model, "hard", 1, 0); err == nil {
 		t.Error("nonsense is taken")
+	}
+}
+
+// TestThinkingWithinTheMost: neither the limit nor the budget passes what the model or its window allows, and the answer keeps
+// its part.
+func TestThinkingWithinTheMost(t *testing.T) {
+	for _, tc := range []struct {
+		wish                      string
+		limit, most, budget, want int
+	}{
+		{"8000", 8192, 64000, 8000, 16192},
+		{"60000", 64000, 64000, 55808, 64000},
+		{"8000", 8192, 8192, 4096, 8192},
+		{"adaptive", 4000, 4000, 2000, 4000},
+		{"8000", 1024, 1024, 0, 1024},
+		{"8000", 1500, 1500, 1024, 1500},
+	} {
+		got, limit, err := thinkingOf("claude-haiku-4-5", tc.wish, tc.limit, tc.most)
+		budget := 0
+		if got != nil {
+			budget = got.Budget
+		}
+		if err != nil || budget != tc.budget || limit != tc.want {
+			t.Errorf("%+v: budget %d, limit %d, %v", tc, budget, limit, err)
+		}
 	}
 }
 
@@ -115,7 +142,7 @@ func TestThinkingIsSent(t *testing.T) {
 	if _, err := NewAnthropic(Options{BaseURL: s.URL() + "/v1/", Key: "k"}).Ask(t.Context(), r, nil); err != nil {
 		t.Fatal(err)
 	}
-	if q := s.Requests()[0]; string(q.Thinking) != `{"type":"enabled","budget_tokens":2000}` || q.MaxTokens != defaultMaxTokens || !q.Stream {
+	if q := s.Requests()[0]; string(q.Thinking) != `{"type":"enabled","budget_tokens":2000}` || q.MaxTokens != 2000+room || !q.Stream {
 		t.Errorf("%s", q.Raw)
 	}
 }

@@ -113,7 +113,7 @@ func Summed(sessions, summary string, kept []Entry, h Header) (Transcript, error
 		kept = kept[1:]
 	}
 	for i, e := range kept {
-		kept[i].Tokens, kept[i].Message = 0, e.Message.Unthought()
+		kept[i] = Entry{Message: e.Message.Unthought(), At: e.At}
 	}
 	text, err := encode(append([]Entry{first}, kept...))
 	if err != nil {

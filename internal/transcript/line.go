@@ -14,6 +14,7 @@ type messageLine struct {
 	Timestamp string      `json:"timestamp,omitempty"`
 	Message   wireMessage `json:"message"`
 	Tokens    int         `json:"tokens,omitempty"`
+	Full      int         `json:"full,omitempty"`
 }
 
 type wireMessage struct {
@@ -43,7 +44,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes the line that a transcript has.
 func (e Entry) MarshalJSON() ([]byte, error) {
-	l := messageLine{Type: "message", Message: wire(e.Message), Tokens: e.Tokens}
+	l := messageLine{Type: "message", Message: wire(e.Message), Tokens: e.Tokens, Full: e.Full}
 	if !e.At.IsZero() {
 		l.Timestamp = e.At.Format(time.RFC3339Nano)
 	}
@@ -60,6 +61,7 @@ func (e *Entry) UnmarshalJSON(data []byte) error {
 			Content json.RawMessage `json:"content"`
 		} `json:"message"`
 		Tokens int `json:"tokens"`
+		Full   int `json:"full"`
 	}
 	if err := json.Unmarshal(data, &l); err != nil {
 		return err
@@ -68,7 +70,7 @@ func (e *Entry) UnmarshalJSON(data []byte) error {
 		return errNoMessage
 	}
 	content, err := blocks(l.Message.Content)
-	*e = Entry{Message: Message{l.Message.Role, content}, At: stamp(l.Timestamp), Tokens: l.Tokens}
+	*e = Entry{Message: Message{l.Message.Role, content}, At: stamp(l.Timestamp), Tokens: l.Tokens, Full: l.Full}
 	return err
 }
 

@@ -12,6 +12,7 @@ type Entry struct {
 	Message Message
 	At      time.Time
 	Tokens  int // the conversation's length up to and with this answer, as the service counted it; 0: not known
+	Full    int // the conversation's length, in tokens, at which a compaction failed just before this message; 0: none did
 }
 
 // Message is one message of a conversation, in the form of the Anthropic Messages API, whatever service it went to.

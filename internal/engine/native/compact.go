@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -25,8 +26,12 @@ const (
 	keptMessages = 20
 	// commonWindow, in tokens, stands for that of a model of which nothing is known.
 	commonWindow = 100_000
-	// summaryOutput is the most tokens of a summary.
-	summaryOutput = 8192
+	// summaryOutput is the most tokens of a summary, thoughts included, when it is first asked for.
+	summaryOutput = 16384
+	// fuller is by which part of the window, in percent, a conversation has to grow until a compaction that failed is tried again,
+	// and again is how long to wait otherwise: each try is paid for.
+	fuller = 5
+	again  = 24 * time.Hour
 	// bytesPerToken is a common rule of thumb for what the service has not counted yet.
 	bytesPerToken = 4
 )
@@ -59,7 +64,7 @@ func (t *turn) compactNow(ctx context.Context, results []transcript.Block, at in
 	if err == nil {
 		_, err = t.moveTo(ctx, next, summary)
 	} else {
-		err = t.sink(run.Event{Type: run.CompactFailed, Text: err.Error()})
+		err = t.sink(run.Event{Type: run.CompactFailed, Tool: compactTool, Text: err.Error()})
 	}
 	return errors.Join(err, t.sink(run.Event{Type: run.ToolResult, Tool: compactTool, ToolID: id, Text: said.Text, IsError: said.IsError}))
 }
@@ -76,14 +81,33 @@ func (t *turn) makeRoom(ctx context.Context) error {
 	return t.squeeze(ctx)
 }
 
-// squeeze compacts without being asked. Where that fails the turn goes on as long as the service takes it.
+// squeeze compacts without being asked. Where that fails the turn goes on as long as the service takes it, and a failure that
+// was paid for is noted in the transcript, for the turns that follow.
 func (t *turn) squeeze(ctx context.Context) error {
+	if t.failedLately() {
+		t.cramped = true
+		return nil
+	}
+	spent := t.usage
 	_, err := t.compact(ctx, byItself, t.keep(1))
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	t.cramped = true
+	if t.cramped = true; t.usage != spent {
+		t.full = t.size()
+	}
 	return t.sink(run.Event{Type: run.CompactFailed, Text: err.Error()})
+}
+
+// failedLately reports whether a compaction of the conversation failed in an earlier turn, less than a day ago and when the
+// conversation was about as long as it is now.
+func (t *turn) failedLately() bool {
+	for _, e := range slices.Backward(t.entries) {
+		if e.Full > 0 {
+			return t.e.Now().Sub(e.At) < again && t.size() < e.Full+t.window()*fuller/100
+		}
+	}
+	return false
 }
 
 // compact replaces the conversation by a summary and its last messages, in a new transcript.
@@ -173,17 +197,8 @@ func (t *turn) sumUp(ctx context.Context, messages []transcript.Message, instruc
 		ask += "\n\n" + more
 	}
 	for _, most := range []int{0, 2000, 200} {
-		if err := t.request.Affordable(t.cost); err != nil {
-			return "", err
-		}
-		q := t.question()
-		q.MaxTokens = min(q.MaxTokens, summaryOutput)
-		q.Messages, _ = transcript.Repair(append(clipped(messages, most), transcript.Said(transcript.User, ask)))
-		a, err := t.query(ctx, q, nil)
-		if errors.Is(err, provider.ErrThinking) && !t.plain {
-			t.plain, q.Thinking = true, ""
-			a, err = t.query(ctx, q, nil)
-		}
+		said, _ := transcript.Repair(append(clipped(messages, most), transcript.Said(transcript.User, ask)))
+		a, err := t.wholeAnswer(ctx, said)
 		if errors.Is(err, provider.ErrTooLong) {
 			if err := t.bookPart(a.Usage); err != nil {
 				return "", err
@@ -191,9 +206,6 @@ func (t *turn) sumUp(ctx context.Context, messages []transcript.Message, instruc
 			continue
 		}
 		if err != nil {
-			return "", err
-		}
-		if err := t.book(a.Usage); err != nil {
 			return "", err
 		}
 		switch {
@@ -207,6 +219,31 @@ func (t *turn) sumUp(ctx context.Context, messages []transcript.Message, instruc
 		return strings.TrimSpace(a.Message.Text()), nil
 	}
 	return "", provider.ErrTooLong
+}
+
+// wholeAnswer asks for a summary in as few tokens as most need. One that they cut short, as a model's thoughts may, is asked for
+// again with as many as the model can give. What an answer without an error cost is booked.
+func (t *turn) wholeAnswer(ctx context.Context, messages []transcript.Message) (provider.Answer, error) {
+	q := t.question()
+	most := q.MaxTokens
+	q.Messages, q.MaxTokens = messages, min(most, summaryOutput)
+	for {
+		if err := t.request.Affordable(t.cost); err != nil {
+			return provider.Answer{}, err
+		}
+		a, err := t.query(ctx, q, nil)
+		if errors.Is(err, provider.ErrThinking) && !t.plain {
+			t.plain, q.Thinking = true, ""
+			a, err = t.query(ctx, q, nil)
+		}
+		if err == nil {
+			err = t.book(a.Usage)
+		}
+		if err != nil || a.Stop != provider.MaxTokens || q.MaxTokens == most {
+			return a, err
+		}
+		q.MaxTokens = most
+	}
 }
 
 // clipped is messages without thoughts, whose long parts are cut; 0 cuts none.

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ type turn struct {
 	plain   bool // the service takes no thoughts, or not the wish for them
 	pressed bool // the service found the conversation too long
 	cramped bool // the conversation fills its window, and could not be compacted
+	full    int  // its length, in tokens, when that was found out; 0 once it is noted
 }
 
 // enter goes on in a transcript that nobody else writes meanwhile.
@@ -157,11 +159,11 @@ func lastText(m transcript.Message) string {
 }
 
 func (t *turn) append(d store.Durability, m transcript.Message, tokens int) error {
-	entry := transcript.Entry{Message: m, At: t.e.Now(), Tokens: tokens}
+	entry := transcript.Entry{Message: m, At: t.e.Now(), Tokens: tokens, Full: t.full}
 	if err := t.file.Append(d, entry); err != nil {
 		return err
 	}
-	t.entries = append(t.entries, entry)
+	t.entries, t.full = append(t.entries, entry), 0
 	return nil
 }
 
@@ -323,8 +325,11 @@ func (t *turn) question() provider.Request {
 	q := provider.Request{
 		Model: t.model.ID, System: t.request.System, Tools: t.offer(), MaxTokens: t.limit(), Thinking: t.request.Thinking,
 	}
+	q.Most = t.model.Output
 	if t.model.Window > 0 { // services want room for the whole answer
-		q.MaxTokens = min(q.MaxTokens, max(leastOutput, t.model.Window*97/100-t.size()))
+		left := max(leastOutput, t.model.Window*97/100-t.size())
+		q.MaxTokens = min(q.MaxTokens, left)
+		q.Most = min(cmp.Or(q.Most, left), left)
 	}
 	older := min(t.before, len(t.entries))
 	if t.plain {
