@@ -1,10 +1,10 @@
 // Package approval keeps what the owner approved. A job is widened when it has allowed-tools, gate, after, dirs, subagent or
 // skills; that power counts only as the owner saw it. What was seen is a Subject: the id, those fields, the prompt, and the
-// bytes of every file that they name. A change of any of it needs the owner again. Asking is up to the caller.
+// bytes of every file that they name, also as a literal word of a Bash pattern. tool-policy.yaml is a subject of its own. A change of any of it needs the owner again. Asking is up to the caller.
 //
 // On disk: state/approvals.json, absent when nothing is approved, an object of
 //
-//	"<job id>" or "skill:<name>": {
+//	"<job id>", "skill:<name>" or "file:tool-policy.yaml": {
 //	  "digest":   "<SHA-256 of the subject>",   this alone decides
 //	  "approved": "2026-02-24T14:30:00+01:00",
 //	  "by":       "owner",                      or the id of the run that passed it on to a child
@@ -38,6 +38,7 @@ type Book struct {
 	Home home.Dir
 	Disk store.Disk
 	Zone *time.Location
+	User string // the owner's home, for ~/ in dirs
 }
 
 // Approval is what was approved last under one key.

@@ -11,6 +11,8 @@ import (
 	"path"
 	"path/filepath"
 	"syscall"
+
+	"github.com/ollim/ollim/internal/toolpolicy"
 )
 
 // Limits of a skill's folder. It is text and small programs, and every fire reads all of it.
@@ -42,6 +44,63 @@ func (b Book) file(files map[string]string, path string) error {
 		files[name], _, err = digest(f)
 	}
 	return unfit(name, err)
+}
+
+// named adds the digests of the files in the data directory and the roots that Bash patterns name literally. A name without
+// a file is none: once the file is there, the subject is another one.
+func (b Book) named(files map[string]string, patterns []string, roots []toolpolicy.Root) error {
+	for _, text := range patterns {
+		p, err := toolpolicy.Parse(text)
+		if err != nil {
+			continue // it allows nothing
+		}
+		for _, name := range p.Files() {
+			path := filepath.Clean(name)
+			if !filepath.IsAbs(path) {
+				path = b.Home.Path(path)
+			}
+			if !b.inside(path, roots) {
+				continue
+			}
+			info, err := os.Stat(path)
+			if err == nil && info.IsDir() || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) {
+				continue
+			}
+			if err := b.file(files, path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// inside reports whether a clean path lies in the data directory or a root.
+func (b Book) inside(path string, roots []toolpolicy.Root) bool {
+	for _, r := range append([]toolpolicy.Root{{Dir: filepath.Clean(string(b.Home))}}, roots...) {
+		if _, ok := toolpolicy.Below(path, r.Dir); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Altered returns the first file that the pattern names literally and that is not as it was approved for anything; "" when
+// there is none.
+func (b Book) Altered(p toolpolicy.Pattern, roots []toolpolicy.Root) (name string, err error) {
+	files := map[string]string{}
+	if err := b.named(files, []string{p.String()}, roots); err != nil || len(files) == 0 {
+		return "", err
+	}
+	approved, err := b.read()
+	if err != nil {
+		return "", err
+	}
+	for _, name := range sortedKeys(files) {
+		if !approved.has(name, files[name]) {
+			return legible(name), nil
+		}
+	}
+	return "", nil
 }
 
 // folder adds the digests of all files of a skill. The folder may be a link; in it there may be none, since what they lead

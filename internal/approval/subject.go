@@ -67,8 +67,11 @@ func fieldsOf(j job.Job) Fields {
 
 // Widening names what gives the power: the keys of the fields that are set, or a skill's commands.
 func (s Subject) Widening() (keys []string) {
-	if s.Kind == skillKind {
+	switch s.Kind {
+	case skillKind:
 		return []string{"commands"}
+	case policyKind:
+		return []string{"tools"}
 	}
 	for _, f := range s.Fields.each() {
 		if len(f.values) > 0 {
@@ -95,7 +98,7 @@ func (b Book) Of(j job.Job) (s Subject, widened bool, err error) {
 	for _, name := range s.Fields.Skills {
 		err = cmp.Or(err, b.folder(s.Files, b.Home.Path("skills", name)))
 	}
-	return s, true, err
+	return s, true, cmp.Or(err, b.named(s.Files, j.AllowedTools, j.Roots(b.User)))
 }
 
 // OfSkill is what is to be approved of a skill whose commands run in the main conversation. name is a skill's name, as it is

@@ -23,8 +23,8 @@ func newApprove(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve [JOB...]",
 		Short: "See and approve what gives jobs more power: tools, gates, folders, skills and the files behind them",
-		Long: "Approve lists what waits for approval: id, name, kind, new or changed, and what widens it. With jobs, or skill:NAME, or " +
-			"--all, it prints of each what was not approved yet and asks on the terminal; it exits 1 when an answer was no. A job that " +
+		Long: "Approve lists what waits for approval: id, name, kind, new or changed, and what widens it. With jobs, skill:NAME, " +
+			"tool-policy.yaml or --all, it prints of each what was not approved yet and asks on the terminal; it exits 1 when an answer was no. A job that " +
 			"waits does not run. A job without allowed-tools, gate, after, dirs, subagent and skills needs no approval.",
 		Example: "  ollim approve\n  ollim approve daily-market",
 		Args:    checked(cobra.ArbitraryArgs),
@@ -77,7 +77,7 @@ type approver struct {
 	found  []candidate
 }
 
-// candidate is a widened job, or a skill.
+// candidate is a widened job, a skill or tool-policy.yaml.
 type candidate struct {
 	name    string // for the owner, and for Find
 	subject approval.Subject
@@ -100,6 +100,9 @@ func (a *approver) collectAll(s job.Shelf) error {
 	for _, j := range s.Jobs {
 		a.failed.add(j.Name(), a.addJob(j))
 	}
+	if err := a.addPolicy(); err != nil {
+		a.d.warn(err.Error())
+	}
 	skills, faults, err := a.skills().Load()
 	for _, fault := range faults {
 		a.d.warn(fault.Error())
@@ -114,6 +117,10 @@ func (a *approver) collect(s job.Shelf, names []string) {
 	for _, name := range names {
 		if which, named := strings.CutPrefix(name, skillPrefix); named {
 			a.failed.add(name, a.addSkill(which))
+			continue
+		}
+		if name == approval.PolicyName {
+			a.failed.add(name, a.addPolicy())
 			continue
 		}
 		j, err := s.Find(name)
@@ -144,6 +151,20 @@ func (a *approver) addJob(j job.Job) error {
 			}
 		}
 		return approval.Subject{}, nil
+	}})
+}
+
+func (a *approver) addPolicy() error {
+	p, err := a.h.approvals().Policy()
+	if err != nil {
+		return &withStatus{err, statusData}
+	}
+	if p.Empty && !p.Waits {
+		return nil
+	}
+	return a.add(candidate{name: approval.PolicyName, subject: p.Subject, again: func() (approval.Subject, error) {
+		p, err := a.h.approvals().Policy()
+		return p.Subject, err
 	}})
 }
 

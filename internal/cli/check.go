@@ -63,12 +63,15 @@ func runCheck(ctx context.Context, d *Deps, files []string, asJSON bool) error {
 	if len(shelf.Faults) > 0 {
 		c.fault(shelf.Faults)
 	}
-	c.approvals = &approval.Book{Home: dir, Disk: store.Disk{Now: d.Now, Warn: d.warn}, Zone: c.zone}
+	c.approvals = &approval.Book{Home: dir, Disk: store.Disk{Now: d.Now, Warn: d.warn}, Zone: c.zone, User: d.homeOrNone()}
 	for _, j := range shelf.Jobs {
 		c.good(filepath.Join(filepath.Base(filepath.Dir(j.Path)), filepath.Base(j.Path)), j)
 	}
-	_, err = config.LoadTools(dir.ToolPolicy())
+	policy, err := c.approvals.Policy()
 	c.fault(err)
+	if policy.Waits {
+		c.say(finding{File: approval.PolicyName, What: "note", Text: "waits for your approval, and gives no tools until then: ollim approve " + approval.PolicyName})
+	}
 	_, faults, err := skill.Library{Home: dir}.Load()
 	c.fault(err)
 	if len(faults) > 0 {

@@ -145,6 +145,7 @@ type house struct {
 	home   home.Dir
 	config config.Config
 	disk   store.Disk
+	user   string // the owner's home, "" when it is not known
 }
 
 func (d *Deps) house() (house, error) {
@@ -159,7 +160,7 @@ func (d *Deps) house() (house, error) {
 	if !c.Exists {
 		return house{}, hint(fmt.Errorf("%s: %w", d.configFile(dir), errNoConfig), "ollim init")
 	}
-	return house{dir, c, store.Disk{Now: d.Now, Warn: d.warn}}, nil
+	return house{dir, c, store.Disk{Now: d.Now, Warn: d.warn}, d.homeOrNone()}, nil
 }
 
 // anyHouse is house for what must work although the settings do not: the brakes, the past, and what must not be lost.
@@ -175,7 +176,7 @@ func (d *Deps) anyHouse() (house, error) {
 	}
 	c, err := config.Load(config.Source{Path: dir.Path("no-such-file"), Lookup: func(string) (string, bool) { return "", false }, Zone: d.systemZone()})
 	d.loaded = &c
-	return house{dir, c, store.Disk{Now: d.Now, Warn: d.warn}}, err
+	return house{dir, c, store.Disk{Now: d.Now, Warn: d.warn}, d.homeOrNone()}, err
 }
 
 func (h house) jobs() job.Library { return job.Library{Home: h.home, Zone: h.config.Zone} }

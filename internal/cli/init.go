@@ -38,7 +38,7 @@ func newInit(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Make the data directory, its settings and a sample routine; nothing is overwritten",
-		Long: "Init makes the folders (0700), config.yaml with every key and its default, and the sample routine daily-market, which is " +
+		Long: "Init makes the folders (0700), config.yaml with every key and its default, an empty tool-policy.yaml, and the sample routine daily-market, which is " +
 			"switched off. What is there already stays as it is, so it may be run again. On a terminal it asks what is not given by a flag, " +
 			"and whether you approve what widens the power of jobs that were there before; elsewhere it names them.",
 		Example: "  ollim init --timezone Europe/Paris",
@@ -160,6 +160,15 @@ const sample = `Check current market conditions and update your running analysis
 When context gets large, compact and preserve: current positions,
 price levels, trend observations. Discard detailed per-fire analysis.`
 
+// emptyPolicy is a tool-policy.yaml that gives no tools. The file is there so that no program that downloads something of that
+// name makes it.
+const emptyPolicy = `# Tools for all runs, see tool-policy.yaml in ollim-routine(5). It counts as approved: ollim approve tool-policy.yaml
+# main:
+#   additional-allowed: ["Bash(git log *)"]
+# background:
+#   additional-allowed: [WebSearch]
+`
+
 // makeFiles writes what is not there and returns the names.
 func (d *Deps) makeFiles(dir home.Dir, settings map[string]string) (made []string, err error) {
 	create := func(path string, data []byte) error {
@@ -175,7 +184,11 @@ func (d *Deps) makeFiles(dir home.Dir, settings map[string]string) (made []strin
 	if err := create(d.configFile(dir), []byte(config.Template(settings))); err != nil {
 		return made, err
 	}
-	if shelf, err := (job.Library{Home: dir}).Load(); len(made) == 0 || err != nil || len(shelf.Jobs)+len(shelf.Faults) > 0 {
+	fresh := len(made) > 0
+	if err := create(dir.ToolPolicy(), []byte(emptyPolicy)); err != nil {
+		return made, err
+	}
+	if shelf, err := (job.Library{Home: dir}).Load(); !fresh || err != nil || len(shelf.Jobs)+len(shelf.Faults) > 0 {
 		return made, err // a directory in use needs no sample
 	}
 	id, err := job.NewID(d.Random)

@@ -12,7 +12,7 @@ import (
 )
 
 func (h house) approvals() approval.Book {
-	return approval.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone}
+	return approval.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone, User: h.user}
 }
 
 // ownerHere refuses what is the owner's alone to whatever runs inside a run, also where it has hidden OLLIM_RUN from us.

@@ -10,6 +10,7 @@ import (
 
 // Tools is tool-policy.yaml: the tool patterns that the owner gives to everything.
 type Tools struct {
+	Text       string   // the file as it was read
 	Main       []string // added to those of the main conversation
 	Background []string // added to those of background runs
 	Override   []string // takes the place of the standard ones of background runs; nil: the standard ones stay
@@ -17,14 +18,19 @@ type Tools struct {
 
 // LoadTools reads a tool-policy.yaml; one that is not there adds nothing. The error is a yamldoc.Faults, or why it cannot be read.
 func LoadTools(path string) (Tools, error) {
-	var t Tools
 	text, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return t, nil
+		return Tools{}, nil
 	}
 	if err != nil {
-		return t, err
+		return Tools{}, err
 	}
+	return ParseTools(path, text)
+}
+
+// ParseTools reads the text of a tool-policy.yaml. The error is a yamldoc.Faults that names path.
+func ParseTools(path string, text []byte) (Tools, error) {
+	t := Tools{Text: string(text)}
 	doc, err := yamldoc.Parse(path, text, 1)
 	if err != nil {
 		return t, err

@@ -105,7 +105,28 @@ func (f *Firer) tellBadFiles(ctx context.Context, faults, own yamldoc.Faults) er
 			}
 		}
 	}
+	if err := f.tellPolicy(ctx, present); err != nil {
+		return err
+	}
 	return f.Told.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, badFile) || present[key] })
+}
+
+// tellPolicy tells the owner once that tool-policy.yaml waits for approval, and adds the key of that to present. Errors of the
+// file and of the approvals stop every run, which reports them.
+func (f *Firer) tellPolicy(ctx context.Context, present map[string]bool) error {
+	policy, err := f.Approvals.Policy()
+	if err != nil || !policy.Waits {
+		return nil //nolint:nilerr // permit returns the error
+	}
+	key := badFile + approval.PolicyName + " " + policy.Subject.Digest()
+	present[key] = true
+	first, err := f.Told.Once(ctx, key)
+	if err != nil || !first {
+		return err
+	}
+	text := prompt.UnapprovedPolicy(approval.PolicyName)
+	f.Disk.Warn(text)
+	return f.Updates.Add(ctx, text, "ollim")
 }
 
 // guard takes the job's run lock.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/prompt"
@@ -86,7 +85,7 @@ func (f *Firer) patterns(j job.Job) (own, main []string, err error) {
 	if j.Kind == job.Ask {
 		return append(toolpolicy.DefaultAsk(), j.AllowedTools...), nil, nil
 	}
-	extra, err := config.LoadTools(f.Home.ToolPolicy())
+	extra, err := f.Approvals.Policy()
 	if err != nil {
 		return nil, nil, err
 	}

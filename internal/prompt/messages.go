@@ -54,6 +54,11 @@ func Unapproved(label, name string, keys []string) string {
 		label, strings.Join(keys, ", "), name)
 }
 
+// UnapprovedPolicy tells the owner that the file of tools for all runs is not as it was approved.
+func UnapprovedPolicy(name string) string {
+	return fmt.Sprintf("%s is not as you have approved it and gives no tools until then. To see it and approve it: `ollim approve %s`", name, name)
+}
+
 // Unavailable is a reminder in its own words, when no agent could be had to act on it.
 func Unavailable(body string) string { return "(agent unavailable) " + body }
 

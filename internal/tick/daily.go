@@ -114,7 +114,7 @@ func (m Minute) sweepDrafts() error {
 	})
 }
 
-// forgetApprovals drops those of jobs that are gone. While any file cannot be read nothing is dropped: it may be the one.
+// forgetApprovals drops those of jobs that are gone; a key with a colon is that of a skill or of tool-policy.yaml. While any file cannot be read nothing is dropped: it may be the one.
 func (m Minute) forgetApprovals(ctx context.Context) error {
 	shelf, err := m.Firer.Jobs.Load()
 	if err != nil || len(shelf.Faults) > 0 {
@@ -125,6 +125,6 @@ func (m Minute) forgetApprovals(ctx context.Context) error {
 		present[j.ID] = true
 	}
 	return m.Firer.Approvals.Forget(ctx, func(key string, a approval.Approval) bool {
-		return present[key] || strings.HasPrefix(key, "skill:") || m.within(a.At, 24*time.Hour) // its file is written after it
+		return present[key] || strings.Contains(key, ":") || m.within(a.At, 24*time.Hour) // its file is written after it
 	})
 }

@@ -4,10 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/ollim/ollim/internal/approval"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/toolpolicy"
 )
@@ -66,6 +70,27 @@ func BuiltIns(lists ...[]string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "Skill" })
 }
 
+// judge decides one use of an engine's own tool. Files that the allowing pattern names must still be as they were approved; of a
+// question at a shell nothing is: its owner has just typed the pattern.
+func (b *Box) judge(tool string, input json.RawMessage) (reason string, err error) {
+	p := b.policy()
+	v := p.Decide(tool, input)
+	if !v.Allow {
+		return v.Reason, nil
+	}
+	if b.Run.Kind == string(job.Ask) {
+		return "", nil
+	}
+	name, err := b.Approvals.Altered(v.By, p.Roots)
+	if unfit := (*approval.Unfit)(nil); errors.As(err, &unfit) {
+		return tool + ": " + unfit.Error(), nil
+	}
+	if name != "" {
+		reason = fmt.Sprintf("%s: %s is not as the owner approved it", tool, name)
+	}
+	return reason, err
+}
+
 // Verdict decides one use of any tool, and records that it did: a use without a verdict means that nobody was asked. An
 // empty reason allows it. Our own tools decide for themselves when they are called.
 func (b *Box) Verdict(ctx context.Context, tool, id string, input json.RawMessage) (reason string, err error) {
@@ -73,8 +98,8 @@ func (b *Box) Verdict(ctx context.Context, tool, id string, input json.RawMessag
 		if !slices.ContainsFunc(b.List(), func(t engine.Tool) bool { return t.Name == name }) {
 			reason = tool + ": this run does not have this tool"
 		}
-	} else if v := b.policy().Decide(tool, input); !v.Allow {
-		reason = v.Reason
+	} else if reason, err = b.judge(tool, input); err != nil {
+		return "", err
 	}
 	return reason, b.Run.Event(ctx, run.Event{Type: run.Verdict, Tool: tool, ToolID: id, Text: reason, IsError: reason != ""})
 }

@@ -28,6 +28,21 @@ func (p Pattern) String() string { return p.text }
 // Tool is the name of the tool, as in "Read(./**.md)"; for MCP the whole text.
 func (p Pattern) Tool() string { return p.tool }
 
+// Files lists what a Bash pattern could name as a file: each literal word, and the value of one of the form NAME=VALUE. A
+// command without a slash comes from PATH, and the words of ollim are its own.
+func (p Pattern) Files() (names []string) {
+	for i, w := range p.words {
+		if p.tool != "Bash" || p.words[0][0] == ollim || !w.literal() || i == 0 && !strings.Contains(w[0], "/") {
+			continue
+		}
+		names = append(names, w[0])
+		if _, value, ok := strings.Cut(w[0], "="); ok {
+			names = append(names, value)
+		}
+	}
+	return names
+}
+
 // Parse reads a pattern. The error says why no policy may hold it: it is no pattern, or its shape gives away more than a scope
 // can hold (Bash without a command, unscoped writing, a program that runs other programs).
 func Parse(text string) (Pattern, error) {

@@ -30,7 +30,8 @@ type Policy struct {
 // Verdict is the answer to one use of a tool.
 type Verdict struct {
 	Allow  bool
-	Reason string // one line; of a refusal: why, and how to ask instead
+	Reason string  // one line; of a refusal: why, and how to ask instead
+	By     Pattern // that allows it
 }
 
 // Decide says whether the tool may be used with this input, a JSON object as the engine got it from the model.
@@ -39,7 +40,7 @@ func (p Policy) Decide(tool string, input json.RawMessage) Verdict {
 	if err != nil {
 		return Verdict{Reason: oneLine(fmt.Sprintf("%s: %v", quoteless(tool), err))}
 	}
-	return Verdict{Allow: true, Reason: "allowed by " + by.text}
+	return Verdict{Allow: true, Reason: "allowed by " + by.text, By: by}
 }
 
 // decide returns the pattern that allows the use.

@@ -1,0 +1,70 @@
+package approval
+
+import (
+	"slices"
+
+	"github.com/ollim/ollim/internal/config"
+	"github.com/ollim/ollim/internal/toolpolicy"
+)
+
+// PolicyName names tool-policy.yaml for the owner. No id has a colon, so its key is none of a job.
+const (
+	PolicyName = "tool-policy.yaml"
+	PolicyKey  = "file:" + PolicyName
+	policyKind = "policy"
+)
+
+// Policy is what tool-policy.yaml gives.
+type Policy struct {
+	config.Tools // that are in force
+	Subject      Subject
+	Empty        bool // the file names no tools
+	Waits        bool // for the owner: the file is not as it was approved
+}
+
+// Policy reads tool-policy.yaml. A file that is not as the owner approved it gives no tools. It can only take tools away, as
+// can the one that was approved: of the standard tools of background runs those are left that every override keeps. A file
+// that names no tools needs no approval, unless an override was approved before it. The error is that of config.LoadTools, an
+// *Unfit, or that of the book.
+func (b Book) Policy() (p Policy, err error) {
+	p.Tools, err = config.LoadTools(b.Home.ToolPolicy())
+	if err != nil {
+		return Policy{}, err
+	}
+	p.Empty = len(p.Main)+len(p.Background) == 0 && p.Override == nil
+	p.Subject = Subject{Key: PolicyKey, Kind: policyKind, Label: PolicyName, Body: p.Text, Files: map[string]string{}}
+	if err := b.named(p.Subject.Files, slices.Concat(p.Main, p.Background, p.Override), nil); err != nil {
+		return Policy{}, err
+	}
+	last, known, err := b.Last(PolicyKey)
+	if err != nil {
+		return Policy{}, err
+	}
+	if known && last.Digest == p.Subject.Digest() {
+		return p, nil
+	}
+	before, err := config.ParseTools(PolicyName, []byte(last.Body))
+	if err != nil {
+		before.Override = []string{} // patterns that are refused by now
+	}
+	if p.Empty && before.Override == nil {
+		return p, nil
+	}
+	p.Waits = true
+	p.Tools = config.Tools{Text: p.Text, Override: narrowed(p.Override, before.Override)}
+	return p, nil
+}
+
+// narrowed is the standard tools of background runs that all overrides keep; nil when there is no override.
+func narrowed(overrides ...[]string) (left []string) {
+	for _, o := range overrides {
+		if o == nil {
+			continue
+		}
+		if left == nil {
+			left = toolpolicy.DefaultBackground()
+		}
+		left = slices.DeleteFunc(left, func(pattern string) bool { return !slices.Contains(o, pattern) })
+	}
+	return left
+}

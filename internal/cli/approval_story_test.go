@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/approval"
+	"github.com/ollim/ollim/internal/home"
+	"github.com/ollim/ollim/internal/store"
+)
+
+// approve approves tool-policy.yaml as the owner does at a terminal, which a test in this process has not.
+func (w *world) approvePolicy() {
+	w.t.Helper()
+	book := approval.Book{Home: home.Dir(w.dir), Disk: store.Disk{Now: w.clock, Warn: func(string) {}}, Zone: w.clock().Location()}
+	p, err := book.Policy()
+	if err == nil {
+		err = book.Approve(w.t.Context(), p.Subject, approval.Owner)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// bash is an answer of a model that runs a command.
+func bash(command string) apitest.Reply {
+	return apitest.Reply{ToolUses: []apitest.ToolUse{{Name: "Bash", Input: map[string]string{"command": command}}}}
+}
+
+// tools is the patterns in force in the newest run.
+func (w *world) tools() string {
+	w.t.Helper()
+	text, err := json.Marshal(w.last()["tools"])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(text)
+}
+
+const reporter = "#!/bin/sh\necho report\n"
+
+// newReporter is a world with a routine that may run one program of the data directory, approved as it is.
+func newReporter(t *testing.T) (*world, *apitest.Server) {
+	t.Helper()
+	w, api := newNativeWorld(t)
+	w.writeProgram("scripts/r.sh", reporter)
+	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "--isolated", "--allowed-tools", "Bash(./scripts/r.sh *)", "Report.")
+	return w, api
+}
+
+func (w *world) writeProgram(name, text string) {
+	w.t.Helper()
+	w.write(name, text)
+	if err := os.Chmod(filepath.Join(w.dir, name), 0o700); err != nil { //nolint:gosec // a program
+		w.t.Fatal(err)
+	}
+}
+
+// A program that a pattern names is approved with it: another text in its file does not run with the rights of the first.
+func TestApprovalCoversNamedProgram(t *testing.T) {
+	w, api := newReporter(t)
+	api.Reply(bash("./scripts/r.sh now"), apitest.Reply{Text: "done"})
+	w.must("fire", "daily")
+	if got := api.Requests()[1].ToolResults()[0]; got.IsError || got.ResultText != "report\n" && got.ResultText != "report" {
+		t.Fatalf("as approved: %+v", got)
+	}
+
+	w.writeProgram("scripts/r.sh", "#!/bin/sh\ntouch pwned\n")
+	r := w.run("fire", "daily")
+	if r.status != 77 || len(api.Requests()) != 2 {
+		t.Errorf("rewritten: exit status %d, %d requests\n%s", r.status, len(api.Requests()), r.errOut)
+	}
+	if updates := w.must("updates", "list"); strings.Count(updates, "ollim approve daily") != 1 {
+		t.Errorf("updates:\n%s", updates)
+	}
+	if waiting := w.must("approve"); !strings.Contains(waiting, "daily\troutine\tchanged\tallowed-tools") {
+		t.Errorf("approve lists %q", waiting)
+	}
+
+	w.writeProgram("scripts/r.sh", reporter)
+	w.must("fire", "daily")
+}
+
+// A program that was not there when the pattern was approved is not part of what was approved.
+func TestApprovalOfMissingProgram(t *testing.T) {
+	w, api := newNativeWorld(t)
+	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "--allowed-tools", "Bash(python3 later.py *)", "Report.")
+	w.must("fire", "daily")
+	w.write("later.py", "print(1)\n")
+	if r := w.run("fire", "daily"); r.status != 77 || len(api.Requests()) != 1 {
+		t.Errorf("exit status %d, %d requests\n%s", r.status, len(api.Requests()), r.errOut)
+	}
+}
+
+// A program that is rewritten in mid-run, after the approval was checked, does not run.
+func TestApprovalHoldsInMidRun(t *testing.T) {
+	w, api := newReporter(t)
+	api.On(func(apitest.Request) bool { return true }, func(q apitest.Request) apitest.Reply {
+		if len(q.ToolResults()) > 0 {
+			return apitest.Reply{Text: "done"}
+		}
+		w.writeProgram("scripts/r.sh", "#!/bin/sh\ntouch pwned\n")
+		return bash("./scripts/r.sh now")
+	})
+	w.must("fire", "daily")
+	got := api.Requests()[1].ToolResults()[0]
+	if !got.IsError || !strings.Contains(got.ResultText, "scripts/r.sh is not as the owner approved it") {
+		t.Errorf("%+v", got)
+	}
+	if exists(filepath.Join(w.dir, "pwned")) {
+		t.Error("it ran")
+	}
+}
+
+// tool-policy.yaml gives tools only as it was approved, also the main session; a change takes everything back until it is
+// approved, and is reported once.
+func TestPolicyCountsAsApproved(t *testing.T) {
+	w := newWorld(t)
+	if !strings.Contains(w.read("tool-policy.yaml"), "ollim approve tool-policy.yaml") {
+		t.Error("init made no tool-policy.yaml")
+	}
+	w.script("turns:\n  - - text: done\n")
+	w.must("routine", "add", "bg", "--cron", "0 9 * * *", "--background", "Look around.")
+	w.must("routine", "add", "fg", "--cron", "0 9 * * *", "Look around.")
+	w.must("fire", "bg")
+	standard := w.tools()
+	w.must("fire", "fg")
+	standardMain := w.tools()
+	if w.must("approve") != "" {
+		t.Error("an empty tool-policy.yaml waits")
+	}
+
+	const given = "main:\n  additional-allowed: [Bash(jq *)]\nbackground:\n  additional-allowed: [WebSearch]\n"
+	w.write("tool-policy.yaml", given)
+	for range 2 {
+		w.must("fire", "fg")
+		if got := w.tools(); got != standardMain {
+			t.Errorf("main has %s", got)
+		}
+		w.must("fire", "bg")
+		if got := w.tools(); got != standard {
+			t.Errorf("a background run has %s", got)
+		}
+	}
+	const how = "ollim approve tool-policy.yaml"
+	if out := w.must("check"); !strings.Contains(out, "tool-policy.yaml: note: waits for your approval, and gives no tools until then: "+how) {
+		t.Errorf("check prints\n%s", out)
+	}
+	if out := w.must("approve"); out != "file:tool-policy.yaml\ttool-policy.yaml\tpolicy\tnew\ttools\n" {
+		t.Errorf("approve lists %q", out)
+	}
+
+	w.approvePolicy()
+	w.must("fire", "bg")
+	if got := w.tools(); !strings.Contains(got, "WebSearch") {
+		t.Errorf("approved, a background run has %s", got)
+	}
+	w.must("fire", "fg")
+	if got := w.tools(); !strings.Contains(got, "Bash(jq *)") {
+		t.Errorf("approved, main has %s", got)
+	}
+	w.write("tool-policy.yaml", given+"# more\n")
+	w.must("fire", "bg")
+	if got := w.tools(); got != standard {
+		t.Errorf("changed, a background run has %s", got)
+	}
+}
+
+// The notice is one pending update, however often jobs fire.
+func TestPolicyIsReportedOnce(t *testing.T) {
+	w := newWorld(t)
+	w.script("turns:\n  - - text: done\n")
+	w.must("routine", "add", "bg", "--cron", "0 9 * * *", "--background", "Look around.")
+	w.write("tool-policy.yaml", "background:\n  additional-allowed: [WebSearch]\n")
+	w.must("fire", "bg")
+	w.must("fire", "bg")
+	if updates := w.must("updates", "list"); strings.Count(updates, "ollim approve tool-policy.yaml") != 1 {
+		t.Errorf("updates:\n%s", updates)
+	}
+}
+
+// Who may write the file cannot give back what an override takes away.
+func TestUnapprovedPolicyStillNarrows(t *testing.T) {
+	w := newWorld(t)
+	w.script("turns:\n  - - text: done\n")
+	w.must("routine", "add", "bg", "--cron", "0 9 * * *", "--background", "Look around.")
+	for _, c := range []struct{ approved, now, want string }{
+		{"", "background:\n  override: [WebSearch, Read(./**.md)]\n", `["Read(./**.md)"]`},
+		{"background:\n  override: []\n", "background:\n  additional-allowed: [WebSearch]\n", `null`},
+		{"background:\n  override: []\n", "", `null`},
+	} {
+		if c.approved != "" {
+			w.write("tool-policy.yaml", c.approved)
+			w.approvePolicy()
+		}
+		w.write("tool-policy.yaml", c.now)
+		w.must("fire", "bg")
+		if got := w.tools(); got != c.want {
+			t.Errorf("%q, approved %q: %s, want %s", c.now, c.approved, got, c.want)
+		}
+	}
+}
+
+// A script that tool-policy.yaml names is approved with it.
+func TestPolicyCoversNamedFile(t *testing.T) {
+	w := newWorld(t)
+	w.script("turns:\n  - - text: done\n")
+	w.must("routine", "add", "bg", "--cron", "0 9 * * *", "--background", "Look around.")
+	w.write("r.py", "print(1)\n")
+	w.write("tool-policy.yaml", "background:\n  additional-allowed: [Bash(python3 r.py)]\n")
+	w.approvePolicy()
+	w.must("fire", "bg")
+	if got := w.tools(); !strings.Contains(got, "r.py") {
+		t.Errorf("approved: %s", got)
+	}
+	w.write("r.py", "print(2)\n")
+	w.must("fire", "bg")
+	if got := w.tools(); strings.Contains(got, "r.py") {
+		t.Errorf("rewritten: %s", got)
+	}
+}
+
+// Approvals that cannot be read approve nothing.
+func TestUnreadableApprovals(t *testing.T) {
+	w, api := newReporter(t)
+	path := filepath.Join(w.dir, "state/approvals.json")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil { // reading a folder fails, also for root
+		t.Fatal(err)
+	}
+	r := w.run("fire", "daily")
+	if r.status == 0 || len(api.Requests()) > 0 {
+		t.Errorf("exit status %d, %d requests\n%s", r.status, len(api.Requests()), r.errOut)
+	}
+	if got := w.last()["outcome"]; got != "failed" {
+		t.Errorf("outcome %v", got)
+	}
+	if !strings.Contains(r.errOut, "approvals.json") {
+		t.Errorf("stderr: %s", r.errOut)
+	}
+}
