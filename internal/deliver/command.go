@@ -26,7 +26,7 @@ func (p Post) command(ctx context.Context, m Message) (fate Fate, reason string)
 	defer cancel()
 	r, err := program.Run(ctx, program.Call{
 		Argv: p.Command, Env: p.environment(m), Dir: p.Home.Path(),
-		Stdin: strings.NewReader(body(m)), Grace: min(maxGrace, timeout),
+		Stdin: []byte(body(m)), Grace: min(maxGrace, timeout),
 	})
 	switch {
 	case err != nil:

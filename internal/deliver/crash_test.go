@@ -77,6 +77,30 @@ echo $$ > "$data/leader"; exec sleep 20`)
 	}
 }
 
+// The command reads the whole text, although ollim is killed before the command has read anything.
+func TestTextIsWholeAfterAKill(t *testing.T) {
+	o := newOffice(t)
+	o.script(t, `echo $$ > "$data/leader"; while [ ! -e "$data/go" ]; do sleep 0.01; done; wc -c > "$data/counting"; mv "$data/counting" "$data/count"`)
+	cmd := o.child(t, "send much")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for o.read(t, "leader") == "" {
+		time.Sleep(time.Millisecond)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	o.file(t, "../../go", "")
+	for o.read(t, "count") == "" {
+		time.Sleep(time.Millisecond)
+	}
+	if got, want := strings.TrimSpace(o.read(t, "count")), strconv.Itoa(len(muchText)+1); got != want {
+		t.Errorf("the command read %s bytes, want %s", got, want)
+	}
+}
+
 // A process that queues messages as fast as it can is killed at some moment: whatever Send has taken is there.
 func TestNothingTakenIsLost(t *testing.T) {
 	o := newOffice(t)

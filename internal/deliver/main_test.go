@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// muchText does not fit into a pipe.
+var muchText = strings.Repeat("0123456789", 30_000)
+
 // office is a Post in a new data directory, with a clock that the test sets and the warnings that it gave.
 type office struct {
 	Post
@@ -146,6 +149,7 @@ func (o *office) child(t *testing.T, role string) *exec.Cmd {
 // runRole is a process at the outbox of dir.
 //
 //	send     sends the message "r.1"
+//	send much sends it with the text muchText
 //	queue    sends messages without end, with no command, and prints the id of each one that Send has taken
 //	flush    flushes, and prints the report
 //	lockout  sends "r.1" with a command that closes the outbox, flushes, and sends "r.2"; prints what came of each
@@ -156,6 +160,10 @@ func runRole(role, dir, command string) {
 	switch role {
 	case "send":
 		fmt.Println(o.Send(ctx, message("r.1")))
+	case "send much":
+		m := message("r.1")
+		m.Text = muchText
+		fmt.Println(o.Send(ctx, m))
 	case "queue":
 		o.Command = nil
 		for i := 0; ; i++ {

@@ -1,7 +1,6 @@
 package fire
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -83,7 +82,7 @@ func (f *Firer) after(ctx context.Context, e errand, r *run.Run) {
 	defer cancel()
 	result, err := program.Run(ctx, program.Call{
 		Argv: []string{f.Home.Gate(j.After)}, Env: f.inRun(r), Dir: f.Home.Path(), Grace: stopGrace,
-		Stdin: bytes.NewReader(append(record, '\n')),
+		Stdin: append(record, '\n'),
 	})
 	if err == nil && result.Status != 0 {
 		err = fmt.Errorf("%s: %s", result.End, cmp.Or(strings.TrimSpace(result.Stderr), "it said nothing"))

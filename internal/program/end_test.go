@@ -1,6 +1,7 @@
 package program
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -52,7 +53,7 @@ func TestEndOfContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := sh(t, tc.body+"\necho $$ > ready\nwhile :; do sleep 0.01; done")
-			c.Grace, c.Stdin = tc.grace, strings.NewReader(strings.Repeat("x", 1<<20))
+			c.Grace, c.Stdin = tc.grace, bytes.Repeat([]byte("x"), 1<<20)
 			r, took := ended(t, c)
 			if took < tc.least || took > 15*time.Second {
 				t.Errorf("took %s, want %s to 15 s", took, tc.least)
@@ -83,7 +84,7 @@ func TestWhatIsLeftBehind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := sh(t, `echo out; exec 3<&0; sleep 20 <&3 & echo $! > child; exit 5`)
-			c.Stdin = strings.NewReader(strings.Repeat("x", 1<<20))
+			c.Stdin = bytes.Repeat([]byte("x"), 1<<20)
 			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
 			began := time.Now()

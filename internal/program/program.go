@@ -38,7 +38,7 @@ type Call struct {
 	Env   []string      // the whole environment, KEY=value; of two with the same name the last counts
 	Dir   string        // "": ours
 	Files []*os.File    // inherited from descriptor 3 on, such as locks that it keeps
-	Stdin io.Reader     // nil: empty. A Read that blocks is left behind when Run comes back.
+	Stdin []byte        // standard input: a regular file, which the program can read to its end even if we are killed
 	Limit int           // bytes of standard output that are kept, the rest is read and dropped (Cut); 0: it goes to /dev/null
 	Grace time.Duration // between SIGTERM and SIGKILL of its process group once ctx has ended; 0: kill at once
 }
@@ -103,23 +103,40 @@ func start(c Call, out, said io.Writer) (*exec.Cmd, error) {
 	if c.Limit > 0 {
 		cmd.Stdout = out
 	}
-	var in io.WriteCloser
-	if c.Stdin != nil {
-		if in, err = cmd.StdinPipe(); err != nil { // as cmd.Stdin, Wait would wait for a Read that blocks
-			return nil, fmt.Errorf("%s: %w", path, err)
+	if len(c.Stdin) > 0 {
+		in, err := nameless(c.Dir, c.Stdin)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, explain(cmd, err))
 		}
+		defer func() { _ = in.Close() }()
+		cmd.Stdin = in
 	}
 	keepDescriptors()
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, explain(cmd, err))
 	}
-	if in != nil {
-		go func() {
-			_, _ = io.Copy(in, c.Stdin) // nobody has to read it; Wait closes the pipe
-			_ = in.Close()
-		}()
-	}
 	return cmd, nil
+}
+
+// nameless returns a new file that holds data, open at its start. It has a name in dir only while it is still empty; that
+// name marks it as a draft, so that the daily sweep removes one that a crash left.
+func nameless(dir string, data []byte) (*os.File, error) {
+	f, err := os.CreateTemp(dir, ".stdin.tmp-*")
+	if err != nil {
+		return nil, err
+	}
+	err = os.Remove(f.Name())
+	if err == nil {
+		_, err = f.Write(data)
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // keepDescriptors marks what we have inherited ourselves, beside the three streams, as not to be passed on. Inside a run it
