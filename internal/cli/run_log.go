@@ -90,6 +90,8 @@ func eventText(e run.Event) string {
 		return block("session "+e.Session, e.Text)
 	case run.Compacted:
 		return block(fmt.Sprintf("compacted %s -> %s, %d -> %d tokens", e.Parent, e.Session, e.Before, e.After), e.Text)
+	case run.Message:
+		return "message " + e.Tool
 	case run.Delivered:
 		return fmt.Sprintf("delivered %s %s", e.Tool, e.Text)
 	case run.UpdatesPopped:

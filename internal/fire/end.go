@@ -229,14 +229,26 @@ func (f *Firer) answer(r *run.Run) string {
 
 // send hands a message of the fire itself to the post.
 func (f *Firer) send(ctx context.Context, r *run.Run, kind deliver.Kind, text string) {
-	standing, err := r.Standing()
+	_, err := f.post(ctx, r, kind, text)
 	f.warn(err)
+}
+
+// post numbers a message and sends it. The number is on disk before the first attempt, so that no later message of the run
+// has the same id, wherever this process is killed. The fate is "" when the message did not reach the outbox.
+func (f *Firer) post(ctx context.Context, r *run.Run, kind deliver.Kind, text string) (deliver.Fate, error) {
+	number := 0
+	err := r.Decide(ctx, func(s run.Standing) (run.Event, error) {
+		number = s.Messages + 1
+		return run.Event{Type: run.Message, Tool: string(kind)}, nil
+	})
+	if err != nil {
+		return "", err
+	}
 	fate, err := f.Post.Send(ctx, deliver.Message{
-		ID: fmt.Sprintf("%s.%d", r.ID, standing.Messages+1), Run: r.ID, Job: r.Job, Label: r.Label(),
+		ID: fmt.Sprintf("%s.%d", r.ID, number), Run: r.ID, Job: r.Job, Label: r.Label(),
 		Kind: kind, Text: text, Created: f.Disk.Now(),
 	})
-	f.warn(err)
-	f.warn(r.Event(ctx, run.Event{Type: run.Delivered, Text: string(fate), Tool: string(kind)}))
+	return fate, errors.Join(err, r.Event(ctx, run.Event{Type: run.Delivered, Text: string(fate), Tool: string(kind)}))
 }
 
 func (f *Firer) warn(err error) {

@@ -45,16 +45,8 @@ func (f *Firer) tell(ctx context.Context, r *run.Run, text string) error {
 	if !f.Post.Configured() {
 		return f.Updates.Add(ctx, text, r.ID)
 	}
-	standing, err := r.Standing()
+	fate, err := f.post(ctx, r, deliver.Ping, text)
 	f.warn(err)
-	fate, err := f.Post.Send(ctx, deliver.Message{
-		ID: fmt.Sprintf("%s.%d", r.ID, standing.Messages+1), Run: r.ID, Job: r.Job, Label: r.Label(),
-		Kind: deliver.Ping, Text: text, Created: f.Disk.Now(),
-	})
-	f.warn(err)
-	if fate != "" {
-		f.warn(r.Event(ctx, run.Event{Type: run.Delivered, Text: string(fate), Tool: string(deliver.Ping)}))
-	}
 	if fate == "" || fate == deliver.Refused {
 		return f.Updates.Add(ctx, text, r.ID)
 	}

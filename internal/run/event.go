@@ -32,7 +32,8 @@ const (
 	CompactFailed EventType = "compact_failed"
 	FollowUp      EventType = "follow_up" // At is written in Text: the next reminder of the chain; the last one counts
 	Nudge         EventType = "nudge"     // reminded that a report is owed
-	Delivered     EventType = "delivered"
+	Message       EventType = "message"   // a message other than a ping has its number; Tool is its kind
+	Delivered     EventType = "delivered" // what became of that message
 	Retry         EventType = "retry"
 	SessionLost   EventType = "session_lost"
 	UpdatesPopped EventType = "updates"
@@ -64,7 +65,7 @@ type Standing struct {
 	Unreported  int // pings since the last report
 	Reports     int
 	Nudges      int
-	Messages    int // handed to delivery, pings included
+	Messages    int // that have a number, pings included: it is given before the first attempt, and never again
 	Popped      int // updates taken out of the box
 	Compactions int
 	Wish        string // instructions of the latest compaction that was asked for and not done
@@ -90,7 +91,7 @@ func (s *Standing) Stand(e Event) {
 	case Ping:
 		s.Pings, s.Unreported = s.Pings+1, s.Unreported+1
 		s.Messages++
-	case Delivered:
+	case Message:
 		s.Messages++
 	case UpdatesPopped:
 		s.Popped += e.Count

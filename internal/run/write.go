@@ -68,7 +68,11 @@ func (r *Run) append(e Event) error {
 	if err := r.fold(&e); err != nil {
 		return err
 	}
-	return store.AppendJSON(r.book.Home.Run(r.ID, "events.jsonl"), e, store.Buffered)
+	durability := store.Buffered
+	if e.Type == Ping || e.Type == Message { // a power cut must not make the number of a message free again
+		durability = store.Synced
+	}
+	return store.AppendJSON(r.book.Home.Run(r.ID, "events.jsonl"), e, durability)
 }
 
 // fold moves what is large into a file of its own; the caller holds the run's lock.
