@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,5 +68,44 @@ func TestAskOnClaude(t *testing.T) {
 	ask("--no-session", "just once")
 	if before == 0 || len(sessions()) != before {
 		t.Errorf("%d sessions, then %d", before, len(sessions()))
+	}
+}
+
+// TestShellKeysOnClaude: a question takes key and address from the shell's environment where the secrets file has none; a fire
+// never does, and a missing key is said to be missing there and how to give it.
+func TestShellKeysOnClaude(t *testing.T) {
+	c, api := withClaude(t)
+	env := slices.DeleteFunc(apitest.ClaudeEnv(t, api), func(kv string) bool { return strings.HasPrefix(kv, "ANTHROPIC_") })
+	c.ok(append([]string{"config", "set", "env"}, env...)...)
+	c.write("routines/daily-market.md", daily)
+	run := func(wantStatus int, args ...string) string {
+		t.Helper()
+		cmd := c.cmd(args...)
+		cmd.Dir = t.TempDir()
+		cmd.Env = append(cmd.Env, "ANTHROPIC_BASE_URL="+api.URL())
+		if wantStatus == 0 {
+			cmd.Env = append(cmd.Env, "ANTHROPIC_API_KEY=from-the-shell")
+		}
+		out, err := cmd.CombinedOutput()
+		if got := status(err); got != wantStatus {
+			t.Errorf("%q: exit %d, want %d: %s", args, got, wantStatus, out)
+		}
+		return string(out)
+	}
+	api.Reply(apitest.Reply{Text: "hello"})
+	if out := run(0, "-p", "-n", "hi"); out != "hello\n" {
+		t.Errorf("%q", out)
+	}
+	requests := api.Requests()
+	if got := requests[len(requests)-1].Header.Get("X-Api-Key"); got != "from-the-shell" {
+		t.Errorf("key %q", got)
+	}
+	for want, args := range map[string][]string{"or in this environment": {"-p", "-n", "hi"}, "nobody typed at a shell": {"fire", "daily"}} {
+		out := run(69, args...)
+		for _, part := range []string{"no key or login", "there is no engine.ANTHROPIC_API_KEY in /", want, "hint: put the line engine.ANTHROPIC_API_KEY=", "export ANTHROPIC_API_KEY="} {
+			if !strings.Contains(out, part) {
+				t.Errorf("%q lacks %q:\n%s", args, part, out)
+			}
+		}
 	}
 }

@@ -97,7 +97,7 @@ func runAsk(ctx context.Context, d *Deps, o askOptions) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	v := &voice{d: d, format: o.format, stop: cancel, began: d.Now()}
-	f := d.firer(h)
+	f := d.shellFirer(h)
 	f.Watch, options.Delta = v.hear, v.delta()
 	r, err := f.Ask(ctx, q, options)
 	if r.ID == "" {

@@ -110,7 +110,7 @@ func (d *Deps) answers() io.Writer {
 // chatTurn writes the agent's text as it comes.
 func (d *Deps) chatTurn(ctx context.Context, h house, text, input, model string) error {
 	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
-	f := d.firer(h)
+	f := d.shellFirer(h)
 	f.Watch = func(e run.Event) {
 		if e.Type == run.UpdatesPopped {
 			_, _ = fmt.Fprintln(d.Stderr, prompt.CatchingUp)

@@ -252,7 +252,7 @@ func (d *Deps) firer(h house) *fire.Firer {
 		Names: h.config.Names, SetNames: func(user, bot string) error { return d.setNames(h, user, bot) },
 		Secret: d.secretPaths(), UserHome: d.homeOrNone(), Env: d.programEnv(h),
 		Engine:  h.config.Engine,
-		Engines: d.engines(h),
+		Engines: d.engines(h, false),
 		Sleep:   d.Sleep,
 	}
 }

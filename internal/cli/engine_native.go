@@ -18,22 +18,25 @@ import (
 	"github.com/ollim/ollim/internal/toolpolicy"
 )
 
-func (d *Deps) native(h house) (engine.Engine, error) {
-	secrets, err := d.loadSecrets()
+func (d *Deps) native(h house, atShell bool) (engine.Engine, error) {
+	keys, err := d.credentials(h, atShell)
 	if err != nil {
-		return nil, &configFault{err}
+		return nil, err
 	}
 	table, err := h.models()
 	if err != nil {
 		return nil, err
 	}
-	c, env := h.config.Native, slices.Concat(d.childEnv(h.config), secrets.For("engine"))
+	c := h.config.Native
 	var noModel error
 	if model, err := h.config.Get("native.model"); err == nil && model.Origin == "default" && c.Provider == config.OpenAI {
 		noModel = hint(&config.Wrong{Reason: "native.model is not set: " + c.Model + " is none of this provider's"}, "ollim config set native.model MODEL")
 		c.Model = ""
 	}
-	service, err := d.service(c, env)
+	if c.BaseURL, err = d.address(c, keys); err != nil {
+		return nil, err
+	}
+	service, err := d.service(c, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -45,23 +48,29 @@ func (d *Deps) native(h house) (engine.Engine, error) {
 	}, nil
 }
 
+// address is where the service is: native.base-url, else ANTHROPIC_BASE_URL or OPENAI_BASE_URL of the credentials; "" is the
+// provider's own.
+func (d *Deps) address(c config.Service, keys credentials) (string, error) {
+	name := strings.Replace(keyName(c.Provider), "API_KEY", "BASE_URL", 1)
+	address := keys.get(name)
+	if c.BaseURL != "" || address == "" {
+		return c.BaseURL, nil
+	}
+	if err := config.CheckURL(address); err != nil {
+		return "", &config.Wrong{Reason: fmt.Sprintf("%s: %v", keys.place(d, name), err)}
+	}
+	return address, nil
+}
+
 // service is the API that the native engine talks to. Only a service on this machine needs no key.
-func (d *Deps) service(c config.Service, env []string) (provider.Provider, error) {
-	name := "ANTHROPIC_API_KEY"
-	if c.Provider == config.OpenAI {
-		name = "OPENAI_API_KEY"
-	}
-	key := ""
-	for _, entry := range env {
-		if value, found := strings.CutPrefix(entry, name+"="); found {
-			key = value
-		}
-	}
+func (d *Deps) service(c config.Service, keys credentials) (provider.Provider, error) {
+	name := keyName(c.Provider)
+	key := keys.get(name)
 	if key == "" && !isLocal(c.BaseURL) {
-		err := fmt.Errorf("%w: no key for %s: %s is not set", engine.ErrUnavailable, cmp.Or(c.BaseURL, c.Provider), name)
-		return nil, hint(err, "put the line engine.%s=… into %s, mode 600", name, d.secretsFile())
+		err := fmt.Errorf("%w: no key for %s: %s", engine.ErrUnavailable, cmp.Or(c.BaseURL, c.Provider), keys.sought(d, name))
+		return nil, d.keyHint(err, name)
 	}
-	o := provider.Options{BaseURL: c.BaseURL, Key: key, KeyName: fmt.Sprintf("engine.%s in %s", name, d.secretsFile())}
+	o := provider.Options{BaseURL: c.BaseURL, Key: key, KeyName: keys.place(d, name)}
 	if c.Provider == config.OpenAI {
 		return provider.NewOpenAI(o), nil
 	}

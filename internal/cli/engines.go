@@ -18,16 +18,16 @@ import (
 )
 
 // engines makes the engine of a name: claude-code, native, or script:FILE.
-func (d *Deps) engines(h house) func(string) (engine.Engine, error) {
+func (d *Deps) engines(h house, atShell bool) func(string) (engine.Engine, error) {
 	return func(name string) (engine.Engine, error) {
 		if err := config.CheckEngine(name); err != nil {
 			return nil, &config.Wrong{Reason: err.Error()}
 		}
 		switch name {
 		case config.ClaudeCode:
-			return d.claude(h)
+			return d.claude(h, atShell)
 		case config.Native:
-			return d.native(h)
+			return d.native(h, atShell)
 		}
 		return d.script(h, strings.TrimPrefix(name, "script:"))
 	}
@@ -51,7 +51,7 @@ func (d *Deps) script(h house, path string) (engine.Engine, error) {
 // grace is how long the engine has for each step of its stop, from a request to the kill.
 const grace = 5 * time.Second
 
-func (d *Deps) claude(h house) (engine.Engine, error) {
+func (d *Deps) claude(h house, atShell bool) (engine.Engine, error) {
 	command := h.config.Claude.Command
 	if command == "" {
 		err := &config.Wrong{Reason: "claude-code.command is not set"}
@@ -61,16 +61,17 @@ func (d *Deps) claude(h house) (engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	secrets, err := d.loadSecrets()
+	c, err := d.credentials(h, atShell)
 	if err != nil {
-		return nil, &configFault{err}
+		return nil, err
 	}
+	env := slices.DeleteFunc(c.env(), func(entry string) bool { return strings.HasPrefix(entry, "OPENAI_") && slices.Contains(c.shell, entry) })
 	return &claudecode.Engine{
 		Command: command, Self: self,
 		Args:    []string{"--data-dir", string(h.home), "--config", d.configFile(h.home)},
-		Env:     slices.Concat(d.childEnv(h.config), secrets.For("engine"), []string{"OLLIM_DATA_DIR=" + string(h.home), "OLLIM_CONFIG=" + d.configFile(h.home)}),
+		Env:     append(env, "OLLIM_DATA_DIR="+string(h.home), "OLLIM_CONFIG="+d.configFile(h.home)),
 		Scratch: func(run string) string { return h.home.Run(run) },
-		Grace:   grace, Judged: h.runs().Judged,
+		Grace:   grace, Judged: h.runs().Judged, Sought: c.sought(d, keyName(config.Anthropic)),
 	}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/config"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/fire"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/process"
@@ -198,6 +199,9 @@ func (o *fireOptions) verdict(d *Deps, r run.Record, err error) error {
 		var known *hinted
 		if errors.As(err, &known) {
 			return hint(failure, "%s", known.hint)
+		}
+		if errors.Is(err, engine.ErrNoKey) {
+			return d.keyHint(failure, keyName(config.Anthropic))
 		}
 		return hint(failure, "ollim run log %s", r.ID)
 	}

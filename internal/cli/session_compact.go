@@ -74,7 +74,7 @@ func (d *Deps) compactSession(ctx context.Context, h house, c conversation, inst
 			return run.Record{}, err
 		}
 		o := fire.Options{Engine: cmp.Or(name, engine.Native), Model: known.Model, Owner: d.atShell()}
-		return d.firer(h).CompactTranscript(ctx, known, instructions, o)
+		return d.shellFirer(h).CompactTranscript(ctx, known, instructions, o)
 	}
 	if name == "" && c.name.routine != "" {
 		shelf, err := h.jobs().Load()
@@ -85,7 +85,7 @@ func (d *Deps) compactSession(ctx context.Context, h house, c conversation, inst
 			name = j.Engine
 		}
 	}
-	return d.firer(h).CompactSession(ctx, c.name.routine, instructions, fire.Options{Engine: name, Owner: d.atShell()})
+	return d.shellFirer(h).CompactSession(ctx, c.name.routine, instructions, fire.Options{Engine: name, Owner: d.atShell()})
 }
 
 // wishInRun is the compact_session tool, typed.

@@ -34,7 +34,7 @@ func native() []key {
 		{
 			name: "native.base-url", about: "Where it is, if not at the provider's own address.", example: "base-url: http://localhost:11434/v1",
 			standard: func(Source) any { return "" },
-			check:    checkURL,
+			check:    CheckURL,
 			value:    func(c Config) any { return c.Native.BaseURL },
 		},
 		{
@@ -62,8 +62,8 @@ func native() []key {
 	}
 }
 
-// checkURL takes the address of a service. What may hold a secret is not quoted.
-func checkURL(s string) error {
+// CheckURL judges the address of a service. Its error does not quote what may hold a secret.
+func CheckURL(s string) error {
 	u, err := url.Parse(s)
 	if err == nil && (u.User != nil || u.RawQuery != "" || u.Fragment != "") {
 		return errors.New("an address of a service has no password and no query: keys are lines of secrets.env")

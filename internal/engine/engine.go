@@ -109,6 +109,8 @@ type ToolResult struct {
 var (
 	// ErrUnavailable: the engine or the service behind it cannot be reached or used.
 	ErrUnavailable = errors.New("engine unavailable")
+	// ErrNoKey: the engine has neither a key nor a login. It is an ErrUnavailable.
+	ErrNoKey = fmt.Errorf("%w: no key or login", ErrUnavailable)
 	// ErrSessionUnknown: the session to continue is not there any more.
 	ErrSessionUnknown = errors.New("session unknown to the engine")
 	// ErrForeignSession: the session belongs to another engine.

@@ -27,6 +27,7 @@ type Engine struct {
 	Env     []string                // the whole environment, KEY=value; nothing is inherited
 	Scratch func(run string) string // a directory of the run, for settings and standard error
 	Grace   time.Duration
+	Sought  string // where a key was looked for, for an error
 	// Judged says which tool uses, by id, the hook has given a verdict on.
 	Judged func(run string) (map[string]bool, error)
 }
@@ -52,6 +53,9 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, _ engine.Tools, sink
 		defer e.forget(id)
 	}
 	if err := e.start(ctx, r, args, text(r.Prompt), t); err != nil {
+		if errors.Is(err, engine.ErrNoKey) {
+			err = fmt.Errorf("%w: %s", err, e.Sought)
+		}
 		return t.result, err
 	}
 	if err := e.check(r, t); err != nil {

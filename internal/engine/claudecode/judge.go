@@ -34,7 +34,9 @@ func (t *turn) judge(waitErr error, stderr string) error {
 		return nil
 	case t.apiError == "authentication_failed" && e.Status != nil:
 		return fmt.Errorf("%w: the key or login was refused (%d): %s", engine.ErrUnavailable, *e.Status, firstLine(why))
-	case strings.Contains(why, "Not logged in"), t.apiError == "authentication_failed", t.apiError == "billing_error":
+	case strings.Contains(why, "Not logged in"):
+		return fmt.Errorf("%w: %s", engine.ErrNoKey, firstLine(why))
+	case t.apiError == "authentication_failed", t.apiError == "billing_error":
 		return fmt.Errorf("%w: %s", engine.ErrUnavailable, firstLine(why))
 	case passing(t.apiError, e, why):
 		return &engine.Overloaded{Reason: firstLine(why), After: t.after(e)}
