@@ -15,7 +15,8 @@
 // command's name stands bare, in the command and in the pattern, and matches literally. Never allowed: programs that run the
 // command they are given (shells, env, sudo, xargs, timeout and so on, the shell's own builtins included, since bash evaluates
 // subscripts in test -v and printf -v). Languages (python, awk, …) need their script as the pattern's literal first argument;
-// build tools and package runners need a pattern without wildcards; options by which find, git, tar and others run programs
+// build tools, package runners, sed and database shells need a pattern without wildcards; git and gh need a known verb before
+// one, and of docker, systemctl and crontab only verbs that read are left; options by which find, git, tar and others run programs
 // are refused. These tables cannot be complete: what an approved program itself can do with its arguments, its owner gave.
 // The words of every command are also looked at as paths (whole, as values of options, and piece by piece): none may lead
 // into a protected place, contain one, or climb by "..". Programs that walk the working directory by themselves are refused

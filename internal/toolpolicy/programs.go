@@ -1,9 +1,11 @@
 package toolpolicy
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -31,26 +33,57 @@ func runners() []string {
 // languages run a text or a file as a program: a pattern with wildcards must give the first argument, literally.
 func languages() []string {
 	return strings.Fields(`python pypy perl ruby irb node nodejs php lua luajit tclsh wish awk gawk mawk nawk guile scheme racket
-		julia Rscript osascript java groovy ghc runghc ocaml swipl bc dc sed jshell elixir iex erl escript sqlite mysql psql`)
+		julia Rscript osascript java groovy runghc ocaml elixir escript`)
 }
 
-// builders run what a file or an option tells them to, wherever the option stands: their patterns have no wildcard.
+// builders run what a file, an option or a later argument tells them to, wherever it stands: their patterns have no wildcard.
 func builders() []string {
-	return strings.Fields(`make gmake bmake ninja cmake just meson bazel gradle mvn ant rake scons task npm npx pnpm pnpx yarn bun
+	return strings.Fields(`sed bc dc sqlite psql mysql mariadb duckdb hg jj ghc swipl jshell iex erl
+		make gmake bmake ninja cmake just meson bazel gradle mvn ant rake scons task npm npx pnpm pnpx yarn bun
 		bunx deno corepack uv uvx pip pipx poetry cargo go gem bundle composer dotnet apt apt-get dpkg dnf yum brew nix nix-shell
 		ansible terraform vagrant`)
 }
 
-// chameleons are other programs with another verb: a pattern must give it, literally.
-func chameleons() []string { return strings.Fields(`git hg jj`) }
-
-// hasVerb says whether the words of a pattern for a chameleon name its verb. Only a folder may come before it.
-func hasVerb(words []wild) bool {
-	at := 1
-	for at+2 < len(words) && words[at].literal() && words[at][0] == "-C" {
-		at += 2
+// verbs are, for programs that are another one with each verb, those that do not run what their arguments say; nil for other
+// programs. A verb of two words counts with both.
+func verbs(program string) []string {
+	switch program {
+	case "git":
+		return strings.Fields(`add annotate blame branch cat-file check-ignore checkout cherry cherry-pick clean commit count-objects
+			describe diff diff-files diff-index diff-tree fetch for-each-ref grep log ls-files ls-remote ls-tree merge merge-base mv
+			name-rev pull push range-diff rebase reflog remote reset restore rev-list rev-parse revert rm shortlog show show-ref
+			stash status switch tag whatchanged worktree`)
+	case "gh":
+		return []string{
+			"api", "issue", "label", "pr", "search", "status", "workflow", "gist list", "gist view", "release list", "release view",
+			"repo list", "repo view", "run list", "run view", "run watch",
+		}
+	case "docker":
+		return strings.Fields("ps images inspect logs stats top port version info diff history events")
+	case "systemctl":
+		return strings.Fields(`status show cat is-active is-enabled is-failed list-units list-unit-files list-timers list-sockets
+			list-jobs list-dependencies`)
+	case "crontab":
+		return []string{"-l"}
 	}
-	return words[at].literal() && words[at][0] != "" && !strings.HasPrefix(words[at][0], "-")
+	return nil
+}
+
+// hasVerb reports whether the words of a command name one of the verbs of its program. Only what says where may come before it.
+func hasVerb(words []string) bool {
+	args := words[1:]
+	switch {
+	case program(words[0]) == "git":
+		for len(args) > 2 && args[0] == "-C" {
+			args = args[2:]
+		}
+	case program(words[0]) == "systemctl" && len(args) > 1 && args[0] == "--user":
+		args = args[1:]
+	}
+	return slices.ContainsFunc(verbs(program(words[0])), func(verb string) bool {
+		want := strings.Fields(verb)
+		return len(args) >= len(want) && slices.Equal(args[:len(want)], want)
+	})
 }
 
 // unpackers write wherever what they read says.
@@ -76,13 +109,21 @@ func runningOptions(program string) []string {
 	case "git":
 		return strings.Fields("-c -O -x --config-env --exec-path --exec --extcmd --upload-pack --receive-pack --ext-diff --textconv --open-files-in-pager --output --no-index")
 	case "tar":
-		return strings.Fields("-I -F --to-command --checkpoint-action --use-compress-program --info-script --new-volume-script --rsh-command --rmt-command")
+		return strings.Fields("-I -F -T --files-from --to-command --checkpoint-action --use-compress-program --info-script --new-volume-script --rsh-command --rmt-command")
 	case "rsync":
 		return strings.Fields("-e -M --rsh --rsync-path --remote-option")
 	case "scp", "sftp":
 		return strings.Fields("-S -o -F -D")
 	case "sort":
-		return strings.Fields("--compress-program")
+		return strings.Fields("--compress-program --files0-from")
+	case "wc", "du":
+		return strings.Fields("--files0-from")
+	case "systemctl":
+		return strings.Fields("-H -M --host --machine --root --image")
+	case "crontab":
+		return strings.Fields("-e -r -i -n -T -u -s")
+	case "jq", "gojq", "jaq":
+		return strings.Fields("-f -L --from-file --library-path")
 	case "split":
 		return strings.Fields("--filter")
 	case "install":
@@ -94,7 +135,7 @@ func runningOptions(program string) []string {
 	case "tcpdump":
 		return strings.Fields("-z")
 	case "curl":
-		return strings.Fields("-K -O -J --config --remote-name --remote-name-all --remote-header-name")
+		return strings.Fields("-K -O -J --proto-default --config --remote-name --remote-name-all --remote-header-name")
 	case "wget":
 		return strings.Fields("-e --execute --config --use-askpass")
 	case "zip":
@@ -127,25 +168,26 @@ func inTable(table []string, name string) bool {
 // programPattern says why no pattern may have these words.
 func programPattern(words []wild) error {
 	name := words[0][0]
-	if reason := programRefusal([]string{name}); reason != "" {
-		return errors.New(reason)
-	}
-	if slices.ContainsFunc(words, func(w wild) bool { return !w.literal() }) {
-		switch {
-		case inTable(languages(), name) && (!words[1].literal() || strings.HasPrefix(words[1][0], "-") || words[1][0] == ""):
-			return fmt.Errorf("%s runs any program it is given; name the script as its first argument", name)
-		case inTable(chameleons(), name) && !hasVerb(words):
-			return fmt.Errorf("%s is as many programs as it has verbs; name one, as in git log *", name)
-		case inTable(builders(), name):
-			return fmt.Errorf("%s runs any program with the right arguments; write them out without wildcards", name)
+	var text, literal []string
+	for _, w := range words {
+		text = append(text, w[0]) // the text before a wildcard tells an option
+		if w.literal() && len(literal) == len(text)-1 {
+			literal = append(literal, w[0])
 		}
 	}
-	var literal []string
-	for _, w := range words {
-		literal = append(literal, w[0]) // the text before a wildcard tells an option
-	}
-	if reason := programRefusal(literal); reason != "" {
+	if reason := programRefusal(text); reason != "" {
 		return errors.New(reason)
+	}
+	if len(literal) == len(words) {
+		return nil
+	}
+	switch {
+	case inTable(languages(), name) && (len(literal) < 2 || strings.HasPrefix(literal[1], "-") || literal[1] == ""):
+		return fmt.Errorf("%s runs any program it is given; name the script as its first argument", name)
+	case verbs(program(name)) != nil && !hasVerb(literal):
+		return fmt.Errorf("%s is as many programs as it has verbs; a wildcard needs one of these before it: %s", name, strings.Join(verbs(program(name)), ", "))
+	case inTable(builders(), name):
+		return fmt.Errorf("%s runs any program with the right arguments; write them out without wildcards", name)
 	}
 	return nil
 }
@@ -162,19 +204,14 @@ func programRefusal(words []string) string {
 		}
 		return ""
 	}
-	if inTable(runners(), name) {
+	if inTable(runners(), name) && !hasVerb(words) {
 		return fmt.Sprintf("%s runs any command it is given", quoteless(name))
 	}
 	if inTable(unpackers(), name) {
 		return fmt.Sprintf("%s writes wherever its input says", quoteless(name))
 	}
-	if program(name) == "tar" && unpacksHere(words[1:]) {
-		return "tar writes wherever the archive says; name a folder with -C"
-	}
-	if program(name) == "curl" {
-		if reason := curlRefusal(words[1:]); reason != "" {
-			return reason
-		}
+	if reason := ownRefusal(program(name), words[1:]); reason != "" {
+		return reason
 	}
 	if at := slices.IndexFunc(words[1:], func(w string) bool { return !strings.HasPrefix(w, "-") }); at >= 0 && slices.Contains(runningVerbs(program(name)), words[1:][at]) {
 		return fmt.Sprintf("%s %s can run other programs, or set what will be run", quoteless(name), words[1:][at])
@@ -187,6 +224,28 @@ func programRefusal(words []string) string {
 			if isOption(ownOptions(program(name), word), option) {
 				return fmt.Sprintf("%s %s can run other programs or write where it is told", quoteless(name), option)
 			}
+		}
+	}
+	return ""
+}
+
+// ownRefusal is about what single programs make of their arguments.
+func ownRefusal(program string, words []string) string {
+	switch program {
+	case "tar":
+		if unpacksHere(words) {
+			return "tar writes wherever the archive says; name a folder with -C"
+		}
+	case "curl":
+		return curlRefusal(words)
+	case "wget":
+		if !slices.ContainsFunc(words, func(w string) bool { return isOption(w, "-O") || isOption(w, "--output-document") }) {
+			return "wget writes to the name that an address gives; name a file with -O"
+		}
+	case "jq", "gojq", "jaq":
+		imports := regexp.MustCompile(`(^|[^.$\w])(import|include)\b`)
+		if slices.ContainsFunc(words, imports.MatchString) {
+			return "jq import and include read files by names that are spelled in many ways"
 		}
 	}
 	return ""
@@ -206,18 +265,27 @@ func unpacksHere(words []string) bool {
 	return unpacks
 }
 
-// curlRefusal is about its own ways to name files: file: URLs, with pieces in braces perhaps, and names made of what it fetched.
+// curlRefusal is about its own ways to name files: file: URLs, lists in braces and brackets, and names made of what it fetched.
 func curlRefusal(words []string) string {
 	for _, word := range words {
-		scheme, rest, isURL := strings.Cut(strings.ToLower(word), ":")
 		switch {
-		case strings.Contains(strings.ToLower(word), "file:"), isURL && strings.HasPrefix(rest, "/") && strings.ContainsAny(scheme, "{}[]"):
+		case strings.Contains(strings.ToLower(word), "file:"):
 			return "curl file: reads any file"
+		case strings.ContainsAny(word, "{}[]") && !curlText(word):
+			return "curl reads {} and [] as lists of addresses and files; write other text in one word with their option, as in '-d{\"a\": 1}'"
 		case strings.HasPrefix(word, "#"), strings.HasPrefix(word, "-") && strings.Contains(word, "#"), strings.Contains(word, "#") && !strings.Contains(word, "://"):
 			return "curl # makes the name of a file of what it fetched"
 		}
 	}
 	return ""
+}
+
+// curlText reports whether brackets in a word are no list whatever curl takes the word for. An option with its text attached
+// begins with a hyphen, so that as an address or the name of a file it leads nowhere. As a list, JSON without a backslash has
+// only names that stand in it.
+func curlText(word string) bool {
+	return json.Valid([]byte(word)) && !strings.Contains(word, `\`) ||
+		strings.HasPrefix(word, "-d") || strings.HasPrefix(word, "-H") || strings.HasPrefix(word, "-w")
 }
 
 // ownOptions is a word without the value that is attached to the short options in it, as in -XPOST.
