@@ -80,12 +80,18 @@ func scriptSetup(env *testscript.Env) error {
 	return os.Mkdir(home, 0o700)
 }
 
-// scriptCondition knows [tmpfs]: a file system may be mounted here, and [have:PROGRAM]. What is missing where CI=true is an error.
+// scriptCondition knows [tmpfs]: a file system may be mounted here, [pidns]: a PID namespace may be made, and [have:PROGRAM]. What
+// is missing where CI=true is an error, but not the permission to make a namespace.
 func scriptCondition(cond string) (bool, error) {
 	there := false
 	switch program, named := strings.CutPrefix(cond, "have:"); {
 	case cond == "tmpfs":
 		there = canMount()
+	case cond == "pidns":
+		unshare, err := exec.LookPath("unshare")
+		if there = err == nil; there && exec.Command(unshare, "--pid", "--fork", "--mount-proc", "true").Run() != nil {
+			return false, nil
+		}
 	case named:
 		_, err := exec.LookPath(program)
 		there = err == nil

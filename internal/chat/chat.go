@@ -26,6 +26,7 @@ type Room struct {
 	Home     home.Dir
 	Sessions session.Book
 	Updates  update.Box
+	Runs     run.Book
 	Watch    func(run.Event) // sees every event as it happens; may be nil
 	Sleep    func(context.Context, time.Duration) error
 }
@@ -66,6 +67,9 @@ type Talk struct {
 func (r Room) Enter(ctx context.Context, p Place, e engine.Engine, tools engine.Tools, record *run.Run) (*Talk, error) {
 	t := &Talk{room: r, place: p, engine: e, tools: tools, run: record}
 	if path := r.lock(p); path != "" {
+		if left := r.Runs.Leftover(path); left != nil {
+			return nil, left
+		}
 		guard, err := lock.WaitGuard(ctx, path)
 		if err != nil {
 			return nil, errors.Join(err, context.Cause(ctx))

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/lock"
-	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/told"
 	"github.com/ollim/ollim/internal/unit"
@@ -40,7 +39,7 @@ func runScheduleFailed(ctx context.Context, d *Deps, name string) error {
 	id := unit.JobOf(name)
 	if id != "" {
 		r, err := h.runs().Load(strings.TrimSpace(lock.ReadNote(h.home.JobLock(id))))
-		if err == nil && d.tells(r) {
+		if err == nil && h.tells(r) {
 			return nil
 		}
 	}
@@ -60,9 +59,9 @@ func runScheduleFailed(ctx context.Context, d *Deps, name string) error {
 
 // tells says whether a job's latest run may be the unit's, so that the owner hears of it. One that is under way is not: the unit
 // was another's.
-func (d *Deps) tells(r run.Record) bool {
+func (h house) tells(r run.Record) bool {
 	if r.Done() {
-		return d.Now().Sub(*r.Finished) < justNow
+		return h.disk.Now().Sub(*r.Finished) < justNow
 	}
-	return !process.ID{PID: r.PID, Start: r.PIDStart}.Alive()
+	return !h.runs().Attended(r)
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/run"
 )
 
@@ -18,7 +18,7 @@ func newStop(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop RUN... | --all",
 		Short: "End runs that are under way; they are recorded as interrupted",
-		Long:  "Stop asks the process of each run to end, which stops its engine in order and keeps its session. An engine whose own ollim was killed is killed.",
+		Long:  "Stop asks each run to end, which stops its engine in order and keeps its session, and waits until it has ended. A run in a container, or in another PID namespace, finds the request within a second. An engine whose own ollim was killed is killed.",
 		Args:  checked(cobra.ArbitraryArgs),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) > 0) {
@@ -63,22 +63,51 @@ func runStop(ctx context.Context, d *Deps, names []string) error {
 // stopPatience is how long a run may take for its stop: three steps of the engine's, and then some.
 const stopPatience = 4 * grace
 
+// stopRun asks a run to end, waits for that, and ends what is left of its engine.
 func (d *Deps) stopRun(ctx context.Context, h house, r run.Record) error {
 	if r.Done() {
 		return errors.New("has ended already")
 	}
-	mark := "OLLIM_RUN=" + r.ID
-	owner := process.ID{PID: r.PID, Start: r.PIDStart}
-	err := owner.Signal(syscall.SIGTERM)
-	for waited := time.Duration(0); err == nil && owner.Alive(); waited += followEvery {
+	if err := h.runs().AskStop(r.ID); err != nil {
+		return err
+	}
+	err := r.Process().Signal(syscall.SIGTERM) // it would find the request as well, within a second
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	if err := d.waitWhile(ctx, func() bool { return h.runs().Attended(r) }); err != nil {
+		return fmt.Errorf("process %d%s does not end: %w", r.PID, elsewhere(r), err)
+	}
+	run.KillEngine(r.ID)
+	if err := d.waitWhile(ctx, func() bool { return h.runs().Alive(r) }); err != nil {
+		return fmt.Errorf("its engine%s does not end: %w", elsewhere(r), err)
+	}
+	if _, err = h.runs().Close(r.ID); err == nil { // of an engine whose ollim was killed; else it is closed already
+		err = h.runs().ForgetStop(r.ID)
+	}
+	if left := h.runs().Leftover(h.home.RunLock(r.ID)); err == nil && left != nil {
+		return left
+	}
+	return err
+}
+
+// waitWhile waits until something is no longer so, for stopPatience at most.
+func (d *Deps) waitWhile(ctx context.Context, so func() bool) error {
+	for waited := time.Duration(0); so(); waited += followEvery {
 		if waited > stopPatience {
-			return fmt.Errorf("process %d does not end", r.PID)
+			return fmt.Errorf("still there after %s", stopPatience)
 		}
 		if err := d.Sleep(ctx, followEvery); err != nil {
 			return err
 		}
 	}
-	process.KillAll(mark)
-	_, err = h.runs().Close(r.ID) // of an engine whose ollim was killed; else it is closed already
-	return err
+	return nil
+}
+
+// elsewhere says where a process is that cannot be signalled from here.
+func elsewhere(r run.Record) string {
+	if r.Process().Foreign() {
+		return ", in another PID namespace or of another boot,"
+	}
+	return ""
 }

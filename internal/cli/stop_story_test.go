@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/apitest"
 )
 
 // background is a command line that runs beside the test. Its engine's delays last until release or the end of the run.
@@ -104,5 +109,106 @@ func TestEarlierQuestionIsFoundWhileItRuns(t *testing.T) {
 	<-first.ended
 	if r := w.record("ask"); r["text"] != "quick" {
 		t.Errorf("run show ask is %v, want the latest", r)
+	}
+}
+
+// foreign makes the record of a run one that another PID namespace wrote: its process id means nothing here.
+func (w *world) foreign(id string) {
+	w.t.Helper()
+	name := filepath.Join("state/runs", id, "run.json")
+	text := w.read(name)
+	changed := regexp.MustCompile(`"pid_namespace": "[^"]*"`).ReplaceAllString(text, `"pid_namespace": "pid:[1]"`)
+	if changed == text {
+		w.t.Skip("there are no PID namespaces here")
+	}
+	w.write(name, changed)
+}
+
+// stop runs `ollim stop` in real time, because it waits for another process.
+func (w *world) stop(args ...string) result {
+	var out, errOut bytes.Buffer
+	d := w.deps(strings.NewReader(""), &out, &errOut)
+	d.Sleep = sleep
+	status := execute(w.t.Context(), d, append([]string{"stop"}, args...))
+	return result{status, out.String(), errOut.String()}
+}
+
+// A run of another PID namespace is alive while its lock is held, ends when it finds that it was asked to, and is ended by nobody
+// else.
+func TestStopOfAForeignRun(t *testing.T) {
+	w := newWorld(t)
+	w.script(slowScript)
+	w.must("routine", "add", "slow", "--cron", "0 9 * * *", "--background", "Work.")
+	slow := w.start("fire", "slow")
+	id := w.last()["id"].(string)
+	w.foreign(id)
+	w.must("tick")
+	if r := w.record(id); r["outcome"] != nil {
+		t.Fatalf("while its lock is held the run is %v, %v", r["outcome"], r["error"])
+	}
+	if r := w.stop("slow"); r.status != 0 {
+		t.Fatalf("stop: %+v", r)
+	}
+	if r := w.run("fire", "--dry-run", "slow"); r.status != 0 {
+		t.Errorf("after the stop: %+v", r)
+	}
+	if r := <-slow.ended; r.status == 0 || !strings.Contains(r.errOut, "stopped by ollim stop") {
+		t.Errorf("the fire: %+v", r)
+	}
+	if r := w.record(id); r["outcome"] != "interrupted" || r["error"] != "stopped by ollim stop" {
+		t.Errorf("the record: %v, %v", r["outcome"], r["error"])
+	}
+	if left, err := os.ReadDir(filepath.Join(w.dir, "state/stop")); err != nil || len(left) > 0 {
+		t.Errorf("requests left: %v, %v", left, err)
+	}
+}
+
+// The native engine obeys as well, in the middle of an answer.
+func TestStopOfAForeignNativeRun(t *testing.T) {
+	w, api := newNativeWorld(t)
+	hold := make(chan struct{})
+	defer close(hold)
+	asked := make(chan struct{})
+	api.Handle(func(apitest.Request) apitest.Reply {
+		close(asked)
+		return apitest.Reply{Text: "late", Hold: hold}
+	})
+	ended := make(chan result, 1)
+	go func() { ended <- w.run("chat", "hello") }()
+	<-asked
+	id := w.last()["id"].(string)
+	w.foreign(id)
+	if r := w.stop("main"); r.status != 0 {
+		t.Fatalf("stop: %+v", r)
+	}
+	<-ended
+	if r := w.record(id); r["outcome"] != "interrupted" || r["error"] != "stopped by ollim stop" {
+		t.Errorf("the record: %v, %v", r["outcome"], r["error"])
+	}
+}
+
+// A foreign run whose lock is free has ended, whatever process has its number here.
+func TestForeignRunWithoutLockHasEnded(t *testing.T) {
+	w := newWorld(t)
+	w.script("turns:\n  - - text: done\n")
+	w.must("routine", "add", "slow", "--cron", "0 9 * * *", "--background", "Work.")
+	w.must("fire", "slow")
+	id := w.last()["id"].(string)
+	w.foreign(id)
+	name := filepath.Join("state/runs", id, "run.json")
+	record := w.last()
+	delete(record, "finished")
+	delete(record, "outcome")
+	text, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(name, string(text)) // as if it had been killed
+	if r := w.record(id); r["outcome"] != "interrupted" {
+		t.Errorf("shown as %v", r["outcome"])
+	}
+	w.must("tick")
+	if r := w.last(); r["outcome"] != "interrupted" || r["finished"] == nil {
+		t.Errorf("after a tick: %v", r["outcome"])
 	}
 }

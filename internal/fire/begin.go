@@ -164,13 +164,16 @@ func (f *Firer) previous(ctx context.Context, e errand) run.Record {
 	return r
 }
 
-// open begins the record and notes it in the lock.
-func (f *Firer) open(e errand) (*run.Run, error) {
-	record, err := f.record(e)
+// open takes the run's lock, begins the record and notes it in the job's lock.
+func (f *Firer) open(e *errand) (*run.Run, error) {
+	record, err := f.record(*e)
 	if err != nil {
 		return nil, err
 	}
 	record.Shown, record.Compaction = e.previous.ShownUntil(), e.previous.Compaction
+	if e.running, err = f.Runs.Hold(record.ID); err != nil {
+		return nil, err
+	}
 	if e.guard != nil { // before the record, so that the next fire finds every record that was begun
 		if err := e.guard.Note(record.ID + "\n"); err != nil {
 			return nil, err
@@ -203,7 +206,7 @@ func (f *Firer) record(e errand) (run.Record, error) {
 	r := run.Record{
 		ID: id, Kind: string(j.Kind), Job: j.ID, Name: j.Name(), Path: j.Path, Description: j.Description,
 		Mode: string(j.Mode()), Engine: name, Model: cmp.Or(o.Model, j.Model), Started: f.Disk.Now(), Deadline: &deadline,
-		PID: f.Process.PID, PIDStart: f.Process.Start, PIDGroup: f.Process.Group,
+		PID: f.Process.PID, PIDStart: f.Process.Start, PIDGroup: f.Process.Group, BootID: f.Process.Boot, PIDNamespace: f.Process.Namespace,
 		AllowPing: j.AllowPing, Update: string(j.Update), Busy: f.room().Busy(),
 		Tools: own, Dirs: f.dirs(j), Skills: j.Skills, MaxChain: j.MaxChain, ChainDepth: j.ChainDepth,
 		SessionBefore: session, Parent: parent, Root: e.question.Root,
@@ -229,21 +232,33 @@ func (e errand) scheduled() time.Time {
 // isScript says whether an engine plays a file: it can be told another time, and costs nothing.
 func isScript(engine string) bool { return strings.HasPrefix(engine, "script:") }
 
-// skip records a fire that did not happen because the job was still running.
-func (f *Firer) skip(e errand) (run.Record, error) {
-	since := "since a moment ago"
+// skip records a fire that did not happen because the job's lock is held.
+func (f *Firer) skip(ctx context.Context, e errand) (run.Record, error) {
+	reason := "already running since a moment ago"
 	if r := f.lastRun(e.job); r.ID != "" && !r.Done() {
-		since = "since " + r.Started.In(f.Zone).Format("2006-01-02 15:04:05")
+		reason = "already running since " + r.Started.In(f.Zone).Format("2006-01-02 15:04:05")
+	}
+	left := f.Runs.Leftover(f.Home.JobLock(e.job.ID))
+	if left != nil {
+		reason = left.Error()
 	}
 	record, err := f.record(e)
 	if err != nil {
 		return record, err
 	}
+	running, err := f.Runs.Hold(record.ID)
+	if err != nil {
+		return record, err
+	}
+	defer running.Release()
 	r, err := f.Runs.Open(record)
 	if err != nil {
 		return record, err
 	}
-	err = r.Finish(run.Skipped, "already running "+since)
+	err = r.Finish(run.Skipped, reason)
+	if left != nil {
+		f.tellLeftover(ctx, r.Record, left)
+	}
 	return r.Record, err
 }
 

@@ -151,8 +151,9 @@ func (f *Firer) request(e errand, r *run.Run, tools *toolbox.Box, granted float6
 		request.Follow, request.Patience = e.follow, askPatience
 	}
 	request.Dirs = j.Roots(f.UserHome)
+	request.Hold = []*os.File{e.running.File()}
 	if e.guard != nil {
-		request.Hold = []*os.File{e.guard.File()}
+		request.Hold = append(request.Hold, e.guard.File())
 	}
 	var err error
 	if j.Subagent != "" {

@@ -105,6 +105,9 @@ func stopped(ctx context.Context, err error) error {
 func (f *Firer) conclude(ctx context.Context, j job.Job, r *run.Run, cause error) {
 	outcome := outcomeOf(cause)
 	reason := reasonOf(j, outcome, cause)
+	if outcome == run.Interrupted && f.Runs.StopAsked(r.ID) {
+		reason = "stopped by ollim stop"
+	}
 	if outcome == run.Gated {
 		reason = ""
 	} else if cause != nil {
@@ -196,17 +199,7 @@ func (f *Firer) tellFailure(ctx context.Context, r run.Record, what string) {
 	if err != nil || !speak {
 		return
 	}
-	text := update.Clean(prompt.Failure(r.Label(), what, r.Error, count))
-	if !f.Post.Configured() {
-		f.warn(f.Updates.Add(ctx, text, r.ID))
-		return
-	}
-	again, err := f.Runs.At(r.ID)
-	if err != nil {
-		f.warn(err)
-		return
-	}
-	f.send(ctx, again, deliver.Failure, text)
+	f.notify(ctx, r, update.Clean(prompt.Failure(r.Label(), what, r.Error, count)))
 }
 
 func (f *Firer) tellRefusal(ctx context.Context, r run.Record, cause error) {

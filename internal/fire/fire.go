@@ -90,6 +90,7 @@ type errand struct {
 	beside   []job.Job // all jobs of the directory
 	previous run.Record
 	guard    *lock.Guard // nil for what is no job: a turn of a conversation
+	running  *lock.Guard // the run's own
 	allowed  bool        // its run was permitted: what the owner wants at its end may start
 	after    string      // the fingerprint of that, as it was permitted
 	slot     time.Time   // the slot that it answers; zero: none
@@ -123,7 +124,7 @@ func (f *Firer) respond(ctx context.Context, e *errand) (run.Record, error) {
 		return run.Record{}, slot.ErrClaimed
 	}
 	if errors.Is(err, lock.ErrBusy) {
-		return f.skip(*e)
+		return f.skip(ctx, *e)
 	}
 	if err != nil {
 		return run.Record{}, err
@@ -146,11 +147,17 @@ func (f *Firer) run(ctx context.Context, e errand) (run.Record, error) {
 	if e.guard == nil && e.job.Kind != job.Ask {
 		f.closeLast(e.job)
 	}
-	r, err := f.open(e)
+	r, err := f.open(&e)
+	defer func() { // the run's own lock last: whoever waits for that may fire the job again
+		e.guard.Release()
+		e.running.Release()
+	}()
 	if err != nil {
 		return run.Record{}, err
 	}
-	cause := f.carryOut(ctx, &e, r)
+	working, done := f.obeyStop(ctx, r.ID)
+	cause := f.carryOut(working, &e, r)
+	done()
 	ctx = context.WithoutCancel(ctx) // a run that was stopped still comes to its end
 	f.conclude(ctx, e.job, r, cause)
 	if r.Outcome == run.Gated {
@@ -163,6 +170,7 @@ func (f *Firer) run(ctx context.Context, e errand) (run.Record, error) {
 	}
 	f.putAway(ctx, e.job, r, cause)
 	err = r.Finish(r.Outcome, r.Error)
+	f.warn(f.Runs.ForgetStop(r.ID))
 	return r.Record, errors.Join(err, cause)
 }
 
@@ -214,7 +222,7 @@ func (f *Firer) carryOut(ctx context.Context, e *errand, r *run.Run) error {
 }
 
 func (f *Firer) room() chat.Room {
-	return chat.Room{Home: f.Home, Sessions: f.Sessions, Updates: f.Updates, Watch: f.Watch, Sleep: f.Sleep}
+	return chat.Room{Home: f.Home, Sessions: f.Sessions, Updates: f.Updates, Runs: f.Runs, Watch: f.Watch, Sleep: f.Sleep}
 }
 
 // Busy says whether the main conversation is in a turn right now.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/yamldoc"
 )
@@ -21,14 +20,14 @@ func (f *Firer) EndOrphans(ctx context.Context, since time.Time) {
 		if ctx.Err() != nil {
 			return
 		}
-		if r.Done() || (process.ID{PID: r.PID, Start: r.PIDStart}).Alive() {
+		if r.Done() || f.Runs.Attended(r) {
 			continue
 		}
 		if f.Runs.Alive(r) { // its engine is
 			if r.Deadline == nil || f.Disk.Now().Before(*r.Deadline) {
 				continue
 			}
-			process.KillAll("OLLIM_RUN=" + r.ID)
+			run.KillEngine(r.ID)
 		}
 		f.endOrphan(ctx, r)
 	}
@@ -37,8 +36,12 @@ func (f *Firer) EndOrphans(ctx context.Context, since time.Time) {
 func (f *Firer) endOrphan(ctx context.Context, r run.Record) {
 	cutOff, err := f.Runs.Close(r.ID)
 	f.warn(err)
+	f.warn(f.Runs.ForgetStop(r.ID))
 	if cutOff {
 		f.settleCutOff(r)
+		if left := f.Runs.Leftover(f.Home.RunLock(r.ID)); left != nil {
+			f.tellLeftover(ctx, r, left)
+		}
 	}
 	if !cutOff || r.Kind != string(job.Routine) { // a reminder is tried again, and told of in the end
 		return

@@ -60,6 +60,12 @@ func (d Dir) Run(id string, elem ...string) string {
 	return filepath.Join(append([]string{d.Runs(), id}, elem...)...)
 }
 
+// RunLock is the flock that whoever carries out a run holds, from before its record exists to its end.
+func (d Dir) RunLock(id string) string { return d.Run(id, "running") }
+
+// StopRequest is the file that asks a run to end.
+func (d Dir) StopRequest(id string) string { return d.State("stop", id) }
+
 // PendingUpdates is the array of updates that the next main turn will pop.
 func (d Dir) PendingUpdates() string { return d.State("pending_updates.json") }
 

@@ -45,6 +45,16 @@ func play(role, path string) error {
 		fmt.Println("ready")
 		time.Sleep(time.Minute)
 		return nil
+	case "wait":
+		waiting, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { _, err := lock.Wait(waiting, path); done <- err }()
+		for n := 0; n == 0; { // until it has the file open
+			n = len(openFiles(path))
+		}
+		fmt.Println("ready")
+		return <-done
 	case "parent", "parent-without":
 		err = parent(role, path)
 	}
@@ -54,6 +64,17 @@ func play(role, path string) error {
 	fmt.Println("ready")
 	_, err = io.Copy(io.Discard, os.Stdin)
 	return err
+}
+
+// openFiles are the descriptors of this process that are the file.
+func openFiles(path string) (found []string) {
+	links, _ := filepath.Glob("/proc/self/fd/*")
+	for _, link := range links {
+		if file, _ := os.Readlink(link); file == path {
+			found = append(found, link)
+		}
+	}
+	return found
 }
 
 // parent takes the guard and starts an engine, with or without it, whose process id it tells.

@@ -28,11 +28,7 @@ func Inside(name string) (value string, inside bool) {
 
 // parent is field 4 of /proc/PID/stat, 0 when there is none.
 func parent(pid int) int {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	fields := statFields(pid)
 	if len(fields) < 2 {
 		return 0
 	}

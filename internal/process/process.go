@@ -11,23 +11,34 @@ import (
 	"syscall"
 )
 
-// ID is a process and when it began, in clock ticks after boot (0 where /proc does not tell).
+// ID is a process: its number and start, and where the number means something.
 type ID struct {
-	PID   int
-	Start uint64
+	PID       int
+	Start     uint64 // clock ticks after boot; 0 where there is no /proc
+	Boot      string // the kernel's boot id; "" where there is no /proc
+	Namespace string // of process ids, as pid:[4026531836]; "" where there is no /proc
 }
 
 // Self is this process.
 func Self() ID {
-	return ID{os.Getpid(), started(os.Getpid())}
+	_, start := stat(os.Getpid())
+	return ID{os.Getpid(), start, boot(), namespace()}
 }
 
-// Alive says whether the process runs and is still the one that was meant.
+// Foreign reports whether the process is of another boot or another PID namespace, such as that of a container: here its number
+// means another process, or none.
+func (p ID) Foreign() bool {
+	return p.Boot != "" && (p.Namespace == "" || p.Boot != boot() || p.Namespace != namespace())
+}
+
+// Alive reports whether the process runs and is still the one that was meant. A zombie has ended. Nothing is known of a foreign
+// process, which is never alive here.
 func (p ID) Alive() bool {
-	if p.PID <= 0 || syscall.Kill(p.PID, 0) == syscall.ESRCH {
+	if p.PID <= 0 || p.Foreign() || syscall.Kill(p.PID, 0) == syscall.ESRCH {
 		return false
 	}
-	return p.Start == 0 || p.Start == started(p.PID)
+	state, start := stat(p.PID)
+	return state != "Z" && state != "X" && (p.Start == 0 || p.Start == start)
 }
 
 // Signal sends a signal to the process, if it is alive.
@@ -38,17 +49,49 @@ func (p ID) Signal(s syscall.Signal) error {
 	return syscall.Kill(p.PID, s)
 }
 
-// started is field 22 of /proc/PID/stat. The name in brackets before it may hold spaces and brackets.
-func started(pid int) (ticks uint64) {
+// Name is the name of the process's program, of at most 15 bytes; "" when it has ended.
+func (p ID) Name() string {
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(name))
+}
+
+// stat is the fields 3 and 22 of /proc/PID/stat: the state, and the start in clock ticks after boot. The name in brackets before
+// them may hold spaces and brackets.
+func stat(pid int) (state string, start uint64) {
+	fields := statFields(pid)
+	if len(fields) > 19 {
+		state = fields[0]
+		start, _ = strconv.ParseUint(fields[19], 10, 64)
+	}
+	return state, start
+}
+
+// statFields is /proc/PID/stat from field 3 on; nil when there is none.
+func statFields(pid int) []string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0
+		return nil
 	}
-	rest := stat[bytes.LastIndexByte(stat, ')')+1:]
-	if fields := strings.Fields(string(rest)); len(fields) > 19 {
-		ticks, _ = strconv.ParseUint(fields[19], 10, 64)
+	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+}
+
+func boot() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
 	}
-	return ticks
+	return strings.TrimSpace(string(id))
+}
+
+func namespace() string {
+	name, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return ""
+	}
+	return name
 }
 
 // Carrying is the processes, in whatever group or session, that have the entry KEY=value in their environment, without
@@ -64,10 +107,16 @@ func Carrying(entry string) (found []ID) {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && pid != os.Getpid() {
-			found = append(found, ID{pid, started(pid)})
+			found = append(found, local(pid))
 		}
 	}
 	return found
+}
+
+// local is the process of that number, here and now.
+func local(pid int) ID {
+	_, start := stat(pid)
+	return ID{PID: pid, Start: start}
 }
 
 func holds(environ []byte, entry string) bool {

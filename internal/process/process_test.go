@@ -25,11 +25,11 @@ func TestAlive(t *testing.T) {
 		t.Error("this process is not alive")
 	}
 	cmd := sleeper(t)
-	p := ID{cmd.Process.Pid, started(cmd.Process.Pid)}
+	p := local(cmd.Process.Pid)
 	if p.Start == 0 || !p.Alive() {
 		t.Errorf("%+v is not alive", p)
 	}
-	if (ID{p.PID, p.Start + 1}).Alive() {
+	if (ID{PID: p.PID, Start: p.Start + 1}).Alive() {
 		t.Error("another process of the same id was taken for it")
 	}
 	if err := p.Signal(syscall.SIGKILL); err != nil {
@@ -53,7 +53,7 @@ func TestCarrying(t *testing.T) {
 	if err := mine.Wait(); err == nil {
 		t.Error("the process with the entry ended by itself")
 	}
-	if !(ID{other.Process.Pid, 0}).Alive() {
+	if !(ID{PID: other.Process.Pid}).Alive() {
 		t.Error("a process without the entry was killed")
 	}
 }

@@ -1,11 +1,8 @@
 package run
 
 import (
-	"strings"
 	"time"
 
-	"github.com/ollim/ollim/internal/lock"
-	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/store"
 )
 
@@ -50,22 +47,6 @@ func (b Book) Bill(id string) (bill Bill, err error) {
 	}
 	bill.Silent += silent
 	return bill, nil
-}
-
-// Alive says whether a run is under way: its process lives, or an engine that outlived it still holds one of its locks.
-func (b Book) Alive(r Record) bool {
-	if r.Done() {
-		return false
-	}
-	if (process.ID{PID: r.PID, Start: r.PIDStart}).Alive() {
-		return true
-	}
-	for _, path := range []string{b.Home.JobLock(r.Job), b.Home.SessionLock(""), b.Home.SessionLock(r.Job)} {
-		if strings.TrimSpace(lock.ReadNote(path)) == r.ID && !lock.Free(path) {
-			return true
-		}
-	}
-	return false
 }
 
 // Since is the records of runs that began at or after an instant, newest first. Records that cannot be read are left out.

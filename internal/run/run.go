@@ -46,6 +46,10 @@ type Record struct {
 	PID       int    `json:"pid"`
 	PIDStart  uint64 `json:"pid_start"` // clock ticks after boot, from /proc/PID/stat
 	PIDGroup  int    `json:"pid_group"`
+
+	BootID       string `json:"boot_id,omitempty"`       // of the kernel that the pid is of
+	PIDNamespace string `json:"pid_namespace,omitempty"` // in which the pid means the process
+
 	AllowPing bool   `json:"allow_ping"`
 	Update    string `json:"update_main_session,omitempty"`
 	Busy      bool   `json:"busy"` // the main conversation was in a turn at the start

@@ -63,7 +63,7 @@ func (m Minute) daily(ctx, sending context.Context) error {
 		return err
 	}
 	f.EndOrphans(sending, time.Time{})
-	err = errors.Join(m.prune(), m.pruneLate(), m.pruneTranscripts(), f.Slots.Prune(m.now().AddDate(0, 0, -m.Keep)), m.sweepDrafts(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
+	err = errors.Join(m.prune(), m.pruneLate(), m.pruneTranscripts(), f.Slots.Prune(m.now().AddDate(0, 0, -m.Keep)), m.sweepDrafts(), f.Runs.SweepStops(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
 	p.Tidied = today
 	return errors.Join(err, store.WriteJSONAs(m.pagePath(), p, store.Buffered))
 }

@@ -1,0 +1,57 @@
+package lock
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Heirs is the ids of the processes that hold the lock at path because they inherited it. There are none
+// while the process that took the lock holds it itself, and none can be seen without /proc, of another user, or in another PID
+// namespace.
+func Heirs(path string) (heirs []int) {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil
+	}
+	links, err := filepath.Glob("/proc/[0-9]*/fd/*")
+	if err != nil {
+		return nil
+	}
+	for _, link := range links {
+		if file, err := os.Readlink(link); err != nil || file != target {
+			continue
+		}
+		pid, taker := holder(link)
+		switch {
+		case pid == 0: // it only has the file open
+		case pid == taker:
+			return nil
+		case len(heirs) == 0 || heirs[len(heirs)-1] != pid:
+			heirs = append(heirs, pid)
+		}
+	}
+	return heirs
+}
+
+// holder reads the lock of the descriptor /proc/PID/fd/N: the process that has the descriptor and the one that took the lock,
+// which the kernel calls by its number also when it has ended, or by 0. Both are 0 if there is no lock on it.
+func holder(link string) (pid, taker int) {
+	fds := filepath.Dir(link)
+	info, err := os.ReadFile(filepath.Join(filepath.Dir(fds), "fdinfo", filepath.Base(link)))
+	if err != nil {
+		return 0, 0
+	}
+	_, line, locked := bytes.Cut(info, []byte("lock:"))
+	if !locked {
+		return 0, 0
+	}
+	fields := bytes.Fields(line) // 1: FLOCK ADVISORY WRITE PID …
+	if len(fields) < 5 {
+		return 0, 0
+	}
+	taker, _ = strconv.Atoi(string(fields[4]))
+	pid, _ = strconv.Atoi(filepath.Base(filepath.Dir(fds)))
+	return pid, taker
+}
