@@ -1,7 +1,7 @@
 // Package builtin is the native engine's own tools: Read, Write, Edit, Glob, Grep, Bash and WebFetch, with the input that
 // toolpolicy judges. Whether a use may go ahead is asked before it comes here; what stands here is the boundary that a verdict
-// cannot be, since a link can be swapped after it. Files are reached from a root downwards, through plain folders alone, none
-// of them protected. Commands run without a shell. Web pages come from public addresses only, as they are when they are dialled.
+// cannot be, since a folder can be swapped after it. Files are reached from a root downwards, which is the folder that it was when
+// the run began, through plain folders alone, none of them protected, and the place that is reached in this way is judged again. Commands run without a shell. Web pages come from public addresses only, as they are when they are dialled.
 //
 // A result is text for the model, bounded in length; what was left out is said. What goes wrong is a result too.
 package builtin
@@ -27,13 +27,16 @@ import (
 // Box is the tools of one run.
 type Box struct {
 	Roots     []toolpolicy.Root // the first is the working directory, which paths are relative to and commands run in
-	Protected []string          // absolute; nothing there is read, written, listed or found
-	Env       []string          // of commands, whole
-	Hold      []*os.File        // locks that commands keep for as long as they live
-	Shared    bool              // new files and folders are as the umask has them; else they are the owner's alone
-	Fetch     *http.Client      // nil: Fetcher(Public)
+	Allow     []toolpolicy.Pattern
+	Protected []string     // absolute; nothing there is read, written, listed or found
+	Env       []string     // of commands, whole
+	Hold      []*os.File   // locks that commands keep for as long as they live
+	Shared    bool         // new files and folders are as the umask has them; else they are the owner's alone
+	Fetch     *http.Client // nil: Fetcher(Public)
 
 	writing sync.Mutex // two edits of one file at once would lose one
+	once    sync.Once
+	pinned  pinned
 }
 
 // tool is one entry of the box.

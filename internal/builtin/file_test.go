@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/ollim/ollim/internal/toolpolicy"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
@@ -117,10 +120,10 @@ func TestNoRegularFile(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return
 	}
-	h.box.Roots[1].Dir = "/dev"
+	h.box = &Box{Roots: []toolpolicy.Root{{Dir: h.dir}, {Dir: "/dev"}, {Dir: "/proc/self"}}}
+	h.allow(t, "Read(/dev/**)", "Read(/proc/self/**)")
 	h.bad(t, "it is a device", "Read", "file_path", "/dev/zero")
 	h.bad(t, "it is a device", "Read", "file_path", "/dev/tty")
-	h.box.Roots[1].Dir = "/proc/self"
 	if got := h.good(t, "Read", "file_path", fmt.Sprintf("/proc/%d/status", os.Getpid()), "limit", 1); !strings.Contains(got, "Name:") { // its size is 0
 		t.Errorf("%q", got)
 	}
@@ -145,7 +148,7 @@ func TestSwapped(t *testing.T) {
 		if err := os.Symlink(c.to, swapped); err != nil {
 			t.Fatal(err)
 		}
-		if dir, err := enter(s.g, s.place.Root, filepath.Dir(s.place.Real), 0o700); err == nil {
+		if dir, err := h.box.enter(s.g, "Write", s.place, toolpolicy.Search{}, filepath.Dir(s.place.Real), 0o700); err == nil {
 			if f, _, err := openFile(s.g, dir, s.name, s.place.Real); err == nil {
 				t.Errorf("%s with %s a link: opened %s", c.path, c.swap, f.Name())
 			}
@@ -170,7 +173,7 @@ func TestMovedIn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := enter(s.g, s.place.Root, filepath.Dir(s.place.Real), 0); err == nil || err.Error() != errProtected.Error() {
+	if _, err := h.box.enter(s.g, "Read", s.place, toolpolicy.Search{}, filepath.Dir(s.place.Real), 0); !errors.Is(err, errProtected) {
 		t.Error(err)
 	}
 }

@@ -54,7 +54,7 @@ func (b *Box) glob(ctx context.Context, path string, search toolpolicy.Search) (
 	if err != nil {
 		return "", err
 	}
-	from, err := begin(g, path)
+	from, err := b.begin(g, "Glob", path, search)
 	if err != nil {
 		return "", err
 	}

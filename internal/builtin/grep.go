@@ -136,7 +136,7 @@ func (b *Box) grep(ctx context.Context, g *grep, search toolpolicy.Search) (stri
 	if err != nil {
 		return "", err
 	}
-	from, err := begin(ground, g.in.Path)
+	from, err := b.begin(ground, "Grep", g.in.Path, search)
 	if err != nil {
 		return "", err
 	}

@@ -48,10 +48,29 @@ func newHouse(t testing.TB) house {
 		Roots: []toolpolicy.Root{{Dir: h.dir, Writable: true}, {Dir: h.lib}, {Dir: h.src, Writable: true}, {Dir: filepath.Join(h.dir, "inner")}},
 		Env:   []string{"PATH=/usr/local/bin:/usr/bin:/bin", "OLLIM_TEST=yes"},
 	}
+	for _, root := range h.box.Roots {
+		texts, err := toolpolicy.OfDir(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.allow(t, texts...)
+	}
 	for _, name := range []string{"state", "sessions", "config.yaml", "later"} {
 		h.box.Protected = append(h.box.Protected, filepath.Join(h.dir, name))
 	}
 	return h
+}
+
+// allow adds patterns to what the box may do.
+func (h house) allow(t testing.TB, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		p, err := toolpolicy.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.box.Allow = append(h.box.Allow, p)
+	}
 }
 
 func (h house) put(t testing.TB, path, text string) {

@@ -44,13 +44,64 @@ func (b *Box) ground() (toolpolicy.Ground, error) {
 	return toolpolicy.Policy{Roots: b.Roots, Protected: b.Protected}.Ground()
 }
 
-// purpose is what a spot is for.
-type purpose int
+// pinned is the roots as they were when the box was opened.
+type pinned struct {
+	g     toolpolicy.Ground
+	roots map[string]fs.FileInfo // by their paths without links
+	err   error
+}
+
+// Open remembers the roots as they are now. Without it the first use of a file tool does.
+func (b *Box) Open() { b.pin() }
+
+func (b *Box) pin() *pinned {
+	b.once.Do(func() {
+		b.pinned.roots = map[string]fs.FileInfo{}
+		if b.pinned.g, b.pinned.err = b.ground(); b.pinned.err != nil {
+			return
+		}
+		for _, dir := range b.pinned.g.Roots() {
+			if info, err := os.Lstat(dir); err == nil {
+				b.pinned.roots[dir] = info
+			}
+		}
+	})
+	return &b.pinned
+}
+
+// enter opens the folder path on the way to place, after it has judged a use of the tool at place itself. Folders that are
+// missing are made with a mode; 0 makes none.
+func (b *Box) enter(g toolpolicy.Ground, tool string, place toolpolicy.Place, found toolpolicy.Search, path string, making fs.FileMode) (*os.Root, error) {
+	p := b.pin()
+	if p.err != nil {
+		return nil, p.err
+	}
+	if err := p.g.Covers(b.Allow, tool, place.Real, found); err != nil {
+		return nil, err
+	}
+	names, ok := toolpolicy.Below(path, place.Root)
+	was := p.roots[place.Root]
+	if !ok || was == nil {
+		return nil, errMoved
+	}
+	dir, err := os.OpenRoot(place.Root)
+	if err != nil {
+		return nil, err
+	}
+	if now, err := dir.Stat("."); err != nil || !os.SameFile(was, now) {
+		_ = dir.Close()
+		return nil, errMoved
+	}
+	return down(g, dir, place.Root, names, making)
+}
+
+// purpose is what a spot is for, as the tool of this name has it.
+type purpose string
 
 const (
-	toRead purpose = iota
-	toEdit
-	toWrite // folders that are missing on the way are made
+	toRead  purpose = "Read"
+	toEdit  purpose = "Edit"
+	toWrite purpose = "Write" // folders that are missing on the way are made
 )
 
 // spot opens the folder that a path lies in.
@@ -77,23 +128,14 @@ func (b *Box) spot(path string, what purpose) (spot, error) {
 	if b.Shared {
 		s.fresh, folders = 0o666, folders|folders>>3|folders>>6
 	}
-	if s.dir, err = enter(g, place.Root, filepath.Dir(place.Real), folders); err != nil {
+	if s.dir, err = b.enter(g, string(what), place, toolpolicy.Search{}, filepath.Dir(place.Real), folders); err != nil {
 		return spot{}, s.wrong(err)
 	}
 	return s, nil
 }
 
-// enter opens a folder in or below a root. It makes those that are missing with a mode; 0 makes none.
-func enter(g toolpolicy.Ground, root, path string, making fs.FileMode) (*os.Root, error) {
-	names, ok := toolpolicy.Below(path, root)
-	if !ok {
-		return nil, errMoved
-	}
-	dir, err := os.OpenRoot(root)
-	if err != nil {
-		return nil, err
-	}
-	at := root
+// down goes from an opened folder, which is at a path, to one below it, and closes what it has passed.
+func down(g toolpolicy.Ground, dir *os.Root, at string, names []string, making fs.FileMode) (*os.Root, error) {
 	for _, name := range names {
 		if making != 0 {
 			if err := dir.Mkdir(name, making); err != nil && !errors.Is(err, fs.ErrExist) {

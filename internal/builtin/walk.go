@@ -30,13 +30,13 @@ type folder struct {
 	file string
 }
 
-// begin opens the place that a search begins at.
-func begin(g toolpolicy.Ground, path string) (folder, error) {
+// begin opens the place that a search of the tool begins at.
+func (b *Box) begin(g toolpolicy.Ground, tool, path string, search toolpolicy.Search) (folder, error) {
 	place, err := g.Place(path)
 	if err != nil {
 		return folder{}, err
 	}
-	dir, err := enter(g, place.Root, place.Real, 0)
+	dir, err := b.enter(g, tool, place, search, place.Real, 0)
 	if err == nil {
 		return folder{dir: dir, path: place.Real}, nil
 	}
@@ -44,7 +44,7 @@ func begin(g toolpolicy.Ground, path string) (folder, error) {
 		return folder{}, wrong(path, err)
 	}
 	above := filepath.Dir(place.Real)
-	if dir, aboveErr := enter(g, place.Root, above, 0); aboveErr == nil {
+	if dir, aboveErr := b.enter(g, tool, place, toolpolicy.Search{}, above, 0); aboveErr == nil {
 		if _, fileErr := look(g, dir, filepath.Base(place.Real), place.Real); fileErr == nil {
 			return folder{dir: dir, path: above, file: filepath.Base(place.Real)}, nil
 		}

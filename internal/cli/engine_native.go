@@ -100,8 +100,15 @@ func (d *Deps) builtIns(h house, r engine.Request) *builtin.Box {
 			}
 		}
 	}
-	return &builtin.Box{
+	box := &builtin.Box{
 		Roots:     append([]toolpolicy.Root{{Dir: r.Root, Writable: true}}, r.Dirs...),
 		Protected: r.Protected, Env: env, Hold: r.Hold, Shared: r.Root != string(h.home),
 	}
+	for _, text := range r.Allow {
+		if p, err := toolpolicy.Parse(text); err == nil { // what is no pattern allows nothing
+			box.Allow = append(box.Allow, p)
+		}
+	}
+	box.Open()
+	return box
 }

@@ -10,7 +10,9 @@ import (
 )
 
 // isSummary reports whether a request asks for a summary of the session.
-func isSummary(q apitest.Request) bool { return strings.Contains(q.LastUserText(), "replaced by a summary") }
+func isSummary(q apitest.Request) bool {
+	return strings.Contains(q.LastUserText(), "replaced by a summary")
+}
 
 // TestFailedCompactionIsPaidOnce: a persistent session that fills its window and cannot be compacted costs one attempt, not one at
 // every fire; the main session is told, once. A day later, and when the session has grown, it is tried again.

@@ -44,6 +44,7 @@ type Request struct {
 	Root     string  // the working directory
 
 	BuiltIns  []string          // the engine's own tools that some pattern of the run's policy needs
+	Allow     []string          // patterns of the tool uses that the run's policy allows
 	Protected []string          // absolute paths that no file tool may reach
 	Hold      []*os.File        // locks that the engine's process keeps for as long as it lives
 	Dirs      []toolpolicy.Root // folders outside Root that file tools may use as well, absolute

@@ -44,6 +44,25 @@ func (g Ground) Place(path string) (Place, error) {
 	return Place{Real: at.real, Root: root.real, Writable: root.writable}, nil
 }
 
+// Covers says why no pattern allows the use of a file tool at a place, absolute and without links; nil if one does. A search is of
+// what it finds below the place; its zero value stands for a file. Unlike Decide it looks at nothing on disk.
+func (g Ground) Covers(allow []Pattern, tool, real string, found Search) error {
+	segs := split(real)
+	for _, s := range found.glob {
+		segs = append(segs, s.text)
+	}
+	_, err := g.cover(segs, real, Policy{Allow: allow}.of(tool), kindOf(tool) != writing)
+	return err
+}
+
+// Roots are the folders that file tools stay in, without links, the working directory first.
+func (g Ground) Roots() (dirs []string) {
+	for _, r := range g.roots {
+		dirs = append(dirs, r.real)
+	}
+	return dirs
+}
+
 // Dir is the working directory, without links.
 func (g Ground) Dir() string { return g.cwd }
 
