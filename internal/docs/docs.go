@@ -36,13 +36,22 @@ func Answer(query string) string {
 	}
 	var parts []string
 	for _, s := range found[:min(len(found), maxSections)] {
-		text := []rune(s.Text)
-		if len(text) > maxSection {
-			text = append(text[:maxSection:maxSection], '…')
-		}
-		parts = append(parts, fmt.Sprintf("%s, %s\n\n%s", s.Page, s.Title, string(text)))
+		parts = append(parts, fmt.Sprintf("%s, %s\n\n%s", s.Page, s.Title, shortened(s.Text)))
 	}
 	return strings.Join(parts, "\n\n---\n\n")
+}
+
+// shortened cuts a text that is too long after a line or a sentence.
+func shortened(text string) string {
+	runes := []rune(text)
+	if len(runes) <= maxSection {
+		return text
+	}
+	text = string(runes[:maxSection])
+	if end := max(strings.LastIndexByte(text, '\n'), strings.LastIndex(text, ". ")+1); end > 0 {
+		text = text[:end]
+	}
+	return strings.TrimSpace(text) + " …"
 }
 
 // Search is every section that has one of the words, best first. Rare words count for more than common ones, words of a title

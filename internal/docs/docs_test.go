@@ -49,6 +49,33 @@ func TestNoRoffIsLeft(t *testing.T) {
 	}
 }
 
+// Whoever asks gets sentences: a paragraph is one line, however many lines and macros it has in the page.
+func TestAnswersAreSentences(t *testing.T) {
+	for query, want := range map[string]string{
+		"frontmatter kebab-case keys": "Keys are written in kebab-case; snake_case is read too (update-main-session and update_main_session are one key). An unknown key",
+		"routine file directory":      "\nA routine is a file routines/NAME.md in the data directory: YAML frontmatter, which",
+		"fire dry-run":                "\n--dry-run[=false]\n  print the prompt, tools, model and session",
+		"duration such as 90s":        "\n\nduration\nSuch as 90s, 30m, 1h30m or 7d; a day has 24 hours",
+	} {
+		if got := docs.Answer(query); !strings.Contains(got, want) {
+			t.Errorf("%q: no %q in\n%s", query, want, got)
+		}
+	}
+	for _, s := range docs.Sections() {
+		for line := range strings.SplitSeq(s.Text, "\n") {
+			if strings.HasSuffix(line, ",") && !strings.HasPrefix(line, " ") {
+				t.Errorf("%s, %s: a line ends in the middle of a sentence: %q", s.Page, s.Title, line)
+			}
+		}
+	}
+	long := docs.Answer("session transcripts files state directory run")
+	for part := range strings.SplitSeq(long, "\n\n---\n\n") {
+		if text, cut := strings.CutSuffix(part, " …"); cut && !strings.HasSuffix(text, ".") && !strings.Contains(text[max(0, len(text)-200):], "\n") {
+			t.Errorf("cut in the middle: …%q", text[max(0, len(text)-80):])
+		}
+	}
+}
+
 func BenchmarkAnswer(b *testing.B) {
 	for b.Loop() {
 		docs.Answer("how is a reminder retried")

@@ -2,56 +2,101 @@ package docs
 
 import "strings"
 
-// cut reads one page. It knows what our pages use of roff: whoever adds a macro to them that is not known here gets its
-// arguments as text.
-func cut(page, roff string) (sections []Section) {
-	var current *Section
-	var lines []string
-	end := func() {
-		if current != nil {
-			current.Text = strings.TrimSpace(strings.Join(lines, "\n"))
-			sections = append(sections, *current)
-		}
-		lines = nil
-	}
-	major := ""
+// cut reads one page. It knows what our pages use of roff: the arguments of a macro that is not known here are text.
+func cut(page, roff string) []Section {
+	r := reader{page: page}
 	for line := range strings.SplitSeq(roff, "\n") {
-		macro, rest, _ := strings.Cut(line, " ")
-		switch {
-		case macro == ".SH" || macro == ".SS":
-			end()
-			title := plain(arguments(rest, " "))
-			if macro == ".SH" {
-				major = title
-			} else {
-				title = major + ": " + title
-			}
-			current = &Section{Page: page, Title: title}
-		case current == nil:
-		case macro == ".PP" || macro == ".TP":
-			lines = append(lines, "")
-		case strings.HasPrefix(line, `.\"`), silent(macro):
-		case strings.HasPrefix(macro, "."):
-			separator := ""
-			if macro == ".B" || macro == ".I" {
-				separator = " "
-			}
-			lines = append(lines, plain(arguments(rest, separator)))
-		default:
-			lines = append(lines, plain(line))
-		}
+		r.line(line)
 	}
-	end()
-	return sections
+	r.end()
+	return r.sections
 }
 
-// silent macros only say how a page is set.
-func silent(macro string) bool {
-	switch macro {
-	case ".TH", ".nh", ".ad", ".br", ".fi", ".nf", ".EX", ".EE":
-		return true
+// reader turns the lines of a page into sections, in which a paragraph is one line.
+type reader struct {
+	page     string
+	sections []Section
+	major    string   // title of the last .SH
+	inside   bool     // a section has begun
+	lines    []string // of the section
+	words    []string // of the paragraph
+	verbatim bool     // lines stand as they are
+	label    bool     // the next line is a paragraph of its own: what .TP explains
+}
+
+func (r *reader) line(line string) {
+	macro, rest, _ := strings.Cut(line, " ")
+	switch {
+	case macro == ".SH" || macro == ".SS":
+		r.begin(macro == ".SH", plain(arguments(rest, " ")))
+	case !r.inside, strings.HasPrefix(line, `.\"`), macro == ".TH", macro == ".nh", macro == ".ad":
+	case macro == ".nf" || macro == ".EX":
+		r.stop()
+		r.verbatim = true
+	case macro == ".fi" || macro == ".EE":
+		r.verbatim = false
+	case macro == ".br":
+		r.stop()
+	case macro == ".PP" || macro == ".TP" || macro == ".IP" || line == "" && !r.verbatim:
+		r.stop()
+		r.lines, r.label = append(r.lines, ""), macro == ".TP" || r.label && line == ""
+	case macro == ".B" || macro == ".I":
+		r.text(plain(arguments(rest, " ")))
+	case strings.HasPrefix(macro, "."):
+		r.text(plain(arguments(rest, "")))
+	default:
+		r.text(plain(line))
 	}
-	return false
+}
+
+// text adds a line of text to the paragraph. One that begins with white space begins a new line, as it does in roff.
+func (r *reader) text(text string) {
+	switch {
+	case r.verbatim:
+		r.lines = append(r.lines, text)
+		return
+	case text == "":
+		return
+	case strings.TrimLeft(text, " \t") != text:
+		r.stop()
+		text = "  " + strings.TrimSpace(text)
+	}
+	r.words = append(r.words, text)
+	if r.label {
+		r.stop()
+		r.label = false
+	}
+}
+
+// stop ends the paragraph, without a blank line.
+func (r *reader) stop() {
+	if len(r.words) > 0 {
+		r.lines, r.words = append(r.lines, strings.Join(r.words, " ")), nil
+	}
+}
+
+// begin begins a section.
+func (r *reader) begin(major bool, title string) {
+	r.end()
+	if major {
+		r.major = title
+	} else {
+		title = r.major + ": " + title
+	}
+	r.sections, r.inside = append(r.sections, Section{Page: r.page, Title: title}), true
+}
+
+// end ends the section.
+func (r *reader) end() {
+	r.stop()
+	if r.inside {
+		text := strings.TrimSpace(strings.Join(r.lines, "\n"))
+		for strings.Contains(text, "\n\n\n") {
+			text = strings.ReplaceAll(text, "\n\n\n", "\n\n")
+		}
+		r.sections[len(r.sections)-1].Text = text
+	}
+	r.lines, r.verbatim, r.label = nil, false, false
 }
 
 // arguments splits a macro's line, in which "…" keeps spaces together, and joins them.
@@ -76,5 +121,5 @@ func arguments(rest, separator string) string {
 // plain resolves the escapes.
 func plain(s string) string {
 	return strings.NewReplacer(`\fB`, "", `\fI`, "", `\fP`, "", `\fR`, "", `\-`, "-", `\(ti`, "~", `\(aq`, "'", `\(em`, "—",
-		`\(bu`, "*", `\(dq`, `"`, `\(ha`, "^", `\(ga`, "`", `\(en`, "–", `\e`, `\`, `\&`, "").Replace(s)
+		`\(bu`, "*", `\(dq`, `"`, `\(ha`, "^", `\(ga`, "`", `\(en`, "–", `\e`, `\`, `\&`, "", `\ `, " ").Replace(s)
 }
