@@ -49,7 +49,7 @@ func newRoot(d *Deps) *cobra.Command {
 		newReminder(d), newRemind(d), newTick(d), newApprove(d), newPing(d), newBudget(d), newSkill(d), newTask(d), newChanged(d), newNames(d), newImport(d),
 		newConfig(d), newSession(d), newChat(d), newAsk(d), newModel(d), newPause(d), newResume(d), newStop(d), newCost(d), newMCP(d), newHook(d), newVersion(d),
 	)
-	root.SetHelpCommand(newHelp(root))
+	root.SetHelpCommand(newHelp(d, root))
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		if cmd == root {
@@ -140,11 +140,18 @@ func runBare(d *Deps) error {
 	return err
 }
 
-func newHelp(root *cobra.Command) *cobra.Command {
+func newHelp(d *Deps, root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND | all | search WORDS...]",
 		Short: "Say what a command does; all lists every command, search looks in the manual",
+		Long: "Help describes a command, or lists the commands to begin with. all lists every command, and search looks in the " +
+			"manual. Inside a run, help alone lists what the run may use.",
 		RunE: works(func(_ *cobra.Command, args []string) error {
+			if d.isInside() && len(args) == 0 {
+				if box, err := d.insideBox(); err == nil {
+					return helpInside(root, box)
+				}
+			}
 			if len(args) == 0 {
 				root.InitDefaultHelpFlag()
 				return root.Help()

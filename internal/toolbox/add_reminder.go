@@ -24,18 +24,78 @@ import (
 var addReminderText string
 
 func addReminder() tool {
-	const text, flag, list = `{"type":"string","minLength":1}`, `{"type":"boolean"}`, `{"type":"array","items":{"type":"string"}}`
 	return tool{
 		name:        "add_reminder",
 		description: addReminderText,
-		schema: `{"type":"object","properties":{"message":` + text + `,"when":` + text + `,"description":` + text +
-			`,"background":` + flag + `,"plain":` + flag + `,"isolated":` + flag + `,"allow_ping":` + flag +
-			`,"update_main_session":{"enum":["on_ping","always","freely","blocked"]},"model":` + text +
-			`,"allowed_tools":` + list + `,"skills":` + list + `,"max_chain":{"type":"integer","minimum":0}},` +
-			`"required":["message","when"],"additionalProperties":false}`,
-		may:  listed("add_reminder"),
-		call: callAddReminder,
+		schemaOf:    reminderSchema,
+		may:         listed("add_reminder"),
+		call:        callAddReminder,
 	}
+}
+
+// reminderSchema describes every parameter. A run outside the main conversation and its branches, whose tools are its own, is
+// offered only what it may set.
+func reminderSchema(b *Box) json.RawMessage {
+	const backgroundOnly = " Background only."
+	property := func(kind, description string) map[string]any {
+		return map[string]any{"type": kind, "description": description}
+	}
+	text := func(description string) map[string]any {
+		p := property("string", description)
+		p["minLength"] = 1
+		return p
+	}
+	list := func(description string) map[string]any {
+		p := property("array", description+" Those that this run does not have itself wait until the owner approves the reminder.")
+		p["items"] = map[string]string{"type": "string"}
+		return p
+	}
+	message := text("The task, as you are given it then: say what to look at and what to do.")
+	message["maxLength"] = maxBody
+	chain := property("integer", "How often the reminder may come back, one follow_up_chain after the other. Default 0.")
+	chain["minimum"] = 0
+	mode := text("What the run reports to the main session: on_ping (default): whenever it has sent the owner something; always; " +
+		"freely: what it likes; blocked: nothing." + backgroundOnly)
+	mode["enum"] = []job.UpdateMode{job.OnPing, job.Always, job.Freely, job.Blocked}
+	properties := map[string]any{
+		"message": message,
+		"when": text("A delay, such as 45m, 2h, 1h30m or 3 days, or a time, such as 17:30, tomorrow 9am, monday 9am, march 7 9am or " +
+			"2026-03-07T09:00. A time without an offset such as +01:00 is in the zone " + b.Zone.String() + ". At most ten years ahead."),
+		"description":         text("A label for lists and schedules, in one line."),
+		"background":          property("boolean", "Default true. false: the task runs in the main conversation, and its answer goes to the owner. A background task cannot set false."),
+		"plain":               property("boolean", "Default false. true: the message itself is delivered to the owner, without an agent, so it goes with description only. A background task cannot set true."),
+		"isolated":            property("boolean", "Default false. true: the run begins without the history of the main conversation."+backgroundOnly),
+		"allow_ping":          property("boolean", "Default true, unless this run may not ping the owner. false: the run sends the owner nothing."+backgroundOnly),
+		"update_main_session": mode,
+		"model":               text("An alias, such as opus, sonnet or haiku, or a model's id. Default: the configured model."),
+		"allowed_tools":       list("Tool patterns besides the default ones, such as Bash(git log *)."),
+		"skills":              list("Names of skills that the agent must invoke first."),
+		"max_chain":           chain,
+	}
+	for _, name := range b.withheld() {
+		delete(properties, name)
+	}
+	schema, _ := json.Marshal(map[string]any{
+		"type": "object", "properties": properties, "required": []string{"message", "when"}, "additionalProperties": false,
+	}) // strings and lists always have a JSON form
+	return schema
+}
+
+// withheld names the parameters of add_reminder that would be refused or change nothing. The main conversation and its branches
+// share one list of tools.
+func (b *Box) withheld() (names []string) {
+	r := b.Run.Record
+	if mode := job.Mode(r.Mode); mode == job.Foreground || mode == job.Forked {
+		return nil
+	}
+	names = []string{"background", "plain"}
+	if !r.AllowPing {
+		names = append(names, "allow_ping")
+	}
+	if r.Update == string(job.Blocked) {
+		names = append(names, "update_main_session")
+	}
+	return names
 }
 
 // reminder is the input of add_reminder; what is nil is as by default.

@@ -21,10 +21,14 @@ func followUpChain() tool {
 		description: followUpText,
 		schema: `{"type":"object","properties":{"minutes_from_now":{"type":"integer","minimum":1,"maximum":10080}},` +
 			`"required":["minutes_from_now"],"additionalProperties":false}`,
-		may:  chains,
-		call: callFollowUp,
+		may:    chains,
+		guides: inChain,
+		call:   callFollowUp,
 	}
 }
+
+// inChain reports whether the run is a check of a chain, the final one too.
+func inChain(b *Box) bool { return b.Run.MaxChain > 0 }
 
 func chains(b *Box) error {
 	r := b.Run.Record

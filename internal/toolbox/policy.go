@@ -37,6 +37,12 @@ func (b *Box) policy() toolpolicy.Policy {
 	return p
 }
 
+// MayRun reports whether the run may run a command by its Bash.
+func (b *Box) MayRun(command string) bool {
+	input, err := json.Marshal(map[string]string{"command": command})
+	return err == nil && b.policy().Decide("Bash", input).Allow
+}
+
 // parse leaves out what is no pattern: it could allow nothing.
 func parse(texts []string) (patterns []toolpolicy.Pattern) {
 	for _, text := range texts {

@@ -51,7 +51,9 @@ type tool struct {
 	name        string
 	description string
 	schema      string
-	may         func(*Box) error // a *Refused when the run may not use it at all
+	schemaOf    func(*Box) json.RawMessage // instead of schema, where it depends on the run
+	may         func(*Box) error           // a *Refused when the run may not use it at all
+	guides      func(*Box) bool            // reports whether the run is shown the tool also where it may not use it, because the refusal says what to do; nil: never
 	call        func(context.Context, *Box, json.RawMessage) (string, error)
 }
 
@@ -69,13 +71,18 @@ func (e *Refused) Error() string { return e.Reason }
 
 // List is the tools that the agent is shown: those that the run may use. The main conversation and its branches are shown one
 // and the same list, so that the model's cache of it holds (behaviour 8.6); there, what may not be used is refused when called.
+// So is follow_up_chain at the final check of a chain, whose refusal says what to do instead.
 func (b *Box) List() []engine.Tool {
 	mode := job.Mode(b.Run.Mode)
 	shared := mode == job.Foreground || mode == job.Forked
 	var list []engine.Tool
 	for _, t := range tools() {
-		if shared || t.may(b) == nil {
-			list = append(list, engine.Tool{Name: t.name, Description: t.description, Schema: json.RawMessage(t.schema)})
+		if shared || t.may(b) == nil || t.guides != nil && t.guides(b) {
+			schema := json.RawMessage(t.schema)
+			if t.schemaOf != nil {
+				schema = t.schemaOf(b)
+			}
+			list = append(list, engine.Tool{Name: t.name, Description: t.description, Schema: schema})
 		}
 	}
 	return list

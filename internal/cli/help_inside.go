@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/toolbox"
+)
+
+// helpInside lists what a run may use: the commands of ollim that its patterns allow, and its tools.
+func helpInside(root *cobra.Command, box *toolbox.Box) error {
+	var lines []string
+	walk(root, func(cmd *cobra.Command) {
+		if spelling := allowed(cmd, box); spelling != "" {
+			usage := strings.TrimPrefix(strings.TrimSuffix(cmd.UseLine(), " [flags]"), cmd.CommandPath())
+			lines = append(lines, fmt.Sprintf("%-52s %s\n", spelling+usage, cmd.Short))
+		}
+	})
+	text := "Commands of ollim that this run may use (each but help describes itself with --help):\n" + strings.Join(lines, "")
+	if names := box.Usable(); len(names) > 0 {
+		text += "\nTools of ollim that this run may use: " + strings.Join(names, ", ") + "\n"
+	}
+	_, err := io.WriteString(root.OutOrStdout(), text)
+	return err
+}
+
+// allowed is the command's words in the spelling that the run may use, as a noun may stand in the plural; "" when it may not
+// use the command.
+func allowed(cmd *cobra.Command, box *toolbox.Box) string {
+	if cmd.Annotations[onlyVerbs] != "" || !cmd.HasParent() || refusedInside(verbOf(cmd), box) {
+		return ""
+	}
+	nouns, verb := []string{cmd.Name()}, ""
+	if group := cmd.Parent(); group.HasParent() {
+		nouns, verb = append([]string{group.Name()}, group.Aliases...), " "+cmd.Name()
+	}
+	for _, noun := range nouns {
+		words := "ollim " + noun + verb
+		if box.MayRun(words) || cmd.Name() != "help" && box.MayRun(words+" x") {
+			return words
+		}
+	}
+	return ""
+}
+
+// refusedInside reports whether a command refuses to work in the run, whatever its patterns allow: it is the owner's, of no use
+// to an agent, or one of the agent's tools, which the run may not use.
+func refusedInside(verb string, box *toolbox.Box) bool {
+	tool := map[string]string{
+		"ping": "ping_user", "update add": "report_updates", "reminder follow-up": "follow_up_chain", "reminder add": "add_reminder",
+		"remind": "add_reminder", "reminder list": "list_reminders", "reminder cancel": "cancel_reminder",
+		"session compact": "compact_session", "names": "update_names",
+	}[verb]
+	switch {
+	case verb == "update pop", verb == "update clear", strings.HasPrefix(verb, "completion"):
+		return true
+	case verb == "remind" && box.Run.Mode != string(job.Foreground):
+		return true
+	}
+	return tool != "" && !slices.Contains(box.Usable(), tool)
+}

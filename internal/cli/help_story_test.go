@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// inRun makes a run of a job appear to be in progress, and commands be its agent's, until the function that it returns is called.
+func (w *world) inRun() (leave func()) {
+	w.t.Helper()
+	id := w.last()["id"].(string)
+	record := regexp.MustCompile(`(?m)^\s*"(finished|outcome)":.*\n`).ReplaceAllString(w.read("state/runs/"+id+"/run.json"), "")
+	w.write("state/runs/"+id+"/run.json", record)
+	w.env["OLLIM_RUN"] = id
+	return func() { delete(w.env, "OLLIM_RUN") }
+}
+
+// What `ollim help` lists inside a run is not refused there.
+func TestHelpInsideRunIsTrue(t *testing.T) {
+	w := newWorld(t)
+	w.script("turns:\n  - - text: one\n")
+	w.must("routine", "add", "talk", "--cron", "0 9 * * *", "Look.")
+	w.must("fire", "talk")
+	defer w.inRun()()
+	listed := regexp.MustCompile(`(?m)^ollim ([a-z-]+(?: [a-z-]+)?)`).FindAllStringSubmatch(w.must("help"), -1)
+	if len(listed) < 20 {
+		t.Fatalf("%d commands: %q", len(listed), listed)
+	}
+	args := map[string][]string{
+		"reminder add": {"--in", "45m", "look"}, "remind": {"45m", "look"}, "ping": {"hello"}, "names": {"--user", "Ann"}, "changed": {"k"},
+		"task add": {"buy milk"}, "run log": {"last"}, "run show": {"last"}, "session id": {"main"},
+	}
+	for _, match := range listed {
+		words := strings.Fields(match[1])
+		if r := w.run(append(words, args[match[1]]...)...); r.status == int(statusRefused) || strings.Contains(r.errOut, "not allowed") {
+			t.Errorf("%s: exit status %d, %s", match[1], r.status, r.errOut)
+		}
+	}
+}
+
+// Inside a run `ollim help`, which every run may call, lists what that run may use and nothing else.
+func TestHelpInsideRun(t *testing.T) {
+	w := newWorld(t)
+	w.script("turns:\n  - - text: one\n")
+	w.must("routine", "add", "plain", "--cron", "0 9 * * *", "--background", "Look.")
+	w.must("routine", "add", "wide", "--cron", "0 9 * * *", "--background", "--isolated", "--allow-ping=false",
+		"--allowed-tools", "Bash(ollim run list *)", "Look.")
+	w.must("routine", "add", "talk", "--cron", "0 9 * * *", "Look.")
+	outside := w.must("help")
+	for job, want := range map[string]struct{ has, lacks []string }{
+		"plain": {
+			[]string{"ollim tasks list", "ollim tasks add", "ollim help", "add_reminder", "ping_user"},
+			[]string{"ollim task ", "ollim fire", "ollim run", "ollim reminder", "ollim routine", "ollim chat", "compact_session", "ollim init"},
+		},
+		"wide": {
+			[]string{"ollim tasks list", "ollim run list"},
+			[]string{"ollim run log", "ping_user", "ollim updates", "ollim config"},
+		},
+		"talk": {
+			[]string{"ollim ping", "ollim reminder add", "ollim task list"},
+			[]string{"ollim update add", "ollim reminder follow-up", "ollim session compact", "ollim completion", "ollim fire", "ollim approve", "ollim config", "ollim routine add", "ollim update pop", "ollim update clear", "ollim stop"},
+		},
+	} {
+		w.must("fire", job)
+		leave := w.inRun()
+		got := w.must("help")
+		leave()
+		for _, text := range want.has {
+			if !strings.Contains(got, text) {
+				t.Errorf("%s: no %q in\n%s", job, text, got)
+			}
+		}
+		for _, text := range want.lacks {
+			if strings.Contains(got, text) {
+				t.Errorf("%s: %q in\n%s", job, text, got)
+			}
+		}
+		w.pass(1e9)
+	}
+	w.env["OLLIM_RUN"] = "20260101T000000.000Z-000000"
+	if got := w.must("help"); got != outside {
+		t.Errorf("in a run that is not there:\n%s", got)
+	}
+}
