@@ -20,8 +20,10 @@ type reading struct {
 	system, prompt, input string
 	filled                bool   // the shell fills in a part of them
 	dir                   string // where the last cd went
-	workDir               string // the same as an entry of dirs
+	workDir               string // the same as an entry of dirs, for reading
 	tools                 []string
+	edits                 bool     // claude changes files of its folders without being asked
+	denial                string   // an option that takes tools or folders away
 	sets                  []string // names of variables
 	source                string   // where its input comes from, when that is not in the line
 }
@@ -97,7 +99,7 @@ func (r *reading) chdir(words []toolpolicy.Word) {
 	}
 }
 
-// addDir gives the routine a folder that claude worked in, and returns how that stands in dirs. A path that is not absolute begins at home, where cron starts its
+// addDir gives the routine a folder that claude worked in, for reading, and returns how that stands in dirs. A path that is not absolute begins at home, where cron starts its
 // commands; all of home is no more than where every line of a crontab works.
 func (r *reading) addDir(dir string) (entry string) {
 	for _, name := range []string{"$HOME", "${HOME}"} {
@@ -116,10 +118,10 @@ func (r *reading) addDir(dir string) (entry string) {
 		r.lose("the folder %s cannot stand in dirs", dir)
 		return ""
 	}
-	if entry = "rw:" + dir; !slices.Contains(r.job.Dirs, entry) {
-		r.job.Dirs = append(r.job.Dirs, entry)
+	if !slices.Contains(r.job.Dirs, dir) {
+		r.job.Dirs = append(r.job.Dirs, dir)
 	}
-	return entry
+	return dir
 }
 
 // leaveVariables names the variables that claude had and a routine has not. Their values may be secrets.

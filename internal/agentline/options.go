@@ -164,7 +164,14 @@ func (r *reading) option(p parsed) {
 	case "--output-format":
 		r.lose("--output-format %s is left out: ollim run log shows the answer", p.text())
 	case "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions", "--permission-mode":
+		r.edits = r.edits || p.name == "--dangerously-skip-permissions" || p.text() == "acceptEdits" || p.text() == "bypassPermissions"
+		if p.text() == "plan" {
+			r.denial = p.name + " plan"
+		}
 		r.lose("%s is left out: a routine uses its default tools and those that allowed-tools names", p.name)
+	case "--disallowedTools", "--disallowed-tools", "--tools", "--settings":
+		r.denial = p.name
+		r.lose("%s is left out", p.name) // without its value, which may be a secret
 	default: // without its value, which may be a secret
 		r.lose("%s is left out", p.name)
 	}
@@ -190,19 +197,46 @@ func splitTools(text string) (tools []string) {
 	return tools
 }
 
-// allow gives the routine those of claude's tools that a routine may have. It has those of its folders without saying so.
+// allow gives the routine what claude had, and no more: those of its tools that a routine may have, and its folders, to write to
+// only where claude changed files in them without being asked. Where an option took tools away nothing is given, since a routine
+// has no such option.
 func (r *reading) allow(j *job.Job) {
+	if r.denial != "" && len(r.tools)+len(j.Dirs) > 0 {
+		j.Dirs = nil
+		r.lose("its tools and folders are left out: a routine cannot take any away as %s does", r.denial)
+		return
+	}
+	has := func(tool string) bool { return slices.Contains(r.tools, tool) }
+	if r.edits || has("Write") && has("Edit") {
+		for i, dir := range j.Dirs {
+			j.Dirs[i] = "rw:" + dir
+		}
+	}
 	for _, tool := range r.tools {
-		if len(j.Dirs) > 0 && slices.Contains([]string{"Write", "Edit"}, tool) || slices.Contains(j.AllowedTools, tool) {
-			continue
-		}
-		if err := toolpolicy.Judge(tool, j.Roots("")...); err != nil {
-			r.lose("--allowedTools: %v", err)
-			continue
-		}
-		j.AllowedTools = append(j.AllowedTools, tool)
+		r.allowTool(j, tool)
 	}
-	if dir, found := strings.CutPrefix(r.workDir, "rw:"); found {
-		r.lose("it worked in %s: the routine works in the data directory, and may use that folder by its full name", dir)
+	if r.workDir != "" {
+		r.lose("it worked in %s: the routine works in the data directory, and may use that folder by its full name", r.workDir)
 	}
+}
+
+func (r *reading) allowTool(j *job.Job, tool string) {
+	name, _, scoped := strings.Cut(tool, "(")
+	file := slices.Contains([]string{"Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Glob", "Grep"}, name)
+	writes := !scoped && (name == "Write" || name == "Edit")
+	switch {
+	case slices.Contains(j.AllowedTools, tool), writes && len(j.Dirs) > 0 && strings.HasPrefix(j.Dirs[0], "rw:"):
+		return
+	case writes && len(j.Dirs) > 0:
+		r.lose("--allowedTools: %s is left out: a routine writes in a folder with Write and Edit, which the line did not both have", tool)
+		return
+	case file && scoped:
+		r.lose("--allowedTools: %s is left out: a path there is one of the data directory", tool)
+		return
+	}
+	if err := toolpolicy.Judge(tool, j.Roots("")...); err != nil {
+		r.lose("--allowedTools: %v", err)
+		return
+	}
+	j.AllowedTools = append(j.AllowedTools, tool)
 }

@@ -35,7 +35,7 @@ func newImportCrontab(d *Deps) *cobra.Command {
 		Short: "Print the routine files that do what the lines with claude -p in your crontab do",
 		Long: "Crontab reads your crontab (crontab -l), or a file in its format, and prints a routine file for each line that runs claude -p, with a " +
 			"warning for whatever of the line a routine does not do. With --write it writes the files, which ollim tick then fires, and " +
-			"prints the routines' ids. The crontab is never changed: take the old lines out yourself, or both will run. Times of a line without " +
+			"prints the routines' ids; one with tools or folders waits for ollim approve. The crontab is never changed: take the old lines out yourself, or both will run. Times of a line without " +
 			"CRON_TZ are in the zone of this machine; where a file comes from a machine in another one, correct the routines' timezone.",
 		Example: "  ollim import crontab\n  ollim import crontab --write\n  ssh host crontab -l | ollim import crontab -",
 		Args:    checked(cobra.MaximumNArgs(1)),
@@ -78,7 +78,7 @@ func runImportCrontab(ctx context.Context, d *Deps, o importCrontabOptions) erro
 		if f.Err != nil {
 			i.refused = true
 			i.warn(f, "no routine: "+f.Err.Error())
-		} else if err := i.line(ctx, f); err != nil {
+		} else if err := i.line(f); err != nil {
 			return err
 		}
 	}
@@ -149,7 +149,7 @@ func (i *importer) warn(f agentline.Found, text string) {
 	i.d.warn(fmt.Sprintf("%s line %d: %s", i.source, f.Line, text))
 }
 
-func (i *importer) line(ctx context.Context, f agentline.Found) error {
+func (i *importer) line(f agentline.Found) error {
 	i.lines = append(i.lines, strconv.Itoa(f.Line))
 	j, own := f.Job, i.h.config.Zone.String()
 	if j.Timezone == "" && !unit.SameZone(own, i.zone) {
@@ -168,18 +168,18 @@ func (i *importer) line(ctx context.Context, f agentline.Found) error {
 	if j.ID, err = job.NewID(i.d.Random); err != nil {
 		return err
 	}
-	return i.put(ctx, j, i.name(j))
+	return i.put(j, i.name(j))
 }
 
 // put prints a routine, or writes it.
-func (i *importer) put(ctx context.Context, j job.Job, name string) error {
+func (i *importer) put(j job.Job, name string) error {
 	if i.write {
 		j, err := i.h.jobs().Create(j, name)
 		if err == nil {
-			err = i.d.approveOwn(ctx, i.h, j)
-		}
-		if err == nil {
 			_, err = fmt.Fprintln(i.d.Out, j.ID)
+		}
+		if _, widened, _ := i.h.approvals().Of(j); err == nil && widened {
+			i.d.warn(fmt.Sprintf("%s waits for your approval: ollim approve %s", j.Name(), j.Name()))
 		}
 		return err
 	}
