@@ -16,12 +16,13 @@ func newSessionBranch(d *Deps) *cobra.Command {
 		Use:   "branch SESSION",
 		Short: "Begin a session with the messages of another, or the first of them, and print its id",
 		Long: "Branch copies messages into a new transcript, whose header names the one it came from; that one stays as it is. " +
+			"Without --after it copies all complete turns: a turn that is under way, or that was cut off at the end, is left out. " +
 			"ollim -r ID goes on with the new one. Only sessions of the native engine can be branched: other engines keep their own.",
 		Example: "  ollim -r $(ollim session branch n-a1b2 --after 4) \"and if it rains?\"",
 		Args:    checked(cobra.ExactArgs(1)),
 		RunE:    works(func(_ *cobra.Command, args []string) error { return runSessionBranch(d, args[0], after) }),
 	}
-	cmd.Flags().IntVar(&after, "after", 0, "only the first so many messages, as search --json counts them; 0 is all")
+	cmd.Flags().IntVar(&after, "after", 0, "only the first so many messages, as search --json counts them; 0 is all complete turns")
 	return cmd
 }
 
@@ -58,7 +59,7 @@ func runSessionBranch(d *Deps, name string, after int) error {
 	}
 	header.Timestamp = d.Now()
 	if after == 0 {
-		after = -1 // all
+		after = -1 // all complete turns
 	}
 	t, err := transcript.Branch(h.home.Sessions(), c.file, after, header)
 	if err != nil {

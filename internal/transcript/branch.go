@@ -13,10 +13,17 @@ import (
 	"github.com/ollim/ollim/internal/store"
 )
 
-// Branch begins a transcript with the first so many messages of another; a negative number means all. Nothing is decoded that
-// need not be: whole lines are copied as they stand. The parent in h becomes the source, which the branch does not go on for.
-// Errors as in Create, or the source's.
+// Branch begins a transcript with the first so many messages of another; a negative number means all complete turns: a turn that
+// is under way, or that was cut off at the end, stays out. If the summary that the source begins with holds a part of such a
+// turn, the branch is one of the transcript before. Nothing is decoded that need not be: whole lines are copied as they stand.
+// The parent in h becomes the source, which the branch does not go on for. Errors as in Create, or the source's.
 func Branch(sessions string, source Transcript, after int, h Header) (Transcript, error) {
+	if after < 0 {
+		var err error
+		if source, err = complete(sessions, source); err != nil {
+			return Transcript{}, err
+		}
+	}
 	f, err := openFile(source.Path)
 	if err != nil {
 		return Transcript{}, err
@@ -26,7 +33,7 @@ func Branch(sessions string, source Transcript, after int, h Header) (Transcript
 	if err != nil {
 		return Transcript{}, err
 	}
-	h.ParentID, h.Compacted = source.ID, false
+	h.ParentID, h.Compacted, h.MidTurn = source.ID, false, false
 	return create(sessions, h, store.Synced, func(w io.Writer) error {
 		if _, err := f.Seek(from, io.SeekStart); err != nil {
 			return err
@@ -44,23 +51,23 @@ func Branch(sessions string, source Transcript, after int, h Header) (Transcript
 	})
 }
 
-// extent is where the lines of the first so many messages begin and end, all of them if the number is negative.
+// extent is where the lines of the first so many messages begin and end, of all complete turns if the number is negative.
 func extent(f *os.File, messages int) (from, to int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return 0, 0, err
 	}
-	_, head, err := readHead(f)
+	t, head, err := readHead(f)
 	if err != nil {
 		return 0, 0, err
 	}
 	from = int64(bytes.IndexByte(head, '\n') + 1)
 	if messages < 0 {
-		to, err = wholeLines(f, info.Size())
-		if rest, tailErr := tail(f, to, info.Size()); rest != nil || tailErr != nil {
-			to, err = info.Size(), errors.Join(err, tailErr)
+		to, err = lastTurn(f, info.Size())
+		if err != nil || to > 0 || !t.Compacted {
+			return from, max(from, to), err
 		}
-		return from, max(from, to), err
+		messages = 1 // the summary
 	}
 	if _, err := f.Seek(from, io.SeekStart); err != nil {
 		return 0, 0, err
@@ -85,7 +92,7 @@ func extent(f *os.File, messages int) (from, to int64, err error) {
 var errNoSummary = errors.New("the summary is empty")
 
 // Compact begins a transcript with a summary of another, as a message of the user, and that one's last messages; see Cut for
-// how many. A message of the user that would come next joins the summary's. The messages' lengths in tokens are not known any
+// how many. Results of tools whose call was not kept are left out. The messages' lengths in tokens are not known any
 // more, and thoughts are left out: services bind them to the conversation before. The parent in h becomes the source, which
 // stays as it is. Errors as in Create, or the source's.
 func Compact(sessions string, source Transcript, summary string, keep int, h Header) (Transcript, error) {
@@ -102,20 +109,19 @@ func Summed(sessions, summary string, kept []Entry, h Header) (Transcript, error
 	if strings.TrimSpace(summary) == "" {
 		return Transcript{}, errNoSummary
 	}
-	kept, h.Compacted = slices.Clone(kept), true
-	first := Entry{Message: Said(User, summary), At: h.Timestamp}
-	for len(kept) > 0 && kept[0].Message.Role == User {
-		for _, b := range kept[0].Message.Content {
-			if b.Type != ToolResult { // of a call that there never was
-				first.Message.Content = append(first.Message.Content, b)
-			}
+	h.Compacted = true
+	entries := []Entry{{Message: Said(User, summary), At: h.Timestamp}}
+	begun := false // by an answer: only after one there may be results of tools
+	for _, e := range kept {
+		e.Tokens, e.Full, e.Message = 0, 0, e.Message.Unthought()
+		if begun = begun || e.Message.Role == Assistant; !begun {
+			e.Message.Content = slices.DeleteFunc(e.Message.Content, func(b Block) bool { return b.Type == ToolResult })
 		}
-		kept = kept[1:]
+		if begun || len(e.Message.Content) > 0 {
+			entries = append(entries, e)
+		}
 	}
-	for i, e := range kept {
-		kept[i] = Entry{Message: e.Message.Unthought(), At: e.At}
-	}
-	text, err := encode(append([]Entry{first}, kept...))
+	text, err := encode(entries)
 	if err != nil {
 		return Transcript{}, err
 	}

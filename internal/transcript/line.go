@@ -15,6 +15,8 @@ type messageLine struct {
 	Message   wireMessage `json:"message"`
 	Tokens    int         `json:"tokens,omitempty"`
 	Full      int         `json:"full,omitempty"`
+	Run       string      `json:"run,omitempty"`
+	More      bool        `json:"more,omitempty"`
 }
 
 type wireMessage struct {
@@ -44,7 +46,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes the line that a transcript has.
 func (e Entry) MarshalJSON() ([]byte, error) {
-	l := messageLine{Type: "message", Message: wire(e.Message), Tokens: e.Tokens, Full: e.Full}
+	l := messageLine{Type: "message", Message: wire(e.Message), Tokens: e.Tokens, Full: e.Full, Run: e.Run, More: e.More}
 	if !e.At.IsZero() {
 		l.Timestamp = e.At.Format(time.RFC3339Nano)
 	}
@@ -60,8 +62,10 @@ func (e *Entry) UnmarshalJSON(data []byte) error {
 			Role    string          `json:"role"`
 			Content json.RawMessage `json:"content"`
 		} `json:"message"`
-		Tokens int `json:"tokens"`
-		Full   int `json:"full"`
+		Tokens int    `json:"tokens"`
+		Full   int    `json:"full"`
+		Run    string `json:"run"`
+		More   bool   `json:"more"`
 	}
 	if err := json.Unmarshal(data, &l); err != nil {
 		return err
@@ -70,7 +74,7 @@ func (e *Entry) UnmarshalJSON(data []byte) error {
 		return errNoMessage
 	}
 	content, err := blocks(l.Message.Content)
-	*e = Entry{Message: Message{l.Message.Role, content}, At: stamp(l.Timestamp), Tokens: l.Tokens, Full: l.Full}
+	*e = Entry{Message: Message{l.Message.Role, content}, At: stamp(l.Timestamp), Tokens: l.Tokens, Full: l.Full, Run: l.Run, More: l.More}
 	return err
 }
 

@@ -11,8 +11,10 @@ import (
 type Entry struct {
 	Message Message
 	At      time.Time
-	Tokens  int // the conversation's length up to and with this answer, as the service counted it; 0: not known
-	Full    int // the conversation's length, in tokens, at which a compaction failed just before this message; 0: none did
+	Tokens  int    // the conversation's length up to and with this answer, as the service counted it; 0: not known
+	Full    int    // the conversation's length, in tokens, at which a compaction failed just before this message; 0: none did
+	Run     string // the id of the run that said this to the model; "" for an answer, a tool's result and a summary
+	More    bool   // the answer is not finished: it broke off, or the model goes on in the next message
 }
 
 // Message is one message of a conversation, in the form of the Anthropic Messages API, whatever service it went to.

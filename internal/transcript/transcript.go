@@ -7,6 +7,9 @@
 //	{"type":"session","id":"…","cwd":"/home/ada/project","provider":"anthropic","model":"…","timestamp":"…","parent_id":"…"}
 //	{"type":"message","timestamp":"…","message":{"role":"user","content":"…"}}
 //
+// A message of the user that a run has said names the run, and an answer that the model was not finished with says "more". From
+// these the reader knows which turns were cut off; nothing is written when that happens. See Settled and Branch.
+//
 // Lines are only ever added. A branch or a compaction is a new file whose header names the one it came from; a summary is an
 // ordinary message of the user. What a crash leaves of a last line is nobody's message: readers pass over it, the next append
 // cuts it off.
@@ -52,6 +55,7 @@ type Header struct {
 	Timestamp time.Time `json:"timestamp"`
 	ParentID  string    `json:"parent_id,omitempty"` // the session that this is a branch or a compaction of
 	Compacted bool      `json:"compacted,omitempty"` // a compaction: it begins with a summary, and goes on for its parent
+	MidTurn   bool      `json:"mid_turn,omitempty"`  // the summary holds the beginning of a turn that was under way
 }
 
 // Transcript is a conversation's file and what its header says.

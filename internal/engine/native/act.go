@@ -51,7 +51,7 @@ func (t *turn) decline(uses []transcript.Block) error {
 	if len(results) == 0 {
 		return nil
 	}
-	return t.append(store.Buffered, user(results), 0)
+	return t.append(store.Buffered, t.entry(user(results)))
 }
 
 // offer is the tools that the model may use: the engine's own, then the agent's.
@@ -104,7 +104,7 @@ func (t *turn) act(ctx context.Context, uses []transcript.Block) error {
 	if stop != nil {
 		d = store.Synced
 	}
-	if err := t.append(d, transcript.Message{Role: transcript.User, Content: results}, 0); err != nil {
+	if err := t.append(d, t.entry(user(results))); err != nil {
 		return err
 	}
 	return stop

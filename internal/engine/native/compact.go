@@ -47,7 +47,7 @@ func (t *turn) compactNow(ctx context.Context, results []transcript.Block, at in
 	said := engine.ToolResult{Text: fmt.Sprintf("The session was compacted: your summary and the last messages are all that is left of "+
 		"about %d tokens. It goes on from here; the old transcript stays as %s.", t.size(), t.file.ID)}
 	results[at] = answer(id, said)
-	whole := append(slices.Clip(t.entries), transcript.Entry{Message: user(results), At: t.e.Now()})
+	whole := append(slices.Clip(t.entries), t.entry(user(results)))
 	keep := t.keep(2) // the call and its result
 	summary, err := t.summary(ctx, whole[:transcript.Cut(whole, keep)], t.wish(id))
 	next := transcript.Transcript{}
@@ -58,7 +58,7 @@ func (t *turn) compactNow(ctx context.Context, results []transcript.Block, at in
 		said = engine.ToolResult{Text: "The compaction failed, and the session is as it was: " + err.Error(), IsError: true}
 		results[at] = answer(id, said)
 	}
-	if appendErr := t.append(store.Synced, user(results), 0); appendErr != nil || ctx.Err() != nil {
+	if appendErr := t.append(store.Synced, t.entry(user(results))); appendErr != nil || ctx.Err() != nil {
 		return errors.Join(appendErr, context.Cause(ctx))
 	}
 	if err == nil {
@@ -129,8 +129,19 @@ func (t *turn) successor(summary string, entries []transcript.Entry, keep int) (
 	if err != nil {
 		return transcript.Transcript{}, err
 	}
-	h.Cwd, h.ParentID = t.file.Cwd, t.file.ID
-	return transcript.Summed(t.e.Sessions, "Summary of the conversation so far:\n\n"+summary, entries[transcript.Cut(entries, keep):], h)
+	cut := transcript.Cut(entries, keep)
+	h.Cwd, h.ParentID, h.MidTurn = t.file.Cwd, t.file.ID, t.said && t.prompt(entries[cut:]) < 0
+	return transcript.Summed(t.e.Sessions, "Summary of the conversation so far:\n\n"+summary, entries[cut:], h)
+}
+
+// prompt is the index of what the run said last; -1 if it is not among the entries.
+func (t *turn) prompt(entries []transcript.Entry) int {
+	for i, e := range slices.Backward(entries) {
+		if e.Run == t.request.Run {
+			return i
+		}
+	}
+	return -1
 }
 
 // moveTo goes on in another transcript.
@@ -142,6 +153,9 @@ func (t *turn) moveTo(ctx context.Context, next transcript.Transcript, summary s
 	var err error
 	if t.entries, err = next.Load(nil); err != nil {
 		return engine.Compaction{}, err
+	}
+	if at := t.prompt(t.entries); at >= 0 {
+		t.entries = append(next.Settled(t.entries[:at]), t.entries[at:]...)
 	}
 	t.before = 0
 	c := engine.Compaction{Session: next.ID, Summary: summary, Before: before, After: t.size()}

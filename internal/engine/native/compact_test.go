@@ -350,3 +350,52 @@ func TestPoison(t *testing.T) {
 		r = s.says(engine.Request{Prompt: "small", Session: r.Session, Model: "unpriced", Follow: true}, "fine")
 	}
 }
+
+// TestForkOfACompactedTurn: a turn that was compacted on the way is not over. A branch reads nothing of it, also not by the summary.
+func TestForkOfACompactedTurn(t *testing.T) {
+	for name, kept := range map[string]bool{"in its summary": false, "at its beginning": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			old := s.grown()
+			replies := slices.Repeat([]apitest.Reply{apitest.Use("ping_user", nil)}, 8) // more than stays beside the summary
+			replies = append(replies, compact("keep it"), apitest.Reply{Text: "The owner wants the invoice sent."})
+			if kept {
+				replies = []apitest.Reply{{Status: 400, Message: "prompt is too long"}, {Text: "The owner likes shares."}}
+			}
+			s.api.Reply(replies...)
+			fork := ""
+			s.api.Handle(func(q apitest.Request) apitest.Reply {
+				if fork != "" {
+					return apitest.Reply{Text: "looked"}
+				}
+				list, _, err := transcript.List(s.Sessions, "")
+				if err != nil || len(list) != 2 {
+					t.Errorf("%d transcripts, %v", len(list), err)
+				}
+				next, err := transcript.Successor(list[0].Transcript)
+				if err != nil {
+					next, err = transcript.Successor(list[1].Transcript)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				made, err := transcript.Branch(s.Sessions, next, -1, transcript.Header{ID: "n-fork", Cwd: "/work", Timestamp: s.Now()})
+				if err != nil {
+					t.Error(err)
+				}
+				fork = made.ID
+				return apitest.Reply{Text: "done"}
+			})
+			s.says(engine.Request{Prompt: "send the invoice", Session: old.Session}, "done")
+			if said := strings.Join(s.conversation(fork), "\n"); strings.Contains(said, "invoice") || !strings.Contains(said, "AAPL") && !kept {
+				t.Errorf("the branch reads\n%s", said)
+			}
+			last := s.api.Requests()[len(s.api.Requests())-1]
+			for _, m := range last.Messages {
+				if texts := len(m.Content); m.Role == "user" && texts > 1 {
+					t.Errorf("one message of the user holds %+v", m.Content)
+				}
+			}
+		})
+	}
+}

@@ -85,6 +85,7 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 	if err != nil {
 		return engine.Compaction{}, err
 	}
+	t.entries = t.file.Settled(t.entries)
 	return t.compact(ctx, instructions, t.keep(0))
 }
 
@@ -117,7 +118,6 @@ func (e *Engine) begin(ctx context.Context, r engine.Request, tools engine.Tools
 		t.own = e.Tools(r)
 	}
 	t.entries, err = t.file.Load(nil)
-	t.before = len(t.entries)
 	return t, err
 }
 

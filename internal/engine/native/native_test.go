@@ -2,6 +2,7 @@ package native_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,9 +60,7 @@ func (s *stage) sink(e run.Event) error {
 
 func (s *stage) run(r engine.Request) (engine.Result, error) {
 	s.events = nil
-	if r.Root == "" {
-		r.Root = "/work"
-	}
+	r.Root, r.Run = cmp.Or(r.Root, "/work"), cmp.Or(r.Run, "r-1")
 	return s.Run(s.t.Context(), r, s.tools, s.sink)
 }
 

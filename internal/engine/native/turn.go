@@ -39,6 +39,7 @@ type turn struct {
 	acted   bool // a tool was used: the turn cannot be begun anew
 	shown   bool // text of the answer that is coming in was shown to somebody
 	before  int  // how many of the entries are older than this turn
+	said    bool // the prompt stands in the transcript
 	plain   bool // the service takes no thoughts, or not the wish for them
 	pressed bool // the service found the conversation too long
 	cramped bool // the conversation fills its window, and could not be compacted
@@ -140,37 +141,12 @@ func (t *turn) ending(a provider.Answer, first bool) error {
 	return nil
 }
 
-// say adds what the user says. A prompt that already stands at the end, unanswered, was said by a turn that got no answer.
-func (t *turn) say(prompt string) error {
-	if n := len(t.entries); n > 0 {
-		last := t.entries[n-1].Message
-		if last.Role == transcript.User && lastText(last) == prompt {
-			return nil
-		}
-	}
-	return t.append(store.Buffered, transcript.Said(transcript.User, prompt), 0)
-}
-
-func lastText(m transcript.Message) string {
-	if n := len(m.Content); n > 0 && m.Content[n-1].Type == transcript.TextBlock {
-		return m.Content[n-1].Text
-	}
-	return ""
-}
-
-func (t *turn) append(d store.Durability, m transcript.Message, tokens int) error {
-	entry := transcript.Entry{Message: m, At: t.e.Now(), Tokens: tokens, Full: t.full}
-	if err := t.file.Append(d, entry); err != nil {
-		return err
-	}
-	t.entries, t.full = append(t.entries, entry), 0
-	return nil
-}
-
 // hear keeps an answer, and tells what was said in it.
 func (t *turn) hear(a provider.Answer) error {
 	if len(a.Message.Content) > 0 {
-		if err := t.append(t.durability(a.Message), a.Message, length(a.Usage)); err != nil {
+		entry := t.entry(a.Message)
+		entry.Tokens, entry.More = length(a.Usage), len(toolUses(a.Message)) == 0 && a.Stop != provider.EndTurn
+		if err := t.append(t.durability(a.Message), entry); err != nil {
 			return err
 		}
 	}
@@ -315,7 +291,9 @@ func (t *turn) keepPart(a provider.Answer) error {
 		return err
 	}
 	t.final = text
-	if err := t.append(store.Buffered, transcript.Said(transcript.Assistant, text), 0); err != nil {
+	part := t.entry(transcript.Said(transcript.Assistant, text))
+	part.More = true
+	if err := t.append(store.Buffered, part); err != nil {
 		return err
 	}
 	return t.sink(run.Event{Type: run.Text, Text: text})

@@ -1,0 +1,162 @@
+package transcript
+
+import (
+	"os"
+	"slices"
+	"strings"
+)
+
+// What the model reads in the place of an answer that there is none of. Without an answer two messages of the user would become
+// one, see Repair.
+const (
+	// CutOff closes a turn that a failure, a stop or a kill ended.
+	CutOff = "[This turn was cut off before it was finished. I do not go on with it unless I am asked again.]"
+	noText = "[No answer.]"
+	read   = "[I have read the summary and go on from there.]"
+)
+
+// isPrompt reports whether an entry is something that was said to the model, and not a result of its tools.
+func (e Entry) isPrompt() bool {
+	return e.Message.Role == User && !slices.ContainsFunc(e.Message.Content, func(b Block) bool { return b.Type == ToolResult })
+}
+
+// ends reports whether an entry may be the last of a turn: an answer that is finished and uses no tool.
+func (e Entry) ends() bool {
+	return e.Message.Role == Assistant && !e.More &&
+		!slices.ContainsFunc(e.Message.Content, func(b Block) bool { return b.Type == ToolUse })
+}
+
+// Settled is a conversation as the model reads it when something new is about to be said to it: every turn has an end, so that
+// nothing is said in one message with something else.
+//
+//   - What a run said and nothing answered is left out: it was never read, and is said again by whoever still wants it.
+//   - A turn that was cut off after the model had begun ends in an answer that says so. Uses of tools without a result get an
+//     error as theirs, see Repair.
+//   - A message that something else than a run said, such as the summary that a compaction begins with, has an answer.
+//
+// The entries themselves stay as they are.
+func (t Transcript) Settled(entries []Entry) []Entry {
+	settled := make([]Entry, 0, len(entries)+1)
+	for i, e := range entries {
+		if e.isPrompt() {
+			if unread := i+1 == len(entries) || entries[i+1].isPrompt(); unread && e.Run != "" {
+				continue
+			}
+			settled = t.closed(settled)
+		}
+		settled = append(settled, e)
+	}
+	return t.closed(settled)
+}
+
+// closed is the beginning of a conversation with an end of its last turn.
+func (t Transcript) closed(entries []Entry) []Entry {
+	if len(entries) == 0 {
+		return nil
+	}
+	last, open := entries[len(entries)-1], unanswered(entries)
+	text := CutOff
+	switch {
+	case last.isPrompt() && len(entries) == 1 && t.Compacted:
+		text = read
+	case last.isPrompt():
+		text = noText
+	case last.ends() && len(open) == 0 && strings.TrimSpace(last.Message.Text()) != "":
+		return entries
+	case last.ends() && len(open) == 0:
+		text = noText
+	}
+	if len(open) > 0 {
+		entries = append(entries, Entry{Message: Message{Role: User, Content: open}, At: last.At})
+	}
+	return append(entries, Entry{Message: Said(Assistant, text), At: last.At})
+}
+
+// unanswered is results for the uses of tools in the last turn that have none.
+func unanswered(entries []Entry) (results []Block) {
+	answers := map[string]int{} // of later messages, by id
+	for _, e := range slices.Backward(entries) {
+		if e.isPrompt() {
+			break
+		}
+		for _, b := range slices.Backward(e.Message.Content) {
+			switch {
+			case b.Type == ToolResult:
+				answers[b.ToolUseID]++
+			case b.Type == ToolUse && answers[b.ID] > 0:
+				answers[b.ID]--
+			case b.Type == ToolUse:
+				results = append(results, Block{Type: ToolResult, ToolUseID: b.ID, Content: Interrupted, IsError: true})
+			}
+		}
+	}
+	slices.Reverse(results)
+	return results
+}
+
+// complete is the transcript that holds the last complete turn of a conversation: source, or the one that source was compacted
+// from in the middle of the turn after it.
+func complete(sessions string, source Transcript) (Transcript, error) {
+	if !source.MidTurn {
+		return source, nil
+	}
+	line, err := Lineage(sessions, source)
+	if err != nil {
+		return source, err
+	}
+	for _, t := range line {
+		if !t.MidTurn {
+			return t, nil
+		}
+		if holds, err := t.holdsTurn(); holds || err != nil {
+			return t, err
+		}
+	}
+	return source, nil // what it came from was removed
+}
+
+func (t Transcript) holdsTurn() (bool, error) {
+	f, err := openFile(t.Path)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	end, err := lastTurn(f, info.Size())
+	return end > 0, err
+}
+
+// lastTurn is where the last complete turn in a file's first so many bytes ends; 0 if there is none.
+func lastTurn(f *os.File, size int64) (int64, error) {
+	end, err := wholeLines(f, size)
+	if err != nil {
+		return 0, err
+	}
+	rest, err := tail(f, end, size)
+	if err != nil {
+		return 0, err
+	}
+	asked := true // something else is said after the entry, or nothing
+	if e, ok, _ := decode(rest); ok {
+		if e.ends() {
+			return size, nil
+		}
+		asked = e.isPrompt()
+	}
+	for line, err := range backward(f, 0, end) {
+		if err != nil {
+			return 0, err
+		}
+		if e, ok, _ := decode(line); ok {
+			if asked && e.ends() {
+				return end, nil
+			}
+			asked = e.isPrompt()
+		}
+		end -= int64(len(line)) + 1
+	}
+	return 0, nil
+}
