@@ -67,7 +67,7 @@ func (v *voice) say(text string) {
 	if text == "" || v.err != nil {
 		return
 	}
-	_, err := io.WriteString(v.d.answers(), text)
+	_, err := io.WriteString(v.d.Out, text)
 	v.note(errors.Join(err, v.d.flush()))
 	v.midLine = !strings.HasSuffix(text, "\n")
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/change"
-	"github.com/ollim/ollim/internal/sanitize"
 	"github.com/ollim/ollim/internal/store"
 )
 
@@ -51,9 +50,6 @@ func runChanged(ctx context.Context, d *Deps, key string, allowEmpty bool) error
 	}
 	if !changed {
 		return &reported{statusFailed}
-	}
-	if isTerminal(d.Stdout) {
-		diff = sanitize.Lines(diff)
 	}
 	if _, err := io.WriteString(d.Out, diff); err != nil {
 		return err

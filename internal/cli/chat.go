@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -97,14 +96,6 @@ func (d *Deps) chatLoop(ctx context.Context, h house, model string) error {
 			d.fail("chat", "", err)
 		}
 	}
-}
-
-// answers is where an agent's text goes: as it is into a pipe, cleaned onto a terminal.
-func (d *Deps) answers() io.Writer {
-	if isTerminal(d.Stdout) {
-		return clean{d.Out}
-	}
-	return d.Out
 }
 
 // chatTurn writes the agent's text as it comes.

@@ -33,7 +33,7 @@ import (
 // no file.
 type Deps struct {
 	In     io.Reader
-	Out    io.Writer // buffered standard output
+	Out    io.Writer // buffered standard output; to a terminal without what could take it over
 	Stdout io.Writer // the stream behind Out
 	Stderr io.Writer
 	Now    func() time.Time

@@ -156,7 +156,7 @@ func (o *fireOptions) one(ctx context.Context, d *Deps, f *fire.Firer, name stri
 	}
 	shown := r.Mode == string(job.Foreground) && isTerminal(d.Stdout) // it was delivered here
 	if o.print && r.Text != "" && !shown {
-		_, writeErr := fmt.Fprintln(d.answers(), r.Text)
+		_, writeErr := fmt.Fprintln(d.Out, r.Text)
 		err = errors.Join(err, writeErr)
 	}
 	return o.verdict(d, r, err)

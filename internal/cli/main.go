@@ -38,7 +38,9 @@ func Main(args []string) int {
 // execute runs a command line over d.
 func execute(ctx context.Context, d *Deps, args []string) int {
 	out := bufio.NewWriterSize(output{d.Stdout}, 32<<10)
-	d.Out = out
+	if d.Out = out; isTerminal(d.Stdout) {
+		d.Out = clean{out}
+	}
 	root := newRoot(d)
 	root.SetArgs(question(root, args))
 	root.SetIn(d.In)
@@ -103,9 +105,11 @@ func isTerminal(stream any) bool {
 	return term.IsTerminal(int(f.Fd()))
 }
 
+type flusher interface{ Flush() error }
+
 // flush writes out what is buffered, so that it can be known to have arrived.
 func (d *Deps) flush() error {
-	if w, ok := d.Out.(*bufio.Writer); ok {
+	if w, ok := d.Out.(flusher); ok {
 		return w.Flush()
 	}
 	return nil

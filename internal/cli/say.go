@@ -91,6 +91,14 @@ func (c clean) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
+// Flush writes out what the writer below has buffered.
+func (c clean) Flush() error {
+	if w, ok := c.w.(flusher); ok {
+		return w.Flush()
+	}
+	return nil
+}
+
 // terminal is standard output behind what is buffered: what was written to it has arrived.
 type terminal struct{ d *Deps }
 

@@ -104,7 +104,7 @@ func (d *Deps) load(t transcript.Transcript) ([]transcript.Entry, error) {
 }
 
 func (d *Deps) exportJSON(t transcript.Transcript, entries []transcript.Entry) error {
-	e := json.NewEncoder(d.answers())
+	e := json.NewEncoder(d.Out)
 	e.SetEscapeHTML(false)
 	header := struct {
 		Type string `json:"type"`

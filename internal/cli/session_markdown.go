@@ -18,7 +18,7 @@ func (d *Deps) exportMarkdown(t transcript.Transcript, entries []transcript.Entr
 		facts = append(facts, "from "+printable(t.ParentID))
 	}
 	facts = slices.DeleteFunc(facts, func(fact string) bool { return fact == "" })
-	out := d.answers()
+	out := d.Out
 	if _, err := fmt.Fprintf(out, "# Session %s\n\n%s\n", t.ID, strings.Join(facts, ", ")); err != nil {
 		return err
 	}

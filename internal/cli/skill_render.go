@@ -43,6 +43,6 @@ func runSkillRender(ctx context.Context, d *Deps, name, args string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(d.answers(), skill.WithArguments(rendered, args))
+	_, err = fmt.Fprintln(d.Out, skill.WithArguments(rendered, args))
 	return err
 }
