@@ -63,7 +63,7 @@ func runCheck(ctx context.Context, d *Deps, files []string, asJSON bool) error {
 	if len(shelf.Faults) > 0 {
 		c.fault(shelf.Faults)
 	}
-	c.approvals = &approval.Book{Home: dir, Disk: store.Disk{Now: d.Now, Warn: d.warn}, Zone: c.zone, User: d.homeOrNone()}
+	c.approvals = &approval.Book{Home: dir, Disk: d.disk(), Zone: c.zone, User: d.homeOrNone()}
 	for _, j := range shelf.Jobs {
 		c.good(filepath.Join(filepath.Base(filepath.Dir(j.Path)), filepath.Base(j.Path)), j)
 	}

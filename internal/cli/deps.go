@@ -47,6 +47,15 @@ type Deps struct {
 	quiet, verbose                 bool
 
 	loaded *config.Config
+	hung   *store.Hung // nil before the first use
+}
+
+// disk is what every part of this process changes state with.
+func (d *Deps) disk() store.Disk {
+	if d.hung == nil {
+		d.hung = &store.Hung{}
+	}
+	return store.Disk{Now: d.Now, Warn: d.warn, Hung: d.hung}
 }
 
 // Errors of this room.
@@ -160,7 +169,7 @@ func (d *Deps) house() (house, error) {
 	if !c.Exists {
 		return house{}, hint(fmt.Errorf("%s: %w", d.configFile(dir), errNoConfig), "ollim init")
 	}
-	return house{dir, c, store.Disk{Now: d.Now, Warn: d.warn}, d.homeOrNone()}, nil
+	return house{dir, c, d.disk(), d.homeOrNone()}, nil
 }
 
 // anyHouse is house for what must work although the settings do not: the brakes, the past, and what must not be lost.
@@ -176,7 +185,7 @@ func (d *Deps) anyHouse() (house, error) {
 	}
 	c, err := config.Load(config.Source{Path: dir.Path("no-such-file"), Lookup: func(string) (string, bool) { return "", false }, Zone: d.systemZone()})
 	d.loaded = &c
-	return house{dir, c, store.Disk{Now: d.Now, Warn: d.warn}, d.homeOrNone()}, err
+	return house{dir, c, d.disk(), d.homeOrNone()}, err
 }
 
 func (h house) jobs() job.Library { return job.Library{Home: h.home, Zone: h.config.Zone} }

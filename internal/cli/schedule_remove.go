@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/unit"
 )
 
@@ -23,7 +22,7 @@ func runScheduleRemove(ctx context.Context, d *Deps, o unitOptions) error {
 	}
 	h, err := d.anyHouse()
 	if errors.Is(err, errNoConfig) { // the directory may be gone, and its entries must go, too
-		h.disk = store.Disk{Now: d.Now, Warn: d.warn}
+		h.disk = d.disk()
 		h.home, err = d.home()
 	}
 	if err != nil {
