@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -94,10 +95,19 @@ func (t *Talk) moved(ctx context.Context, e run.Event) error {
 		event.ParentSessionID = cmp.Or(t.parent, t.former)
 	}
 	t.session, t.noted = e.Session, true
-	if err := t.save(e.Session); err != nil {
-		return err
+	steps := []func() error{
+		func() error { return t.save(e.Session) },
+		func() error { return t.room.Sessions.Log(context.WithoutCancel(ctx), event) },
 	}
-	return t.room.Sessions.Log(context.WithoutCancel(ctx), event)
+	if e.Type == run.Compacted { // killed in between, the session goes on as it was, and a summary always has its parent
+		slices.Reverse(steps)
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // born is the history event of a session that begins.
