@@ -139,6 +139,9 @@ func (f *Firer) respond(ctx context.Context, e *errand) (run.Record, error) {
 		return run.Record{}, err
 	}
 	e.previous = f.previous(ctx, *e)
+	if f.concluded(ctx, *e) {
+		return e.previous, nil
+	}
 	return f.run(ctx, *e)
 }
 

@@ -20,7 +20,11 @@ func (f *Firer) EndOrphans(ctx context.Context, since time.Time) {
 		if ctx.Err() != nil {
 			return
 		}
-		if r.Done() || f.Runs.Attended(r) {
+		if r.Done() {
+			f.settleKilled(r)
+			continue
+		}
+		if f.Runs.Attended(r) {
 			continue
 		}
 		if f.Runs.Alive(r) { // its engine is

@@ -53,6 +53,23 @@ func (f *Firer) tell(ctx context.Context, r *run.Run, text string) error {
 	return nil
 }
 
+// concluded ends a reminder whose run went well and was killed before it put the file away: the work is not done again.
+func (f *Firer) concluded(ctx context.Context, e errand) bool {
+	last := e.previous
+	if e.job.Kind != job.Reminder || e.job.Attempt() == job.Waiting || last.Scheduled == nil || !last.Scheduled.Equal(e.job.RunAt) {
+		return false // the last run of that id was that of another reminder
+	}
+	switch last.Outcome {
+	case run.OK, run.Unreported, run.Gated:
+		r, err := f.Runs.At(last.ID)
+		if err == nil {
+			f.putAway(ctx, e.job, r, nil)
+		}
+		return err == nil
+	}
+	return false
+}
+
 // putAway ends a reminder: it is deleted when it is done with, follows itself up if the agent asked for that, and stays for
 // another attempt after the first failure. After the second its text is delivered without an agent. One that was not tried goes
 // back to where it was. A file that stays is found by the next tick.
@@ -60,6 +77,7 @@ func (f *Firer) putAway(ctx context.Context, j job.Job, r *run.Run, cause error)
 	if j.Kind != job.Reminder || errors.Is(cause, job.ErrGone) { // it was cancelled just before
 		return
 	}
+	f.warn(r.Update(func(*run.Record) {})) // the outcome is on disk before the file goes, so that a kill in between does not hide it
 	switch r.Outcome {
 	case run.Refused, run.Paused, run.Skipped: // it was not tried
 		f.warn(f.Jobs.GiveBack(j, r.Path))

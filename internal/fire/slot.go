@@ -182,6 +182,21 @@ func (f *Firer) settleCutOff(r run.Record) {
 	}
 }
 
+// settleKilled does so for a run whose process was killed between the end of its record and the note in the ledger.
+func (f *Firer) settleKilled(r run.Record) {
+	if r.Kind != string(job.Routine) || r.Scheduled == nil {
+		return
+	}
+	c, err := f.Slots.Load(r.Job, *r.Scheduled)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	f.warn(err)
+	if err == nil && c.Run == r.ID && c.Outcome == "" {
+		f.warn(f.Slots.Settle(r.Job, *r.Scheduled, r.ID, string(r.Outcome)))
+	}
+}
+
 // Due is what a minute has to do with the slots of one routine: the latest, if it is recent and nobody answers it. A slot before
 // the file said so is none.
 func (f *Firer) Due(j job.Job, history []slot.Schedule, now time.Time) (at time.Time, due bool) {

@@ -35,7 +35,7 @@ func (d Dir) Routines() string { return d.Path("routines") }
 // Sessions is the folder of transcripts.
 func (d Dir) Sessions() string { return d.Path("sessions") }
 
-// Locks is the folder of flock files, which are never deleted.
+// Locks is the folder of flock files; those of jobs that are gone are deleted, by whoever holds them.
 func (d Dir) Locks() string { return d.State("locks") }
 
 // Lock is the flock file of one name, such as "pending_updates" or "job-a1b2c3d4".

@@ -33,7 +33,18 @@ func WaitGuard(ctx context.Context, path string) (*Guard, error) {
 	return guard(path, func(d descriptor) (*Held, error) { return wait(ctx, path, d) })
 }
 
+// guard takes the guard at path; a lock file that was deleted before it was locked is no lock, and is opened anew.
 func guard(path string, take func(descriptor) (*Held, error)) (*Guard, error) {
+	for {
+		g, err := guardOnce(path, take)
+		if err != nil || !g.deleted() {
+			return g, err
+		}
+		g.Release()
+	}
+}
+
+func guardOnce(path string, take func(descriptor) (*Held, error)) (*Guard, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, failed(path, err)
 	}
@@ -46,6 +57,29 @@ func guard(path string, take func(descriptor) (*Held, error)) (*Guard, error) {
 		return nil, err
 	}
 	return &Guard{*held, f}, nil
+}
+
+// deleted reports whether the file is a lock file that Delete has removed: another process may hold a new one at its path. Files
+// that are locked and are no lock files, such as transcripts, are never made anew.
+func (g *Guard) deleted() bool {
+	if filepath.Ext(g.file.Name()) != Ext {
+		return false
+	}
+	ours, err := g.file.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Lstat(g.file.Name())
+	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(ours, now)
+}
+
+// Delete removes the lock file and releases the guard. Whoever waits for it takes a new file.
+func (g *Guard) Delete() error {
+	defer g.Release()
+	if err := os.Remove(g.file.Name()); err != nil {
+		return failed(g.file.Name(), err)
+	}
+	return nil
 }
 
 // File is the locked descriptor, to be passed to a child (exec.Cmd.ExtraFiles). It belongs to the guard and must not be

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -161,4 +163,35 @@ func TestNoteOfAReleasedGuard(t *testing.T) {
 	}
 	var none *lock.Guard
 	none.Release() // there is nothing to release
+}
+
+// TestDelete lets many goroutines take a guard, and delete its file each time: one is inside at a time all the same.
+func TestDelete(t *testing.T) {
+	path := lockPath(t)
+	var inside atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 200 {
+				guard, err := lock.WaitGuard(t.Context(), path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if inside.Add(1) != 1 {
+					t.Error("two are inside")
+				}
+				runtime.Gosched()
+				inside.Add(-1)
+				if err := guard.Delete(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is there: %v", err)
+	}
 }

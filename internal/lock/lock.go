@@ -1,7 +1,7 @@
 // Package lock takes flock(2) locks: at once, or with a bounded wait. A lock lies in a file of its own that is never
-// deleted or renamed (but for a transcript's: that is the transcript, and may be gone for who has waited), and the kernel
-// releases it when its last holder dies. Try and Wait are for short work on a data file; a Guard lasts for a whole run and
-// can be handed to a child process, which then keeps it even if we are killed.
+// renamed, and that only the holder of a Guard may delete (a transcript is its own lock file, and may be deleted before a
+// waiter gets it). The kernel releases a lock when its last holder dies. Try and Wait are for short work on a data file; a
+// Guard lasts for a whole run and can be handed to a child process, which then keeps it even if we are killed.
 package lock
 
 import (
@@ -29,6 +29,9 @@ type Failed struct {
 func (e *Failed) Error() string { return e.Path + ": cannot lock: " + e.Err.Error() }
 
 func (e *Failed) Unwrap() error { return e.Err }
+
+// Ext is the extension of lock files.
+const Ext = ".lock"
 
 // locker is one open lock file; *flock.Flock is one.
 type locker interface {

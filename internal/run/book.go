@@ -264,8 +264,9 @@ func (b Book) Started(id string) bool {
 	return err == nil && s.Started
 }
 
-// Close marks a run whose process died without a word as interrupted; a finished one stays as it is. It says whether it
-// changed anything.
+// Close finishes the record of a run whose process died: with the outcome that the record has already (see Conclude and
+// Update), else as interrupted. It removes the drafts that the process left. A finished record stays as it is. It reports
+// whether it changed anything.
 func (b Book) Close(id string) (changed bool, err error) {
 	r, err := b.At(id)
 	if err != nil || r.Done() {
@@ -277,8 +278,39 @@ func (b Book) Close(id string) (changed bool, err error) {
 			at = e.At
 		}
 	}
-	err = r.finishAt(at, Interrupted, "the process ended before the run did")
+	outcome, reason := Interrupted, "the process ended before the run did"
+	if r.Outcome != "" {
+		outcome, reason = r.Outcome, r.Error
+	}
+	err = errors.Join(r.finishAt(at, outcome, reason), b.removeDrafts(id))
 	return err == nil, err
+}
+
+// removeDrafts removes the files that a process was writing when it was killed.
+func (b Book) removeDrafts(id string) error {
+	entries, err := os.ReadDir(b.Home.Run(id))
+	for _, e := range entries {
+		if store.IsDraft(e.Name()) {
+			err = errors.Join(err, os.Remove(b.Home.Run(id, e.Name())))
+		}
+	}
+	return err
+}
+
+// Before lists the ids of the runs that began before an instant, as their ids say, oldest first; also those without a record.
+func (b Book) Before(at time.Time) ([]string, error) {
+	entries, err := os.ReadDir(b.Home.Runs())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var ids []string
+	limit := at.UTC().Format(idTime)
+	for _, e := range entries {
+		if id := e.Name(); isID(id) && id < limit {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
 }
 
 // lock is the run's own lock, in its directory: a lock that is needed by one run only goes when the run's record goes.

@@ -7,11 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/ollim/ollim/internal/approval"
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/session"
 	"github.com/ollim/ollim/internal/store"
 )
 
@@ -22,6 +21,8 @@ func byTime(jobs []job.Job) {
 // page is state/tick.json.
 type page struct {
 	Tidied  string               `json:"tidied"`            // the day
+	Settled time.Time            `json:"settled,omitzero"`  // the time by which the age of what is kept is judged, see settle
+	Pending time.Time            `json:"pending,omitzero"`  // becomes Settled when the clock has gone on from there
 	Started map[string]time.Time `json:"started,omitempty"` // by job, what was started in the last minute
 
 	Accounted time.Time            `json:"accounted"`      // up to here the ledger has every slot, but for
@@ -63,68 +64,66 @@ func (m Minute) daily(ctx, sending context.Context) error {
 		return err
 	}
 	f.EndOrphans(sending, time.Time{})
-	err = errors.Join(m.prune(), m.pruneLate(), m.pruneTranscripts(), f.Slots.Prune(m.now().AddDate(0, 0, -m.Keep)), m.sweepDrafts(), f.Runs.SweepStops(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
+	old := p.settle(m.now(), m.patience())
 	p.Tidied = today
+	err = errors.Join(m.prune(old), m.sweepDrafts(), m.sweepRuns(), m.sweepLocks(), f.Runs.SweepStops(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
 	return errors.Join(err, store.WriteJSONAs(m.pagePath(), p, store.Buffered))
 }
 
-// prune removes the records of runs that ended too long ago.
-func (m Minute) prune() error {
-	before := m.now().AddDate(0, 0, -m.Keep)
-	var err error
-	for r, readErr := range m.Firer.Runs.List() {
-		if readErr == nil && r.Done() && r.Finished.Before(before) {
-			err = errors.Join(err, os.RemoveAll(m.Firer.Home.Run(r.ID)))
+// patience is how long the clock must have gone on from an instant before anything is removed as of that instant: a tenth of the
+// time that records are kept, between a day and a week.
+func (m Minute) patience() time.Duration {
+	return time.Duration(min(max(m.Keep/10, 1), 7)) * 24 * time.Hour
+}
+
+// settle returns the time by which age is judged; the zero time at first, which makes nothing old. A clock alone cannot tell a year
+// in which the machine was off from a wrong date. So an instant counts only once a later day's first tick, at least so much after
+// it, has found that the clock went on from there; one that the clock went back from never counts. The first tick at a wrong
+// date removes nothing, and what is kept goes later by up to twice that time.
+func (p *page) settle(now time.Time, patience time.Duration) time.Time {
+	switch {
+	case p.Pending.IsZero() || now.Before(p.Pending):
+		p.Pending = now
+	case now.Sub(p.Pending) >= patience:
+		p.Settled, p.Pending = p.Pending, now
+	}
+	if p.Settled.After(now) {
+		return now
+	}
+	return p.Settled
+}
+
+// prune removes the records, late reminders, transcripts and slots that were too old at an instant; the zero time: none.
+func (m Minute) prune(at time.Time) error {
+	if at.IsZero() {
+		return nil
+	}
+	before := at.AddDate(0, 0, -m.Keep)
+	return errors.Join(m.pruneRuns(before), m.pruneLate(before), m.pruneTranscripts(at.Add(-session.ReplyLimit)), m.Firer.Slots.Prune(before))
+}
+
+// pruneRuns removes the records of runs that ended before an instant.
+func (m Minute) pruneRuns(before time.Time) error {
+	runs := m.Firer.Runs
+	ids, err := runs.Before(before)
+	for _, id := range ids {
+		if r, readErr := runs.Load(id); readErr == nil && r.Done() && r.Finished.Before(before) {
+			err = errors.Join(err, os.RemoveAll(m.Firer.Home.Run(id)))
 		}
 	}
 	return err
 }
 
-// pruneLate removes the reminders that were told of too long ago.
-func (m Minute) pruneLate() error {
+// pruneLate removes the reminders that were told of before an instant.
+func (m Minute) pruneLate(before time.Time) error {
 	entries, err := os.ReadDir(m.Firer.Home.Late())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, e := range entries {
-		if info, infoErr := e.Info(); infoErr == nil && info.ModTime().Before(m.now().AddDate(0, 0, -m.Keep)) {
+		if info, infoErr := e.Info(); infoErr == nil && info.ModTime().Before(before) {
 			err = errors.Join(err, os.Remove(filepath.Join(m.Firer.Home.Late(), e.Name())))
 		}
 	}
 	return err
-}
-
-// sweepDrafts removes what writers that were killed have left of files that they had not finished.
-func (m Minute) sweepDrafts() error {
-	before := m.now().Add(-24 * time.Hour)
-	return filepath.WalkDir(string(m.Firer.Home), func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return nil //nolint:nilerr // a folder that has gone, or cannot be read, holds nothing to sweep
-		}
-		if e.IsDir() && path == m.Firer.Home.Runs() {
-			return fs.SkipDir
-		}
-		if !store.IsDraft(e.Name()) || !e.Type().IsRegular() {
-			return nil
-		}
-		if info, err := e.Info(); err == nil && info.ModTime().Before(before) {
-			return os.Remove(path)
-		}
-		return nil
-	})
-}
-
-// forgetApprovals drops those of jobs that are gone; a key with a colon is that of a skill or of tool-policy.yaml. While any file cannot be read nothing is dropped: it may be the one.
-func (m Minute) forgetApprovals(ctx context.Context) error {
-	shelf, err := m.Firer.Jobs.Load()
-	if err != nil || len(shelf.Faults) > 0 {
-		return err
-	}
-	present := map[string]bool{}
-	for _, j := range shelf.Jobs {
-		present[j.ID] = true
-	}
-	return m.Firer.Approvals.Forget(ctx, func(key string, a approval.Approval) bool {
-		return present[key] || strings.Contains(key, ":") || m.within(a.At, 24*time.Hour) // its file is written after it
-	})
 }

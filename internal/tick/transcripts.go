@@ -2,20 +2,25 @@ package tick
 
 import (
 	"errors"
+	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/script"
 	"github.com/ollim/ollim/internal/session"
 	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/transcript"
 )
 
-// pruneTranscripts removes those of forked and isolated runs on the native engine that nothing goes back to, when none of
-// their messages can be answered any more. The claude command looks after its own.
-func (m Minute) pruneTranscripts() error {
+// pruneTranscripts removes those of forked and isolated runs on the native and the script engine that nothing goes back to, and
+// that nobody has written since an instant. The claude command looks after its own.
+func (m Minute) pruneTranscripts(before time.Time) error {
 	f := m.Firer
-	sessions := f.Home.Sessions()
-	list, _, err := transcript.List(sessions, "")
-	if err != nil || len(list) == 0 {
+	list, _, err := transcript.List(f.Home.Sessions(), "")
+	if err != nil {
+		return err
+	}
+	played, err := script.Sessions(f.Home)
+	if list = append(list, played...); err != nil || len(list) == 0 {
 		return err
 	}
 	alone, err := m.standingAlone()
@@ -31,7 +36,7 @@ func (m Minute) pruneTranscripts() error {
 	}
 	kept := named(list, alone)
 	for _, t := range list {
-		if !kept[t.ID] && engine.Holder(t.ID) == engine.Native && t.Modified.Before(m.now().Add(-session.ReplyLimit)) {
+		if holder := engine.Holder(t.ID); !kept[t.ID] && (holder == engine.Native || holder == engine.Script) && t.Modified.Before(before) {
 			err = errors.Join(err, store.Remove(t.Path))
 		}
 	}

@@ -1,7 +1,10 @@
 package tick_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -45,15 +48,36 @@ func TestTranscripts(t *testing.T) {
 	begin("n-weekly", here, "n-became-daily", 9*week, session.Compacted)
 	begin("n-asked", "/elsewhere", "", 9*week, "")
 	begin("n-asked-here", here, "", 9*week, "")
-	begin("s-script", here, "", 9*week, session.IsolatedBg)
 	for _, err := range []error{book.SetMain("n-main"), book.SetRoutine("daily", "n-daily"), book.SetRoutine("weekly", "n-weekly")} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+	begin("s-script", here, "", 9*week, session.Created)
+	play := func(id, parent string, age time.Duration, kind session.Kind) {
+		t.Helper()
+		path := filepath.Join(c.home.ScriptSessions(), id+".jsonl")
+		c.write(path, fmt.Sprintf(`{"type":"session","id":%q,"parent_id":%q}`+"\n", id, parent))
+		err := book.Log(t.Context(), session.Event{SessionID: id, ParentSessionID: parent, Event: kind})
+		if err = errors.Join(err, os.Chtimes(path, c.now.Add(-age), c.now.Add(-age))); err != nil {
+			t.Fatal(err)
+		}
+		paths[id] = path
+	}
+	play("s-old-alone", "", week+time.Minute, session.IsolatedBg)
+	play("s-old-fork", "s-daily", week+time.Minute, session.BgFork)
+	play("s-young-alone", "", week-time.Minute, session.IsolatedBg)
+	play("s-daily", "", 9*week, session.PersistentBg)
+	play("s-became-daily", "", 9*week, session.IsolatedBg)
+	play("s-compacted", "s-became-daily", 9*week, session.Compacted)
+	if err := book.SetRoutine("played", "s-compacted"); err != nil {
+		t.Fatal(err)
+	}
+	c.tick()
+	c.wait(week)
 	c.tick()
 	for id, path := range paths {
-		gone := map[string]bool{"n-old-fork": true, "n-old-compacted": true, "n-old-alone": true}[id]
+		gone := map[string]bool{"n-old-fork": true, "n-old-compacted": true, "n-old-alone": true, "s-old-alone": true, "s-old-fork": true}[id]
 		if _, err := os.Stat(path); os.IsNotExist(err) != gone {
 			t.Errorf("%s: %v, want it gone: %v", id, err, gone)
 		}

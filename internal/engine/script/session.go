@@ -5,13 +5,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/home"
 	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/transcript"
 )
 
 // prefix marks the script engine's session ids, so that no other engine takes one for its own.
@@ -52,6 +55,27 @@ func (e *Engine) begin(parent string, turn int, messages []message) (*session, e
 		return nil, err
 	}
 	return s, s.add(messages...)
+}
+
+// Sessions lists the sessions that are on disk. A file whose header cannot be read is left out.
+func Sessions(h home.Dir) (list []transcript.Summary, err error) {
+	entries, err := os.ReadDir(h.ScriptSessions())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, entry := range entries {
+		path := filepath.Join(h.ScriptSessions(), entry.Name())
+		info, infoErr := entry.Info()
+		for l, lineErr := range store.Lines[line](path, nil) {
+			if lineErr == nil && infoErr == nil && l.Type == "session" && l.ID+".jsonl" == entry.Name() {
+				list = append(list, transcript.Summary{
+					Transcript: transcript.Transcript{Path: path, Header: transcript.Header{ID: l.ID, ParentID: l.ParentID}}, Modified: info.ModTime(),
+				})
+			}
+			break
+		}
+	}
+	return list, err
 }
 
 func (e *Engine) path(id string) string { return filepath.Join(e.Home.ScriptSessions(), id+".jsonl") }
