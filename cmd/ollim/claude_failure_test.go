@@ -387,7 +387,7 @@ func TestSignals(t *testing.T) {
 			})
 			began := time.Now()
 			_ = cmd.Process.Signal(sig)
-			if code := status(cmd.Wait()); code != 130 {
+			if code := status(cmd.Wait()); code != 128+int(sig) {
 				t.Errorf("exit %d: %s", code, errOut.String())
 			}
 			t.Logf("stopped after %s", time.Since(began))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"github.com/ollim/ollim/internal/approval"
 	"github.com/ollim/ollim/internal/config"
@@ -21,7 +22,7 @@ import (
 	"github.com/ollim/ollim/internal/yamldoc"
 )
 
-// status is an exit status; those from 64 are of sysexits.h, 124 is timeout(1)'s, 130 the shell's for SIGINT.
+// status is an exit status; those from 64 are of sysexits.h, 124 is timeout(1)'s, 128+N the shell's for signal N.
 type status int
 
 const (
@@ -36,7 +37,9 @@ const (
 	statusRefused     status = 77
 	statusConfig      status = 78
 	statusTimeout     status = 124
-	statusInterrupted status = 130
+	statusHangup      status = 128 + status(syscall.SIGHUP)
+	statusInterrupted status = 128 + status(syscall.SIGINT)
+	statusTerminated  status = 128 + status(syscall.SIGTERM)
 )
 
 // statusTable is EXIT STATUS of the manual pages.
@@ -53,7 +56,9 @@ func statusTable() []meaning {
 		{statusRefused, "refused: not allowed"},
 		{statusConfig, "the configuration is missing or wrong"},
 		{statusTimeout, "stopped at its time limit"},
+		{statusHangup, "ended by SIGHUP"},
 		{statusInterrupted, "interrupted"},
+		{statusTerminated, "ended by SIGTERM"},
 	}
 }
 

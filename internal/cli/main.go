@@ -21,12 +21,8 @@ import (
 
 // Main runs one command line and returns its exit status.
 func Main(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	go func() { // a second signal ends us at once
-		<-ctx.Done()
-		stop()
-	}()
 	d := &Deps{
 		In: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Now: time.Now, Lookup: os.LookupEnv, Random: rand.Reader, Sleep: sleep,
@@ -52,8 +48,38 @@ func execute(ctx context.Context, d *Deps, args []string) int {
 	if flushErr := out.Flush(); flushErr != nil && answer {
 		err = &ran{flushErr}
 	}
-	return d.conclude(verbOf(cmd), err)
+	end := d.conclude(verbOf(cmd), err)
+	var by signalled
+	if end == int(statusInterrupted) && errors.As(context.Cause(ctx), &by) {
+		end = 128 + int(by) // as a shell has it
+	}
+	return end
 }
+
+// untilSignal returns a context that ends with the first signal to end us, which is its cause. A second one ends us at once.
+func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, end := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		select {
+		case s := <-signals:
+			number, _ := s.(syscall.Signal)
+			end(signalled(number))
+		case <-ctx.Done():
+		}
+		signal.Stop(signals)
+	}()
+	return ctx, func() { end(nil) }
+}
+
+// signalled is the end by a signal.
+type signalled syscall.Signal
+
+func (s signalled) Error() string { return syscall.Signal(s).String() }
+
+// Is makes it a context.Canceled.
+func (signalled) Is(target error) bool { return target == context.Canceled }
 
 // output is standard output; its errors say so.
 type output struct{ w io.Writer }
