@@ -120,7 +120,7 @@ func TestAskEvents(t *testing.T) {
 			t.Errorf("%q", line)
 		}
 	}
-	if a.status != 0 || a.said != "" || strings.Count(a.out, `"type":"retry"`) != 1 {
+	if a.status != 0 || a.said != "" || strings.Count(a.out, `"subtype":"api_retry"`) != 1 {
 		t.Errorf("%+v", a)
 	}
 }

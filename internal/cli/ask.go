@@ -19,6 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/fire"
 	"github.com/ollim/ollim/internal/provider"
 	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/toolbox"
 	"github.com/ollim/ollim/internal/toolpolicy"
 	"github.com/ollim/ollim/internal/transcript"
 )
@@ -36,6 +37,7 @@ type askOptions struct {
 	format    string
 	maxTurns  int
 	maxCost   float64
+	partial   bool
 	empty     bool // -r or --session without a value
 	free      bool // --max-cost 0
 }
@@ -51,6 +53,7 @@ func (o *askOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.engine, "engine", "", "use this engine instead, such as native or script:FILE")
 	f.StringArrayVar(&o.tools, "allowed-tools", nil, "a pattern of tools that it may use besides Read, Glob and Grep; may be given again")
 	f.StringVar(&o.format, "output-format", "text", "text, json (one object) or stream-json (an object for each event)")
+	f.BoolVar(&o.partial, "include-partial-messages", false, "with stream-json, the text as it arrives too")
 	f.IntVar(&o.maxTurns, "max-turns", 0, "end as failed after so many answers of the model; 0 is no limit of yours")
 	f.Float64Var(&o.maxCost, "max-cost", 0, "end as failed when it has cost so much, in USD, and is not done (default spend.per-run)")
 }
@@ -96,14 +99,17 @@ func runAsk(ctx context.Context, d *Deps, o askOptions) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	v := &voice{d: d, format: o.format, stop: cancel, began: d.Now()}
+	v := &voice{
+		d: d, format: o.format, partial: o.partial, stop: cancel, began: d.Now(), root: q.Root,
+		tools: toolbox.BuiltIns(toolpolicy.DefaultAsk(), o.tools),
+	}
 	f := d.shellFirer(h)
 	f.Watch, options.Delta = v.hear, v.delta()
 	r, err := f.Ask(ctx, q, options)
 	if r.ID == "" {
 		return explain(err)
 	}
-	v.end(r)
+	v.end(h, r, err)
 	if errors.Is(v.err, syscall.EPIPE) {
 		return &reported{statusUnwritten} // whoever read has seen enough
 	}
@@ -125,6 +131,8 @@ func (o *askOptions) check() error {
 	switch {
 	case !slices.Contains([]string{"text", "json", "stream-json"}, o.format):
 		return usage("--output-format %q: want text, json or stream-json", o.format)
+	case o.partial && o.format != "stream-json":
+		return usage("--include-partial-messages wants --output-format stream-json")
 	case o.empty:
 		return usage("-r and --session want an id or a file, not nothing")
 	case given > 1:

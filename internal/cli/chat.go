@@ -112,6 +112,6 @@ func (d *Deps) chatTurn(ctx context.Context, h house, text, input, model string)
 	if r.ID == "" {
 		return explain(err)
 	}
-	v.end(r)
+	v.end(h, r, err)
 	return errors.Join((&fireOptions{}).verdict(d, r, err), v.err)
 }

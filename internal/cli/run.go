@@ -96,8 +96,8 @@ func newRunShow(d *Deps) *cobra.Command {
 		Long: "RUN is an id or the beginning of one, `last` (the newest record), or a job. A JOB means its run that is under way, else " +
 			"the latest that ran; fires that were skipped or paused count only where there is no other. JOB~N is the N-th that ran " +
 			"before the latest.",
-		Args:  checked(cobra.MinimumNArgs(1)),
-		RunE:  works(func(_ *cobra.Command, args []string) error { return runRunShow(d, args) }),
+		Args: checked(cobra.MinimumNArgs(1)),
+		RunE: works(func(_ *cobra.Command, args []string) error { return runRunShow(d, args) }),
 	}
 }
 

@@ -41,21 +41,34 @@ const (
 
 // Event is a line of events.jsonl.
 type Event struct {
-	At      time.Time       `json:"at"`
-	Type    EventType       `json:"type"`
-	Text    string          `json:"text,omitempty"`
-	Tool    string          `json:"tool,omitempty"`
-	ToolID  string          `json:"tool_id,omitempty"` // joins a tool_use and its tool_result
-	Input   json.RawMessage `json:"input,omitempty"`   // of a tool, in full
-	IsError bool            `json:"is_error,omitempty"`
-	Session string          `json:"session,omitempty"`
-	Parent  string          `json:"parent,omitempty"`
-	Usage   *Usage          `json:"usage,omitempty"`
-	Cost    float64         `json:"cost,omitempty"`  // USD
-	Count   int             `json:"count,omitempty"` // of updates, attempts
-	Before  int             `json:"before,omitempty"`
-	After   int             `json:"after,omitempty"` // tokens around a compaction
-	File    string          `json:"file,omitempty"`  // in the run's directory: holds Text (or Input) when it is large
+	At        time.Time             `json:"at"`
+	Type      EventType             `json:"type"`
+	Text      string                `json:"text,omitempty"`
+	Tool      string                `json:"tool,omitempty"`
+	ToolID    string                `json:"tool_id,omitempty"` // joins a tool_use and its tool_result
+	Input     json.RawMessage       `json:"input,omitempty"`   // of a tool, in full
+	IsError   bool                  `json:"is_error,omitempty"`
+	Session   string                `json:"session,omitempty"`
+	Parent    string                `json:"parent,omitempty"` // the session before; of what a subagent does, the tool use that started it
+	Usage     *Usage                `json:"usage,omitempty"`
+	Cost      float64               `json:"cost,omitempty"`  // USD
+	Count     int                   `json:"count,omitempty"` // of updates, attempts, answers
+	Before    int                   `json:"before,omitempty"`
+	After     int                   `json:"after,omitempty"`       // tokens around a compaction
+	Model     string                `json:"model,omitempty"`       // of a session that began
+	Models    map[string]ModelUsage `json:"models,omitempty"`      // of usage, where there was more than the session's
+	Unpriced  bool                  `json:"unpriced,omitempty"`    // of usage: the model has no known price, so Cost is not what it cost
+	Stop      string                `json:"stop_reason,omitempty"` // of usage: why the answer ended, in the words of Anthropic's API
+	APIMillis int64                 `json:"api_ms,omitempty"`      // of usage: how long the service took
+	File      string                `json:"file,omitempty"`        // in the run's directory: holds Text (or Input) when it is large
+}
+
+// ModelUsage is what one model did in a turn.
+type ModelUsage struct {
+	Usage
+	Cost   float64 `json:"cost,omitempty"`   // USD
+	Window int     `json:"window,omitempty"` // tokens of a conversation
+	Output int     `json:"output,omitempty"` // tokens of one answer at most
 }
 
 // Standing is what a run has done so far, as its events say.

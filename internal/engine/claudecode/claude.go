@@ -12,6 +12,7 @@ import (
 	"os"
 
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,9 +49,15 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, _ engine.Tools, sink
 			args = append(args, "--fork-session")
 		}
 	}
-	t := &turn{sink: sink, want: id, parent: forkedFrom(r), inForce: inForce(r.Run), agent: nameOf(r.Agent)}
+	t := &turn{sink: sink, want: id, parent: forkedFrom(r), inForce: inForce(r.Run), agent: nameOf(r.Agent), delta: r.Delta}
 	if r.Discard && id != r.Session {
 		defer e.forget(id)
+	}
+	if r.Delta != nil {
+		args = append(args, "--include-partial-messages")
+	}
+	if r.MaxTurns > 0 {
+		args = append(args, "--max-turns", strconv.Itoa(r.MaxTurns))
 	}
 	if err := e.start(ctx, r, args, text(r.Prompt), t); err != nil {
 		if errors.Is(err, engine.ErrNoKey) {

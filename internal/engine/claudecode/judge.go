@@ -30,6 +30,8 @@ func (t *turn) judge(waitErr error, stderr string) error {
 		return engine.ErrSessionUnknown
 	case e.Subtype == "error_max_budget_usd":
 		return fmt.Errorf("%w: %.4f USD", engine.ErrMaxCost, e.Cost)
+	case e.Subtype == "error_max_turns":
+		return fmt.Errorf("%w: %d answers", engine.ErrMaxTurns, max(1, e.Turns-1)) // what the last one asked for is counted
 	case !e.IsError && exit == nil && e.Subtype == "success":
 		return nil
 	case t.apiError == "authentication_failed" && e.Status != nil:

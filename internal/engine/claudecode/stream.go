@@ -16,12 +16,13 @@ import (
 // turn is what is learnt from the event stream of one process.
 type turn struct {
 	sink       engine.Sink
-	want       string // the session id that it must report
-	parent     string // of a fork
-	compacting string // the session being compacted; "" in an ordinary turn
-	inForce    string // what the hook at the start says when our settings are in force
-	agent      string // the subagent that it must offer; "" if none
-	enough     func() // stops the process
+	want       string                  // the session id that it must report
+	parent     string                  // of a fork
+	compacting string                  // the session being compacted; "" in an ordinary turn
+	inForce    string                  // what the hook at the start says when our settings are in force
+	agent      string                  // the subagent that it must offer; "" if none
+	enough     func()                  // stops the process
+	delta      func(text string) error // is given text as it arrives; may be nil
 
 	result       engine.Result
 	ended        *event // the result event
@@ -77,12 +78,24 @@ type event struct {
 		Before  int    `json:"pre_tokens"`
 		After   int    `json:"post_tokens"`
 	} `json:"compact_metadata"`
+	Model  string  `json:"model"`
+	Turns  int     `json:"num_turns"`
+	Stop   *string `json:"stop_reason"`
+	API    int64   `json:"duration_api_ms"`
+	Stream struct {
+		Delta struct {
+			Text string `json:"text"`
+		} `json:"delta"`
+	} `json:"event"` // a part of a message, where they were asked for
 	// Models is the use by model, that of subagents included, which the field usage leaves out though the cost holds it.
 	Models map[string]struct {
-		In         int `json:"inputTokens"`
-		Out        int `json:"outputTokens"`
-		CacheRead  int `json:"cacheReadInputTokens"`
-		CacheWrite int `json:"cacheCreationInputTokens"`
+		In         int     `json:"inputTokens"`
+		Out        int     `json:"outputTokens"`
+		CacheRead  int     `json:"cacheReadInputTokens"`
+		CacheWrite int     `json:"cacheCreationInputTokens"`
+		Cost       float64 `json:"costUSD"`
+		Window     int     `json:"contextWindow"`
+		Output     int     `json:"maxOutputTokens"`
 	} `json:"modelUsage"`
 }
 
@@ -141,6 +154,10 @@ func (t *turn) take(e event) error {
 			t.compaction.Summary = textOf(e.Message.Content)
 		}
 		return t.blocks(e)
+	case "stream_event":
+		if text := e.Stream.Delta.Text; text != "" && e.CalledBy == "" && t.delta != nil {
+			return t.delta(text)
+		}
 	case "result":
 		t.ended = &e
 		return t.end(e)
@@ -169,7 +186,7 @@ func (t *turn) system(e event) error {
 			return nil
 		}
 		t.result.Session = e.SessionID
-		return t.sink(run.Event{Type: run.Session, Session: e.SessionID, Parent: t.parent})
+		return t.sink(run.Event{Type: run.Session, Session: e.SessionID, Parent: t.parent, Model: e.Model})
 	case "api_retry":
 		if e.ErrorCode == 401 { // ten tries of a wrong key take three minutes
 			return t.keyRefused()
@@ -228,10 +245,10 @@ func (t *turn) blocks(e event) error {
 			}
 		case "tool_use":
 			t.uses = append(t.uses, use{id: b.ID, name: b.Name})
-			err = t.sink(run.Event{Type: run.ToolUse, Tool: b.Name, ToolID: b.ID, Input: b.Input})
+			err = t.sink(run.Event{Type: run.ToolUse, Tool: b.Name, ToolID: b.ID, Input: b.Input, Parent: e.CalledBy})
 		case "tool_result":
 			t.finished(b)
-			err = t.sink(run.Event{Type: run.ToolResult, Tool: t.nameOf(b.ToolUseID), ToolID: b.ToolUseID, Text: textOf(b.Content), IsError: b.IsError})
+			err = t.sink(run.Event{Type: run.ToolResult, Tool: t.nameOf(b.ToolUseID), ToolID: b.ToolUseID, Text: textOf(b.Content), IsError: b.IsError, Parent: e.CalledBy})
 		}
 		if err != nil {
 			return err
@@ -286,8 +303,17 @@ func textOf(content json.RawMessage) string {
 // end takes usage and cost from the result event; those of single messages are provisional.
 func (t *turn) end(e event) error {
 	t.result.Text, t.result.Cost = e.Result, e.Cost
-	for _, m := range e.Models {
-		t.result.Usage = t.result.Usage.Add(run.Usage{In: m.In, Out: m.Out, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite})
+	models := map[string]run.ModelUsage{}
+	for name, m := range e.Models {
+		u := run.Usage{In: m.In, Out: m.Out, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite}
+		t.result.Usage = t.result.Usage.Add(u)
+		models[name] = run.ModelUsage{Usage: u, Cost: m.Cost, Window: m.Window, Output: m.Output}
 	}
-	return t.sink(run.Event{Type: run.UsageEvent, Usage: &t.result.Usage, Cost: e.Cost})
+	stop := ""
+	if e.Stop != nil {
+		stop = *e.Stop
+	}
+	return t.sink(run.Event{
+		Type: run.UsageEvent, Usage: &t.result.Usage, Cost: e.Cost, Models: models, Stop: stop, Count: e.Turns, APIMillis: e.API,
+	})
 }

@@ -251,7 +251,7 @@ func (t *turn) wholeAnswer(ctx context.Context, messages []transcript.Message) (
 			a, err = t.query(ctx, q, nil)
 		}
 		if err == nil {
-			err = t.book(a.Usage)
+			err = t.book(a.Usage, "")
 		}
 		if err != nil || a.Stop != provider.MaxTokens || q.MaxTokens == most {
 			return a, err

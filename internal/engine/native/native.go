@@ -62,7 +62,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	}
 	err = t.say(r.Prompt)
 	if err == nil {
-		err = sink(run.Event{Type: run.Session, Session: t.file.ID, Parent: t.branchedFrom()})
+		err = sink(run.Event{Type: run.Session, Session: t.file.ID, Parent: t.branchedFrom(), Model: t.model.ID})
 	}
 	if err == nil {
 		err = t.work(ctx)

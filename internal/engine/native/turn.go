@@ -26,6 +26,7 @@ type turn struct {
 	own     BuiltIns
 	sink    engine.Sink
 	model   model.Model
+	asking  time.Duration // that the service took since the last usage event
 
 	file    transcript.Transcript
 	begun   []string // paths of the transcripts that it began
@@ -163,14 +164,18 @@ func (t *turn) hear(a provider.Answer) error {
 		}
 	}
 	t.final = a.Message.Text()
-	return t.book(a.Usage)
+	return t.book(a.Usage, a.Stop)
 }
 
 // book counts what an answer cost.
-func (t *turn) book(u run.Usage) error {
-	cost, _ := t.model.Cost(model.Tokens(u))
+func (t *turn) book(u run.Usage, stop provider.Stop) error {
+	cost, priced := t.model.Cost(model.Tokens(u))
 	t.usage, t.cost, t.booked = t.usage.Add(u), t.cost+cost, true
-	return t.sink(run.Event{Type: run.UsageEvent, Usage: &u, Cost: cost})
+	took := t.asking.Milliseconds()
+	t.asking = 0
+	return t.sink(run.Event{
+		Type: run.UsageEvent, Usage: &u, Cost: cost, Unpriced: !priced && !t.e.Local, Stop: string(stop), APIMillis: took,
+	})
 }
 
 // freeOfCharge tells that a turn without an answer cost nothing. Of an answer that broke off, or was not waited for, that is not known.
@@ -183,7 +188,9 @@ func (t *turn) freeOfCharge() error {
 
 // query asks the service, and notes whether it is known what that cost.
 func (t *turn) query(ctx context.Context, q provider.Request, delta func(provider.Delta) error) (provider.Answer, error) {
+	begin := t.e.Now()
 	a, err := t.e.Service.Ask(ctx, q, delta)
+	t.asking += t.e.Now().Sub(begin)
 	if ctx.Err() != nil || errors.Is(err, provider.ErrCut) || errors.Is(err, provider.ErrGarbled) {
 		t.lost = t.lost || a.Usage == run.Usage{}
 	}
@@ -281,7 +288,7 @@ func (t *turn) bookPart(u run.Usage) error {
 	if u == (run.Usage{}) {
 		return nil
 	}
-	return t.book(u)
+	return t.book(u, "")
 }
 
 // keepPart keeps the text of an answer that broke off: somebody may have read it. Its tool uses were never begun.

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/apitest"
+)
+
+type object = map[string]any
+
+// formats runs one question in the real claude command and in ollim with each of its engines, against servers that answer alike.
+type formats struct {
+	t      *testing.T
+	claude string
+}
+
+// lines is what a command wrote, an object a line.
+func (f formats) lines(cmd *exec.Cmd, dir string) (list []object) {
+	f.t.Helper()
+	cmd.Dir = dir
+	out, _ := cmd.Output() // a failure is in the result
+	for line := range strings.Lines(string(out)) {
+		var o object
+		if err := json.Unmarshal([]byte(line), &o); err != nil {
+			f.t.Fatalf("%v: %q", err, line)
+		}
+		list = append(list, o)
+	}
+	if len(list) == 0 {
+		f.t.Fatalf("%q wrote nothing", cmd.Args)
+	}
+	return list
+}
+
+func (f formats) ask(replies []apitest.Reply, dir string, args ...string) (claude []object, ours map[string][]object) {
+	f.t.Helper()
+	api := apitest.New(f.t)
+	api.Reply(replies...)
+	cmd := exec.Command(f.claude, append([]string{"-p", "hi", "--model", "sonnet", "--permission-mode", "dontAsk"}, args...)...)
+	cmd.Env = apitest.ClaudeEnv(f.t, api)
+	claude, ours = f.lines(cmd, dir), map[string][]object{}
+
+	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--verbose" })
+	for i, arg := range args {
+		if arg == "--max-budget-usd" {
+			args[i] = "--max-cost"
+		}
+	}
+	for name, with := range map[string]func(*testing.T) (*command, *apitest.Server){"native": withNative, "claude-code": withClaude} {
+		c, api := with(f.t)
+		api.Reply(replies...)
+		ours[name] = f.lines(c.cmd(append([]string{"-p", "-n", "--model", "sonnet", "hi"}, args...)...), dir)
+	}
+	return claude, ours
+}
+
+// compareKeys compares the keys of two objects: absent
+// lists claude's that we cannot know, or that say nothing here, own those of ours.
+func compareKeys(t *testing.T, what string, claude, ours object, absent, own string) {
+	t.Helper()
+	t.Helper()
+	for key := range claude {
+		if _, has := ours[key]; !has && !slices.Contains(strings.Fields(absent), key) {
+			t.Errorf("%s lacks %s", what, key)
+		}
+	}
+	for key := range ours {
+		if _, has := claude[key]; !has && !slices.Contains(strings.Fields(own), key) {
+			t.Errorf("%s has %s, which claude has not", what, key)
+		}
+	}
+}
+
+const (
+	unknownOfResult = "api_error_status ttft_ms ttft_stream_ms time_to_request_ms terminal_reason fast_mode_state uuid"
+	unknownOfUsage  = "server_tool_use service_tier cache_creation inference_geo iterations speed"
+	unknownOfModel  = "webSearchRequests"
+	unknownOfInit   = "mcp_servers slash_commands apiKeySource claude_code_version output_style agents skills plugins analytics_disabled " +
+		"product_feedback_disabled uuid memory_paths fast_mode_state"
+	unknownOfMessage = "id stop_reason stop_sequence usage context_management"
+)
+
+func only(t *testing.T, list []object, kind string) object {
+	t.Helper()
+	found := slices.DeleteFunc(slices.Clone(list), func(o object) bool { return o["type"] != kind })
+	if len(found) != 1 || list[len(list)-1]["type"] != "result" {
+		t.Fatalf("%d lines of type %s, the last line is %v", len(found), kind, list[len(list)-1]["type"])
+	}
+	return found[0]
+}
+
+func deep(o object, path ...string) object {
+	for _, key := range path {
+		o, _ = o[key].(object)
+	}
+	return o
+}
+
+// sameValues compares values of two objects.
+func sameValues(t *testing.T, what string, claude, ours object, keys ...string) {
+	t.Helper()
+	t.Helper()
+	for _, key := range keys {
+		if a, b := fmt.Sprint(claude[key]), fmt.Sprint(ours[key]); a != b {
+			t.Errorf("%s: %s is %s, claude says %s", what, key, b, a)
+		}
+	}
+}
+
+// TestFormatsLikeClaude compares json and stream-json with those of the real command, key by key.
+func TestFormatsLikeClaude(t *testing.T) {
+	f := formats{t, apitest.Claude(t)}
+	dir := t.TempDir()
+	usage := apitest.Usage{In: 1000, Out: 333, CacheRead: 77, CacheWrite: 11}
+	outside := filepath.Join(t.TempDir(), "x")
+	denied := apitest.Reply{Text: "Let me write.", ToolUses: []apitest.ToolUse{{Name: "Write", Input: map[string]string{"file_path": outside, "content": "x"}}}, Usage: usage}
+	done := apitest.Reply{Text: "Done.", Usage: usage}
+
+	t.Run("success", func(t *testing.T) {
+		f := formats{t, f.claude}
+		claude, ours := f.ask([]apitest.Reply{denied, done}, dir, "--output-format", "json", "--allowed-tools", "Write(./**.md)")
+		want := only(t, claude, "result")
+		for name, list := range ours {
+			got := only(t, list, "result")
+			compareKeys(t, name, want, got, unknownOfResult, "run engine")
+			sameValues(t, name, want, got, "type", "subtype", "is_error", "num_turns", "result", "stop_reason", "permission_denials")
+			compareKeys(t, name+" usage", deep(want, "usage"), deep(got, "usage"), unknownOfUsage, "")
+			model := slices.Collect(maps.Keys(deep(got, "modelUsage")))
+			if len(model) != 1 {
+				t.Fatalf("%s: modelUsage of %q", name, model)
+			}
+			wanted := deep(want, "modelUsage", slices.Collect(maps.Keys(deep(want, "modelUsage")))[0])
+			compareKeys(t, name+" modelUsage", wanted, deep(got, "modelUsage", model[0]), unknownOfModel, "")
+			sameValues(t, name+" modelUsage", wanted, deep(got, "modelUsage", model[0]), "inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+			sameValues(t, name+" usage", deep(want, "usage"), deep(got, "usage"), "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+			cost, _ := got["total_cost_usd"].(float64)
+			wantCost, _ := want["total_cost_usd"].(float64)
+			if wantCost = math.Round(wantCost*1e6) / 1e6; cost == 0 || name == "claude-code" && cost != wantCost || len(fmt.Sprint(cost)) > len("0.123456") {
+				t.Errorf("%s: cost %v, claude says %v", name, cost, wantCost)
+			}
+		}
+	})
+	t.Run("stream", func(t *testing.T) {
+		f := formats{t, f.claude}
+		claude, ours := f.ask([]apitest.Reply{denied, done}, dir, "--verbose", "--output-format", "stream-json", "--allowed-tools", "Write(./**.md)")
+		for name, list := range ours {
+			if a, b := outline(claude), outline(list); a != b {
+				t.Errorf("%s: %s\nclaude: %s", name, b, a)
+			}
+			want, got := claude[0], list[0]
+			compareKeys(t, name+" init", want, got, unknownOfInit, "")
+			sameValues(t, name+" init", want, got, "cwd", "permissionMode")
+			for i := range min(len(claude), len(list)) {
+				want, got := claude[i], list[i]
+				if got["type"] != "assistant" && got["type"] != "user" {
+					continue
+				}
+				compareKeys(t, name+" "+got["type"].(string), want, got, "uuid request_id tool_use_result", "")
+				compareKeys(t, name+" message", deep(want, "message"), deep(got, "message"), unknownOfMessage, "")
+				a, b := deep(want, "message")["content"].([]any)[0].(object), deep(got, "message")["content"].([]any)[0].(object)
+				compareKeys(t, name+" block", a, b, "", "")
+				sameValues(t, name+" block", a, b, "type", "text", "name", "id", "input", "is_error", "tool_use_id")
+				if got["session_id"] == "" || got["session_id"] != list[0]["session_id"] {
+					t.Errorf("%s: session %v, then %v", name, list[0]["session_id"], got["session_id"])
+				}
+			}
+			only(t, list, "result")
+		}
+	})
+	t.Run("partial", func(t *testing.T) {
+		f := formats{t, f.claude}
+		claude, ours := f.ask([]apitest.Reply{{Text: "Hello there.", Usage: usage}}, dir, "--verbose", "--output-format", "stream-json", "--include-partial-messages")
+		for name, list := range ours {
+			if a, b := deltas(claude), deltas(list); a != b {
+				t.Errorf("%s: %s\nclaude: %s", name, b, a)
+			}
+		}
+	})
+	for _, tc := range []struct {
+		subtype string
+		replies []apitest.Reply
+		args    []string
+	}{
+		{"error_max_turns", []apitest.Reply{denied, done}, []string{"--max-turns", "1"}},
+		{"error_max_budget_usd", []apitest.Reply{{Text: denied.Text, ToolUses: denied.ToolUses, Usage: apitest.Usage{In: 10, Out: 100_000}}, done}, []string{"--max-budget-usd", "0.01"}},
+	} {
+		t.Run(tc.subtype, func(t *testing.T) {
+			f := formats{t, f.claude}
+			claude, ours := f.ask(tc.replies, dir, append([]string{"--output-format", "json"}, tc.args...)...)
+			want := only(t, claude, "result")
+			for name, list := range ours {
+				got := only(t, list, "result")
+				compareKeys(t, name, want, got, unknownOfResult, "run engine result")
+				sameValues(t, name, want, got, "subtype", "is_error", "stop_reason")
+				if got["subtype"] != tc.subtype || got["result"] != denied.Text {
+					t.Errorf("%s: %v", name, got)
+				}
+			}
+		})
+	}
+	t.Run("error", func(t *testing.T) {
+		f := formats{t, f.claude}
+		_, ours := f.ask([]apitest.Reply{denied, {Status: 400, Message: "bad"}}, dir, "--output-format", "json")
+		for name, list := range ours {
+			got := only(t, list, "result")
+			if errors, _ := got["errors"].([]any); got["subtype"] != "error_during_execution" || got["is_error"] != true || got["result"] != denied.Text || len(errors) != 1 {
+				t.Errorf("%s: %v", name, got)
+			}
+		}
+	})
+}
+
+// outline is the types of the lines, without those that only one of the two can know of.
+func outline(list []object) string {
+	var kinds []string
+	for _, o := range list {
+		kind := fmt.Sprint(o["type"])
+		if kind == "system" {
+			kind += "/" + fmt.Sprint(o["subtype"])
+		}
+		if kind == "assistant" || kind == "user" {
+			kind += ":" + fmt.Sprint(deep(o, "message")["content"].([]any)[0].(object)["type"])
+		}
+		kinds = append(kinds, kind)
+	}
+	return strings.Join(kinds, " ")
+}
+
+// deltas is the parts of messages as they came. How a text is cut, and the end of a message with its usage, are not compared.
+func deltas(list []object) string {
+	var parts []string
+	text := ""
+	for _, o := range list {
+		e := deep(o, "event")
+		switch {
+		case o["type"] == "assistant":
+			parts = append(parts, "message")
+		case o["type"] != "stream_event" || e["type"] == "message_delta":
+		case e["type"] == "content_block_delta":
+			text += fmt.Sprint(deep(e, "delta")["text"])
+		default:
+			parts = append(parts, text, fmt.Sprint(e["type"], e["index"], o["parent_tool_use_id"]))
+			text = ""
+		}
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ")
+}

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/run"
+)
+
+// TestResultCost: an amount is rounded to a millionth, and absent where it is not known.
+func TestResultCost(t *testing.T) {
+	w := newWorld(t)
+	d := w.deps(strings.NewReader(""), io.Discard, io.Discard)
+	h, err := d.house()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := run.Event{Type: run.Session, Session: "s", Model: "m"}
+	usage := run.Event{Type: run.UsageEvent, Usage: &run.Usage{In: 1}, Cost: 0.1 + 0.2}
+	unpriced := usage
+	unpriced.Unpriced = true
+	for name, tc := range map[string]struct {
+		engine string
+		events []run.Event
+		known  bool
+	}{
+		"told":               {"native", []run.Event{begun, usage}, true},
+		"never begun":        {"native", nil, true},
+		"no price":           {"native", []run.Event{begun, unpriced}, false},
+		"killed":             {"native", []run.Event{begun, usage, begun}, false},
+		"a script is silent": {"script:x.yaml", []run.Event{begun}, true},
+	} {
+		v := &voice{d: d}
+		for _, e := range tc.events {
+			v.tally.hear(e)
+		}
+		a := v.result(h, run.Record{Engine: tc.engine, Cost: 0.1 + 0.2}, engine.ErrMaxTurns)
+		if (a.Cost != nil) != tc.known || a.Cost != nil && *a.Cost != 0.3 {
+			t.Errorf("%s: cost %v, known %v", name, a.Cost, tc.known)
+		}
+		if u := a.Models["m"]; tc.known && len(tc.events) == 2 && (u.Cost == nil || *u.Cost != 0.3) || name == "no price" && u.Cost != nil {
+			t.Errorf("%s: %+v", name, u)
+		}
+	}
+}
