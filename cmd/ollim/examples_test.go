@@ -24,8 +24,14 @@ func TestExamples(t *testing.T) {
 			if len(found) == 0 {
 				t.Fatal("no examples found")
 			}
+			left := 0
 			for _, example := range found {
-				c.example(example)
+				if !c.example(example) {
+					left++
+				}
+			}
+			if left > 0 && !t.Failed() {
+				t.Skipf("no jq, which %d of %d examples need: apt-get install jq", left, len(found))
 			}
 		})
 	}
@@ -96,18 +102,20 @@ func (c *command) shell(line string) (string, error) {
 	return string(out), err
 }
 
-func (c *command) example(line string) {
+// example runs one example, and reports whether it could: some need jq.
+func (c *command) example(line string) bool {
 	c.t.Helper()
 	if strings.HasPrefix(line, "go ") {
-		return // the README's way in; the continuous integration runs both
+		return true // the README's way in; the continuous integration runs both
 	}
 	if _, err := exec.LookPath("jq"); err != nil && strings.Contains(line, "jq ") {
 		if os.Getenv("CI") == "true" {
 			c.t.Error("no jq: apt-get install jq")
 		}
-		return
+		return false
 	}
 	if out, err := c.shell(line); err != nil {
 		c.t.Errorf("%s: %v\n%s", line, err, out)
 	}
+	return true
 }

@@ -336,7 +336,8 @@ func TestKillDuringNative(t *testing.T) {
 	})
 	random := rand.New(rand.NewSource(1))
 	killed := 0
-	for round, rounds := 0, full(300, 20); killed < rounds && round < 3*rounds; round++ {
+	rounds := full(300, 20)
+	for round := 0; killed < rounds && round < 3*rounds; round++ {
 		cmd := c.cmd("fire", "daily", "-")
 		cmd.Stdin = strings.NewReader(fmt.Sprintf("round %d\n", 2*round))
 		if killAfter(cmd, time.Duration(random.Intn(60_000))*time.Microsecond) == -1 {
@@ -354,6 +355,12 @@ func TestKillDuringNative(t *testing.T) {
 		}
 	}
 	t.Logf("%d fires were killed; %d tool uses", killed, used.Load())
+	if killed < rounds/2 {
+		t.Errorf("only %d fires were killed in time, want %d", killed, rounds/2)
+	}
+	if used.Load() == 0 {
+		t.Error("no fire used a tool")
+	}
 	if v := api.Violations(); len(v) > 0 {
 		t.Error(v)
 	}

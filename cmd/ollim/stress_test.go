@@ -348,8 +348,8 @@ func (c *command) stateParses() {
 		case ".jsonl":
 			lines := strings.SplitAfter(string(text), "\n")
 			for _, line := range lines[:len(lines)-1] {
-				if strings.TrimSpace(line) != "" && !json.Valid([]byte(line)) && strings.HasSuffix(line, "\n") {
-					c.t.Logf("%s: a line that does not parse: %q", path, line)
+				if strings.TrimSpace(line) != "" && !json.Valid([]byte(line)) {
+					c.t.Errorf("%s: a line that does not parse: %q", path, line)
 				}
 			}
 			return readErr

@@ -40,6 +40,8 @@ var rooms = map[string]room{
 	"internal/apitest":    {0, nil},  // the model's API, for tests
 	"internal/openaitest": {0, nil},  // and the other vendor's
 
+	"internal/unprivileged": {-1, nil}, // an ordinary user, for tests
+
 	"internal/store":  {1, nil},
 	"internal/config": {2, []string{"github.com/spf13/viper"}},
 

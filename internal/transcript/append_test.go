@@ -11,6 +11,7 @@ import (
 
 	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/unprivileged"
 )
 
 // A crash may have left any part of what one append wrote.
@@ -75,13 +76,18 @@ func TestAppendFails(t *testing.T) {
 	if err := gone.Append(store.Buffered, entries(user("x"))...); !errors.Is(err, transcript.ErrForeign) || read(t, gone.Path) != "torn header" {
 		t.Errorf("no header: %v, %q", err, read(t, gone.Path))
 	}
-	if os.Getuid() != 0 {
-		if err := os.Chmod(f.Path, 0o400); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Append(store.Buffered, entries(user("x"))...); !errors.Is(err, os.ErrPermission) {
-			t.Errorf("read-only: %v", err)
-		}
+}
+
+func TestAppendReadOnly(t *testing.T) {
+	if !unprivileged.Test(t) {
+		return
+	}
+	f := begin(t, t.TempDir(), "n-1", user("one"))
+	if err := os.Chmod(f.Path, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Append(store.Buffered, entries(user("x"))...); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("read-only: %v", err)
 	}
 }
 
