@@ -250,7 +250,7 @@ func (f *Firer) skip(ctx context.Context, e errand) (run.Record, error) {
 	if err != nil {
 		return record, err
 	}
-	defer running.Release()
+	defer f.Runs.Leave(record.ID, running)
 	r, err := f.Runs.Open(record)
 	if err != nil {
 		return record, err

@@ -151,13 +151,14 @@ func (f *Firer) run(ctx context.Context, e errand) (run.Record, error) {
 		f.closeLast(e.job)
 	}
 	r, err := f.open(&e)
-	defer func() { // the run's own lock last: whoever waits for that may fire the job again
-		e.guard.Release()
-		e.running.Release()
-	}()
 	if err != nil {
+		e.running.Release()
 		return run.Record{}, err
 	}
+	defer func() { // the run's own lock last: whoever waits for that may fire the job again
+		e.guard.Release()
+		f.Runs.Leave(r.ID, e.running)
+	}()
 	working, done := f.obeyStop(ctx, r.ID)
 	cause := f.carryOut(working, &e, r)
 	done()

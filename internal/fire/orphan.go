@@ -43,15 +43,16 @@ func (f *Firer) endOrphan(ctx context.Context, r run.Record) {
 	f.warn(f.Runs.ForgetStop(r.ID))
 	if cutOff {
 		f.settleCutOff(r)
-		if left := f.Runs.Leftover(f.Home.RunLock(r.ID)); left != nil {
-			f.tellLeftover(ctx, r, left)
-		}
 	}
-	if !cutOff || r.Kind != string(job.Routine) { // a reminder is tried again, and told of in the end
+	closed, err := f.Runs.Load(r.ID)
+	if !cutOff || err != nil {
 		return
 	}
-	if closed, err := f.Runs.Load(r.ID); err == nil {
+	if r.Kind == string(job.Routine) { // a reminder is tried again, and told of in the end
 		f.tellFailure(ctx, closed, "was cut off before it ended")
+	}
+	if left := f.Runs.Leftover(f.Home.RunLock(r.ID)); left != nil {
+		f.tellLeftover(ctx, closed, left)
 	}
 }
 

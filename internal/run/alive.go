@@ -22,7 +22,22 @@ func mark(id string) string { return "OLLIM_RUN=" + id }
 
 // Hold takes the lock of a run that has no record yet. Its holder, and an engine that inherits it, keep the run alive for every
 // process, whatever its PID namespace.
-func (b Book) Hold(id string) (*lock.Guard, error) { return lock.TryGuard(b.Home.RunLock(id)) }
+func (b Book) Hold(id string) (*lock.Guard, error) {
+	if err := store.MkdirAll(b.Home.Run(id)); err != nil {
+		return nil, err
+	}
+	guard, err := lock.TryGuard(b.Home.RunLock(id))
+	if err == nil {
+		err = guard.Note(id + "\n")
+	}
+	return guard, err
+}
+
+// Leave releases the lock of a run that has ended, and removes its file.
+func (b Book) Leave(id string, guard *lock.Guard) {
+	guard.Release()
+	_ = os.Remove(b.Home.RunLock(id)) // a file that is not locked says the same
+}
 
 // Attended reports whether the ollim of a run lives. One of another boot or PID namespace is judged by the run's lock alone.
 func (b Book) Attended(r Record) bool {
