@@ -60,7 +60,7 @@ func callBash(ctx context.Context, b *Box, input json.RawMessage) (string, error
 	late := fmt.Errorf("it was ended after %s", limit)
 	ctx, stop := context.WithTimeoutCause(ctx, limit, late)
 	defer stop()
-	r, err := program.Run(ctx, program.Call{Argv: words, Env: b.Env, Dir: g.Dir(), Files: b.Hold, Limit: bashBytes, Grace: bashGrace})
+	r, err := program.Run(ctx, program.Call{Argv: words, Env: b.Env, Dir: g.Dir(), Files: b.Hold, Limit: bashBytes, Grace: bashGrace, Tied: true})
 	text := output(r)
 	switch {
 	case errors.Is(err, program.ErrNotFound):

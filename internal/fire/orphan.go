@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/yamldoc"
@@ -27,11 +28,11 @@ func (f *Firer) EndOrphans(ctx context.Context, since time.Time) {
 		if f.Runs.Attended(r) {
 			continue
 		}
-		if f.Runs.Alive(r) { // its engine is
+		// The native engine died with its ollim, so that what its commands left behind holds the lock for no engine.
+		if r.Engine != engine.Native && f.Runs.Alive(r) {
 			if r.Deadline == nil || f.Disk.Now().Before(*r.Deadline) {
 				continue
 			}
-			run.KillEngine(r.ID)
 		}
 		f.endOrphan(ctx, r)
 	}

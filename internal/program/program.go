@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -40,6 +41,7 @@ type Call struct {
 	Files []*os.File    // inherited from descriptor 3 on, such as locks that it keeps
 	Stdin []byte        // standard input: a regular file, which the program can read to its end even if we are killed
 	Limit int           // bytes of standard output that are kept, the rest is read and dropped (Cut); 0: it goes to /dev/null
+	Tied  bool          // killed when this process ends, even by SIGKILL; on Linux only, and not if it gains privileges
 	Grace time.Duration // between SIGTERM and SIGKILL of its process group once ctx has ended; 0: kill at once
 }
 
@@ -61,16 +63,25 @@ func Run(ctx context.Context, c Call) (Result, error) {
 		return none, context.Cause(ctx)
 	}
 	out, said := head{limit: c.Limit}, tail{}
-	cmd, err := start(c, &out, &said)
-	if err != nil {
-		return none, err
-	}
-	done := make(chan struct{})
+	var cmd *exec.Cmd
+	started, done := make(chan error), make(chan struct{})
 	go func() {
+		if c.Tied { // the kernel ties it to the thread that starts it, which must not end before it
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+		}
+		var err error
+		cmd, err = start(c, &out, &said)
+		if started <- err; err != nil {
+			return
+		}
 		// The status alone counts. Wait's error would also speak of output that somebody kept open.
 		_ = cmd.Wait()
 		close(done)
 	}()
+	if err := <-started; err != nil {
+		return none, err
+	}
 	stopped := wait(ctx, cmd.Process, done, c.Grace)
 	select {
 	case <-done:
@@ -99,6 +110,9 @@ func start(c Call, out, said io.Writer) (*exec.Cmd, error) {
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		WaitDelay:   drain,
 		ExtraFiles:  c.Files,
+	}
+	if c.Tied {
+		tie(cmd.SysProcAttr)
 	}
 	if c.Limit > 0 {
 		cmd.Stdout = out

@@ -265,13 +265,14 @@ func (b Book) Started(id string) bool {
 }
 
 // Close finishes the record of a run whose process died: with the outcome that the record has already (see Conclude and
-// Update), else as interrupted. It removes the drafts that the process left. A finished record stays as it is. It reports
-// whether it changed anything.
+// Update), else as interrupted. It kills the processes and removes the drafts that the process left. A finished record stays as it
+// is. It reports whether it changed anything.
 func (b Book) Close(id string) (changed bool, err error) {
 	r, err := b.At(id)
 	if err != nil || r.Done() {
 		return false, err
 	}
+	KillEngine(id)
 	at := r.Started // or the last thing that is known of it, which is nearer to its end than now
 	for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
 		if err == nil {

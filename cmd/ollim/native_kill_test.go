@@ -1,0 +1,52 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/process"
+)
+
+// TestKilledWithItsCommand: when ollim is killed with -9, the command that the native engine has started ends with it, and what
+// that command has started in a session of its own ends at the next tick.
+func TestKilledWithItsCommand(t *testing.T) {
+	c, api := withNative(t)
+	c.write("hang", "#!/bin/sh\nsetsid sleep 6002 &\necho >hanging\nexec sleep 6001\n")
+	if err := os.Chmod(filepath.Join(c.data, "hang"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.ok("routine", "add", "daily", "--id", "daily", "--cron", "@yearly", "--background", "--allowed-tools", "Bash(./hang)", "Check the market.")
+	api.Reply(apitest.Use("Bash", map[string]string{"command": "./hang"}))
+	cmd := c.cmd("fire", "daily")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	api.WaitRequests(1, patience)
+	left := func() (list []string) {
+		for _, p := range process.Carrying("OLLIM_RUN=" + filepath.Base(c.last())) {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID))
+			if words := strings.Split(string(line), "\x00"); words[0] == "sleep" {
+				list = append(list, words[1])
+			}
+		}
+		slices.Sort(list)
+		return list
+	}
+	eventually(t, "both commands run", func() bool { return slices.Equal(left(), []string{"6001", "6002"}) })
+	_ = cmd.Process.Signal(syscall.SIGKILL)
+	_ = cmd.Wait()
+	eventually(t, "the engine's command has ended", func() bool { return slices.Equal(left(), []string{"6002"}) })
+	c.ok("tick")
+	eventually(t, "all that it started has ended", func() bool { return len(left()) == 0 })
+	if got := c.outcome(); got != "interrupted" {
+		t.Errorf("outcome %s", got)
+	}
+}
