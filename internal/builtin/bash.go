@@ -61,7 +61,7 @@ func callBash(ctx context.Context, b *Box, input json.RawMessage) (string, error
 	ctx, stop := context.WithTimeoutCause(ctx, limit, late)
 	defer stop()
 	r, err := program.Run(ctx, program.Call{Argv: words, Env: b.Env, Dir: g.Dir(), Files: b.Hold, Limit: bashBytes, Grace: bashGrace, Tied: true})
-	text := output(r)
+	text := b.output(r)
 	switch {
 	case errors.Is(err, program.ErrNotFound):
 		return "", fmt.Errorf("%s: %w", words[0], program.ErrNotFound) // without the folders
@@ -75,14 +75,14 @@ func callBash(ctx context.Context, b *Box, input json.RawMessage) (string, error
 	return text, nil
 }
 
-// output is what a program wrote, standard error last.
-func output(r program.Result) string {
-	text := strings.TrimRight(string(r.Out), "\n")
+// output is what a program wrote, standard error last. Secrets are replaced before anything more is cut.
+func (b *Box) output(r program.Result) string {
+	text := strings.TrimRight(b.Secrets.HideCut(string(r.Out), false, r.Cut), "\n")
 	if r.Cut {
 		text += fmt.Sprintf("\n(cut at %d MiB)", bashBytes>>20)
 	}
 	text = middle(text, bashChars)
-	if said := strings.TrimRight(r.Stderr, "\n"); said != "" {
+	if said := strings.TrimRight(b.Secrets.HideCut(r.Stderr, len(r.Stderr) >= program.StderrLimit, false), "\n"); said != "" {
 		if len(r.Stderr) >= program.StderrLimit {
 			said = "… " + said
 		}

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,9 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/ollim/ollim/internal/program"
+	"github.com/ollim/ollim/internal/sanitize"
 )
 
 func TestBash(t *testing.T) {
@@ -84,4 +88,37 @@ func TestMiddle(t *testing.T) {
 			t.Fatalf("%q of %q", got, s)
 		}
 	})
+}
+
+func TestSecretsInCutLines(t *testing.T) {
+	const value = "sup3r-s3cret-t0ken"
+	h := newHouse(t)
+	h.box.Secrets = sanitize.NewSecrets(value)
+	h.put(t, "data/wide.md", strings.Repeat("x", readWidth-9)+value+"more\n"+value+"\n")
+	got := h.good(t, "Read", "file_path", "wide.md")
+	if strings.Contains(got, value[:4]) || strings.Count(got, "[secret]") != 2 || strings.Count(got, lineCut) != 1 {
+		t.Errorf("%q", got[len(got)-100:])
+	}
+}
+
+// A secret is not shown by a piece where output is cut: in its middle, at its end, or at the beginning of standard error.
+func TestSecretsInCutOutput(t *testing.T) {
+	const value = "sup3r-s3cret-t0ken"
+	h := newHouse(t)
+	h.box.Secrets = sanitize.NewSecrets(value)
+	for name, text := range map[string]string{
+		"middle.sh": fmt.Sprintf("yes x | tr -d '\\n' | head -c %d; printf %s; yes y | tr -d '\\n' | head -c 50000", bashChars/2-9, value),
+		"end.sh":    fmt.Sprintf("yes x | tr -d '\\n' | head -c %d; printf %s; echo more", bashBytes-9, value),
+		"error.sh":  fmt.Sprintf("{ printf %s; yes x | tr -d '\\n' | head -c %d; } >&2", value, program.StderrLimit-9),
+	} {
+		h.put(t, "data/"+name, "#!/bin/sh\n"+text)
+		if err := os.Chmod(filepath.Join(h.dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		got := h.good(t, "Bash", "command", "./"+name)
+		if strings.Contains(got, value[:4]) || strings.Contains(got, value[len(value)-4:]) || !strings.Contains(got, "[secret") {
+			at := max(0, strings.IndexAny(got, "s3-"))
+			t.Errorf("%s: %.80q", name, got[at:])
+		}
+	}
 }

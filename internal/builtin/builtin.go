@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/sanitize"
 	"github.com/ollim/ollim/internal/toolpolicy"
 )
 
@@ -28,11 +29,12 @@ import (
 type Box struct {
 	Roots     []toolpolicy.Root // the first is the working directory, which paths are relative to and commands run in
 	Allow     []toolpolicy.Pattern
-	Protected []string     // absolute; nothing there is read, written, listed or found
-	Env       []string     // of commands, whole
-	Hold      []*os.File   // locks that commands keep for as long as they live
-	Shared    bool         // new files and folders are as the umask has them; else they are the owner's alone
-	Fetch     *http.Client // nil: Fetcher(Public)
+	Protected []string         // absolute; nothing there is read, written, listed or found
+	Env       []string         // of commands, whole
+	Hold      []*os.File       // locks that commands keep for as long as they live
+	Shared    bool             // new files and folders are as the umask has them; else they are the owner's alone
+	Fetch     *http.Client     // nil: Fetcher(Public)
+	Secrets   sanitize.Secrets // are replaced in every result
 
 	writing sync.Mutex // two edits of one file at once would lose one
 	once    sync.Once
@@ -74,7 +76,16 @@ func (b *Box) Call(ctx context.Context, name string, input json.RawMessage) engi
 	if err != nil {
 		text = strings.TrimSpace(err.Error() + "\n" + text)
 	}
-	return engine.ToolResult{Text: clean(text), IsError: err != nil}
+	return engine.ToolResult{Text: b.hide(clean(text)), IsError: err != nil}
+}
+
+// hide replaces secrets, also those that a cut line shows a piece of.
+func (b *Box) hide(text string) string {
+	parts := strings.Split(text, lineCut)
+	for i, part := range parts {
+		parts[i] = b.Secrets.HideCut(part, false, i < len(parts)-1)
+	}
+	return strings.Join(parts, lineCut)
 }
 
 // use may return text with an error: what a failed command has written.

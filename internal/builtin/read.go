@@ -187,16 +187,19 @@ func wholeRunes(line []byte) []byte {
 	return line
 }
 
+// lineCut is the mark behind the beginning of a line.
+const lineCut = "… (line cut)"
+
 // cut is the beginning of a text of at most so many characters, with a mark if there was more.
 func cut(s string, width int, more bool) string {
 	n := 0
 	for i := range s {
 		if n++; n > width {
-			return s[:i] + "… (line cut)"
+			return s[:i] + lineCut
 		}
 	}
 	if more {
-		s += "… (line cut)"
+		s += lineCut
 	}
 	return s
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/sanitize"
 	"github.com/ollim/ollim/internal/session"
 	"github.com/ollim/ollim/internal/spend"
 	"github.com/ollim/ollim/internal/store"
@@ -155,6 +156,8 @@ type house struct {
 	config config.Config
 	disk   store.Disk
 	user   string // the owner's home, "" when it is not known
+
+	secrets sanitize.Secrets // that no record and no result of a tool holds
 }
 
 func (d *Deps) house() (house, error) {
@@ -169,7 +172,7 @@ func (d *Deps) house() (house, error) {
 	if !c.Exists {
 		return house{}, hint(fmt.Errorf("%s: %w", d.configFile(dir), errNoConfig), "ollim init")
 	}
-	return house{dir, c, d.disk(), d.homeOrNone()}, nil
+	return house{dir, c, d.disk(), d.homeOrNone(), d.hidden(c)}, nil
 }
 
 // anyHouse is house for what must work although the settings do not: the brakes, the past, and what must not be lost.
@@ -185,12 +188,32 @@ func (d *Deps) anyHouse() (house, error) {
 	}
 	c, err := config.Load(config.Source{Path: dir.Path("no-such-file"), Lookup: func(string) (string, bool) { return "", false }, Zone: d.systemZone()})
 	d.loaded = &c
-	return house{dir, c, d.disk(), d.homeOrNone()}, err
+	return house{dir, c, d.disk(), d.homeOrNone(), d.hidden(c)}, err
+}
+
+// hidden is the values of all secrets, and those of the keys that an engine may get from elsewhere. What is wrong with the file
+// is reported by the commands that need it.
+func (d *Deps) hidden(c config.Config) sanitize.Secrets {
+	secrets, err := d.loadSecrets()
+	if err != nil {
+		secrets = config.Secrets{}
+	}
+	values := secrets.Values()
+	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY"} {
+		value, _ := d.Lookup(name)
+		values = append(values, value)
+		for _, entry := range c.Env {
+			if value, found := strings.CutPrefix(entry, name+"="); found {
+				values = append(values, value)
+			}
+		}
+	}
+	return sanitize.NewSecrets(values...)
 }
 
 func (h house) jobs() job.Library { return job.Library{Home: h.home, Zone: h.config.Zone} }
 
-func (h house) runs() run.Book { return run.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone} }
+func (h house) runs() run.Book { return run.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone, Secrets: h.secrets} }
 
 func (h house) updates() update.Box {
 	return update.Box{Home: h.home, Disk: h.disk, Zone: h.config.Zone, Started: h.runs().Started}

@@ -100,7 +100,7 @@ func (d *Deps) importHouse(write bool) (house, error) {
 		return h, err
 	}
 	c, err := d.config()
-	return house{dir, c, d.disk(), d.homeOrNone()}, err
+	return house{dir, c, d.disk(), d.homeOrNone(), d.hidden(c)}, err
 }
 
 // crontab is the text of the user's crontab, of a file or of standard input.

@@ -53,6 +53,18 @@ func LoadSecrets(path string, credential bool) (Secrets, error) {
 	return s, nil
 }
 
+// Values lists the values, and each word of one with spaces, since it may be two that are in use together. An address
+// (…BASE_URL) is none.
+func (s Secrets) Values() (values []string) {
+	for _, l := range s.lines {
+		name, value, _ := strings.Cut(l.entry, "=")
+		if !strings.HasSuffix(name, "BASE_URL") {
+			values = append(append(values, value), strings.Fields(value)...)
+		}
+	}
+	return values
+}
+
 // For is the KEY=value entries of one part.
 func (s Secrets) For(part string) (entries []string) {
 	for _, l := range s.lines {

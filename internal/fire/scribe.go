@@ -30,7 +30,9 @@ func (s *scribe) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	if r.Prompt != s.asked {
 		p.note(transcript.Said(transcript.User, r.Prompt))
 	}
-	return s.Engine.Run(ctx, r, tools, func(e run.Event) error { return errors.Join(p.write(ctx, e), sink(e)) })
+	return s.Engine.Run(ctx, r, tools, func(e run.Event) error {
+		return errors.Join(p.write(ctx, s.f.Runs.Hide(e)), sink(e))
+	})
 }
 
 // page is the transcript of one turn.

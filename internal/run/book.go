@@ -17,6 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/home"
 	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/nearest"
+	"github.com/ollim/ollim/internal/sanitize"
 	"github.com/ollim/ollim/internal/store"
 )
 
@@ -25,6 +26,8 @@ type Book struct {
 	Home home.Dir
 	Disk store.Disk
 	Zone *time.Location
+
+	Secrets sanitize.Secrets // are replaced in what is recorded from now on
 }
 
 // Open begins the record of a run: its directory and run.json exist when it returns.

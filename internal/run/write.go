@@ -25,10 +25,13 @@ func (r *Run) save(d store.Durability) error {
 	return store.WriteJSONAs(r.book.Home.Run(r.ID, "run.json"), r.Record, d)
 }
 
-// Prompt writes the exact text that goes to the engine.
+// Prompt writes the text that goes to the engine, exactly but for secrets.
 func (r *Run) Prompt(text string) error {
-	return store.Write(r.book.Home.Run(r.ID, "prompt.txt"), []byte(text), store.Buffered)
+	return store.Write(r.book.Home.Run(r.ID, "prompt.txt"), []byte(r.Hide(text)), store.Buffered)
 }
+
+// Hide replaces the values of secrets in a text.
+func (r *Run) Hide(text string) string { return r.book.Secrets.Hide(text) }
 
 // Event appends an event, stamped with the current time if it has none. Any process may do so.
 func (r *Run) Event(ctx context.Context, e Event) error {
@@ -59,12 +62,19 @@ func (r *Run) Decide(ctx context.Context, decide func(Standing) (Event, error)) 
 	return r.append(e)
 }
 
+// Hide replaces the values of secrets in an event.
+func (b Book) Hide(e Event) Event {
+	e.Text, e.Input = b.Secrets.Hide(e.Text), b.Secrets.HideJSON(e.Input)
+	return e
+}
+
 // append writes an event; the caller holds the run's lock.
 func (r *Run) append(e Event) error {
 	if e.At.IsZero() {
 		e.At = r.book.Disk.Now()
 	}
 	e.At = e.At.In(r.book.Zone)
+	e = r.book.Hide(e)
 	if err := r.fold(&e); err != nil {
 		return err
 	}
@@ -131,7 +141,7 @@ func (r *Run) finishAt(now time.Time, outcome Outcome, reason string) error {
 
 // Conclude puts into the record, but not yet on disk, how the run ended and what its events add up to.
 func (r *Run) Conclude(outcome Outcome, reason string) error {
-	r.Outcome, r.Error = outcome, reason
+	r.Outcome, r.Error = outcome, r.Hide(reason)
 	r.Usage, r.Cost, r.Turns = Usage{}, 0, 0
 	var s Standing
 	for e, err := range r.book.outline(r.ID) {

@@ -1,5 +1,5 @@
-// Package sanitize makes text that somebody else wrote fit to be shown and stored: valid UTF-8, and nothing in it that could
-// move a cursor, hide what stands before it or turn the direction of writing.
+// Package sanitize makes text that somebody else wrote fit to be shown and stored: valid UTF-8, nothing in it that could
+// move a cursor, hide what stands before it or turn the direction of writing, and no values of secrets.
 package sanitize
 
 import (

@@ -102,9 +102,9 @@ func (b *Box) Usable() (names []string) {
 func (b *Box) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
 	text, err := b.Use(ctx, name, input)
 	if err != nil {
-		return engine.ToolResult{Text: err.Error(), IsError: true}
+		return engine.ToolResult{Text: b.Run.Hide(err.Error()), IsError: true}
 	}
-	return engine.ToolResult{Text: text}
+	return engine.ToolResult{Text: b.Run.Hide(text)}
 }
 
 // Use runs one tool. What the run may not do is a *Refused, and recorded; arguments that make no sense are an error that begins
