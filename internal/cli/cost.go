@@ -63,6 +63,7 @@ func runCost(d *Deps, by, since string, asJSON bool) error {
 		return err
 	}
 	for _, r := range runs {
+		r = h.alive(r)
 		if r.Turns == 0 && r.Cost == 0 {
 			continue // it never reached an engine
 		}

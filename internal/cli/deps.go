@@ -232,7 +232,7 @@ func (h house) spend() spend.Book {
 	if n := usd(h.config.Spend.RunsPerDay); !math.IsInf(n, 1) {
 		limits.RunsPerDay = int(n)
 	}
-	return spend.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone, Limits: limits, Past: h.past}
+	return spend.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone, Limits: limits, Past: h.past, Share: 4}
 }
 
 // past is what the accounts are made from anew when their file is gone.
@@ -241,10 +241,10 @@ func (h house) past(since time.Time) (past []spend.Past, err error) {
 	for _, r := range runs {
 		if r.Accounted {
 			cost := -1.0
-			if bill, err := h.runs().Bill(r.ID); err == nil && bill.Known() {
+			if bill, err := h.runs().Bill(r); err == nil {
 				cost = bill.Cost
 			}
-			past = append(past, spend.Past{Run: r.ID, Started: r.Started, Cost: cost, Alive: h.runs().Alive(r)})
+			past = append(past, spend.Past{Run: r.ID, Job: r.Job, Started: r.Started, Cost: cost, Alive: h.runs().Alive(r)})
 		}
 	}
 	return past, err

@@ -122,7 +122,7 @@ func rules() []rule {
 		{nil2nothing, statusOK},
 		{as[*usageError], statusUsage},
 		{is(context.Canceled), statusInterrupted},
-		{is(lock.ErrBusy), statusTempFail},
+		{is(lock.ErrBusy), statusTempFail}, {as[*fire.Later], statusTempFail},
 		{is(fire.ErrNoEngine), statusConfig}, {is(errNoConfig), statusConfig}, {is(engine.ErrForeignSession), statusConfig},
 		{as[*config.Wrong], statusConfig}, {as[*configFault], statusConfig},
 		{is(errNotAllowed), statusRefused},

@@ -147,6 +147,10 @@ func (o *fireOptions) one(ctx context.Context, d *Deps, f *fire.Firer, name stri
 	if o.needless(err) {
 		return nil
 	}
+	if o.scheduled && as[*fire.Later](err) { // the tick tries again: nobody wants cron's mail each minute
+		d.info("fire: %s: %v", name, err)
+		return &reported{statusTempFail}
+	}
 	if r.ID == "" {
 		return explain(err)
 	}

@@ -72,10 +72,7 @@ func runRunList(d *Deps, job string, n int, asJSON bool) error {
 
 // alive shows a run whose process died without a word as what it is; the next fire of its job writes that down.
 func (h house) alive(r run.Record) run.Record {
-	if !r.Done() && !h.runs().Alive(r) {
-		r.Outcome = run.Interrupted
-	}
-	return r
+	return h.runs().CutOff(r)
 }
 
 func runCells(r run.Record) []string {

@@ -75,7 +75,12 @@ func eventText(e run.Event) string {
 			return block("tool_result "+e.Tool+" (error)", e.Text)
 		}
 		return block("tool_result "+e.Tool, e.Text)
+	case run.Request:
+		return fmt.Sprintf("request most=$%.4f", e.Most)
 	case run.UsageEvent:
+		if e.Usage == nil && e.Cost > 0 {
+			return fmt.Sprintf("usage not told, assumed cost=$%.4f", e.Cost)
+		}
 		if e.Usage == nil {
 			return "usage none"
 		}

@@ -41,6 +41,7 @@ type Request struct {
 	Thinking string  // as in job files; "" is the engine's default
 	MaxCost  float64 // USD for the whole run; 0 is no limit
 	Spent    float64 // USD, by earlier turns of the run
+	Likely   float64 // USD that were set aside at the run's start
 	Root     string  // the working directory
 
 	BuiltIns  []string          // the engine's own tools that some pattern of the run's policy needs
@@ -54,6 +55,10 @@ type Request struct {
 	Nudge     bool              // a reminder of something owed in the turn before, not a new turn
 	Discard   bool              // no session is kept
 	MaxTurns  int               // answers of the model in this turn; 0 is the engine's own limit
+
+	// Raise asks for what the run, Spent included, is about to have cost, in USD: it must be least, and may be most. It returns
+	// how much it may be, which others then cannot spend, or an ErrMaxCost. nil: nothing but MaxCost limits the run.
+	Raise func(ctx context.Context, least, most float64) (granted float64, err error)
 
 	// Delta is given the agent's text as it arrives; nil where nobody watches. Its error ends the run.
 	Delta   func(text string) error

@@ -43,11 +43,17 @@ type barred struct {
 	reason string
 	key    string // under which the owner is told once; "" is by job and reason
 	text   string // that the owner is told; "" is made of job and reason
+	cause  error  // may be nil
 }
 
 func (e *barred) Error() string { return e.reason }
 
-func (e *barred) Unwrap() error { return e.kind }
+func (e *barred) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.kind}
+	}
+	return []error{e.kind, e.cause}
+}
 
 // find finds the job, and on the way tells the owner of every job file that cannot be used.
 func (f *Firer) find(ctx context.Context, name string, o Options) (errand, error) {

@@ -140,7 +140,7 @@ func (f *Firer) request(e errand, r *run.Run, tools *toolbox.Box, granted float6
 	request := engine.Request{
 		System: prompt.System(j.Mode(), f.profile()), BuiltIns: toolbox.BuiltIns(lists...), Allow: r.Tools, Protected: tools.Protected(),
 		Alone: j.Mode() != job.Foreground && j.Mode() != job.Forked,
-		Run:   r.ID, Model: r.Model, Thinking: j.Thinking, MaxCost: granted, Root: cmp.Or(r.Root, string(f.Home)),
+		Run:   r.ID, Model: r.Model, Thinking: j.Thinking, MaxCost: granted, Raise: f.raise(r), Likely: r.Reserved, Root: cmp.Or(r.Root, string(f.Home)),
 		MaxTurns: e.question.MaxTurns, Discard: e.question.Discard, Delta: e.options.Delta,
 		Awaited: j.Kind == job.Ask || j.Kind == kindChat,
 	}

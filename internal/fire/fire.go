@@ -91,6 +91,7 @@ type errand struct {
 	previous run.Record
 	guard    *lock.Guard // nil for what is no job: a turn of a conversation
 	running  *lock.Guard // the run's own
+	note     string      // what guard's file said before
 	allowed  bool        // its run was permitted: what the owner wants at its end may start
 	after    string      // the fingerprint of that, as it was permitted
 	slot     time.Time   // the slot that it answers; zero: none
@@ -129,7 +130,7 @@ func (f *Firer) respond(ctx context.Context, e *errand) (run.Record, error) {
 	if err != nil {
 		return run.Record{}, err
 	}
-	e.guard = guard
+	e.guard, e.note = guard, guard.LastNote()
 	defer f.flush(ctx)
 	defer guard.Release()
 	if err := f.contest(e); err != nil {
@@ -163,6 +164,10 @@ func (f *Firer) run(ctx context.Context, e errand) (run.Record, error) {
 	cause := f.carryOut(working, &e, r)
 	done()
 	ctx = context.WithoutCancel(ctx) // a run that was stopped still comes to its end
+	later, cause := f.unspent(r, cause)
+	if later != nil {
+		return f.undo(ctx, e, r, later)
+	}
 	f.conclude(ctx, e.job, r, cause)
 	if r.Outcome == run.Gated {
 		cause = nil // nothing went wrong

@@ -142,8 +142,8 @@ func (f *Firer) Unanswered(id string, at time.Time) bool {
 	return err == nil && f.void(c) && lock.Free(f.Home.JobLock(id))
 }
 
-// Miss notes that nobody answered a slot in time, unless somebody did.
-func (f *Firer) Miss(id string, at time.Time) (missed bool, err error) {
+// Miss notes that nobody answered a slot in time, unless somebody did. If it was held up by a limit the owner is told.
+func (f *Firer) Miss(ctx context.Context, id string, at time.Time) (missed bool, err error) {
 	err = f.Slots.Claim(slot.Claim{Job: id, Slot: at, Outcome: slot.Missed})
 	if !errors.Is(err, slot.ErrClaimed) {
 		return err == nil, err
@@ -161,7 +161,10 @@ func (f *Firer) Miss(id string, at time.Time) (missed bool, err error) {
 		return false, err
 	}
 	c.Outcome, c.Claimed = slot.Missed, f.Disk.Now().In(f.Zone)
-	return true, f.Slots.Rewrite(c)
+	if c.Held != "" {
+		err = f.tellMissed(ctx, id, at, c.Held)
+	}
+	return true, errors.Join(f.Slots.Rewrite(c), err)
 }
 
 // settleSlot notes in the ledger how the fire ended; one that came to no record has failed.

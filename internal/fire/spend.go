@@ -3,38 +3,130 @@ package fire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/prompt"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/spend"
+	"github.com/ollim/ollim/internal/told"
 )
 
-// reserve sets aside what the run may cost at most, and returns that, in USD. At a limit the run is refused.
+// Later is the error of a fire that took place in no way: what other runs have reserved is all that is left of a limit. It
+// left no record, and its slot is free for another attempt.
+type Later struct{ limit *spend.Limit }
+
+func (e *Later) Error() string { return e.limit.Error() }
+
+// overLimit ends a run that needs more than is left of a limit.
+type overLimit struct{ limit *spend.Limit }
+
+func (e *overLimit) Error() string {
+	return "spending limit: " + strings.TrimPrefix(e.limit.Error(), "limit ")
+}
+
+func (e *overLimit) Unwrap() []error { return []error{engine.ErrMaxCost, e.limit} }
+
+// reserve sets aside what the run is likely to cost, and returns the most that it may cost, in USD; 0 is no limit. At a
+// limit the run is refused.
 func (f *Firer) reserve(ctx context.Context, j job.Job, o Options, r *run.Run) (float64, error) {
 	if isScript(r.Engine) {
 		return j.MaxCost, nil // no account is behind it
 	}
-	granted, err := f.Spend.Reserve(ctx, r.ID, j.MaxCost, f.look, o.Owner)
+	grant, err := f.Spend.Reserve(ctx, spend.Claim{Run: r.ID, Job: j.ID, Most: j.MaxCost, Force: o.Owner}, f.look)
 	var limit *spend.Limit
-	if errors.As(err, &limit) && limit.Passing() {
-		return 0, &barred{kind: ErrPaused, reason: limit.Error()} // only runs under way stand in the way
-	}
 	if errors.As(err, &limit) {
-		return 0, &barred{kind: ErrRefused, reason: limit.Error(), key: "limit " + limit.Key + " " + limit.Until.Format(time.DateOnly)}
+		return 0, atLimit(limit)
 	}
 	if err != nil {
 		return 0, err
 	}
 	if o.Owner && j.Kind == job.Ask && j.MaxCost > 0 {
-		granted = j.MaxCost // as its owner has just typed
+		grant.Most = j.MaxCost // as its owner has just typed
 	}
-	if math.IsInf(granted, 1) {
-		granted = 0 // the engine's word for no limit
+	err = r.Update(func(record *run.Record) { record.Accounted, record.Reserved = true, finite(grant.Reserved) })
+	return finite(grant.Most), err
+}
+
+// finite is an amount in the engines' words, for which 0 is no limit.
+func finite(usd float64) float64 {
+	if math.IsInf(usd, 1) {
+		return 0
 	}
-	err = r.Update(func(record *run.Record) { record.Accounted, record.Reserved = true, granted })
-	return granted, err
+	return usd
+}
+
+// atLimit is the refusal of a run that may not spend anything.
+func atLimit(limit *spend.Limit) error {
+	return &barred{kind: ErrRefused, reason: limit.Error(), key: "limit " + limit.Key + " " + limit.Until.Format(time.DateOnly), cause: limit}
+}
+
+// raise is how the run's engine asks for more than was reserved at its start; nil for one that costs nothing.
+func (f *Firer) raise(r *run.Run) func(ctx context.Context, least, most float64) (float64, error) {
+	if !r.Accounted || r.Reserved == 0 {
+		return nil
+	}
+	have := r.Reserved
+	return func(ctx context.Context, least, most float64) (float64, error) {
+		if have >= most {
+			return most, nil
+		}
+		got, err := f.Spend.Raise(ctx, r.ID, least, most)
+		var limit *spend.Limit
+		if errors.As(err, &limit) {
+			return 0, &overLimit{limit}
+		}
+		have = max(have, got)
+		return got, err
+	}
+}
+
+// unspent sorts out a run that a limit ended before it had spent anything. Where only other runs' reservations stood in
+// the way it is as if it had not begun: later says so. Else it is refused, like one that found nothing left at its start.
+func (f *Firer) unspent(r *run.Run, cause error) (later *Later, sorted error) {
+	var limit *spend.Limit
+	if !errors.As(cause, &limit) {
+		return nil, cause
+	}
+	if bill, err := f.Runs.Bill(r.Record); err != nil || bill.Cost > 0 {
+		return nil, cause
+	}
+	if limit.Passing() {
+		return &Later{limit}, cause
+	}
+	return nil, atLimit(limit)
+}
+
+// undo takes back a fire that has to wait: its reservation, its claim of the slot, its note in the job's lock, and its record
+// at last, without which nobody knows of the others.
+func (f *Firer) undo(ctx context.Context, e errand, r *run.Run, later *Later) (run.Record, error) {
+	f.warn(f.Spend.Release(ctx, r.ID, later.limit.Needs))
+	if !e.slot.IsZero() {
+		f.warn(f.Slots.Release(e.job.ID, e.slot, r.ID, later.Error()))
+	}
+	if e.guard != nil {
+		f.warn(e.guard.Note(e.note))
+	}
+	return run.Record{}, errors.Join(later, r.Remove())
+}
+
+// tellMissed tells the owner, once until the job works again, of a slot that was missed because of a limit.
+func (f *Firer) tellMissed(ctx context.Context, id string, at time.Time, reason string) error {
+	first, err := f.Told.Once(ctx, told.Refusal(id, "missed"))
+	if err != nil || !first {
+		return err
+	}
+	label := id
+	if shelf, err := f.Jobs.Load(); err == nil {
+		if j, known := shelf.ByID(id); known {
+			label = j.Label()
+		}
+	}
+	return f.Updates.Add(ctx, prompt.MissedSlot(label, at.In(f.Zone), reason), "ollim")
 }
 
 // look tells the accounts what another run has cost so far, and whether it may still spend. A negative cost is not known:
@@ -44,11 +136,12 @@ func (f *Firer) look(id string) (cost float64, alive bool) {
 	if err != nil {
 		return -1, false
 	}
-	bill, err := f.Runs.Bill(id)
-	if err != nil || !bill.Known() {
-		return -1, f.Runs.Alive(r)
+	alive = f.Runs.Alive(r)
+	bill, err := f.Runs.Bill(r)
+	if err != nil {
+		return -1, alive
 	}
-	return bill.Cost, f.Runs.Alive(r)
+	return bill.Cost, alive
 }
 
 // settle replaces the reservation by what the run did cost; one that never reached an engine does not count.
@@ -56,13 +149,14 @@ func (f *Firer) settle(ctx context.Context, r *run.Run) {
 	if !r.Accounted {
 		return
 	}
-	bill, err := f.Runs.Bill(r.ID)
+	bill, err := f.Runs.Bill(r.Record)
 	switch {
-	case err == nil && bill.Starts == 0:
-		f.warn(f.Spend.Release(ctx, r.ID))
-	case err == nil && bill.Known():
+	case err != nil:
+		f.warn(fmt.Errorf("run %s: what it cost is not known: %w", r.ID, err))
+		f.warn(f.Spend.Settle(ctx, r.ID, r.Reserved))
+	case bill.Starts == 0 && bill.Cost == 0:
+		f.warn(f.Spend.Release(ctx, r.ID, 0))
+	default:
 		f.warn(f.Spend.Settle(ctx, r.ID, bill.Cost))
-	default: // stopped before the engine told: the most that it can have been
-		f.warn(f.Spend.Settle(ctx, r.ID, max(bill.Cost, r.Reserved)))
 	}
 }

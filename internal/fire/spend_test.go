@@ -76,6 +76,7 @@ func newFirer(t *testing.T, e engine.Engine) *Firer {
 // of a run that never reached it.
 func TestWhatARunCosts(t *testing.T) {
 	began := run.Event{Type: run.Session, Session: "x"}
+	request := run.Event{Type: run.Request, Most: 0.125}
 	told := run.Event{Type: run.UsageEvent, Cost: 0.25, Usage: &run.Usage{}}
 	for name, c := range map[string]struct {
 		engine fake
@@ -89,7 +90,9 @@ func TestWhatARunCosts(t *testing.T) {
 		"told much, then killed":   {fake{[]run.Event{began, told, told, began}, errors.New("killed")}, 1, 1},
 		"free of charge":           {fake{[]run.Event{began, {Type: run.UsageEvent}}, engine.ErrUnavailable}, 0, 1},
 		"overloaded at first":      {fake{[]run.Event{began, {Type: run.UsageEvent}, began, told}, nil}, 0.25, 1},
-		"killed at first":          {fake{[]run.Event{began, began, told, told}, nil}, 1, 1},
+		"killed at first":          {fake{[]run.Event{began, began, told, told}, nil}, 1.5, 1},
+		"killed in a request":      {fake{[]run.Event{began, told, request, request}, errors.New("killed")}, 0.375, 1},
+		"asked again":              {fake{[]run.Event{began, request, request, told}, nil}, 0.25, 1},
 		"never began":              {fake{nil, engine.ErrUnavailable}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,11 +119,11 @@ func TestKilledRunIsCountedByTheNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead, err := f.Runs.Open(run.Record{ID: id, Job: "a", Name: "a", Started: time.Now(), PID: 1 << 30})
+	dead, err := f.Runs.Open(run.Record{ID: id, Job: "a", Name: "a", Started: time.Now(), PID: 1 << 30, Accounted: true, Reserved: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Spend.Reserve(t.Context(), id, 0, nil, false); err != nil {
+	if _, err := f.Spend.Reserve(t.Context(), spend.Claim{Run: id}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := dead.Event(t.Context(), run.Event{Type: run.Session, Session: "y"}); err != nil {

@@ -47,6 +47,12 @@ func RefusedJob(label, reason string) string {
 	return fmt.Sprintf("%s was not run: %s", label, reason)
 }
 
+// MissedSlot tells the owner of a time at which a routine did not run, because other runs held what was left of a limit.
+func MissedSlot(label string, at time.Time, reason string) string {
+	return fmt.Sprintf("%s did not run at %s: what was left to spend was reserved by other runs for 15 minutes (%s)",
+		label, at.Format("2006-01-02 15:04"), reason)
+}
+
 // Unapproved tells the owner of a job that does not run because it asks for more than was approved. name is one that ollim
 // approve takes, keys are the fields that ask.
 func Unapproved(label, name string, keys []string) string {

@@ -267,6 +267,14 @@ func (b Book) Started(id string) bool {
 	return err == nil && s.Started
 }
 
+// cutOff is how a run ended whose process died.
+func cutOff(r Record) (Outcome, string) {
+	if r.Outcome != "" {
+		return r.Outcome, r.Error
+	}
+	return Interrupted, "the process ended before the run did"
+}
+
 // Close finishes the record of a run whose process died: with the outcome that the record has already (see Conclude and
 // Update), else as interrupted. It kills the processes and removes the drafts that the process left. A finished record stays as it
 // is. It reports whether it changed anything.
@@ -282,10 +290,7 @@ func (b Book) Close(id string) (changed bool, err error) {
 			at = e.At
 		}
 	}
-	outcome, reason := Interrupted, "the process ended before the run did"
-	if r.Outcome != "" {
-		outcome, reason = r.Outcome, r.Error
-	}
+	outcome, reason := cutOff(r.Record)
 	err = errors.Join(r.finishAt(at, outcome, reason), b.removeDrafts(id))
 	return err == nil, err
 }

@@ -20,33 +20,62 @@ func (b Book) Judged(id string) (map[string]bool, error) {
 	return judged, nil
 }
 
-// Bill is what the engine of a run has told of its cost.
+// Bill is what a run has cost, as its events tell.
 type Bill struct {
-	Cost   float64 // USD
-	Starts int     // of the engine
-	Silent int     // how many of them told nothing of their cost: an engine that is killed does not
+	Cost    float64 // USD; Assumed is a part of it
+	Assumed float64 // for requests whose cost was never told, and one that is open: the most that they may have cost
+	Starts  int     // of the engine
+
+	silent bool // nothing was told since the last start or request
+	open   float64
 }
 
-// Known says whether the cost is all that there was.
-func (b Bill) Known() bool { return b.Silent == 0 }
-
-// Bill adds up a run's cost so far.
-func (b Book) Bill(id string) (bill Bill, err error) {
-	silent := 0 // 1 while the last start has told nothing
-	for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
+// Bill adds up a run's cost so far. An engine that was started and told nothing at all counts as what the run had reserved.
+func (b Book) Bill(r Record) (bill Bill, err error) {
+	for e, err := range store.Lines[Event](b.Home.Run(r.ID, "events.jsonl"), nil) {
 		if err != nil {
 			return bill, err
 		}
-		bill.Cost += e.Cost
-		switch e.Type {
-		case Session:
-			bill.Starts, bill.Silent, silent = bill.Starts+1, bill.Silent+silent, 1
-		case UsageEvent:
-			silent = 0
+		bill.add(e, r)
+	}
+	bill.close()
+	return bill, nil
+}
+
+func (b *Bill) add(e Event, r Record) {
+	b.Cost += e.Cost
+	switch e.Type {
+	case Session:
+		b.close()
+		b.Starts, b.silent, b.open = b.Starts+1, true, 0
+		if r.Accounted {
+			b.open = max(0, r.Reserved-b.Cost)
+		}
+	case Request:
+		b.silent, b.open = true, e.Most
+	case UsageEvent:
+		b.silent = false
+		if e.Usage == nil {
+			b.Assumed += e.Cost
 		}
 	}
-	bill.Silent += silent
-	return bill, nil
+}
+
+// close counts what is open.
+func (b *Bill) close() {
+	if b.silent {
+		b.Cost, b.Assumed, b.silent = b.Cost+b.open, b.Assumed+b.open, false
+	}
+}
+
+// CutOff is the record of a run whose process died without a word, as Close will write it; any other as it is.
+func (b Book) CutOff(r Record) Record {
+	if r.Done() || b.Alive(r) {
+		return r
+	}
+	dead := Run{Record: r, book: b}
+	_ = dead.Conclude(cutOff(r)) // what can be known of it
+	return dead.Record
 }
 
 // Since is the records of runs that began at or after an instant, newest first. Records that cannot be read are left out.

@@ -14,7 +14,8 @@ const (
 	Thinking   EventType = "thinking"
 	ToolUse    EventType = "tool_use"
 	ToolResult EventType = "tool_result"
-	UsageEvent EventType = "usage" // without Usage: what was asked was not answered, and cost nothing
+	Request    EventType = "request" // a service is asked, or a program that asks it; until its usage is told it may have cost Most
+	UsageEvent EventType = "usage"   // without Usage: what was asked was not answered, and Cost is assumed
 	Compacted  EventType = "compacted"
 	Session    EventType = "session" // the session's id became known or changed
 	ErrorEvent EventType = "error"
@@ -52,6 +53,7 @@ type Event struct {
 	Parent    string                `json:"parent,omitempty"` // the session before; of what a subagent does, the tool use that started it
 	Usage     *Usage                `json:"usage,omitempty"`
 	Cost      float64               `json:"cost,omitempty"`  // USD
+	Most      float64               `json:"most,omitempty"`  // USD
 	Count     int                   `json:"count,omitempty"` // of updates, attempts, answers
 	Before    int                   `json:"before,omitempty"`
 	After     int                   `json:"after,omitempty"`       // tokens around a compaction

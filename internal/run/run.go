@@ -43,9 +43,9 @@ type Record struct {
 	Outcome  Outcome    `json:"outcome,omitempty"` // "" while it runs
 	Error    string     `json:"error,omitempty"`
 
-	PID       int    `json:"pid"`
-	PIDStart  uint64 `json:"pid_start"` // clock ticks after boot, from /proc/PID/stat
-	PIDGroup  int    `json:"pid_group"`
+	PID      int    `json:"pid"`
+	PIDStart uint64 `json:"pid_start"` // clock ticks after boot, from /proc/PID/stat
+	PIDGroup int    `json:"pid_group"`
 
 	BootID       string `json:"boot_id,omitempty"`       // of the kernel that the pid is of
 	PIDNamespace string `json:"pid_namespace,omitempty"` // in which the pid means the process
@@ -73,13 +73,14 @@ type Record struct {
 
 	Text        string  `json:"text,omitempty"`      // the final text
 	Accounted   bool    `json:"accounted,omitempty"` // it stands in the accounts
-	Reserved    float64 `json:"reserved,omitempty"`  // USD that it may cost at most; 0 is no limit
+	Reserved    float64 `json:"reserved,omitempty"`  // USD that were set aside at its start; 0 is no limit
 	Turns       int     `json:"turns"`
 	Pings       int     `json:"pings"`
 	Reports     int     `json:"reports"`
 	Compactions int     `json:"compactions"`
 	Usage       Usage   `json:"usage"`
-	Cost        float64 `json:"cost"` // USD
+	Cost        float64 `json:"cost"`                   // USD
+	Assumed     float64 `json:"cost_assumed,omitempty"` // of Cost: for answers whose price nobody told, the most it can be
 }
 
 // Compaction says what became of the latest compaction of a session, until a turn of the session has been told.

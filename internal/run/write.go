@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -142,15 +143,19 @@ func (r *Run) finishAt(now time.Time, outcome Outcome, reason string) error {
 // Conclude puts into the record, but not yet on disk, how the run ended and what its events add up to.
 func (r *Run) Conclude(outcome Outcome, reason string) error {
 	r.Outcome, r.Error = outcome, r.Hide(reason)
-	r.Usage, r.Cost, r.Turns = Usage{}, 0, 0
+	r.Usage, r.Turns = Usage{}, 0
 	var s Standing
+	var bill Bill
 	for e, err := range r.book.outline(r.ID) {
 		if err != nil {
 			return err
 		}
 		s.Stand(e)
 		r.sum(e)
+		bill.add(e, r.Record)
 	}
+	bill.close()
+	r.Cost, r.Assumed = millionths(bill.Cost), millionths(bill.Assumed)
 	r.Pings, r.Reports, r.Compactions = s.Pings, s.Reports, s.Compactions
 	switch {
 	case s.Wished || s.Uncompacted:
@@ -163,13 +168,18 @@ func (r *Run) Conclude(outcome Outcome, reason string) error {
 	return nil
 }
 
+// millionths rounds an amount to what the accounts keep of it.
+func millionths(usd float64) float64 { return math.Round(usd*1e6) / 1e6 }
+
+// Remove removes the record: the run did not take place.
+func (r *Run) Remove() error { return os.RemoveAll(r.book.Home.Run(r.ID)) }
+
 func (r *Run) sum(e Event) {
 	switch e.Type {
 	case UsageEvent:
 		if e.Usage != nil {
 			r.Usage = r.Usage.Add(*e.Usage)
 		}
-		r.Cost += e.Cost
 	case Session, Compacted:
 		if e.Session != "" {
 			r.SessionAfter = e.Session

@@ -43,6 +43,7 @@ type Claim struct {
 	PID      int       `json:"pid,omitempty"`       // of the process that is to run it
 	PIDStart uint64    `json:"pid_start,omitempty"` // as in the run's record
 	Outcome  string    `json:"outcome,omitempty"`   // "" while the run is under way
+	Held     string    `json:"held,omitempty"`      // why the latest attempt to answer it was given up before it began
 }
 
 // Alive says whether the process that made the claim still runs.
@@ -99,6 +100,15 @@ func jot(path string, data []byte) error {
 func (b Book) Rewrite(c Claim) error {
 	c.Slot = c.Slot.In(b.Zone)
 	return store.WriteJSONAs(b.path(c.Job, c.Slot), c, store.Buffered)
+}
+
+// Release gives up a run's claim, so that it is void, and says why. A claim that another run has by now stays as it is.
+func (b Book) Release(job string, at time.Time, run, why string) error {
+	c, err := b.Load(job, at)
+	if err != nil || c.Run != run {
+		return err
+	}
+	return b.Rewrite(Claim{Job: job, Slot: at, Claimed: c.Claimed, Held: why})
 }
 
 // Settle notes how the run that has a claim ended. A claim that another run has by now stays as it is.

@@ -113,14 +113,14 @@ func TestLiftedWhenItSays(t *testing.T) {
 		d.at("2018-10-31 06:30")
 		for i := range 9 {
 			run := fmt.Sprint(i)
-			got, err := d.Reserve(ctx, run, 0, nil, false)
-			for ; err != nil; got, err = d.Reserve(ctx, run, 0, nil, false) {
+			got, err := d.ask(run, 0, nil, false)
+			for ; err != nil; got, err = d.ask(run, 0, nil, false) {
 				var limit *Limit
 				if !errors.As(err, &limit) {
 					t.Fatal(err)
 				}
 				d.now = limit.Until.Add(-time.Second)
-				if _, early := d.Reserve(ctx, run, 0, nil, false); fmt.Sprint(early) != err.Error() {
+				if _, early := d.ask(run, 0, nil, false); fmt.Sprint(early) != err.Error() {
 					t.Errorf("%s: %v a second before %v", zone, early, err)
 				}
 				d.now = limit.Until
@@ -142,7 +142,7 @@ func TestClockSetBack(t *testing.T) {
 		d.at(earlier)
 		d.totals("{1 0} {1 0} 1")
 	}
-	if _, err := d.Reserve(ctx, "b", 0, nil, false); err == nil { // a computer without a battery, before it has asked for the time
+	if _, err := d.ask("b", 0, nil, false); err == nil { // a computer without a battery, before it has asked for the time
 		t.Error("granted")
 	}
 	d.force("b", 0, 1)
@@ -160,7 +160,7 @@ func TestClockSetBack(t *testing.T) {
 // refused2 expects a limit; the book may note what the clock did.
 func (d *desk) refused2(run string) {
 	d.t.Helper()
-	if got, err := d.Reserve(ctx, run, 0, nil, false); err == nil {
+	if got, err := d.ask(run, 0, nil, false); err == nil {
 		d.t.Errorf("Reserve(%s) = %v, want refused", run, got)
 	}
 }

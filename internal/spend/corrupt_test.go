@@ -42,14 +42,14 @@ func TestPast(t *testing.T) {
 		d.Past = func(since time.Time) ([]Past, error) {
 			asked = since
 			return []Past{
-				{"january", time.Date(2026, 1, 31, 22, 0, 0, 0, time.UTC), 3, false},
-				{"monday", at(2, 9), 0.5, false},
-				{"yesterday evening", at(23, 22), 0.25, false},
-				{"just after midnight", at(23, 23), 0.125, false},
-				{"who knows", at(24, 9), -1, false},
-				{"under way", at(24, 10), 0.2, true},
-				{"far beyond", at(24, 10), 1.5, true},
-				{"new", at(24, 11), 0, true}, // has just made its own record
+				{Run: "january", Started: time.Date(2026, 1, 31, 22, 0, 0, 0, time.UTC), Cost: 3, Alive: false},
+				{Run: "monday", Started: at(2, 9), Cost: 0.5, Alive: false},
+				{Run: "yesterday evening", Started: at(23, 22), Cost: 0.25, Alive: false},
+				{Run: "just after midnight", Started: at(23, 23), Cost: 0.125, Alive: false},
+				{Run: "who knows", Started: at(24, 9), Cost: -1, Alive: false},
+				{Run: "under way", Started: at(24, 10), Cost: 0.2, Alive: true},
+				{Run: "far beyond", Started: at(24, 10), Cost: 1.5, Alive: true},
+				{Run: "new", Started: at(24, 11), Cost: 0, Alive: true}, // has just made its own record
 			}, nil
 		}
 		if content != "rm" {
@@ -74,7 +74,7 @@ func TestPastUnknown(t *testing.T) {
 	d.put(d.path(), "{")
 	d.Past = func(time.Time) ([]Past, error) { return nil, errors.New("no records") }
 	for range 3 {
-		if got, err := d.Reserve(ctx, "a", 0, nil, false); got != 0 || err == nil || !strings.HasSuffix(err.Error(), "spend.json: cannot be made again: no records") {
+		if got, err := d.ask("a", 0, nil, false); got != 0 || err == nil || !strings.HasSuffix(err.Error(), "spend.json: cannot be made again: no records") {
 			t.Error(got, err)
 		}
 		if _, err := d.Totals(); err == nil {
@@ -118,7 +118,7 @@ func TestUnreadable(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(d.path(), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := d.Reserve(ctx, "a", 0, nil, true); got != 0 || err == nil {
+	if got, err := d.ask("a", 0, nil, true); got != 0 || err == nil {
 		t.Error(got, err)
 	}
 	if _, err := d.Totals(); err == nil {

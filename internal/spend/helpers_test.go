@@ -97,16 +97,22 @@ func (d *desk) at(local string) {
 
 func (d *desk) path() string { return d.Home.State("spend.json") }
 
+// ask is Reserve of a run of no job; it returns what was reserved.
+func (d *desk) ask(run string, most float64, look Look, force bool) (float64, error) {
+	g, err := d.Reserve(ctx, Claim{Run: run, Most: most, Force: force}, look)
+	return g.Reserved, err
+}
+
 func (d *desk) reserve(run string, most, want float64) {
 	d.t.Helper()
-	if got, err := d.Reserve(ctx, run, most, nil, false); got != want || err != nil {
+	if got, err := d.ask(run, most, nil, false); got != want || err != nil {
 		d.t.Errorf("Reserve(%s, %v) = %v, %v, want %v", run, most, got, err, want)
 	}
 }
 
 func (d *desk) force(run string, most, want float64) {
 	d.t.Helper()
-	if got, err := d.Reserve(ctx, run, most, nil, true); got != want || err != nil {
+	if got, err := d.ask(run, most, nil, true); got != want || err != nil {
 		d.t.Errorf("Reserve(%s, %v) by force = %v, %v, want %v", run, most, got, err, want)
 	}
 }
@@ -115,7 +121,7 @@ func (d *desk) force(run string, most, want float64) {
 func (d *desk) refused(run, want string) *Limit {
 	d.t.Helper()
 	before := d.file()
-	got, err := d.Reserve(ctx, run, 0, nil, false)
+	got, err := d.ask(run, 0, nil, false)
 	var limit *Limit
 	if !errors.As(err, &limit) || got != 0 {
 		d.t.Fatalf("Reserve(%s) = %v, %v, want refused", run, got, err)
@@ -138,7 +144,7 @@ func (d *desk) settle(run string, cost float64) {
 
 func (d *desk) release(run string) {
 	d.t.Helper()
-	if err := d.Release(ctx, run); err != nil {
+	if err := d.Release(ctx, run, 0); err != nil {
 		d.t.Errorf("Release(%s): %v", run, err)
 	}
 }

@@ -39,7 +39,10 @@ type Limit struct {
 	Used     float64   // USD; for runs-per-day their number
 	Reserved float64   // USD, by runs under way
 	Allowed  float64   // as Used
+	Needs    float64   // as Used: what the run asked for
 	Until    time.Time // when the next day or month begins, in the book's zone; zero for per-run, which time does not lift
+
+	passing bool
 }
 
 func (e *Limit) Error() string {
@@ -59,8 +62,8 @@ func (e *Limit) Error() string {
 	return fmt.Sprintf("limit %s: %.2f spent%s of %.2f USD, until %s%s", e.Key, e.Used, reserved, e.Allowed, e.Until.Format(time.RFC3339), earlier)
 }
 
-// Passing says that the limit is reached only by what runs under way have reserved, so that it may lift before Until.
-func (e *Limit) Passing() bool { return e.Used < e.Allowed }
+// Passing reports whether the limit is reached only by what runs under way have reserved, so that it may lift before Until.
+func (e *Limit) Passing() bool { return e.passing }
 
 // The keys of the configuration below spend.
 const (
@@ -78,33 +81,88 @@ func ceiling(limit float64) money {
 	return known(limit, 0)
 }
 
-// grant is what a run that wishes for so much may cost, or the limit that bars it: of several the one that lasts longest.
-func (l Limits) grant(p *page, now time.Time, wish money, force bool) (money, *Limit) {
+// most is what a run that wishes for so much may come to cost. It is never 0.
+func (l Limits) most(p *page, now time.Time, wish money, force bool) money {
 	run := ceiling(l.PerRun)
 	if force {
 		if run == 0 {
 			run = unlimited
 		}
-		return min(wish, run), nil
+		return min(wish, run)
+	}
+	today, _ := p.sum(label(now))
+	month, _ := p.sum(monthOf(now))
+	return max(1, min(wish, run, today.unspent(ceiling(l.PerDay)), month.unspent(ceiling(l.PerMonth))))
+}
+
+// grant is what to reserve for a run that may cost most, or the limit that bars it: of several the one that lasts longest.
+func (b Book) grant(p *page, now time.Time, c Claim, most money) (money, *Limit) {
+	l := b.Limits
+	want := b.likely(p, c.Job, most)
+	if c.Force {
+		return want, nil
 	}
 	today, runs := p.sum(label(now))
 	month, _ := p.sum(monthOf(now))
-	leftToday, leftMonth := today.left(ceiling(l.PerDay)), month.left(ceiling(l.PerMonth))
 	switch {
-	case run == 0:
-		return 0, &Limit{Key: perRun}
-	case leftMonth == 0:
-		return 0, exhausted(perMonth, month, l.PerMonth, turn(now, monthOf))
-	case leftToday == 0:
-		return 0, exhausted(perDay, today, l.PerDay, turn(now, label))
+	case ceiling(l.PerRun) == 0:
+		return 0, &Limit{Key: perRun, Needs: 1}
+	case month.left(ceiling(l.PerMonth)) < want:
+		return 0, exhausted(perMonth, month, l.PerMonth, want, turn(now, monthOf))
+	case today.left(ceiling(l.PerDay)) < want:
+		return 0, exhausted(perDay, today, l.PerDay, want, turn(now, label))
 	case runs >= l.RunsPerDay:
-		return 0, &Limit{runsPerDay, float64(runs), 0, float64(max(0, l.RunsPerDay)), turn(now, label)}
+		return 0, &Limit{runsPerDay, float64(runs), 0, float64(max(0, l.RunsPerDay)), 1, turn(now, label), false}
 	}
-	return min(wish, run, leftMonth, leftToday), nil
+	return want, nil
 }
 
-func exhausted(key string, s sum, limit float64, until time.Time) *Limit {
-	return &Limit{key, s.spent.usd(), s.reserved.usd(), ceiling(limit).usd(), until}
+// likely is what a run that may cost most is likely to cost.
+func (b Book) likely(p *page, job string, most money) money {
+	if h, known := p.Jobs[job]; known {
+		return max(1, min(h.Likely, most))
+	}
+	some := min(most, ceiling(b.Limits.PerDay), ceiling(b.Limits.PerMonth))
+	if some == unlimited || some == 0 { // with no limit, and where only force passes
+		some = most
+	}
+	if some == unlimited {
+		return unlimited
+	}
+	return max(1, b.share(some))
+}
+
+// share is the part of an amount that one run takes for itself.
+func (b Book) share(of money) money { return of / money(max(1, b.Share)) }
+
+// raised is what a run may have reserved that needs low and wishes for high, or the limit that bars it.
+func (b Book) raised(p *page, now time.Time, e entry, low, high money) (money, *Limit) {
+	have := e.granted()
+	if e.Owner || have >= high {
+		return high, nil
+	}
+	date, today := e.Day, label(now)
+	day, month := p.of(date), p.of(date[:min(len(date), len(monthOf(now)))])
+	if date >= today {
+		day, _ = p.sum(today)
+		month, _ = p.sum(monthOf(now))
+	}
+	leftDay, leftMonth := day.left(ceiling(b.Limits.PerDay)), month.left(ceiling(b.Limits.PerMonth))
+	switch more := low - have; {
+	case leftMonth < more:
+		return 0, exhausted(perMonth, month, b.Limits.PerMonth, low, turn(now, monthOf))
+	case leftDay < more:
+		return 0, exhausted(perDay, day, b.Limits.PerDay, low, turn(now, label))
+	}
+	left := min(leftDay, leftMonth)
+	if left == unlimited {
+		return high, nil
+	}
+	return min(high, max(low, have+b.share(left))), nil
+}
+
+func exhausted(key string, s sum, limit float64, needs money, until time.Time) *Limit {
+	return &Limit{key, s.spent.usd(), s.reserved.usd(), ceiling(limit).usd(), needs.usd(), until, s.unspent(ceiling(limit)) >= needs}
 }
 
 // turn is the first second after now at which a label changes. It searches, because midnight does not exist on every day

@@ -51,6 +51,9 @@ type sum struct{ spent, reserved money }
 
 func (s sum) usd() Sum { return Sum{s.spent.usd(), s.reserved.usd()} }
 
+// unspent is what remains below a limit when nothing is reserved.
+func (s sum) unspent(limit money) money { return sum{spent: s.spent}.left(limit) }
+
 // left is what remains below a limit.
 func (s sum) left(limit money) money {
 	if limit == unlimited {

@@ -12,6 +12,7 @@ import (
 type page struct {
 	Days map[string]day   // by date
 	Runs map[string]entry // by id
+	Jobs map[string]habit // by id
 
 	rest map[string]json.RawMessage // the keys of other versions; nil when the page does not come from the disk
 }
@@ -23,16 +24,24 @@ type day struct {
 	Also  string `json:"also,omitempty"` // the earlier day, seen since, on which it counts as well
 }
 
+// habit is what a job's runs cost of late.
+type habit struct {
+	Likely money  `json:"likely"`
+	Day    string `json:"day"` // of the latest
+}
+
 // entry is one run.
 type entry struct {
 	Day      string `json:"day"`
+	Job      string `json:"job,omitempty"`
+	Owner    bool   `json:"owner,omitempty"`    // the owner started it: it is never refused
 	Reserved money  `json:"reserved,omitempty"` // 0 when it was granted without limit
 	Cost     money  `json:"cost,omitempty"`
 	Settled  string `json:"settled,omitempty"` // the date on which it got its cost; "" until then
 }
 
 func newPage() page {
-	return page{map[string]day{}, map[string]entry{}, map[string]json.RawMessage{}}
+	return page{map[string]day{}, map[string]entry{}, map[string]habit{}, map[string]json.RawMessage{}}
 }
 
 func (p *page) UnmarshalJSON(data []byte) error {
@@ -40,7 +49,7 @@ func (p *page) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &p.rest); err != nil {
 		return err
 	}
-	for key, v := range map[string]any{"days": &p.Days, "runs": &p.Runs} {
+	for key, v := range map[string]any{"days": &p.Days, "runs": &p.Runs, "jobs": &p.Jobs} {
 		if raw, found := p.rest[key]; found {
 			if err := json.Unmarshal(raw, v); err != nil {
 				return fmt.Errorf("%s: %w", key, err)
@@ -48,7 +57,7 @@ func (p *page) UnmarshalJSON(data []byte) error {
 			delete(p.rest, key)
 		}
 	}
-	if p.Days == nil || p.Runs == nil || p.rest == nil {
+	if p.Days == nil || p.Runs == nil || p.Jobs == nil || p.rest == nil {
 		return fmt.Errorf("null where an object belongs")
 	}
 	return nil
@@ -56,6 +65,9 @@ func (p *page) UnmarshalJSON(data []byte) error {
 
 func (p page) MarshalJSON() ([]byte, error) {
 	all := map[string]any{"days": p.Days, "runs": p.Runs}
+	if len(p.Jobs) > 0 {
+		all["jobs"] = p.Jobs
+	}
 	for key, raw := range p.rest {
 		all[key] = raw
 	}
@@ -82,6 +94,21 @@ func (p *page) sum(on string) (s sum, runs int) {
 	return s, runs
 }
 
+// of adds up what counts on a past day or in its month, both given by a label, by the dates alone.
+func (p *page) of(on string) (s sum) {
+	for date, d := range p.Days {
+		if period(date, on) == on {
+			s.spent += d.Spent
+		}
+	}
+	for _, e := range p.Runs {
+		if e.Settled == "" && period(e.Day, on) == on {
+			s.reserved += e.Reserved
+		}
+	}
+	return s
+}
+
 // period is the day or the month of a date, whichever on is.
 func period(date, on string) string { return date[:min(len(date), len(on))] }
 
@@ -99,9 +126,19 @@ func (p *page) settle(run string, cost money, today string) {
 	before := money(0)
 	if e.Settled != "" {
 		before = e.Cost
+	} else if cost > 0 {
+		likely := p.Jobs[e.Job].Likely
+		p.learn(e.Job, max(cost, likely-(likely-cost)/4), today)
 	}
 	p.add(e.Day, cost-before, 0)
-	p.Runs[run] = entry{Day: e.Day, Cost: cost, Settled: today}
+	p.Runs[run] = entry{Day: e.Day, Job: e.Job, Owner: e.Owner, Cost: cost, Settled: today}
+}
+
+// learn notes what the next run of a job is likely to cost.
+func (p *page) learn(job string, likely money, today string) {
+	if job != "" && likely > 0 {
+		p.Jobs[job] = habit{likely, today}
+	}
 }
 
 // reclaim settles the runs that have died.
@@ -132,7 +169,7 @@ func (p *page) recall(r Past, l Limits, zone *time.Location) {
 	}
 	cost := known(r.Cost, perRun)
 	p.add(date, 0, 1)
-	p.Runs[r.Run] = entry{Day: date, Reserved: max(perRun, cost)}
+	p.Runs[r.Run] = entry{Day: date, Job: r.Job, Reserved: max(perRun, cost)}
 	if !r.Alive {
 		p.settle(r.Run, cost, date)
 	}
@@ -171,18 +208,20 @@ func (p *page) forget(today string) {
 	if len(past) == 0 {
 		return
 	}
-	for _, date := range past[:max(0, len(past)-kept)] {
+	gone := max(0, len(past)-kept)
+	for _, date := range past[:gone] {
 		delete(p.Days, date)
 	}
+	maps.DeleteFunc(p.Jobs, func(_ string, h habit) bool { return h.Day < past[gone] && gone > 0 })
 	latest := past[len(past)-1]
 	maps.DeleteFunc(p.Runs, func(_ string, e entry) bool { return e.Settled != "" && e.Settled < latest })
 }
 
-func newEntry(date string, grant money) entry {
+func newEntry(date string, c Claim, grant money) entry {
 	if grant == unlimited {
 		grant = 0
 	}
-	return entry{Day: date, Reserved: grant}
+	return entry{Day: date, Job: c.Job, Owner: c.Force, Reserved: grant}
 }
 
 // granted is what newEntry was told.

@@ -94,11 +94,12 @@ func (m *model) reserve(r *rapid.T, force bool) {
 	var buried []*fate
 	m.next++
 	id := fmt.Sprint("run", m.next)
-	got, err := m.Reserve(ctx, id, most, m.look(&buried), force)
+	got, err := m.ask(id, most, m.look(&buried), force)
 	var limit *Limit
 	day, month, runs := m.snapshot(r, m.now)
 	if errors.As(err, &limit) && !force {
-		if day != dayBefore || month != monthBefore || runs != runsBefore || limit.Used+limit.Reserved < limit.Allowed {
+		if day != dayBefore || month != monthBefore || runs != runsBefore ||
+			limit.Used+limit.Reserved+limit.Needs < limit.Allowed+5e-7 || !limit.Passing() && limit.Used < limit.Allowed {
 			r.Fatalf("refused: %v, from %v %v %d to %v %v %d", err, dayBefore, monthBefore, runsBefore, day, month, runs)
 		}
 		return
@@ -182,6 +183,24 @@ func TestBookAgainstModel(t *testing.T) {
 				id, f := m.pick(r, func(f *fate) bool { return f.settled && f.day == m.today() })
 				f.cost = money(rapid.Int64Range(0, int64(f.cost)).Draw(r, "cost"))
 				m.settle(id, f.cost.usd())
+			},
+			"raise": func(r *rapid.T) {
+				id, f := m.pick(r, open)
+				least := f.granted + money(rapid.Int64Range(0, int64(dollar)).Draw(r, "more"))
+				most := least + money(rapid.Int64Range(0, int64(dollar)).Draw(r, "wish"))
+				day, month, _ := m.snapshot(r, m.now)
+				got, err := m.Raise(ctx, id, least.usd(), most.usd())
+				var limit *Limit
+				if errors.As(err, &limit) && !f.forced {
+					if d, mo, _ := m.snapshot(r, m.now); d != day || mo != month || limit.Used+limit.Reserved+(least-f.granted).usd() < limit.Allowed+5e-7 {
+						r.Fatalf("refused: %v, from %v %v to %v %v", err, day, month, d, mo)
+					}
+					return
+				}
+				if granted := known(got, -1); err != nil || granted < least || granted > most || f.forced && granted != most {
+					r.Fatalf("raised to %v, %v, of %v to %v", got, err, least, most)
+				}
+				f.granted = max(f.granted, known(got, -1))
 			},
 			"release": func(r *rapid.T) {
 				id, _ := m.pick(r, open)

@@ -1,16 +1,20 @@
-// Package spend knows what may be spent, and keeps the switch that stops everything. A run reserves the most that it may
-// cost before it reaches an engine and settles what it did cost at its end, so that processes which start at once spend
-// what there is and no more.
+// Package spend knows what may be spent, and keeps the switch that stops everything. A run reserves what it is likely to
+// cost before it reaches an engine, raises that as it spends, and settles what it did cost at its end, so that processes
+// which start at once spend what there is and no more.
 //
 // On disk: state/spend.json, changed under the lock "spend". Amounts are in USD, exact to a millionth:
 //
 //	{
 //	  "days": {"2026-02-24": {"spent": 0.42, "runs": 3}},       of settled runs; all that were counted
 //	  "runs": {
-//	    "<run>": {"day": "2026-02-24", "reserved": 1},          under way, or dead and not yet found so
+//	    "<run>": {"day": "2026-02-24", "job": "<job>", "reserved": 0.25},    under way, or dead and not yet found so
 //	    "<run>": {"day": "2026-02-24", "cost": 0.05, "settled": "2026-02-25"}
-//	  }
+//	  },
+//	  "jobs": {"<job>": {"likely": 0.05, "day": "2026-02-24"}}  what the next run of the job is likely to cost
 //	}
+//
+// A job's likely cost is that of its dearest run of late: a dearer run raises it, each cheaper one lowers it by a quarter of
+// the difference.
 //
 // A run counts, whole, on the day and in the month in which it reserved, by the calendar of the book's zone.
 //
@@ -49,11 +53,16 @@ type Book struct {
 	// Past tells of every run since an instant that reached an engine, from the run records, when spend.json is missing or
 	// corrupt. Without it the accounts begin at zero then. It is called under the lock and must not use the book.
 	Past func(since time.Time) ([]Past, error)
+
+	// Share says how much one run takes for itself: a run of which nothing is known reserves one part in so many of what it
+	// may cost, and a raise takes no more than one part in so many of what is left. 0 and 1 are all of it.
+	Share int
 }
 
 // Past is a run as its record shows it.
 type Past struct {
 	Run     string
+	Job     string
 	Started time.Time
 	Cost    float64 // USD; negative when it is not known: Limits.PerRun is assumed
 	Alive   bool    // it may still spend: Limits.PerRun is reserved for it
@@ -64,43 +73,95 @@ type Past struct {
 // the lock and must not use the book.
 type Look func(run string) (cost float64, alive bool)
 
-// Reserve lets a run start and counts it. granted, in USD, is what it may cost at most: the smallest of most (the job's
-// max-cost, 0 for none), Limits.PerRun and what is left today and this month; +Inf when nothing limits it. It is never 0.
+// Claim is what a run asks for before it starts.
+type Claim struct {
+	Run, Job string  // ids
+	Most     float64 // USD that the run may cost, as its job's file says; 0 for no limit of its own
+	Force    bool    // the owner starts it: it counts, and is never refused
+}
+
+// Grant is what a run was given, in USD; +Inf is without limit.
+type Grant struct {
+	Reserved float64
+	Most     float64 // that the run may come to cost; what is above Reserved has to be asked for
+}
+
+// Reserve lets a run start and counts it. It reserves what the run is likely to cost: what its job's runs did cost, else
+// the Book's share of what it may cost at most. That most is the smallest of the claim's, Limits.PerRun and what is not
+// yet spent today and this month. Where less than the likely cost is unspent, all of that is reserved.
 //
-// The error is a *Limit when nothing is left; then nothing is reserved. With force, for whatever the owner starts
-// himself, the run counts but is never refused or cut to what is left; most and PerRun still bound it, unless PerRun is 0.
+// The error is a *Limit when so much is not left; then nothing is reserved. With Force the run is never refused; Most and
+// PerRun still bound it, unless PerRun is 0.
 //
 // Dead runs are settled on the way: at the cost that look tells or else at all they had reserved. A nil look takes every
 // run for alive. A run that has reserved already is granted the same again; one that has settled is an error, and so is a
 // most that is no cost (ErrCost).
-func (b Book) Reserve(ctx context.Context, run string, most float64, look Look, force bool) (granted float64, err error) {
+func (b Book) Reserve(ctx context.Context, c Claim, look Look) (Grant, error) {
 	wish := unlimited
-	if most != 0 {
-		if wish, err = toMoney(most); err != nil {
-			return 0, err
+	if c.Most != 0 {
+		m, err := toMoney(c.Most)
+		if err != nil {
+			return Grant{}, err
 		}
-		wish = max(wish, 1)
+		wish = max(m, 1)
 	}
-	var grant money
-	err = b.edit(ctx, run, func(p *page, now time.Time) error {
-		if e, known := p.Runs[run]; known {
-			grant = e.granted()
-			return e.open(run)
+	var reserved, most money
+	err := b.edit(ctx, c.Run, func(p *page, now time.Time) error {
+		e, known := p.Runs[c.Run]
+		if known {
+			reserved, most = e.granted(), b.Limits.most(p, now, wish, e.Owner)
+			return e.open(c.Run)
 		}
 		today := label(now)
 		p.reclaim(look, today)
+		most = b.Limits.most(p, now, wish, c.Force)
 		var limit *Limit
-		if grant, limit = b.Limits.grant(p, now, wish, force); limit != nil {
+		if reserved, limit = b.grant(p, now, c, most); limit != nil {
 			return limit
 		}
-		p.Runs[run] = newEntry(today, grant)
+		p.Runs[c.Run] = newEntry(today, c, reserved)
 		p.add(today, 0, 1)
 		return nil
 	})
 	if err != nil {
+		return Grant{}, err
+	}
+	return Grant{reserved.usd(), most.usd()}, nil
+}
+
+// Raise makes what a run has reserved at least least USD in all, and as much as most where others still find enough: of what
+// is left it takes no more than the Book's share beyond least. It returns what the run may now have cost, most at most. The
+// error is a *Limit when least cannot be had; the reservation is then as it was. A run of the owner's gets all it asks for.
+func (b Book) Raise(ctx context.Context, run string, least, most float64) (granted float64, err error) {
+	low, err := toMoney(least)
+	if err != nil {
 		return 0, err
 	}
-	return grant.usd(), nil
+	high, err := toMoney(max(least, most))
+	if err != nil {
+		return 0, err
+	}
+	var grant money
+	err = b.edit(ctx, run, func(p *page, now time.Time) error {
+		e, known := p.Runs[run]
+		if !known { // spend.json was lost
+			e = newEntry(label(now), Claim{Run: run}, 1)
+			p.add(e.Day, 0, 1)
+		}
+		if err := e.open(run); err != nil {
+			return err
+		}
+		var limit *Limit
+		if grant, limit = b.raised(p, now, e, low, high); limit != nil {
+			return limit
+		}
+		if e.Reserved != 0 { // else it is without limit
+			e.Reserved = max(e.Reserved, grant)
+		}
+		p.Runs[run] = e
+		return nil
+	})
+	return min(grant, high).usd(), err
 }
 
 // Settle replaces what a run has reserved by what it did cost, in USD. The latest word counts: to settle again changes
@@ -122,13 +183,15 @@ func (b Book) Settle(ctx context.Context, run string, cost float64) error {
 	})
 }
 
-// Release forgets the reservation of a run that ended before it reached an engine (its gate said no): it does not count.
-// A run that has settled or is unknown stays as it is.
-func (b Book) Release(ctx context.Context, run string) error {
-	return b.edit(ctx, run, func(p *page, _ time.Time) error {
-		if e, known := p.Runs[run]; known && e.Settled == "" {
+// Release forgets the reservation of a run that ended before it spent anything: it does not count. needs, in USD, is what
+// the run would have needed, where that turned out: the next run of its job reserves as much; 0 where it did not. A run that
+// has settled or is unknown stays as it is.
+func (b Book) Release(ctx context.Context, run string, needs float64) error {
+	return b.edit(ctx, run, func(p *page, now time.Time) error {
+		if e, found := p.Runs[run]; found && e.Settled == "" {
 			delete(p.Runs, run)
 			p.add(e.Day, 0, -1)
+			p.learn(e.Job, max(p.Jobs[e.Job].Likely, known(needs, 0)), label(now))
 		}
 		return nil
 	})

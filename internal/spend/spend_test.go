@@ -31,21 +31,25 @@ func TestWhatIsLeft(t *testing.T) {
 	d := newDesk(t, Limits{1, 2.5, 50, 500})
 	d.reserve("a", 0, 1)
 	d.reserve("b", 0, 1)
-	d.reserve("c", 0, 0.5)
-	limit := d.refused("d", "limit per-day: 0.00 spent and 2.50 reserved of 2.50 USD, until 2026-02-25T00:00:00+01:00 or a run under way ends")
+	limit := d.refused("c", "limit per-day: 0.00 spent and 2.00 reserved of 2.50 USD, until 2026-02-25T00:00:00+01:00 or a run under way ends")
 	if !limit.Passing() {
 		t.Error("not passing")
 	}
-	d.settle("a", 0.2)
-	d.reserve("d", 0, 0.8)
-	d.settle("b", 3)
-	limit = d.refused("e", "limit per-day: 3.20 spent and 1.30 reserved of 2.50 USD, until 2026-02-25T00:00:00+01:00")
+	d.settle("a", 1)
+	d.settle("b", 1)
+	d.reserve("c", 0, 0.5) // less than it may need, but nobody else will leave more
+	limit = d.refused("d", "limit per-day: 2.00 spent and 0.50 reserved of 2.50 USD, until 2026-02-25T00:00:00+01:00 or a run under way ends")
+	if !limit.Passing() {
+		t.Error("not passing")
+	}
+	d.settle("c", 3)
+	limit = d.refused("e", "limit per-day: 5.00 spent of 2.50 USD, until 2026-02-25T00:00:00+01:00")
 	if limit.Passing() {
 		t.Error("passing")
 	}
 	d.at("2026-02-25 00:00")
 	d.reserve("e", 0, 1)
-	d.totals("{0 1} {3.2 2.3} 1")
+	d.totals("{0 1} {5 1} 1")
 }
 
 func TestLimits(t *testing.T) {
@@ -124,9 +128,9 @@ func TestForce(t *testing.T) {
 func TestAgain(t *testing.T) {
 	d := newDesk(t, Limits{1, 1.5, 50, 2})
 	d.reserve("a", 0.7, 0.7)
-	d.reserve("b", 0, 0.8)
+	d.reserve("b", 0.8, 0.8)
 	d.reserve("a", 0.7, 0.7)
-	d.reserve("b", 0, 0.8)
+	d.reserve("b", 0.8, 0.8)
 	d.totals("{0 1.5} {0 1.5} 2")
 	d.settle("a", 0.1)
 	d.settle("a", 0.1)
@@ -136,7 +140,7 @@ func TestAgain(t *testing.T) {
 	d.release("a") // too late
 	d.release("x")
 	d.totals("{0.2 0.8} {0.2 0.8} 2")
-	if got, err := d.Reserve(ctx, "a", 0, nil, true); err == nil || err.Error() != "run a: has settled already" {
+	if got, err := d.ask("a", 0, nil, true); err == nil || err.Error() != "run a: has settled already" {
 		t.Error(got, err)
 	}
 	d.totals("{0.2 0.8} {0.2 0.8} 2")
@@ -169,7 +173,7 @@ func TestDeadRuns(t *testing.T) {
 		asked[run]++
 		return map[string]float64{"dead": 0.2, "nobody knows": math.NaN(), "negative": -1, "beyond": 1.5, "alive": 9}[run], run == "alive"
 	}
-	if got, err := d.Reserve(ctx, "new", 0, look, false); got != 0.3 || err != nil { // 5 - 1 - 0.2 - 1 - 1 - 1.5
+	if got, err := d.ask("new", 0.3, look, false); got != 0.3 || err != nil { // 5 - 1 - 0.2 - 1 - 1 - 1.5
 		t.Error(got, err)
 	}
 	if want := fmt.Sprint(map[string]int{"alive": 1, "dead": 1, "nobody knows": 1, "negative": 1, "beyond": 1}); fmt.Sprint(asked) != want {
@@ -187,7 +191,7 @@ func TestDeadRunsAtTheLimit(t *testing.T) {
 	d := newDesk(t, Limits{5, 5, 50, 1})
 	d.reserve("a", 0, 5)
 	before := d.file()
-	if got, err := d.Reserve(ctx, "b", 0, func(string) (float64, bool) { return 0.5, false }, false); err == nil ||
+	if got, err := d.ask("b", 0, func(string) (float64, bool) { return 0.5, false }, false); err == nil ||
 		!strings.HasPrefix(err.Error(), "limit runs-per-day") {
 		t.Error(got, err)
 	}
@@ -195,7 +199,7 @@ func TestDeadRunsAtTheLimit(t *testing.T) {
 		t.Error("a refusal has written")
 	}
 	d.Limits.RunsPerDay = 2
-	if got, err := d.Reserve(ctx, "b", 0, func(string) (float64, bool) { return 0.5, false }, false); got != 4.5 || err != nil {
+	if got, err := d.ask("b", 0, func(string) (float64, bool) { return 0.5, false }, false); got != 4.5 || err != nil {
 		t.Error(got, err)
 	}
 }
@@ -208,7 +212,7 @@ func TestNoCosts(t *testing.T) {
 		if err := d.Settle(ctx, "a", cost); !errors.Is(err, ErrCost) {
 			t.Errorf("Settle %v: %v", cost, err)
 		}
-		if got, err := d.Reserve(ctx, "b", cost, nil, true); got != 0 || !errors.Is(err, ErrCost) {
+		if got, err := d.ask("b", cost, nil, true); got != 0 || !errors.Is(err, ErrCost) {
 			t.Errorf("Reserve %v: %v, %v", cost, got, err)
 		}
 	}
@@ -222,7 +226,7 @@ func TestNoCosts(t *testing.T) {
 func TestSumsAreExact(t *testing.T) {
 	p := newPage()
 	for i := range 10000 {
-		p.Runs["a"] = newEntry("2026-02-24", 0)
+		p.Runs["a"] = newEntry("2026-02-24", Claim{}, 0)
 		p.settle("a", known(0.1, 0), "2026-02-24")
 		if i%100 != 0 {
 			continue
@@ -337,14 +341,14 @@ func TestWithoutLocks(t *testing.T) {
 	}
 	var failed *lock.Failed
 	for _, force := range []bool{false, true} {
-		if got, err := d.Reserve(ctx, "b", 0, nil, force); got != 0 || !errors.As(err, &failed) {
+		if got, err := d.ask("b", 0, nil, force); got != 0 || !errors.As(err, &failed) {
 			t.Errorf("Reserve: %v, %v", got, err)
 		}
 	}
 	if err := d.Settle(ctx, "a", 1); !errors.As(err, &failed) {
 		t.Errorf("Settle: %v", err)
 	}
-	if err := d.Release(ctx, "a"); !errors.As(err, &failed) {
+	if err := d.Release(ctx, "a", 0); !errors.As(err, &failed) {
 		t.Errorf("Release: %v", err)
 	}
 	d.totals("{0 1} {0 1} 1")
@@ -362,7 +366,7 @@ func TestNotWritten(t *testing.T) {
 		return 0, true
 	}
 	var notWritten *store.NotWritten
-	if got, err := d.Reserve(ctx, "b", 0, look, true); got != 0 || !errors.As(err, &notWritten) {
+	if got, err := d.ask("b", 0, look, true); got != 0 || !errors.As(err, &notWritten) {
 		t.Errorf("Reserve: %v, %v", got, err)
 	}
 	if err := errors.Join(os.Remove(state), os.Rename(state+"-away", state)); err != nil {

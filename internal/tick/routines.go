@@ -50,7 +50,7 @@ func (m Minute) routines(ctx context.Context, shelf job.Shelf) error {
 	if noteErr != nil { // what was missed cannot be told
 		return errors.Join(noteErr, err)
 	}
-	return errors.Join(err, m.account(history, late))
+	return errors.Join(err, m.account(ctx, history, late))
 }
 
 // faulty says whether a file of that name is there and cannot be read.
@@ -77,7 +77,7 @@ func (m Minute) startSlots(ctx context.Context, jobs []job.Job, history map[stri
 		a := answer{job: j}
 		var due bool
 		if a.at, due = m.Firer.Due(j, history[j.ID], m.now()); due {
-			err = errors.Join(err, m.forgo(late, j.ID)) // one run for both
+			err = errors.Join(err, m.forgo(ctx, late, j.ID)) // one run for both
 		} else if a.at, a.late = late[j.ID]; !a.late {
 			continue
 		}
@@ -99,13 +99,13 @@ func (m Minute) startSlots(ctx context.Context, jobs []job.Job, history map[stri
 }
 
 // forgo notes that a routine's late slot, if it has one, will not run.
-func (m Minute) forgo(late map[string]time.Time, id string) error {
+func (m Minute) forgo(ctx context.Context, late map[string]time.Time, id string) error {
 	at, isLate := late[id]
 	if !isLate {
 		return nil
 	}
 	delete(late, id)
-	_, err := m.Firer.Miss(id, at)
+	_, err := m.Firer.Miss(ctx, id, at)
 	return err
 }
 
@@ -146,7 +146,7 @@ func (m Minute) missedLately(j job.Job, history []slot.Schedule) (at time.Time, 
 
 // account notes as missed every slot, since the last minute that did this, that nobody answered in time, but for those that are
 // still to run late, which it remembers.
-func (m Minute) account(history map[string][]slot.Schedule, late map[string]time.Time) error {
+func (m Minute) account(ctx context.Context, history map[string][]slot.Schedule, late map[string]time.Time) error {
 	p, err := m.page()
 	if err != nil {
 		return err
@@ -159,13 +159,13 @@ func (m Minute) account(history map[string][]slot.Schedule, late map[string]time
 	case to.Sub(from) > maxLook:
 		to = from.Add(maxLook)
 	}
-	done, err := m.miss(history, late, from, to)
+	done, err := m.miss(ctx, history, late, from, to)
 	if err != nil {
 		return err // the same again in the next minute
 	}
 	for id, at := range p.Owed {
 		if !late[id].Equal(at) { // it ran, or is wanted no more
-			if _, err := m.Firer.Miss(id, at); err != nil {
+			if _, err := m.Firer.Miss(ctx, id, at); err != nil {
 				return err
 			}
 		}
@@ -175,7 +175,7 @@ func (m Minute) account(history map[string][]slot.Schedule, late map[string]time
 }
 
 // miss notes what was missed in [from, to), and returns how far it came.
-func (m Minute) miss(history map[string][]slot.Schedule, late map[string]time.Time, from, to time.Time) (done time.Time, err error) {
+func (m Minute) miss(ctx context.Context, history map[string][]slot.Schedule, late map[string]time.Time, from, to time.Time) (done time.Time, err error) {
 	type instant struct {
 		at  time.Time
 		job string
@@ -194,7 +194,7 @@ func (m Minute) miss(history map[string][]slot.Schedule, late map[string]time.Ti
 		if noted == maxMissed {
 			return s.at, nil
 		}
-		missed, err := m.Firer.Miss(s.job, s.at)
+		missed, err := m.Firer.Miss(ctx, s.job, s.at)
 		if err != nil {
 			return from, err
 		}

@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/store"
 )
 
@@ -50,9 +52,28 @@ func (e *Engine) common(r engine.Request) ([]string, error) {
 	}
 	args = append(append(args, delegate...), thinking(r.Thinking)...)
 	if r.MaxCost > 0 {
-		args = append(args, "--max-budget-usd", strconv.FormatFloat(max(r.MaxCost-r.Spent, 0.0001), 'f', -1, 64))
+		args = append(args, "--max-budget-usd", strconv.FormatFloat(max(r.MaxCost-r.Spent, least), 'f', -1, 64))
 	}
 	return args, nil
+}
+
+// least is a budget, in USD, with which the command still starts.
+const least = 0.0001
+
+// fund reserves what the command is about to spend. It can ask for no more while it works, so it takes what it may have at most
+// where others still find enough, and that is its limit: it stops after the response with which it is reached.
+func fund(ctx context.Context, r engine.Request, sink engine.Sink) (engine.Request, error) {
+	if r.MaxCost == 0 {
+		return r, nil
+	}
+	if r.Raise != nil {
+		granted, err := r.Raise(ctx, r.Spent+least, max(r.MaxCost, r.Spent+least))
+		if err != nil {
+			return r, err
+		}
+		r.MaxCost = granted
+	}
+	return r, sink(run.Event{Type: run.Request, Most: min(r.Likely, max(r.MaxCost-r.Spent, least))})
 }
 
 func thinking(how string) []string {

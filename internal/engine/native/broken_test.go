@@ -103,7 +103,7 @@ func TestFreeOfCharge(t *testing.T) {
 		_, err := s.run(engine.Request{Prompt: "x"})
 		free := 0
 		for _, e := range s.events {
-			if e.Type == run.UsageEvent && e.Usage == nil {
+			if e.Type == run.UsageEvent && e.Usage == nil && e.Cost == 0 {
 				free++
 			}
 		}
@@ -127,10 +127,10 @@ func TestCutForGood(t *testing.T) {
 // TestLimits: what was spent before counts, the limit itself is reached, and nobody gets more than 200 answers.
 func TestLimits(t *testing.T) {
 	const spent = 0.009
-	for left, want := range map[float64]error{0.0015: nil, 0.001: engine.ErrMaxCost, 0.0005: engine.ErrMaxCost} {
+	for left, want := range map[float64]error{0.02: nil, 0.003: engine.ErrMaxCost, 0.0025: engine.ErrMaxCost} {
 		s := newStage(t)
 		use := apitest.Use("ping_user", nil)
-		use.Usage = apitest.Usage{In: 1000} // 0.001 USD
+		use.Usage = apitest.Usage{In: 1000, Out: 1000} // 0.003 USD
 		s.api.Reply(use, apitest.Reply{Text: "done"})
 		if _, err := s.run(engine.Request{Prompt: "x", MaxCost: spent + left, Spent: spent}); !errors.Is(err, want) {
 			t.Errorf("%v left: %v", left, err)

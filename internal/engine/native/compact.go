@@ -214,9 +214,6 @@ func (t *turn) sumUp(ctx context.Context, messages []transcript.Message, instruc
 		said, _ := transcript.Repair(append(clipped(messages, most), transcript.Said(transcript.User, ask)))
 		a, err := t.wholeAnswer(ctx, said)
 		if errors.Is(err, provider.ErrTooLong) {
-			if err := t.bookPart(a.Usage); err != nil {
-				return "", err
-			}
 			continue
 		}
 		if err != nil {
@@ -236,15 +233,13 @@ func (t *turn) sumUp(ctx context.Context, messages []transcript.Message, instruc
 }
 
 // wholeAnswer asks for a summary in as few tokens as most need. One that they cut short, as a model's thoughts may, is asked for
-// again with as many as the model can give. What an answer without an error cost is booked.
+// again with as many as the model can give. What an answer cost is booked.
 func (t *turn) wholeAnswer(ctx context.Context, messages []transcript.Message) (provider.Answer, error) {
 	q := t.question()
 	most := q.MaxTokens
 	q.Messages, q.MaxTokens = messages, min(most, summaryOutput)
 	for {
-		if err := t.request.Affordable(t.cost); err != nil {
-			return provider.Answer{}, err
-		}
+		t.cached = 0 // of another question
 		a, err := t.query(ctx, q, nil)
 		if errors.Is(err, provider.ErrThinking) && !t.plain {
 			t.plain, q.Thinking = true, ""
@@ -252,6 +247,8 @@ func (t *turn) wholeAnswer(ctx context.Context, messages []transcript.Message) (
 		}
 		if err == nil {
 			err = t.book(a.Usage, "")
+		} else {
+			err = errors.Join(err, t.bookPart(a.Usage))
 		}
 		if err != nil || a.Stop != provider.MaxTokens || q.MaxTokens == most {
 			return a, err

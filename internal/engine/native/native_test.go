@@ -74,9 +74,12 @@ func (s *stage) says(r engine.Request, want string) engine.Result {
 	return result
 }
 
-// told is the latest turn's events, each a type and what it says.
+// told is the latest turn's events without the requests, each a type and what it says.
 func (s *stage) told() (all []string) {
 	for _, e := range s.events {
+		if e.Type == run.Request {
+			continue
+		}
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Type, e.Tool, e.Text)))
 	}
 	return all

@@ -35,8 +35,11 @@ type turn struct {
 	final   string
 	usage   run.Usage
 	cost    float64
-	booked  bool // something of that was told
-	lost    bool // an answer broke off before it told
+	booked  bool // something of that was told, or assumed
+
+	cached   int       // tokens that the service had in its cache after its latest answer
+	cachedAt time.Time // when that was
+
 	acted   bool // a tool was used: the turn cannot be begun anew
 	shown   bool // text of the answer that is coming in was shown to somebody
 	before  int  // how many of the entries are older than this turn
@@ -171,6 +174,7 @@ func (t *turn) hear(a provider.Answer) error {
 func (t *turn) book(u run.Usage, stop provider.Stop) error {
 	cost, priced := t.model.Cost(model.Tokens(u))
 	t.usage, t.cost, t.booked = t.usage.Add(u), t.cost+cost, true
+	t.cached, t.cachedAt = u.CacheRead+u.CacheWrite, t.e.Now()
 	took := t.asking.Milliseconds()
 	t.asking = 0
 	return t.sink(run.Event{
@@ -178,23 +182,12 @@ func (t *turn) book(u run.Usage, stop provider.Stop) error {
 	})
 }
 
-// freeOfCharge tells that a turn without an answer cost nothing. Of an answer that broke off, or was not waited for, that is not known.
+// freeOfCharge tells that a turn without an answer cost nothing.
 func (t *turn) freeOfCharge() error {
-	if t.booked || t.lost && !t.e.Local {
+	if t.booked {
 		return nil
 	}
 	return t.sink(run.Event{Type: run.UsageEvent})
-}
-
-// query asks the service, and notes whether it is known what that cost.
-func (t *turn) query(ctx context.Context, q provider.Request, delta func(provider.Delta) error) (provider.Answer, error) {
-	begin := t.e.Now()
-	a, err := t.e.Service.Ask(ctx, q, delta)
-	t.asking += t.e.Now().Sub(begin)
-	if ctx.Err() != nil || errors.Is(err, provider.ErrCut) || errors.Is(err, provider.ErrGarbled) {
-		t.lost = t.lost || a.Usage == run.Usage{}
-	}
-	return a, err
 }
 
 // durability: what a tool with effects does must be known to have begun. The end of a turn is worth a sync too.
@@ -228,9 +221,6 @@ func (t *turn) ask(ctx context.Context) (provider.Answer, error) {
 	broken, waited := 0, time.Duration(0)
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
 		t.shown = false
-		if err := t.request.Affordable(t.cost); err != nil {
-			return provider.Answer{}, err
-		}
 		a, err := t.query(ctx, t.question(), t.delta())
 		var overloaded *engine.Overloaded
 		var pause time.Duration
