@@ -1,0 +1,193 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// strace runs a command line under strace with further options, and returns what it printed, its exit status and the trace.
+func (c *command) strace(options []string, args ...string) (out string, code int, trace string) {
+	c.t.Helper()
+	missing := c.t.Skipf
+	if os.Getenv("CI") == "true" {
+		missing = c.t.Fatalf
+	}
+	path, err := exec.LookPath("strace")
+	if err != nil {
+		missing("no strace: apt-get install strace")
+	}
+	log := filepath.Join(c.t.TempDir(), "trace")
+	cmd := c.cmd()
+	cmd.Path, cmd.Args = path, slices.Concat([]string{path, "-f", "-y", "-qq", "-s", "8", "-o", log}, options, []string{c.path}, args)
+	text, runErr := cmd.CombinedOutput()
+	traced, err := os.ReadFile(log)
+	if err != nil || strings.Contains(string(text), "PTRACE") {
+		missing("strace may not trace here (allow ptrace): %v %s", err, text)
+	}
+	return string(text), status(runErr), string(traced)
+}
+
+var (
+	traced  = regexp.MustCompile(`^\d+ +(write|fsync|linkat|unlinkat|renameat|execve)\((.*)`)
+	opened  = regexp.MustCompile(`^\d+<([^>]*)>`)
+	quoted  = regexp.MustCompile(`"(/[^"]*)"`)
+	varying = regexp.MustCompile(`\d{8}T\d{6}[.\d]*Z-[0-9A-Za-z]+(\.\d+)?|\.tmp-\d+`)
+)
+
+// steps is what a command line did to files, in short: "fsync outbox", "linkat .ID.new ID.jsonl", "execve sh". Of a path its last
+// element is left, with ID or .tmp in place of what differs each time.
+func (c *command) steps(args ...string) (steps []string) {
+	c.t.Helper()
+	_, _, trace := c.strace([]string{"-e", "trace=write,fsync,linkat,unlinkat,renameat,execve"}, args...)
+	short := func(path string) string {
+		return varying.ReplaceAllStringFunc(filepath.Base(path), func(s string) string {
+			if s[0] == '.' {
+				return ".tmp"
+			}
+			return "ID"
+		})
+	}
+	for line := range strings.Lines(trace) {
+		m := traced.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		step := m[1]
+		if file := opened.FindStringSubmatch(m[2]); file != nil && m[1] != "execve" {
+			step += " " + short(file[1])
+			if strings.HasPrefix(m[2], "1<") {
+				step = "write stdout"
+			}
+		}
+		paths := quoted.FindAllStringSubmatch(m[2], -1)
+		if m[1] == "execve" || m[1] == "write" || m[1] == "fsync" {
+			paths = paths[:min(len(paths), 1)]
+		}
+		if m[1] != "write" {
+			for _, path := range paths {
+				step += " " + short(path[1])
+			}
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+// inOrder wants the steps among those that were made, in this order.
+func inOrder(t *testing.T, name string, made []string, want ...string) {
+	t.Helper()
+	at := 0
+	for _, step := range made {
+		if at < len(want) && step == want[at] {
+			at++
+		}
+	}
+	if at < len(want) {
+		t.Errorf("%s: no %q after %q in\n%s", name, want[at], want[:at], strings.Join(made, "\n"))
+	}
+}
+
+// TestOutboxIsSynced: a message and its number are on disk before the delivery command starts, the removal of one that was sent and
+// the reason of one that was not are too before the command line ends, and so is what a killed sender had left to do.
+func TestOutboxIsSynced(t *testing.T) {
+	c := newCommand(t)
+	c.ok("config", "set", "delivery.command", "/bin/cat")
+	entered := []string{"write .ID.new", "fsync .ID.new", "linkat .ID.new ID.jsonl", "unlinkat .ID.new", "fsync outbox", "execve cat"}
+	inOrder(t, "sent", c.steps("ping", "hello"), append(entered, "unlinkat ID.jsonl", "fsync outbox")...)
+	c.write("answer.yaml", "turns:\n  - - text: yes\n")
+	c.write("routines/answer.md", "---\nid: answer\ncron: \"0 9 * * *\"\nengine: script:answer.yaml\n---\nGo.\n")
+	inOrder(t, "numbered", c.steps("fire", "answer"), append([]string{"write events.jsonl", "fsync events.jsonl"}, entered...)...)
+	c.ok("config", "set", "delivery.command", "/bin/false")
+	inOrder(t, "failed", c.steps("ping", "hello"), "execve false", "write ID.jsonl", "fsync ID.jsonl")
+
+	left, err := filepath.Glob(filepath.Join(c.data, "state/outbox/*.jsonl"))
+	if err != nil || len(left) != 1 {
+		t.Fatal(left, err)
+	}
+	draft := filepath.Join(filepath.Dir(left[0]), "."+strings.TrimSuffix(filepath.Base(left[0]), ".jsonl")+".new")
+	if err := os.Rename(left[0], draft); err != nil {
+		t.Fatal(err)
+	}
+	inOrder(t, "a draft", c.steps("tick"), "linkat .ID.new ID.jsonl", "unlinkat .ID.new", "fsync outbox")
+}
+
+// TestUpdatesAreSynced: what the cap drops is archived before it leaves the box; what is popped is a claim before it is printed, and
+// archived before the claim goes; and the claim of a dead process is back in the box, or archived, before its file goes.
+func TestUpdatesAreSynced(t *testing.T) {
+	c := newCommand(t)
+	for range 10 {
+		c.ok("updates", "add", "one")
+	}
+	inOrder(t, "add", c.steps("updates", "add", "eleven"), "write updates.jsonl", "fsync updates.jsonl",
+		"fsync .pending_updates.json.tmp", "renameat .pending_updates.json.tmp pending_updates.json", "fsync state")
+	const folder = "pending_updates.claim"
+	inOrder(t, "pop", c.steps("updates", "pop"),
+		"write .ID.back.tmp", "fsync .ID.back.tmp", "linkat .ID.back.tmp ID.back", "fsync "+folder,
+		"unlinkat pending_updates.json", "fsync state", "renameat ID.back ID.json", "fsync "+folder, "write stdout",
+		"renameat ID.json ID.done", "fsync "+folder, "write updates.jsonl", "fsync updates.jsonl", "unlinkat ID.done", "fsync "+folder)
+	claim := func(suffix string) {
+		t.Helper()
+		c.write("state/"+folder+"/20260101T000000.000000Z-AAAAAAAA"+suffix,
+			`{"at":"2026-01-01T00:00:00.000000+00:00","updates":[{"ts":"2026-01-01T00:00:00.000000+00:00","message":"mine`+suffix+`"}]}`)
+	}
+	boxed := []string{"fsync .pending_updates.json.tmp", "renameat .pending_updates.json.tmp pending_updates.json", "fsync state"}
+	for range 10 { // so that the cap drops what comes back
+		c.ok("updates", "add", "one")
+	}
+	claim(".json")
+	inOrder(t, "given back", c.steps("updates", "list"), slices.Concat([]string{"write updates.jsonl", "fsync updates.jsonl", "fsync .ID.back.tmp", "linkat .ID.back.tmp ID.back", "fsync " + folder}, boxed,
+		[]string{"unlinkat ID.json", "fsync " + folder, "unlinkat ID.back", "fsync " + folder})...)
+	claim(".back")
+	inOrder(t, "restored", c.steps("updates", "list"), append(boxed, "unlinkat ID.back", "fsync "+folder)...)
+	claim(".done")
+	inOrder(t, "archived", c.steps("updates", "list"), "write updates.jsonl", "fsync updates.jsonl", "unlinkat ID.done", "fsync "+folder)
+}
+
+// TestSessionHistoryIsSynced: an event is on disk before the run goes on.
+func TestSessionHistoryIsSynced(t *testing.T) {
+	c := newCommand(t)
+	c.write("routines/stress.md", stressRoutine)
+	c.write("stress.yaml", stressScript)
+	event := []string{"write session_history.jsonl", "fsync session_history.jsonl"}
+	inOrder(t, "history", c.steps("fire", "stress"), slices.Concat(
+		[]string{"fsync .stress.tmp", "renameat .stress.tmp stress", "fsync routine_sessions"}, event, // the session begins
+		event, []string{"fsync .stress.tmp", "renameat .stress.tmp stress", "fsync routine_sessions"})...) // and is compacted
+}
+
+// TestSyncFails: a disk that fails fsync is an error that the caller sees, and nothing that depends on it goes on.
+func TestSyncFails(t *testing.T) {
+	c := newCommand(t)
+	c.ok("config", "set", "delivery.command", "/bin/sh", "-c", "cat > delivered")
+	failing := func(file string, args ...string) (string, int) {
+		t.Helper()
+		out, code, trace := c.strace([]string{"-e", "trace=fsync", "-e", "inject=fsync:error=EIO", "-P", filepath.Join(c.data, file)}, args...)
+		if code == 0 || !strings.Contains(out, "not written: input/output error") || !strings.Contains(trace, "INJECTED") {
+			t.Errorf("fsync of %s fails: ollim %s: exit status %d: %s", file, strings.Join(args, " "), code, out)
+		}
+		return out, code
+	}
+	failing("state/outbox", "ping", "hello")
+	if _, err := os.Stat(filepath.Join(c.data, "delivered")); !os.IsNotExist(err) {
+		t.Errorf("delivered before it was on disk: %v", err)
+	}
+	c.ok("updates", "add", "one")
+	if out, _ := failing("state/pending_updates.claim", "updates", "pop"); strings.Contains(out, "\tone") {
+		t.Errorf("popped before the claim was on disk: %s", out)
+	}
+	if out := c.ok("updates", "list"); !strings.Contains(out, "\tone") {
+		t.Errorf("lost: %q", out)
+	}
+	failing("state/updates.jsonl", "updates", "pop")
+	c.ok("updates", "list") // whoever opens the box next archives them
+	if list := decodeLines(t, c.ok("updates", "list", "--all", "--json")); len(list) != 1 || list[0].Became != "popped" {
+		t.Errorf("after a failure of the archive: %+v", list)
+	}
+	c.write("routines/stress.md", stressRoutine)
+	c.write("stress.yaml", stressScript)
+	failing("state/session_history.jsonl", "fire", "stress")
+}
