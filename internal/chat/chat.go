@@ -4,7 +4,6 @@
 package chat
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -183,14 +182,10 @@ func (t *Talk) Compact(ctx context.Context, r engine.Request) error {
 	return err
 }
 
-// Preview is the prompt, and the session it would go to, that Say would use now; nothing changes.
-func (r Room) Preview(ctx context.Context, p Place, b prompt.Brief) (text, session string, err error) {
-	session, parent, err := r.Start(p)
-	if err != nil {
-		return "", "", err
-	}
+// Preview is the prompt that Say would use now; nothing changes.
+func (r Room) Preview(ctx context.Context, p Place, b prompt.Brief) (text string, err error) {
 	if b.Updates, err = r.peek(ctx, p); err != nil {
-		return "", "", err
+		return "", err
 	}
-	return prompt.Build(b), cmp.Or(session, parent), nil
+	return prompt.Build(b), nil
 }

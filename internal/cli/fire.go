@@ -36,7 +36,7 @@ type fireOptions struct {
 }
 
 func (o *fireOptions) flags(f *pflag.FlagSet) {
-	f.BoolVar(&o.dryRun, "dry-run", false, "print the prompt, tools, model and session that would be used, and change nothing")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the prompt, tools, patterns, model and session that the request would carry, and change nothing")
 	f.BoolVar(&o.print, "print", false, "write the agent's final text to standard output")
 	f.BoolVar(&o.json, "json", false, "write the run record, or with --dry-run the plan, as one JSON object per job")
 	f.BoolVar(&o.asCron, "as-cron", false, "do it under exactly cron's environment, from /, to see whether it would work there")
@@ -245,15 +245,25 @@ func (o *fireOptions) preview(ctx context.Context, d *Deps, f *fire.Firer, name 
 		return d.emit(p)
 	}
 	session := cmp.Or(p.Session, "a new one")
+	if p.Branch {
+		session = "a branch of " + session
+	}
 	if _, err := fmt.Fprintf(d.Out, "job: %s\nmode: %s\nengine: %s\nmodel: %s\nsession: %s\n",
-		p.Job, p.Mode, p.Engine, cmp.Or(p.Model, "the engine's default"), session); err != nil {
+		p.Job, p.Mode, cmp.Or(p.Engine, "none, the text is delivered"), cmp.Or(p.Model, "the engine's default"), session); err != nil {
 		return err
 	}
 	if p.Refused != "" {
 		_, _ = fmt.Fprintf(d.Out, "would not run: %s\n", p.Refused)
 	}
-	for _, name := range p.Names {
-		_, _ = fmt.Fprintf(d.Out, "tool: %s\n", name)
+	for _, name := range p.Tools {
+		refused := ""
+		if slices.Contains(p.Refuses, name) {
+			refused = " (refused when called)"
+		}
+		_, _ = fmt.Fprintf(d.Out, "tool: %s%s\n", name, refused)
+	}
+	for _, pattern := range p.Patterns {
+		_, _ = fmt.Fprintf(d.Out, "pattern: %s\n", pattern)
 	}
 	_, err = fmt.Fprintf(d.Out, "\n%s", p.Prompt)
 	return err

@@ -23,6 +23,16 @@ type Engine interface {
 	// Compact begins a new session that holds a summary of the request's session, made by the given instructions; the
 	// request is otherwise that of the turn before, without a prompt. The old session stays as it is.
 	Compact(ctx context.Context, r Request, instructions string, sink Sink) (Compaction, error)
+
+	// Plan says what Run would offer the model for a request, and changes nothing. ErrSessionUnknown where the engine can
+	// tell that the request's session is gone, ErrForeignSession where it belongs to another engine.
+	Plan(r Request, tools Tools) (Plan, error)
+}
+
+// Plan is what a request would offer the model.
+type Plan struct {
+	Model string   // "": the engine has none
+	Tools []string // by the names that the model is shown, sorted
 }
 
 // Sink takes events as they happen.

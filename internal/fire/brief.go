@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/prompt"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/schedule"
@@ -151,9 +151,10 @@ func (f *Firer) request(e errand, r *run.Run, tools *toolbox.Box, granted float6
 		request.Follow, request.Patience = e.follow, askPatience
 	}
 	request.Dirs = j.Roots(f.UserHome)
-	request.Hold = []*os.File{e.running.File()}
-	if e.guard != nil {
-		request.Hold = append(request.Hold, e.guard.File())
+	for _, guard := range []*lock.Guard{e.running, e.guard} {
+		if guard != nil { // a preview has none
+			request.Hold = append(request.Hold, guard.File())
+		}
 	}
 	var err error
 	if j.Subagent != "" {

@@ -1,24 +1,35 @@
 package fire
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"slices"
 	"strings"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/skill"
+	"github.com/ollim/ollim/internal/toolbox"
 )
 
-// Plan is what a fire would do.
+// Plan is what a fire would ask its engine for.
 type Plan struct {
-	Job     string   `json:"job"`
-	Mode    job.Mode `json:"mode"`
-	Engine  string   `json:"engine"`
-	Model   string   `json:"model,omitempty"`
-	Session string   `json:"session,omitempty"` // that it would continue or branch; "" begins one
-	Names   []string `json:"tools"`             // of ours, that it may use
-	Prompt  string   `json:"prompt"`
-	Refused string   `json:"refused,omitempty"` // why it would not run
+	Job      string   `json:"job"`
+	Mode     job.Mode `json:"mode"`
+	Engine   string   `json:"engine,omitempty"` // "" for a plain reminder, whose text is delivered
+	Model    string   `json:"model,omitempty"`  // that is asked; "": the engine has none
+	Thinking string   `json:"thinking,omitempty"`
+	Session  string   `json:"session,omitempty"` // that is continued; "" begins one
+	Branch   bool     `json:"branch,omitempty"`  // Session is branched instead
+	Tools    []string `json:"tools"`             // that the model is offered, sorted
+	Refuses  []string `json:"refuses,omitempty"` // those of Tools that this run may not use: they are refused when called
+	Patterns []string `json:"patterns"`          // that decide on each use of a tool
+	System   string   `json:"system,omitempty"`
+	Prompt   string   `json:"prompt"`
+	Refused  string   `json:"refused,omitempty"` // why it would not run
 }
 
 // Preview says what Fire would do now, without doing or changing anything.
@@ -31,25 +42,67 @@ func (f *Firer) Preview(ctx context.Context, name string, o Options) (Plan, erro
 	if err != nil {
 		return Plan{}, err
 	}
-	e := errand{job: j, options: o, beside: shelf.Jobs, previous: f.lastRun(j)}
+	e := errand{job: j, options: o, beside: shelf.Jobs, previous: f.lastRun(j), slot: o.Slot}
 	record, err := f.record(e)
 	if err != nil {
 		return Plan{}, err
 	}
-	brief, err := f.brief(e, record)
-	if err != nil {
+	p := Plan{Job: j.ID, Mode: j.Mode(), Engine: record.Engine, Model: record.Model, Tools: []string{}, Patterns: record.Tools}
+	if j.Plain {
+		p.Patterns, p.Prompt = []string{}, j.Body
+	} else if err := f.previewRequest(ctx, e, &run.Run{Record: record}, &p); err != nil {
 		return Plan{}, err
 	}
-	text, session, err := f.room().Preview(ctx, f.place(e), brief)
-	if err != nil {
-		return Plan{}, err
-	}
-	p := Plan{Job: j.ID, Mode: j.Mode(), Engine: record.Engine, Model: record.Model, Session: session, Prompt: text}
-	p.Names = f.tools(&run.Run{Record: record}).Usable()
 	if err := f.permit(j, o); err != nil {
 		p.Refused = err.Error()
 	}
 	return p, nil
+}
+
+// previewRequest fills in what the engine would be asked. An engine that cannot be made is why the job would not run.
+func (f *Firer) previewRequest(ctx context.Context, e errand, r *run.Run, p *Plan) error {
+	brief, err := f.brief(e, r.Record)
+	if err != nil {
+		return err
+	}
+	tools := f.tools(r)
+	request, err := f.request(e, r, tools, 0)
+	if errors.As(err, new(*barred)) {
+		p.Refused = err.Error()
+	} else if err != nil {
+		return err
+	}
+	for _, name := range e.job.Skills {
+		if _, err := (skill.Library{Home: f.Home}).Find(name); errors.As(err, new(*skill.Unknown)) {
+			p.Refused = err.Error()
+		}
+	}
+	request.Session, request.Fork = r.SessionBefore, false
+	if request.Session == "" && r.Parent != "" {
+		request.Session, request.Fork = r.Parent, true
+	}
+	var plan engine.Plan
+	made, err := f.engine(e, r.Engine)
+	if err == nil {
+		plan, err = made.Plan(request, tools)
+	}
+	switch {
+	case errors.Is(err, engine.ErrSessionUnknown):
+		request.Session, request.Fork, brief.Lost = "", false, true
+	case err != nil:
+		p.Refused = oneLine(err)
+	}
+	if p.Prompt, err = f.room().Preview(ctx, f.place(e), brief); err != nil {
+		return err
+	}
+	p.Model, p.Thinking, p.System = cmp.Or(plan.Model, p.Model), request.Thinking, request.System
+	p.Session, p.Branch = request.Session, request.Fork
+	p.Tools = append(p.Tools, plan.Tools...)
+	usable := append(toolbox.BuiltIns(r.Tools), tools.Usable()...)
+	p.Refuses = slices.DeleteFunc(slices.Clone(plan.Tools), func(name string) bool {
+		return slices.Contains(usable, strings.TrimPrefix(name, "mcp__ollim__"))
+	})
+	return nil
 }
 
 // lastRun is the job's latest run, as its lock file notes it; the zero Record when there is none.

@@ -12,6 +12,7 @@ import (
 	"os"
 
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,16 @@ type Engine struct {
 	Sought  string // where a key was looked for, for an error
 	// Judged says which tool uses, by id, the hook has given a verdict on.
 	Judged func(run string) (map[string]bool, error)
+}
+
+// Plan says what the command is told: the model, its own tools, and those of our server.
+func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error) {
+	p := engine.Plan{Model: orElse(r.Model, defaultModel), Tools: slices.Clone(r.BuiltIns)}
+	for _, tool := range tools.List() {
+		p.Tools = append(p.Tools, "mcp__"+server+"__"+tool.Name)
+	}
+	slices.Sort(p.Tools)
+	return p, own(r.Session)
 }
 
 // Run starts or continues a session with one prompt.

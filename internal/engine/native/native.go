@@ -89,6 +89,32 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 	return t.compact(ctx, instructions, t.keep(0))
 }
 
+// Plan says which model is asked, and which tools it is offered.
+func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error) {
+	t := &turn{e: e, request: r, tools: tools, model: e.Models.Resolve(cmp.Or(r.Model, e.Model))}
+	p := engine.Plan{Model: t.model.ID}
+	if e.Tools != nil {
+		t.own = e.Tools(r)
+	}
+	for _, tool := range t.offer() {
+		p.Tools = append(p.Tools, tool.Name)
+	}
+	slices.Sort(p.Tools)
+	switch {
+	case t.model.ID == "":
+		return p, e.NoModel
+	case r.Session == "":
+		return p, nil
+	case engine.Holder(r.Session) != engine.Native:
+		return p, engine.Foreign(r.Session)
+	}
+	_, err := transcript.Find(e.Sessions, r.Session)
+	if errors.Is(err, transcript.ErrUnknown) {
+		err = fmt.Errorf("%w: %s", engine.ErrSessionUnknown, r.Session)
+	}
+	return p, err
+}
+
 // begin opens the transcript of the request's session, or begins one, and keeps others from writing it until leave.
 func (e *Engine) begin(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (*turn, error) {
 	m := e.Models.Resolve(cmp.Or(r.Model, e.Model))

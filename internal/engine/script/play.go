@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,20 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 		defer func() { _ = store.Remove(s.path) }()
 	}
 	return t.play()
+}
+
+// Plan names the tools that the script may use.
+func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error) {
+	p := engine.Plan{Model: r.Model, Tools: slices.Clone(r.BuiltIns)}
+	for _, tool := range tools.List() {
+		p.Tools = append(p.Tools, tool.Name)
+	}
+	slices.Sort(p.Tools)
+	if r.Session == "" {
+		return p, nil
+	}
+	_, err := e.open(r.Session)
+	return p, err
 }
 
 func (e *Engine) enter(r engine.Request) (*session, error) {
