@@ -213,7 +213,9 @@ func (d *Deps) hidden(c config.Config) sanitize.Secrets {
 
 func (h house) jobs() job.Library { return job.Library{Home: h.home, Zone: h.config.Zone} }
 
-func (h house) runs() run.Book { return run.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone, Secrets: h.secrets} }
+func (h house) runs() run.Book {
+	return run.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone, Secrets: h.secrets}
+}
 
 func (h house) updates() update.Box {
 	return update.Box{Home: h.home, Disk: h.disk, Zone: h.config.Zone, Started: h.runs().Started}

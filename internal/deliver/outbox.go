@@ -32,7 +32,7 @@ func (p Post) put(ctx context.Context, m Message) (*lock.Guard, error) {
 	if !isMessageID(m.ID) {
 		return nil, fmt.Errorf("message %q: %w", m.ID, ErrID)
 	}
-	if err := store.MkdirAll(p.Home.Outbox()); err != nil {
+	if err := store.MkdirOwn(p.Home.Outbox()); err != nil {
 		return nil, err
 	}
 	draft := p.draft(m.ID)

@@ -46,7 +46,7 @@ func (j Job) Attempt() Attempt {
 // Claim moves a reminder's file on to its next attempt, and returns the job with its new path. The caller holds the job's
 // lock. ErrGone when the file is no longer there.
 func (l Library) Claim(j Job) (Job, error) {
-	if err := store.MkdirAll(l.Home.Firing()); err != nil {
+	if err := store.MkdirOwn(l.Home.Firing()); err != nil {
 		return j, err
 	}
 	path := filepath.Join(l.Home.Firing(), j.ID+".md")

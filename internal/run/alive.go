@@ -23,7 +23,7 @@ func mark(id string) string { return "OLLIM_RUN=" + id }
 // Hold takes the lock of a run that has no record yet. Its holder, and an engine that inherits it, keep the run alive for every
 // process, whatever its PID namespace.
 func (b Book) Hold(id string) (*lock.Guard, error) {
-	if err := store.MkdirAll(b.Home.Run(id)); err != nil {
+	if err := store.MkdirOwn(b.Home.Run(id)); err != nil {
 		return nil, err
 	}
 	guard, err := lock.TryGuard(b.Home.RunLock(id))
@@ -91,7 +91,7 @@ func KillEngine(id string) { process.KillAll(mark(id)) }
 
 // AskStop asks a run to end, whatever process carries it out.
 func (b Book) AskStop(id string) error {
-	if err := store.MkdirAll(b.Home.State("stop")); err != nil {
+	if err := store.MkdirOwn(b.Home.State("stop")); err != nil {
 		return err
 	}
 	err := store.Create(b.Home.StopRequest(id), nil)

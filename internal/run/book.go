@@ -33,7 +33,7 @@ type Book struct {
 // Open begins the record of a run: its directory and run.json exist when it returns.
 func (b Book) Open(r Record) (*Run, error) {
 	r.Started = r.Started.In(b.Zone)
-	if err := store.MkdirAll(b.Home.Run(r.ID)); err != nil {
+	if err := store.MkdirOwn(b.Home.Run(r.ID)); err != nil {
 		return nil, err
 	}
 	opened := &Run{Record: r, book: b}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,9 +119,14 @@ func TestRenderCalls(t *testing.T) {
 		return program.Result{}, nil
 	}}
 	r.Render(context.Background(), skill.Skill{Body: "!`a 'b c' \"d\"` and !`e`"})
-	want := "[{[a b c d] [A=b] /data [] <nil> 8000 0s} {[e] [A=b] /data [] <nil> 8000 0s}]"
-	if got := fmt.Sprint(calls); got != want {
-		t.Errorf("calls %s, want %s", got, want)
+	for i, argv := range [][]string{{"a", "b c", "d"}, {"e"}} {
+		if i >= len(calls) {
+			t.Fatalf("%d calls, want 2", len(calls))
+		}
+		c := calls[i]
+		if !slices.Equal(c.Argv, argv) || !slices.Equal(c.Env, r.Env) || c.Dir != r.Dir || len(c.Stdin) != 0 || c.Limit != 8000 {
+			t.Errorf("call %d: %+v", i, c)
+		}
 	}
 }
 

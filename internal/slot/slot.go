@@ -80,7 +80,7 @@ func (b Book) Claim(c Claim) error {
 func jot(path string, data []byte) error {
 	f, err := store.Open(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = store.MkdirAll(filepath.Dir(path)); err == nil {
+		if err = store.MkdirOwn(filepath.Dir(path)); err == nil {
 			f, err = store.Open(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY)
 		}
 	}

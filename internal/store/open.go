@@ -56,6 +56,14 @@ func Write(path string, data []byte, d Durability) error {
 	return replace(path, data, fileMode, d)
 }
 
+// MkdirOwn is MkdirAll for a folder of ollim's own: a link in its place is an error, see Open.
+func MkdirOwn(path string) error {
+	if err := noLinks(path); err != nil {
+		return &NotWritten{path, err}
+	}
+	return MkdirAll(path)
+}
+
 // noLinks refuses a path of which an element below the last folder called state or sessions is a link.
 func noLinks(path string) error {
 	root := -1 // the length of the path of that folder

@@ -231,7 +231,7 @@ func (m Minute) collect(ctx context.Context, late []job.Job) error {
 // shelve keeps a reminder that was only told of, because that may have cut its text.
 func (m Minute) shelve(j job.Job) error {
 	kept := filepath.Join(m.Firer.Home.Late(), j.ID+".md")
-	if err := store.MkdirAll(filepath.Dir(kept)); err != nil {
+	if err := store.MkdirOwn(filepath.Dir(kept)); err != nil {
 		return err
 	}
 	return errors.Join(os.Rename(j.Path, kept), os.Chtimes(kept, m.now(), m.now())) // it is kept from now on

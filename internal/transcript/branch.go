@@ -167,7 +167,7 @@ func create(sessions string, h Header, d store.Durability, fill func(io.Writer) 
 	h.Cwd = clean(h.Cwd)
 	t := Transcript{Path: Place(sessions, h), Header: h}
 	dir, name := filepath.Split(t.Path)
-	if err := store.MkdirAll(dir); err != nil {
+	if err := store.MkdirOwn(dir); err != nil {
 		return Transcript{}, err
 	}
 	draft, err := os.CreateTemp(dir, "."+name+".tmp-*")

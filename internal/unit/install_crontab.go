@@ -108,7 +108,7 @@ const keptBackups = 20
 func (t Table) backup(old []byte) (path string, err error) {
 	name := "crontab-" + t.Disk.Now().UTC().Format("20060102T150405.000000000Z")
 	path = filepath.Join(t.Home.Backups(), name)
-	if err := store.MkdirAll(t.Home.Backups()); err != nil {
+	if err := store.MkdirOwn(t.Home.Backups()); err != nil {
 		return "", err
 	}
 	if err := store.Write(path, old, store.Synced); err != nil {
