@@ -42,7 +42,7 @@ func TestEndOfContext(t *testing.T) {
 		"last words":     {"trap 'echo bye >&2; exit 0' TERM", time.Minute, 0, "bye\n", "exit status 0"},
 		"ignores":        {"trap '' TERM", 200 * time.Millisecond, 200 * time.Millisecond, "", "signal: killed"},
 		"at once":        {"trap 'echo bye >&2' TERM", 0, 0, "", "signal: killed"},
-		"stopped":        {"(kill -STOP $$; echo $$ > ready) & while :; do sleep 0.01; done", 100 * time.Millisecond, 0, "", "signal: killed"},
+		"stopped":        {"(kill -STOP $$; while grep -qs '^State:.[^T]' /proc/$$/status; do :; done; echo $$ > ready) & while :; do sleep 0.01; done", 100 * time.Millisecond, 0, "", "signal: killed"},
 		"floods":         {"yes & yes >&2 &", 100 * time.Millisecond, 0, "", "signal: terminated"},
 		"never reads":    {"exec 3<&0", time.Minute, 0, "", "signal: terminated"},
 		"a deaf child":   {child(`trap "" TERM`), 200 * time.Millisecond, 0, "", "signal: terminated"},
