@@ -72,49 +72,24 @@ func TestForkLeavesMainAlone(t *testing.T) {
 	}
 }
 
-// TestOrphanedEngineKeepsTheGuard: after kill -9 of ollim its engine works on. Until that ends the job is not fired again,
-// and nobody else writes the session.
+// TestOrphanedEngineKeepsTheGuard: after kill -9 of ollim its engine works on. Until that ends the job is not fired again.
 func TestOrphanedEngineKeepsTheGuard(t *testing.T) {
-	for _, kind := range []string{"fire", "chat"} {
-		t.Run(kind, func(t *testing.T) {
-			c, api := withClaude(t)
-			c.write("routines/daily-market.md", daily)
-			hold := make(chan struct{})
-			api.Reply(apitest.Reply{Text: "late", Hold: hold})
-			args := []string{"fire", "daily"}
-			if kind == "chat" {
-				args = []string{"chat", "hello"}
-			}
-			cmd := c.cmd(args...)
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, "the engine asks the model", func() bool { return len(api.Requests()) == 1 })
-			if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			_ = cmd.Wait()
-			if kind == "fire" {
-				c.fails(75, "fire", "daily")
-			} else {
-				second := c.cmd("chat", "a second writer")
-				if err := second.Start(); err != nil {
-					t.Fatal(err)
-				}
-				defer func() { _ = second.Process.Kill(); _ = second.Wait() }()
-				time.Sleep(time.Second)
-				if n := len(api.Requests()); n != 1 {
-					t.Errorf("%d requests: a second writer of main did not wait for the first", n)
-				}
-			}
-			close(hold)
-			if kind == "fire" {
-				eventually(t, "the job can be fired again", func() bool { return status(c.cmd("fire", "daily").Run()) == 0 })
-			} else {
-				eventually(t, "the second turn runs", func() bool { return len(api.Requests()) >= 2 })
-			}
-		})
+	c, api := withClaude(t)
+	c.write("routines/daily-market.md", daily)
+	hold := make(chan struct{})
+	api.Reply(apitest.Reply{Text: "late", Hold: hold})
+	cmd := c.cmd("fire", "daily")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
+	eventually(t, "the engine asks the model", func() bool { return len(api.Requests()) == 1 })
+	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	c.fails(75, "fire", "daily")
+	close(hold)
+	eventually(t, "the job can be fired again", func() bool { return status(c.cmd("fire", "daily").Run()) == 0 })
 }
 
 // TestKillDuringClaude kills a fire with -9 at random moments: the session is never lost once it is known, and the next fire
