@@ -50,14 +50,13 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, _ engine.Tools, sink
 		return engine.Result{}, err
 	}
 	id := r.Session
-	args := []string{"--resume", r.Session}
 	if r.Session == "" || r.Fork {
 		id = newUUID()
-		args = append(args, "--session-id", id)
-		if r.Session == "" {
-			args = args[2:]
-		} else {
-			args = append(args, "--fork-session")
+	}
+	args, err := []string{"--session-id", id}, error(nil)
+	if r.Session != "" {
+		if args, err = e.resume(r.Session, id, r.Fork); err != nil {
+			return engine.Result{}, err
 		}
 	}
 	t := &turn{sink: sink, want: id, parent: forkedFrom(r), inForce: inForce(r.Run), agent: nameOf(r.Agent), delta: r.Delta}
@@ -89,7 +88,10 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 	}
 	id := newUUID()
 	t := &turn{sink: sink, want: id, compacting: r.Session, inForce: inForce(r.Run)}
-	args := []string{"--resume", r.Session, "--session-id", id, "--fork-session"}
+	args, err := e.resume(r.Session, id, false)
+	if err != nil {
+		return engine.Compaction{}, err
+	}
 	prompt := "/compact " + strings.Join(strings.Fields(instructions), " ") // a command is one line
 	if err := e.start(ctx, r, args, prompt, t); err != nil {
 		e.forget(id)

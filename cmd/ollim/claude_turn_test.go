@@ -1,0 +1,166 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/apitest"
+)
+
+// lastRequest is the last request that the model got.
+func lastRequest(t *testing.T, api *apitest.Server) apitest.Request {
+	t.Helper()
+	all := api.Requests()
+	if len(all) == 0 {
+		t.Fatal("the model was asked nothing")
+	}
+	return all[len(all)-1]
+}
+
+// speaksAlone checks that the last prompt, which begins like this, shares its message with nothing but the command's own reminders.
+func speaksAlone(t *testing.T, r apitest.Request, begins string) {
+	t.Helper()
+	for _, m := range slices.Backward(r.Messages) {
+		var texts []string
+		for _, b := range m.Content {
+			if !strings.HasPrefix(b.Text, "<system-reminder>") {
+				texts = append(texts, b.Text)
+			}
+		}
+		if !slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(text, begins) }) {
+			continue
+		}
+		if m.Role != "user" || len(texts) != 1 {
+			t.Errorf("the last prompt stands in %q", texts)
+		}
+		return
+	}
+	t.Errorf("no message has a text that begins with %q", begins)
+}
+
+const (
+	look     = "---\nid: look\ncron: \"0 9 * * *\"\n---\nLook around.\n"
+	lookFork = "---\nid: look\ncron: \"0 9 * * *\"\nbackground: true\nallow-ping: false\nupdate-main-session: freely\n---\nLook around.\n"
+)
+
+// TestFailedTurnOnClaude: what a turn said that failed before any answer is not said to the model by the next one, in the session
+// or in a fork of it, whether the session had begun or not. The session keeps its id.
+func TestFailedTurnOnClaude(t *testing.T) {
+	for name, job := range map[string]string{"main": look, "fork": lookFork} {
+		for _, first := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: " first"}[first], func(t *testing.T) {
+				c, api := withClaude(t)
+				c.write("routines/look.md", job)
+				c.ok("updates", "add", "oil broke 75")
+				if !first {
+					c.ok("chat", "hello")
+					c.ok("updates", "add", "oil broke 76")
+				}
+				api.Reply(apitest.Reply{Status: 400, Message: "no"})
+				c.fails(1, "chat", "Send the invoice to Bob")
+				main := c.ok("session", "id", "main")
+				c.ok("fire", "look")
+				r := lastRequest(t, api)
+				if r.Has("invoice") {
+					t.Error("the routine says what the owner said")
+				}
+				if first == r.Has("hello") {
+					t.Error("the routine does not know what was said before")
+				}
+				speaksAlone(t, r, map[string]string{"main": "[routine:look]", "fork": "[routine-bg:look]"}[name])
+				api.Reply(apitest.Reply{Text: "well"})
+				c.ok("chat", "and now?")
+				r = lastRequest(t, api)
+				if r.Has("invoice") || strings.Count(string(r.Raw), "oil broke 75") != 1 || first == r.Has("hello") {
+					t.Errorf("the next turn says %s", r.Raw)
+				}
+				if now := c.ok("session", "id", "main"); now != main {
+					t.Errorf("main is %s, was %s", now, main)
+				}
+			})
+		}
+	}
+}
+
+// TestTurnThatFailedAfterAToolOnClaude: a turn that the model had begun stays in the session and is closed; a fork leaves it out.
+func TestTurnThatFailedAfterAToolOnClaude(t *testing.T) {
+	c, api := withClaude(t)
+	c.write("routines/look.md", lookFork)
+	c.ok("chat", "hello")
+	api.Reply(apitest.Use("mcp__ollim__list_reminders", nil), apitest.Reply{Status: 400, Message: "no"})
+	c.fails(1, "chat", "Send the invoice to Bob")
+	c.ok("fire", "look")
+	if r := lastRequest(t, api); r.Has("invoice") || !r.Has("hello") {
+		t.Error("the fork does not begin at the last complete turn")
+	}
+	c.ok("chat", "and now?")
+	r := lastRequest(t, api)
+	if !r.Has("invoice") || !r.Has("No reminders.") {
+		t.Errorf("the session lost a turn in which something was done: %+v", r.Messages)
+	}
+	speaksAlone(t, r, "[20")
+}
+
+// TestForkOfARunningTurnOnClaude: a fork that starts while main waits for the model, in its first turn or a later one, before or
+// after a tool, reads nothing of that turn.
+func TestForkOfARunningTurnOnClaude(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first  bool
+		before []apitest.Reply
+	}{
+		"first turn":   {first: true},
+		"first answer": {},
+		"after a tool": {before: []apitest.Reply{apitest.Use("mcp__ollim__list_reminders", nil)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, api := withClaude(t)
+			c.write("routines/look.md", lookFork)
+			if !tc.first {
+				c.ok("chat", "my cat is called Momo")
+			}
+			asked := len(api.Requests()) + len(tc.before) + 1
+			hold := make(chan struct{})
+			api.Reply(tc.before...)
+			api.Reply(apitest.Reply{Text: "sent", Hold: hold})
+			turn := c.cmd("chat", "Send the invoice to Bob")
+			if err := turn.Start(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the main turn asks the model", func() bool { return len(api.Requests()) == asked })
+			c.ok("fire", "look")
+			fork := lastRequest(t, api)
+			close(hold)
+			if err := turn.Wait(); err != nil {
+				t.Error(err)
+			}
+			if fork.Has("invoice") || tc.first == fork.Has("Momo") || fork.Has("session was lost") {
+				t.Errorf("the fork reads %s", fork.Raw)
+			}
+			speaksAlone(t, fork, "[routine-bg:look]")
+			c.ok("chat", "and now?")
+			if r := lastRequest(t, api); !r.Has("invoice") || !r.Has("sent") {
+				t.Error("main lost its turn")
+			}
+		})
+	}
+}
+
+// TestCompactAfterAFailedTurnOnClaude: a compaction does not sum up a request that failed.
+func TestCompactAfterAFailedTurnOnClaude(t *testing.T) {
+	c, api := withClaude(t)
+	c.ok("chat", "hello")
+	c.ok("chat", "hello again")
+	api.Reply(apitest.Reply{Status: 400, Message: "no"})
+	c.fails(1, "chat", "Send the invoice to Bob")
+	c.ok("session", "compact", "main", "keep all")
+	if r := lastRequest(t, api); r.Has("invoice") || !r.IsCompaction() {
+		t.Error("the failed request is summed up")
+	}
+	api.Reply(apitest.Reply{Status: 400, Message: "no"})
+	c.fails(1, "chat", "Send the invoice to Bob")
+	c.ok("chat", "and now?")
+	if r := lastRequest(t, api); r.Has("invoice") || !r.Has("keep all") {
+		t.Error("the session does not go on from its summary alone")
+	}
+}
