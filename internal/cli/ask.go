@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/fire"
+	"github.com/ollim/ollim/internal/prompt"
 	"github.com/ollim/ollim/internal/provider"
 	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/toolbox"
@@ -171,10 +173,15 @@ func (o *askOptions) question(d *Deps, h house) (fire.Question, fire.Options, er
 	if q.Text == "" {
 		q.Text, q.Input = strings.TrimSpace(q.Input), ""
 	}
-	if q.Text == "" {
+	in := bufio.NewReader(d.In)
+	choosing := o.resume == pickOne && isTerminal(d.In)
+	if q.Text == "" && !choosing {
 		return q, options, hint(usage("nothing to ask"), "ollim -p \"TEXT\", or pipe something in")
 	}
-	t, err := o.transcript(d, h, q.Root)
+	t, err := o.transcript(d, h, q.Root, in)
+	if err == nil && q.Text == "" {
+		q.Text, err = d.readQuestion(in)
+	}
 	if err != nil {
 		return q, options, err
 	}
@@ -205,7 +212,7 @@ func workingDir() (string, error) {
 }
 
 // transcript is the one to go on with; the zero one begins a new session.
-func (o *askOptions) transcript(d *Deps, h house, root string) (transcript.Transcript, error) {
+func (o *askOptions) transcript(d *Deps, h house, root string, in *bufio.Reader) (transcript.Transcript, error) {
 	sessions := h.home.Sessions()
 	switch {
 	case o.goOn:
@@ -229,7 +236,7 @@ func (o *askOptions) transcript(d *Deps, h house, root string) (transcript.Trans
 		if err != nil {
 			return transcript.Transcript{}, err
 		}
-		return d.pickSession(list)
+		return d.pickSession(in, list)
 	case o.resume != "":
 		t, err := transcript.FindPrefix(sessions, o.resume)
 		if err != nil {
@@ -244,7 +251,7 @@ func (o *askOptions) transcript(d *Deps, h house, root string) (transcript.Trans
 
 // questions are the sessions of questions that were asked in a directory, the latest first; at least one.
 func (h house) questions(root string) ([]transcript.Summary, error) {
-	list, _, err := transcript.List(h.home.Sessions(), root)
+	list, _, err := transcript.List(h.home.Sessions(), root, prompt.Said)
 	if err != nil {
 		return nil, err
 	}
@@ -305,11 +312,8 @@ func openSession(sessions, file string) (transcript.Transcript, error) {
 
 // engineOf is the engine that holds a session.
 func engineOf(t transcript.Transcript) string {
-	switch engine.Holder(t.ID) {
-	case engine.Native:
-		return engine.Native
-	case engine.ClaudeCode:
-		return engine.ClaudeCode
+	if holder := engine.HolderOf(t.Header); holder != engine.Script {
+		return holder
 	}
 	return t.Provider
 }

@@ -13,14 +13,14 @@ import (
 const picks = 20
 
 // pickSession lets the owner choose one of the latest sessions of a directory.
-func (d *Deps) pickSession(list []transcript.Summary) (transcript.Transcript, error) {
+func (d *Deps) pickSession(in *bufio.Reader, list []transcript.Summary) (transcript.Transcript, error) {
 	var none transcript.Transcript
 	list = list[:min(len(list), picks)]
 	for i, s := range list {
 		_, _ = fmt.Fprintf(d.Stderr, "%2d  %s  %s  %s\n", i+1, s.Modified.Format("2006-01-02 15:04"), s.ID, printable(s.First))
 	}
 	_, _ = fmt.Fprint(d.Stderr, "which? ")
-	line, err := bufio.NewReader(d.In).ReadString('\n')
+	line, err := in.ReadString('\n')
 	if err != nil {
 		return none, usage("nothing was chosen")
 	}
@@ -29,4 +29,14 @@ func (d *Deps) pickSession(list []transcript.Summary) (transcript.Transcript, er
 		return none, usage("%q is none of them: write a number from 1 to %d", strings.TrimSpace(line), len(list))
 	}
 	return list[n-1].Transcript, nil
+}
+
+// readQuestion reads one line from the terminal, for a session that was chosen without words.
+func (d *Deps) readQuestion(in *bufio.Reader) (string, error) {
+	_, _ = fmt.Fprint(d.Stderr, "> ")
+	line, _ := in.ReadString('\n') // what was typed before the end counts
+	if line = strings.TrimSpace(line); line == "" {
+		return "", usage("nothing to ask")
+	}
+	return line, nil
 }

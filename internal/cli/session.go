@@ -199,13 +199,21 @@ func about(name string, err error) error {
 	return err
 }
 
+// holder is the engine of a conversation, "" where nothing says.
+func (c conversation) holder() string {
+	if c.file.Path != "" {
+		return engine.HolderOf(c.file.Header)
+	}
+	return engine.Holder(c.id)
+}
+
 // readable refuses a conversation that is not kept here.
 func (c conversation) readable() error {
 	if c.file.Path != "" {
 		return nil
 	}
 	keeper := "its engine"
-	if name := engine.Holder(c.id); name != "" {
+	if name := c.holder(); name != "" {
 		keeper = "the " + name + " engine"
 	}
 	return &withStatus{fmt.Errorf("%s is kept by %s, there is no transcript of it here", c.id, keeper), statusNoJob}

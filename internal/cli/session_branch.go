@@ -71,7 +71,7 @@ func runSessionBranch(d *Deps, name string, after int) error {
 
 // native refuses a conversation that is not the native engine's: nobody else takes a transcript for a session.
 func (c conversation) native() error {
-	if engine.Holder(c.id) == engine.Native {
+	if c.holder() == engine.Native {
 		return c.readable()
 	}
 	return fmt.Errorf("only for sessions of the native engine: %w", engine.Foreign(c.id))

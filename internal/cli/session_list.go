@@ -10,6 +10,7 @@ import (
 
 	"github.com/ollim/ollim/internal/job"
 	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/prompt"
 	"github.com/ollim/ollim/internal/transcript"
 )
 
@@ -141,7 +142,7 @@ func runTranscriptList(d *Deps, o sessionListOptions) error {
 			return err
 		}
 	}
-	list, skipped, err := transcript.List(h.home.Sessions(), cwd)
+	list, skipped, err := transcript.List(h.home.Sessions(), cwd, prompt.Said)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/prompt"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/transcript"
 )
@@ -22,7 +23,7 @@ func newSessionSearch(d *Deps) *cobra.Command {
 		Use:   "search WORDS...",
 		Short: "Find messages in transcripts and runs, newest first: time, session or run, who, excerpt",
 		Long: "Search finds the messages that hold all of the words, in any order and case; a word in quotes may be a phrase. It looks at " +
-			"what was said and at what tools were given and answered, in all transcripts, and in the records of runs whose " +
+			"what was said, without the time and the instructions that ollim put in front of it, and at what tools were given and answered, in all transcripts, and in the records of runs whose " +
 			"conversation has none here. A message that branches share is listed once. When nothing is found it prints nothing and " +
 			"exits 1.",
 		Example: "  ollim session search invoice \"due date\"\n  ollim session search --json zebra | jq -r 'select(.session).session' | sort -u | xargs -n1 ollim session show",
@@ -80,7 +81,7 @@ func runSessionSearch(ctx context.Context, d *Deps, words []string, n int, asJSO
 
 func (h house) searchTranscripts(ctx context.Context, words []string, found *latest) error {
 	changed, path := time.Time{}, ""
-	for m, err := range transcript.Search(ctx, h.home.Sessions(), words) {
+	for m, err := range transcript.Search(ctx, h.home.Sessions(), words, prompt.Said) {
 		if err != nil {
 			return err
 		}
@@ -107,7 +108,7 @@ func (h house) searchTranscripts(ctx context.Context, words []string, found *lat
 // searchRuns leaves out what transcripts hold as well: they are where a conversation goes on.
 func (h house) searchRuns(ctx context.Context, words []string, found *latest) error {
 	id, twice, known := "", false, map[string]bool{}
-	for f, err := range h.runs().Search(ctx, words) {
+	for f, err := range h.runs().Search(ctx, words, prompt.Said) {
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/transcript"
 )
 
@@ -105,7 +104,7 @@ func (d *Deps) sessionFacts(h house, name string) (sessionFacts, error) {
 	if err != nil {
 		return sessionFacts{}, err
 	}
-	f := sessionFacts{Session: c.name.text, ID: c.id, Engine: engine.Holder(c.id), Busy: c.busy(h)}
+	f := sessionFacts{Session: c.name.text, ID: c.id, Engine: c.holder(), Busy: c.busy(h)}
 	if c.file.Path == "" {
 		return f, nil
 	}

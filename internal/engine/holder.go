@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"strings"
+
+	"github.com/ollim/ollim/internal/transcript"
 )
 
 // Names of engines whose sessions can be told by their ids.
@@ -19,6 +21,17 @@ func Foreign(id string) error {
 		holder = "the " + name + " engine"
 	}
 	return fmt.Errorf("%w: %s belongs to %s", ErrForeignSession, id, holder)
+}
+
+// HolderOf is the engine that goes on with a transcript. Its header says so: other software gives ids of any form.
+func HolderOf(h transcript.Header) string {
+	switch {
+	case h.Provider == ClaudeCode:
+		return ClaudeCode
+	case strings.HasPrefix(h.Provider, "script:"):
+		return Script
+	}
+	return Native
 }
 
 // Holder is the engine that a session id belongs to, by its form; "" when it has none of ours.

@@ -34,9 +34,10 @@ type Found struct {
 // given and answered, errors. A word may be a phrase. The run that did something last comes first, so that whoever has enough
 // can stop early; of each the oldest text comes first. The final text of a turn is left out where it was said before. What
 // cannot be read is passed over. The sequence ends with the first error of the whole, which is yielded with the zero Found.
-func (b Book) Search(ctx context.Context, words []string) iter.Seq2[Found, error] {
+func (b Book) Search(ctx context.Context, words []string, said func(prompt string) string) iter.Seq2[Found, error] {
 	return func(yield func(Found, error) bool) {
 		s := newSearch(b, words)
+		s.said = said
 		all, err := b.latest()
 		if err != nil {
 			yield(Found{}, err)
@@ -78,10 +79,11 @@ func (b Book) latest() ([]Found, error) {
 
 type search struct {
 	book    Book
-	words   []string // in lower case
-	plain   [][]byte // of each the longest part that JSON has as it is
-	foreign bool     // one of them is not ASCII
-	lower   []byte   // of what is looked at, for the next time
+	said    func(string) string // leaves of a prompt what was said; nil: all
+	words   []string            // in lower case
+	plain   [][]byte            // of each the longest part that JSON has as it is
+	foreign bool                // one of them is not ASCII
+	lower   []byte              // of what is looked at, for the next time
 }
 
 func newSearch(b Book, words []string) *search {
@@ -110,7 +112,11 @@ func (s *search) in(f Found, yield func(Found) bool) bool {
 	if text, err := store.Read(s.book.Home.Run(f.Run, "prompt.txt")); err == nil && s.maybe(text) {
 		var found bool
 		f.Type = Prompt
-		if f.Excerpt, found = s.excerpt(string(text)); found && !yield(f) {
+		prompt := string(text)
+		if s.said != nil {
+			prompt = s.said(prompt)
+		}
+		if f.Excerpt, found = s.excerpt(prompt); found && !yield(f) {
 			return false
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // search is what was found, each the run's number, the type and the excerpt.
 func (d *desk) search(words ...string) (all []string) {
 	d.t.Helper()
-	for f, err := range d.Search(d.t.Context(), words) {
+	for f, err := range d.Search(d.t.Context(), words, nil) {
 		if err != nil {
 			d.t.Fatal(err)
 		}
@@ -101,12 +101,12 @@ func TestSearchOfDamage(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("stop")
 	cancel(stop)
-	for _, err := range d.Search(ctx, []string{"gnu"}) {
+	for _, err := range d.Search(ctx, []string{"gnu"}, nil) {
 		if !errors.Is(err, stop) {
 			t.Error(err)
 		}
 	}
-	for range d.Search(t.Context(), []string{"gnu"}) {
+	for range d.Search(t.Context(), []string{"gnu"}, nil) {
 		break // and no more is asked for
 	}
 }

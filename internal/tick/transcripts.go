@@ -15,7 +15,7 @@ import (
 // that nobody has written since an instant. The claude command looks after its own.
 func (m Minute) pruneTranscripts(before time.Time) error {
 	f := m.Firer
-	list, _, err := transcript.List(f.Home.Sessions(), "")
+	list, _, err := transcript.List(f.Home.Sessions(), "", nil)
 	if err != nil {
 		return err
 	}

@@ -151,12 +151,12 @@ func TestLineBreakMissing(t *testing.T) {
 	f := begin(t, dir, "n-1", user("one"), agent("two"), user("three bats"))
 	all := read(t, f.Path)
 	write(t, f.Path, strings.TrimSuffix(all, "\n"))
-	list, _, err := transcript.List(dir, "")
+	list, _, err := transcript.List(dir, "", nil)
 	if err != nil || len(list) != 1 || list[0].Last != "three bats" {
 		t.Errorf("%+v, %v", list, err)
 	}
 	found := 0
-	for m, err := range transcript.Search(t.Context(), dir, []string{"bats"}) {
+	for m, err := range transcript.Search(t.Context(), dir, []string{"bats"}, nil) {
 		if found++; err != nil || m.Index != 2 {
 			t.Errorf("%+v, %v", m, err)
 		}

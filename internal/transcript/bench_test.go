@@ -184,7 +184,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 	b.Run("first of many", func(b *testing.B) {
 		for b.Loop() {
-			for range transcript.Search(b.Context(), sessions, []string{"escape"}) {
+			for range transcript.Search(b.Context(), sessions, []string{"escape"}, nil) {
 				break
 			}
 		}
@@ -197,7 +197,7 @@ func BenchmarkList(b *testing.B) {
 		begin(b, sessions, fmt.Sprintf("n-%d", i), user("hello"), agent(strings.Repeat("x\n", 2000)))
 	}
 	for b.Loop() {
-		if list, _, err := transcript.List(sessions, ""); err != nil || len(list) != 1000 {
+		if list, _, err := transcript.List(sessions, "", nil); err != nil || len(list) != 1000 {
 			b.Fatal(len(list), err)
 		}
 	}

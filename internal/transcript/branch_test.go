@@ -89,7 +89,7 @@ func TestBranchKilled(t *testing.T) {
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	}
-	list, skipped, err := transcript.List(sessions, "")
+	list, skipped, err := transcript.List(sessions, "", nil)
 	if err != nil || skipped != 0 || len(list) < 6 {
 		t.Fatalf("%d, %d skipped, %v", len(list), skipped, err)
 	}

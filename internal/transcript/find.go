@@ -15,6 +15,7 @@ import (
 // file is a transcript by its name; what is in it is not known yet.
 type file struct {
 	path, id string
+	alias    string    // the id in the name of a file of other software, whose header has another one
 	modified time.Time // only where it was asked for
 	size     int64
 }
@@ -65,6 +66,25 @@ func everywhere(sessions string) ([]file, error) {
 	return all, nil
 }
 
+// identified is everywhere with the ids of headers, which may differ from those in the names where other software wrote the file.
+func identified(sessions string) ([]file, error) {
+	all, err := everywhere(sessions)
+	for i, f := range all {
+		if isOurs(f.id) {
+			continue
+		}
+		if t, err := Open(f.path); err == nil && t.ID != f.id {
+			all[i].id, all[i].alias = t.ID, f.id
+		}
+	}
+	return all, err
+}
+
+// isOurs reports whether an id has the form of those that engines here give, which are the same in name and header.
+func isOurs(id string) bool {
+	return strings.HasPrefix(id, "n-") || strings.HasPrefix(id, "s-") || len(id) == len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
+}
+
 // newest lists files, the one that was changed last first: those that may be about a directory, or all for cwd "".
 func newest(sessions, cwd string) ([]file, error) {
 	var all []file
@@ -94,7 +114,7 @@ func newest(sessions, cwd string) ([]file, error) {
 
 // Find is the transcript of a session, whatever it is about. The error wraps ErrUnknown.
 func Find(sessions, id string) (Transcript, error) {
-	all, err := everywhere(sessions)
+	all, err := identified(sessions)
 	if err != nil {
 		return Transcript{}, err
 	}
@@ -141,7 +161,7 @@ func Successor(t Transcript) (Transcript, error) {
 // FindPrefix is Find for people, who type as much of an id as is needed. The error wraps ErrUnknown or ErrAmbiguous; then it
 // lists the ids.
 func FindPrefix(sessions, prefix string) (Transcript, error) {
-	all, err := everywhere(sessions)
+	all, err := identified(sessions)
 	if err != nil {
 		return Transcript{}, err
 	}
@@ -150,7 +170,7 @@ func FindPrefix(sessions, prefix string) (Transcript, error) {
 	}
 	var ids []string
 	for _, f := range all {
-		if prefix != "" && strings.HasPrefix(f.id, prefix) {
+		if prefix != "" && (strings.HasPrefix(f.id, prefix) || strings.HasPrefix(f.alias, prefix)) {
 			ids = append(ids, f.id)
 		}
 	}
@@ -193,7 +213,7 @@ func (t Transcript) about(cwd string) bool { return cwd == "" || clean(t.Cwd) ==
 
 // Lineage is t, the one that it came from, and so on back to the first, as far as they are still there.
 func Lineage(sessions string, t Transcript) ([]Transcript, error) {
-	all, err := everywhere(sessions)
+	all, err := identified(sessions)
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func TestLatestTellsCollidingFoldersApart(t *testing.T) {
 			t.Errorf("%q: %q, %v", cwd, got.ID, err)
 		}
 	}
-	list, skipped, err := transcript.List(sessions, "/a/b")
+	list, skipped, err := transcript.List(sessions, "/a/b", nil)
 	if err != nil || skipped != 0 || len(list) != 2 || list[0].ID != "n-1" || list[1].ID != "n-2" {
 		t.Errorf("%v, %d skipped, %v", list, skipped, err)
 	}
@@ -104,7 +104,7 @@ func TestList(t *testing.T) {
 	}
 	touch(t, first.Path, 1)
 	touch(t, second.Path, 2)
-	list, skipped, err := transcript.List(sessions, "")
+	list, skipped, err := transcript.List(sessions, "", nil)
 	if err != nil || len(list) != 3 || skipped != 2 {
 		t.Fatalf("%+v, %d skipped, %v", list, skipped, err)
 	}
@@ -121,7 +121,7 @@ func TestList(t *testing.T) {
 	if info, _ := os.Stat(second.Path); two.Size != info.Size() || !two.Modified.Equal(noon.Add(2*time.Hour)) {
 		t.Errorf("%d bytes, %v", two.Size, two.Modified)
 	}
-	if list, skipped, err := transcript.List(filepath.Join(sessions, "none"), ""); len(list)+skipped != 0 || err != nil {
+	if list, skipped, err := transcript.List(filepath.Join(sessions, "none"), "", nil); len(list)+skipped != 0 || err != nil {
 		t.Errorf("%v, %d, %v", list, skipped, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -25,15 +26,27 @@ const (
 	longest   = 200       // bytes of First and Last
 )
 
+// Words takes from a message of the user what a program added to it, such as the time in front; nil takes nothing.
+type Words func(text string) string
+
+// of is the words of a message.
+func (w Words) of(m Message) string {
+	text := m.Text()
+	if w != nil && m.Role == User {
+		text = w(text)
+	}
+	return strings.TrimSpace(text)
+}
+
 // List tells of the transcripts about a directory, or of all for cwd "", the one that was changed last first. Of each it reads
 // the beginning and the end, however long it is. skipped is how many files could not be read or are none.
-func List(sessions, cwd string) (list []Summary, skipped int, err error) {
+func List(sessions, cwd string, words Words) (list []Summary, skipped int, err error) {
 	all, err := newest(sessions, cwd)
 	if err != nil {
 		return nil, 0, err
 	}
 	for _, f := range all {
-		s, err := summary(f)
+		s, err := summary(f, words)
 		if err != nil {
 			skipped++
 		} else if s.about(cwd) {
@@ -43,7 +56,7 @@ func List(sessions, cwd string) (list []Summary, skipped int, err error) {
 	return list, skipped, nil
 }
 
-func summary(of file) (Summary, error) {
+func summary(of file, words Words) (Summary, error) {
 	f, err := openFile(of.path)
 	if err != nil {
 		return Summary{}, err
@@ -53,20 +66,20 @@ func summary(of file) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	s := Summary{Transcript: t, Modified: of.modified, Size: of.size, First: firstText(head)}
-	s.Last, err = lastText(f, of.size)
+	s := Summary{Transcript: t, Modified: of.modified, Size: of.size, First: firstText(head, words)}
+	s.Last, err = lastText(f, of.size, words)
 	return s, err
 }
 
 // firstText is taken even from a line of which only the beginning was read.
-func firstText(head []byte) string {
+func firstText(head []byte, words Words) string {
 	head = bytes.ToValidUTF8(head, nil) // it may end in the middle of a character
 	for line := range bytes.Lines(head) {
 		if line[len(line)-1] != '\n' {
-			return shorten(beginning(line))
+			return shorten(words.of(Said(User, beginning(line))))
 		}
-		if e, _, _ := decode(line); e.Message.Role == User && e.Message.Text() != "" {
-			return shorten(e.Message.Text())
+		if e, _, _ := decode(line); e.Message.Role == User && words.of(e.Message) != "" {
+			return shorten(words.of(e.Message))
 		}
 	}
 	return ""
@@ -87,13 +100,13 @@ func beginning(line []byte) string {
 }
 
 // lastText looks for it in the last lines.
-func lastText(f *os.File, size int64) (string, error) {
+func lastText(f *os.File, size int64, words Words) (string, error) {
 	for line, err := range upward(f, size, tailBytes) {
 		if err != nil {
 			return "", err
 		}
-		if e, _, _ := decode(line); e.Message.Text() != "" {
-			return shorten(e.Message.Text()), nil
+		if e, _, _ := decode(line); words.of(e.Message) != "" {
+			return shorten(words.of(e.Message)), nil
 		}
 	}
 	return "", nil

@@ -21,13 +21,13 @@ type Match struct {
 	Excerpt    string     `json:"excerpt"` // one line around the first word
 }
 
-// Search looks for messages that hold all of the words, in any order and case: in what was said, and in what tools were given
-// and answered. A word may be a phrase. The transcript that was changed last comes first, and of each the last message, so that
+// Search looks for messages that hold all of the words, in any order and case: in what was said, as own leaves it, and in what
+// tools were given and answered. A word may be a phrase. The transcript that was changed last comes first, and of each the last message, so that
 // whoever has enough can stop early; no more than a line is held in memory. Files that are no transcripts are passed over. The
 // sequence ends with the first error, which is yielded with the zero Match.
-func Search(ctx context.Context, sessions string, words []string) iter.Seq2[Match, error] {
+func Search(ctx context.Context, sessions string, words []string, own Words) iter.Seq2[Match, error] {
 	return func(yield func(Match, error) bool) {
-		s := search{words: needles(words)}
+		s := search{words: needles(words), own: own}
 		all, err := newest(sessions, "")
 		if err != nil {
 			yield(Match{}, err)
@@ -49,6 +49,7 @@ func Search(ctx context.Context, sessions string, words []string) iter.Seq2[Matc
 
 type search struct {
 	words []needle
+	own   Words
 }
 
 func (s *search) in(ctx context.Context, t Transcript) iter.Seq2[Match, error] {
@@ -125,7 +126,11 @@ func (s *search) match(line []byte) (Match, bool) {
 	}
 	var seen []string
 	for _, b := range e.Message.Content {
-		seen = append(seen, b.visible())
+		text := b.visible()
+		if s.own != nil && b.Type == TextBlock && e.Message.Role == User {
+			text = s.own(text)
+		}
+		seen = append(seen, text)
 	}
 	text := strings.Join(seen, "\n")
 	first := -1

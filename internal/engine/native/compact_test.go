@@ -114,7 +114,7 @@ func TestCompactRefused(t *testing.T) {
 			if told := strings.Join(s.told(), "\n"); !strings.Contains(told, "compact_failed") || !strings.Contains(told, "tool_result compact_session The compaction failed") {
 				t.Error(told)
 			}
-			if list, _, err := transcript.List(s.Sessions, ""); err != nil || len(list) != 1 {
+			if list, _, err := transcript.List(s.Sessions, "", nil); err != nil || len(list) != 1 {
 				t.Errorf("%d transcripts, %v", len(list), err)
 			}
 		})
@@ -370,7 +370,7 @@ func TestForkOfACompactedTurn(t *testing.T) {
 				if fork != "" {
 					return apitest.Reply{Text: "looked"}
 				}
-				list, _, err := transcript.List(s.Sessions, "")
+				list, _, err := transcript.List(s.Sessions, "", nil)
 				if err != nil || len(list) != 2 {
 					t.Errorf("%d transcripts, %v", len(list), err)
 				}

@@ -165,9 +165,6 @@ func (t *turn) follow(ctx context.Context) error {
 
 // open finds the transcript to go on with, or begins it.
 func (e *Engine) open(r engine.Request) (transcript.Transcript, error) {
-	if r.Session != "" && engine.Holder(r.Session) != engine.Native {
-		return transcript.Transcript{}, engine.Foreign(r.Session)
-	}
 	if r.Session != "" {
 		return e.resume(r)
 	}
@@ -181,7 +178,10 @@ func (e *Engine) open(r engine.Request) (transcript.Transcript, error) {
 // resume finds the session, or makes a branch of it.
 func (e *Engine) resume(r engine.Request) (transcript.Transcript, error) {
 	file, err := transcript.Find(e.Sessions, r.Session)
-	if errors.Is(err, transcript.ErrUnknown) {
+	switch {
+	case errors.Is(err, transcript.ErrUnknown) && engine.Holder(r.Session) != engine.Native, err == nil && engine.HolderOf(file.Header) != engine.Native:
+		return file, engine.Foreign(r.Session)
+	case errors.Is(err, transcript.ErrUnknown):
 		return file, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, r.Session)
 	}
 	if err != nil || !r.Fork {

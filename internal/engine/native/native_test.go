@@ -266,7 +266,7 @@ func TestDiscard(t *testing.T) {
 		t.Error("no overload")
 	}
 	s.says(engine.Request{Prompt: "a", Discard: true}, "once")
-	if list, _, err := transcript.List(s.Sessions, ""); err != nil || len(list) != 0 {
+	if list, _, err := transcript.List(s.Sessions, "", nil); err != nil || len(list) != 0 {
 		t.Errorf("%v %v", list, err)
 	}
 }

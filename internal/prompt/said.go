@@ -1,0 +1,45 @@
+package prompt
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// openingLine is the first line of a prompt; its first group is the tag of a job.
+var openingLine = regexp.MustCompile(`^(\[(?:routine|reminder|webhook)(?:-bg)?:[^\]\n]*\] )?(?:\[late: [^\]\n]*\] )?` +
+	`\[\d{4}-\d\d-\d\d [A-Z][a-z]{2} \d\d:\d\d [AP]M [^\]\n]*\](?:\n\n|\n?$)`)
+
+// sections are how the sections begin that any prompt may have before what is said.
+func sections() []string {
+	return []string{
+		"NOTE: Your earlier session is gone", "NOTE: Your session was compacted", "NOTE: The compaction that you requested",
+		headerMain, headerFork,
+	}
+}
+
+// preambleSections are those of a job's prompt.
+func preambleSections() []string {
+	return []string{
+		"SESSION: Persistent", "OUTPUT: You run in the background", "UPDATES: ", "PINGS: ", "BUSY: The owner is", "CHAIN: This is check",
+		"TOOL RESTRICTIONS: ", "FOLDERS: ", "REQUIRED SKILLS: ", "SUBAGENT: ",
+	}
+}
+
+// Said is what the owner, a job or a program says in a prompt of Build: the prompt without its opening line, its preamble and
+// its pending updates. A text that Build did not make is returned as it is.
+func Said(prompt string) string {
+	at := openingLine.FindStringSubmatchIndex(prompt)
+	if at == nil {
+		return prompt
+	}
+	ours := sections()
+	if at[2] >= 0 { // the owner's own words have no tag and no preamble
+		ours = append(ours, preambleSections()...)
+	}
+	rest := prompt[at[1]:]
+	for slices.ContainsFunc(ours, func(begin string) bool { return strings.HasPrefix(rest, begin) }) {
+		_, rest, _ = strings.Cut(rest, "\n\n")
+	}
+	return rest
+}
