@@ -53,6 +53,9 @@ func (t *Talk) ask(ctx context.Context, r engine.Request) (engine.Result, error)
 // sink records what the engine does, and saves the session's id before anything else can go wrong.
 func (t *Talk) sink(ctx context.Context) engine.Sink {
 	return func(e run.Event) error {
+		if err := t.meter.Take(e); err != nil {
+			return err
+		}
 		if e.Type == run.Session || e.Type == run.Compacted {
 			if err := t.moved(ctx, e); err != nil {
 				return err

@@ -59,12 +59,13 @@ type Talk struct {
 	spent   float64     // USD in this conversation
 	noted   bool        // the session stands in the history for this run
 	claim   *update.Claim
+	meter   engine.Meter
 }
 
 // Enter takes the session's lock, waiting until ctx ends, and finds the session to continue. The error wraps lock.ErrBusy
 // when somebody else held it all the time.
 func (r Room) Enter(ctx context.Context, p Place, e engine.Engine, tools engine.Tools, record *run.Run) (*Talk, error) {
-	t := &Talk{room: r, place: p, engine: e, tools: tools, run: record}
+	t := &Talk{room: r, place: p, engine: e, tools: tools, run: record, meter: engine.Meter{Most: engine.MaxRecord}}
 	if path := r.lock(p); path != "" {
 		if left := r.Runs.Leftover(path); left != nil {
 			return nil, left

@@ -38,6 +38,7 @@ const (
 	Retry         EventType = "retry"
 	SessionLost   EventType = "session_lost"
 	UpdatesPopped EventType = "updates"
+	LeftOut       EventType = "left_out" // what the engine printed and is not kept
 )
 
 // Event is a line of events.jsonl.

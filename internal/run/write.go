@@ -22,6 +22,21 @@ type Run struct {
 	book Book
 }
 
+// Bounds of what run.json, which every list reads, holds in full, in bytes. The events have the whole of it.
+const (
+	maxText  = 1 << 20
+	maxError = 4 << 10
+)
+
+// short is a text of at most so many bytes, with a word about the rest.
+func short(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	kept := strings.ToValidUTF8(text[:most], "")
+	return fmt.Sprintf("%s\n[%d bytes left out]", kept, len(text)-len(kept))
+}
+
 func (r *Run) save(d store.Durability) error {
 	return store.WriteJSONAs(r.book.Home.Run(r.ID, "run.json"), r.Record, d)
 }
@@ -142,7 +157,7 @@ func (r *Run) finishAt(now time.Time, outcome Outcome, reason string) error {
 
 // Conclude puts into the record, but not yet on disk, how the run ended and what its events add up to.
 func (r *Run) Conclude(outcome Outcome, reason string) error {
-	r.Outcome, r.Error = outcome, r.Hide(reason)
+	r.Outcome, r.Error = outcome, short(r.Hide(reason), maxError)
 	r.Usage, r.Turns = Usage{}, 0
 	var s Standing
 	var bill Bill
@@ -187,7 +202,7 @@ func (r *Run) sum(e Event) {
 	case Result:
 		r.Turns++
 		if e.Text != "" {
-			r.Text = e.Text
+			r.Text = short(e.Text, maxText)
 		}
 	}
 }

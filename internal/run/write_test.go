@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/run"
 )
@@ -122,6 +123,27 @@ func TestFinish(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+// run.json stays small, whatever an engine printed; the events have all of it.
+func TestFinishBoundsTheRecord(t *testing.T) {
+	d := newDesk(t)
+	r := d.open(run.Record{})
+	text, reason := strings.Repeat("\u00e9", 1<<20), strings.Repeat("x", 1<<20)
+	d.event(r, run.Event{Type: run.Result, Text: text})
+	if err := r.Finish(run.Failed, reason); err != nil {
+		t.Fatal(err)
+	}
+	got := d.load(r.ID)
+	if len(got.Text) > 1<<20+100 || !strings.HasSuffix(got.Text, "\u00e9\n[1048576 bytes left out]") || !utf8.ValidString(got.Text) {
+		t.Errorf("a final text of %d bytes: …%q", len(got.Text), got.Text[len(got.Text)-40:])
+	}
+	if len(got.Error) > 5000 || !strings.HasSuffix(got.Error, "x\n[1044480 bytes left out]") {
+		t.Errorf("an error of %d bytes", len(got.Error))
+	}
+	if events, _ := d.events(r.ID); len(events) != 1 || events[0].Text != text {
+		t.Error("the event is not whole")
 	}
 }
 

@@ -15,14 +15,15 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/process"
+	"github.com/ollim/ollim/internal/run"
 )
 
 // start runs the command over one prompt and lets t read its events until the end.
-func (e *Engine) start(ctx context.Context, r engine.Request, args []string, prompt string, t *turn) error {
+func (e *Engine) start(ctx context.Context, r engine.Request, args []string, prompt string, t *turn) (err error) {
 	if err := e.writable(); err != nil {
 		return err
 	}
-	r, err := fund(ctx, r, t.sink)
+	r, err = fund(ctx, r, t.sink)
 	if err != nil {
 		return err
 	}
@@ -30,11 +31,12 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, pro
 	if err != nil {
 		return err
 	}
-	said, err := os.OpenFile(filepath.Join(e.Scratch(r.Run), "stderr.log"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	log, err := os.OpenFile(filepath.Join(e.Scratch(r.Run), "stderr.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = said.Close() }()
+	said := &engine.Log{File: log, Most: engine.MaxLog}
+	defer func() { err = errors.Join(err, t.endLog(said)) }()
 	cmd := exec.Command(e.Command, append(flags, args...)...) //nolint:noctx // stopped by signals of our own choice, see stop
 	files, err := e.files(r)
 	if err != nil {
@@ -70,7 +72,7 @@ func (e *Engine) files(r engine.Request) ([]*os.File, error) {
 }
 
 // attend reads events until the command has ended, stopping it when ctx ends or t has seen enough.
-func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io.Closer, said *os.File, t *turn) error {
+func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io.Closer, said *engine.Log, t *turn) error {
 	enough, give := context.WithCancel(ctx)
 	defer give()
 	t.enough = give
@@ -92,7 +94,7 @@ func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io
 	if t.fatal != nil || readErr != nil {
 		return errors.Join(t.fatal, readErr)
 	}
-	return t.judge(waitErr, lastLines(said))
+	return t.judge(waitErr, strings.TrimSpace(said.Tail()))
 }
 
 // stop ends the command when ctx is over: SIGINT, which it answers in a tenth of a second and with a session that can be
@@ -118,16 +120,13 @@ func (e *Engine) stop(ctx context.Context, pid int, ended <-chan struct{}) {
 	}
 }
 
-// lastLines is the end of what the command said on standard error.
-func lastLines(f *os.File) string {
-	const most = 2 << 10
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return ""
+// endLog closes the log, and says in the record what is not in it.
+func (t *turn) endLog(said *engine.Log) error {
+	leftOut, err := said.Close()
+	if leftOut > 0 {
+		err = errors.Join(err, t.sink(run.Event{Type: run.LeftOut, Text: fmt.Sprintf("%d bytes of standard error", leftOut)}))
 	}
-	text := make([]byte, min(size, most))
-	n, _ := f.ReadAt(text, max(0, size-most))
-	return strings.TrimSpace(string(text[:n]))
+	return err
 }
 
 func reason(err error) string {

@@ -112,22 +112,40 @@ type block struct {
 	IsError   bool            `json:"is_error"`
 }
 
+// errLongLine ends the run, because what the line told, a use of a tool perhaps, is not known.
+var errLongLine = fmt.Errorf("the engine printed a line of more than %d bytes", engine.MaxLine)
+
 // read takes events until the stream ends. After a fault of ours it goes on reading, so that the process is not blocked.
 func (t *turn) read(r *bufio.Reader) error {
+	var line []byte
 	for {
-		line, err := r.ReadBytes('\n')
-		if len(line) > 1 && t.fatal == nil {
-			var e event
-			if json.Unmarshal(line, &e) == nil {
-				t.stopOn(t.take(e))
-			}
+		part, err := r.ReadSlice('\n')
+		if t.fatal == nil {
+			line = append(line, part...)
 		}
+		if len(line) > engine.MaxLine {
+			t.stopOn(errLongLine)
+			line = nil
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		t.takeLine(line)
+		line = line[:0]
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// takeLine takes one event; what is none is passed over.
+func (t *turn) takeLine(line []byte) {
+	var e event
+	if len(line) > 1 && t.fatal == nil && json.Unmarshal(line, &e) == nil {
+		t.stopOn(t.take(e))
 	}
 }
 

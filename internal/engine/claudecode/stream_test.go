@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -184,4 +186,50 @@ func FuzzStream(f *testing.F) {
 			_ = turn.judge(nil, "")
 		}
 	})
+}
+
+// endless is a line of so many bytes, without its end, and then a turn.
+func endless(size int64) *bufio.Reader {
+	return bufio.NewReader(io.MultiReader(io.LimitReader(xs{}, size), strings.NewReader("\n"+stream)))
+}
+
+type xs struct{}
+
+func (xs) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
+
+// A line of any length takes no more memory than the bound, is read to its end, and ends the run.
+func TestLongLineIsBounded(t *testing.T) {
+	stopped := 0
+	turn := &turn{want: "U", settled: true, enough: func() { stopped++ }, sink: func(run.Event) error {
+		t.Error("an event after the line")
+		return nil
+	}}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	in := endless(600 << 20)
+	err := turn.read(in)
+	runtime.ReadMemStats(&after)
+	if err != nil || !errors.Is(turn.fatal, errLongLine) || stopped != 1 {
+		t.Errorf("%v, %v, stopped %d times", err, turn.fatal, stopped)
+	}
+	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
+		t.Errorf("it was not read to its end: %v", err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 8*engine.MaxLine {
+		t.Errorf("%d MiB were allocated for a line of 600", took>>20)
+	}
+}
+
+// A long line that is within the bound is an event.
+func TestLineWithinTheBound(t *testing.T) {
+	text := strings.Repeat("x", engine.MaxLine-1000)
+	turn, events := play(t, `{"type":"assistant","message":{"content":[{"type":"text","text":"`+text+`"}]}}`+"\n"+stream)
+	if turn.fatal != nil || len(events) == 0 || events[0].Text != text {
+		t.Errorf("%v, %d events", turn.fatal, len(events))
+	}
 }

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/ollim/ollim/internal/run"
+)
+
+// Bounds of what an engine may print, in bytes.
+const (
+	MaxLine   = 32 << 20 // of a line of events: the largest request that a model's API takes, so that no message is longer
+	MaxLog    = 1 << 20  // of standard error, kept from its beginning
+	MaxRecord = 64 << 20 // of the events of one run: some fifteen windows of a million tokens
+)
+
+// lastWords is how many bytes are kept of the end of standard error.
+const lastWords = 2 << 10
+
+// Meter counts the events of one run.
+type Meter struct {
+	Most int // bytes
+
+	taken int
+}
+
+// perEvent is what an event takes beside its text, in bytes.
+const perEvent = 200
+
+// Take counts an event, and is an error once there are too many. Use and cost are always taken: they are owed.
+func (m *Meter) Take(e run.Event) error {
+	m.taken += perEvent + len(e.Text) + len(e.Input)
+	if m.taken > m.Most && e.Type != run.UsageEvent {
+		return fmt.Errorf("the engine printed more than the %d bytes that a record takes", m.Most)
+	}
+	return nil
+}
+
+// Log is a file of an engine's standard error. It keeps the beginning, up to Most bytes, and the end.
+type Log struct {
+	File *os.File
+	Most int64 // bytes of the file, whatever is in it already
+
+	size    int64 // of all that was written, what was in the file at first included
+	begun   bool
+	tail    []byte
+	dropped int64
+}
+
+// Write never writes more than the bound, and calls everything written.
+func (l *Log) Write(p []byte) (int, error) {
+	if !l.begun {
+		l.begun = true
+		if info, err := l.File.Stat(); err == nil {
+			l.size = info.Size()
+		}
+	}
+	l.tail = append(l.tail, p[max(0, len(p)-lastWords):]...)
+	l.tail = l.tail[max(0, len(l.tail)-lastWords):]
+	kept := p[:min(int64(len(p)), max(0, l.Most-l.size))]
+	l.size += int64(len(kept))
+	l.dropped += int64(len(p) - len(kept))
+	if len(kept) == 0 {
+		return len(p), nil
+	}
+	_, err := l.File.Write(kept)
+	return len(p), err
+}
+
+// Tail is the end of what was written.
+func (l *Log) Tail() string { return string(l.tail) }
+
+// Close ends the file. Where something was left out it says so there, followed by the end of what was written, and returns how
+// many bytes are not in the file.
+func (l *Log) Close() (leftOut int64, err error) {
+	if l.dropped > 0 {
+		end := l.tail[max(0, int64(len(l.tail))-l.dropped):]
+		note := ""
+		if leftOut = l.dropped - int64(len(end)); leftOut > 0 {
+			note = fmt.Sprintf("\n[%d bytes left out]\n", leftOut)
+		}
+		_, err = l.File.WriteString(note + string(end))
+	}
+	if closeErr := l.File.Close(); err == nil {
+		err = closeErr
+	}
+	return leftOut, err
+}

@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/run"
+)
+
+// A log keeps the beginning and the end, and says how much is missing between them.
+func TestLog(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, write string
+		want          string
+		leftOut       int64
+	}{
+		"short":       {"", "abc", "abc", 0},
+		"full":        {"", strings.Repeat("x", 10), strings.Repeat("x", 10), 0},
+		"a little":    {"", strings.Repeat("x", 12), strings.Repeat("x", 12), 0},
+		"far over":    {"", strings.Repeat("x", 5000) + "the end", strings.Repeat("x", 10) + "\n[2949 bytes left out]\n" + strings.Repeat("x", lastWords-7) + "the end", 2949},
+		"second time": {"12345678", "abcd", "12345678abcd", 0},
+	} {
+		path := filepath.Join(t.TempDir(), "log")
+		if err := os.WriteFile(path, []byte(c.before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &Log{File: f, Most: 10}
+		for part := range strings.SplitSeq(c.write, "") {
+			if n, err := l.Write([]byte(part)); n != 1 || err != nil {
+				t.Fatalf("%s: %d, %v", name, n, err)
+			}
+		}
+		if !strings.HasSuffix(c.write, l.Tail()) || len(l.Tail()) != min(len(c.write), lastWords) {
+			t.Errorf("%s: tail of %d bytes", name, len(l.Tail()))
+		}
+		leftOut, err := l.Close()
+		got, _ := os.ReadFile(path)
+		if leftOut != c.leftOut || err != nil || string(got) != c.want {
+			t.Errorf("%s: %d left out, %v:\n%s", name, leftOut, err, got)
+		}
+	}
+}
+
+func TestMeter(t *testing.T) {
+	m := Meter{Most: 1000}
+	text := run.Event{Type: run.Text, Text: strings.Repeat("x", 300)}
+	for range 2 {
+		if err := m.Take(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Take(run.Event{Type: run.ToolUse, Input: []byte(text.Text)}); err == nil {
+		t.Error("more than the bound was taken")
+	}
+	if err := m.Take(run.Event{Type: run.UsageEvent, Cost: 1}); err != nil {
+		t.Errorf("a cost was refused: %v", err)
+	}
+}
