@@ -65,9 +65,14 @@ func (d *Deps) claude(h house, atShell bool) (engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := slices.DeleteFunc(c.env(), func(entry string) bool { return strings.HasPrefix(entry, "OPENAI_") && slices.Contains(c.shell, entry) })
+	env := slices.DeleteFunc(c.env(), func(entry string) bool { return strings.HasPrefix(entry, "OPENAI_") && !slices.Contains(c.settings, entry) })
+	var secrets []string
+	for _, entry := range slices.Concat(c.secrets, c.shell) {
+		name, _, _ := strings.Cut(entry, "=")
+		secrets = append(secrets, name)
+	}
 	return &claudecode.Engine{
-		Command: command, Self: self,
+		Command: command, Self: self, Secrets: secrets,
 		Args:    []string{"--data-dir", string(h.home), "--config", d.configFile(h.home)},
 		Env:     append(env, "OLLIM_DATA_DIR="+string(h.home), "OLLIM_CONFIG="+d.configFile(h.home)),
 		Scratch: func(run string) string { return h.home.Run(run) },

@@ -181,9 +181,14 @@ func (e *Engine) shell(words ...string) string {
 
 // environment is the engine's: what was given, what keeps the command quiet and predictable, and the run it works for.
 func (e *Engine) environment(r engine.Request) []string {
-	env := slices.DeleteFunc(slices.Clone(e.Env), func(entry string) bool { return strings.HasPrefix(entry, apiKey) })
-	if e.key() != "" {
-		env = append(env, "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR=3")
+	env := slices.Clone(e.Env)
+	fd := 3
+	for _, by := range descriptors() {
+		env = slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, by.name+"=") })
+		if e.variable(by.name) != "" {
+			env = append(env, fmt.Sprintf("%s=%d", by.as, fd))
+			fd++
+		}
 	}
 	env = append(env,
 		"DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
@@ -195,17 +200,4 @@ func (e *Engine) environment(r engine.Request) []string {
 		"CLAUDE_CODE_MCP_ALLOWLIST_ENV=1",
 	)
 	return append(env, r.Env()...)
-}
-
-// apiKey begins the entry of the environment that holds the key. The command's children, an agent's Bash among them, would
-// inherit it; a descriptor they do not.
-const apiKey = "ANTHROPIC_API_KEY="
-
-func (e *Engine) key() (key string) {
-	for _, entry := range e.Env {
-		if value, found := strings.CutPrefix(entry, apiKey); found {
-			key = value
-		}
-	}
-	return key
 }

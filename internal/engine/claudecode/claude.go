@@ -29,7 +29,8 @@ type Engine struct {
 	Env     []string                // the whole environment, KEY=value; nothing is inherited
 	Scratch func(run string) string // a directory of the run, for settings and standard error
 	Grace   time.Duration
-	Sought  string // where a key was looked for, for an error
+	Secrets []string // names of the variables in Env that are secrets
+	Sought  string   // where a key was looked for, for an error
 	// Judged says which tool uses, by id, the hook has given a verdict on.
 	Judged func(run string) (map[string]bool, error)
 }

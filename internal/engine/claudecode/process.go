@@ -20,6 +20,9 @@ import (
 
 // start runs the command over one prompt and lets t read its events until the end.
 func (e *Engine) start(ctx context.Context, r engine.Request, args []string, prompt string, t *turn) (err error) {
+	if err := e.exposed(r); err != nil {
+		return err
+	}
 	if err := e.writable(); err != nil {
 		return err
 	}
@@ -38,14 +41,16 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, pro
 	said := &engine.Log{File: log, Most: engine.MaxLog}
 	defer func() { err = errors.Join(err, t.endLog(said)) }()
 	cmd := exec.Command(e.Command, append(flags, args...)...) //nolint:noctx // stopped by signals of our own choice, see stop
-	files, err := e.files(r)
+	secrets, err := e.secrets()
+	defer func() {
+		for _, f := range secrets {
+			_ = f.Close()
+		}
+	}()
 	if err != nil {
 		return err
 	}
-	if e.key() != "" {
-		defer func() { _ = files[0].Close() }()
-	}
-	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Root, e.environment(r), said, files
+	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Root, e.environment(r), said, append(secrets, r.Hold...)
 	cmd.Stdin = strings.NewReader(prompt)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = e.Grace
@@ -56,19 +61,6 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, pro
 	}
 	defer process.KillAll("OLLIM_RUN=" + r.Run) // what it left behind, in whatever group: the id is set for the engine only
 	return e.attend(ctx, cmd, out, in, said, t)
-}
-
-// files is what the command inherits from descriptor 3 on: the key, if there is one, then the locks it is to hold.
-func (e *Engine) files(r engine.Request) ([]*os.File, error) {
-	if e.key() == "" {
-		return r.Hold, nil
-	}
-	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	_, err = write.WriteString(e.key()) // a key is far shorter than what a pipe holds
-	return append([]*os.File{read}, r.Hold...), errors.Join(err, write.Close())
 }
 
 // attend reads events until the command has ended, stopping it when ctx ends or t has seen enough.

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/apitest"
+)
+
+// TestSecretsStayFromBash: the token of a login serves claude and is not in the environment of the agent's commands. A secret that
+// claude can be given only through its environment refuses a run that may use commands, and no other.
+func TestSecretsStayFromBash(t *testing.T) {
+	t.Parallel()
+	c, api := withClaude(t)
+	env := slices.DeleteFunc(apitest.ClaudeEnv(t, api), func(kv string) bool { return strings.HasPrefix(kv, "ANTHROPIC_API_KEY=") })
+	c.ok(append([]string{"config", "set", "env"}, env...)...)
+	c.put("dump", "#!/bin/sh\nenv >dumped\n")
+	if err := os.Chmod(filepath.Join(c.data, "dump"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.ok("routine", "add", "dumps", "--cron", "@yearly", "--background", "--isolated", "--allowed-tools", "Bash(./dump)", "Dump it.")
+	c.ok("routine", "add", "quiet", "--cron", "@yearly", "--background", "--isolated", "Look around.")
+	secrets := c.secretsFile()
+	hide := func(text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(secrets), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(secrets, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hide("engine.CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-hidden\n")
+	api.Reply(apitest.Use("Bash", map[string]string{"command": "./dump"}), apitest.Reply{Text: "done"})
+	c.ok("fire", "dumps")
+	if got := api.Requests()[0].Header.Get("Authorization"); got != "Bearer sk-ant-oat01-hidden" {
+		t.Errorf("authorization %q", got)
+	}
+	if dumped := c.read("dumped"); !strings.Contains(dumped, "OLLIM_RUN=") || strings.Contains(dumped, "hidden") {
+		t.Errorf("the environment of the agent's command: %s", dumped)
+	}
+
+	hide("engine.CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-hidden\nengine.AWS_SECRET_ACCESS_KEY=hidden\n")
+	n := len(api.Requests())
+	if said := c.fails(69, "fire", "dumps"); !strings.Contains(said, "engine.AWS_SECRET_ACCESS_KEY") || strings.Contains(said, "hidden") {
+		t.Error(said)
+	}
+	if len(api.Requests()) != n {
+		t.Error("the refused run asked the service")
+	}
+	api.Reply(apitest.Reply{Text: "done"})
+	c.ok("fire", "quiet")
+}
+
+// secretsFile is where the command looks for secrets.
+func (c *command) secretsFile() string {
+	home := ""
+	for _, kv := range c.cmd("help").Env {
+		if value, found := strings.CutPrefix(kv, "HOME="); found {
+			home = value
+		}
+	}
+	return filepath.Join(home, ".config", "ollim", "secrets.env")
+}

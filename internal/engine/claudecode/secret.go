@@ -1,0 +1,68 @@
+package claudecode
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/ollim/ollim/internal/engine"
+)
+
+// A variable of the command's environment is inherited by its children, an agent's Bash among them; a descriptor is not.
+// CLAUDE_CODE_SUBPROCESS_ENV_SCRUB would strip some variables from them, but it needs bubblewrap, and it forces a permission mode
+// that is not ours.
+
+// descriptor is a secret that the command reads from a descriptor, too, whose number is in the variable as.
+type descriptor struct{ name, as string }
+
+func descriptors() []descriptor {
+	return []descriptor{
+		{"ANTHROPIC_API_KEY", "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR"},
+		{"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR"},
+	}
+}
+
+// secrets returns a pipe for each secret that is handed over by descriptor, in their order. The caller closes them.
+func (e *Engine) secrets() (files []*os.File, err error) {
+	for _, by := range descriptors() {
+		secret := e.variable(by.name)
+		if secret == "" {
+			continue
+		}
+		read, write, err := os.Pipe()
+		if err != nil {
+			return files, err
+		}
+		files = append(files, read)
+		_, err = write.WriteString(secret) // far shorter than what a pipe holds
+		if err = errors.Join(err, write.Close()); err != nil {
+			return files, err
+		}
+	}
+	return files, nil
+}
+
+// exposed refuses a request whose Bash tool could read a secret from its environment. Where the policy allows no command but our
+// own, nothing prints it.
+func (e *Engine) exposed(r engine.Request) error {
+	if !slices.ContainsFunc(r.Allow, runsOthers) {
+		return nil
+	}
+	for _, name := range e.Secrets {
+		handed := slices.ContainsFunc(descriptors(), func(by descriptor) bool { return by.name == name })
+		if !handed && !strings.HasSuffix(name, "_BASE_URL") && e.variable(name) != "" {
+			return fmt.Errorf("%w: claude would pass the secret engine.%s on to the commands that this run may use; use a login, "+
+				"engine.ANTHROPIC_API_KEY or engine.CLAUDE_CODE_OAUTH_TOKEN, which are kept from them, or allow no Bash pattern",
+				engine.ErrUnavailable, name)
+		}
+	}
+	return nil
+}
+
+// runsOthers reports whether a pattern allows a command that is not ours.
+func runsOthers(pattern string) bool {
+	command, bash := strings.CutPrefix(pattern, "Bash")
+	return bash && !strings.HasPrefix(command, "(ollim ")
+}
