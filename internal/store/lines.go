@@ -25,15 +25,24 @@ const (
 // AppendJSON appends v as one line of JSON to the file at path. The caller holds the lock of that file. A torn last line
 // of an earlier crash is ended first, so that it spoils nothing but itself; after a failed write the file has its old length.
 func AppendJSON(path string, v any, d Durability) error {
-	line, err := marshal(v, "")
-	if err != nil {
-		return &NotWritten{path, err}
+	return AppendAllJSON(path, d, v)
+}
+
+// AppendAllJSON appends several values as AppendJSON does one, all in one write.
+func AppendAllJSON(path string, d Durability, values ...any) error {
+	var lines [][]byte
+	for _, v := range values {
+		line, err := marshal(v, "")
+		if err != nil {
+			return &NotWritten{path, err}
+		}
+		lines = append(lines, line)
 	}
 	f, err := openAppend(path)
 	if err != nil {
 		return &NotWritten{path, err}
 	}
-	size, err := appendLine(f, line, d)
+	size, err := appendLine(f, bytes.Join(lines, nil), d)
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/home"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/transcript"
 )
 
 // Engine plays one script. Like a real engine it serves one run at a time.
@@ -121,7 +122,11 @@ func (t *turn) play() (engine.Result, error) {
 		}
 	}
 	context := t.session.context() + tokens(t.request.Prompt)
-	if err == nil || t.moved && !t.again(err) {
+	switch {
+	case err == nil:
+		err = t.keep()
+	case t.moved && !t.again(err):
+		t.said = append(t.said, message{Role: transcript.Assistant, Content: transcript.CutOff})
 		err = errors.Join(err, t.keep())
 	}
 	usage := run.Usage{In: context, Out: tokens(t.final)}

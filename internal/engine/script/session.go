@@ -103,10 +103,17 @@ func (e *Engine) open(id string) (*session, error) {
 }
 
 func (s *session) add(messages ...message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	lines := make([]any, len(messages))
+	for i := range messages {
+		lines[i] = line{Type: "message", Message: &messages[i]}
+	}
+	if err := store.AppendAllJSON(s.path, store.Buffered, lines...); err != nil { // a kill leaves all of a turn or nothing
+		return err
+	}
 	for _, m := range messages {
-		if err := store.AppendJSON(s.path, line{Type: "message", Message: &m}, store.Buffered); err != nil {
-			return err
-		}
 		s.remember(m)
 	}
 	return nil

@@ -105,3 +105,24 @@ func TestKilledInACall(t *testing.T) {
 	}()
 	s.says(engine.Request{Session: id}, "two")
 }
+
+// A turn that failed after it had begun has an end in the session, and a branch has it too.
+func TestFailedTurnIsClosed(t *testing.T) {
+	s := newStage(t, "turns:\n  - - tool: a\n    - error: the line went dead\n  - - text: two\n")
+	result, err := s.run(engine.Request{Prompt: "first"})
+	if err == nil {
+		t.Fatal("the turn did not fail")
+	}
+	fork := s.says(engine.Request{Session: result.Session, Fork: true, Prompt: "second"}, "two").Session
+	text, err := os.ReadFile(filepath.Join(s.Home.ScriptSessions(), fork+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second, _ := strings.Cut(string(text), "This turn was cut off")
+	if !strings.Contains(first, `"first"`) || !strings.Contains(first, "tool_result") || !strings.Contains(second, `"second"`) {
+		t.Errorf("the branch is\n%s", text)
+	}
+	if strings.Contains(string(text), "\n\n") {
+		t.Error("there are empty lines")
+	}
+}
