@@ -37,7 +37,7 @@ func Test(t *testing.T) bool {
 	}
 	cmd := exec.CommandContext(t.Context(), exe, "-test.v", "-test.run=^"+t.Name()+"$")
 	cmd.Dir = temp
-	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "HOME="+temp)
+	cmd.Env = append(cmd.Environ(), "TMPDIR="+temp, "HOME="+temp)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
