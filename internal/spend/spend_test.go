@@ -186,6 +186,22 @@ func TestDeadRuns(t *testing.T) {
 	d.totals("{2.8 1.3} {2.8 1.3} 6")
 }
 
+// Dead runs are found among any number of settled ones.
+func TestDeadAmongSettled(t *testing.T) {
+	for range 5 { // the order of the runs is another each time
+		d := newDesk(t, none)
+		for i := range 20 {
+			d.reserve(fmt.Sprint("settled", i), 0.1, 0.1)
+			d.settle(fmt.Sprint("settled", i), 0.1)
+		}
+		d.reserve("dead", 1, 1)
+		if _, err := d.ask("new", 0.5, func(run string) (float64, bool) { return 0.25, run != "dead" }, false); err != nil {
+			t.Fatal(err)
+		}
+		d.totals("{2.25 0.5} {2.25 0.5} 22")
+	}
+}
+
 // A crashed run does not block for ever, whatever else is at its limit.
 func TestDeadRunsAtTheLimit(t *testing.T) {
 	d := newDesk(t, Limits{5, 5, 50, 1})
