@@ -50,7 +50,7 @@ func (o *askOptions) flags(f *pflag.FlagSet) {
 	f.StringVarP(&o.resume, "resume", "r", "", "go on with the session of this id, or the beginning of one; on a terminal without one: choose")
 	f.Lookup("resume").NoOptDefVal = pickOne
 	f.StringVar(&o.file, "session", "", "go on with the session of this transcript")
-	f.BoolVar(&o.noSession, "no-session", false, "keep no transcript")
+	f.BoolVar(&o.noSession, "no-session", false, "keep nothing of what was said; the record has times, cost and outcome")
 	f.StringVar(&o.model, "model", "", "use this model instead")
 	f.StringVar(&o.engine, "engine", "", "use this engine instead, such as native or script:FILE")
 	f.StringArrayVar(&o.tools, "allowed-tools", nil, "a pattern of tools that it may use besides Read, Glob and Grep; may be given again")

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,5 +28,41 @@ func TestPipeReceivesFinalText(t *testing.T) {
 		if r := w.run(verb...); r.status != 1 || r.out != "" || !strings.Contains(r.errOut, "not whole") {
 			t.Errorf("%q, cut short: %+v", verb, r)
 		}
+	}
+}
+
+// TestNoSessionKeepsNothingSaid: after --no-session no file holds a word of the question, its input, the tools or the answer.
+func TestNoSessionKeepsNothingSaid(t *testing.T) {
+	w, api := newNativeWorld(t)
+	t.Chdir(t.TempDir())
+	for _, format := range []string{"text", "json", "stream-json"} {
+		api.Reply(apitest.Reply{Thinking: "okapi", Text: "okapi", ToolUses: []apitest.ToolUse{
+			{Name: "Glob", Input: map[string]string{"pattern": "okapi*"}}, {Name: "Write", Input: map[string]string{"file_path": "okapi", "content": "okapi"}},
+		}}, apitest.Reply{Text: strings.Repeat("The okapi. ", 7000), Usage: apitest.Usage{In: 10, Out: 10}})
+		if r := w.pipe("okapi in", "-p", "--no-session", "--output-format", format, "okapi?"); r.status != 0 || !strings.Contains(r.out, "The okapi.") {
+			t.Errorf("%s: %d %.200s %s", format, r.status, r.out, r.errOut)
+		}
+		r := w.last()
+		if r["outcome"] != "ok" || r["cost"] == 0.0 || r["finished"] == nil || r["turns"] != 1.0 {
+			t.Errorf("%v", r)
+		}
+		w.pass(1e9)
+	}
+	api.Reply(apitest.Reply{Text: "okapi", StopReason: "max_tokens"})
+	if r := w.run("-p", "-n", "--no-session", "okapi?"); r.status != 1 {
+		t.Errorf("%+v", r)
+	}
+	err := filepath.WalkDir(w.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if strings.Contains(string(text), "okapi") {
+			t.Errorf("%s holds what was said:\n%.300s", path, text)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

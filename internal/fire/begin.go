@@ -215,7 +215,7 @@ func (f *Firer) record(e errand) (run.Record, error) {
 		PID: f.Process.PID, PIDStart: f.Process.Start, PIDGroup: f.Process.Group, BootID: f.Process.Boot, PIDNamespace: f.Process.Namespace,
 		AllowPing: j.AllowPing, Update: string(j.Update), Busy: f.room().Busy(),
 		Tools: own, Dirs: f.dirs(j), Skills: j.Skills, MaxChain: j.MaxChain, ChainDepth: j.ChainDepth,
-		SessionBefore: session, Parent: parent, Root: e.question.Root,
+		SessionBefore: session, Parent: parent, Root: e.question.Root, Private: e.question.Discard,
 	}
 	if j.Plain {
 		r.Engine, r.Tools = "", nil

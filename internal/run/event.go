@@ -66,6 +66,15 @@ type Event struct {
 	File      string                `json:"file,omitempty"`        // in the run's directory: holds Text (or Input) when it is large
 }
 
+// unsaid is the event without anything that was said; how a run failed stays.
+func (e Event) unsaid() Event {
+	e.Input = nil
+	if e.Type != ErrorEvent && e.Type != Retry {
+		e.Text = ""
+	}
+	return e
+}
+
 // ModelUsage is what one model did in a turn.
 type ModelUsage struct {
 	Usage

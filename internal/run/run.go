@@ -72,6 +72,7 @@ type Record struct {
 	Compaction Compaction `json:"compaction,omitempty"` // of which the job's next turn is told
 
 	Text        string  `json:"text,omitempty"`      // the final text
+	Private     bool    `json:"private,omitempty"`   // nothing of what was said is kept
 	Accounted   bool    `json:"accounted,omitempty"` // it stands in the accounts
 	Reserved    float64 `json:"reserved,omitempty"`  // USD that were set aside at its start; 0 is no limit
 	Turns       int     `json:"turns"`

@@ -41,8 +41,11 @@ func (r *Run) save(d store.Durability) error {
 	return store.WriteJSONAs(r.book.Home.Run(r.ID, "run.json"), r.Record, d)
 }
 
-// Prompt writes the text that goes to the engine, exactly but for secrets.
+// Prompt writes the text that goes to the engine, exactly but for secrets; that of a private run is not kept.
 func (r *Run) Prompt(text string) error {
+	if r.Private {
+		return nil
+	}
 	return store.Write(r.book.Home.Run(r.ID, "prompt.txt"), []byte(r.Hide(text)), store.Buffered)
 }
 
@@ -90,6 +93,9 @@ func (r *Run) append(e Event) error {
 		e.At = r.book.Disk.Now()
 	}
 	e.At = e.At.In(r.book.Zone)
+	if r.Private {
+		e = e.unsaid()
+	}
 	e = r.book.Hide(e)
 	if err := r.fold(&e); err != nil {
 		return err
