@@ -27,7 +27,11 @@ func Open(path string, flags int) (*os.File, error) {
 		return nil, err
 	}
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = &fs.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
+	case !info.Mode().IsRegular():
 		err = &fs.PathError{Op: "open", Path: path, Err: ErrNoFile}
 	}
 	if err != nil {
