@@ -58,11 +58,10 @@ func runCost(d *Deps, by, since string, asJSON bool) error {
 		return err
 	}
 	sums := map[string]costRow{}
-	runs, err := h.runs().Since(d.Now().Add(-back))
-	if err != nil {
-		return err
-	}
-	for _, r := range runs {
+	for r, err := range h.runs().Since(d.Now().Add(-back)) {
+		if err != nil {
+			return err
+		}
 		r = h.alive(r)
 		if r.Turns == 0 && r.Cost == 0 {
 			continue // it never reached an engine

@@ -239,8 +239,10 @@ func (h house) spend() spend.Book {
 
 // past is what the accounts are made from anew when their file is gone.
 func (h house) past(since time.Time) (past []spend.Past, err error) {
-	runs, err := h.runs().Since(since)
-	for _, r := range runs {
+	for r, err := range h.runs().Since(since) {
+		if err != nil {
+			return past, err
+		}
 		if r.Accounted {
 			cost := -1.0
 			if bill, err := h.runs().Bill(r); err == nil {
@@ -249,7 +251,7 @@ func (h house) past(since time.Time) (past []spend.Past, err error) {
 			past = append(past, spend.Past{Run: r.ID, Job: r.Job, Started: r.Started, Cost: cost, Alive: h.runs().Alive(r)})
 		}
 	}
-	return past, err
+	return past, nil
 }
 
 // shelf is the job files; what is wrong with some of them is told on standard error, but for those that a command is about,

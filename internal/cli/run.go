@@ -41,7 +41,14 @@ func runRunList(d *Deps, job string, n int, asJSON bool) error {
 	if n < 0 {
 		return usage("-n %d: want 0 or more", n)
 	}
-	var list []run.Record
+	t, shown := d.table(), 0
+	show := func(r run.Record) error {
+		if asJSON {
+			return d.emit(r)
+		}
+		t.row(runCells(r)...)
+		return nil
+	}
 	for r, err := range h.runs().List() {
 		if err != nil && r.ID == "" {
 			return err
@@ -53,12 +60,15 @@ func runRunList(d *Deps, job string, n int, asJSON bool) error {
 		if job != "" && job != r.Job && job != r.Name {
 			continue
 		}
-		list = append(list, h.alive(r))
-		if len(list) == n {
+		if err := show(h.alive(r)); err != nil {
+			return err
+		}
+		if shown++; shown == n {
 			break
 		}
 	}
-	if len(list) == 0 && job != "" {
+	t.end()
+	if shown == 0 && job != "" {
 		shelf, err := h.jobs().Load()
 		if err != nil {
 			return err
@@ -67,7 +77,7 @@ func runRunList(d *Deps, job string, n int, asJSON bool) error {
 			return explain(err)
 		}
 	}
-	return records(d, asJSON, list, runCells)
+	return nil
 }
 
 // alive shows a run whose process died without a word as what it is; the next fire of its job writes that down.

@@ -15,10 +15,12 @@ import (
 // EndOrphans ends the runs that began since an instant and whose process died without a word: their engine, if it goes on alone,
 // at the run's time limit. Their owner is told, as by the next fire. When ctx has ended the rest is left to the next time.
 func (f *Firer) EndOrphans(ctx context.Context, since time.Time) {
-	runs, err := f.Runs.Since(since)
-	f.warn(err)
-	for _, r := range runs {
+	for r, err := range f.Runs.Since(since) {
 		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			f.warn(err)
 			return
 		}
 		if r.Done() {

@@ -81,9 +81,12 @@ func (d *desk) fires(o Options, outcome run.Outcome, answers bool) run.Record {
 
 func (d *desk) records() []run.Record {
 	d.t.Helper()
-	list, err := d.Runs.Since(time.Time{})
-	if err != nil {
-		d.t.Fatal(err)
+	var list []run.Record
+	for r, err := range d.Runs.Since(time.Time{}) {
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		list = append(list, r)
 	}
 	return list
 }

@@ -247,8 +247,13 @@ func TestListUnreadable(t *testing.T) {
 	if r, err := d.Find("last"); !errors.As(err, &wrong) {
 		t.Errorf("Find: %v, %v", r, err)
 	}
-	if list, err := d.Since(time.Time{}); !errors.As(err, &wrong) {
-		t.Errorf("Since: %v, %v", list, err)
+	for r, err := range d.Since(time.Time{}) {
+		if count++; !errors.As(err, &wrong) {
+			t.Errorf("Since: %v, %v", r, err)
+		}
+	}
+	if count != 2 {
+		t.Errorf("%d yields of List and Since", count)
 	}
 }
 

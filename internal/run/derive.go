@@ -1,6 +1,7 @@
 package run
 
 import (
+	"iter"
 	"time"
 
 	"github.com/ollim/ollim/internal/store"
@@ -78,19 +79,17 @@ func (b Book) CutOff(r Record) Record {
 	return dead.Record
 }
 
-// Since is the records of runs that began at or after an instant, newest first. Records that cannot be read are left out.
-func (b Book) Since(at time.Time) (list []Record, err error) {
-	for r, err := range b.List() {
-		if err != nil && r.ID == "" {
-			return nil, err
+// Since yields the records of runs that began at or after an instant, newest first. Records that cannot be read are left out. An
+// error of the folder is the last thing that it yields.
+func (b Book) Since(at time.Time) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for r, err := range b.List() {
+			if err != nil && r.ID != "" {
+				continue
+			}
+			if err == nil && r.Started.Before(at) || !yield(r, err) || err != nil {
+				return
+			}
 		}
-		if err != nil {
-			continue
-		}
-		if r.Started.Before(at) {
-			break
-		}
-		list = append(list, r)
 	}
-	return list, nil
 }

@@ -1,8 +1,8 @@
 package store
 
 import (
+	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -48,7 +48,12 @@ func Read(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	return io.ReadAll(f)
+	var data bytes.Buffer
+	if info, err := f.Stat(); err == nil && info.Size() < 1<<20 {
+		data.Grow(int(info.Size()) + bytes.MinRead) // one read
+	}
+	_, err = data.ReadFrom(f)
+	return data.Bytes(), err
 }
 
 // Write is Replace for a file of ollim's own: it becomes 0600, and a link at path is an error, see Open. A Buffered one is for what

@@ -57,19 +57,13 @@ func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error)
 
 func (e *Engine) enter(r engine.Request) (*session, error) {
 	if r.Session == "" {
-		return e.begin("", 0, nil)
+		return e.begin("", 0)
 	}
 	s, err := e.open(r.Session)
 	if err != nil || !r.Fork {
 		return s, err
 	}
-	own := 0
-	for _, m := range s.messages {
-		if m.Role == "user" && !m.Aside {
-			own++
-		}
-	}
-	return e.begin(s.id, s.turn-own, s.messages)
+	return e.branch(s)
 }
 
 // Compact begins a session that holds the script's summary.
@@ -121,7 +115,7 @@ func (t *turn) play() (engine.Result, error) {
 			err = t.step(step)
 		}
 	}
-	context := t.session.context() + tokens(t.request.Prompt)
+	context := t.session.tokens + tokens(len(t.request.Prompt))
 	switch {
 	case err == nil:
 		err = t.keep()
@@ -129,7 +123,7 @@ func (t *turn) play() (engine.Result, error) {
 		t.said = append(t.said, message{Role: transcript.Assistant, Content: transcript.CutOff})
 		err = errors.Join(err, t.keep())
 	}
-	usage := run.Usage{In: context, Out: tokens(t.final)}
+	usage := run.Usage{In: context, Out: tokens(len(t.final))}
 	result := engine.Result{Session: t.session.id, Text: t.final, Usage: usage, Cost: t.cost}
 	if err == nil {
 		err = t.sink(run.Event{Type: run.UsageEvent, Usage: &usage})

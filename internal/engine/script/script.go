@@ -51,8 +51,8 @@ func Load(path string) (Script, error) {
 	return Parse(path, data)
 }
 
-// tokens estimates what a text would cost a model: a token for each four bytes, as vendors say of English.
-func tokens(text string) int { return (len(text) + 3) / 4 }
+// tokens estimates what a text of so many bytes would cost a model: a token for each four, as vendors say of English.
+func tokens(bytes int) int { return (bytes + 3) / 4 }
 
 func plural(n int, word string) string {
 	if n == 1 {

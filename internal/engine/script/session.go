@@ -1,8 +1,11 @@
 package script
 
 import (
+	"bufio"
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,10 +44,12 @@ type session struct {
 	id       string
 	path     string
 	turn     int // turns so far, those before a branch or a compaction included
-	messages []message
+	own      int // turns in the file
+	messages int
+	tokens   int
 }
 
-func (e *Engine) begin(parent string, turn int, messages []message) (*session, error) {
+func (e *Engine) begin(parent string, turn int) (*session, error) {
 	b := make([]byte, 4)
 	_, _ = rand.Read(b) // never fails
 	s := &session{id: prefix + hex.EncodeToString(b), turn: turn}
@@ -54,7 +59,33 @@ func (e *Engine) begin(parent string, turn int, messages []message) (*session, e
 	if err := store.AppendJSON(s.path, header, store.Buffered); err != nil {
 		return nil, err
 	}
-	return s, s.add(messages...)
+	return s, nil
+}
+
+// branch begins a session with the messages of another.
+func (e *Engine) branch(source *session) (*session, error) {
+	s, err := e.begin(source.id, source.turn-source.own)
+	if err != nil {
+		return nil, err
+	}
+	f, err := store.Open(s.path, os.O_WRONLY|os.O_APPEND)
+	if err != nil {
+		return nil, err
+	}
+	w := bufio.NewWriterSize(f, 64<<10)
+	for l, err := range store.Lines[line](source.path, nil) {
+		if err == nil && l.Message != nil {
+			s.remember(l.Message.Role, l.Message.Aside, len(l.Message.Content))
+			err = json.NewEncoder(w).Encode(line{Type: "message", Message: l.Message})
+		}
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	if err := errors.Join(w.Flush(), f.Close()); err != nil {
+		return nil, &store.NotWritten{Path: s.path, Err: err}
+	}
+	return s, nil
 }
 
 // Sessions lists the sessions that are on disk. A file whose header cannot be read is left out.
@@ -89,17 +120,43 @@ func (e *Engine) open(id string) (*session, error) {
 		return nil, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, id)
 	}
 	s := &session{id: id, path: e.path(id)}
-	for l, err := range store.Lines[line](s.path, nil) {
+	for l, err := range store.Lines[outline](s.path, nil) {
 		switch {
 		case err != nil:
 			return nil, err
 		case l.Type == "session":
 			s.turn = l.Turn
 		case l.Message != nil:
-			s.remember(*l.Message)
+			s.remember(l.Message.Role, l.Message.Aside, int(l.Message.Content))
 		}
 	}
 	return s, nil
+}
+
+// outline is a line without what was said.
+type outline struct {
+	Type    string `json:"type"`
+	Turn    int    `json:"turn"`
+	Message *struct {
+		Role    string `json:"role"`
+		Content size   `json:"content"`
+		Aside   bool   `json:"aside"`
+	} `json:"message"`
+}
+
+// size is the length of a JSON string, in bytes. A string without escapes is not copied.
+type size int
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *size) UnmarshalJSON(data []byte) error {
+	if len(data) >= 2 && data[0] == '"' && !bytes.ContainsRune(data, '\\') {
+		*n = size(len(data) - len(`""`))
+		return nil
+	}
+	var text string
+	err := json.Unmarshal(data, &text)
+	*n = size(len(text))
+	return err
 }
 
 func (s *session) add(messages ...message) error {
@@ -114,38 +171,31 @@ func (s *session) add(messages ...message) error {
 		return err
 	}
 	for _, m := range messages {
-		s.remember(m)
+		s.remember(m.Role, m.Aside, len(m.Content))
 	}
 	return nil
 }
 
-func (s *session) remember(m message) {
-	s.messages = append(s.messages, m)
-	if m.Role == "user" && !m.Aside {
-		s.turn++
+// remember counts a message of so many bytes.
+func (s *session) remember(role string, aside bool, size int) {
+	s.messages, s.tokens = s.messages+1, s.tokens+tokens(size)
+	if role == "user" && !aside {
+		s.turn, s.own = s.turn+1, s.own+1
 	}
-}
-
-// context is the size of the conversation in tokens.
-func (s *session) context() (n int) {
-	for _, m := range s.messages {
-		n += tokens(m.Content)
-	}
-	return n
 }
 
 // compact begins the session that follows s: the summary is its only message. The turn count goes on.
 func (e *Engine) compact(s *session, instructions string) (*session, engine.Compaction, error) {
 	summary := e.Script.Summary
 	if summary == "" {
-		summary = fmt.Sprintf("Summary of %s by these instructions: %s", plural(len(s.messages), "message"), instructions)
+		summary = fmt.Sprintf("Summary of %s by these instructions: %s", plural(s.messages, "message"), instructions)
 	}
-	next, err := e.begin(s.id, s.turn, nil)
+	next, err := e.begin(s.id, s.turn)
 	if err != nil {
 		return nil, engine.Compaction{}, err
 	}
 	if err := next.add(message{Role: "user", Content: summary, Aside: true}); err != nil {
 		return nil, engine.Compaction{}, err
 	}
-	return next, engine.Compaction{Session: next.id, Summary: summary, Before: s.context(), After: next.context()}, nil
+	return next, engine.Compaction{Session: next.id, Summary: summary, Before: s.tokens, After: next.tokens}, nil
 }

@@ -1,0 +1,172 @@
+// Command runs measures what grows with the number of runs and with the length of a transcript: the first tick of a day, the
+// list of all runs, and a fire that continues a large session of the script engine. Each command is a process of its own, so
+// the peak of its memory is the command's. Run it from the repository: go run ./bench/runs
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ollim/ollim/internal/run"
+)
+
+const routine = `---
+id: bench
+cron: "0 9 * * *"
+background: true
+session: persistent
+engine: script:bench.yaml
+---
+Go.
+`
+
+func main() {
+	runs := flag.Int("runs", 100_000, "run records")
+	megabytes := flag.Int("transcript", 1000, "size of the script session, in MB")
+	binary := flag.String("ollim", "", "the program to measure; default: built from this repository")
+	flag.Parse()
+	if err := measure(*runs, *megabytes, *binary); err != nil {
+		fmt.Fprintln(os.Stderr, "runs:", err)
+		os.Exit(1)
+	}
+}
+
+func measure(runs, megabytes int, binary string) error {
+	dir, err := os.MkdirTemp("", "ollim-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if binary == "" {
+		binary = filepath.Join(dir, "ollim")
+		if out, err := exec.Command("go", "build", "-o", binary, "./cmd/ollim").CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+	}
+	data := filepath.Join(dir, "data")
+	b := bench{binary, data}
+	if _, _, err := b.run("init", "--engine", "script:bench.yaml"); err != nil {
+		return err
+	}
+	if err := b.files(); err != nil {
+		return err
+	}
+	fmt.Println("| command | with | processor time | peak RSS |\n| --- | --- | --- | --- |")
+	for _, n := range []int{runs / 10, runs} {
+		if err := b.records(n); err != nil {
+			return err
+		}
+		with := fmt.Sprintf("%d runs", n)
+		if err := cmp.Or(b.row(with, "run", "list", "-n", "0"), b.row(with, "run", "list", "-n", "0", "--json")); err != nil {
+			return err
+		}
+		_ = os.Remove(filepath.Join(data, "state", "tick.json")) // as if this were the first tick of a day
+		if err := b.row(with, "tick"); err != nil {
+			return err
+		}
+	}
+	_ = os.RemoveAll(filepath.Join(data, "state", "runs"))
+	for _, size := range []int{megabytes / 10, megabytes} {
+		if err := b.session(size); err != nil {
+			return err
+		}
+		if err := b.row(fmt.Sprintf("a transcript of %d MB", size), "fire", "bench"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type bench struct{ binary, data string }
+
+// run runs a command and returns its processor time and its largest resident set, in kB.
+func (b bench) run(args ...string) (time.Duration, int64, error) {
+	cmd := exec.Command(b.binary, append([]string{"--data-dir", b.data}, args...)...)
+	cmd.Stderr = os.Stderr
+	err := cmd.Run()
+	usage, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), usage.Maxrss, err
+}
+
+// row prints the better of two runs.
+func (b bench) row(with string, args ...string) error {
+	took, rss, err := b.run(args...)
+	if err == nil && args[0] != "tick" && args[0] != "fire" { // which do something only once
+		var again time.Duration
+		if again, rss, err = b.run(args...); again < took {
+			took = again
+		}
+	}
+	fmt.Printf("| ollim %s | %s | %.2f s | %d MiB |\n", strings.Join(args, " "), with, took.Seconds(), rss>>10)
+	return err
+}
+
+func (b bench) files() error {
+	if err := os.WriteFile(filepath.Join(b.data, "bench.yaml"), []byte("turns:\n  - - text: one\n"), 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(b.data, "routines", "bench.md"), []byte(routine), 0o600)
+}
+
+// records writes so many records of runs that have ended, one a minute back from now.
+func (b bench) records(n int) error {
+	now := time.Now().Add(-time.Hour)
+	for i := range n {
+		at := now.Add(-time.Duration(i) * time.Minute / 2)
+		end := at.Add(time.Second)
+		r := run.Record{
+			ID: fmt.Sprintf("%s-%06x", at.UTC().Format("20060102T150405.000Z"), i), Kind: "routine", Job: "bench", Name: "bench",
+			Path: filepath.Join(b.data, "routines", "bench.md"), Mode: "persistent", Engine: "script:bench.yaml", Started: at,
+			Finished: &end, Outcome: run.OK, Text: strings.Repeat("What was said. ", 20), Turns: 1, Cost: 0.01,
+			Tools: []string{"Read(./**.md)", "Glob(./**.md)", "Grep(./**.md)", "Bash(ollim help)", "Bash(ollim tasks *)"},
+		}
+		text, err := json.MarshalIndent(r, "", "  ")
+		if err != nil {
+			return err
+		}
+		folder := filepath.Join(b.data, "state", "runs", r.ID)
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(folder, "run.json"), text, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// session makes the routine's session one of so many MB.
+func (b bench) session(megabytes int) error {
+	const id = "s-00000001"
+	folder := filepath.Join(b.data, "sessions", "script")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	f, err := os.Create(filepath.Join(folder, id+".jsonl"))
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	_, _ = fmt.Fprintf(w, `{"type":"session","id":%q}`+"\n", id)
+	line := fmt.Sprintf(`{"type":"message","message":{"role":"user","content":%q}}`+"\n", strings.Repeat("x", 10_000))
+	for range megabytes * 100 {
+		_, _ = w.WriteString(line)
+	}
+	if err := cmp.Or(w.Flush(), f.Close()); err != nil {
+		return err
+	}
+	own := filepath.Join(b.data, "state", "routine_sessions")
+	if err := os.MkdirAll(own, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(own, "bench"), []byte(id), 0o600)
+}
