@@ -10,6 +10,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,16 +77,12 @@ func (b Book) Load(id string) (Record, error) {
 // and the folder, if it cannot be read, with its error alone: then there is no more.
 func (b Book) List() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		entries, err := os.ReadDir(b.Home.Runs())
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		ids, err := b.ids()
+		if err != nil {
 			yield(Record{}, err)
 			return
 		}
-		for i := len(entries) - 1; i >= 0; i-- {
-			id := entries[i].Name()
-			if !isID(id) {
-				continue
-			}
+		for _, id := range slices.Backward(ids) {
 			r, err := b.Load(id)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // begun this moment, or killed before run.json
@@ -308,18 +305,25 @@ func (b Book) removeDrafts(id string) error {
 
 // Before lists the ids of the runs that began before an instant, as their ids say, oldest first; also those without a record.
 func (b Book) Before(at time.Time) ([]string, error) {
-	entries, err := os.ReadDir(b.Home.Runs())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	ids, err := b.ids()
+	end, _ := slices.BinarySearch(ids, at.UTC().Format(idTime))
+	return ids[:end], err
+}
+
+// ids lists all runs, oldest first.
+func (b Book) ids() ([]string, error) {
+	folder, err := os.Open(b.Home.Runs())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, err
 	}
-	var ids []string
-	limit := at.UTC().Format(idTime)
-	for _, e := range entries {
-		if id := e.Name(); isID(id) && id < limit {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
+	defer func() { _ = folder.Close() }()
+	names, err := folder.Readdirnames(-1)
+	names = slices.DeleteFunc(names, func(name string) bool { return !isID(name) })
+	slices.Sort(names)
+	return names, err
 }
 
 // lock is the run's own lock, in its directory: a lock that is needed by one run only goes when the run's record goes.
