@@ -84,6 +84,12 @@ func leastThinking(model string) *wireThinking {
 	return nil
 }
 
+// KeepsThoughts reports whether a model reads the thoughts of earlier turns, so that a conversation without them is another one to
+// the cache of the service. Those of Claude do from Opus 4.5 and 4.6 on; older ones leave them out by themselves.
+func KeepsThoughts(model string) bool {
+	return strings.Contains(model, "claude") && (!before(model, 4, 6) || strings.Contains(model, "opus") && !before(model, 4, 5))
+}
+
 // before says whether a model of Claude is older than a version. Names without a version are of newer models or of none that
 // is known.
 func before(model string, major, minor int) bool {

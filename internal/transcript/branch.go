@@ -113,7 +113,7 @@ func Summed(sessions, summary string, kept []Entry, h Header) (Transcript, error
 	entries := []Entry{{Message: Said(User, summary), At: h.Timestamp}}
 	begun := false // by an answer: only after one there may be results of tools
 	for _, e := range kept {
-		e.Tokens, e.Full, e.Message = 0, 0, e.Message.Unthought()
+		e.Tokens, e.Full, e.Prefix, e.Message = 0, 0, "", e.Message.Unthought()
 		if begun = begun || e.Message.Role == Assistant; !begun {
 			e.Message.Content = slices.DeleteFunc(e.Message.Content, func(b Block) bool { return b.Type == ToolResult })
 		}

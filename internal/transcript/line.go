@@ -14,6 +14,7 @@ type messageLine struct {
 	Timestamp string      `json:"timestamp,omitempty"`
 	Message   wireMessage `json:"message"`
 	Tokens    int         `json:"tokens,omitempty"`
+	Prefix    string      `json:"prefix,omitempty"`
 	Full      int         `json:"full,omitempty"`
 	Run       string      `json:"run,omitempty"`
 	More      bool        `json:"more,omitempty"`
@@ -46,7 +47,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes the line that a transcript has.
 func (e Entry) MarshalJSON() ([]byte, error) {
-	l := messageLine{Type: "message", Message: wire(e.Message), Tokens: e.Tokens, Full: e.Full, Run: e.Run, More: e.More}
+	l := messageLine{Type: "message", Message: wire(e.Message), Tokens: e.Tokens, Prefix: e.Prefix, Full: e.Full, Run: e.Run, More: e.More}
 	if !e.At.IsZero() {
 		l.Timestamp = e.At.Format(time.RFC3339Nano)
 	}
@@ -63,6 +64,7 @@ func (e *Entry) UnmarshalJSON(data []byte) error {
 			Content json.RawMessage `json:"content"`
 		} `json:"message"`
 		Tokens int    `json:"tokens"`
+		Prefix string `json:"prefix"`
 		Full   int    `json:"full"`
 		Run    string `json:"run"`
 		More   bool   `json:"more"`
@@ -74,7 +76,7 @@ func (e *Entry) UnmarshalJSON(data []byte) error {
 		return errNoMessage
 	}
 	content, err := blocks(l.Message.Content)
-	*e = Entry{Message: Message{l.Message.Role, content}, At: stamp(l.Timestamp), Tokens: l.Tokens, Full: l.Full, Run: l.Run, More: l.More}
+	*e = Entry{Message: Message{l.Message.Role, content}, At: stamp(l.Timestamp), Tokens: l.Tokens, Prefix: l.Prefix, Full: l.Full, Run: l.Run, More: l.More}
 	return err
 }
 

@@ -12,6 +12,7 @@ type Entry struct {
 	Message Message
 	At      time.Time
 	Tokens  int    // the conversation's length up to and with this answer, as the service counted it; 0: not known
+	Prefix  string // names the model, system prompt and tools that the thoughts of this answer belong to, see Plain
 	Full    int    // the conversation's length, in tokens, at which a compaction failed just before this message; 0: none did
 	Run     string // the id of the run that said this to the model; "" for an answer, a tool's result and a summary
 	More    bool   // the answer is not finished: it broke off, or the model goes on in the next message
@@ -52,6 +53,9 @@ const (
 	ToolUse       = "tool_use"
 	ToolResult    = "tool_result"
 )
+
+// Plain is the Prefix of an answer to a question without the thoughts of earlier ones, because the service refused them.
+const Plain = "plain"
 
 // Interrupted answers a tool use whose result nobody has seen.
 const Interrupted = "interrupted: it is not known whether this took effect"

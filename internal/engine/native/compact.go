@@ -99,6 +99,14 @@ func (t *turn) squeeze(ctx context.Context) error {
 	return t.sink(run.Event{Type: run.CompactFailed, Text: err.Error()})
 }
 
+// noteFull notes a failed compaction in the transcript where no message has: the turn failed before it had an answer.
+func (t *turn) noteFull() error {
+	if t.full == 0 {
+		return nil
+	}
+	return t.append(store.Buffered, t.entry(transcript.Said(transcript.Assistant, transcript.CutOff)))
+}
+
 // failedLately reports whether a compaction of the conversation failed in an earlier turn, less than a day ago and when the
 // conversation was about as long as it is now.
 func (t *turn) failedLately() bool {
@@ -183,7 +191,7 @@ func (t *turn) summary(ctx context.Context, entries []transcript.Entry, instruct
 	pins, more := pinned(instructions), ""
 	var lost []string
 	for range 2 {
-		text, err := t.sumUp(ctx, messagesOf(entries), instructions, more)
+		text, err := t.sumUp(ctx, entries, instructions, more)
 		if err != nil {
 			return "", err
 		}
@@ -204,15 +212,21 @@ func (t *turn) summary(ctx context.Context, entries []transcript.Entry, instruct
 }
 
 // sumUp asks once. What is too long for the model is shortened.
-func (t *turn) sumUp(ctx context.Context, messages []transcript.Message, instructions, more string) (string, error) {
+func (t *turn) sumUp(ctx context.Context, entries []transcript.Entry, instructions, more string) (string, error) {
 	ask := "[system] The conversation above is about to be replaced by a summary of it. Write that summary: all that is not in it is " +
 		"forgotten. Answer with the summary alone, and use no tool.\n\n" + instructions
 	if more != "" {
 		ask += "\n\n" + more
 	}
 	for _, most := range []int{0, 2000, 200} {
-		said, _ := transcript.Repair(append(clipped(messages, most), transcript.Said(transcript.User, ask)))
-		a, err := t.wholeAnswer(ctx, said)
+		a, err := t.wholeAnswer(ctx, func() []transcript.Message {
+			messages := t.messages(entries) // as in the question before, so that the service has them in its cache
+			if most > 0 {
+				messages = clipped(messages, most)
+			}
+			said, _ := transcript.Repair(append(messages, transcript.Said(transcript.User, ask)))
+			return said
+		})
 		if errors.Is(err, provider.ErrTooLong) {
 			continue
 		}
@@ -234,15 +248,16 @@ func (t *turn) sumUp(ctx context.Context, messages []transcript.Message, instruc
 
 // wholeAnswer asks for a summary in as few tokens as most need. One that they cut short, as a model's thoughts may, is asked for
 // again with as many as the model can give. What an answer cost is booked.
-func (t *turn) wholeAnswer(ctx context.Context, messages []transcript.Message) (provider.Answer, error) {
+func (t *turn) wholeAnswer(ctx context.Context, messages func() []transcript.Message) (provider.Answer, error) {
 	q := t.question()
 	most := q.MaxTokens
-	q.Messages, q.MaxTokens = messages, min(most, summaryOutput)
+	q.Messages, q.MaxTokens = messages(), min(most, summaryOutput)
 	for {
 		t.cached = 0 // of another question
 		a, err := t.query(ctx, q, nil)
 		if errors.Is(err, provider.ErrThinking) && !t.plain {
 			t.plain, q.Thinking = true, ""
+			q.Messages = messages()
 			a, err = t.query(ctx, q, nil)
 		}
 		if err == nil {
@@ -257,16 +272,14 @@ func (t *turn) wholeAnswer(ctx context.Context, messages []transcript.Message) (
 	}
 }
 
-// clipped is messages without thoughts, whose long parts are cut; 0 cuts none.
+// clipped is messages without thoughts, whose long parts are cut.
 func clipped(messages []transcript.Message, most int) []transcript.Message {
 	short := make([]transcript.Message, 0, len(messages)+1)
 	for _, m := range messages {
 		m = m.Unthought()
 		for i, b := range m.Content {
-			if most > 0 {
-				m.Content[i].Text, m.Content[i].Content = head(b.Text, most), head(b.Content, most)
-			}
-			if most > 0 && len(b.Input) > most {
+			m.Content[i].Text, m.Content[i].Content = head(b.Text, most), head(b.Content, most)
+			if len(b.Input) > most {
 				m.Content[i].Input, _ = json.Marshal(map[string]string{"input": head(string(b.Input), most)}) // a text always has a form
 			}
 		}

@@ -69,7 +69,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	}
 	result := engine.Result{Session: t.file.ID, Text: t.final, Usage: t.usage, Cost: t.cost}
 	if err != nil {
-		return result, errors.Join(err, t.freeOfCharge())
+		return result, errors.Join(err, t.noteFull(), t.freeOfCharge())
 	}
 	return result, sink(run.Event{Type: run.Result, Text: t.final})
 }

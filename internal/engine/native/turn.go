@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -40,14 +39,15 @@ type turn struct {
 	cached   int       // tokens that the service had in its cache after its latest answer
 	cachedAt time.Time // when that was
 
-	acted   bool // a tool was used: the turn cannot be begun anew
-	shown   bool // text of the answer that is coming in was shown to somebody
-	before  int  // how many of the entries are older than this turn
-	said    bool // the prompt stands in the transcript
-	plain   bool // the service takes no thoughts, or not the wish for them
-	pressed bool // the service found the conversation too long
-	cramped bool // the conversation fills its window, and could not be compacted
-	full    int  // its length, in tokens, when that was found out; 0 once it is noted
+	acted   bool   // a tool was used: the turn cannot be begun anew
+	shown   bool   // text of the answer that is coming in was shown to somebody
+	before  int    // how many of the entries are older than this turn
+	said    bool   // the prompt stands in the transcript
+	plain   bool   // the service takes no thoughts, or not the wish for them
+	pressed bool   // the service found the conversation too long
+	cramped bool   // the conversation fills its window, and could not be compacted
+	prefix  string // of the latest question
+	full    int    // its length, in tokens, when that was found out; 0 once it is noted
 }
 
 // enter goes on in a transcript that nobody else writes meanwhile.
@@ -149,6 +149,7 @@ func (t *turn) ending(a provider.Answer, first bool) error {
 func (t *turn) hear(a provider.Answer) error {
 	if len(a.Message.Content) > 0 {
 		entry := t.entry(a.Message)
+		entry.Prefix = t.thoughtUnder(a.Message)
 		entry.Tokens, entry.More = length(a.Usage), len(toolUses(a.Message)) == 0 && a.Stop != provider.EndTurn
 		if err := t.append(t.durability(a.Message), entry); err != nil {
 			return err
@@ -306,11 +307,11 @@ func (t *turn) question() provider.Request {
 		q.MaxTokens = min(q.MaxTokens, left)
 		q.Most = min(cmp.Or(q.Most, left), left)
 	}
-	older := min(t.before, len(t.entries))
 	if t.plain {
-		older, q.Thinking = len(t.entries), ""
+		q.Thinking = ""
 	}
-	q.Messages, _ = transcript.Repair(slices.Concat(unthought(messagesOf(t.entries[:older])), messagesOf(t.entries[older:])))
+	t.prefix = prefix(q)
+	q.Messages, _ = transcript.Repair(t.messages(t.entries))
 	return q
 }
 
@@ -348,21 +349,4 @@ func (t *turn) branchedFrom() string {
 		return t.request.Session
 	}
 	return ""
-}
-
-// unthought is messages without thoughts. Services bind those to the model, its tools and all that was said before; only in
-// the turn that thought them they are sure to be the same.
-func unthought(messages []transcript.Message) []transcript.Message {
-	for i, m := range messages {
-		messages[i] = m.Unthought()
-	}
-	return messages
-}
-
-func messagesOf(entries []transcript.Entry) []transcript.Message {
-	messages := make([]transcript.Message, len(entries))
-	for i, e := range entries {
-		messages[i] = e.Message
-	}
-	return messages
 }
