@@ -63,6 +63,9 @@ func TestKillDuringDelivery(t *testing.T) {
 			moment = "none"
 		}
 		c.write("moments", moment+"\n")
+		if err := os.RemoveAll(filepath.Join(c.data, "state/sessions.json")); err != nil { // or the session would become long
+			t.Fatal(err)
+		}
 		cut := killAfter(c.cmd("fire", "answer"), limit) == -1
 		if cut {
 			killed[moment]++
