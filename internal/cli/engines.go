@@ -65,7 +65,9 @@ func (d *Deps) claude(h house, atShell bool) (engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := slices.DeleteFunc(c.env(), func(entry string) bool { return strings.HasPrefix(entry, "OPENAI_") && !slices.Contains(c.settings, entry) })
+	env := slices.DeleteFunc(c.env(), func(entry string) bool {
+		return strings.HasPrefix(entry, "OPENAI_") && !slices.Contains(c.settings, entry)
+	})
 	var secrets []string
 	for _, entry := range slices.Concat(c.secrets, c.shell) {
 		name, _, _ := strings.Cut(entry, "=")

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/session"
 	"github.com/ollim/ollim/internal/transcript"
@@ -137,11 +138,25 @@ func (d *Deps) conversation(h house, text string) (c conversation, err error) {
 	if c.id, err = n.id(h.sessions()); err != nil {
 		return c, noSession(err)
 	}
-	c.file, err = transcript.Find(h.home.Sessions(), c.id)
+	c.file, err = d.findTranscript(h, c.id)
 	if errors.Is(err, transcript.ErrUnknown) {
 		err = nil
 	}
 	return c, err
+}
+
+// findTranscript finds a session that is kept here, or by the claude command.
+func (d *Deps) findTranscript(h house, id string) (transcript.Transcript, error) {
+	t, err := transcript.Find(h.home.Sessions(), id)
+	if errors.Is(err, transcript.ErrUnknown) {
+		return d.claudeArchive(h).Find(id)
+	}
+	return t, err
+}
+
+// claudeArchive is the sessions that the claude command keeps.
+func (d *Deps) claudeArchive(h house) claudecode.Archive {
+	return claudecode.Archive{Env: d.childEnv(h.config)}
 }
 
 // transcript finds a conversation by its id, the beginning of one, or its file.
@@ -153,6 +168,9 @@ func (d *Deps) transcript(h house, text string) (c conversation, err error) {
 		c.file, err = transcript.Open(text)
 	} else {
 		c.file, err = transcript.FindPrefix(h.home.Sessions(), text)
+		if errors.Is(err, transcript.ErrUnknown) {
+			c.file, err = d.claudeArchive(h).Find(text)
+		}
 	}
 	if err != nil {
 		return c, noTranscript(text, err)

@@ -2,11 +2,15 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/engine/native"
+	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/transcript"
 )
 
@@ -17,7 +21,8 @@ func newSessionBranch(d *Deps) *cobra.Command {
 		Short: "Begin a session with the messages of another, or the first of them, and print its id",
 		Long: "Branch copies messages into a new transcript, whose header names the one it came from; that one stays as it is. " +
 			"Without --after it copies all complete turns: a turn that is under way, or that was cut off at the end, is left out. " +
-			"ollim -r ID goes on with the new one. Only sessions of the native engine can be branched: other engines keep their own.",
+			"ollim -r ID goes on with the new one. A branch of a session of claude-code is the native engine's, which goes on with what " +
+			"was said there; sessions of other engines cannot be branched.",
 		Example: "  ollim -r $(ollim session branch n-a1b2 --after 4) \"and if it rains?\"",
 		Args:    checked(cobra.ExactArgs(1)),
 		RunE:    works(func(_ *cobra.Command, args []string) error { return runSessionBranch(d, args[0], after) }),
@@ -41,8 +46,11 @@ func runSessionBranch(d *Deps, name string, after int) error {
 	if err != nil {
 		return about(name, err)
 	}
-	if err := c.native(); err != nil {
+	if err := c.branchable(); err != nil {
 		return err
+	}
+	if (claudecode.Archive{}).Holds(c.file) {
+		return d.branchOfClaude(h, c, after)
 	}
 	if after > 0 {
 		entries, err := d.load(c.file)
@@ -67,6 +75,55 @@ func runSessionBranch(d *Deps, name string, after int) error {
 	}
 	_, err = fmt.Fprintln(d.Out, t.ID)
 	return err
+}
+
+// branchable refuses a conversation that neither the native engine nor the claude command keeps.
+func (c conversation) branchable() error {
+	if (claudecode.Archive{}).Holds(c.file) {
+		return nil
+	}
+	return c.native()
+}
+
+// branchOfClaude begins a transcript of the native engine with what was said in a session of the claude command, which is only
+// read. It ends with a whole answer. Thoughts are left out: services bind them to their own conversation.
+func (d *Deps) branchOfClaude(h house, c conversation, after int) error {
+	entries, err := d.load(c.file)
+	if err == nil && after == 0 { // else they are counted as search --json counts them
+		entries, err = d.claudeArchive(h).Load(c.file, true, new(int))
+	}
+	switch {
+	case err != nil:
+		return err
+	case after > len(entries):
+		return usage("--after %d: %s has %d messages", after, c.id, len(entries))
+	case after > 0:
+		entries = entries[:after]
+	}
+	for len(entries) > 0 && after == 0 && !isAnswer(entries[len(entries)-1].Message) {
+		entries = entries[:len(entries)-1] // a turn that is under way, or was cut off
+	}
+	for i := range entries {
+		entries[i].Message = entries[i].Message.Unthought()
+	}
+	header := c.file.Header
+	if header.ID, err = native.NewID(d.Random); err != nil {
+		return err
+	}
+	header.Timestamp, header.ParentID, header.Provider = d.Now(), c.id, config.Anthropic
+	t, err := transcript.Create(h.home.Sessions(), header)
+	if err == nil {
+		err = t.Append(store.Synced, entries...)
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(d.Out, t.ID)
+	}
+	return err
+}
+
+// isAnswer reports whether a message is an answer that uses no tool.
+func isAnswer(m transcript.Message) bool {
+	return m.Role == transcript.Assistant && !slices.ContainsFunc(m.Content, func(b transcript.Block) bool { return b.Type == transcript.ToolUse })
 }
 
 // native refuses a conversation that is not the native engine's: nobody else takes a transcript for a session.

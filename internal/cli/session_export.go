@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/transcript"
 )
 
@@ -96,7 +97,11 @@ func runSessionExport(d *Deps, name string, o exportOptions) error {
 // load reads a conversation, and warns of what cannot be read.
 func (d *Deps) load(t transcript.Transcript) ([]transcript.Entry, error) {
 	bad := 0
-	entries, err := t.Load(&bad)
+	load := t.Load
+	if c := (claudecode.Archive{}); c.Holds(t) {
+		load = func(bad *int) ([]transcript.Entry, error) { return c.Load(t, false, bad) }
+	}
+	entries, err := load(&bad)
 	if bad > 0 {
 		d.warn(fmt.Sprintf("%s: %d lines cannot be read and are left out", t.Path, bad))
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -69,7 +70,8 @@ func runSessionSearch(ctx context.Context, d *Deps, words []string, n int, asJSO
 		return err
 	}
 	found := latest{most: n}
-	if err := errors.Join(h.searchTranscripts(ctx, words, &found), h.searchRuns(ctx, words, &found)); err != nil {
+	known := map[string]bool{}
+	if err := errors.Join(h.searchTranscripts(ctx, words, &found), d.searchClaude(h, words, known, &found), h.searchRuns(ctx, words, known, &found)); err != nil {
 		return err
 	}
 	hits := found.sorted()
@@ -105,9 +107,37 @@ func (h house) searchTranscripts(ctx context.Context, words []string, found *lat
 	return nil
 }
 
+// searchClaude looks in the sessions of main, routines and runs that the claude command keeps, and notes them in known.
+func (d *Deps) searchClaude(h house, words []string, known map[string]bool, found *latest) error {
+	ids, err := h.conversations()
+	if err != nil {
+		return err
+	}
+	archive := d.claudeArchive(h)
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		t, err := archive.Find(id)
+		if err != nil {
+			continue // another engine's, or gone
+		}
+		if _, err := transcript.Find(h.home.Sessions(), id); err == nil {
+			continue // searched already
+		}
+		entries, err := d.load(t)
+		if err != nil {
+			d.warn(err.Error())
+			continue
+		}
+		known[id] = true
+		for _, m := range transcript.Matches(t, entries, words, prompt.Said) {
+			found.add(hit{At: inZone(m.At, h), Session: id, Who: m.Role, Message: m.Index + 1, Path: t.Path, Excerpt: m.Excerpt})
+		}
+	}
+	return nil
+}
+
 // searchRuns leaves out what transcripts hold as well: they are where a conversation goes on.
-func (h house) searchRuns(ctx context.Context, words []string, found *latest) error {
-	id, twice, known := "", false, map[string]bool{}
+func (h house) searchRuns(ctx context.Context, words []string, known map[string]bool, found *latest) error {
+	id, twice := "", false
 	for f, err := range h.runs().Search(ctx, words, prompt.Said) {
 		if err != nil {
 			return err

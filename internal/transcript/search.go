@@ -124,6 +124,22 @@ func (s *search) match(line []byte) (Match, bool) {
 	if !ok {
 		return Match{}, false
 	}
+	return s.matchEntry(e)
+}
+
+// Matches looks in the messages of t that were read already; see Search.
+func Matches(t Transcript, entries []Entry, words []string, own Words) (found []Match) {
+	s := search{words: needles(words), own: own}
+	for i, e := range entries {
+		if m, ok := s.matchEntry(e); ok {
+			m.Transcript, m.Index = t, i
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+func (s *search) matchEntry(e Entry) (Match, bool) {
 	var seen []string
 	for _, b := range e.Message.Content {
 		text := b.visible()
