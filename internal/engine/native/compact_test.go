@@ -366,7 +366,7 @@ func TestForkOfACompactedTurn(t *testing.T) {
 			}
 			s.api.Reply(replies...)
 			fork := ""
-			s.api.Handle(func(q apitest.Request) apitest.Reply {
+			s.api.Handle(func(apitest.Request) apitest.Reply {
 				if fork != "" {
 					return apitest.Reply{Text: "looked"}
 				}
