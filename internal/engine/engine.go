@@ -64,6 +64,7 @@ type Request struct {
 	Patience  time.Duration     // how long to wait for a service that refuses for now, in all; 0 is as long as the run may take
 	Nudge     bool              // a reminder of something owed in the turn before, not a new turn
 	Discard   bool              // no session is kept
+	Again     time.Duration     // after which the schedule goes on from the same beginning; 0 is not known
 	MaxTurns  int               // answers of the model in this turn; 0 is the engine's own limit
 
 	// Raise asks for what the run, Spent included, is about to have cost, in USD: it must be least, and may be most. It returns

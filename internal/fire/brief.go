@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/job"
@@ -141,6 +142,7 @@ func (f *Firer) request(e errand, r *run.Run, tools *toolbox.Box, granted float6
 		System: prompt.System(j.Mode(), f.profile()), BuiltIns: toolbox.BuiltIns(lists...), Allow: r.Tools, Protected: tools.Protected(),
 		Alone: j.Mode() != job.Foreground && j.Mode() != job.Forked,
 		Run:   r.ID, Model: r.Model, Thinking: j.Thinking, MaxCost: granted, Raise: f.raise(r), Likely: r.Reserved, Root: cmp.Or(r.Root, string(f.Home)),
+		Again:    f.again(j),
 		MaxTurns: e.question.MaxTurns, Discard: e.question.Discard, Delta: e.options.Delta,
 		Awaited: j.Kind == job.Ask || j.Kind == kindChat,
 	}
@@ -161,6 +163,19 @@ func (f *Firer) request(e errand, r *run.Run, tools *toolbox.Box, granted float6
 		request.Agent, err = f.subagent(j)
 	}
 	return request, err
+}
+
+// again returns the time until a routine's schedule goes on from where this run begins; 0 if it does not.
+func (f *Firer) again(j job.Job) time.Duration {
+	if j.Kind != job.Routine || !j.Enabled || j.Mode() != job.Persistent && j.Mode() != job.Forked {
+		return 0
+	}
+	now := f.Disk.Now().Truncate(time.Minute) // a slot's run begins a little later
+	next, ok := j.Schedule.Next(now, j.Zone(f.Zone))
+	if !ok {
+		return 0
+	}
+	return next.Sub(now)
 }
 
 // subagent reads the job's subagent. The session may have been waited for since the approval was checked, so that is asked

@@ -23,8 +23,22 @@ type Model struct {
 	LongPrice Price
 }
 
-// Price is in USD for a million tokens.
-type Price struct{ In, Out, CacheRead, CacheWrite float64 }
+// Price is in USD for a million tokens. CacheHour is that of what is written to the cache for an hour, 0 if that is not known.
+type Price struct{ In, Out, CacheRead, CacheWrite, CacheHour float64 }
+
+// Hourly is the model with the prices of a cache that lasts an hour. pays reports whether writing a conversation to that and
+// reading it once costs less than writing it twice to the cache that lasts some minutes.
+func (m Model) Hourly() (hourly Model, pays bool) {
+	pays = m.Priced
+	for _, p := range []*Price{&m.Price, &m.LongPrice} {
+		if p == &m.LongPrice && m.Long == 0 {
+			continue
+		}
+		pays = pays && p.CacheHour > 0 && p.CacheHour+p.CacheRead < 2*p.CacheWrite
+		p.CacheWrite = p.CacheHour
+	}
+	return m, pays
+}
 
 // Tokens is what one answer used; In does not hold what was read from or written to the cache. A run.Usage converts to it.
 type Tokens struct{ In, Out, CacheRead, CacheWrite int }

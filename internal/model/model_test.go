@@ -148,7 +148,7 @@ func TestFaults(t *testing.T) {
 		"a window":                          `a: "window" is not KEY=VALUE`,
 		"a # b":                             `a: "#" is not KEY=VALUE`,
 		"a windw=1":                         `a: "windw": unknown key (did you mean window?)`,
-		"a temperature=1":                   `a: "temperature": unknown key, want one of alias, window, output, long, in, out, cache-read, cache-write, long-in, long-out, long-cache-read, long-cache-write`,
+		"a temperature=1":                   `a: "temperature": unknown key, want one of alias, window, output, long, in, out, cache-read, cache-write, cache-write-1h, long-in, long-out, long-cache-read, long-cache-write, long-cache-write-1h`,
 		"a window=1 window=1":               "a: window: given twice",
 		"a alias=b alias=c":                 "a: alias: given twice",
 		"a alias= alias=":                   "a: alias: given twice",

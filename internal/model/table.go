@@ -33,6 +33,7 @@ const (
 	out        = "out"
 	cacheRead  = "cache-read"
 	cacheWrite = "cache-write"
+	cacheHour  = "cache-write-1h"
 	long       = "long"
 	above      = "long-" // before in, out, cache-read and cache-write
 )
@@ -40,7 +41,9 @@ const (
 func counts() []string { return []string{window, output, long} }
 
 func prices() []string {
-	return []string{in, out, cacheRead, cacheWrite, above + in, above + out, above + cacheRead, above + cacheWrite}
+	return []string{
+		in, out, cacheRead, cacheWrite, cacheHour, above + in, above + out, above + cacheRead, above + cacheWrite, above + cacheHour,
+	}
 }
 
 // mostTokens and mostPrice bound what can be meant.
@@ -255,12 +258,14 @@ func (e entry) complete() error {
 		{out, in},
 		{cacheRead, in},
 		{cacheWrite, in},
+		{cacheHour, in},
 		{long, above + in},
 		{above + in, above + out},
 		{above + out, above + in},
 		{above + in, long},
 		{above + cacheRead, above + in},
 		{above + cacheWrite, above + in},
+		{above + cacheHour, above + in},
 		{above + in, in},
 	} {
 		_, given := e.numbers[need[0]]
@@ -283,7 +288,7 @@ func (e entry) model() Model {
 
 // price is one of the two prices of a line.
 func (e entry) price(prefix string) Price {
-	p := Price{In: e.numbers[prefix+in], Out: e.numbers[prefix+out]}
+	p := Price{In: e.numbers[prefix+in], Out: e.numbers[prefix+out], CacheHour: e.numbers[prefix+cacheHour]}
 	p.CacheRead, p.CacheWrite = p.In, 1.25*p.In
 	if n, ok := e.numbers[prefix+cacheRead]; ok {
 		p.CacheRead = n

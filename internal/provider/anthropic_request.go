@@ -49,6 +49,7 @@ type wireTool struct {
 
 type wireCache struct {
 	Type string `json:"type"`
+	TTL  string `json:"ttl,omitempty"`
 }
 
 const defaultMaxTokens = 8192 // of an answer: the service wants to be told a number, and every model may say so much
@@ -77,7 +78,7 @@ func anthropicRequest(r Request) (wireRequest, error) {
 			w.Messages = append(w.Messages, wireMessage{m.Role, content})
 		}
 	}
-	w.mark()
+	w.mark(r.Hour)
 	return w, nil
 }
 
@@ -103,8 +104,11 @@ func wire(b transcript.Block) (wireBlock, bool) {
 
 // mark sets the breakpoints of the prompt cache, four at most: behind the tools, behind the system prompt, and behind the
 // last two messages of the user. The older of these is what the request before has written to the cache.
-func (w *wireRequest) mark() {
+func (w *wireRequest) mark(hour bool) {
 	here := &wireCache{Type: "ephemeral"}
+	if hour {
+		here.TTL = "1h"
+	}
 	if n := len(w.Tools); n > 0 {
 		w.Tools[n-1].Cache = here
 	}

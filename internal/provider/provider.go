@@ -48,6 +48,7 @@ type Request struct {
 	Tools     []Tool
 	MaxTokens int    // of the answer; a budget for thoughts may raise it
 	Most      int    // to which MaxTokens may be raised; 0 is not known
+	Hour      bool   // the cache is to keep the conversation for an hour, where the service can; else for some minutes
 	Thinking  string // "" is the model's default; off (or as little as it takes), adaptive, or a number of tokens
 }
 

@@ -126,6 +126,10 @@ func (e *Engine) begin(ctx context.Context, r engine.Request, tools engine.Tools
 		return t, fmt.Errorf("%w: no price is known of the model %s, so the limit on the cost cannot be kept: "+
 			"ollim config set models '%s in=USD out=USD' (per million tokens)", engine.ErrUnavailable, m.ID, m.ID)
 	}
+	// A cache that lasts some minutes is gone by then, and one that lasts an hour is not. Only Anthropic's API can be asked for it.
+	if hourly, pays := m.Hourly(); pays && e.Provider == "anthropic" && r.Again >= 5*time.Minute && r.Again <= time.Hour {
+		t.model, t.hour = hourly, true
+	}
 	file, err := e.open(r)
 	if err != nil {
 		return t, err

@@ -47,6 +47,7 @@ type turn struct {
 	pressed bool   // the service found the conversation too long
 	cramped bool   // the conversation fills its window, and could not be compacted
 	prefix  string // of the latest question
+	hour    bool   // the service is asked to keep the conversation in its cache for an hour
 	full    int    // its length, in tokens, when that was found out; 0 once it is noted
 }
 
@@ -299,7 +300,7 @@ func (t *turn) keepPart(a provider.Answer) error {
 
 func (t *turn) question() provider.Request {
 	q := provider.Request{
-		Model: t.model.ID, System: t.request.System, Tools: t.offer(), MaxTokens: t.limit(), Thinking: t.request.Thinking,
+		Model: t.model.ID, System: t.request.System, Tools: t.offer(), MaxTokens: t.limit(), Thinking: t.request.Thinking, Hour: t.hour,
 	}
 	q.Most = t.model.Output
 	if t.model.Window > 0 { // services want room for the whole answer
