@@ -28,6 +28,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -142,7 +143,7 @@ func readHead(f *os.File) (Transcript, []byte, error) {
 // openFile opens a transcript for reading; what is not a regular file is ErrForeign.
 func openFile(path string) (*os.File, error) {
 	f, err := store.Open(path, os.O_RDONLY)
-	if errors.Is(err, store.ErrNoFile) {
+	if errors.Is(err, store.ErrNoFile) || errors.Is(err, syscall.EISDIR) {
 		return nil, fmt.Errorf("%s: %w", path, ErrForeign)
 	}
 	return f, err
