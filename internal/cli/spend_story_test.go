@@ -288,7 +288,7 @@ func decode(t *testing.T, text string, into any) {
 // TestLargeSession: a session that is too long to be continued for what a run may cost is not sent at all.
 func TestLargeSession(t *testing.T) {
 	w, api := newNativeWorld(t)
-	w.must("routine", "add", "r", "--cron", "5 10 * * *", "--background", "--session", "persistent", "--update-main-session", "freely", "Go on.")
+	w.must("routine", "add", "r", "--cron", "0 9 * * *", "--background", "--session", "persistent", "--update-main-session", "freely", "Go on.")
 	api.Reply(apitest.Reply{Text: "ok", Usage: apitest.Usage{CacheWrite: 390_000, Out: 10}}) // 0.98 USD
 	w.must("fire", "r")
 	n := len(api.Requests())
