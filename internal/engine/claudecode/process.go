@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -50,7 +51,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, pro
 	if err != nil {
 		return err
 	}
-	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Root, e.environment(r), said, append(secrets, r.Hold...)
+	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Root, e.environment(r), said, slices.Concat(secrets, r.Hold)
 	cmd.Stdin = strings.NewReader(prompt)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = e.Grace
