@@ -233,11 +233,11 @@ func sideJobOf(ts *testscript.TestScript, name string) *sideJob {
 	return j
 }
 
-// cmdSignal sends TERM, INT or KILL to a background job.
+// cmdSignal sends TERM, INT, HUP or KILL to a background job.
 func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
-	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt, "KILL": os.Kill}
+	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt, "KILL": os.Kill, "HUP": syscall.SIGHUP}
 	if neg || len(args) != 2 || signals[args[0]] == nil {
-		ts.Fatalf("usage: signal TERM|INT|KILL NAME")
+		ts.Fatalf("usage: signal TERM|INT|HUP|KILL NAME")
 	}
 	ts.Check(sideJobOf(ts, args[1]).cmd.Process.Signal(signals[args[0]]))
 }

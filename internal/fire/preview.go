@@ -59,7 +59,7 @@ func (f *Firer) Preview(ctx context.Context, name string, o Options) (Plan, erro
 	return p, nil
 }
 
-// previewRequest fills in what the engine would be asked. An engine that cannot be made is why the job would not run.
+// previewRequest fills in what the engine would be asked. A request or an engine that cannot be made is why the job would not run.
 func (f *Firer) previewRequest(ctx context.Context, e errand, r *run.Run, p *Plan) error {
 	brief, err := f.brief(e, r.Record)
 	if err != nil {
@@ -67,10 +67,8 @@ func (f *Firer) previewRequest(ctx context.Context, e errand, r *run.Run, p *Pla
 	}
 	tools := f.tools(r)
 	request, err := f.request(e, r, tools, 0)
-	if errors.As(err, new(*barred)) {
-		p.Refused = err.Error()
-	} else if err != nil {
-		return err
+	if err != nil {
+		p.Refused = oneLine(err)
 	}
 	for _, name := range e.job.Skills {
 		if _, err := (skill.Library{Home: f.Home}).Find(name); errors.As(err, new(*skill.Unknown)) {
