@@ -190,7 +190,7 @@ func TestFormatsLikeClaude(t *testing.T) {
 		args    []string
 	}{
 		{"error_max_turns", []apitest.Reply{denied, done}, []string{"--max-turns", "1"}},
-		{"error_max_budget_usd", []apitest.Reply{{Text: denied.Text, ToolUses: denied.ToolUses, Usage: apitest.Usage{In: 10, Out: 100_000}}, done}, []string{"--max-budget-usd", "0.01"}},
+		{"error_max_budget_usd", []apitest.Reply{{Text: denied.Text, ToolUses: denied.ToolUses, Usage: apitest.Usage{In: 10, Out: 100_000}}, done}, []string{"--max-budget-usd", "0.10"}},
 	} {
 		t.Run(tc.subtype, func(t *testing.T) {
 			f := formats{t, f.claude}
