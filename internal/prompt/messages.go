@@ -49,7 +49,7 @@ func RefusedJob(label, reason string) string {
 
 // MissedSlot tells the owner of a time at which a routine did not run, because other runs held what was left of a limit.
 func MissedSlot(label string, at time.Time, reason string) string {
-	return fmt.Sprintf("%s did not run at %s: what was left to spend was reserved by other runs for 15 minutes (%s)",
+	return fmt.Sprintf("%s did not run at %s: for 15 minutes other runs had reserved what was left to spend (%s)",
 		label, at.Format("2006-01-02 15:04"), reason)
 }
 
@@ -62,7 +62,7 @@ func Unapproved(label, name string, keys []string) string {
 
 // UnapprovedPolicy tells the owner that the file of tools for all runs is not as it was approved.
 func UnapprovedPolicy(name string) string {
-	return fmt.Sprintf("%s is not as you have approved it and gives no tools until then. To see it and approve it: `ollim approve %s`", name, name)
+	return fmt.Sprintf("%s differs from what you approved, so it gives no tools. To see what is new and approve it: `ollim approve %s`", name, name)
 }
 
 // Unavailable is a reminder in its own words, when no agent could be had to act on it.

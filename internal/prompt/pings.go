@@ -20,9 +20,12 @@ func pings(b Brief) string {
 	if b.Budget.Available < 1 {
 		lines = append(lines, "No ping is left: a ping, embed or file will be refused unless it is critical (`critical=True`)"+refused)
 	}
-	if b.Forward.Hours == 0 {
+	switch {
+	case b.Forward.Hours == 0 && len(b.Forward.Entries) > 0:
+		lines = append(lines, "Upcoming bg tasks: none within 12 hours. Current and recent ones:")
+	case b.Forward.Hours == 0:
 		lines = append(lines, "Upcoming bg tasks: none within 12 hours.")
-	} else {
+	default:
 		lines = append(lines, fmt.Sprintf("Upcoming bg tasks (next %dh):", b.Forward.Hours))
 	}
 	for _, e := range b.Forward.Entries {
