@@ -185,7 +185,7 @@ func programPattern(words []wild) error {
 	case inTable(languages(), name) && (len(literal) < 2 || strings.HasPrefix(literal[1], "-") || literal[1] == ""):
 		return fmt.Errorf("%s runs any program it is given; name the script as its first argument", name)
 	case verbs(program(name)) != nil && !hasVerb(literal):
-		return fmt.Errorf("%s is as many programs as it has verbs; a wildcard needs one of these before it: %s", name, strings.Join(verbs(program(name)), ", "))
+		return fmt.Errorf("%s needs one of these words before a wildcard: %s", name, strings.Join(verbs(program(name)), ", "))
 	case inTable(builders(), name):
 		return fmt.Errorf("%s runs any program with the right arguments; write them out without wildcards", name)
 	}
@@ -205,6 +205,9 @@ func programRefusal(words []string) string {
 		return ""
 	}
 	if inTable(runners(), name) && !hasVerb(words) {
+		if allowed := verbs(program(name)); allowed != nil {
+			return fmt.Sprintf("%s may only be followed by one of these words: %s", quoteless(name), strings.Join(allowed, ", "))
+		}
 		return fmt.Sprintf("%s runs any command it is given", quoteless(name))
 	}
 	if inTable(unpackers(), name) {
@@ -222,7 +225,7 @@ func programRefusal(words []string) string {
 		}
 		for _, option := range runningOptions(program(name)) {
 			if isOption(ownOptions(program(name), word), option) {
-				return fmt.Sprintf("%s %s can run other programs or write where it is told", quoteless(name), option)
+				return fmt.Sprintf("%s %s can run other programs, or read or write files that the pattern does not name", quoteless(name), option)
 			}
 		}
 	}
@@ -240,12 +243,12 @@ func ownRefusal(program string, words []string) string {
 		return curlRefusal(words)
 	case "wget":
 		if !slices.ContainsFunc(words, func(w string) bool { return isOption(w, "-O") || isOption(w, "--output-document") }) {
-			return "wget writes to the name that an address gives; name a file with -O"
+			return "wget takes the name of the file from the address; name a file with -O"
 		}
 	case "jq", "gojq", "jaq":
 		imports := regexp.MustCompile(`(^|[^.$\w])(import|include)\b`)
 		if slices.ContainsFunc(words, imports.MatchString) {
-			return "jq import and include read files by names that are spelled in many ways"
+			return "jq import and include read files that the pattern does not name"
 		}
 	}
 	return ""
