@@ -100,7 +100,7 @@ func TestShellKeysOnClaude(t *testing.T) {
 	if got := requests[len(requests)-1].Header.Get("X-Api-Key"); got != "from-the-shell" {
 		t.Errorf("key %q", got)
 	}
-	for want, args := range map[string][]string{"or in this environment": {"-p", "-n", "hi"}, "nobody typed at a shell": {"fire", "daily"}} {
+	for want, args := range map[string][]string{"or in this environment": {"-p", "-n", "hi"}, "only ask, chat and session compact": {"fire", "daily"}} {
 		out := run(69, args...)
 		for _, part := range []string{"no key or login", "there is no engine.ANTHROPIC_API_KEY in /", want, "hint: put the line engine.ANTHROPIC_API_KEY=", "export ANTHROPIC_API_KEY="} {
 			if !strings.Contains(out, part) {

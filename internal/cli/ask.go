@@ -55,9 +55,9 @@ func (o *askOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.engine, "engine", "", "use this engine instead, such as native or script:FILE")
 	f.StringArrayVar(&o.tools, "allowed-tools", nil, "a pattern of tools that it may use besides Read, Glob and Grep; may be given again")
 	f.StringVar(&o.format, "output-format", "text", "text, json (one object) or stream-json (an object for each event)")
-	f.BoolVar(&o.partial, "include-partial-messages", false, "with stream-json, the text as it arrives too")
+	f.BoolVar(&o.partial, "include-partial-messages", false, "with stream-json, also the text as it arrives")
 	f.IntVar(&o.maxTurns, "max-turns", 0, "end as failed after so many answers of the model; 0 is no limit of yours")
-	f.Float64Var(&o.maxCost, "max-cost", 0, "end as failed when it has cost so much, in USD, and is not done (default spend.per-run)")
+	f.Float64Var(&o.maxCost, "max-cost", 0, "the most that it may cost, in USD (default spend.per-run)")
 }
 
 func newAsk(d *Deps) *cobra.Command {
@@ -65,7 +65,7 @@ func newAsk(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ask [TEXT...]",
 		Short: "Ask the agent one thing at a shell; ollim -p is the same",
-		Long: "Ask prints the agent's answer: on a terminal as it arrives, into a pipe or a file its final text alone. What is piped in is part of the question, at most 256 KiB. The agent works in the directory " +
+		Long: "Ask prints the agent's answer. A terminal shows it as it arrives; a pipe or a file receives the final text alone. What is piped in is part of the question, at most 256 KiB. The agent works in the directory " +
 			"that you are in: it may read the files there, and use what --allowed-tools gives it. It has no part in your main conversation; " +
 			"its own is kept as a transcript, which -c and -r go on with. ollim -p, -c and -r before any command word mean ask. The exit " +
 			"status says whether it worked.",

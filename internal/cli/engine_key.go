@@ -72,12 +72,12 @@ func (c credentials) sought(d *Deps, name string) string {
 	if c.atShell {
 		return places + " or in this environment"
 	}
-	return places + "; a run that nobody typed at a shell looks nowhere else"
+	return places + "; only ask, chat and session compact, typed at a shell, also look in their environment"
 }
 
 // keyHint names both ways to give a key.
 func (d *Deps) keyHint(err error, name string) error {
-	return hint(err, "put the line engine.%s=… into %s, mode 600; for ask and chat alone: export %s=…", name, d.secretsFile(), name)
+	return hint(err, "put the line engine.%s=… into %s, mode 600; or, for ask and chat only: export %s=…", name, d.secretsFile(), name)
 }
 
 // keyName is the variable of a provider's key.

@@ -21,7 +21,7 @@ func helpInside(root *cobra.Command, box *toolbox.Box) error {
 			lines = append(lines, fmt.Sprintf("%-52s %s\n", spelling+usage, cmd.Short))
 		}
 	})
-	text := "Commands of ollim that this run may use (each but help describes itself with --help):\n" + strings.Join(lines, "")
+	text := "Commands of ollim that this run may use; all except help take --help:\n" + strings.Join(lines, "")
 	if names := box.Usable(); len(names) > 0 {
 		text += "\nTools of ollim that this run may use: " + strings.Join(names, ", ") + "\n"
 	}

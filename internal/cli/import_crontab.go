@@ -35,7 +35,7 @@ func newImportCrontab(d *Deps) *cobra.Command {
 		Short: "Print the routine files that do what the lines with claude -p in your crontab do",
 		Long: "Crontab reads your crontab (crontab -l), or a file in its format, and prints a routine file for each line that runs claude -p, with a " +
 			"warning for whatever of the line a routine does not do. With --write it writes the files, which ollim tick then fires, and " +
-			"prints the routines' ids; one with tools or folders waits for ollim approve. The crontab is never changed: take the old lines out yourself, or both will run. Times of a line without " +
+			"prints the routines' ids. A routine with tools or folders waits for ollim approve. The crontab is never changed: take the old lines out yourself, or both will run. Times of a line without " +
 			"CRON_TZ are in the zone of this machine; where a file comes from a machine in another one, correct the routines' timezone.",
 		Example: "  ollim import crontab\n  ollim import crontab --write\n  ssh host crontab -l | ollim import crontab -",
 		Args:    checked(cobra.MaximumNArgs(1)),

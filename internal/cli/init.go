@@ -162,7 +162,8 @@ price levels, trend observations. Discard detailed per-fire analysis.`
 
 // emptyPolicy is a tool-policy.yaml that gives no tools. The file is there so that no program that downloads something of that
 // name makes it.
-const emptyPolicy = `# Tools for all runs, see tool-policy.yaml in ollim-routine(5). It counts as approved: ollim approve tool-policy.yaml
+const emptyPolicy = `# Additional tools for all runs, see tool-policy.yaml in ollim-routine(5).
+# A change has no effect until you approve it: ollim approve tool-policy.yaml
 # main:
 #   additional-allowed: ["Bash(git log *)"]
 # background:

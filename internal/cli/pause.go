@@ -13,7 +13,7 @@ func newPause(d *Deps) *cobra.Command {
 		Use:   "pause [DURATION]",
 		Short: "Stop every automatic run, for a while or until resume",
 		Long: "While paused a fire is recorded as paused and exits 75; the slot is not made up for. So are ask, chat and session compact when " +
-			"cron or a timer starts them. What you type yourself still runs.",
+			"cron or a systemd timer starts them. What you type yourself still runs.",
 		Example: "  ollim pause 2h",
 		Args:    checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
@@ -40,7 +40,7 @@ func newPause(d *Deps) *cobra.Command {
 func newResume(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume",
-		Short: "Let automatic fires run again",
+		Short: "Let automatic runs start again",
 		Args:  checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
 			if err := d.ownerHere(); err != nil {

@@ -79,7 +79,7 @@ func eventText(e run.Event) string {
 		return fmt.Sprintf("request most=$%.4f", e.Most)
 	case run.UsageEvent:
 		if e.Usage == nil && e.Cost > 0 {
-			return fmt.Sprintf("usage not told, assumed cost=$%.4f", e.Cost)
+			return fmt.Sprintf("usage unknown, assumed cost=$%.4f", e.Cost)
 		}
 		if e.Usage == nil {
 			return "usage none"

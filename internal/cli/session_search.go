@@ -23,9 +23,9 @@ func newSessionSearch(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search WORDS...",
 		Short: "Find messages in transcripts and runs, newest first: time, session or run, who, excerpt",
-		Long: "Search finds the messages that hold all of the words, in any order and case; a word in quotes may be a phrase. It looks at " +
-			"what was said, without the time and the instructions that ollim put in front of it, and at what tools were given and answered, in all transcripts, and in the records of runs whose " +
-			"conversation has none here. A message that branches share is listed once. When nothing is found it prints nothing and " +
+		Long: "Search finds the messages that hold all of the words, in any order and case; a word in quotes may be a phrase. It looks " +
+			"in all transcripts, and in the records of runs whose conversation has none here: at what was said, and at the input and the " +
+			"results of tools, not at the time and the instructions that ollim puts in front of a prompt. A message that branches share is listed once. When nothing is found it prints nothing and " +
 			"exits 1.",
 		Example: "  ollim session search invoice \"due date\"\n  ollim session search --json zebra | jq -r 'select(.session).session' | sort -u | xargs -n1 ollim session show",
 		Args:    checked(cobra.MinimumNArgs(1)),

@@ -43,9 +43,9 @@ func TestShellKeys(t *testing.T) {
 		}
 		w.pass(1e9)
 	}
-	refused("nobody typed at a shell", "fire", "daily")
+	refused("only ask, chat and session compact", "fire", "daily")
 	w.cron = true
-	refused("nobody typed at a shell", "-p", "-n", "hi")
+	refused("only ask, chat and session compact", "-p", "-n", "hi")
 	w.cron = false
 	delete(w.env, "ANTHROPIC_API_KEY")
 	delete(w.env, "ANTHROPIC_BASE_URL")

@@ -18,8 +18,9 @@ func newStop(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop RUN... | --all",
 		Short: "End runs that are under way; they are recorded as interrupted",
-		Long:  "Stop asks each run to end, which stops its engine in order and keeps its session, and waits until it has ended. A run in a container, or in another PID namespace, finds the request within a second. An engine whose own ollim was killed is killed.",
-		Args:  checked(cobra.ArbitraryArgs),
+		Long: "Stop asks each run to end, and waits until it has ended. Its engine is stopped in order and its session is kept. A run in a " +
+			"container, or in another PID namespace, finds the request within a second. An engine whose own ollim was killed is killed.",
+		Args: checked(cobra.ArbitraryArgs),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) > 0) {
 				return usage("name RUNs, or --all")

@@ -38,7 +38,7 @@ func (f *Firer) tellLeftover(ctx context.Context, r run.Record, left *run.Leftov
 	first, err := f.Told.Once(ctx, "leftover "+left.Run)
 	f.warn(err)
 	if err == nil && first {
-		f.notify(ctx, r, fmt.Sprintf("%s cannot run: %s. It can run again when that process has ended.", r.Label(), left))
+		f.notify(ctx, r, fmt.Sprintf("%s cannot run: %s. If you end that process, the next fire runs.", r.Label(), left))
 	}
 }
 
