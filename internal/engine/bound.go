@@ -47,7 +47,8 @@ type Log struct {
 	dropped int64
 }
 
-// Write never writes more than the bound, and calls everything written.
+// Write never writes more than the bound. It never fails, because the engine would be killed by a broken pipe: what the file did
+// not take is left out.
 func (l *Log) Write(p []byte) (int, error) {
 	if !l.begun {
 		l.begun = true
@@ -57,14 +58,16 @@ func (l *Log) Write(p []byte) (int, error) {
 	}
 	l.tail = append(l.tail, p[max(0, len(p)-lastWords):]...)
 	l.tail = l.tail[max(0, len(l.tail)-lastWords):]
-	kept := p[:min(int64(len(p)), max(0, l.Most-l.size))]
-	l.size += int64(len(kept))
-	l.dropped += int64(len(p) - len(kept))
-	if len(kept) == 0 {
-		return len(p), nil
+	written := 0
+	if kept := p[:min(int64(len(p)), max(0, l.Most-l.size))]; len(kept) > 0 {
+		var err error
+		if written, err = l.File.Write(kept); err != nil {
+			l.Most = 0 // a full disk, say
+		}
 	}
-	_, err := l.File.Write(kept)
-	return len(p), err
+	l.size += int64(written)
+	l.dropped += int64(len(p) - written)
+	return len(p), nil
 }
 
 // Tail is the end of what was written.
@@ -79,10 +82,9 @@ func (l *Log) Close() (leftOut int64, err error) {
 		if leftOut = l.dropped - int64(len(end)); leftOut > 0 {
 			note = fmt.Sprintf("\n[%d bytes left out]\n", leftOut)
 		}
-		_, err = l.File.WriteString(note + string(end))
+		if _, err := l.File.WriteString(note + string(end)); err != nil {
+			leftOut = l.dropped
+		}
 	}
-	if closeErr := l.File.Close(); err == nil {
-		err = closeErr
-	}
-	return leftOut, err
+	return leftOut, l.File.Close()
 }

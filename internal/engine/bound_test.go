@@ -47,6 +47,27 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// TestLogOfAFullDisk: what the file does not take is counted, and is no error, which would end the engine.
+func TestLogOfAFullDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path) // not for writing
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Log{File: f, Most: 100}
+	for range 2 {
+		if n, err := l.Write([]byte("abc")); n != 3 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	if leftOut, err := l.Close(); leftOut != 6 || err != nil || l.Tail() != "abcabc" {
+		t.Errorf("%d left out, %v, %q", leftOut, err, l.Tail())
+	}
+}
+
 func TestMeter(t *testing.T) {
 	m := Meter{Most: 1000}
 	text := run.Event{Type: run.Text, Text: strings.Repeat("x", 300)}
