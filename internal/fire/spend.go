@@ -101,13 +101,14 @@ func (f *Firer) unspent(r *run.Run, cause error) (later *Later, sorted error) {
 	return nil, atLimit(limit)
 }
 
-// undo takes back a fire that has to wait: its reservation, its claim of the slot, its note in the job's lock, and its record
-// at last, without which nobody knows of the others.
+// undo takes back a fire that has to wait: its reservation, its claims of the slot and of a reminder's file, its note in the job's
+// lock, and its record at last, without which nobody knows of the others.
 func (f *Firer) undo(ctx context.Context, e errand, r *run.Run, later *Later) (run.Record, error) {
 	f.warn(f.Spend.Release(ctx, r.ID, later.limit.Needs))
 	if !e.slot.IsZero() {
 		f.warn(f.Slots.Release(e.job.ID, e.slot, r.ID, later.Error()))
 	}
+	f.warn(f.Jobs.GiveBack(e.job, r.Path))
 	if e.guard != nil {
 		f.warn(e.guard.Note(e.note))
 	}
