@@ -75,7 +75,7 @@ func (f *Firer) raise(r *run.Run) func(ctx context.Context, least, most float64)
 		if have >= most {
 			return most, nil
 		}
-		got, err := f.Spend.Raise(ctx, r.ID, least, most)
+		got, err := f.Spend.Raise(ctx, r.ID, least, most, f.look)
 		var limit *spend.Limit
 		if errors.As(err, &limit) {
 			return 0, &overLimit{limit}

@@ -74,7 +74,7 @@ func TestRaise(t *testing.T) {
 	d.Share = 4
 	raise := func(run string, least, most, want float64) {
 		t.Helper()
-		if got, err := d.Raise(ctx, run, least, most); got != want || err != nil {
+		if got, err := d.Raise(ctx, run, least, most, nil); got != want || err != nil {
 			t.Errorf("Raise(%s, %v, %v) = %v, %v, want %v", run, least, most, got, err, want)
 		}
 	}
@@ -88,10 +88,10 @@ func TestRaise(t *testing.T) {
 	raise("2", 0.1, 0.2, 0.2) // it keeps what it has
 	d.totals("{0 1.65} {0 1.65} 2")
 	limit := &Limit{}
-	if _, err := d.Raise(ctx, "2", 1.3, 4); !errors.As(err, &limit) || !limit.Passing() || limit.Needs != 1.3 {
+	if _, err := d.Raise(ctx, "2", 1.3, 4, nil); !errors.As(err, &limit) || !limit.Passing() || limit.Needs != 1.3 {
 		t.Error(err)
 	}
-	if _, err := d.Raise(ctx, "2", 2.1, 4); !errors.As(err, &limit) || limit.Passing() {
+	if _, err := d.Raise(ctx, "2", 2.1, 4, nil); !errors.As(err, &limit) || limit.Passing() {
 		t.Error(err)
 	}
 	d.totals("{0 1.65} {0 1.65} 2")
@@ -100,11 +100,29 @@ func TestRaise(t *testing.T) {
 	d.force("3", 0, 0.5)
 	raise("3", 4, 5, 5) // the owner's
 	d.settle("2", 1)
-	if _, err := d.Raise(ctx, "2", 1, 1); err == nil {
+	if _, err := d.Raise(ctx, "2", 1, 1, nil); err == nil {
 		t.Error("a settled run was raised")
 	}
 	raise("3", 5, 6, 6)
 	d.now = d.now.AddDate(0, 0, 1)
 	raise("3", 6, 7, 7) // it counts on the day on which it began
 	d.totals("{0 0} {1.2 7} 0")
+}
+
+// TestRaiseAfterADeath: what a run had reserved that died meanwhile stands in nobody's way.
+func TestRaiseAfterADeath(t *testing.T) {
+	d := newDesk(t, Limits{5, 2, 50, 500})
+	d.Share = 4
+	d.start("1", "a")
+	d.start("2", "b")
+	d.totals("{0 1} {0 1} 2")
+	look := func(run string) (cost float64, alive bool) { return 0.2, run == "2" }
+	if got, err := d.Raise(ctx, "2", 1.8, 4, look); got != 1.8 || err != nil {
+		t.Errorf("%v, %v, want the 1.8 that the dead run has left", got, err)
+	}
+	d.totals("{0.2 1.8} {0.2 1.8} 2")
+	limit := &Limit{}
+	if _, err := d.Raise(ctx, "2", 1.9, 4, look); !errors.As(err, &limit) || limit.Passing() {
+		t.Error(err)
+	}
 }

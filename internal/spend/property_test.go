@@ -189,7 +189,7 @@ func TestBookAgainstModel(t *testing.T) {
 				least := f.granted + money(rapid.Int64Range(0, int64(dollar)).Draw(r, "more"))
 				most := least + money(rapid.Int64Range(0, int64(dollar)).Draw(r, "wish"))
 				day, month, _ := m.snapshot(r, m.now)
-				got, err := m.Raise(ctx, id, least.usd(), most.usd())
+				got, err := m.Raise(ctx, id, least.usd(), most.usd(), nil)
 				var limit *Limit
 				if errors.As(err, &limit) && !f.forced {
 					if d, mo, _ := m.snapshot(r, m.now); d != day || mo != month || limit.Used+limit.Reserved+(least-f.granted).usd() < limit.Allowed+5e-7 {

@@ -131,8 +131,9 @@ func (b Book) Reserve(ctx context.Context, c Claim, look Look) (Grant, error) {
 
 // Raise makes what a run has reserved at least least USD in all, and as much as most where others still find enough: of what
 // is left it takes no more than the Book's share beyond least. It returns what the run may now have cost, most at most. The
-// error is a *Limit when least cannot be had; the reservation is then as it was. A run of the owner's gets all it asks for.
-func (b Book) Raise(ctx context.Context, run string, least, most float64) (granted float64, err error) {
+// error is a *Limit when least cannot be had, even after dead runs were settled as by Reserve; the reservation is then as it was.
+// A run of the owner's gets all it asks for.
+func (b Book) Raise(ctx context.Context, run string, least, most float64, look Look) (granted float64, err error) {
 	low, err := toMoney(least)
 	if err != nil {
 		return 0, err
@@ -153,6 +154,10 @@ func (b Book) Raise(ctx context.Context, run string, least, most float64) (grant
 		}
 		var limit *Limit
 		if grant, limit = b.raised(p, now, e, low, high); limit != nil {
+			p.reclaim(look, label(now))
+			grant, limit = b.raised(p, now, e, low, high)
+		}
+		if limit != nil {
 			return limit
 		}
 		if e.Reserved != 0 { // else it is without limit
