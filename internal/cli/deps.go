@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ollim/ollim/internal/change"
@@ -157,7 +158,7 @@ type house struct {
 	disk   store.Disk
 	user   string // the owner's home, "" when it is not known
 
-	secrets sanitize.Secrets // that no record and no result of a tool holds
+	secrets func() sanitize.Secrets // that no record and no result of a tool holds; the file is read when they are first needed
 }
 
 func (d *Deps) house() (house, error) {
@@ -191,9 +192,13 @@ func (d *Deps) anyHouse() (house, error) {
 	return house{dir, c, d.disk(), d.homeOrNone(), d.hidden(c)}, err
 }
 
-// hidden is the values of all secrets, and those of the keys that an engine may get from elsewhere. What is wrong with the file
-// is reported by the commands that need it.
-func (d *Deps) hidden(c config.Config) sanitize.Secrets {
+// hidden returns the values of all secrets, and those of the keys that an engine may get from elsewhere. What is wrong with the
+// file is reported by the commands that need it.
+func (d *Deps) hidden(c config.Config) func() sanitize.Secrets {
+	return sync.OnceValue(func() sanitize.Secrets { return d.readHidden(c) })
+}
+
+func (d *Deps) readHidden(c config.Config) sanitize.Secrets {
 	secrets, err := d.loadSecrets()
 	if err != nil {
 		secrets = config.Secrets{}

@@ -102,7 +102,7 @@ func (d *Deps) builtIns(h house, r engine.Request) *builtin.Box {
 	}
 	box := &builtin.Box{
 		Roots:     append([]toolpolicy.Root{{Dir: r.Root, Writable: true}}, r.Dirs...),
-		Protected: r.Protected, Secrets: h.secrets, Env: env, Hold: r.Hold, Shared: r.Root != string(h.home),
+		Protected: r.Protected, Secrets: h.secrets(), Env: env, Hold: r.Hold, Shared: r.Root != string(h.home),
 	}
 	for _, text := range r.Allow {
 		if p, err := toolpolicy.Parse(text); err == nil { // what is no pattern allows nothing

@@ -67,9 +67,8 @@ func (f *Firer) find(ctx context.Context, name string, o Options) (errand, error
 	}
 	var own yamldoc.Faults
 	errors.As(err, &own)
-	if err := f.tellBadFiles(ctx, shelf.Faults, own); err != nil {
-		f.Disk.Warn(err.Error())
-	}
+	f.warn(f.tellBadFiles(ctx, shelf.Faults, own))
+	f.warn(f.tellPolicy(ctx))
 	if err != nil {
 		return errand{}, err
 	}
@@ -111,21 +110,24 @@ func (f *Firer) tellBadFiles(ctx context.Context, faults, own yamldoc.Faults) er
 			}
 		}
 	}
-	if err := f.tellPolicy(ctx, present); err != nil {
-		return err
-	}
 	return f.Told.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, badFile) || present[key] })
 }
 
-// tellPolicy tells the owner once that tool-policy.yaml waits for approval, and adds the key of that to present. Errors of the
-// file and of the approvals stop every run, which reports them.
-func (f *Firer) tellPolicy(ctx context.Context, present map[string]bool) error {
+// unapprovedPolicy is the beginning of the keys under which tool-policy.yaml is told.
+const unapprovedPolicy = "unapproved-policy "
+
+// tellPolicy tells the owner once that tool-policy.yaml waits for approval. Errors of the file and of the approvals stop every
+// run, which reports them.
+func (f *Firer) tellPolicy(ctx context.Context) error {
 	policy, err := f.Approvals.Policy()
-	if err != nil || !policy.Waits {
+	if err != nil {
 		return nil //nolint:nilerr // permit returns the error
 	}
-	key := badFile + approval.PolicyName + " " + policy.Subject.Digest()
-	present[key] = true
+	key := unapprovedPolicy + policy.Subject.Digest()
+	err = f.Told.Forget(ctx, func(k string) bool { return !strings.HasPrefix(k, unapprovedPolicy) || policy.Waits && k == key })
+	if err != nil || !policy.Waits {
+		return err
+	}
 	first, err := f.Told.Once(ctx, key)
 	if err != nil || !first {
 		return err

@@ -28,7 +28,16 @@ type Book struct {
 	Disk store.Disk
 	Zone *time.Location
 
-	Secrets sanitize.Secrets // are replaced in what is recorded from now on
+	// Secrets returns what is replaced in whatever is recorded from now on; nil: nothing is.
+	Secrets func() sanitize.Secrets
+}
+
+// secrets is what is replaced.
+func (b Book) secrets() sanitize.Secrets {
+	if b.Secrets == nil {
+		return sanitize.Secrets{}
+	}
+	return b.Secrets()
 }
 
 // Open begins the record of a run: its directory and run.json exist when it returns.

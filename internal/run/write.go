@@ -50,7 +50,7 @@ func (r *Run) Prompt(text string) error {
 }
 
 // Hide replaces the values of secrets in a text.
-func (r *Run) Hide(text string) string { return r.book.Secrets.Hide(text) }
+func (r *Run) Hide(text string) string { return r.book.secrets().Hide(text) }
 
 // Event appends an event, stamped with the current time if it has none. Any process may do so.
 func (r *Run) Event(ctx context.Context, e Event) error {
@@ -83,7 +83,8 @@ func (r *Run) Decide(ctx context.Context, decide func(Standing) (Event, error)) 
 
 // Hide replaces the values of secrets in an event.
 func (b Book) Hide(e Event) Event {
-	e.Text, e.Input = b.Secrets.Hide(e.Text), b.Secrets.HideJSON(e.Input)
+	secrets := b.secrets()
+	e.Text, e.Input = secrets.Hide(e.Text), secrets.HideJSON(e.Input)
 	return e
 }
 
