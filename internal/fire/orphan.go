@@ -12,6 +12,9 @@ import (
 	"github.com/ollim/ollim/internal/yamldoc"
 )
 
+// settleAge is how long after the end of a run a minute looks whether the slot of the run has its outcome.
+const settleAge = time.Hour
+
 // EndOrphans ends the runs that began since an instant and whose process died without a word: their engine, if it goes on alone,
 // at the run's time limit. Their owner is told, as by the next fire. When ctx has ended the rest is left to the next time.
 func (f *Firer) EndOrphans(ctx context.Context, since time.Time) {
@@ -24,7 +27,9 @@ func (f *Firer) EndOrphans(ctx context.Context, since time.Time) {
 			return
 		}
 		if r.Done() {
-			f.settleKilled(r)
+			if since.IsZero() || r.Finished.After(f.Disk.Now().Add(-settleAge)) {
+				f.settleKilled(r)
+			}
 			continue
 		}
 		if f.Runs.Attended(r) {

@@ -27,10 +27,14 @@ func (b Book) Hold(id string) (*lock.Guard, error) {
 		return nil, err
 	}
 	guard, err := lock.TryGuard(b.Home.RunLock(id))
-	if err == nil {
-		err = guard.Note(id + "\n")
+	if err != nil {
+		return nil, err
 	}
-	return guard, err
+	if err := guard.Note(id + "\n"); err != nil {
+		guard.Release()
+		return nil, err
+	}
+	return guard, nil
 }
 
 // Leave releases the lock of a run that has ended, and removes its file.
