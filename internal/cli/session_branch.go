@@ -79,10 +79,13 @@ func runSessionBranch(d *Deps, name string, after int) error {
 
 // branchable refuses a conversation that neither the native engine nor the claude command keeps.
 func (c conversation) branchable() error {
-	if (claudecode.Archive{}).Holds(c.file) {
+	switch {
+	case (claudecode.Archive{}).Holds(c.file):
 		return nil
+	case c.holder() == engine.Native, c.holder() == engine.ClaudeCode:
+		return c.readable()
 	}
-	return c.native()
+	return fmt.Errorf("only for sessions of the native engine and of claude-code: %w", engine.Foreign(c.id))
 }
 
 // branchOfClaude begins a transcript of the native engine with what was said in a session of the claude command, which is only
