@@ -19,6 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/slot"
+	"github.com/ollim/ollim/internal/spend"
 )
 
 type fireOptions struct {
@@ -198,6 +199,10 @@ func (o *fireOptions) verdict(d *Deps, r run.Record, err error) error {
 	case run.Paused:
 		if strings.HasPrefix(r.Error, "enabled: false") {
 			return hint(failure, "ollim routine enable %s", r.Name)
+		}
+	case run.Refused:
+		if limit := (*spend.Limit)(nil); errors.As(err, &limit) {
+			return hint(failure, "to raise the limit: ollim config set spend.%s NUMBER", limit.Key)
 		}
 	case run.Failed, run.Timeout, run.Unreported:
 		var known *hinted
