@@ -65,6 +65,10 @@ func (d *Deps) claude(h house, atShell bool) (engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	table, err := h.models()
+	if err != nil {
+		return nil, err
+	}
 	env := slices.DeleteFunc(c.env(), func(entry string) bool {
 		return strings.HasPrefix(entry, "OPENAI_") && !slices.Contains(c.settings, entry)
 	})
@@ -78,7 +82,7 @@ func (d *Deps) claude(h house, atShell bool) (engine.Engine, error) {
 		Args:    []string{"--data-dir", string(h.home), "--config", d.configFile(h.home)},
 		Env:     append(env, "OLLIM_DATA_DIR="+string(h.home), "OLLIM_CONFIG="+d.configFile(h.home)),
 		Scratch: func(run string) string { return h.home.Run(run) },
-		Grace:   grace, Judged: h.runs().Judged, Sought: c.sought(d, keyName(config.Anthropic)),
+		Grace:   grace, Models: table, Now: d.Now, Judged: h.runs().Judged, Sought: c.sought(d, keyName(config.Anthropic)),
 	}, nil
 }
 

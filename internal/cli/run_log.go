@@ -76,6 +76,9 @@ func eventText(e run.Event) string {
 		}
 		return block("tool_result "+e.Tool, e.Text)
 	case run.Request:
+		if e.Told > 0 {
+			return fmt.Sprintf("request most=$%.4f, before it cost=$%.4f", e.Most, e.Told)
+		}
 		return fmt.Sprintf("request most=$%.4f", e.Most)
 	case run.UsageEvent:
 		if e.Usage == nil && e.Cost > 0 {

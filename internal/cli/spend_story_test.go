@@ -3,9 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -207,82 +204,6 @@ func (w *world) spentToday() float64 {
 		w.t.Fatal(err)
 	}
 	return book.Days["2026-03-02"].Spent
-}
-
-// killed is the world as it is when the process of its running fire is killed: its files, while a reply is held.
-func (w *world) killed() *world {
-	w.t.Helper()
-	dead := &world{t: w.t, dir: filepath.Join(w.t.TempDir(), "data"), home: w.home, now: w.clock(), env: map[string]string{}}
-	for key, value := range w.env {
-		dead.env[key] = value
-	}
-	dead.env["OLLIM_DATA_DIR"] = dead.dir
-	if err := os.CopyFS(dead.dir, os.DirFS(w.dir)); err != nil {
-		w.t.Fatal(err)
-	}
-	files, _ := filepath.Glob(filepath.Join(dead.dir, "state/runs/*/run.json"))
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err == nil {
-			err = os.WriteFile(file, regexp.MustCompile(`"pid": \d+`).ReplaceAll(data, []byte(`"pid": 1073741824`)), 0o600)
-		}
-		if err != nil {
-			w.t.Fatal(err)
-		}
-	}
-	return dead
-}
-
-// TestKilledInARequest: a run that was killed costs what its events tell and what the one open request may cost, and every
-// command says the same.
-func TestKilledInARequest(t *testing.T) {
-	w, api := newNativeWorld(t)
-	w.slots(1)
-	hold, asked := make(chan struct{}), make(chan struct{}, 1)
-	first := apitest.Use("list_reminders", nil)
-	first.Usage = apitest.Usage{In: 10_000, Out: 1000} // 0.03 USD
-	api.Reply(first)
-	api.Handle(func(apitest.Request) apitest.Reply {
-		asked <- struct{}{}
-		return apitest.Reply{Text: "ok", Hold: hold}
-	})
-	var group sync.WaitGroup
-	group.Go(func() { w.run("fire", "r1") })
-	<-asked
-	dead := w.killed()
-	close(hold)
-	group.Wait()
-
-	var shown struct{ Cost, Assumed float64 }
-	var row struct{ Cost float64 }
-	decode(t, strings.Replace(dead.must("run", "show", "r1"), "cost_assumed", "assumed", 1), &shown)
-	decode(t, dead.must("cost", "--json"), &row)
-	// the open request: at most 16384 tokens at 10 USD for a million, and what was said before
-	if shown.Cost-shown.Assumed != 0.03 || shown.Assumed < 0.16384 || shown.Assumed > 0.25 || row.Cost != shown.Cost {
-		t.Errorf("run show: %v, %v of it assumed; cost: %v", shown.Cost, shown.Assumed, row.Cost)
-	}
-	dead.must("config", "set", "spend.per-day", "0.10")
-	refused := dead.run("fire", "r1")
-	if refused.status != 77 || !strings.Contains(refused.errOut, fmt.Sprintf("limit per-day: %.2f spent of 0.10 USD", shown.Cost)) {
-		t.Errorf("exit status %d, %s", refused.status, refused.errOut)
-	}
-	decode(t, strings.Replace(dead.must("run", "show", "r1~1"), "cost_assumed", "assumed", 1), &shown) // closed by now
-	if shown.Cost != row.Cost {
-		t.Errorf("when closed: %v, before: %v", shown.Cost, row.Cost)
-	}
-	dead.must("config", "set", "spend.per-day", "5.00")
-	api.Handle(func(apitest.Request) apitest.Reply { return apitest.Reply{Text: "ok", Usage: apitest.Usage{In: 1000}} }) // 0.002 USD
-	dead.must("fire", "r1")
-	if got, want := dead.spentToday(), row.Cost+0.002; got < want-1e-6 || got > want+1e-6 {
-		t.Errorf("%v spent, want %v", got, want)
-	}
-}
-
-func decode(t *testing.T, text string, into any) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
 }
 
 // TestLargeSession: a session that is too long to be continued for what a run may cost is not sent at all.

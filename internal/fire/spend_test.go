@@ -79,6 +79,7 @@ func newFirer(t *testing.T, e engine.Engine) *Firer {
 func TestWhatARunCosts(t *testing.T) {
 	began := run.Event{Type: run.Session, Session: "x"}
 	request := run.Event{Type: run.Request, Most: 0.125}
+	going := run.Event{Type: run.Request, Told: 0.5, Most: 0.125}
 	told := run.Event{Type: run.UsageEvent, Cost: 0.25, Usage: &run.Usage{}}
 	for name, c := range map[string]struct {
 		engine fake
@@ -94,6 +95,8 @@ func TestWhatARunCosts(t *testing.T) {
 		"overloaded at first":      {fake{[]run.Event{began, {Type: run.UsageEvent}, began, told}, nil}, 0.25, 1},
 		"killed at first":          {fake{[]run.Event{began, began, told, told}, nil}, 1.5, 1},
 		"killed in a request":      {fake{[]run.Event{began, told, request, request}, errors.New("killed")}, 0.375, 1},
+		"killed between answers":   {fake{[]run.Event{began, request, going}, errors.New("killed")}, 0.625, 1},
+		"told after answers":       {fake{[]run.Event{began, request, going, told}, nil}, 0.25, 1},
 		"asked again":              {fake{[]run.Event{began, request, request, told}, nil}, 0.25, 1},
 		"never began":              {fake{nil, engine.ErrUnavailable}, 0, 0},
 	} {

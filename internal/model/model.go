@@ -54,6 +54,13 @@ func (m Model) Cost(t Tokens) (usd float64, known bool) {
 	return sum / 1e6, m.Priced
 }
 
+// Question is the most that a question costs, in USD, of which the service has so many tokens in its cache.
+func (m Model) Question(tokens, cached int) float64 {
+	anew, _ := m.Cost(Tokens{In: tokens - cached, CacheRead: cached})
+	written, _ := m.Cost(Tokens{CacheWrite: tokens - cached, CacheRead: cached})
+	return max(anew, written)
+}
+
 // Models lists the table, in its order.
 func (t Table) Models() []Model {
 	var list []Model

@@ -14,7 +14,7 @@ const (
 	Thinking   EventType = "thinking"
 	ToolUse    EventType = "tool_use"
 	ToolResult EventType = "tool_result"
-	Request    EventType = "request" // a service is asked, or a program that asks it; until its usage is told it may have cost Most
+	Request    EventType = "request" // a service is asked; until the next usage it counts as Most, and the answers since the last as Told
 	UsageEvent EventType = "usage"   // without Usage: what was asked was not answered, and Cost is assumed
 	Compacted  EventType = "compacted"
 	Session    EventType = "session" // the session's id became known or changed
@@ -55,6 +55,7 @@ type Event struct {
 	Usage     *Usage                `json:"usage,omitempty"`
 	Cost      float64               `json:"cost,omitempty"`  // USD
 	Most      float64               `json:"most,omitempty"`  // USD
+	Told      float64               `json:"told,omitempty"`  // USD
 	Count     int                   `json:"count,omitempty"` // of updates, attempts, answers
 	Before    int                   `json:"before,omitempty"`
 	After     int                   `json:"after,omitempty"`       // tokens around a compaction

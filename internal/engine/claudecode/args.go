@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/store"
 )
 
@@ -62,18 +61,13 @@ const least = 0.0001
 
 // fund reserves what the command is about to spend. It can ask for no more while it works, so it takes what it may have at most
 // where others still find enough, and that is its limit: it stops after the response with which it is reached.
-func fund(ctx context.Context, r engine.Request, sink engine.Sink) (engine.Request, error) {
-	if r.MaxCost == 0 {
+func fund(ctx context.Context, r engine.Request) (engine.Request, error) {
+	if r.MaxCost == 0 || r.Raise == nil {
 		return r, nil
 	}
-	if r.Raise != nil {
-		granted, err := r.Raise(ctx, r.Spent+least, max(r.MaxCost, r.Spent+least))
-		if err != nil {
-			return r, err
-		}
-		r.MaxCost = granted
-	}
-	return r, sink(run.Event{Type: run.Request, Most: min(r.Likely, max(r.MaxCost-r.Spent, least))})
+	granted, err := r.Raise(ctx, r.Spent+least, max(r.MaxCost, r.Spent+least))
+	r.MaxCost = granted
+	return r, err
 }
 
 func thinking(how string) []string {

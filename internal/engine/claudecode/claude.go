@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/model"
 	"github.com/ollim/ollim/internal/run"
 )
 
@@ -31,6 +32,8 @@ type Engine struct {
 	Grace   time.Duration
 	Secrets []string // names of the variables in Env that are secrets
 	Sought  string   // where a key was looked for, for an error
+	Models  model.Table
+	Now     func() time.Time
 	// Judged says which tool uses, by id, the hook has given a verdict on.
 	Judged func(run string) (map[string]bool, error)
 }
@@ -54,13 +57,13 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, _ engine.Tools, sink
 	if r.Session == "" || r.Fork {
 		id = newUUID()
 	}
-	args, err := []string{"--session-id", id}, error(nil)
+	args, past, err := []string{"--session-id", id}, history{}, error(nil)
 	if r.Session != "" {
-		if args, err = e.resume(r.Session, id, r.Fork); err != nil {
+		if args, past, err = e.resume(r.Session, id, r.Fork); err != nil {
 			return engine.Result{}, err
 		}
 	}
-	t := &turn{sink: sink, want: id, parent: forkedFrom(r), inForce: inForce(r.Run), agent: nameOf(r.Agent), delta: r.Delta}
+	t := &turn{sink: sink, want: id, parent: forkedFrom(r), inForce: inForce(r.Run), agent: nameOf(r.Agent), delta: r.Delta, cost: e.costs(past)}
 	if r.Discard && id != r.Session {
 		defer e.forget(id)
 	}
@@ -88,11 +91,11 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 		return engine.Compaction{}, err
 	}
 	id := newUUID()
-	t := &turn{sink: sink, want: id, compacting: r.Session, inForce: inForce(r.Run)}
-	args, err := e.resume(r.Session, id, false)
+	args, past, err := e.resume(r.Session, id, false)
 	if err != nil {
 		return engine.Compaction{}, err
 	}
+	t := &turn{sink: sink, want: id, compacting: r.Session, inForce: inForce(r.Run), cost: e.costs(past)}
 	prompt := "/compact " + strings.Join(strings.Fields(instructions), " ") // a command is one line
 	if err := e.start(ctx, r, args, prompt, t); err != nil {
 		e.forget(id)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/store"
 )
 
@@ -26,6 +27,7 @@ type record struct {
 	Message   struct {
 		Model      string          `json:"model"`
 		StopReason string          `json:"stop_reason"`
+		Usage      usage           `json:"usage"`
 		Content    json.RawMessage `json:"content"`
 	} `json:"message"`
 }
@@ -53,16 +55,16 @@ func (r record) isAnswer() bool {
 	return r.Type == "assistant" && !r.APIError && r.Message.Model != synthetic
 }
 
-// resume is the flags that go on from a session at the end of a turn, in it or under another id. A branch leaves out the last turn
+// resume is the flags and the history that go on from a session at the end of a turn, in it or under another id. A branch leaves out the last turn
 // unless it is complete; otherwise only what the command would join with the next prompt is left out. A session in which no
 // prompt was ever answered is begun again.
-func (e *Engine) resume(session, id string, branch bool) ([]string, error) {
+func (e *Engine) resume(session, id string, branch bool) ([]string, history, error) {
 	h, err := e.history(session)
 	if err != nil {
-		return nil, err
+		return nil, h, err
 	}
 	if h.unanswered {
-		return []string{"--session-id", id}, e.setAside(id)
+		return []string{"--session-id", id}, history{}, e.setAside(id)
 	}
 	args := []string{"--resume", session}
 	if id != session {
@@ -71,7 +73,7 @@ func (e *Engine) resume(session, id string, branch bool) ([]string, error) {
 	if h.end != "" && (branch || h.merges) {
 		args = append(args, "--resume-session-at", h.end)
 	}
-	return args, nil
+	return args, h, nil
 }
 
 // setAside renames a session's transcripts, so that the command takes the id again.
@@ -89,6 +91,7 @@ type history struct {
 	end        string // the answer that ends the last complete turn; "" if that cannot be told
 	merges     bool   // the command would join the last prompt with the next
 	unanswered bool   // no prompt has had an answer
+	tokens     int    // of the conversation, as the service has counted them
 }
 
 // history reads a session's transcript. One that is not there is left to the command, which says so.
@@ -105,17 +108,22 @@ func (e *Engine) history(id string) (h history, err error) {
 		if r.Summary { // the chain of parents leads around it, the model does not
 			clear(records)
 			leaf, summary = record{}, true
+			h.tokens = ownTokens + len(r.Message.Content)/engine.Uncounted
 		}
 		if r.UUID == "" || r.Sidechain {
 			continue
 		}
 		records[r.UUID] = r
+		if n := r.Message.Usage.tokens(); n > 0 {
+			h.tokens = n
+		}
 		if r.Type == "user" || r.Type == "assistant" {
 			leaf = r
 		}
 	}
 	if leaf.ends() {
-		return history{end: leaf.UUID}, nil
+		h.end = leaf.UUID
+		return h, nil
 	}
 	open, begun, answers := true, false, summary // the turn at the end; the model in it; the model at all
 	for at, known := leaf, leaf.UUID != ""; known; at, known = records[at.Parent] {
@@ -123,8 +131,10 @@ func (e *Engine) history(id string) (h history, err error) {
 		begun = begun || open && at.isAnswer()
 		open = open && !at.isPrompt()
 		if !open && at.ends() {
-			return history{end: at.UUID, merges: !begun}, nil
+			h.end, h.merges = at.UUID, !begun
+			return h, nil
 		}
 	}
-	return history{unanswered: !answers}, nil
+	h.unanswered = !answers
+	return h, nil
 }

@@ -27,10 +27,10 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, pro
 	if err := e.writable(); err != nil {
 		return err
 	}
-	r, err = fund(ctx, r, t.sink)
-	if err != nil {
+	if r, err = fund(ctx, r); err != nil {
 		return err
 	}
+	t.cost.expect(r, prompt)
 	flags, err := e.common(r)
 	if err != nil {
 		return err

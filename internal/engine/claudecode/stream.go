@@ -30,6 +30,7 @@ type turn struct {
 	compaction   *engine.Compaction
 	compactError string
 	uses         []use
+	cost         costs
 	settled      bool          // our settings are in force
 	answered     bool          // by the service, at least once
 	retried      bool          // the command has asked again since the service last answered
@@ -70,9 +71,7 @@ type event struct {
 		Name   string `json:"name"`
 		Status string `json:"status"`
 	} `json:"mcp_servers"`
-	Message struct {
-		Content json.RawMessage `json:"content"`
-	} `json:"message"`
+	Message  message `json:"message"`
 	Metadata struct {
 		Trigger string `json:"trigger"`
 		Before  int    `json:"pre_tokens"`
@@ -97,6 +96,14 @@ type event struct {
 		Window     int     `json:"contextWindow"`
 		Output     int     `json:"maxOutputTokens"`
 	} `json:"modelUsage"`
+}
+
+// message is the model's, or what it is told.
+type message struct {
+	ID      string          `json:"id"`
+	Model   string          `json:"model"`
+	Content json.RawMessage `json:"content"`
+	Usage   usage           `json:"usage"` // so far
 }
 
 // block is a part of a message.
@@ -166,12 +173,14 @@ func (t *turn) take(e event) error {
 			return nil // not the model's words
 		}
 		t.answered, t.retried, t.asked = true, false, 0
-		return t.blocks(e)
+		again := t.cost.answer(e.CalledBy, e.Message)
+		return errors.Join(t.blocks(e), t.open(again, e.CalledBy))
 	case "user":
 		if e.Synthetic && t.compaction != nil && t.compaction.Summary == "" {
 			t.compaction.Summary = textOf(e.Message.Content)
 		}
-		return t.blocks(e)
+		t.cost.tell(e.CalledBy, e.Message)
+		return errors.Join(t.blocks(e), t.open(t.answered, e.CalledBy))
 	case "stream_event":
 		if text := e.Stream.Delta.Text; text != "" && e.CalledBy == "" && t.delta != nil {
 			return t.delta(text)
@@ -200,11 +209,7 @@ func (t *turn) system(e event) error {
 		if err := e.lacks(t.agent); err != nil {
 			return err
 		}
-		if t.compacting != "" || t.result.Session == e.SessionID {
-			return nil
-		}
-		t.result.Session = e.SessionID
-		return t.sink(run.Event{Type: run.Session, Session: e.SessionID, Parent: t.parent, Model: e.Model})
+		return t.begin(e)
 	case "api_retry":
 		if e.ErrorCode == 401 { // ten tries of a wrong key take three minutes
 			return t.keyRefused()
@@ -227,6 +232,21 @@ func (t *turn) system(e event) error {
 		return t.sink(run.Event{Type: run.Compacted, Session: e.SessionID, Parent: e.SessionID, Before: c.Before, After: c.After})
 	}
 	return nil
+}
+
+// begin tells of the session, and of the first request.
+func (t *turn) begin(e event) error {
+	if t.result.Session == e.SessionID {
+		return nil
+	}
+	t.cost.of(e.Model)
+	if t.compacting == "" {
+		t.result.Session = e.SessionID
+		if err := t.sink(run.Event{Type: run.Session, Session: e.SessionID, Parent: t.parent, Model: e.Model}); err != nil {
+			return err
+		}
+	}
+	return t.sink(t.cost.request(""))
 }
 
 func (t *turn) keyRefused() error {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/model"
 	"github.com/ollim/ollim/internal/run"
 )
 
@@ -26,13 +27,19 @@ not JSON
 {"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"U","total_cost_usd":0.025,"usage":{"input_tokens":5},"modelUsage":{"opus":{"inputTokens":5,"outputTokens":2,"cacheReadInputTokens":3},"haiku":{"inputTokens":2,"cacheCreationInputTokens":4}}}
 `
 
+// priced is an engine at noon.
+func priced() *Engine {
+	return &Engine{Models: model.Known(), Now: func() time.Time { return time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC) }}
+}
+
 func play(t testing.TB, text string) (*turn, []run.Event) {
 	t.Helper()
 	var events []run.Event
 	turn := &turn{
-		want: "U", settled: true, enough: func() {},
+		want: "U", settled: true, enough: func() {}, cost: priced().costs(history{}),
 		sink: func(e run.Event) error { events = append(events, e); return nil },
 	}
+	turn.cost.expect(engine.Request{}, "")
 	if err := turn.read(bufio.NewReader(strings.NewReader(text))); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +55,7 @@ func TestStream(t *testing.T) {
 	for _, e := range events {
 		types = append(types, string(e.Type))
 	}
-	if got := strings.Join(types, " "); got != "session thinking tool_use tool_result text usage" {
+	if got := strings.Join(types, " "); got != "session request thinking tool_use tool_result text usage" {
 		t.Errorf("events: %s", got)
 	}
 	want := engine.Result{Session: "U", Text: "done", Cost: 0.025, Usage: run.Usage{In: 7, Out: 2, CacheRead: 3, CacheWrite: 4}}

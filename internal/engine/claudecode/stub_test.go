@@ -15,6 +15,7 @@ import (
 
 	"github.com/ollim/ollim/internal/apitest"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/model"
 	"github.com/ollim/ollim/internal/run"
 	"github.com/ollim/ollim/internal/toolpolicy"
 )
@@ -159,7 +160,8 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, api: apitest.New(t), dir: t.TempDir(), root: t.TempDir()}
 	w.engine = &Engine{
 		Command: command, Self: self, Args: []string{"stub", w.dir},
-		Env:     append(apitest.ClaudeEnv(t, w.api), "GORACE=atexit_sleep_ms=0"),
+		Env:    append(apitest.ClaudeEnv(t, w.api), "GORACE=atexit_sleep_ms=0"),
+		Models: model.Known(), Now: time.Now,
 		Scratch: func(string) string { return w.dir }, Grace: 5 * time.Second,
 		Judged: func(string) (map[string]bool, error) {
 			judged := map[string]bool{}

@@ -32,8 +32,6 @@ const (
 	// and again is how long to wait otherwise: each try is paid for.
 	fuller = 5
 	again  = 24 * time.Hour
-	// bytesPerToken is a common rule of thumb for what the service has not counted yet.
-	bytesPerToken = 4
 )
 
 // byItself is what is asked for where nobody gave instructions.
@@ -353,7 +351,7 @@ func (t *turn) window() int {
 
 // keep is how many of the last messages stay, at least a number.
 func (t *turn) keep(least int) int {
-	room := t.window() / 10 * bytesPerToken
+	room := t.window() / 10 * engine.BytesPerToken
 	n := 0
 	for n < len(t.entries)/2 && n < keptMessages {
 		room -= bytesOf(t.entries[len(t.entries)-1-n].Message)
@@ -370,11 +368,11 @@ func (t *turn) size() int {
 	bytes := 0
 	for i := len(t.entries) - 1; i >= 0; i-- {
 		if n := t.entries[i].Tokens; n > 0 {
-			return n + bytes/bytesPerToken
+			return n + bytes/engine.BytesPerToken
 		}
 		bytes += bytesOf(t.entries[i].Message)
 	}
-	return (bytes + len(t.request.System)) / bytesPerToken
+	return (bytes + len(t.request.System)) / engine.BytesPerToken
 }
 
 func bytesOf(m transcript.Message) (n int) {

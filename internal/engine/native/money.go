@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/model"
@@ -13,22 +12,11 @@ import (
 	"github.com/ollim/ollim/internal/run"
 )
 
-const (
-	// usualAnswer is how many tokens an answer may have at first, besides a budget of thoughts. What it may cost is reserved
-	// while it comes in, and a model's own limit, ten times as much, is more than a day may cost.
-	usualAnswer = 16384
-	// uncounted is how many bytes of a text, at least, make a token. It is half of bytesPerToken: a limit must hold for a text
-	// that is no English prose as well.
-	uncounted = 2
-	// cacheLife is how long the service is expected to have the beginning of a conversation in its cache, with time to spare.
-	cacheLife = 4 * time.Minute
-)
-
 // query asks the service, for no more than the run may cost, and notes what an answer that broke off has cost. An answer that
 // needs more than the usual tokens is asked for again with as many as the model can give, unless somebody has read it.
 func (t *turn) query(ctx context.Context, q provider.Request, delta func(provider.Delta) error) (provider.Answer, error) {
 	all := capacity(q)
-	usual := min(all, usualAnswer+budget(q.Thinking))
+	usual := min(all, engine.UsualAnswer+budget(q.Thinking))
 	if delta != nil || !t.model.Priced {
 		usual = all
 	}
@@ -84,7 +72,7 @@ func (t *turn) try(ctx context.Context, q provider.Request, delta func(provider.
 	if ctx.Err() == nil && !errors.Is(err, provider.ErrCut) && !errors.Is(err, provider.ErrGarbled) {
 		return a, err
 	}
-	said := bytesOf(a.Message) / bytesPerToken
+	said := bytesOf(a.Message) / engine.BytesPerToken
 	if a.Usage != (run.Usage{}) { // as it began: what was said since is not counted
 		a.Usage.Out = max(a.Usage.Out, said)
 		return a, err
@@ -128,7 +116,7 @@ func (t *turn) afford(ctx context.Context, least, most int, q provider.Request) 
 	if tokens = most; each > 0 {
 		tokens = max(1, min(most, int((high-input)/each+1e-6)))
 	}
-	usual := input + each*float64(usualAnswer+budget(q.Thinking))
+	usual := input + each*float64(engine.UsualAnswer+budget(q.Thinking))
 	return input, tokens, t.sink(run.Event{Type: run.Request, Most: min(high, usual)})
 }
 
@@ -136,12 +124,10 @@ func (t *turn) afford(ctx context.Context, least, most int, q provider.Request) 
 // read from it, are read again, and of the others it asks the most that it may.
 func (t *turn) inputPrice(tokens int) float64 {
 	read := 0
-	if t.e.Now().Sub(t.cachedAt) < cacheLife {
+	if t.e.Now().Sub(t.cachedAt) < engine.CacheLife {
 		read = min(t.cached, tokens)
 	}
-	anew, _ := t.model.Cost(model.Tokens{In: tokens - read, CacheRead: read})
-	written, _ := t.model.Cost(model.Tokens{CacheWrite: tokens - read, CacheRead: read})
-	return max(anew, written)
+	return t.model.Question(tokens, read)
 }
 
 // expected is how many tokens a question has at most: those that the service has counted, and a guess at the rest.
@@ -166,5 +152,5 @@ func (t *turn) expected(q provider.Request) int {
 	for _, m := range q.Messages {
 		asked += bytesOf(m)
 	}
-	return counted + (rest+max(0, asked-entries))/uncounted
+	return counted + (rest+max(0, asked-entries))/engine.Uncounted
 }

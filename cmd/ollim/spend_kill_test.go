@@ -1,0 +1,125 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/process"
+)
+
+// price is what a command says of a run's cost.
+type price struct {
+	Cost, Assumed float64
+}
+
+func (c *command) price(args ...string) (p price) {
+	c.t.Helper()
+	text := strings.Replace(c.ok(args...), "cost_assumed", "assumed", 1)
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		c.t.Fatalf("%q: %v: %s", args, err, text)
+	}
+	return p
+}
+
+// spentOnce is what the accounts have, on a single day.
+func (c *command) spentOnce() (spent float64) {
+	c.t.Helper()
+	var book struct {
+		Days map[string]struct{ Spent float64 }
+	}
+	if err := json.Unmarshal([]byte(c.read("state/spend.json")), &book); err != nil {
+		c.t.Fatal(err)
+	}
+	for _, day := range book.Days {
+		spent += day.Spent
+	}
+	return spent
+}
+
+// killInARequest fires a job, whose model uses a tool, and kills ollim and its engine with -9 in the request after that.
+func (c *command) killInARequest(t *testing.T, api *apitest.Server, job, tool string) {
+	t.Helper()
+	hold := make(chan struct{})
+	defer close(hold)
+	use := apitest.Use(tool, nil)
+	use.Usage = apitest.Usage{In: 10_000, Out: 1000}
+	api.Reply(use, apitest.Reply{Text: "late", Hold: hold})
+	asked := len(api.Requests()) + 2
+	cmd := c.cmd("fire", job)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(api.WaitRequests(asked, patience)); n != asked {
+		t.Fatalf("%d requests", n)
+	}
+	_ = cmd.Process.Signal(syscall.SIGKILL)
+	_ = cmd.Wait()
+	ofRun := "OLLIM_RUN=" + filepath.Base(c.last())
+	for _, p := range process.Carrying(ofRun) {
+		_ = syscall.Kill(p.PID, syscall.SIGKILL)
+	}
+	eventually(t, "the engine has ended", func() bool {
+		return len(process.Carrying(ofRun)) == 0 && strings.Contains(c.ok("run", "show", job), `"interrupted"`)
+	})
+}
+
+// TestKilledInARequest: a run that was killed with its engine costs what its answers so far cost and what the open request may
+// cost, every command and the limits say the same, and a later run adds its own cost.
+func TestKilledInARequest(t *testing.T) {
+	for name, engine := range map[string]struct {
+		with    func(*testing.T) (*command, *apitest.Server)
+		tool    string
+		known   [2]float64 // from, to
+		assumed [2]float64
+		after   float64 // of a run with 1000 tokens in
+	}{
+		// sonnet at 2, 2.50 and 10 USD: 16384 tokens of an answer, and what was said before
+		"native": {with: withNative, tool: "list_reminders", known: [2]float64{0.03, 0.03}, assumed: [2]float64{0.16384, 0.25}, after: 0.002},
+		// opus at 5, 6.25 and 25 USD; of the answer it does not tell more, before its end, than what was said
+		"claude-code": {with: withClaude, tool: "mcp__ollim__list_reminders", known: [2]float64{0.05, 0.075}, assumed: [2]float64{0.4096, 0.52}, after: 0.005},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, api := engine.with(t)
+			c.write("routines/look.md", lookFork)
+			within := func(what string, got float64, want [2]float64) {
+				t.Helper()
+				if got < want[0]-1e-6 || got > want[1]+1e-6 {
+					t.Errorf("%s: %v, want %v", what, got, want)
+				}
+			}
+			answer := apitest.Reply{Text: "All is well.", Usage: apitest.Usage{In: 1000}}
+			api.Reply(answer)
+			c.ok("fire", "look")
+			if got, want := c.price("run", "show", "look"), (price{Cost: engine.after}); got != want {
+				t.Errorf("a run that ended well: %+v, want %+v", got, want)
+			}
+			c.killInARequest(t, api, "look", engine.tool)
+			shown, all := c.price("run", "show", "look"), c.price("cost", "--json").Cost
+			within("known", shown.Cost-shown.Assumed, engine.known)
+			within("assumed", shown.Assumed, engine.assumed)
+			within("cost", all, [2]float64{shown.Cost + engine.after, shown.Cost + engine.after})
+			if listed := c.price("run", "list", "-n", "1", "--json"); listed != shown {
+				t.Errorf("run list: %+v, run show: %+v", listed, shown)
+			}
+			c.ok("config", "set", "spend.per-day", "0.10")
+			if said, want := c.fails(77, "fire", "look"), fmt.Sprintf("limit per-day: %.2f spent of 0.10 USD", all); !strings.Contains(said, want) {
+				t.Errorf("%s, want %s", said, want)
+			}
+			if closed := c.price("run", "show", "look~1"); math.Abs(closed.Cost-shown.Cost) > 1e-6 {
+				t.Errorf("when closed: %+v, before: %+v", closed, shown)
+			}
+			c.ok("config", "set", "spend.per-day", "5.00")
+			api.Reply(answer)
+			c.ok("fire", "look")
+			within("accounts", c.spentOnce(), [2]float64{all + engine.after, all + engine.after})
+		})
+	}
+}

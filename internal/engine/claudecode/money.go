@@ -1,0 +1,145 @@
+package claudecode
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/model"
+	"github.com/ollim/ollim/internal/run"
+)
+
+// The command tells what a turn has cost only at its end. Until then the record has an estimate, which is what a run that is
+// killed has cost: the price of the answers so far, and the most that one open request is expected to cost. The table of models
+// has the prices. Where it has none for the session's model, the estimate is what was set aside for the run.
+
+// ownTokens is how many tokens the command's own instructions and tools are, at most.
+const ownTokens = 40_000
+
+// usage is what one answer used. In the events it is provisional; where an answer is longer than its usage says, its length counts.
+type usage struct {
+	In         int `json:"input_tokens"`
+	Out        int `json:"output_tokens"`
+	CacheRead  int `json:"cache_read_input_tokens"`
+	CacheWrite int `json:"cache_creation_input_tokens"`
+}
+
+func (u usage) tokens() int { return u.In + u.Out + u.CacheRead + u.CacheWrite }
+
+// costs follows what one process of the command spends.
+type costs struct {
+	models model.Table
+	now    func() time.Time
+	model  model.Model // of the session
+	likely float64     // USD that were set aside, and may still be spent
+	each   int         // tokens of an answer, thoughts included
+
+	talks   map[string]talk    // by the tool use that called a subagent; "" is the agent's
+	answers map[string]*answer // by id
+	told    float64            // USD, of all answers
+	since   int                // answers since the last request in the record
+}
+
+// talk is the length of a conversation.
+type talk struct {
+	id     string // of the last answer
+	tokens int    // that the service has counted
+	bytes  int    // that it has not
+	cached int    // tokens that it had in its cache
+	at     time.Time
+}
+
+type answer struct {
+	cost float64
+	said int // bytes
+}
+
+func (e *Engine) costs(past history) costs {
+	first := talk{tokens: max(past.tokens, ownTokens)}
+	return costs{models: e.Models, now: e.Now, talks: map[string]talk{"": first}, answers: map[string]*answer{}}
+}
+
+// expect takes what is about to be asked.
+func (c *costs) expect(r engine.Request, prompt string) {
+	if r.MaxCost > 0 {
+		c.likely = min(r.Likely, max(r.MaxCost-r.Spent, least))
+	}
+	thoughts, _ := strconv.Atoi(r.Thinking) // a word asks for no number
+	c.each = engine.UsualAnswer + max(0, thoughts)
+	first := c.talks[""]
+	first.bytes = len(r.System) + len(prompt)
+	c.talks[""] = first
+}
+
+// of takes the session's model, whose name may end with its window: claude-opus-4-8[1m].
+func (c *costs) of(name string) {
+	name, _, _ = strings.Cut(name, "[")
+	c.model = c.models.Resolve(name)
+}
+
+// answer counts a part of an answer. It reports whether its request is not in the record yet, as that of a subagent's first
+// answer.
+func (c *costs) answer(by string, m message) (again bool) {
+	if m.ID == "" || !c.model.Priced {
+		return false
+	}
+	a := c.answers[m.ID]
+	if a == nil {
+		a = &answer{}
+		c.answers[m.ID] = a
+		c.since++
+		again = c.since > 1
+	}
+	a.said += len(m.Content)
+	u := m.Usage
+	u.Out = max(u.Out, a.said/engine.BytesPerToken)
+	priced := c.models.Resolve(m.Model)
+	if !priced.Priced {
+		priced = c.model
+	}
+	cost, _ := priced.Cost(model.Tokens(u))
+	c.told, a.cost = c.told+cost-a.cost, cost
+	t := c.talks[by]
+	if t.id != m.ID {
+		t = talk{id: m.ID}
+	}
+	t.tokens, t.cached, t.at = u.tokens(), u.CacheRead+u.CacheWrite, c.now()
+	c.talks[by] = t
+	return again
+}
+
+// tell counts what the model is told.
+func (c *costs) tell(by string, m message) {
+	if t, known := c.talks[by]; known {
+		t.bytes += len(m.Content)
+		c.talks[by] = t
+	}
+}
+
+// open records a request whose price is known, if there is one.
+func (t *turn) open(asked bool, by string) error {
+	if !asked || !t.cost.model.Priced {
+		return nil
+	}
+	return t.sink(t.cost.request(by))
+}
+
+// request is the event of the request that is open now.
+func (c *costs) request(by string) run.Event {
+	c.since = 0
+	if !c.model.Priced {
+		return run.Event{Type: run.Request, Most: c.likely}
+	}
+	t, known := c.talks[by]
+	if !known {
+		t.tokens = ownTokens
+	}
+	tokens, cached := t.tokens+t.bytes/engine.Uncounted, 0
+	if c.now().Sub(t.at) < engine.CacheLife {
+		cached = min(t.cached, tokens)
+	}
+	asked, _ := c.model.Cost(model.Tokens{In: tokens})
+	answered, _ := c.model.Cost(model.Tokens{In: tokens, Out: c.each})
+	return run.Event{Type: run.Request, Told: c.told, Most: c.model.Question(tokens, cached) + answered - asked}
+}
