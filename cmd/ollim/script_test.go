@@ -89,7 +89,9 @@ func scriptCondition(cond string) (bool, error) {
 		there = canMount()
 	case cond == "pidns":
 		unshare, err := exec.LookPath("unshare")
-		if there = err == nil; there && exec.Command(unshare, "--pid", "--fork", "--mount-proc", "true").Run() != nil {
+		there = err == nil
+		permitted := there && exec.Command(unshare, "--pid", "--fork", "--mount-proc", "true").Run() == nil
+		if there && !permitted {
 			return false, nil
 		}
 	case named:

@@ -99,8 +99,8 @@ func (r *reading) chdir(words []toolpolicy.Word) {
 	}
 }
 
-// addDir gives the routine a folder that claude worked in, for reading, and returns how that stands in dirs. A path that is not absolute begins at home, where cron starts its
-// commands; all of home is no more than where every line of a crontab works.
+// addDir gives the routine a folder that claude worked in, for reading, and returns the entry of dirs. A path that is not absolute
+// begins at home, where cron starts its commands; all of home is no more than where every line of a crontab works.
 func (r *reading) addDir(dir string) (entry string) {
 	for _, name := range []string{"$HOME", "${HOME}"} {
 		if rest, found := strings.CutPrefix(dir, name); found && (rest == "" || rest[0] == '/') {

@@ -1,6 +1,7 @@
 // Package approval keeps what the owner approved. A job is widened when it has allowed-tools, gate, after, dirs, subagent or
 // skills; that power counts only as the owner saw it. What was seen is a Subject: the id, those fields, the prompt, and the
-// bytes of every file that they name, also as a literal word of a Bash pattern. tool-policy.yaml is a subject of its own. A change of any of it needs the owner again. Asking is up to the caller.
+// bytes of every file that they name, also as a literal word of a Bash pattern. tool-policy.yaml is a subject of its own. A change
+// of any of it needs the owner again. Asking is up to the caller.
 //
 // On disk: state/approvals.json, absent when nothing is approved, an object of
 //

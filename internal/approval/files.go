@@ -47,7 +47,7 @@ func (b Book) file(files map[string]string, path string) error {
 }
 
 // named adds the digests of the files in the data directory and the roots that Bash patterns name literally. A name without
-// a file is none: once the file is there, the subject is another one.
+// a file is left out: when the file appears, the subject changes.
 func (b Book) named(files map[string]string, patterns []string, roots []toolpolicy.Root) error {
 	for _, text := range patterns {
 		p, err := toolpolicy.Parse(text)
@@ -84,8 +84,7 @@ func (b Book) inside(path string, roots []toolpolicy.Root) bool {
 	return false
 }
 
-// Altered returns the first file that the pattern names literally and that is not as it was approved for anything; "" when
-// there is none.
+// Altered returns the first file named literally by the pattern that has never been approved as it is now; "" if there is none.
 func (b Book) Altered(p toolpolicy.Pattern, roots []toolpolicy.Root) (name string, err error) {
 	files := map[string]string{}
 	if err := b.named(files, []string{p.String()}, roots); err != nil || len(files) == 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/ollim/ollim/internal/toolpolicy"
 )
 
-// PolicyName names tool-policy.yaml for the owner. No id has a colon, so its key is none of a job.
+// PolicyName is the name by which the owner approves tool-policy.yaml. Job ids have no colon, so PolicyKey is not a job's.
 const (
 	PolicyName = "tool-policy.yaml"
 	PolicyKey  = "file:" + PolicyName
@@ -19,12 +19,12 @@ type Policy struct {
 	config.Tools // that are in force
 	Subject      Subject
 	Empty        bool // the file names no tools
-	Waits        bool // for the owner: the file is not as it was approved
+	Waits        bool // for approval: the file is not as it was approved
 }
 
-// Policy reads tool-policy.yaml. A file that is not as the owner approved it gives no tools. It can only take tools away, as
-// can the one that was approved: of the standard tools of background runs those are left that every override keeps. A file
-// that names no tools needs no approval, unless an override was approved before it. The error is that of config.LoadTools, an
+// Policy reads tool-policy.yaml. A file that is not as the owner approved it gives no tools. Its override still applies,
+// as does the approved one: background runs keep those standard tools that both overrides keep. A file that names no tools needs
+// no approval, unless an override was approved before it. The error is that of config.LoadTools, an
 // *Unfit, or that of the book.
 func (b Book) Policy() (p Policy, err error) {
 	p.Tools, err = config.LoadTools(b.Home.ToolPolicy())
@@ -55,7 +55,7 @@ func (b Book) Policy() (p Policy, err error) {
 	return p, nil
 }
 
-// narrowed is the standard tools of background runs that all overrides keep; nil when there is no override.
+// narrowed returns the standard tools of background runs that all overrides keep; nil when there is no override.
 func narrowed(overrides ...[]string) (left []string) {
 	for _, o := range overrides {
 		if o == nil {

@@ -1,7 +1,8 @@
 // Package builtin is the native engine's own tools: Read, Write, Edit, Glob, Grep, Bash and WebFetch, with the input that
 // toolpolicy judges. Whether a use may go ahead is asked before it comes here; what stands here is the boundary that a verdict
-// cannot be, since a folder can be swapped after it. Files are reached from a root downwards, which is the folder that it was when
-// the run began, through plain folders alone, none of them protected, and the place that is reached in this way is judged again. Commands run without a shell. Web pages come from public addresses only, as they are when they are dialled.
+// cannot be, since a folder can be swapped after it. Files are reached from a root downwards, through plain folders alone, none of
+// them protected. The root must still be the folder that it was when the run began, and the place that is reached is judged again.
+// Commands run without a shell. Web pages come from public addresses only, as they are when they are dialled.
 //
 // A result is text for the model, bounded in length; what was left out is said. What goes wrong is a result too.
 package builtin

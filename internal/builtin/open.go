@@ -95,7 +95,7 @@ func (b *Box) enter(g toolpolicy.Ground, tool string, place toolpolicy.Place, fo
 	return down(g, dir, place.Root, names, making)
 }
 
-// purpose is what a spot is for, as the tool of this name has it.
+// purpose is the name of the tool that a spot is opened for.
 type purpose string
 
 const (

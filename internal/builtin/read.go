@@ -187,7 +187,7 @@ func wholeRunes(line []byte) []byte {
 	return line
 }
 
-// lineCut is the mark behind the beginning of a line.
+// lineCut marks a line of which only the beginning is shown.
 const lineCut = "… (line cut)"
 
 // cut is the beginning of a text of at most so many characters, with a mark if there was more.

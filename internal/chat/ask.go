@@ -65,12 +65,12 @@ func (t *Talk) sink(ctx context.Context) engine.Sink {
 		if t.room.Watch != nil {
 			t.room.Watch(e)
 		}
-		return errors.Join(t.run.Event(context.WithoutCancel(ctx), e), t.cramped(ctx, e))
+		return errors.Join(t.run.Event(context.WithoutCancel(ctx), e), t.reportUncompacted(ctx, e))
 	}
 }
 
-// cramped tells the main session of a compaction that the engine began by itself and that failed.
-func (t *Talk) cramped(ctx context.Context, e run.Event) error {
+// reportUncompacted adds an update about a compaction that the engine began by itself and that failed.
+func (t *Talk) reportUncompacted(ctx context.Context, e run.Event) error {
 	if e.Type != run.CompactFailed || e.Tool != "" || t.place.Mode == job.Asked {
 		return nil
 	}

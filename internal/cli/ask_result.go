@@ -10,7 +10,7 @@ import (
 	"github.com/ollim/ollim/internal/run"
 )
 
-// tally is what the events of a run say, for the result object of both JSON formats.
+// tally adds up the events of a run, for the result object of both JSON formats.
 type tally struct {
 	session, model string
 	text           string // the final one
@@ -20,8 +20,8 @@ type tally struct {
 	api            int64  // milliseconds in which the service answered
 	models         map[string]modelUse
 	uses           map[string]run.Event // of tools, by id
-	counted        bool                 // the engine has told of tokens
-	silent         bool                 // and since its last start it has not
+	counted        bool                 // the engine has reported tokens
+	silent         bool                 // the engine has reported none since its last start
 	unpriced       bool                 // a model has no known price
 }
 
@@ -47,7 +47,7 @@ func (t *tally) hear(e run.Event) {
 	}
 }
 
-// count adds up what the engine tells of an answer, or of all answers of its turn.
+// count adds the usage of an answer, or of all answers of a turn.
 func (t *tally) count(e run.Event) {
 	t.counted, t.unpriced, t.api = true, t.unpriced || e.Unpriced, t.api+e.APIMillis
 	if e.Stop != "" {

@@ -8,7 +8,7 @@ import (
 
 // The lines of stream-json are those of the claude command, as far as their facts are known.
 
-// systemLine tells of the session, not of what was said.
+// systemLine is about the session, not a message of it.
 type systemLine struct {
 	Type       string   `json:"type"`
 	Subtype    string   `json:"subtype"`
@@ -105,13 +105,13 @@ func (v *voice) said(e run.Event, b wireBlock) {
 	v.object(line)
 }
 
-// deltas is where the parts of a message stand that have been written.
+// deltas tracks which parts of a message have been written.
 type deltas struct {
 	inMessage, inBlock bool
 	index              int // of the block
 }
 
-// part is an event of the API, as it would have sent it.
+// part is a stream event in the form of the API.
 type part struct {
 	Type    string       `json:"type"`
 	Message *wireMessage `json:"message,omitempty"`

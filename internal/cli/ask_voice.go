@@ -29,7 +29,7 @@ type voice struct {
 // live reports whether text is shown as it arrives: a terminal shows all of it, a pipe or a file receives the final text alone.
 func (v *voice) live() bool { return v.format == "text" && isTerminal(v.d.Stdout) }
 
-// delta writes text as it arrives; nil where nobody sees that.
+// delta returns the function that writes text as it arrives; nil if the output does not show that.
 func (v *voice) delta() func(string) error {
 	switch {
 	case v.partial:

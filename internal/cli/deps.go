@@ -35,7 +35,7 @@ import (
 // no file.
 type Deps struct {
 	In     io.Reader
-	Out    io.Writer // buffered standard output; to a terminal without what could take it over
+	Out    io.Writer // buffered standard output; on a terminal without control sequences
 	Stdout io.Writer // the stream behind Out
 	Stderr io.Writer
 	Now    func() time.Time

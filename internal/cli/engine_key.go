@@ -13,7 +13,7 @@ import (
 type credentials struct {
 	settings []string // env in config.yaml, and what every child of ours gets
 	secrets  []string // engine.* of the secrets file, which win over those
-	shell    []string // the environment of a command typed at a shell: of it what the others have not
+	shell    []string // from the environment of a command typed at a shell, what the other sources do not have
 	atShell  bool
 }
 

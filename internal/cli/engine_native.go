@@ -105,7 +105,7 @@ func (d *Deps) builtIns(h house, r engine.Request) *builtin.Box {
 		Protected: r.Protected, Secrets: h.secrets(), Env: env, Hold: r.Hold, Shared: r.Root != string(h.home),
 	}
 	for _, text := range r.Allow {
-		if p, err := toolpolicy.Parse(text); err == nil { // what is no pattern allows nothing
+		if p, err := toolpolicy.Parse(text); err == nil { // an invalid pattern allows nothing
 			box.Allow = append(box.Allow, p)
 		}
 	}

@@ -148,7 +148,7 @@ func (o *fireOptions) one(ctx context.Context, d *Deps, f *fire.Firer, name stri
 	if o.needless(err) {
 		return nil
 	}
-	if o.scheduled && as[*fire.Later](err) { // the tick tries again: nobody wants cron's mail each minute
+	if o.scheduled && as[*fire.Later](err) { // the tick tries again; cron would mail an error each minute
 		d.info("fire: %s: %v", name, err)
 		return &reported{statusTempFail}
 	}

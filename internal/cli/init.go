@@ -160,8 +160,8 @@ const sample = `Check current market conditions and update your running analysis
 When context gets large, compact and preserve: current positions,
 price levels, trend observations. Discard detailed per-fire analysis.`
 
-// emptyPolicy is a tool-policy.yaml that gives no tools. The file is there so that no program that downloads something of that
-// name makes it.
+// emptyPolicy is a tool-policy.yaml that gives no tools. The file exists so that a program that downloads a file of that
+// name cannot create it.
 const emptyPolicy = `# Additional tools for all runs, see tool-policy.yaml in ollim-routine(5).
 # A change has no effect until you approve it: ollim approve tool-policy.yaml
 # main:

@@ -56,7 +56,7 @@ func execute(ctx context.Context, d *Deps, args []string) int {
 	return end
 }
 
-// untilSignal returns a context that ends with the first signal to end us, which is its cause. A second one ends us at once.
+// untilSignal returns a context that the first terminating signal cancels; the signal is its cause. A second one ends the process.
 func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, end := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
@@ -73,7 +73,7 @@ func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
 	return ctx, func() { end(nil) }
 }
 
-// signalled is the end by a signal.
+// signalled is the cause of a context that a signal ended.
 type signalled syscall.Signal
 
 func (s signalled) Error() string { return syscall.Signal(s).String() }

@@ -92,7 +92,7 @@ func (d *Deps) stopRun(ctx context.Context, h house, r run.Record) error {
 	return err
 }
 
-// waitWhile waits until something is no longer so, for stopPatience at most.
+// waitWhile waits while a condition holds, for stopPatience at most.
 func (d *Deps) waitWhile(ctx context.Context, so func() bool) error {
 	for waited := time.Duration(0); so(); waited += followEvery {
 		if waited > stopPatience {
@@ -105,7 +105,7 @@ func (d *Deps) waitWhile(ctx context.Context, so func() bool) error {
 	return nil
 }
 
-// elsewhere says where a process is that cannot be signalled from here.
+// elsewhere describes a process that cannot be signalled from here; "" for one that can.
 func elsewhere(r run.Record) string {
 	if r.Process().Foreign() {
 		return ", in another PID namespace or of another boot,"

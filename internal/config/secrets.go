@@ -53,8 +53,8 @@ func LoadSecrets(path string, credential bool) (Secrets, error) {
 	return s, nil
 }
 
-// Values lists the values, and each word of one with spaces, since it may be two that are in use together. An address
-// (…BASE_URL) is none.
+// Values returns the values, and each word of a value with spaces, which may be two secrets in use together. Addresses
+// (…BASE_URL) are not secrets.
 func (s Secrets) Values() (values []string) {
 	for _, l := range s.lines {
 		name, value, _ := strings.Cut(l.entry, "=")

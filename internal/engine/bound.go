@@ -27,7 +27,7 @@ type Meter struct {
 // perEvent is what an event takes beside its text, in bytes.
 const perEvent = 200
 
-// Take counts an event, and is an error once there are too many. Use and cost are always taken: they are owed.
+// Take counts an event, and fails once the record would be too large. Events of use and cost are always taken.
 func (m *Meter) Take(e run.Event) error {
 	m.taken += perEvent + len(e.Text) + len(e.Input)
 	if m.taken > m.Most && e.Type != run.UsageEvent {

@@ -73,7 +73,7 @@ type Request struct {
 
 	// Delta is given the agent's text as it arrives; nil where nobody watches. Its error ends the run.
 	Delta   func(text string) error
-	Awaited bool // somebody waits for the answer
+	Awaited bool // a person waits for the answer
 }
 
 // Agent is a subagent that the engine offers to the agent.

@@ -156,7 +156,7 @@ func (f *Firer) run(ctx context.Context, e errand) (run.Record, error) {
 		e.running.Release()
 		return run.Record{}, err
 	}
-	defer func() { // the run's own lock last: whoever waits for that may fire the job again
+	defer func() { // the run's own lock last: a process that waits for it may fire the job again
 		e.guard.Release()
 		f.Runs.Leave(r.ID, e.running)
 	}()

@@ -142,7 +142,7 @@ func (f *Firer) Unanswered(id string, at time.Time) bool {
 	return err == nil && f.void(c) && lock.Free(f.Home.JobLock(id))
 }
 
-// Miss notes that nobody answered a slot in time, unless somebody did. If it was held up by a limit the owner is told.
+// Miss records a slot as missed if no run answered it in time. The owner is told if a limit held it up.
 func (f *Firer) Miss(ctx context.Context, id string, at time.Time) (missed bool, err error) {
 	err = f.Slots.Claim(slot.Claim{Job: id, Slot: at, Outcome: slot.Missed})
 	if !errors.Is(err, slot.ErrClaimed) {
@@ -185,7 +185,7 @@ func (f *Firer) settleCutOff(r run.Record) {
 	}
 }
 
-// settleKilled does so for a run whose process was killed between the end of its record and the note in the ledger.
+// settleKilled notes in the ledger how a run ended whose process was killed after the end of its record and before that note.
 func (f *Firer) settleKilled(r run.Record) {
 	if r.Kind != string(job.Routine) || r.Scheduled == nil {
 		return

@@ -16,8 +16,8 @@ import (
 	"github.com/ollim/ollim/internal/told"
 )
 
-// Later is the error of a fire that took place in no way: what other runs have reserved is all that is left of a limit. It
-// left no record, and its slot is free for another attempt.
+// Later is the error of a fire that did not take place, because other runs have reserved what is left of a limit. It left no
+// record, and its slot is free for another attempt.
 type Later struct{ limit *spend.Limit }
 
 func (e *Later) Error() string { return e.limit.Error() }
@@ -85,8 +85,8 @@ func (f *Firer) raise(r *run.Run) func(ctx context.Context, least, most float64)
 	}
 }
 
-// unspent sorts out a run that a limit ended before it had spent anything. Where only other runs' reservations stood in
-// the way it is as if it had not begun: later says so. Else it is refused, like one that found nothing left at its start.
+// unspent decides about a run that a limit ended before it spent anything. If only the reservations of other runs were in the way,
+// later is not nil and the run is to be undone. Otherwise it is refused, like one that found nothing left at its start.
 func (f *Firer) unspent(r *run.Run, cause error) (later *Later, sorted error) {
 	var limit *spend.Limit
 	if !errors.As(cause, &limit) {
@@ -102,7 +102,7 @@ func (f *Firer) unspent(r *run.Run, cause error) (later *Later, sorted error) {
 }
 
 // undo takes back a fire that has to wait: its reservation, its claims of the slot and of a reminder's file, its note in the job's
-// lock, and its record at last, without which nobody knows of the others.
+// lock, and last its record, which refers to the others.
 func (f *Firer) undo(ctx context.Context, e errand, r *run.Run, later *Later) (run.Record, error) {
 	f.warn(f.Spend.Release(ctx, r.ID, later.limit.Needs))
 	if !e.slot.IsZero() {

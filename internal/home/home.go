@@ -35,7 +35,7 @@ func (d Dir) Routines() string { return d.Path("routines") }
 // Sessions is the folder of transcripts.
 func (d Dir) Sessions() string { return d.Path("sessions") }
 
-// Locks is the folder of flock files; those of jobs that are gone are deleted, by whoever holds them.
+// Locks is the folder of flock files; those of jobs that are gone are deleted by their holder.
 func (d Dir) Locks() string { return d.State("locks") }
 
 // Lock is the flock file of one name, such as "pending_updates" or "job-a1b2c3d4".
@@ -60,7 +60,7 @@ func (d Dir) Run(id string, elem ...string) string {
 	return filepath.Join(append([]string{d.Runs(), id}, elem...)...)
 }
 
-// RunLock is the flock that whoever carries out a run holds, from before its record exists to its end.
+// RunLock is the flock that the process of a run holds, from before the record exists until the run ends.
 func (d Dir) RunLock(id string) string { return d.Run(id, "running") }
 
 // StopRequest is the file that asks a run to end.

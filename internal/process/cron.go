@@ -33,7 +33,7 @@ func isCron(cmdline []byte) bool {
 }
 
 // UnderService reports whether a service of systemd started this process, as a timer does, and no terminal controls it. A
-// program that somebody opened on a desktop runs in a scope, and a command of ssh without INVOCATION_ID. invocation is the
+// program opened on a desktop runs in a scope, and a command run by ssh has no INVOCATION_ID. invocation is the
 // value of that variable.
 func UnderService(invocation string) bool {
 	if invocation == "" {

@@ -83,11 +83,11 @@ func (b Book) Leftover(path string) *Leftover {
 }
 
 func (b Book) leftover(path, id string) *Leftover {
-	heirs := lock.Heirs(path)
-	if len(heirs) == 0 || len(process.Carrying(mark(id))) > 0 {
+	pids := lock.Inherited(path)
+	if len(pids) == 0 || len(process.Carrying(mark(id))) > 0 {
 		return nil
 	}
-	return &Leftover{process.ID{PID: heirs[0]}, id}
+	return &Leftover{process.ID{PID: pids[0]}, id}
 }
 
 // KillEngine kills the engine of a run and all that it started, as far as they can be seen from here.

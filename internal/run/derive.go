@@ -21,18 +21,18 @@ func (b Book) Judged(id string) (map[string]bool, error) {
 	return judged, nil
 }
 
-// Bill is what a run has cost, as its events tell.
+// Bill is what a run has cost, according to its events.
 type Bill struct {
 	Cost    float64 // USD; Assumed is a part of it
-	Assumed float64 // for requests whose cost was never told, and one that is open: the most that they may have cost
+	Assumed float64 // for requests whose cost was not reported, and one that is open: the most that they may have cost
 	Starts  int     // of the engine
 
-	silent bool    // nothing was told since the last start or request
+	silent bool    // nothing was reported since the last start or request
 	told   float64 // of answers whose usage is to follow
 	open   float64 // of the request, at most
 }
 
-// Bill adds up a run's cost so far. An engine that was started and told nothing at all counts as what the run had reserved.
+// Bill adds up a run's cost so far. An engine that was started and reported nothing at all counts as what the run had reserved.
 func (b Book) Bill(r Record) (bill Bill, err error) {
 	for e, err := range store.Lines[Event](b.Home.Run(r.ID, "events.jsonl"), nil) {
 		if err != nil {

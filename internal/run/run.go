@@ -69,7 +69,7 @@ type Record struct {
 	SessionAfter  string `json:"session_after,omitempty"`
 	Parent        string `json:"parent_session,omitempty"`
 
-	Compaction Compaction `json:"compaction,omitempty"` // of which the job's next turn is told
+	Compaction Compaction `json:"compaction,omitempty"` // reported to the job's next turn
 
 	Text        string  `json:"text,omitempty"`      // the final text
 	Private     bool    `json:"private,omitempty"`   // nothing of what was said is kept
@@ -81,10 +81,10 @@ type Record struct {
 	Compactions int     `json:"compactions"`
 	Usage       Usage   `json:"usage"`
 	Cost        float64 `json:"cost"`                   // USD
-	Assumed     float64 `json:"cost_assumed,omitempty"` // of Cost: for answers whose price nobody told, the most it can be
+	Assumed     float64 `json:"cost_assumed,omitempty"` // of Cost: for answers whose price was not reported, the most it can be
 }
 
-// Compaction says what became of the latest compaction of a session, until a turn of the session has been told.
+// Compaction is the result of the latest compaction of a session, until it was reported to a turn of the session.
 type Compaction string
 
 // The results of a compaction.

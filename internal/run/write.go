@@ -41,7 +41,7 @@ func (r *Run) save(d store.Durability) error {
 	return store.WriteJSONAs(r.book.Home.Run(r.ID, "run.json"), r.Record, d)
 }
 
-// Prompt writes the text that goes to the engine, exactly but for secrets; that of a private run is not kept.
+// Prompt writes the text that goes to the engine, with secrets replaced. The prompt of a private run is not kept.
 func (r *Run) Prompt(text string) error {
 	if r.Private {
 		return nil

@@ -24,7 +24,7 @@ type day struct {
 	Also  string `json:"also,omitempty"` // the earlier day, seen since, on which it counts as well
 }
 
-// habit is what a job's runs cost of late.
+// habit is what a job's recent runs have cost.
 type habit struct {
 	Likely money  `json:"likely"`
 	Day    string `json:"day"` // of the latest

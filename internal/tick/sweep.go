@@ -58,7 +58,7 @@ func (m Minute) sweepLocks() error {
 	return err
 }
 
-// remove deletes a lock file, unless somebody holds it.
+// remove deletes a lock file, unless another process holds it.
 func remove(path string) error {
 	guard, err := lock.TryGuard(path)
 	if errors.Is(err, lock.ErrBusy) {
@@ -102,7 +102,8 @@ func (m Minute) sweepDrafts() error {
 	})
 }
 
-// forgetApprovals drops those of jobs that are gone; a key with a colon is that of a skill or of tool-policy.yaml. While any file cannot be read nothing is dropped: it may be the one.
+// forgetApprovals drops the approvals of jobs that are gone; a key with a colon is that of a skill or of tool-policy.yaml. While any
+// file cannot be read nothing is dropped: it may be the one.
 func (m Minute) forgetApprovals(ctx context.Context) error {
 	present, err := m.present()
 	if present == nil {

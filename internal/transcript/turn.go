@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// What the model reads in the place of an answer that there is none of. Without an answer two messages of the user would become
-// one, see Repair.
+// Texts that the model reads in place of a missing answer. Without an answer two messages of the user would become one, see Repair.
 const (
 	// CutOff closes a turn that a failure, a stop or a kill ended.
 	CutOff = "[This turn was cut off before it was finished. I do not go on with it unless I am asked again.]"
@@ -29,10 +28,10 @@ func (e Entry) ends() bool {
 // Settled is a conversation as the model reads it when something new is about to be said to it: every turn has an end, so that
 // nothing is said in one message with something else.
 //
-//   - What a run said and nothing answered is left out: it was never read, and is said again by whoever still wants it.
+//   - A prompt of a run that was never answered is left out: the model has not read it, and a later turn repeats it if need be.
 //   - A turn that was cut off after the model had begun ends in an answer that says so. Uses of tools without a result get an
 //     error as theirs, see Repair.
-//   - A message that something else than a run said, such as the summary that a compaction begins with, has an answer.
+//   - A message that no run said, such as the summary that a compaction begins with, gets an answer.
 //
 // The entries themselves stay as they are.
 func (t Transcript) Settled(entries []Entry) []Entry {

@@ -59,9 +59,9 @@ func (e *Engine) common(r engine.Request) ([]string, error) {
 // least is a budget, in USD, with which the command still starts.
 const least = 0.0001
 
-// fund reserves what the command is about to spend. It can ask for no more while it works, so it takes what it may have at most
-// where others still find enough, and that is its limit: it stops after the response with which it is reached.
-func fund(ctx context.Context, r engine.Request) (engine.Request, error) {
+// reserve reserves what the command is about to spend. The command cannot ask for more while it works, so it gets as much as leaves
+// enough for other runs, and that is its limit: it stops after the response with which it is reached.
+func reserve(ctx context.Context, r engine.Request) (engine.Request, error) {
 	if r.MaxCost == 0 || r.Raise == nil {
 		return r, nil
 	}

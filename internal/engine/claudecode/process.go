@@ -27,7 +27,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, pro
 	if err := e.writable(); err != nil {
 		return err
 	}
-	if r, err = fund(ctx, r); err != nil {
+	if r, err = reserve(ctx, r); err != nil {
 		return err
 	}
 	t.cost.expect(r, prompt)

@@ -14,7 +14,7 @@ import (
 // CLAUDE_CODE_SUBPROCESS_ENV_SCRUB would strip some variables from them, but it needs bubblewrap, and it forces a permission mode
 // that is not ours.
 
-// descriptor is a secret that the command reads from a descriptor, too, whose number is in the variable as.
+// descriptor is a secret that the command can also read from a file descriptor; the variable as holds its number.
 type descriptor struct{ name, as string }
 
 func descriptors() []descriptor {

@@ -119,7 +119,7 @@ type block struct {
 	IsError   bool            `json:"is_error"`
 }
 
-// errLongLine ends the run, because what the line told, a use of a tool perhaps, is not known.
+// errLongLine ends the run: the line may be a use of a tool, which the record would not have.
 var errLongLine = fmt.Errorf("the engine printed a line of more than %d bytes", engine.MaxLine)
 
 // read takes events until the stream ends. After a fault of ours it goes on reading, so that the process is not blocked.
@@ -148,7 +148,7 @@ func (t *turn) read(r *bufio.Reader) error {
 	}
 }
 
-// takeLine takes one event; what is none is passed over.
+// takeLine takes one event. A line that is not an event is ignored.
 func (t *turn) takeLine(line []byte) {
 	var e event
 	if len(line) > 1 && t.fatal == nil && json.Unmarshal(line, &e) == nil {

@@ -28,10 +28,10 @@ const (
 	commonWindow = 100_000
 	// summaryOutput is the most tokens of a summary, thoughts included, when it is first asked for.
 	summaryOutput = 16384
-	// fuller is by which part of the window, in percent, a conversation has to grow until a compaction that failed is tried again,
-	// and again is how long to wait otherwise: each try is paid for.
-	fuller = 5
-	again  = 24 * time.Hour
+	// A compaction that failed is tried again when the conversation has grown by retryGrowth percent of the window, or after
+	// retryWait: each try is paid for.
+	retryGrowth = 5
+	retryWait   = 24 * time.Hour
 )
 
 // byItself is what is asked for where nobody gave instructions.
@@ -110,7 +110,7 @@ func (t *turn) noteFull() error {
 func (t *turn) failedLately() bool {
 	for _, e := range slices.Backward(t.entries) {
 		if e.Full > 0 {
-			return t.e.Now().Sub(e.At) < again && t.size() < e.Full+t.window()*fuller/100
+			return t.e.Now().Sub(e.At) < retryWait && t.size() < e.Full+t.window()*retryGrowth/100
 		}
 	}
 	return false

@@ -7,10 +7,9 @@ import (
 	"strconv"
 )
 
-// Heirs is the ids of the processes that hold the lock at path because they inherited it. There are none
-// while the process that took the lock holds it itself, and none can be seen without /proc, of another user, or in another PID
-// namespace.
-func Heirs(path string) (heirs []int) {
+// Inherited lists the ids of the processes that hold the lock at path because they inherited it. It lists none while the process
+// that took the lock holds it itself. Processes of another user or PID namespace are not seen, nor any without /proc.
+func Inherited(path string) (pids []int) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil
@@ -28,11 +27,11 @@ func Heirs(path string) (heirs []int) {
 		case pid == 0: // it only has the file open
 		case pid == taker:
 			return nil
-		case len(heirs) == 0 || heirs[len(heirs)-1] != pid:
-			heirs = append(heirs, pid)
+		case len(pids) == 0 || pids[len(pids)-1] != pid:
+			pids = append(pids, pid)
 		}
 	}
-	return heirs
+	return pids
 }
 
 // holder reads the lock of the descriptor /proc/PID/fd/N: the process that has the descriptor and the one that took the lock,
