@@ -143,8 +143,14 @@ func (t *Talk) Say(ctx context.Context, b prompt.Brief, r engine.Request) (engin
 		return engine.Result{}, err
 	}
 	b.Updates = updates
+	begun := t.place.Mode == job.Forked && t.room.Busy() // in its first turn main has no session to branch yet
 	result, err := t.say(ctx, b, r)
-	if errors.Is(err, engine.ErrSessionUnknown) && t.place.Mode != job.Asked {
+	switch {
+	case !errors.Is(err, engine.ErrSessionUnknown) || t.place.Mode == job.Asked:
+	case begun:
+		t.parent, t.former = "", t.parent
+		result, err = t.say(ctx, b, r)
+	default:
 		if err := t.lost(ctx); err != nil {
 			return result, err
 		}

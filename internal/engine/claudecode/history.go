@@ -2,6 +2,7 @@ package claudecode
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 
@@ -63,6 +64,9 @@ func (e *Engine) resume(session, id string, branch bool) ([]string, history, err
 	if err != nil {
 		return nil, h, err
 	}
+	if branch && !h.found { // the command finds it a moment later, when the first turn is under way
+		return nil, h, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, session)
+	}
 	if h.unanswered {
 		return []string{"--session-id", id}, history{}, e.setAside(id)
 	}
@@ -91,6 +95,7 @@ type history struct {
 	end        string // the answer that ends the last complete turn; "" if that cannot be told
 	merges     bool   // the command would join the last prompt with the next
 	unanswered bool   // no prompt has had an answer
+	found      bool   // there is a transcript
 	tokens     int    // of the conversation, as the service has counted them
 }
 
@@ -100,6 +105,7 @@ func (e *Engine) history(id string) (h history, err error) {
 	if len(paths) == 0 {
 		return h, nil
 	}
+	h.found = true
 	records, leaf, summary := map[string]record{}, record{}, false
 	for r, err := range store.Lines[record](paths[0], nil) {
 		if err != nil {
