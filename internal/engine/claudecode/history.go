@@ -56,9 +56,9 @@ func (r record) isAnswer() bool {
 	return r.Type == "assistant" && !r.APIError && r.Message.Model != synthetic
 }
 
-// resume is the flags and the history that go on from a session at the end of a turn, in it or under another id. A branch leaves out the last turn
-// unless it is complete; otherwise only what the command would join with the next prompt is left out. A session in which no
-// prompt was ever answered is begun again.
+// resume returns the flags that go on from a session at the end of a turn, in it or under another id, and the session's history.
+// A branch leaves out the last turn unless it is complete; otherwise only what the command would join with the next prompt is left
+// out. A session in which no prompt was ever answered is begun again.
 func (e *Engine) resume(session, id string, branch bool) ([]string, history, error) {
 	h, err := e.history(session)
 	if err != nil {
@@ -90,6 +90,16 @@ func (e *Engine) setAside(id string) error {
 	return nil
 }
 
+// step is what is remembered of a record: a transcript may be large.
+type step struct {
+	id, parent           string
+	ends, prompt, answer bool
+}
+
+func (r record) step() step {
+	return step{id: r.UUID, parent: r.Parent, ends: r.ends(), prompt: r.isPrompt(), answer: r.isAnswer()}
+}
+
 // history is how far a session has come.
 type history struct {
 	end        string // the answer that ends the last complete turn; "" if that cannot be told
@@ -106,38 +116,40 @@ func (e *Engine) history(id string) (h history, err error) {
 		return h, nil
 	}
 	h.found = true
-	records, leaf, summary := map[string]record{}, record{}, false
+	records, leaf, summary := map[string]step{}, step{}, false
 	for r, err := range store.Lines[record](paths[0], nil) {
 		if err != nil {
 			return h, err
 		}
 		if r.Summary { // the chain of parents leads around it, the model does not
 			clear(records)
-			leaf, summary = record{}, true
+			leaf, summary = step{}, true
 			h.tokens = ownTokens + len(r.Message.Content)/engine.Uncounted
 		}
 		if r.UUID == "" || r.Sidechain {
 			continue
 		}
-		records[r.UUID] = r
+		at := r.step()
+		records[r.UUID] = at
 		if n := r.Message.Usage.tokens(); n > 0 {
 			h.tokens = n
 		}
 		if r.Type == "user" || r.Type == "assistant" {
-			leaf = r
+			leaf = at
 		}
 	}
-	if leaf.ends() {
-		h.end = leaf.UUID
+	if leaf.ends {
+		h.end = leaf.id
 		return h, nil
 	}
 	open, begun, answers := true, false, summary // the turn at the end; the model in it; the model at all
-	for at, known := leaf, leaf.UUID != ""; known; at, known = records[at.Parent] {
-		answers = answers || at.isAnswer()
-		begun = begun || open && at.isAnswer()
-		open = open && !at.isPrompt()
-		if !open && at.ends() {
-			h.end, h.merges = at.UUID, !begun
+	for at, known := leaf, leaf.id != ""; known; at, known = records[at.parent] {
+		delete(records, at.id) // a damaged file may have a circle of parents
+		answers = answers || at.answer
+		begun = begun || open && at.answer
+		open = open && !at.prompt
+		if !open && at.ends {
+			h.end, h.merges = at.id, !begun
 			return h, nil
 		}
 	}
