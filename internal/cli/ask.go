@@ -251,7 +251,7 @@ func (o *askOptions) transcript(d *Deps, h house, root string, in *bufio.Reader)
 
 // questions are the sessions of questions that were asked in a directory, the latest first; at least one.
 func (h house) questions(root string) ([]transcript.Summary, error) {
-	list, _, err := transcript.List(h.home.Sessions(), root, prompt.Said)
+	list, _, err := transcript.List(h.home.Sessions(), root, prompt.Said())
 	if err != nil {
 		return nil, err
 	}

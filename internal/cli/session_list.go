@@ -142,7 +142,7 @@ func runTranscriptList(d *Deps, o sessionListOptions) error {
 			return err
 		}
 	}
-	list, skipped, err := transcript.List(h.home.Sessions(), cwd, prompt.Said)
+	list, skipped, err := transcript.List(h.home.Sessions(), cwd, prompt.Said())
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func runSessionSearch(ctx context.Context, d *Deps, words []string, n int, asJSO
 
 func (h house) searchTranscripts(ctx context.Context, words []string, found *latest) error {
 	changed, path := time.Time{}, ""
-	for m, err := range transcript.Search(ctx, h.home.Sessions(), words, prompt.Said) {
+	for m, err := range transcript.Search(ctx, h.home.Sessions(), words, prompt.Said()) {
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (d *Deps) searchClaude(h house, words []string, known map[string]bool, foun
 	if err != nil {
 		return err
 	}
-	archive := d.claudeArchive(h)
+	archive, said := d.claudeArchive(h), prompt.Said()
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
 		t, err := archive.Find(id)
 		if err != nil {
@@ -128,7 +128,7 @@ func (d *Deps) searchClaude(h house, words []string, known map[string]bool, foun
 			continue
 		}
 		known[id] = true
-		for _, m := range transcript.Matches(t, entries, words, prompt.Said) {
+		for _, m := range transcript.Matches(t, entries, words, said) {
 			found.add(hit{At: inZone(m.At, h), Session: id, Who: m.Role, Message: m.Index + 1, Path: t.Path, Excerpt: m.Excerpt})
 		}
 	}
@@ -138,7 +138,7 @@ func (d *Deps) searchClaude(h house, words []string, known map[string]bool, foun
 // searchRuns leaves out what transcripts hold as well: they are where a conversation goes on.
 func (h house) searchRuns(ctx context.Context, words []string, known map[string]bool, found *latest) error {
 	id, twice := "", false
-	for f, err := range h.runs().Search(ctx, words, prompt.Said) {
+	for f, err := range h.runs().Search(ctx, words, prompt.Said()) {
 		if err != nil {
 			return err
 		}

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// openingLine is the first line of a prompt; its first group is the tag of a job.
-var openingLine = regexp.MustCompile(`^(\[(?:routine|reminder|webhook)(?:-bg)?:[^\]\n]*\] )?(?:\[late: [^\]\n]*\] )?` +
-	`\[\d{4}-\d\d-\d\d [A-Z][a-z]{2} \d\d:\d\d [AP]M [^\]\n]*\](?:\n\n|\n?$)`)
+// openingLine matches the first line of a prompt; its first group is the tag of a job.
+const openingLine = `^(\[(?:routine|reminder|webhook)(?:-bg)?:[^\]\n]*\] )?(?:\[late: [^\]\n]*\] )?` +
+	`\[\d{4}-\d\d-\d\d [A-Z][a-z]{2} \d\d:\d\d [AP]M [^\]\n]*\](?:\n\n|\n?$)`
 
 // sections are how the sections begin that any prompt may have before what is said.
 func sections() []string {
@@ -26,20 +26,23 @@ func preambleSections() []string {
 	}
 }
 
-// Said is what the owner, a job or a program says in a prompt of Build: the prompt without its opening line, its preamble and
-// its pending updates. A text that Build did not make is returned as it is.
-func Said(prompt string) string {
-	at := openingLine.FindStringSubmatchIndex(prompt)
-	if at == nil {
-		return prompt
+// Said returns a function that leaves of a prompt of Build what the owner, a job or a program says in it: the prompt without its
+// opening line, its preamble and its pending updates. A text that Build did not make stays as it is.
+func Said() func(prompt string) string {
+	opening := regexp.MustCompile(openingLine) // not at every start of the program
+	return func(prompt string) string {
+		at := opening.FindStringSubmatchIndex(prompt)
+		if at == nil {
+			return prompt
+		}
+		ours := sections()
+		if at[2] >= 0 { // the owner's own words have no tag and no preamble
+			ours = append(ours, preambleSections()...)
+		}
+		rest := prompt[at[1]:]
+		for slices.ContainsFunc(ours, func(begin string) bool { return strings.HasPrefix(rest, begin) }) {
+			_, rest, _ = strings.Cut(rest, "\n\n")
+		}
+		return rest
 	}
-	ours := sections()
-	if at[2] >= 0 { // the owner's own words have no tag and no preamble
-		ours = append(ours, preambleSections()...)
-	}
-	rest := prompt[at[1]:]
-	for slices.ContainsFunc(ours, func(begin string) bool { return strings.HasPrefix(rest, begin) }) {
-		_, rest, _ = strings.Cut(rest, "\n\n")
-	}
-	return rest
 }
