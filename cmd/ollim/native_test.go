@@ -195,10 +195,11 @@ func TestAskElsewhere(t *testing.T) {
 	}
 }
 
-// TestOrphanOnNative: a command that outlives a kill keeps the job's lock, so that nothing is begun beside it.
+// TestOrphanOnNative: what a command has started and that outlives a kill, as the command does not, keeps the job's lock, so that
+// nothing is begun beside it.
 func TestOrphanOnNative(t *testing.T) {
 	c, api := withNative(t)
-	c.write("slow", "#!/bin/sh\necho begin >>log\nenv >environ\nwhile [ ! -e go ]; do sleep 0.05; done\necho end >>log\n")
+	c.write("slow", "#!/bin/sh\nenv >environ\nsh -c 'echo begin >>log; while [ ! -e go ]; do sleep 0.05; done; echo end >>log'\necho whole >>log\n")
 	if err := os.Chmod(filepath.Join(c.data, "slow"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +225,7 @@ func TestOrphanOnNative(t *testing.T) {
 	if environ := c.read("environ"); strings.Contains(environ, "API_KEY") || !strings.Contains(environ, "OLLIM_RUN=") {
 		t.Errorf("the command's environment: %s", environ)
 	}
-	if log := c.read("log"); log != "begin\nend\nbegin\nend\n" {
+	if log := c.read("log"); log != "begin\nend\nbegin\nend\nwhole\n" {
 		t.Errorf("%q", log)
 	}
 }
