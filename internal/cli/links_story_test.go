@@ -126,6 +126,7 @@ func TestAPipeInTheStateStopsNobody(t *testing.T) {
 		"state/updates.jsonl", "state/schedules.jsonl", "state/session_history.jsonl", "state/sessions.json", "state/pending_updates.json",
 		"state/ping_budget.json", "state/spend.json", "state/told.json", "state/fork_messages.json", "state/approvals.json",
 		"state/routine_sessions/daily", "state/pause.json", "state/locks/job-daily.lock", "state/locks/session-main.lock", "tasks/todo.txt",
+		"state/runs",
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := busyWorld(t)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/ollim/ollim/internal/home"
@@ -321,7 +322,7 @@ func (b Book) Before(at time.Time) ([]string, error) {
 
 // ids lists all runs, oldest first.
 func (b Book) ids() ([]string, error) {
-	folder, err := os.Open(b.Home.Runs())
+	folder, err := os.OpenFile(b.Home.Runs(), os.O_RDONLY|syscall.O_DIRECTORY, 0) // a named pipe would never answer
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
