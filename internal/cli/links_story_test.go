@@ -156,3 +156,19 @@ func TestTaskListMayBeALinkToAText(t *testing.T) {
 		t.Errorf("the list has %q, %v", data, err)
 	}
 }
+
+// A list of tasks may be kept elsewhere, but a link to nothing must not make a file where it leads.
+func TestTaskListIsNotMadeThroughALink(t *testing.T) {
+	w := newWorld(t)
+	target := filepath.Join(w.home, "authorized_keys")
+	if err := os.Symlink(target, filepath.Join(w.dir, "tasks/todo.txt")); err != nil {
+		t.Fatal(err)
+	}
+	r := w.run("task", "add", "milk")
+	if r.status != 65 || !strings.Contains(r.errOut, "a link to "+target+", which is not there") {
+		t.Errorf("exit status %d: %s", r.status, r.errOut)
+	}
+	if _, err := os.Lstat(target); !os.IsNotExist(err) {
+		t.Errorf("the file behind the link: %v", err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -150,14 +151,17 @@ func (b Book) load() (file, error) {
 	return file{}, &Unfit{b.Home.Tasks(), err.Error()}
 }
 
-// checkLink refuses a list that is a link to a file not called *.txt. Any text is a list of tasks, so the name has to tell a list
-// from a file of the system.
+// checkLink refuses a list that is a link to a file not called *.txt, or to nothing. Any text is a list of tasks, so the name has
+// to tell a list from a file of the system.
 func (b Book) checkLink() error {
 	target, err := filepath.EvalSymlinks(b.Home.Tasks())
-	if errors.Is(err, fs.ErrNotExist) || err == nil && filepath.Ext(target) == ".txt" {
+	if errors.Is(err, fs.ErrNotExist) {
+		if target, err = os.Readlink(b.Home.Tasks()); err == nil {
+			return &Unfit{b.Home.Tasks(), "a link to " + target + ", which is not there"}
+		}
 		return nil
 	}
-	if err == nil {
+	if err == nil && filepath.Ext(target) != ".txt" {
 		err = &Unfit{b.Home.Tasks(), "a link to " + target + ", whose name does not end in .txt"}
 	}
 	return err
