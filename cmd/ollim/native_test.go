@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -192,6 +193,51 @@ func TestAskElsewhere(t *testing.T) {
 	}
 	if text, err := os.ReadFile(found[0]); err != nil || strings.Contains(string(text), "secretword") {
 		t.Errorf("%v: %s", err, text)
+	}
+}
+
+// TestKilledQuestionIsNotKept: what is asked with --no-session leaves none of its words also where ollim was killed, as soon as the
+// next tick has found that out. What is to be kept is kept.
+func TestKilledQuestionIsNotKept(t *testing.T) {
+	c, api := withNative(t)
+	killed := func(words string, more ...string) {
+		t.Helper()
+		cmd := c.cmd(append([]string{"-p", "-n", words}, more...)...)
+		api.Reply(apitest.Reply{Fault: apitest.Endless})
+		asked := len(api.Requests())
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		api.WaitRequests(asked+1, patience)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		c.ok("tick")
+		if got := c.outcome(); got != "interrupted" {
+			t.Errorf("%s: outcome %s", words, got)
+		}
+	}
+	words := func() (found []string) {
+		t.Helper()
+		files, err := filepath.Glob(filepath.Join(c.data, "sessions", "*", "*.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, regexp.MustCompile("(secret|common)words").FindString(string(text)))
+		}
+		return found
+	}
+	killed("secretwords", "--no-session")
+	if got := words(); len(got) != 0 {
+		t.Errorf("kept %q", got)
+	}
+	killed("commonwords")
+	if got := words(); !slices.Equal(got, []string{"commonwords"}) {
+		t.Errorf("kept %q", got)
 	}
 }
 

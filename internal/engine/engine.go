@@ -27,6 +27,9 @@ type Engine interface {
 	// Plan says what Run would offer the model for a request, and changes nothing. ErrSessionUnknown where the engine can
 	// tell that the request's session is gone, ErrForeignSession where it belongs to another engine.
 	Plan(r Request, tools Tools) (Plan, error)
+
+	// Forget removes a session that is not to be kept. A session that is gone is no error.
+	Forget(session string) error
 }
 
 // Plan is what a request would offer the model.

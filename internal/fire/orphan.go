@@ -56,12 +56,25 @@ func (f *Firer) endOrphan(ctx context.Context, r run.Record) {
 	if !cutOff || err != nil {
 		return
 	}
+	f.warn(f.forgetPrivate(closed))
 	if r.Kind == string(job.Routine) { // a reminder is tried again, and told of in the end
 		f.tellFailure(ctx, closed, "was cut off before it ended")
 	}
 	if left := f.Runs.Leftover(f.Home.RunLock(r.ID)); left != nil {
 		f.tellLeftover(ctx, closed, left)
 	}
+}
+
+// forgetPrivate removes the session of a private run whose process was killed before it could do so.
+func (f *Firer) forgetPrivate(r run.Record) error {
+	if !r.Private || r.SessionAfter == "" || r.SessionAfter == r.SessionBefore {
+		return nil
+	}
+	e, err := f.Engines(r.Engine)
+	if err != nil {
+		return err
+	}
+	return e.Forget(r.SessionAfter)
 }
 
 // HeldBack says whether a job cannot run before the owner does something: approve it, or configure an engine. With tell the

@@ -173,10 +173,14 @@ func (e *Engine) check(r engine.Request, t *turn) error {
 }
 
 // forget removes a transcript: what a failed compaction leaves, or nobody wants kept.
-func (e *Engine) forget(id string) {
+func (e *Engine) forget(id string) { _ = e.Forget(id) } // nothing refers to it
+
+// Forget removes the transcript of a session.
+func (e *Engine) Forget(id string) (err error) {
 	for _, path := range e.transcripts(id) {
-		_ = os.Remove(path) // nothing refers to it
+		err = errors.Join(err, os.Remove(path))
 	}
+	return err
 }
 
 // saved says whether a session's transcript is on disk. The command is silent when it could not write it.

@@ -22,6 +22,7 @@ import (
 	"github.com/ollim/ollim/internal/process"
 	"github.com/ollim/ollim/internal/provider"
 	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/transcript"
 )
 
@@ -214,6 +215,18 @@ func (e *Engine) header(r engine.Request) (transcript.Header, error) {
 	return transcript.Header{
 		ID: id, Cwd: r.Root, Provider: e.Provider, Model: e.Models.Resolve(cmp.Or(r.Model, e.Model)).ID, Timestamp: e.Now(),
 	}, err
+}
+
+// Forget removes the transcript of a session.
+func (e *Engine) Forget(session string) error {
+	file, err := transcript.Find(e.Sessions, session)
+	if errors.Is(err, transcript.ErrUnknown) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return store.Remove(file.Path)
 }
 
 // NewID is the id of a new session. The error is random's.

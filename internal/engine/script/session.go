@@ -111,6 +111,9 @@ func Sessions(h home.Dir) (list []transcript.Summary, err error) {
 
 func (e *Engine) path(id string) string { return filepath.Join(e.Home.ScriptSessions(), id+".jsonl") }
 
+// Forget removes the file of a session.
+func (e *Engine) Forget(id string) error { return store.Remove(e.path(id)) }
+
 // open reads a session; engine.ErrForeignSession and engine.ErrSessionUnknown say why there is none.
 func (e *Engine) open(id string) (*session, error) {
 	if !strings.HasPrefix(id, prefix) || filepath.Base(id) != id { // an id names a file and must not lead out of the folder
