@@ -172,7 +172,7 @@ func runRunLog(ctx context.Context, d *Deps, name string, follow, asJSON bool) e
 			return err
 		}
 		if err := d.Sleep(ctx, followEvery); err != nil {
-			return err
+			return &reported{statusOf(err)} // the reader has seen enough
 		}
 		if r, err = h.runs().Load(r.ID); err != nil {
 			return err
