@@ -99,8 +99,11 @@ func weights(s Section) map[string]float64 {
 	for _, word := range words(s.Text) {
 		w[word]++
 	}
-	for _, word := range words(s.Page + " " + s.Title) {
+	for _, word := range words(s.Title) {
 		w[word] += 10
+	}
+	for _, word := range words(s.Page) {
+		w[word] += 3 // each section of the page has it
 	}
 	return w
 }
@@ -121,7 +124,7 @@ func words(text string) (list []string) {
 	return list
 }
 
-// Sections is the whole manual, page by page.
+// Sections is the manual, page by page, but for what only lists names: synopses and references.
 func Sections() (all []Section) {
 	names, err := fs.Glob(man.Pages(), "*.[157]")
 	if err != nil {
@@ -135,5 +138,5 @@ func Sections() (all []Section) {
 		stem, number, _ := strings.Cut(name, ".")
 		all = append(all, cut(fmt.Sprintf("%s(%s)", stem, number), string(text))...)
 	}
-	return all
+	return slices.DeleteFunc(all, func(s Section) bool { return s.Title == "SYNOPSIS" || s.Title == "SEE ALSO" })
 }

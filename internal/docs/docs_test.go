@@ -15,6 +15,7 @@ func TestSearch(t *testing.T) {
 		"fire dry-run":               "ollim-fire(1)",
 		"update-main-session always": "ollim-routine(5)",
 		"pop updates into a command": "ollim-update-pop(1)",
+		"budget":                     "ollim(7)",
 	} {
 		found := docs.Search(query)
 		shown := found[:min(4, len(found))]
@@ -62,6 +63,9 @@ func TestAnswersAreSentences(t *testing.T) {
 		}
 	}
 	for _, s := range docs.Sections() {
+		if s.Title == "SEE ALSO" || s.Title == "SYNOPSIS" {
+			t.Errorf("%s, %s answers nothing", s.Page, s.Title)
+		}
 		for line := range strings.SplitSeq(s.Text, "\n") {
 			if strings.HasSuffix(line, ",") && !strings.HasPrefix(line, " ") {
 				t.Errorf("%s, %s: a line ends in the middle of a sentence: %q", s.Page, s.Title, line)
