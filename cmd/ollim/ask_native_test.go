@@ -53,7 +53,7 @@ func TestAskRefusedForNow(t *testing.T) {
 func TestAskKeyRefused(t *testing.T) {
 	c, api := withNative(t)
 	api.Reply(apitest.Reply{Status: 401})
-	if a := c.question("hi"); a.out != "" || a.status != 69 || !strings.Contains(a.said, "engine.ANTHROPIC_API_KEY in /") {
+	if a := c.question("hi"); a.out != "" || a.status != 69 || !strings.Contains(a.said, "(it is ANTHROPIC_API_KEY of env in config.yaml)") {
 		t.Errorf("%+v", a)
 	}
 }

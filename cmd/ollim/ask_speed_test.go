@@ -88,6 +88,9 @@ func TestResumeSpeed(t *testing.T) {
 	c.ok("config", "set", "native.base-url", api.URL)
 	c.ok("config", "set", "engine", "native")
 	c.ok("config", "set", "models", "long alias=sonnet window=10000000 output=1000 in=1 out=1")
+	c.ok("config", "set", "spend.per-run", "0") // no limit: the session alone costs more than the usual one
+	c.ok("config", "set", "spend.per-day", "0")
+	c.ok("config", "set", "spend.per-month", "0")
 	here := t.TempDir()
 	file, err := transcript.Create(c.data+"/sessions", transcript.Header{ID: "n-000000000001", Cwd: here, Provider: "anthropic", Model: "long", Timestamp: time.Now()})
 	if err != nil {

@@ -76,7 +76,6 @@ func TestForkLeavesOutTheTurnUnderWay(t *testing.T) {
 			api.Reply(before...)
 			api.Handle(func(apitest.Request) apitest.Reply {
 				close(asked)
-				api.Handle(nil)
 				return apitest.Reply{Text: "sent", Hold: hold}
 			})
 			go func() { ended <- w.run("chat", "Send the invoice to Bob") }()

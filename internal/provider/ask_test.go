@@ -33,7 +33,7 @@ func TestAnswer(t *testing.T) {
 		if signed := a.Message.Content[0].Signature != ""; signed != (v.name == "anthropic") {
 			t.Errorf("signature %q", a.Message.Content[0].Signature)
 		}
-		if v.lastKey() != "sekret" {
+		if v.lastKey() != "sekret-sekret" {
 			t.Errorf("key %q", v.lastKey())
 		}
 	})
@@ -126,10 +126,10 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			vendors(t, func(t *testing.T, v vendor) {
-				v.reply(reply{status: status, message: "the\nreason \x1b[31m sekret"})
+				v.reply(reply{status: status, message: "the\nreason \x1b[31m sekret-sekret"})
 				a, err := v.open().Ask(t.Context(), ask("hi"), nil)
 				if !tc.is(err) || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), "127.0.0.1") ||
-					strings.ContainsAny(err.Error(), "\n\x1b") || strings.Contains(err.Error(), "sekret") {
+					strings.ContainsAny(err.Error(), "\n\x1b") || strings.Contains(err.Error(), "sekret-sekret") {
 					t.Errorf("%v", err)
 				}
 				if len(a.Message.Content) > 0 || v.requests() != 1 {
@@ -303,8 +303,8 @@ func TestUnreachable(t *testing.T) {
 	vendors(t, func(t *testing.T, v vendor) {
 		for _, base := range []string{"http://127.0.0.1:1/v1", "http://user:sekret@no-such-host.invalid/v1", strings.Replace(v.url, "http:", "https:", 1),
 			"localhost:80", "http://[::1"} {
-			_, err := v.provider(Options{BaseURL: base, Key: "sekret"}).Ask(t.Context(), ask("hi"), nil)
-			if !errors.Is(err, engine.ErrUnavailable) || errors.Is(err, ErrUnreached) != (strings.HasPrefix(base, "http") && base != "http://[::1") || strings.Contains(err.Error(), "sekret") || strings.Contains(err.Error(), "\n") {
+			_, err := v.provider(Options{BaseURL: base, Key: "sekret-sekret"}).Ask(t.Context(), ask("hi"), nil)
+			if !errors.Is(err, engine.ErrUnavailable) || errors.Is(err, ErrUnreached) != (strings.HasPrefix(base, "http") && base != "http://[::1") || strings.Contains(err.Error(), "sekret-sekret") || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s: %v", base, err)
 			}
 		}

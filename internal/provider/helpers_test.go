@@ -69,7 +69,7 @@ func openaiVendor(t *testing.T, test func(t *testing.T, v vendor)) {
 	})
 }
 
-func (v vendor) open() Provider { return v.provider(Options{BaseURL: v.url, Key: "sekret"}) }
+func (v vendor) open() Provider { return v.provider(Options{BaseURL: v.url, Key: "sekret-sekret"}) }
 
 var faults = map[string]int{"hangUp": 1, "mute": 2, "cut": 3, "short": 4, "silent": 5, "malformed": 6, "errorEvent": 7, "page": 8, "endless": 9}
 

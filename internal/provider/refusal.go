@@ -51,10 +51,7 @@ func (l *line) refused(resp *http.Response, kind string) error {
 func (l *line) refusal(raw []byte) refusal {
 	f := refusal{host: l.host, model: l.model, keyless: l.o.Key == "", keyName: l.o.KeyName}
 	f.read(raw)
-	if l.o.Key != "" {
-		f.message = strings.ReplaceAll(f.message, l.o.Key, "[key]")
-	}
-	f.message = short(f.message)
+	f.message = short(sanitize.NewSecrets(l.o.Key).Hide(f.message))
 	f.status = statusOf(f.kind, f.code)
 	return f
 }

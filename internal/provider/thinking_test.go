@@ -235,7 +235,7 @@ func TestThinkingRefused(t *testing.T) {
 				if tc.code != "" {
 					body += "," + tc.code
 				}
-				_, err := open(Options{BaseURL: raw(t, tc.status, "application/json", body+"}}"), Key: "sekret"}).Ask(t.Context(), ask("hi"), nil)
+				_, err := open(Options{BaseURL: raw(t, tc.status, "application/json", body+"}}"), Key: "sekret-sekret"}).Ask(t.Context(), ask("hi"), nil)
 				if errors.Is(err, ErrThinking) != tc.want || !strings.Contains(err.Error(), tc.message) {
 					t.Errorf("%v", err)
 				}
