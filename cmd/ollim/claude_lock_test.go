@@ -92,6 +92,43 @@ func TestOrphanedEngineKeepsTheGuard(t *testing.T) {
 	eventually(t, "the job can be fired again", func() bool { return status(c.cmd("fire", "daily").Run()) == 0 })
 }
 
+// TestUpdateOfAnOrphanedTurn: where the engine answers after kill -9 of ollim, an update that stood in the prompt counts as delivered:
+// the next turn does not say it again. What was not answered is said again.
+func TestUpdateOfAnOrphanedTurn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first bool
+		late  apitest.Reply
+	}{
+		"first turn": {true, apitest.Reply{Text: "late"}},
+		"later turn": {false, apitest.Reply{Text: "late"}},
+		"refused":    {false, apitest.Reply{Status: 400, Message: "no"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, api := withClaude(t)
+			if !tc.first {
+				c.ok("chat", "hello")
+			}
+			c.ok("update", "add", "oil broke 75")
+			hold, asked := make(chan struct{}), len(api.Requests())
+			tc.late.Hold = hold
+			api.Reply(tc.late)
+			cmd := c.cmd("chat", "SLOW one")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			api.WaitRequests(asked+1, patience)
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			close(hold)
+			eventually(t, "the next turn", func() bool { return status(c.cmd("chat", "NEXT").Run()) == 0 })
+			r := lastRequest(t, api)
+			if n := strings.Count(string(r.Raw), "oil broke 75"); n != 1 || r.Has("SLOW one") != r.Has("late") || r.Has("late") == (tc.late.Status != 0) {
+				t.Errorf("the update stands %d times in %s", n, r.Raw)
+			}
+		})
+	}
+}
+
 // TestKillDuringClaude kills a fire with -9 at random moments: the session is never lost once it is known, and the next fire
 // resumes it. 100 rounds run where CI=true, a few elsewhere.
 func TestKillDuringClaude(t *testing.T) {

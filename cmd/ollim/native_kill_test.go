@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/lock"
 	"github.com/ollim/ollim/internal/process"
 )
 
@@ -48,5 +49,48 @@ func TestKilledWithItsCommand(t *testing.T) {
 	eventually(t, "all that it started has ended", func() bool { return len(left()) == 0 })
 	if got := c.outcome(); got != "interrupted" {
 		t.Errorf("outcome %s", got)
+	}
+}
+
+// TestUpdateOfAKilledTurnOnNative: an update counts as delivered where ollim was killed between keeping the answer and recording it,
+// and stays pending where no answer was kept.
+func TestUpdateOfAKilledTurnOnNative(t *testing.T) {
+	for _, answered := range []bool{true, false} {
+		t.Run(fmt.Sprintf("answered=%v", answered), func(t *testing.T) {
+			c, api := withNative(t)
+			c.ok("update", "add", "oil broke 75")
+			hold := make(chan struct{})
+			api.Reply(apitest.Reply{Text: "late", Hold: hold})
+			cmd := c.cmd("chat", "SLOW one")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			api.WaitRequests(1, patience)
+			held, err := lock.Wait(t.Context(), filepath.Join(c.last(), "lock")) // no event can be recorded from now on
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answered {
+				close(hold)
+				eventually(t, "the answer is kept", func() bool {
+					files, _ := filepath.Glob(filepath.Join(c.data, "sessions", "*", "*.jsonl"))
+					return slices.ContainsFunc(files, func(f string) bool {
+						text, _ := os.ReadFile(f)
+						return strings.Contains(string(text), `"late"`)
+					})
+				})
+			}
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			if !answered {
+				close(hold)
+			}
+			held.Release()
+			c.ok("chat", "NEXT")
+			r := lastRequest(t, api)
+			if n := strings.Count(string(r.Raw), "oil broke 75"); n != 1 || r.Has("late") != answered {
+				t.Errorf("the update stands %d times in %s", n, r.Raw)
+			}
+		})
 	}
 }

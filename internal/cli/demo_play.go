@@ -129,7 +129,7 @@ func (s *demo) after(ctx context.Context, h house, r run.Record) error {
 			}
 		}
 	}
-	pending, err := h.updates().Peek(ctx)
+	pending, err := s.d.updates(h).Peek(ctx)
 	if err != nil {
 		return err
 	}

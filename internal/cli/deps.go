@@ -28,7 +28,6 @@ import (
 	"github.com/ollim/ollim/internal/spend"
 	"github.com/ollim/ollim/internal/store"
 	"github.com/ollim/ollim/internal/told"
-	"github.com/ollim/ollim/internal/update"
 )
 
 // Deps is the world as commands see it. Nothing is opened before a command asks for it, so --help and completion touch
@@ -222,10 +221,6 @@ func (h house) runs() run.Book {
 	return run.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone, Secrets: h.secrets}
 }
 
-func (h house) updates() update.Box {
-	return update.Box{Home: h.home, Disk: h.disk, Zone: h.config.Zone, Started: h.runs().Started}
-}
-
 // spend is the accounts. The settings were checked when they were read, so every amount is one.
 func (h house) spend() spend.Book {
 	usd := func(text string) float64 {
@@ -282,7 +277,7 @@ func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), "
 func (d *Deps) firer(h house) *fire.Firer {
 	return &fire.Firer{
 		Home: h.home, Disk: h.disk, Zone: h.config.Zone,
-		Jobs: h.jobs(), Runs: h.runs(), Updates: h.updates(),
+		Jobs: h.jobs(), Runs: h.runs(), Updates: d.updates(h),
 		Sessions: session.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone},
 		Told:     told.Book{Home: h.home, Disk: h.disk},
 		Post:     d.post(h),

@@ -71,7 +71,7 @@ func runPing(ctx context.Context, d *Deps, o pingOptions) error {
 		if m.File != "" {
 			m.Text += " (file: " + m.File + ")"
 		}
-		return h.updates().Add(ctx, m.Text, "owner")
+		return d.updates(h).Add(ctx, m.Text, "owner")
 	}
 	id, err := run.NewID(d.Now(), d.Random)
 	if err != nil {

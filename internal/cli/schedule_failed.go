@@ -54,7 +54,7 @@ func runScheduleFailed(ctx context.Context, d *Deps, name string) error {
 	if err != nil || !first {
 		return err
 	}
-	return h.updates().Add(ctx, fmt.Sprintf("%s failed before it could say why; the journal may: journalctl -u %s (with --user for your own units).", name, name), "ollim")
+	return d.updates(h).Add(ctx, fmt.Sprintf("%s failed before it could say why; the journal may: journalctl -u %s (with --user for your own units).", name, name), "ollim")
 }
 
 // tells says whether a job's latest run may be the unit's, so that the owner hears of it. One that is under way is not: the unit

@@ -64,7 +64,7 @@ func runUpdatesList(ctx context.Context, d *Deps, all, asJSON bool) error {
 	var rows []updateRow
 	if all {
 		bad := 0
-		for fate, err := range h.updates().Archive(&bad) {
+		for fate, err := range d.updates(h).Archive(&bad) {
 			if err != nil {
 				return err
 			}
@@ -74,7 +74,7 @@ func runUpdatesList(ctx context.Context, d *Deps, all, asJSON bool) error {
 			d.warn(fmt.Sprintf("%s: %d lines cannot be read and are left out", h.home.UpdateArchive(), bad))
 		}
 	}
-	pending, err := h.updates().Peek(ctx)
+	pending, err := d.updates(h).Peek(ctx)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func runUpdatesAdd(ctx context.Context, d *Deps, words []string) error {
 		_, err := d.useTool(ctx, h, "report_updates", map[string]any{"message": message}) // the report counts
 		return err
 	}
-	return h.updates().Add(ctx, message, "owner")
+	return d.updates(h).Add(ctx, message, "owner")
 }
 
 func newUpdatesClear(d *Deps) *cobra.Command {
@@ -144,7 +144,7 @@ func newUpdatesClear(d *Deps) *cobra.Command {
 			if err := d.outside(); err != nil {
 				return err
 			}
-			n, err := h.updates().Clear(cmd.Context(), "owner")
+			n, err := d.updates(h).Clear(cmd.Context(), "owner")
 			d.note("cleared %d updates; see: ollim updates list --all", n)
 			return err
 		}),

@@ -40,7 +40,7 @@ func runUpdatesPop(ctx context.Context, d *Deps, command []string, asJSON bool) 
 	if err := d.outside(); err != nil {
 		return err // they are the owner's to see
 	}
-	claim, err := h.updates().Pop(ctx, update.Owner{})
+	claim, err := d.updates(h).Pop(ctx, update.Owner{})
 	if err != nil || len(claim.Updates) == 0 {
 		return err
 	}

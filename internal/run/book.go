@@ -268,12 +268,6 @@ func (b Book) Standing(id string) (Standing, error) {
 	return s, nil
 }
 
-// Started says whether the model has answered anything in a run.
-func (b Book) Started(id string) bool {
-	s, err := b.Standing(id)
-	return err == nil && s.Started
-}
-
 // cutOff is how a run ended whose process died.
 func cutOff(r Record) (Outcome, string) {
 	if r.Outcome != "" {

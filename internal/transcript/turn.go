@@ -25,6 +25,19 @@ func (e Entry) ends() bool {
 		!slices.ContainsFunc(e.Message.Content, func(b Block) bool { return b.Type == ToolUse })
 }
 
+// Answered reports whether the model has answered a prompt of a run.
+func (t Transcript) Answered(run string) (bool, error) {
+	entries, err := t.Load(nil)
+	asked := false
+	for _, e := range entries {
+		if asked && e.Message.Role == Assistant {
+			return true, nil
+		}
+		asked = e.Run == run
+	}
+	return false, err
+}
+
 // Settled is a conversation as the model reads it when something new is about to be said to it: every turn has an end, so that
 // nothing is said in one message with something else.
 //

@@ -50,7 +50,7 @@ type Box struct {
 	Home home.Dir
 	Disk store.Disk
 	Zone *time.Location // the configured zone; never nil
-	// Started says whether a run's events hold a first text, thinking or tool_use, so that what it took counts as
+	// Started reports whether the model has answered anything in a run that was killed, so that what the run took counts as
 	// delivered. It is called under the box's lock and must not use the box. Nil: no run has.
 	Started func(runID string) bool
 }

@@ -95,6 +95,22 @@ func (a Archive) Load(t transcript.Transcript, current bool, bad *int) ([]transc
 	return entries, err
 }
 
+// Answered reports whether the model has answered a prompt of a session. prompt reports whether a text is that prompt.
+func (a Archive) Answered(t transcript.Transcript, prompt func(text string) bool) (bool, error) {
+	lines, _, err := readPast(t.Path)
+	asked := false
+	for _, l := range conversation(lines) {
+		switch {
+		case l.Summary: // made by the command between a prompt and its answer
+		case l.Type == transcript.User:
+			asked = prompt(transcript.Message{Role: transcript.User, Content: l.blocks()}.Text())
+		case asked && l.Message.Model != synthetic:
+			return true, nil
+		}
+	}
+	return false, err
+}
+
 // conversation is what was said on the way from the first line to the last that was said, in the order of the file.
 func conversation(lines []past) (said []past) {
 	at := map[string]past{}
