@@ -67,7 +67,7 @@ func (c *command) killInARequest(t *testing.T, api *apitest.Server, job, tool st
 		_ = syscall.Kill(p.PID, syscall.SIGKILL)
 	}
 	eventually(t, "the engine has ended", func() bool {
-		return len(process.Carrying(ofRun)) == 0 && strings.Contains(c.ok("run", "show", job), `"interrupted"`)
+		return len(process.Carrying(ofRun)) == 0 && c.price("run", "show", job).Assumed > 0 // a dying process holds the lock for a moment
 	})
 }
 
