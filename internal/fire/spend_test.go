@@ -58,7 +58,7 @@ func newFirer(t *testing.T, e engine.Engine) *Firer {
 	return &Firer{
 		Home: dir, Disk: disk, Zone: time.UTC, Jobs: job.Library{Home: dir}, Runs: runs,
 		Sessions: session.Book{Home: dir, Disk: disk, Zone: time.UTC},
-		Updates:  update.Box{Home: dir, Disk: disk, Zone: time.UTC, Started: runs.Started},
+		Updates:  update.Box{Home: dir, Disk: disk, Zone: time.UTC},
 		Told:     told.Book{Home: dir, Disk: disk},
 
 		Budget: budget.Book{Home: dir, Disk: disk, Zone: time.UTC}, Approvals: approval.Book{Home: dir, Disk: disk, Zone: time.UTC},

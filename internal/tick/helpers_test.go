@@ -71,7 +71,7 @@ func newClock(t *testing.T) *clock {
 		Firer: &fire.Firer{
 			Home: c.home, Disk: disk, Zone: time.UTC, Jobs: job.Library{Home: c.home}, Runs: runs,
 			Sessions: session.Book{Home: c.home, Disk: disk, Zone: time.UTC},
-			Updates:  update.Box{Home: c.home, Disk: disk, Zone: time.UTC, Started: runs.Started},
+			Updates:  update.Box{Home: c.home, Disk: disk, Zone: time.UTC},
 			Told:     told.Book{Home: c.home, Disk: disk},
 			Spend: spend.Book{
 				Home: c.home, Disk: disk, Zone: time.UTC,
