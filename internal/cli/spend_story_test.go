@@ -259,3 +259,40 @@ func TestLimitsOfTheConfiguration(t *testing.T) {
 		})
 	}
 }
+
+// TestRestTooSmallForARequest: where what is left of a day or a month does not pay for one request, runs are refused as at the
+// limit, which they name, and the owner hears of it once.
+func TestRestTooSmallForARequest(t *testing.T) {
+	for limit, words := range map[string]string{
+		"spend.per-day":   "limit per-day: 0.10 spent",
+		"spend.per-month": "limit per-month: 0.10 spent",
+	} {
+		t.Run(limit, func(t *testing.T) {
+			w, api := newNativeWorld(t)
+			names := w.slots(3)
+			api.Reply(apitest.Reply{Text: "ok", Usage: apitest.Usage{In: 50_000}}) // 0.10 USD
+			w.must("fire", "r1")
+			w.must("config", "set", limit, "0.101")
+			for i, status := range w.fireAll(names[1:]...) {
+				if status != 77 && status != 75 { // 75: another's reservation was in the way
+					t.Errorf("%s: exit status %d", names[1+i], status)
+				}
+			}
+			for _, name := range names {
+				r := w.run("fire", name)
+				if r.status != 77 || !strings.Contains(r.errOut, words) || w.last()["outcome"] != "refused" {
+					t.Errorf("exit status %d, %s, outcome %v", r.status, r.errOut, w.last()["outcome"])
+				}
+				w.pass(time.Minute)
+			}
+			if out := w.must("updates", "list"); strings.Count(out, "limit ") != 1 || strings.Count(out, "\n") != 1 {
+				t.Errorf("updates: %s", out)
+			}
+			if n := len(api.Requests()); n != 1 {
+				t.Errorf("%d requests, want 1", n)
+			}
+			w.must("config", "set", limit, "none")
+			w.must("fire", "r1")
+		})
+	}
+}

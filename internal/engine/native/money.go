@@ -101,7 +101,7 @@ func (t *turn) afford(ctx context.Context, least, most int, q provider.Request) 
 	low, high := input+each*float64(min(least, most)), input+each*float64(most)
 	spent, r := t.request.Spent+t.cost, t.request
 	if r.MaxCost > 0 && spent+low > r.MaxCost {
-		return 0, 0, fmt.Errorf("%w: the next request may cost %.4f USD, and %.4f of %.4f are spent", engine.ErrMaxCost, low, spent, r.MaxCost)
+		return 0, 0, t.unaffordable(ctx, spent, low)
 	}
 	if r.MaxCost > 0 {
 		high = min(high, r.MaxCost-spent)
@@ -118,6 +118,18 @@ func (t *turn) afford(ctx context.Context, least, most int, q provider.Request) 
 	}
 	usual := input + each*float64(engine.UsualAnswer+budget(q.Thinking))
 	return input, tokens, t.sink(run.Event{Type: run.Request, Most: min(high, usual)})
+}
+
+// unaffordable is the error of a request that may cost low USD and would exceed MaxCost. Where a limit for all runs leaves no more,
+// as Raise tells, the error is that limit.
+func (t *turn) unaffordable(ctx context.Context, spent, low float64) error {
+	r := t.request
+	if r.Raise != nil {
+		if _, err := r.Raise(ctx, spent+low, spent+low); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: the next request may cost %.4f USD, and %.4f of %.4f are spent", engine.ErrMaxCost, low, spent, r.MaxCost)
 }
 
 // inputPrice is what a question of so many tokens is expected to cost: those that the service has just put into its cache, or
