@@ -3,8 +3,8 @@
 //
 //	go run ./bench/mutate -n 20 internal/fire internal/chat
 //
-// A change that does not compile is left out. A change is caught by the tests of its own package, or by those of the command
-// line, which run in process. The sources stay as they are: each change is an overlay of the go command.
+// A change that does not compile is left out. A change is caught by the tests of its own package, by those of the command line,
+// which run in process, or by the scripts. The sources stay as they are: each change is an overlay of the go command.
 package main
 
 import (
@@ -25,8 +25,10 @@ import (
 	"time"
 )
 
-// commandLine is the package whose tests run after those of the changed package.
-const commandLine = "./internal/cli"
+// stages are the tests that run, one after the other, until one fails; they follow those of the changed package.
+func stages() [][]string {
+	return [][]string{{"./internal/cli"}, {"-run", "^TestScript$", "./cmd/ollim"}}
+}
 
 // limit is how long the tests of one package may take; a change that makes them hang is caught.
 const limit = 5 * time.Minute
@@ -121,8 +123,9 @@ func (c change) test(dir string) (bool, error) {
 	if _, err := run("build", "-overlay", overlay, own); err != nil {
 		return false, errInvalid
 	}
-	for _, pkg := range slices.Compact([]string{own, commandLine}) {
-		if out, err := run("test", "-overlay", overlay, "-timeout", limit.String(), "-failfast", pkg); err != nil {
+	for _, tests := range append([][]string{{own}}, stages()...) {
+		args := append([]string{"test", "-overlay", overlay, "-timeout", limit.String(), "-failfast"}, tests...)
+		if out, err := run(args...); err != nil {
 			if bytes.Contains(out, []byte("[build failed]")) {
 				return false, errInvalid
 			}

@@ -92,3 +92,16 @@ func TestUnreadableArchiveFailsAPersistentFire(t *testing.T) {
 		t.Errorf("exit status %d: %s", r.status, r.errOut)
 	}
 }
+
+// TestUnreadableUpdatesFailAFork: a run that cannot see what is pending does not begin without it.
+func TestUnreadableUpdatesFailAFork(t *testing.T) {
+	w := newWorld(t)
+	w.script("turns:\n  - - text: done\n")
+	w.write("routines/fork.md", "---\nid: fork\ncron: \"0 9 * * *\"\nbackground: true\n---\nLook around.\n")
+	if err := os.Mkdir(filepath.Join(w.dir, "state/pending_updates.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.run("fire", "fork"); r.status == 0 || !strings.Contains(r.errOut, "pending_updates.json") {
+		t.Errorf("exit status %d: %s", r.status, r.errOut)
+	}
+}
