@@ -132,7 +132,7 @@ func TestUpdateOfAnOrphanedTurn(t *testing.T) {
 // TestKillDuringClaude kills a fire with -9 at random moments: the session is never lost once it is known, and the next fire
 // resumes it. 100 rounds run where CI=true, a few elsewhere.
 func TestKillDuringClaude(t *testing.T) {
-	rounds := rounds(t, full(25, 2))
+	rounds := rounds(t, full(50, 2))
 	for lane := range 2 { // one for each core: what a round costs is the start of claude
 		t.Run(fmt.Sprint(lane), func(t *testing.T) {
 			t.Parallel()

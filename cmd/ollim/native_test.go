@@ -360,7 +360,7 @@ func TestNativeOnOpenAI(t *testing.T) {
 }
 
 // TestKillDuringNative kills tool-using fires with -9 at random moments. The conversation that is left is always one that the
-// API accepts, nothing is said twice, and no tool with effects is silently run twice. A hundred rounds where CI=true, or OLLIM_TEST_ROUNDS.
+// API accepts, nothing is said twice, and no tool with effects is silently run twice. OLLIM_TEST_ROUNDS, or 300 rounds where CI=true.
 func TestKillDuringNative(t *testing.T) {
 	c, api := withNative(t)
 	c.write("bump", "#!/bin/sh\necho $1 >>bumped\n")
@@ -383,7 +383,7 @@ func TestKillDuringNative(t *testing.T) {
 	})
 	random := rand.New(rand.NewSource(1))
 	killed := 0
-	rounds := rounds(t, full(100, 20))
+	rounds := rounds(t, full(300, 20))
 	for round := 0; killed < rounds && round < 3*rounds; round++ {
 		cmd := c.cmd("fire", "daily", "-")
 		cmd.Stdin = strings.NewReader(fmt.Sprintf("round %d\n", 2*round))

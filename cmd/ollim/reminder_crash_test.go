@@ -68,7 +68,7 @@ func (c *command) agentRuns(id string) (begun, well int) {
 // TestKillReminder kills fires of reminders with -9 at random moments, until each has come to its end. None is lost: it was done, or
 // its text was delivered; an agent began it at most twice; a chain goes on at most once.
 func TestKillReminder(t *testing.T) {
-	rounds := rounds(t, full(50, 15))
+	rounds := rounds(t, full(100, 15))
 	c := newCommand(t)
 	c.ok("config", "set", "engine", "script:crash.yaml")
 	c.write("crash.yaml", crashScript)
@@ -133,7 +133,7 @@ func (c *command) children(parent string) (n int) {
 // TestKillPlainReminder: a plain one is delivered at least once, wherever its fire is killed, and makes at most one message a fire.
 // (That may be sent again, under the same id.)
 func TestKillPlainReminder(t *testing.T) {
-	rounds := rounds(t, full(50, 15))
+	rounds := rounds(t, full(100, 15))
 	c := newCommand(t)
 	c.ok("config", "set", "delivery.command", "/bin/sh", "-c", "{ echo $OLLIM_MESSAGE_ID; cat; } >> delivered.txt")
 	random := rand.New(rand.NewSource(2))

@@ -292,7 +292,7 @@ func TestTwoFiresAtOnce(t *testing.T) {
 // TestKillDuringFire kills a fire with -9 at random moments. After each the state parses, no session is lost once it
 // is known, and the next fire works.
 func TestKillDuringFire(t *testing.T) {
-	rounds := rounds(t, full(100, 40))
+	rounds := rounds(t, full(200, 40))
 	c := newCommand(t)
 	c.write("routines/stress.md", stressRoutine)
 	c.write("stress.yaml", stressScript)

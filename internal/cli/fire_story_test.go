@@ -60,7 +60,7 @@ func TestUnreadableProfileIsAWarning(t *testing.T) {
 	}
 }
 
-// A job file that cannot be used is told of once, and once more when it is broken again after it was good.
+// A bad job file is reported once, and once more when it breaks again after it was good.
 func TestBadFileIsToldOnce(t *testing.T) {
 	const bad, good = "---\nid: b1\ncron: x\n---\nLook.\n", "---\nid: b1\ncron: \"0 9 * * *\"\n---\nLook.\n"
 	w := newWorld(t)

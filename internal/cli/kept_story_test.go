@@ -103,7 +103,7 @@ func TestNextTurnEndsTheOneThatDied(t *testing.T) {
 	}
 }
 
-// A routine whose process died is told of once, by the next fire or the next tick, whichever comes first, and runs again.
+// A routine whose process died is reported once, by the next fire or the next tick, whichever comes first, and runs again.
 func TestRoutineThatDiedIsToldOfOnce(t *testing.T) {
 	for _, first := range []string{"fire", "tick"} {
 		w := newWorld(t)

@@ -124,7 +124,7 @@ func words(text string) (list []string) {
 	return list
 }
 
-// Sections is the manual, page by page, but for what only lists names: synopses and references.
+// Sections is the manual, page by page, without synopses and references, which only list names.
 func Sections() (all []Section) {
 	names, err := fs.Glob(man.Pages(), "*.[157]")
 	if err != nil {

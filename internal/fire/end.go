@@ -77,7 +77,7 @@ func owes(r *run.Run, s run.Standing) bool {
 }
 
 // compact does what the agent asked for, unless its turn went wrong: then the session stays whole for whoever looks. The agent's
-// next fire is told of a compaction that was not carried out.
+// next fire reads that a compaction was not carried out.
 func (f *Firer) compact(ctx context.Context, r *run.Run, talk *chat.Talk, request engine.Request, turn error) error {
 	if turn != nil && !errors.Is(turn, errUnreported) {
 		return nil

@@ -57,7 +57,7 @@ func (f *Firer) endOrphan(ctx context.Context, r run.Record) {
 		return
 	}
 	f.warn(f.forgetPrivate(closed))
-	if r.Kind == string(job.Routine) { // a reminder is tried again, and told of in the end
+	if r.Kind == string(job.Routine) { // a reminder is tried again, and reported at the end
 		f.tellFailure(ctx, closed, "was cut off before it ended")
 	}
 	if left := f.Runs.Leftover(f.Home.RunLock(r.ID)); left != nil {

@@ -34,7 +34,7 @@ func told(by string) string {
 	return fmt.Sprintf(`{"type":"user","parent_tool_use_id":%q,"message":{"content":[{"type":"tool_result","tool_use_id":"t"}]}}`, by)
 }
 
-// TestToldByAnswers: each answer is priced once, by its last usage and its own model's price, and every request is told of.
+// TestToldByAnswers: each answer is priced once, by its last usage and its own model's price, and every request is recorded.
 func TestToldByAnswers(t *testing.T) {
 	const opus, haiku = "claude-opus-4-8", "claude-haiku-4-5" // at 5 and 25, 1 and 5 USD
 	first := said("m1", "", opus, [4]int{1000, 1, 0, 0})
