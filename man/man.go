@@ -1,4 +1,5 @@
-// Package man holds the manual pages, so that a machine with nothing but the binary has them.
+// Package man holds the manual pages, so that a machine with only the binary has them, and searches them: Search cuts the
+// pages into sections and returns those that match a few words best.
 package man
 
 import (

@@ -1,4 +1,4 @@
-// Command cron measures how long internal/cron takes to read an expression and to find its next fire, beside robfig/cron and gronx. All
+// Command cron measures how long internal/platform/cron takes to read an expression and to find its next fire, beside robfig/cron and gronx. All
 // three take turns in one run, so that whatever else the machine does falls on each. It is a module of its own, because nothing else of
 // ollim needs those. Run it here: go run .
 package main
@@ -14,7 +14,7 @@ import (
 	"github.com/adhocore/gronx"
 	robfig "github.com/robfig/cron/v3"
 
-	"github.com/ollim/ollim/internal/cron"
+	"github.com/ollim/ollim/internal/platform/cron"
 )
 
 // subject is one of the three. next returns the first fire after an instant of an expression that was read before; gronx keeps nothing of

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 const routine = `---
@@ -123,10 +123,10 @@ func (b bench) records(n int) error {
 	for i := range n {
 		at := now.Add(-time.Duration(i) * time.Minute / 2)
 		end := at.Add(time.Second)
-		r := run.Record{
+		r := runlog.Record{
 			ID: fmt.Sprintf("%s-%06x", at.UTC().Format("20060102T150405.000Z"), i), Kind: "routine", Job: "bench", Name: "bench",
 			Path: filepath.Join(b.data, "routines", "bench.md"), Mode: "persistent", Engine: "script:bench.yaml", Started: at,
-			Finished: &end, Outcome: run.OK, Text: strings.Repeat("What was said. ", 20), Turns: 1, Cost: 0.01,
+			Finished: &end, Outcome: runlog.OK, Text: strings.Repeat("What was said. ", 20), Turns: 1, Cost: 0.01,
 			Tools: []string{"Read(./**.md)", "Glob(./**.md)", "Grep(./**.md)", "Bash(ollim help)", "Bash(ollim tasks *)"},
 		}
 		text, err := json.MarshalIndent(r, "", "  ")

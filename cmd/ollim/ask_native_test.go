@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // asked is how one question ended.
@@ -36,23 +36,23 @@ func (c *command) question(args ...string) asked {
 // question has ends it at once.
 func TestAskRefusedForNow(t *testing.T) {
 	c, api := withNative(t)
-	api.Reply(apitest.Reply{Status: 529}, apitest.Reply{Text: "ok"})
+	api.Reply(anthropicapi.Reply{Status: 529}, anthropicapi.Reply{Text: "ok"})
 	if a := c.question("hi"); a.out != "ok\n" || a.status != 0 || !strings.Contains(a.said, "ollim: warning: tried again: ") {
 		t.Errorf("%+v", a)
 	}
-	api.Reply(apitest.Use("Glob", map[string]string{"pattern": "*"}), apitest.Reply{Status: 429, RetryAfter: "3600"})
+	api.Reply(anthropicapi.Use("Glob", map[string]string{"pattern": "*"}), anthropicapi.Reply{Status: 429, RetryAfter: "3600"})
 	for _, text := range []string{"in the middle of the work", "at once"} {
 		if a := c.question(text); a.out != "" || a.status == 0 || a.took > 20*time.Second || !strings.Contains(a.said, "retry after 1h") {
 			t.Errorf("%s: %+v", text, a)
 		}
-		api.Reply(apitest.Reply{Status: 429, RetryAfter: "3600"})
+		api.Reply(anthropicapi.Reply{Status: 429, RetryAfter: "3600"})
 	}
 }
 
 // TestAskKeyRefused: who is refused for the key is told where that is kept.
 func TestAskKeyRefused(t *testing.T) {
 	c, api := withNative(t)
-	api.Reply(apitest.Reply{Status: 401})
+	api.Reply(anthropicapi.Reply{Status: 401})
 	if a := c.question("hi"); a.out != "" || a.status != 69 || !strings.Contains(a.said, "(it is ANTHROPIC_API_KEY of env in config.yaml)") {
 		t.Errorf("%+v", a)
 	}
@@ -62,7 +62,7 @@ func TestAskKeyRefused(t *testing.T) {
 func TestAskLimits(t *testing.T) {
 	c, api := withNative(t)
 	c.ok("config", "set", "models", "priced alias=sonnet window=10000000 output=1000 in=1 out=1 cache-read=0 cache-write=0")
-	dear := apitest.Reply{ToolUses: []apitest.ToolUse{{Name: "Glob", Input: map[string]string{"pattern": "*"}}}, Usage: apitest.Usage{In: 2_000_000}}
+	dear := anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{Name: "Glob", Input: map[string]string{"pattern": "*"}}}, Usage: anthropicapi.Usage{In: 2_000_000}}
 	for _, tc := range []struct {
 		perRun, want string
 		args         []string
@@ -75,9 +75,9 @@ func TestAskLimits(t *testing.T) {
 		{"none", "turn limit reached: 1 answers", []string{"--max-turns", "1"}},
 	} {
 		c.ok("config", "set", "spend.per-run", tc.perRun)
-		api.Handle(func(q apitest.Request) apitest.Reply {
+		api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {
 			if len(q.ToolResults()) > 0 {
-				return apitest.Reply{Text: "done"}
+				return anthropicapi.Reply{Text: "done"}
 			}
 			return dear
 		})
@@ -87,7 +87,7 @@ func TestAskLimits(t *testing.T) {
 		}
 	}
 	api.Handle(nil)
-	api.Reply(apitest.Reply{ToolUses: dear.ToolUses, StopReason: "max_tokens"})
+	api.Reply(anthropicapi.Reply{ToolUses: dear.ToolUses, StopReason: "max_tokens"})
 	if a := c.question("hi"); a.status != 1 || !strings.Contains(a.said, "reached its limit") {
 		t.Errorf("%+v", a)
 	}
@@ -99,8 +99,8 @@ func TestAskLimits(t *testing.T) {
 // TestAskCounts: num_turns counts the answers of the model, as --max-turns does.
 func TestAskCounts(t *testing.T) {
 	c, api := withNative(t)
-	use := apitest.Use("Glob", map[string]string{"pattern": "*"})
-	api.Reply(use, use, apitest.Reply{Text: "done"})
+	use := anthropicapi.Use("Glob", map[string]string{"pattern": "*"})
+	api.Reply(use, use, anthropicapi.Reply{Text: "done"})
 	var said struct {
 		Turns  int    `json:"num_turns"`
 		Result string `json:"result"`
@@ -113,7 +113,7 @@ func TestAskCounts(t *testing.T) {
 // TestAskEvents: stream-json is an object a line on an engine that streams, too, and a retry is one of them.
 func TestAskEvents(t *testing.T) {
 	c, api := withNative(t)
-	api.Reply(apitest.Reply{Status: 529}, apitest.Reply{Text: strings.Repeat("some words ", 20)})
+	api.Reply(anthropicapi.Reply{Status: 529}, anthropicapi.Reply{Text: strings.Repeat("some words ", 20)})
 	a := c.question("--output-format", "stream-json", "hi")
 	for line := range strings.Lines(a.out) {
 		if !json.Valid([]byte(line)) {
@@ -128,12 +128,12 @@ func TestAskEvents(t *testing.T) {
 // TestAskOldMain: a question about what main was before a compaction is asked of that, not of what became of it.
 func TestAskOldMain(t *testing.T) {
 	c, api := withNative(t)
-	api.Reply(apitest.Reply{Text: "one"})
+	api.Reply(anthropicapi.Reply{Text: "one"})
 	c.ok("chat", "first words")
 	old := strings.TrimSpace(c.ok("session", "id", "main"))
-	api.Reply(apitest.Reply{Text: "the summary"})
+	api.Reply(anthropicapi.Reply{Text: "the summary"})
 	c.ok("session", "compact", "main", "all")
-	api.Reply(apitest.Reply{Text: "three"})
+	api.Reply(anthropicapi.Reply{Text: "three"})
 	a := c.question("-r", old, "and?")
 	requests := api.Requests()
 	if last := requests[len(requests)-1]; a.out != "three\n" || !last.Has("first words") || last.Has("the summary") {
@@ -155,8 +155,8 @@ func TestAskStreams(t *testing.T) {
 	}
 	c, api := withNative(t)
 	rest := make(chan struct{})
-	api.Reply(apitest.Reply{Text: "Let me look.", ToolUses: []apitest.ToolUse{{Name: "Glob", Input: map[string]string{"pattern": "*"}}}},
-		apitest.Reply{Text: "Nothing.", Hold: rest})
+	api.Reply(anthropicapi.Reply{Text: "Let me look.", ToolUses: []anthropicapi.ToolUse{{Name: "Glob", Input: map[string]string{"pattern": "*"}}}},
+		anthropicapi.Reply{Text: "Nothing.", Hold: rest})
 	cmd := c.cmd()
 	cmd.Path, cmd.Args = script, []string{"script", "-qefc", c.path + " -p -n hi", os.DevNull}
 	out, err := cmd.StdoutPipe()
@@ -190,9 +190,9 @@ func TestSyncedBeforeEffects(t *testing.T) {
 		t.Skip("no strace: apt-get install strace")
 	}
 	c, api := withNative(t)
-	echo := apitest.Use("Bash", map[string]string{"command": "echo effect"})
-	for tool, reply := range map[string]apitest.Reply{"Bash": echo, "Glob": apitest.Use("Glob", map[string]string{"pattern": "*.none"})} {
-		api.Reply(reply, apitest.Reply{Text: "done"})
+	echo := anthropicapi.Use("Bash", map[string]string{"command": "echo effect"})
+	for tool, reply := range map[string]anthropicapi.Reply{"Bash": echo, "Glob": anthropicapi.Use("Glob", map[string]string{"pattern": "*.none"})} {
+		api.Reply(reply, anthropicapi.Reply{Text: "done"})
 		log := filepath.Join(t.TempDir(), "trace")
 		cmd := c.cmd()
 		cmd.Path, cmd.Args = strace, []string{"strace", "-f", "-y", "-o", log, "-e", "trace=fsync,execve,write", "-s", "300", c.path, "-p", "-n", "--allowed-tools", "Bash(echo *)", "hi"}

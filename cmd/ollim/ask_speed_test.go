@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
-	"github.com/ollim/ollim/internal/store"
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/transcript"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // The targets are for two idle cores. Here the quickest of some runs may take twice as long, because other tests run beside it; the
@@ -30,9 +30,9 @@ const (
 func TestAskSpeed(t *testing.T) {
 	c, api := withNative(t)
 	var pid, memory atomic.Int64
-	api.Handle(func(apitest.Request) apitest.Reply {
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
 		memory.Store(max(memory.Load(), peak(pid.Load())))
-		return apitest.Reply{Text: "ok"}
+		return anthropicapi.Reply{Text: "ok"}
 	})
 	var took []time.Duration
 	for range full(60, 20) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestBoundaryOfSubagents: a subagent reaches no more than the agent that sent it, and the record shows what it used.
@@ -25,14 +25,14 @@ func TestBoundaryOfSubagents(t *testing.T) {
 		write("gates/new.sh", denied), write("tasks/new.md", allowed), elsewhere,
 	}
 	for i, a := range attempts {
-		h.api.Reply(apitest.Reply{ToolUses: []apitest.ToolUse{{ID: fmt.Sprintf("use_%d", i), Name: a.tool, Input: a.input}}})
+		h.api.Reply(anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{ID: fmt.Sprintf("use_%d", i), Name: a.tool, Input: a.input}}})
 	}
-	h.api.Reply(apitest.Reply{Text: "That was all I saw."}, apitest.Reply{Text: "Nothing new."})
+	h.api.Reply(anthropicapi.Reply{Text: "That was all I saw."}, anthropicapi.Reply{Text: "Nothing new."})
 	before := h.contents()
 	if got := h.ok("chat", "look around"); !strings.Contains(got, "Nothing new.") || strings.Contains(got, "all I saw") {
 		t.Errorf("printed %q", got)
 	}
-	verdicts, results := h.verdicts(), map[string]apitest.Block{}
+	verdicts, results := h.verdicts(), map[string]anthropicapi.Block{}
 	for _, q := range h.api.Requests() {
 		if bytes.Contains(q.Raw, []byte(secret)) {
 			t.Errorf("a request holds what is hidden: %.600q", fmt.Sprint(q.ToolResults()))

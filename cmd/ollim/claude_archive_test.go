@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestClaudeSessionsAreRead: what claude keeps of main and of routines is exported, shown, searched and branched as what is kept
@@ -18,8 +18,8 @@ func TestClaudeSessionsAreRead(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(c.data, "a.md"), []byte("the needle"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	api.Reply(apitest.Reply{Thinking: "hm", Text: "Let me look.", ToolUses: []apitest.ToolUse{{Name: "Read", Input: map[string]string{"file_path": filepath.Join(c.data, "a.md")}}}},
-		apitest.Reply{Text: "An okapi."}, apitest.Reply{Text: "Oil stands at 71."})
+	api.Reply(anthropicapi.Reply{Thinking: "hm", Text: "Let me look.", ToolUses: []anthropicapi.ToolUse{{Name: "Read", Input: map[string]string{"file_path": filepath.Join(c.data, "a.md")}}}},
+		anthropicapi.Reply{Text: "An okapi."}, anthropicapi.Reply{Text: "Oil stands at 71."})
 	c.ok("chat", "what is in a.md?")
 	c.ok("fire", "daily-market")
 	kept := func() string {
@@ -70,7 +70,7 @@ func TestClaudeSessionsAreRead(t *testing.T) {
 			continue
 		}
 		c.ok("config", "set", "native.base-url", api.URL())
-		api.Reply(apitest.Reply{Text: "Yes."})
+		api.Reply(anthropicapi.Reply{Text: "Yes."})
 		if out := c.ok("-p", "-n", "-r", id, "really?"); out != "Yes.\n" {
 			t.Errorf("%q", out)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestAskOnClaude: a question at a shell on the real command. Its conversation is kept as a transcript under the id of claude's
@@ -28,8 +28,8 @@ func TestAskOnClaude(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(here, "a.go"), []byte("package needle\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	api.Reply(apitest.Use("Read", map[string]string{"file_path": filepath.Join(here, "a.go")}),
-		apitest.Use("Write", map[string]string{"file_path": filepath.Join(here, "b.go"), "content": "x"}), apitest.Reply{Text: "a needle"})
+	api.Reply(anthropicapi.Use("Read", map[string]string{"file_path": filepath.Join(here, "a.go")}),
+		anthropicapi.Use("Write", map[string]string{"file_path": filepath.Join(here, "b.go"), "content": "x"}), anthropicapi.Reply{Text: "a needle"})
 	if said := ask("what is in a.go?"); said != "a needle\n" {
 		t.Errorf("%q", said)
 	}
@@ -50,7 +50,7 @@ func TestAskOnClaude(t *testing.T) {
 			t.Errorf("the transcript lacks %s:\n%s", want, text)
 		}
 	}
-	api.Reply(apitest.Reply{Text: "again"})
+	api.Reply(anthropicapi.Reply{Text: "again"})
 	ask("-c", "and now?")
 	requests = api.Requests()
 	if last := requests[len(requests)-1]; !last.Has("a needle") {
@@ -64,7 +64,7 @@ func TestAskOnClaude(t *testing.T) {
 		return list
 	}
 	before := len(sessions())
-	api.Reply(apitest.Reply{Text: "once"})
+	api.Reply(anthropicapi.Reply{Text: "once"})
 	ask("--no-session", "just once")
 	if before == 0 || len(sessions()) != before {
 		t.Errorf("%d sessions, then %d", before, len(sessions()))
@@ -75,7 +75,7 @@ func TestAskOnClaude(t *testing.T) {
 // never does, and a missing key is said to be missing there and how to give it.
 func TestShellKeysOnClaude(t *testing.T) {
 	c, api := withClaude(t)
-	env := slices.DeleteFunc(apitest.ClaudeEnv(t, api), func(kv string) bool { return strings.HasPrefix(kv, "ANTHROPIC_") })
+	env := slices.DeleteFunc(anthropicapi.ClaudeEnv(t, api), func(kv string) bool { return strings.HasPrefix(kv, "ANTHROPIC_") })
 	c.ok(append([]string{"config", "set", "env"}, env...)...)
 	c.write("routines/daily-market.md", daily)
 	run := func(wantStatus int, args ...string) string {
@@ -92,7 +92,7 @@ func TestShellKeysOnClaude(t *testing.T) {
 		}
 		return string(out)
 	}
-	api.Reply(apitest.Reply{Text: "hello"})
+	api.Reply(anthropicapi.Reply{Text: "hello"})
 	if out := run(0, "-p", "-n", "hi"); out != "hello\n" {
 		t.Errorf("%q", out)
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
-	"github.com/ollim/ollim/internal/process"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // secret stands in everything that an agent may not read. What asks for it never spells it out.
@@ -19,7 +19,7 @@ const secret = "SECRET-7f3a"
 // house is a data directory with something to hide: real claude, `ollim` on the agent's PATH, a key that is a secret.
 type house struct {
 	*command
-	api     *apitest.Server
+	api     *anthropicapi.Server
 	env     string // where `ollim`, as the agent's Bash finds it, writes the environment that it was given
 	outside string // a folder beside the data directory
 	hidden  []string
@@ -41,7 +41,7 @@ func (h *house) furnish() {
 	bin := h.t.TempDir()
 	h.place(filepath.Join(bin, "ollim"), fmt.Sprintf("#!/bin/sh\nenv > '%s'\nexec '%s' \"$@\"\n", h.env, h.path), 0o755)
 	entries := []string{"config", "set", "env"}
-	for _, e := range apitest.ClaudeEnv(h.t, h.api) {
+	for _, e := range anthropicapi.ClaudeEnv(h.t, h.api) {
 		key, value, _ := strings.Cut(e, "=")
 		switch key {
 		case "PATH":
@@ -138,12 +138,12 @@ func (h *house) try(attempts []attempt, args ...string) {
 	first := h.uses
 	for _, a := range attempts {
 		h.uses++
-		h.api.Reply(apitest.Reply{ToolUses: []apitest.ToolUse{{ID: fmt.Sprintf("use_%d", h.uses), Name: a.tool, Input: a.input}}})
+		h.api.Reply(anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{ID: fmt.Sprintf("use_%d", h.uses), Name: a.tool, Input: a.input}}})
 	}
-	h.api.Reply(apitest.Reply{Text: "That was all."})
+	h.api.Reply(anthropicapi.Reply{Text: "That was all."})
 	h.ok(args...)
 	verdicts := h.verdicts()
-	results := map[string]apitest.Block{}
+	results := map[string]anthropicapi.Block{}
 	for _, q := range h.api.Requests()[from:] {
 		if bytes.Contains(q.Raw, []byte(secret)) {
 			h.t.Errorf("a request holds what is hidden; its last results: %.600q", fmt.Sprint(q.ToolResults()))
@@ -171,7 +171,7 @@ func (h *house) try(attempts []attempt, args ...string) {
 	}
 }
 
-func (a attempt) check(t testing.TB, what string, got apitest.Block, verdict fate) {
+func (a attempt) check(t testing.TB, what string, got anthropicapi.Block, verdict fate) {
 	t.Helper()
 	want := a.want
 	if want == refused {
@@ -371,11 +371,11 @@ func TestHookThatFails(t *testing.T) {
 			h.path = filepath.Join(t.TempDir(), "ollim")
 			h.place(h.path, string(binary), 0o755)
 			hold := make(chan struct{})
-			uses := []apitest.Reply{
-				{Hold: hold, ToolUses: []apitest.ToolUse{{Name: "Read", Input: map[string]any{"file_path": "routines/open.md"}}}},
-				apitest.Use("Write", map[string]any{"file_path": "tasks/new.md", "content": "mine"}),
-				apitest.Use("Bash", map[string]any{"command": "touch tasks/touched"}),
-				apitest.Use("Bash", map[string]any{"command": "cat config.yaml"}),
+			uses := []anthropicapi.Reply{
+				{Hold: hold, ToolUses: []anthropicapi.ToolUse{{Name: "Read", Input: map[string]any{"file_path": "routines/open.md"}}}},
+				anthropicapi.Use("Write", map[string]any{"file_path": "tasks/new.md", "content": "mine"}),
+				anthropicapi.Use("Bash", map[string]any{"command": "touch tasks/touched"}),
+				anthropicapi.Use("Bash", map[string]any{"command": "cat config.yaml"}),
 				{Text: "done"},
 			}
 			h.api.Reply(uses...)
@@ -435,8 +435,8 @@ func TestSettingsDropped(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.wrap(`echo '{"hooks": {"PreToolUse": 7}}' > "$settings"`)
-	h.api.Handle(func(apitest.Request) apitest.Reply {
-		return apitest.Use("Bash", map[string]any{"command": "cat config.yaml"})
+	h.api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
+		return anthropicapi.Use("Bash", map[string]any{"command": "cat config.yaml"})
 	})
 	h.complains(69, "does not use our settings", "fire", "daily")
 	for _, q := range h.api.Requests() {
@@ -553,7 +553,7 @@ func TestNothingSecretInAnyEnvironment(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	hold := make(chan struct{})
-	h.api.Reply(apitest.Reply{Text: "done", Hold: hold})
+	h.api.Reply(anthropicapi.Reply{Text: "done", Hold: hold})
 	cmd := h.cmd("fire", "daily")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // combination is how a background job speaks to the main session and to the owner.
@@ -65,7 +65,7 @@ func (m combination) tools() string {
 }
 
 // offered is the names of the tools of a request, ours without their prefix, sorted as the command sends them.
-func offered(q apitest.Request) string {
+func offered(q anthropicapi.Request) string {
 	return strings.ReplaceAll(strings.Join(q.ToolNames(), " "), "mcp__ollim__", "")
 }
 
@@ -97,16 +97,16 @@ func (m combination) attempts() []attempt {
 }
 
 // ask lets the model use one tool after the other, and then end its turn again and again.
-func (c *command) ask(api *apitest.Server, attempts []attempt, mark string) {
+func (c *command) ask(api *anthropicapi.Server, attempts []attempt, mark string) {
 	for i, a := range attempts {
-		api.Reply(apitest.Reply{ToolUses: []apitest.ToolUse{{ID: fmt.Sprintf("%s_%d", mark, i), Name: a.tool, Input: a.input}}})
+		api.Reply(anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{ID: fmt.Sprintf("%s_%d", mark, i), Name: a.tool, Input: a.input}}})
 	}
-	api.Reply(apitest.Reply{Text: "I am done."})
+	api.Reply(anthropicapi.Reply{Text: "I am done."})
 }
 
-func (c *command) answers(requests []apitest.Request, attempts []attempt, mark string) {
+func (c *command) answers(requests []anthropicapi.Request, attempts []attempt, mark string) {
 	c.t.Helper()
-	results, verdicts := map[string]apitest.Block{}, c.verdicts()
+	results, verdicts := map[string]anthropicapi.Block{}, c.verdicts()
 	for _, q := range requests {
 		for _, r := range q.ToolResults() {
 			results[r.ToolUseID] = r
@@ -172,7 +172,7 @@ func TestModesOnClaude(t *testing.T) {
 	}
 }
 
-func (m combination) neverReports(c *command, api *apitest.Server) {
+func (m combination) neverReports(c *command, api *anthropicapi.Server) {
 	c.t.Helper()
 	attempts, want := m.attempts(), ended{Outcome: "ok", Turns: 1}
 	if m.ping {
@@ -214,14 +214,14 @@ func (m combination) neverReports(c *command, api *apitest.Server) {
 	}
 }
 
-func (m combination) reportsWhenReminded(c *command, api *apitest.Server) {
+func (m combination) reportsWhenReminded(c *command, api *anthropicapi.Server) {
 	c.t.Helper()
 	before, want := len(api.Requests()), ended{Outcome: "ok", Reports: 1, Turns: 1}
 	if m.ping {
-		api.Reply(apitest.Use("mcp__ollim__ping_user", map[string]string{"message": "look here"}))
+		api.Reply(anthropicapi.Use("mcp__ollim__ping_user", map[string]string{"message": "look here"}))
 		want.Pings = 1
 	}
-	api.Reply(apitest.Reply{Text: "I am done."}, apitest.Use("mcp__ollim__report_updates", map[string]string{"message": "it is well"}), apitest.Reply{Text: "Reported."})
+	api.Reply(anthropicapi.Reply{Text: "I am done."}, anthropicapi.Use("mcp__ollim__report_updates", map[string]string{"message": "it is well"}), anthropicapi.Reply{Text: "Reported."})
 	c.ok("fire", "it")
 	if n := len(api.Requests()) - before; n != 3+want.Pings || c.nudges() != 1 {
 		c.t.Errorf("%d requests and %d nudges", n, c.nudges())
@@ -235,7 +235,7 @@ func (m combination) reportsWhenReminded(c *command, api *apitest.Server) {
 }
 
 // prefix is what the model's cache of a request begins with: the tools and the system prompt.
-func prefix(t *testing.T, q apitest.Request) string {
+func prefix(t *testing.T, q anthropicapi.Request) string {
 	t.Helper()
 	var body struct{ Tools, System json.RawMessage }
 	if err := json.Unmarshal(q.Raw, &body); err != nil {
@@ -272,7 +272,7 @@ func TestPromptCacheHolds(t *testing.T) {
 	} {
 		c.ok(append(append([]string{"routine", "add", name, "--id", name, "--cron", "0 9 * * *", "--background"}, flags...), "Look around.")...)
 	}
-	api.Handle(func(apitest.Request) apitest.Reply { return apitest.Reply{Text: "as you wish"} })
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "as you wish"} })
 	c.ok("chat", "my cat is called Momo")
 	for _, name := range []string{"sub", "wide", "plain", "inmain"}[:full(4, 1)] {
 		c.put("tasks/of-"+name+".md", "new\n")
@@ -326,7 +326,7 @@ func (c *command) put(name, text string) {
 // date is how claude tells the day, which may end between two requests.
 var date = regexp.MustCompile(`date is \d{4}-\d\d-\d\d`)
 
-func said(q apitest.Request) (texts []string) {
+func said(q anthropicapi.Request) (texts []string) {
 	for _, m := range q.Messages {
 		for _, b := range m.Content {
 			texts = append(texts, m.Role+" "+b.Type+" "+date.ReplaceAllString(b.Text, "date is today"))

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
-	"github.com/ollim/ollim/internal/process"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // complains runs a command that must fail as the house demands: that status and on standard error one line that the
@@ -102,7 +102,7 @@ Write the digest.
 type failure struct {
 	name     string
 	ci       bool // only there
-	set      func(*testing.T, *command, *apitest.Server)
+	set      func(*testing.T, *command, *anthropicapi.Server)
 	status   int
 	said     string
 	outcome  string // "": failed
@@ -111,19 +111,19 @@ type failure struct {
 }
 
 func failures() []failure {
-	answer := func(r apitest.Reply) func(*testing.T, *command, *apitest.Server) {
-		return func(_ *testing.T, _ *command, api *apitest.Server) {
-			api.Handle(func(apitest.Request) apitest.Reply { return r })
+	answer := func(r anthropicapi.Reply) func(*testing.T, *command, *anthropicapi.Server) {
+		return func(_ *testing.T, _ *command, api *anthropicapi.Server) {
+			api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return r })
 		}
 	}
-	with := func(key, value string) func(*testing.T, *command, *apitest.Server) {
-		return func(_ *testing.T, c *command, _ *apitest.Server) { c.environ(map[string]string{key: value}) }
+	with := func(key, value string) func(*testing.T, *command, *anthropicapi.Server) {
+		return func(_ *testing.T, c *command, _ *anthropicapi.Server) { c.environ(map[string]string{key: value}) }
 	}
 	return []failure{
-		{name: "missing", status: 69, said: "/nowhere/claude: no such file", set: func(_ *testing.T, c *command, _ *apitest.Server) {
+		{name: "missing", status: 69, said: "/nowhere/claude: no such file", set: func(_ *testing.T, c *command, _ *anthropicapi.Server) {
 			c.ok("config", "set", "claude-code.command", "/nowhere/claude")
 		}},
-		{name: "not executable", status: 69, said: "permission denied", set: func(t *testing.T, c *command, _ *apitest.Server) {
+		{name: "not executable", status: 69, said: "permission denied", set: func(t *testing.T, c *command, _ *anthropicapi.Server) {
 			path := filepath.Join(t.TempDir(), "claude")
 			if err := os.WriteFile(path, nil, 0o600); err != nil {
 				t.Fatal(err)
@@ -131,25 +131,25 @@ func failures() []failure {
 			c.ok("config", "set", "claude-code.command", path)
 		}},
 		{name: "not logged in", status: 69, said: "Not logged in", set: with("ANTHROPIC_API_KEY", "")},
-		{name: "401", status: 69, said: "401", requests: 1, set: answer(apitest.Reply{Status: 401})},
-		{name: "403", status: 69, said: "403", ci: true, set: answer(apitest.Reply{Status: 403})},
-		{name: "credit", status: 69, said: "(?i)credit", ci: true, set: answer(apitest.Reply{Status: 400, Message: "Your credit balance is too low to access the Anthropic API."})},
-		{name: "404", status: 1, said: "model", ci: true, set: answer(apitest.Reply{Status: 404, Message: "model: claude-x"})},
-		{name: "429 for ever", status: 124, said: "stopped after 4s", outcome: "timeout", set: answer(apitest.Reply{Status: 429})},
-		{name: "529 for ever", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(apitest.Reply{Status: 529})},
+		{name: "401", status: 69, said: "401", requests: 1, set: answer(anthropicapi.Reply{Status: 401})},
+		{name: "403", status: 69, said: "403", ci: true, set: answer(anthropicapi.Reply{Status: 403})},
+		{name: "credit", status: 69, said: "(?i)credit", ci: true, set: answer(anthropicapi.Reply{Status: 400, Message: "Your credit balance is too low to access the Anthropic API."})},
+		{name: "404", status: 1, said: "model", ci: true, set: answer(anthropicapi.Reply{Status: 404, Message: "model: claude-x"})},
+		{name: "429 for ever", status: 124, said: "stopped after 4s", outcome: "timeout", set: answer(anthropicapi.Reply{Status: 429})},
+		{name: "529 for ever", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Status: 529})},
 		{name: "network refused", status: 69, said: "(?i)unable to connect", set: with("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")},
-		{name: "silent", status: 124, said: "stopped after 4s", outcome: "timeout", set: answer(apitest.Reply{Text: "never", Fault: apitest.Silent, After: 1})},
-		{name: "mute", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(apitest.Reply{Fault: apitest.Mute})},
-		{name: "endless", status: 124, said: "stopped after 15s", outcome: "timeout", began: true, ci: true, set: answer(apitest.Reply{Fault: apitest.Endless})},
-		{name: "portal", status: 1, said: ".", ci: true, set: answer(apitest.Reply{Fault: apitest.WrongContentType})},
-		{name: "always cut", status: 1, said: ".", ci: true, set: answer(apitest.Reply{Text: "half a word", Fault: apitest.Cut, After: 4})},
-		{name: "always malformed", status: 1, said: ".", ci: true, set: answer(apitest.Reply{Text: "half a word", Fault: apitest.Malformed, After: 4})},
-		{name: "tool server dies", status: 69, said: "tool server is (failed|pending), not connected", set: func(_ *testing.T, c *command, _ *apitest.Server) {
+		{name: "silent", status: 124, said: "stopped after 4s", outcome: "timeout", set: answer(anthropicapi.Reply{Text: "never", Fault: anthropicapi.Silent, After: 1})},
+		{name: "mute", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Fault: anthropicapi.Mute})},
+		{name: "endless", status: 124, said: "stopped after 15s", outcome: "timeout", began: true, ci: true, set: answer(anthropicapi.Reply{Fault: anthropicapi.Endless})},
+		{name: "portal", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Fault: anthropicapi.WrongContentType})},
+		{name: "always cut", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: anthropicapi.Cut, After: 4})},
+		{name: "always malformed", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: anthropicapi.Malformed, After: 4})},
+		{name: "tool server dies", status: 69, said: "tool server is (failed|pending), not connected", set: func(_ *testing.T, c *command, _ *anthropicapi.Server) {
 			c.wrap(`sed -i 's/"serve"/"swerve"/' "$servers"`)
 		}},
 		{name: "no folder for sessions", status: 69, said: "cannot keep its sessions in /dev/null/claude", set: with("CLAUDE_CONFIG_DIR", "/dev/null/claude")},
-		{name: "crash", status: 1, said: "exit status 3.*oh no", set: func(_ *testing.T, c *command, _ *apitest.Server) { c.wrap("echo oh no >&2; exit 3") }},
-		{name: "says nothing", status: 1, said: "without a result", ci: true, set: func(_ *testing.T, c *command, _ *apitest.Server) { c.wrap("exit 0") }},
+		{name: "crash", status: 1, said: "exit status 3.*oh no", set: func(_ *testing.T, c *command, _ *anthropicapi.Server) { c.wrap("echo oh no >&2; exit 3") }},
+		{name: "says nothing", status: 1, said: "without a result", ci: true, set: func(_ *testing.T, c *command, _ *anthropicapi.Server) { c.wrap("exit 0") }},
 	}
 }
 
@@ -200,13 +200,13 @@ func TestFailures(t *testing.T) {
 // TestFaultsThatPass: what the network does to one request, the run survives.
 func TestFaultsThatPass(t *testing.T) {
 	t.Parallel()
-	for name, replies := range map[string][]apitest.Reply{
+	for name, replies := range map[string][]anthropicapi.Reply{
 		"429 twice": {{Status: 429}, {Status: 429}},
 		"529 twice": {{Status: 529}, {Status: 529}},
 		"529 often": {{Status: 529}, {Status: 529}, {Status: 529}, {Status: 529}}, // more than the command itself tries
-		"cut":       {{Text: "half a word", Fault: apitest.Cut, After: 4}},
-		"malformed": {{Text: "half a word", Fault: apitest.Malformed, After: 4}},
-		"hang up":   {{Fault: apitest.HangUp}},
+		"cut":       {{Text: "half a word", Fault: anthropicapi.Cut, After: 4}},
+		"malformed": {{Text: "half a word", Fault: anthropicapi.Malformed, After: 4}},
+		"hang up":   {{Fault: anthropicapi.HangUp}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -217,7 +217,7 @@ func TestFaultsThatPass(t *testing.T) {
 			c.write("routines/digest.md", strings.Replace(mainJob, "4s", "30s", 1))
 			c.ok("updates", "add", "wait for me")
 			api.Reply(replies...)
-			api.Handle(func(apitest.Request) apitest.Reply { return apitest.Reply{Text: "the digest"} })
+			api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "the digest"} })
 			if got := c.ok("fire", "--print", "digest"); !strings.Contains(got, "the digest") {
 				t.Errorf("printed %q", got)
 			}
@@ -239,9 +239,9 @@ func TestToolServerDies(t *testing.T) {
 	c, api := withClaude(t)
 	c.write("routines/daily-market.md", daily)
 	hold := make(chan struct{})
-	first := apitest.Use("mcp__ollim__report_updates", map[string]string{"message": "first"})
+	first := anthropicapi.Use("mcp__ollim__report_updates", map[string]string{"message": "first"})
 	first.Hold = hold
-	api.Reply(first, apitest.Use("mcp__ollim__report_updates", map[string]string{"message": "second"}))
+	api.Reply(first, anthropicapi.Use("mcp__ollim__report_updates", map[string]string{"message": "second"}))
 	var errOut bytes.Buffer
 	cmd := c.cmd("fire", "daily")
 	cmd.Stderr = &errOut
@@ -313,9 +313,9 @@ func TestSessionFailures(t *testing.T) {
 		t.Errorf("the history does not show %s as the parent of %s:\n%s", first, second, got)
 	}
 
-	api.CompactReply(apitest.Reply{Status: 400, Message: "no"})
+	api.CompactReply(anthropicapi.Reply{Status: 400, Message: "no"})
 	c.complains(1, "(?i)compact", "session", "compact", "routine:daily", "keep all")
-	api.Reply(apitest.Use("mcp__ollim__compact_session", map[string]string{"instructions": "keep all"}), apitest.Reply{Text: "ok"})
+	api.Reply(anthropicapi.Use("mcp__ollim__compact_session", map[string]string{"instructions": "keep all"}), anthropicapi.Reply{Text: "ok"})
 	c.complains(1, "(?i)compact", "fire", "daily")
 	if now := c.stored(); now != second {
 		t.Errorf("session %s, was %s before a compaction that failed", now, second)
@@ -323,7 +323,7 @@ func TestSessionFailures(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(transcripts[0]), "*.jsonl")); len(left) != 1 {
 		t.Errorf("transcripts: %v", left)
 	}
-	api.CompactReply(apitest.Reply{Text: "<summary>all of it</summary>"})
+	api.CompactReply(anthropicapi.Reply{Text: "<summary>all of it</summary>"})
 	c.ok("session", "compact", "routine:daily", "keep all")
 	third := c.stored()
 	if third == second {
@@ -361,7 +361,7 @@ func TestSignals(t *testing.T) {
 			}
 			c, api := withClaude(t)
 			c.write("routines/daily-market.md", daily)
-			api.Reply(apitest.Reply{Text: "Oil stands at 71."})
+			api.Reply(anthropicapi.Reply{Text: "Oil stands at 71."})
 			c.ok("fire", "daily")
 			id := c.stored()
 			bin := t.TempDir() // a command of the agent's that does not end by itself
@@ -369,7 +369,7 @@ func TestSignals(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.environ(map[string]string{"PATH": bin + ":/usr/bin:/bin"})
-			api.Reply(apitest.Use("Bash", map[string]any{"command": "ollim help", "description": "help"}))
+			api.Reply(anthropicapi.Use("Bash", map[string]any{"command": "ollim help", "description": "help"}))
 			var errOut bytes.Buffer
 			cmd := c.cmd("fire", "daily")
 			cmd.Stderr = &errOut
@@ -396,7 +396,7 @@ func TestSignals(t *testing.T) {
 				t.Errorf("outcome %s", got)
 			}
 			c.nothingLeft()
-			api.Reply(apitest.Reply{Text: "Still 71."})
+			api.Reply(anthropicapi.Reply{Text: "Still 71."})
 			c.ok("fire", "daily")
 			requests := api.Requests()
 			if last := requests[len(requests)-1]; c.stored() != id || !last.Has("Oil stands at 71.") {
@@ -415,11 +415,11 @@ func TestOwnersLimits(t *testing.T) {
 	c, api := withClaude(t)
 	c.write("routines/daily-market.md", daily)
 	c.write("routines/dear.md", strings.NewReplacer("id: daily", "id: dear\nmax-cost: 0.05", "session: persistent\n", "").Replace(daily))
-	expensive := apitest.Use("mcp__ollim__report_updates", map[string]string{"message": "dear"})
-	expensive.Usage = apitest.Usage{In: 100_000, Out: 10_000}
-	api.Handle(func(q apitest.Request) apitest.Reply {
+	expensive := anthropicapi.Use("mcp__ollim__report_updates", map[string]string{"message": "dear"})
+	expensive.Usage = anthropicapi.Usage{In: 100_000, Out: 10_000}
+	api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {
 		if len(q.ToolResults()) > 0 {
-			return apitest.Reply{Text: "done"}
+			return anthropicapi.Reply{Text: "done"}
 		}
 		return expensive
 	})

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 type object = map[string]any
@@ -40,12 +40,12 @@ func (f formats) lines(cmd *exec.Cmd, dir string) (list []object) {
 	return list
 }
 
-func (f formats) ask(replies []apitest.Reply, dir string, args ...string) (claude []object, ours map[string][]object) {
+func (f formats) ask(replies []anthropicapi.Reply, dir string, args ...string) (claude []object, ours map[string][]object) {
 	f.t.Helper()
-	api := apitest.New(f.t)
+	api := anthropicapi.New(f.t)
 	api.Reply(replies...)
 	cmd := exec.Command(f.claude, append([]string{"-p", "hi", "--model", "sonnet", "--permission-mode", "dontAsk"}, args...)...)
-	cmd.Env = apitest.ClaudeEnv(f.t, api)
+	cmd.Env = anthropicapi.ClaudeEnv(f.t, api)
 	claude, ours = f.lines(cmd, dir), map[string][]object{}
 
 	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--verbose" })
@@ -54,7 +54,7 @@ func (f formats) ask(replies []apitest.Reply, dir string, args ...string) (claud
 			args[i] = "--max-cost"
 		}
 	}
-	for name, with := range map[string]func(*testing.T) (*command, *apitest.Server){"native": withNative, "claude-code": withClaude} {
+	for name, with := range map[string]func(*testing.T) (*command, *anthropicapi.Server){"native": withNative, "claude-code": withClaude} {
 		c, api := with(f.t)
 		api.Reply(replies...)
 		ours[name] = f.lines(c.cmd(append([]string{"-p", "-n", "--model", "sonnet", "hi"}, args...)...), dir)
@@ -117,16 +117,16 @@ func sameValues(t *testing.T, what string, claude, ours object, keys ...string) 
 
 // TestFormatsLikeClaude compares json and stream-json with those of the real command, key by key.
 func TestFormatsLikeClaude(t *testing.T) {
-	f := formats{t, apitest.Claude(t)}
+	f := formats{t, anthropicapi.Claude(t)}
 	dir := t.TempDir()
-	usage := apitest.Usage{In: 1000, Out: 333, CacheRead: 77, CacheWrite: 11}
+	usage := anthropicapi.Usage{In: 1000, Out: 333, CacheRead: 77, CacheWrite: 11}
 	outside := filepath.Join(t.TempDir(), "x")
-	denied := apitest.Reply{Text: "Let me write.", ToolUses: []apitest.ToolUse{{Name: "Write", Input: map[string]string{"file_path": outside, "content": "x"}}}, Usage: usage}
-	done := apitest.Reply{Text: "Done.", Usage: usage}
+	denied := anthropicapi.Reply{Text: "Let me write.", ToolUses: []anthropicapi.ToolUse{{Name: "Write", Input: map[string]string{"file_path": outside, "content": "x"}}}, Usage: usage}
+	done := anthropicapi.Reply{Text: "Done.", Usage: usage}
 
 	t.Run("success", func(t *testing.T) {
 		f := formats{t, f.claude}
-		claude, ours := f.ask([]apitest.Reply{denied, done}, dir, "--output-format", "json", "--allowed-tools", "Write(./**.md)")
+		claude, ours := f.ask([]anthropicapi.Reply{denied, done}, dir, "--output-format", "json", "--allowed-tools", "Write(./**.md)")
 		want := only(t, claude, "result")
 		for name, list := range ours {
 			got := only(t, list, "result")
@@ -150,7 +150,7 @@ func TestFormatsLikeClaude(t *testing.T) {
 	})
 	t.Run("stream", func(t *testing.T) {
 		f := formats{t, f.claude}
-		claude, ours := f.ask([]apitest.Reply{denied, done}, dir, "--verbose", "--output-format", "stream-json", "--allowed-tools", "Write(./**.md)")
+		claude, ours := f.ask([]anthropicapi.Reply{denied, done}, dir, "--verbose", "--output-format", "stream-json", "--allowed-tools", "Write(./**.md)")
 		for name, list := range ours {
 			if a, b := outline(claude), outline(list); a != b {
 				t.Errorf("%s: %s\nclaude: %s", name, b, a)
@@ -177,7 +177,7 @@ func TestFormatsLikeClaude(t *testing.T) {
 	})
 	t.Run("partial", func(t *testing.T) {
 		f := formats{t, f.claude}
-		claude, ours := f.ask([]apitest.Reply{{Text: "Hello there.", Usage: usage}}, dir, "--verbose", "--output-format", "stream-json", "--include-partial-messages")
+		claude, ours := f.ask([]anthropicapi.Reply{{Text: "Hello there.", Usage: usage}}, dir, "--verbose", "--output-format", "stream-json", "--include-partial-messages")
 		for name, list := range ours {
 			if a, b := deltas(claude), deltas(list); a != b {
 				t.Errorf("%s: %s\nclaude: %s", name, b, a)
@@ -186,11 +186,11 @@ func TestFormatsLikeClaude(t *testing.T) {
 	})
 	for _, tc := range []struct {
 		subtype string
-		replies []apitest.Reply
+		replies []anthropicapi.Reply
 		args    []string
 	}{
-		{"error_max_turns", []apitest.Reply{denied, done}, []string{"--max-turns", "1"}},
-		{"error_max_budget_usd", []apitest.Reply{{Text: denied.Text, ToolUses: denied.ToolUses, Usage: apitest.Usage{In: 10, Out: 100_000}}, done}, []string{"--max-budget-usd", "0.10"}},
+		{"error_max_turns", []anthropicapi.Reply{denied, done}, []string{"--max-turns", "1"}},
+		{"error_max_budget_usd", []anthropicapi.Reply{{Text: denied.Text, ToolUses: denied.ToolUses, Usage: anthropicapi.Usage{In: 10, Out: 100_000}}, done}, []string{"--max-budget-usd", "0.10"}},
 	} {
 		t.Run(tc.subtype, func(t *testing.T) {
 			f := formats{t, f.claude}
@@ -208,7 +208,7 @@ func TestFormatsLikeClaude(t *testing.T) {
 	}
 	t.Run("error", func(t *testing.T) {
 		f := formats{t, f.claude}
-		_, ours := f.ask([]apitest.Reply{denied, {Status: 400, Message: "bad"}}, dir, "--output-format", "json")
+		_, ours := f.ask([]anthropicapi.Reply{denied, {Status: 400, Message: "bad"}}, dir, "--output-format", "json")
 		for name, list := range ours {
 			got := only(t, list, "result")
 			if errors, _ := got["errors"].([]any); got["subtype"] != "error_during_execution" || got["is_error"] != true || got["result"] != denied.Text || len(errors) != 1 {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 func eventually(t *testing.T, what string, ok func() bool) {
@@ -28,18 +28,18 @@ func eventually(t *testing.T, what string, ok func() bool) {
 func TestForkLeavesMainAlone(t *testing.T) {
 	c, api := withClaude(t)
 	c.write("routines/look.md", "---\nid: look\ncron: \"0 9 * * *\"\nbackground: true\n---\nLook around.\n")
-	api.Reply(apitest.Reply{Text: "Hello, owner."})
+	api.Reply(anthropicapi.Reply{Text: "Hello, owner."})
 	if got := c.ok("chat", "my cat is called Momo"); got != "Hello, owner.\n" {
 		t.Errorf("chat printed %q", got)
 	}
 	main := strings.TrimSpace(c.ok("session", "id", "main"))
 
 	slow := make(chan struct{})
-	api.Handle(func(r apitest.Request) apitest.Reply {
+	api.Handle(func(r anthropicapi.Request) anthropicapi.Reply {
 		if strings.Contains(r.LastUserText(), "a long question") && !r.Has("Look around.") {
-			return apitest.Reply{Text: "a long answer", Hold: slow}
+			return anthropicapi.Reply{Text: "a long answer", Hold: slow}
 		}
-		return apitest.Reply{Text: "I looked."}
+		return anthropicapi.Reply{Text: "I looked."}
 	})
 	turn := c.cmd("chat", "a long question")
 	if err := turn.Start(); err != nil {
@@ -77,7 +77,7 @@ func TestOrphanedEngineKeepsTheGuard(t *testing.T) {
 	c, api := withClaude(t)
 	c.write("routines/daily-market.md", daily)
 	hold := make(chan struct{})
-	api.Reply(apitest.Reply{Text: "late", Hold: hold})
+	api.Reply(anthropicapi.Reply{Text: "late", Hold: hold})
 	cmd := c.cmd("fire", "daily")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -97,11 +97,11 @@ func TestOrphanedEngineKeepsTheGuard(t *testing.T) {
 func TestUpdateOfAnOrphanedTurn(t *testing.T) {
 	for name, tc := range map[string]struct {
 		first bool
-		late  apitest.Reply
+		late  anthropicapi.Reply
 	}{
-		"first turn": {true, apitest.Reply{Text: "late"}},
-		"later turn": {false, apitest.Reply{Text: "late"}},
-		"refused":    {false, apitest.Reply{Status: 400, Message: "no"}},
+		"first turn": {true, anthropicapi.Reply{Text: "late"}},
+		"later turn": {false, anthropicapi.Reply{Text: "late"}},
+		"refused":    {false, anthropicapi.Reply{Status: 400, Message: "no"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, api := withClaude(t)
@@ -147,11 +147,11 @@ func killDuringClaude(t *testing.T, rounds int, seed int64) {
 	c.ok("config", "set", "spend.runs-per-day", "none")
 	c.ok("config", "set", "spend.per-day", "none")
 	c.ok("config", "set", "spend.per-month", "none")
-	api.Handle(func(r apitest.Request) apitest.Reply {
+	api.Handle(func(r anthropicapi.Request) anthropicapi.Reply {
 		if len(r.ToolResults()) == 0 && r.Has("Check the market") && rand.Intn(2) == 0 {
-			return apitest.Use("mcp__ollim__report_updates", map[string]string{"message": "something"})
+			return anthropicapi.Use("mcp__ollim__report_updates", map[string]string{"message": "something"})
 		}
-		return apitest.Reply{Text: "done"}
+		return anthropicapi.Reply{Text: "done"}
 	})
 	id := func() string {
 		text, _ := os.ReadFile(filepath.Join(c.data, "state/routine_sessions/daily"))

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // routine adds a background routine as its owner, who thereby approves what it asks for.
@@ -45,7 +45,7 @@ func TestSubagentOfAJob(t *testing.T) {
 				public, read("config.yaml", denied), read("state/notes.md", denied), search("Grep", "SECRET-", "state", denied),
 				write("tasks/new.md", unknown), bash("ollim help", unknown), // in the run's list, not in its own
 			}, "fire", "review")
-			var by []apitest.Request
+			var by []anthropicapi.Request
 			for _, q := range h.api.Requests() {
 				if strings.Contains(q.System, "CRITIC: you find faults.") {
 					by = append(by, q)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // remindLater adds one and returns its id.
@@ -33,9 +33,9 @@ func TestChainOnClaude(t *testing.T) {
 	id := c.remindLater("--id", "ada", "--max-chain", "1", "--description", "Ada's answer", "Has Ada answered?")
 
 	hold := make(chan struct{})
-	first := apitest.Use("mcp__ollim__follow_up_chain", map[string]any{"minutes_from_now": 90})
+	first := anthropicapi.Use("mcp__ollim__follow_up_chain", map[string]any{"minutes_from_now": 90})
 	first.Hold = hold
-	api.Reply(first, apitest.Reply{Text: "Later again."})
+	api.Reply(first, anthropicapi.Reply{Text: "Later again."})
 	cmd := c.cmd("fire", id)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -67,9 +67,9 @@ func TestChainOnClaude(t *testing.T) {
 
 	before := len(api.Requests())
 	api.Reply(
-		apitest.Use("mcp__ollim__follow_up_chain", map[string]any{"minutes_from_now": 90}),
-		apitest.Use("mcp__ollim__ping_user", map[string]string{"message": "checking in again: no answer"}),
-		apitest.Use("mcp__ollim__report_updates", map[string]string{"message": "Ada is silent"}),
+		anthropicapi.Use("mcp__ollim__follow_up_chain", map[string]any{"minutes_from_now": 90}),
+		anthropicapi.Use("mcp__ollim__ping_user", map[string]string{"message": "checking in again: no answer"}),
+		anthropicapi.Use("mcp__ollim__report_updates", map[string]string{"message": "Ada is silent"}),
 	)
 	c.ok("fire", strings.TrimSuffix(filepath.Base(waiting[0]), ".md"))
 	requests := api.Requests()[before:]
@@ -110,8 +110,8 @@ func TestRemindersOnClaude(t *testing.T) {
 	alone := c.remindLater("--isolated", "--update-main-session", "always", "Is the build green?")
 	plain := c.remindLater("--plain", "take the pizza out")
 	api.Reply(
-		apitest.Use("mcp__ollim__follow_up_chain", map[string]any{"minutes_from_now": 5}),
-		apitest.Use("mcp__ollim__report_updates", map[string]string{"message": "the build is green"}),
+		anthropicapi.Use("mcp__ollim__follow_up_chain", map[string]any{"minutes_from_now": 5}),
+		anthropicapi.Use("mcp__ollim__report_updates", map[string]string{"message": "the build is green"}),
 	)
 	c.ok("fire", alone)
 	requests := api.Requests()

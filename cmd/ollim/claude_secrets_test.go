@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestSecretsStayFromBash: the token of a login serves claude and is not in the environment of the agent's commands. A secret that
@@ -15,7 +15,7 @@ import (
 func TestSecretsStayFromBash(t *testing.T) {
 	t.Parallel()
 	c, api := withClaude(t)
-	env := slices.DeleteFunc(apitest.ClaudeEnv(t, api), func(kv string) bool { return strings.HasPrefix(kv, "ANTHROPIC_API_KEY=") })
+	env := slices.DeleteFunc(anthropicapi.ClaudeEnv(t, api), func(kv string) bool { return strings.HasPrefix(kv, "ANTHROPIC_API_KEY=") })
 	c.ok(append([]string{"config", "set", "env"}, env...)...)
 	c.put("dump", "#!/bin/sh\nenv >dumped\n")
 	if err := os.Chmod(filepath.Join(c.data, "dump"), 0o700); err != nil {
@@ -34,7 +34,7 @@ func TestSecretsStayFromBash(t *testing.T) {
 		}
 	}
 	hide("engine.CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-hidden\n")
-	api.Reply(apitest.Use("Bash", map[string]string{"command": "./dump"}), apitest.Reply{Text: "done"})
+	api.Reply(anthropicapi.Use("Bash", map[string]string{"command": "./dump"}), anthropicapi.Reply{Text: "done"})
 	c.ok("fire", "dumps")
 	if got := api.Requests()[0].Header.Get("Authorization"); got != "Bearer sk-ant-oat01-hidden" {
 		t.Errorf("authorization %q", got)
@@ -51,7 +51,7 @@ func TestSecretsStayFromBash(t *testing.T) {
 	if len(api.Requests()) != n {
 		t.Error("the refused run asked the service")
 	}
-	api.Reply(apitest.Reply{Text: "done"})
+	api.Reply(anthropicapi.Reply{Text: "done"})
 	c.ok("fire", "quiet")
 }
 

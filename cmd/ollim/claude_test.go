@@ -7,16 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // withClaude is ollim with the real claude command as its engine, over an API server of the test.
-func withClaude(t *testing.T) (*command, *apitest.Server) {
+func withClaude(t *testing.T) (*command, *anthropicapi.Server) {
 	t.Helper()
-	claude := apitest.Claude(t)
-	api := apitest.New(t)
+	claude := anthropicapi.Claude(t)
+	api := anthropicapi.New(t)
 	c := newCommand(t)
-	c.ok(append([]string{"config", "set", "env"}, apitest.ClaudeEnv(t, api)...)...)
+	c.ok(append([]string{"config", "set", "env"}, anthropicapi.ClaudeEnv(t, api)...)...)
 	c.ok("config", "set", "claude-code.command", claude)
 	c.ok("config", "set", "engine", "claude-code")
 	return c, api
@@ -57,14 +57,14 @@ func TestPersistentRoutineOnClaude(t *testing.T) {
 	c, api := withClaude(t)
 	c.write("routines/daily-market.md", daily)
 
-	api.Reply(apitest.Reply{Text: "Oil stands at 71."})
+	api.Reply(anthropicapi.Reply{Text: "Oil stands at 71."})
 	c.ok("fire", "daily-market")
 	first := strings.TrimSpace(c.ok("session", "id", "routine:daily"))
 
 	api.Reply(
-		apitest.Use("mcp__ollim__report_updates", map[string]string{"message": "oil broke 75"}),
-		apitest.Use("mcp__ollim__compact_session", map[string]string{"instructions": "keep the price levels"}),
-		apitest.Reply{Text: "Reported."},
+		anthropicapi.Use("mcp__ollim__report_updates", map[string]string{"message": "oil broke 75"}),
+		anthropicapi.Use("mcp__ollim__compact_session", map[string]string{"instructions": "keep the price levels"}),
+		anthropicapi.Reply{Text: "Reported."},
 	)
 	c.ok("fire", "daily-market")
 	second := strings.TrimSpace(c.ok("session", "id", "routine:daily"))
@@ -72,7 +72,7 @@ func TestPersistentRoutineOnClaude(t *testing.T) {
 		t.Errorf("the session is %s still, after a compaction", first)
 	}
 
-	api.Reply(apitest.Reply{Text: "Still 75."})
+	api.Reply(anthropicapi.Reply{Text: "Still 75."})
 	c.ok("fire", "daily-market")
 	if third := strings.TrimSpace(c.ok("session", "id", "routine:daily")); third != second {
 		t.Errorf("session %s, want %s resumed", third, second)

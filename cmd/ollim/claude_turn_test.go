@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // lastRequest is the last request that the model got.
-func lastRequest(t *testing.T, api *apitest.Server) apitest.Request {
+func lastRequest(t *testing.T, api *anthropicapi.Server) anthropicapi.Request {
 	t.Helper()
 	all := api.Requests()
 	if len(all) == 0 {
@@ -19,7 +19,7 @@ func lastRequest(t *testing.T, api *apitest.Server) apitest.Request {
 }
 
 // speaksAlone checks that the last prompt, which begins like this, shares its message with nothing but the command's own reminders.
-func speaksAlone(t *testing.T, r apitest.Request, begins string) {
+func speaksAlone(t *testing.T, r anthropicapi.Request, begins string) {
 	t.Helper()
 	for _, m := range slices.Backward(r.Messages) {
 		var texts []string
@@ -57,7 +57,7 @@ func TestFailedTurnOnClaude(t *testing.T) {
 					c.ok("chat", "hello")
 					c.ok("updates", "add", "oil broke 76")
 				}
-				api.Reply(apitest.Reply{Status: 400, Message: "no"})
+				api.Reply(anthropicapi.Reply{Status: 400, Message: "no"})
 				c.fails(1, "chat", "Send the invoice to Bob")
 				main := c.ok("session", "id", "main")
 				c.ok("fire", "look")
@@ -69,7 +69,7 @@ func TestFailedTurnOnClaude(t *testing.T) {
 					t.Error("the routine does not know what was said before")
 				}
 				speaksAlone(t, r, map[string]string{"main": "[routine:look]", "fork": "[routine-bg:look]"}[name])
-				api.Reply(apitest.Reply{Text: "well"})
+				api.Reply(anthropicapi.Reply{Text: "well"})
 				c.ok("chat", "and now?")
 				r = lastRequest(t, api)
 				if r.Has("invoice") || strings.Count(string(r.Raw), "oil broke 75") != 1 || first == r.Has("hello") {
@@ -88,7 +88,7 @@ func TestTurnThatFailedAfterAToolOnClaude(t *testing.T) {
 	c, api := withClaude(t)
 	c.write("routines/look.md", lookFork)
 	c.ok("chat", "hello")
-	api.Reply(apitest.Use("mcp__ollim__list_reminders", nil), apitest.Reply{Status: 400, Message: "no"})
+	api.Reply(anthropicapi.Use("mcp__ollim__list_reminders", nil), anthropicapi.Reply{Status: 400, Message: "no"})
 	c.fails(1, "chat", "Send the invoice to Bob")
 	c.ok("fire", "look")
 	if r := lastRequest(t, api); r.Has("invoice") || !r.Has("hello") {
@@ -107,11 +107,11 @@ func TestTurnThatFailedAfterAToolOnClaude(t *testing.T) {
 func TestForkOfARunningTurnOnClaude(t *testing.T) {
 	for name, tc := range map[string]struct {
 		first  bool
-		before []apitest.Reply
+		before []anthropicapi.Reply
 	}{
 		"first turn":   {first: true},
 		"first answer": {},
-		"after a tool": {before: []apitest.Reply{apitest.Use("mcp__ollim__list_reminders", nil)}},
+		"after a tool": {before: []anthropicapi.Reply{anthropicapi.Use("mcp__ollim__list_reminders", nil)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, api := withClaude(t)
@@ -122,7 +122,7 @@ func TestForkOfARunningTurnOnClaude(t *testing.T) {
 			asked := len(api.Requests()) + len(tc.before) + 1
 			hold := make(chan struct{})
 			api.Reply(tc.before...)
-			api.Reply(apitest.Reply{Text: "sent", Hold: hold})
+			api.Reply(anthropicapi.Reply{Text: "sent", Hold: hold})
 			turn := c.cmd("chat", "Send the invoice to Bob")
 			if err := turn.Start(); err != nil {
 				t.Fatal(err)
@@ -151,13 +151,13 @@ func TestCompactAfterAFailedTurnOnClaude(t *testing.T) {
 	c, api := withClaude(t)
 	c.ok("chat", "hello")
 	c.ok("chat", "hello again")
-	api.Reply(apitest.Reply{Status: 400, Message: "no"})
+	api.Reply(anthropicapi.Reply{Status: 400, Message: "no"})
 	c.fails(1, "chat", "Send the invoice to Bob")
 	c.ok("session", "compact", "main", "keep all")
 	if r := lastRequest(t, api); r.Has("invoice") || !r.IsCompaction() {
 		t.Error("the failed request is summed up")
 	}
-	api.Reply(apitest.Reply{Status: 400, Message: "no"})
+	api.Reply(anthropicapi.Reply{Status: 400, Message: "no"})
 	c.fails(1, "chat", "Send the invoice to Bob")
 	c.ok("chat", "and now?")
 	if r := lastRequest(t, api); r.Has("invoice") || !r.Has("keep all") {

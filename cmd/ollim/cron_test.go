@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestCronFires lets Debian's cron and busybox's crond, started here, fire routines in the environments that they give. It
@@ -24,7 +24,7 @@ func TestCronFires(t *testing.T) {
 	houses := map[string]*fireHouse{"Debian": newFireHouse(t, "games"), "busybox": newFireHouse(t, "backup"), "both": newFireHouse(t, "man"), "by hand": newFireHouse(t, "news")}
 	at := time.Now().Add(6 * time.Second).Truncate(time.Minute).Add(time.Minute).In(houses["both"].zone)
 	bareLine(t, bare, at)
-	api.Reply(apitest.Reply{Text: "done"})
+	api.Reply(anthropicapi.Reply{Text: "done"})
 	tables := t.TempDir()
 	for name, h := range houses {
 		h.write(t, filepath.Join(h.data, "routines", "once.md"), fmt.Sprintf("---\nid: once\ncron: \"%d %d * * *\"\n---\nOnce.\n", at.Minute(), at.Hour()))

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ollim/ollim/internal/home"
-	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/paths"
 )
 
 // stubEngine is a claude command that notes its begin in a file, waits until somebody writes to a pipe, and notes its end.
@@ -93,7 +93,7 @@ func TestOrphanedEngineKeepsTheSession(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = first.Wait()
-			if guard, err := lock.TryGuard(home.Dir(c.data).SessionLock(tc.session)); !errors.Is(err, lock.ErrBusy) {
+			if guard, err := lock.TryGuard(paths.Dir(c.data).SessionLock(tc.session)); !errors.Is(err, lock.ErrBusy) {
 				guard.Release()
 				t.Fatalf("the session is free while its engine works: %v", err)
 			}

@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
-	"github.com/ollim/ollim/internal/lock"
-	"github.com/ollim/ollim/internal/process"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestKilledWithItsCommand: when ollim is killed with -9, the command that the native engine has started ends with it, and what
@@ -25,7 +25,7 @@ func TestKilledWithItsCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.ok("routine", "add", "daily", "--id", "daily", "--cron", "@yearly", "--background", "--allowed-tools", "Bash(./hang)", "Check the market.")
-	api.Reply(apitest.Use("Bash", map[string]string{"command": "./hang"}))
+	api.Reply(anthropicapi.Use("Bash", map[string]string{"command": "./hang"}))
 	cmd := c.cmd("fire", "daily")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestUpdateOfAKilledTurnOnNative(t *testing.T) {
 			c, api := withNative(t)
 			c.ok("update", "add", "oil broke 75")
 			hold := make(chan struct{})
-			api.Reply(apitest.Reply{Text: "late", Hold: hold})
+			api.Reply(anthropicapi.Reply{Text: "late", Hold: hold})
 			cmd := c.cmd("chat", "SLOW one")
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)

@@ -15,14 +15,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
-	"github.com/ollim/ollim/internal/openaitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+	"github.com/ollim/ollim/internal/testkit/openaiapi"
 )
 
 // withNative is a data directory whose engine is the native one, before a server of the API on this machine.
-func withNative(t *testing.T) (*command, *apitest.Server) {
+func withNative(t *testing.T) (*command, *anthropicapi.Server) {
 	t.Helper()
-	api := apitest.New(t)
+	api := anthropicapi.New(t)
 	c := newCommand(t)
 	c.ok("config", "set", "env", "ANTHROPIC_API_KEY=k")
 	c.ok("config", "set", "native.base-url", api.URL())
@@ -57,16 +57,16 @@ func (c *command) lines(id string) (list []string) {
 func TestPersistentRoutineOnNative(t *testing.T) {
 	c, api := withNative(t)
 	c.write("routines/daily-market.md", daily)
-	api.Reply(apitest.Reply{Text: "AAPL is at 210."})
+	api.Reply(anthropicapi.Reply{Text: "AAPL is at 210."})
 	c.ok("fire", "daily")
 	first := c.routineSession("daily")
-	api.Reply(apitest.Use("compact_session", map[string]string{"instructions": "keep: AAPL"}), apitest.Reply{Text: "AAPL was 210."}, apitest.Reply{Text: "done"})
+	api.Reply(anthropicapi.Use("compact_session", map[string]string{"instructions": "keep: AAPL"}), anthropicapi.Reply{Text: "AAPL was 210."}, anthropicapi.Reply{Text: "done"})
 	c.ok("fire", "daily")
 	second := c.routineSession("daily")
 	if second == first || second == "" {
 		t.Fatalf("session %q, was %q", second, first)
 	}
-	api.Reply(apitest.Reply{Text: "still 210"})
+	api.Reply(anthropicapi.Reply{Text: "still 210"})
 	c.ok("fire", "daily")
 	requests := api.Requests()
 	last := requests[len(requests)-1]
@@ -84,15 +84,15 @@ func TestModesOnNative(t *testing.T) {
 	for name, flags := range map[string]string{"forked": "", "alone": "isolated: true\n"} {
 		c.write("routines/"+name+".md", "---\nid: "+name+"\ncron: \"@yearly\"\nbackground: true\n"+flags+"---\nLook around.\n")
 	}
-	api.Reply(apitest.Reply{Text: "good evening"})
+	api.Reply(anthropicapi.Reply{Text: "good evening"})
 	if said := c.ok("chat", "hello there"); said != "good evening\n" {
 		t.Errorf("%q", said)
 	}
-	api.Reply(apitest.Use("report_updates", map[string]string{"message": "all is quiet"}), apitest.Reply{Text: "done"})
+	api.Reply(anthropicapi.Use("report_updates", map[string]string{"message": "all is quiet"}), anthropicapi.Reply{Text: "done"})
 	c.ok("fire", "forked")
-	api.Reply(apitest.Reply{Text: "done"})
+	api.Reply(anthropicapi.Reply{Text: "done"})
 	c.ok("fire", "alone")
-	api.Reply(apitest.Reply{Text: "you know now"})
+	api.Reply(anthropicapi.Reply{Text: "you know now"})
 	c.ok("chat", "what did I miss?")
 	requests := api.Requests()
 	fork, alone, main := requests[1], requests[3], requests[4]
@@ -111,7 +111,7 @@ func TestModesOnNative(t *testing.T) {
 // most. One that was refused for a while is asked again, also without a session.
 func TestAskOnNative(t *testing.T) {
 	c, api := withNative(t)
-	api.Reply(apitest.Reply{Text: "good evening"})
+	api.Reply(anthropicapi.Reply{Text: "good evening"})
 	c.ok("chat", "private words")
 	main := strings.TrimSpace(c.ok("session", "id", "main"))
 	ask := func(args ...string) (string, int) {
@@ -124,7 +124,7 @@ func TestAskOnNative(t *testing.T) {
 		t.Errorf("-c in the data directory: exit %d", got)
 	}
 	before := c.lines(main)
-	api.Reply(apitest.Reply{Text: "a branch"})
+	api.Reply(anthropicapi.Reply{Text: "a branch"})
 	if said, got := ask("-r", main, "and now?"); said != "a branch\n" || got != 0 {
 		t.Errorf("%q, exit %d", said, got)
 	}
@@ -134,11 +134,11 @@ func TestAskOnNative(t *testing.T) {
 	if after := c.lines(main); len(after) != len(before) {
 		t.Errorf("main has grown: %q", after)
 	}
-	api.Reply(apitest.Reply{Text: "again"})
+	api.Reply(anthropicapi.Reply{Text: "again"})
 	if said, got := ask("-c", "go on"); said != "again\n" || got != 0 {
 		t.Errorf("%q, exit %d", said, got)
 	}
-	api.Reply(apitest.Reply{Status: 529}, apitest.Reply{Text: "once"})
+	api.Reply(anthropicapi.Reply{Status: 529}, anthropicapi.Reply{Text: "once"})
 	if said, got := ask("--no-session", "just once"); said != "once\n" || got != 0 {
 		t.Errorf("%q, exit %d", said, got)
 	}
@@ -165,23 +165,23 @@ func TestAskElsewhere(t *testing.T) {
 			t.Fatalf("%q: %v: %s", args, err, out)
 		}
 	}
-	use := func(path string) apitest.ToolUse {
-		return apitest.ToolUse{Name: "Write", Input: map[string]string{"file_path": path, "content": "x"}}
+	use := func(path string) anthropicapi.ToolUse {
+		return anthropicapi.ToolUse{Name: "Write", Input: map[string]string{"file_path": path, "content": "x"}}
 	}
-	api.Reply(apitest.Reply{ToolUses: []apitest.ToolUse{use("out/a.txt")}}, apitest.Reply{Text: "one"})
+	api.Reply(anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{use("out/a.txt")}}, anthropicapi.Reply{Text: "one"})
 	ask(real, "--allowed-tools", "Write(out/*.txt)", "first words")
 	for path, want := range map[string]os.FileMode{"out": 0o755, "out/a.txt": 0o644} {
 		if info, err := os.Stat(filepath.Join(real, path)); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v %v", path, info, err)
 		}
 	}
-	api.Reply(apitest.Reply{Text: "two"})
+	api.Reply(anthropicapi.Reply{Text: "two"})
 	ask(link, "-c", "and now?")
 	requests := api.Requests()
 	if !requests[len(requests)-1].Has("first words") {
 		t.Error("another session behind the link")
 	}
-	api.Reply(apitest.Reply{Text: "three"})
+	api.Reply(anthropicapi.Reply{Text: "three"})
 	ask(real, "-c", "--no-session", "secretword")
 	requests = api.Requests()
 	if !requests[len(requests)-1].Has("first words") {
@@ -203,7 +203,7 @@ func TestKilledQuestionIsNotKept(t *testing.T) {
 	killed := func(words string, more ...string) {
 		t.Helper()
 		cmd := c.cmd(append([]string{"-p", "-n", words}, more...)...)
-		api.Reply(apitest.Reply{Fault: apitest.Endless})
+		api.Reply(anthropicapi.Reply{Fault: anthropicapi.Endless})
 		asked := len(api.Requests())
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -250,11 +250,11 @@ func TestOrphanOnNative(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.ok("routine", "add", "work", "--id", "work", "--cron", "@yearly", "--background", "--isolated", "--allowed-tools", "Bash(./slow)", "Work.")
-	api.Handle(func(q apitest.Request) apitest.Reply {
+	api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {
 		if len(q.ToolResults()) == 0 {
-			return apitest.Use("Bash", map[string]string{"command": "./slow"})
+			return anthropicapi.Use("Bash", map[string]string{"command": "./slow"})
 		}
-		return apitest.Reply{Text: "done"}
+		return anthropicapi.Reply{Text: "done"}
 	})
 	fire := c.cmd("fire", "work")
 	if err := fire.Start(); err != nil {
@@ -302,11 +302,11 @@ func TestToolsOnNative(t *testing.T) {
 		{"Bash", map[string]any{"command": "echo hello; id"}, ""},
 		{"Bash", map[string]any{"command": "ollim approve --all"}, ""},
 	}
-	reply := apitest.Reply{}
+	reply := anthropicapi.Reply{}
 	for i, u := range uses {
-		reply.ToolUses = append(reply.ToolUses, apitest.ToolUse{ID: fmt.Sprintf("use_%d", i), Name: u.tool, Input: u.input})
+		reply.ToolUses = append(reply.ToolUses, anthropicapi.ToolUse{ID: fmt.Sprintf("use_%d", i), Name: u.tool, Input: u.input})
 	}
-	api.Reply(reply, apitest.Reply{Text: "done"})
+	api.Reply(reply, anthropicapi.Reply{Text: "done"})
 	c.ok("fire", "work")
 	results := api.Requests()[1].ToolResults()
 	if len(results) != len(uses) {
@@ -327,7 +327,7 @@ func TestToolsOnNative(t *testing.T) {
 
 // TestNativeOnOpenAI: a turn with two tools at once on a service that speaks like OpenAI's, and the session goes on.
 func TestNativeOnOpenAI(t *testing.T) {
-	api := openaitest.New(t)
+	api := openaiapi.New(t)
 	c := newCommand(t)
 	c.ok("config", "set", "native.provider", "openai")
 	c.ok("config", "set", "native.base-url", api.URL())
@@ -335,17 +335,17 @@ func TestNativeOnOpenAI(t *testing.T) {
 	if said := c.fails(78, "chat", "hello"); !strings.Contains(said, "ollim config set native.model MODEL") {
 		t.Errorf("%q", said)
 	}
-	api.Reply(openaitest.Reply{Text: "hi"})
+	api.Reply(openaiapi.Reply{Text: "hi"})
 	if said := c.ok("ask", "-n", "--model", "qwen2", "hello"); said != "hi\n" {
 		t.Errorf("%q", said)
 	}
 	c.ok("config", "set", "native.model", "qwen3")
 	c.write("routines/daily-market.md", daily)
-	api.Reply(openaitest.Reply{Text: "looking", ToolCalls: []openaitest.ToolCall{
+	api.Reply(openaiapi.Reply{Text: "looking", ToolCalls: []openaiapi.ToolCall{
 		{ID: "a", Name: "Read", Arguments: `{"file_path": "routines/daily-market.md"}`}, {ID: "b", Name: "report_updates", Arguments: `{"message": "all is quiet"}`},
-	}}, openaitest.Reply{Text: "done"})
+	}}, openaiapi.Reply{Text: "done"})
 	c.ok("fire", "daily")
-	api.Reply(openaitest.Reply{Text: "again"})
+	api.Reply(openaiapi.Reply{Text: "again"})
 	c.ok("fire", "daily")
 	requests := api.Requests()
 	last := string(requests[len(requests)-1].Raw)
@@ -373,13 +373,13 @@ func TestKillDuringNative(t *testing.T) {
 		c.ok("config", "set", "spend."+key, "none")
 	}
 	var used atomic.Int64
-	api.Handle(func(q apitest.Request) apitest.Reply {
+	api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {
 		n := len(q.ToolResults())
 		if n == 0 && rand.Intn(3) == 0 || n > 0 && rand.Intn(2) == 0 {
 			id := used.Add(1)
-			return apitest.Reply{Text: "on it", StreamDelay: time.Millisecond, ToolUses: []apitest.ToolUse{{Name: "Bash", Input: map[string]string{"command": fmt.Sprintf("./bump use-%d", id)}}}}
+			return anthropicapi.Reply{Text: "on it", StreamDelay: time.Millisecond, ToolUses: []anthropicapi.ToolUse{{Name: "Bash", Input: map[string]string{"command": fmt.Sprintf("./bump use-%d", id)}}}}
 		}
-		return apitest.Reply{Text: "done", StreamDelay: time.Millisecond}
+		return anthropicapi.Reply{Text: "done", StreamDelay: time.Millisecond}
 	})
 	random := rand.New(rand.NewSource(1))
 	killed := 0

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // BenchmarkOverhead measures what a fire costs beyond claude itself: the same prompt by `claude -p` alone and by
@@ -14,9 +14,9 @@ import (
 //
 //	go test ./cmd/ollim -run '^$' -bench Overhead -benchtime 15x
 func BenchmarkOverhead(b *testing.B) {
-	claude := apitest.Claude(b)
-	api := apitest.New(b)
-	env := apitest.ClaudeEnv(b, api)
+	claude := anthropicapi.Claude(b)
+	api := anthropicapi.New(b)
+	env := anthropicapi.ClaudeEnv(b, api)
 	c := benchCommand(b)
 	c.ok(append([]string{"config", "set", "env"}, env...)...)
 	c.ok("config", "set", "claude-code.command", claude)

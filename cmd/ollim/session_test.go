@@ -4,17 +4,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestCompactTranscript: a conversation of no name is compacted by its id or its file, and the new one is what goes on.
 func TestCompactTranscript(t *testing.T) {
 	c, api := withNative(t)
-	api.Reply(apitest.Reply{Text: "AAPL is at 210."})
+	api.Reply(anthropicapi.Reply{Text: "AAPL is at 210."})
 	c.ok("-p", "-n", "how is AAPL?")
 	first, _, _ := strings.Cut(c.ok("session", "list", "--all"), "\t")
 
-	api.Reply(apitest.Reply{Text: "AAPL was 210."})
+	api.Reply(anthropicapi.Reply{Text: "AAPL was 210."})
 	second := strings.TrimSpace(c.ok("session", "compact", first[:6], "keep:", "AAPL"))
 	if !strings.HasPrefix(second, "n-") || second == first {
 		t.Fatalf("%q became %q", first, second)
@@ -25,7 +25,7 @@ func TestCompactTranscript(t *testing.T) {
 	if n := len(c.lines(first)); n != 3 {
 		t.Errorf("the old transcript has %d lines", n)
 	}
-	api.Reply(apitest.Reply{Text: "still 210"})
+	api.Reply(anthropicapi.Reply{Text: "still 210"})
 	c.ok("-r", second, "-n", "and now?")
 	requests := api.Requests()
 	if last := requests[len(requests)-1]; !last.Has("AAPL was 210.") || last.Has("how is AAPL?") {
@@ -39,7 +39,7 @@ func TestCompactTranscript(t *testing.T) {
 	}
 
 	// by its file
-	api.Reply(apitest.Reply{Text: "AAPL."})
+	api.Reply(anthropicapi.Reply{Text: "AAPL."})
 	_, path, _ := strings.Cut(c.ok("session", "show", second), "\npath\t")
 	third := strings.TrimSpace(c.ok("session", "compact", strings.TrimSpace(path), "keep: AAPL"))
 	if show := c.ok("session", "show", third); !strings.Contains(show, "\nlineage\t"+second+" "+first+"\n") {
@@ -48,7 +48,7 @@ func TestCompactTranscript(t *testing.T) {
 
 	// what fails leaves all as it was
 	before := c.ok("session", "list", "--all")
-	api.Reply(apitest.Reply{Status: 400, Message: "bad weather"})
+	api.Reply(anthropicapi.Reply{Status: 400, Message: "bad weather"})
 	c.complains(1, "bad weather", "session", "compact", third, "all")
 	if after := c.ok("session", "list", "--all"); after != before {
 		t.Errorf("%s\nbefore\n%s", after, before)
@@ -59,10 +59,10 @@ func TestCompactTranscript(t *testing.T) {
 // TestCompactByID: the id of the session that main goes on with means main, so that main goes on with the summary.
 func TestCompactByID(t *testing.T) {
 	c, api := withNative(t)
-	api.Reply(apitest.Reply{Text: "good evening"})
+	api.Reply(anthropicapi.Reply{Text: "good evening"})
 	c.ok("chat", "hello there")
 	first := strings.TrimSpace(c.ok("session", "id", "main"))
-	api.Reply(apitest.Reply{Text: "they said hello"})
+	api.Reply(anthropicapi.Reply{Text: "they said hello"})
 	second := strings.TrimSpace(c.ok("session", "compact", first, "all"))
 	if now := strings.TrimSpace(c.ok("session", "id", "main")); now != second || now == first {
 		t.Errorf("main is %q, compacted %q to %q", now, first, second)

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/home"
-	"github.com/ollim/ollim/internal/schedule"
-	"github.com/ollim/ollim/internal/slot"
-	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/schedule/forecast"
+	"github.com/ollim/ollim/internal/state/slot"
 )
 
 // TestTenThousandRoutines holds the commands that read everything to their targets, over 10,000 routines (300 outside CI) whose slots of
@@ -57,7 +57,7 @@ func TestTenThousandRoutines(t *testing.T) {
 			}
 		})
 	}
-	if runs, err := os.ReadDir(home.Dir(c.data).Runs()); len(runs) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if runs, err := os.ReadDir(paths.Dir(c.data).Runs()); len(runs) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the tick has started something: %d runs, %v", len(runs), err)
 	}
 }
@@ -174,7 +174,7 @@ func (m *multitude) answer() (slots int) {
 		m.c.t.Fatal(err)
 	}
 	clock := now.AddDate(0, 0, -8)
-	book := slot.Book{Home: home.Dir(m.c.data), Zone: zone, Disk: store.Disk{
+	book := slot.Book{Home: paths.Dir(m.c.data), Zone: zone, Disk: store.Disk{
 		Now: func() time.Time { return clock }, Warn: func(s string) { m.c.t.Error(s) },
 	}}
 	for _, s := range m.list {
@@ -182,7 +182,7 @@ func (m *multitude) answer() (slots int) {
 		if err := store.AppendJSON(book.Home.Schedules(), s, store.Buffered); err != nil {
 			m.c.t.Fatal(err)
 		}
-		for at := range schedule.Expected([]slot.Schedule{s}, zone, now.AddDate(0, 0, -7), now.Add(10*time.Minute)) {
+		for at := range forecast.Expected([]slot.Schedule{s}, zone, now.AddDate(0, 0, -7), now.Add(10*time.Minute)) {
 			if err := book.Claim(slot.Claim{Job: s.Job, Slot: at, Outcome: "ok"}); err != nil {
 				m.c.t.Fatal(err)
 			}

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
-	"github.com/ollim/ollim/internal/process"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // price is what a command says of a run's cost.
@@ -45,13 +45,13 @@ func (c *command) spentOnce() (spent float64) {
 }
 
 // killInARequest fires a job, whose model uses a tool, and kills ollim and its engine with -9 in the request after that.
-func (c *command) killInARequest(t *testing.T, api *apitest.Server, job, tool string) {
+func (c *command) killInARequest(t *testing.T, api *anthropicapi.Server, job, tool string) {
 	t.Helper()
 	hold := make(chan struct{})
 	defer close(hold)
-	use := apitest.Use(tool, nil)
-	use.Usage = apitest.Usage{In: 10_000, Out: 1000}
-	api.Reply(use, apitest.Reply{Text: "late", Hold: hold})
+	use := anthropicapi.Use(tool, nil)
+	use.Usage = anthropicapi.Usage{In: 10_000, Out: 1000}
+	api.Reply(use, anthropicapi.Reply{Text: "late", Hold: hold})
 	asked := len(api.Requests()) + 2
 	cmd := c.cmd("fire", job)
 	if err := cmd.Start(); err != nil {
@@ -75,7 +75,7 @@ func (c *command) killInARequest(t *testing.T, api *apitest.Server, job, tool st
 // cost, every command and the limits say the same, and a later run adds its own cost.
 func TestKilledInARequest(t *testing.T) {
 	for name, engine := range map[string]struct {
-		with    func(*testing.T) (*command, *apitest.Server)
+		with    func(*testing.T) (*command, *anthropicapi.Server)
 		tool    string
 		known   [2]float64 // from, to
 		assumed [2]float64
@@ -95,7 +95,7 @@ func TestKilledInARequest(t *testing.T) {
 					t.Errorf("%s: %v, want %v", what, got, want)
 				}
 			}
-			answer := apitest.Reply{Text: "All is well.", Usage: apitest.Usage{In: 1000}}
+			answer := anthropicapi.Reply{Text: "All is well.", Usage: anthropicapi.Usage{In: 1000}}
 			api.Reply(answer)
 			c.ok("fire", "look")
 			if got, want := c.price("run", "show", "look"), (price{Cost: engine.after}); got != want {

@@ -1,5 +1,5 @@
-// Package arch reviews the architecture: which room may import which, and which room owns which outside library. The table
-// is the review; adding a room means adding its line here.
+// Package arch reviews the architecture: which package may import which, and which package owns which outside library. The
+// table of table_test.go is the review; a new package needs no line unless it imports a package of its own layer.
 package arch
 
 import (
@@ -17,122 +17,97 @@ import (
 
 const module = "github.com/ollim/ollim/"
 
-// room is a package and its place. It may import rooms on lower floors only, never a neighbour on its own.
-type room struct {
-	floor int
-	owns  []string // outside modules that only this room may import
-}
-
-var rooms = map[string]room{
-	"internal/home":    {0, nil},
-	"internal/process": {0, nil},
-
-	"internal/lock":     {0, []string{"github.com/gofrs/flock"}},
-	"internal/cron":     {0, nil},
-	"internal/when":     {0, nil},
-	"internal/program":  {0, nil},                                       // the owner's executables: gates, commands in skills
-	"internal/nearest":  {-1, []string{"github.com/agext/levenshtein"}}, // the cellar: words for errors of any room
-	"internal/sanitize": {-1, nil},                                      // the cellar too: what others wrote, for any room
-	"internal/yamldoc":  {0, []string{"gopkg.in/yaml.v3"}},
-
-	"internal/toolpolicy": {0, []string{"mvdan.cc/sh/v3"}},
-	"internal/wiretest":   {-1, nil}, // what the two below have in common
-	"internal/apitest":    {0, nil},  // the model's API, for tests
-	"internal/openaitest": {0, nil},  // and the other vendor's
-
-	"internal/unprivileged": {-1, nil}, // an ordinary user, for tests
-
-	"internal/store":  {1, nil},
-	"internal/config": {2, []string{"github.com/spf13/viper"}},
-
-	"internal/job":        {2, nil},
-	"internal/update":     {2, nil},
-	"internal/told":       {2, nil},
-	"internal/session":    {2, nil},
-	"internal/transcript": {2, nil},
-	"internal/model":      {1, nil},
-	"internal/run":        {2, nil},
-	"internal/spend":      {2, nil},
-
-	"internal/budget":    {2, nil},
-	"internal/skill":     {2, nil},
-	"internal/task":      {2, nil},
-	"internal/slot":      {2, nil},
-	"internal/unit":      {3, nil},
-	"internal/agentline": {3, nil},
-	"internal/approval":  {3, nil}, // it looks at jobs and their skills
-	"internal/change":    {2, []string{"github.com/rogpeppe/go-internal/diff"}},
-
-	"internal/schedule": {3, nil},
-	"internal/deliver":  {3, nil},
-	"internal/engine":   {3, nil},
-
-	"internal/prompt":        {4, nil},
-	"internal/engine/script": {4, nil},
-
-	"internal/engine/claudecode": {4, nil},
-	"internal/provider":          {4, []string{"github.com/anthropics/anthropic-sdk-go", "github.com/sashabaranov/go-openai"}},
-	"internal/builtin":           {4, []string{"golang.org/x/net/html"}},
-	"internal/engine/native":     {5, nil},
-
-	"man":                {0, nil}, // the manual pages, embedded
-	"internal/docs":      {1, nil},
-	"internal/toolbox":   {5, nil},
-	"internal/chat":      {6, []string{"github.com/cenkalti/backoff/v5"}},
-	"internal/fire":      {7, nil},
-	"internal/tick":      {8, nil},
-	"internal/mcpserver": {8, []string{"github.com/mark3labs/mcp-go"}},
-	"internal/cli":       {9, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
-	"cmd/ollim":          {10, nil},
-}
-
-func TestFloors(t *testing.T) {
+// TestLayers holds the imports of every package against the table.
+func TestLayers(t *testing.T) {
+	used := map[string]bool{}
 	for dir, imports := range packages(t) {
-		here, known := rooms[dir]
-		if !known {
-			t.Errorf("%s: not in the table of rooms", dir)
-			continue
+		here := layerOf(dir)
+		if here < 0 && !inside(dir, tests) {
+			t.Errorf("%s: in no layer of the table", dir)
 		}
 		for _, path := range imports {
-			target, inside := strings.CutPrefix(path, module)
-			if !inside {
+			target, own := strings.CutPrefix(path, module)
+			if !own {
 				continue
 			}
-			if there, ok := rooms[target]; !ok {
-				t.Errorf("%s imports %s, which is not in the table of rooms", dir, target)
-			} else if there.floor >= here.floor {
-				t.Errorf("%s (floor %d) imports %s (floor %d)", dir, here.floor, target, there.floor)
+			if fault := judge(dir, target, used); fault != "" {
+				t.Errorf("%s imports %s: %s", dir, target, fault)
+			}
+		}
+	}
+	for _, l := range layers() {
+		for from, all := range l.beside {
+			for _, to := range all {
+				if key := l.path + " " + from + " " + to; !used[key] {
+					t.Errorf("the table allows %s an import of %q in its layer, which it does not need", l.path+"/"+from, to)
+				}
 			}
 		}
 	}
 }
 
-func TestOutsideLibrariesHaveOneRoom(t *testing.T) {
+// judge returns why dir may not import target, "" if it may; it notes the lines of the table that it needed.
+func judge(dir, target string, used map[string]bool) string {
+	here, there := layerOf(dir), layerOf(target)
+	switch {
+	case inside(dir, tests) && inside(target, tests):
+		return ""
+	case inside(dir, tests) || inside(target, tests):
+		return "packages for tests stand alone"
+	case there < 0:
+		return "it is in no layer"
+	case there > here:
+		return "its layer is above"
+	case there < here:
+		return ""
+	}
+	l := layers()[here]
+	from, to := below(dir, l.path), below(target, l.path)
+	used[l.path+" "+from+" "+to] = true
+	if !slices.Contains(l.beside[from], to) {
+		return "the table does not allow it within the layer"
+	}
+	return ""
+}
+
+// layerOf returns the index of the layer that holds a package, -1 for none.
+func layerOf(dir string) int {
+	return slices.IndexFunc(layers(), func(l layer) bool { return inside(dir, l.path) })
+}
+
+func inside(dir, top string) bool { return dir == top || strings.HasPrefix(dir, top+"/") }
+
+func below(dir, top string) string { return strings.TrimPrefix(strings.TrimPrefix(dir, top), "/") }
+
+// TestOutsideLibrariesHaveOneOwner also finds owners that no longer need their library.
+func TestOutsideLibrariesHaveOneOwner(t *testing.T) {
+	used := map[string]bool{}
 	for dir, imports := range packages(t) {
 		for _, path := range imports {
 			if strings.HasPrefix(path, module) || !strings.Contains(strings.SplitN(path, "/", 2)[0], ".") {
 				continue
 			}
-			owner := ""
-			for name, r := range rooms {
-				if slices.ContainsFunc(r.owns, func(lib string) bool { return path == lib || strings.HasPrefix(path, lib+"/") }) {
-					owner = name
-				}
-			}
+			library, owner := ownerOf(path)
+			used[library] = true
 			if owner != dir {
 				t.Errorf("%s imports %s, which belongs to %q", dir, path, owner)
 			}
 		}
 	}
-}
-
-func TestEveryRoomOfTheTableExists(t *testing.T) {
-	found := packages(t)
-	for dir := range rooms {
-		if _, ok := found[dir]; !ok {
-			t.Errorf("%s: in the table, but there is no such package", dir)
+	for library, owner := range owners() {
+		if !used[library] {
+			t.Errorf("%s owns %s, which nothing imports", owner, library)
 		}
 	}
+}
+
+func ownerOf(path string) (library, owner string) {
+	for library, owner := range owners() {
+		if inside(path, library) {
+			return library, owner
+		}
+	}
+	return "", ""
 }
 
 const (

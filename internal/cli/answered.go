@@ -5,10 +5,10 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/engine/claudecode"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/store"
-	"github.com/ollim/ollim/internal/transcript"
-	"github.com/ollim/ollim/internal/update"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/transcript"
+	"github.com/ollim/ollim/internal/state/update"
 )
 
 func (d *Deps) updates(h house) update.Box {
@@ -41,7 +41,7 @@ func (d *Deps) answered(h house, id string) bool {
 
 // claudeAnswered is answered for a session of the claude command, which does not know our runs: the prompt of a run is found by its
 // text.
-func (d *Deps) claudeAnswered(h house, t transcript.Transcript, r *run.Run) (bool, error) {
+func (d *Deps) claudeAnswered(h house, t transcript.Transcript, r *runlog.Run) (bool, error) {
 	prompt, err := store.Read(h.home.Run(r.ID, "prompt.txt"))
 	if err != nil {
 		return false, err

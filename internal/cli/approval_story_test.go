@@ -7,16 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
-	"github.com/ollim/ollim/internal/approval"
-	"github.com/ollim/ollim/internal/home"
-	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/approval"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // approve approves tool-policy.yaml as the owner does at a terminal, which a test in this process has not.
 func (w *world) approvePolicy() {
 	w.t.Helper()
-	book := approval.Book{Home: home.Dir(w.dir), Disk: store.Disk{Now: w.clock, Warn: func(string) {}}, Zone: w.clock().Location()}
+	book := approval.Book{Home: paths.Dir(w.dir), Disk: store.Disk{Now: w.clock, Warn: func(string) {}}, Zone: w.clock().Location()}
 	p, err := book.Policy()
 	if err == nil {
 		err = book.Approve(w.t.Context(), p.Subject, approval.Owner)
@@ -27,8 +27,8 @@ func (w *world) approvePolicy() {
 }
 
 // bash is an answer of a model that runs a command.
-func bash(command string) apitest.Reply {
-	return apitest.Reply{ToolUses: []apitest.ToolUse{{Name: "Bash", Input: map[string]string{"command": command}}}}
+func bash(command string) anthropicapi.Reply {
+	return anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{Name: "Bash", Input: map[string]string{"command": command}}}}
 }
 
 // tools is the patterns in force in the newest run.
@@ -44,7 +44,7 @@ func (w *world) tools() string {
 const reporter = "#!/bin/sh\necho report\n"
 
 // newReporter is a world with a routine that may run one program of the data directory, approved as it is.
-func newReporter(t *testing.T) (*world, *apitest.Server) {
+func newReporter(t *testing.T) (*world, *anthropicapi.Server) {
 	t.Helper()
 	w, api := newNativeWorld(t)
 	w.writeProgram("scripts/r.sh", reporter)
@@ -63,7 +63,7 @@ func (w *world) writeProgram(name, text string) {
 // A program that a pattern names is approved with it: another text in its file does not run with the rights of the first.
 func TestApprovalCoversNamedProgram(t *testing.T) {
 	w, api := newReporter(t)
-	api.Reply(bash("./scripts/r.sh now"), apitest.Reply{Text: "done"})
+	api.Reply(bash("./scripts/r.sh now"), anthropicapi.Reply{Text: "done"})
 	w.must("fire", "daily")
 	if got := api.Requests()[1].ToolResults()[0]; got.IsError || got.ResultText != "report\n" && got.ResultText != "report" {
 		t.Fatalf("as approved: %+v", got)
@@ -99,9 +99,9 @@ func TestApprovalOfMissingProgram(t *testing.T) {
 // A program that is rewritten in mid-run, after the approval was checked, does not run.
 func TestApprovalHoldsInMidRun(t *testing.T) {
 	w, api := newReporter(t)
-	api.On(func(apitest.Request) bool { return true }, func(q apitest.Request) apitest.Reply {
+	api.On(func(anthropicapi.Request) bool { return true }, func(q anthropicapi.Request) anthropicapi.Reply {
 		if len(q.ToolResults()) > 0 {
-			return apitest.Reply{Text: "done"}
+			return anthropicapi.Reply{Text: "done"}
 		}
 		w.writeProgram("scripts/r.sh", "#!/bin/sh\ntouch pwned\n")
 		return bash("./scripts/r.sh now")

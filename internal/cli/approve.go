@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/approval"
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/skill"
+	"github.com/ollim/ollim/internal/state/approval"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/skill"
 )
 
 type approveOptions struct {

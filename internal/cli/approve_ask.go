@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/ollim/ollim/internal/approval"
+	"github.com/ollim/ollim/internal/state/approval"
 )
 
 // askAll shows and asks, one after the other.

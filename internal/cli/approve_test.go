@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 const widenedRoutine = "---\nid: w1\ncron: \"@daily\"\ngate: check\n---\nWatch.\n"

@@ -15,15 +15,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ollim/ollim/internal/config"
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/fire"
-	"github.com/ollim/ollim/internal/prompt"
-	"github.com/ollim/ollim/internal/provider"
-	"github.com/ollim/ollim/internal/store"
-	"github.com/ollim/ollim/internal/toolbox"
-	"github.com/ollim/ollim/internal/toolpolicy"
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/engine/provider"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 type askOptions struct {
@@ -103,7 +103,7 @@ func runAsk(ctx context.Context, d *Deps, o askOptions) error {
 	defer cancel(nil)
 	v := &voice{
 		d: d, format: o.format, partial: o.partial, stop: cancel, began: d.Now(), root: q.Root,
-		tools: toolbox.BuiltIns(toolpolicy.DefaultAsk(), o.tools),
+		tools: tools.BuiltIns(policy.DefaultAsk(), o.tools),
 	}
 	f := d.shellFirer(h)
 	f.Watch, options.Delta = v.hear, v.delta()
@@ -145,7 +145,7 @@ func (o *askOptions) check() error {
 		return usage("--max-cost %v: want more than zero", o.maxCost)
 	}
 	for _, text := range o.tools {
-		if err := toolpolicy.Judge(text); err != nil {
+		if err := policy.Judge(text); err != nil {
 			return usage("--allowed-tools %q: %v", text, err)
 		}
 	}
@@ -158,9 +158,9 @@ func (o *askOptions) check() error {
 }
 
 // question is what is asked, where, and in which session.
-func (o *askOptions) question(d *Deps, h house) (fire.Question, fire.Options, error) {
-	q := fire.Question{Text: o.text, Tools: o.tools, MaxTurns: o.maxTurns, MaxCost: o.maxCost, Discard: o.noSession}
-	options := fire.Options{Engine: o.engine, Model: o.model, Owner: d.atShell()}
+func (o *askOptions) question(d *Deps, h house) (runner.Question, runner.Options, error) {
+	q := runner.Question{Text: o.text, Tools: o.tools, MaxTurns: o.maxTurns, MaxCost: o.maxCost, Discard: o.noSession}
+	options := runner.Options{Engine: o.engine, Model: o.model, Owner: d.atShell()}
 	var err error
 	if q.Root, err = workingDir(); err != nil {
 		return q, options, err

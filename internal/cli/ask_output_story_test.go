@@ -7,24 +7,24 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestPipeReceivesFinalText: narration between tools, and what came of an answer that broke off, stay out of a pipe or a file.
 func TestPipeReceivesFinalText(t *testing.T) {
 	for _, verb := range [][]string{{"-p", "-n", "add type hints"}, {"chat", "add type hints"}} {
 		w, api := newNativeWorld(t)
-		narrated := apitest.Use("Glob", map[string]string{"pattern": "*"})
+		narrated := anthropicapi.Use("Glob", map[string]string{"pattern": "*"})
 		narrated.Text = "Let me look at it first."
-		api.Reply(narrated, apitest.Reply{Text: "x: int = 1"})
+		api.Reply(narrated, anthropicapi.Reply{Text: "x: int = 1"})
 		if out := w.must(verb...); out != "x: int = 1\n" {
 			t.Errorf("%q with narration: %q", verb, out)
 		}
-		api.Reply(apitest.Reply{Text: strings.Repeat("a broken answer ", 20), Fault: apitest.Cut, After: 6}, apitest.Reply{Text: "x: int = 2"})
+		api.Reply(anthropicapi.Reply{Text: strings.Repeat("a broken answer ", 20), Fault: anthropicapi.Cut, After: 6}, anthropicapi.Reply{Text: "x: int = 2"})
 		if out := w.must(verb...); out != "x: int = 2\n" {
 			t.Errorf("%q after a broken stream: %q", verb, out)
 		}
-		api.Reply(apitest.Reply{Text: "x: i", StopReason: "max_tokens"})
+		api.Reply(anthropicapi.Reply{Text: "x: i", StopReason: "max_tokens"})
 		if r := w.run(verb...); r.status != 1 || r.out != "" || !strings.Contains(r.errOut, "not whole") {
 			t.Errorf("%q, cut short: %+v", verb, r)
 		}
@@ -36,9 +36,9 @@ func TestNoSessionKeepsNothingSaid(t *testing.T) {
 	w, api := newNativeWorld(t)
 	t.Chdir(t.TempDir())
 	for _, format := range []string{"text", "json", "stream-json"} {
-		api.Reply(apitest.Reply{Thinking: "okapi", Text: "okapi", ToolUses: []apitest.ToolUse{
+		api.Reply(anthropicapi.Reply{Thinking: "okapi", Text: "okapi", ToolUses: []anthropicapi.ToolUse{
 			{Name: "Glob", Input: map[string]string{"pattern": "okapi*"}}, {Name: "Write", Input: map[string]string{"file_path": "okapi", "content": "okapi"}},
-		}}, apitest.Reply{Text: strings.Repeat("The okapi. ", 7000), Usage: apitest.Usage{In: 10, Out: 10}})
+		}}, anthropicapi.Reply{Text: strings.Repeat("The okapi. ", 7000), Usage: anthropicapi.Usage{In: 10, Out: 10}})
 		if r := w.pipe("okapi in", "-p", "--no-session", "--output-format", format, "okapi?"); r.status != 0 || !strings.Contains(r.out, "The okapi.") {
 			t.Errorf("%s: %d %.200s %s", format, r.status, r.out, r.errOut)
 		}
@@ -48,7 +48,7 @@ func TestNoSessionKeepsNothingSaid(t *testing.T) {
 		}
 		w.pass(1e9)
 	}
-	api.Reply(apitest.Reply{Text: "okapi", StopReason: "max_tokens"})
+	api.Reply(anthropicapi.Reply{Text: "okapi", StopReason: "max_tokens"})
 	if r := w.run("-p", "-n", "--no-session", "okapi?"); r.status != 1 {
 		t.Errorf("%+v", r)
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // picks is how many sessions are offered.

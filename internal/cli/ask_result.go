@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // tally adds up the events of a run, for the result object of both JSON formats.
@@ -19,27 +19,27 @@ type tally struct {
 	turns          int    // answers of the model
 	api            int64  // milliseconds in which the service answered
 	models         map[string]modelUse
-	uses           map[string]run.Event // of tools, by id
-	counted        bool                 // the engine has reported tokens
-	silent         bool                 // the engine has reported none since its last start
-	unpriced       bool                 // a model has no known price
+	uses           map[string]runlog.Event // of tools, by id
+	counted        bool                    // the engine has reported tokens
+	silent         bool                    // the engine has reported none since its last start
+	unpriced       bool                    // a model has no known price
 }
 
-func (t *tally) hear(e run.Event) {
+func (t *tally) hear(e runlog.Event) {
 	switch e.Type {
-	case run.Session, run.Compacted:
+	case runlog.Session, runlog.Compacted:
 		t.session, t.model = cmp.Or(e.Session, t.session), cmp.Or(e.Model, t.model)
-		t.silent = t.silent || e.Type == run.Session
-	case run.Text:
+		t.silent = t.silent || e.Type == runlog.Session
+	case runlog.Text:
 		t.last = e.Text
-	case run.ToolUse:
+	case runlog.ToolUse:
 		if t.uses == nil {
-			t.uses = map[string]run.Event{}
+			t.uses = map[string]runlog.Event{}
 		}
 		t.uses[e.ToolID] = e
-	case run.Result:
+	case runlog.Result:
 		t.text = cmp.Or(e.Text, t.text)
-	case run.UsageEvent:
+	case runlog.UsageEvent:
 		t.silent = false
 		if e.Usage != nil {
 			t.count(e)
@@ -48,14 +48,14 @@ func (t *tally) hear(e run.Event) {
 }
 
 // count adds the usage of an answer, or of all answers of a turn.
-func (t *tally) count(e run.Event) {
+func (t *tally) count(e runlog.Event) {
 	t.counted, t.unpriced, t.api = true, t.unpriced || e.Unpriced, t.api+e.APIMillis
 	if e.Stop != "" {
 		t.stop, t.turns = e.Stop, t.turns+max(e.Count, 1)
 	}
 	models := e.Models
 	if models == nil && t.model != "" {
-		models = map[string]run.ModelUsage{t.model: {Usage: *e.Usage, Cost: e.Cost}}
+		models = map[string]runlog.ModelUsage{t.model: {Usage: *e.Usage, Cost: e.Cost}}
 	}
 	if t.models == nil {
 		t.models = map[string]modelUse{}
@@ -115,10 +115,10 @@ type denial struct {
 }
 
 // result is the answer to a question, by its record and its events.
-func (v *voice) result(h house, r run.Record, err error) answer {
+func (v *voice) result(h house, r runlog.Record, err error) answer {
 	t := v.tally
 	a := answer{
-		Type: "result", Subtype: "success", IsError: r.Outcome != run.OK, Duration: v.d.Now().Sub(v.began).Milliseconds(),
+		Type: "result", Subtype: "success", IsError: r.Outcome != runlog.OK, Duration: v.d.Now().Sub(v.began).Milliseconds(),
 		Turns: max(r.Turns, t.turns), Result: t.text, Stop: t.stop, SessionID: cmp.Or(r.SessionAfter, t.session, r.SessionBefore),
 		Denials: h.denials(r.ID, t.uses), Run: r.ID, Engine: r.Engine,
 	}
@@ -166,10 +166,10 @@ func (t tally) modelUses(h house) map[string]modelUse {
 }
 
 // denials are the uses of tools that were refused.
-func (h house) denials(id string, uses map[string]run.Event) []denial {
+func (h house) denials(id string, uses map[string]runlog.Event) []denial {
 	denied := []denial{}
 	for e, err := range h.runs().Events(id, nil) {
-		if err == nil && e.Type == run.Verdict && e.IsError {
+		if err == nil && e.Type == runlog.Verdict && e.IsError {
 			denied = append(denied, denial{e.Tool, e.ToolID, uses[e.ToolID].Input})
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // TestResultCost: an amount is rounded to a millionth, and absent where it is not known.
@@ -17,26 +17,26 @@ func TestResultCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begun := run.Event{Type: run.Session, Session: "s", Model: "m"}
-	usage := run.Event{Type: run.UsageEvent, Usage: &run.Usage{In: 1}, Cost: 0.1 + 0.2}
+	begun := runlog.Event{Type: runlog.Session, Session: "s", Model: "m"}
+	usage := runlog.Event{Type: runlog.UsageEvent, Usage: &runlog.Usage{In: 1}, Cost: 0.1 + 0.2}
 	unpriced := usage
 	unpriced.Unpriced = true
 	for name, tc := range map[string]struct {
 		engine string
-		events []run.Event
+		events []runlog.Event
 		known  bool
 	}{
-		"told":               {"native", []run.Event{begun, usage}, true},
+		"told":               {"native", []runlog.Event{begun, usage}, true},
 		"never begun":        {"native", nil, true},
-		"no price":           {"native", []run.Event{begun, unpriced}, false},
-		"killed":             {"native", []run.Event{begun, usage, begun}, false},
-		"a script is silent": {"script:x.yaml", []run.Event{begun}, true},
+		"no price":           {"native", []runlog.Event{begun, unpriced}, false},
+		"killed":             {"native", []runlog.Event{begun, usage, begun}, false},
+		"a script is silent": {"script:x.yaml", []runlog.Event{begun}, true},
 	} {
 		v := &voice{d: d}
 		for _, e := range tc.events {
 			v.tally.hear(e)
 		}
-		a := v.result(h, run.Record{Engine: tc.engine, Cost: 0.1 + 0.2}, engine.ErrMaxTurns)
+		a := v.result(h, runlog.Record{Engine: tc.engine, Cost: 0.1 + 0.2}, engine.ErrMaxTurns)
 		if (a.Cost != nil) != tc.known || a.Cost != nil && *a.Cost != 0.3 {
 			t.Errorf("%s: cost %v, known %v", name, a.Cost, tc.known)
 		}

@@ -3,7 +3,7 @@ package cli
 import (
 	"encoding/json"
 
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // The lines of stream-json are those of the claude command, as far as their facts are known.
@@ -57,26 +57,26 @@ type wireBlock struct {
 }
 
 // stream writes an event of the run as a line of stream-json.
-func (v *voice) stream(e run.Event) {
+func (v *voice) stream(e runlog.Event) {
 	system := systemLine{Type: "system", SessionID: v.tally.session}
 	switch e.Type {
-	case run.Session:
+	case runlog.Session:
 		system.Subtype, system.Cwd, system.Tools, system.Model, system.Permission = "init", v.root, v.tools, e.Model, "dontAsk"
 		v.object(system)
-	case run.Retry:
+	case runlog.Retry:
 		system.Subtype, system.Error = "api_retry", e.Text
 		v.object(system)
-	case run.Compacted:
+	case runlog.Compacted:
 		system.Subtype, system.Compacted = "compact_boundary", &compact{"auto", e.Before, e.After}
 		v.object(system)
-	case run.Text:
+	case runlog.Text:
 		v.said(e, wireBlock{Type: "text", Text: &e.Text})
 		v.endBlock()
-	case run.Thinking:
+	case runlog.Thinking:
 		v.said(e, wireBlock{Type: "thinking", Thinking: &e.Text})
-	case run.ToolUse:
+	case runlog.ToolUse:
 		v.said(e, wireBlock{Type: "tool_use", ID: e.ToolID, Name: e.Tool, Input: e.Input})
-	case run.ToolResult:
+	case runlog.ToolResult:
 		at := e.At
 		if at.IsZero() {
 			at = v.d.Now()
@@ -85,13 +85,13 @@ func (v *voice) stream(e run.Event) {
 		line.Message = &wireMessage{Role: "user", Content: []wireBlock{{Type: "tool_result", ToolUseID: e.ToolID, Content: &e.Text, IsError: e.IsError}}}
 		line.Timestamp = at.UTC().Format("2006-01-02T15:04:05.000Z")
 		v.object(line)
-	case run.UsageEvent:
+	case runlog.UsageEvent:
 		v.endMessage()
 	}
 }
 
 // line begins a line; a subagent's names the use of the tool that started it.
-func (v *voice) line(kind string, e run.Event) messageLine {
+func (v *voice) line(kind string, e runlog.Event) messageLine {
 	line := messageLine{Type: kind, SessionID: v.tally.session}
 	if e.Parent != "" {
 		line.Parent = &e.Parent
@@ -99,7 +99,7 @@ func (v *voice) line(kind string, e run.Event) messageLine {
 	return line
 }
 
-func (v *voice) said(e run.Event, b wireBlock) {
+func (v *voice) said(e runlog.Event, b wireBlock) {
 	line := v.line("assistant", e)
 	line.Message = &wireMessage{Type: "message", Role: "assistant", Model: v.tally.model, Content: []wireBlock{b}}
 	v.object(line)
@@ -121,7 +121,7 @@ type part struct {
 }
 
 func (v *voice) part(p part) {
-	line := v.line("stream_event", run.Event{})
+	line := v.line("stream_event", runlog.Event{})
 	line.Event = p
 	v.object(line)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // voice writes an answer in the format that was asked for.
@@ -48,14 +48,14 @@ func (v *voice) delta() func(string) error {
 }
 
 // hear follows the run.
-func (v *voice) hear(e run.Event) {
+func (v *voice) hear(e runlog.Event) {
 	v.tally.hear(e)
 	switch {
 	case v.format == "stream-json":
 		v.stream(e)
-	case e.Type == run.Retry:
+	case e.Type == runlog.Retry:
 		v.d.warn("tried again: " + e.Text)
-	case e.Type == run.Text && v.live():
+	case e.Type == runlog.Text && v.live():
 		if !v.streamed {
 			v.say(e.Text)
 		}
@@ -90,12 +90,12 @@ func (v *voice) note(err error) {
 }
 
 // end completes the output of a run.
-func (v *voice) end(h house, r run.Record, err error) {
+func (v *voice) end(h house, r runlog.Record, err error) {
 	if v.format != "text" {
 		v.object(v.result(h, r, err))
 		return
 	}
-	if !v.live() && r.Outcome == run.OK { // what a failed run has said is no answer
+	if !v.live() && r.Outcome == runlog.OK { // what a failed run has said is no answer
 		v.say(v.tally.text)
 	}
 	if v.midLine {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestPauseStopsAutomaticQuestions: what a scheduler starts is paused, what the owner types is not.
@@ -39,9 +39,9 @@ func TestPauseStopsAutomaticQuestions(t *testing.T) {
 func TestLimitsHoldAutomaticQuestions(t *testing.T) {
 	w, api := newNativeWorld(t)
 	w.must("config", "set", "spend.per-day", "0.01")
-	api.Reply(apitest.Reply{Text: "A.", Usage: apitest.Usage{In: 10, Out: 100_000}})
+	api.Reply(anthropicapi.Reply{Text: "A.", Usage: anthropicapi.Usage{In: 10, Out: 100_000}})
 	w.must("-p", "-n", "hi")
-	api.Reply(apitest.Reply{Text: "B."})
+	api.Reply(anthropicapi.Reply{Text: "B."})
 	w.must("-p", "-n", "hi")
 	before := len(api.Requests())
 	w.cron = true

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // Ways in which programs with harmless names run others, read what no tool may read, or write where a name that they fetched
@@ -82,7 +82,7 @@ func TestBashHoldsWhatTheManualSays(t *testing.T) {
 			if r.status != 0 {
 				t.Fatalf("Bash(%s) is refused: %s", c.pattern, r.errOut)
 			}
-			api.Reply(bash(c.command), apitest.Reply{Text: "done"})
+			api.Reply(bash(c.command), anthropicapi.Reply{Text: "done"})
 			w.must("fire", "daily")
 			got := api.Requests()[1].ToolResults()[0]
 			if !got.IsError || !strings.Contains(got.ResultText, "Bash: ") {

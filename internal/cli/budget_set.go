@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/budget"
+	"github.com/ollim/ollim/internal/state/budget"
 )
 
 func newBudgetSet(d *Deps) *cobra.Command {

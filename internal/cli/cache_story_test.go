@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestCacheLastsUntilTheNextFire: the one-hour cache is asked for, and its price charged, where the routine fires again after 5 to 60
@@ -37,7 +37,7 @@ func TestCacheLastsUntilTheNextFire(t *testing.T) {
 			if name == "last of the day" {
 				w.pass(45 * time.Minute)
 			}
-			api.Reply(apitest.Reply{Text: "quiet", Usage: apitest.Usage{In: 1, Out: 1, CacheWrite: tokens}})
+			api.Reply(anthropicapi.Reply{Text: "quiet", Usage: anthropicapi.Usage{In: 1, Out: 1, CacheWrite: tokens}})
 			w.must("fire", "watch")
 			raw := api.Requests()[0].Raw
 			marks, hours := bytes.Count(raw, []byte(`"cache_control"`)), bytes.Count(raw, []byte(`"ttl":"1h"`))

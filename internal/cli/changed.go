@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/change"
-	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/changed"
 )
 
 func newChanged(d *Deps) *cobra.Command {
@@ -35,7 +35,7 @@ func runChanged(ctx context.Context, d *Deps, key string, allowEmpty bool) error
 	if err != nil {
 		return err
 	}
-	book := change.Book{Home: h.home, Disk: h.disk}
+	book := changed.Book{Home: h.home, Disk: h.disk}
 	keep, err := d.keeper(h, book)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func runChanged(ctx context.Context, d *Deps, key string, allowEmpty bool) error
 }
 
 // keeper is what becomes of a new value: inside a run it waits for the run's end.
-func (d *Deps) keeper(h house, book change.Book) (func(ctx context.Context, key string, value []byte) error, error) {
+func (d *Deps) keeper(h house, book changed.Book) (func(ctx context.Context, key string, value []byte) error, error) {
 	id, inside := d.Lookup("OLLIM_RUN")
 	if !inside || id == "" {
 		return book.Commit, nil
@@ -75,7 +75,7 @@ func (d *Deps) keeper(h house, book change.Book) (func(ctx context.Context, key 
 // readValue is standard input. An empty one most often means that the command before it has failed, which a shell does not
 // tell us: as a value it would hide the next change, or be one.
 func readValue(ctx context.Context, in io.Reader, allowEmpty bool) ([]byte, error) {
-	value, err := io.ReadAll(io.LimitReader(in, change.MaxValue+1))
+	value, err := io.ReadAll(io.LimitReader(in, changed.MaxValue+1))
 	if err != nil {
 		return nil, &withStatus{errors.New("standard input: " + store.Cause(err)), statusData}
 	}
@@ -94,9 +94,9 @@ func notOne(err error) error {
 	switch {
 	case err == nil || as[*reported](err):
 		return err
-	case errors.Is(err, change.ErrKey):
+	case errors.Is(err, changed.ErrKey):
 		return usage("%v", err)
-	case errors.Is(err, change.ErrTooLong):
+	case errors.Is(err, changed.ErrTooLong):
 		return &withStatus{err, statusData}
 	case statusOf(err) == statusFailed:
 		return &withStatus{err, statusUnavailable}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/fire"
-	"github.com/ollim/ollim/internal/prompt"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 func newChat(d *Deps) *cobra.Command {
@@ -102,13 +102,13 @@ func (d *Deps) chatLoop(ctx context.Context, h house, model string) error {
 func (d *Deps) chatTurn(ctx context.Context, h house, text, input, model string) error {
 	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
 	f := d.shellFirer(h)
-	f.Watch = func(e run.Event) {
-		if e.Type == run.UpdatesPopped {
+	f.Watch = func(e runlog.Event) {
+		if e.Type == runlog.UpdatesPopped {
 			_, _ = fmt.Fprintln(d.Stderr, prompt.CatchingUp)
 		}
 		v.hear(e)
 	}
-	r, err := f.Chat(ctx, text, fire.Options{Model: model, Input: input, Delta: v.delta(), Owner: d.atShell()})
+	r, err := f.Chat(ctx, text, runner.Options{Model: model, Input: input, Delta: v.delta(), Owner: d.atShell()})
 	if r.ID == "" {
 		return explain(err)
 	}

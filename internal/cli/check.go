@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/approval"
-	"github.com/ollim/ollim/internal/config"
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/skill"
-	"github.com/ollim/ollim/internal/store"
-	"github.com/ollim/ollim/internal/yamldoc"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/approval"
+	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/skill"
 )
 
 func newCheck(d *Deps) *cobra.Command {

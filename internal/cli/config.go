@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/config"
+	"github.com/ollim/ollim/internal/state/config"
 )
 
 func newConfig(d *Deps) *cobra.Command {

@@ -9,15 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 type costRow struct {
-	Key    string    `json:"key"`
-	Runs   int       `json:"runs"`
-	Cost   float64   `json:"cost"` // USD
-	Tokens run.Usage `json:"tokens"`
+	Key    string       `json:"key"`
+	Runs   int          `json:"runs"`
+	Cost   float64      `json:"cost"` // USD
+	Tokens runlog.Usage `json:"tokens"`
 }
 
 func (r costRow) cells() []string {
@@ -40,10 +40,10 @@ func newCost(d *Deps) *cobra.Command {
 }
 
 func runCost(d *Deps, by, since string, asJSON bool) error {
-	keys := map[string]func(run.Record) string{
-		"job":   func(r run.Record) string { return r.Name },
-		"day":   func(r run.Record) string { return r.Started.Format(time.DateOnly) },
-		"model": func(r run.Record) string { return cmp.Or(r.Model, "default") },
+	keys := map[string]func(runlog.Record) string{
+		"job":   func(r runlog.Record) string { return r.Name },
+		"day":   func(r runlog.Record) string { return r.Started.Format(time.DateOnly) },
+		"model": func(r runlog.Record) string { return cmp.Or(r.Model, "default") },
 	}
 	key, ok := keys[by]
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/platform/store"
 )
 
 //go:embed demo

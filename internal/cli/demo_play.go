@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ollim/ollim/internal/fire"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // demo plays and shows the demonstration in its own directory.
@@ -53,7 +53,7 @@ func (s *demo) act(ctx context.Context, job string, at time.Time, title string) 
 	if err := s.say("\n%s  $ ollim fire %s\n  (%s)\n", clock(at.In(h.config.Zone)), job, title); err != nil {
 		return err
 	}
-	r, err := s.d.firer(h).Fire(ctx, job, fire.Options{})
+	r, err := s.d.firer(h).Fire(ctx, job, runner.Options{})
 	if err != nil {
 		return errors.Join(fmt.Errorf("%s: %s", job, r.Outcome), err)
 	}
@@ -77,31 +77,31 @@ func (s *demo) act(ctx context.Context, job string, at time.Time, title string) 
 }
 
 // demoLine is an event in the demo's words; without a head it is left out.
-func demoLine(r run.Record, e run.Event) (head, text string) {
+func demoLine(r runlog.Record, e runlog.Event) (head, text string) {
 	switch e.Type {
-	case run.Session:
+	case runlog.Session:
 		if r.SessionBefore == "" {
 			return "session", e.Session + ", new"
 		}
 		return "session", e.Session + ", resumed"
-	case run.Ping:
+	case runlog.Ping:
 		return "ping", e.Text
-	case run.Report:
+	case runlog.Report:
 		return "report", e.Text
-	case run.Text:
+	case runlog.Text:
 		return "agent", e.Text
-	case run.CompactWish:
+	case runlog.CompactWish:
 		return "compact", "asked for by the agent: " + e.Text
-	case run.Compacted:
+	case runlog.Compacted:
 		return "compacted", fmt.Sprintf("%s -> %s, context %d -> %d tokens", e.Parent, e.Session, e.Before, e.After)
-	case run.UsageEvent:
+	case runlog.UsageEvent:
 		return "context", fmt.Sprintf("%d tokens", e.Usage.In)
 	}
 	return "", ""
 }
 
 // told shows the pending updates that stand in the prompt.
-func (s *demo) told(h house, r run.Record) error {
+func (s *demo) told(h house, r runlog.Record) error {
 	prompt, err := store.Read(h.home.Run(r.ID, "prompt.txt"))
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (s *demo) told(h house, r run.Record) error {
 }
 
 // after shows what the fire left outside its record.
-func (s *demo) after(ctx context.Context, h house, r run.Record) error {
+func (s *demo) after(ctx context.Context, h house, r runlog.Record) error {
 	number := 0
 	for text, err := range store.Lines[string](s.inbox, nil) {
 		if err != nil {

@@ -15,19 +15,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ollim/ollim/internal/change"
-	"github.com/ollim/ollim/internal/config"
-	"github.com/ollim/ollim/internal/deliver"
-	"github.com/ollim/ollim/internal/fire"
-	"github.com/ollim/ollim/internal/home"
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/process"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/sanitize"
-	"github.com/ollim/ollim/internal/session"
-	"github.com/ollim/ollim/internal/spend"
-	"github.com/ollim/ollim/internal/store"
-	"github.com/ollim/ollim/internal/told"
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/changed"
+	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/state/spend"
 )
 
 // Deps is the world as commands see it. Nothing is opened before a command asks for it, so --help and completion touch
@@ -74,7 +74,7 @@ func (e *configFault) Error() string { return e.err.Error() }
 func (e *configFault) Unwrap() error { return e.err }
 
 // home is the data directory; it need not exist.
-func (d *Deps) home() (home.Dir, error) {
+func (d *Deps) home() (paths.Dir, error) {
 	path := d.dataDir
 	if path == "" {
 		path, _ = d.Lookup("OLLIM_DATA_DIR")
@@ -87,7 +87,7 @@ func (d *Deps) home() (home.Dir, error) {
 		path = filepath.Join(base, ".ollim-bot")
 	}
 	path, err := filepath.Abs(path)
-	return home.Dir(path), err
+	return paths.Dir(path), err
 }
 
 // userHome falls back to the password database, because cron and systemd may give no HOME.
@@ -119,7 +119,7 @@ func (d *Deps) config() (config.Config, error) {
 	return c, nil
 }
 
-func (d *Deps) configFile(dir home.Dir) string {
+func (d *Deps) configFile(dir paths.Dir) string {
 	fromEnv, _ := d.Lookup("OLLIM_CONFIG")
 	path := cmp.Or(d.configPath, fromEnv, dir.Config())
 	if absolute, err := filepath.Abs(path); err == nil { // engines start our commands elsewhere
@@ -152,12 +152,12 @@ func (d *Deps) systemZone() string {
 
 // house is the data directory with its settings; it must have been made by init.
 type house struct {
-	home   home.Dir
+	home   paths.Dir
 	config config.Config
 	disk   store.Disk
 	user   string // the owner's home, "" when it is not known
 
-	secrets func() sanitize.Secrets // that no record and no result of a tool holds; the file is read when they are first needed
+	secrets func() plaintext.Secrets // that no record and no result of a tool holds; the file is read when they are first needed
 }
 
 func (d *Deps) house() (house, error) {
@@ -193,11 +193,11 @@ func (d *Deps) anyHouse() (house, error) {
 
 // hidden returns the values of all secrets, and those of the keys that an engine may get from elsewhere. What is wrong with the
 // file is reported by the commands that need it.
-func (d *Deps) hidden(c config.Config) func() sanitize.Secrets {
-	return sync.OnceValue(func() sanitize.Secrets { return d.readHidden(c) })
+func (d *Deps) hidden(c config.Config) func() plaintext.Secrets {
+	return sync.OnceValue(func() plaintext.Secrets { return d.readHidden(c) })
 }
 
-func (d *Deps) readHidden(c config.Config) sanitize.Secrets {
+func (d *Deps) readHidden(c config.Config) plaintext.Secrets {
 	secrets, err := d.loadSecrets()
 	if err != nil {
 		secrets = config.Secrets{}
@@ -212,13 +212,13 @@ func (d *Deps) readHidden(c config.Config) sanitize.Secrets {
 			}
 		}
 	}
-	return sanitize.NewSecrets(values...)
+	return plaintext.NewSecrets(values...)
 }
 
 func (h house) jobs() job.Library { return job.Library{Home: h.home, Zone: h.config.Zone} }
 
-func (h house) runs() run.Book {
-	return run.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone, Secrets: h.secrets}
+func (h house) runs() runlog.Book {
+	return runlog.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone, Secrets: h.secrets}
 }
 
 // spend is the accounts. The settings were checked when they were read, so every amount is one.
@@ -274,17 +274,17 @@ func (d *Deps) shelf(about ...string) (job.Shelf, house, error) {
 func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") }
 
 // firer is everything a fire needs.
-func (d *Deps) firer(h house) *fire.Firer {
-	return &fire.Firer{
+func (d *Deps) firer(h house) *runner.Firer {
+	return &runner.Firer{
 		Home: h.home, Disk: h.disk, Zone: h.config.Zone,
 		Jobs: h.jobs(), Runs: h.runs(), Updates: d.updates(h),
 		Sessions: session.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone},
-		Told:     told.Book{Home: h.home, Disk: h.disk},
+		Told:     notice.Book{Home: h.home, Disk: h.disk},
 		Post:     d.post(h),
 		Spend:    h.spend(),
 		Random:   d.Random,
-		Process:  fire.Process{ID: process.Self(), Group: processGroup()},
-		Budget:   h.budget(), Approvals: h.approvals(), Changes: change.Book{Home: h.home, Disk: h.disk}, Slots: h.slots(),
+		Process:  runner.Process{ID: process.Self(), Group: processGroup()},
+		Budget:   h.budget(), Approvals: h.approvals(), Changes: changed.Book{Home: h.home, Disk: h.disk}, Slots: h.slots(),
 		Names: h.config.Names, SetNames: func(user, bot string) error { return d.setNames(h, user, bot) },
 		Secret: d.secretPaths(), UserHome: d.homeOrNone(), Env: d.programEnv(h),
 		Engine:  h.config.Engine,
@@ -309,8 +309,8 @@ func (d *Deps) programEnv(h house) []string {
 	return append(env, "OLLIM_DATA_DIR="+string(h.home), "OLLIM_CONFIG="+d.configFile(h.home))
 }
 
-func (d *Deps) post(h house) deliver.Post {
-	p := deliver.Post{
+func (d *Deps) post(h house) outbox.Post {
+	p := outbox.Post{
 		Home: h.home, Disk: h.disk, Command: h.config.Delivery.Command, Timeout: h.config.Delivery.Timeout,
 		Env: append(d.childEnv(h.config), d.secrets().For("delivery")...),
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // plan is what `fire --dry-run --json` prints.
@@ -49,7 +49,7 @@ func TestDryRunIsExact(t *testing.T) {
 	for _, job := range slices.Concat(jobs, jobs) {
 		text := w.must("fire", "--dry-run", job)
 		p := w.plan(job)
-		api.Reply(apitest.Reply{Text: "Heard " + job + "."})
+		api.Reply(anthropicapi.Reply{Text: "Heard " + job + "."})
 		w.now = w.now.Add(-3e9) // the prompt names the minute, but news are counted from the second
 		w.must("fire", job)
 		requests := api.Requests()
@@ -117,7 +117,7 @@ func TestDryRunNamesRefusedTools(t *testing.T) {
 			if !slices.Contains(p.Tools, name) {
 				continue
 			}
-			api.Reply(apitest.Use(name, input), apitest.Reply{Text: "Done."})
+			api.Reply(anthropicapi.Use(name, input), anthropicapi.Reply{Text: "Done."})
 			w.run("fire", job)
 			log := w.must("run", "log", "last")
 			if refused := strings.Contains(log, "tool_result "+name+" (error)"); refused != slices.Contains(p.Refuses, name) {
@@ -133,7 +133,7 @@ func TestDryRunOfLostSession(t *testing.T) {
 	w.must("routine", "add", "own", "--cron", "0 9 * * *", "--background", "--session", "persistent", "Look.")
 	w.write("state/routine_sessions/"+w.routineID("own"), "n-0123456789ab")
 	p := w.plan("own")
-	api.Reply(apitest.Reply{Text: "Done."})
+	api.Reply(anthropicapi.Reply{Text: "Done."})
 	w.must("fire", "own")
 	if p.Session != "" || w.prompt() != p.Prompt || !strings.Contains(p.Prompt, "Your earlier session is gone") {
 		t.Errorf("session %q, prompt\n%s\nwant\n%s", p.Session, p.Prompt, w.prompt())

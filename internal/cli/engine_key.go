@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ollim/ollim/internal/config"
-	"github.com/ollim/ollim/internal/fire"
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/state/config"
 )
 
 // credentials is where an engine's key and address may come from, as KEY=value entries.
@@ -89,7 +89,7 @@ func keyName(provider string) string {
 }
 
 // shellFirer is firer for ask, chat and session compact: typed at a shell they take keys and addresses from its environment too.
-func (d *Deps) shellFirer(h house) *fire.Firer {
+func (d *Deps) shellFirer(h house) *runner.Firer {
 	f := d.firer(h)
 	f.Engines = d.engines(h, d.atShell())
 	return f

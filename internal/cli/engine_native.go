@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ollim/ollim/internal/builtin"
-	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/native"
-	"github.com/ollim/ollim/internal/provider"
-	"github.com/ollim/ollim/internal/toolpolicy"
+	"github.com/ollim/ollim/internal/engine/native/builtin"
+	"github.com/ollim/ollim/internal/engine/provider"
+	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/config"
 )
 
 func (d *Deps) native(h house, atShell bool) (engine.Engine, error) {
@@ -101,11 +101,11 @@ func (d *Deps) builtIns(h house, r engine.Request) *builtin.Box {
 		}
 	}
 	box := &builtin.Box{
-		Roots:     append([]toolpolicy.Root{{Dir: r.Root, Writable: true}}, r.Dirs...),
+		Roots:     append([]policy.Root{{Dir: r.Root, Writable: true}}, r.Dirs...),
 		Protected: r.Protected, Secrets: h.secrets(), Env: env, Hold: r.Hold, Shared: r.Root != string(h.home),
 	}
 	for _, text := range r.Allow {
-		if p, err := toolpolicy.Parse(text); err == nil { // an invalid pattern allows nothing
+		if p, err := policy.Parse(text); err == nil { // an invalid pattern allows nothing
 			box.Allow = append(box.Allow, p)
 		}
 	}

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ollim/ollim/internal/config"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/engine/script"
-	"github.com/ollim/ollim/internal/store"
-	"github.com/ollim/ollim/internal/yamldoc"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/config"
 )
 
 // engines makes the engine of a name: claude-code, native, or script:FILE.

@@ -9,17 +9,17 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/ollim/ollim/internal/approval"
-	"github.com/ollim/ollim/internal/config"
+	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/fire"
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/lock"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/skill"
-	"github.com/ollim/ollim/internal/store"
-	"github.com/ollim/ollim/internal/update"
-	"github.com/ollim/ollim/internal/yamldoc"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/approval"
+	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/skill"
+	"github.com/ollim/ollim/internal/state/update"
 )
 
 // status is an exit status; those from 64 are of sysexits.h, 124 is timeout(1)'s, 128+N the shell's for signal N.
@@ -122,12 +122,12 @@ func rules() []rule {
 		{nil2nothing, statusOK},
 		{as[*usageError], statusUsage},
 		{is(context.Canceled), statusInterrupted},
-		{is(lock.ErrBusy), statusTempFail}, {as[*fire.Later], statusTempFail},
-		{is(fire.ErrNoEngine), statusConfig}, {is(errNoConfig), statusConfig}, {is(engine.ErrForeignSession), statusConfig},
+		{is(lock.ErrBusy), statusTempFail}, {as[*runner.Later], statusTempFail},
+		{is(runner.ErrNoEngine), statusConfig}, {is(errNoConfig), statusConfig}, {is(engine.ErrForeignSession), statusConfig},
 		{as[*config.Wrong], statusConfig}, {as[*configFault], statusConfig},
 		{is(errNotAllowed), statusRefused},
 		{as[*store.NotWritten], statusUnwritten}, {as[*lock.Failed], statusUnwritten}, {as[*unwritten], statusUnwritten},
-		{as[*job.Unknown], statusNoJob}, {as[*run.Unknown], statusNoJob}, {as[*skill.Unknown], statusNoJob},
+		{as[*job.Unknown], statusNoJob}, {as[*runlog.Unknown], statusNoJob}, {as[*skill.Unknown], statusNoJob},
 		{as[*job.Ambiguous], statusUsage}, {as[*config.UnknownKey], statusUsage},
 		{as[yamldoc.Faults], statusData}, {as[*approval.Unfit], statusData}, {as[*yamldoc.Fault], statusData}, {is(update.ErrEmpty), statusData},
 		{is(errTooLong), statusData}, {is(fs.ErrExist), statusData}, {as[*json.SyntaxError], statusData},
@@ -146,17 +146,17 @@ func as[T error](err error) bool {
 }
 
 // statusOfRun is the status that tells how a run ended.
-func statusOfRun(r run.Record) status {
+func statusOfRun(r runlog.Record) status {
 	switch r.Outcome {
-	case run.OK, run.Gated:
+	case runlog.OK, runlog.Gated:
 		return statusOK
-	case run.Skipped, run.Paused:
+	case runlog.Skipped, runlog.Paused:
 		return statusTempFail
-	case run.Refused:
+	case runlog.Refused:
 		return statusRefused
-	case run.Timeout:
+	case runlog.Timeout:
 		return statusTimeout
-	case run.Interrupted:
+	case runlog.Interrupted:
 		return statusInterrupted
 	}
 	return statusFailed

@@ -12,14 +12,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ollim/ollim/internal/config"
+	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/fire"
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/process"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/slot"
-	"github.com/ollim/ollim/internal/spend"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/slot"
+	"github.com/ollim/ollim/internal/state/spend"
 )
 
 type fireOptions struct {
@@ -99,26 +99,26 @@ func runFire(ctx context.Context, d *Deps, o fireOptions) error {
 }
 
 // resolve reads the options that can be wrong, and standard input where - asks for it.
-func (o *fireOptions) resolve(d *Deps) (fire.Options, error) {
+func (o *fireOptions) resolve(d *Deps) (runner.Options, error) {
 	wait, err := job.ParseDuration(o.wait)
 	if err != nil {
-		return fire.Options{}, usage("--wait %v", err)
+		return runner.Options{}, usage("--wait %v", err)
 	}
 	var late time.Time
 	if o.slot != "" && (!o.scheduled || len(o.jobs) > 1) {
-		return fire.Options{}, usage("--slot goes with --scheduled and one job")
+		return runner.Options{}, usage("--slot goes with --scheduled and one job")
 	}
 	if o.slot != "" {
 		if late, err = time.Parse(time.RFC3339, o.slot); err != nil {
-			return fire.Options{}, usage("--slot %q: write a time like 2026-03-07T09:00:00Z", o.slot)
+			return runner.Options{}, usage("--slot %q: write a time like 2026-03-07T09:00:00Z", o.slot)
 		}
 	}
 	if o.engine != "" {
 		if err := config.CheckEngine(o.engine); err != nil {
-			return fire.Options{}, usage("--engine: %v", err)
+			return runner.Options{}, usage("--engine: %v", err)
 		}
 	}
-	out := fire.Options{Engine: o.engine, Model: o.model, Wait: wait, Moved: o.now != "" && !o.dryRun, Owner: isTerminal(d.In) && !o.scheduled, Scheduled: o.scheduled, Slot: late}
+	out := runner.Options{Engine: o.engine, Model: o.model, Wait: wait, Moved: o.now != "" && !o.dryRun, Owner: isTerminal(d.In) && !o.scheduled, Scheduled: o.scheduled, Slot: late}
 	out.Cron = !out.Owner && !out.Scheduled && process.UnderCron()
 	if last := len(o.jobs) - 1; o.jobs[last] == "-" {
 		if o.jobs = o.jobs[:last]; last == 0 {
@@ -140,7 +140,7 @@ func (o *fireOptions) at(d *Deps, h house) (house, error) {
 	return h, nil
 }
 
-func (o *fireOptions) one(ctx context.Context, d *Deps, f *fire.Firer, name string, options fire.Options) error {
+func (o *fireOptions) one(ctx context.Context, d *Deps, f *runner.Firer, name string, options runner.Options) error {
 	if o.dryRun {
 		return o.preview(ctx, d, f, name, options)
 	}
@@ -148,7 +148,7 @@ func (o *fireOptions) one(ctx context.Context, d *Deps, f *fire.Firer, name stri
 	if o.needless(err) {
 		return nil
 	}
-	if o.scheduled && as[*fire.Later](err) { // the tick tries again; cron would mail an error each minute
+	if o.scheduled && as[*runner.Later](err) { // the tick tries again; cron would mail an error each minute
 		d.info("fire: %s: %v", name, err)
 		return &reported{statusTempFail}
 	}
@@ -177,34 +177,34 @@ func (o *fireOptions) needless(err error) bool {
 }
 
 // verdict turns how a run ended into an error, or nil.
-func (o *fireOptions) verdict(d *Deps, r run.Record, err error) error {
+func (o *fireOptions) verdict(d *Deps, r runlog.Record, err error) error {
 	ended := statusOfRun(r)
 	switch {
 	case r.Outcome == "" && err != nil:
 		return explain(err) // the record could not be finished
 	case ended == statusOK:
 		return explain(err)
-	case r.Outcome == run.Skipped && d.quiet, o.scheduled && slices.Contains([]run.Outcome{run.Skipped, run.Paused}, r.Outcome): // nobody wants cron's mail each time
+	case r.Outcome == runlog.Skipped && d.quiet, o.scheduled && slices.Contains([]runlog.Outcome{runlog.Skipped, runlog.Paused}, r.Outcome): // nobody wants cron's mail each time
 		return &reported{ended}
 	}
-	if s := statusOf(err); r.Outcome == run.Failed && slices.Contains([]status{statusData, statusUnavailable, statusUnwritten, statusConfig}, s) {
+	if s := statusOf(err); r.Outcome == runlog.Failed && slices.Contains([]status{statusData, statusUnavailable, statusUnwritten, statusConfig}, s) {
 		ended = s
 	}
 	reason := r.Error
-	if r.Outcome != run.Skipped {
+	if r.Outcome != runlog.Skipped {
 		reason = string(r.Outcome) + ": " + r.Error
 	}
 	failure := error(&withStatus{errors.New(reason), ended})
 	switch r.Outcome {
-	case run.Paused:
+	case runlog.Paused:
 		if strings.HasPrefix(r.Error, "enabled: false") {
 			return hint(failure, "ollim routine enable %s", r.Name)
 		}
-	case run.Refused:
+	case runlog.Refused:
 		if limit := (*spend.Limit)(nil); errors.As(err, &limit) {
 			return hint(failure, "to raise the limit: ollim config set spend.%s NUMBER", limit.Key)
 		}
-	case run.Failed, run.Timeout, run.Unreported:
+	case runlog.Failed, runlog.Timeout, runlog.Unreported:
 		var known *hinted
 		if errors.As(err, &known) {
 			return hint(failure, "%s", known.hint)
@@ -229,9 +229,9 @@ func (d *Deps) outside() error {
 func explain(err error) error {
 	var unknown *job.Unknown
 	switch {
-	case errors.Is(err, fire.ErrNoEngine):
+	case errors.Is(err, runner.ErrNoEngine):
 		return hint(err, "ollim config set engine claude-code (or native, or script:FILE; ollim demo shows one)")
-	case errors.Is(err, fire.ErrMovedClock):
+	case errors.Is(err, runner.ErrMovedClock):
 		return usage("--now: %v", err)
 	case errors.As(err, &unknown) && unknown.Bad > 0:
 		return hint(err, "%d job files cannot be read, see: ollim check", unknown.Bad)
@@ -241,7 +241,7 @@ func explain(err error) error {
 	return err
 }
 
-func (o *fireOptions) preview(ctx context.Context, d *Deps, f *fire.Firer, name string, options fire.Options) error {
+func (o *fireOptions) preview(ctx context.Context, d *Deps, f *runner.Firer, name string, options runner.Options) error {
 	p, err := f.Preview(ctx, name, options)
 	if err != nil {
 		return explain(err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 const doneScript = "turns:\n  - - text: done\n"
@@ -20,7 +20,7 @@ func TestConversationHoldsTheProfile(t *testing.T) {
 	words := []string{"I am calm.", "Ann lives in Oslo.", "Your owner is called Ann.", "You are called Olaf."}
 	fire := func(want bool) {
 		t.Helper()
-		api.Reply(apitest.Reply{Text: "done"}, apitest.Reply{Text: "done"}, apitest.Reply{Text: "done"})
+		api.Reply(anthropicapi.Reply{Text: "done"}, anthropicapi.Reply{Text: "done"}, anthropicapi.Reply{Text: "done"})
 		if r := w.run("fire", "daily"); r.errOut != "" && strings.Contains(r.errOut, "warning") {
 			t.Errorf("standard error: %s", r.errOut)
 		}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/fire"
-	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // newHook is what the engine calls, not people: `hook pre-tool` before every use of a tool, `hook stop` at the end of a turn.
@@ -118,7 +118,7 @@ func hookStop(ctx context.Context, d *Deps, _ hookInput) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := fire.NextNudge(ctx, box.Run)
+	text, err := runner.NextNudge(ctx, box.Run)
 	if err != nil {
 		return nil, fmt.Errorf("stop: %w", err)
 	}

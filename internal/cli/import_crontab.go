@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/agentline"
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/program"
-	"github.com/ollim/ollim/internal/store"
-	"github.com/ollim/ollim/internal/unit"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/schedule/crontabimport"
+	"github.com/ollim/ollim/internal/schedule/installer"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 // maxCrontab is the largest crontab that is read, in bytes.
@@ -70,7 +70,7 @@ func runImportCrontab(ctx context.Context, d *Deps, o importCrontabOptions) erro
 	if o.file != "" && o.file != "-" {
 		i.source = o.file
 	}
-	found := agentline.Find(text)
+	found := crontabimport.Find(text)
 	if len(found) == 0 && !d.quiet {
 		d.line("info", i.source+": no line runs claude -p")
 	}
@@ -126,7 +126,7 @@ func (d *Deps) crontab(ctx context.Context, h house, file string) (string, error
 
 func (d *Deps) userCrontab(ctx context.Context, h house) ([]byte, error) {
 	data, err := h.table(d).Read(ctx)
-	if errors.Is(err, program.ErrNotFound) {
+	if errors.Is(err, process.ErrNotFound) {
 		return nil, hint(&withStatus{err, statusUnavailable}, "ollim import crontab FILE")
 	}
 	return data, unitOptions{target: forCrontab}.fault(err)
@@ -145,14 +145,14 @@ type importer struct {
 	lines   []string // the numbers of those that have a routine
 }
 
-func (i *importer) warn(f agentline.Found, text string) {
+func (i *importer) warn(f crontabimport.Found, text string) {
 	i.d.warn(fmt.Sprintf("%s line %d: %s", i.source, f.Line, text))
 }
 
-func (i *importer) line(f agentline.Found) error {
+func (i *importer) line(f crontabimport.Found) error {
 	i.lines = append(i.lines, strconv.Itoa(f.Line))
 	j, own := f.Job, i.h.config.Zone.String()
-	if j.Timezone == "" && !unit.SameZone(own, i.zone) {
+	if j.Timezone == "" && !installer.SameZone(own, i.zone) {
 		j.Timezone = i.zone // the crontab's, where the line says nothing else
 	}
 	for _, k := range i.known {

@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ollim/ollim/internal/config"
-	"github.com/ollim/ollim/internal/home"
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 type initOptions struct {
@@ -77,7 +77,7 @@ func runInit(ctx context.Context, d *Deps, o initOptions) error {
 	return d.offerApproval(ctx)
 }
 
-func (d *Deps) tellMade(dir home.Dir, made []string, settings map[string]string) {
+func (d *Deps) tellMade(dir paths.Dir, made []string, settings map[string]string) {
 	if len(made) == 0 {
 		d.note("%s: everything was there already", dir)
 		return
@@ -171,7 +171,7 @@ const emptyPolicy = `# Additional tools for all runs, see tool-policy.yaml in ol
 `
 
 // makeFiles writes what is not there and returns the names.
-func (d *Deps) makeFiles(dir home.Dir, settings map[string]string) (made []string, err error) {
+func (d *Deps) makeFiles(dir paths.Dir, settings map[string]string) (made []string, err error) {
 	create := func(path string, data []byte) error {
 		err := store.Create(path, data)
 		if errors.Is(err, fs.ErrExist) {

@@ -8,7 +8,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // maxInput is how much is read from standard input for a prompt, in bytes.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ollim/ollim/internal/toolbox"
+	"github.com/ollim/ollim/internal/agent/tools"
 )
 
 // isInside says whether a run has called us: then the gates of its tools hold.
@@ -34,7 +34,7 @@ func (d *Deps) useTool(ctx context.Context, h house, tool string, input any) (st
 	if reason, bad := strings.CutPrefix(err.Error(), "bad arguments: "); bad {
 		return "", &withStatus{errors.New(reason), statusUsage}
 	}
-	if as[*toolbox.Refused](err) {
+	if as[*tools.Refused](err) {
 		return "", fmt.Errorf("%w: %w", errNotAllowed, err)
 	}
 	return "", err

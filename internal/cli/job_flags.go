@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/yamldoc"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 // jobFlags is a flag for every field of a kind of job file.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // A question is kept whole: what was asked, each use of a tool with its result, and the answer; once each, also when it goes on.
@@ -51,7 +51,7 @@ func TestSessionIsCompactedOnRequest(t *testing.T) {
 		w.pass(time.Second)
 	}
 	before := len(api.Requests())
-	api.Reply(apitest.Reply{Text: "one"}, apitest.Reply{Text: "two"})
+	api.Reply(anthropicapi.Reply{Text: "one"}, anthropicapi.Reply{Text: "two"})
 	w.must("chat", "hello")
 	w.must("fire", "market")
 	for name, job := range map[string]string{"main": "main", "routine:market": "market"} {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestReminderOfLater: a reminder whose first request has to wait for what another run has reserved was not tried: it waits as
@@ -15,9 +15,9 @@ func TestReminderOfLater(t *testing.T) {
 	w.must("config", "set", "spend.per-day", "0.08")
 	id, _, _ := strings.Cut(w.must("reminder", "add", "--in", "1m", "--background", "--isolated", "Look again. "+strings.Repeat("x ", 14_000)), "\t")
 	hold, asked := make(chan struct{}), make(chan struct{}, 10)
-	api.Handle(func(apitest.Request) apitest.Reply {
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
 		asked <- struct{}{}
-		return apitest.Reply{Text: "ok", Hold: hold}
+		return anthropicapi.Reply{Text: "ok", Hold: hold}
 	})
 	ended := make(chan result)
 	go func() { ended <- w.run("fire", "r1") }()

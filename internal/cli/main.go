@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/ollim/ollim/internal/process"
-	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // Main runs one command line and returns its exit status.

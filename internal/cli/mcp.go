@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/mcpserver"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/toolbox"
+	"github.com/ollim/ollim/internal/agent/tools"
+	"github.com/ollim/ollim/internal/server/mcp"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 func newMCP(d *Deps) *cobra.Command {
@@ -31,12 +31,12 @@ func runMCPServe(ctx context.Context, d *Deps) error {
 	if err != nil {
 		return err
 	}
-	s := mcpserver.Server{Tools: box, Version: version(), Warn: d.warn}
+	s := mcp.Server{Tools: box, Version: version(), Warn: d.warn}
 	return s.Serve(ctx, d.In, d.Stdout)
 }
 
 // insideBox is the toolbox of the run that OLLIM_RUN names.
-func (d *Deps) insideBox() (*toolbox.Box, error) {
+func (d *Deps) insideBox() (*tools.Box, error) {
 	h, err := d.house()
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (d *Deps) insideBox() (*toolbox.Box, error) {
 }
 
 // runBox is the toolbox of a run in progress.
-func (d *Deps) runBox(h house, id string) (*toolbox.Box, error) {
+func (d *Deps) runBox(h house, id string) (*tools.Box, error) {
 	r, err := h.inProgress(id)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (d *Deps) runBox(h house, id string) (*toolbox.Box, error) {
 }
 
 // inProgress is a run that has begun and not ended.
-func (h house) inProgress(id string) (*run.Run, error) {
+func (h house) inProgress(id string) (*runlog.Run, error) {
 	r, err := h.runs().At(id)
 	if err != nil || r.Done() {
 		return nil, fmt.Errorf("%w: OLLIM_RUN=%s is not a run in progress", errNotAllowed, id)

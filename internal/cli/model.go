@@ -3,8 +3,8 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/config"
-	"github.com/ollim/ollim/internal/model"
+	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/model"
 )
 
 func newModel(d *Deps) *cobra.Command {

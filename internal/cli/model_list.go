@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/model"
+	"github.com/ollim/ollim/internal/state/model"
 )
 
 // modelRow is a model as listings show it. What is not known is left out.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/config"
+	"github.com/ollim/ollim/internal/state/config"
 )
 
 func newNames(d *Deps) *cobra.Command {

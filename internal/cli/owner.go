@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ollim/ollim/internal/approval"
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/process"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/state/approval"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 func (h house) approvals() approval.Book {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 func newPause(d *Deps) *cobra.Command {

@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/deliver"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/sanitize"
-	"github.com/ollim/ollim/internal/store"
-	"github.com/ollim/ollim/internal/update"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/update"
 )
 
 type pingOptions struct {
@@ -73,16 +73,16 @@ func runPing(ctx context.Context, d *Deps, o pingOptions) error {
 		}
 		return d.updates(h).Add(ctx, m.Text, "owner")
 	}
-	id, err := run.NewID(d.Now(), d.Random)
+	id, err := runlog.NewID(d.Now(), d.Random)
 	if err != nil {
 		return err
 	}
-	m.ID, m.Label, m.Kind, m.Created = id+".1", "ollim", deliver.Ping, d.Now()
+	m.ID, m.Label, m.Kind, m.Created = id+".1", "ollim", outbox.Ping, d.Now()
 	fate, err := post.Send(ctx, m)
 	switch fate {
-	case deliver.Queued:
+	case outbox.Queued:
 		d.note("not delivered yet; it is kept and tried again")
-	case deliver.Refused:
+	case outbox.Refused:
 		err = errors.Join(errors.New("the delivery command refused it"), err)
 	}
 	return err
@@ -128,12 +128,12 @@ func (o *pingOptions) inside(ctx context.Context, d *Deps, h house) (string, err
 
 // embedInput is the input of the agent's discord_embed.
 type embedInput struct {
-	deliver.Embed
+	outbox.Embed
 	Critical bool `json:"critical"`
 }
 
 // parts is the embed that was given, checked.
-func (o *pingOptions) parts() (e deliver.Embed, err error) {
+func (o *pingOptions) parts() (e outbox.Embed, err error) {
 	decoder := json.NewDecoder(strings.NewReader(o.embed))
 	decoder.DisallowUnknownFields()
 	if err = decoder.Decode(&e); err == nil {
@@ -151,8 +151,8 @@ func (o *pingOptions) parts() (e deliver.Embed, err error) {
 }
 
 // message is the owner's own.
-func (o *pingOptions) message() (deliver.Message, error) {
-	m := deliver.Message{Text: update.Clean(o.text), Critical: o.critical}
+func (o *pingOptions) message() (outbox.Message, error) {
+	m := outbox.Message{Text: update.Clean(o.text), Critical: o.critical}
 	if o.embed != "" {
 		e, err := o.parts()
 		if err != nil {
@@ -165,7 +165,7 @@ func (o *pingOptions) message() (deliver.Message, error) {
 		if m.File, err = fileToSend(o.file); err != nil {
 			return m, err
 		}
-		m.Text = cmp.Or(m.Text, sanitize.Line(filepath.Base(m.File)))
+		m.Text = cmp.Or(m.Text, plaintext.Line(filepath.Base(m.File)))
 	}
 	if m.Text == "" {
 		return m, usage("there is nothing in that message")
@@ -179,7 +179,7 @@ func fileToSend(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := deliver.CheckFile(path); err != nil {
+	if err := outbox.CheckFile(path); err != nil {
 		return "", &withStatus{err, statusData}
 	}
 	return path, nil

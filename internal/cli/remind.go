@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/when"
+	"github.com/ollim/ollim/internal/platform/timeparse"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 func newRemind(d *Deps) *cobra.Command {
@@ -37,12 +37,12 @@ func runRemind(ctx context.Context, d *Deps, at string, words []string) error {
 			return err
 		}
 	}
-	due, err := when.Either(at, d.Now(), h.config.Zone)
+	due, err := timeparse.Either(at, d.Now(), h.config.Zone)
 	if err != nil {
 		return usage("%v", err)
 	}
 	if longer := at + " " + words[0]; len(words) > 1 {
-		if _, err := when.Either(longer, d.Now(), h.config.Zone); err == nil {
+		if _, err := timeparse.Either(longer, d.Now(), h.config.Zone); err == nil {
 			return hint(usage("%q or %q?", at, longer), "put the time between quotes, or the text")
 		}
 	}

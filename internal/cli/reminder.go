@@ -3,8 +3,8 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/lock"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 func newReminder(d *Deps) *cobra.Command {

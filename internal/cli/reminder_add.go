@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/when"
-	"github.com/ollim/ollim/internal/yamldoc"
+	"github.com/ollim/ollim/internal/platform/timeparse"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 type reminderAddOptions struct {
@@ -72,13 +72,13 @@ func runReminderAdd(ctx context.Context, d *Deps, o reminderAddOptions) error {
 
 func (o *reminderAddOptions) time(now time.Time, zone *time.Location) (time.Time, error) {
 	if o.at != "" {
-		at, err := when.Parse(o.at, now, zone)
+		at, err := timeparse.Parse(o.at, now, zone)
 		if err != nil {
 			return at, usage("--at %v", err)
 		}
 		return at, nil
 	}
-	delay, err := when.Delay(o.in)
+	delay, err := timeparse.Delay(o.in)
 	if err != nil {
 		return now, usage("--in %v", err)
 	}

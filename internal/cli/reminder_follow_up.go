@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/when"
+	"github.com/ollim/ollim/internal/platform/timeparse"
 )
 
 func newReminderFollowUp(d *Deps) *cobra.Command {
@@ -22,7 +22,7 @@ func newReminderFollowUp(d *Deps) *cobra.Command {
 			if !d.isInside() {
 				return hint(fmt.Errorf("%w: this is not inside a run", errNotAllowed), "ollim reminder add --in %s", args[0])
 			}
-			delay, err := when.Delay(args[0])
+			delay, err := timeparse.Delay(args[0])
 			if err != nil {
 				return usage("%v", err)
 			}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 // reminderRow is a reminder as listings show it.

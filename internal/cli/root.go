@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ollim/ollim/internal/docs"
+	"github.com/ollim/ollim/man"
 )
 
 func newRoot(d *Deps) *cobra.Command {
@@ -160,7 +160,7 @@ func newHelp(d *Deps, root *cobra.Command) *cobra.Command {
 				return helpAll(root)
 			}
 			if len(args) > 1 && args[0] == "search" {
-				_, err := fmt.Fprintln(root.OutOrStdout(), docs.Answer(strings.Join(args[1:], " ")))
+				_, err := fmt.Fprintln(root.OutOrStdout(), man.Answer(strings.Join(args[1:], " ")))
 				return err
 			}
 			cmd, rest, err := root.Find(args)

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/yamldoc"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 func newRoutine(d *Deps) *cobra.Command {

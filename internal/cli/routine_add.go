@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 type routineAddOptions struct {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 func newRoutineEdit(d *Deps) *cobra.Command {
@@ -75,7 +75,7 @@ func (d *Deps) approveEdited(ctx context.Context, h house, path string) error {
 // editDraft says whether the draft holds work that would otherwise be lost.
 func (d *Deps) editDraft(ctx context.Context, s job.Shelf, path, draft string, before []byte) (keep bool, err error) {
 	if err := d.openEditor(ctx, draft); err != nil {
-		return changed(draft, before), err
+		return differs(draft, before), err
 	}
 	after, err := os.ReadFile(draft)
 	if err != nil {
@@ -103,7 +103,7 @@ func (d *Deps) editDraft(ctx context.Context, s job.Shelf, path, draft string, b
 	return false, nil
 }
 
-func changed(path string, before []byte) bool {
+func differs(path string, before []byte) bool {
 	now, err := os.ReadFile(path)
 	return err == nil && !bytes.Equal(now, before)
 }

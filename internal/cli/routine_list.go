@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/job"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 // routineRow is a routine as listings show it.

@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/lock"
-	"github.com/ollim/ollim/internal/session"
-	"github.com/ollim/ollim/internal/store"
-	"github.com/ollim/ollim/internal/told"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/session"
 )
 
 func newRoutineRm(d *Deps) *cobra.Command {
@@ -61,7 +61,7 @@ func removeRoutine(ctx context.Context, h house, s job.Shelf, name string) error
 	if err := store.Remove(path); err != nil || findErr != nil {
 		return err
 	}
-	if err := (told.Book{Home: h.home, Disk: h.disk}).Worked(ctx, j.ID); err != nil { // a new job of this id begins anew
+	if err := (notice.Book{Home: h.home, Disk: h.disk}).Worked(ctx, j.ID); err != nil { // a new job of this id begins anew
 		return err
 	}
 	return session.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone}.RemoveRoutine(j.ID)

@@ -3,8 +3,8 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 func newJobShow(d *Deps, kind job.Kind) *cobra.Command {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 func newRun(d *Deps) *cobra.Command {
@@ -42,7 +42,7 @@ func runRunList(d *Deps, job string, n int, asJSON bool) error {
 		return usage("-n %d: want 0 or more", n)
 	}
 	t, shown := d.table(), 0
-	show := func(r run.Record) error {
+	show := func(r runlog.Record) error {
 		if asJSON {
 			return d.emit(r)
 		}
@@ -81,11 +81,11 @@ func runRunList(d *Deps, job string, n int, asJSON bool) error {
 }
 
 // alive shows a run whose process died without a word as what it is; the next fire of its job writes that down.
-func (h house) alive(r run.Record) run.Record {
+func (h house) alive(r runlog.Record) runlog.Record {
 	return h.runs().CutOff(r)
 }
 
-func runCells(r run.Record) []string {
+func runCells(r runlog.Record) []string {
 	outcome, took := string(r.Outcome), ""
 	if outcome == "" {
 		outcome = "running"

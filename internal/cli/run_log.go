@@ -6,12 +6,12 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/sanitize"
-	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-func (d *Deps) printPrompt(h house, r run.Record) error {
+func (d *Deps) printPrompt(h house, r runlog.Record) error {
 	_, err := fmt.Fprintf(d.Out, "run %s: %s, %s, %s\n", r.ID, r.Name, r.Mode, r.Engine)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (d *Deps) printEvents(h house, id string, seen int, asJSON bool) (int, erro
 		if asJSON {
 			err = d.emit(e)
 		} else {
-			_, err = fmt.Fprintf(d.Out, "%s %s\n", e.At.Format("15:04:05"), sanitize.Lines(eventText(e)))
+			_, err = fmt.Fprintf(d.Out, "%s %s\n", e.At.Format("15:04:05"), plaintext.Lines(eventText(e)))
 		}
 		if err != nil {
 			return n, err
@@ -53,7 +53,7 @@ func (d *Deps) printEvents(h house, id string, seen int, asJSON bool) (int, erro
 	return n, nil
 }
 
-func (d *Deps) printEnd(r run.Record, asJSON bool) error {
+func (d *Deps) printEnd(r runlog.Record, asJSON bool) error {
 	if asJSON {
 		return nil
 	}
@@ -66,21 +66,21 @@ func (d *Deps) printEnd(r run.Record, asJSON bool) error {
 }
 
 // eventText is an event in one paragraph, its first word the type.
-func eventText(e run.Event) string {
+func eventText(e runlog.Event) string {
 	switch e.Type {
-	case run.ToolUse:
-		return fmt.Sprintf("tool_use %s %s", e.Tool, sanitize.Lines(string(e.Input)))
-	case run.ToolResult:
+	case runlog.ToolUse:
+		return fmt.Sprintf("tool_use %s %s", e.Tool, plaintext.Lines(string(e.Input)))
+	case runlog.ToolResult:
 		if e.IsError {
 			return block("tool_result "+e.Tool+" (error)", e.Text)
 		}
 		return block("tool_result "+e.Tool, e.Text)
-	case run.Request:
+	case runlog.Request:
 		if e.Told > 0 {
 			return fmt.Sprintf("request most=$%.4f, before it cost=$%.4f", e.Most, e.Told)
 		}
 		return fmt.Sprintf("request most=$%.4f", e.Most)
-	case run.UsageEvent:
+	case runlog.UsageEvent:
 		if e.Usage == nil && e.Cost > 0 {
 			return fmt.Sprintf("usage unknown, assumed cost=$%.4f", e.Cost)
 		}
@@ -89,20 +89,20 @@ func eventText(e run.Event) string {
 		}
 		return fmt.Sprintf("usage in=%d out=%d cache_read=%d cache_write=%d cost=$%.4f",
 			e.Usage.In, e.Usage.Out, e.Usage.CacheRead, e.Usage.CacheWrite, e.Cost)
-	case run.Verdict:
+	case runlog.Verdict:
 		if e.IsError {
-			return "verdict denied " + e.Tool + ": " + sanitize.Lines(e.Text)
+			return "verdict denied " + e.Tool + ": " + plaintext.Lines(e.Text)
 		}
 		return "verdict allowed " + e.Tool
-	case run.Session:
+	case runlog.Session:
 		return block("session "+e.Session, e.Text)
-	case run.Compacted:
+	case runlog.Compacted:
 		return block(fmt.Sprintf("compacted %s -> %s, %d -> %d tokens", e.Parent, e.Session, e.Before, e.After), e.Text)
-	case run.Message:
+	case runlog.Message:
 		return "message " + e.Tool
-	case run.Delivered:
+	case runlog.Delivered:
 		return fmt.Sprintf("delivered %s %s", e.Tool, e.Text)
-	case run.UpdatesPopped:
+	case runlog.UpdatesPopped:
 		return fmt.Sprintf("updates %d popped", e.Count)
 	}
 	return block(string(e.Type), e.Text)
@@ -110,7 +110,7 @@ func eventText(e run.Event) string {
 
 // block puts a text of one line behind its head, and a longer one below it.
 func block(head, text string) string {
-	text = sanitize.Lines(strings.TrimRight(text, "\n"))
+	text = plaintext.Lines(strings.TrimRight(text, "\n"))
 	switch {
 	case text == "":
 		return head

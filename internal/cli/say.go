@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/ollim/ollim/internal/sanitize"
-	"github.com/ollim/ollim/internal/yamldoc"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
 
 // fail writes the one line of an error, and a hint when there is something to do.
@@ -79,7 +79,7 @@ func printable(s string) string {
 		if r == '\n' || r == '\t' {
 			return ' '
 		}
-		return sanitize.Rune(r)
+		return plaintext.Rune(r)
 	}, strings.ToValidUTF8(s, "\ufffd"))
 }
 
@@ -87,7 +87,7 @@ func printable(s string) string {
 type clean struct{ w io.Writer }
 
 func (c clean) Write(p []byte) (int, error) {
-	_, err := io.WriteString(c.w, sanitize.Lines(string(p)))
+	_, err := io.WriteString(c.w, plaintext.Lines(string(p)))
 	return len(p), err
 }
 

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/config"
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/schedule"
-	"github.com/ollim/ollim/internal/slot"
+	"github.com/ollim/ollim/internal/schedule/forecast"
+	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/slot"
 )
 
 type scheduleAuditOptions struct {
@@ -67,19 +67,19 @@ func runScheduleAudit(d *Deps, o scheduleAuditOptions) error {
 	if oldest := now.AddDate(0, 0, -kept); from.Before(oldest) {
 		from = oldest
 	}
-	answers, err := schedule.Audit(h.slots(), from, now.Add(-schedule.Settled), h.became)
+	answers, err := forecast.Audit(h.slots(), from, now.Add(-forecast.Settled), h.became)
 	if err != nil {
 		return err
 	}
 	if id != "" {
-		answers = slices.DeleteFunc(answers, func(a schedule.Answer) bool { return a.Job != id })
+		answers = slices.DeleteFunc(answers, func(a forecast.Answer) bool { return a.Job != id })
 	}
-	if err := records(d, o.json, answers, func(a schedule.Answer) []string {
+	if err := records(d, o.json, answers, func(a forecast.Answer) []string {
 		return []string{a.Job, a.Slot.Format(time.RFC3339), a.Outcome, a.Run, a.Name}
 	}); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(answers, func(a schedule.Answer) bool { return a.Outcome == schedule.Unaccounted }) {
+	if slices.ContainsFunc(answers, func(a forecast.Answer) bool { return a.Outcome == forecast.Unaccounted }) {
 		return &reported{statusFailed}
 	}
 	return nil
@@ -121,7 +121,7 @@ func (h house) became(c slot.Claim) string {
 	case c.Alive(), err == nil && h.runs().Alive(r):
 		return ""
 	case errors.Is(err, fs.ErrNotExist):
-		return schedule.Unaccounted // its process died before it had a record
+		return forecast.Unaccounted // its process died before it had a record
 	}
-	return string(run.Interrupted)
+	return string(runlog.Interrupted)
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/unit"
+	"github.com/ollim/ollim/internal/schedule/installer"
 )
 
 func newScheduleDiff(d *Deps) *cobra.Command {
@@ -24,14 +24,14 @@ func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {
 		return err
 	}
 	if o.target == forCrontab {
-		block, left, err := unit.Crontab(host, jobs)
+		block, left, err := installer.Crontab(host, jobs)
 		if err != nil {
 			return o.fault(err)
 		}
 		d.tellLeft(left)
 		return d.diffTable(ctx, o, h, host, block)
 	}
-	files, err := unit.Systemd(host, jobs)
+	files, err := installer.Systemd(host, jobs)
 	if err != nil {
 		return o.fault(err)
 	}
@@ -46,7 +46,7 @@ func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {
 	if err == nil {
 		changes = append(changes, missing(changes, units.Idle(ctx, files))...)
 	}
-	if tellErr := records(d, o.json, changes, func(c unit.Change) []string { return []string{c.Name, c.What} }); tellErr != nil {
+	if tellErr := records(d, o.json, changes, func(c installer.Change) []string { return []string{c.Name, c.What} }); tellErr != nil {
 		return tellErr
 	}
 	if err == nil && len(changes) > 0 {
@@ -56,9 +56,9 @@ func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {
 }
 
 // missing is the changes of units that are not among those that are known.
-func missing(known, list []unit.Change) []unit.Change {
-	return slices.DeleteFunc(list, func(c unit.Change) bool {
-		return slices.ContainsFunc(known, func(k unit.Change) bool { return k.Name == c.Name })
+func missing(known, list []installer.Change) []installer.Change {
+	return slices.DeleteFunc(list, func(c installer.Change) bool {
+		return slices.ContainsFunc(known, func(k installer.Change) bool { return k.Name == c.Name })
 	})
 }
 
@@ -69,13 +69,13 @@ type lineChange struct {
 }
 
 func (c lineChange) cells() []string {
-	if c.What == unit.Add {
+	if c.What == installer.Add {
 		return []string{"+ " + c.Line}
 	}
 	return []string{"- " + c.Line}
 }
 
-func (d *Deps) diffTable(ctx context.Context, o unitOptions, h house, host unit.Host, want string) error {
+func (d *Deps) diffTable(ctx context.Context, o unitOptions, h house, host installer.Host, want string) error {
 	now, err := h.table(d).Read(ctx)
 	if err != nil {
 		return o.fault(err)
@@ -84,7 +84,7 @@ func (d *Deps) diffTable(ctx context.Context, o unitOptions, h house, host unit.
 	if err != nil {
 		return o.fault(err)
 	}
-	merged, err := unit.Merge(now, want)
+	merged, err := installer.Merge(now, want)
 	if err != nil || bytes.Equal(merged, now) {
 		return o.fault(err)
 	}
@@ -94,10 +94,10 @@ func (d *Deps) diffTable(ctx context.Context, o unitOptions, h house, host unit.
 	}
 	var changes []lineChange
 	for _, line := range gone {
-		changes = append(changes, lineChange{line, unit.Drop})
+		changes = append(changes, lineChange{line, installer.Drop})
 	}
 	for _, line := range come {
-		changes = append(changes, lineChange{line, unit.Add})
+		changes = append(changes, lineChange{line, installer.Add})
 	}
 	if err := records(d, o.json, changes, lineChange.cells); err != nil {
 		return err

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/lock"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/told"
-	"github.com/ollim/ollim/internal/unit"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/schedule/installer"
+	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // newScheduleFailed is what systemd's OnFailure= starts.
@@ -36,14 +36,14 @@ func runScheduleFailed(ctx context.Context, d *Deps, name string) error {
 	if status, ok := d.Lookup("MONITOR_EXIT_STATUS"); ok && (status == "65" || status == "66") {
 		return nil // of a file that cannot be read the fire itself tells
 	}
-	id := unit.JobOf(name)
+	id := installer.JobOf(name)
 	if id != "" {
 		r, err := h.runs().Load(strings.TrimSpace(lock.ReadNote(h.home.JobLock(id))))
 		if err == nil && h.tells(r) {
 			return nil
 		}
 	}
-	book, day := told.Book{Home: h.home, Disk: h.disk}, d.Now().In(h.config.Zone).Format(time.DateOnly)
+	book, day := notice.Book{Home: h.home, Disk: h.disk}, d.Now().In(h.config.Zone).Format(time.DateOnly)
 	earlier := func(key string) bool {
 		return strings.HasPrefix(key, "unit "+name+" ") && !strings.HasSuffix(key, " "+day)
 	}
@@ -59,7 +59,7 @@ func runScheduleFailed(ctx context.Context, d *Deps, name string) error {
 
 // tells says whether a job's latest run may be the unit's, so that the owner hears of it. One that is under way is not: the unit
 // was another's.
-func (h house) tells(r run.Record) bool {
+func (h house) tells(r runlog.Record) bool {
 	if r.Done() {
 		return h.disk.Now().Sub(*r.Finished) < justNow
 	}

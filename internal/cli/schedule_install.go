@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/unit"
+	"github.com/ollim/ollim/internal/schedule/installer"
 )
 
 func newScheduleInstall(d *Deps) *cobra.Command {
@@ -32,7 +32,7 @@ func runScheduleInstall(ctx context.Context, d *Deps, o unitOptions) error {
 		return hint(&withStatus{fmt.Errorf("%s is gone when go run ends", host.Ollim), statusConfig}, "go install ./cmd/ollim, then ollim schedule install %s", o.target)
 	}
 	if o.target == forCrontab {
-		block, left, err := unit.Crontab(host, jobs)
+		block, left, err := installer.Crontab(host, jobs)
 		if err != nil {
 			return o.fault(err)
 		}
@@ -41,14 +41,14 @@ func runScheduleInstall(ctx context.Context, d *Deps, o unitOptions) error {
 			if _, err := ownBlock(host, old); err != nil {
 				return nil, err
 			}
-			return unit.Merge(old, block)
+			return installer.Merge(old, block)
 		})
 		if err == nil && changed {
 			d.note("installed; take it back with: ollim schedule remove crontab")
 		}
 		return o.fault(err)
 	}
-	files, err := unit.Systemd(host, jobs)
+	files, err := installer.Systemd(host, jobs)
 	if err != nil {
 		return o.fault(err)
 	}
@@ -61,7 +61,7 @@ func passing(program string) bool {
 }
 
 // applyUnits tells what it changed, as diff would have said.
-func (d *Deps) applyUnits(ctx context.Context, o unitOptions, host unit.Host, files []unit.File) error {
+func (d *Deps) applyUnits(ctx context.Context, o unitOptions, host installer.Host, files []installer.File) error {
 	units, err := d.units(o)
 	if err != nil {
 		return err
@@ -85,9 +85,9 @@ type otherHouse struct{ dir string }
 func (*otherHouse) Error() string { return "the entries of another data directory are installed there" }
 
 // ownBlock is the block of a crontab, or "" where there is none.
-func ownBlock(host unit.Host, table []byte) (string, error) {
-	block, _, err := unit.Extract(table)
-	if dir := unit.HouseOf(block); err == nil && dir != "" && !sameDir(dir, host.DataDir) {
+func ownBlock(host installer.Host, table []byte) (string, error) {
+	block, _, err := installer.Extract(table)
+	if dir := installer.HouseOf(block); err == nil && dir != "" && !sameDir(dir, host.DataDir) {
 		err = &otherHouse{dir}
 	}
 	return block, err
@@ -101,7 +101,7 @@ func sameDir(a, b string) bool {
 }
 
 // owned refuses units of another data directory, if there is a single one: any of them may have been deleted by hand.
-func owned(host unit.Host, units unit.Units) error {
+func owned(host installer.Host, units installer.Units) error {
 	houses, err := units.Houses()
 	for _, dir := range houses {
 		if err == nil && !sameDir(dir, host.DataDir) {

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/schedule"
+	"github.com/ollim/ollim/internal/schedule/forecast"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // maxDays is how far ahead fires are listed: a century. maxFires is how many are; a list of more has lost its reader.
@@ -118,10 +118,10 @@ func runScheduleList(ctx context.Context, d *Deps, o scheduleListOptions) error 
 	if err != nil {
 		return err
 	}
-	bucket := schedule.Bucket{Capacity: float64(status.Capacity), Available: status.Available, Every: status.RefillEvery}
+	bucket := forecast.Bucket{Capacity: float64(status.Capacity), Available: status.Available, Every: status.RefillEvery}
 	var rows []fireRow
 	total := 0.0
-	for _, f := range schedule.Forecast(fires, h.pasts(now, fires), bucket, now) {
+	for _, f := range forecast.Forecast(fires, h.pasts(now, fires), bucket, now) {
 		row := fireRow{Job: f.Job.ID, At: f.At.In(h.config.Zone), Name: f.Job.Name(), Description: f.Job.Description, Notes: f.Notes}
 		if total += f.Cost; o.cost {
 			cost, sum, pings := f.Cost, total, f.Pings
@@ -151,9 +151,9 @@ func (d *Deps) tellSilent(h house, jobs []job.Job) {
 }
 
 // fires is what to list, and what is in one minute with the last of it: it counts as many jobs at this minute.
-func (o *scheduleListOptions) fires(ctx context.Context, jobs []job.Job, h house, now time.Time) (fires []schedule.Fire, err error) {
+func (o *scheduleListOptions) fires(ctx context.Context, jobs []job.Job, h house, now time.Time) (fires []forecast.Fire, err error) {
 	end := now.AddDate(0, 0, o.days)
-	for f := range schedule.Upcoming(jobs, h.config.Zone, now) {
+	for f := range forecast.Upcoming(jobs, h.config.Zone, now) {
 		if o.days > 0 && f.At.After(end) || o.days == 0 && len(fires) >= o.n && !sameMinute(f.At, fires[o.n-1].At) {
 			break
 		}
@@ -180,8 +180,8 @@ const (
 )
 
 // pasts is what the runs of the jobs that fire were like.
-func (h house) pasts(now time.Time, fires []schedule.Fire) map[string]schedule.Past {
-	past := map[string]schedule.Past{}
+func (h house) pasts(now time.Time, fires []forecast.Fire) map[string]forecast.Past {
+	past := map[string]forecast.Past{}
 	if len(fires) == 0 {
 		return past
 	}
@@ -191,7 +191,7 @@ func (h house) pasts(now time.Time, fires []schedule.Fire) map[string]schedule.P
 		if looked++; looked > pastRuns || err == nil && r.Started.Before(since) {
 			break
 		}
-		if err != nil || !r.Done() || !slices.Contains([]run.Outcome{run.OK, run.Unreported, run.Failed, run.Timeout}, r.Outcome) {
+		if err != nil || !r.Done() || !slices.Contains([]runlog.Outcome{runlog.OK, runlog.Unreported, runlog.Failed, runlog.Timeout}, r.Outcome) {
 			continue
 		}
 		p := past[r.Job]

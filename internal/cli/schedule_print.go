@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/unit"
+	"github.com/ollim/ollim/internal/schedule/installer"
 )
 
 func newSchedulePrint(d *Deps) *cobra.Command {
@@ -23,17 +23,17 @@ func runSchedulePrint(_ context.Context, d *Deps, o unitOptions) error {
 		return err
 	}
 	var text string
-	var files []unit.File
-	var left []unit.Left
+	var files []installer.File
+	var left []installer.Left
 	switch o.target {
 	case forCrontab:
-		text, left, err = unit.Crontab(host, jobs)
+		text, left, err = installer.Crontab(host, jobs)
 	case forKubernetes:
-		text, left, err = unit.Kubernetes(host, jobs, o.kube)
+		text, left, err = installer.Kubernetes(host, jobs, o.kube)
 	case forLaunchd:
-		files, left, err = unit.Launchd(host, jobs)
+		files, left, err = installer.Launchd(host, jobs)
 	default:
-		files, err = unit.Systemd(host, jobs)
+		files, err = installer.Systemd(host, jobs)
 	}
 	if err != nil {
 		return o.fault(err)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/unit"
+	"github.com/ollim/ollim/internal/schedule/installer"
 )
 
 func newScheduleRemove(d *Deps) *cobra.Command {
@@ -28,13 +28,13 @@ func runScheduleRemove(ctx context.Context, d *Deps, o unitOptions) error {
 	if err != nil {
 		return err
 	}
-	host := unit.Host{DataDir: string(h.home)}
+	host := installer.Host{DataDir: string(h.home)}
 	if o.target == forCrontab {
 		_, err := h.table(d).Edit(ctx, func(old []byte) ([]byte, error) {
 			if _, err := ownBlock(host, old); err != nil {
 				return nil, err
 			}
-			rest, _, err := unit.Remove(old)
+			rest, _, err := installer.Remove(old)
 			return rest, err
 		})
 		return o.fault(err)

@@ -16,9 +16,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/program"
-	"github.com/ollim/ollim/internal/unit"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/schedule/installer"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 // The schedulers that entries are made for.
@@ -35,7 +35,7 @@ type unitOptions struct {
 	system   bool
 	tickOnly bool
 	json     bool
-	kube     unit.KubeOptions
+	kube     installer.KubeOptions
 }
 
 func (o *unitOptions) flags(f *pflag.FlagSet, verb string, targets []string) {
@@ -63,7 +63,7 @@ func (o *unitOptions) wants(targets []string, args []string) error {
 	if o.target == forKubernetes && (o.kube.Image == "" || o.kube.Claim == "") {
 		return usage("kubernetes: want --image and --claim")
 	}
-	if o.target != forKubernetes && o.kube != (unit.KubeOptions{}) {
+	if o.target != forKubernetes && o.kube != (installer.KubeOptions{}) {
 		return usage("--image, --namespace, --claim and --secret are for kubernetes")
 	}
 	return nil
@@ -94,12 +94,12 @@ func (o *unitOptions) kubeFlags(f *pflag.FlagSet) {
 }
 
 // host is where entries are for: this machine.
-func (d *Deps) host(h house, o unitOptions) (unit.Host, error) {
+func (d *Deps) host(h house, o unitOptions) (installer.Host, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return unit.Host{}, err
+		return installer.Host{}, err
 	}
-	host := unit.Host{
+	host := installer.Host{
 		Ollim: self, DataDir: string(h.home), Config: d.configFile(h.home), Zone: h.config.Zone, Configured: h.config.Zone,
 		System: o.system, TickOnly: o.tickOnly,
 	}
@@ -130,30 +130,30 @@ func owner(dir string) (string, error) {
 }
 
 // entries is everything that makes entries of the routines: a bad file must not look like a routine that is gone.
-func (d *Deps) entries(o unitOptions) (house, unit.Host, []job.Job, error) {
+func (d *Deps) entries(o unitOptions) (house, installer.Host, []job.Job, error) {
 	h, err := d.house()
 	if err != nil {
-		return h, unit.Host{}, nil, err
+		return h, installer.Host{}, nil, err
 	}
 	s, err := h.jobs().Load()
 	if err != nil {
-		return h, unit.Host{}, nil, err
+		return h, installer.Host{}, nil, err
 	}
 	s = s.Only(job.Routine)
 	if len(s.Faults) > 0 && !o.tickOnly {
-		return h, unit.Host{}, nil, hint(s.Faults, "ollim check")
+		return h, installer.Host{}, nil, hint(s.Faults, "ollim check")
 	}
 	host, err := d.host(h, o)
 	return h, host, s.Jobs, err
 }
 
-func (h house) table(d *Deps) unit.Table {
-	return unit.Table{Home: h.home, Disk: h.disk, Env: d.callerEnv()}
+func (h house) table(d *Deps) installer.Table {
+	return installer.Table{Home: h.home, Disk: h.disk, Env: d.callerEnv()}
 }
 
 // units is where systemd looks for the units of whoever runs us.
-func (d *Deps) units(o unitOptions) (unit.Units, error) {
-	u := unit.Units{Dir: "/etc/systemd/system", Stamps: "/var/lib/systemd/timers", System: o.system, Env: d.callerEnv()}
+func (d *Deps) units(o unitOptions) (installer.Units, error) {
+	u := installer.Units{Dir: "/etc/systemd/system", Stamps: "/var/lib/systemd/timers", System: o.system, Env: d.callerEnv()}
 	if o.system {
 		return u, nil
 	}
@@ -183,7 +183,7 @@ func (d *Deps) callerEnv() (env []string) {
 }
 
 // tellLeft says which routines only the tick fires.
-func (d *Deps) tellLeft(left []unit.Left) {
+func (d *Deps) tellLeft(left []installer.Left) {
 	for _, l := range left {
 		d.warn(fmt.Sprintf("%s is left to ollim tick: %s", l.Job.Name(), l.Why))
 	}
@@ -193,21 +193,21 @@ func (d *Deps) tellLeft(left []unit.Left) {
 func (o unitOptions) fault(err error) error {
 	other := &otherHouse{}
 	switch {
-	case errors.Is(err, unit.ErrMarkers):
+	case errors.Is(err, installer.ErrMarkers):
 		return hint(&withStatus{err, statusData}, "mend them with crontab -e: one line %q, one %q below it", "# BEGIN ollim", "# END ollim")
-	case errors.Is(err, unit.ErrForeign):
+	case errors.Is(err, installer.ErrForeign):
 		return hint(&withStatus{err, statusData}, "move it away, or put your changes into a drop-in: %s edit UNIT", o.systemctl())
 	case errors.As(err, &other):
 		return hint(&withStatus{err, statusConfig}, "ollim --data-dir '%s' schedule remove %s, first; where that directory is gone, delete its entries by hand", other.dir, o.where())
-	case errors.Is(err, unit.ErrUnfit) && o.target == forCrontab:
+	case errors.Is(err, installer.ErrUnfit) && o.target == forCrontab:
 		return hint(&withStatus{err, statusConfig}, "move it to such a path, or: ollim schedule install systemd")
-	case errors.Is(err, unit.ErrUnfit):
+	case errors.Is(err, installer.ErrUnfit):
 		return &withStatus{err, statusConfig}
-	case errors.Is(err, unit.ErrTable) && errors.Is(err, program.ErrNotFound):
+	case errors.Is(err, installer.ErrTable) && errors.Is(err, process.ErrNotFound):
 		return hint(&withStatus{err, statusUnavailable}, "install cron, or: ollim schedule install systemd")
-	case errors.Is(err, unit.ErrManager) && noManager(err):
+	case errors.Is(err, installer.ErrManager) && noManager(err):
 		return hint(&withStatus{err, statusUnavailable}, "%s", o.withoutManager())
-	case errors.Is(err, unit.ErrTable), errors.Is(err, unit.ErrManager):
+	case errors.Is(err, installer.ErrTable), errors.Is(err, installer.ErrManager):
 		return &withStatus{err, statusUnavailable}
 	}
 	return err
@@ -215,7 +215,7 @@ func (o unitOptions) fault(err error) error {
 
 // noManager knows how systemctl says that there is nobody to talk to.
 func noManager(err error) bool {
-	return errors.Is(err, program.ErrNotFound) || strings.Contains(err.Error(), "Failed to connect to")
+	return errors.Is(err, process.ErrNotFound) || strings.Contains(err.Error(), "Failed to connect to")
 }
 
 func (o unitOptions) withoutManager() string {

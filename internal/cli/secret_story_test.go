@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 const token = "sup3r-s3cret-t0ken"
@@ -53,9 +53,9 @@ func TestSecretsAreHidden(t *testing.T) {
 		"--allowed-tools", "Bash(./show.sh *)", "Work.")
 	api.Reply(
 		bash("cat notes.md"), bash("./show.sh "+token),
-		apitest.Reply{ToolUses: []apitest.ToolUse{{Name: "Read", Input: map[string]string{"file_path": "notes.md"}}}},
-		apitest.Reply{ToolUses: []apitest.ToolUse{{Name: "Grep", Input: map[string]string{"pattern": "token", "path": "notes.md", "output_mode": "content"}}}},
-		apitest.Reply{Text: "It is " + token + "."},
+		anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{Name: "Read", Input: map[string]string{"file_path": "notes.md"}}}},
+		anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{Name: "Grep", Input: map[string]string{"pattern": "token", "path": "notes.md", "output_mode": "content"}}}},
+		anthropicapi.Reply{Text: "It is " + token + "."},
 	)
 	w.must("fire", "daily")
 	requests := api.Requests()

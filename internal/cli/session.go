@@ -12,9 +12,9 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/claudecode"
-	"github.com/ollim/ollim/internal/lock"
-	"github.com/ollim/ollim/internal/session"
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 func newSession(d *Deps) *cobra.Command {

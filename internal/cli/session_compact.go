@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/fire"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 func newSessionCompact(d *Deps) *cobra.Command {
@@ -64,28 +64,28 @@ func runSessionCompact(ctx context.Context, d *Deps, name, instructions, engine 
 	return err
 }
 
-func (d *Deps) compactSession(ctx context.Context, h house, c conversation, instructions, name string) (run.Record, error) {
+func (d *Deps) compactSession(ctx context.Context, h house, c conversation, instructions, name string) (runlog.Record, error) {
 	if c.name.text == "" {
 		if err := c.native(); err != nil {
-			return run.Record{}, err
+			return runlog.Record{}, err
 		}
 		known, err := openSession(h.home.Sessions(), c.file.Path)
 		if err != nil {
-			return run.Record{}, err
+			return runlog.Record{}, err
 		}
-		o := fire.Options{Engine: cmp.Or(name, engine.Native), Model: known.Model, Owner: d.atShell()}
+		o := runner.Options{Engine: cmp.Or(name, engine.Native), Model: known.Model, Owner: d.atShell()}
 		return d.shellFirer(h).CompactTranscript(ctx, known, instructions, o)
 	}
 	if name == "" && c.name.routine != "" {
 		shelf, err := h.jobs().Load()
 		if err != nil {
-			return run.Record{}, err
+			return runlog.Record{}, err
 		}
 		if j, err := shelf.Find(c.name.routine); err == nil {
 			name = j.Engine
 		}
 	}
-	return d.shellFirer(h).CompactSession(ctx, c.name.routine, instructions, fire.Options{Engine: name, Owner: d.atShell()})
+	return d.shellFirer(h).CompactSession(ctx, c.name.routine, instructions, runner.Options{Engine: name, Owner: d.atShell()})
 }
 
 // wishInRun is the compact_session tool, typed.

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/engine/claudecode"
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 type exportOptions struct {

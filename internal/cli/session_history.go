@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/session"
+	"github.com/ollim/ollim/internal/state/session"
 )
 
 func newSessionHistory(d *Deps) *cobra.Command {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // exportMarkdown writes a conversation for people. Texts are as they are; a fence that one leaves open is closed behind it.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/lock"
-	"github.com/ollim/ollim/internal/session"
-	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/session"
 )
 
 func newSessionRm(d *Deps) *cobra.Command {

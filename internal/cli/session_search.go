@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/prompt"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 func newSessionSearch(d *Deps) *cobra.Command {
@@ -148,7 +148,7 @@ func (h house) searchRuns(ctx context.Context, words []string, known map[string]
 		if f.Run != id {
 			id, twice = f.Run, h.inTranscript(f.Run, known)
 		}
-		if !twice || f.Type == run.ErrorEvent {
+		if !twice || f.Type == runlog.ErrorEvent {
 			found.add(hit{At: inZone(f.At, h), Run: f.Run, Who: string(f.Type), Excerpt: f.Excerpt})
 		}
 	}

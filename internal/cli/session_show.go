@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 func newSessionShow(d *Deps) *cobra.Command {

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestShellKeys: a command typed at a shell takes key and address from its environment where the secrets file has none, an
 // automatic run never does.
 func TestShellKeys(t *testing.T) {
-	api := apitest.New(t)
+	api := anthropicapi.New(t)
 	w := newWorld(t, "--engine", "native")
 	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "Look around.")
 	w.env["ANTHROPIC_API_KEY"], w.env["ANTHROPIC_BASE_URL"] = "from-the-shell", api.URL()

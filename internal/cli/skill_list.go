@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/skill"
+	"github.com/ollim/ollim/internal/state/skill"
 )
 
 // skillRow is a skill as listings show it.

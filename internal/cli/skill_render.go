@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/skill"
+	"github.com/ollim/ollim/internal/state/skill"
 )
 
 func newSkillRender(d *Deps) *cobra.Command {
@@ -17,7 +17,7 @@ func newSkillRender(d *Deps) *cobra.Command {
 		Long: "Render prints a skill as an agent would see it. Each !`command` in it is run in the data directory, without a shell, under " +
 			"the environment of the settings, and replaced by what it prints: at most 2,000 characters, after at most 10 s, and 30 s for " +
 			"all. What goes wrong stands in its place, in brackets. ARGS stand for $ARGUMENTS, or at the end.",
-		Example: "  ollim skill render standup\n  ollim skill render review internal/cron",
+		Example: "  ollim skill render standup\n  ollim skill render review internal/platform/cron",
 		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			return runSkillRender(cmd.Context(), d, args[0], strings.Join(args[1:], " "))

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // morning is routines that are due in one minute, what they may cost, and what the model does in each.
@@ -52,7 +52,7 @@ func (m morning) passes(t *testing.T) {
 	w.must("config", "set", "spend.per-day", fmt.Sprint(m.perDay))
 	var mu sync.Mutex
 	charged := 0.0
-	api.Handle(func(q apitest.Request) apitest.Reply {
+	api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {
 		reply, usd := m.answer(q)
 		mu.Lock()
 		defer mu.Unlock()
@@ -91,29 +91,29 @@ func (m morning) passes(t *testing.T) {
 }
 
 // answer is what the model does, and what the service charges for it.
-func (m morning) answer(q apitest.Request) (apitest.Reply, float64) {
+func (m morning) answer(q anthropicapi.Request) (anthropicapi.Reply, float64) {
 	said := 0
 	for _, message := range q.Messages {
 		if message.Role == "assistant" {
 			said++
 		}
 	}
-	reply := apitest.Reply{Text: "done"}
+	reply := anthropicapi.Reply{Text: "done"}
 	if said < m.steps {
-		reply = apitest.Use("list_reminders", nil)
+		reply = anthropicapi.Use("list_reminders", nil)
 	}
 	in, out := len(q.Raw)/4, min(m.out, q.MaxTokens)
 	if out < m.out {
-		reply = apitest.Reply{Text: "and so", StopReason: "max_tokens"}
+		reply = anthropicapi.Reply{Text: "and so", StopReason: "max_tokens"}
 	}
-	reply.Usage = apitest.Usage{In: in, Out: out}
+	reply.Usage = anthropicapi.Usage{In: in, Out: out}
 	usd := float64(in)*priceIn + float64(out)*priceOut
 	if m.cached {
 		read := 0
 		if said > 0 {
 			read = in * 9 / 10
 		}
-		reply.Usage = apitest.Usage{CacheRead: read, CacheWrite: in - read, Out: out}
+		reply.Usage = anthropicapi.Usage{CacheRead: read, CacheWrite: in - read, Out: out}
 		usd = float64(read)*priceRead + float64(in-read)*priceWrite + float64(out)*priceOut
 	}
 	return reply, usd

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // slots makes n isolated routines r1, r2, … that are due at 10:05, and moves the clock there.
@@ -46,7 +46,7 @@ func (w *world) fireAll(names ...string) []int {
 }
 
 // holding makes the service answer nobody before so many ask at once.
-func holding(api *apitest.Server, n int, reply apitest.Reply) {
+func holding(api *anthropicapi.Server, n int, reply anthropicapi.Reply) {
 	arrived := make(chan struct{}, n)
 	all := make(chan struct{})
 	go func() {
@@ -56,7 +56,7 @@ func holding(api *apitest.Server, n int, reply apitest.Reply) {
 		close(all)
 	}()
 	reply.Hold = all
-	api.Handle(func(apitest.Request) apitest.Reply {
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
 		select {
 		case arrived <- struct{}{}:
 		default:
@@ -70,7 +70,7 @@ func holding(api *apitest.Server, n int, reply apitest.Reply) {
 func TestManyAtOneMinute(t *testing.T) {
 	w, api := newNativeWorld(t)
 	names := w.slots(8)
-	holding(api, len(names), apitest.Reply{Text: "All is well."})
+	holding(api, len(names), anthropicapi.Reply{Text: "All is well."})
 	for i, status := range w.fireAll(names...) {
 		if status != 0 {
 			t.Errorf("%s: exit status %d", names[i], status)
@@ -84,14 +84,14 @@ func TestManyAtOneMinute(t *testing.T) {
 }
 
 // reserved starts two runs that hold what is left of the day until release is called, and a third routine that finds nothing.
-func (w *world) reserved(api *apitest.Server) (third string, release func()) {
+func (w *world) reserved(api *anthropicapi.Server) (third string, release func()) {
 	w.t.Helper()
 	names := w.slots(3)
 	w.must("config", "set", "spend.per-day", "0.20")
 	hold, asked := make(chan struct{}), make(chan struct{}, 10)
-	api.Handle(func(apitest.Request) apitest.Reply {
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
 		asked <- struct{}{}
-		return apitest.Reply{Text: "ok", Hold: hold}
+		return anthropicapi.Reply{Text: "ok", Hold: hold}
 	})
 	var group sync.WaitGroup
 	for _, name := range names[:2] {
@@ -168,13 +168,13 @@ func TestRaiseFails(t *testing.T) {
 	w.slots(2)
 	w.must("config", "set", "spend.per-day", "0.20")
 	hold, asked := make(chan struct{}), make(chan struct{}, 1)
-	api.Handle(func(apitest.Request) apitest.Reply {
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
 		select {
 		case asked <- struct{}{}:
-			return apitest.Reply{Text: "ok", Hold: hold}
+			return anthropicapi.Reply{Text: "ok", Hold: hold}
 		default:
-			r := apitest.Use("list_reminders", nil)
-			r.Usage = apitest.Usage{In: 1000, Out: 3000}
+			r := anthropicapi.Use("list_reminders", nil)
+			r.Usage = anthropicapi.Usage{In: 1000, Out: 3000}
 			return r
 		}
 	})
@@ -210,7 +210,7 @@ func (w *world) spentToday() float64 {
 func TestLargeSession(t *testing.T) {
 	w, api := newNativeWorld(t)
 	w.must("routine", "add", "r", "--cron", "0 9 * * *", "--background", "--session", "persistent", "--update-main-session", "freely", "Go on.")
-	api.Reply(apitest.Reply{Text: "ok", Usage: apitest.Usage{CacheWrite: 390_000, Out: 10}}) // 0.98 USD
+	api.Reply(anthropicapi.Reply{Text: "ok", Usage: anthropicapi.Usage{CacheWrite: 390_000, Out: 10}}) // 0.98 USD
 	w.must("fire", "r")
 	n := len(api.Requests())
 	w.must("config", "set", "spend.per-run", "0.50")
@@ -237,7 +237,7 @@ func TestLimitsOfTheConfiguration(t *testing.T) {
 		t.Run(limit, func(t *testing.T) {
 			w, api := newNativeWorld(t)
 			w.slots(1)
-			api.Reply(apitest.Reply{Text: "ok", Usage: apitest.Usage{In: 50_000}}) // 0.10 USD
+			api.Reply(anthropicapi.Reply{Text: "ok", Usage: anthropicapi.Usage{In: 50_000}}) // 0.10 USD
 			w.must("fire", "r1")
 			w.must(append([]string{"config", "set"}, strings.Fields(limit)...)...)
 			r := w.run("fire", "r1")
@@ -270,7 +270,7 @@ func TestRestTooSmallForARequest(t *testing.T) {
 		t.Run(limit, func(t *testing.T) {
 			w, api := newNativeWorld(t)
 			names := w.slots(3)
-			api.Reply(apitest.Reply{Text: "ok", Usage: apitest.Usage{In: 50_000}}) // 0.10 USD
+			api.Reply(anthropicapi.Reply{Text: "ok", Usage: anthropicapi.Usage{In: 50_000}}) // 0.10 USD
 			w.must("fire", "r1")
 			w.must("config", "set", limit, "0.101")
 			for i, status := range w.fireAll(names[1:]...) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 func newStop(d *Deps) *cobra.Command {
@@ -65,7 +65,7 @@ func runStop(ctx context.Context, d *Deps, names []string) error {
 const stopPatience = 4 * grace
 
 // stopRun asks a run to end, waits for that, and ends what is left of its engine.
-func (d *Deps) stopRun(ctx context.Context, h house, r run.Record) error {
+func (d *Deps) stopRun(ctx context.Context, h house, r runlog.Record) error {
 	if r.Done() {
 		return errors.New("has ended already")
 	}
@@ -79,7 +79,7 @@ func (d *Deps) stopRun(ctx context.Context, h house, r run.Record) error {
 	if err := d.waitWhile(ctx, func() bool { return h.runs().Attended(r) }); err != nil {
 		return fmt.Errorf("process %d%s does not end: %w", r.PID, elsewhere(r), err)
 	}
-	run.KillEngine(r.ID)
+	runlog.KillEngine(r.ID)
 	if err := d.waitWhile(ctx, func() bool { return h.runs().Alive(r) }); err != nil {
 		return fmt.Errorf("its engine%s does not end: %w", elsewhere(r), err)
 	}
@@ -106,7 +106,7 @@ func (d *Deps) waitWhile(ctx context.Context, so func() bool) error {
 }
 
 // elsewhere describes a process that cannot be signalled from here; "" for one that can.
-func elsewhere(r run.Record) string {
+func elsewhere(r runlog.Record) string {
 	if r.Process().Foreign() {
 		return ", in another PID namespace or of another boot,"
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // background is a command line that runs beside the test. Its engine's delays last until release or the end of the run.
@@ -169,9 +169,9 @@ func TestStopOfAForeignNativeRun(t *testing.T) {
 	hold := make(chan struct{})
 	defer close(hold)
 	asked := make(chan struct{})
-	api.Handle(func(apitest.Request) apitest.Reply {
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
 		close(asked)
-		return apitest.Reply{Text: "late", Hold: hold}
+		return anthropicapi.Reply{Text: "late", Hold: hold}
 	})
 	ended := make(chan result, 1)
 	go func() { ended <- w.run("chat", "hello") }()

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/task"
+	"github.com/ollim/ollim/internal/state/task"
 )
 
 func newTask(d *Deps) *cobra.Command {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ollim/ollim/internal/task"
+	"github.com/ollim/ollim/internal/state/task"
 )
 
 type taskListOptions struct {

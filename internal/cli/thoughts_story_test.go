@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestThoughtsOfEarlierTurns: a later turn of a session sends the conversation as the turns before it did, thoughts included, so
@@ -26,12 +26,12 @@ func TestThoughtsOfEarlierTurns(t *testing.T) {
 			w, api := newNativeWorld(t)
 			w.must("config", "set", "native.model", c.model)
 			w.must("routine", "add", "watch", "--cron", "0 9 * * *", "--background", "--session", "persistent", "Look around.")
-			api.Reply(apitest.Reply{Thinking: "first look", ToolUses: []apitest.ToolUse{{Name: "list_reminders"}}}, apitest.Reply{Thinking: "second look", Text: "quiet"})
+			api.Reply(anthropicapi.Reply{Thinking: "first look", ToolUses: []anthropicapi.ToolUse{{Name: "list_reminders"}}}, anthropicapi.Reply{Thinking: "second look", Text: "quiet"})
 			w.must("fire", "watch")
 			if c.between != nil {
 				c.between(w)
 			}
-			api.Reply(apitest.Reply{Thinking: "third look", Text: "quiet"})
+			api.Reply(anthropicapi.Reply{Thinking: "third look", Text: "quiet"})
 			w.must("fire", "watch")
 			all := api.Requests()
 			if last := all[len(all)-1]; last.Has("first look") != c.keeps || last.Has("second look") != c.keeps {
@@ -47,15 +47,15 @@ func TestRefusedThoughts(t *testing.T) {
 	w.must("config", "set", "env", "ANTHROPIC_API_KEY=test-key") // a key of one letter is redacted in every word
 	w.must("routine", "add", "watch", "--cron", "0 9 * * *", "--background", "--session", "persistent", "--model", "claude-sonnet-5-5", "Look around.")
 	refused := 0
-	api.Handle(func(q apitest.Request) apitest.Reply {
+	api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {
 		if q.Has("first look") {
 			refused++
-			return apitest.Reply{Status: 400, Message: "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation."}
+			return anthropicapi.Reply{Status: 400, Message: "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation."}
 		}
 		if strings.Contains(string(q.Raw), "quiet") {
-			return apitest.Reply{Text: "quiet"}
+			return anthropicapi.Reply{Text: "quiet"}
 		}
-		return apitest.Reply{Thinking: "first look", Text: "quiet"}
+		return anthropicapi.Reply{Thinking: "first look", Text: "quiet"}
 	})
 	for range 4 {
 		w.must("fire", "watch")

@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/config"
-	"github.com/ollim/ollim/internal/job"
-	"github.com/ollim/ollim/internal/lock"
-	"github.com/ollim/ollim/internal/tick"
-	"github.com/ollim/ollim/internal/unit"
+	"github.com/ollim/ollim/internal/agent/tick"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/schedule/installer"
+	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 type tickOptions struct {
@@ -107,7 +107,7 @@ func (s *starter) start(ctx context.Context, j job.Job, flags ...string) error {
 // asUnit has systemd start the job, when it has started us. Where that may not be the job runs all the same, and also while its last
 // run goes on: to start a unit that runs does nothing, and the slot would have neither a claim nor a skipped run.
 func (s *starter) asUnit(ctx context.Context, j job.Job) bool {
-	if manager, _ := s.d.Lookup(unit.UnitsVariable); manager != "user" || !lock.Free(s.home.home.JobLock(j.ID)) {
+	if manager, _ := s.d.Lookup(installer.UnitsVariable); manager != "user" || !lock.Free(s.home.home.JobLock(j.ID)) {
 		return false
 	}
 	units, err := s.d.units(unitOptions{})

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // tool is a tool that a request offers; the test ends when it does not.
-func tool(t *testing.T, q apitest.Request, name string) apitest.Tool {
+func tool(t *testing.T, q anthropicapi.Request, name string) anthropicapi.Tool {
 	t.Helper()
-	at := slices.IndexFunc(q.Tools, func(tool apitest.Tool) bool { return tool.Name == name })
+	at := slices.IndexFunc(q.Tools, func(tool anthropicapi.Tool) bool { return tool.Name == name })
 	if at < 0 {
 		t.Fatalf("the request does not offer %s", name)
 	}
@@ -37,8 +37,8 @@ func TestFinalCheckIsGuided(t *testing.T) {
 			chain = ""
 		}
 		w.write("reminders/parcel.md", "---\nid: parcel\nrun-at: 2026-03-02T10:00:00Z\n"+mode+chain+"chain-depth: 1\n---\nHas the parcel come?\n")
-		api.Reply(apitest.Use("follow_up_chain", map[string]any{"minutes_from_now": 5}),
-			apitest.Use("report_updates", map[string]string{"message": "not yet"}), apitest.Reply{Text: "Done."})
+		api.Reply(anthropicapi.Use("follow_up_chain", map[string]any{"minutes_from_now": 5}),
+			anthropicapi.Use("report_updates", map[string]string{"message": "not yet"}), anthropicapi.Reply{Text: "Done."})
 		w.must("fire", "parcel")
 		if got := api.Requests()[1].ToolResults()[0]; got.IsError != (want != "") || !strings.Contains(got.ResultText, want) {
 			t.Errorf("%q: %q, want %q", mode, got.ResultText, want)
@@ -62,7 +62,7 @@ func TestAddReminderIsDescribed(t *testing.T) {
 	}
 	shared := ""
 	for _, job := range []string{"talk", "branch", "alone", "silent"} {
-		api.Reply(apitest.Reply{Text: "Done."})
+		api.Reply(anthropicapi.Reply{Text: "Done."})
 		w.must("fire", job)
 		requests := api.Requests()
 		schema := tool(t, requests[len(requests)-1], "add_reminder").InputSchema
@@ -99,7 +99,7 @@ func TestAddReminderIsDescribed(t *testing.T) {
 			}
 			for _, name := range names { // each of them is taken
 				input := map[string]any{"message": "Look.", "when": "45m", name: values[name]}
-				api.Reply(apitest.Use("add_reminder", input), apitest.Reply{Text: "Done."})
+				api.Reply(anthropicapi.Use("add_reminder", input), anthropicapi.Reply{Text: "Done."})
 				w.must("fire", job)
 				requests := api.Requests()
 				if got := requests[len(requests)-1].ToolResults()[0]; got.IsError || !strings.Contains(got.ResultText, " is set for ") {
@@ -114,7 +114,7 @@ func TestAddReminderIsDescribed(t *testing.T) {
 func TestForkIsRecommendedWhatItMayDo(t *testing.T) {
 	w, api := newNativeWorld(t)
 	w.must("routine", "add", "branch", "--cron", "0 9 * * *", "--background", "Look.")
-	api.Reply(apitest.Reply{Text: "Done."})
+	api.Reply(anthropicapi.Reply{Text: "Done."})
 	w.must("fire", "branch")
 	system := api.Requests()[0].System
 	leave := w.inRun()

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestForeignTranscript: a transcript of other software, with ids of any form, is listed and continued; its header decides.
@@ -30,7 +30,7 @@ func TestForeignTranscript(t *testing.T) {
 				t.Errorf("%q", out)
 			}
 			for _, args := range [][]string{{"-c"}, {"-r", id}, {"-r", "abc"}, {"--session", filepath.Join(w.dir, file)}} {
-				api.Reply(apitest.Reply{Text: "Still there."})
+				api.Reply(anthropicapi.Reply{Text: "Still there."})
 				if out := w.must(append(args, "-p", "-n", "And now?")...); out != "Still there.\n" {
 					t.Errorf("%q: %q", args, out)
 				}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 )
 
 // lastRequest is the last request that the model got.
-func lastRequest(t *testing.T, api *apitest.Server) apitest.Request {
+func lastRequest(t *testing.T, api *anthropicapi.Server) anthropicapi.Request {
 	t.Helper()
 	all := api.Requests()
 	if len(all) == 0 {
@@ -28,7 +28,7 @@ func lastRequest(t *testing.T, api *apitest.Server) apitest.Request {
 }
 
 // oneSpeaker checks that no message of the user holds the words of two, and that the last one begins with a text.
-func oneSpeaker(t *testing.T, r apitest.Request, begins string) {
+func oneSpeaker(t *testing.T, r anthropicapi.Request, begins string) {
 	t.Helper()
 	for i, m := range r.Messages {
 		texts, results := 0, 0
@@ -51,7 +51,7 @@ func oneSpeaker(t *testing.T, r apitest.Request, begins string) {
 }
 
 // occurrences counts how often a text stands in what the model reads.
-func occurrences(r apitest.Request, text string) (n int) {
+func occurrences(r anthropicapi.Request, text string) (n int) {
 	for _, m := range r.Messages {
 		for _, b := range m.Content {
 			n += strings.Count(b.Text+b.ResultText+string(b.Input), text)
@@ -63,24 +63,24 @@ func occurrences(r apitest.Request, text string) (n int) {
 // TestForkLeavesOutTheTurnUnderWay: a background fork that starts while main waits for the model, before or after a tool, reads
 // neither the open request nor what was done for it.
 func TestForkLeavesOutTheTurnUnderWay(t *testing.T) {
-	for name, before := range map[string][]apitest.Reply{
+	for name, before := range map[string][]anthropicapi.Reply{
 		"first answer": nil,
-		"after a tool": {{Text: "I look.", ToolUses: []apitest.ToolUse{{Name: "list_reminders"}}}},
+		"after a tool": {{Text: "I look.", ToolUses: []anthropicapi.ToolUse{{Name: "list_reminders"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, api := newNativeWorld(t)
 			w.write("routines/look.md", lookBackground)
-			api.Reply(apitest.Reply{Text: "Hello Momo."})
+			api.Reply(anthropicapi.Reply{Text: "Hello Momo."})
 			w.must("chat", "my cat is called Momo")
 			hold, asked, ended := make(chan struct{}), make(chan struct{}), make(chan result, 1)
 			api.Reply(before...)
-			api.Handle(func(apitest.Request) apitest.Reply {
+			api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
 				close(asked)
-				return apitest.Reply{Text: "sent", Hold: hold}
+				return anthropicapi.Reply{Text: "sent", Hold: hold}
 			})
 			go func() { ended <- w.run("chat", "Send the invoice to Bob") }()
 			<-asked
-			api.Handle(func(apitest.Request) apitest.Reply { return apitest.Reply{Text: "I looked."} })
+			api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "I looked."} })
 			w.must("fire", "look")
 			fork := lastRequest(t, api)
 			close(hold)
@@ -106,7 +106,7 @@ func TestFailedTurnIsNotSaidAgain(t *testing.T) {
 				if !first {
 					w.must("chat", "hello")
 				}
-				api.Reply(apitest.Reply{Status: 400, Message: "no"})
+				api.Reply(anthropicapi.Reply{Status: 400, Message: "no"})
 				if r := w.run("chat", "Send the invoice to Bob"); r.status == 0 {
 					t.Fatal("the turn did not fail")
 				}
@@ -124,7 +124,7 @@ func TestFailedTurnIsNotSaidAgain(t *testing.T) {
 func TestUpdateIsReadOnceAfterAFailure(t *testing.T) {
 	w, api := newNativeWorld(t)
 	w.must("updates", "add", "oil broke 75")
-	api.Reply(apitest.Reply{Status: 400, Message: "no"})
+	api.Reply(anthropicapi.Reply{Status: 400, Message: "no"})
 	if r := w.run("chat", "hello"); r.status == 0 {
 		t.Fatal("the turn did not fail")
 	}
@@ -144,7 +144,7 @@ func TestTurnThatFailedAfterATool(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, api := newNativeWorld(t)
 			w.write("routines/look.md", job)
-			api.Reply(apitest.Use("list_reminders", nil), apitest.Reply{Status: 400, Message: "no"})
+			api.Reply(anthropicapi.Use("list_reminders", nil), anthropicapi.Reply{Status: 400, Message: "no"})
 			if r := w.run("fire", "look"); r.status == 0 {
 				t.Fatal("the turn did not fail")
 			}
@@ -162,7 +162,7 @@ func TestPersistentTurnThatFailedIsNotSaidAgain(t *testing.T) {
 	w, api := newNativeWorld(t)
 	w.write("routines/look.md", lookPersistent)
 	w.must("fire", "look")
-	api.Reply(apitest.Reply{Status: 400, Message: "no"})
+	api.Reply(anthropicapi.Reply{Status: 400, Message: "no"})
 	if r := w.run("fire", "look"); r.status == 0 {
 		t.Fatal("the turn did not fail")
 	}
@@ -179,12 +179,12 @@ func TestPersistentTurnThatFailedIsNotSaidAgain(t *testing.T) {
 func TestSessionCutAnywhere(t *testing.T) {
 	w, api := newNativeWorld(t)
 	w.write("routines/look.md", lookBackground)
-	api.Reply(apitest.Reply{Text: "Hello."})
+	api.Reply(anthropicapi.Reply{Text: "Hello."})
 	w.must("chat", "the first question")
 	api.Reply(
-		apitest.Reply{Thinking: "hm", ToolUses: []apitest.ToolUse{{Name: "list_reminders"}, {Name: "list_reminders"}}},
-		apitest.Reply{Text: "Another look.", ToolUses: []apitest.ToolUse{{Name: "list_reminders"}}},
-		apitest.Reply{Text: "Nothing."},
+		anthropicapi.Reply{Thinking: "hm", ToolUses: []anthropicapi.ToolUse{{Name: "list_reminders"}, {Name: "list_reminders"}}},
+		anthropicapi.Reply{Text: "Another look.", ToolUses: []anthropicapi.ToolUse{{Name: "list_reminders"}}},
+		anthropicapi.Reply{Text: "Nothing."},
 	)
 	w.must("chat", "the second question")
 	paths, err := filepath.Glob(filepath.Join(w.dir, "sessions/--*/*.jsonl"))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/update"
+	"github.com/ollim/ollim/internal/state/update"
 )
 
 func newUpdates(d *Deps) *cobra.Command {

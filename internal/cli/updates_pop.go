@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/update"
+	"github.com/ollim/ollim/internal/state/update"
 )
 
 func newUpdatesPop(d *Deps) *cobra.Command {

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // isSummary reports whether a request asks for a summary of the session.
-func isSummary(q apitest.Request) bool {
+func isSummary(q anthropicapi.Request) bool {
 	return strings.Contains(q.LastUserText(), "replaced by a summary")
 }
 
@@ -21,12 +21,12 @@ func TestFailedCompactionIsPaidOnce(t *testing.T) {
 	w.must("config", "set", "models", "small window=10000 output=2000 in=1 out=1")
 	w.must("routine", "add", "watch", "--cron", "0 9 * * *", "--background", "--session", "persistent", "--model", "small", "Look around.")
 	summaries, length := 0, 8500
-	api.Handle(func(q apitest.Request) apitest.Reply {
+	api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {
 		if isSummary(q) {
 			summaries++
-			return apitest.Reply{Text: " ", Usage: apitest.Usage{In: 8000, Out: 1}}
+			return anthropicapi.Reply{Text: " ", Usage: anthropicapi.Usage{In: 8000, Out: 1}}
 		}
-		return apitest.Reply{Text: "ok", Usage: apitest.Usage{In: length, Out: 1}}
+		return anthropicapi.Reply{Text: "ok", Usage: anthropicapi.Usage{In: length, Out: 1}}
 	})
 	fires := func(step string, n, want int) {
 		t.Helper()
@@ -57,9 +57,9 @@ func TestSummaryOfThinker(t *testing.T) {
 	w.must("routine", "add", "watch", "--cron", "0 9 * * *", "--background", "--session", "persistent", "--model", "claude-haiku-4-5",
 		"--thinking", "8000", "Look around.")
 	var left []int
-	api.Handle(func(q apitest.Request) apitest.Reply {
+	api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {
 		if !isSummary(q) {
-			return apitest.Reply{Text: "ok", Usage: apitest.Usage{In: 165_000, Out: 1}}
+			return anthropicapi.Reply{Text: "ok", Usage: anthropicapi.Usage{In: 165_000, Out: 1}}
 		}
 		var thinking struct {
 			Budget int `json:"budget_tokens"`
@@ -68,9 +68,9 @@ func TestSummaryOfThinker(t *testing.T) {
 			t.Errorf("thinking %s: %v", q.Thinking, err)
 		}
 		if left = append(left, q.MaxTokens-thinking.Budget); len(left) == 1 {
-			return apitest.Reply{Text: "half a summ", StopReason: "max_tokens"}
+			return anthropicapi.Reply{Text: "half a summ", StopReason: "max_tokens"}
 		}
-		return apitest.Reply{Text: "the summary"}
+		return anthropicapi.Reply{Text: "the summary"}
 	})
 	w.must("fire", "watch")
 	before := w.read("state/routine_sessions/" + w.last()["job"].(string))
@@ -93,8 +93,8 @@ func TestAnswerFitsTheWindow(t *testing.T) {
 	w.must("config", "set", "models", "small window=20000 output=10000 in=1 out=1")
 	w.must("routine", "add", "watch", "--cron", "0 9 * * *", "--background", "--session", "persistent", "--model", "small", "Look around.")
 	for _, length := range []int{100, 12_000, 15_000} {
-		api.Reply(apitest.Reply{Text: "ok", Usage: apitest.Usage{In: length, Out: 1}}, apitest.Use("search_docs", map[string]string{"query": "x"}))
-		api.Reply(apitest.Reply{Text: "ok", Usage: apitest.Usage{In: length, Out: 1}})
+		api.Reply(anthropicapi.Reply{Text: "ok", Usage: anthropicapi.Usage{In: length, Out: 1}}, anthropicapi.Use("search_docs", map[string]string{"query": "x"}))
+		api.Reply(anthropicapi.Reply{Text: "ok", Usage: anthropicapi.Usage{In: length, Out: 1}})
 		w.must("fire", "watch")
 		w.must("fire", "watch")
 		all := api.Requests()

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // world is a scratch home and data directory in which command lines run in this process, over a fake clock and a fake
@@ -54,9 +54,9 @@ func newWorld(t *testing.T, initArgs ...string) *world {
 }
 
 // newNativeWorld makes a world whose engine is the native one, talking to a server of Anthropic's API in this process.
-func newNativeWorld(t *testing.T) (*world, *apitest.Server) {
+func newNativeWorld(t *testing.T) (*world, *anthropicapi.Server) {
 	t.Helper()
-	api := apitest.New(t)
+	api := anthropicapi.New(t)
 	w := newWorld(t, "--engine", "native")
 	w.must("config", "set", "env", "ANTHROPIC_API_KEY=k")
 	w.must("config", "set", "native.base-url", api.URL())
@@ -173,7 +173,7 @@ func (w *world) last() map[string]any {
 
 func TestWorldAsksAModel(t *testing.T) {
 	w, api := newNativeWorld(t)
-	api.Reply(apitest.Reply{Text: "Hello."})
+	api.Reply(anthropicapi.Reply{Text: "Hello."})
 	if out := w.must("chat", "hi"); out != "Hello.\n" {
 		t.Errorf("chat printed %q", out)
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // Bounds of what an engine may print, in bytes.
@@ -28,9 +28,9 @@ type Meter struct {
 const perEvent = 200
 
 // Take counts an event, and fails once the record would be too large. Events of use and cost are always taken.
-func (m *Meter) Take(e run.Event) error {
+func (m *Meter) Take(e runlog.Event) error {
 	m.taken += perEvent + len(e.Text) + len(e.Input)
-	if m.taken > m.Most && e.Type != run.UsageEvent {
+	if m.taken > m.Most && e.Type != runlog.UsageEvent {
 		return fmt.Errorf("the engine printed more than the %d bytes that a record takes", m.Most)
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // A log keeps the beginning and the end, and says how much is missing between them.
@@ -70,16 +70,16 @@ func TestLogOfAFullDisk(t *testing.T) {
 
 func TestMeter(t *testing.T) {
 	m := Meter{Most: 1000}
-	text := run.Event{Type: run.Text, Text: strings.Repeat("x", 300)}
+	text := runlog.Event{Type: runlog.Text, Text: strings.Repeat("x", 300)}
 	for range 2 {
 		if err := m.Take(text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := m.Take(run.Event{Type: run.ToolUse, Input: []byte(text.Text)}); err == nil {
+	if err := m.Take(runlog.Event{Type: runlog.ToolUse, Input: []byte(text.Text)}); err == nil {
 		t.Error("more than the bound was taken")
 	}
-	if err := m.Take(run.Event{Type: run.UsageEvent, Cost: 1}); err != nil {
+	if err := m.Take(runlog.Event{Type: runlog.UsageEvent, Cost: 1}); err != nil {
 		t.Errorf("a cost was refused: %v", err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/toolpolicy"
+	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // Engine runs an agent.
@@ -39,7 +39,7 @@ type Plan struct {
 }
 
 // Sink takes events as they happen.
-type Sink func(run.Event) error
+type Sink func(runlog.Event) error
 
 // Request is everything an engine needs to know.
 type Request struct {
@@ -57,18 +57,18 @@ type Request struct {
 	Likely   float64 // USD that were set aside at the run's start
 	Root     string  // the working directory
 
-	BuiltIns  []string          // the engine's own tools that some pattern of the run's policy needs
-	Allow     []string          // patterns of the tool uses that the run's policy allows
-	Protected []string          // absolute paths that no file tool may reach
-	Hold      []*os.File        // locks that the engine's process keeps for as long as it lives
-	Dirs      []toolpolicy.Root // folders outside Root that file tools may use as well, absolute
-	Agent     *Agent            // to whom the task is delegated; nil: to nobody
-	Follow    bool              // a session that was compacted meanwhile is gone on with where it went
-	Patience  time.Duration     // how long to wait for a service that refuses for now, in all; 0 is as long as the run may take
-	Nudge     bool              // a reminder of something owed in the turn before, not a new turn
-	Discard   bool              // no session is kept
-	Again     time.Duration     // after which the schedule goes on from the same beginning; 0 is not known
-	MaxTurns  int               // answers of the model in this turn; 0 is the engine's own limit
+	BuiltIns  []string      // the engine's own tools that some pattern of the run's policy needs
+	Allow     []string      // patterns of the tool uses that the run's policy allows
+	Protected []string      // absolute paths that no file tool may reach
+	Hold      []*os.File    // locks that the engine's process keeps for as long as it lives
+	Dirs      []policy.Root // folders outside Root that file tools may use as well, absolute
+	Agent     *Agent        // to whom the task is delegated; nil: to nobody
+	Follow    bool          // a session that was compacted meanwhile is gone on with where it went
+	Patience  time.Duration // how long to wait for a service that refuses for now, in all; 0 is as long as the run may take
+	Nudge     bool          // a reminder of something owed in the turn before, not a new turn
+	Discard   bool          // no session is kept
+	Again     time.Duration // after which the schedule goes on from the same beginning; 0 is not known
+	MaxTurns  int           // answers of the model in this turn; 0 is the engine's own limit
 
 	// Raise asks for what the run, Spent included, is about to have cost, in USD: it must be least, and may be most. It returns
 	// how much it may be, which others then cannot spend, or an ErrMaxCost. nil: nothing but MaxCost limits the run.
@@ -92,7 +92,7 @@ type Agent struct {
 type Result struct {
 	Session string // the session as it is now
 	Text    string // the final text
-	Usage   run.Usage
+	Usage   runlog.Usage
 	Cost    float64 // USD
 }
 

@@ -7,21 +7,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 func looker() *engine.Agent {
 	return &engine.Agent{Name: "looker", Description: "Looks at things.", Prompt: "You are the LOOKER."}
 }
 
-func delegate(to string) apitest.ToolUse {
-	return apitest.ToolUse{Name: "Agent", Input: map[string]any{"description": "look", "prompt": "Look at it.", "subagent_type": to}}
+func delegate(to string) anthropicapi.ToolUse {
+	return anthropicapi.ToolUse{Name: "Agent", Input: map[string]any{"description": "look", "prompt": "Look at it.", "subagent_type": to}}
 }
 
 // bySubagent says whether a subagent's own conversation asks.
-func bySubagent(q apitest.Request) bool { return strings.Contains(q.System, "LOOKER") }
+func bySubagent(q anthropicapi.Request) bool { return strings.Contains(q.System, "LOOKER") }
 
 // TestSubagent: what a subagent does is judged like the rest, its words are a tool's result and its cost is the run's.
 func TestSubagent(t *testing.T) {
@@ -29,12 +29,12 @@ func TestSubagent(t *testing.T) {
 	w := newWorld(t)
 	file := w.place(w.root, "a.md", "PUBLIC")
 	w.api.Reply(
-		apitest.Reply{ToolUses: []apitest.ToolUse{delegate("looker")}},
-		apitest.Reply{Text: "aside", Thinking: "hm", ToolUses: []apitest.ToolUse{{Name: "Bash", Input: map[string]any{"command": "cat /etc/passwd"}}}},
-		apitest.Use("Read", map[string]any{"file_path": file}),
-		apitest.Use("mcp__ollim__note", map[string]any{"text": "x"}),
-		apitest.Reply{Text: "It is PUBLIC.", Usage: apitest.Usage{In: 1_000_000}},
-		apitest.Reply{Text: "done"},
+		anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{delegate("looker")}},
+		anthropicapi.Reply{Text: "aside", Thinking: "hm", ToolUses: []anthropicapi.ToolUse{{Name: "Bash", Input: map[string]any{"command": "cat /etc/passwd"}}}},
+		anthropicapi.Use("Read", map[string]any{"file_path": file}),
+		anthropicapi.Use("mcp__ollim__note", map[string]any{"text": "x"}),
+		anthropicapi.Reply{Text: "It is PUBLIC.", Usage: anthropicapi.Usage{In: 1_000_000}},
+		anthropicapi.Reply{Text: "done"},
 	)
 	a := looker()
 	a.Model = "haiku"
@@ -63,7 +63,7 @@ func TestSubagent(t *testing.T) {
 		t.Errorf("usage %+v, cost %v", got.Usage, got.Cost)
 	}
 	for _, e := range w.events {
-		if (e.Type == run.Text || e.Type == run.Thinking) && e.Text != "done" {
+		if (e.Type == runlog.Text || e.Type == runlog.Thinking) && e.Text != "done" {
 			t.Errorf("%s %q is shown as the agent's", e.Type, e.Text)
 		}
 	}
@@ -78,24 +78,24 @@ func TestSubagentBounds(t *testing.T) {
 	w := newWorld(t)
 	a := looker()
 	a.Tools = []string{"Read", "Write", "WebFetch", "Task"}
-	w.api.On(bySubagent, func(q apitest.Request) apitest.Reply {
+	w.api.On(bySubagent, func(q anthropicapi.Request) anthropicapi.Reply {
 		if names := q.ToolNames(); !slices.Equal(names, []string{"Read", "Agent"}) && !slices.Equal(names, []string{"Agent", "Read"}) {
 			t.Errorf("the subagent has %v", names)
 		}
 		switch {
 		case len(q.ToolResults()) == 0:
-			return apitest.Use("Write", map[string]any{"file_path": filepath.Join(w.root, "new.md"), "content": "x"})
+			return anthropicapi.Use("Write", map[string]any{"file_path": filepath.Join(w.root, "new.md"), "content": "x"})
 		case !q.Has(`"general-purpose"`):
-			return apitest.Reply{ToolUses: []apitest.ToolUse{delegate("general-purpose")}}
+			return anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{delegate("general-purpose")}}
 		}
-		return apitest.Reply{Text: "no more"}
+		return anthropicapi.Reply{Text: "no more"}
 	})
 	w.api.Reply(
-		apitest.Reply{ToolUses: []apitest.ToolUse{delegate("general-purpose")}},
-		apitest.Use("Agent", map[string]any{"description": "look", "prompt": "Look."}),
-		apitest.Use("Agent", map[string]any{"description": "look", "prompt": "Look.", "subagent_type": "looker", "isolation": "worktree"}),
-		apitest.Reply{ToolUses: []apitest.ToolUse{delegate("looker")}},
-		apitest.Reply{Text: "done"},
+		anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{delegate("general-purpose")}},
+		anthropicapi.Use("Agent", map[string]any{"description": "look", "prompt": "Look."}),
+		anthropicapi.Use("Agent", map[string]any{"description": "look", "prompt": "Look.", "subagent_type": "looker", "isolation": "worktree"}),
+		anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{delegate("looker")}},
+		anthropicapi.Reply{Text: "done"},
 	)
 	if _, err := w.run(engine.Request{Prompt: "go", Agent: a}, "Read(./**.md)", "Task(looker)"); err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestSubagentNotTaken(t *testing.T) {
 	w := newWorld(t)
 	hold := make(chan struct{})
 	defer close(hold)
-	w.api.Handle(func(apitest.Request) apitest.Reply { return apitest.Reply{Hold: hold} })
+	w.api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Hold: hold} })
 	a := looker()
 	a.Prompt = ""
 	if _, err := w.run(engine.Request{Prompt: "go", Agent: a}, "Task(looker)"); err == nil || !strings.Contains(err.Error(), "looker") {
@@ -133,7 +133,7 @@ func TestSubagentNotTaken(t *testing.T) {
 func TestUsageOfOneTurn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	said := apitest.Reply{Text: "ok", Usage: apitest.Usage{In: 1000, Out: 10, CacheRead: 20, CacheWrite: 30}}
+	said := anthropicapi.Reply{Text: "ok", Usage: anthropicapi.Usage{In: 1000, Out: 10, CacheRead: 20, CacheWrite: 30}}
 	w.api.Reply(said, said)
 	first, err := w.run(engine.Request{Prompt: "one"}, "Read(./**.md)")
 	if err != nil {
@@ -143,7 +143,7 @@ func TestUsageOfOneTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := run.Usage{In: 1000, Out: 10, CacheRead: 20, CacheWrite: 30}
+	want := runlog.Usage{In: 1000, Out: 10, CacheRead: 20, CacheWrite: 30}
 	if first.Usage != want || second.Usage != want || first.Cost != second.Cost {
 		t.Errorf("first %+v, second %+v", first, second)
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // Archive reads the sessions that the command keeps. It never changes one.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // server is the name under which the agent sees our tools: mcp__ollim__ping_user.

@@ -10,16 +10,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/toolpolicy"
+	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // ask queues the use of a tool and returns its number, from which its id is made.
 func (w *world) ask(tool string, input map[string]any) string {
 	w.asked++
 	id := fmt.Sprintf("use_%d", w.asked)
-	w.api.Reply(apitest.Reply{ToolUses: []apitest.ToolUse{{ID: id, Name: tool, Input: input}}})
+	w.api.Reply(anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{ID: id, Name: tool, Input: input}}})
 	return id
 }
 
@@ -51,10 +51,10 @@ func TestWhatTheHookAllows(t *testing.T) {
 	wants[w.ask("Bash", map[string]any{"command": "git status", "description": "look"})] = ""
 	web := w.ask("WebFetch", map[string]any{"url": "https://example.com/", "prompt": "read"})
 	wants[w.ask("WebFetch", map[string]any{"url": "https://example.org/", "prompt": "read"})] = ""
-	w.api.Reply(apitest.Reply{Text: "done"})
+	w.api.Reply(anthropicapi.Reply{Text: "done"})
 
 	scope := "(" + away + "/**)"
-	if _, err := w.run(engine.Request{Prompt: "go", Dirs: []toolpolicy.Root{{Dir: away, Writable: true}}, Protected: []string{at("hidden")}},
+	if _, err := w.run(engine.Request{Prompt: "go", Dirs: []policy.Root{{Dir: away, Writable: true}}, Protected: []string{at("hidden")}},
 		"Read"+scope, "Edit"+scope, "Write"+scope, "Glob"+scope, "Grep"+scope, "Write(notes/**)",
 		"Bash(git log *)", "Bash(touch *)", "WebFetch(domain:example.com)"); err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestHookLost(t *testing.T) {
 			w := newWorld(t)
 			file := w.place(w.root, "a.md", "PUBLIC")
 			rules, gone, silent := filepath.Join(w.dir, "rules.json"), filepath.Join(w.dir, "gone"), filepath.Join(w.dir, "silent")
-			w.api.Handle(func(apitest.Request) apitest.Reply {
+			w.api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
 				switch n := len(w.api.Requests()); {
 				case n == c.breaks && c.silent:
 					w.place(w.dir, filepath.Base(silent), "")
@@ -102,9 +102,9 @@ func TestHookLost(t *testing.T) {
 				case n == c.mends:
 					w.move(gone, rules)
 				case n > 3:
-					return apitest.Reply{Text: "done"}
+					return anthropicapi.Reply{Text: "done"}
 				}
-				return apitest.Use("Read", map[string]any{"file_path": file})
+				return anthropicapi.Use("Read", map[string]any{"file_path": file})
 			})
 			_, err := w.run(engine.Request{Prompt: "go"}, "Read(./**.md)")
 			t.Log(err)
@@ -119,7 +119,7 @@ func TestHookLost(t *testing.T) {
 func TestAskedToWaitLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.api.Reply(apitest.Reply{Status: 429, RetryAfter: "100"})
+	w.api.Reply(anthropicapi.Reply{Status: 429, RetryAfter: "100"})
 	_, err := w.run(engine.Request{Prompt: "go"}, "Read(./**.md)")
 	if overloaded, ok := errors.AsType[*engine.Overloaded](err); !ok || overloaded.After != time.Minute {
 		t.Errorf("%#v", err)

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/model"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/model"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // Engine is the command and the world it runs in.
@@ -82,7 +82,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, _ engine.Tools, sink
 	if err := e.check(r, t); err != nil {
 		return t.result, err
 	}
-	return t.result, sink(run.Event{Type: run.Result, Text: t.result.Text})
+	return t.result, sink(runlog.Event{Type: runlog.Result, Text: t.result.Text})
 }
 
 // Compact makes a fork of the session and compacts that, so that the old session stays whole.
@@ -109,8 +109,8 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 		return engine.Compaction{}, errUnsaved
 	}
 	c := *t.compaction
-	return c, sink(run.Event{
-		Type: run.Compacted, Session: id, Parent: r.Session, Text: c.Summary, Before: c.Before, After: c.After,
+	return c, sink(runlog.Event{
+		Type: runlog.Compacted, Session: id, Parent: r.Session, Text: c.Summary, Before: c.Before, After: c.After,
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/store"
+	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // What the command itself does with a turn that was cut off (2.1.197): one in which the model had begun it closes, when the

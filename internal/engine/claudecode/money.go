@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/model"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/model"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // The command tells what a turn has cost only at its end. Until then the record has an estimate, which is what a run that is
@@ -126,10 +126,10 @@ func (t *turn) open(asked bool, by string) error {
 }
 
 // request is the event of the request that is open now.
-func (c *costs) request(by string) run.Event {
+func (c *costs) request(by string) runlog.Event {
 	c.since = 0
 	if !c.model.Priced {
-		return run.Event{Type: run.Request, Most: c.likely}
+		return runlog.Event{Type: runlog.Request, Most: c.likely}
 	}
 	t, known := c.talks[by]
 	if !known {
@@ -141,5 +141,5 @@ func (c *costs) request(by string) run.Event {
 	}
 	asked, _ := c.model.Cost(model.Tokens{In: tokens})
 	answered, _ := c.model.Cost(model.Tokens{In: tokens, Out: c.each})
-	return run.Event{Type: run.Request, Told: c.told, Most: c.model.Question(tokens, cached) + answered - asked}
+	return runlog.Event{Type: runlog.Request, Told: c.told, Most: c.model.Question(tokens, cached) + answered - asked}
 }

@@ -7,16 +7,16 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // requests are what a stream of events tells of requests, in a session of a model.
-func requests(t *testing.T, model string, lines ...string) (list []run.Event) {
+func requests(t *testing.T, model string, lines ...string) (list []runlog.Event) {
 	t.Helper()
 	begin := fmt.Sprintf(`{"type":"system","subtype":"init","session_id":"U","model":%q,"mcp_servers":[{"name":"ollim","status":"connected"}]}`, model)
 	_, events := play(t, begin+"\n"+strings.Join(lines, "\n")+"\n")
 	for _, e := range events {
-		if e.Type == run.Request {
+		if e.Type == runlog.Request {
 			list = append(list, e)
 		}
 	}

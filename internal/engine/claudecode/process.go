@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/process"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // start runs the command over one prompt and lets t read its events until the end.
@@ -117,7 +117,7 @@ func (e *Engine) stop(ctx context.Context, pid int, ended <-chan struct{}) {
 func (t *turn) endLog(said *engine.Log) error {
 	leftOut, err := said.Close()
 	if leftOut > 0 {
-		err = errors.Join(err, t.sink(run.Event{Type: run.LeftOut, Text: fmt.Sprintf("%d bytes of standard error", leftOut)}))
+		err = errors.Join(err, t.sink(runlog.Event{Type: runlog.LeftOut, Text: fmt.Sprintf("%d bytes of standard error", leftOut)}))
 	}
 	return err
 }

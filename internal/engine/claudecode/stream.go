@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // turn is what is learnt from the event stream of one process.
@@ -218,7 +218,7 @@ func (t *turn) system(e event) error {
 		if t.asked <= ownPause(e.Attempt) {
 			t.asked = 0
 		}
-		return t.sink(run.Event{Type: run.Retry, Text: fmt.Sprintf("%s (%d)", e.Error, e.ErrorCode)})
+		return t.sink(runlog.Event{Type: runlog.Retry, Text: fmt.Sprintf("%s (%d)", e.Error, e.ErrorCode)})
 	case "status":
 		if e.Compact == "failed" {
 			t.compactError = e.CompactErr
@@ -229,7 +229,7 @@ func (t *turn) system(e event) error {
 			t.compaction = &c
 			return nil
 		}
-		return t.sink(run.Event{Type: run.Compacted, Session: e.SessionID, Parent: e.SessionID, Before: c.Before, After: c.After})
+		return t.sink(runlog.Event{Type: runlog.Compacted, Session: e.SessionID, Parent: e.SessionID, Before: c.Before, After: c.After})
 	}
 	return nil
 }
@@ -242,7 +242,7 @@ func (t *turn) begin(e event) error {
 	t.cost.of(e.Model)
 	if t.compacting == "" {
 		t.result.Session = e.SessionID
-		if err := t.sink(run.Event{Type: run.Session, Session: e.SessionID, Parent: t.parent, Model: e.Model}); err != nil {
+		if err := t.sink(runlog.Event{Type: runlog.Session, Session: e.SessionID, Parent: t.parent, Model: e.Model}); err != nil {
 			return err
 		}
 	}
@@ -254,7 +254,7 @@ func (t *turn) keyRefused() error {
 	if t.answered {
 		return err
 	}
-	return errors.Join(err, t.sink(run.Event{Type: run.UsageEvent})) // nothing was spent
+	return errors.Join(err, t.sink(runlog.Event{Type: runlog.UsageEvent})) // nothing was spent
 }
 
 func (e event) toolServer() (status string) {
@@ -275,18 +275,18 @@ func (t *turn) blocks(e event) error {
 		switch b.Type {
 		case "text":
 			if e.Type == "assistant" && t.compacting == "" && e.CalledBy == "" { // what a subagent says is the tool's result
-				err = t.sink(run.Event{Type: run.Text, Text: b.Text})
+				err = t.sink(runlog.Event{Type: runlog.Text, Text: b.Text})
 			}
 		case "thinking":
 			if e.CalledBy == "" {
-				err = t.sink(run.Event{Type: run.Thinking, Text: b.Thinking})
+				err = t.sink(runlog.Event{Type: runlog.Thinking, Text: b.Thinking})
 			}
 		case "tool_use":
 			t.uses = append(t.uses, use{id: b.ID, name: b.Name})
-			err = t.sink(run.Event{Type: run.ToolUse, Tool: b.Name, ToolID: b.ID, Input: b.Input, Parent: e.CalledBy})
+			err = t.sink(runlog.Event{Type: runlog.ToolUse, Tool: b.Name, ToolID: b.ID, Input: b.Input, Parent: e.CalledBy})
 		case "tool_result":
 			t.finished(b)
-			err = t.sink(run.Event{Type: run.ToolResult, Tool: t.nameOf(b.ToolUseID), ToolID: b.ToolUseID, Text: textOf(b.Content), IsError: b.IsError, Parent: e.CalledBy})
+			err = t.sink(runlog.Event{Type: runlog.ToolResult, Tool: t.nameOf(b.ToolUseID), ToolID: b.ToolUseID, Text: textOf(b.Content), IsError: b.IsError, Parent: e.CalledBy})
 		}
 		if err != nil {
 			return err
@@ -341,17 +341,17 @@ func textOf(content json.RawMessage) string {
 // end takes usage and cost from the result event; those of single messages are provisional.
 func (t *turn) end(e event) error {
 	t.result.Text, t.result.Cost = e.Result, e.Cost
-	models := map[string]run.ModelUsage{}
+	models := map[string]runlog.ModelUsage{}
 	for name, m := range e.Models {
-		u := run.Usage{In: m.In, Out: m.Out, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite}
+		u := runlog.Usage{In: m.In, Out: m.Out, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite}
 		t.result.Usage = t.result.Usage.Add(u)
-		models[name] = run.ModelUsage{Usage: u, Cost: m.Cost, Window: m.Window, Output: m.Output}
+		models[name] = runlog.ModelUsage{Usage: u, Cost: m.Cost, Window: m.Window, Output: m.Output}
 	}
 	stop := ""
 	if e.Stop != nil {
 		stop = *e.Stop
 	}
-	return t.sink(run.Event{
-		Type: run.UsageEvent, Usage: &t.result.Usage, Cost: e.Cost, Models: models, Stop: stop, Count: e.Turns, APIMillis: e.API,
+	return t.sink(runlog.Event{
+		Type: runlog.UsageEvent, Usage: &t.result.Usage, Cost: e.Cost, Models: models, Stop: stop, Count: e.Turns, APIMillis: e.API,
 	})
 }

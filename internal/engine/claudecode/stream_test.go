@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/model"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/model"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // A turn as the command tells it, shortened.
@@ -32,12 +32,12 @@ func priced() *Engine {
 	return &Engine{Models: model.Known(), Now: func() time.Time { return time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC) }}
 }
 
-func play(t testing.TB, text string) (*turn, []run.Event) {
+func play(t testing.TB, text string) (*turn, []runlog.Event) {
 	t.Helper()
-	var events []run.Event
+	var events []runlog.Event
 	turn := &turn{
 		want: "U", settled: true, enough: func() {}, cost: priced().costs(history{}),
-		sink: func(e run.Event) error { events = append(events, e); return nil },
+		sink: func(e runlog.Event) error { events = append(events, e); return nil },
 	}
 	turn.cost.expect(engine.Request{}, "")
 	if err := turn.read(bufio.NewReader(strings.NewReader(text))); err != nil {
@@ -58,7 +58,7 @@ func TestStream(t *testing.T) {
 	if got := strings.Join(types, " "); got != "session request thinking tool_use tool_result text usage" {
 		t.Errorf("events: %s", got)
 	}
-	want := engine.Result{Session: "U", Text: "done", Cost: 0.025, Usage: run.Usage{In: 7, Out: 2, CacheRead: 3, CacheWrite: 4}}
+	want := engine.Result{Session: "U", Text: "done", Cost: 0.025, Usage: runlog.Usage{In: 7, Out: 2, CacheRead: 3, CacheWrite: 4}}
 	if turn.result != want {
 		t.Errorf("result %+v", turn.result)
 	}
@@ -79,8 +79,8 @@ func TestStopsOnItsOwn(t *testing.T) {
 		"settings not taken": stream,
 	} {
 		free := false
-		turn := &turn{want: "U", settled: name != "settings not taken", enough: func() {}, sink: func(e run.Event) error {
-			free = free || e.Type == run.UsageEvent && e.Usage == nil
+		turn := &turn{want: "U", settled: name != "settings not taken", enough: func() {}, sink: func(e runlog.Event) error {
+			free = free || e.Type == runlog.UsageEvent && e.Usage == nil
 			return nil
 		}}
 		if err := turn.read(bufio.NewReader(strings.NewReader(text))); err != nil {
@@ -154,7 +154,7 @@ func TestOfSubagents(t *testing.T) {
 	by := strings.ReplaceAll(stream, `{"type":"assistant",`, `{"type":"assistant","parent_tool_use_id":"t0",`)
 	turn, events := play(t, by)
 	for _, e := range events {
-		if e.Type == run.Text || e.Type == run.Thinking {
+		if e.Type == runlog.Text || e.Type == runlog.Thinking {
 			t.Errorf("%s %q", e.Type, e.Text)
 		}
 	}
@@ -212,7 +212,7 @@ func (xs) Read(p []byte) (int, error) {
 // A line of any length takes no more memory than the bound, is read to its end, and ends the run.
 func TestLongLineIsBounded(t *testing.T) {
 	stopped := 0
-	turn := &turn{want: "U", settled: true, enough: func() { stopped++ }, sink: func(run.Event) error {
+	turn := &turn{want: "U", settled: true, enough: func() { stopped++ }, sink: func(runlog.Event) error {
 		t.Error("an event after the line")
 		return nil
 	}}

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/model"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/toolpolicy"
+	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/model"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestMain makes this test binary the `ollim` that the command starts: "stub DIR", then the verb.
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 // rules are what the hook goes by.
 type rules struct {
 	Allow     []string
-	Roots     []toolpolicy.Root
+	Roots     []policy.Root
 	Protected []string
 }
 
@@ -78,9 +78,9 @@ func stubPreTool(dir string) error {
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return err
 	}
-	p := toolpolicy.Policy{Roots: asked.Roots, Protected: asked.Protected, SearchHides: true}
+	p := policy.Policy{Roots: asked.Roots, Protected: asked.Protected, SearchHides: true}
 	for _, pattern := range asked.Allow {
-		parsed, err := toolpolicy.Parse(pattern)
+		parsed, err := policy.Parse(pattern)
 		if err != nil {
 			return err
 		}
@@ -140,11 +140,11 @@ func stubServe() error {
 // world is the real command over an API server of the test, with the stub as its hook and tool server.
 type world struct {
 	t      testing.TB
-	api    *apitest.Server
+	api    *anthropicapi.Server
 	engine *Engine
 	dir    string // of the stub and of the run
 	root   string
-	events []run.Event
+	events []runlog.Event
 	asked  int
 }
 
@@ -152,15 +152,15 @@ const patience = time.Minute
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	command := apitest.Claude(t)
+	command := anthropicapi.Claude(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, api: apitest.New(t), dir: t.TempDir(), root: t.TempDir()}
+	w := &world{t: t, api: anthropicapi.New(t), dir: t.TempDir(), root: t.TempDir()}
 	w.engine = &Engine{
 		Command: command, Self: self, Args: []string{"stub", w.dir},
-		Env:    append(apitest.ClaudeEnv(t, w.api), "GORACE=atexit_sleep_ms=0"),
+		Env:    append(anthropicapi.ClaudeEnv(t, w.api), "GORACE=atexit_sleep_ms=0"),
 		Models: model.Known(), Now: time.Now,
 		Scratch: func(string) string { return w.dir }, Grace: 5 * time.Second,
 		Judged: func(string) (map[string]bool, error) {
@@ -193,7 +193,7 @@ func (w *world) verdicts() (list []verdict) {
 // run is one turn under the rules.
 func (w *world) run(r engine.Request, allow ...string) (engine.Result, error) {
 	w.t.Helper()
-	rules := rules{Allow: allow, Roots: []toolpolicy.Root{{Dir: w.root, Writable: true}}, Protected: r.Protected}
+	rules := rules{Allow: allow, Roots: []policy.Root{{Dir: w.root, Writable: true}}, Protected: r.Protected}
 	rules.Roots = append(rules.Roots, r.Dirs...)
 	text, err := json.Marshal(rules)
 	if err != nil {
@@ -214,7 +214,7 @@ func (w *world) run(r engine.Request, allow ...string) (engine.Result, error) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	w.events = nil
-	return w.engine.Run(ctx, r, nil, func(e run.Event) error {
+	return w.engine.Run(ctx, r, nil, func(e runlog.Event) error {
 		w.events = append(w.events, e)
 		return nil
 	})
@@ -241,8 +241,8 @@ func (w *world) move(from, to string) {
 }
 
 // results are those that the model was told, by the id of the use.
-func (w *world) results() map[string]apitest.Block {
-	list := map[string]apitest.Block{}
+func (w *world) results() map[string]anthropicapi.Block {
+	list := map[string]anthropicapi.Block{}
 	for _, q := range w.api.Requests() {
 		for _, r := range q.ToolResults() {
 			list[r.ToolUseID] = r
@@ -252,9 +252,9 @@ func (w *world) results() map[string]apitest.Block {
 }
 
 // result is the last of a tool.
-func (w *world) result(tool string) (last run.Event) {
+func (w *world) result(tool string) (last runlog.Event) {
 	for _, e := range w.events {
-		if e.Type == run.ToolResult && e.Tool == tool {
+		if e.Type == runlog.ToolResult && e.Tool == tool {
 			last = e
 		}
 	}

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/ollim/ollim/internal/builtin"
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/provider"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/store"
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/engine/native/builtin"
+	"github.com/ollim/ollim/internal/engine/provider"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // compactTool is the toolbox's tool that compacts the session; what it wishes for is done here, in mid-turn.
@@ -116,12 +116,12 @@ func answer(id string, r engine.ToolResult) transcript.Block {
 
 // use is one use of a tool. The error ends the turn.
 func (t *turn) use(ctx context.Context, use transcript.Block) (engine.ToolResult, error) {
-	if err := t.sink(run.Event{Type: run.ToolUse, Tool: use.Name, ToolID: use.ID, Input: use.Input}); err != nil {
+	if err := t.sink(runlog.Event{Type: runlog.ToolUse, Tool: use.Name, ToolID: use.ID, Input: use.Input}); err != nil {
 		return notBegun(), err
 	}
 	result, err := t.call(ctx, use)
 	if err == nil && (use.Name != compactTool || result.IsError) { // else it is told when it is done
-		err = t.sink(run.Event{Type: run.ToolResult, Tool: use.Name, ToolID: use.ID, Text: result.Text, IsError: result.IsError})
+		err = t.sink(runlog.Event{Type: runlog.ToolResult, Tool: use.Name, ToolID: use.ID, Text: result.Text, IsError: result.IsError})
 	}
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -11,16 +11,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/provider"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/engine/provider"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // TestOverload: before anything was done the caller begins anew, and the prompt is not said twice; afterwards it is waited for.
 func TestOverload(t *testing.T) {
 	s := newStage(t)
-	s.api.Reply(apitest.Reply{Status: 429, RetryAfter: "7"}, apitest.Reply{Text: "hello"})
+	s.api.Reply(anthropicapi.Reply{Status: 429, RetryAfter: "7"}, anthropicapi.Reply{Text: "hello"})
 	_, err := s.run(engine.Request{Prompt: "hi"})
 	var overloaded *engine.Overloaded
 	if !errors.As(err, &overloaded) || overloaded.After != 7*time.Second {
@@ -29,7 +29,7 @@ func TestOverload(t *testing.T) {
 	r := s.says(engine.Request{Prompt: "hi", Session: s.events[0].Session}, "hello")
 	same(t, s.conversation(r.Session), []string{"user text hi", "assistant text hello"})
 
-	s.api.Reply(apitest.Use("ping_user", nil), apitest.Reply{Status: 529, RetryAfter: "3"}, apitest.Reply{Fault: apitest.Cut, After: 4, Text: "broken text"}, apitest.Reply{Text: "done"})
+	s.api.Reply(anthropicapi.Use("ping_user", nil), anthropicapi.Reply{Status: 529, RetryAfter: "3"}, anthropicapi.Reply{Fault: anthropicapi.Cut, After: 4, Text: "broken text"}, anthropicapi.Reply{Text: "done"})
 	s.says(engine.Request{Prompt: "go"}, "done")
 	if len(s.slept) != 2 || s.slept[0] != 3*time.Second {
 		t.Errorf("slept %v", s.slept)
@@ -73,7 +73,7 @@ func TestUnreached(t *testing.T) {
 			})}
 			s.Service = provider.NewAnthropic(provider.Options{BaseURL: s.api.URL(), Key: "test-key", Client: client})
 			s.tools.on = func(string) *engine.ToolResult { down = row.after; return nil }
-			s.api.Reply(apitest.Use("ping_user", nil), apitest.Reply{Text: "done"})
+			s.api.Reply(anthropicapi.Use("ping_user", nil), anthropicapi.Reply{Text: "done"})
 			row.request.Prompt = "go"
 			_, err := s.run(row.request)
 			pauses := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
@@ -86,24 +86,24 @@ func TestUnreached(t *testing.T) {
 
 // TestFreeOfCharge: a turn that was refused says that it cost nothing, once; of an answer that broke off nobody knows.
 func TestFreeOfCharge(t *testing.T) {
-	cut := apitest.Reply{Fault: apitest.Cut}
+	cut := anthropicapi.Reply{Fault: anthropicapi.Cut}
 	for name, row := range map[string]struct {
-		replies []apitest.Reply
+		replies []anthropicapi.Reply
 		want    int // usage events without a usage
 	}{
-		"refused":       {[]apitest.Reply{{Status: 401}}, 1},
-		"overloaded":    {[]apitest.Reply{{Status: 503}}, 1},
-		"answered":      {[]apitest.Reply{{Text: "x"}}, 0},
-		"cut off":       {[]apitest.Reply{cut, cut, cut, cut}, 0},
-		"cut, refused":  {[]apitest.Reply{cut, {Status: 401}}, 0},
-		"refused later": {[]apitest.Reply{apitest.Use("ping_user", nil), {Status: 401}}, 0},
+		"refused":       {[]anthropicapi.Reply{{Status: 401}}, 1},
+		"overloaded":    {[]anthropicapi.Reply{{Status: 503}}, 1},
+		"answered":      {[]anthropicapi.Reply{{Text: "x"}}, 0},
+		"cut off":       {[]anthropicapi.Reply{cut, cut, cut, cut}, 0},
+		"cut, refused":  {[]anthropicapi.Reply{cut, {Status: 401}}, 0},
+		"refused later": {[]anthropicapi.Reply{anthropicapi.Use("ping_user", nil), {Status: 401}}, 0},
 	} {
 		s := newStage(t)
 		s.api.Reply(row.replies...)
 		_, err := s.run(engine.Request{Prompt: "x"})
 		free := 0
 		for _, e := range s.events {
-			if e.Type == run.UsageEvent && e.Usage == nil && e.Cost == 0 {
+			if e.Type == runlog.UsageEvent && e.Usage == nil && e.Cost == 0 {
 				free++
 			}
 		}
@@ -117,7 +117,7 @@ func TestFreeOfCharge(t *testing.T) {
 func TestCutForGood(t *testing.T) {
 	s := newStage(t)
 	for range 6 {
-		s.api.Reply(apitest.Reply{Fault: apitest.Cut, After: 4, Text: "broken text"})
+		s.api.Reply(anthropicapi.Reply{Fault: anthropicapi.Cut, After: 4, Text: "broken text"})
 	}
 	if _, err := s.run(engine.Request{Prompt: "hi"}); !errors.Is(err, provider.ErrCut) || len(s.slept) != 3 {
 		t.Errorf("slept %v, %v", s.slept, err)
@@ -129,9 +129,9 @@ func TestLimits(t *testing.T) {
 	const spent = 0.009
 	for left, want := range map[float64]error{0.02: nil, 0.003: engine.ErrMaxCost, 0.0025: engine.ErrMaxCost} {
 		s := newStage(t)
-		use := apitest.Use("ping_user", nil)
-		use.Usage = apitest.Usage{In: 1000, Out: 1000} // 0.003 USD
-		s.api.Reply(use, apitest.Reply{Text: "done"})
+		use := anthropicapi.Use("ping_user", nil)
+		use.Usage = anthropicapi.Usage{In: 1000, Out: 1000} // 0.003 USD
+		s.api.Reply(use, anthropicapi.Reply{Text: "done"})
 		if _, err := s.run(engine.Request{Prompt: "x", MaxCost: spent + left, Spent: spent}); !errors.Is(err, want) {
 			t.Errorf("%v left: %v", left, err)
 		}
@@ -141,7 +141,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	s := newStage(t)
-	s.api.Handle(func(apitest.Request) apitest.Reply { return apitest.Use("ping_user", nil) })
+	s.api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Use("ping_user", nil) })
 	if _, err := s.run(engine.Request{Prompt: "x", MaxTurns: 1000, Model: "endless"}); !errors.Is(err, engine.ErrMaxTurns) || len(s.tools.calls) != 200 {
 		t.Errorf("%d tool uses, %v", len(s.tools.calls), err)
 	}
@@ -152,7 +152,7 @@ func TestStopped(t *testing.T) {
 	s := newStage(t)
 	ctx, stop := context.WithCancel(t.Context())
 	s.tools.on = func(string) *engine.ToolResult { stop(); return nil }
-	s.api.Reply(apitest.Reply{ToolUses: []apitest.ToolUse{{ID: "a", Name: "ping_user"}, {ID: "b", Name: "ping_user"}}})
+	s.api.Reply(anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{ID: "a", Name: "ping_user"}, {ID: "b", Name: "ping_user"}}})
 	_, err := s.Run(ctx, engine.Request{Prompt: "x", Root: "/work"}, s.tools, s.sink)
 	if !errors.Is(err, context.Canceled) || len(s.tools.calls) != 1 {
 		t.Errorf("%q, %v", s.tools.calls, err)
@@ -165,24 +165,24 @@ func TestStopped(t *testing.T) {
 // TestCutText: what somebody has seen of an answer that broke off is not said again; it stands in the transcript.
 func TestCutText(t *testing.T) {
 	s := newStage(t)
-	s.api.Reply(apitest.Reply{Fault: apitest.Cut, After: 5, Text: strings.Repeat("some words ", 20)})
+	s.api.Reply(anthropicapi.Reply{Fault: anthropicapi.Cut, After: 5, Text: strings.Repeat("some words ", 20)})
 	var seen strings.Builder
 	r, err := s.run(engine.Request{Prompt: "hi", Delta: func(text string) error { seen.WriteString(text); return nil }})
 	if !errors.Is(err, provider.ErrCut) || seen.Len() == 0 || r.Text != seen.String() {
 		t.Fatalf("%v, seen %q, said %q", err, seen.String(), r.Text)
 	}
-	s.api.Reply(apitest.Reply{Text: "whole"})
+	s.api.Reply(anthropicapi.Reply{Text: "whole"})
 	s.says(engine.Request{Prompt: "go on", Session: r.Session}, "whole")
 	// the same behind nobody's eyes: the caller begins the turn anew, and nothing of it stands there twice
-	s.api.Reply(apitest.Reply{Fault: apitest.ErrorEvent, After: 5, Text: strings.Repeat("some words ", 20)})
+	s.api.Reply(anthropicapi.Reply{Fault: anthropicapi.ErrorEvent, After: 5, Text: strings.Repeat("some words ", 20)})
 	if _, err := s.run(engine.Request{Prompt: "again"}); err == nil {
 		t.Error("no overload")
 	}
-	s.api.Reply(apitest.Reply{Text: "fine"})
+	s.api.Reply(anthropicapi.Reply{Text: "fine"})
 	r = s.says(engine.Request{Prompt: "again", Session: s.events[0].Session}, "fine")
 	same(t, s.conversation(r.Session), []string{"user text again", "assistant text fine"})
 	stop := errors.New("enough")
-	s.api.Reply(apitest.Reply{Text: strings.Repeat("some words ", 20)})
+	s.api.Reply(anthropicapi.Reply{Text: strings.Repeat("some words ", 20)})
 	if _, err := s.run(engine.Request{Prompt: "hi", Delta: func(string) error { return stop }}); !errors.Is(err, stop) {
 		t.Error(err)
 	}
@@ -191,7 +191,7 @@ func TestCutText(t *testing.T) {
 // TestOverloadBehindText: nobody begins a turn anew whose text somebody has read.
 func TestOverloadBehindText(t *testing.T) {
 	s := newStage(t)
-	s.api.Reply(apitest.Reply{Fault: apitest.ErrorEvent, After: 5, Text: strings.Repeat("some words ", 20)})
+	s.api.Reply(anthropicapi.Reply{Fault: anthropicapi.ErrorEvent, After: 5, Text: strings.Repeat("some words ", 20)})
 	var seen strings.Builder
 	r, err := s.run(engine.Request{Prompt: "hi", Delta: func(text string) error { seen.WriteString(text); return nil }})
 	var overloaded *engine.Overloaded

@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/provider"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/store"
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/engine/provider"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 const (
@@ -62,9 +62,9 @@ func (t *turn) compactNow(ctx context.Context, results []transcript.Block, at in
 	if err == nil {
 		_, err = t.moveTo(ctx, next, summary)
 	} else {
-		err = t.sink(run.Event{Type: run.CompactFailed, Tool: compactTool, Text: err.Error()})
+		err = t.sink(runlog.Event{Type: runlog.CompactFailed, Tool: compactTool, Text: err.Error()})
 	}
-	return errors.Join(err, t.sink(run.Event{Type: run.ToolResult, Tool: compactTool, ToolID: id, Text: said.Text, IsError: said.IsError}))
+	return errors.Join(err, t.sink(runlog.Event{Type: runlog.ToolResult, Tool: compactTool, ToolID: id, Text: said.Text, IsError: said.IsError}))
 }
 
 func user(blocks []transcript.Block) transcript.Message {
@@ -94,7 +94,7 @@ func (t *turn) squeeze(ctx context.Context) error {
 	if t.cramped = true; t.usage != spent {
 		t.full = t.size()
 	}
-	return t.sink(run.Event{Type: run.CompactFailed, Text: err.Error()})
+	return t.sink(runlog.Event{Type: runlog.CompactFailed, Text: err.Error()})
 }
 
 // noteFull notes a failed compaction in the transcript where no message has: the turn failed before it had an answer.
@@ -165,7 +165,7 @@ func (t *turn) moveTo(ctx context.Context, next transcript.Transcript, summary s
 	}
 	t.before = 0
 	c := engine.Compaction{Session: next.ID, Summary: summary, Before: before, After: t.size()}
-	return c, t.sink(run.Event{Type: run.Compacted, Session: c.Session, Parent: old, Text: summary, Before: c.Before, After: c.After})
+	return c, t.sink(runlog.Event{Type: runlog.Compacted, Session: c.Session, Parent: old, Text: summary, Before: c.Before, After: c.After})
 }
 
 // wish is the instructions of a use of the tool.

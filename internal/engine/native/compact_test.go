@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/provider"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/engine/provider"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/transcript"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 func read(t *testing.T, path string) []byte {
@@ -32,15 +32,15 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-func compact(instructions string) apitest.Reply {
-	return apitest.Use("compact_session", map[string]string{"instructions": instructions})
+func compact(instructions string) anthropicapi.Reply {
+	return anthropicapi.Use("compact_session", map[string]string{"instructions": instructions})
 }
 
 // grown is a session of a few turns.
 func (s *stage) grown() engine.Result {
 	var r engine.Result
 	for _, text := range []string{"AAPL is at 210", "MSFT is at 400", "and now"} {
-		s.api.Reply(apitest.Reply{Text: "noted: " + text})
+		s.api.Reply(anthropicapi.Reply{Text: "noted: " + text})
 		r = s.says(engine.Request{Prompt: text, Session: r.Session}, "noted: "+text)
 	}
 	return r
@@ -51,7 +51,7 @@ func TestCompactInTurn(t *testing.T) {
 	s := newStage(t)
 	old := s.grown()
 	before := read(t, s.path(old.Session))
-	s.api.Reply(compact("keep: AAPL, MSFT\nprices"), apitest.Reply{Text: "AAPL 210, MSFT 400"}, apitest.Reply{Text: "done"})
+	s.api.Reply(compact("keep: AAPL, MSFT\nprices"), anthropicapi.Reply{Text: "AAPL 210, MSFT 400"}, anthropicapi.Reply{Text: "done"})
 	r := s.says(engine.Request{Prompt: "compact", Session: old.Session}, "done")
 	if r.Session == old.Session {
 		t.Fatal("the session did not move")
@@ -73,13 +73,13 @@ func TestCompactInTurn(t *testing.T) {
 	}
 	types := []string{}
 	for _, e := range s.events {
-		if e.Type != run.Request {
+		if e.Type != runlog.Request {
 			types = append(types, string(e.Type))
 		}
 	}
 	same(t, types, []string{"session", "usage", "tool_use", "usage", "compacted", "tool_result", "text", "usage", "result"})
 	// and once more, from there
-	s.api.Reply(apitest.Reply{Text: "later"})
+	s.api.Reply(anthropicapi.Reply{Text: "later"})
 	s.says(engine.Request{Prompt: "next", Session: r.Session}, "later")
 }
 
@@ -94,19 +94,19 @@ func (s *stage) path(id string) string {
 
 // TestCompactRefused: a summary that lost a pinned name is asked for once more, and then refused; nothing is changed.
 func TestCompactRefused(t *testing.T) {
-	for name, replies := range map[string][]apitest.Reply{
+	for name, replies := range map[string][]anthropicapi.Reply{
 		"lost a pin": {{Text: "MSFT 400"}, {Text: "still nothing"}},
 		"empty":      {{Text: " "}, {}},
 		"an error":   {{Status: 400, Message: "no"}},
-		"a tool":     {apitest.Use("ping_user", nil), apitest.Use("ping_user", nil)},
-		"talk":       {{Text: "AAPL, let me look", ToolUses: []apitest.ToolUse{{Name: "ping_user"}}}, {Text: "AAPL again", ToolUses: []apitest.ToolUse{{Name: "ping_user"}}}},
+		"a tool":     {anthropicapi.Use("ping_user", nil), anthropicapi.Use("ping_user", nil)},
+		"talk":       {{Text: "AAPL, let me look", ToolUses: []anthropicapi.ToolUse{{Name: "ping_user"}}}, {Text: "AAPL again", ToolUses: []anthropicapi.ToolUse{{Name: "ping_user"}}}},
 		"refusal":    {{Text: "AAPL", StopReason: "refusal"}},
 		"in a name":  {{Text: "AAPLX and XAAPL"}, {Text: "AAPL_2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			old := s.grown()
-			s.api.Reply(slices.Concat([]apitest.Reply{compact("keep: AAPL")}, replies, []apitest.Reply{{Text: "I go on"}})...)
+			s.api.Reply(slices.Concat([]anthropicapi.Reply{compact("keep: AAPL")}, replies, []anthropicapi.Reply{{Text: "I go on"}})...)
 			r := s.says(engine.Request{Prompt: "compact", Session: old.Session}, "I go on")
 			if r.Session != old.Session || len(s.tools.calls) != 1 {
 				t.Errorf("session %s, calls %q", r.Session, s.tools.calls)
@@ -124,7 +124,7 @@ func TestCompactRefused(t *testing.T) {
 func TestCompactRetried(t *testing.T) {
 	s := newStage(t)
 	old := s.grown()
-	s.api.Reply(apitest.Reply{Text: "MSFT"}, apitest.Reply{Text: "AAPL"})
+	s.api.Reply(anthropicapi.Reply{Text: "MSFT"}, anthropicapi.Reply{Text: "AAPL"})
 	c, err := s.Compact(t.Context(), engine.Request{Session: old.Session, Root: "/work"}, "Keep: AAPL", s.sink)
 	if err != nil || c.Summary != "AAPL" || c.Session == old.Session || c.After >= c.Before {
 		t.Errorf("%+v %v", c, err)
@@ -132,7 +132,7 @@ func TestCompactRetried(t *testing.T) {
 	if q := s.api.Requests(); !strings.Contains(q[len(q)-1].LastUserText(), "letter by letter: AAPL") {
 		t.Error(q[len(q)-1].LastUserText())
 	}
-	s.api.Reply(apitest.Reply{Text: "fine"})
+	s.api.Reply(anthropicapi.Reply{Text: "fine"})
 	s.says(engine.Request{Prompt: "next", Session: c.Session}, "fine")
 	if _, err := s.Compact(t.Context(), engine.Request{Root: "/work"}, "x", s.sink); err == nil {
 		t.Error("no session was compacted")
@@ -144,9 +144,9 @@ func TestAutomatic(t *testing.T) {
 	s := newStage(t)
 	first := s.grown()
 	s.api.Reply(
-		apitest.Reply{ToolUses: []apitest.ToolUse{{ID: "b", Name: "ping_user"}}, Usage: apitest.Usage{In: 3100, Out: 150}},
-		apitest.Reply{Text: "the summary"},
-		apitest.Reply{Text: "done", Usage: apitest.Usage{In: 100, Out: 10}},
+		anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{ID: "b", Name: "ping_user"}}, Usage: anthropicapi.Usage{In: 3100, Out: 150}},
+		anthropicapi.Reply{Text: "the summary"},
+		anthropicapi.Reply{Text: "done", Usage: anthropicapi.Usage{In: 100, Out: 10}},
 	)
 	r := s.says(engine.Request{Prompt: "work", Session: first.Session}, "done")
 	if r.Session == first.Session {
@@ -175,12 +175,12 @@ func TestNotYet(t *testing.T) {
 		s := newStage(t)
 		first := s.grown()
 		s.tools.on = func(string) *engine.ToolResult { return &engine.ToolResult{Text: strings.Repeat("x ", tc.result/2)} }
-		s.api.Reply(apitest.Reply{ToolUses: []apitest.ToolUse{{ID: "b", Name: "ping_user"}}, Usage: apitest.Usage{In: tc.in, Out: 100}})
-		s.api.Handle(func(q apitest.Request) apitest.Reply {
+		s.api.Reply(anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{ID: "b", Name: "ping_user"}}, Usage: anthropicapi.Usage{In: tc.in, Out: 100}})
+		s.api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {
 			if strings.Contains(q.LastUserText(), "replaced by a summary") {
-				return apitest.Reply{Text: "the summary"}
+				return anthropicapi.Reply{Text: "the summary"}
 			}
-			return apitest.Reply{Text: "done"}
+			return anthropicapi.Reply{Text: "done"}
 		})
 		if r := s.says(engine.Request{Prompt: "work", Session: first.Session, Model: tc.model}, "done"); (r.Session != first.Session) != tc.moves {
 			t.Errorf("%+v: moved %v", tc, !tc.moves)
@@ -193,15 +193,15 @@ func TestCramped(t *testing.T) {
 	s := newStage(t)
 	first := s.grown()
 	tries, answers := 0, 0
-	s.api.Handle(func(q apitest.Request) apitest.Reply {
+	s.api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {
 		if strings.Contains(q.LastUserText(), "replaced by a summary") {
 			tries++
-			return apitest.Reply{Text: " "}
+			return anthropicapi.Reply{Text: " "}
 		}
 		if answers++; answers > 3 {
-			return apitest.Reply{Text: "done"}
+			return anthropicapi.Reply{Text: "done"}
 		}
-		return apitest.Reply{ToolUses: []apitest.ToolUse{{ID: fmt.Sprint("u", answers), Name: "ping_user"}}, Usage: apitest.Usage{In: 3300, Out: 100}}
+		return anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{ID: fmt.Sprint("u", answers), Name: "ping_user"}}, Usage: anthropicapi.Usage{In: 3300, Out: 100}}
 	})
 	if r := s.says(engine.Request{Prompt: "work", Session: first.Session}, "done"); r.Session != first.Session || tries != 2 {
 		t.Errorf("asked for %d summaries, session %s", tries, r.Session)
@@ -212,15 +212,15 @@ func TestCramped(t *testing.T) {
 func TestTooLong(t *testing.T) {
 	s := newStage(t)
 	old := s.grown()
-	tooLong := apitest.Reply{Status: 400, Message: "prompt is too long: 5000 tokens > 4000 maximum"}
-	s.api.Reply(tooLong, apitest.Reply{Text: "the summary"}, apitest.Reply{Text: "done"})
+	tooLong := anthropicapi.Reply{Status: 400, Message: "prompt is too long: 5000 tokens > 4000 maximum"}
+	s.api.Reply(tooLong, anthropicapi.Reply{Text: "the summary"}, anthropicapi.Reply{Text: "done"})
 	if r := s.says(engine.Request{Prompt: "work", Session: old.Session}, "done"); r.Session == old.Session {
 		t.Error("the session did not move")
 	}
 	// and once more when it has grown again
-	s.api.Reply(tooLong, apitest.Reply{Text: "the summary"}, apitest.Use("ping_user", nil), tooLong, apitest.Reply{Text: "the summary"}, apitest.Reply{Text: "done"})
+	s.api.Reply(tooLong, anthropicapi.Reply{Text: "the summary"}, anthropicapi.Use("ping_user", nil), tooLong, anthropicapi.Reply{Text: "the summary"}, anthropicapi.Reply{Text: "done"})
 	s.says(engine.Request{Prompt: "work", Session: old.Session}, "done")
-	s.api.Reply(tooLong, tooLong, apitest.Reply{Text: "the summary"}, tooLong)
+	s.api.Reply(tooLong, tooLong, anthropicapi.Reply{Text: "the summary"}, tooLong)
 	if _, err := s.run(engine.Request{Prompt: "more", Session: old.Session}); err == nil || errors.Is(err, engine.ErrUnavailable) {
 		t.Errorf("%v", err)
 	}
@@ -230,7 +230,7 @@ func TestTooLong(t *testing.T) {
 func TestCostOfSummary(t *testing.T) {
 	s := newStage(t)
 	old := s.grown()
-	s.api.Reply(compact("prices"), apitest.Reply{Text: "the summary", Usage: apitest.Usage{In: 7000, Out: 1}})
+	s.api.Reply(compact("prices"), anthropicapi.Reply{Text: "the summary", Usage: anthropicapi.Usage{In: 7000, Out: 1}})
 	n := len(s.api.Requests())
 	if _, err := s.run(engine.Request{Prompt: "compact", Session: old.Session, MaxCost: 0.008}); !errors.Is(err, engine.ErrMaxCost) {
 		t.Error(err)
@@ -252,12 +252,12 @@ func TestCompactUnwritten(t *testing.T) {
 		}
 		return nil
 	}
-	s.api.Reply(compact("prices"), apitest.Reply{Text: "the summary"})
+	s.api.Reply(compact("prices"), anthropicapi.Reply{Text: "the summary"})
 	if _, err := s.run(engine.Request{Prompt: "compact", Session: old.Session}); err == nil {
 		t.Error("no error, though the transcript is gone")
 	}
 	for _, e := range s.events {
-		if e.Type == run.Compacted || e.Type == run.ToolResult && !e.IsError {
+		if e.Type == runlog.Compacted || e.Type == runlog.ToolResult && !e.IsError {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -277,11 +277,11 @@ func TestPins(t *testing.T) {
 	} {
 		s := newStage(t)
 		old := s.grown()
-		s.api.Reply(apitest.Reply{Text: summary})
+		s.api.Reply(anthropicapi.Reply{Text: summary})
 		if c, err := s.Compact(t.Context(), engine.Request{Session: old.Session, Root: "/work"}, instructions, s.sink); err != nil || c.Summary != summary {
 			t.Errorf("%q: %+v %v", instructions, c, err)
 		}
-		s.api.Reply(apitest.Reply{Text: "none"}, apitest.Reply{Text: "ZZZZ 121 ZZZ2 größen"})
+		s.api.Reply(anthropicapi.Reply{Text: "none"}, anthropicapi.Reply{Text: "ZZZZ 121 ZZZ2 größen"})
 		_, err := s.Compact(t.Context(), engine.Request{Session: old.Session, Root: "/work"}, instructions, s.sink)
 		if pinned := summary != "nothing"; (err != nil) != pinned {
 			t.Errorf("%q: %v, want an error: %v", instructions, err, pinned)
@@ -295,7 +295,7 @@ func TestFollow(t *testing.T) {
 	old := s.grown()
 	ids := []string{old.Session}
 	for range 2 {
-		s.api.Reply(apitest.Reply{Text: "the summary"})
+		s.api.Reply(anthropicapi.Reply{Text: "the summary"})
 		c, err := s.Compact(t.Context(), engine.Request{Session: ids[len(ids)-1], Root: "/work"}, "x", s.sink)
 		if err != nil {
 			t.Fatal(err)
@@ -303,18 +303,18 @@ func TestFollow(t *testing.T) {
 		ids = append(ids, c.Session)
 	}
 	for follow, from := range map[bool]string{true: ids[2], false: ids[0]} {
-		s.api.Reply(apitest.Reply{Text: "a branch"})
+		s.api.Reply(anthropicapi.Reply{Text: "a branch"})
 		branch := s.says(engine.Request{Prompt: "b", Session: ids[0], Fork: true, Follow: follow}, "a branch")
 		file, err := transcript.Find(s.Sessions, branch.Session)
 		if err != nil || file.ParentID != from {
 			t.Errorf("a branch of %s of %q, %v", file.ParentID, ids, err)
 		}
 	}
-	s.api.Reply(apitest.Reply{Text: "yes"})
+	s.api.Reply(anthropicapi.Reply{Text: "yes"})
 	if r := s.says(engine.Request{Prompt: "go on", Session: ids[0], Follow: true}, "yes"); r.Session != ids[2] {
 		t.Errorf("went on in %s of %q", r.Session, ids)
 	}
-	s.api.Reply(apitest.Reply{Text: "no"})
+	s.api.Reply(anthropicapi.Reply{Text: "no"})
 	if r := s.says(engine.Request{Prompt: "go on", Session: ids[0]}, "no"); r.Session != ids[0] {
 		t.Errorf("went on in %s of %q", r.Session, ids)
 	}
@@ -324,7 +324,7 @@ func TestFollow(t *testing.T) {
 func TestSummaryWithoutThoughts(t *testing.T) {
 	s := newStage(t)
 	old := s.grown()
-	s.api.Reply(apitest.Reply{Status: 400, Message: "thinking: adaptive is not supported"}, apitest.Reply{Text: "the summary"})
+	s.api.Reply(anthropicapi.Reply{Status: 400, Message: "thinking: adaptive is not supported"}, anthropicapi.Reply{Text: "the summary"})
 	c, err := s.Compact(t.Context(), engine.Request{Session: old.Session, Root: "/work", Thinking: "true"}, "x", s.sink)
 	if err != nil || c.Summary != "the summary" {
 		t.Errorf("%+v, %v", c, err)
@@ -338,11 +338,11 @@ func TestSummaryWithoutThoughts(t *testing.T) {
 // TestPoison: a question that is too long for the model does not make the session useless.
 func TestPoison(t *testing.T) {
 	s := newStage(t)
-	s.api.Handle(func(q apitest.Request) apitest.Reply {
+	s.api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {
 		if len(q.Raw) > 20_000 {
-			return apitest.Reply{Status: 400, Message: "prompt is too long: 5000 tokens > 4000 maximum"}
+			return anthropicapi.Reply{Status: 400, Message: "prompt is too long: 5000 tokens > 4000 maximum"}
 		}
-		return apitest.Reply{Text: "fine"}
+		return anthropicapi.Reply{Text: "fine"}
 	})
 	r := s.says(engine.Request{Prompt: "one", Model: "unpriced"}, "fine")
 	if _, err := s.run(engine.Request{Prompt: strings.Repeat("too much ", 5000), Session: r.Session, Model: "unpriced"}); !errors.Is(err, provider.ErrTooLong) {
@@ -359,16 +359,16 @@ func TestForkOfACompactedTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			old := s.grown()
-			replies := slices.Repeat([]apitest.Reply{apitest.Use("ping_user", nil)}, 8) // more than stays beside the summary
-			replies = append(replies, compact("keep it"), apitest.Reply{Text: "The owner wants the invoice sent."})
+			replies := slices.Repeat([]anthropicapi.Reply{anthropicapi.Use("ping_user", nil)}, 8) // more than stays beside the summary
+			replies = append(replies, compact("keep it"), anthropicapi.Reply{Text: "The owner wants the invoice sent."})
 			if kept {
-				replies = []apitest.Reply{{Status: 400, Message: "prompt is too long"}, {Text: "The owner likes shares."}}
+				replies = []anthropicapi.Reply{{Status: 400, Message: "prompt is too long"}, {Text: "The owner likes shares."}}
 			}
 			s.api.Reply(replies...)
 			fork := ""
-			s.api.Handle(func(apitest.Request) apitest.Reply {
+			s.api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
 				if fork != "" {
-					return apitest.Reply{Text: "looked"}
+					return anthropicapi.Reply{Text: "looked"}
 				}
 				list, _, err := transcript.List(s.Sessions, "", nil)
 				if err != nil || len(list) != 2 {
@@ -386,7 +386,7 @@ func TestForkOfACompactedTurn(t *testing.T) {
 					t.Error(err)
 				}
 				fork = made.ID
-				return apitest.Reply{Text: "done"}
+				return anthropicapi.Reply{Text: "done"}
 			})
 			s.says(engine.Request{Prompt: "send the invoice", Session: old.Session}, "done")
 			if said := strings.Join(s.conversation(fork), "\n"); strings.Contains(said, "invoice") || !strings.Contains(said, "AAPL") && !kept {

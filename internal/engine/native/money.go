@@ -7,9 +7,9 @@ import (
 	"strconv"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/model"
-	"github.com/ollim/ollim/internal/provider"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/engine/provider"
+	"github.com/ollim/ollim/internal/state/model"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // query asks the service, for no more than the run may cost, and notes what an answer that broke off has cost. An answer that
@@ -25,7 +25,7 @@ func (t *turn) query(ctx context.Context, q provider.Request, delta func(provide
 		return a, err
 	}
 	why := fmt.Sprintf("the answer needs more than %d tokens", usual)
-	if err := errors.Join(t.book(a.Usage, a.Stop), t.sink(run.Event{Type: run.Retry, Text: why})); err != nil {
+	if err := errors.Join(t.book(a.Usage, a.Stop), t.sink(runlog.Event{Type: runlog.Retry, Text: why})); err != nil {
 		return a, err
 	}
 	return t.try(ctx, q, delta, min(all, 2*usual), all)
@@ -73,7 +73,7 @@ func (t *turn) try(ctx context.Context, q provider.Request, delta func(provider.
 		return a, err
 	}
 	said := bytesOf(a.Message) / engine.BytesPerToken
-	if a.Usage != (run.Usage{}) { // as it began: what was said since is not counted
+	if a.Usage != (runlog.Usage{}) { // as it began: what was said since is not counted
 		a.Usage.Out = max(a.Usage.Out, said)
 		return a, err
 	}
@@ -84,7 +84,7 @@ func (t *turn) try(ctx context.Context, q provider.Request, delta func(provider.
 // assume counts the price of an answer that broke off before the service told what it used.
 func (t *turn) assume(usd float64) error {
 	t.cost, t.booked = t.cost+usd, true
-	return t.sink(run.Event{Type: run.UsageEvent, Cost: usd})
+	return t.sink(runlog.Event{Type: runlog.UsageEvent, Cost: usd})
 }
 
 // afford reserves the price of a question and of its answer of least to most tokens. It returns the price expected of the
@@ -117,7 +117,7 @@ func (t *turn) afford(ctx context.Context, least, most int, q provider.Request) 
 		tokens = max(1, min(most, int((high-input)/each+1e-6)))
 	}
 	usual := input + each*float64(engine.UsualAnswer+budget(q.Thinking))
-	return input, tokens, t.sink(run.Event{Type: run.Request, Most: min(high, usual)})
+	return input, tokens, t.sink(runlog.Event{Type: runlog.Request, Most: min(high, usual)})
 }
 
 // unaffordable is the error of a request that may cost low USD and would exceed MaxCost. Where a limit for all runs leaves no more,

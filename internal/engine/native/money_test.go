@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/apitest"
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // limits is how many tokens each answer could have.
@@ -21,14 +21,14 @@ func (s *stage) limits() (all []int) {
 }
 
 // long is an answer that stopped at its limit.
-func long(tokens int) apitest.Reply {
-	return apitest.Reply{Text: "and so on", StopReason: "max_tokens", Usage: apitest.Usage{In: 10, Out: tokens}}
+func long(tokens int) anthropicapi.Reply {
+	return anthropicapi.Reply{Text: "and so on", StopReason: "max_tokens", Usage: anthropicapi.Usage{In: 10, Out: tokens}}
 }
 
 // TestLongAnswer: an answer may have the usual tokens at first, and all that the model can give when it needs them.
 func TestLongAnswer(t *testing.T) {
 	s := newStage(t)
-	s.api.Reply(long(16384), apitest.Reply{Text: "done", Usage: apitest.Usage{In: 10, Out: 20000}})
+	s.api.Reply(long(16384), anthropicapi.Reply{Text: "done", Usage: anthropicapi.Usage{In: 10, Out: 20000}})
 	s.says(engine.Request{Prompt: "write a book", Model: "sonnet"}, "done")
 	if got := s.limits(); !slices.Equal(got, []int{16384, 128000}) {
 		t.Errorf("limits of answers: %v", got)
@@ -66,9 +66,9 @@ func TestRaise(t *testing.T) {
 		asked = append(asked, [2]float64{least, most})
 		return least + 0.01, nil // 1000 tokens more than the least, 1024
 	}
-	use := apitest.Use("ping_user", nil)
-	use.Usage = apitest.Usage{In: 1000, Out: 100} // 0.003 USD
-	s.api.Reply(use, apitest.Reply{Text: "done"})
+	use := anthropicapi.Use("ping_user", nil)
+	use.Usage = anthropicapi.Usage{In: 1000, Out: 100} // 0.003 USD
+	s.api.Reply(use, anthropicapi.Reply{Text: "done"})
 	s.says(engine.Request{Prompt: "x", Model: "sonnet", Spent: 0.5, Raise: raise}, "done")
 	if len(asked) != 2 || asked[0][0] < 0.51 || asked[0][0] > 0.52 || asked[1][0] < asked[0][0]+0.003 || asked[1][1] < asked[1][0]+0.15 {
 		t.Errorf("asked for %v", asked)
@@ -85,11 +85,11 @@ func TestRaise(t *testing.T) {
 // TestCutAnswerIsAssumed: an answer that broke off before the service told what it used is counted at the price of its question.
 func TestCutAnswerIsAssumed(t *testing.T) {
 	s := newStage(t)
-	s.api.Reply(apitest.Reply{Fault: apitest.Cut}, apitest.Reply{Text: "done"})
+	s.api.Reply(anthropicapi.Reply{Fault: anthropicapi.Cut}, anthropicapi.Reply{Text: "done"})
 	s.says(engine.Request{Prompt: strings.Repeat("x", 4000), Model: "sonnet"}, "done")
 	assumed := 0.0
 	for _, e := range s.events {
-		if e.Type == run.UsageEvent && e.Usage == nil {
+		if e.Type == runlog.UsageEvent && e.Usage == nil {
 			assumed += e.Cost
 		}
 	}

@@ -18,12 +18,12 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/model"
-	"github.com/ollim/ollim/internal/process"
-	"github.com/ollim/ollim/internal/provider"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/store"
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/engine/provider"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/model"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // Engine is a model's service, and the world that its agents work in.
@@ -63,7 +63,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	}
 	err = t.say(r.Prompt)
 	if err == nil {
-		err = sink(run.Event{Type: run.Session, Session: t.file.ID, Parent: t.branchedFrom(), Model: t.model.ID})
+		err = sink(runlog.Event{Type: runlog.Session, Session: t.file.ID, Parent: t.branchedFrom(), Model: t.model.ID})
 	}
 	if err == nil {
 		err = t.work(ctx)
@@ -72,7 +72,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	if err != nil {
 		return result, errors.Join(err, t.noteFull(), t.freeOfCharge())
 	}
-	return result, sink(run.Event{Type: run.Result, Text: t.final})
+	return result, sink(runlog.Event{Type: runlog.Result, Text: t.final})
 }
 
 // Compact begins a session that holds a summary of the request's session and its last messages.

@@ -13,29 +13,29 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/native"
-	"github.com/ollim/ollim/internal/model"
-	"github.com/ollim/ollim/internal/provider"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/engine/provider"
+	"github.com/ollim/ollim/internal/state/model"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/transcript"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
 // stage is an engine before a server of the model's API, and what it told of its latest turn.
 type stage struct {
 	*native.Engine
 	t      *testing.T
-	api    *apitest.Server
+	api    *anthropicapi.Server
 	slept  []time.Duration
-	events []run.Event
+	events []runlog.Event
 	tools  *agentTools
 	own    *ownTools
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{t: t, api: apitest.New(t), tools: &agentTools{}, own: &ownTools{}}
+	s := &stage{t: t, api: anthropicapi.New(t), tools: &agentTools{}, own: &ownTools{}}
 	table, err := model.Known().With([]string{"tiny window=4000 output=1000 in=1 out=2 cache-read=0 cache-write=0", "unpriced window=4000"})
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-func (s *stage) sink(e run.Event) error {
+func (s *stage) sink(e runlog.Event) error {
 	s.events = append(s.events, e)
 	return nil
 }
@@ -77,7 +77,7 @@ func (s *stage) says(r engine.Request, want string) engine.Result {
 // told is the latest turn's events without the requests, each a type and what it says.
 func (s *stage) told() (all []string) {
 	for _, e := range s.events {
-		if e.Type == run.Request {
+		if e.Type == runlog.Request {
 			continue
 		}
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Type, e.Tool, e.Text)))
@@ -159,7 +159,7 @@ func (o *ownTools) Call(_ context.Context, name string, input json.RawMessage) e
 
 func TestTurn(t *testing.T) {
 	s := newStage(t)
-	s.api.Reply(apitest.Reply{Thinking: "hm", Text: "hello", Usage: apitest.Usage{In: 1000, Out: 500}})
+	s.api.Reply(anthropicapi.Reply{Thinking: "hm", Text: "hello", Usage: anthropicapi.Usage{In: 1000, Out: 500}})
 	r := s.says(engine.Request{Prompt: "hi", System: "be brief"}, "hello")
 	if !strings.HasPrefix(r.Session, "n-") || len(r.Session) != 14 || r.Usage.In != 1000 || r.Cost != 0.002 {
 		t.Errorf("%+v", r)
@@ -170,7 +170,7 @@ func TestTurn(t *testing.T) {
 		t.Errorf("%+v", q)
 	}
 	// the next turn goes on in the same session
-	s.api.Reply(apitest.Reply{Text: "again"})
+	s.api.Reply(anthropicapi.Reply{Text: "again"})
 	if next := s.says(engine.Request{Prompt: "more", Session: r.Session}, "again"); next.Session != r.Session {
 		t.Errorf("session %s", next.Session)
 	}
@@ -182,10 +182,10 @@ func TestTurn(t *testing.T) {
 func TestTools(t *testing.T) {
 	s := newStage(t)
 	s.tools.refuse = "Write"
-	s.api.Reply(apitest.Reply{Text: "looking", ToolUses: []apitest.ToolUse{
+	s.api.Reply(anthropicapi.Reply{Text: "looking", ToolUses: []anthropicapi.ToolUse{
 		{ID: "a", Name: "Read", Input: map[string]string{"file_path": "x"}}, {ID: "b", Name: "ping_user"},
 		{ID: "c", Name: "Write"}, {ID: "d", Name: "Bash"},
-	}}, apitest.Reply{Text: "done"})
+	}}, anthropicapi.Reply{Text: "done"})
 	r := s.says(engine.Request{Prompt: "go", BuiltIns: []string{"Read", "Write", "Task"}}, "done")
 	same(t, s.conversation(r.Session), []string{
 		"user text go", "assistant text looking", "assistant tool_use Read", "assistant tool_use ping_user", "assistant tool_use Write", "assistant tool_use Bash",
@@ -211,7 +211,7 @@ func TestTools(t *testing.T) {
 
 func TestFork(t *testing.T) {
 	s := newStage(t)
-	s.api.Reply(apitest.Reply{Text: "one"}, apitest.Reply{Text: "two"})
+	s.api.Reply(anthropicapi.Reply{Text: "one"}, anthropicapi.Reply{Text: "two"})
 	main := s.says(engine.Request{Prompt: "a"}, "one")
 	fork := s.says(engine.Request{Prompt: "b", Session: main.Session, Fork: true}, "two")
 	same(t, s.conversation(main.Session), []string{"user text a", "assistant text one"})
@@ -238,12 +238,12 @@ func TestSessionErrors(t *testing.T) {
 // TestThoughts: those of earlier turns are not sent again; what the service does not take is asked for without.
 func TestThoughts(t *testing.T) {
 	s := newStage(t)
-	s.api.Reply(apitest.Reply{Thinking: "hm", ToolUses: []apitest.ToolUse{{Name: "ping_user"}}}, apitest.Reply{Thinking: "aha", Text: "one"})
+	s.api.Reply(anthropicapi.Reply{Thinking: "hm", ToolUses: []anthropicapi.ToolUse{{Name: "ping_user"}}}, anthropicapi.Reply{Thinking: "aha", Text: "one"})
 	r := s.says(engine.Request{Prompt: "a"}, "one")
 	if !s.api.Requests()[1].Has("hm") {
 		t.Error("a thought of this turn was not sent")
 	}
-	s.api.Reply(apitest.Reply{Status: 400, Message: "messages.1.content.0: Invalid signature in thinking block"}, apitest.Reply{Text: "two"})
+	s.api.Reply(anthropicapi.Reply{Status: 400, Message: "messages.1.content.0: Invalid signature in thinking block"}, anthropicapi.Reply{Text: "two"})
 	s.says(engine.Request{Prompt: "b", Session: r.Session, Thinking: "adaptive"}, "two")
 	requests := s.api.Requests()
 	if first := requests[2]; first.Has("aha") || first.Has("hm") {
@@ -261,7 +261,7 @@ func TestThoughts(t *testing.T) {
 // TestDiscard: no transcript is left, also where the turn was begun anew.
 func TestDiscard(t *testing.T) {
 	s := newStage(t)
-	s.api.Reply(apitest.Reply{Status: 529}, apitest.Reply{Text: "once"})
+	s.api.Reply(anthropicapi.Reply{Status: 529}, anthropicapi.Reply{Text: "once"})
 	if _, err := s.run(engine.Request{Prompt: "a", Discard: true}); err == nil {
 		t.Error("no overload")
 	}
@@ -274,13 +274,13 @@ func TestDiscard(t *testing.T) {
 // TestTwoAtOnce: who goes on with a session waits for who is at it, and sees what it said.
 func TestTwoAtOnce(t *testing.T) {
 	s := newStage(t)
-	s.api.Reply(apitest.Reply{Text: "one"})
+	s.api.Reply(anthropicapi.Reply{Text: "one"})
 	r := s.says(engine.Request{Prompt: "a"}, "one")
 	hold := make(chan struct{})
-	s.api.Reply(apitest.Reply{Text: "two", Hold: hold}, apitest.Reply{Text: "three"})
+	s.api.Reply(anthropicapi.Reply{Text: "two", Hold: hold}, anthropicapi.Reply{Text: "three"})
 	done := make(chan error, 2)
 	turn := func(prompt string) {
-		_, err := s.Run(t.Context(), engine.Request{Prompt: prompt, Session: r.Session, Root: "/work"}, s.tools, func(run.Event) error { return nil })
+		_, err := s.Run(t.Context(), engine.Request{Prompt: prompt, Session: r.Session, Root: "/work"}, s.tools, func(runlog.Event) error { return nil })
 		done <- err
 	}
 	go turn("b")
@@ -303,17 +303,17 @@ func TestTwoAtOnce(t *testing.T) {
 
 func TestEndings(t *testing.T) {
 	for name, tc := range map[string]struct {
-		reply apitest.Reply
+		reply anthropicapi.Reply
 		r     engine.Request
 		want  string
 	}{
-		"max tokens": {apitest.Reply{Text: "half", StopReason: "max_tokens"}, engine.Request{}, "reached its limit"},
-		"refusal":    {apitest.Reply{StopReason: "refusal"}, engine.Request{}, "refused"},
-		"key":        {apitest.Reply{Status: 401}, engine.Request{}, "key"},
-		"bad":        {apitest.Reply{Status: 400, Message: "no such field"}, engine.Request{}, "no such field"},
-		"garbled":    {apitest.Reply{Fault: apitest.WrongContentType}, engine.Request{}, "html"},
-		"turns":      {apitest.Use("ping_user", nil), engine.Request{MaxTurns: 1}, engine.ErrMaxTurns.Error()},
-		"cost":       {apitest.Reply{ToolUses: []apitest.ToolUse{{Name: "ping_user"}}, Usage: apitest.Usage{In: 1000, Out: 1}}, engine.Request{MaxCost: 0.0005}, engine.ErrMaxCost.Error()},
+		"max tokens": {anthropicapi.Reply{Text: "half", StopReason: "max_tokens"}, engine.Request{}, "reached its limit"},
+		"refusal":    {anthropicapi.Reply{StopReason: "refusal"}, engine.Request{}, "refused"},
+		"key":        {anthropicapi.Reply{Status: 401}, engine.Request{}, "key"},
+		"bad":        {anthropicapi.Reply{Status: 400, Message: "no such field"}, engine.Request{}, "no such field"},
+		"garbled":    {anthropicapi.Reply{Fault: anthropicapi.WrongContentType}, engine.Request{}, "html"},
+		"turns":      {anthropicapi.Use("ping_user", nil), engine.Request{MaxTurns: 1}, engine.ErrMaxTurns.Error()},
+		"cost":       {anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{Name: "ping_user"}}, Usage: anthropicapi.Usage{In: 1000, Out: 1}}, engine.Request{MaxCost: 0.0005}, engine.ErrMaxCost.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -322,7 +322,7 @@ func TestEndings(t *testing.T) {
 			if _, err := s.run(tc.r); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%v, want %s", err, tc.want)
 			}
-			s.api.Reply(apitest.Reply{Text: "fine"})
+			s.api.Reply(anthropicapi.Reply{Text: "fine"})
 			s.says(engine.Request{Prompt: "next", Session: s.events[0].Session}, "fine") // nothing is lost, and the API takes it
 		})
 	}
@@ -331,8 +331,8 @@ func TestEndings(t *testing.T) {
 // TestKilled: whatever a kill has left of a turn, the next one goes on, and no tool is used again.
 func TestKilled(t *testing.T) {
 	s := newStage(t)
-	uses := []apitest.ToolUse{{ID: "a", Name: "ping_user"}, {ID: "b", Name: "Read"}}
-	s.api.Reply(apitest.Reply{ToolUses: uses}, apitest.Reply{Text: "done"})
+	uses := []anthropicapi.ToolUse{{ID: "a", Name: "ping_user"}, {ID: "b", Name: "Read"}}
+	s.api.Reply(anthropicapi.Reply{ToolUses: uses}, anthropicapi.Reply{Text: "done"})
 	r := s.says(engine.Request{Prompt: "go", BuiltIns: []string{"Read"}}, "done")
 	file, err := transcript.Find(s.Sessions, r.Session)
 	if err != nil {
@@ -343,7 +343,7 @@ func TestKilled(t *testing.T) {
 	for at := header; at <= len(whole); at++ {
 		write(t, file.Path, whole[:at])
 		calls := len(s.tools.calls)
-		s.api.Reply(apitest.Reply{Text: "resumed"})
+		s.api.Reply(anthropicapi.Reply{Text: "resumed"})
 		s.says(engine.Request{Prompt: "go on", Session: r.Session, BuiltIns: []string{"Read"}}, "resumed")
 		if len(s.tools.calls) != calls {
 			t.Fatalf("cut at %d: a tool was used again", at)

@@ -6,22 +6,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/apitest"
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/openaitest"
-	"github.com/ollim/ollim/internal/provider"
+	"github.com/ollim/ollim/internal/engine/provider"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+	"github.com/ollim/ollim/internal/testkit/openaiapi"
 )
 
 // onOpenAI puts the engine before a server of the other kind.
-func (s *stage) onOpenAI() *openaitest.Server {
-	api := openaitest.New(s.t)
+func (s *stage) onOpenAI() *openaiapi.Server {
+	api := openaiapi.New(s.t)
 	s.Service = provider.NewOpenAI(provider.Options{BaseURL: api.URL()})
 	return api
 }
 
 // TestSilent: a turn in which nothing was said has failed, and the session goes on. Behind a tool the model may be silent.
 func TestSilent(t *testing.T) {
-	for want, replies := range map[string][]apitest.Reply{
+	for want, replies := range map[string][]anthropicapi.Reply{
 		"tiny said nothing":              {{}, {Text: " \n"}, {StopReason: "tool_use"}},
 		"tiny thought, and said nothing": {{Thinking: "hm"}, {Thinking: "hm", Text: "\n"}},
 	} {
@@ -35,7 +35,7 @@ func TestSilent(t *testing.T) {
 			if r, err := s.run(engine.Request{Prompt: "hi", Patience: time.Minute, Awaited: true}); err == nil || err.Error() != want {
 				t.Errorf("%+v: said %q, %v", reply, r.Text, err)
 			}
-			s.api.Reply(apitest.Use("ping_user", nil), reply)
+			s.api.Reply(anthropicapi.Use("ping_user", nil), reply)
 			session := s.events[0].Session
 			if r, err := s.run(engine.Request{Prompt: "next", Session: session}); err != nil || strings.TrimSpace(r.Text) != "" {
 				t.Errorf("%+v behind a tool: said %q, %v", reply, r.Text, err)
@@ -44,7 +44,7 @@ func TestSilent(t *testing.T) {
 			if _, err := s.run(engine.Request{Prompt: "you owe a report", Session: session, Nudge: true}); err != nil {
 				t.Errorf("%+v to a nudge: %v", reply, err)
 			}
-			s.api.Reply(apitest.Reply{Text: "fine"})
+			s.api.Reply(anthropicapi.Reply{Text: "fine"})
 			s.says(engine.Request{Prompt: "on", Session: session}, "fine")
 			if v := s.api.Violations(); len(v) > 0 {
 				t.Errorf("%+v: %q", reply, v)
@@ -57,7 +57,7 @@ func TestSilent(t *testing.T) {
 func TestSilentOpenAI(t *testing.T) {
 	s := newStage(t)
 	api := s.onOpenAI()
-	for want, reply := range map[string]openaitest.Reply{
+	for want, reply := range map[string]openaiapi.Reply{
 		"tiny said nothing":              {},
 		"tiny thought, and said nothing": {Reasoning: "hm"},
 	} {
@@ -67,7 +67,7 @@ func TestSilentOpenAI(t *testing.T) {
 		}
 	}
 	old := `{"choices":[{"index":0,"delta":{"function_call":{"name":"ping_user","arguments":"{}"}},"finish_reason":"function_call"}]}`
-	api.Reply(openaitest.Reply{Raw: []string{old, "[DONE]"}}, openaitest.Reply{})
+	api.Reply(openaiapi.Reply{Raw: []string{old, "[DONE]"}}, openaiapi.Reply{})
 	s.says(engine.Request{Prompt: "hi"}, "")
 	same(t, s.tools.calls, []string{"ping_user {}"})
 	if v := api.Violations(); len(v) > 0 {
@@ -79,11 +79,11 @@ func TestSilentOpenAI(t *testing.T) {
 func TestNoArguments(t *testing.T) {
 	s := newStage(t)
 	api := s.onOpenAI()
-	api.Reply(openaitest.Reply{ToolCalls: []openaitest.ToolCall{
+	api.Reply(openaiapi.Reply{ToolCalls: []openaiapi.ToolCall{
 		{Name: "Read", Arguments: `{"file_path": "a.txt`}, {Name: "Read", Arguments: `["b.txt"]`}, {Name: "ping_user", Arguments: `"c"`},
 		{Name: "compact_session", Arguments: `{"instructions`}, {Name: "Bash", Arguments: `[`},
 		{Name: "Read", Arguments: `{"arguments":"d"}`}, {Name: "ping_user"},
-	}}, openaitest.Reply{Text: "done"})
+	}}, openaiapi.Reply{Text: "done"})
 	r := s.says(engine.Request{Prompt: "go", BuiltIns: []string{"Read"}}, "done")
 	const told = "user tool_result the arguments are not a JSON object"
 	same(t, s.conversation(r.Session)[8:], []string{
@@ -105,13 +105,13 @@ func TestNoArguments(t *testing.T) {
 func TestFullWindow(t *testing.T) {
 	s := newStage(t)
 	old := s.grown()
-	full := apitest.Reply{Text: "half", StopReason: "model_context_window_exceeded", Usage: apitest.Usage{Out: 500}}
-	s.api.Reply(full, apitest.Reply{Text: "the summary"}, apitest.Reply{Text: "done"})
+	full := anthropicapi.Reply{Text: "half", StopReason: "model_context_window_exceeded", Usage: anthropicapi.Usage{Out: 500}}
+	s.api.Reply(full, anthropicapi.Reply{Text: "the summary"}, anthropicapi.Reply{Text: "done"})
 	r := s.says(engine.Request{Prompt: "work", Session: old.Session}, "done")
 	if r.Session == old.Session || r.Usage.Out < 500 || strings.Contains(strings.Join(s.conversation(r.Session), "\n"), "half") {
 		t.Errorf("%+v: %q", r, s.conversation(r.Session))
 	}
-	s.api.Reply(full, apitest.Reply{Text: "the summary"}, full)
+	s.api.Reply(full, anthropicapi.Reply{Text: "the summary"}, full)
 	r, err := s.run(engine.Request{Prompt: "work", Session: old.Session})
 	if !errors.Is(err, provider.ErrTooLong) || strings.Contains(err.Error(), "max-tokens") || r.Text != "half" {
 		t.Errorf("%+v, %v", r, err)
@@ -123,7 +123,7 @@ func TestFullWindow(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	// a summary for which there is no room is asked for again, of less, and has its price
-	s.api.Reply(full, apitest.Reply{Text: "the summary"})
+	s.api.Reply(full, anthropicapi.Reply{Text: "the summary"})
 	before := s.cost()
 	if _, err := s.Compact(t.Context(), engine.Request{Session: old.Session, Root: "/work"}, "x", s.sink); err != nil || s.cost() < before+0.001 {
 		t.Errorf("%v, %v before, %v after", err, before, s.cost())

@@ -1,8 +1,8 @@
 package native
 
 import (
-	"github.com/ollim/ollim/internal/store"
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // say adds what the user says. What the run has said already, when the service refused for the time being, is not said again.

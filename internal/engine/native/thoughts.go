@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 
-	"github.com/ollim/ollim/internal/provider"
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/engine/provider"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // A service binds thoughts to the model and to all that was said before them, the system prompt and the tools included. Where it

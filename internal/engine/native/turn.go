@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/lock"
-	"github.com/ollim/ollim/internal/model"
-	"github.com/ollim/ollim/internal/provider"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/store"
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/engine/provider"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/model"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // turn is one prompt being worked on.
@@ -32,7 +32,7 @@ type turn struct {
 	guards  []*lock.Guard
 	entries []transcript.Entry // the conversation, as it is on disk
 	final   string
-	usage   run.Usage
+	usage   runlog.Usage
 	cost    float64
 	booked  bool // something of that was told, or assumed
 
@@ -160,9 +160,9 @@ func (t *turn) hear(a provider.Answer) error {
 		var err error
 		switch b.Type {
 		case transcript.ThinkingBlock:
-			err = t.sink(run.Event{Type: run.Thinking, Text: b.Thinking})
+			err = t.sink(runlog.Event{Type: runlog.Thinking, Text: b.Thinking})
 		case transcript.TextBlock:
-			err = t.sink(run.Event{Type: run.Text, Text: b.Text})
+			err = t.sink(runlog.Event{Type: runlog.Text, Text: b.Text})
 		}
 		if err != nil {
 			return err
@@ -173,14 +173,14 @@ func (t *turn) hear(a provider.Answer) error {
 }
 
 // book counts what an answer cost.
-func (t *turn) book(u run.Usage, stop provider.Stop) error {
+func (t *turn) book(u runlog.Usage, stop provider.Stop) error {
 	cost, priced := t.model.Cost(model.Tokens(u))
 	t.usage, t.cost, t.booked = t.usage.Add(u), t.cost+cost, true
 	t.cached, t.cachedAt = u.CacheRead+u.CacheWrite, t.e.Now()
 	took := t.asking.Milliseconds()
 	t.asking = 0
-	return t.sink(run.Event{
-		Type: run.UsageEvent, Usage: &u, Cost: cost, Unpriced: !priced && !t.e.Local, Stop: string(stop), APIMillis: took,
+	return t.sink(runlog.Event{
+		Type: runlog.UsageEvent, Usage: &u, Cost: cost, Unpriced: !priced && !t.e.Local, Stop: string(stop), APIMillis: took,
 	})
 }
 
@@ -189,7 +189,7 @@ func (t *turn) freeOfCharge() error {
 	if t.booked {
 		return nil
 	}
-	return t.sink(run.Event{Type: run.UsageEvent})
+	return t.sink(runlog.Event{Type: runlog.UsageEvent})
 }
 
 // durability: what a tool with effects does must be known to have begun. The end of a turn is worth a sync too.
@@ -207,7 +207,7 @@ func (t *turn) durability(m transcript.Message) store.Durability {
 }
 
 // length is the conversation's, in tokens, with the answer.
-func length(u run.Usage) int { return u.In + u.CacheRead + u.CacheWrite + u.Out }
+func length(u runlog.Usage) int { return u.In + u.CacheRead + u.CacheWrite + u.Out }
 
 const (
 	keptPart     = 256 << 10 // bytes of an answer that broke off
@@ -268,16 +268,16 @@ func (t *turn) tries(err error) int {
 	return 0
 }
 
-func (t *turn) again(ctx context.Context, spent run.Usage, why error, pause time.Duration) error {
-	if err := errors.Join(t.bookPart(spent), t.sink(run.Event{Type: run.Retry, Text: why.Error()})); err != nil {
+func (t *turn) again(ctx context.Context, spent runlog.Usage, why error, pause time.Duration) error {
+	if err := errors.Join(t.bookPart(spent), t.sink(runlog.Event{Type: runlog.Retry, Text: why.Error()})); err != nil {
 		return err
 	}
 	return t.e.Sleep(ctx, pause)
 }
 
 // bookPart counts what is known of an answer that broke off.
-func (t *turn) bookPart(u run.Usage) error {
-	if u == (run.Usage{}) {
+func (t *turn) bookPart(u runlog.Usage) error {
+	if u == (runlog.Usage{}) {
 		return nil
 	}
 	return t.book(u, "")
@@ -295,7 +295,7 @@ func (t *turn) keepPart(a provider.Answer) error {
 	if err := t.append(store.Buffered, part); err != nil {
 		return err
 	}
-	return t.sink(run.Event{Type: run.Text, Text: text})
+	return t.sink(runlog.Event{Type: runlog.Text, Text: text})
 }
 
 func (t *turn) question() provider.Request {

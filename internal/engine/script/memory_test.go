@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // A session is counted, not held: what a fire needs in memory does not grow with the conversation.
@@ -32,8 +32,8 @@ func TestSessionIsNotHeld(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	result, err := s.Run(t.Context(), engine.Request{Session: id, Prompt: "second"}, &s.tools, func(e run.Event) error {
-		if e.Type == run.Text { // the session is open
+	result, err := s.Run(t.Context(), engine.Request{Session: id, Prompt: "second"}, &s.tools, func(e runlog.Event) error {
+		if e.Type == runlog.Text { // the session is open
 			runtime.GC()
 			runtime.ReadMemStats(&after)
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine/script"
-	"github.com/ollim/ollim/internal/yamldoc"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
 
 const everything = `# All there is.

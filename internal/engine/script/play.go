@@ -12,15 +12,15 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/home"
-	"github.com/ollim/ollim/internal/run"
-	"github.com/ollim/ollim/internal/store"
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // Engine plays one script. Like a real engine it serves one run at a time.
 type Engine struct {
-	Home   home.Dir
+	Home   paths.Dir
 	Script Script
 	Now    func() time.Time
 	Sleep  func(context.Context, time.Duration) error
@@ -79,8 +79,8 @@ func (e *Engine) Compact(_ context.Context, r engine.Request, instructions strin
 	return c, sink(compacted(s.id, c))
 }
 
-func compacted(old string, c engine.Compaction) run.Event {
-	return run.Event{Type: run.Compacted, Session: c.Session, Parent: old, Text: c.Summary, Before: c.Before, After: c.After}
+func compacted(old string, c engine.Compaction) runlog.Event {
+	return runlog.Event{Type: runlog.Compacted, Session: c.Session, Parent: old, Text: c.Summary, Before: c.Before, After: c.After}
 }
 
 // turn is one turn being played.
@@ -106,7 +106,7 @@ func (t *turn) play() (engine.Result, error) {
 		number++
 	}
 	opening := fmt.Sprintf("script engine, no model: turn %d", number)
-	err := t.sink(run.Event{Type: run.Session, Session: t.session.id, Parent: t.parent(), Text: opening})
+	err := t.sink(runlog.Event{Type: runlog.Session, Session: t.session.id, Parent: t.parent(), Text: opening})
 	for _, step := range steps {
 		if err != nil {
 			break
@@ -123,13 +123,13 @@ func (t *turn) play() (engine.Result, error) {
 		t.said = append(t.said, message{Role: transcript.Assistant, Content: transcript.CutOff})
 		err = errors.Join(err, t.keep())
 	}
-	usage := run.Usage{In: context, Out: tokens(len(t.final))}
+	usage := runlog.Usage{In: context, Out: tokens(len(t.final))}
 	result := engine.Result{Session: t.session.id, Text: t.final, Usage: usage, Cost: t.cost}
 	if err == nil {
-		err = t.sink(run.Event{Type: run.UsageEvent, Usage: &usage})
+		err = t.sink(runlog.Event{Type: runlog.UsageEvent, Usage: &usage})
 	}
 	if err == nil {
-		err = t.sink(run.Event{Type: run.Result, Text: t.final})
+		err = t.sink(runlog.Event{Type: runlog.Result, Text: t.final})
 	}
 	return result, err
 }
@@ -162,11 +162,11 @@ func (t *turn) step(s Step) error {
 		}
 	case "think":
 		t.moved = true
-		return t.sink(run.Event{Type: run.Thinking, Text: s.Text})
+		return t.sink(runlog.Event{Type: runlog.Thinking, Text: s.Text})
 	case "text":
 		t.moved, t.final = true, s.Text
 		t.said = append(t.said, message{Role: "assistant", Content: s.Text})
-		return t.sink(run.Event{Type: run.Text, Text: s.Text})
+		return t.sink(runlog.Event{Type: runlog.Text, Text: s.Text})
 	case "tool":
 		return t.call(s)
 	case "delay":
@@ -214,14 +214,14 @@ func (t *turn) call(s Step) error {
 		}
 	}
 	id := fmt.Sprintf("call-%d", t.calls)
-	if err := t.sink(run.Event{Type: run.ToolUse, Tool: s.Text, ToolID: id, Input: input}); err != nil {
+	if err := t.sink(runlog.Event{Type: runlog.ToolUse, Tool: s.Text, ToolID: id, Input: input}); err != nil {
 		return err
 	}
 	answer := t.tools.Call(t.ctx, s.Text, input)
 	t.said = append(t.said,
 		message{Role: "assistant", Content: s.Text + " " + string(input)},
 		message{Role: "tool_result", Content: answer.Text})
-	return t.sink(run.Event{Type: run.ToolResult, Tool: s.Text, ToolID: id, Text: answer.Text, IsError: answer.IsError})
+	return t.sink(runlog.Event{Type: runlog.ToolResult, Tool: s.Text, ToolID: id, Text: answer.Text, IsError: answer.IsError})
 }
 
 // compact is what a model's engine does by itself when its window is full: in mid-turn, without being asked.
@@ -237,7 +237,7 @@ func (t *turn) compact(instructions string) error {
 
 func (t *turn) spend(usd float64) error {
 	t.cost += usd
-	if err := t.sink(run.Event{Type: run.UsageEvent, Cost: usd, Usage: &run.Usage{}}); err != nil {
+	if err := t.sink(runlog.Event{Type: runlog.UsageEvent, Cost: usd, Usage: &runlog.Usage{}}); err != nil {
 		return err
 	}
 	return t.request.Affordable(t.cost)

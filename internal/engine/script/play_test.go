@@ -14,8 +14,8 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/script"
-	"github.com/ollim/ollim/internal/home"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // stage is an engine in a new directory, what it slept and what it told of its latest turn.
@@ -23,7 +23,7 @@ type stage struct {
 	*script.Engine
 	t      *testing.T
 	slept  []time.Duration
-	events []run.Event
+	events []runlog.Event
 	tools  tools
 }
 
@@ -35,7 +35,7 @@ func newStage(t *testing.T, play string) *stage {
 		t.Fatal(err)
 	}
 	s.Engine = &script.Engine{
-		Home: home.Dir(t.TempDir()), Script: parsed,
+		Home: paths.Dir(t.TempDir()), Script: parsed,
 		Now: func() time.Time { return time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC) },
 		Sleep: func(ctx context.Context, d time.Duration) error {
 			s.slept = append(s.slept, d)
@@ -45,7 +45,7 @@ func newStage(t *testing.T, play string) *stage {
 	return s
 }
 
-func (s *stage) sink(e run.Event) error {
+func (s *stage) sink(e runlog.Event) error {
 	s.events = append(s.events, e)
 	return nil
 }
@@ -136,7 +136,7 @@ func TestTurnsCountOverCompaction(t *testing.T) {
 	if err != nil || c.Session == old || c.Summary != "short" || c.Before <= c.After || c.After == 0 {
 		t.Fatalf("%+v, %v", c, err)
 	}
-	want := run.Event{Type: run.Compacted, Session: c.Session, Parent: old, Text: "short", Before: c.Before, After: c.After}
+	want := runlog.Event{Type: runlog.Compacted, Session: c.Session, Parent: old, Text: "short", Before: c.Before, After: c.After}
 	if len(s.events) != 1 || fmt.Sprint(s.events[0]) != fmt.Sprint(want) {
 		t.Errorf("told %+v", s.events)
 	}
@@ -158,7 +158,7 @@ func TestCompactionQuotesInstructions(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	errFull := errors.New("full")
-	if _, err := s.Compact(context.Background(), engine.Request{Session: old}, "", func(run.Event) error { return errFull }); !errors.Is(err, errFull) {
+	if _, err := s.Compact(context.Background(), engine.Request{Session: old}, "", func(runlog.Event) error { return errFull }); !errors.Is(err, errFull) {
 		t.Errorf("an error of the sink: %v", err)
 	}
 }
@@ -166,7 +166,7 @@ func TestCompactionQuotesInstructions(t *testing.T) {
 func TestCompactionInMidTurn(t *testing.T) {
 	s := newStage(t, "turns:\n  - - text: before\n    - compact: keep\n    - text: after\n  - - text: two\nsummary: short\n")
 	r := s.says(engine.Request{}, "after")
-	if s.events[0].Session == r.Session || s.events[2].Type != run.Compacted || s.events[2].Session != r.Session || s.events[2].Parent != s.events[0].Session {
+	if s.events[0].Session == r.Session || s.events[2].Type != runlog.Compacted || s.events[2].Session != r.Session || s.events[2].Parent != s.events[0].Session {
 		t.Errorf("%+v", s.events)
 	}
 	s.says(engine.Request{Session: r.Session}, "two")
@@ -196,7 +196,7 @@ func TestToolCalls(t *testing.T) {
 	if !slices.Equal(s.told(), want) {
 		t.Fatalf("told %q", s.told())
 	}
-	for i, pair := range [][]run.Event{s.events[1:3], s.events[3:5]} {
+	for i, pair := range [][]runlog.Event{s.events[1:3], s.events[3:5]} {
 		use, result := pair[0], pair[1]
 		if use.ToolID == "" || use.ToolID != result.ToolID || use.Tool != result.Tool || result.IsError != (i == 1) {
 			t.Errorf("call %d: %+v, %+v", i, use, result)
@@ -321,10 +321,10 @@ func TestTouch(t *testing.T) {
 
 func TestErrorOfTheSink(t *testing.T) {
 	errFull := errors.New("disk full")
-	for _, at := range []run.EventType{run.Session, run.Thinking, run.ToolUse, run.ToolResult, run.UsageEvent, run.Text, run.Compacted, run.Result} {
+	for _, at := range []runlog.EventType{runlog.Session, runlog.Thinking, runlog.ToolUse, runlog.ToolResult, runlog.UsageEvent, runlog.Text, runlog.Compacted, runlog.Result} {
 		s := newStage(t, "turns: [[{think: a}, {tool: b}, {compact: c}, {text: d}]]")
 		after := 0
-		_, err := s.Run(context.Background(), engine.Request{}, &s.tools, func(e run.Event) error {
+		_, err := s.Run(context.Background(), engine.Request{}, &s.tools, func(e runlog.Event) error {
 			if e.Type == at || after > 0 {
 				after++
 				return errFull
@@ -334,7 +334,7 @@ func TestErrorOfTheSink(t *testing.T) {
 		if !errors.Is(err, errFull) || after != 1 {
 			t.Errorf("%s: %v, %d events from then on", at, err, after)
 		}
-		if at == run.ToolUse && len(s.tools.calls) > 0 {
+		if at == runlog.ToolUse && len(s.tools.calls) > 0 {
 			t.Error("a call that was not recorded was made")
 		}
 	}

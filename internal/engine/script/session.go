@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/home"
-	"github.com/ollim/ollim/internal/store"
-	"github.com/ollim/ollim/internal/transcript"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // prefix marks the script engine's session ids, so that no other engine takes one for its own.
@@ -89,7 +89,7 @@ func (e *Engine) branch(source *session) (*session, error) {
 }
 
 // Sessions lists the sessions that are on disk. A file whose header cannot be read is left out.
-func Sessions(h home.Dir) (list []transcript.Summary, err error) {
+func Sessions(h paths.Dir) (list []transcript.Summary, err error) {
 	entries, err := os.ReadDir(h.ScriptSessions())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

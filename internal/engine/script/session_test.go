@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/run"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 func TestSessionsOfOthers(t *testing.T) {
@@ -95,8 +95,8 @@ func TestKilledInACall(t *testing.T) {
 	id := s.says(engine.Request{}, "one").Session
 	func() {
 		defer func() { _ = recover() }()
-		result, err := s.Run(context.Background(), engine.Request{Session: id}, &s.tools, func(e run.Event) error {
-			if e.Type == run.ToolResult {
+		result, err := s.Run(context.Background(), engine.Request{Session: id}, &s.tools, func(e runlog.Event) error {
+			if e.Type == runlog.ToolResult {
 				panic("the process ends here")
 			}
 			return nil

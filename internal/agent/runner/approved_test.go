@@ -1,0 +1,39 @@
+package runner
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/approval"
+	"github.com/ollim/ollim/internal/state/job"
+)
+
+// A job that is widened is refused, and where the approvals cannot be read it is an error: neither is nil.
+func TestApprovedFailsClosed(t *testing.T) {
+	dir := paths.Dir(t.TempDir())
+	f := &Firer{Home: dir, Approvals: approval.Book{Home: dir, Disk: store.Disk{Now: time.Now}, Zone: time.UTC}}
+	plain, widened, unfit := job.New(job.Routine), job.New(job.Routine), job.New(job.Routine)
+	plain.ID, widened.ID, unfit.ID = "plain", "widened", "unfit"
+	widened.AllowedTools, unfit.Gate = []string{"WebSearch"}, "folder"
+	if err := os.MkdirAll(dir.Gate("folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.approved(plain); err != nil {
+		t.Errorf("plain: %v", err)
+	}
+	for _, j := range []job.Job{widened, unfit} {
+		if err := f.approved(j); !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: %v, want refused", j.ID, err)
+		}
+	}
+	if err := os.MkdirAll(dir.Approvals(), 0o700); err != nil { // a folder cannot be read as a file
+		t.Fatal(err)
+	}
+	if err := f.approved(widened); err == nil || errors.Is(err, ErrRefused) {
+		t.Errorf("approvals that cannot be read: %v", err)
+	}
+}

@@ -1,0 +1,99 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// settleAge is how long after the end of a run a minute looks whether the slot of the run has its outcome.
+const settleAge = time.Hour
+
+// EndOrphans ends the runs that began since an instant and whose process died without a word: their engine, if it goes on alone,
+// at the run's time limit. Their owner is told, as by the next fire. When ctx has ended the rest is left to the next time.
+func (f *Firer) EndOrphans(ctx context.Context, since time.Time) {
+	for r, err := range f.Runs.Since(since) {
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			f.warn(err)
+			return
+		}
+		if r.Done() {
+			if since.IsZero() || r.Finished.After(f.Disk.Now().Add(-settleAge)) {
+				f.settleKilled(r)
+			}
+			continue
+		}
+		if f.Runs.Attended(r) {
+			continue
+		}
+		// The native engine died with its ollim, so that what its commands left behind holds the lock for no engine.
+		if r.Engine != engine.Native && f.Runs.Alive(r) {
+			if r.Deadline == nil || f.Disk.Now().Before(*r.Deadline) {
+				continue
+			}
+		}
+		f.endOrphan(ctx, r)
+	}
+}
+
+func (f *Firer) endOrphan(ctx context.Context, r runlog.Record) {
+	cutOff, err := f.Runs.Close(r.ID)
+	f.warn(err)
+	f.warn(f.Runs.ForgetStop(r.ID))
+	if cutOff {
+		f.settleCutOff(r)
+	}
+	closed, err := f.Runs.Load(r.ID)
+	if !cutOff || err != nil {
+		return
+	}
+	f.warn(f.forgetPrivate(closed))
+	if r.Kind == string(job.Routine) { // a reminder is tried again, and reported at the end
+		f.tellFailure(ctx, closed, "was cut off before it ended")
+	}
+	if left := f.Runs.Leftover(f.Home.RunLock(r.ID)); left != nil {
+		f.tellLeftover(ctx, closed, left)
+	}
+}
+
+// forgetPrivate removes the session of a private run whose process was killed before it could do so.
+func (f *Firer) forgetPrivate(r runlog.Record) error {
+	if !r.Private || r.SessionAfter == "" || r.SessionAfter == r.SessionBefore {
+		return nil
+	}
+	e, err := f.Engines(r.Engine)
+	if err != nil {
+		return err
+	}
+	return e.Forget(r.SessionAfter)
+}
+
+// HeldBack says whether a job cannot run before the owner does something: approve it, or configure an engine. With tell the
+// owner hears of it, once.
+func (f *Firer) HeldBack(ctx context.Context, j job.Job, tell bool) bool {
+	err := f.approved(j)
+	if err == nil && !j.Plain && cmp.Or(j.Engine, f.Engine) == "" {
+		err = ErrNoEngine
+	}
+	if barred := (*barred)(nil); !errors.As(err, &barred) && !errors.Is(err, ErrNoEngine) {
+		return false // whatever else is wrong now may not be wrong when it fires
+	}
+	if tell {
+		f.tellRefusal(ctx, runlog.Record{Job: j.ID, Name: j.Name(), Description: j.Description, Error: oneLine(err)}, err)
+	}
+	return true
+}
+
+// TellBadFiles tells the owner, once, of each job file that cannot be used.
+func (f *Firer) TellBadFiles(ctx context.Context, faults yamldoc.Faults) {
+	f.warn(f.tellBadFiles(ctx, faults, nil))
+}

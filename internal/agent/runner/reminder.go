@@ -1,0 +1,140 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/update"
+)
+
+// errSpent: both attempts of a reminder were cut off.
+var errSpent = errors.New("it was tried twice, and cut off both times")
+
+// claim takes a reminder's file for this attempt, so that whoever finds it after a crash knows what was tried.
+func (f *Firer) claim(e *errand) error {
+	if e.job.Kind != job.Reminder || e.job.Plain && e.job.Attempt() != job.Waiting {
+		return nil
+	}
+	if e.job.Attempt() == job.Second {
+		return errSpent
+	}
+	claimed, err := f.Jobs.Claim(e.job)
+	e.job = claimed
+	return err
+}
+
+// remind delivers a plain reminder: the text itself, without a model, whoever is busy.
+func (f *Firer) remind(ctx context.Context, e *errand, r *runlog.Run) error {
+	if err := f.claim(e); err != nil {
+		return err
+	}
+	return f.tell(ctx, r, e.job.Body)
+}
+
+// tell reaches the owner in any case: by delivery, else in the next conversation. An error says that neither took the text.
+func (f *Firer) tell(ctx context.Context, r *runlog.Run, text string) error {
+	text = update.Clean(text)
+	if !f.Post.Configured() {
+		return f.Updates.Add(ctx, text, r.ID)
+	}
+	fate, err := f.post(ctx, r, outbox.Ping, text)
+	f.warn(err)
+	if fate == "" || fate == outbox.Refused {
+		return f.Updates.Add(ctx, text, r.ID)
+	}
+	return nil
+}
+
+// concluded ends a reminder whose run went well and was killed before it put the file away: the work is not done again.
+func (f *Firer) concluded(ctx context.Context, e errand) bool {
+	last := e.previous
+	if e.job.Kind != job.Reminder || e.job.Attempt() == job.Waiting || last.Scheduled == nil || !last.Scheduled.Equal(e.job.RunAt) {
+		return false // the last run of that id was that of another reminder
+	}
+	switch last.Outcome {
+	case runlog.OK, runlog.Unreported, runlog.Gated:
+		r, err := f.Runs.At(last.ID)
+		if err == nil {
+			f.putAway(ctx, e.job, r, nil)
+		}
+		return err == nil
+	}
+	return false
+}
+
+// putAway ends a reminder: it is deleted when it is done with, follows itself up if the agent asked for that, and stays for
+// another attempt after the first failure. After the second its text is delivered without an agent. One that was not tried goes
+// back to where it was. A file that stays is found by the next tick.
+func (f *Firer) putAway(ctx context.Context, j job.Job, r *runlog.Run, cause error) {
+	if j.Kind != job.Reminder || errors.Is(cause, job.ErrGone) { // it was cancelled just before
+		return
+	}
+	f.warn(r.Update(func(*runlog.Record) {})) // the outcome is on disk before the file goes, so that a kill in between does not hide it
+	switch r.Outcome {
+	case runlog.Refused, runlog.Paused, runlog.Skipped: // it was not tried
+		f.warn(f.Jobs.GiveBack(j, r.Path))
+		return
+	case runlog.Failed, runlog.Timeout, runlog.Interrupted:
+		over, err := f.giveUp(ctx, &j, r)
+		f.warn(err)
+		if !over || err != nil {
+			return
+		}
+	}
+	f.warn(f.followUp(ctx, j, r))
+	f.warn(store.Remove(j.Path))
+}
+
+// giveUp delivers the text of a reminder without an agent, unless another attempt is to come. An attempt that failed before the
+// file was claimed, for want of the engine, counts too.
+func (f *Firer) giveUp(ctx context.Context, j *job.Job, r *runlog.Run) (over bool, err error) {
+	if j.Plain {
+		return true, f.tell(ctx, r, j.Body)
+	}
+	if j.Path == r.Path && j.Attempt() != job.Second && r.Outcome == runlog.Failed {
+		if *j, err = f.Jobs.Claim(*j); err != nil {
+			return false, err
+		}
+	}
+	if j.Attempt() != job.Second {
+		return false, nil
+	}
+	return true, f.tell(ctx, r, prompt.Unavailable(j.Body))
+}
+
+// followUp writes the next reminder of a chain, with all that this one was approved to do.
+func (f *Firer) followUp(ctx context.Context, j job.Job, r *runlog.Run) error {
+	standing, err := r.Standing()
+	if err != nil || standing.FollowUp.IsZero() {
+		return err
+	}
+	child := j.FollowUp(childID(j), standing.FollowUp.In(f.Zone))
+	shelf, err := f.Jobs.Load()
+	if err != nil {
+		return err
+	}
+	if _, err := shelf.Find(child.ID); err == nil {
+		return nil // written before a crash
+	}
+	subject, widened, err := f.Approvals.Of(child)
+	if err == nil && widened {
+		err = f.Approvals.Approve(ctx, subject, r.ID)
+	}
+	f.warn(err) // it will wait for the owner
+	_, err = f.Jobs.Create(child, "")
+	return err
+}
+
+// childID is the same each time, so that a chain that is cut off goes on once.
+func childID(j job.Job) string {
+	sum := sha256.Sum256([]byte(j.ChainParent + "\n" + strconv.Itoa(j.ChainDepth+1)))
+	return fmt.Sprintf("%x", sum[:4])
+}

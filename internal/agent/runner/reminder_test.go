@@ -1,0 +1,77 @@
+package runner
+
+import (
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// reminderFile writes a reminder that is due, and reads it.
+func reminderFile(t *testing.T, f *Firer, keys string) job.Job {
+	t.Helper()
+	path := f.Home.Path("reminders", "r.md")
+	text := "---\nid: r\nrun-at: " + time.Now().Add(-time.Minute).UTC().Format(time.RFC3339) + "\n" + keys + "\n---\nCall mum.\n"
+	if err := store.Replace(path, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	shelf, err := f.Jobs.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := shelf.Find("r")
+	if err != nil {
+		t.Fatal(err, shelf.Faults)
+	}
+	return j
+}
+
+// TestCancelledJustBefore: a reminder that is cancelled while its fire begins is not delivered any more.
+func TestCancelledJustBefore(t *testing.T) {
+	for _, keys := range []string{"plain: true", "isolated: true"} {
+		f := newFirer(t, fake{nil, nil})
+		j := reminderFile(t, f, keys)
+		if err := f.Jobs.Cancel(j); err != nil {
+			t.Fatal(err)
+		}
+		id, err := runlog.NewID(time.Now(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.run(t.Context(), errand{id: id, job: j}); !errors.Is(err, job.ErrGone) {
+			t.Errorf("%s: %v", keys, err)
+		}
+		if pending, err := f.Updates.Peek(t.Context()); err != nil || len(pending) > 0 {
+			t.Errorf("%s: %+v, %v", keys, pending, err)
+		}
+	}
+}
+
+// TestGiveBack: a reminder that was claimed and not tried is where it was; nobody's file is lost for that.
+func TestGiveBack(t *testing.T) {
+	f := newFirer(t, fake{nil, nil})
+	j := reminderFile(t, f, "")
+	claimed, err := f.Jobs.Claim(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Jobs.GiveBack(claimed, j.Path); err != nil {
+		t.Fatal(err)
+	}
+	if claimed, err = f.Jobs.Claim(j); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Create(j.Path, []byte("another one")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Jobs.GiveBack(claimed, j.Path); err == nil {
+		t.Error("another reminder has lost its place")
+	}
+	if _, err := f.Jobs.Claim(claimed); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,107 @@
+package runner
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// scribe writes the transcripts of questions to engines that keep their sessions in a form of their own. A transcript bears the
+// id of the engine's session.
+type scribe struct {
+	engine.Engine
+	f     *Firer
+	name  string
+	asked string // the prompt that is written down already, for a turn that is begun anew
+}
+
+// Run writes down what the engine tells.
+func (s *scribe) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
+	p := page{s: s, request: r}
+	defer p.close()
+	if err := p.reserve(ctx); err != nil {
+		return engine.Result{}, err
+	}
+	if r.Prompt != s.asked {
+		p.note(transcript.Said(transcript.User, r.Prompt))
+	}
+	return s.Engine.Run(ctx, r, tools, func(e runlog.Event) error {
+		return errors.Join(p.write(ctx, s.f.Runs.Hide(e)), sink(e))
+	})
+}
+
+// page is the transcript of one turn.
+type page struct {
+	s       *scribe
+	request engine.Request
+	file    transcript.Transcript // the zero one before the engine has named its session
+	guard   *lock.Guard
+	said    []transcript.Entry // that is not on disk yet
+}
+
+func (p *page) sessions() string { return p.s.f.Home.Sessions() }
+
+// reserve locks the transcript that is gone on with.
+func (p *page) reserve(ctx context.Context) error {
+	if p.request.Session == "" || p.request.Fork {
+		return nil
+	}
+	file, err := transcript.Find(p.sessions(), p.request.Session)
+	if errors.Is(err, transcript.ErrUnknown) {
+		return nil
+	}
+	if err == nil {
+		p.guard, err = file.Lock(ctx)
+	}
+	return err
+}
+
+func (p *page) close() { p.guard.Release() }
+
+func (p *page) note(m transcript.Message) {
+	p.said = append(p.said, transcript.Entry{Message: m, At: p.s.f.Disk.Now()})
+}
+
+func (p *page) write(ctx context.Context, e runlog.Event) (err error) {
+	switch e.Type {
+	case runlog.Session:
+		p.s.asked = p.request.Prompt
+		err = p.open(ctx, e.Session)
+	case runlog.Text:
+		p.note(transcript.Said(transcript.Assistant, e.Text))
+	case runlog.ToolUse:
+		p.note(transcript.Message{Role: transcript.Assistant, Content: []transcript.Block{{
+			Type: transcript.ToolUse, ID: e.ToolID, Name: e.Tool, Input: e.Input,
+		}}})
+	case runlog.ToolResult:
+		p.note(transcript.Message{Role: transcript.User, Content: []transcript.Block{{
+			Type: transcript.ToolResult, ToolUseID: e.ToolID, Content: e.Text, IsError: e.IsError,
+		}}})
+	}
+	if err == nil && p.file.Path != "" && len(p.said) > 0 {
+		err, p.said = p.file.Append(store.Buffered, p.said...), nil
+	}
+	return err
+}
+
+// open finds the transcript of the session, or begins it.
+func (p *page) open(ctx context.Context, id string) error {
+	file, err := transcript.Find(p.sessions(), id)
+	if errors.Is(err, transcript.ErrUnknown) {
+		h := transcript.Header{ID: id, Cwd: p.request.Root, Provider: p.s.name, Model: p.request.Model, Timestamp: p.s.f.Disk.Now()}
+		if p.request.Session != id {
+			h.ParentID = p.request.Session
+		}
+		file, err = transcript.Create(p.sessions(), h)
+	}
+	if err == nil && p.guard == nil {
+		p.guard, err = file.Lock(ctx)
+	}
+	p.file = file
+	return err
+}

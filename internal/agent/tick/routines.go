@@ -1,0 +1,206 @@
+package tick
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/schedule/forecast"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/slot"
+)
+
+// Bounds of what one minute accounts for, after a machine was off.
+const (
+	maxLook   = 24 * time.Hour // of the past
+	maxMissed = 1000           // slots that are noted as missed; the rest is in the next minute
+)
+
+// again is how much of the past each minute accounts for once more: what a power cut has taken of the notes before it, and claims
+// whose process died since.
+const again = 10 * time.Minute
+
+// routines starts the slots that nobody has claimed, and notes in the ledger those that nobody will.
+func (m Minute) routines(ctx context.Context, shelf job.Shelf) error {
+	jobs := shelf.Only(job.Routine).Jobs
+	now := make([]slot.Schedule, len(jobs))
+	for i, j := range jobs {
+		now[i] = m.Firer.ScheduleOf(j)
+	}
+	history, noteErr := m.Firer.Slots.Note(ctx, now, func(name string) bool { return !faulty(shelf, name) })
+	for i, j := range jobs { // all the same they are to fire
+		history[j.ID] = slot.Extend(history[j.ID], now[i], m.now())
+	}
+	paused, _, err := m.Firer.Spend.Paused()
+	if err != nil {
+		return errors.Join(noteErr, err)
+	}
+	late := map[string]time.Time{}
+	for _, j := range jobs {
+		if at, ok := m.missedLately(j, history[j.ID]); ok && !paused {
+			late[j.ID] = at
+		}
+	}
+	err = m.startSlots(ctx, jobs, history, late, paused)
+	if noteErr != nil { // what was missed cannot be told
+		return errors.Join(noteErr, err)
+	}
+	return errors.Join(err, m.account(ctx, history, late))
+}
+
+// faulty says whether a file of that name is there and cannot be read.
+func faulty(shelf job.Shelf, name string) bool {
+	return slices.ContainsFunc(shelf.Faults, func(f *yamldoc.Fault) bool { return filepath.Base(f.File) == name+".md" })
+}
+
+// answer is a fire that is to be started for a slot.
+type answer struct {
+	job  job.Job
+	at   time.Time
+	late bool
+}
+
+// startSlots starts what is due now, and late what may be caught up. While everything is paused the slots are paused too.
+func (m Minute) startSlots(ctx context.Context, jobs []job.Job, history map[string][]slot.Schedule, late map[string]time.Time, paused bool) error {
+	p, err := m.page()
+	if err != nil {
+		return err
+	}
+	var answers []answer
+	lates := 0
+	for _, j := range jobs {
+		a := answer{job: j}
+		var due bool
+		if a.at, due = m.Firer.Due(j, history[j.ID], m.now()); due {
+			err = errors.Join(err, m.forgo(ctx, late, j.ID)) // one run for both
+		} else if a.at, a.late = late[j.ID]; !a.late {
+			continue
+		}
+		switch started := p.Started[j.ID]; {
+		case !started.Before(a.at) && m.within(started, startTime): // for this slot, and it has not claimed it yet
+		case paused:
+			err = errors.Join(err, m.claim(a, runlog.Paused))
+		case m.Firer.HeldBack(ctx, j, true):
+			err = errors.Join(err, m.claim(a, runlog.Refused))
+		case a.late && lates == maxStarts: // in the next minute
+		default:
+			answers = append(answers, a)
+			if a.late {
+				lates++
+			}
+		}
+	}
+	return errors.Join(err, m.startAll(answers))
+}
+
+// forgo notes that a routine's late slot, if it has one, will not run.
+func (m Minute) forgo(ctx context.Context, late map[string]time.Time, id string) error {
+	at, isLate := late[id]
+	if !isLate {
+		return nil
+	}
+	delete(late, id)
+	_, err := m.Firer.Miss(ctx, id, at)
+	return err
+}
+
+func (m Minute) startAll(answers []answer) error {
+	var jobs []job.Job
+	for _, a := range answers {
+		jobs = append(jobs, a.job)
+	}
+	err := m.noteStarts(jobs)
+	for _, a := range answers {
+		if a.late {
+			err = errors.Join(err, m.StartLate(a.job, a.at))
+		} else {
+			err = errors.Join(err, m.Start(a.job))
+		}
+	}
+	return err
+}
+
+// claim notes what became of a slot without a run, unless somebody has claimed it.
+func (m Minute) claim(a answer, outcome runlog.Outcome) error {
+	err := m.Firer.Slots.Claim(slot.Claim{Job: a.job.ID, Slot: a.at, Outcome: string(outcome)})
+	if errors.Is(err, slot.ErrClaimed) {
+		return nil
+	}
+	return err
+}
+
+// missedLately is the newest slot that was missed and that the routine still wants run.
+func (m Minute) missedLately(j job.Job, history []slot.Schedule) (at time.Time, ok bool) {
+	if j.CatchUp == 0 || !j.Enabled {
+		return at, false
+	}
+	back := min(j.CatchUp, time.Duration(m.Keep)*24*time.Hour) // what is older has no claim any more, whether it ran or not
+	at, ok = forecast.Latest(history, m.Firer.Zone, m.now().Add(-back), m.now().Add(-slot.Grace))
+	return at, ok && m.Firer.Unanswered(j.ID, at)
+}
+
+// account notes as missed every slot, since the last minute that did this, that nobody answered in time, but for those that are
+// still to run late, which it remembers.
+func (m Minute) account(ctx context.Context, history map[string][]slot.Schedule, late map[string]time.Time) error {
+	p, err := m.page()
+	if err != nil {
+		return err
+	}
+	to := m.now().Add(-slot.Grace)
+	from := p.Accounted.Add(-again)
+	switch {
+	case p.Accounted.IsZero(), from.After(to): // the first minute, or the clock was set back
+		from = to
+	case to.Sub(from) > maxLook:
+		to = from.Add(maxLook)
+	}
+	done, err := m.miss(ctx, history, late, from, to)
+	if err != nil {
+		return err // the same again in the next minute
+	}
+	for id, at := range p.Owed {
+		if !late[id].Equal(at) { // it ran, or is wanted no more
+			if _, err := m.Firer.Miss(ctx, id, at); err != nil {
+				return err
+			}
+		}
+	}
+	p.Accounted, p.Owed = done, late
+	return store.WriteJSONAs(m.pagePath(), p, store.Buffered)
+}
+
+// miss notes what was missed in [from, to), and returns how far it came.
+func (m Minute) miss(ctx context.Context, history map[string][]slot.Schedule, late map[string]time.Time, from, to time.Time) (done time.Time, err error) {
+	type instant struct {
+		at  time.Time
+		job string
+	}
+	var slots []instant
+	for id, schedules := range history {
+		for at := range forecast.Expected(schedules, m.Firer.Zone, from, to) {
+			if wanted, isLate := late[id]; !isLate || !at.Equal(wanted) {
+				slots = append(slots, instant{at, id})
+			}
+		}
+	}
+	slices.SortFunc(slots, func(a, b instant) int { return a.at.Compare(b.at) })
+	noted := 0
+	for _, s := range slots {
+		if noted == maxMissed {
+			return s.at, nil
+		}
+		missed, err := m.Firer.Miss(ctx, s.job, s.at)
+		if err != nil {
+			return from, err
+		}
+		if missed {
+			noted++
+		}
+	}
+	return to, nil
+}

@@ -1,0 +1,599 @@
+package tick_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/schedule/forecast"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/slot"
+)
+
+// routine writes a routine; more is further lines of its frontmatter.
+func (c *clock) routine(id, cron, more string) {
+	c.t.Helper()
+	c.write(c.home.Path("routines", id+".md"), fmt.Sprintf("---\nid: %s\ncron: %q\nbackground: true\nisolated: true\n%s---\nDo %s.\n", id, cron, more, id))
+}
+
+// slots wants exactly these claims of a routine, as "15:04 outcome", with the day before the time where it is not the first.
+func (c *clock) slots(id string, want ...string) {
+	c.t.Helper()
+	claims, err := c.minute.Firer.Slots.List(id, time.Time{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var got []string
+	for _, s := range claims {
+		day := ""
+		if s.Slot.Day() != 2 {
+			day = s.Slot.Format("2 ")
+		}
+		got = append(got, strings.TrimSpace(day+s.Slot.Format("15:04 ")+s.Outcome))
+	}
+	if !slices.Equal(got, want) {
+		c.t.Errorf("at %s: slots %q, want %q", c.now.Format("2 15:04:05"), got, want)
+	}
+}
+
+// answers is the fire that a tick starts: late when at is not zero.
+func (c *clock) answers(id string, at time.Time) (runlog.Record, error) {
+	return c.minute.Firer.Fire(c.t.Context(), id, runner.Options{Scheduled: true, Slot: at})
+}
+
+func (c *clock) answer(id string, at time.Time) runlog.Record {
+	c.t.Helper()
+	r, err := c.answers(id, at)
+	if r.ID == "" {
+		c.t.Fatal(err)
+	}
+	return r
+}
+
+// unaccounted is what an audit of all that lies behind knows nothing of.
+func (c *clock) unaccounted() (list []string) {
+	c.t.Helper()
+	answers, err := forecast.Audit(c.minute.Firer.Slots, time.Time{}, c.now.Add(-forecast.Settled), func(slot.Claim) string { return forecast.Unaccounted })
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, a := range answers {
+		if a.Outcome == forecast.Unaccounted {
+			list = append(list, a.Job+a.Slot.Format(" 2 15:04"))
+		}
+	}
+	return list
+}
+
+// TestRoutineFires: a file is enough, from the minute in which it is written, and each slot is started once.
+func TestRoutineFires(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 9 * * *", "")
+	c.wait(20 * time.Second)
+	c.starts("a")
+	c.wait(20 * time.Second)
+	c.starts() // it has a minute to begin
+	c.answer("a", time.Time{})
+	for range 20 {
+		c.wait(time.Minute)
+		c.starts()
+	}
+	c.slots("a", "09:00 ok")
+	c.now = c.now.Add(24 * time.Hour).Truncate(time.Hour)
+	c.starts("a")
+}
+
+// TestRoutineOfEachMinute: a tick that comes a moment earlier in its minute than the last still starts the new slot.
+func TestRoutineOfEachMinute(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "* * * * *", "")
+	for _, late := range []time.Duration{900, 50, 700, 0} {
+		c.now = c.now.Truncate(time.Minute).Add(late * time.Millisecond)
+		c.starts("a")
+		c.answer("a", time.Time{})
+		c.wait(time.Minute)
+	}
+	c.slots("a", "09:00 ok", "09:01 ok", "09:02 ok", "09:03 ok")
+}
+
+// TestNeverEarly: a tick in the second before a slot leaves it alone.
+func TestNeverEarly(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 9 * * *", "")
+	c.now = c.now.Add(-time.Nanosecond)
+	c.starts()
+	c.wait(time.Nanosecond)
+	c.starts("a")
+}
+
+// TestSlotBeforeTheFile: a routine that is written, switched on or moved after a slot does not fire for it.
+func TestSlotBeforeTheFile(t *testing.T) {
+	c := newClock(t)
+	c.routine("off", "0 9 * * *", "enabled: false\n")
+	c.routine("moved", "0 8 * * *", "")
+	c.starts()
+	c.wait(5 * time.Minute)
+	c.routine("new", "0 9 * * *", "catch-up: 12h\n")
+	c.routine("off", "0 9 * * *", "catch-up: 12h\n")
+	c.routine("moved", "0 9 * * *", "catch-up: 12h\n")
+	for range 30 {
+		c.starts()
+		c.wait(time.Minute)
+	}
+	for _, id := range []string{"new", "off", "moved"} {
+		c.slots(id)
+	}
+	c.now = time.Date(2026, 3, 3, 9, 0, 0, 0, time.UTC)
+	c.starts("moved", "new", "off")
+}
+
+// TestTogether: two ticks and a timer's fire at once make one run.
+func TestTogether(t *testing.T) {
+	for range 10 {
+		c := newClock(t)
+		c.routine("a", "0 9 * * *", "")
+		var all sync.WaitGroup
+		c.minute.Start = func(j job.Job) error {
+			all.Go(func() {
+				if _, err := c.answers(j.ID, time.Time{}); err != nil && !errors.Is(err, slot.ErrClaimed) {
+					t.Error(err)
+				}
+			})
+			return nil
+		}
+		for range 2 {
+			all.Go(func() {
+				if err := c.minute.Pass(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+			all.Go(func() { _ = c.minute.Start(job.Job{ID: "a"}) })
+		}
+		all.Wait()
+		records := 0
+		for r, err := range c.minute.Firer.Runs.Since(time.Time{}) {
+			if records++; err != nil || records > 1 || r.Outcome != runlog.OK {
+				t.Fatalf("record %d: %+v, %v", records, r, err)
+			}
+		}
+		if records != 1 {
+			t.Fatalf("%d records", records)
+		}
+		c.slots("a", "09:00 ok")
+	}
+}
+
+// TestMissed: what nobody answered is noted after fifteen minutes, when the machine was off as well, and so nothing is unaccounted
+// for. Without catch-up nothing is run.
+func TestMissed(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 * * * *", "")
+	c.wait(time.Second)
+	c.starts("a")
+	c.answer("a", time.Time{})
+	c.now = time.Date(2026, 3, 2, 12, 20, 0, 0, time.UTC)
+	if got := c.unaccounted(); !slices.Equal(got, []string{"a 2 10:00", "a 2 11:00", "a 2 12:00"}) {
+		t.Errorf("%q", got)
+	}
+	c.starts()
+	c.slots("a", "09:00 ok", "10:00 missed", "11:00 missed", "12:00 missed")
+	if got := c.unaccounted(); got != nil {
+		t.Errorf("%q", got)
+	}
+	c.fire("a") // by the owner, for no slot
+	c.slots("a", "09:00 ok", "10:00 missed", "11:00 missed", "12:00 missed")
+}
+
+// TestStillInTime: a machine that comes back within fifteen minutes runs the slot.
+func TestStillInTime(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 * * * *", "")
+	c.tick()
+	c.now = time.Date(2026, 3, 2, 11, 15, 0, 0, time.UTC)
+	c.starts("a")
+	c.answer("a", time.Time{})
+	c.slots("a", "09:00 missed", "10:00 missed", "11:00 ok")
+}
+
+// TestCatchUp: the newest slot that was missed is run once, late, and the agent is told so.
+func TestCatchUp(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 * * * *", "catch-up: 3h\n")
+	c.routine("b", "0 * * * *", "catch-up: 10m\n") // less than the grace that every slot has
+	c.starts("a", "b")
+	prompts := c.prompts()
+	c.answer("a", time.Time{})
+	c.answer("b", time.Time{})
+	c.now = time.Date(2026, 3, 2, 13, 30, 0, 0, time.UTC)
+	c.plans("start a")
+	c.starts("a for 13:00")
+	c.slots("a", "09:00 ok", "10:00 missed", "11:00 missed", "12:00 missed")
+	c.starts() // it has a minute to begin
+	r := c.answer("a", time.Date(2026, 3, 2, 13, 0, 0, 0, time.UTC))
+	if text := (*prompts)[len(*prompts)-1]; !strings.Contains(text, "[late: was scheduled for 1:00 PM") || r.Outcome != runlog.OK {
+		t.Errorf("%s %q", r.Outcome, text)
+	}
+	for range 3 {
+		c.wait(time.Minute)
+		c.starts()
+	}
+	c.slots("a", "09:00 ok", "10:00 missed", "11:00 missed", "12:00 missed", "13:00 ok")
+	c.slots("b", "09:00 ok", "10:00 missed", "11:00 missed", "12:00 missed", "13:00 missed")
+	if got := c.unaccounted(); got != nil {
+		t.Errorf("%q", got)
+	}
+}
+
+// prompts gathers what agents are told.
+func (c *clock) prompts() *[]string {
+	list := &[]string{}
+	c.minute.Firer.Engines = func(string) (engine.Engine, error) {
+		return listening{c.engine, list}, nil
+	}
+	return list
+}
+
+// listening is an engine that keeps what it is told.
+type listening struct {
+	engine.Engine
+	heard *[]string
+}
+
+func (e listening) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
+	*e.heard = append(*e.heard, r.Prompt)
+	return e.Engine.Run(ctx, r, tools, sink)
+}
+
+// TestCatchUpAndDue: with a slot that is due anyway there is one run, for that one.
+func TestCatchUpAndDue(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 * * * *", "catch-up: 3h\n")
+	c.starts("a")
+	c.answer("a", time.Time{})
+	c.now = time.Date(2026, 3, 2, 11, 5, 0, 0, time.UTC)
+	c.starts("a")
+	c.slots("a", "09:00 ok", "10:00 missed")
+}
+
+// TestCatchUpTooLate: a slot older than catch-up is missed.
+func TestCatchUpTooLate(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 9 * * *", "catch-up: 3h\n")
+	c.now = c.now.Add(-time.Hour)
+	c.starts()
+	c.now = time.Date(2026, 3, 2, 12, 0, 1, 0, time.UTC)
+	c.starts()
+	c.slots("a", "09:00 missed")
+}
+
+// TestCatchUpThatDoesNotBegin is tried again, and missed in the end.
+func TestCatchUpThatDoesNotBegin(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 9 * * *", "catch-up: 1h\n")
+	c.routine("b", "30 9 * * *", "")
+	c.now = c.now.Add(-time.Hour)
+	c.starts()
+	c.now = time.Date(2026, 3, 2, 9, 50, 0, 0, time.UTC)
+	c.starts("a for 09:00")
+	c.wait(time.Minute)
+	c.starts("a for 09:00")
+	c.slots("a")
+	c.now = time.Date(2026, 3, 2, 10, 0, 1, 0, time.UTC)
+	c.starts()
+	c.slots("a", "09:00 missed")
+	c.slots("b", "09:30 missed")
+}
+
+// TestCatchUpOfMany: no more late fires begin in one minute than reminders do.
+func TestCatchUpOfMany(t *testing.T) {
+	c := newClock(t)
+	for i := range 25 {
+		c.routine(fmt.Sprintf("r%02d", i), "0 9 * * *", "catch-up: 1d\n")
+	}
+	c.now = c.now.Add(-time.Hour)
+	c.starts()
+	c.now = c.now.Add(5 * time.Hour)
+	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	for _, want := range []int{10, 10, 5, 0} {
+		started := c.tick()
+		if len(started) != want {
+			t.Fatalf("%q started, want %d", started, want)
+		}
+		for _, s := range started {
+			id, _, _ := strings.Cut(s, " ")
+			c.answer(id, at)
+		}
+		c.wait(time.Minute)
+	}
+	if got := c.unaccounted(); got != nil {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestVoidClaim: a claim whose process was killed before its run began is started again within fifteen minutes, caught up with
+// later, or missed.
+func TestVoidClaim(t *testing.T) {
+	nine := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	for name, s := range map[string]struct {
+		more  string
+		later time.Duration
+		want  []string
+		ends  string
+	}{
+		"at once":   {"", time.Minute, []string{"a"}, "09:00"},
+		"caught up": {"catch-up: 1h\n", 20 * time.Minute, []string{"a for 09:00"}, "09:00"},
+		"missed":    {"", 20 * time.Minute, nil, "09:00 missed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClock(t)
+			c.routine("a", "0 9 * * *", s.more)
+			c.starts("a")
+			if err := c.minute.Firer.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Run: "20260302T090000.000Z-abcdef", PID: 1 << 30}); err != nil {
+				t.Fatal(err)
+			}
+			c.wait(s.later)
+			c.starts(s.want...)
+			c.slots("a", s.ends)
+		})
+	}
+}
+
+func TestPausedRoutine(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 * * * *", "catch-up: 3h\n")
+	if err := c.minute.Firer.Spend.Pause(t.Context(), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	c.starts()
+	c.slots("a", "09:00 paused")
+	c.plans()
+	if err := c.minute.Firer.Spend.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.wait(time.Minute)
+	c.starts() // it is not made up for
+	c.now = c.now.Add(30 * time.Minute)
+	c.starts()
+	c.now = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	c.plans("start a")
+	c.starts("a")
+}
+
+func TestUnapprovedRoutine(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 * * * *", "allowed-tools: [WebFetch]\ncatch-up: 3h\n")
+	c.starts()
+	c.slots("a", "09:00 refused")
+	c.now = time.Date(2026, 3, 2, 10, 30, 0, 0, time.UTC)
+	c.starts()
+	c.slots("a", "09:00 refused", "10:00 refused")
+	if got := c.updates(); len(got) != 1 || !strings.Contains(got[0], "ollim approve a") {
+		t.Errorf("updates %q, want one that says how to approve", got)
+	}
+	c.approve("a", "owner")
+	c.now = time.Date(2026, 3, 2, 11, 0, 0, 0, time.UTC)
+	c.starts("a")
+}
+
+func TestRoutineSwitchedOff(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 * * * *", "")
+	c.starts("a")
+	c.answer("a", time.Time{})
+	c.wait(10 * time.Minute)
+	c.routine("a", "0 * * * *", "enabled: false\n")
+	c.starts()
+	c.now = c.now.Add(5 * time.Hour)
+	c.starts()
+	c.slots("a", "09:00 ok")
+	if got := c.unaccounted(); got != nil {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestRoutineGone: what a deleted routine missed before is noted, and nothing after.
+func TestRoutineGone(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 * * * *", "")
+	c.starts("a")
+	c.answer("a", time.Time{})
+	c.now = time.Date(2026, 3, 2, 10, 30, 0, 0, time.UTC)
+	if err := os.Remove(c.home.Path("routines", "a.md")); err != nil {
+		t.Fatal(err)
+	}
+	c.starts()
+	c.now = time.Date(2026, 3, 2, 15, 0, 0, 0, time.UTC)
+	c.starts()
+	c.slots("a", "09:00 ok", "10:00 missed")
+}
+
+// TestRoutineUnreadable: a file that is spoilt for a while is not gone, and what it misses is told.
+func TestRoutineUnreadable(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 * * * *", "")
+	c.starts("a")
+	c.answer("a", time.Time{})
+	c.write(c.home.Path("routines", "a.md"), "---\nid: a\ncron: never\n---\nx\n")
+	c.now = time.Date(2026, 3, 2, 10, 30, 0, 0, time.UTC)
+	c.starts()
+	c.slots("a", "09:00 ok", "10:00 missed")
+}
+
+// TestGoneBesideABadFile: one bad file never affects another.
+func TestGoneBesideABadFile(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 * * * *", "")
+	c.starts("a")
+	c.answer("a", time.Time{})
+	c.write(c.home.Path("reminders", "bad.md"), "x")
+	if err := os.Remove(c.home.Path("routines", "a.md")); err != nil {
+		t.Fatal(err)
+	}
+	c.wait(time.Minute)
+	c.starts()
+	c.now = time.Date(2026, 3, 2, 15, 0, 0, 0, time.UTC)
+	c.starts()
+	c.slots("a", "09:00 ok")
+}
+
+// TestConfiguredZoneChanges: what was answered stays so, and the past is read as it was.
+func TestConfiguredZoneChanges(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 9 * * *", "catch-up: 12h\n")
+	c.starts("a")
+	c.answer("a", time.Time{})
+	newYork, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.now = time.Date(2026, 3, 2, 16, 0, 0, 0, time.UTC) // nine there was at 14:00
+	c.minute.Firer.Zone = newYork
+	c.starts()
+	if got := c.unaccounted(); got != nil {
+		t.Errorf("%q", got)
+	}
+	c.now = time.Date(2026, 3, 3, 14, 0, 0, 0, time.UTC)
+	c.starts("a")
+}
+
+// TestOneThatDoesNotBegin: a late slot that never begins keeps no other from being accounted for, and is missed in the end.
+func TestOneThatDoesNotBegin(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 9 * * *", "catch-up: 2h\n")
+	c.routine("b", "0 * * * *", "")
+	c.starts("a", "b")
+	c.now = c.now.Add(20 * time.Minute)
+	c.starts("a for 09:00")
+	for range 10 { // hours
+		c.wait(time.Hour)
+		c.tick()
+	}
+	c.slots("b", "09:00 missed", "10:00 missed", "11:00 missed", "12:00 missed", "13:00 missed", "14:00 missed", "15:00 missed", "16:00 missed", "17:00 missed", "18:00 missed", "19:00 missed")
+	c.slots("a", "09:00 missed")
+}
+
+// TestScheduleNotNoted: the past cannot be told, and routines fire all the same.
+func TestScheduleNotNoted(t *testing.T) {
+	c := newClock(t)
+	if err := os.MkdirAll(c.home.Schedules(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.routine("a", "0 * * * *", "")
+	if err := c.minute.Pass(t.Context()); err == nil || !slices.Equal(c.started, []string{"a"}) {
+		t.Errorf("%v, started %q", err, c.started)
+	}
+}
+
+// TestRoutineClockSetBack: slots that were answered are not answered again, those of the hour before are due as ever, and nothing is
+// unaccounted for when the clock ran ahead for a while.
+func TestRoutineClockSetBack(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 * * * *", "")
+	c.starts("a")
+	c.answer("a", time.Time{})
+	c.now = c.now.Add(-30 * time.Minute)
+	c.starts()
+	c.now = time.Date(2026, 3, 2, 9, 0, 5, 0, time.UTC)
+	c.starts()
+	c.slots("a", "09:00 ok")
+
+	c.now = c.now.AddDate(0, 1, 0)
+	c.starts("a") // 09:00 of that day
+	c.now = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	c.starts("a")
+	c.answer("a", time.Time{})
+	c.now = time.Date(2026, 3, 2, 11, 30, 0, 0, time.UTC)
+	c.starts()
+	if got := c.unaccounted(); got != nil {
+		t.Errorf("%q", got)
+	}
+	if c, err := c.minute.Firer.Slots.Load("a", time.Date(2026, 3, 2, 11, 0, 0, 0, time.UTC)); err != nil || c.Outcome != slot.Missed {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// TestFortyDaysOff: one run, for the slot that is due, and the past is accounted for in bounded parts, a day in a minute.
+func TestFortyDaysOff(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 * * * *", "catch-up: 2d\n")
+	c.starts("a")
+	c.answer("a", time.Time{})
+	c.now = c.now.AddDate(0, 0, 40).Add(5 * time.Minute)
+	c.starts("a")
+	c.answer("a", time.Time{})
+	if n := c.claims("a"); n > 3+24 {
+		t.Fatalf("%d claims after the first minute", n)
+	}
+	for range 42 {
+		c.wait(time.Minute)
+		c.starts()
+	}
+	if n := c.claims("a"); n != 40*24+1 {
+		t.Errorf("%d claims", n)
+	}
+	if got := c.unaccounted(); got != nil {
+		t.Errorf("%d unaccounted for, the first %s", len(got), got[0])
+	}
+}
+
+// TestMissesOfOneMinute: no more are noted than a minute can bear, and none is lost.
+func TestMissesOfOneMinute(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "* * * * *", "")
+	c.routine("b", "* * * * *", "")
+	c.tick()
+	c.now = c.now.Add(10 * time.Hour)
+	c.tick()
+	if n := c.claims("a", "b"); n != 1000 {
+		t.Errorf("%d claims", n)
+	}
+	c.wait(time.Minute)
+	c.tick()
+	if got := c.unaccounted(); got != nil {
+		t.Errorf("%d unaccounted for, the first %s", len(got), got[0])
+	}
+}
+
+// claims counts what the ledger has of some routines.
+func (c *clock) claims(ids ...string) (n int) {
+	c.t.Helper()
+	for _, id := range ids {
+		list, err := c.minute.Firer.Slots.List(id, time.Time{})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		n += len(list)
+	}
+	return n
+}
+
+// TestNotesAreMadeAgain: what a power cut took of the last minutes' notes.
+func TestNotesAreMadeAgain(t *testing.T) {
+	c := newClock(t)
+	c.routine("a", "0 * * * *", "")
+	c.starts("a")
+	c.answer("a", time.Time{})
+	c.now = time.Date(2026, 3, 2, 10, 15, 1, 0, time.UTC)
+	c.starts()
+	c.slots("a", "09:00 ok", "10:00 missed")
+	claim := c.home.State("slots", "a", "20260302T100000Z")
+	if err := os.Remove(claim); err != nil {
+		t.Fatal(err)
+	}
+	c.wait(time.Minute)
+	c.starts()
+	c.slots("a", "09:00 ok", "10:00 missed")
+	if _, err := os.Stat(claim); errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,253 @@
+// Package tick is what happens once a minute: routines and reminders that are due are started, those that are long past are told of in one
+// update, what died without a word is ended, messages that did not get through are tried again, and once a day what is too old
+// goes. It waits for no engine, and two at once do no harm: the second finds the first at work and leaves.
+package tick
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/slot"
+	"github.com/ollim/ollim/internal/state/update"
+)
+
+// Minute is one tick of one data directory.
+type Minute struct {
+	Firer *runner.Firer
+	Start func(job.Job) error // starts a fire of the job, and does not wait for it
+	// StartLate starts a fire that answers a slot which was missed.
+	StartLate func(job.Job, time.Time) error
+	Sweep     func(context.Context) error // forgets the sessions of routines that are gone
+	Keep      int                         // days that run records stay
+}
+
+// Bounds of a minute.
+const (
+	maxStarts  = 10               // reminders and late slots that one minute starts; the rest is due in the next
+	overdue    = 24 * time.Hour   // after which a reminder is told of and not run
+	retryAfter = 5 * time.Minute  // an attempt that failed, or that only a pause or runs under way held back
+	askAgain   = time.Hour        // after a fire that was refused
+	startTime  = time.Minute      // that a fire which was started has to take its job's lock
+	orphanAge  = 24 * time.Hour   // how far back a minute looks for runs that died; once a day it looks further
+	sendLimit  = 45 * time.Second // for messages of earlier runs
+)
+
+// Action is something that a minute does, or would do.
+type Action struct {
+	Do   string    `json:"do"` // start or collect
+	Job  string    `json:"job"`
+	Name string    `json:"name"`
+	At   time.Time `json:"at"` // when it was due
+}
+
+// What a minute does with a reminder.
+const (
+	Start   = "start"
+	Collect = "collect"
+)
+
+// Plan says what Pass would do now with reminders and routines, and changes nothing.
+func (m Minute) Plan(ctx context.Context) ([]Action, error) {
+	shelf, err := m.Firer.Jobs.Load()
+	if err != nil {
+		return nil, err
+	}
+	due, late, err := m.due(ctx, shelf, false)
+	var actions []Action
+	for _, j := range late {
+		actions = append(actions, m.action(Collect, j, j.RunAt))
+	}
+	for _, j := range due {
+		actions = append(actions, m.action(Start, j, j.RunAt))
+	}
+	if paused, _, pauseErr := m.Firer.Spend.Paused(); paused || pauseErr != nil {
+		return actions, errors.Join(err, pauseErr)
+	}
+	history, historyErr := m.Firer.Slots.History()
+	err = errors.Join(err, historyErr)
+	for _, j := range shelf.Only(job.Routine).Jobs {
+		known := slot.Extend(history[j.ID], m.Firer.ScheduleOf(j), m.now())
+		at, ok := m.Firer.Due(j, known, m.now())
+		if !ok {
+			at, ok = m.missedLately(j, known)
+		}
+		if ok && !m.Firer.HeldBack(ctx, j, false) {
+			actions = append(actions, m.action(Start, j, at))
+		}
+	}
+	return actions, err
+}
+
+func (m Minute) action(do string, j job.Job, at time.Time) Action {
+	return Action{Do: do, Job: j.ID, Name: j.Name(), At: at.In(m.Firer.Zone)}
+}
+
+// Pass is the minute's work. Trouble with one part does not keep the others from being done.
+func (m Minute) Pass(ctx context.Context) error {
+	guard, err := lock.TryGuard(m.Firer.Home.Lock("tick"))
+	if errors.Is(err, lock.ErrBusy) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer guard.Release()
+	shelf, err := m.Firer.Jobs.Load()
+	if err == nil {
+		m.Firer.TellBadFiles(ctx, shelf.Faults)
+		err = errors.Join(m.reminders(ctx, shelf), m.routines(ctx, shelf))
+	}
+	sending, cancel := context.WithTimeout(ctx, sendLimit)
+	defer cancel()
+	m.Firer.EndOrphans(sending, m.now().Add(-orphanAge))
+	if _, sendErr := m.Firer.Post.Flush(sending); sendErr != nil && sending.Err() == nil {
+		err = errors.Join(err, sendErr)
+	}
+	return errors.Join(err, m.daily(ctx, sending))
+}
+
+func (m Minute) now() time.Time { return m.Firer.Disk.Now() }
+
+func (m Minute) reminders(ctx context.Context, shelf job.Shelf) error {
+	due, late, err := m.due(ctx, shelf, true)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(m.collect(ctx, late), m.noteStarts(due))
+	for _, j := range due {
+		err = errors.Join(err, m.Start(j))
+	}
+	return err
+}
+
+// due is the reminders to start, oldest first, and those that are too late for that. While everything is paused there are none.
+// With tell the owner hears of those that cannot be started.
+func (m Minute) due(ctx context.Context, shelf job.Shelf, tell bool) (start, late []job.Job, err error) {
+	if paused, _, err := m.Firer.Spend.Paused(); paused || err != nil {
+		return nil, nil, err
+	}
+	p, err := m.page()
+	if err != nil {
+		return nil, nil, err
+	}
+	jobs := shelf.Only(job.Reminder).Jobs
+	byTime(jobs)
+	for _, j := range jobs {
+		last := m.last(j)
+		switch {
+		case !j.Enabled || j.RunAt.After(m.now()):
+		case m.now().Sub(j.RunAt) > overdue && neverRan(j, last):
+			late = append(late, j)
+		case m.resting(last) || m.within(p.Started[j.ID], startTime):
+		case m.Firer.HeldBack(ctx, j, tell):
+		default:
+			start = append(start, j)
+		}
+	}
+	return start[:min(len(start), maxStarts)], late, nil
+}
+
+// neverRan says that no attempt was made; one that was claimed without a run was being collected.
+func neverRan(j job.Job, last runlog.Record) bool {
+	return j.Attempt() == job.Waiting || j.Attempt() == job.First && last.ID == ""
+}
+
+// last is the job's latest run; the zero Record when there is none.
+func (m Minute) last(j job.Job) runlog.Record {
+	r, err := m.Firer.Runs.Load(strings.TrimSpace(lock.ReadNote(m.Firer.Home.JobLock(j.ID))))
+	if err != nil {
+		return runlog.Record{}
+	}
+	return r
+}
+
+// resting says whether it is too early for another attempt. How a reminder ended that had the same id before means nothing.
+func (m Minute) resting(last runlog.Record) bool {
+	if last.ID == "" {
+		return false
+	}
+	if !last.Done() {
+		return m.Firer.Runs.Alive(last) || m.within(last.Started, retryAfter)
+	}
+	switch last.Outcome {
+	case runlog.Refused:
+		return m.within(*last.Finished, askAgain)
+	case runlog.Failed, runlog.Timeout, runlog.Interrupted, runlog.Paused:
+		return m.within(*last.Finished, retryAfter)
+	}
+	return false
+}
+
+// within says whether an instant is in the last so much time. One in the future is of a clock that was set back since, and says
+// nothing about how long ago it was.
+func (m Minute) within(at time.Time, d time.Duration) bool {
+	ago := m.now().Sub(at)
+	return ago >= 0 && ago < d
+}
+
+// collect tells of all that is long past in one update. The files are claimed before and put aside after it is in the box, so that
+// none is lost and at worst one is told of twice.
+func (m Minute) collect(ctx context.Context, late []job.Job) error {
+	var claimed []job.Job
+	var list []prompt.OverdueReminder
+	for _, j := range late {
+		guard, err := lock.TryGuard(m.Firer.Home.JobLock(j.ID))
+		if err != nil {
+			continue // somebody is at it
+		}
+		defer guard.Release()
+		if j.Attempt() == job.Waiting {
+			if j, err = m.Firer.Jobs.Claim(j); err != nil {
+				continue // it was cancelled this moment
+			}
+		}
+		claimed = append(claimed, j)
+		list = append(list, prompt.OverdueReminder{At: j.RunAt.In(m.Firer.Zone), Text: textOf(j, share(len(late)))})
+	}
+	if len(claimed) == 0 {
+		return nil
+	}
+	if err := m.Firer.Updates.Add(ctx, prompt.Overdue(list), "ollim"); err != nil {
+		return err
+	}
+	var err error
+	for _, j := range claimed {
+		err = errors.Join(err, m.shelve(j))
+	}
+	return err
+}
+
+// shelve keeps a reminder that was only told of, because that may have cut its text.
+func (m Minute) shelve(j job.Job) error {
+	kept := filepath.Join(m.Firer.Home.Late(), j.ID+".md")
+	if err := store.MkdirOwn(filepath.Dir(kept)); err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(j.Path, kept), os.Chtimes(kept, m.now(), m.now())) // it is kept from now on
+}
+
+// share is how many characters each of n reminders may have, so that all are named in one update.
+func share(n int) int {
+	const head, date = 200, 30
+	return max((update.MaxChars-head)/n-date, 20)
+}
+
+// textOf is what a reminder is about, in at most so many characters.
+func textOf(j job.Job, most int) string {
+	text := []rune(cmp.Or(j.Description, j.Body))
+	if len(text) <= most {
+		return string(text)
+	}
+	return string(text[:most-1]) + "…"
+}

@@ -1,0 +1,79 @@
+package tick
+
+import (
+	"errors"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/script"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// pruneTranscripts removes those of forked and isolated runs on the native and the script engine that nothing goes back to, and
+// that nobody has written since an instant. The claude command looks after its own.
+func (m Minute) pruneTranscripts(before time.Time) error {
+	f := m.Firer
+	list, _, err := transcript.List(f.Home.Sessions(), "", nil)
+	if err != nil {
+		return err
+	}
+	played, err := script.Sessions(f.Home)
+	if list = append(list, played...); err != nil || len(list) == 0 {
+		return err
+	}
+	alone, err := m.standingAlone()
+	if err != nil {
+		return err
+	}
+	current, err := f.Sessions.Current()
+	if err != nil {
+		return err
+	}
+	for id := range current {
+		delete(alone, id) // somebody made it the session of a routine
+	}
+	kept := named(list, alone)
+	for _, t := range list {
+		if holder := engine.Holder(t.ID); !kept[t.ID] && (holder == engine.Native || holder == engine.Script) && t.Modified.Before(before) {
+			err = errors.Join(err, store.Remove(t.Path))
+		}
+	}
+	return err
+}
+
+// standingAlone is the sessions of forked and isolated runs, those that became of them by compaction too.
+func (m Minute) standingAlone() (map[string]bool, error) {
+	alone := map[string]bool{}
+	for e, err := range m.Firer.Sessions.History(nil) {
+		if err != nil {
+			return nil, err
+		}
+		switch e.Event {
+		case session.BgFork, session.IsolatedBg:
+			alone[e.SessionID] = true
+		case session.Compacted:
+			alone[e.SessionID] = alone[e.ParentSessionID]
+		}
+	}
+	return alone, nil
+}
+
+// named is the sessions that are not alone, and all that they came from.
+func named(list []transcript.Summary, alone map[string]bool) map[string]bool {
+	parent := map[string]string{}
+	for _, t := range list {
+		parent[t.ID] = t.ParentID
+	}
+	kept := map[string]bool{}
+	for _, t := range list {
+		if alone[t.ID] {
+			continue
+		}
+		for id := t.ID; id != "" && !kept[id]; id = parent[id] {
+			kept[id] = true
+		}
+	}
+	return kept
+}

@@ -1,0 +1,85 @@
+package tick_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// TestTranscripts: those of forked and isolated runs go after a week, unless somebody goes on with what became of them. All others
+// stay: of main, of routines, of questions, of other engines, and what they came from.
+func TestTranscripts(t *testing.T) {
+	c := newClock(t)
+	sessions := c.home.Sessions()
+	book := c.minute.Firer.Sessions
+	paths := map[string]string{}
+	begin := func(id, cwd, parent string, age time.Duration, kind session.Kind) {
+		t.Helper()
+		file, err := transcript.Create(sessions, transcript.Header{ID: id, Cwd: cwd, Provider: "anthropic", Timestamp: c.now, ParentID: parent})
+		if err == nil && kind != "" {
+			err = book.Log(t.Context(), session.Event{SessionID: id, ParentSessionID: parent, Event: kind})
+		}
+		if err == nil {
+			err = os.Chtimes(file.Path, c.now.Add(-age), c.now.Add(-age))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths[id] = file.Path
+	}
+	const week = 7 * 24 * time.Hour
+	here := string(c.home)
+	begin("n-first", here, "", 9*week, session.Created)
+	begin("n-main", here, "n-first", 9*week, session.Compacted)
+	begin("n-daily", here, "", 9*week, session.PersistentBg)
+	begin("n-was-weekly", here, "", 9*week, session.PersistentBg)
+	begin("n-forgotten", here, "", 9*week, session.Created)
+	begin("n-old-fork", here, "n-main", week+time.Minute, session.BgFork)
+	begin("n-old-compacted", here, "n-old-fork", week+time.Minute, session.Compacted)
+	begin("n-young-fork", here, "n-main", week-time.Minute, session.BgFork)
+	begin("n-old-alone", here, "", 9*week, session.IsolatedBg)
+	begin("n-became-daily", here, "", 9*week, session.IsolatedBg)
+	begin("n-weekly", here, "n-became-daily", 9*week, session.Compacted)
+	begin("n-asked", "/elsewhere", "", 9*week, "")
+	begin("n-asked-here", here, "", 9*week, "")
+	for _, err := range []error{book.SetMain("n-main"), book.SetRoutine("daily", "n-daily"), book.SetRoutine("weekly", "n-weekly")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin("s-script", here, "", 9*week, session.Created)
+	play := func(id, parent string, age time.Duration, kind session.Kind) {
+		t.Helper()
+		path := filepath.Join(c.home.ScriptSessions(), id+".jsonl")
+		c.write(path, fmt.Sprintf(`{"type":"session","id":%q,"parent_id":%q}`+"\n", id, parent))
+		err := book.Log(t.Context(), session.Event{SessionID: id, ParentSessionID: parent, Event: kind})
+		if err = errors.Join(err, os.Chtimes(path, c.now.Add(-age), c.now.Add(-age))); err != nil {
+			t.Fatal(err)
+		}
+		paths[id] = path
+	}
+	play("s-old-alone", "", week+time.Minute, session.IsolatedBg)
+	play("s-old-fork", "s-daily", week+time.Minute, session.BgFork)
+	play("s-young-alone", "", week-time.Minute, session.IsolatedBg)
+	play("s-daily", "", 9*week, session.PersistentBg)
+	play("s-became-daily", "", 9*week, session.IsolatedBg)
+	play("s-compacted", "s-became-daily", 9*week, session.Compacted)
+	if err := book.SetRoutine("played", "s-compacted"); err != nil {
+		t.Fatal(err)
+	}
+	c.tick()
+	c.wait(week)
+	c.tick()
+	for id, path := range paths {
+		gone := map[string]bool{"n-old-fork": true, "n-old-compacted": true, "n-old-alone": true, "s-old-alone": true, "s-old-fork": true}[id]
+		if _, err := os.Stat(path); os.IsNotExist(err) != gone {
+			t.Errorf("%s: %v, want it gone: %v", id, err, gone)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package tools
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/timeparse"
+	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/approval"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/update"
+)
+
+//go:embed add_reminder.md
+var addReminderText string
+
+func addReminder() tool {
+	return tool{
+		name:        "add_reminder",
+		description: addReminderText,
+		schemaOf:    reminderSchema,
+		may:         listed("add_reminder"),
+		call:        callAddReminder,
+	}
+}
+
+// reminderSchema describes every parameter. A run outside the main conversation and its branches, whose tools are its own, is
+// offered only what it may set.
+func reminderSchema(b *Box) json.RawMessage {
+	const backgroundOnly = " Background only."
+	property := func(kind, description string) map[string]any {
+		return map[string]any{"type": kind, "description": description}
+	}
+	text := func(description string) map[string]any {
+		p := property("string", description)
+		p["minLength"] = 1
+		return p
+	}
+	list := func(description string) map[string]any {
+		p := property("array", description+" Those that this run does not have itself wait until the owner approves the reminder.")
+		p["items"] = map[string]string{"type": "string"}
+		return p
+	}
+	message := text("The task, as you are given it then: say what to look at and what to do.")
+	message["maxLength"] = maxBody
+	chain := property("integer", "How often the reminder may come back, one follow_up_chain after the other. Default 0.")
+	chain["minimum"] = 0
+	mode := text("What the run reports to the main session: on_ping (default): whenever it has sent the owner something; always; " +
+		"freely: what it likes; blocked: nothing." + backgroundOnly)
+	mode["enum"] = []job.UpdateMode{job.OnPing, job.Always, job.Freely, job.Blocked}
+	properties := map[string]any{
+		"message": message,
+		"when": text("A delay, such as 45m, 2h, 1h30m or 3 days, or a time, such as 17:30, tomorrow 9am, monday 9am, march 7 9am or " +
+			"2026-03-07T09:00. A time without an offset such as +01:00 is in the zone " + b.Zone.String() + ". At most ten years ahead."),
+		"description":         text("A label for lists and schedules, in one line."),
+		"background":          property("boolean", "Default true. false: the task runs in the main conversation, and its answer goes to the owner. A background task cannot set false."),
+		"plain":               property("boolean", "Default false. true: the message itself is delivered to the owner, without an agent, so it goes with description only. A background task cannot set true."),
+		"isolated":            property("boolean", "Default false. true: the run begins without the history of the main conversation."+backgroundOnly),
+		"allow_ping":          property("boolean", "Default true, unless this run may not ping the owner. false: the run sends the owner nothing."+backgroundOnly),
+		"update_main_session": mode,
+		"model":               text("An alias, such as opus, sonnet or haiku, or a model's id. Default: the configured model."),
+		"allowed_tools":       list("Tool patterns besides the default ones, such as Bash(git log *)."),
+		"skills":              list("Names of skills that the agent must invoke first."),
+		"max_chain":           chain,
+	}
+	for _, name := range b.withheld() {
+		delete(properties, name)
+	}
+	schema, _ := json.Marshal(map[string]any{
+		"type": "object", "properties": properties, "required": []string{"message", "when"}, "additionalProperties": false,
+	}) // strings and lists always have a JSON form
+	return schema
+}
+
+// withheld names the parameters of add_reminder that would be refused or change nothing. The main conversation and its branches
+// share one list of tools.
+func (b *Box) withheld() (names []string) {
+	r := b.Run.Record
+	if mode := job.Mode(r.Mode); mode == job.Foreground || mode == job.Forked {
+		return nil
+	}
+	names = []string{"background", "plain"}
+	if !r.AllowPing {
+		names = append(names, "allow_ping")
+	}
+	if r.Update == string(job.Blocked) {
+		names = append(names, "update_main_session")
+	}
+	return names
+}
+
+// reminder is the input of add_reminder; what is nil is as by default.
+type reminder struct {
+	Message      string   `json:"message"`
+	When         string   `json:"when"`
+	Description  string   `json:"description"`
+	Background   *bool    `json:"background"`
+	Plain        bool     `json:"plain"`
+	Isolated     bool     `json:"isolated"`
+	AllowPing    *bool    `json:"allow_ping"`
+	Update       string   `json:"update_main_session"`
+	Model        string   `json:"model"`
+	AllowedTools []string `json:"allowed_tools"`
+	Skills       []string `json:"skills"`
+	MaxChain     int      `json:"max_chain"`
+}
+
+func callAddReminder(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+	var in reminder
+	if err := decode(input, &in); err != nil {
+		return "", err
+	}
+	j, err := b.reminderOf(in)
+	if err != nil {
+		return "", err
+	}
+	if err := b.roomForOne(); err != nil {
+		return "", err
+	}
+	waits, err := b.empower(ctx, j)
+	if err != nil {
+		return "", err
+	}
+	if j, err = b.Jobs.Create(j, ""); err != nil {
+		return "", err
+	}
+	answer := fmt.Sprintf("Reminder %s is set for %s.", j.ID, j.RunAt.Format("Mon 2006-01-02 3:04 PM MST"))
+	if waits {
+		answer += " It asks for more than this run may do, so it will not run before the owner approves it."
+		err = b.tellWaiting(ctx, j)
+	}
+	return answer, err
+}
+
+// maxBody is the longest task that an agent may set itself, in characters.
+const maxBody = 16000
+
+// reminderOf is the job that is asked for, never with more to say to the owner than the run that asks.
+func (b *Box) reminderOf(in reminder) (job.Job, error) {
+	j := job.New(job.Reminder)
+	at, err := timeparse.Either(in.When, b.Disk.Now(), b.Zone)
+	if err != nil {
+		return j, fmt.Errorf("bad arguments: when: %w", err)
+	}
+	if utf8.RuneCountInString(in.Message) > maxBody {
+		return j, fmt.Errorf("bad arguments: message is longer than %d characters", maxBody)
+	}
+	if j.ID, err = job.NewID(b.Random); err != nil {
+		return j, err
+	}
+	j.RunAt, j.Body, j.Description = at, strings.Trim(plaintext.Lines(in.Message), "\n"), update.Clean(in.Description)
+	j.Plain, j.Isolated, j.Model, j.MaxChain = in.Plain, in.Isolated, in.Model, in.MaxChain
+	j.AllowedTools, j.Skills = in.AllowedTools, in.Skills
+	if in.Background != nil {
+		j.Background = *in.Background
+	}
+	if in.AllowPing != nil {
+		j.AllowPing = *in.AllowPing
+	}
+	if in.Update != "" {
+		j.Update = job.UpdateMode(in.Update)
+	}
+	if err := b.narrow(&j); err != nil {
+		return j, err
+	}
+	text, err := job.Format(j)
+	if err != nil {
+		return j, fmt.Errorf("bad arguments: %w", err)
+	}
+	checked, err := job.Parse(job.Reminder, "reminder", text)
+	if err != nil {
+		return j, fmt.Errorf("bad arguments: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	checked.Path, checked.RunAt = "", at
+	return checked, nil
+}
+
+// narrow keeps what a background run may not do from being done by its reminders.
+func (b *Box) narrow(j *job.Job) error {
+	r := b.Run.Record
+	if !background(r) {
+		return nil
+	}
+	if !j.Background || j.Plain {
+		return &Refused{"A background task adds background reminders only, which a later run of the agent reads."}
+	}
+	j.AllowPing = j.AllowPing && r.AllowPing
+	if r.Update == string(job.Blocked) {
+		j.Update = job.Blocked
+	}
+	return nil
+}
+
+// maxWaiting is how many reminders may wait when an agent adds one.
+const maxWaiting = 200
+
+func (b *Box) roomForOne() error {
+	s, err := b.Jobs.Load()
+	if err != nil {
+		return err
+	}
+	if n := len(s.Only(job.Reminder).Jobs); n >= maxWaiting {
+		return &Refused{fmt.Sprintf("%d reminders wait already; cancel some first.", n)}
+	}
+	return nil
+}
+
+// empower approves what the run has itself. More than that waits for the owner, who is to be told.
+func (b *Box) empower(ctx context.Context, j job.Job) (waits bool, err error) {
+	subject, widened, err := b.Approvals.Of(j)
+	if err != nil || !widened {
+		return false, err
+	}
+	if !b.has(j) {
+		return true, nil
+	}
+	err = b.Approvals.Approve(ctx, subject, b.Run.ID)
+	if errors.Is(err, approval.ErrNotInherited) {
+		return true, nil
+	}
+	return false, err
+}
+
+// tellWaiting tells the owner of a reminder that needs them, under the key under which a fire that is refused would tell it again.
+func (b *Box) tellWaiting(ctx context.Context, j job.Job) error {
+	subject, _, err := b.Approvals.Of(j)
+	if err != nil {
+		return err
+	}
+	if first, err := b.Told.Once(ctx, notice.Refusal(j.ID, subject.Digest())); err != nil || !first {
+		return err
+	}
+	return b.Updates.Add(ctx, prompt.Unapproved(j.Label(), j.ID, subject.Widening()), b.Run.ID)
+}
+
+// has says whether the run itself may do all that the job asks for.
+func (b *Box) has(j job.Job) bool {
+	own := b.Run.Tools
+	for _, pattern := range j.AllowedTools {
+		if !slices.Contains(own, pattern) {
+			return false
+		}
+	}
+	for _, name := range j.Skills {
+		if !slices.Contains(b.Run.Skills, name) || !slices.Contains(own, policy.OfSkill(name)) {
+			return false
+		}
+	}
+	return true
+}

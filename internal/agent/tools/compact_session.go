@@ -1,0 +1,49 @@
+package tools
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+//go:embed compact_session.md
+var compactSessionText string
+
+func compactSession() tool {
+	return tool{
+		name:        "compact_session",
+		description: compactSessionText,
+		schema: `{"type":"object","properties":{"instructions":{"type":"string","minLength":1}},` +
+			`"required":["instructions"],"additionalProperties":false}`,
+		may:  persistent,
+		call: callCompact,
+	}
+}
+
+func persistent(b *Box) error {
+	if b.Run.Mode != string(job.Persistent) {
+		return &Refused{"compact_session is for persistent routine sessions only."}
+	}
+	return nil
+}
+
+func callCompact(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+	var in struct {
+		Instructions string `json:"instructions"`
+	}
+	if err := decode(input, &in); err != nil {
+		return "", err
+	}
+	if strings.TrimSpace(in.Instructions) == "" {
+		return "", errors.New("bad arguments: instructions are empty")
+	}
+	if err := b.Run.Event(ctx, runlog.Event{Type: runlog.CompactWish, Text: in.Instructions}); err != nil {
+		return "", err
+	}
+	return "Noted: the session is compacted by these instructions when this turn ends.", nil
+}

@@ -1,0 +1,62 @@
+package tools
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+//go:embed follow_up_chain.md
+var followUpText string
+
+func followUpChain() tool {
+	return tool{
+		name:        "follow_up_chain",
+		description: followUpText,
+		schema: `{"type":"object","properties":{"minutes_from_now":{"type":"integer","minimum":1,"maximum":10080}},` +
+			`"required":["minutes_from_now"],"additionalProperties":false}`,
+		may:    chains,
+		guides: inChain,
+		call:   callFollowUp,
+	}
+}
+
+// inChain reports whether the run is a check of a chain, the final one too.
+func inChain(b *Box) bool { return b.Run.MaxChain > 0 }
+
+func chains(b *Box) error {
+	r := b.Run.Record
+	switch {
+	case r.MaxChain == 0:
+		return &Refused{"follow_up_chain is for reminders with max-chain only; to be reminded later use add_reminder."}
+	case r.ChainDepth >= r.MaxChain:
+		return &Refused{prompt.FollowUpTooLate(job.Mode(r.Mode), r.AllowPing, job.UpdateMode(r.Update))}
+	}
+	return nil
+}
+
+// maxFollowUp is a week, in minutes.
+const maxFollowUp = 7 * 24 * 60
+
+func callFollowUp(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+	var in struct {
+		Minutes int `json:"minutes_from_now"`
+	}
+	if err := decode(input, &in); err != nil {
+		return "", err
+	}
+	if in.Minutes < 1 || in.Minutes > maxFollowUp {
+		return "", fmt.Errorf("bad arguments: minutes_from_now must be 1 to %d", maxFollowUp)
+	}
+	at := b.Disk.Now().Add(time.Duration(in.Minutes) * time.Minute).In(b.Zone)
+	if err := b.Run.Event(ctx, runlog.Event{Type: runlog.FollowUp, Text: at.Format(time.RFC3339)}); err != nil {
+		return "", err
+	}
+	return "The next check is at " + at.Format("Mon 2006-01-02 3:04 PM MST") + ".", nil
+}

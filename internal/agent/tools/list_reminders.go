@@ -1,0 +1,46 @@
+package tools
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/state/job"
+)
+
+//go:embed list_reminders.md
+var listRemindersText string
+
+func listReminders() tool {
+	return tool{
+		name:        "list_reminders",
+		description: listRemindersText,
+		schema:      `{"type":"object","properties":{},"additionalProperties":false}`,
+		may:         listed("list_reminders"),
+		call:        callListReminders,
+	}
+}
+
+func callListReminders(_ context.Context, b *Box, input json.RawMessage) (string, error) {
+	if err := decode(input, &struct{}{}); err != nil {
+		return "", err
+	}
+	s, err := b.Jobs.Load()
+	if err != nil {
+		return "", err
+	}
+	jobs := s.Only(job.Reminder).Jobs
+	if len(jobs) == 0 {
+		return "No reminders.", nil
+	}
+	slices.SortStableFunc(jobs, func(a, z job.Job) int { return a.RunAt.Compare(z.RunAt) })
+	var lines []string
+	for _, j := range jobs {
+		lines = append(lines, fmt.Sprintf("%s  %s  %s", j.ID, j.RunAt.In(b.Zone).Format(time.RFC3339), j.Label()))
+	}
+	return strings.Join(lines, "\n"), nil
+}

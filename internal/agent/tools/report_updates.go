@@ -1,0 +1,60 @@
+package tools
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/update"
+)
+
+//go:embed report_updates.md
+var reportUpdatesText string
+
+func reportUpdates() tool {
+	return tool{
+		name:        "report_updates",
+		description: reportUpdatesText,
+		schema: `{"type":"object","properties":{"message":{"type":"string","minLength":1}},` +
+			`"required":["message"],"additionalProperties":false}`,
+		may:  reports,
+		call: callReport,
+	}
+}
+
+func reports(b *Box) error {
+	switch {
+	case !background(b.Run.Record):
+		return &Refused{"This is the main session itself: say it in your answer."}
+	case b.Run.Record.Update == string(job.Blocked):
+		return &Refused{"Reporting is disabled for this task (update-main-session: blocked)."}
+	}
+	return nil
+}
+
+func callReport(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+	var in struct {
+		Message string `json:"message"`
+	}
+	if err := decode(input, &in); err != nil {
+		return "", err
+	}
+	if err := b.report(ctx, in.Message); err != nil {
+		return "", err
+	}
+	return "Reported: the main session will see it in its next turn.", nil
+}
+
+func (b *Box) report(ctx context.Context, message string) error {
+	err := b.Updates.Add(ctx, message, b.Run.ID)
+	if errors.Is(err, update.ErrEmpty) {
+		return errors.New("bad arguments: message is empty")
+	}
+	if err != nil {
+		return err
+	}
+	return b.Run.Event(ctx, runlog.Event{Type: runlog.Report, Text: message})
+}

@@ -1,0 +1,130 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
+)
+
+// pings is for every tool that reaches the owner: the job's own word, which nothing passes.
+func pings(b *Box) error {
+	if background(b.Run.Record) && !b.Run.AllowPing {
+		return &Refused{"Pings are disabled for this task (allow-ping: false)."}
+	}
+	return nil
+}
+
+// reach sends the owner a message, if the gates of behaviour 6 let it pass. What it takes is reserved before anything is sent,
+// so that two processes cannot both send the one message of a run, and given back only when it was definitely refused.
+func (b *Box) reach(ctx context.Context, m outbox.Message) (string, error) {
+	var number int
+	paid := false
+	err := b.Run.Decide(ctx, func(s runlog.Standing) (runlog.Event, error) {
+		number = s.Messages + 1
+		var err error
+		paid, err = b.pay(ctx, s, m.Critical)
+		return runlog.Event{Type: runlog.Ping, Text: m.Text}, err
+	})
+	back := context.WithoutCancel(ctx) // what is given back is given back whatever happens
+	if err != nil {
+		if paid {
+			err = errors.Join(err, b.Budget.Return(back, m.Critical))
+		}
+		return "", err
+	}
+	r := b.Run.Record
+	m.ID, m.Run, m.Job, m.Label = fmt.Sprintf("%s.%d", r.ID, number), r.ID, r.Job, r.Label()
+	m.Kind, m.Created = outbox.Ping, b.Disk.Now()
+	answer, err := b.send(ctx, m)
+	if err != nil {
+		err = errors.Join(err, b.Run.Event(back, runlog.Event{Type: runlog.PingRefused, Text: m.Text}))
+		if paid {
+			err = errors.Join(err, b.Budget.Return(back, m.Critical))
+		}
+		return "", err
+	}
+	return answer, nil
+}
+
+// pay is the gates behind the job's own word: one message a run, nothing while the owner is in a conversation, a token for each.
+// What is critical passes them and is counted. The main conversation has none.
+func (b *Box) pay(ctx context.Context, s runlog.Standing, critical bool) (paid bool, err error) {
+	r := b.Run.Record
+	if !background(r) {
+		return false, nil
+	}
+	if critical {
+		err := b.Budget.TakeCritical(ctx)
+		return err == nil, err
+	}
+	instead := " Use `report_updates` instead."
+	if r.Update == string(job.Blocked) {
+		instead = " Finish the task without one."
+	}
+	if s.Pings > 0 {
+		return false, &Refused{"This run has already sent its one message."}
+	}
+	if b.Busy() {
+		return false, &Refused{"The owner is in mid-conversation." + instead}
+	}
+	ok, status, err := b.Budget.Take(ctx)
+	if err == nil && !ok {
+		err = &Refused{"No ping is left (" + status.String() + ")." + instead}
+	}
+	return ok, err
+}
+
+// send hands a message over; an error means that it was definitely not sent.
+func (b *Box) send(ctx context.Context, m outbox.Message) (string, error) {
+	if !b.Post.Configured() {
+		return b.sendByUpdate(ctx, m)
+	}
+	if m.File != "" {
+		kept, err := b.keepFile(m.File, m.ID)
+		if err != nil {
+			return "", err
+		}
+		m.File = kept
+	}
+	if err := b.remember(ctx, m.ID); err != nil {
+		b.Disk.Warn(err.Error())
+	}
+	fate, err := b.Post.Send(ctx, m)
+	switch fate {
+	case outbox.Sent:
+		return "Sent.", nil
+	case outbox.Queued:
+		return "Not delivered yet; it is queued and will be tried again.", nil
+	}
+	return "", errors.Join(errors.New("the message was not sent"), err)
+}
+
+// remember notes which session the owner answers when they answer the message.
+func (b *Box) remember(ctx context.Context, message string) error {
+	if !background(b.Run.Record) {
+		return nil
+	}
+	standing, err := b.Run.Standing()
+	if err != nil || standing.Session == "" {
+		return err
+	}
+	return b.Sessions.Sent(ctx, session.Message{
+		MessageID: message, ForkSessionID: standing.Session, ParentSessionID: b.Run.Parent,
+	})
+}
+
+// sendByUpdate is for an owner who has not said how to be reached: the next conversation tells them.
+func (b *Box) sendByUpdate(ctx context.Context, m outbox.Message) (string, error) {
+	if m.File != "" {
+		m.Text += " (file: " + m.File + ")"
+	}
+	if err := b.report(ctx, m.Text); err != nil {
+		return "", err
+	}
+	return "No delivery is configured, so the owner will read this in the next conversation.", nil
+}

@@ -1,0 +1,107 @@
+package tools
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/update"
+)
+
+//go:embed send_file.md
+var sendFileText string
+
+func sendFile() tool {
+	return tool{
+		name:        "send_file",
+		description: sendFileText,
+		schema: `{"type":"object","properties":{"path":{"type":"string","minLength":1},"message":{"type":"string"},"critical":{"type":"boolean"}},` +
+			`"required":["path"],"additionalProperties":false}`,
+		may:  pings,
+		call: callSendFile,
+	}
+}
+
+func callSendFile(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+	var in struct {
+		Path     string `json:"path"`
+		Message  string `json:"message"`
+		Critical bool   `json:"critical"`
+	}
+	if err := decode(input, &in); err != nil {
+		return "", err
+	}
+	path, err := b.fileToSend(in.Path)
+	if err != nil {
+		return "", err
+	}
+	text := update.Clean(in.Message)
+	if text == "" {
+		text = plaintext.Line(filepath.Base(path))
+	}
+	return b.reach(ctx, outbox.Message{Text: text, File: path, Critical: in.Critical})
+}
+
+// fileToSend is the path of a file that the run may send, in full.
+func (b *Box) fileToSend(path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		path = b.Home.Path(path)
+	}
+	if err := b.mayRead(path); err != nil {
+		return "", err
+	}
+	if err := outbox.CheckFile(path); err != nil {
+		return "", fmt.Errorf("bad arguments: %w", err)
+	}
+	return path, nil
+}
+
+// keepFile copies a file into the run's record, so that what is sent later is what was meant now. message is the id of the
+// message that it goes with: another one of that name must not take its place.
+func (b *Box) keepFile(path, message string) (string, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", errors.Join(fmt.Errorf("%s: not a file", path), err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, outbox.MaxFile+1))
+	if err != nil {
+		return "", err
+	}
+	if len(data) > outbox.MaxFile {
+		return "", outbox.TooLarge(path)
+	}
+	kept := b.Home.Run(b.Run.ID, "sent", message, filepath.Base(path))
+	return kept, store.Write(kept, data, store.Synced)
+}
+
+// mayRead allows every file of the run's folders that is not protected: it goes to the owner, not to the agent.
+func (b *Box) mayRead(path string) error {
+	p := b.policy()
+	p.Allow = nil
+	for _, root := range p.Roots {
+		p.Allow = append(p.Allow, parse([]string{"Read(" + filepath.Join(root.Dir, "**") + ")"})...)
+	}
+	p.Allow = append(p.Allow, parse([]string{"Read(./**)"})...)
+	input, err := json.Marshal(map[string]string{"file_path": path})
+	if err != nil {
+		return err
+	}
+	if v := (policy.Policy{Allow: p.Allow, Roots: p.Roots, Protected: p.Protected}).Decide("Read", input); !v.Allow {
+		return &Refused{v.Reason}
+	}
+	return nil
+}

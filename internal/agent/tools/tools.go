@@ -1,0 +1,145 @@
+// Package tools is the agent's tools. What a tool may do is decided by the record of the run that calls it, never by
+// memory: the process that fires, a server that the engine starts and a shell command that the agent types all come to
+// the same answer. One file, and one .md description that the agent reads, for each tool.
+package tools
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/approval"
+	"github.com/ollim/ollim/internal/state/budget"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/state/update"
+)
+
+// Box is the tools of one run.
+type Box struct {
+	Home      paths.Dir
+	Disk      store.Disk
+	Zone      *time.Location
+	Random    io.Reader
+	Secret    []string // paths outside the data directory that no agent may reach
+	Env       []string // of the commands in skills
+	Run       *runlog.Run
+	Jobs      job.Library
+	Sessions  session.Book
+	Updates   update.Box
+	Told      notice.Book
+	Budget    budget.Book
+	Approvals approval.Book
+	Post      outbox.Post
+	Busy      func() bool                  // the main conversation is in a turn right now
+	SetNames  func(user, bot string) error // keeps them in the settings; "" leaves one as it is
+}
+
+// tool is one entry of the box.
+type tool struct {
+	name        string
+	description string
+	schema      string
+	schemaOf    func(*Box) json.RawMessage // instead of schema, where it depends on the run
+	may         func(*Box) error           // a *Refused when the run may not use it at all
+	guides      func(*Box) bool            // reports whether the run is shown the tool also where it may not use it, because the refusal says what to do; nil: never
+	call        func(context.Context, *Box, json.RawMessage) (string, error)
+}
+
+func tools() []tool {
+	return []tool{
+		pingUser(), discordEmbed(), sendFile(), reportUpdates(), followUpChain(), addReminder(), listReminders(), cancelReminder(),
+		updateNames(), compactSession(), useSkill(), searchDocs(),
+	}
+}
+
+// Refused is a call that the run may not make, as the agent is told.
+type Refused struct{ Reason string }
+
+func (e *Refused) Error() string { return e.Reason }
+
+// List is the tools that the agent is shown: those that the run may use. The main conversation and its branches are shown one
+// and the same list, so that the model's cache of it holds (behaviour 8.6); there, what may not be used is refused when called.
+// So is follow_up_chain at the final check of a chain, whose refusal says what to do instead.
+func (b *Box) List() []engine.Tool {
+	mode := job.Mode(b.Run.Mode)
+	shared := mode == job.Foreground || mode == job.Forked
+	var list []engine.Tool
+	for _, t := range tools() {
+		if shared || t.may(b) == nil || t.guides != nil && t.guides(b) {
+			schema := json.RawMessage(t.schema)
+			if t.schemaOf != nil {
+				schema = t.schemaOf(b)
+			}
+			list = append(list, engine.Tool{Name: t.name, Description: t.description, Schema: schema})
+		}
+	}
+	return list
+}
+
+// Usable names the tools that the run may use, also where it is shown more of them.
+func (b *Box) Usable() (names []string) {
+	for _, t := range tools() {
+		if t.may(b) == nil {
+			names = append(names, t.name)
+		}
+	}
+	return names
+}
+
+// Call is Use for an engine: what goes wrong is told to the agent in the result.
+func (b *Box) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
+	text, err := b.Use(ctx, name, input)
+	if err != nil {
+		return engine.ToolResult{Text: b.Run.Hide(err.Error()), IsError: true}
+	}
+	return engine.ToolResult{Text: b.Run.Hide(text)}
+}
+
+// Use runs one tool. What the run may not do is a *Refused, and recorded; arguments that make no sense are an error that begins
+// with "bad arguments: ".
+func (b *Box) Use(ctx context.Context, name string, input json.RawMessage) (string, error) {
+	list := tools()
+	at := slices.IndexFunc(list, func(t tool) bool { return t.name == name })
+	if at < 0 {
+		return "", fmt.Errorf("there is no tool %q", name)
+	}
+	text, err := list[at].use(ctx, b, input)
+	if refused := (*Refused)(nil); errors.As(err, &refused) {
+		err = errors.Join(err, b.Run.Event(ctx, runlog.Event{Type: runlog.Refusal, Tool: name, Text: refused.Reason}))
+	}
+	return text, err
+}
+
+func (t tool) use(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+	if err := t.may(b); err != nil {
+		return "", err
+	}
+	return t.call(ctx, b, input)
+}
+
+// decode reads a tool's input strictly, so that a misspelt argument is told and not ignored.
+func decode(input json.RawMessage, into any) error {
+	d := json.NewDecoder(bytes.NewReader(input))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("bad arguments: %w", store.Misfit(err))
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("bad arguments: more than one JSON value")
+	}
+	return nil
+}
+
+func background(r runlog.Record) bool { return r.Mode != string(job.Foreground) }

@@ -1,0 +1,54 @@
+package tools
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/state/config"
+)
+
+//go:embed update_names.md
+var updateNamesText string
+
+func updateNames() tool {
+	return tool{
+		name:        "update_names",
+		description: updateNamesText,
+		schema: `{"type":"object","properties":{"user_name":{"type":"string","minLength":1},"bot_name":{"type":"string","minLength":1}},` +
+			`"additionalProperties":false}`,
+		may: func(b *Box) error {
+			if background(b.Run.Record) {
+				return &Refused{"update_names is for the main conversation only."}
+			}
+			return nil
+		},
+		call: callNames,
+	}
+}
+
+func callNames(_ context.Context, b *Box, input json.RawMessage) (string, error) {
+	var in struct {
+		User string `json:"user_name"`
+		Bot  string `json:"bot_name"`
+	}
+	if err := decode(input, &in); err != nil {
+		return "", err
+	}
+	for _, name := range []*string{&in.User, &in.Bot} {
+		*name = plaintext.Line(*name) // it becomes part of a sentence in every system prompt
+		if err := config.CheckName(*name); *name != "" && err != nil {
+			return "", fmt.Errorf("bad arguments: %w", err)
+		}
+	}
+	if in.User == "" && in.Bot == "" {
+		return "", errors.New("bad arguments: give user_name, bot_name or both")
+	}
+	if err := b.SetNames(in.User, in.Bot); err != nil {
+		return "", err
+	}
+	return "Noted.", nil
+}

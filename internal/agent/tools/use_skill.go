@@ -1,0 +1,112 @@
+package tools
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/skill"
+)
+
+//go:embed use_skill.md
+var useSkillText string
+
+func useSkill() tool {
+	return tool{
+		name:        "skill",
+		description: useSkillText,
+		schema: `{"type":"object","properties":{"name":{"type":"string","minLength":1},"arguments":{"type":"string"}},` +
+			`"required":["name"],"additionalProperties":false}`,
+		may: func(b *Box) error {
+			if !slices.Contains(policy.Policy{Allow: parse(b.Run.Tools)}.BuiltIns(), "Skill") {
+				return &Refused{"This run has no skills."}
+			}
+			return nil
+		},
+		call: callSkill,
+	}
+}
+
+func callSkill(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+	var in struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	if err := decode(input, &in); err != nil {
+		return "", err
+	}
+	use := map[string]string{"skill": in.Name}
+	if in.Arguments != "" {
+		use["args"] = in.Arguments
+	}
+	question, err := json.Marshal(use)
+	if err != nil {
+		return "", err
+	}
+	if v := b.policy().Decide("Skill", question); !v.Allow {
+		return "", &Refused{v.Reason}
+	}
+	text, err := b.prepared(ctx, in.Name)
+	if err != nil {
+		return "", err
+	}
+	return skill.WithArguments(text, in.Arguments), nil
+}
+
+// prepared is a skill with its commands replaced: as the run began, if its job names it, else now.
+func (b *Box) prepared(ctx context.Context, name string) (string, error) {
+	if slices.Contains(b.Run.Skills, name) {
+		text, err := store.Read(b.Home.Run(b.Run.ID, "skills", name+".md"))
+		return string(text), err
+	}
+	s, err := skill.Library{Home: b.Home}.Find(name)
+	if err != nil {
+		return "", err
+	}
+	if len(s.Commands()) > 0 {
+		if err := b.approvedSkill(ctx, name); err != nil {
+			return "", err
+		}
+		if again, err := (skill.Library{Home: b.Home}).Find(name); err != nil || again.Body != s.Body {
+			return "", errors.Join(errors.New("the skill was changed this moment; try again"), err)
+		}
+	}
+	return skill.Renderer{Dir: string(b.Home), Env: b.Env}.Render(ctx, s), nil
+}
+
+// approvedSkill keeps an agent from running commands that it has written into a skill.
+func (b *Box) approvedSkill(ctx context.Context, name string) error {
+	subject, err := b.Approvals.OfSkill(name)
+	if err != nil {
+		return err
+	}
+	ok, err := b.Approvals.Approved(subject)
+	if err != nil || ok {
+		return err
+	}
+	first, err := b.Told.Once(ctx, "skill "+subject.Digest())
+	if err == nil && first {
+		err = b.Updates.Add(ctx, prompt.Unapproved("The skill "+name, "skill:"+name, subject.Widening()), b.Run.ID)
+	}
+	return errors.Join(&Refused{fmt.Sprintf("The commands in the skill %s wait for the owner's word: ollim approve skill:%s", name, name)}, err)
+}
+
+// Prepare renders a skill that the job names into the record of its run. still is asked between the reading and the commands:
+// whether what was read is what the owner approved.
+func (b *Box) Prepare(ctx context.Context, name string, still func() error) error {
+	s, err := skill.Library{Home: b.Home}.Find(name)
+	if err == nil {
+		err = still()
+	}
+	if err != nil {
+		return err
+	}
+	text := skill.Renderer{Dir: string(b.Home), Env: b.Env}.Render(ctx, s)
+	return store.Write(b.Home.Run(b.Run.ID, "skills", name+".md"), []byte(text), store.Buffered)
+}

@@ -1,0 +1,64 @@
+package arch
+
+// layer is a folder of packages. Its packages may import those of the layers before it in the table, and of their own layer only
+// what beside says.
+type layer struct {
+	path   string
+	beside map[string][]string // package of the layer → packages of the same layer that it imports
+}
+
+// layers is the order of the tree, lowest first.
+func layers() []layer {
+	return []layer{
+		{path: "man"},
+		{path: "internal/platform", beside: map[string][]string{
+			"store":   {"lock"},
+			"yamldoc": {"plaintext"},
+		}},
+		{path: "internal/policy"},
+		{path: "internal/state", beside: map[string][]string{
+			"approval": {"config", "job"},
+			"config":   {"model"},
+		}},
+		{path: "internal/schedule"},
+		{path: "internal/engine", beside: map[string][]string{
+			"claudecode":     {""},
+			"native":         {"", "native/builtin", "provider"},
+			"native/builtin": {""},
+			"provider":       {""},
+			"script":         {""},
+		}},
+		{path: "internal/agent", beside: map[string][]string{
+			"conversation": {"prompt"},
+			"tools":        {"prompt"},
+			"runner":       {"conversation", "prompt", "tools"},
+			"tick":         {"prompt", "runner"},
+		}},
+		{path: "internal/server"},
+		{path: "internal/cli"},
+		{path: "cmd/ollim"},
+	}
+}
+
+// tests is the folder of packages that only tests import; they import no other package of the module but each other.
+const tests = "internal/testkit"
+
+// owners maps each outside library to the package that alone may import it.
+func owners() map[string]string {
+	return map[string]string{
+		"github.com/agext/levenshtein":           "internal/platform/plaintext",
+		"github.com/gofrs/flock":                 "internal/platform/lock",
+		"gopkg.in/yaml.v3":                       "internal/platform/yamldoc",
+		"mvdan.cc/sh/v3":                         "internal/policy",
+		"github.com/spf13/viper":                 "internal/state/config",
+		"github.com/rogpeppe/go-internal/diff":   "internal/state/changed",
+		"github.com/anthropics/anthropic-sdk-go": "internal/engine/provider",
+		"github.com/sashabaranov/go-openai":      "internal/engine/provider",
+		"golang.org/x/net/html":                  "internal/engine/native/builtin",
+		"github.com/cenkalti/backoff/v5":         "internal/agent/conversation",
+		"github.com/mark3labs/mcp-go":            "internal/server/mcp",
+		"github.com/spf13/cobra":                 "internal/cli",
+		"github.com/spf13/pflag":                 "internal/cli",
+		"golang.org/x/term":                      "internal/cli",
+	}
+}

@@ -1,0 +1,114 @@
+package builtin
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/policy"
+)
+
+const (
+	bashTimeout = 2 * time.Minute
+	bashLongest = 10 * time.Minute
+	bashGrace   = 2 * time.Second
+	bashBytes   = 4 << 20 // of standard output that are kept
+	bashChars   = 30000   // of them that are shown
+)
+
+//go:embed bash.md
+var bashText string
+
+func bashTool() tool {
+	return tool{
+		name:        "Bash",
+		description: bashText,
+		schema: `{"type":"object","properties":{"command":{"type":"string","minLength":1},` +
+			`"timeout":{"type":"integer","minimum":1,"maximum":600000},"description":{"type":"string"}},` +
+			`"required":["command"],"additionalProperties":false}`,
+		effects: true,
+		call:    callBash,
+	}
+}
+
+func callBash(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+	var in struct {
+		Command string `json:"command"`
+		Timeout count  `json:"timeout"`
+	}
+	if err := decode(input, &in); err != nil {
+		return "", err
+	}
+	words, err := policy.Words(in.Command)
+	if err != nil {
+		return "", fmt.Errorf("the command: %w", err)
+	}
+	g, err := b.ground()
+	if err != nil {
+		return "", err
+	}
+	limit := bashTimeout
+	if in.Timeout > 0 {
+		limit = min(time.Duration(in.Timeout)*time.Millisecond, bashLongest)
+	}
+	late := fmt.Errorf("it was ended after %s", limit)
+	ctx, stop := context.WithTimeoutCause(ctx, limit, late)
+	defer stop()
+	r, err := process.Run(ctx, process.Call{Argv: words, Env: b.Env, Dir: g.Dir(), Files: b.Hold, Limit: bashBytes, Grace: bashGrace, Tied: true})
+	text := b.output(r)
+	switch {
+	case errors.Is(err, process.ErrNotFound):
+		return "", fmt.Errorf("%s: %w", words[0], process.ErrNotFound) // without the folders
+	case err != nil:
+		return text, err
+	case r.Status != 0:
+		return text, errors.New(r.End)
+	case text == "":
+		return "(no output)", nil
+	}
+	return text, nil
+}
+
+// output is what a program wrote, standard error last. Secrets are replaced before anything more is cut.
+func (b *Box) output(r process.Result) string {
+	text := strings.TrimRight(b.Secrets.HideCut(string(r.Out), false, r.Cut), "\n")
+	if r.Cut {
+		text += fmt.Sprintf("\n(cut at %d MiB)", bashBytes>>20)
+	}
+	text = middle(text, bashChars)
+	if said := strings.TrimRight(b.Secrets.HideCut(r.Stderr, len(r.Stderr) >= process.StderrLimit, false), "\n"); said != "" {
+		if len(r.Stderr) >= process.StderrLimit {
+			said = "… " + said
+		}
+		if text != "" {
+			text += "\n"
+		}
+		text += "stderr: " + said
+	}
+	return text
+}
+
+// middle leaves out the middle of a long text.
+func middle(s string, most int) string {
+	n := utf8.RuneCountInString(s)
+	if n <= most {
+		return s
+	}
+	i, left, right := 0, len(s), 0
+	for at := range s {
+		if i == most/2 {
+			left = at
+		}
+		if i == n-most/2 {
+			right = at
+		}
+		i++
+	}
+	return fmt.Sprintf("%s\n… (%d characters left out) …\n%s", s[:left], n-2*(most/2), s[right:])
+}

@@ -1,0 +1,165 @@
+// Package builtin is the native engine's own tools: Read, Write, Edit, Glob, Grep, Bash and WebFetch, with the input that
+// toolpolicy judges. Whether a use may go ahead is asked before it comes here; what stands here is the boundary that a verdict
+// cannot be, since a folder can be swapped after it. Files are reached from a root downwards, through plain folders alone, none of
+// them protected. The root must still be the folder that it was when the run began, and the place that is reached is judged again.
+// Commands run without a shell. Web pages come from public addresses only, as they are when they are dialled.
+//
+// A result is text for the model, bounded in length; what was left out is said. What goes wrong is a result too.
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/policy"
+)
+
+// Box is the tools of one run.
+type Box struct {
+	Roots     []policy.Root // the first is the working directory, which paths are relative to and commands run in
+	Allow     []policy.Pattern
+	Protected []string          // absolute; nothing there is read, written, listed or found
+	Env       []string          // of commands, whole
+	Hold      []*os.File        // locks that commands keep for as long as they live
+	Shared    bool              // new files and folders are as the umask has them; else they are the owner's alone
+	Fetch     *http.Client      // nil: Fetcher(Public)
+	Secrets   plaintext.Secrets // are replaced in every result
+
+	writing sync.Mutex // two edits of one file at once would lose one
+	once    sync.Once
+	pinned  pinned
+}
+
+// tool is one entry of the box.
+type tool struct {
+	name        string
+	description string
+	schema      string
+	effects     bool
+	call        func(context.Context, *Box, json.RawMessage) (string, error)
+}
+
+func tools() []tool {
+	return []tool{readTool(), writeTool(), editTool(), globTool(), grepTool(), bashTool(), webFetchTool()}
+}
+
+// HasEffects tells whether a use of the tool changes something, so that it must not be made twice.
+func HasEffects(name string) bool {
+	return slices.ContainsFunc(tools(), func(t tool) bool { return t.name == name && t.effects })
+}
+
+// List is those of the named tools that are here, always in the same order.
+func (b *Box) List(names []string) []engine.Tool {
+	var list []engine.Tool
+	for _, t := range tools() {
+		if slices.Contains(names, t.name) {
+			list = append(list, engine.Tool{Name: t.name, Description: t.description, Schema: json.RawMessage(t.schema)})
+		}
+	}
+	return list
+}
+
+// Call uses one tool. The caller has asked the policy.
+func (b *Box) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
+	text, err := b.use(ctx, name, input)
+	if err != nil {
+		text = strings.TrimSpace(err.Error() + "\n" + text)
+	}
+	return engine.ToolResult{Text: b.hide(clean(text)), IsError: err != nil}
+}
+
+// hide replaces secrets, also those that a cut line shows a piece of.
+func (b *Box) hide(text string) string {
+	parts := strings.Split(text, lineCut)
+	for i, part := range parts {
+		parts[i] = b.Secrets.HideCut(part, false, i < len(parts)-1)
+	}
+	return strings.Join(parts, lineCut)
+}
+
+// use may return text with an error: what a failed command has written.
+func (b *Box) use(ctx context.Context, name string, input json.RawMessage) (string, error) {
+	list := tools()
+	at := slices.IndexFunc(list, func(t tool) bool { return t.name == name })
+	if at < 0 {
+		return "", fmt.Errorf("there is no tool %q", name)
+	}
+	if err := policy.CheckInput(name, input); err != nil {
+		return "", badInput(err)
+	}
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	return list[at].call(ctx, b, input)
+}
+
+func badInput(err error) error { return fmt.Errorf("bad arguments: %w", err) }
+
+// decode reads an input whose fields are checked already.
+func decode(input json.RawMessage, into any) error {
+	if err := json.Unmarshal(input, into); err != nil {
+		return badInput(err)
+	}
+	return nil
+}
+
+// count is a whole number of at least 0, which some models write as 3.0.
+type count int
+
+func (c *count) UnmarshalJSON(data []byte) error {
+	const most = 1e9
+	f, err := strconv.ParseFloat(string(data), 64)
+	if err != nil || f < 0 || f > most || f != math.Trunc(f) {
+		return fmt.Errorf("%s: want a whole number, 0 or more", data)
+	}
+	*c = count(f)
+	return nil
+}
+
+// clean makes text fit for a JSON string that every service takes.
+func clean(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+}
+
+// deadline bounds a tool that looks at files: a search of a huge tree, or a dead disk.
+const deadline = time.Minute
+
+var errSlow = errors.New("it took longer than a minute; name a smaller folder or file")
+
+// soon comes back when work does, or when ctx ends: then work goes on by itself until it notices, and what it returns is lost.
+func soon(ctx context.Context, work func(context.Context) (string, error)) (string, error) {
+	type answer struct {
+		text string
+		err  error
+	}
+	ctx, stop := context.WithTimeoutCause(ctx, deadline, errSlow)
+	done := make(chan answer, 1)
+	go func() {
+		defer stop()
+		text, err := work(ctx)
+		done <- answer{text, err}
+	}()
+	select {
+	case a := <-done:
+		return a.text, a.err
+	case <-ctx.Done():
+	}
+	select {
+	case a := <-done: // its own end is what stopped ctx
+		return a.text, a.err
+	default:
+		return "", context.Cause(ctx)
+	}
+}

@@ -1,0 +1,221 @@
+package builtin
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/policy"
+)
+
+const (
+	fetchTimeout   = 30 * time.Second
+	fetchRedirects = 5
+	fetchBytes     = 5 << 20
+	fetchChars     = 60000
+)
+
+//go:embed webfetch.md
+var webFetchText string
+
+func webFetchTool() tool {
+	return tool{
+		name:        "WebFetch",
+		description: webFetchText,
+		schema: `{"type":"object","properties":{"url":{"type":"string","minLength":1},"prompt":{"type":"string"}},` +
+			`"required":["url"],"additionalProperties":false}`,
+		call: callWebFetch,
+	}
+}
+
+func callWebFetch(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+	var in struct {
+		URL string `json:"url"`
+	}
+	if err := decode(input, &in); err != nil {
+		return "", err
+	}
+	ctx, stop := context.WithTimeoutCause(ctx, fetchTimeout, fmt.Errorf("no answer within %s", fetchTimeout))
+	defer stop()
+	client := b.Fetch
+	if client == nil {
+		client = Fetcher(Public)
+	}
+	text, err := fetch(ctx, client, in.URL)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", in.URL, err)
+	}
+	return text, err
+}
+
+// fetch gets a page, following redirects within its host.
+func fetch(ctx context.Context, client *http.Client, address string) (string, error) {
+	host, err := policy.PublicHost(address)
+	if err != nil {
+		return "", err
+	}
+	for range fetchRedirects + 1 {
+		next, text, err := fetchOne(ctx, client, address)
+		if err != nil || next == "" {
+			return text, err
+		}
+		switch to, err := policy.PublicHost(next); {
+		case err != nil:
+			return "", fmt.Errorf("it redirects to %q, which is not to be fetched: %w", next, err)
+		case to != host, strings.HasPrefix(address, "https:") && !strings.HasPrefix(next, "https:"):
+			return fmt.Sprintf("The page redirects to another place, which was not fetched. If that is what you want, call WebFetch with:\n%s", next), nil
+		}
+		address = next
+	}
+	return "", fmt.Errorf("more than %d redirects", fetchRedirects)
+}
+
+// fetchOne asks once. It returns where to ask next, or the page.
+func fetchOne(ctx context.Context, client *http.Client, address string) (next, text string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return "", "", err
+	}
+	request.Header.Set("User-Agent", "ollim")
+	request.Header.Set("Accept", "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/*;q=0.8, application/json;q=0.8, */*;q=0.1")
+	once := *client
+	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	r, err := once.Do(request)
+	if err != nil {
+		if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+			err = wrapped.Err
+		}
+		return "", "", err
+	}
+	defer func() { _ = r.Body.Close() }()
+	switch r.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		to, err := r.Location()
+		if err != nil {
+			return "", "", errors.New("it redirects, but does not say where")
+		}
+		return to.String(), "", nil
+	}
+	text, err = readBody(ctx, r)
+	if err == nil && r.StatusCode/100 != 2 {
+		const most = 2000
+		text, err = first(text, most), fmt.Errorf("the server answered %s", cut(clean(r.Status), 200, false))
+	}
+	return "", text, err
+}
+
+// readBody is the text of a page.
+func readBody(ctx context.Context, r *http.Response) (string, error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, fetchBytes+1))
+	if err != nil {
+		return "", err
+	}
+	more := len(body) > fetchBytes
+	if more {
+		body = wholeRunes(body[:fetchBytes])
+	}
+	named := r.Header.Get("Content-Type")
+	if named == "" {
+		named = http.DetectContentType(body)
+	}
+	kind, parameters, _ := mime.ParseMediaType(named) // what is wrong with a parameter does not matter
+	if !readable(kind) {
+		size := fmt.Sprintf("%d bytes", max(r.ContentLength, int64(len(body))))
+		if more && r.ContentLength < 0 {
+			size = fmt.Sprintf("more than %d MiB", fetchBytes>>20)
+		}
+		return "", fmt.Errorf("it is not text but %s, %s", cut(clean(kind), 100, false), size)
+	}
+	isPage := kind == "text/html" || kind == "application/xhtml+xml"
+	charset := parameters["charset"]
+	if isPage && charset == "" {
+		charset = declared(body)
+	}
+	text, err := decoded(body, charset)
+	if err != nil {
+		return "", err
+	}
+	if isPage {
+		page := text
+		text, err = soon(ctx, func(context.Context) (string, error) { return markdown(page, r.Request.URL, fetchChars+1) })
+		if err != nil {
+			return "", err
+		}
+	}
+	if more {
+		text += fmt.Sprintf("\n(the page is longer than %d MiB; only that much was read)", fetchBytes>>20)
+	}
+	if strings.TrimSpace(text) == "" {
+		return "(the page has no text)", nil
+	}
+	return first(text, fetchChars), nil
+}
+
+// first is the beginning of a text, and says so.
+func first(s string, most int) string {
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	n := 0
+	for at := range s {
+		if n++; n > most {
+			return s[:at] + fmt.Sprintf("\n(cut at %d characters)", most)
+		}
+	}
+	return s
+}
+
+// readable tells whether a media type is text.
+func readable(kind string) bool {
+	switch kind {
+	case "application/json", "application/xml", "application/xhtml+xml", "application/javascript", "application/ecmascript",
+		"application/yaml", "application/x-yaml", "application/toml", "application/x-ndjson", "application/jsonl",
+		"application/x-sh", "application/sql", "application/rtf", "application/x-tex":
+		return true
+	}
+	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml") || strings.HasSuffix(kind, "+yaml")
+}
+
+// declared is the charset that a page itself names at its beginning.
+func declared(body []byte) string {
+	const enough = 1024 // bytes; a browser looks no further
+	m := regexp.MustCompile(`(?i)<meta[^>]*charset\s*=\s*["']?([-\w]+)`).FindSubmatch(body[:min(len(body), enough)])
+	if m == nil {
+		return ""
+	}
+	return string(m[1])
+}
+
+// decoded is a body as UTF-8. What claims nothing and is none is taken for Windows-1252, as browsers do.
+func decoded(body []byte, charset string) (string, error) {
+	switch charset = strings.ToLower(strings.Trim(charset, ` "'`)); {
+	case utf8.Valid(body):
+		return strings.TrimPrefix(string(body), "\ufeff"), nil
+	case charset == "utf-8" || charset == "utf8":
+		return string(body), nil // somewhere wrong, or cut; that is mended later
+	case charset != "" && charset != "us-ascii" && charset != "iso-8859-1" && charset != "latin1" && charset != "windows-1252" && charset != "cp1252":
+		return "", fmt.Errorf("it is written in %s, which cannot be read here", cut(clean(charset), 50, false))
+	}
+	const from80 = "€\ufffd‚ƒ„…†‡ˆ‰Š‹Œ\ufffdŽ\ufffd\ufffd‘’“”•–—˜™š›œ\ufffdžŸ"
+	high := []rune(from80)
+	text := make([]rune, len(body))
+	for i, c := range body {
+		if text[i] = rune(c); c >= 0x80 && c < 0xa0 {
+			text[i] = high[c-0x80]
+		}
+	}
+	return string(text), nil
+}

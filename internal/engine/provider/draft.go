@@ -1,0 +1,187 @@
+package provider
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// draft is an answer while it comes in.
+type draft struct {
+	delta func(Delta) error
+	parts []*part
+	stop  Stop
+	usage runlog.Usage
+	whole bool // its end has come
+}
+
+// part is one block. What grows is kept apart: adding to a string copies it each time.
+type part struct {
+	transcript.Block
+	grown strings.Builder // the text, the thoughts, or the input of a tool
+	done  bool
+}
+
+func (d *draft) add(b transcript.Block) *part {
+	p := &part{Block: b}
+	d.parts = append(d.parts, p)
+	return p
+}
+
+// grow adds to a part and passes on what people may see.
+func (d *draft) grow(p *part, more string) error {
+	p.grown.WriteString(more)
+	if more == "" || d.delta == nil {
+		return nil
+	}
+	switch p.Type {
+	case transcript.TextBlock:
+		return d.delta(Delta{Text: more})
+	case transcript.ThinkingBlock:
+		return d.delta(Delta{Thinking: more})
+	}
+	return nil
+}
+
+// answer is the draft as it stands, in answer to r.
+func (d *draft) answer(r Request) Answer {
+	a := Answer{Message: transcript.Message{Role: transcript.Assistant}, Usage: d.usage}
+	for i, p := range d.parts {
+		if b, ok := p.block((d.stop == MaxTokens || d.stop == fullWindow) && i == len(d.parts)-1); ok {
+			a.Message.Content = append(a.Message.Content, b)
+		}
+	}
+	uses := nameUses(a.Message.Content, r.Messages)
+	if !d.whole {
+		return a
+	}
+	a.Stop = cmp.Or(d.stop, EndTurn)
+	switch {
+	case uses && a.Stop == EndTurn: // Ollama and others say "stop" all the same
+		a.Stop = ToolUse
+	case !uses && a.Stop == ToolUse:
+		a.Stop = EndTurn
+	}
+	return a
+}
+
+// end is the whole answer, unless it broke off because the model's window was full.
+func (d *draft) end(r Request, l *line) (Answer, error) {
+	if d.whole = d.stop != fullWindow; !d.whole {
+		return d.answer(r), fmt.Errorf("%w: %s: there was no room left for the whole answer", ErrTooLong, l.host)
+	}
+	return d.answer(r), nil
+}
+
+// block is the part, unless there is nothing that could be kept. At the limit of the answer the last use of a tool is as a rule
+// one that was cut off, which no service says.
+func (p *part) block(atLimit bool) (transcript.Block, bool) {
+	b, grown := p.Block, p.grown.String()
+	switch b.Type {
+	case transcript.TextBlock:
+		b.Text = grown
+		return b, grown != ""
+	case transcript.ThinkingBlock:
+		b.Thinking = grown
+		return b, p.done && grown+b.Signature != ""
+	case transcript.ToolUse:
+		b.Input = object(cmp.Or(grown, string(b.Input)))
+		return b, p.done && (!atLimit || isObject([]byte(grown)))
+	}
+	return b, p.done
+}
+
+// object makes a JSON object of a tool's input. What is none is put into one that no tool takes.
+func object(input string) json.RawMessage {
+	switch text := strings.TrimSpace(input); {
+	case text == "" || text == "null":
+		return json.RawMessage("{}")
+	case isObject([]byte(text)):
+		return json.RawMessage(text)
+	}
+	wrapped, err := json.Marshal(map[string]string{noObject: input})
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return wrapped
+}
+
+const noObject = "not_an_object" // a field that no tool has
+
+// Unread says that an input is the object that stands for one that was none: no tool should be run with it.
+func Unread(input json.RawMessage) bool {
+	var fields map[string]string
+	return json.Unmarshal(input, &fields) == nil && len(fields) == 1 && fields[noObject] != ""
+}
+
+func isObject(raw []byte) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
+}
+
+const maxName = 64 // bytes of a tool's name, OpenAI's limit
+
+// nameUses gives each tool use of an answer an id that the conversation does not have yet, and a name that services take
+// back; found says whether there are any. Ollama and llama.cpp leave ids out or begin at the same number every time.
+func nameUses(answer []transcript.Block, before []transcript.Message) (found bool) {
+	taken := map[string]bool{}
+	for i := range answer {
+		b := &answer[i]
+		if b.Type != transcript.ToolUse {
+			continue
+		}
+		if !found {
+			found = true
+			for _, m := range before {
+				for _, old := range m.Content {
+					taken[old.ID] = true
+				}
+			}
+			taken[""] = true
+		}
+		for n := len(taken); taken[b.ID]; n++ {
+			b.ID = fmt.Sprintf("call_%d", n)
+		}
+		taken[b.ID] = true
+		b.Name = cmp.Or(legal(b.Name), "unnamed")
+		b.Name = b.Name[:min(len(b.Name), maxName)]
+	}
+	return found
+}
+
+// legal replaces what services do not allow in names and ids.
+func legal(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, name)
+}
+
+// stopOf is the reason under any name that a service has for it.
+func stopOf(name string) Stop {
+	switch {
+	case name == "length" || name == "max_tokens":
+		return MaxTokens
+	case name == string(fullWindow):
+		return fullWindow
+	case name == "content_filter" || name == "refusal":
+		return Refusal
+	case name == "tool_calls" || name == "tool_use" || name == "function_call":
+		return ToolUse
+	case name == string(Pause):
+		return Pause
+	}
+	return EndTurn
+}
+
+// said says whether a block holds a text that services take: none takes white space alone.
+func said(b transcript.Block) bool {
+	return b.Type == transcript.TextBlock && strings.TrimSpace(b.Text) != ""
+}

@@ -1,0 +1,232 @@
+package provider
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// completions is a service that speaks OpenAI's chat completions.
+type completions struct{ o Options }
+
+// NewOpenAI is OpenAI's service, or one of the many that speak its chat completions.
+func NewOpenAI(o Options) Provider {
+	return &completions{o.withDefaults("https://api.openai.com/v1")}
+}
+
+// Ask implements [Provider].
+func (c *completions) Ask(ctx context.Context, r Request, delta func(Delta) error) (Answer, error) {
+	l := open(ctx, c.o, r.Model)
+	defer l.close()
+	config := openai.DefaultConfig(c.o.Key)
+	config.BaseURL, config.HTTPClient = c.o.BaseURL, l
+	stream, err := openai.NewClientWithConfig(config).CreateChatCompletionStream(l.ctx, openaiRequest(r, c.o.BaseURL))
+	if err != nil {
+		return Answer{}, l.reason(err)
+	}
+	defer func() { _ = stream.Close() }()
+	d := &chunks{draft: draft{delta: delta}}
+	in := feed{bufio.NewReader(l.stream)} // the library's own reader knows one-line events alone, and loses most errors
+	for {
+		raw, failed, err := in.next()
+		switch {
+		case errors.Is(err, io.EOF) && d.finished && l.fail == nil: // [DONE] may be missing, as with some servers
+			return d.end(r, l)
+		case errors.Is(err, io.EOF):
+			return d.answer(r), l.reason(nil)
+		case err != nil:
+			return d.answer(r), l.reason(err)
+		case failed:
+			return d.answer(r), l.refusal(raw).err()
+		}
+		var k chunk
+		if err := json.Unmarshal(raw, &k); err != nil {
+			return d.answer(r), l.reason(fmt.Errorf("an event that is not understood: %w", err))
+		}
+		if k.failed() {
+			return d.answer(r), l.refusal(raw).err()
+		}
+		if err := d.take(k); err != nil {
+			return d.answer(r), err
+		}
+	}
+}
+
+// chunk is an event, with what servers add to OpenAI's form or leave out of it.
+type chunk struct {
+	Choices []choice        `json:"choices"`
+	Usage   *chunkUsage     `json:"usage"`
+	Object  string          `json:"object"`
+	Error   json.RawMessage `json:"error"`
+}
+
+type choice struct {
+	Index int `json:"index"`
+	Delta struct {
+		Content   words     `json:"content"`
+		Reasoning words     `json:"reasoning_content"` // DeepSeek, llama.cpp, vLLM before 0.16
+		Thoughts  words     `json:"reasoning"`         // OpenRouter, Ollama, Groq, vLLM since
+		Refusal   words     `json:"refusal"`
+		Calls     []callBit `json:"tool_calls"`
+		Function  function  `json:"function_call"` // of old: one call, without an id
+	} `json:"delta"`
+	Finish string `json:"finish_reason"`
+}
+
+type callBit struct {
+	Index    *int     `json:"index"` // Gemini leaves it out, Ollama has sent 0 for all
+	ID       string   `json:"id"`
+	Function function `json:"function"`
+}
+
+type function struct {
+	Name      string `json:"name"`
+	Arguments words  `json:"arguments"`
+}
+
+type chunkUsage struct {
+	In      int `json:"prompt_tokens"` // those from the cache too
+	Out     int `json:"completion_tokens"`
+	Details struct {
+		Cached  int `json:"cached_tokens"`
+		Written int `json:"cache_write_tokens"` // OpenRouter
+	} `json:"prompt_tokens_details"`
+	Hit int `json:"prompt_cache_hit_tokens"` // DeepSeek
+}
+
+// words is a text: a string, nothing for null, the texts of a list of parts (Mistral), other JSON as it is.
+type words string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (w *words) UnmarshalJSON(raw []byte) error {
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if raw[0] == '[' && json.Unmarshal(raw, &parts) == nil {
+		*w = ""
+		for _, p := range parts {
+			if p.Type == "text" {
+				*w += words(p.Text)
+			}
+		}
+		return nil
+	}
+	*w = words(plain(raw))
+	return nil
+}
+
+func (k chunk) failed() bool {
+	return k.Object == "error" || len(k.Error) > 0 && string(k.Error) != "null"
+}
+
+// chunks is a draft that comes in chunks.
+type chunks struct {
+	draft
+	calls    []numbered
+	finished bool // the reason to stop has come
+}
+
+type numbered struct {
+	index int
+	part  *part
+}
+
+func (d *chunks) take(k chunk) error {
+	if u := k.Usage; u != nil {
+		read := max(u.Details.Cached, u.Hit)
+		d.usage.In, d.usage.Out = max(u.In-read-u.Details.Written, 0), u.Out
+		d.usage.CacheRead, d.usage.CacheWrite = read, u.Details.Written
+	}
+	for _, c := range k.Choices {
+		if c.Index != 0 {
+			continue
+		}
+		thoughts := c.Delta.Reasoning
+		if thoughts == "" {
+			thoughts = c.Delta.Thoughts // some send both
+		}
+		if err := d.say(transcript.ThinkingBlock, string(thoughts)); err != nil {
+			return err
+		}
+		if err := d.say(transcript.TextBlock, string(c.Delta.Content+c.Delta.Refusal)); err != nil {
+			return err
+		}
+		if f := c.Delta.Function; len(c.Delta.Calls) == 0 && f != (function{}) {
+			c.Delta.Calls = []callBit{{Index: new(int), Function: f}}
+		}
+		for _, bit := range c.Delta.Calls {
+			d.call(bit)
+		}
+		if c.Finish != "" {
+			d.finish(stopOf(c.Finish))
+		}
+		if c.Delta.Refusal != "" {
+			d.stop = Refusal
+		}
+	}
+	return nil
+}
+
+// say adds to the last part if it is of this type, else to a new one.
+func (d *chunks) say(kind, more string) error {
+	if more == "" {
+		return nil
+	}
+	if n := len(d.parts); n > 0 && d.parts[n-1].Type == kind {
+		return d.grow(d.parts[n-1], more)
+	}
+	return d.grow(d.next(transcript.Block{Type: kind}), more)
+}
+
+// next begins a part. What came before is complete with it: nothing else says so.
+func (d *chunks) next(b transcript.Block) *part {
+	for _, p := range d.parts {
+		p.done = true
+	}
+	return d.add(b)
+}
+
+// call takes a fragment of a call. The first one of a number has the name; some servers repeat the name in all, and some give
+// every call the same number.
+func (d *chunks) call(bit callBit) {
+	index := len(d.calls) // without a number each is a call of its own, unless it has no name
+	if bit.Index != nil {
+		index = *bit.Index
+	} else if bit.Function.Name == "" && index > 0 {
+		index = d.calls[index-1].index
+	}
+	var p *part
+	for _, c := range d.calls {
+		same := c.index == index && (bit.ID == "" || bit.ID == c.part.ID)
+		again := bit.Function.Name != "" && bit.Function.Arguments != "" && isObject([]byte(c.part.grown.String()))
+		if same && !again {
+			p = c.part
+		}
+	}
+	if p == nil {
+		p = d.next(transcript.Block{Type: transcript.ToolUse, ID: bit.ID})
+		d.calls = append(d.calls, numbered{index, p})
+	}
+	if p.Name == "" {
+		p.Name = bit.Function.Name
+	}
+	p.grown.WriteString(string(bit.Function.Arguments))
+}
+
+func (d *chunks) finish(stop Stop) {
+	d.finished = true
+	if d.stop != Refusal {
+		d.stop = stop
+	}
+	for _, p := range d.parts {
+		p.done = true
+	}
+}

@@ -1,0 +1,87 @@
+// Package provider talks to the services that have the models: one request, one streamed answer. A service speaks the
+// Anthropic Messages API or that of OpenAI's chat completions, which many others and local servers speak too; here both look
+// alike. It keeps nothing, runs no tool and tries nothing twice: whoever asks knows what may be asked again.
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// Provider is one service.
+type Provider interface {
+	// Ask sends a conversation and returns the answer when it is complete. While it comes in, delta (which may be nil) is
+	// given its pieces in order; an error of delta ends the stream with that error. With an error the answer holds what had
+	// arrived: whole blocks only, and text as far as it came.
+	//
+	// The error wraps engine.ErrUnavailable (ErrUnreached, the key was refused, no such model), is an
+	// *engine.Overloaded (429, 529, other 5xx), ErrCut, ErrTooLong, ErrThinking or ErrGarbled, or says what the service said.
+	Ask(ctx context.Context, r Request, delta func(Delta) error) (Answer, error)
+}
+
+// Errors that a caller acts on.
+var (
+	// ErrCut: the answer broke off before its end. It may be asked for again.
+	ErrCut = errors.New("the answer was cut off")
+	// ErrUnreached: there is no way to the service, maybe for a moment only.
+	ErrUnreached = fmt.Errorf("%w: no connection", engine.ErrUnavailable)
+	// ErrGarbled: what came is not what such a service sends.
+	ErrGarbled = errors.New("the service answered with something else")
+	// ErrTooLong: the conversation does not fit into the model's window, or the answer to it does not.
+	ErrTooLong = errors.New("the conversation is too long for the model")
+	// ErrThinking: the thoughts in the conversation, or how much to think, are not what the model takes. It may be asked again
+	// without the one and the other.
+	ErrThinking = errors.New("the service does not take these thoughts")
+)
+
+// Request is one question.
+type Request struct {
+	Model     string // as the service knows it
+	System    string
+	Messages  []transcript.Message // roles alternate, the last is the user's
+	Tools     []Tool
+	MaxTokens int    // of the answer; a budget for thoughts may raise it
+	Most      int    // to which MaxTokens may be raised; 0 is not known
+	Hour      bool   // the cache is to keep the conversation for an hour, where the service can; else for some minutes
+	Thinking  string // "" is the model's default; off (or as little as it takes), adaptive, or a number of tokens
+}
+
+// Tool is one that the model may use.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage // JSON Schema of its input, an object
+}
+
+// Delta is a piece of an answer that is coming in: one of the two.
+type Delta struct {
+	Text     string
+	Thinking string
+}
+
+// Answer is what the model said.
+type Answer struct {
+	Message transcript.Message // role assistant; its tool uses have ids, and inputs that are objects (see Unread)
+	Stop    Stop
+	Usage   runlog.Usage // In does not hold what was read from or written to the cache
+}
+
+// Stop is why the model stopped.
+type Stop string
+
+// The reasons.
+const (
+	EndTurn   Stop = "end_turn"
+	ToolUse   Stop = "tool_use"
+	MaxTokens Stop = "max_tokens"
+	Refusal   Stop = "refusal"
+	Pause     Stop = "pause_turn" // ask again with the answer as it is, to go on
+
+	fullWindow Stop = "model_context_window_exceeded" // becomes ErrTooLong
+)

@@ -1,0 +1,145 @@
+// Package paths knows where everything in the data directory lies. It holds paths and nothing else: no room below or
+// above it joins path elements of the data directory by hand, and no function here touches the disk.
+package paths
+
+import "path/filepath"
+
+// Dir is the absolute path of a data directory, by default ~/.ollim-bot.
+type Dir string
+
+// Path joins elements below the data directory.
+func (d Dir) Path(elem ...string) string {
+	return filepath.Join(append([]string{string(d)}, elem...)...)
+}
+
+// State joins elements below state/, which belongs to ollim alone.
+func (d Dir) State(elem ...string) string {
+	return d.Path(append([]string{"state"}, elem...)...)
+}
+
+// Folders lists every directory that a new data directory has, parents first, absolute.
+func (d Dir) Folders() []string {
+	return []string{
+		d.Path(), d.Path("routines"), d.Path("reminders"), d.Path("webhooks"), d.Path("skills"), d.Path("gates"),
+		d.Path("agents"), d.Path("tasks"), d.Sessions(), d.State(), d.Locks(), d.Runs(), d.Outbox(),
+		d.State("routine_sessions"),
+	}
+}
+
+// Config is the settings file.
+func (d Dir) Config() string { return d.Path("config.yaml") }
+
+// Routines is the folder of routine files.
+func (d Dir) Routines() string { return d.Path("routines") }
+
+// Sessions is the folder of transcripts.
+func (d Dir) Sessions() string { return d.Path("sessions") }
+
+// Locks is the folder of flock files; those of jobs that are gone are deleted by their holder.
+func (d Dir) Locks() string { return d.State("locks") }
+
+// Lock is the flock file of one name, such as "pending_updates" or "job-a1b2c3d4".
+func (d Dir) Lock(name string) string { return filepath.Join(d.Locks(), name+".lock") }
+
+// JobLock is the flock that a job's run holds from before its record exists to its end.
+func (d Dir) JobLock(id string) string { return d.Lock("job-" + id) }
+
+// SessionLock is the flock that whoever writes a routine's session holds, or main's, which is that of no routine.
+func (d Dir) SessionLock(routine string) string {
+	if routine == "" {
+		return d.Lock("session-main")
+	}
+	return d.Lock("session-routine-" + routine)
+}
+
+// Runs is the folder of run records.
+func (d Dir) Runs() string { return d.State("runs") }
+
+// Run joins elements below one run's record.
+func (d Dir) Run(id string, elem ...string) string {
+	return filepath.Join(append([]string{d.Runs(), id}, elem...)...)
+}
+
+// RunLock is the flock that the process of a run holds, from before the record exists until the run ends.
+func (d Dir) RunLock(id string) string { return d.Run(id, "running") }
+
+// StopRequest is the file that asks a run to end.
+func (d Dir) StopRequest(id string) string { return d.State("stop", id) }
+
+// PendingUpdates is the array of updates that the next main turn will pop.
+func (d Dir) PendingUpdates() string { return d.State("pending_updates.json") }
+
+// UpdateClaims is the folder of updates that a turn has taken and not yet used.
+func (d Dir) UpdateClaims() string { return d.State("pending_updates.claim") }
+
+// UpdateArchive is the log of what became of every update.
+func (d Dir) UpdateArchive() string { return d.State("updates.jsonl") }
+
+// MainSession holds the id of the main session as a bare string.
+func (d Dir) MainSession() string { return d.State("sessions.json") }
+
+// SessionHistory is the log of session lifecycle events.
+func (d Dir) SessionHistory() string { return d.State("session_history.jsonl") }
+
+// RoutineSessions is the folder of the session ids of persistent routines.
+func (d Dir) RoutineSessions() string { return d.State("routine_sessions") }
+
+// RoutineSession holds the session id of one persistent routine as a bare string.
+func (d Dir) RoutineSession(id string) string { return filepath.Join(d.RoutineSessions(), id) }
+
+// Outbox is the folder of messages that have not reached the owner yet.
+func (d Dir) Outbox() string { return d.State("outbox") }
+
+// Reminders is the folder of reminder files.
+func (d Dir) Reminders() string { return d.Path("reminders") }
+
+// Firing is the folder of reminders whose run has begun: <id>.md, and <id>.retry.md at the second attempt.
+func (d Dir) Firing() string { return d.State("firing") }
+
+// Late has the reminders that were told of and not run.
+func (d Dir) Late() string { return d.State("late") }
+
+// Skill is the file of one skill.
+func (d Dir) Skill(name string) string { return filepath.Join(d.Skills(), name, "SKILL.md") }
+
+// Skills is the folder of skills, a folder each.
+func (d Dir) Skills() string { return d.Path("skills") }
+
+// Gate is one of the owner's executables.
+func (d Dir) Gate(name string) string { return d.Path("gates", name) }
+
+// Agent is the file of one subagent.
+func (d Dir) Agent(name string) string { return d.Path("agents", name+".md") }
+
+// Tasks is the owner's list of tasks.
+func (d Dir) Tasks() string { return d.Path("tasks", "todo.txt") }
+
+// ToolPolicy is the owner's file of tools for everything.
+func (d Dir) ToolPolicy() string { return d.Path("tool-policy.yaml") }
+
+// PingBudget is the token bucket of pings.
+func (d Dir) PingBudget() string { return d.State("ping_budget.json") }
+
+// Approvals is what the owner approved.
+func (d Dir) Approvals() string { return d.State("approvals.json") }
+
+// Changed is the folder of the values that were committed by `ollim changed`.
+func (d Dir) Changed() string { return d.State("changed") }
+
+// ForkMessages joins delivered messages to the sessions that sent them.
+func (d Dir) ForkMessages() string { return d.State("fork_messages.json") }
+
+// Slots is the ledger of scheduled instants, a folder for each job.
+func (d Dir) Slots() string { return d.State("slots") }
+
+// Schedules is each routine's schedule over time.
+func (d Dir) Schedules() string { return d.State("schedules.jsonl") }
+
+// Backups is where a crontab is kept before it is changed.
+func (d Dir) Backups() string { return d.State("backups") }
+
+// Told holds what the owner was already told.
+func (d Dir) Told() string { return d.State("told.json") }
+
+// ScriptSessions is the folder of the script engine's sessions.
+func (d Dir) ScriptSessions() string { return d.Path("sessions", "script") }

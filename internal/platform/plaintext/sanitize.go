@@ -1,0 +1,37 @@
+// Package plaintext makes text that somebody else wrote fit to be shown and stored: valid UTF-8, nothing in it that could
+// move a cursor, hide what stands before it or turn the direction of writing, and no values of secrets.
+package plaintext
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Lines keeps line breaks and tabs. Doing it twice changes nothing.
+func Lines(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		return Rune(r)
+	}, strings.ToValidUTF8(s, "\ufffd"))
+}
+
+// Line makes one line of it, with one space wherever there was white space, and none at the ends.
+func Line(s string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		return Rune(r)
+	}, strings.ToValidUTF8(s, "\ufffd"))), " ")
+}
+
+// Rune is r, or -1 for what only a terminal understands: C0 and C1 controls, line breaks among them, DEL, and the embeddings,
+// overrides and isolates of bidirectional text.
+func Rune(r rune) rune {
+	if unicode.IsControl(r) || r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 {
+		return -1
+	}
+	return r
+}

@@ -1,0 +1,36 @@
+package plaintext
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/agext/levenshtein"
+)
+
+// most is how many words a suggestion may name; more is noise.
+const most = 3
+
+// Similar returns the known words most similar to word, best first, at most three. A word is near when at most a third of its
+// letters (but at least two, and never all) must change; capitals do not count. Nothing near: nil.
+func Similar(word string, known []string) []string {
+	type candidate struct {
+		word     string
+		distance int
+	}
+	var near []candidate
+	for _, k := range known {
+		size := utf8.RuneCountInString(k)
+		limit := max(2, max(utf8.RuneCountInString(word), size)/3)
+		if d := levenshtein.Distance(strings.ToLower(word), strings.ToLower(k), nil); d <= limit && d < size {
+			near = append(near, candidate{k, d})
+		}
+	}
+	slices.SortStableFunc(near, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
+	var words []string
+	for _, c := range near[:min(most, len(near))] {
+		words = append(words, c.word)
+	}
+	return words
+}

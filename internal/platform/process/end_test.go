@@ -1,0 +1,103 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var errLate = errors.New("too late")
+
+// ended runs a program whose ctx ends once it has written the file "ready".
+func ended(t *testing.T, c Call) (Result, time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	at := make(chan time.Time, 1)
+	go func() {
+		pid(t, c, "ready")
+		at <- time.Now()
+		cancel(errLate)
+	}()
+	r, err := Run(ctx, c)
+	if !errors.Is(err, errLate) || r.Status != -1 {
+		t.Errorf("%+v, %v, want the cause of ctx", r, err)
+	}
+	return r, time.Since(<-at)
+}
+
+func TestEndOfContext(t *testing.T) {
+	for name, tc := range map[string]struct {
+		body   string // followed by: wait until ended
+		grace  time.Duration
+		least  time.Duration
+		stderr string
+		end    string
+	}{
+		"obeys":          {"echo so far >&2", time.Minute, 0, "so far\n", "signal: terminated"},
+		"last words":     {"trap 'echo bye >&2; exit 0' TERM", time.Minute, 0, "bye\n", "exit status 0"},
+		"ignores":        {"trap '' TERM", 200 * time.Millisecond, 200 * time.Millisecond, "", "signal: killed"},
+		"at once":        {"trap 'echo bye >&2' TERM", 0, 0, "", "signal: killed"},
+		"stopped":        {"(kill -STOP $$; while grep -qs '^State:.[^T]' /proc/$$/status; do :; done; echo $$ > ready) & while :; do sleep 0.01; done", 100 * time.Millisecond, 0, "", "signal: killed"},
+		"floods":         {"yes & yes >&2 &", 100 * time.Millisecond, 0, "", "signal: terminated"},
+		"never reads":    {"exec 3<&0", time.Minute, 0, "", "signal: terminated"},
+		"a deaf child":   {child(`trap "" TERM`), 200 * time.Millisecond, 0, "", "signal: terminated"},
+		"a silent child": {child(`trap "" TERM; exec > /dev/null 2>&1`), time.Minute, 0, "", "signal: terminated"},
+		"a good child":   {child(`trap "echo bye >&2; exit" TERM`) + "; trap '' TERM", 2 * time.Second, 0, "bye\n", "signal: killed"},
+		"an escaped one": {"setsid sleep 20 & echo $! > escaped", 0, 0, "", "signal: killed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := sh(t, tc.body+"\necho $$ > ready\nwhile :; do sleep 0.01; done")
+			c.Grace, c.Stdin = tc.grace, bytes.Repeat([]byte("x"), 1<<20)
+			r, took := ended(t, c)
+			if took < tc.least || took > 15*time.Second {
+				t.Errorf("took %s, want %s to 15 s", took, tc.least)
+			}
+			if !strings.HasSuffix(r.Stderr, tc.stderr) || r.End != tc.end {
+				t.Errorf("said %.80q, %s", r.Stderr, r.End)
+			}
+			dead(t, pid(t, c, "ready"))
+			if strings.Contains(tc.body, "> child") {
+				dead(t, pid(t, c, "child"))
+			}
+			if strings.Contains(tc.body, "> escaped") {
+				_ = syscall.Kill(pid(t, c, "escaped"), syscall.SIGKILL)
+			}
+		})
+	}
+}
+
+// child is a script that leaves a process behind in its group, and goes on when that is ready.
+func child(body string) string {
+	return "sh -c '" + body + "; echo $$ > child; while :; do sleep 0.01; done' & while [ ! -s child ]; do sleep 0.01; done"
+}
+
+// A program may leave something behind that keeps its output open. That is neither waited for for long, nor ended, nor a
+// failure, and it does not become one when ctx ends in the meantime.
+func TestWhatIsLeftBehind(t *testing.T) {
+	for name, timeout := range map[string]time.Duration{"ctx goes on": time.Minute, "ctx ends": 700 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := sh(t, `echo out; exec 3<&0; sleep 20 <&3 & echo $! > child; exit 5`)
+			c.Stdin = bytes.Repeat([]byte("x"), 1<<20)
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
+			defer cancel()
+			began := time.Now()
+			r, err := Run(ctx, c)
+			if err != nil || r.Status != 5 || string(r.Out) != "out\n" {
+				t.Errorf("%+v, %v", r, err)
+			}
+			within(t, began, drain+10*time.Second)
+			if child := pid(t, c, "child"); !alive(child) {
+				t.Error("what it left behind was ended")
+			} else {
+				_ = syscall.Kill(child, syscall.SIGKILL)
+			}
+		})
+	}
+}

@@ -1,0 +1,142 @@
+// Package process finds processes and tells them apart, and runs programs. A process id alone may by now belong to another
+// process, so an ID holds the start time, too.
+//
+// Run starts one program without a shell and returns in time, whatever the program does: it may read no input, flood its
+// output, hang, ignore SIGTERM, or leave children that keep its output open. A program inherits nothing: no variables, no
+// descriptors, no terminal. It leads a session and a process group of its own, which is ended as a whole. What a program that
+// exits by itself in time has left in the background keeps running.
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// ID is a process: its number and start, and where the number means something.
+type ID struct {
+	PID       int
+	Start     uint64 // clock ticks after boot; 0 where there is no /proc
+	Boot      string // the kernel's boot id; "" where there is no /proc
+	Namespace string // of process ids, as pid:[4026531836]; "" where there is no /proc
+}
+
+// Self is this process.
+func Self() ID {
+	_, start := stat(os.Getpid())
+	return ID{os.Getpid(), start, boot(), namespace()}
+}
+
+// Foreign reports whether the process is of another boot or another PID namespace, such as that of a container: here its number
+// means another process, or none.
+func (p ID) Foreign() bool {
+	return p.Boot != "" && (p.Namespace == "" || p.Boot != boot() || p.Namespace != namespace())
+}
+
+// Alive reports whether the process runs and is still the one that was meant. A zombie has ended. Nothing is known of a foreign
+// process, which is never alive here.
+func (p ID) Alive() bool {
+	if p.PID <= 0 || p.Foreign() || syscall.Kill(p.PID, 0) == syscall.ESRCH {
+		return false
+	}
+	state, start := stat(p.PID)
+	return state != "Z" && state != "X" && (p.Start == 0 || p.Start == start)
+}
+
+// Signal sends a signal to the process, if it is alive.
+func (p ID) Signal(s syscall.Signal) error {
+	if !p.Alive() {
+		return os.ErrProcessDone
+	}
+	return syscall.Kill(p.PID, s)
+}
+
+// Name is the name of the process's program, of at most 15 bytes; "" when it has ended.
+func (p ID) Name() string {
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(name))
+}
+
+// stat is the fields 3 and 22 of /proc/PID/stat: the state, and the start in clock ticks after boot. The name in brackets before
+// them may hold spaces and brackets.
+func stat(pid int) (state string, start uint64) {
+	fields := statFields(pid)
+	if len(fields) > 19 {
+		state = fields[0]
+		start, _ = strconv.ParseUint(fields[19], 10, 64)
+	}
+	return state, start
+}
+
+// statFields is /proc/PID/stat from field 3 on; nil when there is none.
+func statFields(pid int) []string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+}
+
+func boot() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
+}
+
+func namespace() string {
+	name, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+// Carrying is the processes, in whatever group or session, that have the entry KEY=value in their environment, without
+// this one. Without /proc there are none to be found.
+func Carrying(entry string) (found []ID) {
+	environs, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		return nil
+	}
+	for _, path := range environs {
+		environ, err := os.ReadFile(path)
+		if err != nil || !holds(environ, entry) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && pid != os.Getpid() {
+			found = append(found, local(pid))
+		}
+	}
+	return found
+}
+
+// local is the process of that number, here and now.
+func local(pid int) ID {
+	_, start := stat(pid)
+	return ID{PID: pid, Start: start}
+}
+
+func holds(environ []byte, entry string) bool {
+	for e := range bytes.SplitSeq(environ, []byte{0}) {
+		if string(e) == entry {
+			return true
+		}
+	}
+	return false
+}
+
+// KillAll kills every process that carries the entry.
+func KillAll(entry string) {
+	for _, p := range Carrying(entry) {
+		_ = p.Signal(syscall.SIGKILL) // it may have ended by itself
+	}
+}

@@ -1,0 +1,259 @@
+package process
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// StderrLimit is how many bytes of standard error are kept, from its end.
+	StderrLimit = 2 << 10
+
+	drain   = time.Second // for the last words of a program that has exited, if somebody keeps its output open
+	deathly = 2 * drain   // for a killed one: one of another user, or one that waits for a dead disk, does not go
+)
+
+// ErrNotFound says that a program is not in the PATH that it would run under.
+var ErrNotFound = errors.New("not found in PATH")
+
+// Call is one program to run.
+type Call struct {
+	Argv  []string      // Argv[0] is found in the PATH of Env, or is a path: a relative one begins at Dir
+	Env   []string      // the whole environment, KEY=value; of two with the same name the last counts
+	Dir   string        // "": ours
+	Files []*os.File    // inherited from descriptor 3 on, such as locks that it keeps
+	Stdin []byte        // standard input: a regular file, which the program can read to its end even if we are killed
+	Limit int           // bytes of standard output that are kept, the rest is read and dropped (Cut); 0: it goes to /dev/null
+	Tied  bool          // killed when this process ends, even by SIGKILL; on Linux only, and not if it gains privileges
+	Grace time.Duration // between SIGTERM and SIGKILL of its process group once ctx has ended; 0: kill at once
+}
+
+// Result is how it ended.
+type Result struct {
+	Out    []byte // standard output, at most Limit bytes
+	Cut    bool   // there was more
+	Stderr string // the last StderrLimit bytes
+	Status int    // exit status; -1 when a signal or we ended it
+	End    string // the same in words: "exit status 1", "signal: killed"
+}
+
+// Run runs it. The error is nil whatever status it exits with; it says that the program could not be started (wraps the
+// cause), or it is context.Cause(ctx) if ctx ended first: a program that was ended is not asked for its status, for a trap
+// that exits 0 has not done the work. After the end of ctx Run takes at most Grace and 2 s.
+func Run(ctx context.Context, c Call) (Result, error) {
+	none := Result{Status: -1}
+	if ctx.Err() != nil {
+		return none, context.Cause(ctx)
+	}
+	out, said := head{limit: c.Limit}, tail{}
+	var cmd *exec.Cmd
+	started, done := make(chan error), make(chan struct{})
+	go func() {
+		if c.Tied { // the kernel ties it to the thread that starts it, which must not end before it
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+		}
+		var err error
+		cmd, err = start(c, &out, &said)
+		if started <- err; err != nil {
+			return
+		}
+		// The status alone counts. Wait's error would also speak of output that somebody kept open.
+		_ = cmd.Wait()
+		close(done)
+	}()
+	if err := <-started; err != nil {
+		return none, err
+	}
+	stopped := wait(ctx, cmd.Process, done, c.Grace)
+	select {
+	case <-done:
+	default:
+		return none, context.Cause(ctx) // it outlived SIGKILL
+	}
+	r := Result{Out: out.data, Cut: out.cut, Stderr: string(said.data), Status: -1, End: cmd.ProcessState.String()}
+	if stopped {
+		return r, context.Cause(ctx)
+	}
+	r.Status = cmd.ProcessState.ExitCode()
+	return r, nil
+}
+
+func start(c Call, out, said io.Writer) (*exec.Cmd, error) {
+	if len(c.Argv) == 0 {
+		return nil, errors.New("no program is named")
+	}
+	path, err := LookPath(c.Argv[0], c.Env)
+	if err != nil {
+		return nil, err
+	}
+	cmd := &exec.Cmd{
+		Path: path, Args: c.Argv, Dir: c.Dir, Stderr: said,
+		Env:         append([]string{}, c.Env...), // nil would be ours
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		WaitDelay:   drain,
+		ExtraFiles:  c.Files,
+	}
+	if c.Tied {
+		tie(cmd.SysProcAttr)
+	}
+	if c.Limit > 0 {
+		cmd.Stdout = out
+	}
+	if len(c.Stdin) > 0 {
+		in, err := nameless(c.Dir, c.Stdin)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, explain(cmd, err))
+		}
+		defer func() { _ = in.Close() }()
+		cmd.Stdin = in
+	}
+	keepDescriptors()
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, explain(cmd, err))
+	}
+	return cmd, nil
+}
+
+// nameless returns a new file that holds data, open at its start. It has a name in dir only while it is still empty; that
+// name marks it as a draft, so that the daily sweep removes one that a crash left.
+func nameless(dir string, data []byte) (*os.File, error) {
+	f, err := os.CreateTemp(dir, ".stdin.tmp-*")
+	if err != nil {
+		return nil, err
+	}
+	err = os.Remove(f.Name())
+	if err == nil {
+		_, err = f.Write(data)
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// keepDescriptors marks what we have inherited ourselves, beside the three streams, as not to be passed on. Inside a run it
+// may be the lock of a job or a session (an engine inherits these), which something left behind would hold for good. What
+// Go opens is marked already.
+func keepDescriptors() {
+	open, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		return
+	}
+	for _, entry := range open {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
+}
+
+// wait waits for the program, and ends its whole process group when ctx does.
+func wait(ctx context.Context, p *os.Process, done <-chan struct{}, grace time.Duration) (stopped bool) {
+	select {
+	case <-done:
+		return false
+	case <-ctx.Done():
+	}
+	if errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone) {
+		<-done // it has exited by itself, and only somebody who keeps its output open is waited for: no longer than drain
+		return false
+	}
+	group := -p.Pid
+	if grace > 0 {
+		_ = syscall.Kill(group, syscall.SIGTERM)
+		select {
+		case <-done:
+		case <-time.After(grace):
+		}
+	}
+	_ = syscall.Kill(group, syscall.SIGKILL) // also when the program is gone: what it started may not be
+	select {
+	case <-done:
+	case <-time.After(deathly):
+	}
+	return true
+}
+
+// explain says what the kernel's word for a failed start leaves open.
+func explain(cmd *exec.Cmd, err error) error {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return err
+	}
+	path := cmd.Path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(cmd.Dir, path)
+	}
+	switch errno {
+	case syscall.ENOEXEC:
+		return fmt.Errorf("neither a program of this machine nor a script with a #! line: %w", errno)
+	case syscall.ENOENT:
+		if _, err := os.Stat(cmp.Or(cmd.Dir, ".")); err != nil {
+			return fmt.Errorf("cannot run in %s: %w", cmd.Dir, errno)
+		}
+		if _, err := os.Stat(path); err == nil {
+			return fmt.Errorf("the interpreter that it names: %w", errno)
+		}
+	}
+	return errno // not what wraps it: "fork/exec", and the path once more
+}
+
+// LookPath finds a program in the PATH of env: exec.LookPath would search ours, which under cron is another. A name with a
+// slash is a path already. Relative folders in PATH do not count: they would be wherever the program runs.
+func LookPath(name string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	var list string
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			list = v
+		}
+	}
+	for _, dir := range filepath.SplitList(list) {
+		path := filepath.Join(dir, name)
+		info, err := os.Stat(path)
+		if err == nil && filepath.IsAbs(path) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s: %w=%s", name, ErrNotFound, list)
+}
+
+// head keeps the beginning of what is written to it.
+type head struct {
+	limit int
+	data  []byte
+	cut   bool
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	n := min(len(p), h.limit-len(h.data))
+	h.data = append(h.data, p[:n]...)
+	h.cut = h.cut || n < len(p)
+	return len(p), nil
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ data []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.data = append(t.data, p...)
+	t.data = t.data[max(0, len(t.data)-StderrLimit):]
+	return len(p), nil
+}

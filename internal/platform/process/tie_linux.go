@@ -1,0 +1,6 @@
+package process
+
+import "syscall"
+
+// tie has the kernel kill the program when the thread that starts it ends.
+func tie(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }

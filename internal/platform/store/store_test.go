@@ -1,0 +1,250 @@
+package store_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+func TestReplace(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "new", "folder", "f")
+	for _, data := range []string{"one", "", strings.Repeat("long", 100_000), "two"} {
+		if err := store.Replace(path, []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, path); got != data {
+			t.Fatalf("%d bytes, want %d", len(got), len(data))
+		}
+		permissions(t, path, 0o600)
+	}
+	permissions(t, filepath.Dir(path), 0o700)
+	permissions(t, filepath.Join(dir, "new"), 0o700)
+	only(t, filepath.Dir(path), "f")
+}
+
+func TestReplaceKeepsPermissions(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	for _, mode := range []fs.FileMode{0o644, 0o600, 0o755, 0o400} {
+		write(t, path, "old")
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Replace(path, []byte("new")); err != nil {
+			t.Fatal(err)
+		}
+		permissions(t, path, mode)
+		if err := os.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestReplaceFollowsLinks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		exists bool
+		links  map[string]string
+		target string
+	}{
+		"absolute":             {true, map[string]string{"f": "DIR/real/f"}, "real/f"},
+		"relative":             {true, map[string]string{"f": "real/f"}, "real/f"},
+		"twice":                {true, map[string]string{"f": "real/g", "real/g": "../other/h"}, "other/h"},
+		"folder":               {true, map[string]string{"link": "real"}, "real/f"},
+		"to nothing yet":       {false, map[string]string{"f": "real/f"}, "real/f"},
+		"twice to nothing yet": {false, map[string]string{"f": "real/g", "real/g": "../other/h"}, "other/h"},
+		"to no folder yet":     {false, map[string]string{"f": "DIR/real/deep/f"}, "real/deep/f"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, folder := range []string{"real", "other"} {
+				if err := os.Mkdir(filepath.Join(dir, folder), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			target := filepath.Join(dir, tc.target)
+			if tc.exists {
+				write(t, target, "old")
+				if err := os.Chmod(target, 0o640); err != nil {
+					t.Fatal(err)
+				}
+			}
+			path := filepath.Join(dir, "f")
+			for link, to := range tc.links {
+				if err := os.Symlink(strings.Replace(to, "DIR", dir, 1), filepath.Join(dir, link)); err != nil {
+					t.Fatal(err)
+				}
+				if link == "link" {
+					path = filepath.Join(dir, "link", "f")
+				}
+			}
+			if err := store.Replace(path, []byte("new")); err != nil {
+				t.Fatal(err)
+			}
+			if got := read(t, target); got != "new" {
+				t.Errorf("the file at the end holds %q", got)
+			}
+			permissions(t, target, map[bool]fs.FileMode{true: 0o640, false: 0o600}[tc.exists])
+			for link := range tc.links {
+				if info, err := os.Lstat(filepath.Join(dir, link)); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+					t.Errorf("%s is no link any more: %v, %v", link, info.Mode(), err)
+				}
+			}
+		})
+	}
+}
+
+func TestReplaceRefused(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "file"), "x")
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("loop", filepath.Join(dir, "loop")); err != nil {
+		t.Fatal(err)
+	}
+	for path, reason := range map[string]string{
+		"file/f": "not a directory", "folder": "file exists", "loop": "too many levels of symbolic links",
+	} {
+		path = filepath.Join(dir, path)
+		err := store.Replace(path, []byte("new"))
+		var failed *store.NotWritten
+		if !errors.As(err, &failed) || failed.Path != path {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		if want := path + ": not written: " + reason; err.Error() != want {
+			t.Errorf("%q, want %q", err, want)
+		}
+	}
+	only(t, dir, "file", "folder", "loop")
+	only(t, filepath.Join(dir, "folder"))
+}
+
+func TestCreate(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "new", "f")
+	if err := store.Create(path, []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	permissions(t, path, 0o600)
+	err := store.Create(path, []byte("two"))
+	if !errors.Is(err, fs.ErrExist) || errors.As(err, new(*store.NotWritten)) {
+		t.Errorf("the second time: %v", err)
+	}
+	if got := read(t, path); got != "one" {
+		t.Errorf("it holds %q", got)
+	}
+	only(t, filepath.Dir(path), "f")
+
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("nowhere", link); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Create(link, []byte("x")); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a link to nothing has the name too: %v", err)
+	}
+	if err := store.Create(filepath.Join(path, "x"), nil); !errors.As(err, new(*store.NotWritten)) || errors.Is(err, fs.ErrExist) {
+		t.Errorf("below a file: %v", err)
+	}
+}
+
+func TestOnlyOneCreates(t *testing.T) {
+	dir := t.TempDir()
+	for round := range 20 {
+		path := filepath.Join(dir, "f")
+		var made atomic.Int32
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				err := store.Create(path, content(i))
+				switch {
+				case err == nil:
+					made.Add(1)
+				case !errors.Is(err, fs.ErrExist):
+					t.Error(err)
+				}
+				if data, err := os.ReadFile(path); err != nil || !whole(data) {
+					t.Errorf("round %d: somebody reads %d bytes, %v", round, len(data), err)
+				}
+			})
+		}
+		all.Wait()
+		if made.Load() != 1 {
+			t.Fatalf("round %d: %d made it", round, made.Load())
+		}
+		only(t, dir, "f")
+		if err := store.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRemove(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	write(t, path, "x")
+	for range 2 {
+		if err := store.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Remove(filepath.Join(dir, "none", "f")); err != nil {
+		t.Errorf("in a folder that is not there: %v", err)
+	}
+	only(t, dir)
+	write(t, filepath.Join(dir, "real"), "x")
+	if err := os.Symlink("real", path); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	only(t, dir, "real")
+	write(t, filepath.Join(dir, "folder", "f"), "x")
+	if err := store.Remove(filepath.Join(dir, "folder")); !errors.As(err, new(*store.NotWritten)) {
+		t.Errorf("a folder that is not empty: %v", err)
+	}
+}
+
+func TestSetAside(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f.json")
+	for _, data := range []string{"one", "two", "three"} { // in the same microsecond
+		write(t, path, data)
+		aside, err := store.SetAside(path, noon())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, aside); got != data {
+			t.Errorf("%s holds %q, want %q", aside, got, data)
+		}
+	}
+	only(t, dir, "f.json.corrupt-20260224T110000.123456Z", "f.json.corrupt-20260224T110000.123457Z", "f.json.corrupt-20260224T110000.123458Z")
+	if _, err := store.SetAside(path, noon()); !errors.As(err, new(*store.NotWritten)) || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing there: %v", err)
+	}
+}
+
+func TestMkdirAll(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 {
+		if err := store.MkdirAll(filepath.Join(dir, "a", "b")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	permissions(t, filepath.Join(dir, "a"), 0o700)
+	permissions(t, filepath.Join(dir, "a", "b"), 0o700)
+	write(t, filepath.Join(dir, "f"), "x")
+	err := store.MkdirAll(filepath.Join(dir, "f"))
+	if !errors.As(err, new(*store.NotWritten)) || !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("over a file: %v", err)
+	}
+}

@@ -1,0 +1,113 @@
+package timeparse
+
+import (
+	"strconv"
+	"strings"
+)
+
+// readClock reads a time of day, in seconds since midnight: 17:30, 17:30:00, 9am, 9:15 pm, noon, midnight, with or without
+// "at" before it.
+func readClock(w []string) (seconds int, err error) {
+	all := strings.Join(w, " ")
+	if len(w) > 1 && w[0] == "at" {
+		w = w[1:]
+	}
+	if len(w) == 2 && (w[1] == "am" || w[1] == "pm") {
+		w = []string{w[0] + w[1]}
+	}
+	ok := false
+	if len(w) == 1 {
+		seconds, ok = clock24(w[0])
+		if !ok {
+			seconds, ok = clock12(w[0])
+		}
+	}
+	switch {
+	case ok:
+		return seconds, nil
+	case len(w) == 1 && isNumber(w[0], 1, len(w[0])):
+		return 0, &Unreadable{Reason: "a number alone is not enough"}
+	case strings.Contains(all, "/"):
+		return 0, &Unreadable{Reason: "day or month first?"}
+	}
+	return 0, cannot(all)
+}
+
+// clock24 reads 9:00, 17:30, 17:30:59 and, as computers write it, 17:30:59.123, whose fraction is dropped.
+func clock24(s string) (seconds int, ok bool) {
+	hour, rest, _ := strings.Cut(s, ":")
+	minute, rest, more := strings.Cut(rest, ":")
+	second, fraction, fractional := strings.Cut(rest, ".")
+	h, okHour := number(hour, 1, 23)
+	m, okMinute := number(minute, 2, 59)
+	if !okHour || !okMinute {
+		return 0, false
+	}
+	if !more {
+		return h*3600 + m*60, true
+	}
+	sec, ok := number(second, 2, 59)
+	return h*3600 + m*60 + sec, ok && (!fractional || isNumber(fraction, 1, 9))
+}
+
+// clock12 reads 9am, 9:15pm and the two words; 12am is midnight, 12pm noon.
+func clock12(s string) (seconds int, ok bool) {
+	switch s {
+	case "noon":
+		return 12 * 3600, true
+	case "midnight":
+		return 0, true
+	}
+	rest, afternoon := strings.CutSuffix(s, "pm")
+	if !afternoon {
+		if rest, ok = strings.CutSuffix(s, "am"); !ok {
+			return 0, false
+		}
+	}
+	hour, minute, exact := strings.Cut(rest, ":")
+	h, ok := number(hour, 1, 12)
+	m := 0
+	if exact && ok {
+		m, ok = number(minute, 2, 59)
+	}
+	if !ok || h == 0 {
+		return 0, false
+	}
+	h %= 12
+	if afternoon {
+		h += 12
+	}
+	return h*3600 + m*60, true
+}
+
+// cutOffset takes z, +01:00 or -08:00 off a time of day. No zone is further than 14 hours from UTC.
+func cutOffset(s string) (clock string, offset int, ok bool) {
+	if rest, utc := strings.CutSuffix(s, "z"); utc {
+		return rest, 0, true
+	}
+	at := len(s) - len("+01:00")
+	if at < 0 || s[at] != '+' && s[at] != '-' {
+		return s, 0, false
+	}
+	hour, minute, _ := strings.Cut(s[at+1:], ":")
+	h, okHour := number(hour, 2, 14)
+	m, okMinute := number(minute, 2, 59)
+	offset = h*3600 + m*60
+	if s[at] == '-' {
+		offset = -offset
+	}
+	return s[:at], offset, okHour && okMinute
+}
+
+// number reads one or two digits, at least so many, up to a highest value.
+func number(s string, least, highest int) (int, bool) {
+	if !isNumber(s, least, 2) {
+		return 0, false
+	}
+	n, err := strconv.Atoi(s)
+	return n, err == nil && n <= highest
+}
+
+func isNumber(s string, least, most int) bool {
+	return len(s) >= least && len(s) <= most && strings.Trim(s, "0123456789") == ""
+}

@@ -1,0 +1,151 @@
+package timeparse
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Days here are midnights in UTC: plain dates, whatever the clocks do on them.
+
+// leap is the longest time, in years, from one 29 February to the next.
+const leap = 8
+
+// readDays reads the day that the words begin with, and returns the dates it can be, in order, and the other words. No
+// dates and no error: the words do not begin with a day.
+func readDays(w []string, today time.Time) (days []time.Time, rest []string, err error) {
+	switch w[0] {
+	case "today":
+		return []time.Time{today}, w[1:], nil
+	case "tomorrow":
+		return []time.Time{today.AddDate(0, 0, 1)}, w[1:], nil
+	case "next":
+		if len(w) > 1 {
+			if d, ok := weekday(w[1]); ok {
+				return weekdays(d, today, 1), w[2:], nil
+			}
+		}
+		return nil, w, nil
+	}
+	if d, ok := weekday(w[0]); ok {
+		return weekdays(d, today, 0), w[1:], nil
+	}
+	if isISO(w[0]) {
+		d, err := isoDate(w[0])
+		return []time.Time{d}, w[1:], err
+	}
+	return readNamed(w, today)
+}
+
+// weekdays are the dates in the next seven days, from so many days ahead, that fall on a day of the week.
+func weekdays(d time.Weekday, today time.Time, from int) (days []time.Time) {
+	for i := from; i <= 7; i++ {
+		if t := today.AddDate(0, 0, i); t.Weekday() == d {
+			days = append(days, t)
+		}
+	}
+	return days
+}
+
+// readNamed reads "march 7" and "7 march", with or without a year behind, which may be set off by a comma.
+func readNamed(w []string, today time.Time) (days []time.Time, rest []string, err error) {
+	if len(w) < 2 {
+		return nil, w, nil
+	}
+	first, second, rest := w[0], w[1], w[2:]
+	from, to := today.Year(), today.Year()+leap
+	if len(rest) > 0 && isNumber(rest[0], 4, 4) {
+		from, _ = strconv.Atoi(rest[0])
+		to, rest = from, rest[1:]
+		second = strings.TrimSuffix(second, ",")
+	}
+	month, ok := monthOf(first)
+	if !ok {
+		month, ok = monthOf(second)
+		second = first
+	}
+	date, okDate := number(second, 1, 31)
+	if !ok || !okDate {
+		return nil, w, nil
+	}
+	for year := from; year <= to; year++ {
+		if d, ok := dateOf(year, month, date); ok {
+			days = append(days, d)
+		}
+	}
+	if len(days) == 0 {
+		return nil, w, noSuchDate()
+	}
+	return days, rest, nil
+}
+
+// splitISO makes one word two where a date and a time of day are joined by a T.
+func splitISO(w []string) []string {
+	const date = len("2026-03-07")
+	if len(w[0]) > date && w[0][date] == 't' && isISO(w[0][:date]) {
+		return slices.Concat([]string{w[0][:date], w[0][date+1:]}, w[1:])
+	}
+	return w
+}
+
+// readInstant reads a date and a time of day with an offset, if that is what the words are.
+func readInstant(w []string) (at time.Time, ok bool, err error) {
+	if len(w) != 2 || !isISO(w[0]) {
+		return time.Time{}, false, nil
+	}
+	clock, offset, ok := cutOffset(w[1])
+	seconds, okClock := clock24(clock)
+	if !ok || !okClock {
+		return time.Time{}, false, nil
+	}
+	d, err := isoDate(w[0])
+	return d.Add(time.Duration(seconds-offset) * time.Second), true, err
+}
+
+func isISO(s string) bool {
+	const form = "2026-03-07"
+	return len(s) == len(form) && s[4] == '-' && s[7] == '-' && isNumber(s[:4]+s[5:7]+s[8:], 8, 8)
+}
+
+// isoDate reads what isISO has approved.
+func isoDate(s string) (time.Time, error) {
+	d, err := time.Parse(time.DateOnly, s)
+	if err != nil {
+		return time.Time{}, noSuchDate()
+	}
+	return d, nil
+}
+
+func noSuchDate() *Unreadable { return &Unreadable{Reason: "there is no such date"} }
+
+// dateOf is false for 30 February and the like.
+func dateOf(year int, month time.Month, date int) (time.Time, bool) {
+	d := time.Date(year, month, date, 0, 0, 0, 0, time.UTC)
+	return d, d.Day() == date
+}
+
+// weekday knows the days of the week by their whole names and by the first three letters.
+func weekday(s string) (time.Weekday, bool) {
+	for d := time.Sunday; d <= time.Saturday; d++ {
+		if named(s, d.String()) {
+			return d, true
+		}
+	}
+	return 0, false
+}
+
+// monthOf knows the months likewise.
+func monthOf(s string) (time.Month, bool) {
+	for m := time.January; m <= time.December; m++ {
+		if named(s, m.String()) {
+			return m, true
+		}
+	}
+	return 0, false
+}
+
+func named(s, name string) bool {
+	name = strings.ToLower(name)
+	return s == name || s == name[:3]
+}

@@ -1,0 +1,248 @@
+// Package yamldoc reads YAML that people write, strictly, and changes it without disturbing the rest. Every fault names
+// file, line and key; an edit replaces the lines of one entry and leaves every other byte, comment and blank line as it
+// was. A Page is a markdown file that opens with such YAML between two --- lines.
+package yamldoc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
+)
+
+// Fault is one thing wrong at one place of a file.
+type Fault struct {
+	File   string
+	Line   int    // from 1; 0 when the whole file is meant
+	Key    string // "" when the fault is not about one key
+	Reason string // lower case, no full stop
+}
+
+// Error is "file:line: key: reason".
+func (f *Fault) Error() string {
+	s := f.File
+	if f.Line > 0 {
+		s += ":" + strconv.Itoa(f.Line)
+	}
+	if f.Key != "" {
+		s += ": " + f.Key
+	}
+	return s + ": " + f.Reason
+}
+
+// Faults is everything wrong with one file, in the order of its lines; never empty.
+type Faults []*Fault
+
+// Error is the first fault and how many follow.
+func (fs Faults) Error() string {
+	if len(fs) == 1 {
+		return fs[0].Error()
+	}
+	return fmt.Sprintf("%s (and %d more)", fs[0], len(fs)-1)
+}
+
+// Doc is a YAML mapping together with its text. It is immutable; Set and Delete return a changed copy.
+type Doc struct {
+	file  string
+	first int    // line number of the text's first line in the file
+	text  []byte // as written
+	root  *yaml.Node
+}
+
+// Parse reads text, which stands in file from line first (1 for a file that is YAML as a whole). Empty text is an empty
+// mapping. The error is a Faults.
+func Parse(file string, text []byte, first int) (*Doc, error) {
+	d := &Doc{file: file, first: first, text: text}
+	if i, reason := oddity(text); i >= 0 {
+		return nil, Faults{d.fault(bytes.Count(text[:i], []byte("\n"))+1, "", reason)}
+	}
+	root, err := read(text)
+	if err != nil {
+		return nil, Faults{d.syntax(err)}
+	}
+	if root.Kind != yaml.MappingNode {
+		return nil, Faults{d.fault(root.Line, "", "want `key: value` lines")}
+	}
+	if n := unsupported(root); n != nil {
+		return nil, Faults{d.fault(n.Line, "", "anchors, aliases, merge keys and tags are not supported")}
+	}
+	d.root = root
+	return d, nil
+}
+
+// read is the one document in text; an empty one is an empty mapping.
+func read(text []byte) (*yaml.Node, error) {
+	empty := &yaml.Node{Kind: yaml.MappingNode}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var doc, second yaml.Node
+	if err := decoder.Decode(&doc); errors.Is(err, io.EOF) {
+		return empty, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if err := decoder.Decode(&second); err == nil {
+		return nil, errors.New("more than one YAML document")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if root := doc.Content[0]; !nothing(root) {
+		return root, nil
+	}
+	return empty, nil
+}
+
+// nothing says whether a node is an absent or null value.
+func nothing(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && n.Tag == "!!null" && n.Anchor == ""
+}
+
+func (d *Doc) fault(line int, key, reason string) *Fault {
+	if line > 0 {
+		line += d.first - 1
+	}
+	return &Fault{d.file, line, key, reason}
+}
+
+// unsupported finds a node whose meaning would differ from its text.
+func unsupported(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode || n.Anchor != "" || n.Tag == "!!merge" || n.Style&yaml.TaggedStyle != 0 {
+		return n
+	}
+	for _, child := range n.Content {
+		if bad := unsupported(child); bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+// Field says how the value of one key is read. Read returns an error that is only a reason; file, line and key are added.
+type Field struct {
+	Key  string // kebab-case; snake_case is read too
+	Read func(Value) error
+}
+
+// Decode reads every entry through its field. Unknown keys, duplicates, both spellings of one key and refused values are
+// faults; all are found, not only the first. The error is a Faults.
+func (d *Doc) Decode(fields []Field) error {
+	if faults := d.decode(d.root, "", fields); len(faults) > 0 {
+		return faults
+	}
+	return nil
+}
+
+func (d *Doc) decode(m *yaml.Node, prefix string, fields []Field) (faults Faults) {
+	seen := map[string]*yaml.Node{}
+	for i := 0; i < len(m.Content); i += 2 {
+		name, value := m.Content[i], m.Content[i+1]
+		key := Kebab(name.Value)
+		at := slices.IndexFunc(fields, func(f Field) bool { return f.Key == key })
+		switch {
+		case at < 0:
+			faults = append(faults, d.fault(name.Line, prefix+name.Value, unknown(key, fields)))
+		case seen[key] != nil:
+			faults = append(faults, d.fault(name.Line, prefix+name.Value, d.twice(seen[key])))
+		default:
+			faults = append(faults, d.read(fields[at], prefix, value)...)
+		}
+		seen[key] = name
+	}
+	return faults
+}
+
+func (d *Doc) read(f Field, prefix string, value *yaml.Node) Faults {
+	err := f.Read(Value{d, value, prefix + f.Key})
+	if err == nil {
+		return nil
+	}
+	if nested := (Faults)(nil); errors.As(err, &nested) {
+		return nested
+	}
+	if deeper := (*misfit)(nil); errors.As(err, &deeper) {
+		return Faults{d.fault(deeper.line, deeper.key, err.Error())}
+	}
+	return Faults{d.fault(value.Line, prefix+f.Key, err.Error())}
+}
+
+func (d *Doc) twice(before *yaml.Node) string {
+	return fmt.Sprintf("given twice (as %s on line %d)", before.Value, before.Line+d.first-1)
+}
+
+func unknown(key string, fields []Field) string {
+	known := make([]string, 0, len(fields))
+	for _, f := range fields {
+		known = append(known, f.Key)
+	}
+	if near := plaintext.Similar(key, known); len(near) > 0 {
+		return "unknown key (did you mean " + near[0] + "?)"
+	}
+	return "unknown key"
+}
+
+// Kebab is a key in the spelling that we write.
+func Kebab(key string) string { return strings.ReplaceAll(key, "_", "-") }
+
+// Fault makes a fault about key at the line where it stands; line 0 when the document has no such key. With it a room
+// reports rules that span several keys.
+func (d *Doc) Fault(key, reason string) *Fault {
+	for i := 0; i < len(d.root.Content); i += 2 {
+		if Kebab(d.root.Content[i].Value) == key {
+			return d.fault(d.root.Content[i].Line, key, reason)
+		}
+	}
+	return d.fault(0, key, reason)
+}
+
+// Has says whether the document has an entry for key, in either spelling.
+func (d *Doc) Has(key string) bool { return find(d.root, key) >= 0 }
+
+// Text is the document as written.
+func (d *Doc) Text() []byte { return d.text }
+
+// Line is the line of the file where the entry at path stands, from 1; 0 when there is none.
+func (d *Doc) Line(path ...string) int {
+	m := d.root
+	for depth, key := range path {
+		i := find(m, key)
+		if i < 0 {
+			return 0
+		}
+		if depth == len(path)-1 {
+			return m.Content[i].Line + d.first - 1
+		}
+		if m = m.Content[i+1]; m.Kind != yaml.MappingNode {
+			return 0
+		}
+	}
+	return 0
+}
+
+// Values is the whole document as nested maps under kebab-case keys; scalars are text as written, nothings are left out.
+func (d *Doc) Values() map[string]any { return values(d.root) }
+
+func values(m *yaml.Node) map[string]any {
+	out := map[string]any{}
+	for i := 0; i < len(m.Content); i += 2 {
+		key, value := Kebab(m.Content[i].Value), m.Content[i+1]
+		switch {
+		case value.Kind == yaml.MappingNode:
+			out[key] = values(value)
+		case value.Kind == yaml.SequenceNode:
+			items := make([]string, 0, len(value.Content))
+			for _, item := range value.Content {
+				items = append(items, item.Value)
+			}
+			out[key] = items
+		case value.Tag != "!!null":
+			out[key] = value.Value
+		}
+	}
+	return out
+}

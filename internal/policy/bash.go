@@ -1,0 +1,141 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// decideBash decides a command: what it is, what it may never be, which pattern has its words, where its words lead.
+func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
+	words, err := commandWords(in.text("command"))
+	if err != nil {
+		return Pattern{}, err
+	}
+	if reason := programRefusal(words); reason != "" {
+		return Pattern{}, errors.New(reason)
+	}
+	if words[0] == ollim {
+		if reason := ollimRefusal(words, p.OwnVerbs); reason != "" {
+			return Pattern{}, errors.New(reason)
+		}
+	}
+	at := slices.IndexFunc(patterns, func(pattern Pattern) bool { return len(pattern.words) > 0 && matchWords(pattern.words, words) })
+	if at < 0 {
+		return Pattern{}, unmatched("the command", patterns)
+	}
+	g, err := p.ground()
+	if err != nil {
+		return Pattern{}, err
+	}
+	if name := g.encloses(g.cwd); name != "" && walksHere(words) {
+		return Pattern{}, fmt.Errorf("%s could walk into a protected place (%s); use Glob or Grep with a path", quoteless(words[0]), name)
+	}
+	if words[0] == ollim {
+		return patterns[at], g.ollimWords(words)
+	}
+	for _, word := range words {
+		if err := g.word(word); err != nil {
+			return Pattern{}, err
+		}
+	}
+	return patterns[at], nil
+}
+
+// ollimWords looks at ollim's arguments. They are text and names more often than paths, so only a word that is a path as a whole
+// counts, and a bare word that is no file (as in "ollim sessions list") only as an option's value.
+func (g ground) ollimWords(words []string) error {
+	for i, word := range words[1:] {
+		value := strings.HasPrefix(words[i], "-") && !slices.Contains(quietFlags(), words[i])
+		if !value && !strings.ContainsAny(word, "/.=") && !isFile(filepath.Join(g.named, word)) {
+			continue
+		}
+		if err := g.whole(word, false); err != nil {
+			return err
+		}
+		if _, value, ok := strings.Cut(word, "="); ok && strings.HasPrefix(word, "-") {
+			if err := g.whole(value, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// word looks at an argument of any other program: as a path, as an option with a path, and at every piece of it.
+func (g ground) word(word string) error {
+	for _, s := range spellings(word) {
+		if err := g.whole(s, true); err != nil {
+			return err
+		}
+		if strings.HasPrefix(s, "-") {
+			_, value, _ := strings.Cut(s, "=")
+			if err := g.whole(value, true); err != nil {
+				return err
+			}
+			letters := strings.IndexAny(s+"/", "/= \t\n")                           // no short option is called so
+			for i := max(2, letters-longestName); i < min(letters+1, len(s)); i++ { // -f/path, and other options before, however many
+				if err := g.whole(s[i:], true); err != nil {
+					return err
+				}
+			}
+		}
+		pieces := strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("=:,;@'\"`()<>|&{}[]^!?*\\", r) })
+		for _, piece := range pieces {
+			if err := g.whole(piece, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// spellings is the word, and without percent-encoding if it could be a URL.
+func spellings(word string) []string {
+	plain, err := url.PathUnescape(word)
+	if err != nil || plain == word || !strings.Contains(word, "/") {
+		return []string{word}
+	}
+	return []string{word, plain}
+}
+
+// whole refuses text that, taken as a path, leads into a protected place or to the machinery in which one can be reached by
+// other names; with around also a folder that contains one, and any climbing.
+func (g ground) whole(text string, around bool) error {
+	if text == "" || len(text) > longestPath || strings.ContainsRune(text, 0) {
+		return nil
+	}
+	path := around || strings.Contains(text, "/") && !strings.Contains(text, " ")
+	if path && slices.Contains(strings.Split(text, "/"), "..") {
+		return fmt.Errorf("%s: no .. in a path", quote(text))
+	}
+	named := filepath.Clean(text)
+	if !filepath.IsAbs(text) {
+		named = filepath.Join(g.named, text)
+	}
+	if named != "/dev/null" && (within(named, "/proc") || within(named, "/dev")) {
+		return fmt.Errorf("%s is not a file to use", quote(text))
+	}
+	real, err := Resolve(named)
+	if err != nil {
+		if info, err := os.Lstat(named); err == nil && info.Mode()&os.ModeSymlink != 0 {
+			return fmt.Errorf("%s: %w", quote(text), errLink)
+		}
+		real = named // a text, or a path that leads nowhere
+	}
+	if name := g.protects(named, real); name != "" {
+		return fmt.Errorf("%s is in a protected place (%s)", quote(text), name)
+	}
+	if !filepath.IsAbs(text) && !slices.ContainsFunc(g.roots, func(r realRoot) bool { return within(real, r.real) || within(real, r.named) }) {
+		return fmt.Errorf("%s leads out of the working directory", quote(text))
+	}
+	if name := g.encloses(real); around && name != "" {
+		return fmt.Errorf("%s contains a protected place (%s); name what is needed in it", quote(text), name)
+	}
+	return nil
+}

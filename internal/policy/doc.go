@@ -1,0 +1,44 @@
+// Package policy says which tools an agent may use: it parses tool patterns ("Read(./**.md)", "Bash(ollim tasks *)",
+// "WebFetch", "mcp__ollim__ping_user"), judges whether a pattern may stand in a file, and decides each use at dispatch.
+// It starts nothing, writes nothing and reads no file; it looks at the file system only to see what a path leads to.
+//
+// Three questions, three functions. Parse: is this a pattern at all? It refuses what no policy may hold. Judge: may a job or
+// policy file hold it? Policy.Decide: may this use go ahead? Decide does not trust that anybody judged: what is refused
+// for its shape, for an owner's verb, for a program that runs other programs or for a protected place is refused whatever the
+// patterns say. What is not understood is refused: unknown tools and fields, repeated keys, text that two readers could read
+// differently. A refusal's reason is one line, meant for the agent.
+//
+// Bash. A command is exactly one simple command of literal words. Unquoted, a word may hold ASCII letters, digits and
+// _ . / : , @ % + = - ; anything else goes into single quotes, or into double quotes in which $ and ` are escaped. So every
+// POSIX shell, bash and zsh split it alike, and so does an engine that has no shell. The words match the pattern's one by one:
+// * within a word matches any text, a * alone one word, a * alone at the end any number of further words, also none. The
+// command's name stands bare, in the command and in the pattern, and matches literally. Never allowed: programs that run the
+// command they are given (shells, env, sudo, xargs, timeout and so on, the shell's own builtins included, since bash evaluates
+// subscripts in test -v and printf -v). Languages (python, awk, …) need their script as the pattern's literal first argument;
+// build tools, package runners, sed and database shells need a pattern without wildcards; git and gh need a known verb before
+// one, and of docker, systemctl and crontab only verbs that read are left; options by which find, git, tar and others run programs
+// are refused. These tables cannot be complete: what an approved program itself can do with its arguments, its owner gave.
+// The words of every command are also looked at as paths (whole, as values of options, and piece by piece): none may lead
+// into a protected place, contain one, or climb by "..". Programs that walk the working directory by themselves are refused
+// where that would enter a protected place.
+//
+// ollim. Agents never use the owner's verbs (OwnerVerbs), nor --data-dir, --config or --engine. Only -q, -v and --log-format
+// may precede the verb: the command line library takes the word after an option it does not know for that option's value,
+// and skips empty words, so that another word would become the verb.
+//
+// Paths. A path is relative to the first root. It is resolved through symbolic links (its deepest existing folder, when it does
+// not exist) and what it resolves to counts: it must lie in a root (for writing: the innermost root around it is writable),
+// outside every protected place (compared without case, and by file identity), and match a pattern. In a
+// pattern * matches within one name, ** any number of folders: "./**.md" is every .md file at any depth, "notes/**" every
+// file below notes. A bare Read, Glob or Grep matches the roots; writing tools always need a scope that names something,
+// and their wildcards do not match names that begin with a dot. Absolute patterns serve the other roots.
+//
+// Glob and Grep. A search is allowed if a pattern of that tool covers all that it could find and none of it could lie in a
+// protected place, decided from the text of path and glob alone. A glob without a slash searches at every depth, as ripgrep's
+// do. It is assumed that the tools do not follow links inside the searched folder, as ripgrep does not.
+//
+// Not covered. Between a decision and the use, a link may be swapped: Decide is a check, not a boundary. The native engine
+// opens files through os.Root; for others a writable root is only as good as the set of processes that write there. Hard
+// links into a protected folder are not seen. WebFetch takes host names only, no addresses and none of
+// the names of local networks; what a name resolves to is the fetcher's to check.
+package policy

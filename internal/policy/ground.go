@@ -1,0 +1,175 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// ground is the policy's folders as they are on disk at this moment.
+type ground struct {
+	named  string // the working directory as the policy names it
+	cwd    string // and with links resolved
+	roots  []realRoot
+	guards []guard
+}
+
+type realRoot struct {
+	named, real string
+	writable    bool
+}
+
+// guard is a protected place.
+type guard struct {
+	named, real string
+	info        fs.FileInfo // nil if it does not exist
+}
+
+func (p Policy) ground() (ground, error) {
+	var g ground
+	for i, r := range p.Roots {
+		if !filepath.IsAbs(r.Dir) {
+			return ground{}, errors.New("a root of this policy is not an absolute path")
+		}
+		dir := filepath.Clean(r.Dir)
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil && i > 0 {
+			continue // nothing can be in it
+		}
+		if err != nil {
+			break
+		}
+		g.roots = append(g.roots, realRoot{named: dir, real: real, writable: r.Writable})
+	}
+	if len(g.roots) == 0 {
+		return ground{}, errors.New("there is no working directory")
+	}
+	g.named, g.cwd = g.roots[0].named, g.roots[0].real
+	for _, path := range p.Protected {
+		if !filepath.IsAbs(path) {
+			return ground{}, errors.New("a protected place of this policy is not an absolute path")
+		}
+		named := filepath.Clean(path)
+		real, err := Resolve(named)
+		if err != nil {
+			return ground{}, fmt.Errorf("a protected place cannot be looked at: %s", filepath.Base(named))
+		}
+		info, err := os.Stat(real)
+		if err != nil {
+			info = nil
+		}
+		g.guards = append(g.guards, guard{named: named, real: real, info: info})
+	}
+	return g, nil
+}
+
+// errLink says that a path could not be followed to its end.
+var errLink = errors.New("it leads through a link or a file that cannot be followed")
+
+// Resolve follows the links of an absolute path. What does not exist is taken below its deepest existing folder. A link that
+// leads nowhere is an error: what it will lead to can be made later.
+func Resolve(path string) (string, error) {
+	rest := ""
+	for at := path; ; at = filepath.Dir(at) {
+		_, err := os.Lstat(at)
+		if err == nil {
+			real, err := filepath.EvalSymlinks(at)
+			if err != nil {
+				return "", errLink
+			}
+			return filepath.Join(real, rest), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+			return "", errLink
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
+	}
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// isFile tells whether there is anything but a folder.
+func isFile(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil && !isDir(path)
+}
+
+// within tells whether path is dir or below it. Both are clean.
+func within(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}
+
+// protects returns the name of the protected place that one of the paths (as named, and as resolved) is or lies in. Names are
+// compared without case, since some file systems do; folders that exist also by identity.
+func (g ground) protects(named, real string) string {
+	for _, guard := range g.guards {
+		for _, path := range []string{strings.ToLower(named), strings.ToLower(real)} {
+			if within(path, strings.ToLower(guard.named)) || within(path, strings.ToLower(guard.real)) {
+				return filepath.Base(guard.named)
+			}
+		}
+	}
+	for at := real; ; at = filepath.Dir(at) {
+		if info, err := os.Stat(at); err == nil {
+			for _, guard := range g.guards {
+				if guard.info != nil && os.SameFile(info, guard.info) {
+					return filepath.Base(guard.named)
+				}
+			}
+		}
+		if at == filepath.Dir(at) {
+			return ""
+		}
+	}
+}
+
+// encloses returns the name of a protected place that lies in the folder.
+func (g ground) encloses(real string) string {
+	for _, guard := range g.guards {
+		if within(strings.ToLower(guard.named), strings.ToLower(real)) || within(strings.ToLower(guard.real), strings.ToLower(real)) {
+			return filepath.Base(guard.named)
+		}
+	}
+	return ""
+}
+
+// rootOf is the innermost root around a resolved path.
+func (g ground) rootOf(real string) (realRoot, bool) {
+	var best realRoot
+	found := false
+	for _, r := range g.roots {
+		if within(real, r.real) && (!found || len(r.real) > len(best.real)) {
+			best, found = r, true
+		}
+	}
+	return best, found
+}
+
+// glob is a file pattern from the file system's root on, with the roots' own links resolved.
+func (g ground) glob(p Pattern) glob {
+	if p.base == "" {
+		return append(literals(split(g.cwd)), p.glob...)
+	}
+	base, rest := p.absolute("")
+	var best realRoot
+	for _, r := range g.roots {
+		if within(base, r.named) && len(r.named) > len(best.named) {
+			best = r
+		}
+	}
+	if best.named != "" {
+		base = filepath.Join(best.real, strings.TrimPrefix(base, best.named))
+	}
+	return append(literals(split(base)), rest...)
+}
+
+// split is the names of a clean absolute path.
+func split(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+}

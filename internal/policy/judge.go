@@ -1,0 +1,111 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+var errUnknown = errors.New("no tool of this name is known; names are written with their capitals, as in Read and WebFetch")
+
+// Judge says why a pattern may not stand in a job or policy file, nil if it may: everything that Parse refuses, tools that are
+// not known, ollim patterns that match an owner's verb, and paths that reach into the protected names or leave the roots. Roots
+// are the folders outside the working directory that absolute patterns may reach (a job's dirs); Dir must be absolute.
+// Judge looks at nothing but the text; what links lead to is Decide's to see.
+func Judge(text string, roots ...Root) error {
+	p, err := Parse(text)
+	if err != nil {
+		return err
+	}
+	if err := p.judge(roots); err != nil {
+		return fmt.Errorf("tool pattern %s: %w", quote(text), err)
+	}
+	return nil
+}
+
+func (p Pattern) judge(roots []Root) error {
+	switch kindOf(p.tool) {
+	case reading, writing, searching:
+		return p.judgePath(roots)
+	case unknown:
+		if !strings.HasPrefix(p.tool, "mcp__") {
+			return errUnknown
+		}
+	case other:
+		if p.tool == "Bash" {
+			return p.judgeCommand()
+		}
+	case delegating:
+	}
+	return nil
+}
+
+func (p Pattern) judgeCommand() error {
+	if p.words[0][0] == ollim {
+		if verb := ownerPattern(p.words); verb != "" {
+			return fmt.Errorf("it would match %s, which is the owner's", verb)
+		}
+		var literal []string
+		for _, w := range p.words {
+			literal = append(literal, w[0])
+		}
+		if reason := ollimRefusal(literal, nil); p.literal() && reason != "" {
+			return errors.New(reason)
+		}
+	}
+	for _, w := range p.words {
+		if name := protectedName(strings.Split(strings.TrimPrefix(w[0], "./"), "/")[0]); name != "" && strings.Contains(w[0], "/") {
+			return fmt.Errorf("it reaches %s", name)
+		}
+		if slices.Contains(strings.Split(w[0], "/"), "..") {
+			return errors.New("no .. in a path")
+		}
+	}
+	return nil
+}
+
+func (p Pattern) literal() bool {
+	return !slices.ContainsFunc(p.words, func(w wild) bool { return !w.literal() })
+}
+
+// judgePath checks what the text of a file pattern can reach. A ** or a lone * never enters the protected names, so only a
+// first name that has letters counts.
+func (p Pattern) judgePath(roots []Root) error {
+	if !p.scoped {
+		return nil
+	}
+	if p.base != "" {
+		base, _ := p.absolute("")
+		for _, r := range roots {
+			if filepath.IsAbs(r.Dir) && within(base, filepath.Clean(r.Dir)) && (r.Writable || kindOf(p.tool) != writing) {
+				return nil
+			}
+		}
+		return errors.New("it leaves the working directory and the approved dirs")
+	}
+	if first := p.glob[0]; !first.deep && !first.name.any() {
+		for _, name := range protectedNames() {
+			folded := parseWild(strings.ToLower(strings.Join(first.name, "*")))
+			if folded.match(name) && (strings.Contains(name, ".") == (len(p.glob) == 1) || first.name.literal()) {
+				return fmt.Errorf("it reaches %s", name)
+			}
+		}
+	}
+	return nil
+}
+
+// protectedNames are the names in the data directory that no pattern may reach. Policy.Protected holds their paths.
+func protectedNames() []string {
+	return []string{"state", "sessions", "gates", "config.yaml", "tool-policy.yaml"}
+}
+
+func protectedName(s string) string {
+	for _, name := range protectedNames() {
+		if strings.EqualFold(s, name) {
+			return name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,90 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// decideTask decides a delegation, by the name of the subagent.
+func decideTask(in fields, patterns []Pattern) (Pattern, error) {
+	for _, p := range patterns {
+		if !p.scoped || p.name.match(in.text("subagent_type")) {
+			return p, nil
+		}
+	}
+	return Pattern{}, unmatched(quote(in.text("subagent_type")), patterns)
+}
+
+// decideSkill decides a skill, by its name and whether it has arguments. Arguments become part of the skill's text, so they
+// may not look like one of its commands.
+func decideSkill(in fields, patterns []Pattern) (Pattern, error) {
+	_, newer := in["skill"]
+	_, older := in["command"]
+	if newer == older {
+		return Pattern{}, errors.New("it needs the skill's name, once")
+	}
+	name, args := in.text("skill")+in.text("command"), in.text("args")
+	if older {
+		name, args = strings.TrimPrefix(name, "/"), strings.TrimSpace(args)
+	}
+	if !isSkill(name) {
+		return Pattern{}, fmt.Errorf("%s is no skill's name", quote(name))
+	}
+	if strings.Contains(args, "!`") {
+		return Pattern{}, errors.New("no !` in the arguments")
+	}
+	words := []string{name}
+	if args != "" {
+		words = append(words, args)
+	}
+	at := slices.IndexFunc(patterns, func(p Pattern) bool { return !p.scoped || matchWords(p.words, words) })
+	if at < 0 {
+		return Pattern{}, unmatched(quote(name), patterns)
+	}
+	return patterns[at], nil
+}
+
+// decideFetch decides a web address, by its host.
+func decideFetch(in fields, patterns []Pattern) (Pattern, error) {
+	host, err := publicHost(in.text("url"))
+	if err != nil {
+		return Pattern{}, fmt.Errorf("%s: %w", quote(in.text("url")), err)
+	}
+	at := slices.IndexFunc(patterns, func(p Pattern) bool { return !p.scoped || p.name.match(host) })
+	if at < 0 {
+		return Pattern{}, unmatched(quote(host), patterns)
+	}
+	return patterns[at], nil
+}
+
+// publicHost is the host of a web address that is written as every reader of addresses understands it, and that is not plainly
+// this machine or its network: a name with a dot.
+func publicHost(address string) (string, error) {
+	if err := plainText(address, longestPath); err != nil {
+		return "", err
+	}
+	rest, ok := strings.CutPrefix(address, "https://")
+	if !ok {
+		rest, ok = strings.CutPrefix(address, "http://")
+	}
+	authority := rest[:len(rest)-len(strings.TrimLeftFunc(rest, func(r rune) bool { return !strings.ContainsRune("/?#", r) }))]
+	if !ok || strings.ContainsAny(address, "\\ ") || strings.ContainsAny(authority, "@%") {
+		return "", errors.New("want http://HOST/… or https://HOST/…")
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host != authority {
+		return "", errors.New("it is not a web address")
+	}
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	switch {
+	case !isHost(host), strings.Trim(last, "0123456789") == "", strings.HasPrefix(last, "0x"):
+		return "", errors.New("its host must be a name, not an address") // 127.1 and 0x7f.1 are addresses to some
+	case last == host, slices.Contains([]string{"localhost", "local", "internal", "localdomain", "lan", "home", "arpa"}, last):
+		return "", errors.New("only public hosts")
+	}
+	return host, nil
+}

@@ -1,0 +1,255 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"unicode"
+)
+
+// longestPattern is the size of the longest pattern, in bytes.
+const longestPattern = 4096
+
+// Pattern names a tool and what may be done with it. The zero Pattern matches nothing.
+type Pattern struct {
+	text   string
+	tool   string // for MCP with * at the end, or only a server
+	scoped bool
+	words  []wild // Bash: of the command; Skill: of the name, and * for any arguments
+	glob   glob   // file tools: below base
+	base   string // file tools: "" is the working directory, "/" the file system's root
+	name   wild   // WebFetch: of the host; Task: of the subagent
+}
+
+// String is the pattern as it was written.
+func (p Pattern) String() string { return p.text }
+
+// Tool is the name of the tool, as in "Read(./**.md)"; for MCP the whole text.
+func (p Pattern) Tool() string { return p.tool }
+
+// Files lists what a Bash pattern could name as a file: each literal word, and the value of one of the form NAME=VALUE. A
+// command without a slash comes from PATH, and the words of ollim are its own.
+func (p Pattern) Files() (names []string) {
+	for i, w := range p.words {
+		if p.tool != "Bash" || p.words[0][0] == ollim || !w.literal() || i == 0 && !strings.Contains(w[0], "/") {
+			continue
+		}
+		names = append(names, w[0])
+		if _, value, ok := strings.Cut(w[0], "="); ok {
+			names = append(names, value)
+		}
+	}
+	return names
+}
+
+// Parse reads a pattern. The error says why no policy may hold it: it is no pattern, or its shape gives away more than a scope
+// can hold (Bash without a command, unscoped writing, a program that runs other programs).
+func Parse(text string) (Pattern, error) {
+	p, err := parse(text)
+	if err != nil {
+		return Pattern{}, fmt.Errorf("tool pattern %s: %w", quote(text), err)
+	}
+	return p, nil
+}
+
+func parse(text string) (Pattern, error) {
+	if err := plainText(text, longestPattern); err != nil {
+		return Pattern{}, err
+	}
+	for _, r := range text {
+		if !unicode.IsGraphic(r) || unicode.IsSpace(r) && r != ' ' {
+			return Pattern{}, fmt.Errorf("no invisible character (%U)", r)
+		}
+	}
+	if strings.TrimSpace(text) == "" {
+		return Pattern{}, errors.New("it is empty")
+	}
+	p := Pattern{text: text}
+	var scope string
+	p.tool, scope, p.scoped = strings.Cut(text, "(")
+	if p.scoped {
+		if !strings.HasSuffix(scope, ")") {
+			return Pattern{}, errors.New("want TOOL or TOOL(SCOPE)")
+		}
+		scope = strings.TrimSuffix(scope, ")")
+		if strings.TrimSpace(scope) == "" {
+			return Pattern{}, errors.New("nothing between the parentheses")
+		}
+	}
+	if server, ok := strings.CutPrefix(p.tool, "mcp__"); ok {
+		return p, p.checkMCP(server)
+	}
+	if !isName(p.tool) {
+		return Pattern{}, fmt.Errorf("%q is no tool's name", p.tool)
+	}
+	return p, p.readScope(scope)
+}
+
+func (p *Pattern) checkMCP(rest string) error {
+	server, tool, named := strings.Cut(rest, "__")
+	switch {
+	case p.scoped:
+		return errors.New("an MCP tool takes no scope")
+	case !isName(server):
+		return errors.New("want mcp__SERVER, mcp__SERVER__TOOL or mcp__SERVER__*")
+	case named && tool != "*" && !isName(strings.TrimSuffix(tool, "*")):
+		return errors.New("want mcp__SERVER__TOOL, with * only at the end")
+	}
+	return nil
+}
+
+func (p *Pattern) readScope(scope string) error {
+	switch kind := kindOf(p.tool); {
+	case p.tool == "Bash":
+		return p.readCommand(scope)
+	case !p.scoped:
+		if kind == writing {
+			return errors.New("writing needs a scope, such as (./notes/**.md)")
+		}
+		return nil
+	case kind == reading || kind == writing || kind == searching:
+		return p.readGlob(scope, kind == writing)
+	case p.tool == "Skill":
+		return p.readSkill(scope)
+	case p.tool == "WebFetch":
+		host, ok := strings.CutPrefix(scope, "domain:")
+		if !ok || strings.ToLower(host) != host || !isHost(strings.TrimPrefix(host, "*.")) {
+			return errors.New("want WebFetch(domain:HOST) or WebFetch(domain:*.HOST), in lower case")
+		}
+		p.name = parseWild(host)
+		return nil
+	case kind == delegating:
+		if !isName(scope) {
+			return errors.New("the scope is the name of a subagent")
+		}
+		p.name = wild{scope}
+		return nil
+	case kind == unknown:
+		return errUnknown
+	default:
+		return fmt.Errorf("%s takes no scope", p.tool)
+	}
+}
+
+func (p *Pattern) readCommand(scope string) error {
+	if !p.scoped || strings.Trim(scope, "* ") == "" {
+		return errors.New("it allows every command; name one, such as Bash(ollim tasks *)")
+	}
+	if strings.HasSuffix(scope, ":*") {
+		return fmt.Errorf("write Bash(%s *): a * stands as a word of its own", quoteless(strings.TrimSuffix(scope, ":*")))
+	}
+	words, err := splitShell(scope, true)
+	if err != nil {
+		return err
+	}
+	p.words = make([]wild, len(words))
+	for i, w := range words {
+		p.words[i] = w.wild
+	}
+	return programPattern(p.words)
+}
+
+func (p *Pattern) readGlob(scope string, write bool) error {
+	rest, absolute := strings.CutPrefix(scope, "/")
+	switch {
+	case strings.TrimSpace(scope) != scope:
+		return errors.New("no space at either end of a path")
+	case strings.HasPrefix(rest, "/"):
+		return errors.New("an absolute path begins with one slash")
+	case absolute:
+		p.base = "/"
+	}
+	segs, err := segmentsOf(rest)
+	if err != nil {
+		return err
+	}
+	if strings.Contains(rest, "?") {
+		return errors.New("the wildcards are * and **")
+	}
+	p.glob = globOf(segs)
+	if write && p.glob.vague() {
+		return errors.New("writing needs a scope that names a folder or a kind of file, such as (./notes/**.md)")
+	}
+	return nil
+}
+
+func (p *Pattern) readSkill(scope string) error {
+	name, args, more := strings.Cut(scope, " ")
+	if !isSkill(name) && name != "*" || more && args != "*" {
+		return errors.New("want Skill(NAME), or Skill(NAME *) for any arguments")
+	}
+	p.words = []wild{parseWild(name)}
+	if more {
+		p.words = append(p.words, parseWild("*"))
+	}
+	return nil
+}
+
+// absolute is the path that the literal beginning of a file pattern names, under the working directory if it is relative.
+func (p Pattern) absolute(cwd string) (base string, rest glob) {
+	base, rest = p.base, p.glob
+	if base == "" {
+		base = cwd
+	}
+	for len(rest) > 1 && !rest[0].deep && rest[0].name.literal() {
+		base, rest = filepath.Join(base, rest[0].name[0]), rest[1:]
+	}
+	return base, rest
+}
+
+// matchTool tells whether the pattern names this tool; for MCP also by server or by the beginning of the tool's name.
+func (p Pattern) matchTool(tool string) bool {
+	if p.tool == "" {
+		return false
+	}
+	if p.tool == tool || kindOf(p.tool) == delegating && kindOf(tool) == delegating {
+		return true
+	}
+	rest, ok := strings.CutPrefix(p.tool, "mcp__")
+	if !ok {
+		return false
+	}
+	server, begin, named := strings.Cut(rest, "__")
+	if named && !strings.HasSuffix(begin, "*") {
+		return false
+	}
+	name, ok := strings.CutPrefix(tool, "mcp__"+server+"__")
+	// A name with another __ could be a tool of a server whose name only begins like this one.
+	return ok && isName(name) && !strings.Contains(name, "__") && strings.HasPrefix(name, strings.TrimSuffix(begin, "*"))
+}
+
+// isName tells whether s is ASCII letters, digits, _ and -, at least one and at most 128.
+func isName(s string) bool {
+	return s != "" && len(s) <= 128 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
+}
+
+// isSkill tells whether s can be a skill's name; plugin:skill is one.
+func isSkill(s string) bool {
+	return isName(strings.NewReplacer(".", "", ":", "").Replace(s)) && !strings.HasPrefix(s, ".")
+}
+
+// isHost tells whether s is a host name of letters, digits, dots and hyphens.
+func isHost(s string) bool {
+	for label := range strings.SplitSeq(s, ".") {
+		if !isName(label) {
+			return false
+		}
+	}
+	return true
+}
+
+// quote shows text from outside in one short line.
+func quote(s string) string {
+	const most = 80
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most]) + "…"
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+// quoteless is quote without the quotes around it.
+func quoteless(s string) string {
+	q := quote(s)
+	return q[1 : len(q)-1]
+}

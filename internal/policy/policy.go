@@ -1,0 +1,128 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Root is a folder that file tools may use.
+type Root struct {
+	Dir      string // absolute
+	Writable bool
+}
+
+// Policy is what one run may do. Its zero value allows nothing.
+type Policy struct {
+	Allow []Pattern
+	// Roots are the folders that file tools stay in. The first is the request's working directory, which paths are relative to.
+	Roots []Root
+	// Protected are absolute paths, of files or folders, that no tool reaches, whether they exist or not.
+	Protected []string
+	// OwnVerbs are verbs of ollim that this policy withholds in addition to OwnerVerbs, in the same form.
+	OwnVerbs []string
+	// SearchHides says that the engine itself leaves protected places out of what Glob and Grep find in the working directory (Claude Code does, for paths
+	// that its settings deny to Read). Then a search may begin above them.
+	SearchHides bool
+}
+
+// Verdict is the answer to one use of a tool.
+type Verdict struct {
+	Allow  bool
+	Reason string  // one line; of a refusal: why, and how to ask instead
+	By     Pattern // that allows it
+}
+
+// Decide says whether the tool may be used with this input, a JSON object as the engine got it from the model.
+func (p Policy) Decide(tool string, input json.RawMessage) Verdict {
+	by, err := p.decide(tool, input)
+	if err != nil {
+		return Verdict{Reason: oneLine(fmt.Sprintf("%s: %v", quoteless(tool), err))}
+	}
+	return Verdict{Allow: true, Reason: "allowed by " + by.text, By: by}
+}
+
+// decide returns the pattern that allows the use.
+func (p Policy) decide(tool string, input json.RawMessage) (Pattern, error) {
+	patterns := p.of(tool)
+	if len(patterns) == 0 {
+		return Pattern{}, fmt.Errorf("this tool is not allowed here")
+	}
+	in, err := readInput(tool, input)
+	if err != nil {
+		return Pattern{}, err
+	}
+	switch kindOf(tool) {
+	case reading, writing, searching:
+		g, err := p.ground()
+		if err != nil {
+			return Pattern{}, err
+		}
+		if kindOf(tool) == searching {
+			return p.decideSearch(g, tool, in, patterns)
+		}
+		return decideFile(g, tool, in, patterns)
+	case delegating:
+		return decideTask(in, patterns)
+	case other:
+		switch tool {
+		case "Bash":
+			return p.decideBash(in, patterns)
+		case "Skill":
+			return decideSkill(in, patterns)
+		case "WebFetch":
+			return decideFetch(in, patterns)
+		}
+	case unknown:
+	}
+	return patterns[0], nil
+}
+
+// of is the patterns that name the tool.
+func (p Policy) of(tool string) []Pattern {
+	if !isName(tool) {
+		return nil
+	}
+	var found []Pattern
+	for _, pattern := range p.Allow {
+		if pattern.matchTool(tool) {
+			found = append(found, pattern)
+		}
+	}
+	return found
+}
+
+// BuiltIns names the engine's own tools that some pattern needs, sorted; an engine offers no others.
+func (p Policy) BuiltIns() []string {
+	var names []string
+	for _, pattern := range p.Allow {
+		if pattern.tool != "" && !strings.HasPrefix(pattern.tool, "mcp__") {
+			names = append(names, pattern.tool)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// unmatched says what would have been allowed.
+func unmatched(what string, patterns []Pattern) error {
+	const most = 6
+	var texts []string
+	for _, p := range patterns[:min(most, len(patterns))] {
+		texts = append(texts, p.text)
+	}
+	if len(patterns) > most {
+		texts = append(texts, "…")
+	}
+	return fmt.Errorf("%s matches none of the allowed patterns: %s", what, strings.Join(texts, ", "))
+}
+
+// oneLine makes sure of it, and of a bearable length; the parts are quoted already.
+func oneLine(s string) string {
+	const most = 1000
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most]) + "…"
+	}
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' }), " ")
+}

@@ -1,0 +1,56 @@
+package policy
+
+import "strings"
+
+// wild is a word with wildcards: the literal pieces between them. One piece is a literal word, two empty ones a lone *.
+type wild []string
+
+// parseWild splits text at its stars; several in a row are one.
+func parseWild(text string) wild {
+	for strings.Contains(text, "**") {
+		text = strings.ReplaceAll(text, "**", "*")
+	}
+	return strings.Split(text, "*")
+}
+
+func (w wild) literal() bool { return len(w) == 1 }
+
+// any tells whether w is a lone star.
+func (w wild) any() bool { return len(w) == 2 && w[0] == "" && w[1] == "" }
+
+// match tells whether s is w with each wildcard replaced by some text. It takes the leftmost place for each piece, which
+// finds a match if there is one.
+func (w wild) match(s string) bool {
+	if w.literal() {
+		return s == w[0]
+	}
+	s, ok := strings.CutPrefix(s, w[0])
+	if !ok {
+		return false
+	}
+	s, ok = strings.CutSuffix(s, w[len(w)-1])
+	if !ok {
+		return false
+	}
+	for _, piece := range w[1 : len(w)-1] {
+		at := strings.Index(s, piece)
+		if at < 0 {
+			return false
+		}
+		s = s[at+len(piece):]
+	}
+	return true
+}
+
+// matchWords matches word by word; a lone * at the end of the pattern takes all the words that are left.
+func matchWords(pattern []wild, words []string) bool {
+	for i, w := range pattern {
+		if i == len(pattern)-1 && w.any() {
+			return len(words) >= i
+		}
+		if i >= len(words) || !w.match(words[i]) {
+			return false
+		}
+	}
+	return len(pattern) == len(words)
+}

@@ -1,6 +1,0 @@
-package program
-
-import "syscall"
-
-// tie has the kernel kill the program when the thread that starts it ends.
-func tie(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }

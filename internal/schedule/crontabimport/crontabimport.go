@@ -1,0 +1,132 @@
+// Package crontabimport finds the lines of a crontab that run Claude Code without a terminal (claude -p), and says which routine
+// would do the same, and what of the line no routine can do. It is pure text: it looks at no file and runs nothing.
+//
+// A line is read as cron reads it: variables hold from their line on, the first % that no backslash quotes ends the command,
+// and what follows is its input. The command is read as a shell would, also behind cd, timeout, nice, env and their like, and
+// within sh -c. What it does beside claude is told, never taken over: a routine runs no shell.
+package crontabimport
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/cron"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/job"
+)
+
+// Errors that say why a line has no routine.
+var (
+	ErrUnclear  = errors.New("it seems to run claude -p, in a way that is not understood")
+	ErrSeveral  = errors.New("it runs claude more than once: make it one prompt")
+	ErrNoPrompt = errors.New("its prompt is not in the line")
+)
+
+// Found is a line that runs claude.
+type Found struct {
+	Line int      // from 1
+	Job  job.Job  // a routine without an id, when Err is nil
+	Lost []string // what the routine does not do as the line did, one sentence each; none when there is no routine
+	Err  error    // why there is no routine: one of those above, what cron finds wrong, or a fault of the job file
+}
+
+// Find reads a crontab.
+func Find(crontab string) (found []Found) {
+	for _, e := range entries(crontab) {
+		if f, ok := e.read(); ok {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// mention is a call of claude wherever it stands, as in the arguments of a program that is not known here.
+func mention(command string) bool {
+	return regexp.MustCompile(`(^|[\s/"'(;&|` + "`" + `])claude\s(.*\s)?(-p|--print)(\s|["']|$)`).MatchString(command)
+}
+
+func (e entry) read() (Found, bool) {
+	r, err := e.call()
+	if r == nil && err == nil {
+		if !mention(e.command) {
+			return Found{}, false
+		}
+		err = ErrUnclear
+	}
+	f := Found{Line: e.line}
+	if _, f.Err = cron.Parse(e.cron); f.Err != nil {
+		return f, true
+	}
+	if f.Err = err; err == nil {
+		f.Job, f.Err = r.routine()
+	}
+	if f.Err == nil {
+		f.Lost = r.lost
+	}
+	return f, true
+}
+
+// routine is what a call asks for, as a job file could hold it.
+func (r *reading) routine() (job.Job, error) {
+	j := r.job
+	j.Cron, j.Background, j.Isolated = r.entry.cron, true, j.Session == ""
+	if zone := r.entry.vars["CRON_TZ"]; zone != "" {
+		j.Timezone = zone
+		if _, err := time.LoadLocation(zone); err != nil || zone == "Local" {
+			j.Timezone = ""
+			r.lose("CRON_TZ=%s is no zone", zone)
+		}
+	}
+	j.Body = strings.Join(slices.DeleteFunc([]string{r.system, r.prompt, r.input}, blank), "\n\n")
+	if blank(r.prompt) && blank(r.input) {
+		return j, fmt.Errorf("%w%s: ollim routine add --cron '%s' --background --isolated - reads one", ErrNoPrompt, r.source, j.Cron)
+	}
+	j.Description = describe(r.prompt + "\n" + r.input)
+	if r.filled {
+		j.Enabled = false
+		r.lose("the shell fills in a part of the prompt: write it out, then take out enabled: false")
+	}
+	r.allow(&j)
+	r.leaveVariables()
+	return checked(j)
+}
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
+
+// checked is the job as its file would be read.
+func checked(j job.Job) (job.Job, error) {
+	j.ID = "id"
+	text, err := job.Format(j)
+	if err != nil {
+		return j, err
+	}
+	j, err = job.Parse(job.Routine, "routine", text)
+	var faults yamldoc.Faults
+	if errors.As(err, &faults) {
+		return j, fmt.Errorf("no job file can hold it: %s: %s", faults[0].Key, faults[0].Reason)
+	}
+	j.ID = ""
+	return j, err
+}
+
+// describe makes a description of the first words of a prompt.
+func describe(prompt string) string {
+	const most = 60 // characters
+	prompt = strings.TrimLeft(prompt, " \t\r\n#")
+	line, _, _ := strings.Cut(prompt, "\n")
+	var text string
+	for _, word := range strings.Fields(line) {
+		if text != "" && len([]rune(text))+1+len([]rune(word)) > most {
+			break
+		}
+		text = strings.TrimSpace(text + " " + word)
+	}
+	if letters := []rune(text); len(letters) > most { // one long word
+		text = string(letters[:most])
+	}
+	return strings.TrimRight(text, " .,:;")
+}

@@ -1,0 +1,140 @@
+package forecast
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"iter"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/cron"
+	"github.com/ollim/ollim/internal/state/slot"
+)
+
+// Settled is after how long the minute that notes what was missed is over.
+const Settled = slot.Grace + 2*time.Minute
+
+// Outcomes of slots that are none of a run's.
+const (
+	Running     = "running"
+	Unaccounted = "unaccounted" // nobody knows
+)
+
+// Answer is what became of one slot.
+type Answer struct {
+	Slot    time.Time `json:"slot"`
+	Job     string    `json:"job"`
+	Name    string    `json:"name"`
+	Outcome string    `json:"outcome"`
+	Run     string    `json:"run,omitempty"`
+}
+
+// Expected yields the slots that a job should have had in [from, to), by what its file said at the time. zone is that of
+// schedules without one of their own.
+func Expected(history []slot.Schedule, zone *time.Location, from, to time.Time) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		for i, s := range history {
+			begin, end := span(history, i, from, to)
+			expr, ok := inForce(s, begin, end)
+			if !ok {
+				continue
+			}
+			for at := range expr.Between(begin.Add(-time.Nanosecond), end, s.In(zone)) {
+				if at.Before(end) && !yield(at) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Latest is the last of Expected.
+func Latest(history []slot.Schedule, zone *time.Location, from, to time.Time) (time.Time, bool) {
+	for i, s := range slices.Backward(history) {
+		begin, end := span(history, i, from, to)
+		expr, ok := inForce(s, begin, end)
+		if !ok {
+			continue
+		}
+		if at, ok := expr.Prev(end.Add(-time.Nanosecond), s.In(zone)); ok && !at.Before(begin) {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// span is the part of [from, to) in which the i-th schedule was that of the job.
+func span(history []slot.Schedule, i int, from, to time.Time) (begin, end time.Time) {
+	begin, end = later(from, history[i].At), to
+	if i+1 < len(history) && history[i+1].At.Before(to) {
+		end = history[i+1].At
+	}
+	return begin, end
+}
+
+// inForce is the expression of a schedule; not ok when it was switched off, gone, or noted by a version that knew more.
+func inForce(s slot.Schedule, begin, end time.Time) (expr cron.Schedule, ok bool) {
+	if !s.Enabled || !begin.Before(end) {
+		return expr, false
+	}
+	expr, err := cron.Parse(s.Cron)
+	return expr, err == nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Audit says what became of every slot in [from, to), by time. look finds the outcome of a claim's run when that does not say it: "" is
+// one that is under way.
+func Audit(book slot.Book, from, to time.Time, look func(slot.Claim) string) ([]Answer, error) {
+	history, err := book.History()
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, 0, len(history))
+	for id := range history {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	parts := make([][]Answer, len(ids))
+	failures := make([]error, len(ids))
+	workers := min(runtime.GOMAXPROCS(0), len(ids)) // each reads many small files
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() {
+			for i := w; i < len(ids); i += workers {
+				parts[i], failures[i] = auditJob(book, ids[i], history[ids[i]], from, to, look)
+			}
+		})
+	}
+	all.Wait()
+	answers := slices.Concat(parts...)
+	slices.SortFunc(answers, func(a, b Answer) int { return cmp.Or(a.Slot.Compare(b.Slot), cmp.Compare(a.Job, b.Job)) })
+	return answers, errors.Join(failures...)
+}
+
+func auditJob(book slot.Book, id string, history []slot.Schedule, from, to time.Time, look func(slot.Claim) string) (answers []Answer, err error) {
+	for at := range Expected(history, book.Zone, from, to) {
+		a := Answer{Slot: at.In(book.Zone), Job: id, Name: history[len(history)-1].Name, Outcome: Unaccounted}
+		c, err := book.Load(id, at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return answers, err
+		default:
+			a.Run, a.Outcome = c.Run, c.Outcome
+			if c.Outcome == "" {
+				a.Outcome = cmp.Or(look(c), Running)
+			}
+		}
+		answers = append(answers, a)
+	}
+	return answers, nil
+}

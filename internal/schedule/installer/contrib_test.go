@@ -1,0 +1,52 @@
+package installer_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/ollim/ollim/internal/schedule/installer"
+	"github.com/ollim/ollim/internal/state/job"
+)
+
+// What contrib shows is what is installed, for three routines of Ada's.
+func TestContrib(t *testing.T) {
+	jobs := []job.Job{
+		routine(t, "daily-market", "0 9 * * 1-5", described("Morning market talk")),
+		routine(t, "pay-day", "30 8 1,15 * 5", described("On the 1st, the 15th and Fridays: what came in")),
+		routine(t, "tokyo-close", "30 15 * * 1-5", described("When Tokyo closes"), in("Asia/Tokyo")),
+	}
+	block, left, err := installer.Crontab(host(t), jobs)
+	if err != nil || len(left) != 1 {
+		t.Fatal(ids(left), err)
+	}
+	units, err := installer.Systemd(host(t), jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contrib(t, "crontab", []installer.File{{Name: "ollim.crontab", Text: block}})
+	contrib(t, "systemd", units, hardening)
+}
+
+// hardening is the example of a drop-in, which nothing installs.
+const hardening = "hardening.conf"
+
+// contrib compares a folder with what it should have besides what was written by hand, and with -update makes it so.
+func contrib(t *testing.T, folder string, files []installer.File, byHand ...string) {
+	t.Helper()
+	wanted := map[string]bool{}
+	for _, f := range files {
+		wanted[f.Name] = true
+		golden(t, filepath.Join("..", "..", "..", "..", "contrib", folder, f.Name), f.Text)
+	}
+	entries, err := os.ReadDir(filepath.Join("..", "..", "..", "contrib", folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !wanted[e.Name()] && !slices.Contains(byHand, e.Name()) {
+			t.Errorf("contrib/%s/%s is nothing that is installed", folder, e.Name())
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package installer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Units is the units of ours in one manager's folder.
+type Units struct {
+	Dir    string   // of the unit files
+	Stamps string   // where the manager keeps when timers fired last
+	System bool     // the machine's manager, not the user's own
+	Env    []string // of systemctl
+}
+
+var (
+	// ErrForeign is a file of our name that we did not write, or that was changed since.
+	ErrForeign = errors.New("not as ollim wrote it")
+	// ErrManager is a systemctl that failed.
+	ErrManager = errors.New("systemctl")
+)
+
+// Change is what has to be done to one file.
+type Change struct {
+	Name string `json:"name"`
+	What string `json:"what"` // add, change, remove, start
+}
+
+// The changes.
+const (
+	Add    = "add"
+	Modify = "change"
+	Drop   = "remove"
+	Enable = "start" // the file is as it should be, but the manager does not run the timer
+)
+
+// Compare says what has to be done for the folder to hold these files of ours and no others, by name. ErrForeign names files
+// that are in the way.
+func (u Units) Compare(want []File) ([]Change, error) {
+	have, err := u.installed()
+	if err != nil {
+		return nil, err
+	}
+	var changes []Change
+	var foreign []string
+	wanted := map[string]bool{}
+	for _, f := range want {
+		wanted[f.Name] = true
+		old, exists := have[f.Name]
+		_, intact := Marked(old)
+		switch {
+		case !exists:
+			changes = append(changes, Change{f.Name, Add})
+		case !intact:
+			foreign = append(foreign, f.Name)
+		case old != f.Text:
+			changes = append(changes, Change{f.Name, Modify})
+		}
+	}
+	for name, text := range have {
+		ours, intact := Marked(text)
+		switch {
+		case wanted[name] || !ours:
+		case !intact:
+			foreign = append(foreign, name)
+		default:
+			changes = append(changes, Change{name, Drop})
+		}
+	}
+	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Name, b.Name) })
+	if len(foreign) > 0 {
+		slices.Sort(foreign)
+		return changes, fmt.Errorf("%s: %w", strings.Join(foreign, ", "), ErrForeign)
+	}
+	return changes, nil
+}
+
+// installed is the unit files with names like ours, by name.
+func (u Units) installed() (map[string]string, error) {
+	have := map[string]string{}
+	entries, err := os.ReadDir(u.Dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		ext := filepath.Ext(e.Name())
+		if !strings.HasPrefix(e.Name(), "ollim-") || ext != ".service" && ext != ".timer" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(u.Dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		have[e.Name()] = string(text)
+	}
+	return have, nil
+}
+
+// Apply makes the folder hold these files of ours and no others, and has the manager take note, in the order in which no timer
+// fires because of it: systemd fires a timer at once whose new times lie between its last one and now, unless it was stopped and
+// its stamp is new. An empty list removes everything.
+func (u Units) Apply(ctx context.Context, want []File, now time.Time) ([]Change, error) {
+	changes, err := u.Compare(want)
+	if err != nil {
+		return changes, err
+	}
+	if len(changes) > 0 {
+		if err := u.leave(ctx, changes); err != nil {
+			return changes, err
+		}
+		if err := u.write(changes, want, now); err != nil {
+			return changes, err
+		}
+	}
+	return changes, u.enter(ctx, changes, want)
+}
+
+// leave stops the timers that change, and takes those away that go. It ends with a reload in any case, before a file is
+// written: where no manager answers, nothing is changed.
+func (u Units) leave(ctx context.Context, changes []Change) error {
+	stop, gone := timers(changes, Modify), timers(changes, Drop)
+	if len(stop) > 0 {
+		if err := u.systemctl(ctx, append([]string{"stop"}, stop...)...); err != nil {
+			return err
+		}
+	}
+	if len(gone) > 0 {
+		if err := u.systemctl(ctx, append([]string{"disable", "--now"}, gone...)...); err != nil {
+			return err
+		}
+	}
+	for _, c := range changes {
+		if c.What != Drop {
+			continue
+		}
+		if err := store.Remove(filepath.Join(u.Dir, c.Name)); err != nil {
+			return err
+		}
+		_ = os.Remove(filepath.Join(u.Stamps, "stamp-"+c.Name)) // there is none for a service
+	}
+	return u.systemctl(ctx, "daemon-reload")
+}
+
+func (u Units) write(changes []Change, want []File, now time.Time) error {
+	texts := map[string]string{}
+	for _, f := range want {
+		texts[f.Name] = f.Text
+	}
+	if err := store.MkdirAll(u.Dir); err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if c.What == Drop {
+			continue
+		}
+		if err := store.Replace(filepath.Join(u.Dir, c.Name), []byte(texts[c.Name])); err != nil {
+			return err
+		}
+		if filepath.Ext(c.Name) != ".timer" {
+			continue
+		}
+		if err := u.stamp(c.Name, now); err != nil { // of a new one, too: an older one of its name may have left its own
+			return err
+		}
+	}
+	return nil
+}
+
+// enter has the manager read what is new, and starts the timers: all of them, because one that an install wrote which was then
+// cut short looks as it should. To those that run already it does nothing.
+func (u Units) enter(ctx context.Context, changes []Change, want []File) error {
+	var start []string
+	for _, f := range want {
+		if filepath.Ext(f.Name) == ".timer" {
+			start = append(start, f.Name)
+		}
+	}
+	if len(start) == 0 {
+		return nil
+	}
+	if len(changes) > 0 {
+		if err := u.systemctl(ctx, "daemon-reload"); err != nil {
+			return err
+		}
+	}
+	return u.systemctl(ctx, append([]string{"enable", "--now"}, start...)...)
+}
+
+func timers(changes []Change, what string) (names []string) {
+	for _, c := range changes {
+		if c.What == what && filepath.Ext(c.Name) == ".timer" {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// stamp tells the manager that a timer fired just now.
+func (u Units) stamp(timer string, now time.Time) error {
+	if err := os.MkdirAll(u.Stamps, 0o755); err != nil { //nolint:gosec // the manager's own folder has these
+		return err
+	}
+	path := filepath.Join(u.Stamps, "stamp-"+timer)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // likewise
+	if err == nil {
+		err = errors.Join(f.Close(), os.Chtimes(path, now, now))
+	}
+	return err
+}
+
+// managerLimit bounds one call of systemctl.
+const managerLimit = 2 * time.Minute
+
+// maxSaid is how much of what systemctl says is read, in bytes: some hundred for each of a thousand timers.
+const maxSaid = 1 << 20
+
+func (u Units) systemctl(ctx context.Context, args ...string) error {
+	_, err := u.ask(ctx, args...)
+	return err
+}
+
+// ask is what a systemctl says.
+func (u Units) ask(ctx context.Context, args ...string) (said []byte, err error) {
+	argv := []string{"systemctl"}
+	if !u.System {
+		argv = append(argv, "--user")
+	}
+	ctx, cancel := context.WithTimeout(ctx, managerLimit)
+	defer cancel()
+	r, err := process.Run(ctx, process.Call{Argv: append(argv, args...), Env: u.Env, Limit: maxSaid})
+	if err == nil && r.Status != 0 {
+		err = fmt.Errorf("%s: %s", r.End, strings.Join(strings.Fields(r.Stderr), " "))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w %s: %w", ErrManager, args[0], err)
+	}
+	return r.Out, nil
+}
+
+// Idle is the timers among the files that the manager would have to enable or start; none where no manager answers.
+func (u Units) Idle(ctx context.Context, want []File) (idle []Change) {
+	show := []string{"show", "--property=Id,ActiveState,UnitFileState"}
+	for _, f := range want {
+		if filepath.Ext(f.Name) == ".timer" {
+			show = append(show, f.Name)
+		}
+	}
+	said, err := u.ask(ctx, show...)
+	if err != nil {
+		return nil
+	}
+	for _, unit := range strings.Split(string(said), "\n\n") {
+		lines := strings.Split(unit, "\n")
+		i := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "Id=") })
+		runs := slices.Contains(lines, "ActiveState=active") && slices.Contains(lines, "UnitFileState=enabled")
+		if i >= 0 && !runs {
+			idle = append(idle, Change{strings.TrimPrefix(lines[i], "Id="), Enable})
+		}
+	}
+	return idle
+}
+
+// Start has the manager run a job as a unit of its own, and does not wait.
+func (u Units) Start(ctx context.Context, id string) error {
+	return u.systemctl(ctx, "start", "--no-block", Instance(id))
+}
+
+// Houses are the data directories that the installed units of ours are for, by name; more than one only after a failure.
+func (u Units) Houses() ([]string, error) {
+	have, err := u.installed()
+	var houses []string
+	for _, text := range have {
+		if ours, _ := Marked(text); ours {
+			houses = append(houses, HouseOf(text))
+		}
+	}
+	slices.Sort(houses)
+	houses = slices.DeleteFunc(slices.Compact(houses), func(dir string) bool { return dir == "" }) // timers
+	return houses, err
+}

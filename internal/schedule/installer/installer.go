@@ -1,0 +1,192 @@
+// Package installer turns routines into what a scheduler reads: a block for a crontab, systemd units, Kubernetes CronJobs, files
+// for launchd. The same jobs on the same host give the same text, byte for byte, so that what is installed can be compared
+// with what would be.
+//
+// No scheduler here decides whether a routine runs. Each only calls `ollim fire --scheduled`, which knows the slots, so a
+// scheduler that calls too often, late, or beside another one does no harm. What a scheduler cannot express is left to
+// `ollim tick`, which every one of them calls each minute and which fires whatever nobody else has; those routines are
+// returned as Left, to be told of.
+//
+// Routines that are disabled or never fire are in no file. Texts that would need quoting are quoted where the format has
+// rules for it that hold everywhere, and refused where it has not.
+package installer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/state/job"
+)
+
+// Host is where the jobs are to be fired.
+type Host struct {
+	Ollim      string         // the program, an absolute path
+	DataDir    string         // an absolute path
+	Config     string         // of the settings, an absolute path; "" are those of the data directory
+	Zone       *time.Location // in which the scheduler reads a time that names no zone
+	Configured *time.Location // of jobs without a zone of their own
+	User       string         // who runs the jobs; only for System
+	System     bool           // systemd: the machine's manager, not the user's own
+	TickOnly   bool           // nothing but the tick, which fires everything
+}
+
+// Left is a routine that the scheduler cannot express, so that the tick has to fire it.
+type Left struct {
+	Job job.Job
+	Why string // one clause, such as "its zone Asia/Tokyo is not that of cron (Europe/Paris)"
+}
+
+// File is one file to be installed.
+type File struct {
+	Name string // without a folder
+	Text string
+}
+
+// ErrUnfit is a path, name or id that the format cannot carry.
+var ErrUnfit = errors.New("cannot be written there")
+
+// routines are the jobs that fire by the clock, by id.
+func (h Host) routines(jobs []job.Job) ([]job.Job, error) {
+	if h.TickOnly {
+		return nil, nil
+	}
+	var found []job.Job
+	for _, j := range jobs {
+		if j.Kind != job.Routine || !j.Enabled || j.Schedule.Never() {
+			continue
+		}
+		if !isID(j.ID) { // no job file has such an id: what follows relies on it
+			return nil, fmt.Errorf("id %q: %w", j.ID, ErrUnfit)
+		}
+		found = append(found, j)
+	}
+	slices.SortFunc(found, func(a, b job.Job) int { return cmp.Compare(a.ID, b.ID) })
+	return found, nil
+}
+
+// isID is the rule for ids of behaviour 1.2, which makes them one word in every format.
+func isID(id string) bool {
+	return id != "" && len(id) <= 64 && !strings.ContainsAny(id[:1], "._-") && !strings.ContainsFunc(id, func(r rune) bool {
+		return !alphanumeric(r) && !strings.ContainsRune("._-", r)
+	})
+}
+
+func alphanumeric(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+}
+
+// foreignZone is the zone that a routine's times have to name on this host; "" when they are in the scheduler's own.
+func (h Host) foreignZone(j job.Job) string {
+	own, host := j.Zone(h.Configured).String(), h.Zone.String()
+	if SameZone(own, host) {
+		return ""
+	}
+	return own
+}
+
+// SameZone says whether two names mean one zone, as far as it matters here.
+func SameZone(a, b string) bool { return a == b || isUTC(a) && isUTC(b) }
+
+// isUTC knows the two names that systems write down by themselves.
+func isUTC(zone string) bool { return zone == "UTC" || zone == "Etc/UTC" }
+
+// portable is a routine's line for schedulers that know five fields and no zone; why is set when there is none.
+func (h Host) portable(j job.Job, scheduler string) (fields, why string) {
+	if zone := h.foreignZone(j); zone != "" {
+		return "", fmt.Sprintf("its zone %s is not that of %s (%s)", zone, scheduler, h.Zone)
+	}
+	return fiveFields(j)
+}
+
+func fiveFields(j job.Job) (fields, why string) {
+	fields, ok := j.Schedule.Crontab()
+	if !ok {
+		return "", "both its day fields have to match, and not every cron reads it so"
+	}
+	return fields, ""
+}
+
+// command is how a scheduler calls us. The directory is named even if it is the usual one, because the environment there is
+// not that of the owner's shell.
+func (h Host) command(verb ...string) []string {
+	args := []string{h.Ollim, "--data-dir", h.DataDir}
+	if h.Config != "" && h.Config != paths.Dir(h.DataDir).Config() {
+		args = append(args, "--config", h.Config)
+	}
+	return append(args, verb...)
+}
+
+func (h Host) fire(id string) []string { return h.command("fire", "--scheduled", "--", id) }
+
+func (h Host) tick(flags ...string) []string { return h.command(append([]string{"tick"}, flags...)...) }
+
+// checkPaths refuses paths that are relative, or in which unfit finds fault.
+func (h Host) checkPaths(unfit func(string) (why string)) error {
+	paths := []string{h.Ollim, h.DataDir}
+	if h.Config != "" {
+		paths = append(paths, h.Config)
+	}
+	for _, path := range paths {
+		why := unfit(path)
+		if !filepath.IsAbs(path) {
+			why = "not an absolute path"
+		}
+		if why != "" {
+			return fmt.Errorf("%q: %w: %s", path, ErrUnfit, why)
+		}
+	}
+	return nil
+}
+
+// unprintable finds fault with what not even quotes make safe.
+func unprintable(text string) (why string) {
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return "a character that cannot be printed"
+	}
+	return ""
+}
+
+// unquoted finds fault with what is not one plain word to every shell, from sh to csh and fish, and to cron.
+func unquoted(text string) (why string) {
+	if strings.ContainsFunc(text, func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune("._-/=@:,+", r) }) {
+		return "only letters, digits and . _ - / = @ : , + are safe in every shell"
+	}
+	return ""
+}
+
+// labelLimit is the longest description that is shown, in characters.
+const labelLimit = 80
+
+// label is a job's description on one line, without anything that a terminal or a parser acts on.
+func label(j job.Job) string {
+	text := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return -1
+		}
+		return r
+	}, j.Label())
+	if runes := []rune(text); len(runes) > labelLimit {
+		return string(runes[:labelLimit]) + "..."
+	}
+	return text
+}
+
+// HouseOf is the data directory that an entry, as Crontab or Systemd makes it, is for; "" when it is for none. A user has one
+// crontab and one folder of units, and maybe two data directories.
+func HouseOf(entry string) string {
+	for line := range strings.Lines(entry) {
+		_, rest, found := strings.Cut(line, " --data-dir ")
+		if found && !strings.HasPrefix(line, "Description=") { // which may say anything
+			return readWord(rest)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,118 @@
+package installer
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/ollim/ollim/internal/state/job"
+)
+
+// What units are called. The id of a job is the name's last part as it is: none of its characters has to be escaped.
+const (
+	jobPrefix    = "ollim-job-"
+	firePrefix   = "ollim-fire@"
+	failedPrefix = "ollim-failed@"
+	tickName     = "ollim-tick"
+)
+
+// UnitsVariable is set to "user" for the tick that a timer of the user's own manager starts, which can start Instance for it. The
+// machine's manager would refuse that to whom it is not root.
+const UnitsVariable = "OLLIM_UNITS"
+
+// Systemd is the units of a host, each marked, see Marked: a service and a timer for each routine, a service to be
+// instantiated by the tick, the tick with its timer, and the service that is told of failures. The error, if any, is ErrUnfit.
+func Systemd(h Host, jobs []job.Job) ([]File, error) {
+	if err := h.checkPaths(unprintable); err != nil {
+		return nil, err
+	}
+	if strings.ContainsAny(h.Ollim, `"'\`) {
+		return nil, fmt.Errorf("%q: %w: systemd takes no quotes and no backslashes in the path of a program", h.Ollim, ErrUnfit)
+	}
+	if h.System && (h.User == "" || unquoted(h.User) != "") {
+		return nil, fmt.Errorf("user %q: %w: units of the system need the name of a user", h.User, ErrUnfit)
+	}
+	routines, err := h.routines(jobs)
+	if err != nil {
+		return nil, err
+	}
+	var files []File
+	add := func(name, text string) { files = append(files, File{name, marked(text)}) }
+	for _, j := range routines {
+		add(jobPrefix+j.ID+".service", h.fireService(about(j), execLine(h.fire(j.ID))))
+		add(jobPrefix+j.ID+".timer", routineTimer(about(j), j.Schedule.OnCalendar(h.foreignZone(j))))
+	}
+	add(firePrefix+".service", h.fireService("ollim: %i, started by the tick", execLine(h.command("fire", "--scheduled", "--"))+" %i"))
+	add(failedPrefix+".service", h.failedService("ollim: tell of the failure of %i", execLine(h.command("schedule", "failed", "--"))+" %i"))
+	add(tickName+".service", h.tickService("ollim: what is due this minute", execLine(h.tick())))
+	add(tickName+".timer", tickTimer)
+	return files, nil
+}
+
+// Instance is the unit by which the tick has a job fired.
+func Instance(id string) string { return firePrefix + id + ".service" }
+
+// JobOf is the id of the job that a unit is for, by the unit's full name; "" if it is for none.
+func JobOf(unit string) string {
+	suffix := path.Ext(unit) // the last one: an id may end in .timer, too
+	if suffix != ".service" && suffix != ".timer" {
+		return ""
+	}
+	for _, prefix := range []string{jobPrefix, firePrefix} {
+		if id, found := strings.CutPrefix(strings.TrimSuffix(unit, suffix), prefix); found && isID(id) {
+			return id
+		}
+	}
+	return ""
+}
+
+// about is a routine in a Description=. The id ends it, because a backslash at the end would join the next line.
+func about(j job.Job) string {
+	if text := label(j); text != "" && text != j.ID {
+		return "ollim: " + escapePercent(text) + " (" + j.ID + ")"
+	}
+	return "ollim: " + j.ID
+}
+
+// execLine is a command as ExecStart= reads it. In the first word, the program, a dollar sign means itself.
+func execLine(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		if i > 0 {
+			word = strings.ReplaceAll(word, "$", "$$")
+		}
+		quoted[i] = quoteWord(escapePercent(word))
+	}
+	return strings.Join(quoted, " ")
+}
+
+// readWord is the first word of a command as execLine wrote it, not its program, or of one that needed no quotes.
+func readWord(text string) string {
+	word, _, _ := strings.Cut(strings.TrimRight(text, "\n"), " ")
+	if inside, quoted := strings.CutPrefix(text, `"`); quoted {
+		word = unquote(inside)
+	}
+	return strings.NewReplacer("$$", "$", "%%", "%").Replace(word)
+}
+
+// unquote is the text before the quote that ends it.
+func unquote(inside string) string {
+	var b strings.Builder
+	for i := 0; i < len(inside) && inside[i] != '"'; i++ {
+		if inside[i] == '\\' && i+1 < len(inside) {
+			i++
+		}
+		b.WriteByte(inside[i])
+	}
+	return b.String()
+}
+
+// escapePercent keeps systemd from reading specifiers.
+func escapePercent(text string) string { return strings.ReplaceAll(text, "%", "%%") }
+
+func quoteWord(word string) string {
+	if unquoted(word) == "" {
+		return word
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
+}

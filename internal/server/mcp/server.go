@@ -1,0 +1,86 @@
+// Package mcp is the door by which an engine that is another process reaches the agent's tools: the Model Context
+// Protocol over two streams, one JSON message a line. It translates and decides nothing: what a run may use and do is said
+// by [Tools], which is asked anew at every list and every call.
+//
+// What a client may rely on:
+//
+//   - Nothing but messages of the protocol goes to the output.
+//   - Calls run at the same time, and each gets one answer, except one that the client has cancelled, which gets none.
+//   - What a tool tells before its result (a notification of progress) leaves before the result.
+//   - A tool's failure, its crash included, is a result with isError, which the model reads. An error of the protocol is
+//     kept for what is wrong with the request: an unknown tool, an unknown method, a line that is no JSON.
+//   - A result is no longer than [MaxText]; how much was cut is said at its end.
+//
+// At the end of the input, calls that still run have a second to come to an end, so that requests may come from a file or a
+// pipe. Then, and at once when the context ends, they are cancelled; they have a second to obey, and the client has one to
+// take the last answers. Nothing is written after Serve has returned.
+//
+// mcp-go speaks the protocol; the streams are ours (see conn.go). Its version is held at v0.49.0, the last one that does not
+// import santhosh-tekuri/jsonschema, whose variables take four milliseconds in the start of every command of this binary.
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"sync/atomic"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/ollim/ollim/internal/engine"
+)
+
+// Server is the agent's tools as a server.
+type Server struct {
+	Tools        Tools                // called from several goroutines at once
+	Version      string               // of this program, as clients show it
+	Instructions string               // what the model is told of the tools as a whole; may be empty
+	Warn         func(message string) // one line, no newline; from several goroutines at once; never nil
+}
+
+// Tools is what the server needs of a toolbox.
+type Tools interface {
+	List() []engine.Tool
+	Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult
+}
+
+const name = "ollim" // tools appear to the model as mcp__ollim__…
+
+// Serve answers a client until in ends or ctx does, and is nil at the end of in. It may leave behind what nothing can end: a
+// Read of in or a Write of out that is under way, and a tool that does not obey.
+func (s Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	mcpServer := server.NewMCPServer(name, s.Version,
+		server.WithToolCapabilities(false), server.WithInstructions(s.Instructions))
+	client := &session{server: s, notes: make(chan mcp.JSONRPCNotification, maxNotes)}
+	c := &conn{
+		handle:  mcpServer.HandleMessage,
+		notes:   client.notes,
+		warn:    s.Warn,
+		answers: make(chan []byte),
+		quit:    make(chan struct{}),
+	}
+	return c.serve(mcpServer.WithContext(ctx, client), in, out)
+}
+
+// maxNotes is how many notifications may wait to be written. A tool that is faster than the client gets an error for the
+// next one: progress is not worth waiting for.
+const maxNotes = 1000
+
+// session is mcp-go's view of the client. It is where the library asks for tools that may change.
+type session struct {
+	server      Server
+	notes       chan mcp.JSONRPCNotification
+	initialized atomic.Bool
+}
+
+var _ server.SessionWithTools = (*session)(nil)
+
+func (s *session) SessionID() string                                   { return "stdio" }
+func (s *session) Initialize()                                         { s.initialized.Store(true) }
+func (s *session) Initialized() bool                                   { return s.initialized.Load() }
+func (s *session) NotificationChannel() chan<- mcp.JSONRPCNotification { return s.notes }
+func (s *session) GetSessionTools() map[string]server.ServerTool       { return s.server.tools() }
+
+// SetSessionTools is for servers that add tools to a session. This one has no others than it is given.
+func (s *session) SetSessionTools(map[string]server.ServerTool) {}

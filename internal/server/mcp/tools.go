@@ -1,0 +1,89 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/ollim/ollim/internal/engine"
+)
+
+// tools are the tools as they are now, by name. It is never nil, so that a list without tools is [] and not null.
+func (s Server) tools() map[string]server.ServerTool {
+	tools := map[string]server.ServerTool{}
+	for _, t := range s.Tools.List() {
+		tools[t.Name] = server.ServerTool{Tool: s.described(t), Handler: s.call}
+	}
+	return tools
+}
+
+// described is a tool as clients see it. What is not said of a tool, a client takes for the worst: that it destroys, and
+// reaches into the open world.
+func (s Server) described(t engine.Tool) mcp.Tool {
+	tool := mcp.NewToolWithRawSchema(t.Name, t.Description, s.schema(t))
+	tool.Annotations = mcp.ToolAnnotation{
+		ReadOnlyHint:    mcp.ToBoolPtr(false), // Claude runs read-only tools at the same time, so this also keeps their order
+		DestructiveHint: mcp.ToBoolPtr(false),
+		IdempotentHint:  mcp.ToBoolPtr(false),
+		OpenWorldHint:   mcp.ToBoolPtr(t.Name == "ping_user"), // all others stay in the data directory
+	}
+	return tool
+}
+
+// schema is the schema that was given. One that is no JSON object would make the whole list unreadable, and take the other
+// tools along.
+func (s Server) schema(t engine.Tool) json.RawMessage {
+	var object map[string]json.RawMessage
+	if len(t.Schema) > 0 {
+		err := json.Unmarshal(t.Schema, &object)
+		if err == nil && object != nil {
+			return t.Schema
+		}
+		s.Warn(fmt.Sprintf("tool %s: its schema is no JSON object and is not shown to the agent", t.Name))
+	}
+	return json.RawMessage(`{"type":"object"}`)
+}
+
+// call runs a tool for mcp-go. An error of Go would become one of the protocol, which the model may not get to read.
+func (s Server) call(ctx context.Context, r mcp.CallToolRequest) (result *mcp.CallToolResult, _ error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			s.Warn(fmt.Sprintf("tool %s: crashed at %s: %s", r.Params.Name, crashSite(), oneLine(cause)))
+			result = mcp.NewToolResultError(clip(fmt.Sprintf("the tool %s crashed: %v", r.Params.Name, cause)))
+		}
+	}()
+	answer := s.Tools.Call(ctx, r.Params.Name, arguments(ctx))
+	if answer.IsError {
+		return mcp.NewToolResultError(clip(answer.Text)), nil
+	}
+	return mcp.NewToolResultText(clip(answer.Text)), nil
+}
+
+// MaxText is how long a tool's answer may be, in UTF-16 units, the note on what was cut included. Claude 2.1.197 writes what
+// is longer to a file and shows the model only its beginning and its path, where a run has no business to read. (Measured:
+// 50,000 units pass, 50,001 do not. Below that, claude does not count tokens either.)
+const MaxText = 50_000
+
+const cutNote = "\n[%d more characters were cut here]"
+
+func clip(text string) string {
+	if len(text) <= MaxText { // no text has more units than bytes
+		return text
+	}
+	room := MaxText - len(cutNote) - 20 // more digits than any number has
+	units, cut := 0, 0
+	for i, r := range text {
+		if units <= room {
+			cut = i // not after it: the character here may have two units
+		}
+		if units += utf16.RuneLen(r); units > MaxText {
+			return text[:cut] + fmt.Sprintf(cutNote, utf8.RuneCountInString(text[cut:]))
+		}
+	}
+	return text
+}

@@ -1,0 +1,168 @@
+// Package approval keeps what the owner approved. A job is widened when it has allowed-tools, gate, after, dirs, subagent or
+// skills; that power counts only as the owner saw it. What was seen is a Subject: the id, those fields, the prompt, and the
+// bytes of every file that they name, also as a literal word of a Bash pattern. tool-policy.yaml is a subject of its own. A change
+// of any of it needs the owner again. Asking is up to the caller.
+//
+// On disk: state/approvals.json, absent when nothing is approved, an object of
+//
+//	"<job id>", "skill:<name>" or "file:tool-policy.yaml": {
+//	  "digest":   "<SHA-256 of the subject>",   this alone decides
+//	  "approved": "2026-02-24T14:30:00+01:00",
+//	  "by":       "owner",                      or the id of the run that passed it on to a child
+//	  "kind": "routine", "fields": {…}, "body": "…", "files": {"gates/x": "<SHA-256>"}   for telling what changed
+//	}
+//
+// changed under the lock "approvals". A file that cannot be parsed is set aside, and nothing is approved then.
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Owner is who approves; a run only passes on.
+const Owner = "owner"
+
+// ErrNotInherited says that a run would pass on a file that the owner has not approved as it is now.
+var ErrNotInherited = errors.New("not as the owner approved it")
+
+// Book is the approvals of one data directory. An error of a change wraps *store.NotWritten or *lock.Failed, or
+// lock.ErrBusy after ten seconds; nothing has been approved then. Whoever cannot read the book must take nothing for approved.
+type Book struct {
+	Home paths.Dir
+	Disk store.Disk
+	Zone *time.Location
+	User string // the owner's home, for ~/ in dirs
+}
+
+// Approval is what was approved last under one key.
+type Approval struct {
+	Digest string            `json:"digest"`
+	At     time.Time         `json:"approved"`
+	By     string            `json:"by"`
+	Kind   string            `json:"kind"`
+	Fields Fields            `json:"fields,omitzero"`
+	Body   string            `json:"body,omitempty"`
+	Files  map[string]string `json:"files,omitempty"`
+}
+
+// page is approvals.json.
+type page map[string]Approval
+
+// Approved says whether exactly this was approved.
+func (b Book) Approved(s Subject) (bool, error) {
+	last, known, err := b.Last(s.Key)
+	return known && last.Digest == s.Digest(), err
+}
+
+// Last is what was approved last under a key, whether or not it still holds.
+func (b Book) Last(key string) (last Approval, known bool, err error) {
+	p, err := b.read()
+	if err != nil {
+		return Approval{}, false, err
+	}
+	last, known = p[key]
+	return last, known, nil
+}
+
+// read takes no lock: the file is replaced whole. Only to set aside one that cannot be parsed it does, since by then
+// somebody may have put a good one there.
+func (b Book) read() (p page, err error) {
+	data, err := store.Read(b.Home.Approvals())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if json.Unmarshal(data, &p) == nil {
+		return p, nil
+	}
+	held, err := b.Disk.Lock(context.Background(), b.Home.Lock("approvals"))
+	if err != nil {
+		return nil, err
+	}
+	defer held.Release()
+	return store.ReadJSON[page](b.Disk, b.Home.Approvals())
+}
+
+// Approve records s as approved by the Owner, who is to have been shown exactly that, or by the run with the id by, which
+// passes on to a child what it has itself. That it has the fields is up to the caller. Files a run passes on only with bytes
+// that stand in the book already, else ErrNotInherited: it may have changed a skill since the owner looked.
+func (b Book) Approve(ctx context.Context, s Subject, by string) error {
+	return b.edit(ctx, func(p page) (bool, error) {
+		for _, name := range sortedKeys(s.Files) {
+			if by != Owner && !p.has(name, s.Files[name]) {
+				return false, fmt.Errorf("%s: %s: %w", s.Key, legible(name), ErrNotInherited)
+			}
+		}
+		p[s.Key] = Approval{
+			Digest: s.Digest(), At: b.Disk.Now().In(b.Zone).Truncate(time.Second), By: by,
+			Kind: s.Kind, Fields: s.Fields, Body: s.Body, Files: s.Files,
+		}
+		return true, nil
+	})
+}
+
+// has says whether a file of that digest is among what was approved.
+func (p page) has(name, digest string) bool {
+	for _, a := range p {
+		if known, ok := a.Files[name]; ok && known == digest {
+			return true
+		}
+	}
+	return false
+}
+
+// Touched are the files of s, sorted, that were approved with other bytes.
+func (a Approval) Touched(s Subject) (names []string) {
+	for _, name := range sortedKeys(s.Files) {
+		if digest, known := a.Files[name]; known && digest != s.Files[name] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Forget drops what is approved under keys that are gone. keep is called under the lock and must not use the book.
+func (b Book) Forget(ctx context.Context, keep func(key string, a Approval) bool) error {
+	return b.edit(ctx, func(p page) (bool, error) {
+		before := len(p)
+		for key, a := range p {
+			if !keep(key, a) {
+				delete(p, key)
+			}
+		}
+		return len(p) != before, nil
+	})
+}
+
+// edit changes the page under its lock and writes it only if change says that it did.
+func (b Book) edit(ctx context.Context, change func(page) (bool, error)) error {
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("approvals"))
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	p, err := store.ReadJSON[page](b.Disk, b.Home.Approvals())
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		p = page{}
+	}
+	if changed, err := change(p); err != nil || !changed {
+		return err
+	}
+	if len(p) == 0 {
+		return store.Remove(b.Home.Approvals())
+	}
+	return store.WriteJSON(b.Home.Approvals(), p)
+}

@@ -1,0 +1,167 @@
+package approval
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Difference is what s has that was not approved last, and what it has no longer, in lines for a person: `KEY: + VALUE`,
+// `KEY: - VALUE`, `file: PATH changed`. Nothing is left out, and characters that cannot be seen are written as escapes.
+// It is empty when s is approved.
+func (b Book) Difference(s Subject) ([]string, error) {
+	last, known, err := b.Last(s.Key)
+	if err != nil || known && last.Digest == s.Digest() {
+		return nil, err
+	}
+	lines := last.difference(s)
+	if len(lines) == 0 {
+		last = Approval{} // an entry that somebody edited: only the digest differs
+		lines = last.difference(s)
+	}
+	for _, name := range sortedKeys(s.Files) {
+		if digest := s.Files[name]; digest != Missing && digest != last.Files[name] {
+			lines = append(lines, b.contents(name, digest)...)
+		}
+	}
+	return lines, nil
+}
+
+// maxShown is how much of a file is shown, in bytes; whoever approves more than that must look for themselves.
+const maxShown = 64 << 10
+
+// contents is a file that is to be approved, line by line: what it does counts, not its name.
+func (b Book) contents(name, digest string) (lines []string) {
+	path := b.Home.Path(name)
+	if target, err := os.Readlink(path); err == nil {
+		lines = append(lines, name+": is a link to "+legible(target))
+	}
+	data, err := store.ReadText(path, maxBytes, false)
+	switch sum := sha256.Sum256(data); {
+	case err != nil:
+		return append(lines, name+": cannot be shown: "+store.Cause(err))
+	case hex.EncodeToString(sum[:]) != digest:
+		return append(lines, name+": was changed this moment")
+	case bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data):
+		return append(lines, fmt.Sprintf("%s: %d bytes that are no text", name, len(data)))
+	}
+	shown := data[:min(len(data), maxShown)]
+	for _, line := range split(strings.TrimRight(string(shown), "\n")) {
+		lines = append(lines, name+": | "+legible(line))
+	}
+	if len(data) > maxShown {
+		lines = append(lines, fmt.Sprintf("%s: and %d bytes more", name, len(data)-maxShown))
+	}
+	return lines
+}
+
+func (a Approval) difference(s Subject) (lines []string) {
+	say := func(key string, changes ...string) {
+		for _, c := range changes {
+			lines = append(lines, key+": "+legible(c))
+		}
+	}
+	if a.Kind != "" {
+		say("kind", edits([]string{a.Kind}, []string{s.Kind})...)
+	}
+	had := a.Fields.each()
+	for i, f := range s.Fields.each() {
+		say(f.key, edits(had[i].values, f.values)...)
+	}
+	for _, name := range sortedKeys(a.Files) {
+		if _, still := s.Files[name]; !still {
+			say("file", name+" removed")
+		}
+	}
+	for _, name := range sortedKeys(s.Files) {
+		switch before, known := a.Files[name]; {
+		case s.Files[name] == before:
+		case s.Files[name] == Missing:
+			say("file", name+" missing")
+		case known:
+			say("file", name+" changed")
+		default:
+			say("file", name+" added")
+		}
+	}
+	say("body", edits(split(a.Body), split(s.Body))...)
+	return lines
+}
+
+func split(body string) []string {
+	if body == "" {
+		return nil
+	}
+	return strings.Split(body, "\n")
+}
+
+// maxTable bounds the work of edits; bodies that differ more are shown whole, the old one and the new one.
+const maxTable = 1 << 20
+
+// edits are the lines to take away ("- ") and to add ("+ ") that make b of a, in order.
+func edits(a, b []string) (out []string) {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	common := commonLines(a, b)
+	i, j := 0, 0
+	for i < len(a) || j < len(b) {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			i, j = i+1, j+1
+		case j == len(b) || i < len(a) && common(i+1, j) >= common(i, j+1):
+			out = append(out, "- "+a[i])
+			i++
+		default:
+			out = append(out, "+ "+b[j])
+			j++
+		}
+	}
+	return out
+}
+
+// commonLines tells how many lines a[i:] and b[j:] have in common, in order.
+func commonLines(a, b []string) func(i, j int) int {
+	width := len(b) + 1
+	if (len(a)+1)*width > maxTable {
+		return func(int, int) int { return 0 }
+	}
+	table := make([]int, (len(a)+1)*width)
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				table[i*width+j] = table[(i+1)*width+j+1] + 1
+			} else {
+				table[i*width+j] = max(table[(i+1)*width+j], table[i*width+j+1])
+			}
+		}
+	}
+	return func(i, j int) int { return table[i*width+j] }
+}
+
+// legible writes what cannot be seen, or would turn the text around it, as an escape: nobody approves what is hidden.
+func legible(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		if unicode.IsPrint(r) && (r != utf8.RuneError || n > 1) {
+			b.WriteString(s[:n])
+		} else {
+			quoted := strconv.Quote(s[:n])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		s = s[n:]
+	}
+	return b.String()
+}

@@ -1,0 +1,178 @@
+package approval
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"syscall"
+
+	"github.com/ollim/ollim/internal/policy"
+)
+
+// Limits of a skill's folder. It is text and small programs, and every fire reads all of it.
+const (
+	maxEntries = 1000
+	maxBytes   = 32 << 20
+)
+
+// Unfit is a file that cannot be approved, because what it holds cannot be told.
+type Unfit struct {
+	Path   string // in the data directory
+	Reason string
+}
+
+func (e *Unfit) Error() string { return e.Path + ": cannot be approved: " + e.Reason }
+
+// openFlags do not wait for the other end of a named pipe.
+const openFlags = os.O_RDONLY | syscall.O_NONBLOCK
+
+// file adds the digest of one file, which a symbolic link may lead to.
+func (b Book) file(files map[string]string, path string) error {
+	name := b.relative(path)
+	f, err := os.OpenFile(path, openFlags, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		files[name] = Missing
+		return nil
+	}
+	if err == nil {
+		files[name], _, err = digest(f)
+	}
+	return unfit(name, err)
+}
+
+// named adds the digests of the files in the data directory and the roots that Bash patterns name literally. A name without
+// a file is left out: when the file appears, the subject changes.
+func (b Book) named(files map[string]string, patterns []string, roots []policy.Root) error {
+	for _, text := range patterns {
+		p, err := policy.Parse(text)
+		if err != nil {
+			continue // it allows nothing
+		}
+		for _, name := range p.Files() {
+			path := filepath.Clean(name)
+			if !filepath.IsAbs(path) {
+				path = b.Home.Path(path)
+			}
+			if !b.inside(path, roots) {
+				continue
+			}
+			info, err := os.Stat(path)
+			if err == nil && info.IsDir() || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) {
+				continue
+			}
+			if err := b.file(files, path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// inside reports whether a clean path lies in the data directory or a root.
+func (b Book) inside(path string, roots []policy.Root) bool {
+	for _, r := range append([]policy.Root{{Dir: filepath.Clean(string(b.Home))}}, roots...) {
+		if _, ok := policy.Below(path, r.Dir); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Altered returns the first file named literally by the pattern that has never been approved as it is now; "" if there is none.
+func (b Book) Altered(p policy.Pattern, roots []policy.Root) (name string, err error) {
+	files := map[string]string{}
+	if err := b.named(files, []string{p.String()}, roots); err != nil || len(files) == 0 {
+		return "", err
+	}
+	approved, err := b.read()
+	if err != nil {
+		return "", err
+	}
+	for _, name := range sortedKeys(files) {
+		if !approved.has(name, files[name]) {
+			return legible(name), nil
+		}
+	}
+	return "", nil
+}
+
+// folder adds the digests of all files of a skill. The folder may be a link; in it there may be none, since what they lead
+// to could change unseen.
+func (b Book) folder(files map[string]string, dir string) error {
+	name := b.relative(dir)
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		files[name] = Missing
+		return nil
+	}
+	if err != nil {
+		return unfit(name, err)
+	}
+	defer func() { _ = root.Close() }()
+	entries, size := 0, int64(0)
+	return fs.WalkDir(root.FS(), ".", func(p string, e fs.DirEntry, err error) error {
+		at := path.Join(name, p)
+		if err != nil {
+			return unfit(at, err)
+		}
+		if entries++; entries > maxEntries {
+			return &Unfit{name, fmt.Sprintf("more than %d files", maxEntries)}
+		}
+		if e.IsDir() {
+			return nil
+		}
+		if !e.Type().IsRegular() {
+			return &Unfit{at, "not a file, or a link to one"}
+		}
+		f, err := root.OpenFile(p, openFlags, 0)
+		if err != nil {
+			return unfit(at, err)
+		}
+		sum, n, err := digest(f)
+		if size += n; err == nil && size > maxBytes {
+			return &Unfit{name, fmt.Sprintf("larger than %d bytes", maxBytes)}
+		}
+		files[at] = sum
+		return unfit(at, err)
+	})
+}
+
+// digest reads f and closes it.
+func digest(f *os.File) (sum string, size int64, err error) {
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a file")
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	h := sha256.New()
+	size, err = io.Copy(h, f)
+	return hex.EncodeToString(h.Sum(nil)), size, err
+}
+
+func (b Book) relative(path string) string {
+	if rel, err := filepath.Rel(string(b.Home), path); err == nil {
+		return filepath.ToSlash(rel)
+	}
+	return path
+}
+
+// unfit is err as an *Unfit, without the operating system's path.
+func unfit(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return &Unfit{name, err.Error()}
+}

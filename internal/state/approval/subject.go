@@ -1,0 +1,131 @@
+package approval
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ollim/ollim/internal/state/job"
+)
+
+// Subject is what is approved, of one job or one skill.
+type Subject struct {
+	Key    string // the job's id, or "skill:" and a name
+	Kind   string // of the job, or "skill"
+	Label  string // for people; not part of what is approved
+	Fields Fields
+	Body   string            // of the job
+	Files  map[string]string // path in the data directory: SHA-256 in hex, or Missing
+}
+
+// Missing stands for the digest of a file, or a skill's folder, that is not there. The job cannot run then and says so itself;
+// once the file is there it needs the owner.
+const Missing = "missing"
+
+// skillKind is the Kind of a skill, and in front of its Key.
+const skillKind = "skill"
+
+// Fields are the keys of a job file that widen it. Lists are sorted, each value once: their order gives no power.
+type Fields struct {
+	AllowedTools []string `json:"allowed-tools,omitempty"`
+	Gate         string   `json:"gate,omitempty"`
+	After        string   `json:"after,omitempty"`
+	Dirs         []string `json:"dirs,omitempty"`
+	Subagent     string   `json:"subagent,omitempty"`
+	Skills       []string `json:"skills,omitempty"`
+}
+
+// field is one key and its values.
+type field struct {
+	key    string
+	values []string
+}
+
+// each lists the fields, always the same ones in the same order.
+func (f Fields) each() []field {
+	one := func(value string) []string {
+		if value == "" {
+			return nil
+		}
+		return []string{value}
+	}
+	return []field{
+		{"allowed-tools", f.AllowedTools}, {"gate", one(f.Gate)}, {"after", one(f.After)}, {"dirs", f.Dirs},
+		{"subagent", one(f.Subagent)}, {"skills", f.Skills},
+	}
+}
+
+func fieldsOf(j job.Job) Fields {
+	set := func(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
+	return Fields{
+		AllowedTools: set(j.AllowedTools), Gate: j.Gate, After: j.After, Dirs: set(j.Dirs), Subagent: j.Subagent, Skills: set(j.Skills),
+	}
+}
+
+// Widening names what gives the power: the keys of the fields that are set, or a skill's commands.
+func (s Subject) Widening() (keys []string) {
+	switch s.Kind {
+	case skillKind:
+		return []string{"commands"}
+	case policyKind:
+		return []string{"tools"}
+	}
+	for _, f := range s.Fields.each() {
+		if len(f.values) > 0 {
+			keys = append(keys, f.key)
+		}
+	}
+	return keys
+}
+
+// Of is what is to be approved of a job as it is now; a job that is not widened needs no approval. The error is an *Unfit.
+func (b Book) Of(j job.Job) (s Subject, widened bool, err error) {
+	s = Subject{Key: j.ID, Kind: string(j.Kind), Label: j.Label(), Fields: fieldsOf(j), Body: j.Body, Files: map[string]string{}}
+	if len(s.Widening()) == 0 {
+		return Subject{}, false, nil
+	}
+	for _, gate := range []string{j.Gate, j.After} {
+		if gate != "" {
+			err = cmp.Or(err, b.file(s.Files, b.Home.Gate(gate)))
+		}
+	}
+	if j.Subagent != "" {
+		err = cmp.Or(err, b.file(s.Files, b.Home.Agent(j.Subagent)))
+	}
+	for _, name := range s.Fields.Skills {
+		err = cmp.Or(err, b.folder(s.Files, b.Home.Path("skills", name)))
+	}
+	return s, true, cmp.Or(err, b.named(s.Files, j.AllowedTools, j.Roots(b.User)))
+}
+
+// OfSkill is what is to be approved of a skill whose commands run in the main conversation. name is a skill's name, as it is
+// in skills/. The error is an *Unfit.
+func (b Book) OfSkill(name string) (Subject, error) {
+	s := Subject{Key: skillKind + ":" + name, Kind: skillKind, Label: name, Files: map[string]string{}}
+	return s, b.folder(s.Files, b.Home.Path("skills", name))
+}
+
+// Digest is the SHA-256 of the subject, in hex. Every part has its length in front, so that no two subjects, whatever bytes
+// they are made of, are written alike.
+func (s Subject) Digest() string {
+	h := sha256.New()
+	put := func(parts ...string) {
+		for _, p := range parts {
+			_, _ = fmt.Fprintf(h, "%d:%s,", len(p), p) // a hash does not fail
+		}
+	}
+	put(s.Key, s.Kind, s.Body)
+	for _, f := range s.Fields.each() {
+		_, _ = fmt.Fprintf(h, "%d;", len(f.values))
+		put(f.values...)
+	}
+	for _, name := range sortedKeys(s.Files) {
+		put(name, s.Files[name])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func sortedKeys(files map[string]string) []string { return slices.Sorted(maps.Keys(files)) }

@@ -1,0 +1,120 @@
+package budget
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Book is the bucket of one data directory. An error of a method that changes it wraps *store.NotWritten or *lock.Failed,
+// or lock.ErrBusy after ten seconds; nothing has been taken, given back or set then.
+type Book struct {
+	Home paths.Dir
+	Disk store.Disk
+	Zone *time.Location
+}
+
+// What Set refuses.
+var (
+	ErrCapacity = errors.New("want 0 to 1000 tokens")
+	ErrRate     = errors.New("want 1 to 10080 minutes")
+)
+
+// Status looks. It takes no lock and changes nothing, so a file that cannot be parsed is only warned of.
+func (b Book) Status() (Status, error) {
+	var f file
+	path := b.Home.PingBudget()
+	data, err := store.Read(path)
+	if err == nil {
+		if cause := json.Unmarshal(data, &f); cause != nil {
+			b.Disk.Warn(fmt.Sprintf("%s: not valid (%v)", path, cause))
+			f = nil
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return Status{}, err
+	}
+	return f.at(b.now()), nil
+}
+
+// Take takes a token for a ping and counts it, or says that there is no whole one. The status is the one after that; it is
+// zero with an error.
+func (b Book) Take(ctx context.Context) (ok bool, s Status, err error) {
+	s, err = b.edit(ctx, func(s *Status) {
+		if ok = s.Available >= 1; ok {
+			s.add(-1)
+			s.DailyUsed++
+		}
+	})
+	return ok && err == nil, s, err
+}
+
+// TakeCritical counts a critical ping, which needs no token.
+func (b Book) TakeCritical(ctx context.Context) error {
+	_, err := b.edit(ctx, func(s *Status) { s.CriticalUsed++ })
+	return err
+}
+
+// Return gives back what Take, or with critical what TakeCritical took, for a ping that was definitely not delivered.
+func (b Book) Return(ctx context.Context, critical bool) error {
+	_, err := b.edit(ctx, func(s *Status) {
+		if critical {
+			s.CriticalUsed = max(s.CriticalUsed-1, 0)
+			return
+		}
+		s.add(1)
+		s.DailyUsed = max(s.DailyUsed-1, 0)
+	})
+	return err
+}
+
+// Set changes how many tokens the bucket holds and in how many minutes one comes back; nil leaves one as it is. The tokens
+// that are there stay, but for those above a lower capacity. The error wraps ErrCapacity or ErrRate when a value is out of
+// bounds.
+func (b Book) Set(ctx context.Context, capacity, rateMinutes *int) error {
+	if capacity != nil && (*capacity < 0 || *capacity > maxCapacity) {
+		return fmt.Errorf("capacity %d: %w", *capacity, ErrCapacity)
+	}
+	if rateMinutes != nil && (*rateMinutes < 1 || *rateMinutes > maxRate) {
+		return fmt.Errorf("rate %d: %w", *rateMinutes, ErrRate)
+	}
+	_, err := b.edit(ctx, func(s *Status) {
+		if capacity != nil {
+			s.Capacity = *capacity
+		}
+		if rateMinutes != nil {
+			s.RefillEvery = time.Duration(*rateMinutes) * time.Minute
+		}
+		s.add(0)
+	})
+	return err
+}
+
+// now has the precision of the file, so that no time is lost or won by writing it down.
+func (b Book) now() time.Time { return b.Disk.Now().In(b.Zone).Truncate(time.Microsecond) }
+
+// edit changes the bucket under its lock. It is written also when nothing was taken: that ends the wait for the time to
+// which a clock had been set that is right again.
+func (b Book) edit(ctx context.Context, change func(*Status)) (Status, error) {
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("ping_budget"))
+	if err != nil {
+		return Status{}, err
+	}
+	defer held.Release()
+	f, err := store.ReadJSON[file](b.Disk, b.Home.PingBudget())
+	if err != nil {
+		return Status{}, err
+	}
+	now := b.now()
+	s := f.at(now)
+	change(&s)
+	if err := store.WriteJSON(b.Home.PingBudget(), f.with(s, now)); err != nil {
+		return Status{}, err
+	}
+	return s, nil
+}

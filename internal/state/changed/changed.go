@@ -1,0 +1,137 @@
+// Package changed remembers the value that each key of `ollim changed` had last, so that a pipeline can tell what is new
+// since then. A value becomes the committed one when whoever compared it is done with it: at once, or, when a run proposed
+// it, when that run ended well. A run that fails leaves the old value, and what is new is found once more.
+//
+// On disk: state/changed/<key> is the committed value byte for byte, state/runs/<run>/changed/<key> a proposed one; both
+// are changed under the lock "changed". Whatever bytes a file holds are a value, so there is no corrupt one.
+package changed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// MaxValue is how many bytes a value may have.
+const MaxValue = 1 << 20
+
+// Errors of this room.
+var (
+	ErrKey     = errors.New("not a key: want at most 64 letters, digits, '.', '_' and '-', the first a letter or digit")
+	ErrTooLong = errors.New("too long: a value has at most 1 MiB")
+)
+
+// Book is the values of one data directory. Errors are ErrKey and ErrTooLong; *store.NotWritten, *lock.Failed, or
+// lock.ErrBusy after ten seconds, when nothing has been changed; *fs.PathError for a value that cannot be read.
+type Book struct {
+	Home paths.Dir
+	Disk store.Disk
+}
+
+// Compare says whether value differs from the committed one of key, and in which lines: "- " and one that is gone, "+ " and
+// one that is new. The first value of a key differs, and all its lines are new. One newline at the end makes no difference.
+func (b Book) Compare(key string, value []byte) (diff string, changed bool, err error) {
+	if err := check(key, value); err != nil {
+		return "", false, err
+	}
+	old, err := store.Read(b.path(key))
+	first := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !first {
+		return "", false, err
+	}
+	before, after := lines(old), lines(value)
+	if !first && bytes.Equal(before, after) {
+		return "", false, nil
+	}
+	return difference(before, after), true, nil
+}
+
+// Commit makes value the committed one of key.
+func (b Book) Commit(ctx context.Context, key string, value []byte) error {
+	return b.write(ctx, b.path(key), key, value, store.Synced)
+}
+
+// Propose keeps value in the record of a run, for CommitRun. A second one of the same key replaces the first.
+func (b Book) Propose(ctx context.Context, run, key string, value []byte) error {
+	return b.write(ctx, filepath.Join(b.proposals(run), key), key, value, store.Buffered) // CommitRun is what lasts
+}
+
+// CommitRun commits what a run has proposed, which may be nothing. Each proposal is gone when it is committed, so that a
+// second call, also after a failed one, never brings back an old value.
+func (b Book) CommitRun(ctx context.Context, run string) error {
+	entries, err := os.ReadDir(b.proposals(run))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("changed"))
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	for _, entry := range entries {
+		if !isKey(entry.Name()) {
+			continue // left by a proposal that was killed half-way
+		}
+		if err := b.commit(filepath.Join(b.proposals(run), entry.Name()), entry.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commit takes over one proposal. The caller holds the lock.
+func (b Book) commit(proposal, key string) error {
+	value, err := store.Read(proposal)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // committed by somebody else in the meantime
+	}
+	if err != nil {
+		return err
+	}
+	if err := store.Write(b.path(key), value, store.Synced); err != nil {
+		return err
+	}
+	return store.Remove(proposal)
+}
+
+func (b Book) write(ctx context.Context, path, key string, value []byte, d store.Durability) error {
+	if err := check(key, value); err != nil {
+		return err
+	}
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("changed"))
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	return store.Write(path, value, d)
+}
+
+func (b Book) path(key string) string { return filepath.Join(b.Home.Changed(), key) }
+
+func (b Book) proposals(run string) string { return b.Home.Run(run, "changed") }
+
+func check(key string, value []byte) error {
+	if !isKey(key) {
+		return fmt.Errorf("%q: %w", key, ErrKey)
+	}
+	if len(value) > MaxValue {
+		return fmt.Errorf("%s: %w", key, ErrTooLong)
+	}
+	return nil
+}
+
+// isKey says whether name may name a file: what begins with a dot is the store's.
+func isKey(name string) bool {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`).MatchString(name)
+}

@@ -1,0 +1,239 @@
+// Package config resolves the settings: a flag beats the environment, the environment beats config.yaml, config.yaml
+// beats the default, and each value remembers where it came from. A file with anything unknown or wrong in it is refused
+// as a whole, with file, line and key; nothing is ignored.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/viper"
+
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+)
+
+// Config is the settings. Lists of KEY=value instead of maps, because viper folds the case of keys.
+type Config struct {
+	Timezone string   `mapstructure:"timezone"`
+	Engine   string   `mapstructure:"engine"`
+	Env      []string `mapstructure:"env"`
+	Models   []string `mapstructure:"models"` // lines for model.Table.With, each checked
+	Delivery Delivery `mapstructure:"delivery"`
+	Claude   Claude   `mapstructure:"claude-code"`
+	Native   Service  `mapstructure:"native"`
+	Spend    Spend    `mapstructure:"spend"`
+	Keep     Keep     `mapstructure:"keep"`
+	Names    Names    `mapstructure:"names"`
+
+	Zone    *time.Location `mapstructure:"-"` // Timezone, loaded
+	Exists  bool           `mapstructure:"-"` // there is a config.yaml
+	origins map[string]string
+}
+
+// Delivery is how the owner is reached.
+type Delivery struct {
+	Command []string      `mapstructure:"command"`
+	Timeout time.Duration `mapstructure:"timeout"`
+}
+
+// Claude is the Claude Code engine.
+type Claude struct {
+	Command string `mapstructure:"command"` // absolute path
+}
+
+// Service is the one that the native engine asks. The key is a secret, not a setting.
+type Service struct {
+	Provider  string `mapstructure:"provider"`   // Anthropic or OpenAI: how it speaks
+	BaseURL   string `mapstructure:"base-url"`   // "" is the provider's own
+	Model     string `mapstructure:"model"`      // any name that model.Table.Resolve takes
+	MaxTokens int    `mapstructure:"max-tokens"` // of one answer; 0 is the model's own most
+}
+
+// Spend is what automatic runs may spend; each is for Amount.
+type Spend struct {
+	PerRun     string `mapstructure:"per-run"` // USD
+	PerDay     string `mapstructure:"per-day"`
+	PerMonth   string `mapstructure:"per-month"`
+	RunsPerDay string `mapstructure:"runs-per-day"` // runs that reach an engine
+}
+
+// Keep is how long things stay; each is for Days.
+type Keep struct {
+	Runs string `mapstructure:"runs"`
+}
+
+// Names is what the two call each other; "" is not told.
+type Names struct {
+	User string `mapstructure:"user"`
+	Bot  string `mapstructure:"bot"`
+}
+
+// Amount reads a limit: a number from 0, or none, which is +Inf.
+func Amount(text string) (float64, error) {
+	if text == "none" {
+		return math.Inf(1), nil
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n >= 0 && n < 1e9) {
+		return 0, fmt.Errorf("%q is not an amount: write a number such as 1.50, or none", text)
+	}
+	return n, nil
+}
+
+// Source is where settings may come from, besides the defaults.
+type Source struct {
+	Path   string                      // of config.yaml
+	Lookup func(string) (string, bool) // the process environment
+	Flags  map[string]string           // keys set by flags; no lists
+	Zone   string                      // the system's zone, default of timezone
+}
+
+// Load resolves every key. A missing file is an empty one. The error is a yamldoc.Faults for the file and a *Wrong for
+// the rest.
+func Load(src Source) (Config, error) {
+	c := Config{origins: map[string]string{}}
+	text, err := read(src.Path)
+	if src.Path == os.DevNull {
+		err = nil // how people spell an empty file
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return c, err
+	}
+	c.Exists = err == nil
+	doc, err := yamldoc.Parse(src.Path, text, 1)
+	if err != nil {
+		return c, err
+	}
+	if err := check(doc); err != nil {
+		return c, err
+	}
+	v, err := merge(doc, src, c.origins)
+	if err != nil {
+		return c, err
+	}
+	if err := v.UnmarshalExact(&c); err != nil {
+		return c, &Wrong{"", err.Error()}
+	}
+	c.Zone, err = time.LoadLocation(c.Timezone)
+	if err != nil {
+		return c, &Wrong{c.origins["timezone"], fmt.Sprintf("timezone: unknown zone %q: write one like Europe/Paris", c.Timezone)}
+	}
+	return c, nil
+}
+
+// maxFile is the largest file of settings that is read, in bytes.
+const maxFile = 1 << 20
+
+// read reads a file of settings; the error says which one it is. That there is none is fs.ErrNotExist.
+func read(path string) ([]byte, error) {
+	text, err := store.ReadText(path, maxFile, false)
+	if err != nil && !errors.As(err, new(*fs.PathError)) {
+		return nil, yamldoc.Faults{{File: path, Reason: err.Error()}}
+	}
+	return text, err
+}
+
+// Wrong is a bad value that did not come from the file.
+type Wrong struct {
+	Origin string
+	Reason string
+}
+
+func (e *Wrong) Error() string {
+	if e.Origin == "" {
+		return e.Reason
+	}
+	return e.Origin + ": " + e.Reason
+}
+
+func merge(doc *yamldoc.Doc, src Source, origins map[string]string) (*viper.Viper, error) {
+	v := viper.New()
+	for _, k := range keys() {
+		v.SetDefault(k.name, k.standard(src))
+		origins[k.name] = "default"
+	}
+	if err := v.MergeConfigMap(doc.Values()); err != nil {
+		return nil, &Wrong{src.Path, err.Error()}
+	}
+	for _, k := range keys() {
+		if line := doc.Line(k.path()...); line > 0 {
+			origins[k.name] = fmt.Sprintf("%s:%d", src.Path, line)
+		}
+		if name := k.variable(); name != "" {
+			if value, ok := src.Lookup(name); ok && value != "" {
+				v.Set(k.name, value)
+				origins[k.name] = name
+				if err := k.check(value); err != nil {
+					return nil, &Wrong{name, err.Error()}
+				}
+			}
+		}
+		if value, ok := src.Flags[k.name]; ok {
+			v.Set(k.name, value)
+			origins[k.name] = "flag"
+			if err := k.check(value); err != nil {
+				return nil, &Wrong{"flag", k.name + ": " + err.Error()}
+			}
+		}
+	}
+	return v, nil
+}
+
+// Item is one resolved setting.
+type Item struct {
+	Key    string `json:"key"`
+	Value  any    `json:"value"`
+	Origin string `json:"origin"` // "default", FILE:LINE, a variable's name or "flag"
+}
+
+// Text is the value in one line.
+func (i Item) Text() string {
+	if list, ok := i.Value.([]string); ok {
+		return strings.Join(list, " ")
+	}
+	return fmt.Sprint(i.Value)
+}
+
+// Items lists every setting, in the order of the config file.
+func (c Config) Items() []Item {
+	var items []Item
+	for _, k := range keys() {
+		items = append(items, Item{k.name, k.value(c), c.origins[k.name]})
+	}
+	return items
+}
+
+// Set changes one key in the file, leaving the rest as it is; values is one text, or the items of a list. The result is
+// checked before it replaces the file. The caller holds the lock of the file.
+func Set(path, key string, values []string) error {
+	k, err := lookup(key)
+	if err != nil {
+		return err
+	}
+	value, err := k.parse(values)
+	if err != nil {
+		return &Wrong{key, err.Error()}
+	}
+	text, err := read(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	doc, err := yamldoc.Parse(path, text, 1)
+	if err != nil {
+		return err
+	}
+	if doc, err = doc.Set(k.path(), value); err != nil {
+		return err
+	}
+	if err := check(doc); err != nil {
+		return err
+	}
+	return store.Replace(path, doc.Text())
+}

@@ -1,0 +1,389 @@
+package config_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/config"
+)
+
+// source is a config.yaml with this text (none if it is empty), and variables as KEY=value.
+func source(t *testing.T, text string, variables ...string) config.Source {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if text != "" {
+		write(t, path, text)
+	}
+	lookup := func(name string) (string, bool) {
+		for _, v := range variables {
+			if key, value, _ := strings.Cut(v, "="); key == name {
+				return value, true
+			}
+		}
+		return "", false
+	}
+	return config.Source{Path: path, Lookup: lookup, Zone: "Asia/Tokyo"}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func load(t *testing.T, src config.Source) config.Config {
+	t.Helper()
+	c, err := config.Load(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestDefaults(t *testing.T) {
+	c := load(t, source(t, ""))
+	if c.Exists {
+		t.Error("a file that is not there exists")
+	}
+	if c.Timezone != "Asia/Tokyo" || c.Zone.String() != "Asia/Tokyo" || c.Engine != "" || len(c.Env) != 0 || len(c.Delivery.Command) != 0 ||
+		c.Delivery.Timeout != 30*time.Second {
+		t.Errorf("%+v", c)
+	}
+	want := `timezone Asia/Tokyo default
+engine  default
+env  default
+models  default
+delivery.command  default
+delivery.timeout 30s default
+claude-code.command  default
+native.provider anthropic default
+native.base-url  default
+native.model sonnet default
+native.max-tokens 0 default
+spend.per-run 1.00 default
+spend.per-day 5.00 default
+spend.per-month 50.00 default
+spend.runs-per-day 500 default
+keep.runs 90d default
+names.user  default
+names.bot  default
+`
+	if got := items(c); got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+}
+
+// items are all settings, a line each: key, value, origin.
+func items(c config.Config) string {
+	var b strings.Builder
+	for _, i := range c.Items() {
+		fmt.Fprintln(&b, i.Key, i.Text(), i.Origin)
+	}
+	return b.String()
+}
+
+const whole = `# Mine.
+timezone: Europe/Paris
+engine: script:a.yaml
+env: ["PATH=/bin:/usr/bin", "Case_Kept=Mixed CASE", "EMPTY=", "EQ=a=b"]
+models: [sonnet-next alias=sonnet window=9, 'Qwen/Qwen3:8b in=0 out=0']
+delivery:
+  command:
+    - sh
+    - -c
+    - 'echo "$X", y'
+  timeout: 1m30s
+claude_code:
+  command: /opt/Claude
+spend: {per-run: 0.5, per_day: none, per-month: 7, runs-per-day: 3}
+keep: {runs: 7d}
+names: {user: Ada Lovelace, bot: Ollim}
+native: {provider: openai, base_url: "http://[::1]:11434/v1", model: Qwen/Qwen3:8b, max-tokens: 16000}
+`
+
+func TestFile(t *testing.T) {
+	src := source(t, whole)
+	c := load(t, src)
+	if !c.Exists || c.Zone.String() != "Europe/Paris" {
+		t.Errorf("%+v", c)
+	}
+	if want := []string{"PATH=/bin:/usr/bin", "Case_Kept=Mixed CASE", "EMPTY=", "EQ=a=b"}; !slices.Equal(c.Env, want) {
+		t.Errorf("env %q, want %q", c.Env, want)
+	}
+	if want := (config.Service{Provider: "openai", BaseURL: "http://[::1]:11434/v1", Model: "Qwen/Qwen3:8b", MaxTokens: 16000}); c.Native != want {
+		t.Errorf("native %+v, want %+v", c.Native, want)
+	}
+	if want := []string{"sonnet-next alias=sonnet window=9", "Qwen/Qwen3:8b in=0 out=0"}; !slices.Equal(c.Models, want) {
+		t.Errorf("models %q, want %q", c.Models, want)
+	}
+	if want := []string{"sh", "-c", `echo "$X", y`}; !slices.Equal(c.Delivery.Command, want) {
+		t.Errorf("command %q, want %q", c.Delivery.Command, want)
+	}
+	want := `timezone Europe/Paris FILE:2
+engine script:a.yaml FILE:3
+env PATH=/bin:/usr/bin Case_Kept=Mixed CASE EMPTY= EQ=a=b FILE:4
+models sonnet-next alias=sonnet window=9 Qwen/Qwen3:8b in=0 out=0 FILE:5
+delivery.command sh -c echo "$X", y FILE:7
+delivery.timeout 1m30s FILE:11
+claude-code.command /opt/Claude FILE:13
+native.provider openai FILE:17
+native.base-url http://[::1]:11434/v1 FILE:17
+native.model Qwen/Qwen3:8b FILE:17
+native.max-tokens 16000 FILE:17
+spend.per-run 0.5 FILE:14
+spend.per-day none FILE:14
+spend.per-month 7 FILE:14
+spend.runs-per-day 3 FILE:14
+keep.runs 7d FILE:15
+names.user Ada Lovelace FILE:16
+names.bot Ollim FILE:16
+`
+	if got := strings.ReplaceAll(items(c), src.Path, "FILE"); got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+}
+
+// A flag beats the environment, which beats the file, which beats the default.
+func TestPrecedence(t *testing.T) {
+	const file = "timezone: Europe/Paris\ndelivery:\n  timeout: 1m\n"
+	for _, tc := range []struct {
+		file, variable string
+		flag           bool
+		want           string
+	}{
+		{"", "", false, "Asia/Tokyo 30s default default"},
+		{file, "", false, "Europe/Paris 1m0s FILE:1 FILE:3"},
+		{"", "OLLIM_TIMEZONE=UTC OLLIM_DELIVERY_TIMEOUT=2m", false, "UTC 2m0s OLLIM_TIMEZONE OLLIM_DELIVERY_TIMEOUT"},
+		{file, "OLLIM_TIMEZONE=UTC OLLIM_DELIVERY_TIMEOUT=2m", false, "UTC 2m0s OLLIM_TIMEZONE OLLIM_DELIVERY_TIMEOUT"},
+		{file, "OLLIM_TIMEZONE=UTC", false, "UTC 1m0s OLLIM_TIMEZONE FILE:3"},
+		{file, "OLLIM_TIMEZONE= TIMEZONE=UTC", false, "Europe/Paris 1m0s FILE:1 FILE:3"}, // empty is unset
+		{"", "", true, "America/New_York 3m0s flag flag"},
+		{file, "OLLIM_TIMEZONE=UTC OLLIM_DELIVERY_TIMEOUT=2m", true, "America/New_York 3m0s flag flag"},
+	} {
+		src := source(t, tc.file, strings.Fields(tc.variable)...)
+		if tc.flag {
+			src.Flags = map[string]string{"timezone": "America/New_York", "delivery.timeout": "3m"}
+		}
+		c := load(t, src)
+		zone, err1 := c.Get("timezone")
+		timeout, err2 := c.Get("delivery.timeout")
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join([]string{zone.Text(), timeout.Text(), zone.Origin, timeout.Origin}, " ")
+		if got = strings.ReplaceAll(got, src.Path, "FILE"); got != tc.want {
+			t.Errorf("%+v: %s", tc, got)
+		}
+		if c.Zone.String() != zone.Text() || c.Delivery.Timeout.String() != timeout.Text() {
+			t.Errorf("%+v: %v and %v are in force", tc, c.Zone, c.Delivery.Timeout)
+		}
+	}
+}
+
+// Every key that is not a list has a variable, and no list has one.
+func TestVariables(t *testing.T) {
+	for key, value := range map[string]string{
+		"timezone": "UTC", "engine": "claude-code", "delivery.timeout": "5s", "claude-code.command": "/x/Y", "spend.per-run": "2",
+		"spend.per-day": "none", "spend.per-month": "1.5", "spend.runs-per-day": "9", "native.provider": "openai", "native.base-url": "https://x/y",
+		"native.model": "Opus", "native.max-tokens": "9", "models": "", "env": "", "delivery.command": "",
+	} {
+		name := "OLLIM_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
+		given := value
+		if value == "" {
+			given = "A=1,B=2"
+		}
+		item, err := load(t, source(t, "", name+"="+given)).Get(key)
+		if origin := map[bool]string{true: "default", false: name}[value == ""]; item.Text() != value || item.Origin != origin || err != nil {
+			t.Errorf("%s: %q from %s, %v", key, item.Text(), item.Origin, err)
+		}
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		"timezone: Paris\n":                                        `FILE:1: timezone: unknown zone "Paris": write one like Europe/Paris`,
+		"timezone: Local\n":                                        `FILE:1: timezone: unknown zone "Local": write one like Europe/Paris`,
+		"timezone: ''\n":                                           `FILE:1: timezone: unknown zone "": write one like Europe/Paris`,
+		"timezone:\n":                                              "FILE:1: timezone: want text, not nothing",
+		"timezone: [UTC]\n":                                        "FILE:1: timezone: want text, not a list",
+		"engine: gpt\n":                                            `FILE:1: engine: unknown engine "gpt": write claude-code, native or script:FILE`,
+		"engine: 'script:'\n":                                      `FILE:1: engine: unknown engine "script:": write claude-code, native or script:FILE`,
+		"env: A=1\n":                                               `FILE:1: env: want a list like [a, b], not "A=1"`,
+		"env: {A: 1}\n":                                            "FILE:1: env: want a list like [a, b], not a section",
+		"env:\n- A=1\n- B\n":                                       `FILE:3: env: item 2: "B" is not KEY=value`,
+		"env: ['=1']\n":                                            `FILE:1: env: item 1: "=1" is not KEY=value`,
+		"env: ['A B=1']\n":                                         `FILE:1: env: item 1: "A B=1" is not KEY=value`,
+		"env: [\"A=\\0\"]\n":                                       "FILE:1: env: item 1: a NUL character",
+		"env: [A: 1]\n":                                            "FILE:1: env: item 1: want text, not a section",
+		"delivery: sh\n":                                           "FILE:1: delivery: want a section of `key: value` lines, not \"sh\"",
+		"delivery:\n  comand: [a]\n":                               "FILE:2: delivery.comand: unknown key (did you mean command?)",
+		"delivery:\n  command: sh\n":                               `FILE:2: delivery.command: want a list like [a, b], not "sh"`,
+		"delivery:\n  command: [\"a\\0\"]\n":                       "FILE:2: delivery.command: item 1: a NUL character",
+		"delivery:\n  timeout: 30\n":                               `FILE:2: delivery.timeout: "30" is not a duration: write one like 30s`,
+		"delivery:\n  timeout: 0s\n":                               `FILE:2: delivery.timeout: "0s" is not a duration: write one like 30s`,
+		"delivery:\n  timeout: -5s\n":                              `FILE:2: delivery.timeout: "-5s" is not a duration: write one like 30s`,
+		"delivery.timeout: 30s\n":                                  "FILE:1: delivery.timeout: unknown key",
+		"claude-code:\n  command: claude\n":                        `FILE:2: claude-code.command: "claude" is not an absolute path`,
+		"native:\n  provider: google\n":                            `FILE:2: native.provider: unknown provider "google": write anthropic or openai`,
+		"native:\n  base-url: localhost:11434\n":                   `FILE:2: native.base-url: "localhost:11434" is not the address of a service: write one like http://localhost:11434/v1`,
+		"native:\n  base-url: ''\n":                                `FILE:2: native.base-url: "" is not the address of a service: write one like http://localhost:11434/v1`,
+		"native:\n  base-url: https://me:secret@x/\n":              `FILE:2: native.base-url: an address of a service has no password and no query: keys are lines of secrets.env`,
+		"native:\n  base-url: http://:80/v1\n":                     `FILE:2: native.base-url: "http://:80/v1" is not the address of a service: write one like http://localhost:11434/v1`,
+		"native:\n  base-url: https://x/?key=1\n":                  `FILE:2: native.base-url: an address of a service has no password and no query: keys are lines of secrets.env`,
+		"native:\n  model: a b\n":                                  `FILE:2: native.model: "a b" is not the name of a model`,
+		"native:\n  max-tokens: 16k\n":                             `FILE:2: native.max-tokens: "16k" is not a number of tokens: write one like 16000`,
+		"native:\n  max-tokens: 010\n":                             `FILE:2: native.max-tokens: "010" is not a number of tokens: write one like 16000`,
+		"native:\n  max-tokens: -1\n":                              `FILE:2: native.max-tokens: "-1" is not a number of tokens: write one like 16000`,
+		"models: claude in=1\n":                                    `FILE:1: models: want a list like [a, b], not "claude in=1"`,
+		"models:\n- sonnet-next window=9\n- sonnet-next windw=9\n": `FILE:3: models: item 2: sonnet-next: "windw": unknown key (did you mean window?)`,
+		"models: [x in=1]\n":                                       "FILE:1: models: item 1: x: in without out",
+		"models: ['']\n":                                           "FILE:1: models: item 1: want a line such as `claude-sonnet-4-5 window=200000 in=3 out=15`, not an empty one",
+		"spend:\n  per-run: lots\n":                                `FILE:2: spend.per-run: "lots" is not an amount: write a number such as 1.50, or none`,
+		"spend:\n  per-run: -1\n":                                  `FILE:2: spend.per-run: "-1" is not an amount: write a number such as 1.50, or none`,
+		"spend:\n  per-run: .inf\n":                                `FILE:2: spend.per-run: ".inf" is not an amount: write a number such as 1.50, or none`,
+		"timezon: UTC\n":                                           "FILE:1: timezon: unknown key (did you mean timezone?)",
+		"Timezone: UTC\n":                                          "FILE:1: Timezone: unknown key (did you mean timezone?)",
+		"timezone: UTC\n\ntimezone: UTC\n":                         "FILE:3: timezone: given twice (as timezone on line 1)",
+		"claude_code:\nclaude-code:\n":                             "FILE:2: claude-code: given twice (as claude_code on line 1)",
+		"timezone: * \n":                                           `FILE:1: timezone: a value that starts with * must be quoted: timezone: "*"`,
+		"- a\n":                                                    "FILE:1: want `key: value` lines",
+		"timezone: UTC\n---\n":                                     "FILE:2: more than one YAML document",
+		"timezone: x\nengine: y\ncolor: z\n":                       "FILE:1: timezone: unknown zone \"x\": write one like Europe/Paris (and 2 more)",
+	} {
+		src := source(t, text, "OLLIM_TIMEZONE=UTC", "OLLIM_ENGINE=claude-code") // which do not heal the file
+		_, err := config.Load(src)
+		var faults yamldoc.Faults
+		if !errors.As(err, &faults) || strings.ReplaceAll(err.Error(), src.Path, "FILE") != want {
+			t.Errorf("%q\n got %v\nwant %s", text, err, want)
+		}
+	}
+}
+
+// What is no file, or far too large, is told as a fault of it, and never waited for.
+func TestUnfitFiles(t *testing.T) {
+	dir := t.TempDir()
+	large, pipe := filepath.Join(dir, "large.yaml"), filepath.Join(dir, "pipe.yaml")
+	write(t, large, strings.Repeat("\n", 1<<20+1))
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	empty := source(t, "")
+	empty.Path = os.DevNull
+	if c, err := config.Load(empty); err != nil || !c.Exists {
+		t.Errorf("%s: %v, %v", os.DevNull, c.Exists, err)
+	}
+	if err := config.Set(os.DevNull, "timezone", []string{"UTC"}); err == nil {
+		t.Error("a device was replaced")
+	}
+	for path, reason := range map[string]string{large: "larger than 1048576 bytes", pipe: "not a file"} {
+		src := source(t, "")
+		src.Path = path
+		_, loaded := config.Load(src)
+		_, tools := config.LoadTools(path)
+		_, secrets := config.LoadSecrets(path, false)
+		for what, err := range map[string]error{"Load": loaded, "LoadTools": tools, "LoadSecrets": secrets, "Set": config.Set(path, "timezone", []string{"UTC"})} {
+			var faults yamldoc.Faults
+			if !errors.As(err, &faults) || !strings.HasPrefix(err.Error(), path+": ") || !strings.HasSuffix(err.Error(), reason) {
+				t.Errorf("%s: %v, want %s", what, err, reason)
+			}
+		}
+	}
+}
+
+func TestGoodFiles(t *testing.T) {
+	for _, text := range []string{
+		"# nothing\n", "\n", "---\n", "delivery:\n", "delivery:\n  # timeout: 5s\nspend:\n", "delivery: {}\n", "env: []\n", "\ufefftimezone: UTC\r\nengine: claude-code\r\n",
+		"engine: native\nnative:\n  # model: opus\n", "models: [claude-sonnet-5-5 in=2.5, claude-sonnet-5-5 alias=s]\n", "engine: script:/a b/c#d.yaml\n", "env: [A=1]\ndelivery: {command: [], timeout: 1h}\n",
+	} {
+		c, err := config.Load(source(t, text))
+		if err != nil || !c.Exists {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestWrongElsewhere(t *testing.T) {
+	for _, tc := range []struct{ variable, flag, want string }{
+		{"OLLIM_TIMEZONE=Mars", "", `OLLIM_TIMEZONE: unknown zone "Mars": write one like Europe/Paris`},
+		{"OLLIM_DELIVERY_TIMEOUT=soon", "", `OLLIM_DELIVERY_TIMEOUT: "soon" is not a duration: write one like 30s`},
+		{"OLLIM_SPEND_PER_DAY=x", "", `OLLIM_SPEND_PER_DAY: "x" is not an amount: write a number such as 1.50, or none`},
+		{"", "timezone=Mars", `flag: timezone: unknown zone "Mars": write one like Europe/Paris`},
+		{"", "delivery.timeout=soon", `flag: delivery.timeout: "soon" is not a duration: write one like 30s`},
+	} {
+		src := source(t, "", tc.variable)
+		if key, value, given := strings.Cut(tc.flag, "="); given {
+			src.Flags = map[string]string{key: value}
+		}
+		_, err := config.Load(src)
+		var wrong *config.Wrong
+		if !errors.As(err, &wrong) || err.Error() != tc.want {
+			t.Errorf("%+v: %v", tc, err)
+		}
+	}
+	src := source(t, "")
+	src.Zone = "Mars"
+	var wrong *config.Wrong
+	if _, err := config.Load(src); !errors.As(err, &wrong) || wrong.Origin != "default" {
+		t.Errorf("a system zone that nobody knows: %v", err)
+	}
+	src = source(t, "")
+	if err := os.Mkdir(src.Path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.Load(src); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder: %v", err)
+	}
+}
+
+func TestGetAndKeys(t *testing.T) {
+	c := load(t, source(t, whole))
+	for _, key := range config.Keys() {
+		for _, name := range []string{key, strings.ReplaceAll(key, "-", "_")} {
+			if item, err := c.Get(name); err != nil || item.Key != key {
+				t.Errorf("Get(%q): %+v, %v", name, item, err)
+			}
+		}
+	}
+	for name, want := range map[string]string{
+		"timezon":         `unknown key "timezon" (did you mean timezone?)`,
+		"delivery.comand": `unknown key "delivery.comand" (did you mean delivery.command?)`,
+		"delivery":        `unknown key "delivery"`,
+		"":                `unknown key ""`,
+	} {
+		_, err := c.Get(name)
+		var unknown *config.UnknownKey
+		if !errors.As(err, &unknown) || err.Error() != want {
+			t.Errorf("Get(%q): %v, want %s", name, err, want)
+		}
+	}
+}
+
+func TestAmount(t *testing.T) {
+	for text, want := range map[string]string{
+		"0": "0", "1.50": "1.5", "1e3": "1000", "none": "+Inf", "": "", "-1": "", "None": "", "inf": "", "nan": "", "1,5": "", "1e9": "", "$1": "",
+	} {
+		got, err := config.Amount(text)
+		if (err != nil) != (want == "") || err == nil && fmt.Sprint(got) != want {
+			t.Errorf("Amount(%q) = %v, %v, want %q", text, got, err, want)
+		}
+	}
+}

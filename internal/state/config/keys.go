@@ -1,0 +1,321 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/model"
+)
+
+// key is one setting. This table is the only place that knows them.
+type key struct {
+	name     string
+	list     bool
+	about    string // for the commented line in a new config.yaml
+	example  string // the line itself, default value included
+	standard func(Source) any
+	check    func(string) error // of the text, or of each item of a list
+	value    func(Config) any
+}
+
+// keys is the table, in the order of a new config.yaml.
+func keys() []key {
+	return slices.Concat(general(), delivery(), engines(), native(), spending(), keeping())
+}
+
+func general() []key {
+	return []key{
+		{
+			name: "timezone", about: "The zone of every schedule and every time shown.", example: "timezone: Europe/Paris",
+			standard: func(s Source) any { return s.Zone },
+			check: func(s string) error {
+				if _, err := time.LoadLocation(s); err != nil || s == "Local" || s == "" {
+					return fmt.Errorf("unknown zone %q: write one like Europe/Paris", s)
+				}
+				return nil
+			},
+			value: func(c Config) any { return c.Timezone },
+		},
+		{
+			name: "engine", example: "engine: claude-code",
+			about: "What runs the agent: claude-code is the claude command; native needs no other program and asks a service\n" +
+				"itself; script:FILE plays a file of turns, without a model.",
+			standard: func(Source) any { return "" },
+			check:    CheckEngine,
+			value:    func(c Config) any { return c.Engine },
+		},
+		{
+			name: "env", list: true, about: "The environment of the commands that we start, as KEY=value; HOME, PATH and TZ as found where it does not name them.",
+			example:  "env: [\"PATH=/usr/local/bin:/usr/bin:/bin\"]",
+			standard: func(Source) any { return []string{} },
+			check: func(s string) error {
+				if name, _, found := strings.Cut(s, "="); !found || name == "" || strings.ContainsAny(name, " \t\n") {
+					return fmt.Errorf("%q is not KEY=value", s)
+				}
+				return checkNUL(s)
+			},
+			value: func(c Config) any { return c.Env },
+		},
+		{
+			name: "models", list: true, about: "Models to add to the table of `ollim model list`, or what to change in it: windows in tokens, prices in USD per million.",
+			example:  "models: [\"qwen3:8b window=32768 in=0 out=0\"]",
+			standard: func(Source) any { return []string{} },
+			check: func(s string) error {
+				_, err := model.Known().With([]string{s})
+				return err
+			},
+			value: func(c Config) any { return c.Models },
+		},
+	}
+}
+
+func delivery() []key {
+	return []key{
+		{
+			name: "delivery.command", list: true, example: recipes,
+			standard: func(Source) any { return []string{} },
+			check:    checkNUL,
+			value:    func(c Config) any { return c.Delivery.Command },
+		},
+		{
+			name: "delivery.timeout", about: "Limit of one attempt.", example: "timeout: 30s",
+			standard: func(Source) any { return 30 * time.Second },
+			check: func(s string) error {
+				if d, err := time.ParseDuration(s); err != nil || d <= 0 {
+					return fmt.Errorf("%q is not a duration: write one like 30s", s)
+				}
+				return nil
+			},
+			value: func(c Config) any { return c.Delivery.Timeout.String() },
+		},
+	}
+}
+
+func engines() []key {
+	return []key{
+		{
+			name: "claude-code.command", about: "The claude command, as an absolute path: cron knows no other.", example: "command: /usr/local/bin/claude",
+			standard: func(Source) any { return "" },
+			check: func(s string) error {
+				if !filepath.IsAbs(s) {
+					return fmt.Errorf("%q is not an absolute path", s)
+				}
+				return nil
+			},
+			value: func(c Config) any { return c.Claude.Command },
+		},
+	}
+}
+
+func spending() []key {
+	return []key{
+		amount("spend.per-run", "The most that one automatic run may cost, in USD; none is no limit.", "1.00", func(s Spend) string { return s.PerRun }),
+		amount("spend.per-day", "At this no automatic run starts before the next day.", "5.00", func(s Spend) string { return s.PerDay }),
+		amount("spend.per-month", "Likewise by month.", "50.00", func(s Spend) string { return s.PerMonth }),
+		amount("spend.runs-per-day", "How many automatic runs may reach an engine in a day.", "500", func(s Spend) string { return s.RunsPerDay }),
+	}
+}
+
+// keeping is what is remembered, and for how long.
+func keeping() []key {
+	return []key{
+		{
+			name: "keep.runs", about: "How long run records stay.", example: "runs: 90d",
+			standard: func(Source) any { return "90d" },
+			check:    func(s string) error { _, err := Days(s); return err },
+			value:    func(c Config) any { return c.Keep.Runs },
+		},
+		name("names.user", "What the agent calls its owner.", "user: Ada", func(c Config) any { return c.Names.User }),
+		name("names.bot", "What the agent is called.", "bot: Ollim", func(c Config) any { return c.Names.Bot }),
+	}
+}
+
+func name(full, about, example string, value func(Config) any) key {
+	return key{
+		name: full, about: about, example: example, value: value,
+		standard: func(Source) any { return "" },
+		check:    CheckName,
+	}
+}
+
+// CheckName refuses what is no name: it becomes part of every prompt.
+func CheckName(s string) error {
+	if s == "" || utf8.RuneCountInString(s) > 60 || !utf8.ValidString(s) || strings.TrimSpace(s) != s ||
+		strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return fmt.Errorf("%q is not a name: write one of at most 60 characters on one line", s)
+	}
+	return nil
+}
+
+// Days reads how long something is kept, such as 90d, in days.
+func Days(s string) (int, error) {
+	n, err := strconv.ParseUint(strings.TrimSuffix(s, "d"), 10, 16)
+	if err != nil || n == 0 || !strings.HasSuffix(s, "d") {
+		return 0, fmt.Errorf("%q is not a number of days: write one like 90d", s)
+	}
+	return int(n), nil
+}
+
+// checkNUL refuses what no argument or environment of a process can hold.
+func checkNUL(s string) error {
+	if strings.ContainsRune(s, 0) {
+		return errors.New("a NUL character")
+	}
+	return nil
+}
+
+// Engines by their names; the third, script:FILE, has a file in its own.
+const (
+	ClaudeCode = "claude-code" // the claude command
+	Native     = "native"      // our own loop
+)
+
+// amount is a key of a limit.
+func amount(name, about, normal string, value func(Spend) string) key {
+	_, last, _ := strings.Cut(name, ".")
+	return key{
+		name: name, about: about, example: last + ": " + normal,
+		standard: func(Source) any { return normal },
+		check:    func(s string) error { _, err := Amount(s); return err },
+		value:    func(c Config) any { return value(c.Spend) },
+	}
+}
+
+// CheckEngine says what is wrong with the name of an engine.
+func CheckEngine(name string) error {
+	if kind, file, found := strings.Cut(name, ":"); name == ClaudeCode || name == Native || found && kind == "script" && file != "" {
+		return nil
+	}
+	return fmt.Errorf("unknown engine %q: write %s, %s or script:FILE", name, ClaudeCode, Native)
+}
+
+func (k key) path() []string { return strings.Split(k.name, ".") }
+
+func (k key) last() string { return k.name[strings.LastIndexByte(k.name, '.')+1:] }
+
+// variable is the environment variable of a key; lists have none, because no way of splitting them is obvious.
+func (k key) variable() string {
+	if k.list {
+		return ""
+	}
+	return "OLLIM_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(k.name))
+}
+
+// parse turns the words of `config set` into a value.
+func (k key) parse(values []string) (any, error) {
+	for _, v := range values {
+		if err := k.check(v); err != nil {
+			return nil, err
+		}
+	}
+	if k.list {
+		return values, nil
+	}
+	if len(values) != 1 {
+		return nil, fmt.Errorf("want one value, got %d", len(values))
+	}
+	return values[0], nil
+}
+
+func lookup(name string) (key, error) {
+	all := keys()
+	if i := slices.IndexFunc(all, func(k key) bool { return k.name == yamldoc.Kebab(name) }); i >= 0 {
+		return all[i], nil
+	}
+	return key{}, &UnknownKey{name, plaintext.Similar(name, Keys())}
+}
+
+// UnknownKey is a name that is no setting.
+type UnknownKey struct {
+	Name string
+	Near []string
+}
+
+func (e *UnknownKey) Error() string {
+	s := fmt.Sprintf("unknown key %q", e.Name)
+	if len(e.Near) > 0 {
+		s += " (did you mean " + e.Near[0] + "?)"
+	}
+	return s
+}
+
+// Keys lists the names of all settings.
+func Keys() []string {
+	var names []string
+	for _, k := range keys() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// Get is one resolved setting; the error is an *UnknownKey.
+func (c Config) Get(name string) (Item, error) {
+	k, err := lookup(name)
+	if err != nil {
+		return Item{}, err
+	}
+	return Item{k.name, k.value(c), c.origins[k.name]}, nil
+}
+
+// check reads a whole file strictly; the error is a yamldoc.Faults.
+func check(doc *yamldoc.Doc) error {
+	return doc.Decode(fields(keys()))
+}
+
+// fields nests the keys as they stand in the file.
+func fields(keys []key) []yamldoc.Field {
+	var out []yamldoc.Field
+	sections := map[string][]key{}
+	for _, k := range keys {
+		section, rest, nested := strings.Cut(k.name, ".")
+		if !nested {
+			out = append(out, yamldoc.Field{Key: k.name, Read: k.read})
+			continue
+		}
+		if len(sections[section]) == 0 {
+			out = append(out, yamldoc.Field{Key: section, Read: func(v yamldoc.Value) error {
+				return v.Decode(fields(sections[section]))
+			}})
+		}
+		k.name = rest
+		sections[section] = append(sections[section], k)
+	}
+	return out
+}
+
+func (k key) read(v yamldoc.Value) error {
+	if k.list {
+		_, err := v.Texts(k.check)
+		return err
+	}
+	text, err := v.Text()
+	if err != nil {
+		return err
+	}
+	return k.check(text)
+}
+
+// Check says what is wrong with one value for Template: the text of a value, or a list as it would stand in the file.
+func Check(name, text string) error {
+	k, err := lookup(name)
+	if err != nil {
+		return err
+	}
+	if !k.list {
+		return k.check(text)
+	}
+	doc, err := yamldoc.Parse(name, []byte(k.last()+": "+text+"\n"), 1)
+	if err != nil {
+		return err
+	}
+	return doc.Decode([]yamldoc.Field{{Key: k.last(), Read: k.read}})
+}

@@ -1,0 +1,76 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+)
+
+// Secrets are what must not lie in the data directory: an agent may read that. Each is for one of our parts: the file's
+// line engine.ANTHROPIC_API_KEY=… reaches the engine, delivery.TOKEN=… the delivery command, and nothing else.
+type Secrets struct{ lines []secret }
+
+type secret struct{ part, entry string }
+
+// LoadSecrets reads a file of PART.KEY=value lines; # begins a comment line. A missing file holds none. A file that others
+// can read is refused; a credential, which a manager gave us, our group may read. The error is a yamldoc.Faults, which never quotes a value.
+func LoadSecrets(path string, credential bool) (Secrets, error) {
+	var s Secrets
+	open := fs.FileMode(0o077)
+	if credential {
+		open = 0o007 // systemd and Kubernetes give it to us by our group
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err == nil && info.Mode().Perm()&open != 0 {
+		return s, yamldoc.Faults{{File: path, Reason: fmt.Sprintf("others can read it (%#o): chmod 600 %s", info.Mode().Perm(), path)}}
+	}
+	data, err := store.ReadText(path, maxFile, false)
+	if err != nil {
+		return s, yamldoc.Faults{{File: path, Reason: "cannot be read: " + store.Cause(err)}}
+	}
+	number := 0
+	for line := range strings.Lines(string(data)) {
+		number++
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, value, isPair := strings.Cut(line, "=")
+		part, key, named := strings.Cut(name, ".")
+		if !isPair || !named || part == "" || key == "" || strings.ContainsAny(name, " \t") {
+			return s, yamldoc.Faults{{File: path, Line: number, Reason: "want PART.KEY=value, such as engine.ANTHROPIC_API_KEY=…"}}
+		}
+		s.lines = append(s.lines, secret{part, key + "=" + value})
+	}
+	return s, nil
+}
+
+// Values returns the values, and each word of a value with spaces, which may be two secrets in use together. Addresses
+// (…BASE_URL) are not secrets.
+func (s Secrets) Values() (values []string) {
+	for _, l := range s.lines {
+		name, value, _ := strings.Cut(l.entry, "=")
+		if !strings.HasSuffix(name, "BASE_URL") {
+			values = append(append(values, value), strings.Fields(value)...)
+		}
+	}
+	return values
+}
+
+// For is the KEY=value entries of one part.
+func (s Secrets) For(part string) (entries []string) {
+	for _, l := range s.lines {
+		if l.part == part {
+			entries = append(entries, l.entry)
+		}
+	}
+	return entries
+}

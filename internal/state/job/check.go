@@ -1,0 +1,136 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/cron"
+	"github.com/ollim/ollim/internal/policy"
+)
+
+// maxID is the longest id, in bytes.
+const maxID = 64
+
+// checkID refuses what could not safely name a file.
+func checkID(id string) error {
+	if id == "" {
+		return errors.New("is empty")
+	}
+	if len(id) > maxID {
+		return fmt.Errorf("longer than %d characters", maxID)
+	}
+	for i, r := range id {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if !letter && (i == 0 || !strings.ContainsRune("._-", r)) {
+			return fmt.Errorf("%q cannot be an id: letters, digits and . _ - behind the first", id)
+		}
+	}
+	return nil
+}
+
+// checkName is for what names a file in a folder of ours: a gate, a skill, an agent.
+func checkName(name string) error {
+	if checkID(name) != nil {
+		return fmt.Errorf("%q is not a name: letters, digits and . _ - behind the first", name)
+	}
+	return nil
+}
+
+func parseCron(expr string) (cron.Schedule, error) {
+	if strings.TrimSpace(expr) == "" {
+		return cron.Schedule{}, errors.New("is empty")
+	}
+	return cron.Parse(expr)
+}
+
+func loadZone(name string) (*time.Location, error) {
+	if name == "" || name == "Local" {
+		return nil, fmt.Errorf("%q is not a zone: write one like Europe/Paris", name)
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("unknown zone %q: write one like Europe/Paris", name)
+	}
+	return zone, nil
+}
+
+// checkDir is for an entry of dirs.
+func checkDir(entry string) error {
+	dir, writable := strings.CutPrefix(entry, "rw:")
+	if strings.HasPrefix(dir, "~/") {
+		dir = "/home" + dir[1:] // wherever it is
+	}
+	if !filepath.IsAbs(dir) {
+		return fmt.Errorf("%q: write the directory in full, or from ~/; rw: in front to write as well", entry)
+	}
+	_, err := policy.OfDir(policy.Root{Dir: filepath.Clean(dir), Writable: writable})
+	return err
+}
+
+// parseInstant reads an ISO 8601 time; floating is one without an offset, as if it were in UTC.
+func parseInstant(s string) (at time.Time, floating bool, err error) {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04Z07:00"} {
+		if at, err = time.Parse(layout, s); err == nil {
+			return at, false, nil
+		}
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"} {
+		if at, err = time.Parse(layout, s); err == nil {
+			return at, true, nil
+		}
+	}
+	return time.Time{}, false, fmt.Errorf("%q is not a time: write one like 2026-03-07T09:00 or 2026-03-07T09:00:00+01:00", s)
+}
+
+// ParseDuration reads 90s, 30m, 2h, 1h30m, 7d or 0. Days are 24 hours.
+func ParseDuration(s string) (time.Duration, error) {
+	bad := fmt.Errorf("%q is not a duration: write one like 30m, 2h or 1d", s)
+	if s == "0" {
+		return 0, nil
+	}
+	var days time.Duration
+	rest := s
+	if n, tail, found := strings.Cut(s, "d"); found {
+		whole, err := strconv.ParseUint(n, 10, 16) // 65535 days are 179 years; a Duration holds 292
+		if err != nil {
+			return 0, bad
+		}
+		days, rest = time.Duration(whole)*24*time.Hour, tail
+		if rest == "" {
+			return days, nil
+		}
+	}
+	d, err := time.ParseDuration(rest)
+	if err != nil || d < 0 || strings.HasPrefix(rest, "+") || days+d < days {
+		return 0, bad
+	}
+	return days + d, nil
+}
+
+// FormatDuration writes a duration as people do: 30m, 1h30m, 2d.
+func FormatDuration(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d == 0 {
+		return "0"
+	}
+	var s string
+	if days := d / day; days > 0 {
+		s = fmt.Sprintf("%dd", days)
+		d -= days * day
+	}
+	if d == 0 {
+		return s
+	}
+	short := d.String()
+	if strings.HasSuffix(short, "m0s") {
+		short = strings.TrimSuffix(short, "0s")
+	}
+	if strings.HasSuffix(short, "h0m") {
+		short = strings.TrimSuffix(short, "0m")
+	}
+	return s + short
+}

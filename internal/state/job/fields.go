@@ -1,0 +1,102 @@
+package job
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+)
+
+// field is one key of a job file. This table is the only place that knows the keys: reading, writing, the flags of
+// `routine add` and the test of ollim-routine(5) all follow it.
+type field struct {
+	key       string
+	kind      FieldKind
+	help      string
+	only      Kind // "" is every kind
+	bgOnly    bool
+	agentOnly bool
+	flag      func(*Job) *bool // of a Bool
+	read      func(*Job, yamldoc.Value) error
+	write     func(Job) any // nil when the value is the default
+}
+
+// FieldKind is the type of a field, for those who make flags of them.
+type FieldKind string
+
+// The kinds of fields.
+const (
+	Text FieldKind = "text"
+	Bool FieldKind = "bool"
+	List FieldKind = "list"
+)
+
+// Field describes one key of a job file.
+type Field struct {
+	Key     string
+	Kind    FieldKind
+	Help    string
+	Default string
+}
+
+// Fields lists the keys of a kind of file in the order in which they are written.
+func Fields(kind Kind) []Field {
+	var out []Field
+	fresh := New(kind)
+	for _, f := range fields(kind) {
+		d := Field{Key: f.key, Kind: f.kind, Help: f.help}
+		if f.kind == Bool {
+			d.Default = strconv.FormatBool(*f.flag(&fresh))
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// fields is the part of the table that a kind of file has.
+func fields(kind Kind) []field {
+	return slices.DeleteFunc(table(), func(f field) bool { return f.only != "" && f.only != kind })
+}
+
+// table is in the order in which files are written.
+func table() []field {
+	return []field{
+		text("id", "its id (default: 8 random hex digits)", func(j *Job) *string { return &j.ID }, checkID),
+		only(Routine, cronLine()),
+		only(Routine, timezone()),
+		only(Reminder, runAt()),
+		description(),
+		boolean("background", "run beside the conversation, not in it", func(j *Job) *bool { return &j.Background }),
+		only(Routine, bg(text("session", "persistent: one session across fires", func(j *Job) *string { return &j.Session }, oneOf("persistent")))),
+		bg(agent(boolean("isolated", "start without any history", func(j *Job) *bool { return &j.Isolated }))),
+		agent(text("model", "model alias or id", func(j *Job) *string { return &j.Model }, nil)),
+		bg(agent(thinking())),
+		bg(agent(updateMode())),
+		bg(agent(boolean("allow-ping", "the agent may ping the owner", func(j *Job) *bool { return &j.AllowPing }))),
+		agent(list("allowed-tools", "tool patterns beyond the default ones", func(j *Job) *[]string { return &j.AllowedTools }, nil)),
+		agent(list("skills", "skills to invoke first", func(j *Job) *[]string { return &j.Skills }, checkName)),
+		agent(text("subagent", "delegate to agents/NAME.md", func(j *Job) *string { return &j.Subagent }, checkName)),
+		agent(text("engine", "the engine that runs it (default: the configured one)", func(j *Job) *string { return &j.Engine }, nil)),
+		duration("timeout", "limit of the whole run", true, func(j *Job) *time.Duration { return &j.Timeout }),
+		only(Routine, duration("catch-up", "run a missed slot late when it is no older than this", false, func(j *Job) *time.Duration { return &j.CatchUp })),
+		agent(maxCost()),
+		agent(text("gate", "an executable in gates/ that decides whether to run", func(j *Job) *string { return &j.Gate }, checkName)),
+		agent(text("after", "an executable in gates/ run at the end", func(j *Job) *string { return &j.After }, checkName)),
+		agent(list("dirs", "directories outside the data directory that it may read; rw:DIR to write as well", func(j *Job) *[]string { return &j.Dirs }, checkDir)),
+		only(Reminder, agent(count("max-chain", "how many follow-ups the agent may add, one after the other", func(j *Job) *int { return &j.MaxChain }))),
+		only(Reminder, agent(count("chain-depth", "how many came before this one", func(j *Job) *int { return &j.ChainDepth }))),
+		only(Reminder, agent(chainParent())),
+		only(Reminder, boolean("plain", "deliver the text itself, without an agent", func(j *Job) *bool { return &j.Plain })),
+		boolean("enabled", "false keeps the file and fires nothing", func(j *Job) *bool { return &j.Enabled }),
+	}
+}
+
+// only is a field of one kind of file.
+func only(kind Kind, f field) field { f.only = kind; return f }
+
+// bg is a field that has no meaning on a foreground job.
+func bg(f field) field { f.bgOnly = true; return f }
+
+// agent is a field that has no meaning where no agent runs.
+func agent(f field) field { f.agentOnly = true; return f }

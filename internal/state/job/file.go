@@ -1,0 +1,137 @@
+package job
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/policy"
+)
+
+// Parse reads a job file. name stands for the file in errors and becomes the job's path. The error is a yamldoc.Faults
+// with everything that is wrong.
+func Parse(kind Kind, name string, data []byte) (Job, error) {
+	return parse(kind, name, data, fields(kind))
+}
+
+// parse is Parse with the table of the kind's fields, which is worth making once for many files. A table remembers the zones that it
+// has loaded, and so is not for several goroutines.
+func parse(kind Kind, name string, data []byte, table []field) (Job, error) {
+	page, err := yamldoc.ParsePage(name, data)
+	if err != nil {
+		return Job{}, err
+	}
+	j := New(kind)
+	j.Path, j.page = name, page
+	j.Body = strings.Trim(strings.ReplaceAll(page.Body, "\r\n", "\n"), "\r\n")
+	faults := j.decode(table)
+	faults = append(faults, j.rules(faults, table)...)
+	if len(faults) > 0 {
+		slices.SortStableFunc(faults, func(a, b *yamldoc.Fault) int { return cmp.Compare(a.Line, b.Line) })
+		return j, faults
+	}
+	if j.MaxChain > 0 && j.ChainParent == "" {
+		j.ChainParent = j.ID
+	}
+	return j, nil
+}
+
+func (j *Job) decode(table []field) yamldoc.Faults {
+	readers := make([]yamldoc.Field, 0, len(table))
+	for _, f := range table {
+		readers = append(readers, yamldoc.Field{Key: f.key, Read: func(v yamldoc.Value) error { return f.read(j, v) }})
+	}
+	var faults yamldoc.Faults
+	errors.As(j.page.Doc.Decode(readers), &faults)
+	return faults
+}
+
+// rules are those that no field can check alone. What follows from a fault in known is not one of its own.
+func (j *Job) rules(known yamldoc.Faults, table []field) (faults yamldoc.Faults) {
+	doc := j.page.Doc
+	wrong := func(key, reason string) { faults = append(faults, doc.Fault(key, reason)) }
+	unclear := func(key string) bool {
+		return slices.ContainsFunc(known, func(f *yamldoc.Fault) bool { return f.Key == key })
+	}
+	for _, key := range []string{"id", "cron", "run-at"} {
+		if slices.ContainsFunc(table, func(f field) bool { return f.key == key }) && !doc.Has(key) {
+			wrong(key, "is missing")
+		}
+	}
+	for _, f := range table {
+		switch {
+		case !doc.Has(f.key):
+		case j.Plain && f.agentOnly:
+			wrong(f.key, "a plain reminder has no agent: take out plain: true, or this")
+		case !j.Background && f.bgOnly && !unclear("background"):
+			wrong(f.key, "only a background "+string(j.Kind)+" can have it: "+j.wayToBackground())
+		}
+	}
+	if j.Session == "persistent" && j.Isolated {
+		wrong("session", "persistent and isolated: true exclude each other")
+	}
+	if j.Kind == Reminder && strings.HasSuffix(strings.ToLower(j.ID), retry) {
+		wrong("id", "cannot end in "+retry+", which marks a second attempt")
+	}
+	if j.ChainDepth > j.MaxChain && !unclear("max-chain") && !unclear("chain-depth") {
+		wrong("chain-depth", "is beyond max-chain")
+	}
+	if !unclear("allowed-tools") && !unclear("dirs") {
+		faults = append(faults, j.judge()...)
+	}
+	if strings.TrimSpace(j.Body) == "" {
+		wrong("", "the text below the frontmatter, the prompt, is empty")
+	}
+	return faults
+}
+
+func (j *Job) wayToBackground() string {
+	if j.Kind == Reminder {
+		return "take out background: false"
+	}
+	return "add background: true"
+}
+
+// judge refuses tool patterns that no job may have. It reads them once more, because what they may reach depends on dirs. The
+// owner's home is not known here, so a folder below ~/ widens nothing for a pattern that names it in full; dirs itself adds the
+// patterns for it.
+func (j *Job) judge() (faults yamldoc.Faults) {
+	const key = "allowed-tools"
+	if len(j.AllowedTools) == 0 {
+		return nil
+	}
+	roots := j.Roots("")
+	errors.As(j.page.Doc.Decode([]yamldoc.Field{{Key: key, Read: func(v yamldoc.Value) error {
+		_, err := v.Texts(func(pattern string) error { return policy.Judge(pattern, roots...) })
+		return err
+	}}}), &faults)
+	return slices.DeleteFunc(faults, func(f *yamldoc.Fault) bool { return f.Key != key }) // the other keys are no business of this
+}
+
+// Format writes a job as a new file: the fields that differ from their default, in the order of Fields, then the body.
+func Format(j Job) ([]byte, error) {
+	var pairs []yamldoc.Pair
+	for _, f := range fields(j.Kind) {
+		if value := f.write(j); value != nil {
+			pairs = append(pairs, yamldoc.Pair{Key: f.key, Value: value})
+		}
+	}
+	return yamldoc.NewPage(pairs, j.Body)
+}
+
+// WithEnabled is the text of the job's file with enabled set or, for true, left out; nothing else changes.
+func (j Job) WithEnabled(enabled bool) ([]byte, error) {
+	var doc *yamldoc.Doc
+	var err error
+	if enabled {
+		doc, err = j.page.Doc.Delete([]string{"enabled"})
+	} else {
+		doc, err = j.page.Doc.Set([]string{"enabled"}, false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return j.page.With(doc), nil
+}

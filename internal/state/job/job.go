@@ -1,0 +1,188 @@
+// Package job is what people and agents write down to be run: routines in routines/*.md, reminders in reminders/*.md. It reads
+// such files strictly, each on its own, finds one by the names people use for it, and writes new ones. It never runs anything.
+package job
+
+import (
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/cron"
+	"github.com/ollim/ollim/internal/platform/timeparse"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/policy"
+)
+
+// Kind is the sort of a job; its plural is its folder.
+type Kind string
+
+// The kinds of jobs.
+const (
+	Routine  Kind = "routine"  // with a cron line
+	Reminder Kind = "reminder" // runs once, at its time
+	Webhook  Kind = "webhook"  // runs when it is called
+	Ask      Kind = "ask"      // no file: a question at a shell
+)
+
+// UpdateMode says when a background run reports to the main session.
+type UpdateMode string
+
+// The update modes, see ollim-routine(5).
+const (
+	OnPing  UpdateMode = "on_ping"
+	Always  UpdateMode = "always"
+	Freely  UpdateMode = "freely"
+	Blocked UpdateMode = "blocked"
+)
+
+// Mode is where a job's run gets its history from.
+type Mode string
+
+// The modes of behaviour 2.3.
+const (
+	Foreground Mode = "foreground"
+	Forked     Mode = "forked"
+	Isolated   Mode = "isolated"
+	Persistent Mode = "persistent"
+	Asked      Mode = "ask" // of no file: a question at a shell
+)
+
+// Job is one job file. The fields are those of ollim-routine(5), with defaults filled in.
+type Job struct {
+	Kind Kind
+	Path string // of the file, as it was found
+	Body string // the prompt, without blank lines around it
+
+	ID           string
+	Cron         string
+	Timezone     string // "" is the configured zone
+	Description  string
+	Background   bool
+	Session      string // "persistent" or ""
+	Isolated     bool
+	Model        string
+	Thinking     string // "true", "false", "off", "adaptive" or a number of tokens
+	Update       UpdateMode
+	AllowPing    bool
+	AllowedTools []string
+	Skills       []string
+	Subagent     string
+	Engine       string
+	Timeout      time.Duration
+	CatchUp      time.Duration
+	MaxCost      float64 // USD; 0 is no limit of its own
+	Gate         string
+	After        string
+	Dirs         []string
+	Enabled      bool
+
+	RunAt       time.Time // a reminder's time
+	MaxChain    int       // how many reminders may follow the first of a chain
+	ChainDepth  int       // how many came before this one
+	ChainParent string    // id of the first
+	Plain       bool      // the body itself is delivered: no engine
+	floating    bool      // RunAt was written without an offset, see In
+
+	Schedule cron.Schedule // Cron, parsed
+
+	page *yamldoc.Page
+	zone *time.Location // Timezone, loaded when the file was read
+}
+
+// New is a job with every field at its default.
+func New(kind Kind) Job {
+	return Job{
+		Kind: kind, Background: kind == Reminder, Thinking: "true", Update: OnPing, AllowPing: true,
+		Timeout: 30 * time.Minute, Enabled: true,
+	}
+}
+
+// In is the job with a time that was written without an offset read in the configured zone.
+func (j Job) In(zone *time.Location) Job {
+	if j.floating {
+		j.RunAt, j.floating = timeparse.Shown(j.RunAt, zone), false
+	}
+	return j
+}
+
+// Mode is the mode that the job's fields ask for.
+func (j Job) Mode() Mode {
+	switch {
+	case j.Kind == Ask:
+		return Asked
+	case !j.Background:
+		return Foreground
+	case j.Session == "persistent":
+		return Persistent
+	case j.Isolated:
+		return Isolated
+	}
+	return Forked
+}
+
+// Label is how the owner knows the job, in one line: its description, else its file's name.
+func (j Job) Label() string {
+	if words := strings.Fields(j.Description); len(words) > 0 {
+		return strings.Join(words, " ")
+	}
+	return j.Name()
+}
+
+// Name is the file's name without .md, and without what its second attempt adds.
+func (j Job) Name() string {
+	name := baseName(j.Path)
+	if j.Attempt() == Second {
+		return strings.TrimSuffix(name, retry)
+	}
+	return name
+}
+
+// Zone is the zone the job's schedule is read in.
+func (j Job) Zone(configured *time.Location) *time.Location {
+	if j.Timezone == "" {
+		return configured
+	}
+	if j.zone != nil && j.zone.String() == j.Timezone {
+		return j.zone
+	}
+	if zone, err := time.LoadLocation(j.Timezone); err == nil {
+		return zone
+	}
+	return configured
+}
+
+// Roots are the folders of dirs; home is the owner's, for those that begin with ~/.
+func (j Job) Roots(home string) (roots []policy.Root) {
+	for _, entry := range j.Dirs {
+		dir, writable := strings.CutPrefix(entry, "rw:")
+		if rest, found := strings.CutPrefix(dir, "~/"); found {
+			dir = filepath.Join(home, rest)
+		}
+		roots = append(roots, policy.Root{Dir: filepath.Clean(dir), Writable: writable})
+	}
+	return roots
+}
+
+// FollowUp is the next reminder of the job's chain: all as it is, but for its id, time and place in the chain.
+func (j Job) FollowUp(id string, at time.Time) Job {
+	j.ID, j.RunAt, j.floating, j.ChainDepth = id, at, false, j.ChainDepth+1
+	return j
+}
+
+// slugLimit is the longest file name, in characters, that is made from a text.
+const slugLimit = 50
+
+// Slug makes a file name from a text: lower case, runs of anything but a-z and 0-9 become one hyphen, at most 50
+// characters; "" when nothing is left.
+func Slug(text string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(text) {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			b.WriteRune(r)
+		} else if b.Len() > 0 && !strings.HasSuffix(b.String(), "-") {
+			b.WriteByte('-')
+		}
+	}
+	slug := b.String()
+	return strings.Trim(slug[:min(slugLimit, len(slug))], "-")
+}

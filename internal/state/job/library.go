@@ -1,0 +1,359 @@
+package job
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+)
+
+// maxFile is the largest job file that is read, in bytes. A prompt is text that somebody wrote.
+const maxFile = 1 << 20
+
+// Library is the job files of one data directory.
+type Library struct {
+	Home paths.Dir
+	Zone *time.Location // the configured one, in which times without an offset are read
+}
+
+// Shelf is the jobs as they were read at one moment.
+type Shelf struct {
+	Jobs   []Job          // good ones, by path
+	Faults yamldoc.Faults // what is wrong with the others, by path
+
+	home  paths.Dir
+	twins map[string]yamldoc.Faults // by the id that they share
+}
+
+// folder is where the files of a kind lie.
+func (l Library) folder(kind Kind) string {
+	if kind == Reminder {
+		return l.Home.Reminders()
+	}
+	return l.Home.Routines()
+}
+
+// Load reads every job file, also the reminders whose run has begun. A bad file is among the faults and affects no other; only
+// a folder that cannot be listed is an error.
+func (l Library) Load() (Shelf, error) {
+	s := Shelf{home: l.Home, twins: map[string]yamldoc.Faults{}}
+	err := errors.Join(
+		s.load(l, Reminder, l.folder(Reminder)), s.load(l, Routine, l.folder(Routine)), s.load(l, Reminder, l.Home.Firing()))
+	s.refuseTwins()
+	return s, err
+}
+
+func (s *Shelf) load(l Library, kind Kind, folder string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
+		return filepath.Ext(e.Name()) != ".md" || strings.HasPrefix(e.Name(), ".")
+	})
+	s.Jobs = slices.Grow(s.Jobs, len(entries))
+	for i, r := range l.readAll(kind, folder, entries) {
+		var faults yamldoc.Faults
+		switch {
+		case !errors.As(r.err, &faults):
+			s.Jobs = append(s.Jobs, r.job)
+		case !gone(filepath.Join(folder, entries[i].Name())):
+			s.Faults = append(s.Faults, faults...)
+		}
+	}
+	return nil
+}
+
+// reading is one file as it was read.
+type reading struct {
+	job Job
+	err error
+}
+
+// readAll reads files in their order, on all processors where there are many.
+func (l Library) readAll(kind Kind, folder string, entries []fs.DirEntry) []reading {
+	const few = 16 // not worth starting anything for
+	results := make([]reading, len(entries))
+	workers := min(runtime.GOMAXPROCS(0), 1+len(entries)/few)
+	read := func(first int) {
+		table := fields(kind)
+		for i := first; i < len(entries); i += workers {
+			r := &results[i]
+			r.job, r.err = l.read(kind, filepath.Join(folder, entries[i].Name()), table)
+		}
+	}
+	var others sync.WaitGroup
+	for w := 1; w < workers; w++ {
+		others.Go(func() { read(w) })
+	}
+	read(0)
+	others.Wait()
+	return results
+}
+
+// gone says that a file has been moved or deleted since its folder was listed, as reminders are at any time.
+func gone(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Only is the shelf with the jobs of one kind; what is wrong with other files is left out as well.
+func (s Shelf) Only(kind Kind) Shelf {
+	s.Jobs = slices.DeleteFunc(slices.Clone(s.Jobs), func(j Job) bool { return j.Kind != kind })
+	s.Faults = slices.DeleteFunc(slices.Clone(s.Faults), func(f *yamldoc.Fault) bool { return KindOf(f.File) != kind })
+	return s
+}
+
+// KindOf is the kind of the job in a file of the data directory.
+func KindOf(path string) Kind {
+	switch filepath.Base(filepath.Dir(path)) {
+	case "reminders", "firing":
+		return Reminder
+	}
+	return Routine
+}
+
+// read parses one file; the error is always a yamldoc.Faults.
+func (l Library) read(kind Kind, path string, table []field) (Job, error) {
+	name := l.relative(path)
+	data, err := store.ReadText(path, maxFile, false)
+	if err != nil {
+		return Job{}, yamldoc.Faults{{File: name, Reason: "cannot be read: " + store.Cause(err)}}
+	}
+	j, err := parse(kind, name, data, table)
+	j.Path = path
+	if l.Zone != nil {
+		j = j.In(l.Zone)
+	}
+	return j, err
+}
+
+func (l Library) relative(path string) string {
+	if rel, err := filepath.Rel(string(l.Home), path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// refuseTwins turns jobs that share an id into faults: which of them a lock, a session or a slot belongs to could not be
+// told. Capitals do not tell ids apart, because on some file systems they do not tell names apart.
+//
+// A reminder that was claimed while we read is there twice, too: before and after it was moved.
+func (s *Shelf) refuseTwins() {
+	byID := s.byID()
+	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool { return len(byID[strings.ToLower(j.ID)]) > 1 && gone(j.Path) })
+	byID = s.byID()
+	l := Library{Home: s.home}
+	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool {
+		twins := byID[strings.ToLower(j.ID)]
+		if len(twins) == 1 {
+			return false
+		}
+		other := twins[0]
+		if other.Path == j.Path {
+			other = twins[1]
+		}
+		reason := fmt.Sprintf("%q is used twice, also in %s", j.ID, l.relative(other.Path))
+		if other.ID != j.ID {
+			reason = fmt.Sprintf("%q differs from %q in %s by capitals only", j.ID, other.ID, l.relative(other.Path))
+		}
+		fault := j.page.Doc.Fault("id", reason)
+		s.Faults = append(s.Faults, fault)
+		s.twins[j.ID] = append(s.twins[j.ID], fault)
+		return true
+	})
+	slices.SortStableFunc(s.Faults, func(a, b *yamldoc.Fault) int { return cmp.Compare(a.File, b.File) })
+}
+
+// twin is a job beside others of its id.
+type twin struct{ ID, Path string }
+
+func (s *Shelf) byID() map[string][]twin {
+	twins := make(map[string][]twin, len(s.Jobs))
+	for _, j := range s.Jobs {
+		id := strings.ToLower(j.ID)
+		twins[id] = append(twins[id], twin{j.ID, j.Path})
+	}
+	return twins
+}
+
+// Unknown is a name that fits no job.
+type Unknown struct {
+	Name string
+	Near []string // names of jobs like it, best first
+	Bad  int      // files that could not be read, among which it may be
+}
+
+func (e *Unknown) Error() string {
+	s := fmt.Sprintf("no job %q", e.Name)
+	if len(e.Near) > 0 {
+		s += " (did you mean " + strings.Join(e.Near, ", ") + "?)"
+	}
+	return s
+}
+
+// Ambiguous is a name that fits several jobs.
+type Ambiguous struct {
+	Name  string
+	Paths []string
+}
+
+func (e *Ambiguous) Error() string {
+	return fmt.Sprintf("%q could be any of: %s", e.Name, strings.Join(e.Paths, ", "))
+}
+
+// ByID is the job with an id.
+func (s Shelf) ByID(id string) (Job, bool) {
+	if i := slices.IndexFunc(s.Jobs, func(j Job) bool { return j.ID == id }); i >= 0 {
+		return s.Jobs[i], true
+	}
+	return Job{}, false
+}
+
+// Find finds the one job that name means: its id, its file's name with or without .md, the slug of its description, or a
+// path to its file. Errors: *Unknown, *Ambiguous, or the yamldoc.Faults of the file that was meant.
+func (s Shelf) Find(name string) (Job, error) {
+	if faults := s.faultsOf(name); len(faults) > 0 {
+		return Job{}, faults
+	}
+	found := s.all(func(j Job) bool { return s.means(j, name) })
+	if len(found) == 0 && name != "" { // a description comes last: it must not make somebody's id or file name ambiguous
+		found = s.all(func(j Job) bool { return Slug(j.Description) == name })
+	}
+	l := Library{Home: s.home}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return Job{}, &Unknown{name, plaintext.Similar(name, s.names()), s.badFiles()}
+	}
+	e := &Ambiguous{Name: name}
+	for _, j := range found {
+		e.Paths = append(e.Paths, l.relative(j.Path))
+	}
+	return Job{}, e
+}
+
+func (s Shelf) all(fits func(Job) bool) (found []Job) {
+	for _, j := range s.Jobs {
+		if fits(j) {
+			found = append(found, j)
+		}
+	}
+	return found
+}
+
+func (s Shelf) means(j Job, name string) bool {
+	return j.ID == name || j.Name() == name || j.Name()+".md" == name ||
+		strings.ContainsRune(name, filepath.Separator) && baseName(name) == baseName(j.Path) && samePath(s.home, name, j.Path)
+}
+
+// samePath compares a path somebody typed, relative to where they are or to the data directory, with a job's.
+func samePath(dir paths.Dir, typed, path string) bool {
+	want, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	for _, candidate := range []string{typed, dir.Path(typed)} {
+		if got, err := os.Stat(candidate); err == nil && os.SameFile(got, want) {
+			return true
+		}
+	}
+	return false
+}
+
+// faultsOf are those of the file that name means by its name or path, or of the files whose shared id it is.
+func (s Shelf) faultsOf(name string) (faults yamldoc.Faults) {
+	for _, f := range s.Faults {
+		isPath := strings.ContainsRune(name, filepath.Separator)
+		if baseName(f.File) == baseName(name) && (!isPath || samePath(s.home, name, s.home.Path(f.File))) {
+			faults = append(faults, f)
+		}
+	}
+	if len(faults) == 0 {
+		faults = s.twins[name]
+	}
+	return faults
+}
+
+func (s Shelf) names() (names []string) {
+	for _, j := range s.Jobs {
+		names = append(names, j.Name())
+		if j.ID != j.Name() {
+			names = append(names, j.ID)
+		}
+	}
+	return names
+}
+
+func (s Shelf) badFiles() int {
+	files := map[string]bool{}
+	for _, f := range s.Faults {
+		files[f.File] = true
+	}
+	return len(files)
+}
+
+func baseName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") }
+
+// NewID is 8 random lower-case hex digits from random.
+func NewID(random io.Reader) (string, error) {
+	b := make([]byte, 4)
+	if _, err := io.ReadFull(random, b); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(b), nil
+}
+
+// Create writes j as a new file and returns it with its path. name is the file's name without .md, without a dot in front,
+// and must be free (fs.ErrExist); "" makes one from the description, the body or the id, numbered if it is taken, also by a job
+// of another kind: a new reminder must not make the name of a routine, which stands in a crontab, ambiguous.
+func (l Library) Create(j Job, name string) (Job, error) {
+	data, err := Format(j)
+	if err != nil {
+		return j, err
+	}
+	if name != "" {
+		if name != filepath.Base(name) || name[0] == '.' {
+			return j, fmt.Errorf("%q cannot name a job file", name)
+		}
+		j.Path = filepath.Join(l.folder(j.Kind), name+".md")
+		return j, store.Create(j.Path, data)
+	}
+	stem := cmp.Or(Slug(j.Description), Slug(j.Body), j.ID)
+	for n := 1; ; n++ {
+		name := stem
+		if n > 1 {
+			name += "-" + strconv.Itoa(n)
+		}
+		if l.taken(name) {
+			continue
+		}
+		j.Path = filepath.Join(l.folder(j.Kind), name+".md")
+		if err := store.Create(j.Path, data); !errors.Is(err, fs.ErrExist) {
+			return j, err
+		}
+	}
+}
+
+func (l Library) taken(name string) bool {
+	return slices.ContainsFunc([]Kind{Routine, Reminder}, func(kind Kind) bool {
+		_, err := os.Lstat(filepath.Join(l.folder(kind), name+".md"))
+		return err == nil
+	})
+}

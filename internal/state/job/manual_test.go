@@ -1,0 +1,97 @@
+package job
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestManual compares the KEYS of ollim-routine(5) and ollim-reminder(5) with the table of fields.
+func TestManual(t *testing.T) {
+	routine, reminder := manualKeys(t, "routine"), manualKeys(t, "reminder")
+	list := entry(t, `"as in a routine"`, ".PP")
+	for key, hint := range routine {
+		if named(list, key) {
+			reminder[key] = hint
+		}
+	}
+	compareManual(t, Routine, routine)
+	if page := section(t, "routine"); !slices.IsSortedFunc(fields(Routine), func(a, b field) int { return place(page, a) - place(page, b) }) {
+		t.Error("routine: the page promises the order of the table")
+	}
+	compareManual(t, Reminder, reminder)
+	plain := entry(t, ".BR plain ", ".TP")
+	for _, f := range fields(Reminder) {
+		if named(plain, f.key) != f.agentOnly {
+			t.Errorf("%s: an error beside plain: want %v", f.key, f.agentOnly)
+		}
+	}
+}
+
+func compareManual(t *testing.T, kind Kind, described map[string]string) {
+	t.Helper()
+	var keys []string
+	widens := widening()
+	for _, f := range fields(kind) {
+		keys = append(keys, f.key)
+		hint := described[f.key]
+		if got := strings.Contains(hint, "background only"); got != f.bgOnly {
+			t.Errorf("%s: %s (%s): background only: %v, want %v", kind, f.key, hint, got, f.bgOnly)
+		}
+		if got := strings.Contains(hint, "widens"); got != slices.Contains(widens, f.key) {
+			t.Errorf("%s: %s (%s): widens: %v", kind, f.key, hint, got)
+		}
+		if required := slices.Contains([]string{"id", "cron", "run-at"}, f.key); strings.Contains(hint, "required") != required {
+			t.Errorf("%s: %s (%s): required: want %v", kind, f.key, hint, required)
+		}
+	}
+	if got, want := slices.Sorted(maps.Keys(described)), slices.Sorted(slices.Values(keys)); !slices.Equal(got, want) {
+		t.Errorf("%s: the page has %v\nthe table %v", kind, got, want)
+	}
+}
+
+// manualKeys are the entries of a page's section KEYS, each with what stands in parentheses behind it.
+func manualKeys(t *testing.T, kind string) map[string]string {
+	t.Helper()
+	keys := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^\.TP\n\.BR (\S+) " \((.*)\)"$`).FindAllStringSubmatch(section(t, kind), -1) {
+		keys[strings.ReplaceAll(m[1], `\-`, "-")] = m[2]
+	}
+	return keys
+}
+
+func place(page string, f field) int {
+	return strings.Index(page, "\n.BR "+strings.ReplaceAll(f.key, "-", `\-`)+` " (`)
+}
+
+// entry is a part of the KEYS of ollim-reminder(5).
+func entry(t *testing.T, from, to string) string {
+	t.Helper()
+	_, text, _ := strings.Cut(section(t, "reminder"), from)
+	text, _, _ = strings.Cut(text, "\n"+to)
+	return text
+}
+
+// named says whether a text names a key in a line of its own.
+func named(text, key string) bool {
+	return regexp.MustCompile(`(?m)^\.BR? ` + regexp.QuoteMeta(strings.ReplaceAll(key, "-", `\-`)) + `( [,.])?$`).MatchString(text)
+}
+
+func section(t *testing.T, kind string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../../man/ollim-" + kind + ".5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, keys, _ := strings.Cut(string(page), "\n.SH KEYS\n")
+	keys, _, _ = strings.Cut(keys, "\n.SH ")
+	return keys
+}
+
+// widening is the fields of behaviour 9.5.
+func widening() []string {
+	return []string{"after", "allowed-tools", "dirs", "gate", "skills", "subagent"}
+}

@@ -1,0 +1,243 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+)
+
+func text(key, help string, at func(*Job) *string, check func(string) error) field {
+	return field{
+		key: key, kind: Text, help: help,
+		read: func(j *Job, v yamldoc.Value) error {
+			s, err := v.Text()
+			if err == nil && check != nil {
+				err = check(s)
+			}
+			*at(j) = s
+			return err
+		},
+		write: func(j Job) any { return unless(*at(&j) == "", *at(&j)) },
+	}
+}
+
+func boolean(key, help string, at func(*Job) *bool) field {
+	return field{
+		key: key, kind: Bool, help: help, flag: at,
+		read: func(j *Job, v yamldoc.Value) (err error) {
+			*at(j), err = v.Bool()
+			return err
+		},
+		write: func(j Job) any {
+			fresh := New(j.Kind)
+			return unless(*at(&j) == *at(&fresh), *at(&j))
+		},
+	}
+}
+
+func list(key, help string, at func(*Job) *[]string, check func(string) error) field {
+	return field{
+		key: key, kind: List, help: help,
+		read: func(j *Job, v yamldoc.Value) error {
+			var checks []func(string) error
+			if check != nil {
+				checks = append(checks, check)
+			}
+			items, err := v.Texts(checks...)
+			*at(j) = items
+			return err
+		},
+		write: func(j Job) any { return unless(len(*at(&j)) == 0, *at(&j)) },
+	}
+}
+
+func duration(key, help string, positive bool, at func(*Job) *time.Duration) field {
+	fresh := New(Routine)
+	normal := *at(&fresh)
+	return field{
+		key: key, kind: Text, help: help + fmt.Sprintf(" (default %s)", FormatDuration(normal)),
+		read: func(j *Job, v yamldoc.Value) error {
+			s, err := v.Text()
+			if err != nil {
+				return err
+			}
+			if *at(j), err = ParseDuration(s); err != nil {
+				return err
+			}
+			if positive && *at(j) == 0 {
+				return errors.New("must be longer than zero")
+			}
+			return nil
+		},
+		write: func(j Job) any { return unless(*at(&j) == normal, FormatDuration(*at(&j))) },
+	}
+}
+
+// count is a small number, 0 by default.
+func count(key, help string, at func(*Job) *int) field {
+	const most = 1000
+	return field{
+		key: key, kind: Text, help: help,
+		read: func(j *Job, v yamldoc.Value) (err error) {
+			if *at(j), err = v.Int(); err == nil && (*at(j) < 0 || *at(j) > most) {
+				err = fmt.Errorf("want 0 to %d", most)
+			}
+			return err
+		},
+		write: func(j Job) any { return unless(*at(&j) == 0, *at(&j)) },
+	}
+}
+
+func cronLine() field {
+	f := text("cron", "five cron fields, or @hourly @daily @weekly @monthly @yearly", func(j *Job) *string { return &j.Cron }, nil)
+	read := f.read
+	f.read = func(j *Job, v yamldoc.Value) error {
+		err := read(j, v)
+		if err == nil {
+			j.Schedule, err = parseCron(j.Cron)
+		}
+		return err
+	}
+	return f
+}
+
+// timezone loads each zone once for all the files that are read with its table: loading one reads a file.
+func timezone() field {
+	f := text("timezone", "IANA zone of the cron line (default: the configured one)", func(j *Job) *string { return &j.Timezone }, nil)
+	zones := map[string]*time.Location{}
+	read := f.read
+	f.read = func(j *Job, v yamldoc.Value) error {
+		err := read(j, v)
+		if err != nil {
+			return err
+		}
+		if zones[j.Timezone] == nil {
+			zones[j.Timezone], err = loadZone(j.Timezone)
+		}
+		j.zone = zones[j.Timezone]
+		return err
+	}
+	return f
+}
+
+// runAt is a whole second, and written with its offset.
+func runAt() field {
+	return field{
+		key: "run-at", kind: Text, help: "its time, such as 2026-03-07T09:00 (in the configured zone) or with an offset behind it",
+		read: func(j *Job, v yamldoc.Value) error {
+			s, err := v.Text()
+			if err == nil {
+				j.RunAt, j.floating, err = parseInstant(s)
+				j.RunAt = j.RunAt.Truncate(time.Second)
+			}
+			return err
+		},
+		write: func(j Job) any { return j.RunAt.Format(time.RFC3339) },
+	}
+}
+
+// chainParent of the first of a chain is its own id, which is not written.
+func chainParent() field {
+	f := text("chain-parent", "id of the first of the chain", func(j *Job) *string { return &j.ChainParent }, checkID)
+	f.write = func(j Job) any {
+		return unless(j.ChainParent == "" || j.MaxChain > 0 && j.ChainParent == j.ID, j.ChainParent)
+	}
+	return f
+}
+
+// description of nothing but white space is none.
+func description() field {
+	f := text("description", "a line that names the job in lists and messages", func(j *Job) *string { return &j.Description }, nil)
+	read := f.read
+	f.read = func(j *Job, v yamldoc.Value) error {
+		err := read(j, v)
+		if strings.TrimSpace(j.Description) == "" {
+			j.Description = ""
+		}
+		return err
+	}
+	return f
+}
+
+// thinking comes in several spellings (True, 0100) and is kept in one.
+func thinking() field {
+	return field{
+		key: "thinking", kind: Text, help: "true, false, off, adaptive or a number of tokens",
+		read: func(j *Job, v yamldoc.Value) error {
+			if on, err := v.Bool(); err == nil {
+				j.Thinking = strconv.FormatBool(on)
+				return nil
+			}
+			if n, err := v.Int(); err == nil && n > 0 {
+				j.Thinking = strconv.Itoa(n)
+				return nil
+			}
+			s, err := v.Text()
+			if err != nil {
+				return err
+			}
+			j.Thinking = s
+			return oneOf("true", "false", "off", "adaptive")(s)
+		},
+		write: func(j Job) any {
+			if n, err := strconv.Atoi(j.Thinking); err == nil {
+				return n
+			}
+			if b, err := strconv.ParseBool(j.Thinking); err == nil {
+				return unless(b, b)
+			}
+			return j.Thinking
+		},
+	}
+}
+
+func updateMode() field {
+	modes := []string{string(OnPing), string(Always), string(Freely), string(Blocked)}
+	return field{
+		key: "update-main-session", kind: Text, help: strings.Join(modes, ", ") + ": when the run reports to the main session",
+		read: func(j *Job, v yamldoc.Value) error {
+			s, err := v.Text()
+			j.Update = UpdateMode(s)
+			if err == nil {
+				err = oneOf(modes...)(s)
+			}
+			return err
+		},
+		write: func(j Job) any { return unless(j.Update == OnPing, string(j.Update)) },
+	}
+}
+
+func maxCost() field {
+	return field{
+		key: "max-cost", kind: Text, help: "stop the run when it has cost this much, in USD",
+		read: func(j *Job, v yamldoc.Value) (err error) {
+			j.MaxCost, err = v.Number()
+			if err == nil && !(j.MaxCost > 0 && j.MaxCost < 1e9) {
+				err = errors.New("must be more than zero, and less than a billion")
+			}
+			return err
+		},
+		write: func(j Job) any { return unless(j.MaxCost == 0, j.MaxCost) },
+	}
+}
+
+func unless(normal bool, value any) any {
+	if normal {
+		return nil
+	}
+	return value
+}
+
+func oneOf(words ...string) func(string) error {
+	return func(s string) error {
+		if slices.Contains(words, s) {
+			return nil
+		}
+		return fmt.Errorf("%q is not one of: %s", s, strings.Join(words, ", "))
+	}
+}

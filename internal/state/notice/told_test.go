@@ -1,0 +1,338 @@
+package notice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+	"pgregory.net/rapid"
+)
+
+// desk is a book with a clock that stands still, and its warnings.
+type desk struct {
+	Book
+	t      reporter
+	warned []string
+}
+
+// reporter is what *testing.T and *rapid.T have in common.
+type reporter interface {
+	Helper()
+	Error(args ...any)
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	return deskAt(t, t.TempDir())
+}
+
+func deskAt(t reporter, dir string) *desk {
+	d := &desk{t: t}
+	d.Book = Book{paths.Dir(dir), store.Disk{
+		Now:  func() time.Time { return time.Date(2026, 2, 24, 15, 30, 0, 0, time.FixedZone("", 3600)) },
+		Warn: func(m string) { d.warned = append(d.warned, m) },
+	}}
+	return d
+}
+
+func (d *desk) once(key string, want bool) {
+	d.t.Helper()
+	if first, err := d.Once(context.Background(), key); first != want || err != nil {
+		d.t.Errorf("Once(%q) = %v, %v, want %v", key, first, err, want)
+	}
+}
+
+func (d *desk) forget(keep ...string) {
+	d.t.Helper()
+	if err := d.Forget(context.Background(), func(key string) bool { return slices.Contains(keep, key) }); err != nil {
+		d.t.Error(err)
+	}
+}
+
+func (d *desk) failed(job string, count int, speak bool) {
+	d.t.Helper()
+	n, s, err := d.Failed(context.Background(), job)
+	if n != count || s != speak || err != nil {
+		d.t.Errorf("Failed(%q) = %d, %v, %v, want %d, %v", job, n, s, err, count, speak)
+	}
+}
+
+func (d *desk) worked(job string) {
+	d.t.Helper()
+	if err := d.Worked(context.Background(), job); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// file is told.json, "" if it is not there.
+func (d *desk) file() string {
+	d.t.Helper()
+	data, err := os.ReadFile(d.Home.Told())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		d.t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestOnce(t *testing.T) {
+	d := newDesk(t)
+	d.once("a", true)
+	d.once("a", false)
+	d.once("b", true)
+	d.once("a", false)
+	d.once("", true)
+	d.once("", false)
+}
+
+func TestForget(t *testing.T) {
+	d := newDesk(t)
+	d.once("a", true)
+	d.once("b", true)
+	d.forget("b", "c")
+	d.once("b", false)
+	d.once("a", true)
+	d.forget()
+	if got := d.file(); got != "" {
+		t.Errorf("a memory of nothing: %s", got)
+	}
+	d.once("b", true)
+}
+
+func TestFailed(t *testing.T) {
+	d := newDesk(t)
+	speaks := []int{1, 2, 3, 10, 100}
+	for n := 1; n <= 101; n++ {
+		d.failed("a", n, slices.Contains(speaks, n))
+	}
+	d.failed("b", 1, true)
+	d.worked("a")
+	d.failed("a", 1, true)
+	d.failed("b", 2, true)
+}
+
+func TestPowersOfTen(t *testing.T) {
+	var list []int
+	for n := -100; n <= 20000; n++ {
+		if powerOfTen(n) {
+			list = append(list, n)
+		}
+	}
+	if want := []int{1, 10, 100, 1000, 10000}; !slices.Equal(list, want) {
+		t.Errorf("got %v, want %v", list, want)
+	}
+}
+
+func TestFile(t *testing.T) {
+	d := newDesk(t)
+	d.once("a", true)
+	d.failed("j", 1, true)
+	d.failed("j", 2, true)
+	want := `{
+  "seen": {
+    "a": "2026-02-24T14:30:00Z"
+  },
+  "failures": {
+    "j": 2
+  }
+}
+`
+	if got := d.file(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	d.forget()
+	d.worked("j")
+	if got := d.file(); got != "" {
+		t.Errorf("left %s", got)
+	}
+}
+
+// What changes nothing writes nothing.
+func TestWritesOnlyChanges(t *testing.T) {
+	d := newDesk(t)
+	d.worked("j")
+	d.forget()
+	if got := d.file(); got != "" {
+		t.Errorf("made %s", got)
+	}
+	d.once("a", true)
+	d.failed("j", 1, true)
+	before, err := os.Stat(d.Home.Told())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.once("a", false)
+	d.forget("a")
+	d.worked("k")
+	after, err := os.Stat(d.Home.Told())
+	if err != nil || !os.SameFile(before, after) {
+		t.Errorf("replaced, %v", err)
+	}
+}
+
+func TestCorruptFile(t *testing.T) {
+	for _, content := range []string{"", "{", "[]", `{"seen":{"a":1}}`} {
+		d := newDesk(t)
+		if err := store.MkdirAll(d.Home.State()); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(d.Home.Told(), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d.once("a", true)
+		d.once("a", false)
+		aside, _ := filepath.Glob(d.Home.Told() + ".corrupt-*")
+		if len(aside) != 1 || len(d.warned) != 1 {
+			t.Errorf("%q: kept as %q, warned %q", content, aside, d.warned)
+		}
+	}
+}
+
+func TestEmptyFile(t *testing.T) {
+	for _, content := range []string{"{}", "null", `{"seen":null,"failures":null}`, `{"other":1}`} {
+		d := newDesk(t)
+		if err := errors.Join(store.MkdirAll(d.Home.State()), os.WriteFile(d.Home.Told(), []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		d.once("a", true)
+		d.failed("j", 1, true)
+		if len(d.warned) != 0 {
+			t.Errorf("%q: warned %q", content, d.warned)
+		}
+	}
+}
+
+// What could not be remembered does not count as told: a caller that goes by the error can still speak.
+func TestWithoutLocks(t *testing.T) {
+	d := newDesk(t)
+	d.once("a", true)
+	d.failed("j", 1, true)
+	before := d.file()
+	if err := errors.Join(os.Remove(d.Home.Lock("told")), os.Mkdir(d.Home.Lock("told"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	var failed *lock.Failed
+	if first, err := d.Once(context.Background(), "b"); first || !errors.As(err, &failed) {
+		t.Errorf("Once: %v, %v", first, err)
+	}
+	if n, speak, err := d.Failed(context.Background(), "j"); n != 0 || speak || !errors.As(err, &failed) {
+		t.Errorf("Failed: %d, %v, %v", n, speak, err)
+	}
+	if err := d.Worked(context.Background(), "j"); !errors.As(err, &failed) {
+		t.Errorf("Worked: %v", err)
+	}
+	if err := d.Forget(context.Background(), func(string) bool { return false }); !errors.As(err, &failed) {
+		t.Errorf("Forget: %v", err)
+	}
+	if got := d.file(); got != before {
+		t.Errorf("changed to %s", got)
+	}
+}
+
+// The folder becomes unusable between the reading and the writing, when the book looks at the clock.
+func TestOnceNotWritten(t *testing.T) {
+	d := newDesk(t)
+	d.failed("j", 1, true)
+	now, state := d.Disk.Now, d.Home.State()
+	d.Disk.Now = func() time.Time {
+		if err := errors.Join(os.Rename(state, state+"-away"), os.WriteFile(state, nil, 0o600)); err != nil {
+			t.Error(err)
+		}
+		return now()
+	}
+	var notWritten *store.NotWritten
+	if first, err := d.Once(context.Background(), "b"); first || !errors.As(err, &notWritten) {
+		t.Errorf("Once: %v, %v", first, err)
+	}
+	if err := errors.Join(os.Remove(state), os.Rename(state+"-away", state)); err != nil {
+		t.Fatal(err)
+	}
+	d.Disk.Now = now
+	d.once("b", true)
+}
+
+func TestManyAtOnce(t *testing.T) {
+	d := newDesk(t)
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	firsts, spoken := map[string]int{}, 0
+	for range 8 {
+		group.Go(func() {
+			for i := range 5 {
+				key := fmt.Sprint(i)
+				first, err := d.Once(context.Background(), key)
+				_, speak, err2 := d.Failed(context.Background(), "j")
+				mu.Lock()
+				if first {
+					firsts[key]++
+				}
+				if speak {
+					spoken++
+				}
+				if err != nil || err2 != nil {
+					t.Error(err, err2)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	if fmt.Sprint(firsts) != "map[0:1 1:1 2:1 3:1 4:1]" || spoken != 4 { // of 40: 1, 2, 3, 10
+		t.Errorf("told first %v, spoke %d times", firsts, spoken)
+	}
+	d.failed("j", 41, false)
+}
+
+func TestBookAgainstModel(t *testing.T) {
+	root := t.TempDir()
+	rapid.Check(t, func(r *rapid.T) {
+		dir, err := os.MkdirTemp(root, "")
+		if err != nil {
+			r.Fatal(err)
+		}
+		d := deskAt(r, dir)
+		seen, failures := map[string]bool{}, map[string]int{}
+		key := rapid.SampledFrom([]string{"a", "b", "c"})
+		r.Repeat(map[string]func(*rapid.T){
+			"once": func(r *rapid.T) {
+				k := key.Draw(r, "key")
+				d.once(k, !seen[k])
+				seen[k] = true
+			},
+			"forget": func(r *rapid.T) {
+				keep := rapid.SliceOf(key).Draw(r, "keep")
+				d.forget(keep...)
+				for k := range seen {
+					if !slices.Contains(keep, k) {
+						delete(seen, k)
+					}
+				}
+			},
+			"fail": func(r *rapid.T) {
+				k := key.Draw(r, "job")
+				failures[k]++
+				d.failed(k, failures[k], failures[k] <= 3 || failures[k] == 10 || failures[k] == 100)
+			},
+			"work": func(r *rapid.T) {
+				k := key.Draw(r, "job")
+				d.worked(k)
+				delete(failures, k)
+			},
+			"": func(r *rapid.T) {
+				if empty := len(seen)+len(failures) == 0; empty != (d.file() == "") {
+					r.Fatalf("file %q, model %v, %v", d.file(), seen, failures)
+				}
+			},
+		})
+	})
+}

@@ -1,0 +1,78 @@
+package outbox
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/process"
+)
+
+const (
+	defaultTimeout = 30 * time.Second
+	maxGrace       = 5 * time.Second // between SIGTERM and SIGKILL
+	refusal        = 77              // EX_NOPERM of sysexits.h
+	tailSize       = process.StderrLimit
+	maxValue       = 4 << 10 // bytes of one variable: beyond 128 KiB the kernel would not start the command at all
+)
+
+// command starts the command once. The reason, one line, says why the message was not sent.
+func (p Post) command(ctx context.Context, m Message) (fate Fate, reason string) {
+	timeout := cmp.Or(p.Timeout, defaultTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not done within %s", timeout))
+	defer cancel()
+	r, err := process.Run(ctx, process.Call{
+		Argv: p.Command, Env: p.environment(m), Dir: p.Home.Path(),
+		Stdin: []byte(body(m)), Grace: min(maxGrace, timeout),
+	})
+	switch {
+	case err != nil:
+		return Queued, oneLine(err.Error() + ": " + r.Stderr)
+	case r.Status == 0:
+		return Sent, ""
+	case r.Status == refusal:
+		return Refused, oneLine(r.End + ": " + r.Stderr)
+	}
+	return Queued, oneLine(r.End + ": " + r.Stderr)
+}
+
+// body ends in one newline, however many the text has.
+func body(m Message) string { return strings.TrimRight(m.Text, "\n") + "\n" }
+
+func (p Post) environment(m Message) []string {
+	env := make([]string, 0, len(p.Env)+7)
+	for _, kv := range p.Env {
+		if !strings.HasPrefix(kv, "OLLIM_RUN=") && !strings.HasPrefix(kv, "OLLIM_FILE=") {
+			env = append(env, kv)
+		}
+	}
+	critical := "0"
+	if m.Critical {
+		critical = "1"
+	}
+	if m.File != "" {
+		env = append(env, "OLLIM_FILE="+m.File)
+	}
+	return append(env, // of two with the same name the last counts
+		"OLLIM_MESSAGE_ID="+m.ID,
+		"OLLIM_MESSAGE_RUN="+value(m.Run),
+		"OLLIM_JOB="+value(m.Job),
+		"OLLIM_LABEL="+value(m.Label),
+		"OLLIM_KIND="+value(string(m.Kind)),
+		"OLLIM_CRITICAL="+critical,
+	)
+}
+
+// value makes s fit a variable that scripts read line by line.
+func value(s string) string {
+	s = strings.Join(strings.Fields(strings.ReplaceAll(s, "\x00", "")), " ")
+	return strings.ToValidUTF8(s[:min(len(s), maxValue)], "")
+}
+
+// oneLine makes what a program said fit a line of a listing: no cut character at its start, no colon with nothing behind it.
+func oneLine(s string) string {
+	return strings.TrimSuffix(plaintext.Line(strings.ToValidUTF8(s, "")), ":")
+}

@@ -1,0 +1,100 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
+)
+
+// Embed is a message in parts, with the names and limits that Discord gives them.
+type Embed struct {
+	Title       string  `json:"title"`
+	Description string  `json:"description,omitempty"`
+	URL         string  `json:"url,omitempty"`
+	Color       string  `json:"color,omitempty"` // #rrggbb
+	Fields      []Field `json:"fields,omitempty"`
+	Footer      string  `json:"footer,omitempty"`
+}
+
+// Field is a line of an Embed.
+type Field struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Inline bool   `json:"inline,omitempty"`
+}
+
+// maxEmbed is how many characters an embed has in all, maxFields how many fields.
+const (
+	maxEmbed  = 6000
+	maxFields = 25
+)
+
+// Clean is the embed without control characters, or what is wrong with it.
+func (e Embed) Clean() (Embed, error) {
+	e.Fields = append([]Field{}, e.Fields...)
+	total := 0
+	part := func(name string, s *string, most int, clean func(string) string) error {
+		*s = strings.TrimSpace(clean(*s))
+		n := utf8.RuneCountInString(*s)
+		if total += n; n > most {
+			return fmt.Errorf("%s has %d characters, the most is %d", name, n, most)
+		}
+		return nil
+	}
+	err := errors.Join(part("title", &e.Title, 256, plaintext.Line), part("description", &e.Description, 4096, plaintext.Lines),
+		part("url", &e.URL, 2048, plaintext.Line), part("footer", &e.Footer, 2048, plaintext.Line))
+	for i := range e.Fields {
+		f := &e.Fields[i]
+		err = errors.Join(err, part("the name of a field", &f.Name, 256, plaintext.Line), part("the value of "+f.Name, &f.Value, 1024, plaintext.Lines))
+		if f.Name == "" || f.Value == "" {
+			err = errors.Join(err, errors.New("a field has no name or no value"))
+		}
+	}
+	switch {
+	case err != nil:
+		return e, err
+	case e.Title == "":
+		return e, errors.New("title is empty")
+	case len(e.Fields) > maxFields:
+		return e, fmt.Errorf("%d fields, the most is %d", len(e.Fields), maxFields)
+	case total > maxEmbed:
+		return e, fmt.Errorf("%d characters in all, the most is %d", total, maxEmbed)
+	case e.URL != "" && !strings.HasPrefix(e.URL, "https://") && !strings.HasPrefix(e.URL, "http://"):
+		return e, errors.New("url must begin with https://")
+	case e.Color != "" && !isColor(e.Color):
+		return e, fmt.Errorf("color %q: write one like #2e8b57", e.Color)
+	}
+	return e, nil
+}
+
+func isColor(s string) bool {
+	return len(s) == 7 && s[0] == '#' && strings.Trim(s[1:], "0123456789abcdefABCDEF") == ""
+}
+
+// Text is the embed for those who read plain text.
+func (e Embed) Text() string {
+	lines := []string{e.Title}
+	if e.URL != "" {
+		lines = append(lines, e.URL)
+	}
+	if e.Description != "" {
+		lines = append(lines, "", e.Description)
+	}
+	if len(e.Fields) > 0 {
+		lines = append(lines, "")
+	}
+	for _, f := range e.Fields {
+		separator := " "
+		if strings.Contains(f.Value, "\n") {
+			separator = "\n"
+		}
+		lines = append(lines, f.Name+":"+separator+f.Value)
+	}
+	if e.Footer != "" {
+		lines = append(lines, "", e.Footer)
+	}
+	return strings.Join(lines, "\n")
+}

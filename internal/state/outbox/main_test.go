@@ -1,0 +1,187 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+var start = time.Date(2026, 2, 24, 22, 30, 0, 0, time.UTC)
+
+// roleVar makes this binary one of several processes at the same outbox, see runRole.
+const roleVar = "DELIVER_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVar); role != "" {
+		runRole(role, os.Args[1], os.Args[2])
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// muchText does not fit into a pipe.
+var muchText = strings.Repeat("0123456789", 30_000)
+
+// office is a Post in a new data directory, with a clock that the test sets and the warnings that it gave.
+type office struct {
+	Post
+	now    time.Time
+	mu     sync.Mutex
+	warned []string
+}
+
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	return officeAt(t.TempDir())
+}
+
+func officeAt(dir string) *office {
+	o := &office{now: start}
+	o.Post = Post{
+		Home: paths.Dir(dir),
+		Disk: store.Disk{
+			Now: func() time.Time { return o.now },
+			Warn: func(m string) {
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				o.warned = append(o.warned, m)
+			},
+		},
+		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
+	}
+	return o
+}
+
+// script makes a shell script the command of o. The variable $data is the data directory; output belongs there.
+func (o *office) script(t *testing.T, body string) {
+	t.Helper()
+	path := o.Home.Path("send.sh")
+	text := "#!/bin/sh\ndata='" + o.Home.Path() + "'\n" + body + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	o.Command = []string{path}
+}
+
+// message is one that was created at start.
+func message(id string) Message {
+	return Message{
+		ID: id, Run: "20260224-run", Job: "a1b2c3d4", Label: "Daily market analysis", Kind: Ping, Text: "text of " + id, Created: start,
+	}
+}
+
+func (o *office) send(t *testing.T, m Message, want Fate) {
+	t.Helper()
+	if fate, err := o.Send(t.Context(), m); fate != want || err != nil {
+		t.Fatalf("Send(%s): %q, %v, want %q", m.ID, fate, err, want)
+	}
+}
+
+func (o *office) flush(t *testing.T, want Report) {
+	t.Helper()
+	if r, err := o.Flush(t.Context()); r != want || err != nil {
+		t.Fatalf("Flush: %+v, %v, want %+v", r, err, want)
+	}
+}
+
+func (o *office) pending(t *testing.T) []Entry {
+	t.Helper()
+	entries, err := o.Pending()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
+
+// files lists the outbox, also what is hidden in it.
+func (o *office) files(t *testing.T) string {
+	t.Helper()
+	names, err := o.list()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(names, " ")
+}
+
+// file writes a file of the outbox by hand.
+func (o *office) file(t *testing.T, name, data string) {
+	t.Helper()
+	if err := os.MkdirAll(o.Home.Outbox(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(o.Home.Outbox(), name), []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (o *office) read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(o.Home.Path(name))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// child is this binary in a role, at the same data directory and with the same command.
+func (o *office) child(t *testing.T, role string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, o.Home.Path(), strings.Join(o.Command, " "))
+	cmd.Env = append(os.Environ(), roleVar+"="+role)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// runRole is a process at the outbox of dir.
+//
+//	send     sends the message "r.1"
+//	send much sends it with the text muchText
+//	queue    sends messages without end, with no command, and prints the id of each one that Send has taken
+//	flush    flushes, and prints the report
+//	lockout  sends "r.1" with a command that closes the outbox, flushes, and sends "r.2"; prints what came of each
+func runRole(role, dir, command string) {
+	o := officeAt(dir)
+	o.Command = strings.Fields(command)
+	ctx := context.Background()
+	switch role {
+	case "send":
+		fmt.Println(o.Send(ctx, message("r.1")))
+	case "send much":
+		m := message("r.1")
+		m.Text = muchText
+		fmt.Println(o.Send(ctx, m))
+	case "queue":
+		o.Command = nil
+		for i := 0; ; i++ {
+			id := fmt.Sprintf("p%d.%d", os.Getpid(), i)
+			if fate, err := o.Send(ctx, message(id)); err != nil || fate != Queued {
+				panic(err)
+			}
+			fmt.Println(id)
+		}
+	case "flush":
+		r, err := o.Flush(ctx)
+		if err != nil {
+			panic(err)
+		}
+		_ = json.NewEncoder(os.Stdout).Encode(r)
+	case "lockout":
+		fmt.Println(o.Send(ctx, message("r.1")))
+		fmt.Println(o.Flush(ctx))
+		fmt.Println(o.Send(ctx, message("r.2")))
+	}
+}

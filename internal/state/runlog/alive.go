@@ -1,0 +1,135 @@
+package runlog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Process is the ollim that carries out the run.
+func (r Record) Process() process.ID {
+	return process.ID{PID: r.PID, Start: r.PIDStart, Boot: r.BootID, Namespace: r.PIDNamespace}
+}
+
+// mark is the entry by which an engine, and what it starts, is known in its environment.
+func mark(id string) string { return "OLLIM_RUN=" + id }
+
+// Hold takes the lock of a run that has no record yet. Its holder, and an engine that inherits it, keep the run alive for every
+// process, whatever its PID namespace.
+func (b Book) Hold(id string) (*lock.Guard, error) {
+	if err := store.MkdirOwn(b.Home.Run(id)); err != nil {
+		return nil, err
+	}
+	guard, err := lock.TryGuard(b.Home.RunLock(id))
+	if err != nil {
+		return nil, err
+	}
+	if err := guard.Note(id + "\n"); err != nil {
+		guard.Release()
+		return nil, err
+	}
+	return guard, nil
+}
+
+// Leave releases the lock of a run that has ended, and removes its file.
+func (b Book) Leave(id string, guard *lock.Guard) {
+	guard.Release()
+	_ = os.Remove(b.Home.RunLock(id)) // a file that is not locked says the same
+}
+
+// Attended reports whether the ollim of a run lives. One of another boot or PID namespace is judged by the run's lock alone.
+func (b Book) Attended(r Record) bool {
+	if p := r.Process(); !p.Foreign() {
+		return p.Alive()
+	}
+	return !lock.Free(b.Home.RunLock(r.ID))
+}
+
+// Alive reports whether a run is under way: its ollim lives, or an engine that outlived it.
+func (b Book) Alive(r Record) bool {
+	if r.Done() {
+		return false
+	}
+	path := b.Home.RunLock(r.ID)
+	return b.Attended(r) || !lock.Free(path) && b.leftover(path, r.ID) == nil
+}
+
+// Leftover is a process that an engine started and left behind, and that still holds a lock of its run.
+type Leftover struct {
+	Process process.ID
+	Run     string
+}
+
+func (e *Leftover) Error() string {
+	return fmt.Sprintf("process %d (%s), left behind by run %s, still holds the lock", e.Process.PID, e.Process.Name(), e.Run)
+}
+
+// Unwrap makes it a lock.ErrBusy.
+func (e *Leftover) Unwrap() error { return lock.ErrBusy }
+
+// Leftover returns the process that keeps the lock at path although the run that is noted in it has ended; nil if there is none.
+// Such a process may hold the lock for ever, so waiting for it is of no use.
+func (b Book) Leftover(path string) *Leftover {
+	if lock.Free(path) {
+		return nil
+	}
+	return b.leftover(path, strings.TrimSpace(lock.ReadNote(path)))
+}
+
+func (b Book) leftover(path, id string) *Leftover {
+	pids := lock.Inherited(path)
+	if len(pids) == 0 || len(process.Carrying(mark(id))) > 0 {
+		return nil
+	}
+	return &Leftover{process.ID{PID: pids[0]}, id}
+}
+
+// KillEngine kills the engine of a run and all that it started, as far as they can be seen from here.
+func KillEngine(id string) { process.KillAll(mark(id)) }
+
+// AskStop asks a run to end, whatever process carries it out.
+func (b Book) AskStop(id string) error {
+	if err := store.MkdirOwn(b.Home.State("stop")); err != nil {
+		return err
+	}
+	err := store.Create(b.Home.StopRequest(id), nil)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// StopAsked reports whether a run was asked to end.
+func (b Book) StopAsked(id string) bool {
+	_, err := os.Lstat(b.Home.StopRequest(id))
+	return err == nil
+}
+
+// ForgetStop removes the request to end a run, if there is one.
+func (b Book) ForgetStop(id string) error {
+	if !b.StopAsked(id) {
+		return nil
+	}
+	return store.Remove(b.Home.StopRequest(id))
+}
+
+// SweepStops removes the requests whose runs have ended, or are gone, without anybody to remove them.
+func (b Book) SweepStops() error {
+	entries, err := os.ReadDir(b.Home.State("stop"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		r, loadErr := b.Load(e.Name())
+		if loadErr == nil && r.Done() || errors.Is(loadErr, fs.ErrNotExist) {
+			err = errors.Join(err, b.ForgetStop(e.Name()))
+		}
+	}
+	return err
+}

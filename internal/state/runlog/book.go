@@ -1,0 +1,335 @@
+package runlog
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Book is the run records of one data directory.
+type Book struct {
+	Home paths.Dir
+	Disk store.Disk
+	Zone *time.Location
+
+	// Secrets returns what is replaced in whatever is recorded from now on; nil: nothing is.
+	Secrets func() plaintext.Secrets
+}
+
+// secrets is what is replaced.
+func (b Book) secrets() plaintext.Secrets {
+	if b.Secrets == nil {
+		return plaintext.Secrets{}
+	}
+	return b.Secrets()
+}
+
+// Open begins the record of a run: its directory and run.json exist when it returns.
+func (b Book) Open(r Record) (*Run, error) {
+	r.Started = r.Started.In(b.Zone)
+	if err := store.MkdirOwn(b.Home.Run(r.ID)); err != nil {
+		return nil, err
+	}
+	opened := &Run{Record: r, book: b}
+	if r.Scheduled != nil { // what answers a slot must be known to have begun after a power cut, or it would run again
+		return opened, opened.save(store.Synced)
+	}
+	return opened, opened.save(store.Buffered)
+}
+
+// At is a run that another process began, for adding events to it. fs.ErrNotExist when there is none.
+func (b Book) At(id string) (*Run, error) {
+	r, err := b.Load(id)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{Record: r, book: b}, nil
+}
+
+// Load reads one record. fs.ErrNotExist when there is none of that id.
+func (b Book) Load(id string) (Record, error) {
+	if !isID(id) {
+		return Record{}, fmt.Errorf("run %q: %w", id, fs.ErrNotExist)
+	}
+	data, err := store.Read(b.Home.Run(id, "run.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Record{}, fmt.Errorf("run %q: %w", id, fs.ErrNotExist)
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	var r Record
+	if err := json.Unmarshal(data, &r); err != nil {
+		return Record{}, fmt.Errorf("%s: %w", b.Home.Run(id, "run.json"), err)
+	}
+	r.ID = id // a copied directory is a run of its own
+	return r, nil
+}
+
+// List yields every record, newest first. One that cannot be read is yielded with its error and the id alone,
+// and the folder, if it cannot be read, with its error alone: then there is no more.
+func (b Book) List() iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		ids, err := b.ids()
+		if err != nil {
+			yield(Record{}, err)
+			return
+		}
+		for _, id := range slices.Backward(ids) {
+			r, err := b.Load(id)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // begun this moment, or killed before run.json
+			}
+			r.ID = id
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// isID says whether a name has the form of NewID's, so that no other file of the folder is taken for a run.
+func isID(name string) bool {
+	stamp, digits, found := strings.Cut(name, "-")
+	if !found || len(digits) != 6 || strings.Trim(digits, "0123456789abcdef") != "" {
+		return false
+	}
+	_, err := time.Parse(idTime, stamp)
+	return err == nil
+}
+
+// Unknown is a name that fits no run.
+type Unknown struct {
+	Name string
+	Near []string
+}
+
+func (e *Unknown) Error() string {
+	s := fmt.Sprintf("no run %q", e.Name)
+	if len(e.Near) > 0 {
+		s += " (did you mean " + strings.Join(e.Near, ", ") + "?)"
+	}
+	return s
+}
+
+// longestTurn bounds a run that holds no job's lock (a turn of a conversation, a question at a shell): a later one of the same
+// name may have ended while it goes on.
+const longestTurn = 24 * time.Hour
+
+// Find finds the run that name means: an id or the beginning of one, "last" (the newest record), or a job's id or its file's
+// name with or without .md. A job means its run that is alive, else the latest that ran; a fire that was skipped or paused
+// counts only if the job has no other record. JOB~N is the N-th that ran before the latest.
+func (b Book) Find(name string) (Record, error) {
+	if isID(name) {
+		if r, err := b.Load(name); !errors.Is(err, fs.ErrNotExist) {
+			return r, err
+		}
+	}
+	job, back, counted := name, 0, false
+	if i := strings.LastIndexByte(name, '~'); i >= 0 {
+		if k, err := strconv.Atoi(name[i+1:]); err == nil && k >= 0 {
+			job, back, counted = name[:i], k, true
+		}
+	}
+	var known []string
+	var latest, idle *Record
+	for r, err := range b.List() {
+		if err != nil && r.ID == "" {
+			return Record{}, err
+		}
+		if err != nil {
+			continue
+		}
+		if latest != nil && latest.Started.Sub(r.Started) > longestTurn {
+			break
+		}
+		known = append(known, r.Name)
+		switch {
+		case !r.is(job):
+		case latest != nil:
+			if b.Alive(r) {
+				return r, nil
+			}
+		case job != "last" && !r.ran():
+			idle = cmp.Or(idle, &r)
+		case back > 0:
+			back--
+		case counted || job == "last" || b.Alive(r):
+			return r, nil
+		default:
+			latest = &r
+		}
+	}
+	if latest == nil && back == 0 {
+		latest = idle
+	}
+	if latest == nil {
+		return Record{}, &Unknown{name, plaintext.Similar(job, dedupe(known))}
+	}
+	return *latest, nil
+}
+
+// ran reports whether the run was more than the record of a fire that did not happen.
+func (r Record) ran() bool { return r.Outcome != Skipped && r.Outcome != Paused }
+
+// is says whether a name, as Find has it, fits.
+func (r Record) is(name string) bool {
+	switch name {
+	case "":
+		return false
+	case "last", r.Job, r.Name, r.Name + ".md":
+		return true
+	}
+	return len(name) > 8 && strings.HasPrefix(r.ID, name) // a whole date at least
+}
+
+func dedupe(words []string) (once []string) {
+	seen := map[string]bool{}
+	for _, w := range words {
+		if !seen[w] {
+			seen[w] = true
+			once = append(once, w)
+		}
+	}
+	return once
+}
+
+// Events reads what a run did, oldest first. A torn line is passed over and counted in *bad.
+func (b Book) Events(id string, bad *int) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), bad) {
+			if err == nil && e.File != "" {
+				err = b.unfold(id, &e)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+func (b Book) unfold(id string, e *Event) error {
+	data, err := store.Read(b.Home.Run(id, filepath.Base(e.File)))
+	if err != nil {
+		return err
+	}
+	if e.Type == ToolUse {
+		e.Input = data
+	} else {
+		e.Text = string(data)
+	}
+	return nil
+}
+
+// outline reads events for what they add up to: the large ones stay in their files, but for those whose text counts. One
+// whose file is gone counts without it, because a run must be able to end all the same.
+func (b Book) outline(id string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
+			if err == nil && e.File != "" && (e.Type == CompactWish || e.Type == Result) {
+				err = b.unfold(id, &e)
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// Standing is what a run has done so far.
+func (b Book) Standing(id string) (Standing, error) {
+	var s Standing
+	for e, err := range b.outline(id) {
+		if err != nil {
+			return s, err
+		}
+		s.Stand(e)
+	}
+	return s, nil
+}
+
+// cutOff is how a run ended whose process died.
+func cutOff(r Record) (Outcome, string) {
+	if r.Outcome != "" {
+		return r.Outcome, r.Error
+	}
+	return Interrupted, "the process ended before the run did"
+}
+
+// Close finishes the record of a run whose process died: with the outcome that the record has already (see Conclude and
+// Update), else as interrupted. It kills the processes and removes the drafts that the process left. A finished record stays as it
+// is. It reports whether it changed anything.
+func (b Book) Close(id string) (changed bool, err error) {
+	r, err := b.At(id)
+	if err != nil || r.Done() {
+		return false, err
+	}
+	KillEngine(id)
+	at := r.Started // or the last thing that is known of it, which is nearer to its end than now
+	for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
+		if err == nil {
+			at = e.At
+		}
+	}
+	outcome, reason := cutOff(r.Record)
+	err = errors.Join(r.finishAt(at, outcome, reason), b.removeDrafts(id))
+	return err == nil, err
+}
+
+// removeDrafts removes the files that a process was writing when it was killed.
+func (b Book) removeDrafts(id string) error {
+	entries, err := os.ReadDir(b.Home.Run(id))
+	for _, e := range entries {
+		if store.IsDraft(e.Name()) {
+			err = errors.Join(err, os.Remove(b.Home.Run(id, e.Name())))
+		}
+	}
+	return err
+}
+
+// Before lists the ids of the runs that began before an instant, as their ids say, oldest first; also those without a record.
+func (b Book) Before(at time.Time) ([]string, error) {
+	ids, err := b.ids()
+	end, _ := slices.BinarySearch(ids, at.UTC().Format(idTime))
+	return ids[:end], err
+}
+
+// ids lists all runs, oldest first.
+func (b Book) ids() ([]string, error) {
+	folder, err := os.OpenFile(b.Home.Runs(), os.O_RDONLY|syscall.O_DIRECTORY, 0) // a named pipe would never answer
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = folder.Close() }()
+	names, err := folder.Readdirnames(-1)
+	names = slices.DeleteFunc(names, func(name string) bool { return !isID(name) })
+	slices.Sort(names)
+	return names, err
+}
+
+// lock is the run's own lock, in its directory: a lock that is needed by one run only goes when the run's record goes.
+func (b Book) lock(ctx context.Context, id string) (*lock.Held, error) {
+	return b.Disk.Lock(ctx, b.Home.Run(id, "lock"))
+}

@@ -1,0 +1,96 @@
+package runlog
+
+import (
+	"iter"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Judged is the ids of the tool uses of a run that a verdict was given on.
+func (b Book) Judged(id string) (map[string]bool, error) {
+	judged := map[string]bool{}
+	for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Type == Verdict {
+			judged[e.ToolID] = true
+		}
+	}
+	return judged, nil
+}
+
+// Bill is what a run has cost, according to its events.
+type Bill struct {
+	Cost    float64 // USD; Assumed is a part of it
+	Assumed float64 // for requests whose cost was not reported, and one that is open: the most that they may have cost
+	Starts  int     // of the engine
+
+	silent bool    // nothing was reported since the last start or request
+	told   float64 // of answers whose usage is to follow
+	open   float64 // of the request, at most
+}
+
+// Bill adds up a run's cost so far. An engine that was started and reported nothing at all counts as what the run had reserved.
+func (b Book) Bill(r Record) (bill Bill, err error) {
+	for e, err := range store.Lines[Event](b.Home.Run(r.ID, "events.jsonl"), nil) {
+		if err != nil {
+			return bill, err
+		}
+		bill.add(e, r)
+	}
+	bill.close()
+	return bill, nil
+}
+
+func (b *Bill) add(e Event, r Record) {
+	b.Cost += e.Cost
+	switch e.Type {
+	case Session:
+		b.close()
+		b.Starts, b.silent, b.told, b.open = b.Starts+1, true, 0, 0
+		if r.Accounted {
+			b.open = max(0, r.Reserved-b.Cost)
+		}
+	case Request:
+		b.silent, b.told, b.open = true, e.Told, e.Most
+	case UsageEvent:
+		b.silent = false
+		if e.Usage == nil {
+			b.Assumed += e.Cost
+		}
+	}
+}
+
+// close counts what is open.
+func (b *Bill) close() {
+	if b.silent {
+		b.Cost, b.Assumed, b.silent = b.Cost+b.told+b.open, b.Assumed+b.open, false
+	}
+}
+
+// CutOff is the record of a run whose process died without a word, as Close will write it; any other as it is.
+func (b Book) CutOff(r Record) Record {
+	if r.Done() || b.Alive(r) {
+		return r
+	}
+	dead := Run{Record: r, book: b}
+	_ = dead.Conclude(cutOff(r)) // what can be known of it
+	return dead.Record
+}
+
+// Since yields the records of runs that began at or after an instant, newest first. Records that cannot be read are left out. An
+// error of the folder is the last thing that it yields.
+func (b Book) Since(at time.Time) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for r, err := range b.List() {
+			if err != nil && r.ID != "" {
+				continue
+			}
+			if err == nil && r.Started.Before(at) || !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}

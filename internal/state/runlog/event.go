@@ -1,0 +1,145 @@
+package runlog
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// EventType is what an event tells of.
+type EventType string
+
+// What an engine does. All engines speak this one form.
+const (
+	Text       EventType = "text"
+	Thinking   EventType = "thinking"
+	ToolUse    EventType = "tool_use"
+	ToolResult EventType = "tool_result"
+	Request    EventType = "request" // a service is asked; until the next usage it counts as Most, and the answers since the last as Told
+	UsageEvent EventType = "usage"   // without Usage: what was asked was not answered, and Cost is assumed
+	Compacted  EventType = "compacted"
+	Session    EventType = "session" // the session's id became known or changed
+	ErrorEvent EventType = "error"
+	Result     EventType = "result" // the final text of one turn
+)
+
+// What the tools and the fire itself did.
+const (
+	Ping          EventType = "ping"         // reserved: the one message of this run
+	PingRefused   EventType = "ping_refused" // definitely not sent: the reservation is given back
+	Report        EventType = "report"
+	Refusal       EventType = "refusal"
+	Verdict       EventType = "verdict"      // on a use of a tool; IsError when it was denied
+	CompactWish   EventType = "compact_wish" // asked for by the agent, done when the turn ends
+	CompactFailed EventType = "compact_failed"
+	FollowUp      EventType = "follow_up" // At is written in Text: the next reminder of the chain; the last one counts
+	Nudge         EventType = "nudge"     // reminded that a report is owed
+	Message       EventType = "message"   // a message other than a ping has its number; Tool is its kind
+	Delivered     EventType = "delivered" // what became of that message
+	Retry         EventType = "retry"
+	SessionLost   EventType = "session_lost"
+	UpdatesPopped EventType = "updates"
+	LeftOut       EventType = "left_out" // what the engine printed and is not kept
+)
+
+// Event is a line of events.jsonl.
+type Event struct {
+	At        time.Time             `json:"at"`
+	Type      EventType             `json:"type"`
+	Text      string                `json:"text,omitempty"`
+	Tool      string                `json:"tool,omitempty"`
+	ToolID    string                `json:"tool_id,omitempty"` // joins a tool_use and its tool_result
+	Input     json.RawMessage       `json:"input,omitempty"`   // of a tool, in full
+	IsError   bool                  `json:"is_error,omitempty"`
+	Session   string                `json:"session,omitempty"`
+	Parent    string                `json:"parent,omitempty"` // the session before; of what a subagent does, the tool use that started it
+	Usage     *Usage                `json:"usage,omitempty"`
+	Cost      float64               `json:"cost,omitempty"`  // USD
+	Most      float64               `json:"most,omitempty"`  // USD
+	Told      float64               `json:"told,omitempty"`  // USD
+	Count     int                   `json:"count,omitempty"` // of updates, attempts, answers
+	Before    int                   `json:"before,omitempty"`
+	After     int                   `json:"after,omitempty"`       // tokens around a compaction
+	Model     string                `json:"model,omitempty"`       // of a session that began
+	Models    map[string]ModelUsage `json:"models,omitempty"`      // of usage, where there was more than the session's
+	Unpriced  bool                  `json:"unpriced,omitempty"`    // of usage: the model has no known price, so Cost is not what it cost
+	Stop      string                `json:"stop_reason,omitempty"` // of usage: why the answer ended, in the words of Anthropic's API
+	APIMillis int64                 `json:"api_ms,omitempty"`      // of usage: how long the service took
+	File      string                `json:"file,omitempty"`        // in the run's directory: holds Text (or Input) when it is large
+}
+
+// unsaid is the event without anything that was said; how a run failed stays.
+func (e Event) unsaid() Event {
+	e.Input = nil
+	if e.Type != ErrorEvent && e.Type != Retry {
+		e.Text = ""
+	}
+	return e
+}
+
+// ModelUsage is what one model did in a turn.
+type ModelUsage struct {
+	Usage
+	Cost   float64 `json:"cost,omitempty"`   // USD
+	Window int     `json:"window,omitempty"` // tokens of a conversation
+	Output int     `json:"output,omitempty"` // tokens of one answer at most
+}
+
+// Standing is what a run has done so far, as its events say.
+type Standing struct {
+	Started     bool // the model has answered something: text, thinking or a tool use
+	Pings       int
+	Unreported  int // pings since the last report
+	Reports     int
+	Nudges      int
+	Messages    int // that have a number, pings included: it is given before the first attempt, and never again
+	Popped      int // updates taken out of the box
+	Compactions int
+	Wish        string // instructions of the latest compaction that was asked for and not done
+	Wished      bool
+	Uncompacted bool      // the latest compaction that was asked for failed
+	Session     string    // as it is now
+	FollowUp    time.Time // when the chain goes on; zero: it ends
+	Effects     bool      // a tool was used: the turn cannot simply be run again
+}
+
+// Stand derives the standing from events in their order.
+func (s *Standing) Stand(e Event) {
+	if e.Session != "" && (e.Type == Session || e.Type == Compacted) {
+		s.Session = e.Session
+	}
+	switch e.Type {
+	case FollowUp:
+		s.FollowUp, _ = time.Parse(time.RFC3339, e.Text)
+	case Text, Thinking:
+		s.Started = true
+	case ToolUse:
+		s.Started, s.Effects = true, true
+	case Ping:
+		s.Pings, s.Unreported = s.Pings+1, s.Unreported+1
+		s.Messages++
+	case Message:
+		s.Messages++
+	case UpdatesPopped:
+		s.Popped += e.Count
+	case PingRefused:
+		s.Pings, s.Unreported = s.Pings-1, max(0, s.Unreported-1)
+	case Report:
+		s.Reports, s.Unreported = s.Reports+1, 0
+	case Nudge:
+		s.Nudges++
+	case CompactWish:
+		s.Wish, s.Wished = e.Text, true
+	case CompactFailed: // not tried again in this run
+		s.Wish, s.Wished, s.Uncompacted = "", false, s.Uncompacted || s.Wished
+	case Compacted:
+		s.Compactions++
+		if e.Session != e.Parent || e.Session == "" { // else the engine's own, which leaves the wish open
+			s.Wish, s.Wished, s.Uncompacted = "", false, false
+		}
+	}
+}
+
+// OwesReport says whether the run must still report in this update mode (behaviour 9.4).
+func (s Standing) OwesReport(mode string) bool {
+	return mode == "always" && s.Reports == 0 || mode == "on_ping" && s.Unreported > 0
+}

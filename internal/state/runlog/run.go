@@ -1,0 +1,138 @@
+// Package runlog is the record of what ran: one directory for each fire, with run.json (what it was and how it ended),
+// prompt.txt, events.jsonl (what the engine and its tools did, in full) and stderr.log. Separate processes agree on what
+// a run has done and may still do because they all derive it from its events.
+package runlog
+
+import (
+	"encoding/hex"
+	"io"
+	"strings"
+	"time"
+)
+
+// Outcome is how a run ended.
+type Outcome string
+
+// The outcomes.
+const (
+	OK          Outcome = "ok"
+	Failed      Outcome = "failed"
+	Timeout     Outcome = "timeout"
+	Skipped     Outcome = "skipped"
+	Gated       Outcome = "gated"
+	Refused     Outcome = "refused"
+	Paused      Outcome = "paused"
+	Unreported  Outcome = "unreported"
+	Interrupted Outcome = "interrupted"
+)
+
+// Record is run.json. Times are in the configured zone.
+type Record struct {
+	ID          string `json:"id"`
+	Kind        string `json:"kind"` // of the job
+	Job         string `json:"job"`  // its id
+	Name        string `json:"name"` // its file's name
+	Path        string `json:"path"`
+	Description string `json:"description,omitempty"`
+	Mode        string `json:"mode"`
+	Engine      string `json:"engine,omitempty"`
+	Model       string `json:"model,omitempty"`
+
+	Started  time.Time  `json:"started"`
+	Finished *time.Time `json:"finished,omitempty"`
+	Outcome  Outcome    `json:"outcome,omitempty"` // "" while it runs
+	Error    string     `json:"error,omitempty"`
+
+	PID      int    `json:"pid"`
+	PIDStart uint64 `json:"pid_start"` // clock ticks after boot, from /proc/PID/stat
+	PIDGroup int    `json:"pid_group"`
+
+	BootID       string `json:"boot_id,omitempty"`       // of the kernel that the pid is of
+	PIDNamespace string `json:"pid_namespace,omitempty"` // in which the pid means the process
+
+	AllowPing bool   `json:"allow_ping"`
+	Update    string `json:"update_main_session,omitempty"`
+	Busy      bool   `json:"busy"` // the main conversation was in a turn at the start
+
+	Tools      []string   `json:"tools,omitempty"`         // the patterns in force
+	Root       string     `json:"root,omitempty"`          // the working directory, if that is not the data directory
+	Dirs       []string   `json:"dirs,omitempty"`          // folders outside the data directory; rw: in front of those that may be written
+	Skills     []string   `json:"skills,omitempty"`        // prepared in the run's directory
+	MaxChain   int        `json:"max_chain,omitempty"`     // of a reminder
+	ChainDepth int        `json:"chain_depth,omitempty"`   // its place, from 0
+	Scheduled  *time.Time `json:"scheduled_for,omitempty"` // the time that the run is for
+	Deadline   *time.Time `json:"deadline,omitempty"`      // after which nothing of it should still run
+
+	Shown time.Time `json:"updates_shown,omitzero"` // updates up to here were shown to an earlier run of the job
+
+	SessionBefore string `json:"session_before,omitempty"`
+	SessionAfter  string `json:"session_after,omitempty"`
+	Parent        string `json:"parent_session,omitempty"`
+
+	Compaction Compaction `json:"compaction,omitempty"` // reported to the job's next turn
+
+	Text        string  `json:"text,omitempty"`      // the final text
+	Private     bool    `json:"private,omitempty"`   // nothing of what was said is kept
+	Accounted   bool    `json:"accounted,omitempty"` // it stands in the accounts
+	Reserved    float64 `json:"reserved,omitempty"`  // USD that were set aside at its start; 0 is no limit
+	Turns       int     `json:"turns"`
+	Pings       int     `json:"pings"`
+	Reports     int     `json:"reports"`
+	Compactions int     `json:"compactions"`
+	Usage       Usage   `json:"usage"`
+	Cost        float64 `json:"cost"`                   // USD
+	Assumed     float64 `json:"cost_assumed,omitempty"` // of Cost: for answers whose price was not reported, the most it can be
+}
+
+// Compaction is the result of the latest compaction of a session, until it was reported to a turn of the session.
+type Compaction string
+
+// The results of a compaction.
+const (
+	CompactionDone   Compaction = "done"
+	CompactionFailed Compaction = "failed" // it was requested and not carried out
+)
+
+// Usage counts tokens.
+type Usage struct {
+	In         int `json:"in"`
+	Out        int `json:"out"`
+	CacheRead  int `json:"cache_read"`
+	CacheWrite int `json:"cache_write"`
+}
+
+// Add is the sum of two counts.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{u.In + v.In, u.Out + v.Out, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
+}
+
+// ShownUntil is the time up to which this run and the ones before it have shown pending updates to their agent.
+func (r Record) ShownUntil() time.Time {
+	if r.Turns > 0 {
+		return r.Started
+	}
+	return r.Shown
+}
+
+// Label is how the owner knows the run's job, in one line.
+func (r Record) Label() string {
+	if words := strings.Fields(r.Description); len(words) > 0 {
+		return strings.Join(words, " ")
+	}
+	return r.Name
+}
+
+// Done says whether the run has ended and said so.
+func (r Record) Done() bool { return r.Finished != nil }
+
+// idTime is the layout of the first part of a run id.
+const idTime = "20060102T150405.000Z"
+
+// NewID makes a run id: the UTC time to the millisecond, which makes names sort by age, and 6 random hex digits.
+func NewID(now time.Time, random io.Reader) (string, error) {
+	b := make([]byte, 3)
+	if _, err := io.ReadFull(random, b); err != nil {
+		return "", err
+	}
+	return now.UTC().Format(idTime) + "-" + hex.EncodeToString(b), nil
+}

@@ -1,0 +1,215 @@
+package runlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// large is the size, in bytes, from which a text or a tool's input goes into a file beside events.jsonl, so that the log
+// stays readable line by line.
+const large = 64 << 10
+
+// Run is an open run record.
+type Run struct {
+	Record
+	book Book
+}
+
+// Bounds of what run.json, which every list reads, holds in full, in bytes. The events have the whole of it.
+const (
+	maxText  = 1 << 20
+	maxError = 4 << 10
+)
+
+// short is a text of at most so many bytes, with a word about the rest.
+func short(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	kept := strings.ToValidUTF8(text[:most], "")
+	return fmt.Sprintf("%s\n[%d bytes left out]", kept, len(text)-len(kept))
+}
+
+func (r *Run) save(d store.Durability) error {
+	return store.WriteJSONAs(r.book.Home.Run(r.ID, "run.json"), r.Record, d)
+}
+
+// Prompt writes the text that goes to the engine, with secrets replaced. The prompt of a private run is not kept.
+func (r *Run) Prompt(text string) error {
+	if r.Private {
+		return nil
+	}
+	return store.Write(r.book.Home.Run(r.ID, "prompt.txt"), []byte(r.Hide(text)), store.Buffered)
+}
+
+// Hide replaces the values of secrets in a text.
+func (r *Run) Hide(text string) string { return r.book.secrets().Hide(text) }
+
+// Event appends an event, stamped with the current time if it has none. Any process may do so.
+func (r *Run) Event(ctx context.Context, e Event) error {
+	held, err := r.book.lock(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	return r.append(e)
+}
+
+// Decide appends the event that decide makes of the run's standing, both under the run's own lock: two processes cannot
+// both find that nothing was sent yet. An error of decide is returned and nothing is written.
+func (r *Run) Decide(ctx context.Context, decide func(Standing) (Event, error)) error {
+	held, err := r.book.lock(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	standing, err := r.Standing()
+	if err != nil {
+		return err
+	}
+	e, err := decide(standing)
+	if err != nil {
+		return err
+	}
+	return r.append(e)
+}
+
+// Hide replaces the values of secrets in an event.
+func (b Book) Hide(e Event) Event {
+	secrets := b.secrets()
+	e.Text, e.Input = secrets.Hide(e.Text), secrets.HideJSON(e.Input)
+	return e
+}
+
+// append writes an event; the caller holds the run's lock.
+func (r *Run) append(e Event) error {
+	if e.At.IsZero() {
+		e.At = r.book.Disk.Now()
+	}
+	e.At = e.At.In(r.book.Zone)
+	if r.Private {
+		e = e.unsaid()
+	}
+	e = r.book.Hide(e)
+	if err := r.fold(&e); err != nil {
+		return err
+	}
+	durability := store.Buffered
+	if e.Type == Ping || e.Type == Message { // a power cut must not make the number of a message free again
+		durability = store.Synced
+	}
+	return store.AppendJSON(r.book.Home.Run(r.ID, "events.jsonl"), e, durability)
+}
+
+// fold moves what is large into a file of its own; the caller holds the run's lock.
+func (r *Run) fold(e *Event) error {
+	body := []byte(e.Text)
+	if e.Type == ToolUse {
+		body = e.Input
+	}
+	if len(body) < large {
+		return nil
+	}
+	name := r.free(strings.ReplaceAll(string(e.Type), "_", "-"))
+	if err := store.Create(r.book.Home.Run(r.ID, name), body); err != nil {
+		return err
+	}
+	e.File = name
+	if e.Type == ToolUse {
+		e.Input = nil
+	} else {
+		e.Text = ""
+	}
+	return nil
+}
+
+// free is a name that no file of the run has yet. (To try store.Create on one after the other would write the whole body
+// for each name that is taken.)
+func (r *Run) free(stem string) string {
+	for n := 1; ; n++ {
+		name := fmt.Sprintf("%s-%d.txt", stem, n)
+		if _, err := os.Lstat(r.book.Home.Run(r.ID, name)); err != nil {
+			return name
+		}
+	}
+}
+
+// Standing is what the run has done so far.
+func (r *Run) Standing() (Standing, error) { return r.book.Standing(r.ID) }
+
+// Update changes the record in mid-run.
+func (r *Run) Update(change func(*Record)) error {
+	change(&r.Record)
+	return r.save(store.Buffered)
+}
+
+// Finish ends the record. It is the last write of a run.
+func (r *Run) Finish(outcome Outcome, reason string) error {
+	return r.finishAt(r.book.Disk.Now(), outcome, reason)
+}
+
+func (r *Run) finishAt(now time.Time, outcome Outcome, reason string) error {
+	sumErr := r.Conclude(outcome, reason) // a run must end also when its events cannot be read
+	now = now.In(r.book.Zone)
+	r.Finished = &now
+	return errors.Join(r.save(store.Synced), sumErr)
+}
+
+// Conclude puts into the record, but not yet on disk, how the run ended and what its events add up to.
+func (r *Run) Conclude(outcome Outcome, reason string) error {
+	r.Outcome, r.Error = outcome, short(r.Hide(reason), maxError)
+	r.Usage, r.Turns = Usage{}, 0
+	var s Standing
+	var bill Bill
+	for e, err := range r.book.outline(r.ID) {
+		if err != nil {
+			return err
+		}
+		s.Stand(e)
+		r.sum(e)
+		bill.add(e, r.Record)
+	}
+	bill.close()
+	r.Cost, r.Assumed = millionths(bill.Cost), millionths(bill.Assumed)
+	r.Pings, r.Reports, r.Compactions = s.Pings, s.Reports, s.Compactions
+	switch {
+	case s.Wished || s.Uncompacted:
+		r.Compaction = CompactionFailed
+	case s.Compactions > 0:
+		r.Compaction = CompactionDone
+	case r.Turns > 0: // the agent was told what the record said
+		r.Compaction = ""
+	}
+	return nil
+}
+
+// millionths rounds an amount to what the accounts keep of it.
+func millionths(usd float64) float64 { return math.Round(usd*1e6) / 1e6 }
+
+// Remove removes the record: the run did not take place.
+func (r *Run) Remove() error { return os.RemoveAll(r.book.Home.Run(r.ID)) }
+
+func (r *Run) sum(e Event) {
+	switch e.Type {
+	case UsageEvent:
+		if e.Usage != nil {
+			r.Usage = r.Usage.Add(*e.Usage)
+		}
+	case Session, Compacted:
+		if e.Session != "" {
+			r.SessionAfter = e.Session
+		}
+	case Result:
+		r.Turns++
+		if e.Text != "" {
+			r.Text = short(e.Text, maxText)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Kind says what happened to a session.
+type Kind string
+
+// What can happen to a session; parent is the session it came from.
+const (
+	Created         Kind = "created"
+	Compacted       Kind = "compacted" // parent: the id before the compaction
+	Swapped         Kind = "swapped"   // an interactive fork became the main session; parent: the main session before
+	Cleared         Kind = "cleared"
+	InteractiveFork Kind = "interactive_fork"
+	BgFork          Kind = "bg_fork" // parent: the main session
+	IsolatedBg      Kind = "isolated_bg"
+	PersistentBg    Kind = "persistent_bg" // parent: the id that was lost, if the engine no longer knew it
+	Restarting      Kind = "restarting"
+)
+
+// Event is one line of the history. In JSON an empty parent is null.
+type Event struct {
+	SessionID       string
+	Event           Kind
+	Timestamp       time.Time
+	ParentSessionID string // "" when there is none
+}
+
+// line is an event as it lies on disk. The time is text, because other software writes it without a zone.
+type line struct {
+	SessionID       string  `json:"session_id"`
+	Event           Kind    `json:"event"`
+	Timestamp       string  `json:"timestamp"`
+	ParentSessionID *string `json:"parent_session_id"`
+}
+
+// MarshalJSON writes the form that is on disk.
+func (e Event) MarshalJSON() ([]byte, error) {
+	l := line{SessionID: e.SessionID, Event: e.Event, Timestamp: e.Timestamp.Format(time.RFC3339Nano)}
+	if e.ParentSessionID != "" {
+		l.ParentSessionID = &e.ParentSessionID
+	}
+	return json.Marshal(l)
+}
+
+// UnmarshalJSON reads the form that is on disk; a time without a zone is taken as UTC.
+func (e *Event) UnmarshalJSON(data []byte) error {
+	var l line
+	if err := json.Unmarshal(data, &l); err != nil {
+		return err
+	}
+	var err error
+	*e, err = l.event(time.UTC)
+	return err
+}
+
+// Log appends an event to the history and waits for the disk; a zero Timestamp becomes now. The error wraps
+// lock.ErrBusy, if the lock was not free before ctx ended or within ten seconds, or is a *lock.Failed or *store.NotWritten.
+func (b Book) Log(ctx context.Context, e Event) error {
+	if e.Timestamp.IsZero() {
+		e.Timestamp = b.Disk.Now().In(b.Zone)
+	}
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("session_history"))
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	return store.AppendJSON(b.Home.SessionHistory(), e, store.Synced)
+}
+
+// History reads every event, oldest first. Lines that are torn, malformed or no events are passed over and counted in
+// *bad, which may be nil; events of a kind unknown here are kept. A time without a zone is read in Zone. Reading stops at
+// the first I/O error, which is yielded with the zero Event.
+func (b Book) History(bad *int) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for l, err := range store.Lines[line](b.Home.SessionHistory(), bad) {
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			e, err := l.event(b.Zone)
+			if err != nil {
+				if bad != nil {
+					*bad++
+				}
+				continue
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (l line) event(zone *time.Location) (Event, error) {
+	if l.Event == "" {
+		return Event{}, errors.New("not an event of a session")
+	}
+	at, err := time.Parse(time.RFC3339, l.Timestamp)
+	if err != nil {
+		const noZone = "2006-01-02T15:04:05" // a fraction of a second is accepted too
+		if at, err = time.ParseInLocation(noZone, l.Timestamp, zone); err != nil {
+			return Event{}, err
+		}
+	}
+	e := Event{SessionID: l.SessionID, Event: l.Event, Timestamp: at}
+	if l.ParentSessionID != nil {
+		e.ParentSessionID = *l.ParentSessionID
+	}
+	return e, nil
+}

@@ -1,0 +1,133 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/state/session"
+)
+
+// messages are the ids in the file, in its order.
+func messages(t *testing.T, b session.Book) (ids []string) {
+	t.Helper()
+	var all []session.Message
+	if err := json.Unmarshal([]byte(content(t, b.Home.ForkMessages())), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		ids = append(ids, m.MessageID)
+	}
+	return ids
+}
+
+func TestSentIsOfTheDesignsForm(t *testing.T) {
+	b, warned := newBook(t)
+	err := b.Sent(t.Context(), session.Message{MessageID: "r.1", ForkSessionID: "fork", ParentSessionID: "main", TS: start.AddDate(-1, 0, 0)})
+	if err = errors.Join(err, b.Sent(t.Context(), session.Message{MessageID: "r.2", ForkSessionID: "iso"})); err != nil {
+		t.Fatal(err)
+	}
+	const want = `[
+  {
+    "message_id": "r.1",
+    "fork_session_id": "fork",
+    "parent_session_id": "main",
+    "ts": "2026-02-24T14:30:00-08:00"
+  },
+  {
+    "message_id": "r.2",
+    "fork_session_id": "iso",
+    "ts": "2026-02-24T14:30:00-08:00"
+  }
+]
+`
+	if got := content(t, b.Home.ForkMessages()); got != want || len(*warned) > 0 {
+		t.Errorf("%s\n%s", got, *warned)
+	}
+	if info, err := os.Stat(b.Home.ForkMessages()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// A message can be answered for seven days to the nanosecond, and is gone with the next one after that. A clock that was set
+// back costs none.
+func TestSentPrunes(t *testing.T) {
+	b, _ := newBook(t)
+	now := start
+	b.Disk.Now = func() time.Time { return now }
+	const week = 7 * 24 * time.Hour
+	for _, step := range []struct {
+		after time.Duration
+		id    string
+		want  string
+	}{
+		{0, "a", "a"}, {time.Hour, "b", "a b"}, {week - time.Hour, "c", "a b c"}, {1, "d", "b c d"}, {-week, "e", "b c d e"}, {2*week + 2*time.Hour, "f", "f"},
+	} {
+		now = now.Add(step.after)
+		if err := b.Sent(t.Context(), session.Message{MessageID: step.id, ForkSessionID: "s"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(messages(t, b), " "); got != step.want {
+			t.Errorf("after %s: %s, want %s", step.id, got, step.want)
+		}
+	}
+}
+
+func TestSentByMany(t *testing.T) {
+	b, _ := newBook(t)
+	const many = 24
+	var all sync.WaitGroup
+	for i := range many {
+		all.Go(func() {
+			if err := b.Sent(t.Context(), session.Message{MessageID: fmt.Sprint("r.", i), ForkSessionID: "s"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	seen := map[string]bool{}
+	for _, id := range messages(t, b) {
+		seen[id] = true
+	}
+	if len(seen) != many {
+		t.Errorf("%d of %d were kept", len(seen), many)
+	}
+}
+
+func TestSentOverGarbage(t *testing.T) {
+	b, warned := newBook(t)
+	write(t, b.Home.ForkMessages(), `[{"message_id": "torn`)
+	if err := b.Sent(t.Context(), session.Message{MessageID: "r.1", ForkSessionID: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := messages(t, b); len(got) != 1 || len(*warned) != 1 || !strings.Contains((*warned)[0], ".corrupt-") {
+		t.Errorf("%v, %q", got, *warned)
+	}
+}
+
+func TestSentNotWritten(t *testing.T) {
+	b, _ := newBook(t)
+	if err := os.MkdirAll(b.Home.ForkMessages()+"/x", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Sent(t.Context(), session.Message{MessageID: "r.1"}); err == nil {
+		t.Error("written nowhere")
+	}
+	b, _ = newBook(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("fork_messages"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Release()
+	cancel()
+	if err := b.Sent(ctx, session.Message{MessageID: "r.1"}); err == nil {
+		t.Error("written without the lock")
+	}
+}

@@ -1,0 +1,176 @@
+// Package session remembers conversations by their ids: that of the main session, one per persistent routine, and the
+// history of what happened to every session. An id lies in a file of its own as a bare string, with no newline, and is
+// replaced whole or not at all. Ids name transcripts, locks and arguments of engines, so one that could lead elsewhere is
+// neither stored nor read. Other software may have written the files: surrounding white space and a byte order mark are
+// passed over, and a blank file, or one that holds the JSON object of an older layout, holds no id.
+//
+// Callers hold the session's own lock (home.Dir.SessionLock) around the setters; reading and Log need none.
+package session
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// ErrID says that a session id or a routine id is not one: it could name a file elsewhere, pass for an option of a
+// command, or would not be read back as it was written.
+var ErrID = errors.New("not a valid id")
+
+// Book is where the ids of one data directory stand.
+type Book struct {
+	Home paths.Dir
+	Disk store.Disk
+	Zone *time.Location // of the timestamps in the history; never nil
+}
+
+// Main is the id of the main session, "" if there is none. A file that holds something else is set aside and told through
+// Disk.Warn: then there is none.
+func (b Book) Main() (string, error) { return b.read(b.Home.MainSession()) }
+
+// SetMain makes id the main session. The caller holds session-main. An unchanged id is not written again. The error wraps
+// ErrID, also for the empty id (an engine that reported none must not cost the history: see ClearMain), or is a
+// *store.NotWritten.
+func (b Book) SetMain(id string) error { return b.set(b.Home.MainSession(), id) }
+
+// ClearMain forgets the main session; the next turn begins a new one. The caller holds session-main.
+func (b Book) ClearMain() error { return store.Remove(b.Home.MainSession()) }
+
+// Routine is the id of a persistent routine's session, "" if it has none yet. Errors as in Main.
+func (b Book) Routine(routineID string) (string, error) {
+	if !isRoutineID(routineID) {
+		return "", fmt.Errorf("routine %q: %w", routineID, ErrID)
+	}
+	return b.read(b.Home.RoutineSession(routineID))
+}
+
+// SetRoutine makes id the session of a persistent routine. The caller holds session-routine-<id>. Errors as in SetMain.
+func (b Book) SetRoutine(routineID, id string) error {
+	if !isRoutineID(routineID) {
+		return fmt.Errorf("routine %q: %w", routineID, ErrID)
+	}
+	return b.set(b.Home.RoutineSession(routineID), id)
+}
+
+// RemoveRoutine forgets the session of a persistent routine; that there is none is no error.
+func (b Book) RemoveRoutine(routineID string) error {
+	if !isRoutineID(routineID) {
+		return fmt.Errorf("routine %q: %w", routineID, ErrID)
+	}
+	return store.Remove(b.Home.RoutineSession(routineID))
+}
+
+// Routines lists the ids of routines that have a session file, sorted. What cannot be one (temporary files, files set
+// aside, folders) is left out, so that nobody who tidies up after deleted routines touches it.
+func (b Book) Routines() ([]string, error) {
+	entries, err := os.ReadDir(b.Home.RoutineSessions())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var ids []string
+	for _, e := range entries {
+		if !e.IsDir() && isRoutineID(e.Name()) && !strings.Contains(e.Name(), ".corrupt-") {
+			ids = append(ids, e.Name())
+		}
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// Current says of the ids of the sessions that go on whose they are: a routine's id, or "" for main. Errors as in Main.
+func (b Book) Current() (map[string]string, error) {
+	routines, err := b.Routines()
+	if err != nil {
+		return nil, err
+	}
+	owner := map[string]string{}
+	for _, routine := range routines {
+		id, err := b.Routine(routine)
+		if err != nil {
+			return nil, err
+		}
+		owner[id] = routine
+	}
+	id, err := b.Main() // counts first
+	if err != nil {
+		return nil, err
+	}
+	owner[id] = ""
+	delete(owner, "") // there is none yet
+	return owner, nil
+}
+
+func (b Book) set(path, id string) error {
+	if !isSessionID(id) {
+		return fmt.Errorf("session %q: %w", clip(id), ErrID)
+	}
+	old, err := b.read(path)
+	switch {
+	case err != nil:
+		return &store.NotWritten{Path: path, Err: err}
+	case old == id:
+		return nil
+	}
+	return store.Write(path, []byte(id), store.Synced)
+}
+
+// read takes no lock: a file is only ever replaced whole. What is no id is set aside, for the bytes may be all that is left
+// of a long conversation's name.
+func (b Book) read(path string) (string, error) {
+	data, err := store.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	id := string(bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff"))))
+	if id == "" || id[0] == '{' {
+		return "", nil
+	}
+	if isSessionID(id) {
+		return id, nil
+	}
+	aside, err := store.SetAside(path, b.Disk.Now())
+	if err != nil {
+		return "", err
+	}
+	b.Disk.Warn(fmt.Sprintf("%s: %q is no session id: kept as %s, a new session is begun", path, clip(id), aside))
+	return "", nil
+}
+
+// maxID is the most bytes of a session id; with ".lock" or a time around it, it still fits a file name (255).
+const maxID = 200
+
+// isSessionID does not know any engine's form of ids. It refuses what is unsafe as a file name (slash, dots that lead
+// elsewhere, control characters), as an argument (a leading hyphen), or would be read back as another id or as none.
+func isSessionID(id string) bool {
+	return id != "" && id != "." && len(id) <= maxID && utf8.ValidString(id) &&
+		id == strings.TrimSpace(id) && id[0] != '{' && id[0] != '-' &&
+		!strings.ContainsAny(id, `/\`) && !strings.Contains(id, "..") &&
+		!strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// isRoutineID is the rule for the ids of jobs: [A-Za-z0-9][A-Za-z0-9._-]{0,63}.
+func isRoutineID(id string) bool {
+	const first = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	return id != "" && len(id) <= 64 && strings.IndexByte(first, id[0]) >= 0 && strings.Trim(id, first+"._-") == ""
+}
+
+// clip keeps an error short whatever the file held.
+func clip(id string) string {
+	if len(id) > maxID {
+		return id[:maxID] + "..."
+	}
+	return id
+}

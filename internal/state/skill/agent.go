@@ -1,0 +1,97 @@
+package skill
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+)
+
+// Agent is one agents/<name>.md: a subagent that a job delegates to.
+type Agent struct {
+	Name        string // of its file
+	Description string
+	Tools       []string // names and patterns of which only the form was checked; nil: not given, which is not the same as none
+	Model       string   // "" is the run's
+	Prompt      string   // the system prompt
+	Path        string
+}
+
+// LoadAgent reads one subagent. Errors: *Unknown, or the yamldoc.Faults of its file.
+func LoadAgent(dir paths.Dir, name string) (Agent, error) {
+	unknown := &Unknown{What: "agent", Name: name}
+	if checkName(name) != nil {
+		return Agent{}, unknown
+	}
+	file := filepath.Join("agents", name+".md")
+	data, err := store.ReadText(dir.Agent(name), maxFile, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		unknown.Near = plaintext.Similar(name, agentNames(dir))
+		return Agent{}, unknown
+	}
+	if err != nil {
+		return Agent{}, yamldoc.Faults{{File: file, Reason: "cannot be read: " + store.Cause(err)}}
+	}
+	a, err := ParseAgent(name, file, data)
+	a.Path = dir.Agent(name)
+	return a, err
+}
+
+// agentNames are for a suggestion.
+func agentNames(dir paths.Dir) (names []string) {
+	entries, _ := os.ReadDir(filepath.Dir(dir.Agent("any")))
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".md"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ParseAgent reads the file of the subagent called name. file stands for it in errors. The error is a yamldoc.Faults with
+// everything that is wrong.
+func ParseAgent(name, file string, data []byte) (Agent, error) {
+	page, err := yamldoc.ParsePage(file, data)
+	if err != nil {
+		return Agent{}, err
+	}
+	a := Agent{Name: name, Prompt: bodyOf(page)}
+	var given string
+	faults := decode(page, append(a.fields(),
+		text("name", &given, func(got string) error { return sameName(got, name, "file") })))
+	a.Description = strings.TrimSpace(a.Description)
+	if !page.Doc.Has("description") {
+		faults = append(faults, page.Doc.Fault("description", "is missing"))
+	}
+	if strings.TrimSpace(a.Prompt) == "" {
+		faults = append(faults, page.Doc.Fault("", "the text below the frontmatter, the system prompt, is empty"))
+	}
+	return a, inOrder(faults)
+}
+
+func (a *Agent) fields() []yamldoc.Field {
+	const ofRun = "a subagent has what the run has"
+	return []yamldoc.Field{
+		text("description", &a.Description, notBlank),
+		tools("tools", &a.Tools),
+		text("model", &a.Model, notBlank),
+		passed("color"),
+		refused("disallowedTools", "name the tools that it has, in tools"),
+		refused("permissionMode", "permissions are those of the run"),
+		refused("mcpServers", ofRun),
+		refused("skills", "name them in the job"),
+		refused("hooks", ofRun),
+		refused("memory", "a subagent remembers nothing"),
+		refused("maxTurns", "give the job a timeout or max-cost"),
+		refused("effort", "the job's thinking counts"),
+		refused("background", "a subagent works while its run waits"),
+		refused("isolation", "a subagent works where its run does"),
+		refused("initialPrompt", "the run says what to do"),
+	}
+}

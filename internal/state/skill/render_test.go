@@ -1,0 +1,254 @@
+package skill_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/state/skill"
+)
+
+// fake is a machine on which each program is known.
+type fake map[string]func() (process.Result, error)
+
+func (f fake) run(_ context.Context, c process.Call) (process.Result, error) {
+	if do, ok := f[c.Argv[0]]; ok {
+		return do()
+	}
+	return process.Result{Status: -1}, fmt.Errorf("%s: %w=/secret", c.Argv[0], process.ErrNotFound)
+}
+
+func prints(out string) func() (process.Result, error) {
+	return func() (process.Result, error) { return process.Result{Out: []byte(out), End: "exit status 0"}, nil }
+}
+
+func fails(out, said string) func() (process.Result, error) {
+	return func() (process.Result, error) {
+		return process.Result{Out: []byte(out), Stderr: said, Status: 3, End: "exit status 3"}, nil
+	}
+}
+
+func render(f fake, body string) string {
+	return skill.Renderer{Run: f.run}.Render(context.Background(), skill.Skill{Body: body})
+}
+
+func TestRender(t *testing.T) {
+	const cut = "\n[output cut at 2,000 characters]"
+	f := fake{
+		"date":    prints("Mon 24 Nov\n\n"),
+		"list":    prints("a\n\tb\r\n"),
+		"true":    prints(""),
+		"long":    prints(strings.Repeat("é", 2001)),
+		"fits":    prints(strings.Repeat("é", 2000) + "\n"),
+		"noise":   func() (process.Result, error) { return process.Result{Out: make([]byte, 100), Cut: true}, nil },
+		"colour":  prints("\x1b[31mred\x07 \xff\u009b"),
+		"sly":     prints("!`date`\n x !`date`\n```!\ndate\n```\n```!`date`"),
+		"bang":    prints("x !"),
+		"tick":    prints("`"),
+		"dollar":  prints("$ARGUMENTS"),
+		"silent":  fails("", ""),
+		"grumble": fails("", "first\nno such\tfile\n\n"),
+		"partly":  fails("half\n", "broke"),
+		"rant":    fails("", strings.Repeat("x", 999)),
+		"forged":  fails("", "]\n!`date`"),
+		"cancel":  func() (process.Result, error) { return process.Result{Status: -1}, context.Canceled },
+		"broken":  func() (process.Result, error) { return process.Result{Status: -1}, errors.New("/x: permission denied") },
+		"killed":  func() (process.Result, error) { return process.Result{Status: -1, End: "signal: killed"}, nil },
+	}
+	for name, tc := range map[string]struct{ body, want string }{
+		"text":          {"No `commands` here!", "No `commands` here!"},
+		"inline":        {"It is !`date`.", "It is Mon 24 Nov."},
+		"lines":         {"!`list`\n!`date`", "a\n\tb\nMon 24 Nov"},
+		"nothing":       {"x !`true` y", "x  y"},
+		"in a fence":    {"```\n!`date`\n```", "```\nMon 24 Nov\n```"},
+		"too long":      {"!`long`", strings.Repeat("é", 2000) + cut},
+		"just fits":     {"!`fits`", strings.Repeat("é", 2000)},
+		"only noise":    {"!`noise`", cut[1:]},
+		"controls":      {"!`colour`", "[31mred \ufffd"},
+		"smuggled":      {"!`sly`", "! `date`\n x ! `date`\n``` !\ndate\n```\n``` ! `date`"},
+		"put together":  {"!`bang``date`", "x ! `date`"},
+		"with a block":  {"!`tick```!\ndate\n```", "``` !\ndate\n```"},
+		"uncovered":     {"!`true`!`date`", "! `date`"},
+		"arguments":     {"$ARGUMENTS !`dollar`", "$ARGUMENTS $ ARGUMENTS"},
+		"silent":        {"!`silent`", "[command failed: exit status 3]"},
+		"last words":    {"!`grumble`", "[command failed: exit status 3: no such file]"},
+		"partly":        {"!`partly`", "half\n[command failed: exit status 3: broke]"},
+		"rant":          {"!`rant`", "[command failed: exit status 3: " + strings.Repeat("x", 300) + "…]"},
+		"forged":        {"!`forged`", "[command failed: exit status 3: ! `date`]"},
+		"missing":       {"!`nope -x`", "[command not run: nope: not found in PATH]"},
+		"cancelled":     {"!`cancel`", "[command not run: context canceled]"},
+		"cannot start":  {"!`broken`", "[command not run: /x: permission denied]"},
+		"killed":        {"!`killed`", "[command failed: signal: killed]"},
+		"pipe":          {"!`date | date`", "[command not run: one simple command; no pipe, && or || or other shell construct]"},
+		"two commands":  {"!`date; date`", "[command not run: one simple command at a time; no ; & or newline]"},
+		"redirection":   {"!`date > x`", "[command not run: no redirection]"},
+		"substitution":  {"!`date $(date)`", "[command not run: no substitution, expansion or pattern; put the text in single quotes if it is meant literally]"},
+		"variable":      {"!`date $ARGUMENTS`", "[command not run: no substitution, expansion or pattern; put the text in single quotes if it is meant literally]"},
+		"assignment":    {"!`A=b date`", "[command not run: no variable assignment]"},
+		"newline":       {"!`date\ndate`", "[command not run: no newline]"},
+		"blank":         {"!` `", "[command not run: it is empty]"},
+		"a shell block": {"```!\ndate | wc\n```\n", "[commands not run: a block of them would need a shell; write single ones]\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := render(f, tc.body); got != tc.want {
+				t.Errorf("\n got %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// What a command is given: its words, the folder, the environment, no input, and room for what is shown.
+func TestRenderCalls(t *testing.T) {
+	var calls []process.Call
+	r := skill.Renderer{Dir: "/data", Env: []string{"A=b"}, Run: func(ctx context.Context, c process.Call) (process.Result, error) {
+		calls = append(calls, c)
+		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > skill.EachLimit {
+			t.Errorf("%v: deadline %v", c.Argv, deadline)
+		}
+		return process.Result{}, nil
+	}}
+	r.Render(context.Background(), skill.Skill{Body: "!`a 'b c' \"d\"` and !`e`"})
+	for i, argv := range [][]string{{"a", "b c", "d"}, {"e"}} {
+		if i >= len(calls) {
+			t.Fatalf("%d calls, want 2", len(calls))
+		}
+		c := calls[i]
+		if !slices.Equal(c.Argv, argv) || !slices.Equal(c.Env, r.Env) || c.Dir != r.Dir || len(c.Stdin) != 0 || c.Limit != 8000 {
+			t.Errorf("call %d: %+v", i, c)
+		}
+	}
+}
+
+// machine is a renderer of real programs with small limits.
+func machine(t *testing.T, each, all time.Duration) skill.Renderer {
+	t.Helper()
+	return skill.Renderer{Dir: t.TempDir(), Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}, Each: each, All: all}
+}
+
+func TestRenderPrograms(t *testing.T) {
+	r := machine(t, 10*time.Second, 30*time.Second)
+	script := filepath.Join(r.Dir, "skills", "x", "run.sh")
+	if err := os.MkdirAll(filepath.Dir(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"$1\"; pwd; env | grep -c SECRET; cat; echo gone wrong >&2; exit 3\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SECRET", "x")
+	got := r.Render(context.Background(), skill.Skill{Body: "!`skills/x/run.sh '*'`\n!`./skills/x/gone`"})
+	want := "*\n" + r.Dir + "\n0\n[command failed: exit status 3: gone wrong]\n[command not run: ./skills/x/gone: no such file or directory]"
+	if got != want {
+		t.Errorf("\n got %q\nwant %q", got, want)
+	}
+}
+
+func TestRenderHangingAndFlooding(t *testing.T) {
+	t.Parallel()
+	r := machine(t, 2*time.Second, 30*time.Second)
+	begun := time.Now()
+	got := r.Render(context.Background(), skill.Skill{Body: "!`sleep 60`\n!`yes`\n!`echo on`"})
+	flood := strings.TrimRight(strings.Repeat("y\n", 1000), "\n")
+	want := "[command timed out after 2s]\n" + flood + "\n[output cut at 2,000 characters]\n[command timed out after 2s]\non"
+	if got != want {
+		t.Errorf("\n got %q\nwant %q", got, want)
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("took %s", took)
+	}
+}
+
+func TestRenderTogether(t *testing.T) {
+	t.Parallel()
+	r := machine(t, 30*time.Second, 2*time.Second)
+	got := r.Render(context.Background(), skill.Skill{Body: "!`echo first` !`sleep 60` !`echo last`"})
+	const late = "[command not finished: the commands of a skill have 2s together]"
+	if want := "first " + late + " " + late; got != want {
+		t.Errorf("\n got %q\nwant %q", got, want)
+	}
+}
+
+func TestRenderCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := 0
+	r := skill.Renderer{Run: func(ctx context.Context, c process.Call) (process.Result, error) {
+		ran++
+		cancel()
+		return process.Run(ctx, c)
+	}}
+	if got := r.Render(ctx, skill.Skill{Body: "!`a` !`b`"}); ran != 2 || strings.Count(got, "[command not run: context canceled]") != 2 {
+		t.Errorf("ran %d: %q", ran, got)
+	}
+}
+
+// Whatever stands in a body, is printed, or is passed as arguments: what comes out holds no command and no block, and nothing
+// but what its author wrote takes arguments.
+func TestRenderedOnce(t *testing.T) {
+	texts := rapid.StringOfN(rapid.SampledFrom([]rune("!```! \n\tax$]\u00a0\u2028\x00é")), 0, 30, -1)
+	rapid.Check(t, func(t *rapid.T) {
+		body, out, args := texts.Draw(t, "body"), texts.Draw(t, "out"), texts.Draw(t, "args")
+		got := render(fake{"x": prints(out), "a": fails(out, out)}, body+" !`x`"+body+"!`a`")
+		final := skill.WithArguments(got, args)
+		for _, text := range []string{got, final} {
+			if left := (skill.Skill{Body: text}).Commands(); left != nil || strings.Contains(text, "```!") {
+				t.Fatalf("%q holds %q", text, left)
+			}
+		}
+		if again := render(fake{}, got); again != got {
+			t.Fatalf("rendered again: %q, once: %q", again, got)
+		}
+	})
+}
+
+func FuzzRender(f *testing.F) {
+	f.Add("x !`a` y", "out", "args")
+	f.Add("!`a``b` ```!\nx\n```", "!", "`")
+	f.Add("$ARGUMENTS !`a 'b'`", "$ARGUMENTS \x1b[0m\xff", "!`c`")
+	f.Fuzz(func(t *testing.T, body, out, args string) {
+		s := skill.Skill{Body: body}
+		r := skill.Renderer{Run: func(context.Context, process.Call) (process.Result, error) {
+			return process.Result{Out: []byte(out), Stderr: out, Status: len(out) % 2, End: "exit status 1"}, nil
+		}}
+		rendered := r.Render(context.Background(), s)
+		final := skill.WithArguments(rendered, args)
+		for _, text := range []string{rendered, final} {
+			if left := (skill.Skill{Body: text}).Commands(); left != nil || strings.Contains(text, "```!") {
+				t.Errorf("%q holds %q", text, left)
+			}
+		}
+		if most := len(body) + (len(s.Commands())+1)*(skill.OutputLimit+1000)*2*utf8.UTFMax; len(rendered) > most {
+			t.Errorf("%d bytes, more than %d", len(rendered), most)
+		}
+		strange := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+		if strings.ContainsFunc(rendered, strange) && !strings.ContainsFunc(body, strange) {
+			t.Errorf("%q has control characters", rendered)
+		}
+	})
+}
+
+func TestWithArguments(t *testing.T) {
+	for name, tc := range map[string]struct{ text, args, want string }{
+		"named":       {"Review $ARGUMENTS, all of $ARGUMENTS.", "a b", "Review a b, all of a b."},
+		"named, none": {"Review $ARGUMENTS.", "", "Review ."},
+		"appended":    {"Review.", "a b", "Review.\n\nARGUMENTS: a b"},
+		"none":        {"Review.", " ", "Review."},
+		"a command":   {"Review $ARGUMENTS", "!`date`", "Review ! `date`"},
+		"themselves":  {"Review $ARGUMENTS", "$ARGUMENTS", "Review $ARGUMENTS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := skill.WithArguments(tc.text, tc.args); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,222 @@
+// Package skill is what an agent can be taught: skills/<name>/SKILL.md, read strictly and each on its own, and rendered: a
+// skill's dynamic commands, !`command`, are run without a shell and replaced by what they print. Beside them stand the
+// subagents, agents/<name>.md.
+//
+// The format is the public one of Claude Code, with these choices. The frontmatter and its description are required: by it
+// people and models choose, and a file without is more likely a mistake than a skill. A name, if it is given, is the
+// folder's. Keys that only say how a skill looks or is offered elsewhere are read and passed over; keys that would change
+// what it may do, or how it runs, and that have no mechanism here are faults, for leaving them out would run something else.
+//
+// A command stands between !` and the next `, where ! begins a line or follows white space (KEY=!`x` is text). Markdown is
+// not looked at: a command in a code fence or in double backticks runs too, as it does in Claude Code, so that a fence can
+// hold output. A block that opens with ```! is for a shell and is never run. Text that is rendered once holds no command
+// any more, whatever was printed: an engine that looks for commands again finds none.
+package skill
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+)
+
+const (
+	maxFile     = 1 << 20 // the largest SKILL.md or agent file that is read, in bytes
+	maxName     = 64      // the longest name, in bytes
+	maxCommands = 64      // of one skill; it has 30 s for all of them
+)
+
+// Skill is one SKILL.md.
+type Skill struct {
+	Name         string // of its folder
+	Description  string
+	WhenToUse    string   // more of the description, "" if there is none
+	ArgumentHint string   // what to write behind the name, "" if there is none
+	AllowedTools []string // patterns of which only the form was checked
+	Body         string   // below the frontmatter, without blank lines around it
+	Path         string   // of SKILL.md
+	Dir          string   // the folder of SKILL.md
+}
+
+// Parse reads a SKILL.md that stands in a folder called name. file stands for it in errors. The error is a yamldoc.Faults
+// with everything that is wrong.
+func Parse(name, file string, data []byte) (Skill, error) {
+	page, err := yamldoc.ParsePage(file, data)
+	if err != nil {
+		return Skill{}, err
+	}
+	s := Skill{Name: name, Body: bodyOf(page)}
+	var given string
+	faults := decode(page, append(s.fields(),
+		text("name", &given, func(got string) error { return sameName(got, name, "folder") })))
+	s.Description = strings.TrimSpace(s.Description) // a block of text ends with a newline
+	wrong := func(key, reason string) { faults = append(faults, page.Doc.Fault(key, reason)) }
+	if !page.Doc.Has("description") {
+		wrong("description", "is missing")
+	}
+	if strings.TrimSpace(s.Body) == "" {
+		wrong("", "the text below the frontmatter is empty")
+	}
+	if n := len(s.Commands()); n > maxCommands {
+		wrong("", fmt.Sprintf("%d commands, more than %d", n, maxCommands))
+	}
+	return s, inOrder(faults)
+}
+
+func (s *Skill) fields() []yamldoc.Field {
+	return []yamldoc.Field{
+		text("description", &s.Description, notBlank),
+		text("when-to-use", &s.WhenToUse, nil),
+		tools("allowed-tools", &s.AllowedTools),
+		hint("argument-hint", &s.ArgumentHint),
+		passed("version"), passed("license"), passed("compatibility"), passed("metadata"),
+		passed("model"), passed("effort"), passed("paths"), passed("user-invocable"), passed("disable-model-invocation"),
+		refused("disallowed-tools", "a skill cannot take tools away: leave them out of the job's allowed-tools"),
+		refused("context", "a skill runs in the run that invokes it; a job can have a subagent"),
+		refused("agent", "a skill runs in the run that invokes it; a job can have a subagent"),
+		refused("background", "a skill runs in the run that invokes it"),
+		refused("hooks", "hooks of a skill are not run here"),
+		refused("shell", "commands run without a shell"),
+		refused("arguments", "arguments have no names here: write $ARGUMENTS"),
+	}
+}
+
+// Commands are the dynamic commands, as written, in their order; also those that are not run because they need a shell.
+func (s Skill) Commands() []string {
+	var list []string
+	for _, p := range split(s.Body) {
+		if p.kind == command {
+			list = append(list, p.text)
+		}
+	}
+	return list
+}
+
+func bodyOf(page *yamldoc.Page) string {
+	return strings.Trim(strings.ReplaceAll(page.Body, "\r\n", "\n"), "\r\n")
+}
+
+func decode(page *yamldoc.Page, fields []yamldoc.Field) (faults yamldoc.Faults) {
+	errors.As(page.Doc.Decode(fields), &faults)
+	return faults
+}
+
+func inOrder(faults yamldoc.Faults) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(faults, func(a, b *yamldoc.Fault) int { return cmp.Compare(a.Line, b.Line) })
+	return faults
+}
+
+func text(key string, at *string, check func(string) error) yamldoc.Field {
+	return yamldoc.Field{Key: key, Read: func(v yamldoc.Value) (err error) {
+		if *at, err = v.Text(); err == nil && check != nil {
+			err = check(*at)
+		}
+		return err
+	}}
+}
+
+// hint is text that people write without quotes, [file], which YAML takes for a list.
+func hint(key string, at *string) yamldoc.Field {
+	return yamldoc.Field{Key: key, Read: func(v yamldoc.Value) (err error) {
+		if list, err := v.Texts(); err == nil {
+			*at = "[" + strings.Join(list, ", ") + "]"
+			return nil
+		}
+		*at, err = v.Text()
+		return err
+	}}
+}
+
+// tools are a list, or text with commas or blanks between them.
+func tools(key string, at *[]string) yamldoc.Field {
+	return yamldoc.Field{Key: key, Read: func(v yamldoc.Value) error {
+		line, err := v.Text()
+		if err != nil {
+			*at, err = v.Texts(checkTool)
+			return err
+		}
+		*at = splitTools(line)
+		for _, tool := range *at {
+			if err := checkTool(tool); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// passed is a key of the public format that means nothing here, and does no harm by that.
+func passed(key string) yamldoc.Field {
+	return yamldoc.Field{Key: key, Read: func(yamldoc.Value) error { return nil }}
+}
+
+// refused is a key of the public format that must not be passed over.
+func refused(key, why string) yamldoc.Field {
+	return yamldoc.Field{Key: key, Read: func(yamldoc.Value) error { return errors.New("is not supported: " + why) }}
+}
+
+// splitTools splits at commas and blanks outside of parentheses; never nil.
+func splitTools(line string) []string {
+	depth := 0
+	parts := strings.FieldsFunc(line, func(r rune) bool {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		return depth <= 0 && strings.ContainsRune(", \t\n", r)
+	})
+	return append([]string{}, parts...)
+}
+
+// checkTool looks at the form TOOL or TOOL(SCOPE) alone: what a pattern gives away is judged where it is used.
+func checkTool(tool string) error {
+	name, scope, scoped := strings.Cut(tool, "(")
+	inner, closed := strings.CutSuffix(scope, ")")
+	good := name != "" && !strings.ContainsFunc(tool, func(r rune) bool { return r < ' ' || r == 0x7f })
+	for i, r := range strings.TrimSuffix(name, "*") {
+		good = good && (isLetter(r) || i > 0 && (isDigit(r) || r == '_' || r == '-'))
+	}
+	if !good || name == "*" || scoped && (!closed || strings.TrimSpace(inner) == "") {
+		return fmt.Errorf("%q is no tool: want TOOL or TOOL(SCOPE)", tool)
+	}
+	return nil
+}
+
+// checkName is for what names a folder or file of ours.
+func checkName(name string) error {
+	for i, r := range name {
+		if !isLetter(r) && !isDigit(r) && (i == 0 || !strings.ContainsRune("._-", r)) {
+			return fmt.Errorf("%q is not a name: letters, digits and . _ - behind the first", name)
+		}
+	}
+	if name == "" || len(name) > maxName {
+		return fmt.Errorf("%q is not a name: want 1 to %d characters", name, maxName)
+	}
+	return nil
+}
+
+func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+
+func isDigit(r rune) bool { return r >= '0' && r <= '9' }
+
+func sameName(got, want, place string) error {
+	if got != want {
+		return fmt.Errorf("%q is not the name of its %s, %q", got, place, want)
+	}
+	return nil
+}
+
+func notBlank(s string) error {
+	if strings.TrimSpace(s) == "" {
+		return errors.New("is empty")
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package slot
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Schedule is what a routine's file said of its time from an instant on.
+type Schedule struct {
+	At      time.Time `json:"at"`
+	Job     string    `json:"job"`
+	Name    string    `json:"name"`
+	Cron    string    `json:"cron,omitempty"` // "" when the routine is gone
+	Zone    string    `json:"timezone,omitempty"`
+	Enabled bool      `json:"enabled"`
+
+	zone *time.Location // Zone, if it was loaded
+}
+
+// In is the zone in which the schedule is read; configured is that of schedules without one of their own.
+func (s Schedule) In(configured *time.Location) *time.Location {
+	if s.zone != nil {
+		return s.zone
+	}
+	if own, err := time.LoadLocation(s.Zone); s.Zone != "" && err == nil {
+		return own
+	}
+	return configured
+}
+
+// holds says whether the schedule, noted before, is what the file says now. One of the future is of a clock that was set back.
+func (s Schedule) holds(now Schedule, at time.Time) bool {
+	return s.Name == now.Name && s.Cron == now.Cron && s.Zone == now.Zone && s.Enabled == now.Enabled && !s.At.After(at)
+}
+
+// Extend is a job's history with what its file says now, noted in the minute of at, if that differs from the last.
+func Extend(history []Schedule, now Schedule, at time.Time) []Schedule {
+	if n := len(history); n > 0 && history[n-1].holds(now, at) {
+		return history
+	}
+	now.At = at.Truncate(time.Minute) // written before the minute began, as far as anybody can tell
+	return append(slices.Clip(before(history, now.At)), now)
+}
+
+// History is every schedule that was noted, by job, oldest first.
+func (b Book) History() (map[string][]Schedule, error) {
+	history := map[string][]Schedule{}
+	zones := map[string]*time.Location{} // loading one reads a file
+	for s, err := range store.Lines[Schedule](b.Home.Schedules(), nil) {
+		if err != nil {
+			return history, err
+		}
+		if s.Job == "" || s.Job[0] == '.' || strings.Contains(s.Job, "/") {
+			continue // ids name files
+		}
+		if _, known := zones[s.Zone]; !known && s.Zone != "" {
+			zones[s.Zone], _ = time.LoadLocation(s.Zone) // nil if this machine does not know it
+		}
+		s.zone = zones[s.Zone]
+		history[s.Job] = append(before(history[s.Job], s.At), s)
+	}
+	return history, nil
+}
+
+// before is a history without what was noted under a clock that was set back since.
+func before(history []Schedule, at time.Time) []Schedule {
+	n := len(history)
+	for n > 0 && history[n-1].At.After(at) {
+		n--
+	}
+	return history[:n]
+}
+
+// Note keeps what differs from the last that was noted, and returns the history with it. If gone is given, now is every routine
+// there is, and gone says of one that is not among them, by its last file name, whether that is because it was removed. Nothing
+// is noted at a time before all that was: it is a clock that has not been set yet.
+func (b Book) Note(ctx context.Context, now []Schedule, gone func(name string) bool) (map[string][]Schedule, error) {
+	history, err := b.History()
+	if err != nil || b.tooEarly(history) || len(b.differing(history, now, gone)) == 0 {
+		return history, err
+	}
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("schedules"))
+	if err != nil {
+		return history, err
+	}
+	defer held.Release()
+	if history, err = b.History(); err != nil { // somebody else may have been first
+		return history, err
+	}
+	for _, s := range b.differing(history, now, gone) {
+		list := Extend(history[s.Job], s, b.Disk.Now().In(b.Zone))
+		if err := store.AppendJSON(b.Home.Schedules(), list[len(list)-1], store.Buffered); err != nil {
+			return history, err
+		}
+		history[s.Job] = list
+	}
+	return history, nil
+}
+
+func (b Book) tooEarly(history map[string][]Schedule) bool {
+	for _, list := range history {
+		if !b.Disk.Now().Before(list[0].At) {
+			return false
+		}
+	}
+	return len(history) > 0
+}
+
+func (b Book) differing(history map[string][]Schedule, now []Schedule, gone func(string) bool) (fresh []Schedule) {
+	at := b.Disk.Now()
+	present := map[string]bool{}
+	for _, s := range now {
+		present[s.Job] = true
+		if list := history[s.Job]; len(list) == 0 || !list[len(list)-1].holds(s, at) {
+			fresh = append(fresh, s)
+		}
+	}
+	for id, list := range history {
+		if last := list[len(list)-1]; gone != nil && !present[id] && last.Cron != "" && gone(last.Name) {
+			fresh = append(fresh, Schedule{Job: id, Name: last.Name})
+		}
+	}
+	return fresh
+}

@@ -1,0 +1,69 @@
+package spend
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// stop is pause.json.
+type stop struct {
+	Until time.Time `json:"until,omitzero"`
+}
+
+func (b Book) pausePath() string { return b.Home.State("pause.json") }
+
+// Pause stops every automatic fire until an instant, or until Resume when it is zero, whatever was said before. An instant
+// that is not in the future is an error.
+func (b Book) Pause(ctx context.Context, until time.Time) error {
+	if !until.IsZero() {
+		if until = until.In(b.Zone); !until.After(b.Disk.Now()) {
+			return fmt.Errorf("%s is not in the future", until.Format(time.RFC3339))
+		}
+	}
+	return store.EditJSON(ctx, b.Disk, b.Home.Lock("pause"), b.pausePath(), func(s *stop) error {
+		s.Until = until
+		return nil
+	})
+}
+
+// Resume allows automatic fires again; that they were not paused is no error.
+func (b Book) Resume(ctx context.Context) error {
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("pause"))
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	if _, err := store.ReadJSON[stop](b.Disk, b.pausePath()); err != nil { // sets a corrupt one aside
+		return err
+	}
+	return store.Remove(b.pausePath())
+}
+
+// Paused says whether automatic fires are stopped, and until when: zero is until Resume. It takes no lock and changes
+// nothing. An error goes with true: the file is there and cannot be understood.
+func (b Book) Paused() (paused bool, until time.Time, err error) {
+	data, err := store.Read(b.pausePath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, time.Time{}, nil
+	}
+	if err != nil {
+		return true, time.Time{}, fmt.Errorf("taken as paused: %w", err)
+	}
+	var s stop
+	if err := json.Unmarshal(data, &s); err != nil {
+		return true, time.Time{}, fmt.Errorf("%s: not valid (%w): taken as paused", b.pausePath(), err)
+	}
+	if s.Until.IsZero() {
+		return true, time.Time{}, nil
+	}
+	if !s.Until.After(b.Disk.Now()) {
+		return false, time.Time{}, nil
+	}
+	return true, s.Until.In(b.Zone), nil
+}

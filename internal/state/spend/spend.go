@@ -1,0 +1,291 @@
+// Package spend knows what may be spent, and keeps the switch that stops everything. A run reserves what it is likely to
+// cost before it reaches an engine, raises that as it spends, and settles what it did cost at its end, so that processes
+// which start at once spend what there is and no more.
+//
+// On disk: state/spend.json, changed under the lock "spend". Amounts are in USD, exact to a millionth:
+//
+//	{
+//	  "days": {"2026-02-24": {"spent": 0.42, "runs": 3}},       of settled runs; all that were counted
+//	  "runs": {
+//	    "<run>": {"day": "2026-02-24", "job": "<job>", "reserved": 0.25},    under way, or dead and not yet found so
+//	    "<run>": {"day": "2026-02-24", "cost": 0.05, "settled": "2026-02-25"}
+//	  },
+//	  "jobs": {"<job>": {"likely": 0.05, "day": "2026-02-24"}}  what the next run of the job is likely to cost
+//	}
+//
+// A job's likely cost is that of its dearest run of late: a dearer run raises it, each cheaper one lowers it by a quarter of
+// the difference.
+//
+// A run counts, whole, on the day and in the month in which it reserved, by the calendar of the book's zone.
+//
+// A clock set back frees nothing: what is dated later than today counts today as well. It is noted as such ("also"), and
+// from the day after it counts by its own date alone; so a clock that was once years ahead blocks one day and one month.
+//
+// A file that is missing or cannot be parsed is made again from Book.Past, so that neither a crash nor rm frees anything.
+// Keys of spend.json that this version does not know are kept, at its top level. Days are kept for two months, a settled
+// run until there have been runs on two later days.
+//
+// state/pause.json, changed under the lock "pause", stops every automatic fire while it is there: {"until": "<time>"}, or
+// {} until it is removed. One that cannot be understood stops them too.
+package spend
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Book is the accounts of one data directory. Besides what its methods name, an error wraps *store.NotWritten,
+// *lock.Failed, or lock.ErrBusy after ten seconds; nothing is known to be counted then, and no run may start. Every method
+// that changes something may simply be called again.
+type Book struct {
+	Home   paths.Dir
+	Disk   store.Disk
+	Zone   *time.Location
+	Limits Limits
+
+	// Past tells of every run since an instant that reached an engine, from the run records, when spend.json is missing or
+	// corrupt. Without it the accounts begin at zero then. It is called under the lock and must not use the book.
+	Past func(since time.Time) ([]Past, error)
+
+	// Share says how much one run takes for itself: a run of which nothing is known reserves one part in so many of what it
+	// may cost, and a raise takes no more than one part in so many of what is left. 0 and 1 are all of it.
+	Share int
+}
+
+// Past is a run as its record shows it.
+type Past struct {
+	Run     string
+	Job     string
+	Started time.Time
+	Cost    float64 // USD; negative when it is not known: Limits.PerRun is assumed
+	Alive   bool    // it may still spend: Limits.PerRun is reserved for it
+}
+
+// Look finds out about a run that has reserved and not settled. It is alive as long as anything of it, an orphaned engine
+// too, can spend. Otherwise cost is what its record shows in USD, negative when that cannot be known. It is called under
+// the lock and must not use the book.
+type Look func(run string) (cost float64, alive bool)
+
+// Claim is what a run asks for before it starts.
+type Claim struct {
+	Run, Job string  // ids
+	Most     float64 // USD that the run may cost, as its job's file says; 0 for no limit of its own
+	Force    bool    // the owner starts it: it counts, and is never refused
+}
+
+// Grant is what a run was given, in USD; +Inf is without limit.
+type Grant struct {
+	Reserved float64
+	Most     float64 // that the run may come to cost; what is above Reserved has to be asked for
+}
+
+// Reserve lets a run start and counts it. It reserves what the run is likely to cost: what its job's runs did cost, else
+// the Book's share of what it may cost at most. That most is the smallest of the claim's, Limits.PerRun and what is not
+// yet spent today and this month. Where less than the likely cost is unspent, all of that is reserved.
+//
+// The error is a *Limit when so much is not left; then nothing is reserved. With Force the run is never refused; Most and
+// PerRun still bound it, unless PerRun is 0.
+//
+// Dead runs are settled on the way: at the cost that look tells or else at all they had reserved. A nil look takes every
+// run for alive. A run that has reserved already is granted the same again; one that has settled is an error, and so is a
+// most that is no cost (ErrCost).
+func (b Book) Reserve(ctx context.Context, c Claim, look Look) (Grant, error) {
+	wish := unlimited
+	if c.Most != 0 {
+		m, err := toMoney(c.Most)
+		if err != nil {
+			return Grant{}, err
+		}
+		wish = max(m, 1)
+	}
+	var reserved, most money
+	err := b.edit(ctx, c.Run, func(p *page, now time.Time) error {
+		e, known := p.Runs[c.Run]
+		if known {
+			reserved, most = e.granted(), b.Limits.most(p, now, wish, e.Owner)
+			return e.open(c.Run)
+		}
+		today := label(now)
+		p.reclaim(look, today)
+		most = b.Limits.most(p, now, wish, c.Force)
+		var limit *Limit
+		if reserved, limit = b.grant(p, now, c, most); limit != nil {
+			return limit
+		}
+		p.Runs[c.Run] = newEntry(today, c, reserved)
+		p.add(today, 0, 1)
+		return nil
+	})
+	if err != nil {
+		return Grant{}, err
+	}
+	return Grant{reserved.usd(), most.usd()}, nil
+}
+
+// Raise makes what a run has reserved at least least USD in all, and as much as most where others still find enough: of what
+// is left it takes no more than the Book's share beyond least. It returns what the run may now have cost, most at most. The
+// error is a *Limit when least cannot be had, even after dead runs were settled as by Reserve; the reservation is then as it was.
+// A run of the owner's gets all it asks for.
+func (b Book) Raise(ctx context.Context, run string, least, most float64, look Look) (granted float64, err error) {
+	low, err := toMoney(least)
+	if err != nil {
+		return 0, err
+	}
+	high, err := toMoney(max(least, most))
+	if err != nil {
+		return 0, err
+	}
+	var grant money
+	err = b.edit(ctx, run, func(p *page, now time.Time) error {
+		e, known := p.Runs[run]
+		if !known { // spend.json was lost
+			e = newEntry(label(now), Claim{Run: run}, 1)
+			p.add(e.Day, 0, 1)
+		}
+		if err := e.open(run); err != nil {
+			return err
+		}
+		var limit *Limit
+		if grant, limit = b.raised(p, now, e, low, high); limit != nil {
+			p.reclaim(look, label(now))
+			grant, limit = b.raised(p, now, e, low, high)
+		}
+		if limit != nil {
+			return limit
+		}
+		if e.Reserved != 0 { // else it is without limit
+			e.Reserved = max(e.Reserved, grant)
+		}
+		p.Runs[run] = e
+		return nil
+	})
+	return min(grant, high).usd(), err
+}
+
+// Settle replaces what a run has reserved by what it did cost, in USD. The latest word counts: to settle again changes
+// nothing when the cost is the same and corrects it when it is another, also after the run was taken for dead. A run that
+// the book does not know, because spend.json was lost, is counted today. ErrCost when cost is no cost.
+func (b Book) Settle(ctx context.Context, run string, cost float64) error {
+	m, err := toMoney(cost)
+	if err != nil {
+		return err
+	}
+	return b.edit(ctx, run, func(p *page, now time.Time) error {
+		today := label(now)
+		if _, known := p.Runs[run]; !known {
+			p.Runs[run] = entry{Day: today}
+			p.add(today, 0, 1)
+		}
+		p.settle(run, m, today)
+		return nil
+	})
+}
+
+// Release forgets the reservation of a run that ended before it spent anything: it does not count. needs, in USD, is what
+// the run would have needed, where that turned out: the next run of its job reserves as much; 0 where it did not. A run that
+// has settled or is unknown stays as it is.
+func (b Book) Release(ctx context.Context, run string, needs float64) error {
+	return b.edit(ctx, run, func(p *page, now time.Time) error {
+		if e, found := p.Runs[run]; found && e.Settled == "" {
+			delete(p.Runs, run)
+			p.add(e.Day, 0, -1)
+			p.learn(e.Job, max(p.Jobs[e.Job].Likely, known(needs, 0)), label(now))
+		}
+		return nil
+	})
+}
+
+// Totals is where the accounts stand.
+type Totals struct {
+	Today  Sum    `json:"today"`
+	Month  Sum    `json:"month"`
+	Runs   int    `json:"runs"` // today
+	Limits Limits `json:"limits"`
+}
+
+// Sum is an amount in USD.
+type Sum struct {
+	Spent    float64 `json:"spent"`
+	Reserved float64 `json:"reserved"` // by runs under way, and by dead ones until the next Reserve
+}
+
+// Totals tells where the accounts stand now. It takes no lock and changes nothing, so a file that cannot be parsed is only
+// warned of; the figures are those that the next Reserve will go by.
+func (b Book) Totals() (Totals, error) {
+	var p page
+	path := b.Home.State("spend.json")
+	data, err := store.Read(path)
+	if err == nil {
+		if cause := json.Unmarshal(data, &p); cause != nil {
+			b.Disk.Warn(fmt.Sprintf("%s: not valid (%v)", path, cause))
+			p = page{}
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return Totals{}, err
+	}
+	now := b.now()
+	if err := b.begin(&p, "", now); err != nil {
+		return Totals{}, err
+	}
+	today, runs := p.sum(label(now))
+	month, _ := p.sum(monthOf(now))
+	return Totals{today.usd(), month.usd(), runs, b.Limits}, nil
+}
+
+func (b Book) now() time.Time { return b.Disk.Now().In(b.Zone) }
+
+// edit changes the accounts under their lock on behalf of a run; nothing of what change did is written when it fails.
+func (b Book) edit(ctx context.Context, run string, change func(*page, time.Time) error) error {
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("spend"))
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	path := b.Home.State("spend.json")
+	p, err := store.ReadJSON[page](b.Disk, path)
+	if err != nil {
+		return err
+	}
+	now := b.now()
+	if err := b.begin(&p, run, now); err != nil {
+		return err
+	}
+	if p.note(label(now)) { // at once, because a book that refuses everybody would else never learn that a day has passed
+		if err := store.WriteJSON(path, p); err != nil {
+			return err
+		}
+	}
+	if err := change(&p, now); err != nil {
+		return err
+	}
+	p.forget(label(now))
+	return store.WriteJSON(path, p)
+}
+
+// begin fills a page that does not come from the disk. The run that asks is left out: it is about to say itself what it is.
+func (b Book) begin(p *page, run string, now time.Time) error {
+	if p.rest != nil {
+		return nil
+	}
+	*p = newPage()
+	if b.Past == nil {
+		return nil
+	}
+	runs, err := b.Past(now.AddDate(0, 0, -31)) // what is of an earlier month does not matter
+	if err != nil {
+		return fmt.Errorf("%s: cannot be made again: %w", b.Home.State("spend.json"), err)
+	}
+	for _, r := range runs {
+		if r.Run != run {
+			p.recall(r, b.Limits, b.Zone)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Book is the list of one data directory. Errors: *Unknown, *Ambiguous and *Wrong of what was asked for; *Unfit or *fs.PathError
+// if the file cannot be read; *store.NotWritten, *lock.Failed, or lock.ErrBusy after ten seconds, and nothing has changed then.
+type Book struct {
+	Home paths.Dir
+	Disk store.Disk
+	Zone *time.Location // the configured zone, in which it is today; never nil
+}
+
+// Unknown is a name that fits no task.
+type Unknown struct{ Name string }
+
+func (e *Unknown) Error() string { return fmt.Sprintf("no task %q", e.Name) }
+
+// Ambiguous is a text that fits several tasks.
+type Ambiguous struct {
+	Name  string
+	Tasks []Task
+}
+
+func (e *Ambiguous) Error() string {
+	const most = 10
+	var list []string
+	for _, t := range e.Tasks[:min(most, len(e.Tasks))] {
+		list = append(list, fmt.Sprintf("%d %s", t.Number, t.Text))
+	}
+	if more := len(e.Tasks) - most; more > 0 {
+		list = append(list, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("%q could be any of: %s", e.Name, strings.Join(list, "; "))
+}
+
+// All lists the tasks in the order of the file, done ones too. It takes no lock: the file is replaced whole.
+func (b Book) All() ([]Task, error) {
+	f, err := b.load()
+	return f.tasks(), err
+}
+
+// Add appends a task, created today unless the draft has a creation date, and returns its number.
+func (b Book) Add(ctx context.Context, d Draft) (number int, err error) {
+	t, err := d.task(Task{Created: b.today()})
+	if err != nil {
+		return 0, err
+	}
+	err = b.edit(ctx, func(f *file) (bool, error) {
+		number = f.add(t.line())
+		return true, nil
+	})
+	return number, err
+}
+
+// Done marks a task as done today; one that is done already stays as it is. For names see find.
+func (b Book) Done(ctx context.Context, name string) (Task, error) {
+	return b.change(ctx, name, func(f *file, t *Task) (bool, error) {
+		if t.Done {
+			return false, nil
+		}
+		t.complete(b.today())
+		f.set(t.Number, t.line())
+		return true, nil
+	})
+}
+
+// Remove takes a task out of the file, done or not, and leaves a blank line. It returns what the task was.
+func (b Book) Remove(ctx context.Context, name string) (Task, error) {
+	return b.change(ctx, name, func(f *file, t *Task) (bool, error) {
+		f.remove(t.Number)
+		return true, nil
+	})
+}
+
+// Edit replaces a task's text. Creation date and priority stay unless the draft has its own; a done task stays done.
+func (b Book) Edit(ctx context.Context, name string, d Draft) (Task, error) {
+	return b.change(ctx, name, func(f *file, t *Task) (bool, error) {
+		edited, err := d.task(*t)
+		if err != nil {
+			return false, err
+		}
+		*t = edited
+		f.set(t.Number, t.line())
+		return true, nil
+	})
+}
+
+func (b Book) change(ctx context.Context, name string, change func(*file, *Task) (bool, error)) (t Task, err error) {
+	err = b.edit(ctx, func(f *file) (bool, error) {
+		if t, err = find(f.tasks(), name); err != nil {
+			return false, err
+		}
+		return change(f, &t)
+	})
+	return t, err
+}
+
+// edit changes the file under its lock and writes it only if change says that it did.
+func (b Book) edit(ctx context.Context, change func(*file) (bool, error)) error {
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("tasks"))
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	f, err := b.load()
+	if err != nil {
+		return err
+	}
+	if changed, err := change(&f); err != nil || !changed {
+		return err
+	}
+	if err := b.checkLink(); err != nil {
+		return err
+	}
+	return store.Replace(b.Home.Tasks(), f.bytes())
+}
+
+// maxFile is the largest file that is read, in bytes.
+const maxFile = 16 << 20
+
+// Unfit is a file that is no list: a pipe, or far too large.
+type Unfit struct {
+	Path   string
+	Reason string
+}
+
+func (e *Unfit) Error() string { return e.Path + ": " + e.Reason }
+
+// load reads the file; one that is not there is empty.
+func (b Book) load() (file, error) {
+	data, err := store.ReadText(b.Home.Tasks(), maxFile, false)
+	switch {
+	case err == nil || errors.Is(err, fs.ErrNotExist):
+		return parseFile(data), nil
+	case errors.As(err, new(*fs.PathError)):
+		return file{}, err
+	}
+	return file{}, &Unfit{b.Home.Tasks(), err.Error()}
+}
+
+// checkLink refuses a list that is a link to a file not called *.txt, or to nothing. Any text is a list of tasks, so the name has
+// to tell a list from a file of the system.
+func (b Book) checkLink() error {
+	target, err := filepath.EvalSymlinks(b.Home.Tasks())
+	if errors.Is(err, fs.ErrNotExist) {
+		if target, err = os.Readlink(b.Home.Tasks()); err == nil {
+			return &Unfit{b.Home.Tasks(), "a link to " + target + ", which is not there"}
+		}
+		return nil
+	}
+	if err == nil && filepath.Ext(target) != ".txt" {
+		err = &Unfit{b.Home.Tasks(), "a link to " + target + ", whose name does not end in .txt"}
+	}
+	return err
+}
+
+func (b Book) today() string { return b.Disk.Now().In(b.Zone).Format(time.DateOnly) }
+
+// find finds the one task that name means: digits are a number; else it is the whole text or a part of it, without case,
+// first among the open tasks, then among the done.
+func find(list []Task, name string) (Task, error) {
+	name = strings.TrimSpace(name)
+	if strings.Trim(name, "0123456789") == "" {
+		return byNumber(list, name)
+	}
+	part := strings.ToLower(name)
+	for _, done := range []bool{false, true} {
+		var whole, partly []Task
+		for _, t := range list {
+			text := strings.ToLower(t.Text)
+			switch {
+			case t.Done != done:
+			case text == part:
+				whole = append(whole, t)
+			case strings.Contains(text, part):
+				partly = append(partly, t)
+			}
+		}
+		for _, found := range [][]Task{whole, partly} {
+			if len(found) == 1 {
+				return found[0], nil
+			}
+			if len(found) > 1 {
+				return Task{}, &Ambiguous{name, found}
+			}
+		}
+	}
+	return Task{}, &Unknown{name}
+}
+
+func byNumber(list []Task, name string) (Task, error) {
+	n, err := strconv.Atoi(name)
+	for _, t := range list {
+		if err == nil && t.Number == n {
+			return t, nil
+		}
+	}
+	return Task{}, &Unknown{name}
+}

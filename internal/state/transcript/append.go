@@ -1,0 +1,96 @@
+package transcript
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Append adds messages, all in one write. The caller holds the session's lock. What an earlier crash left of a line is cut
+// off first, see mend; after a failed write the file has its old length. The error is a *store.NotWritten.
+func (t Transcript) Append(d store.Durability, entries ...Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	err := t.append(d, entries)
+	if err != nil {
+		return &store.NotWritten{Path: t.Path, Err: err}
+	}
+	return nil
+}
+
+func (t Transcript) append(d store.Durability, entries []Entry) error {
+	text, err := encode(entries)
+	if err != nil {
+		return err
+	}
+	f, err := store.Open(t.Path, os.O_RDWR|os.O_APPEND)
+	if err != nil {
+		return err
+	}
+	err = appendTo(f, text, d)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil && d == store.Synced {
+		err = syncFolder(t.Path) // the file may be new
+	}
+	return err
+}
+
+func appendTo(f *os.File, text []byte, d store.Durability) error {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	whole, err := wholeLines(f, size)
+	if err == nil && whole == 0 {
+		err = fmt.Errorf("%w: it has no header", ErrForeign)
+	}
+	if err == nil && whole < size {
+		whole, err = mend(f, whole, size)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil && d == store.Synced {
+		err = f.Sync()
+	}
+	if err != nil {
+		err = errors.Join(err, f.Truncate(whole))
+	}
+	return err
+}
+
+// mend ends a last line that has no line break: a message that lacks nothing else is given one, what is torn is cut off. It
+// returns the length of the file.
+func mend(f *os.File, whole, size int64) (int64, error) {
+	rest, err := tail(f, whole, size)
+	if err != nil {
+		return whole, err
+	}
+	if rest == nil {
+		return whole, f.Truncate(whole)
+	}
+	_, err = f.Write([]byte("\n")) // at its end
+	return size + 1, err
+}
+
+// syncFolder makes the name of path durable. Some file systems cannot (EINVAL).
+func syncFolder(path string) error {
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	return nil
+}

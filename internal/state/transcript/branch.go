@@ -1,0 +1,215 @@
+package transcript
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Branch begins a transcript with the first so many messages of another; a negative number means all complete turns: a turn that
+// is under way, or that was cut off at the end, stays out. If the summary that the source begins with holds a part of such a
+// turn, the branch is one of the transcript before. Nothing is decoded that need not be: whole lines are copied as they stand.
+// The parent in h becomes the source, which the branch does not go on for. Errors as in Create, or the source's.
+func Branch(sessions string, source Transcript, after int, h Header) (Transcript, error) {
+	if after < 0 {
+		var err error
+		if source, err = complete(sessions, source); err != nil {
+			return Transcript{}, err
+		}
+	}
+	f, err := openFile(source.Path)
+	if err != nil {
+		return Transcript{}, err
+	}
+	defer func() { _ = f.Close() }()
+	from, to, err := extent(f, after)
+	if err != nil {
+		return Transcript{}, err
+	}
+	h.ParentID, h.Compacted, h.MidTurn = source.ID, false, false
+	return create(sessions, h, store.Synced, func(w io.Writer) error {
+		if _, err := f.Seek(from, io.SeekStart); err != nil {
+			return err
+		}
+		n, err := io.Copy(w, io.LimitReader(f, to-from))
+		if err == nil && n < to-from {
+			err = io.ErrUnexpectedEOF
+		}
+		if last := make([]byte, 1); err == nil && n > 0 {
+			if _, err = f.ReadAt(last, to-1); err == nil && last[0] != '\n' {
+				_, err = w.Write([]byte("\n"))
+			}
+		}
+		return err
+	})
+}
+
+// extent is where the lines of the first so many messages begin and end, of all complete turns if the number is negative.
+func extent(f *os.File, messages int) (from, to int64, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, 0, err
+	}
+	t, head, err := readHead(f)
+	if err != nil {
+		return 0, 0, err
+	}
+	from = int64(bytes.IndexByte(head, '\n') + 1)
+	if messages < 0 {
+		to, err = lastTurn(f, info.Size())
+		if err != nil || to > 0 || !t.Compacted {
+			return from, max(from, to), err
+		}
+		messages = 1 // the summary
+	}
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return 0, 0, err
+	}
+	to = from
+	for line, err := range forward(f) {
+		if err != nil {
+			return 0, 0, err
+		}
+		if _, ok, _ := decode(line); ok {
+			if messages == 0 {
+				break
+			}
+			messages--
+		}
+		to += int64(len(line)) + 1
+	}
+	return from, min(to, info.Size()), nil
+}
+
+// errNoSummary: a compaction that forgets everything.
+var errNoSummary = errors.New("the summary is empty")
+
+// Compact begins a transcript with a summary of another, as a message of the user, and that one's last messages; see Cut for
+// how many. Results of tools whose call was not kept are left out. The messages' lengths in tokens are not known any
+// more, and thoughts are left out: services bind them to the conversation before. The parent in h becomes the source, which
+// stays as it is. Errors as in Create, or the source's.
+func Compact(sessions string, source Transcript, summary string, keep int, h Header) (Transcript, error) {
+	entries, err := source.Load(nil)
+	if err != nil {
+		return Transcript{}, err
+	}
+	h.ParentID = source.ID
+	return Summed(sessions, summary, entries[Cut(entries, keep):], h)
+}
+
+// Summed begins a transcript with a summary and the messages that were kept of another, which h names as its parent; see Compact.
+func Summed(sessions, summary string, kept []Entry, h Header) (Transcript, error) {
+	if strings.TrimSpace(summary) == "" {
+		return Transcript{}, errNoSummary
+	}
+	h.Compacted = true
+	entries := []Entry{{Message: Said(User, summary), At: h.Timestamp}}
+	begun := false // by an answer: only after one there may be results of tools
+	for _, e := range kept {
+		e.Tokens, e.Full, e.Prefix, e.Message = 0, 0, "", e.Message.Unthought()
+		if begun = begun || e.Message.Role == Assistant; !begun {
+			e.Message.Content = slices.DeleteFunc(e.Message.Content, func(b Block) bool { return b.Type == ToolResult })
+		}
+		if begun || len(e.Message.Content) > 0 {
+			entries = append(entries, e)
+		}
+	}
+	text, err := encode(entries)
+	if err != nil {
+		return Transcript{}, err
+	}
+	return create(sessions, h, store.Synced, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// Cut says from which entry on a conversation is kept so that about the last keep messages stay: more of them where a tool's
+// result would lose its call or an answer of several messages its beginning.
+func Cut(entries []Entry, keep int) int {
+	calls := map[string]int{} // where each id was last used for a call
+	needs := make([]int, len(entries))
+	for i, e := range entries {
+		needs[i] = i
+		for _, b := range e.Message.Content {
+			call, known := calls[b.ToolUseID]
+			if b.Type == ToolResult && known {
+				needs[i] = min(needs[i], call)
+			}
+			if b.Type == ToolUse {
+				calls[b.ID] = i
+			}
+		}
+		if i > 0 && e.Message.Role == Assistant && entries[i-1].Message.Role == Assistant {
+			needs[i] = min(needs[i], i-1)
+		}
+	}
+	cut := min(max(len(entries)-keep, 0), len(entries))
+	for i := len(entries) - 1; i >= cut && i >= 0; i-- {
+		cut = min(cut, needs[i])
+	}
+	return cut
+}
+
+// create begins a transcript with whatever fill writes behind the header. The file appears complete under its name, so that
+// one whose writer was killed is never taken for a whole one; the draft that is left then is for store.IsDraft to know.
+func create(sessions string, h Header, d store.Durability, fill func(io.Writer) error) (Transcript, error) {
+	if !isID(h.ID) {
+		return Transcript{}, fmt.Errorf("session %.100q: %w", h.ID, ErrID)
+	}
+	h.Cwd = clean(h.Cwd)
+	t := Transcript{Path: Place(sessions, h), Header: h}
+	dir, name := filepath.Split(t.Path)
+	if err := store.MkdirOwn(dir); err != nil {
+		return Transcript{}, err
+	}
+	draft, err := os.CreateTemp(dir, "."+name+".tmp-*")
+	if err != nil {
+		return Transcript{}, &store.NotWritten{Path: t.Path, Err: err}
+	}
+	err = t.write(draft, d, fill)
+	if closeErr := draft.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Link(draft.Name(), t.Path) // unlike a renaming it replaces nothing
+	}
+	_ = os.Remove(draft.Name())
+	if err == nil && d == store.Synced {
+		err = syncFolder(t.Path)
+	}
+	if errors.Is(err, os.ErrExist) {
+		return Transcript{}, fmt.Errorf("%s: %w", t.Path, os.ErrExist)
+	}
+	if err != nil {
+		return Transcript{}, &store.NotWritten{Path: t.Path, Err: err}
+	}
+	return t, nil
+}
+
+func (t Transcript) write(f *os.File, d store.Durability, fill func(io.Writer) error) error {
+	line, err := marshal(headerLine{"session", t.Header})
+	if err != nil {
+		return err
+	}
+	if len(line) >= headBytes {
+		return errors.New("the header is too long")
+	}
+	if _, err := f.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	if err := fill(f); err != nil {
+		return err
+	}
+	if d == store.Synced {
+		return f.Sync()
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package transcript
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
+)
+
+// Summary is what a list tells of a transcript.
+type Summary struct {
+	Transcript
+	Modified time.Time `json:"modified"`
+	Size     int64     `json:"size"`            // bytes
+	First    string    `json:"first,omitempty"` // what the user said first, on one line, shortened
+	Last     string    `json:"last,omitempty"`  // the last text of anybody, likewise
+}
+
+const (
+	tailBytes = 256 << 10 // read of a file's end, at most
+	longest   = 200       // bytes of First and Last
+)
+
+// Words takes from a message of the user what a program added to it, such as the time in front; nil takes nothing.
+type Words func(text string) string
+
+// of is the words of a message.
+func (w Words) of(m Message) string {
+	text := m.Text()
+	if w != nil && m.Role == User {
+		text = w(text)
+	}
+	return strings.TrimSpace(text)
+}
+
+// List tells of the transcripts about a directory, or of all for cwd "", the one that was changed last first. Of each it reads
+// the beginning and the end, however long it is. skipped is how many files could not be read or are none.
+func List(sessions, cwd string, words Words) (list []Summary, skipped int, err error) {
+	all, err := newest(sessions, cwd)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, f := range all {
+		s, err := summary(f, words)
+		if err != nil {
+			skipped++
+		} else if s.about(cwd) {
+			list = append(list, s)
+		}
+	}
+	return list, skipped, nil
+}
+
+func summary(of file, words Words) (Summary, error) {
+	f, err := openFile(of.path)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer func() { _ = f.Close() }()
+	t, head, err := readHead(f)
+	if err != nil {
+		return Summary{}, err
+	}
+	s := Summary{Transcript: t, Modified: of.modified, Size: of.size, First: firstText(head, words)}
+	s.Last, err = lastText(f, of.size, words)
+	return s, err
+}
+
+// firstText is taken even from a line of which only the beginning was read.
+func firstText(head []byte, words Words) string {
+	head = bytes.ToValidUTF8(head, nil) // it may end in the middle of a character
+	for line := range bytes.Lines(head) {
+		if line[len(line)-1] != '\n' {
+			return shorten(words.of(Said(User, beginning(line))))
+		}
+		if e, _, _ := decode(line); e.Message.Role == User && words.of(e.Message) != "" {
+			return shorten(words.of(e.Message))
+		}
+	}
+	return ""
+}
+
+// beginning is the first text of a message of the user whose line was cut somewhere.
+func beginning(line []byte) string {
+	for _, key := range []string{`"role":"user","content":"`, `"role":"user","content":[{"type":"text","text":"`} {
+		_, rest, found := bytes.Cut(line, []byte(key))
+		for cut := 0; found && cut <= min(len(rest), len(`\u0000`)); cut++ { // it may have been cut in an escape
+			var text string
+			if json.Unmarshal(slices.Concat([]byte(`"`), rest[:len(rest)-cut], []byte(`"`)), &text) == nil {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
+// lastText looks for it in the last lines.
+func lastText(f *os.File, size int64, words Words) (string, error) {
+	for line, err := range upward(f, size, tailBytes) {
+		if err != nil {
+			return "", err
+		}
+		if e, _, _ := decode(line); words.of(e.Message) != "" {
+			return shorten(words.of(e.Message)), nil
+		}
+	}
+	return "", nil
+}
+
+// shorten makes one line of a text, with an ellipsis where it was cut.
+func shorten(text string) string {
+	const room = 4 // white space and controls go; a text is not long before that
+	rest := len(text) > room*longest
+	if rest {
+		text = text[:room*longest]
+	}
+	text = plaintext.Line(text)
+	if len(text) <= longest && !rest {
+		return text
+	}
+	cut := min(longest, len(text))
+	for cut > 0 && cut < len(text) && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}

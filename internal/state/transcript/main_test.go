@@ -1,0 +1,175 @@
+package transcript_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// branchVar makes a copy of the test program branch a transcript until it is killed: SESSIONS: PATH.
+const branchVar = "OLLIM_TRANSCRIPT_TEST_BRANCH"
+
+func TestMain(m *testing.M) {
+	sessions, path, played := strings.Cut(os.Getenv(branchVar), ": ")
+	if !played {
+		os.Exit(m.Run())
+	}
+	source, err := transcript.Open(path)
+	for i := 0; err == nil; i++ {
+		_, err = transcript.Branch(sessions, source, -1, header(fmt.Sprintf("n-%d-%d", os.Getpid(), i)))
+		if i == 0 {
+			fmt.Println("ready")
+		}
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// full is all where CI=true asks for it, and some where somebody waits.
+func full(all, some int) int {
+	if os.Getenv("CI") == "true" {
+		return all
+	}
+	return some
+}
+
+var noon = time.Date(2026, 2, 24, 14, 30, 0, 123456789, time.FixedZone("", -5*3600))
+
+func header(id string) transcript.Header {
+	return transcript.Header{ID: id, Cwd: "/home/ada/project", Provider: "anthropic", Model: "m-1", Timestamp: noon}
+}
+
+// begin makes a transcript about /home/ada/project of these messages.
+func begin(t testing.TB, sessions, id string, messages ...transcript.Message) transcript.Transcript {
+	t.Helper()
+	made, err := transcript.Create(sessions, header(id))
+	if err == nil {
+		err = made.Append(store.Buffered, entries(messages...)...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func entries(messages ...transcript.Message) (list []transcript.Entry) {
+	for i, m := range messages {
+		list = append(list, transcript.Entry{Message: m, At: noon.Add(time.Duration(i) * time.Second)})
+	}
+	return list
+}
+
+func user(content ...any) transcript.Message { return message(transcript.User, content) }
+func agent(content ...any) transcript.Message {
+	return message(transcript.Assistant, content)
+}
+
+// message takes texts and blocks.
+func message(role string, content []any) transcript.Message {
+	m := transcript.Message{Role: role}
+	for _, c := range content {
+		switch c := c.(type) {
+		case string:
+			m.Content = append(m.Content, transcript.Block{Type: transcript.TextBlock, Text: c})
+		case transcript.Block:
+			m.Content = append(m.Content, c)
+		}
+	}
+	return m
+}
+
+func call(id string) transcript.Block {
+	return transcript.Block{Type: transcript.ToolUse, ID: id, Name: "Read", Input: json.RawMessage(`{"path":"a"}`)}
+}
+
+func result(id, text string) transcript.Block {
+	return transcript.Block{Type: transcript.ToolResult, ToolUseID: id, Content: text}
+}
+
+func lost(id string) transcript.Block {
+	r := result(id, "interrupted: it is not known whether this took effect")
+	r.IsError = true
+	return r
+}
+
+func thought(text, signature string) transcript.Block {
+	return transcript.Block{Type: transcript.ThinkingBlock, Thinking: text, Signature: signature}
+}
+
+func load(t testing.TB, f transcript.Transcript) (list []transcript.Entry, bad int) {
+	t.Helper()
+	list, err := f.Load(&bad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list, bad
+}
+
+// told is a conversation in short, for comparing.
+func told(messages []transcript.Message) (lines []string) {
+	for _, m := range messages {
+		line := m.Role + ":"
+		for _, b := range m.Content {
+			switch b.Type {
+			case transcript.TextBlock:
+				line += " " + b.Text
+			case transcript.ToolUse:
+				line += " call " + b.ID
+			case transcript.ToolResult:
+				line += " result " + b.ToolUseID
+				if b.IsError {
+					line += " lost"
+				}
+			default:
+				line += " " + b.Type
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func messages(list []transcript.Entry) (out []transcript.Message) {
+	for _, e := range list {
+		out = append(out, e.Message)
+	}
+	return out
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func write(t testing.TB, path, data string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func names(t testing.TB, dir string) (list []string) {
+	t.Helper()
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range found {
+		list = append(list, e.Name())
+	}
+	return list
+}

@@ -1,0 +1,183 @@
+package transcript
+
+import (
+	"context"
+	"io"
+	"iter"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
+)
+
+// Match is a message in which all words were found.
+type Match struct {
+	Transcript Transcript `json:"transcript"`
+	Index      int        `json:"index"` // of the message in Load's entries
+	At         time.Time  `json:"at"`
+	Role       string     `json:"role"`
+	Excerpt    string     `json:"excerpt"` // one line around the first word
+}
+
+// Search looks for messages that hold all of the words, in any order and case: in what was said, as own leaves it, and in what
+// tools were given and answered. A word may be a phrase. The transcript that was changed last comes first, and of each the last
+// message, so that a caller that has enough can stop early; no more than a line is held in memory. Files that are no transcripts
+// are passed over. The sequence ends with the first error, which is yielded with the zero Match.
+func Search(ctx context.Context, sessions string, words []string, own Words) iter.Seq2[Match, error] {
+	return func(yield func(Match, error) bool) {
+		s := search{words: needles(words), own: own}
+		all, err := newest(sessions, "")
+		if err != nil {
+			yield(Match{}, err)
+			return
+		}
+		for _, f := range all {
+			t, err := Open(f.path)
+			if err != nil || len(s.words) == 0 {
+				continue
+			}
+			for m, err := range s.in(ctx, t) {
+				if !yield(m, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+type search struct {
+	words []needle
+	own   Words
+}
+
+func (s *search) in(ctx context.Context, t Transcript) iter.Seq2[Match, error] {
+	return func(yield func(Match, error) bool) {
+		f, err := openFile(t.Path)
+		if err != nil {
+			return // it has just been removed
+		}
+		defer func() { _ = f.Close() }()
+		info, err := f.Stat()
+		if err != nil {
+			yield(Match{}, err)
+			return
+		}
+		end, behind, total := info.Size(), 0, -1
+		for line, lineErr := range upward(f, end, end) {
+			if err == nil {
+				err = lineErr
+			}
+			if err == nil {
+				err = context.Cause(ctx)
+			}
+			if err != nil {
+				break
+			}
+			if s.maybe(line) {
+				if m, found := s.match(line); found {
+					if total < 0 {
+						total, err = s.count(f, end)
+					}
+					m.Transcript, m.Index = t, total-1-behind
+					if err == nil && !yield(m, nil) {
+						return
+					}
+				}
+			}
+			if isMessage(line) {
+				behind++
+			}
+		}
+		if err != nil {
+			yield(Match{}, err)
+		}
+	}
+}
+
+// count is the number of messages in a file's first bytes. It is asked for only where something was found.
+func (s *search) count(f *os.File, end int64) (n int, err error) {
+	for line, err := range forward(io.NewSectionReader(f, 0, end)) {
+		if err != nil {
+			return n, err
+		}
+		if isMessage(line) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// maybe says whether a line is worth decoding.
+func (s *search) maybe(line []byte) bool {
+	for _, w := range s.words {
+		if !w.maybe(line) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *search) match(line []byte) (Match, bool) {
+	e, ok, _ := decode(line)
+	if !ok {
+		return Match{}, false
+	}
+	return s.matchEntry(e)
+}
+
+// Matches looks in the messages of t that were read already; see Search.
+func Matches(t Transcript, entries []Entry, words []string, own Words) (found []Match) {
+	s := search{words: needles(words), own: own}
+	for i, e := range entries {
+		if m, ok := s.matchEntry(e); ok {
+			m.Transcript, m.Index = t, i
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+func (s *search) matchEntry(e Entry) (Match, bool) {
+	var seen []string
+	for _, b := range e.Message.Content {
+		text := b.visible()
+		if s.own != nil && b.Type == TextBlock && e.Message.Role == User {
+			text = s.own(text)
+		}
+		seen = append(seen, text)
+	}
+	text := strings.Join(seen, "\n")
+	first := -1
+	for i, w := range s.words {
+		at := w.whole.in([]byte(text))
+		if at < 0 {
+			return Match{}, false
+		}
+		if i == 0 {
+			first = at
+		}
+	}
+	return Match{At: e.At, Role: e.Message.Role, Excerpt: excerpt(text, first)}, true
+}
+
+// excerpt is one line of a text around one of its bytes.
+func excerpt(text string, at int) string {
+	const before, after = 60, 120
+	from, to := max(0, at-before), min(len(text), at+after)
+	for from < at && !utf8.RuneStart(text[from]) {
+		from++
+	}
+	for to < len(text) && !utf8.RuneStart(text[to]) {
+		to++
+	}
+	line := plaintext.Line(text[from:to])
+	if from > 0 {
+		line = "…" + line
+	}
+	if to < len(text) {
+		line += "…"
+	}
+	return line
+}

@@ -1,0 +1,186 @@
+// Package transcript keeps conversations as plain lines of JSON, one file each, under
+//
+//	sessions/--home-ada-project--/2026-02-24T14-30-00_n-a1b2c3d4e5f6.jsonl
+//
+// in a folder for the directory that the conversation is about: a header line and a line for each message, nothing else.
+//
+//	{"type":"session","id":"…","cwd":"/home/ada/project","provider":"anthropic","model":"…","timestamp":"…","parent_id":"…"}
+//	{"type":"message","timestamp":"…","message":{"role":"user","content":"…"}}
+//
+// A message of the user that a run has said names the run, and an answer that the model was not finished with says "more". From
+// these the reader knows which turns were cut off; nothing is written when that happens. See Settled and Branch.
+//
+// Lines are only ever added. A branch or a compaction is a new file whose header names the one it came from; a summary is an
+// ordinary message of the user. What a crash leaves of a last line is nobody's message: readers pass over it, the next append
+// cuts it off.
+//
+// Whoever appends holds the session's lock. Readers need none.
+package transcript
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+var (
+	// ErrUnknown says that there is no such transcript.
+	ErrUnknown = errors.New("no such session")
+	// ErrAmbiguous says that more than one session begins like this.
+	ErrAmbiguous = errors.New("more than one session")
+	// ErrID is a session id that could name a file elsewhere.
+	ErrID = errors.New("not a valid session id")
+	// ErrForeign is a file that is no transcript, or whose header cannot be read.
+	ErrForeign = errors.New("not a transcript")
+)
+
+// Header is the first line of a transcript.
+type Header struct {
+	ID        string    `json:"id"`
+	Cwd       string    `json:"cwd"` // what the conversation is about; absolute
+	Provider  string    `json:"provider"`
+	Model     string    `json:"model"`
+	Timestamp time.Time `json:"timestamp"`
+	ParentID  string    `json:"parent_id,omitempty"` // the session that this is a branch or a compaction of
+	Compacted bool      `json:"compacted,omitempty"` // a compaction: it begins with a summary, and goes on for its parent
+	MidTurn   bool      `json:"mid_turn,omitempty"`  // the summary holds the beginning of a turn that was under way
+}
+
+// Transcript is a conversation's file and what its header says.
+type Transcript struct {
+	Path string `json:"path"`
+	Header
+}
+
+const (
+	suffix    = ".jsonl"
+	nameTime  = "2006-01-02T15-04-05" // UTC
+	maxName   = 255                   // bytes of a file's name
+	maxID     = 200                   // of a session id: it fits a file name with the time and what a draft adds
+	headBytes = 16 << 10              // read of a file's beginning; a header is shorter
+)
+
+// Folder is where the transcripts about a directory lie: /Users/foo/myproject has --Users-foo-myproject--. Different
+// directories may share a folder, so that only the header says which one a transcript is about. A name that would be too
+// long is cut and ends in a hash of the directory.
+func Folder(sessions, cwd string) string {
+	cwd = clean(cwd)
+	name := strings.Map(func(r rune) rune {
+		if r == '/' || r == '\\' || r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '-'
+		}
+		return r
+	}, strings.TrimPrefix(cwd, "/"))
+	if len(name)+4 > maxName {
+		sum := sha256.Sum256([]byte(cwd))
+		end := "-" + hex.EncodeToString(sum[:6])
+		cut := maxName - 4 - len(end)
+		for !utf8.RuneStart(name[cut]) {
+			cut--
+		}
+		name = name[:cut] + end
+	}
+	return filepath.Join(sessions, "--"+name+"--")
+}
+
+// Place is the path of the transcript that a header begins.
+func Place(sessions string, h Header) string {
+	return filepath.Join(Folder(sessions, h.Cwd), h.Timestamp.UTC().Format(nameTime)+"_"+h.ID+suffix)
+}
+
+// clean is a directory as headers have it: JSON takes no bytes that are not UTF-8.
+func clean(cwd string) string { return string([]rune(filepath.Clean(cwd))) }
+
+// Create begins a transcript; its folder is made, too. The error wraps ErrID, fs.ErrExist, or is a *store.NotWritten. It
+// reaches the disk with the first synced append.
+func Create(sessions string, h Header) (Transcript, error) {
+	return create(sessions, h, store.Buffered, func(io.Writer) error { return nil })
+}
+
+// Open reads the header of the transcript at path, which may be a link. The error wraps ErrForeign, or is the operating system's.
+func Open(path string) (Transcript, error) {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return Transcript{}, err
+	}
+	f, err := openFile(target)
+	if err != nil {
+		return Transcript{}, err
+	}
+	defer func() { _ = f.Close() }()
+	t, _, err := readHead(f)
+	return t, err
+}
+
+// readHead is what a file's header says, and its first bytes, the header included.
+func readHead(f *os.File) (Transcript, []byte, error) {
+	head := make([]byte, headBytes)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Transcript{}, nil, err
+	}
+	head = head[:n]
+	h, ok := header(head[:bytes.IndexByte(head, '\n')+1])
+	if !ok {
+		return Transcript{}, nil, fmt.Errorf("%s: %w", f.Name(), ErrForeign)
+	}
+	return Transcript{Path: f.Name(), Header: h}, head, nil
+}
+
+// openFile opens a transcript for reading; what is not a regular file is ErrForeign.
+func openFile(path string) (*os.File, error) {
+	f, err := store.Open(path, os.O_RDONLY)
+	if errors.Is(err, store.ErrNoFile) || errors.Is(err, syscall.EISDIR) {
+		return nil, fmt.Errorf("%s: %w", path, ErrForeign)
+	}
+	return f, err
+}
+
+// headerLine is written in the order of its fields.
+type headerLine struct {
+	Type string `json:"type"`
+	Header
+}
+
+// header reads a first line, with its line break. Fields that are not known are passed over.
+func header(line []byte) (Header, bool) {
+	var l struct {
+		headerLine
+		Timestamp string `json:"timestamp"` // other software leaves out the zone
+	}
+	if len(line) == 0 || json.Unmarshal(line, &l) != nil {
+		return Header{}, false
+	}
+	h := l.Header
+	h.Timestamp = stamp(l.Timestamp)
+	return h, l.Type == "session" && isID(h.ID) && h.Cwd != ""
+}
+
+// stamp reads a time; one without a zone is UTC, and what is none is the zero time.
+func stamp(s string) time.Time {
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		at, _ = time.Parse("2006-01-02T15:04:05", s) // a fraction of a second is accepted too
+	}
+	return at
+}
+
+// isID knows no engine's form of ids. It refuses what is unsafe as a file name or as an argument of a command.
+func isID(id string) bool {
+	return id != "" && id != "." && len(id) <= maxID && utf8.ValidString(id) && id[0] != '-' &&
+		!strings.ContainsAny(id, `/\ `) && !strings.Contains(id, "..") &&
+		!strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) })
+}

@@ -1,0 +1,250 @@
+package update
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"hash/maphash"
+	"iter"
+	"os"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// What an update became.
+const (
+	Popped  = "popped"  // used: by the run Fate.To, or by a person
+	Dropped = "dropped" // left out by the cap, and counted by a sentinel
+	Cleared = "cleared" // thrown away unread, by Fate.To
+
+	added = "added" // nothing yet: the line notes who reported it
+)
+
+// Fate is what became of an update; a sentinel has one too, when it was popped or cleared.
+type Fate struct {
+	Update
+	Became  string    `json:"became"`            // Popped, Dropped or Cleared
+	At      time.Time `json:"at"`                // when that was
+	By      string    `json:"by,omitempty"`      // who reported it: a run id or "owner"; "" if unknown
+	To      string    `json:"to,omitempty"`      // the run that consumed it, or who cleared it; "" for a person
+	Omitted int       `json:"omitted,omitempty"` // of a sentinel: how many dropped updates it stood for
+}
+
+// line is a line of the archive.
+type line struct {
+	Fate
+	// Newest is the latest ts or at of the archive so far, written where the clock was set back since: the last line must
+	// tell what no earlier one exceeds.
+	Newest time.Time `json:"newest,omitzero"`
+}
+
+// valid tells a line of ours from other JSON.
+func (l line) valid() bool {
+	switch l.Became {
+	case Popped, Dropped, Cleared, added:
+		return !l.TS.IsZero()
+	}
+	return false
+}
+
+// Archive yields what became of every update that waits no longer, oldest fate first, each once: after a crash the later of
+// two lines counts. Lines that are torn or malformed are counted in *bad, which may be nil. Reading stops at the first I/O
+// error, which is yielded with the zero Fate.
+func (b Box) Archive(bad *int) iter.Seq2[Fate, error] {
+	return func(yield func(Fate, error) bool) {
+		index, err := b.index(bad)
+		if err != nil {
+			yield(Fate{}, err)
+			return
+		}
+		n := 0
+		for l, err := range store.Lines[line](b.Home.UpdateArchive(), nil) {
+			if err != nil {
+				yield(Fate{}, err)
+				return
+			}
+			entry := index.of[index.key(l)]
+			if entry.last == n && l.Became != added && l.valid() {
+				l.By = cmp.Or(l.By, entry.by)
+				l.TS, l.At = l.TS.In(b.Zone), l.At.In(b.Zone)
+				if !yield(l.Fate, nil) {
+					return
+				}
+			}
+			n++
+		}
+	}
+}
+
+// archiveIndex tells per update the line that counts and the reporter, without holding the messages in memory.
+type archiveIndex struct {
+	seed maphash.Seed
+	of   map[hashKey]indexed
+}
+
+type hashKey struct {
+	micros  int64
+	message uint64
+}
+
+type indexed struct {
+	last int
+	by   string
+}
+
+func (x archiveIndex) key(l line) hashKey {
+	return hashKey{l.TS.UnixMicro(), maphash.String(x.seed, l.Message)}
+}
+
+// Reporters says who reported each of the updates: a run's id, "owner", or "" where that is unknown.
+func (b Box) Reporters(list []Update) ([]string, error) {
+	by := make([]string, len(list))
+	if len(list) == 0 {
+		return by, nil
+	}
+	index, err := b.index(nil)
+	for i, u := range list {
+		by[i] = index.of[index.key(line{Fate: Fate{Update: u}})].by
+	}
+	return by, err
+}
+
+func (b Box) index(bad *int) (archiveIndex, error) {
+	x := archiveIndex{maphash.MakeSeed(), map[hashKey]indexed{}}
+	n := 0
+	for l, err := range store.Lines[line](b.Home.UpdateArchive(), bad) {
+		if err != nil {
+			return x, err
+		}
+		if l.valid() {
+			k := x.key(l)
+			x.of[k] = indexed{n, cmp.Or(l.By, x.of[k].by)}
+		} else if bad != nil {
+			*bad++
+		}
+		n++
+	}
+	return x, nil
+}
+
+// fates says the same of all updates of a list, which may begin with a sentinel.
+func (o *opened) fates(list []Update, became, to string) []Fate {
+	var fates []Fate
+	for i, u := range list {
+		f := Fate{Update: u, Became: became, At: o.now, To: to}
+		if n, ok := sentinelCount(u.Message); ok && i == 0 {
+			f.Omitted = n
+		}
+		fates = append(fates, f)
+	}
+	return fates
+}
+
+// archive appends fates; the durability is that of the last, which covers all.
+func (o *opened) archive(fates []Fate, d store.Durability) error {
+	high, err := o.highWater()
+	if err != nil {
+		return err
+	}
+	for i, f := range fates {
+		l := line{Fate: f}
+		if high = latest(high, f.TS, f.At); high.After(f.At) {
+			l.Newest = high
+		}
+		if err := store.AppendJSON(o.Home.UpdateArchive(), l, d && store.Durability(i == len(fates)-1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notArchived is those fates of which the archive has no line yet.
+func (o *opened) notArchived(fates []Fate) ([]Fate, error) {
+	type fact struct {
+		key
+		became string
+	}
+	has := map[fact]bool{}
+	for l, err := range store.Lines[line](o.Home.UpdateArchive(), nil) {
+		if err != nil {
+			return nil, err
+		}
+		has[fact{keyOf(l.Update), l.Became}] = true
+	}
+	var missing []Fate
+	for _, f := range fates {
+		if !has[fact{keyOf(f.Update), f.Became}] {
+			missing = append(missing, f)
+		}
+	}
+	return missing, nil
+}
+
+// allPopped says whether the archive has a popped line for each of the updates.
+func (o *opened) allPopped(list []Update) (bool, error) {
+	missing, err := o.notArchived(o.fates(list, Popped, ""))
+	return len(missing) == 0, err
+}
+
+// stampsSince collects every ts of the archive from an instant on, in microseconds.
+func (o *opened) stampsSince(from time.Time) (map[int64]bool, error) {
+	used := map[int64]bool{}
+	for l, err := range store.Lines[line](o.Home.UpdateArchive(), nil) {
+		if err != nil {
+			return nil, err
+		}
+		if !l.TS.Before(from) {
+			used[l.TS.UnixMicro()] = true
+		}
+	}
+	return used, nil
+}
+
+// highWater is an instant that no ts in the archive exceeds, told by its last whole line; zero without lines.
+func (o *opened) highWater() (time.Time, error) {
+	l, err := lastLine(o.Home.UpdateArchive())
+	return latest(l.At, l.Newest), err
+}
+
+// lastLine reads a file from its end until it has a valid line.
+func lastLine(path string) (line, error) {
+	f, err := store.Open(path, os.O_RDONLY)
+	if errors.Is(err, os.ErrNotExist) {
+		return line{}, nil
+	}
+	if err != nil {
+		return line{}, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return line{}, err
+	}
+	for size := int64(16 << 10); ; size *= 4 {
+		start := max(0, info.Size()-size)
+		chunk := make([]byte, info.Size()-start)
+		if _, err := f.ReadAt(chunk, start); err != nil {
+			return line{}, err
+		}
+		if l, ok := lastIn(chunk, start == 0); ok || start == 0 {
+			return l, nil
+		}
+	}
+}
+
+// lastIn finds the last valid line; the first row may be the end of one unless the chunk starts the file.
+func lastIn(chunk []byte, fromStart bool) (line, bool) {
+	rows := bytes.Split(chunk, []byte("\n"))
+	if !fromStart {
+		rows = rows[1:]
+	}
+	for i := len(rows) - 1; i >= 0; i-- {
+		var l line
+		if json.Unmarshal(rows[i], &l) == nil && l.valid() {
+			return l, true
+		}
+	}
+	return line{}, false
+}

@@ -1,0 +1,214 @@
+package update
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// childEnv makes the test binary play another process: "<part> <data directory> <name>".
+const childEnv = "OLLIM_UPDATE_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if words := strings.Fields(os.Getenv(childEnv)); len(words) == 3 {
+		if err := play(words[0], words[1], words[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	_ = flag.Set("rapid.checks", "25") // the command line may say more
+	os.Exit(m.Run())
+}
+
+// child prepares another process.
+func child(t *testing.T, part, dir, name string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", strings.Join([]string{childEnv + "=" + part, dir, name}, " "))
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+func play(part, dir, name string) error {
+	p := player{realBox(dir), name}
+	switch part {
+	case "adder":
+		return p.addMany()
+	case "run":
+		return p.readAs(p.turn)
+	case "person":
+		return p.readAs(p.person)
+	case "nobody": // an owner without the right to write
+		if os.Getuid() == 0 {
+			if err := syscall.Setuid(65534); err != nil {
+				return err
+			}
+		}
+		return p.tryAll()
+	case "full": // a disk on which no file may grow beyond so many bytes
+		var limit uint64
+		if _, err := fmt.Sscan(name, &limit); err != nil {
+			return err
+		}
+		signal.Ignore(syscall.SIGXFSZ)
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+			return err
+		}
+		return p.tryAll()
+	}
+	return errors.New("no such part: " + part)
+}
+
+// realBox has a real clock; a run has started when its file is there.
+func realBox(dir string) Box {
+	return Box{
+		Home: paths.Dir(dir),
+		Disk: store.Disk{Now: time.Now, Warn: func(m string) { fmt.Fprintln(os.Stderr, "warning:", m) }},
+		Zone: time.UTC,
+		Started: func(run string) bool {
+			ok, _ := exists(startedPath(dir, run))
+			return ok
+		},
+	}
+}
+
+func startedPath(dir, run string) string { return filepath.Join(dir, "started", run) }
+
+// player is one child process. What it has seen succeed it notes in files of its own, which outlive it.
+type player struct {
+	Box
+	name string
+}
+
+// note writes lines to a file in one go, so that it is there whole or not at all.
+func (p player) note(path string, list []Update) error {
+	data, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	return store.Create(path, data)
+}
+
+const addsPerChild = 50
+
+func (p player) addMany() error {
+	acks, err := os.OpenFile(p.Home.Path("acks", p.name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	for i := range addsPerChild {
+		message := fmt.Sprintf("%s-%d", p.name, i)
+		if err := p.Add(context.Background(), message, p.name); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(acks, message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readAs pops until the parent says stop.
+func (p player) readAs(once func(n int) error) error {
+	for n := 0; ; n++ {
+		if stop, _ := exists(p.Home.Path("stop")); stop {
+			return nil
+		}
+		if err := once(n); err != nil {
+			return err
+		}
+		time.Sleep(rand.N(8 * time.Millisecond))
+	}
+}
+
+// turn is a turn of the main conversation: it takes the session lock, pops, and starts, fails or gives up.
+func (p player) turn(n int) error {
+	guard, err := lock.WaitGuard(context.Background(), p.Home.SessionLock(""))
+	if err != nil {
+		return err
+	}
+	defer guard.Release()
+	run := fmt.Sprintf("%s.%d", p.name, n)
+	c, err := p.Pop(context.Background(), Owner{Run: run, Lock: guard.File().Name()})
+	if err != nil || len(c.Updates) == 0 {
+		return err
+	}
+	switch rand.N(6) {
+	case 0:
+		return c.Return(context.Background())
+	case 1:
+		return nil // forgets it
+	}
+	if err := p.note(startedPath(string(p.Home), run), c.Updates); err != nil {
+		return err
+	}
+	return c.Deliver(context.Background())
+}
+
+func (p player) person(n int) error {
+	c, err := p.Pop(context.Background(), Owner{})
+	if err != nil || len(c.Updates) == 0 {
+		return err
+	}
+	switch rand.N(6) {
+	case 0:
+		return c.Return(context.Background())
+	case 1:
+		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	if err := c.Deliver(context.Background()); err != nil {
+		return err
+	}
+	return p.note(p.Home.Path("read", fmt.Sprintf("%s.%d", p.name, n)), c.Updates)
+}
+
+// tryAll tells what each act does where it cannot write: a line "act: result" each.
+func (p player) tryAll() error {
+	ctx := context.Background()
+	list, err := p.Peek(ctx)
+	fmt.Printf("peek: %s%s\n", brief(list), kind(err))
+	c, err := p.Pop(ctx, Owner{Run: "r"})
+	fmt.Printf("pop: %s\n", kind(err))
+	if err == nil && len(c.Updates) > 0 {
+		fmt.Printf("deliver: %s\n", kind(c.Deliver(ctx)))
+		fmt.Printf("return: %s\n", kind(c.Return(ctx)))
+	}
+	fmt.Printf("add: %s\n", kind(p.Add(ctx, "new", "r")))
+	_, err = p.Clear(ctx, "r")
+	fmt.Printf("clear: %s\n", kind(err))
+	return nil
+}
+
+func kind(err error) string {
+	var notWritten *store.NotWritten
+	var notLocked *lock.Failed
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &notWritten):
+		return "not written"
+	case errors.As(err, &notLocked):
+		return "not locked"
+	}
+	return err.Error()
+}

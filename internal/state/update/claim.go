@@ -1,0 +1,199 @@
+package update
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Owner is who pops.
+type Owner struct {
+	Run string // run id, "" for a person
+	// Lock is the absolute path of the session lock that the run holds from before Pop until its end; the claim is dead
+	// once that is free. "": the claim lives until this process ends.
+	Lock string
+}
+
+// Claim holds updates that have been taken out of the box, and not yet used. It may be used by several goroutines.
+type Claim struct {
+	Updates []Update // the sentinel first, if there is one
+
+	box     Box
+	owner   Owner
+	name    string     // of its file, "" if there was nothing to take
+	held    *lock.Held // on its file, if the owner has no lock
+	mu      sync.Mutex
+	settled settlement
+}
+
+type settlement int
+
+const (
+	unsettled settlement = iota
+	delivered
+	returned
+)
+
+// Pop takes everything out of the box. The caller says Deliver as soon as the updates have been used, and Return if they
+// will not be; if it dies before, the next caller of the box decides. With nothing to take, the claim is empty and leaves no
+// file.
+func (b Box) Pop(ctx context.Context, owner Owner) (*Claim, error) {
+	o, err := b.open(ctx, owner, "")
+	if err != nil {
+		return nil, err
+	}
+	defer o.close()
+	c := &Claim{Updates: o.pending.list(), box: b, owner: owner}
+	if o.pending.empty() {
+		return c, nil
+	}
+	c.name, c.held, err = o.take(claimFile{Run: owner.Run, Lock: owner.Lock})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Deliver says that the updates have been used: they are archived as popped. A second call does nothing. ErrReturned if
+// they were returned before, by this claim or because its owner looked dead. It works after ctx has ended, because a claim
+// must be settled then too, and is bounded by the wait for the box's lock.
+func (c *Claim) Deliver(ctx context.Context) error {
+	return c.settle(ctx, delivered, func(o *opened, found bool) error {
+		if found {
+			return o.deliver(c.name)
+		}
+		popped, err := o.allPopped(c.Updates)
+		if err == nil && !popped {
+			err = ErrReturned
+		}
+		return err
+	})
+}
+
+// Return says that the updates have not been used: they go back into the box in the order of their ts, and the cap is
+// applied again. A second call does nothing, nor does a call after Deliver. It works after ctx has ended.
+func (c *Claim) Return(ctx context.Context) error {
+	return c.settle(ctx, returned, func(o *opened, found bool) error {
+		if found {
+			return o.giveBack(c.name)
+		}
+		return nil
+	})
+}
+
+// settle acts on the claim's file, whose presence under the lock is the truth about it, once.
+func (c *Claim) settle(ctx context.Context, as settlement, act func(o *opened, found bool) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.name == "", c.settled == as, c.settled == delivered:
+		return nil
+	case c.settled == returned:
+		return ErrReturned
+	}
+	o, err := c.box.open(context.WithoutCancel(ctx), c.owner, c.name)
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	found, err := exists(o.claimPath(c.name, inUse))
+	if err != nil {
+		return err
+	}
+	if err := act(o, found); err != nil {
+		return err
+	}
+	c.settled = as
+	c.held.Release()
+	return nil
+}
+
+// claimFile is a claim on disk.
+type claimFile struct {
+	Run     string  `json:"run,omitempty"`
+	Lock    string  `json:"lock,omitempty"`
+	At      stamp   `json:"at"`
+	Cleared bool    `json:"cleared,omitempty"` // not popped: Run, or the owner, throws the updates away
+	Updates []entry `json:"updates"`
+}
+
+func (f claimFile) became() string {
+	if f.Cleared {
+		return Cleared
+	}
+	return Popped
+}
+
+// A claim's file tells its state by its suffix.
+const (
+	inUse = ".json" // somebody uses it, or died
+	done  = ".done" // delivered: archive its updates, then remove it
+	back  = ".back" // the box must hold exactly its updates, and there is no claim of that name
+)
+
+func (b Box) claimPath(name, suffix string) string {
+	return filepath.Join(b.Home.UpdateClaims(), name+suffix)
+}
+
+// take moves the whole box into a claim. Until the rename at the end, the file says that the box must be as it was, so that
+// dying anywhere before leaves the box as it was and dying after leaves a claim of a dead owner.
+func (o *opened) take(doc claimFile) (name string, held *lock.Held, err error) {
+	name = o.now.UTC().Format("20060102T150405.000000Z") + "-" + rand.Text()[:8]
+	doc.At, doc.Updates = stampOf(o.now), entriesOf(o.pending)
+	if err := o.writeClaim(name, back, doc); err != nil {
+		return "", nil, err
+	}
+	err = store.Remove(o.Home.PendingUpdates())
+	if err == nil && doc.Lock == "" {
+		held, err = lock.Try(o.claimPath(name, back))
+	}
+	if err == nil {
+		err = o.move(name, back, inUse)
+	}
+	if err != nil {
+		held.Release()
+		return "", nil, errors.Join(err, o.restore(name, o.pending))
+	}
+	o.pending = pending{}
+	return name, held, nil
+}
+
+// deliver finishes a claim for good. The rename decides; see finish for what follows.
+func (o *opened) deliver(name string) error {
+	if err := o.move(name, inUse, done); err != nil {
+		return err
+	}
+	return o.finish(name, false)
+}
+
+// giveBack puts the updates of a claim back into the box. Until the new file is there nothing has happened; from then on
+// the box must hold what it says.
+func (o *opened) giveBack(name string) error {
+	doc, err := store.ReadJSON[claimFile](o.Disk, o.claimPath(name, inUse))
+	if err != nil {
+		return err
+	}
+	p := o.pending.merged(o.pendingOf(doc.Updates))
+	dropped := p.limit()
+	if err := o.archive(o.fates(dropped, Dropped, ""), store.Synced); err != nil {
+		return err
+	}
+	if err := o.writeClaim(name, back, claimFile{At: stampOf(o.now), Updates: entriesOf(p)}); err != nil {
+		return err
+	}
+	return o.restore(name, p)
+}
+
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,163 @@
+package update
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// pending is the content of the box.
+type pending struct {
+	omitted int       // how many the sentinel stands for; 0: there is no sentinel
+	since   time.Time // ts of the sentinel: of the newest update it stands for
+	real    []Update  // ts strictly increasing
+}
+
+func (p pending) empty() bool { return p.omitted == 0 && len(p.real) == 0 }
+
+// list is the box as readers see it.
+func (p pending) list() []Update {
+	if p.omitted == 0 {
+		return p.real
+	}
+	return append([]Update{p.sentinel()}, p.real...)
+}
+
+func (p pending) sentinel() Update { return Update{p.since, sentinel(p.omitted)} }
+
+// newest is the latest ts, zero if the box is empty.
+func (p pending) newest() time.Time {
+	newest := p.since
+	for _, u := range p.real {
+		newest = latest(newest, u.TS)
+	}
+	return newest
+}
+
+func (p pending) with(u Update) pending {
+	p.real = append(slices.Clip(p.real), u)
+	return p
+}
+
+// limit applies the cap: the oldest go, into the sentinel's count.
+func (p *pending) limit() (dropped []Update) {
+	room := Max
+	if p.omitted > 0 || len(p.real) > Max {
+		room = Max - 1
+	}
+	n := max(0, len(p.real)-room)
+	dropped, p.real = p.real[:n], p.real[n:]
+	if n > 0 {
+		p.omitted += n
+		p.since = latest(p.since, dropped[n-1].TS)
+	}
+	return dropped
+}
+
+// merged puts what a claim held back among what waits. What stands in both, because somebody copied files by hand, stays
+// once.
+func (p pending) merged(back pending) pending {
+	if back.omitted != p.omitted || !back.since.Equal(p.since) {
+		p.omitted += back.omitted
+		p.since = latest(p.since, back.since)
+	}
+	stands := make(map[key]bool)
+	for _, u := range p.real {
+		stands[keyOf(u)] = true
+	}
+	all := slices.Clone(p.real)
+	for _, u := range back.real {
+		if !stands[keyOf(u)] {
+			all = append(all, u)
+		}
+	}
+	p.real = ordered(all)
+	return p
+}
+
+// ordered sorts by ts and makes it strictly increasing, which other writers of the array do not promise. It depends on the
+// list alone, so two readers of one file agree.
+func ordered(list []Update) []Update {
+	slices.SortStableFunc(list, func(a, b Update) int { return a.TS.Compare(b.TS) })
+	for i := 1; i < len(list); i++ {
+		if !list[i].TS.After(list[i-1].TS) {
+			list[i].TS = list[i-1].TS.Add(time.Microsecond)
+		}
+	}
+	return list
+}
+
+// key identifies an update.
+type key struct {
+	micros  int64
+	message string
+}
+
+func keyOf(u Update) key { return key{u.TS.UnixMicro(), u.Message} }
+
+func latest(a time.Time, more ...time.Time) time.Time {
+	for _, t := range more {
+		if t.After(a) {
+			a = t
+		}
+	}
+	return a
+}
+
+// read reads the array; a corrupt one is set aside, told, and empty.
+func (o *opened) read() (pending, error) {
+	entries, err := store.ReadJSON[[]entry](o.Disk, o.Home.PendingUpdates())
+	return o.pendingOf(entries), err
+}
+
+// write replaces the array; there must be something in it.
+func (o *opened) write(p pending) error {
+	return store.WriteJSON(o.Home.PendingUpdates(), entriesOf(p))
+}
+
+func (b Box) pendingOf(entries []entry) pending {
+	var p pending
+	for i, e := range entries {
+		u := Update{e.TS.in(b.Zone), e.Message}
+		if n, ok := sentinelCount(u.Message); ok && i == 0 {
+			p.omitted, p.since = n, u.TS
+			continue
+		}
+		p.real = append(p.real, u)
+	}
+	p.real = ordered(p.real)
+	return p
+}
+
+func entriesOf(p pending) []entry {
+	entries := []entry{}
+	for _, u := range p.list() {
+		entries = append(entries, entry{stampOf(u.TS), u.Message})
+	}
+	return entries
+}
+
+// entry is an update on disk.
+type entry struct {
+	TS      stamp  `json:"ts"`
+	Message string `json:"message"`
+}
+
+// UnmarshalJSON refuses an entry without ts or message: that is another format, and reading it as empty would lose it.
+func (e *entry) UnmarshalJSON(data []byte) error {
+	var raw struct {
+		TS      *stamp  `json:"ts"`
+		Message *string `json:"message"`
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	if raw.TS == nil || raw.Message == nil {
+		return errors.New("an update without ts or message")
+	}
+	*e = entry{*raw.TS, *raw.Message}
+	return nil
+}

@@ -1,0 +1,159 @@
+package update
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// recover finishes what dead processes left and reads the box. First the box is made what it must be, then what was
+// delivered is archived, then the claims of dead owners are settled. The claim named mine is left alone.
+func (o *opened) recover(owner Owner, mine string) error {
+	files, err := o.claimFiles()
+	if err != nil {
+		return err
+	}
+	for _, name := range files[back] {
+		if err := o.restoreFile(name); err != nil {
+			return err
+		}
+	}
+	if o.pending, err = o.read(); err != nil {
+		return err
+	}
+	for _, name := range files[done] {
+		if err := o.finish(name, true); err != nil {
+			return err
+		}
+	}
+	for _, name := range files[inUse] {
+		if err := o.judge(name, owner, name == mine); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claimFiles lists the names of claims by state, oldest first; it has no key without names.
+func (b Box) claimFiles() (map[string][]string, error) {
+	list, err := os.ReadDir(b.Home.UpdateClaims())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	files := map[string][]string{}
+	for _, f := range list {
+		suffix := filepath.Ext(f.Name())
+		name := strings.TrimSuffix(f.Name(), suffix)
+		if slices.Contains([]string{back, done, inUse}, suffix) {
+			files[suffix] = append(files[suffix], name)
+		}
+	}
+	return files, nil
+}
+
+// restoreFile does what a .back file says. A corrupt one has been set aside, and the claim beside it, if any, counts.
+func (o *opened) restoreFile(name string) error {
+	doc, err := store.ReadJSON[claimFile](o.Disk, o.claimPath(name, back))
+	if err != nil || len(doc.Updates) == 0 {
+		return err
+	}
+	return o.restore(name, o.pendingOf(doc.Updates))
+}
+
+// restore makes the box hold exactly p and ends the claim. It may be repeated from any point, because the .back file, which
+// repeats it, goes last.
+func (o *opened) restore(name string, p pending) error {
+	if err := o.write(p); err != nil {
+		return err
+	}
+	if err := store.Remove(o.claimPath(name, inUse)); err != nil {
+		return err
+	}
+	if err := store.Remove(o.claimPath(name, back)); err != nil {
+		return err
+	}
+	o.pending = p
+	return nil
+}
+
+// finish archives a delivered claim and removes it; again if it may have been archived before.
+func (o *opened) finish(name string, again bool) error {
+	path := o.claimPath(name, done)
+	doc, err := store.ReadJSON[claimFile](o.Disk, path)
+	if err != nil {
+		return err
+	}
+	fates := o.fates(o.pendingOf(doc.Updates).list(), doc.became(), doc.Run)
+	if again {
+		if fates, err = o.notArchived(fates); err != nil {
+			return err
+		}
+	}
+	if err := o.archive(fates, store.Synced); err != nil {
+		return err
+	}
+	return store.Remove(path)
+}
+
+// judge settles a claim if its owner is dead. A file that cannot be read is told and left: it must not stop all others.
+func (o *opened) judge(name string, owner Owner, mine bool) error {
+	path := o.claimPath(name, inUse)
+	doc, err := store.ReadJSON[claimFile](o.Disk, path)
+	switch {
+	case err != nil:
+		o.Disk.Warn(fmt.Sprintf("a claim of updates is passed over: %v", err))
+		return nil
+	case len(doc.Updates) == 0: // set aside as corrupt, or without a use
+		return store.Remove(path)
+	case mine || !dead(doc, path, owner):
+		o.claimed = latest(o.claimed, o.pendingOf(doc.Updates).newest())
+		return nil
+	case !doc.Cleared && doc.Run != "" && o.Started != nil && o.Started(doc.Run):
+		return o.deliver(name)
+	}
+	return o.giveBack(name)
+}
+
+// dead says whether nobody can use the claim any more. Whoever pops under the same session lock for another run proves it
+// by holding that lock; it would look taken otherwise, and each new turn of a conversation would pass the claim over.
+func dead(doc claimFile, path string, owner Owner) bool {
+	if doc.Lock == "" {
+		return lock.Free(path)
+	}
+	return lock.Free(doc.Lock) || doc.Lock == owner.Lock && doc.Run != owner.Run
+}
+
+// writeClaim makes a new file for a claim.
+func (o *opened) writeClaim(name, suffix string, doc claimFile) error {
+	path := o.claimPath(name, suffix)
+	data, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return &store.NotWritten{Path: path, Err: err}
+	}
+	return store.Create(path, append(data, '\n'))
+}
+
+// move renames a claim's file into another state, durably.
+func (o *opened) move(name, from, to string) error {
+	path := o.claimPath(name, to)
+	if err := os.Rename(o.claimPath(name, from), path); err != nil {
+		return &store.NotWritten{Path: path, Err: err}
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return &store.NotWritten{Path: path, Err: err}
+	}
+	defer func() { _ = dir.Close() }()
+	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
+		return &store.NotWritten{Path: path, Err: err}
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+// Package update is the box of messages that wait for the main conversation. Add puts one in, Peek looks, and Pop takes
+// everything out in two phases: what it hands over stays on disk as a claim until Deliver says that it has been used or
+// Return that it has not. The claim of a process that died goes back into the box, or counts as delivered if its run had
+// got under way, so each update is used exactly once and none is lost, wherever a process is killed.
+//
+// At most Max entries wait; beyond that the oldest go and one sentinel in front counts them. What became of every update is
+// kept in an archive. An update is identified by its ts and message, which no two ever share.
+//
+// On disk: state/pending_updates.json is an array of {ts, message}, absent when empty. The folder pending_updates.claim
+// holds, per claim, NAME.json (in use), NAME.done (delivered, not yet archived) or NAME.back (the box must hold exactly
+// this). state/updates.jsonl is the archive. All three are changed under the one lock "pending_updates" only.
+package update
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+const (
+	// Max is how many entries the box holds, the sentinel included.
+	Max = 10
+	// MaxChars is how many characters (runes) a message has at most; a longer one is cut and says so.
+	MaxChars = 4000
+)
+
+var (
+	// ErrEmpty refuses a message without any text.
+	ErrEmpty = errors.New("empty update")
+	// ErrReturned says that a claim cannot be delivered, because its updates have gone back into the box.
+	ErrReturned = errors.New("the updates have gone back into the box")
+)
+
+// Update is one message, in the box with TS in the configured zone and to the microsecond.
+type Update struct {
+	TS      time.Time `json:"ts"`
+	Message string    `json:"message"`
+}
+
+// Box is the box of one data directory. A change that could not be made wraps *store.NotWritten or *lock.Failed and has
+// left everything as it was; a lock that stayed taken for ten seconds wraps lock.ErrBusy. Only what has been delivered or
+// cleared stays so if the archive cannot be written: then the next caller writes it.
+type Box struct {
+	Home paths.Dir
+	Disk store.Disk
+	Zone *time.Location // the configured zone; never nil
+	// Started reports whether the model has answered anything in a run that was killed, so that what the run took counts as
+	// delivered. It is called under the box's lock and must not use the box. Nil: no run has.
+	Started func(runID string) bool
+}
+
+// Add puts a message into the box, cleaned of control characters and cut to MaxChars. The archive notes who reported it: by
+// is a run's id or "owner". ErrEmpty if nothing is left of the message.
+func (b Box) Add(ctx context.Context, message, by string) error {
+	text := Clean(message)
+	if text == "" {
+		return ErrEmpty
+	}
+	o, err := b.open(ctx, Owner{}, "")
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	ts, err := o.nextTS()
+	if err != nil {
+		return err
+	}
+	u := Update{ts, text}
+	if err := o.add(u); err != nil {
+		return err
+	}
+	o.noteReporter(u, by)
+	return nil
+}
+
+// Peek is what a reader of the box would be given, the sentinel first. It writes nothing unless a dead claim must be
+// returned, and without claims it works where nothing can be written.
+func (b Box) Peek(ctx context.Context) ([]Update, error) {
+	if list, ok := b.glance(); ok {
+		return list, nil
+	}
+	o, err := b.open(ctx, Owner{}, "")
+	if err != nil {
+		return nil, err
+	}
+	defer o.close()
+	return o.pending.list(), nil
+}
+
+// glance reads without the lock, which is right as long as there are no claims: the array is replaced whole. A file that
+// cannot be parsed is left to somebody who holds the lock.
+func (b Box) glance() ([]Update, bool) {
+	if files, err := b.claimFiles(); err != nil || len(files) > 0 {
+		return nil, false
+	}
+	data, err := store.Read(b.Home.PendingUpdates())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, true
+	}
+	var entries []entry
+	if err != nil || json.Unmarshal(data, &entries) != nil {
+		return nil, false
+	}
+	return b.pendingOf(entries).list(), true
+}
+
+// Clear drops everything that waits, archived as cleared by a run or "owner", and says how many updates that were; those
+// that the sentinel stood for are not counted.
+func (b Box) Clear(ctx context.Context, by string) (int, error) {
+	o, err := b.open(ctx, Owner{}, "")
+	if err != nil {
+		return 0, err
+	}
+	defer o.close()
+	n := len(o.pending.real)
+	if o.pending.empty() {
+		return 0, nil
+	}
+	// As a claim that is delivered at once: so the archive and the box agree wherever this is killed.
+	name, held, err := o.take(claimFile{Run: by, Cleared: true})
+	if err != nil {
+		return 0, err
+	}
+	defer held.Release()
+	if err := o.deliver(name); err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// opened is the box under its lock, with nothing left half done by others.
+type opened struct {
+	Box
+	release func()
+	now     time.Time
+	pending pending
+	claimed time.Time // the latest ts in a claim that is in use
+}
+
+// open takes the lock and finishes what dead processes left. owner is who opens; its own claim, if it has one, is named by
+// mine and left alone.
+func (b Box) open(ctx context.Context, owner Owner, mine string) (*opened, error) {
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("pending_updates"))
+	if err != nil {
+		return nil, err
+	}
+	o := &opened{Box: b, release: held.Release, now: b.local(b.Disk.Now())}
+	if err := o.recover(owner, mine); err != nil {
+		held.Release()
+		return nil, err
+	}
+	return o, nil
+}
+
+func (o *opened) close() { o.release() }
+
+// local is t as it stands in the box.
+func (b Box) local(t time.Time) time.Time { return t.In(b.Zone).Truncate(time.Microsecond) }
+
+// nextTS is the ts of a new update: later than everything that waits or is claimed, and never used before. Only a clock that
+// stands still or was set back costs more than a look at the end of the archive.
+func (o *opened) nextTS() (time.Time, error) {
+	ts := o.now
+	if newest := latest(o.claimed, o.pending.newest()); !ts.After(newest) {
+		ts = newest.Add(time.Microsecond)
+	}
+	high, err := o.highWater()
+	if err != nil || ts.After(high) {
+		return ts, err
+	}
+	used, err := o.stampsSince(ts)
+	if err != nil {
+		return ts, err
+	}
+	for used[ts.UnixMicro()] {
+		ts = ts.Add(time.Microsecond)
+	}
+	return ts, nil
+}
+
+// add appends to the array. What the cap drops is archived first: if we die in between it stands in both, and the archive
+// is read so that the later fate of an update counts.
+func (o *opened) add(u Update) error {
+	p := o.pending.with(u)
+	dropped := p.limit()
+	if err := o.archive(o.fates(dropped, Dropped, ""), store.Synced); err != nil {
+		return err
+	}
+	return o.write(p)
+}
+
+// noteReporter comes after the update is safe, and losing it costs a name, not the update.
+func (o *opened) noteReporter(u Update, by string) {
+	note := Fate{Update: u, Became: added, At: o.now, By: by}
+	if err := o.archive([]Fate{note}, store.Buffered); err != nil {
+		o.Disk.Warn(fmt.Sprintf("the reporter of an update is not noted: %v", err))
+	}
+}

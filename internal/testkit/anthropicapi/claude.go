@@ -1,0 +1,63 @@
+package anthropicapi
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+const install = "npm install -g @anthropic-ai/claude-code"
+
+// Claude is the path of the real claude command: $OLLIM_TEST_CLAUDE, else claude on PATH, else what
+// "npm install --prefix ~/.cache/ollim-test @anthropic-ai/claude-code" has put there. Without one the test is skipped, or
+// fails where CI=true.
+func Claude(t testing.TB) string {
+	t.Helper()
+	cache, _ := os.UserCacheDir()
+	for _, name := range []string{env("OLLIM_TEST_CLAUDE"), "claude", filepath.Join(cache, "ollim-test/node_modules/.bin/claude")} {
+		if name == "" {
+			continue
+		}
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+		if name == env("OLLIM_TEST_CLAUDE") {
+			t.Fatalf("OLLIM_TEST_CLAUDE: no command %s", name)
+		}
+	}
+	if env("CI") == "true" {
+		t.Fatalf("no claude command: %s", install)
+	}
+	t.Skipf("no claude command: %s", install)
+	return ""
+}
+
+// ClaudeEnv is the whole environment for claude to talk to s and to nobody else: a new home with configuration and temporary
+// files that ends with the test, and nothing of ours but PATH. To resume a session, keep the environment: each call makes a
+// new home.
+func ClaudeEnv(t testing.TB, s *Server) []string {
+	t.Helper()
+	home, tmp := t.TempDir(), t.TempDir()
+	return []string{
+		"PATH=" + env("PATH"),
+		"HOME=" + home,
+		"TMPDIR=" + tmp, // else it leaves a folder for each session in /tmp/claude-UID
+		"CLAUDE_CONFIG_DIR=" + filepath.Join(home, ".claude"),
+		"ANTHROPIC_BASE_URL=" + s.URL(),
+		"ANTHROPIC_API_KEY=test",
+		"DISABLE_AUTOUPDATER=1",
+		"DISABLE_TELEMETRY=1",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+		"CLAUDE_CODE_MAX_RETRIES=1",
+	}
+}
+
+func env(key string) string {
+	return os.Getenv(key) //nolint:forbidigo // the tests' own surroundings; there is no cli above that could hand them down
+}
+
+func now() time.Time {
+	return time.Now() //nolint:forbidigo // stamps what other processes did; they run on the real clock
+}

@@ -1,0 +1,110 @@
+package anthropicapi
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/ollim/ollim/internal/testkit"
+)
+
+// message is a whole answer.
+type message struct {
+	ID           string  `json:"id"`
+	Type         string  `json:"type"`
+	Role         string  `json:"role"`
+	Model        string  `json:"model"`
+	Content      []any   `json:"content"`
+	StopReason   *string `json:"stop_reason"`
+	StopSequence *string `json:"stop_sequence"`
+	Usage        usage   `json:"usage"`
+}
+
+type textBlock struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+type thinkingBlock struct {
+	Type      string `json:"type"`
+	Thinking  string `json:"thinking"`
+	Signature string `json:"signature"`
+}
+
+type toolUseBlock struct {
+	Type  string          `json:"type"`
+	ID    string          `json:"id"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+}
+
+type usage struct {
+	In         int        `json:"input_tokens"`
+	CacheWrite int        `json:"cache_creation_input_tokens"`
+	CacheRead  int        `json:"cache_read_input_tokens"`
+	Creation   cacheWrite `json:"cache_creation"`
+	Out        int        `json:"output_tokens"`
+	Tier       string     `json:"service_tier"`
+}
+
+type cacheWrite struct {
+	FiveMinutes int `json:"ephemeral_5m_input_tokens"`
+	OneHour     int `json:"ephemeral_1h_input_tokens"`
+}
+
+type errorBody struct {
+	Type    string      `json:"type"`
+	Error   errorDetail `json:"error"`
+	Request string      `json:"request_id"`
+}
+
+type errorDetail struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// message is what r says in answer to q.
+func (r Reply) message(q Request) message {
+	content := []any{}
+	if r.Thinking != "" {
+		content = append(content, thinkingBlock{"thinking", r.Thinking, signature(r.Thinking)})
+	}
+	if r.Text != "" {
+		content = append(content, textBlock{"text", r.Text})
+	}
+	for _, u := range r.ToolUses {
+		input := json.RawMessage("{}")
+		if u.Input != nil {
+			input = testkit.Encode(u.Input)
+		}
+		content = append(content, toolUseBlock{"tool_use", u.ID, u.Name, input})
+	}
+	u := r.Usage
+	if u == (Usage{}) {
+		u = Usage{In: q.tokens(), Out: max(1, len(testkit.Encode(content))/bytesPerToken)}
+	}
+	stop := r.stopReason()
+	return message{
+		ID: unique("msg", q.ID), Type: "message", Role: "assistant", Model: q.Model, Content: content, StopReason: &stop,
+		Usage: usage{u.In, u.CacheWrite, u.CacheRead, cacheWrite{FiveMinutes: u.CacheWrite}, u.Out, "standard"},
+	}
+}
+
+// signature stands for the API's signature of its thoughts: what comes back changed is refused by every server of this kind.
+func signature(thinking string) string {
+	sum := sha256.Sum256([]byte("apitest " + thinking))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// signed says whether a block of thinking is as it was sent. Its text may be left out, as with the display "omitted".
+func signed(b Block) bool {
+	return b.Signature == signature(b.Text) || b.Text == "" && b.Signature != ""
+}
+
+// unique is an id that no other request has got, on this server or on another of the same conversation: claude joins messages
+// by their ids.
+func unique(kind, of string) string {
+	sum := sha256.Sum256([]byte(of))
+	return kind + "_01" + hex.EncodeToString(sum[:])[:22]
+}

@@ -1,0 +1,123 @@
+package anthropicapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Request is one request to POST /v1/messages. A body that is no JSON object leaves all but ID, Header, Raw and At empty.
+type Request struct {
+	ID        string // of the answer's header request-id
+	Model     string
+	System    string // the texts of its blocks, joined by blank lines
+	Messages  []Message
+	Tools     []Tool
+	Stream    bool
+	MaxTokens int
+	Thinking  json.RawMessage
+	Header    http.Header
+	Raw       []byte
+	At        time.Time // when its body had arrived
+
+	body   body
+	system []Block
+}
+
+// Message is one message of the conversation, as it was sent: the API itself merges neighbours of one role.
+type Message struct {
+	Role    string // user, assistant; system in the middle of a conversation, as claude sends it
+	Content []Block
+}
+
+// Block is one part of a message. A string as content is one block of text.
+type Block struct {
+	Type       string
+	Text       string // of text and thinking
+	Signature  string // of thinking
+	ID         string // of tool_use
+	Name       string
+	Input      json.RawMessage
+	ToolUseID  string // of tool_result
+	ResultText string // its text, the parts joined by newlines; other parts as [type]
+	IsError    bool
+	Cached     bool // a cache breakpoint
+}
+
+// Tool is one that the request offers to the model.
+type Tool struct {
+	Name         string          `json:"name"`
+	Type         string          `json:"type"` // "" and custom: the client runs it
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"input_schema"`
+	CacheControl json.RawMessage `json:"cache_control"`
+}
+
+// news is what the user's side has added since the model last spoke.
+func (q Request) news() (content []Block) {
+	for _, m := range slices.Backward(q.Messages) {
+		if m.Role == "assistant" {
+			break
+		}
+		if m.Role == "user" {
+			content = append(slices.Clone(m.Content), content...)
+		}
+	}
+	return content
+}
+
+// LastUserText is what the user has said since the model last spoke, joined by newlines: "" if only tools answered. Claude
+// puts its own reminders there too.
+func (q Request) LastUserText() string { return joined(q.news(), "text", "\n") }
+
+// ToolResults are the results that tools have given since the model last spoke.
+func (q Request) ToolResults() []Block {
+	return slices.DeleteFunc(q.news(), func(b Block) bool { return b.Type != "tool_result" })
+}
+
+// Has says whether text stands anywhere in the conversation: in what was said, thought, given to a tool (as JSON) or
+// answered by one. The system prompt does not count.
+func (q Request) Has(text string) bool {
+	for _, m := range q.Messages {
+		for _, b := range m.Content {
+			if strings.Contains(b.Text, text) || strings.Contains(b.ResultText, text) || bytes.Contains(b.Input, []byte(text)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ToolNames are the names of the tools on offer.
+func (q Request) ToolNames() (names []string) {
+	for _, t := range q.Tools {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// Key is the API key or token that the request carries, or "".
+func (q Request) Key() string {
+	if key := q.Header.Get("X-Api-Key"); key != "" {
+		return key
+	}
+	token, _ := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer")
+	return strings.TrimSpace(token) // a client whose helper for keys fails sends the word alone
+}
+
+// uses says whether the conversation holds a tool use with this id.
+func (q Request) uses(id string) bool {
+	return slices.ContainsFunc(q.Messages, func(m Message) bool {
+		return slices.ContainsFunc(m.Content, func(b Block) bool { return b.Type == "tool_use" && b.ID == id })
+	})
+}
+
+const bytesPerToken = 4 // a common rule of thumb, here for want of a tokenizer
+
+func (q Request) tokens() int { return max(1, len(q.Raw)/bytesPerToken) }
+
+// Session is the session that claude says the request belongs to, or "".
+func (q Request) Session() string { return q.Header.Get("X-Claude-Code-Session-Id") }

@@ -1,0 +1,231 @@
+package openaiapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Request is one request. A body that has not the right form leaves all but Header and Raw empty.
+type Request struct {
+	Model           string
+	Messages        []Message
+	Tools           []Tool
+	Stream          bool
+	IncludeUsage    bool
+	MaxTokens       int // max_tokens or max_completion_tokens
+	ReasoningEffort string
+	Header          http.Header
+	Raw             []byte
+
+	body body
+}
+
+// Message is one message of the conversation.
+type Message struct {
+	Role       string     `json:"role"`
+	Content    *string    `json:"content"` // nil if there is none
+	Name       string     `json:"name"`
+	Refusal    string     `json:"refusal"`
+	ToolCalls  []SentCall `json:"tool_calls"`
+	ToolCallID string     `json:"tool_call_id"`
+}
+
+// Text is the content, or "".
+func (m Message) Text() string {
+	if m.Content == nil {
+		return ""
+	}
+	return *m.Content
+}
+
+// SentCall is a tool call that comes back as part of the conversation.
+type SentCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+// Tool is one that the request offers to the model.
+type Tool struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
+// body has the fields that the service knows; others are refused.
+type body struct {
+	Model         string    `json:"model"`
+	Messages      []Message `json:"messages"`
+	Tools         []Tool    `json:"tools"`
+	Stream        bool      `json:"stream"`
+	StreamOptions *struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	MaxTokens           *int     `json:"max_tokens"`
+	MaxCompletionTokens *int     `json:"max_completion_tokens"`
+	ReasoningEffort     string   `json:"reasoning_effort"`
+	Temperature         *float64 `json:"temperature"`
+	ToolChoice          any      `json:"tool_choice"`
+}
+
+// parse reads a body. The fault says what of it has the wrong form.
+func parse(header http.Header, raw []byte) (q Request, fault string) {
+	q = Request{Header: header.Clone(), Raw: raw}
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&q.body); err != nil {
+		return q, "We could not parse the JSON body of your request: " + err.Error()
+	}
+	b := q.body
+	q.Model, q.Messages, q.Tools, q.Stream, q.ReasoningEffort = b.Model, b.Messages, b.Tools, b.Stream, b.ReasoningEffort
+	q.IncludeUsage = b.StreamOptions != nil && b.StreamOptions.IncludeUsage
+	for _, limit := range []*int{b.MaxTokens, b.MaxCompletionTokens} {
+		if limit != nil {
+			q.MaxTokens = *limit
+		}
+	}
+	return q, ""
+}
+
+// Key is the token that the request carries, or "".
+func (q Request) Key() string { return strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer ") }
+
+// Has says whether text stands anywhere in the conversation, the system prompt and the arguments of tools included.
+func (q Request) Has(text string) bool {
+	return slices.ContainsFunc(q.Messages, func(m Message) bool {
+		return strings.Contains(m.Text(), text) ||
+			slices.ContainsFunc(m.ToolCalls, func(c SentCall) bool { return strings.Contains(c.Function.Arguments, text) })
+	})
+}
+
+// calls says whether the conversation holds a tool call with this id.
+func (q Request) calls(id string) bool {
+	return slices.ContainsFunc(q.Messages, func(m Message) bool {
+		return slices.ContainsFunc(m.ToolCalls, func(c SentCall) bool { return c.ID == id })
+	})
+}
+
+// check says which rule the request breaks first, or "". Some are of OpenAI, some of the templates that local models have:
+// what all of them take is what is wanted.
+func (q Request) check() string {
+	switch {
+	case q.Model == "":
+		return "you must provide a model parameter"
+	case len(q.Messages) == 0:
+		return "[] is too short - 'messages'"
+	case q.body.MaxTokens != nil && q.body.MaxCompletionTokens != nil:
+		return "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported."
+	case q.body.StreamOptions != nil && !q.Stream:
+		return "The 'stream_options' parameter is only allowed when 'stream' is enabled."
+	case q.body.MaxTokens != nil && *q.body.MaxTokens < 1, q.body.MaxCompletionTokens != nil && *q.body.MaxCompletionTokens < 1:
+		return "max_tokens must be at least 1"
+	}
+	if fault := q.checkTools(); fault != "" {
+		return fault
+	}
+	return q.checkMessages()
+}
+
+func (q Request) checkTools() string {
+	seen := map[string]bool{}
+	for i, t := range q.Tools {
+		var schema struct {
+			Type string `json:"type"`
+		}
+		_ = json.Unmarshal(t.Function.Parameters, &schema)
+		switch {
+		case t.Type != "function":
+			return fmt.Sprintf("Invalid value: '%s'. Supported values are: 'function'. - 'tools.%d.type'", t.Type, i)
+		case !isName(t.Function.Name):
+			return fmt.Sprintf("Invalid 'tools[%d].function.name': string does not match pattern.", i)
+		case seen[t.Function.Name]:
+			return fmt.Sprintf("Invalid 'tools[%d].function.name': the name is given twice.", i)
+		case schema.Type != "object":
+			return fmt.Sprintf("Invalid schema for function '%s': schema must be a JSON Schema of 'type: \"object\"'", t.Function.Name)
+		}
+		seen[t.Function.Name] = true
+	}
+	return ""
+}
+
+func (q Request) checkMessages() string {
+	var open []string // calls without an answer
+	seen := map[string]bool{}
+	before := ""
+	for i, m := range q.Messages {
+		if m.Role != "tool" && len(open) > 0 {
+			return unanswered(open)
+		}
+		if fault := m.check(i, before); fault != "" {
+			return fmt.Sprintf("messages[%d]: %s", i, fault)
+		}
+		if m.Role == "tool" {
+			at := slices.Index(open, m.ToolCallID)
+			if at < 0 {
+				return fmt.Sprintf("messages[%d]: messages with role 'tool' must be a response to a preceding message with 'tool_calls'.", i)
+			}
+			open = slices.Delete(open, at, at+1)
+		}
+		for _, c := range m.ToolCalls {
+			if seen[c.ID] {
+				return fmt.Sprintf("messages[%d]: the tool call id %q is given twice", i, c.ID)
+			}
+			seen[c.ID] = true
+			open = append(open, c.ID)
+		}
+		before = m.Role
+	}
+	switch {
+	case len(open) > 0:
+		return unanswered(open)
+	case before == "assistant" || before == "system":
+		return "the last message must be of the user or of a tool"
+	}
+	return ""
+}
+
+func unanswered(open []string) string {
+	return "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. " +
+		"The following tool_call_ids did not have response messages: " + strings.Join(open, ", ")
+}
+
+// check looks at a message alone, and at the role of the one before it.
+func (m Message) check(i int, before string) string {
+	empty := strings.TrimSpace(m.Text()) == ""
+	switch {
+	case !slices.Contains([]string{"system", "user", "assistant", "tool"}, m.Role):
+		return fmt.Sprintf("Invalid value: '%s' as role", m.Role)
+	case m.Role == "system" && i > 0:
+		return "a system message must be the first"
+	case m.Role == before && m.Role != "tool":
+		return "roles must alternate, but two are of the role " + m.Role
+	case m.Role != "assistant" && len(m.ToolCalls) > 0, m.Role != "tool" && m.ToolCallID != "":
+		return "tool calls and their ids have no place in the role " + m.Role
+	case m.Role != "assistant" && empty:
+		return "content must be a string that is not empty"
+	case m.Role == "assistant" && empty && len(m.ToolCalls) == 0:
+		return "an assistant message must have content or tool_calls"
+	}
+	for _, c := range m.ToolCalls {
+		var arguments map[string]any
+		switch {
+		case c.ID == "" || c.Type != "function" || !isName(c.Function.Name):
+			return fmt.Sprintf("a tool call without id, type or name: %+v", c)
+		case json.Unmarshal([]byte(c.Function.Arguments), &arguments) != nil || arguments == nil:
+			return "the arguments of a tool call must be a JSON object: " + c.Function.Arguments
+		}
+	}
+	return ""
+}
+
+func isName(name string) bool { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`).MatchString(name) }

@@ -1,0 +1,70 @@
+// Package openaiapi is an HTTP server for tests that speaks the wire format of OpenAI's chat completions as OpenAI and the
+// many servers of that kind do: streamed and whole answers, tool calls in fragments, reasoning, usage, errors by status, and
+// the faults of a bad network. It is to the OpenAI side what package anthropicapi is to Anthropic's, and is used in the same way.
+//
+// What answers a request to POST /v1/chat/completions, in this order: the checks of the real service (see check.go), whose
+// refusals are kept for [Server.Violations]; then the script of the test (see package testkit), and without one the text "ok".
+//
+// The server ends with its test: what is still held, silent or endless then is cut. No key is judged.
+package openaiapi
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/ollim/ollim/internal/testkit"
+)
+
+// Server is one such service, with the methods of [wiretest.Server].
+type Server struct{ *core }
+
+type (
+	core     = testkit.Server[Request, Reply]
+	exchange = testkit.Exchange[Request, Reply]
+)
+
+// New starts a server on 127.0.0.1 that ends with the test.
+func New(t testing.TB) *Server {
+	t.Helper()
+	return &Server{testkit.New(t, "openaitest", serve, func(Request) Reply { return Reply{Text: "ok"} })}
+}
+
+// URL is the base URL, with /v1 at its end as OPENAI_BASE_URL has it.
+func (s *Server) URL() string { return s.core.URL() + "/v1" }
+
+const maxBody = 64 << 20 // bytes
+
+func serve(x exchange, r *http.Request) {
+	a := answer{x}
+	raw, err := a.Body(r, maxBody)
+	switch {
+	case err != nil:
+		a.fail(Reply{Status: http.StatusRequestEntityTooLarge})
+	case r.URL.Path != "/v1/chat/completions":
+		a.fail(Reply{Status: http.StatusNotFound, Message: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"})
+	case r.Method != http.MethodPost:
+		a.fail(Reply{Status: http.StatusMethodNotAllowed})
+	default:
+		a.completion(r.Header, raw)
+	}
+}
+
+func (a answer) completion(header http.Header, raw []byte) {
+	q, broken := parse(header, raw)
+	a.Record(q)
+	if fault := cmp.Or(broken, q.check()); fault != "" {
+		a.Violation(fault)
+		a.fail(Reply{Status: http.StatusBadRequest, Message: fault})
+		return
+	}
+	r := a.Next(q)
+	r.ToolCalls = slices.Clone(r.ToolCalls)
+	for i, c := range r.ToolCalls {
+		if c.ID == "" {
+			r.ToolCalls[i].ID = a.ID("call_t", q.calls)
+		}
+	}
+	a.give(q, r)
+}
