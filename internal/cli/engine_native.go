@@ -90,7 +90,7 @@ func isLocal(address string) bool {
 // builtIns is the native engine's own tools for one request. Commands get what commands of ours get, and know their run; never
 // the keys.
 func (d *Deps) builtIns(h house, r engine.Request) *builtin.Box {
-	env := slices.DeleteFunc(append(d.programEnv(h), r.Env()...), func(kv string) bool {
+	env := slices.DeleteFunc(append(d.programEnv(h), r.Run.Env()...), func(kv string) bool {
 		return strings.HasPrefix(kv, "ANTHROPIC_API_KEY=") || strings.HasPrefix(kv, "OPENAI_API_KEY=")
 	})
 	if self, err := os.Executable(); err == nil { // cron's PATH does not lead to us
@@ -101,10 +101,10 @@ func (d *Deps) builtIns(h house, r engine.Request) *builtin.Box {
 		}
 	}
 	box := &builtin.Box{
-		Roots:     append([]policy.Root{{Dir: r.Root, Writable: true}}, r.Dirs...),
-		Protected: r.Protected, Secrets: h.secrets(), Env: env, Hold: r.Hold, Shared: r.Root != string(h.home),
+		Roots:     append([]policy.Root{{Dir: r.Scope.Root, Writable: true}}, r.Scope.Dirs...),
+		Protected: r.Scope.Protected, Secrets: h.secrets(), Env: env, Hold: r.Run.Locks, Shared: r.Scope.Root != string(h.home),
 	}
-	for _, text := range r.Allow {
+	for _, text := range r.Scope.Allow {
 		if p, err := policy.Parse(text); err == nil { // an invalid pattern allows nothing
 			box.Allow = append(box.Allow, p)
 		}

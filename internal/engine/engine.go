@@ -7,11 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
-	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // Engine runs an agent.
@@ -41,59 +40,13 @@ type Plan struct {
 // Sink takes events as they happen.
 type Sink func(runlog.Event) error
 
-// Request is everything an engine needs to know.
-type Request struct {
-	Run      string    // id of the run
-	Slot     time.Time // that it answers; zero: none
-	Prompt   string
-	System   string
-	Alone    bool    // System is all that the agent is told; else it is added to what the engine tells it by itself
-	Session  string  // to continue or to branch; "" begins one
-	Fork     bool    // branch Session instead of continuing it
-	Model    string  // "" is the engine's default
-	Thinking string  // as in job files; "" is the engine's default
-	MaxCost  float64 // USD for the whole run; 0 is no limit
-	Spent    float64 // USD, by earlier turns of the run
-	Likely   float64 // USD that were set aside at the run's start
-	Root     string  // the working directory
-
-	BuiltIns  []string      // the engine's own tools that some pattern of the run's policy needs
-	Allow     []string      // patterns of the tool uses that the run's policy allows
-	Protected []string      // absolute paths that no file tool may reach
-	Hold      []*os.File    // locks that the engine's process keeps for as long as it lives
-	Dirs      []policy.Root // folders outside Root that file tools may use as well, absolute
-	Agent     *Agent        // to whom the task is delegated; nil: to nobody
-	Follow    bool          // a session that was compacted meanwhile is gone on with where it went
-	Patience  time.Duration // how long to wait for a service that refuses for now, in all; 0 is as long as the run may take
-	Nudge     bool          // a reminder of something owed in the turn before, not a new turn
-	Discard   bool          // no session is kept
-	Again     time.Duration // after which the schedule goes on from the same beginning; 0 is not known
-	MaxTurns  int           // answers of the model in this turn; 0 is the engine's own limit
-
-	// Raise asks for what the run, Spent included, is about to have cost, in USD: it must be least, and may be most. It returns
-	// how much it may be, which others then cannot spend, or an ErrMaxCost. nil: nothing but MaxCost limits the run.
-	Raise func(ctx context.Context, least, most float64) (granted float64, err error)
-
-	// Delta is given the agent's text as it arrives; nil where nobody watches. Its error ends the run.
-	Delta   func(text string) error
-	Awaited bool // a person waits for the answer
-}
-
-// Agent is a subagent that the engine offers to the agent.
-type Agent struct {
-	Name        string
-	Description string
-	Prompt      string   // its system prompt
-	Model       string   // "" is the run's
-	Tools       []string // of the engine's; nil: all that the run has, empty: none
-}
-
 // Result is how a turn ended.
 type Result struct {
-	Session string // the session as it is now
-	Text    string // the final text
-	Usage   runlog.Usage
-	Cost    float64 // USD
+	Session  string               // id of the session as it is now
+	Text     string               // the final text
+	Messages []transcript.Message // the turn's messages after the prompt, without thoughts: answers, tool uses and their results
+	Usage    runlog.Usage
+	Cost     float64 // USD
 }
 
 // Compaction is what a compaction did.
@@ -154,29 +107,4 @@ func (e *Overloaded) Error() string {
 		return fmt.Sprintf("%s (retry after %s)", e.Reason, e.After)
 	}
 	return e.Reason
-}
-
-// Env tells commands which run they work for, as entries of an environment.
-func (r Request) Env() []string {
-	env := []string{"OLLIM_RUN=" + r.Run}
-	if !r.Slot.IsZero() {
-		env = append(env, "OLLIM_SLOT="+r.Slot.UTC().Format(time.RFC3339))
-	}
-	return env
-}
-
-// Affordable is nil while something is left of what the run may cost, an ErrMaxCost else; more, in USD, was spent besides Spent.
-func (r Request) Affordable(more float64) error {
-	if spent := r.Spent + more; r.MaxCost > 0 && spent >= r.MaxCost {
-		return fmt.Errorf("%w: %s of %s USD", ErrMaxCost, usd(spent), usd(r.MaxCost))
-	}
-	return nil
-}
-
-// usd has as many digits as small amounts need.
-func usd(amount float64) string {
-	if amount < 0.1 {
-		return fmt.Sprintf("%.4f", amount)
-	}
-	return fmt.Sprintf("%.2f", amount)
 }

@@ -14,17 +14,17 @@ func TestAffordable(t *testing.T) {
 		"cost limit reached: 0.0021 of 0.0010 USD": {0.0021, 0.001},
 		"cost limit reached: 0.12 of 0.10 USD":     {0.12, 0.1},
 	} {
-		r := engine.Request{Spent: amounts[0] / 2, MaxCost: amounts[1]}
-		if err := r.Affordable(amounts[0] / 2); err == nil || err.Error() != want || !errors.Is(err, engine.ErrMaxCost) {
+		l := engine.Limits{Spent: amounts[0] / 2, MaxCost: amounts[1]}
+		if err := l.Affordable(amounts[0] / 2); err == nil || err.Error() != want || !errors.Is(err, engine.ErrMaxCost) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	for _, r := range []engine.Request{{}, {Spent: 5}, {Spent: 0.5, MaxCost: 1}} {
-		if err := r.Affordable(0.25); err != nil {
-			t.Errorf("%+v: %v", r, err)
+	for _, l := range []engine.Limits{{}, {Spent: 5}, {Spent: 0.5, MaxCost: 1}} {
+		if err := l.Affordable(0.25); err != nil {
+			t.Errorf("%+v: %v", l, err)
 		}
 	}
-	if err := (engine.Request{Spent: 0.75, MaxCost: 1}).Affordable(0.25); err == nil {
+	if err := (engine.Limits{Spent: 0.75, MaxCost: 1}).Affordable(0.25); err == nil {
 		t.Error("the limit itself")
 	}
 }

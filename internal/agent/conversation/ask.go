@@ -21,14 +21,14 @@ import (
 func (t *Talk) ask(ctx context.Context, r engine.Request) (engine.Result, error) {
 	wait := backoff.NewExponentialBackOff()
 	waited := time.Duration(0)
-	r.Hold = t.hold(r)
+	r.Run.Locks = t.hold(r)
 	for {
-		r.Session, r.Fork, r.Spent = t.session, false, t.spent
-		if err := r.Affordable(0); err != nil {
+		r.Session.ID, r.Session.Fork, r.Limits.Spent = t.session, false, t.spent
+		if err := r.Limits.Affordable(0); err != nil {
 			return engine.Result{}, err
 		}
 		if t.session == "" && t.parent != "" {
-			r.Session, r.Fork = t.parent, true
+			r.Session.ID, r.Session.Fork = t.parent, true
 		}
 		result, err := t.engine.Run(ctx, r, t.tools, t.sink(ctx))
 		var overloaded *engine.Overloaded
@@ -40,7 +40,7 @@ func (t *Talk) ask(ctx context.Context, r engine.Request) (engine.Result, error)
 			return result, errors.Join(err, standErr)
 		}
 		pause := max(overloaded.After, wait.NextBackOff())
-		if waited += pause; r.Patience > 0 && waited > r.Patience {
+		if waited += pause; r.Limits.Patience > 0 && waited > r.Limits.Patience {
 			return result, err
 		}
 		retry := runlog.Event{Type: runlog.Retry, Text: overloaded.Error()}

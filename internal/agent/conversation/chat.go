@@ -118,7 +118,7 @@ func (r Room) Start(p Place) (session, parent string, err error) {
 
 // hold is the locks that the engine keeps after our own death: the session's, and what the caller gives.
 func (t *Talk) hold(r engine.Request) []*os.File {
-	held := slices.Clone(r.Hold)
+	held := slices.Clone(r.Run.Locks)
 	if t.guard != nil {
 		held = append(held, t.guard.File())
 	}
@@ -161,8 +161,8 @@ func (t *Talk) Say(ctx context.Context, b prompt.Brief, r engine.Request) (engin
 }
 
 func (t *Talk) say(ctx context.Context, b prompt.Brief, r engine.Request) (engine.Result, error) {
-	r.Prompt = prompt.Build(b)
-	if err := t.run.Prompt(r.Prompt); err != nil {
+	r.Input.Prompt = prompt.Build(b)
+	if err := t.run.Prompt(r.Input.Prompt); err != nil {
 		return engine.Result{}, err
 	}
 	return t.ask(ctx, r)
@@ -170,7 +170,7 @@ func (t *Talk) say(ctx context.Context, b prompt.Brief, r engine.Request) (engin
 
 // Remind asks for something owed, in the same session.
 func (t *Talk) Remind(ctx context.Context, text string, r engine.Request) error {
-	r.Prompt, r.Nudge = text, true
+	r.Input.Prompt, r.Input.Nudge = text, true
 	_, err := t.ask(ctx, r)
 	return err
 }
@@ -181,8 +181,8 @@ func (t *Talk) Compact(ctx context.Context, r engine.Request) error {
 	if err != nil || !standing.Wished {
 		return err
 	}
-	r.Session, r.Hold, r.Spent = t.session, t.hold(r), t.spent
-	if err := r.Affordable(0); err != nil {
+	r.Session.ID, r.Run.Locks, r.Limits.Spent = t.session, t.hold(r), t.spent
+	if err := r.Limits.Affordable(0); err != nil {
 		return err
 	}
 	_, err = t.engine.Compact(ctx, r, standing.Wish, t.sink(ctx))

@@ -139,28 +139,33 @@ func (f *Firer) request(e errand, r *runlog.Run, set *tools.Box, granted float64
 		lists = append(lists, main)
 	}
 	request := engine.Request{
-		System: prompt.System(j.Mode(), f.profile()), BuiltIns: tools.BuiltIns(lists...), Allow: r.Tools, Protected: set.Protected(),
-		Alone: j.Mode() != job.Foreground && j.Mode() != job.Forked,
-		Run:   r.ID, Model: r.Model, Thinking: j.Thinking, MaxCost: granted, Raise: f.raise(r), Likely: r.Reserved, Root: cmp.Or(r.Root, string(f.Home)),
-		Again:    f.again(j),
-		MaxTurns: e.question.MaxTurns, Discard: e.question.Discard, Delta: e.options.Delta,
-		Awaited: j.Kind == job.Ask || j.Kind == kindChat,
+		Run: engine.Run{ID: r.ID},
+		Input: engine.Input{
+			System: prompt.System(j.Mode(), f.profile()), SystemOnly: j.Mode() != job.Foreground && j.Mode() != job.Forked,
+			Delta: e.options.Delta, Awaited: j.Kind == job.Ask || j.Kind == kindChat,
+		},
+		Session: engine.Session{Discard: e.question.Discard, NextIn: f.again(j)},
+		Model:   engine.Model{Name: r.Model, Thinking: j.Thinking},
+		Limits:  engine.Limits{MaxCost: granted, Reserved: r.Reserved, Raise: f.raise(r), MaxTurns: e.question.MaxTurns},
+		Scope: engine.Scope{
+			Root: cmp.Or(r.Root, string(f.Home)), Dirs: j.Roots(f.UserHome), Protected: set.Protected(),
+			BuiltIns: tools.BuiltIns(lists...), Allow: r.Tools,
+		},
 	}
 	if r.Scheduled != nil {
-		request.Slot = *r.Scheduled
+		request.Run.Slot = *r.Scheduled
 	}
 	if j.Kind == job.Ask {
-		request.Follow, request.Patience = e.follow, askPatience
+		request.Session.Follow, request.Limits.Patience = e.follow, askPatience
 	}
-	request.Dirs = j.Roots(f.UserHome)
 	for _, guard := range []*lock.Guard{e.running, e.guard} {
 		if guard != nil { // a preview has none
-			request.Hold = append(request.Hold, guard.File())
+			request.Run.Locks = append(request.Run.Locks, guard.File())
 		}
 	}
 	var err error
 	if j.Subagent != "" {
-		request.Agent, err = f.subagent(j)
+		request.Scope.Subagent, err = f.subagent(j)
 	}
 	return request, err
 }
@@ -180,7 +185,7 @@ func (f *Firer) again(j job.Job) time.Duration {
 
 // subagent reads the job's subagent. The session may have been waited for since the approval was checked, so that is asked
 // for once more, behind the reading.
-func (f *Firer) subagent(j job.Job) (*engine.Agent, error) {
+func (f *Firer) subagent(j job.Job) (*engine.Subagent, error) {
 	a, err := skill.LoadAgent(f.Home, j.Subagent)
 	if errors.As(err, new(*skill.Unknown)) {
 		return nil, &barred{kind: ErrRefused, reason: fmt.Sprintf("there is no agents/%s.md", j.Subagent)}
@@ -188,7 +193,7 @@ func (f *Firer) subagent(j job.Job) (*engine.Agent, error) {
 	if err == nil {
 		err = f.approved(j)
 	}
-	return &engine.Agent{Name: a.Name, Description: a.Description, Prompt: a.Prompt, Model: a.Model, Tools: a.Tools}, err
+	return &engine.Subagent{Name: a.Name, Description: a.Description, Prompt: a.Prompt, Model: a.Model, Tools: a.Tools}, err
 }
 
 func (f *Firer) tools(r *runlog.Run) *tools.Box {

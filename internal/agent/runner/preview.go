@@ -75,9 +75,9 @@ func (f *Firer) previewRequest(ctx context.Context, e errand, r *runlog.Run, p *
 			p.Refused = err.Error()
 		}
 	}
-	request.Session, request.Fork = r.SessionBefore, false
-	if request.Session == "" && r.Parent != "" {
-		request.Session, request.Fork = r.Parent, true
+	request.Session.ID = r.SessionBefore
+	if request.Session.ID == "" && r.Parent != "" {
+		request.Session.ID, request.Session.Fork = r.Parent, true
 	}
 	var plan engine.Plan
 	made, err := f.engine(e, r.Engine)
@@ -86,15 +86,15 @@ func (f *Firer) previewRequest(ctx context.Context, e errand, r *runlog.Run, p *
 	}
 	switch {
 	case errors.Is(err, engine.ErrSessionUnknown):
-		request.Session, request.Fork, brief.Lost = "", false, true
+		request.Session.ID, request.Session.Fork, brief.Lost = "", false, true
 	case err != nil:
 		p.Refused = oneLine(err)
 	}
 	if p.Prompt, err = f.room().Preview(ctx, f.place(e), brief); err != nil {
 		return err
 	}
-	p.Model, p.Thinking, p.System = cmp.Or(plan.Model, p.Model), request.Thinking, request.System
-	p.Session, p.Branch = request.Session, request.Fork
+	p.Model, p.Thinking, p.System = cmp.Or(plan.Model, p.Model), request.Model.Thinking, request.Input.System
+	p.Session, p.Branch = request.Session.ID, request.Session.Fork
 	p.Tools = append(p.Tools, plan.Tools...)
 	usable := append(tools.BuiltIns(r.Tools), set.Usable()...)
 	p.Refuses = slices.DeleteFunc(slices.Clone(plan.Tools), func(name string) bool {

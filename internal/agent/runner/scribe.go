@@ -27,8 +27,8 @@ func (s *scribe) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	if err := p.reserve(ctx); err != nil {
 		return engine.Result{}, err
 	}
-	if r.Prompt != s.asked {
-		p.note(transcript.Said(transcript.User, r.Prompt))
+	if r.Input.Prompt != s.asked {
+		p.note(transcript.Said(transcript.User, r.Input.Prompt))
 	}
 	return s.Engine.Run(ctx, r, tools, func(e runlog.Event) error {
 		return errors.Join(p.write(ctx, s.f.Runs.Hide(e)), sink(e))
@@ -48,10 +48,10 @@ func (p *page) sessions() string { return p.s.f.Home.Sessions() }
 
 // reserve locks the transcript that is gone on with.
 func (p *page) reserve(ctx context.Context) error {
-	if p.request.Session == "" || p.request.Fork {
+	if p.request.Session.ID == "" || p.request.Session.Fork {
 		return nil
 	}
-	file, err := transcript.Find(p.sessions(), p.request.Session)
+	file, err := transcript.Find(p.sessions(), p.request.Session.ID)
 	if errors.Is(err, transcript.ErrUnknown) {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (p *page) note(m transcript.Message) {
 func (p *page) write(ctx context.Context, e runlog.Event) (err error) {
 	switch e.Type {
 	case runlog.Session:
-		p.s.asked = p.request.Prompt
+		p.s.asked = p.request.Input.Prompt
 		err = p.open(ctx, e.Session)
 	case runlog.Text:
 		p.note(transcript.Said(transcript.Assistant, e.Text))
@@ -93,9 +93,9 @@ func (p *page) write(ctx context.Context, e runlog.Event) (err error) {
 func (p *page) open(ctx context.Context, id string) error {
 	file, err := transcript.Find(p.sessions(), id)
 	if errors.Is(err, transcript.ErrUnknown) {
-		h := transcript.Header{ID: id, Cwd: p.request.Root, Provider: p.s.name, Model: p.request.Model, Timestamp: p.s.f.Disk.Now()}
-		if p.request.Session != id {
-			h.ParentID = p.request.Session
+		h := transcript.Header{ID: id, Cwd: p.request.Scope.Root, Provider: p.s.name, Model: p.request.Model.Name, Timestamp: p.s.f.Disk.Now()}
+		if p.request.Session.ID != id {
+			h.ParentID = p.request.Session.ID
 		}
 		file, err = transcript.Create(p.sessions(), h)
 	}

@@ -291,7 +291,7 @@ func TestScheduledById(t *testing.T) {
 // TestLateSlot: a fire that answers an older slot is told so.
 func TestLateSlot(t *testing.T) {
 	var prompt string
-	d := newDesk(t, turn(func(r engine.Request) error { prompt = r.Prompt; return nil }), 3*time.Hour)
+	d := newDesk(t, turn(func(r engine.Request) error { prompt = r.Input.Prompt; return nil }), 3*time.Hour)
 	r := d.fires(Options{Scheduled: true, Slot: nine}, runlog.OK, true)
 	d.claimed(r.ID, "ok")
 	if !strings.Contains(prompt, "[late: was scheduled for 9:00 AM") {

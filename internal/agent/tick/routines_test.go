@@ -250,7 +250,7 @@ type listening struct {
 }
 
 func (e listening) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
-	*e.heard = append(*e.heard, r.Prompt)
+	*e.heard = append(*e.heard, r.Input.Prompt)
 	return e.Engine.Run(ctx, r, tools, sink)
 }
 

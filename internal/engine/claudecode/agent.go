@@ -19,7 +19,7 @@ type agent struct {
 
 // offered is the flags that offer a subagent to the agent, beside those that the command has itself: the policy's patterns
 // say which of them may be called. What a subagent does goes through the same hook.
-func offered(a *engine.Agent) ([]string, error) {
+func offered(a *engine.Subagent) ([]string, error) {
 	if a == nil {
 		return nil, nil
 	}
@@ -38,7 +38,7 @@ func (e event) lacks(name string) error {
 	return fmt.Errorf("the engine did not take the subagent %s: it needs a description and a prompt", name)
 }
 
-func nameOf(a *engine.Agent) string {
+func nameOf(a *engine.Subagent) string {
 	if a == nil {
 		return ""
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
-func looker() *engine.Agent {
-	return &engine.Agent{Name: "looker", Description: "Looks at things.", Prompt: "You are the LOOKER."}
+func looker() *engine.Subagent {
+	return &engine.Subagent{Name: "looker", Description: "Looks at things.", Prompt: "You are the LOOKER."}
 }
 
 func delegate(to string) anthropicapi.ToolUse {
@@ -38,7 +38,7 @@ func TestSubagent(t *testing.T) {
 	)
 	a := looker()
 	a.Model = "haiku"
-	got, err := w.run(engine.Request{Prompt: "go", Agent: a}, "Read(./**.md)", "Bash(ollim help)", "Task(looker)", "mcp__ollim__note")
+	got, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}, Scope: engine.Scope{Subagent: a}}, "Read(./**.md)", "Bash(ollim help)", "Task(looker)", "mcp__ollim__note")
 	if err != nil || got.Text != "done" {
 		t.Fatal(got, err)
 	}
@@ -97,7 +97,7 @@ func TestSubagentBounds(t *testing.T) {
 		anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{delegate("looker")}},
 		anthropicapi.Reply{Text: "done"},
 	)
-	if _, err := w.run(engine.Request{Prompt: "go", Agent: a}, "Read(./**.md)", "Task(looker)"); err != nil {
+	if _, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}, Scope: engine.Scope{Subagent: a}}, "Read(./**.md)", "Task(looker)"); err != nil {
 		t.Fatal(err)
 	}
 	allowed := 0
@@ -124,7 +124,7 @@ func TestSubagentNotTaken(t *testing.T) {
 	w.api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Hold: hold} })
 	a := looker()
 	a.Prompt = ""
-	if _, err := w.run(engine.Request{Prompt: "go", Agent: a}, "Task(looker)"); err == nil || !strings.Contains(err.Error(), "looker") {
+	if _, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}, Scope: engine.Scope{Subagent: a}}, "Task(looker)"); err == nil || !strings.Contains(err.Error(), "looker") {
 		t.Error(err)
 	}
 }
@@ -135,11 +135,11 @@ func TestUsageOfOneTurn(t *testing.T) {
 	w := newWorld(t)
 	said := anthropicapi.Reply{Text: "ok", Usage: anthropicapi.Usage{In: 1000, Out: 10, CacheRead: 20, CacheWrite: 30}}
 	w.api.Reply(said, said)
-	first, err := w.run(engine.Request{Prompt: "one"}, "Read(./**.md)")
+	first, err := w.run(engine.Request{Input: engine.Input{Prompt: "one"}}, "Read(./**.md)")
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := w.run(engine.Request{Prompt: "two", Session: first.Session}, "Read(./**.md)")
+	second, err := w.run(engine.Request{Input: engine.Input{Prompt: "two"}, Session: engine.Session{ID: first.Session}}, "Read(./**.md)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestAgentWithoutTools(t *testing.T) {
 		`{"critic":{"description":"d","prompt":"p"}}`:            nil,
 		`{"critic":{"description":"d","prompt":"p","tools":[]}}`: {},
 	} {
-		flags, err := offered(&engine.Agent{Name: "critic", Description: "d", Prompt: "p", Tools: tools})
+		flags, err := offered(&engine.Subagent{Name: "critic", Description: "d", Prompt: "p", Tools: tools})
 		if err != nil || len(flags) != 2 || flags[1] != want {
 			t.Errorf("%q %v, want %s", flags, err, want)
 		}

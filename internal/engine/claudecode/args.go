@@ -29,29 +29,29 @@ func (e *Engine) common(r engine.Request) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	delegate, err := offered(r.Agent)
+	delegate, err := offered(r.Scope.Subagent)
 	if err != nil {
 		return nil, err
 	}
 	args := []string{
 		"-p", "--output-format", "stream-json", "--verbose",
-		"--model", orElse(r.Model, defaultModel),
+		"--model", orElse(r.Model.Name, defaultModel),
 		"--setting-sources", "", "--settings", settings,
 		"--strict-mcp-config", "--mcp-config", servers,
-		"--tools", strings.Join(r.BuiltIns, ","),
+		"--tools", strings.Join(r.Scope.BuiltIns, ","),
 		// Neither a list of allowed tools nor --add-dir for r.Dirs: what the hook says yes to needs none.
 		"--permission-mode", "dontAsk",
 	}
 	switch {
-	case r.System == "":
-	case r.Alone:
-		args = append(args, "--system-prompt", r.System)
+	case r.Input.System == "":
+	case r.Input.SystemOnly:
+		args = append(args, "--system-prompt", r.Input.System)
 	default:
-		args = append(args, "--append-system-prompt", r.System)
+		args = append(args, "--append-system-prompt", r.Input.System)
 	}
-	args = append(append(args, delegate...), thinking(r.Thinking)...)
-	if r.MaxCost > 0 {
-		args = append(args, "--max-budget-usd", strconv.FormatFloat(max(r.MaxCost-r.Spent, least), 'f', -1, 64))
+	args = append(append(args, delegate...), thinking(r.Model.Thinking)...)
+	if r.Limits.MaxCost > 0 {
+		args = append(args, "--max-budget-usd", strconv.FormatFloat(max(r.Limits.MaxCost-r.Limits.Spent, least), 'f', -1, 64))
 	}
 	return args, nil
 }
@@ -62,11 +62,11 @@ const least = 0.0001
 // reserve reserves what the command is about to spend. The command cannot ask for more while it works, so it gets as much as leaves
 // enough for other runs, and that is its limit: it stops after the response with which it is reached.
 func reserve(ctx context.Context, r engine.Request) (engine.Request, error) {
-	if r.MaxCost == 0 || r.Raise == nil {
+	if r.Limits.MaxCost == 0 || r.Limits.Raise == nil {
 		return r, nil
 	}
-	granted, err := r.Raise(ctx, r.Spent+least, max(r.MaxCost, r.Spent+least))
-	r.MaxCost = granted
+	granted, err := r.Limits.Raise(ctx, r.Limits.Spent+least, max(r.Limits.MaxCost, r.Limits.Spent+least))
+	r.Limits.MaxCost = granted
 	return r, err
 }
 
@@ -105,7 +105,7 @@ type settings struct {
 // in a prompt.
 func (e *Engine) settings(r engine.Request) (string, error) {
 	deny := []string{} // not null, which is no list: the command would drop the whole file
-	for _, path := range spelt(r.Protected) {
+	for _, path := range spelt(r.Scope.Protected) {
 		for _, tool := range []string{"Read", "Edit"} { // Edit covers every tool that writes, Read every one that reads
 			deny = append(deny, fmt.Sprintf("%s(/%s)", tool, path), fmt.Sprintf("%s(/%s/**)", tool, path))
 		}
@@ -113,11 +113,11 @@ func (e *Engine) settings(r engine.Request) (string, error) {
 	ours := func(verb, onFailure string) []matcher {
 		return []matcher{{Hooks: []hook{{Type: "command", Command: e.shell("hook", verb) + onFailure, Timeout: 60}}}}
 	}
-	return e.write(r.Run, "settings.json", settings{
+	return e.write(r.Run.ID, "settings.json", settings{
 		CleanupPeriodDays: 36500, // else every process of five seconds deletes sessions of thirty days
 		Permissions:       map[string][]string{"deny": deny},
 		Hooks: map[string][]matcher{
-			"SessionStart": {{Hooks: []hook{{Type: "command", Command: "echo '" + inForce(r.Run) + "' >&2", Timeout: 60}}}},
+			"SessionStart": {{Hooks: []hook{{Type: "command", Command: "echo '" + inForce(r.Run.ID) + "' >&2", Timeout: 60}}}},
 			"PreToolUse":   ours("pre-tool", " || exit 2"), "Stop": ours("stop", ""),
 		},
 	})
@@ -153,9 +153,9 @@ func inForce(run string) string { return "ollim settings of " + run }
 
 // servers writes the file that names our tool server; alwaysLoad makes its tools part of the first request.
 func (e *Engine) servers(r engine.Request) (string, error) {
-	return e.write(r.Run, "mcp.json", map[string]any{"mcpServers": map[string]any{server: map[string]any{
+	return e.write(r.Run.ID, "mcp.json", map[string]any{"mcpServers": map[string]any{server: map[string]any{
 		"type": "stdio", "command": e.Self, "args": append(append([]string{}, e.Args...), "mcp", "serve"), "alwaysLoad": true,
-		"env": map[string]string{"OLLIM_RUN": r.Run},
+		"env": map[string]string{"OLLIM_RUN": r.Run.ID},
 	}}})
 }
 
@@ -193,5 +193,5 @@ func (e *Engine) environment(r engine.Request) []string {
 		"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1",      // a folder to write to that our policy refuses
 		"CLAUDE_CODE_MCP_ALLOWLIST_ENV=1",
 	)
-	return append(env, r.Env()...)
+	return append(env, r.Run.Env()...)
 }

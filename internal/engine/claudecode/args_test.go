@@ -15,7 +15,7 @@ import (
 // TestEnvironment: the agent's Bash, and hooks of its own, can tell which run it is and which slot that answers.
 func TestEnvironment(t *testing.T) {
 	e := &Engine{Env: []string{"HOME=/h", "ANTHROPIC_API_KEY=k", "CLAUDE_CODE_OAUTH_TOKEN=o"}}
-	got := e.environment(engine.Request{Run: "r1", Slot: time.Date(2026, 3, 2, 10, 0, 0, 0, time.FixedZone("", 3600))})
+	got := e.environment(engine.Request{Run: engine.Run{ID: "r1", Slot: time.Date(2026, 3, 2, 10, 0, 0, 0, time.FixedZone("", 3600))}})
 	for _, want := range []string{"HOME=/h", "OLLIM_RUN=r1", "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR=3", "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR=4", "OLLIM_SLOT=2026-03-02T09:00:00Z"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("no %s in %q", want, got)
@@ -24,7 +24,7 @@ func TestEnvironment(t *testing.T) {
 	if slices.Contains(got, "ANTHROPIC_API_KEY=k") || slices.Contains(got, "CLAUDE_CODE_OAUTH_TOKEN=o") {
 		t.Errorf("secrets would be inherited: %q", got)
 	}
-	for _, entry := range e.environment(engine.Request{Run: "r1"}) {
+	for _, entry := range e.environment(engine.Request{Run: engine.Run{ID: "r1"}}) {
 		if len(entry) > 10 && entry[:10] == "OLLIM_SLOT" {
 			t.Error(entry)
 		}
@@ -41,7 +41,7 @@ func TestFilesAppearWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := e.common(engine.Request{Run: "r"}); err != nil {
+	if _, err := e.common(engine.Request{Run: engine.Run{ID: "r"}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"settings.json", "mcp.json"} {

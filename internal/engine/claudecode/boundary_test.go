@@ -54,7 +54,7 @@ func TestWhatTheHookAllows(t *testing.T) {
 	w.api.Reply(anthropicapi.Reply{Text: "done"})
 
 	scope := "(" + away + "/**)"
-	if _, err := w.run(engine.Request{Prompt: "go", Dirs: []policy.Root{{Dir: away, Writable: true}}, Protected: []string{at("hidden")}},
+	if _, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}, Scope: engine.Scope{Dirs: []policy.Root{{Dir: away, Writable: true}}, Protected: []string{at("hidden")}}},
 		"Read"+scope, "Edit"+scope, "Write"+scope, "Glob"+scope, "Grep"+scope, "Write(notes/**)",
 		"Bash(git log *)", "Bash(touch *)", "WebFetch(domain:example.com)"); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestHookLost(t *testing.T) {
 				}
 				return anthropicapi.Use("Read", map[string]any{"file_path": file})
 			})
-			_, err := w.run(engine.Request{Prompt: "go"}, "Read(./**.md)")
+			_, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}}, "Read(./**.md)")
 			t.Log(err)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%v, want %q", err, c.want)
@@ -120,7 +120,7 @@ func TestAskedToWaitLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.api.Reply(anthropicapi.Reply{Status: 429, RetryAfter: "100"})
-	_, err := w.run(engine.Request{Prompt: "go"}, "Read(./**.md)")
+	_, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}}, "Read(./**.md)")
 	if overloaded, ok := errors.AsType[*engine.Overloaded](err); !ok || overloaded.After != time.Minute {
 		t.Errorf("%#v", err)
 	}

@@ -40,40 +40,40 @@ type Engine struct {
 
 // Plan says what the command is told: the model, its own tools, and those of our server.
 func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error) {
-	p := engine.Plan{Model: orElse(r.Model, defaultModel), Tools: slices.Clone(r.BuiltIns)}
+	p := engine.Plan{Model: orElse(r.Model.Name, defaultModel), Tools: slices.Clone(r.Scope.BuiltIns)}
 	for _, tool := range tools.List() {
 		p.Tools = append(p.Tools, "mcp__"+server+"__"+tool.Name)
 	}
 	slices.Sort(p.Tools)
-	return p, own(r.Session)
+	return p, own(r.Session.ID)
 }
 
 // Run starts or continues a session with one prompt.
 func (e *Engine) Run(ctx context.Context, r engine.Request, _ engine.Tools, sink engine.Sink) (engine.Result, error) {
-	if err := own(r.Session); err != nil {
+	if err := own(r.Session.ID); err != nil {
 		return engine.Result{}, err
 	}
-	id := r.Session
-	if r.Session == "" || r.Fork {
+	id := r.Session.ID
+	if r.Session.ID == "" || r.Session.Fork {
 		id = newUUID()
 	}
 	args, past, err := []string{"--session-id", id}, history{}, error(nil)
-	if r.Session != "" {
-		if args, past, err = e.resume(r.Session, id, r.Fork); err != nil {
+	if r.Session.ID != "" {
+		if args, past, err = e.resume(r.Session.ID, id, r.Session.Fork); err != nil {
 			return engine.Result{}, err
 		}
 	}
-	t := &turn{sink: sink, want: id, parent: forkedFrom(r), inForce: inForce(r.Run), agent: nameOf(r.Agent), delta: r.Delta, cost: e.costs(past)}
-	if r.Discard && id != r.Session {
+	t := &turn{sink: sink, want: id, parent: r.Session.Parent(), inForce: inForce(r.Run.ID), agent: nameOf(r.Scope.Subagent), delta: r.Input.Delta, cost: e.costs(past)}
+	if r.Session.Discard && id != r.Session.ID {
 		defer e.forget(id)
 	}
-	if r.Delta != nil {
+	if r.Input.Delta != nil {
 		args = append(args, "--include-partial-messages")
 	}
-	if r.MaxTurns > 0 {
-		args = append(args, "--max-turns", strconv.Itoa(r.MaxTurns))
+	if r.Limits.MaxTurns > 0 {
+		args = append(args, "--max-turns", strconv.Itoa(r.Limits.MaxTurns))
 	}
-	if err := e.start(ctx, r, args, text(r.Prompt), t); err != nil {
+	if err := e.start(ctx, r, args, text(r.Input.Prompt), t); err != nil {
 		if errors.Is(err, engine.ErrNoKey) {
 			err = fmt.Errorf("%w: %s", err, e.Sought)
 		}
@@ -87,15 +87,15 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, _ engine.Tools, sink
 
 // Compact makes a fork of the session and compacts that, so that the old session stays whole.
 func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions string, sink engine.Sink) (engine.Compaction, error) {
-	if err := own(r.Session); err != nil {
+	if err := own(r.Session.ID); err != nil {
 		return engine.Compaction{}, err
 	}
 	id := newUUID()
-	args, past, err := e.resume(r.Session, id, false)
+	args, past, err := e.resume(r.Session.ID, id, false)
 	if err != nil {
 		return engine.Compaction{}, err
 	}
-	t := &turn{sink: sink, want: id, compacting: r.Session, inForce: inForce(r.Run), cost: e.costs(past)}
+	t := &turn{sink: sink, want: id, compacting: r.Session.ID, inForce: inForce(r.Run.ID), cost: e.costs(past)}
 	prompt := "/compact " + strings.Join(strings.Fields(instructions), " ") // a command is one line
 	if err := e.start(ctx, r, args, prompt, t); err != nil {
 		e.forget(id)
@@ -110,15 +110,8 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 	}
 	c := *t.compaction
 	return c, sink(runlog.Event{
-		Type: runlog.Compacted, Session: id, Parent: r.Session, Text: c.Summary, Before: c.Before, After: c.After,
+		Type: runlog.Compacted, Session: id, Parent: r.Session.ID, Text: c.Summary, Before: c.Before, After: c.After,
 	})
-}
-
-func forkedFrom(r engine.Request) string {
-	if r.Fork {
-		return r.Session
-	}
-	return ""
 }
 
 // own refuses the sessions of other engines, whose ids look different: ours are UUIDs.
@@ -148,7 +141,7 @@ var errUnsaved = errors.New("the session was not saved: its folder, CLAUDE_CONFI
 
 // check holds the record against what happened.
 func (e *Engine) check(r engine.Request, t *turn) error {
-	judged, err := e.Judged(r.Run)
+	judged, err := e.Judged(r.Run.ID)
 	if err != nil {
 		return err
 	}

@@ -62,13 +62,13 @@ func (e *Engine) costs(past history) costs {
 
 // expect takes what is about to be asked.
 func (c *costs) expect(r engine.Request, prompt string) {
-	if r.MaxCost > 0 {
-		c.likely = min(r.Likely, max(r.MaxCost-r.Spent, least))
+	if r.Limits.MaxCost > 0 {
+		c.likely = min(r.Limits.Reserved, max(r.Limits.MaxCost-r.Limits.Spent, least))
 	}
-	thoughts, _ := strconv.Atoi(r.Thinking) // a word asks for no number
+	thoughts, _ := strconv.Atoi(r.Model.Thinking) // a word asks for no number
 	c.each = engine.UsualAnswer + max(0, thoughts)
 	first := c.talks[""]
-	first.bytes = len(r.System) + len(prompt)
+	first.bytes = len(r.Input.System) + len(prompt)
 	c.talks[""] = first
 }
 

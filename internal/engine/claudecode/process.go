@@ -35,7 +35,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, pro
 	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(filepath.Join(e.Scratch(r.Run), "stderr.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+	log, err := os.OpenFile(filepath.Join(e.Scratch(r.Run.ID), "stderr.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, pro
 	if err != nil {
 		return err
 	}
-	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Root, e.environment(r), said, slices.Concat(secrets, r.Hold)
+	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Scope.Root, e.environment(r), said, slices.Concat(secrets, r.Run.Locks)
 	cmd.Stdin = strings.NewReader(prompt)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = e.Grace
@@ -60,7 +60,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, pro
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, e.Command, reason(err))
 	}
-	defer process.KillAll("OLLIM_RUN=" + r.Run) // what it left behind, in whatever group: the id is set for the engine only
+	defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // what it left behind, in whatever group: the id is set for the engine only
 	return e.attend(ctx, cmd, out, in, said, t)
 }
 

@@ -47,7 +47,7 @@ func (e *Engine) secrets() (files []*os.File, err error) {
 // exposed refuses a request whose Bash tool could read a secret from its environment. Where the policy allows no command but our
 // own, nothing prints it.
 func (e *Engine) exposed(r engine.Request) error {
-	if !slices.ContainsFunc(r.Allow, runsOthers) {
+	if !slices.ContainsFunc(r.Scope.Allow, runsOthers) {
 		return nil
 	}
 	for _, name := range e.Secrets {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -59,7 +60,7 @@ func TestStream(t *testing.T) {
 		t.Errorf("events: %s", got)
 	}
 	want := engine.Result{Session: "U", Text: "done", Cost: 0.025, Usage: runlog.Usage{In: 7, Out: 2, CacheRead: 3, CacheWrite: 4}}
-	if turn.result != want {
+	if !reflect.DeepEqual(turn.result, want) {
 		t.Errorf("result %+v", turn.result)
 	}
 	if len(turn.uses) != 1 || !turn.uses[0].done || turn.uses[0].name != "Read" {
@@ -164,7 +165,7 @@ func TestOfSubagents(t *testing.T) {
 }
 
 func TestOffered(t *testing.T) {
-	got, err := offered(&engine.Agent{Name: "looker", Description: "Looks.", Prompt: "Look."})
+	got, err := offered(&engine.Subagent{Name: "looker", Description: "Looks.", Prompt: "Look."})
 	if want := `{"looker":{"description":"Looks.","prompt":"Look."}}`; err != nil || len(got) != 2 || got[1] != want {
 		t.Errorf("%q %v", got, err)
 	}

@@ -193,8 +193,8 @@ func (w *world) verdicts() (list []verdict) {
 // run is one turn under the rules.
 func (w *world) run(r engine.Request, allow ...string) (engine.Result, error) {
 	w.t.Helper()
-	rules := rules{Allow: allow, Roots: []policy.Root{{Dir: w.root, Writable: true}}, Protected: r.Protected}
-	rules.Roots = append(rules.Roots, r.Dirs...)
+	rules := rules{Allow: allow, Roots: []policy.Root{{Dir: w.root, Writable: true}}, Protected: r.Scope.Protected}
+	rules.Roots = append(rules.Roots, r.Scope.Dirs...)
 	text, err := json.Marshal(rules)
 	if err != nil {
 		w.t.Fatal(err)
@@ -202,12 +202,12 @@ func (w *world) run(r engine.Request, allow ...string) (engine.Result, error) {
 	if err := os.WriteFile(filepath.Join(w.dir, "rules.json"), text, 0o600); err != nil {
 		w.t.Fatal(err)
 	}
-	r.Run, r.Root = filepath.Base(filepath.Dir(w.dir)), w.root // one of its own: by it leftovers are found
-	if r.BuiltIns == nil {
+	r.Run.ID, r.Scope.Root = filepath.Base(filepath.Dir(w.dir)), w.root // one of its own: by it leftovers are found
+	if r.Scope.BuiltIns == nil {
 		for _, pattern := range allow {
 			name, _, _ := strings.Cut(pattern, "(")
-			if !strings.HasPrefix(name, "mcp__") && !slices.Contains(r.BuiltIns, name) {
-				r.BuiltIns = append(r.BuiltIns, name)
+			if !strings.HasPrefix(name, "mcp__") && !slices.Contains(r.Scope.BuiltIns, name) {
+				r.Scope.BuiltIns = append(r.Scope.BuiltIns, name)
 			}
 		}
 	}

@@ -66,7 +66,7 @@ func (t *turn) ownTools() []engine.Tool {
 	if t.own == nil {
 		return nil
 	}
-	return t.own.List(t.request.BuiltIns)
+	return t.own.List(t.request.Scope.BuiltIns)
 }
 
 func (t *turn) agentTools() []engine.Tool {

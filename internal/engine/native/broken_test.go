@@ -21,16 +21,16 @@ import (
 func TestOverload(t *testing.T) {
 	s := newStage(t)
 	s.api.Reply(anthropicapi.Reply{Status: 429, RetryAfter: "7"}, anthropicapi.Reply{Text: "hello"})
-	_, err := s.run(engine.Request{Prompt: "hi"})
+	_, err := s.run(engine.Request{Input: engine.Input{Prompt: "hi"}})
 	var overloaded *engine.Overloaded
 	if !errors.As(err, &overloaded) || overloaded.After != 7*time.Second {
 		t.Fatal(err)
 	}
-	r := s.says(engine.Request{Prompt: "hi", Session: s.events[0].Session}, "hello")
+	r := s.says(engine.Request{Input: engine.Input{Prompt: "hi"}, Session: engine.Session{ID: s.events[0].Session}}, "hello")
 	same(t, s.conversation(r.Session), []string{"user text hi", "assistant text hello"})
 
 	s.api.Reply(anthropicapi.Use("ping_user", nil), anthropicapi.Reply{Status: 529, RetryAfter: "3"}, anthropicapi.Reply{Fault: anthropicapi.Cut, After: 4, Text: "broken text"}, anthropicapi.Reply{Text: "done"})
-	s.says(engine.Request{Prompt: "go"}, "done")
+	s.says(engine.Request{Input: engine.Input{Prompt: "go"}}, "done")
 	if len(s.slept) != 2 || s.slept[0] != 3*time.Second {
 		t.Errorf("slept %v", s.slept)
 	}
@@ -58,10 +58,10 @@ func TestUnreached(t *testing.T) {
 		"for good":            {engine.Request{}, 0, 100, provider.ErrUnreached, 5},
 		"at first":            {engine.Request{}, 5, 0, nil, 5},
 		"never there":         {engine.Request{}, 100, 0, provider.ErrUnreached, 5},
-		"somebody waits":      {engine.Request{Patience: time.Hour, Awaited: true}, 1, 0, provider.ErrUnreached, 0},
-		"somebody reads":      {engine.Request{Delta: silent, Awaited: true}, 1, 0, provider.ErrUnreached, 0},
-		"somebody reads on":   {engine.Request{Delta: silent, Awaited: true}, 0, 2, nil, 2},
-		"somebody waits long": {engine.Request{Patience: 5 * time.Second, Awaited: true}, 0, 100, provider.ErrUnreached, 2},
+		"somebody waits":      {engine.Request{Limits: engine.Limits{Patience: time.Hour}, Input: engine.Input{Awaited: true}}, 1, 0, provider.ErrUnreached, 0},
+		"somebody reads":      {engine.Request{Input: engine.Input{Delta: silent, Awaited: true}}, 1, 0, provider.ErrUnreached, 0},
+		"somebody reads on":   {engine.Request{Input: engine.Input{Delta: silent, Awaited: true}}, 0, 2, nil, 2},
+		"somebody waits long": {engine.Request{Limits: engine.Limits{Patience: 5 * time.Second}, Input: engine.Input{Awaited: true}}, 0, 100, provider.ErrUnreached, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, down := newStage(t), row.before
@@ -74,7 +74,7 @@ func TestUnreached(t *testing.T) {
 			s.Service = provider.NewAnthropic(provider.Options{BaseURL: s.api.URL(), Key: "test-key", Client: client})
 			s.tools.on = func(string) *engine.ToolResult { down = row.after; return nil }
 			s.api.Reply(anthropicapi.Use("ping_user", nil), anthropicapi.Reply{Text: "done"})
-			row.request.Prompt = "go"
+			row.request.Input.Prompt = "go"
 			_, err := s.run(row.request)
 			pauses := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
 			if !errors.Is(err, row.want) || !slices.Equal(s.slept, pauses[:row.slept]) {
@@ -100,7 +100,7 @@ func TestFreeOfCharge(t *testing.T) {
 	} {
 		s := newStage(t)
 		s.api.Reply(row.replies...)
-		_, err := s.run(engine.Request{Prompt: "x"})
+		_, err := s.run(engine.Request{Input: engine.Input{Prompt: "x"}})
 		free := 0
 		for _, e := range s.events {
 			if e.Type == runlog.UsageEvent && e.Usage == nil && e.Cost == 0 {
@@ -119,7 +119,7 @@ func TestCutForGood(t *testing.T) {
 	for range 6 {
 		s.api.Reply(anthropicapi.Reply{Fault: anthropicapi.Cut, After: 4, Text: "broken text"})
 	}
-	if _, err := s.run(engine.Request{Prompt: "hi"}); !errors.Is(err, provider.ErrCut) || len(s.slept) != 3 {
+	if _, err := s.run(engine.Request{Input: engine.Input{Prompt: "hi"}}); !errors.Is(err, provider.ErrCut) || len(s.slept) != 3 {
 		t.Errorf("slept %v, %v", s.slept, err)
 	}
 }
@@ -132,7 +132,7 @@ func TestLimits(t *testing.T) {
 		use := anthropicapi.Use("ping_user", nil)
 		use.Usage = anthropicapi.Usage{In: 1000, Out: 1000} // 0.003 USD
 		s.api.Reply(use, anthropicapi.Reply{Text: "done"})
-		if _, err := s.run(engine.Request{Prompt: "x", MaxCost: spent + left, Spent: spent}); !errors.Is(err, want) {
+		if _, err := s.run(engine.Request{Input: engine.Input{Prompt: "x"}, Limits: engine.Limits{MaxCost: spent + left, Spent: spent}}); !errors.Is(err, want) {
 			t.Errorf("%v left: %v", left, err)
 		}
 		said := s.conversation(s.events[0].Session)
@@ -142,7 +142,7 @@ func TestLimits(t *testing.T) {
 	}
 	s := newStage(t)
 	s.api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Use("ping_user", nil) })
-	if _, err := s.run(engine.Request{Prompt: "x", MaxTurns: 1000, Model: "endless"}); !errors.Is(err, engine.ErrMaxTurns) || len(s.tools.calls) != 200 {
+	if _, err := s.run(engine.Request{Input: engine.Input{Prompt: "x"}, Limits: engine.Limits{MaxTurns: 1000}, Model: engine.Model{Name: "endless"}}); !errors.Is(err, engine.ErrMaxTurns) || len(s.tools.calls) != 200 {
 		t.Errorf("%d tool uses, %v", len(s.tools.calls), err)
 	}
 }
@@ -153,7 +153,7 @@ func TestStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	s.tools.on = func(string) *engine.ToolResult { stop(); return nil }
 	s.api.Reply(anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{ID: "a", Name: "ping_user"}, {ID: "b", Name: "ping_user"}}})
-	_, err := s.Run(ctx, engine.Request{Prompt: "x", Root: "/work"}, s.tools, s.sink)
+	_, err := s.Run(ctx, engine.Request{Input: engine.Input{Prompt: "x"}, Scope: engine.Scope{Root: "/work"}}, s.tools, s.sink)
 	if !errors.Is(err, context.Canceled) || len(s.tools.calls) != 1 {
 		t.Errorf("%q, %v", s.tools.calls, err)
 	}
@@ -167,23 +167,23 @@ func TestCutText(t *testing.T) {
 	s := newStage(t)
 	s.api.Reply(anthropicapi.Reply{Fault: anthropicapi.Cut, After: 5, Text: strings.Repeat("some words ", 20)})
 	var seen strings.Builder
-	r, err := s.run(engine.Request{Prompt: "hi", Delta: func(text string) error { seen.WriteString(text); return nil }})
+	r, err := s.run(engine.Request{Input: engine.Input{Prompt: "hi", Delta: func(text string) error { seen.WriteString(text); return nil }}})
 	if !errors.Is(err, provider.ErrCut) || seen.Len() == 0 || r.Text != seen.String() {
 		t.Fatalf("%v, seen %q, said %q", err, seen.String(), r.Text)
 	}
 	s.api.Reply(anthropicapi.Reply{Text: "whole"})
-	s.says(engine.Request{Prompt: "go on", Session: r.Session}, "whole")
+	s.says(engine.Request{Input: engine.Input{Prompt: "go on"}, Session: engine.Session{ID: r.Session}}, "whole")
 	// the same behind nobody's eyes: the caller begins the turn anew, and nothing of it stands there twice
 	s.api.Reply(anthropicapi.Reply{Fault: anthropicapi.ErrorEvent, After: 5, Text: strings.Repeat("some words ", 20)})
-	if _, err := s.run(engine.Request{Prompt: "again"}); err == nil {
+	if _, err := s.run(engine.Request{Input: engine.Input{Prompt: "again"}}); err == nil {
 		t.Error("no overload")
 	}
 	s.api.Reply(anthropicapi.Reply{Text: "fine"})
-	r = s.says(engine.Request{Prompt: "again", Session: s.events[0].Session}, "fine")
+	r = s.says(engine.Request{Input: engine.Input{Prompt: "again"}, Session: engine.Session{ID: s.events[0].Session}}, "fine")
 	same(t, s.conversation(r.Session), []string{"user text again", "assistant text fine"})
 	stop := errors.New("enough")
 	s.api.Reply(anthropicapi.Reply{Text: strings.Repeat("some words ", 20)})
-	if _, err := s.run(engine.Request{Prompt: "hi", Delta: func(string) error { return stop }}); !errors.Is(err, stop) {
+	if _, err := s.run(engine.Request{Input: engine.Input{Prompt: "hi", Delta: func(string) error { return stop }}}); !errors.Is(err, stop) {
 		t.Error(err)
 	}
 }
@@ -193,7 +193,7 @@ func TestOverloadBehindText(t *testing.T) {
 	s := newStage(t)
 	s.api.Reply(anthropicapi.Reply{Fault: anthropicapi.ErrorEvent, After: 5, Text: strings.Repeat("some words ", 20)})
 	var seen strings.Builder
-	r, err := s.run(engine.Request{Prompt: "hi", Delta: func(text string) error { seen.WriteString(text); return nil }})
+	r, err := s.run(engine.Request{Input: engine.Input{Prompt: "hi", Delta: func(text string) error { seen.WriteString(text); return nil }}})
 	var overloaded *engine.Overloaded
 	if !errors.Is(err, provider.ErrCut) || errors.As(err, &overloaded) || seen.Len() == 0 || r.Text != seen.String() {
 		t.Errorf("%v, seen %q, said %q", err, seen.String(), r.Text)

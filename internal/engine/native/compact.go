@@ -143,7 +143,7 @@ func (t *turn) successor(summary string, entries []transcript.Entry, keep int) (
 // prompt is the index of what the run said last; -1 if it is not among the entries.
 func (t *turn) prompt(entries []transcript.Entry) int {
 	for i, e := range slices.Backward(entries) {
-		if e.Run == t.request.Run {
+		if e.Run == t.request.Run.ID {
 			return i
 		}
 	}
@@ -372,7 +372,7 @@ func (t *turn) size() int {
 		}
 		bytes += bytesOf(t.entries[i].Message)
 	}
-	return (bytes + len(t.request.System)) / engine.BytesPerToken
+	return (bytes + len(t.request.Input.System)) / engine.BytesPerToken
 }
 
 func bytesOf(m transcript.Message) (n int) {

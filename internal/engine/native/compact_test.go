@@ -41,7 +41,7 @@ func (s *stage) grown() engine.Result {
 	var r engine.Result
 	for _, text := range []string{"AAPL is at 210", "MSFT is at 400", "and now"} {
 		s.api.Reply(anthropicapi.Reply{Text: "noted: " + text})
-		r = s.says(engine.Request{Prompt: text, Session: r.Session}, "noted: "+text)
+		r = s.says(engine.Request{Input: engine.Input{Prompt: text}, Session: engine.Session{ID: r.Session}}, "noted: "+text)
 	}
 	return r
 }
@@ -52,7 +52,7 @@ func TestCompactInTurn(t *testing.T) {
 	old := s.grown()
 	before := read(t, s.path(old.Session))
 	s.api.Reply(compact("keep: AAPL, MSFT\nprices"), anthropicapi.Reply{Text: "AAPL 210, MSFT 400"}, anthropicapi.Reply{Text: "done"})
-	r := s.says(engine.Request{Prompt: "compact", Session: old.Session}, "done")
+	r := s.says(engine.Request{Input: engine.Input{Prompt: "compact"}, Session: engine.Session{ID: old.Session}}, "done")
 	if r.Session == old.Session {
 		t.Fatal("the session did not move")
 	}
@@ -80,7 +80,7 @@ func TestCompactInTurn(t *testing.T) {
 	same(t, types, []string{"session", "usage", "tool_use", "usage", "compacted", "tool_result", "text", "usage", "result"})
 	// and once more, from there
 	s.api.Reply(anthropicapi.Reply{Text: "later"})
-	s.says(engine.Request{Prompt: "next", Session: r.Session}, "later")
+	s.says(engine.Request{Input: engine.Input{Prompt: "next"}, Session: engine.Session{ID: r.Session}}, "later")
 }
 
 func (s *stage) path(id string) string {
@@ -107,7 +107,7 @@ func TestCompactRefused(t *testing.T) {
 			s := newStage(t)
 			old := s.grown()
 			s.api.Reply(slices.Concat([]anthropicapi.Reply{compact("keep: AAPL")}, replies, []anthropicapi.Reply{{Text: "I go on"}})...)
-			r := s.says(engine.Request{Prompt: "compact", Session: old.Session}, "I go on")
+			r := s.says(engine.Request{Input: engine.Input{Prompt: "compact"}, Session: engine.Session{ID: old.Session}}, "I go on")
 			if r.Session != old.Session || len(s.tools.calls) != 1 {
 				t.Errorf("session %s, calls %q", r.Session, s.tools.calls)
 			}
@@ -125,7 +125,7 @@ func TestCompactRetried(t *testing.T) {
 	s := newStage(t)
 	old := s.grown()
 	s.api.Reply(anthropicapi.Reply{Text: "MSFT"}, anthropicapi.Reply{Text: "AAPL"})
-	c, err := s.Compact(t.Context(), engine.Request{Session: old.Session, Root: "/work"}, "Keep: AAPL", s.sink)
+	c, err := s.Compact(t.Context(), engine.Request{Session: engine.Session{ID: old.Session}, Scope: engine.Scope{Root: "/work"}}, "Keep: AAPL", s.sink)
 	if err != nil || c.Summary != "AAPL" || c.Session == old.Session || c.After >= c.Before {
 		t.Errorf("%+v %v", c, err)
 	}
@@ -133,8 +133,8 @@ func TestCompactRetried(t *testing.T) {
 		t.Error(q[len(q)-1].LastUserText())
 	}
 	s.api.Reply(anthropicapi.Reply{Text: "fine"})
-	s.says(engine.Request{Prompt: "next", Session: c.Session}, "fine")
-	if _, err := s.Compact(t.Context(), engine.Request{Root: "/work"}, "x", s.sink); err == nil {
+	s.says(engine.Request{Input: engine.Input{Prompt: "next"}, Session: engine.Session{ID: c.Session}}, "fine")
+	if _, err := s.Compact(t.Context(), engine.Request{Scope: engine.Scope{Root: "/work"}}, "x", s.sink); err == nil {
 		t.Error("no session was compacted")
 	}
 }
@@ -148,7 +148,7 @@ func TestAutomatic(t *testing.T) {
 		anthropicapi.Reply{Text: "the summary"},
 		anthropicapi.Reply{Text: "done", Usage: anthropicapi.Usage{In: 100, Out: 10}},
 	)
-	r := s.says(engine.Request{Prompt: "work", Session: first.Session}, "done")
+	r := s.says(engine.Request{Input: engine.Input{Prompt: "work"}, Session: engine.Session{ID: first.Session}}, "done")
 	if r.Session == first.Session {
 		t.Fatal("the session did not move")
 	}
@@ -182,7 +182,7 @@ func TestNotYet(t *testing.T) {
 			}
 			return anthropicapi.Reply{Text: "done"}
 		})
-		if r := s.says(engine.Request{Prompt: "work", Session: first.Session, Model: tc.model}, "done"); (r.Session != first.Session) != tc.moves {
+		if r := s.says(engine.Request{Input: engine.Input{Prompt: "work"}, Session: engine.Session{ID: first.Session}, Model: engine.Model{Name: tc.model}}, "done"); (r.Session != first.Session) != tc.moves {
 			t.Errorf("%+v: moved %v", tc, !tc.moves)
 		}
 	}
@@ -203,7 +203,7 @@ func TestCramped(t *testing.T) {
 		}
 		return anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{ID: fmt.Sprint("u", answers), Name: "ping_user"}}, Usage: anthropicapi.Usage{In: 3300, Out: 100}}
 	})
-	if r := s.says(engine.Request{Prompt: "work", Session: first.Session}, "done"); r.Session != first.Session || tries != 2 {
+	if r := s.says(engine.Request{Input: engine.Input{Prompt: "work"}, Session: engine.Session{ID: first.Session}}, "done"); r.Session != first.Session || tries != 2 {
 		t.Errorf("asked for %d summaries, session %s", tries, r.Session)
 	}
 }
@@ -214,14 +214,14 @@ func TestTooLong(t *testing.T) {
 	old := s.grown()
 	tooLong := anthropicapi.Reply{Status: 400, Message: "prompt is too long: 5000 tokens > 4000 maximum"}
 	s.api.Reply(tooLong, anthropicapi.Reply{Text: "the summary"}, anthropicapi.Reply{Text: "done"})
-	if r := s.says(engine.Request{Prompt: "work", Session: old.Session}, "done"); r.Session == old.Session {
+	if r := s.says(engine.Request{Input: engine.Input{Prompt: "work"}, Session: engine.Session{ID: old.Session}}, "done"); r.Session == old.Session {
 		t.Error("the session did not move")
 	}
 	// and once more when it has grown again
 	s.api.Reply(tooLong, anthropicapi.Reply{Text: "the summary"}, anthropicapi.Use("ping_user", nil), tooLong, anthropicapi.Reply{Text: "the summary"}, anthropicapi.Reply{Text: "done"})
-	s.says(engine.Request{Prompt: "work", Session: old.Session}, "done")
+	s.says(engine.Request{Input: engine.Input{Prompt: "work"}, Session: engine.Session{ID: old.Session}}, "done")
 	s.api.Reply(tooLong, tooLong, anthropicapi.Reply{Text: "the summary"}, tooLong)
-	if _, err := s.run(engine.Request{Prompt: "more", Session: old.Session}); err == nil || errors.Is(err, engine.ErrUnavailable) {
+	if _, err := s.run(engine.Request{Input: engine.Input{Prompt: "more"}, Session: engine.Session{ID: old.Session}}); err == nil || errors.Is(err, engine.ErrUnavailable) {
 		t.Errorf("%v", err)
 	}
 }
@@ -232,7 +232,7 @@ func TestCostOfSummary(t *testing.T) {
 	old := s.grown()
 	s.api.Reply(compact("prices"), anthropicapi.Reply{Text: "the summary", Usage: anthropicapi.Usage{In: 7000, Out: 1}})
 	n := len(s.api.Requests())
-	if _, err := s.run(engine.Request{Prompt: "compact", Session: old.Session, MaxCost: 0.008}); !errors.Is(err, engine.ErrMaxCost) {
+	if _, err := s.run(engine.Request{Input: engine.Input{Prompt: "compact"}, Session: engine.Session{ID: old.Session}, Limits: engine.Limits{MaxCost: 0.008}}); !errors.Is(err, engine.ErrMaxCost) {
 		t.Error(err)
 	}
 	if got := len(s.api.Requests()) - n; got != 2 {
@@ -253,7 +253,7 @@ func TestCompactUnwritten(t *testing.T) {
 		return nil
 	}
 	s.api.Reply(compact("prices"), anthropicapi.Reply{Text: "the summary"})
-	if _, err := s.run(engine.Request{Prompt: "compact", Session: old.Session}); err == nil {
+	if _, err := s.run(engine.Request{Input: engine.Input{Prompt: "compact"}, Session: engine.Session{ID: old.Session}}); err == nil {
 		t.Error("no error, though the transcript is gone")
 	}
 	for _, e := range s.events {
@@ -278,11 +278,11 @@ func TestPins(t *testing.T) {
 		s := newStage(t)
 		old := s.grown()
 		s.api.Reply(anthropicapi.Reply{Text: summary})
-		if c, err := s.Compact(t.Context(), engine.Request{Session: old.Session, Root: "/work"}, instructions, s.sink); err != nil || c.Summary != summary {
+		if c, err := s.Compact(t.Context(), engine.Request{Session: engine.Session{ID: old.Session}, Scope: engine.Scope{Root: "/work"}}, instructions, s.sink); err != nil || c.Summary != summary {
 			t.Errorf("%q: %+v %v", instructions, c, err)
 		}
 		s.api.Reply(anthropicapi.Reply{Text: "none"}, anthropicapi.Reply{Text: "ZZZZ 121 ZZZ2 größen"})
-		_, err := s.Compact(t.Context(), engine.Request{Session: old.Session, Root: "/work"}, instructions, s.sink)
+		_, err := s.Compact(t.Context(), engine.Request{Session: engine.Session{ID: old.Session}, Scope: engine.Scope{Root: "/work"}}, instructions, s.sink)
 		if pinned := summary != "nothing"; (err != nil) != pinned {
 			t.Errorf("%q: %v, want an error: %v", instructions, err, pinned)
 		}
@@ -296,7 +296,7 @@ func TestFollow(t *testing.T) {
 	ids := []string{old.Session}
 	for range 2 {
 		s.api.Reply(anthropicapi.Reply{Text: "the summary"})
-		c, err := s.Compact(t.Context(), engine.Request{Session: ids[len(ids)-1], Root: "/work"}, "x", s.sink)
+		c, err := s.Compact(t.Context(), engine.Request{Session: engine.Session{ID: ids[len(ids)-1]}, Scope: engine.Scope{Root: "/work"}}, "x", s.sink)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -304,18 +304,18 @@ func TestFollow(t *testing.T) {
 	}
 	for follow, from := range map[bool]string{true: ids[2], false: ids[0]} {
 		s.api.Reply(anthropicapi.Reply{Text: "a branch"})
-		branch := s.says(engine.Request{Prompt: "b", Session: ids[0], Fork: true, Follow: follow}, "a branch")
+		branch := s.says(engine.Request{Input: engine.Input{Prompt: "b"}, Session: engine.Session{ID: ids[0], Fork: true, Follow: follow}}, "a branch")
 		file, err := transcript.Find(s.Sessions, branch.Session)
 		if err != nil || file.ParentID != from {
 			t.Errorf("a branch of %s of %q, %v", file.ParentID, ids, err)
 		}
 	}
 	s.api.Reply(anthropicapi.Reply{Text: "yes"})
-	if r := s.says(engine.Request{Prompt: "go on", Session: ids[0], Follow: true}, "yes"); r.Session != ids[2] {
+	if r := s.says(engine.Request{Input: engine.Input{Prompt: "go on"}, Session: engine.Session{ID: ids[0], Follow: true}}, "yes"); r.Session != ids[2] {
 		t.Errorf("went on in %s of %q", r.Session, ids)
 	}
 	s.api.Reply(anthropicapi.Reply{Text: "no"})
-	if r := s.says(engine.Request{Prompt: "go on", Session: ids[0]}, "no"); r.Session != ids[0] {
+	if r := s.says(engine.Request{Input: engine.Input{Prompt: "go on"}, Session: engine.Session{ID: ids[0]}}, "no"); r.Session != ids[0] {
 		t.Errorf("went on in %s of %q", r.Session, ids)
 	}
 }
@@ -325,7 +325,7 @@ func TestSummaryWithoutThoughts(t *testing.T) {
 	s := newStage(t)
 	old := s.grown()
 	s.api.Reply(anthropicapi.Reply{Status: 400, Message: "thinking: adaptive is not supported"}, anthropicapi.Reply{Text: "the summary"})
-	c, err := s.Compact(t.Context(), engine.Request{Session: old.Session, Root: "/work", Thinking: "true"}, "x", s.sink)
+	c, err := s.Compact(t.Context(), engine.Request{Session: engine.Session{ID: old.Session}, Scope: engine.Scope{Root: "/work"}, Model: engine.Model{Thinking: "true"}}, "x", s.sink)
 	if err != nil || c.Summary != "the summary" {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -344,12 +344,12 @@ func TestPoison(t *testing.T) {
 		}
 		return anthropicapi.Reply{Text: "fine"}
 	})
-	r := s.says(engine.Request{Prompt: "one", Model: "unpriced"}, "fine")
-	if _, err := s.run(engine.Request{Prompt: strings.Repeat("too much ", 5000), Session: r.Session, Model: "unpriced"}); !errors.Is(err, provider.ErrTooLong) {
+	r := s.says(engine.Request{Input: engine.Input{Prompt: "one"}, Model: engine.Model{Name: "unpriced"}}, "fine")
+	if _, err := s.run(engine.Request{Input: engine.Input{Prompt: strings.Repeat("too much ", 5000)}, Session: engine.Session{ID: r.Session}, Model: engine.Model{Name: "unpriced"}}); !errors.Is(err, provider.ErrTooLong) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		r = s.says(engine.Request{Prompt: "small", Session: r.Session, Model: "unpriced", Follow: true}, "fine")
+		r = s.says(engine.Request{Input: engine.Input{Prompt: "small"}, Session: engine.Session{ID: r.Session, Follow: true}, Model: engine.Model{Name: "unpriced"}}, "fine")
 	}
 }
 
@@ -388,7 +388,7 @@ func TestForkOfACompactedTurn(t *testing.T) {
 				fork = made.ID
 				return anthropicapi.Reply{Text: "done"}
 			})
-			s.says(engine.Request{Prompt: "send the invoice", Session: old.Session}, "done")
+			s.says(engine.Request{Input: engine.Input{Prompt: "send the invoice"}, Session: engine.Session{ID: old.Session}}, "done")
 			if said := strings.Join(s.conversation(fork), "\n"); strings.Contains(said, "invoice") || !strings.Contains(said, "AAPL") && !kept {
 				t.Errorf("the branch reads\n%s", said)
 			}

@@ -99,15 +99,15 @@ func (t *turn) afford(ctx context.Context, least, most int, q provider.Request) 
 	answered, _ := t.model.Cost(model.Tokens{In: length, Out: 1e6})
 	each := (answered - asked) / 1e6
 	low, high := input+each*float64(min(least, most)), input+each*float64(most)
-	spent, r := t.request.Spent+t.cost, t.request
-	if r.MaxCost > 0 && spent+low > r.MaxCost {
+	spent, r := t.request.Limits.Spent+t.cost, t.request
+	if r.Limits.MaxCost > 0 && spent+low > r.Limits.MaxCost {
 		return 0, 0, t.unaffordable(ctx, spent, low)
 	}
-	if r.MaxCost > 0 {
-		high = min(high, r.MaxCost-spent)
+	if r.Limits.MaxCost > 0 {
+		high = min(high, r.Limits.MaxCost-spent)
 	}
-	if r.Raise != nil {
-		granted, err := r.Raise(ctx, spent+low, spent+high)
+	if r.Limits.Raise != nil {
+		granted, err := r.Limits.Raise(ctx, spent+low, spent+high)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -124,12 +124,12 @@ func (t *turn) afford(ctx context.Context, least, most int, q provider.Request) 
 // as Raise tells, the error is that limit.
 func (t *turn) unaffordable(ctx context.Context, spent, low float64) error {
 	r := t.request
-	if r.Raise != nil {
-		if _, err := r.Raise(ctx, spent+low, spent+low); err != nil {
+	if r.Limits.Raise != nil {
+		if _, err := r.Limits.Raise(ctx, spent+low, spent+low); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: the next request may cost %.4f USD, and %.4f of %.4f are spent", engine.ErrMaxCost, low, spent, r.MaxCost)
+	return fmt.Errorf("%w: the next request may cost %.4f USD, and %.4f of %.4f are spent", engine.ErrMaxCost, low, spent, r.Limits.MaxCost)
 }
 
 // inputPrice is what a question of so many tokens is expected to cost: those that the service has just put into its cache, or

@@ -29,7 +29,7 @@ func long(tokens int) anthropicapi.Reply {
 func TestLongAnswer(t *testing.T) {
 	s := newStage(t)
 	s.api.Reply(long(16384), anthropicapi.Reply{Text: "done", Usage: anthropicapi.Usage{In: 10, Out: 20000}})
-	s.says(engine.Request{Prompt: "write a book", Model: "sonnet"}, "done")
+	s.says(engine.Request{Input: engine.Input{Prompt: "write a book"}, Model: engine.Model{Name: "sonnet"}}, "done")
 	if got := s.limits(); !slices.Equal(got, []int{16384, 128000}) {
 		t.Errorf("limits of answers: %v", got)
 	}
@@ -46,14 +46,14 @@ func TestLongAnswer(t *testing.T) {
 func TestAnswerWithinTheLimit(t *testing.T) {
 	s := newStage(t)
 	s.api.Reply(long(5000))
-	_, err := s.run(engine.Request{Prompt: "write a book", Model: "sonnet", MaxCost: 0.06})
+	_, err := s.run(engine.Request{Input: engine.Input{Prompt: "write a book"}, Model: engine.Model{Name: "sonnet"}, Limits: engine.Limits{MaxCost: 0.06}})
 	if !errors.Is(err, engine.ErrMaxCost) || !strings.Contains(err.Error(), "more may not be spent") {
 		t.Error(err)
 	}
 	if got := s.limits(); len(got) != 1 || got[0] < 4000 || got[0] > 6000 {
 		t.Errorf("limits of answers: %v", got)
 	}
-	if _, err := s.run(engine.Request{Prompt: "write a book", Model: "sonnet", MaxCost: 0.01}); !errors.Is(err, engine.ErrMaxCost) || len(s.limits()) != 1 {
+	if _, err := s.run(engine.Request{Input: engine.Input{Prompt: "write a book"}, Model: engine.Model{Name: "sonnet"}, Limits: engine.Limits{MaxCost: 0.01}}); !errors.Is(err, engine.ErrMaxCost) || len(s.limits()) != 1 {
 		t.Errorf("%v, limits of answers: %v", err, s.limits())
 	}
 }
@@ -69,7 +69,7 @@ func TestRaise(t *testing.T) {
 	use := anthropicapi.Use("ping_user", nil)
 	use.Usage = anthropicapi.Usage{In: 1000, Out: 100} // 0.003 USD
 	s.api.Reply(use, anthropicapi.Reply{Text: "done"})
-	s.says(engine.Request{Prompt: "x", Model: "sonnet", Spent: 0.5, Raise: raise}, "done")
+	s.says(engine.Request{Input: engine.Input{Prompt: "x"}, Model: engine.Model{Name: "sonnet"}, Limits: engine.Limits{Spent: 0.5, Raise: raise}}, "done")
 	if len(asked) != 2 || asked[0][0] < 0.51 || asked[0][0] > 0.52 || asked[1][0] < asked[0][0]+0.003 || asked[1][1] < asked[1][0]+0.15 {
 		t.Errorf("asked for %v", asked)
 	}
@@ -77,7 +77,7 @@ func TestRaise(t *testing.T) {
 		t.Errorf("limits of answers: %v", got)
 	}
 	refuse := func(context.Context, float64, float64) (float64, error) { return 0, engine.ErrMaxCost }
-	if _, err := s.run(engine.Request{Prompt: "x", Model: "sonnet", Raise: refuse}); !errors.Is(err, engine.ErrMaxCost) || len(s.limits()) != 2 {
+	if _, err := s.run(engine.Request{Input: engine.Input{Prompt: "x"}, Model: engine.Model{Name: "sonnet"}, Limits: engine.Limits{Raise: refuse}}); !errors.Is(err, engine.ErrMaxCost) || len(s.limits()) != 2 {
 		t.Errorf("%v, %d requests", err, len(s.limits()))
 	}
 }
@@ -86,7 +86,7 @@ func TestRaise(t *testing.T) {
 func TestCutAnswerIsAssumed(t *testing.T) {
 	s := newStage(t)
 	s.api.Reply(anthropicapi.Reply{Fault: anthropicapi.Cut}, anthropicapi.Reply{Text: "done"})
-	s.says(engine.Request{Prompt: strings.Repeat("x", 4000), Model: "sonnet"}, "done")
+	s.says(engine.Request{Input: engine.Input{Prompt: strings.Repeat("x", 4000)}, Model: engine.Model{Name: "sonnet"}}, "done")
 	assumed := 0.0
 	for _, e := range s.events {
 		if e.Type == runlog.UsageEvent && e.Usage == nil {

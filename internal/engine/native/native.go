@@ -58,12 +58,12 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	if err != nil {
 		return engine.Result{}, err
 	}
-	if slices.Contains(r.BuiltIns, "Bash") {
-		defer process.KillAll("OLLIM_RUN=" + r.Run) // what its commands left behind, in whatever group
+	if slices.Contains(r.Scope.BuiltIns, "Bash") {
+		defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // what its commands left behind, in whatever group
 	}
-	err = t.say(r.Prompt)
+	err = t.say(r.Input.Prompt)
 	if err == nil {
-		err = sink(runlog.Event{Type: runlog.Session, Session: t.file.ID, Parent: t.branchedFrom(), Model: t.model.ID})
+		err = sink(runlog.Event{Type: runlog.Session, Session: t.file.ID, Parent: r.Session.Parent(), Model: t.model.ID})
 	}
 	if err == nil {
 		err = t.work(ctx)
@@ -77,10 +77,10 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 
 // Compact begins a session that holds a summary of the request's session and its last messages.
 func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions string, sink engine.Sink) (engine.Compaction, error) {
-	if r.Session == "" {
+	if r.Session.ID == "" {
 		return engine.Compaction{}, errors.New("there is no session to compact")
 	}
-	r.Fork = false
+	r.Session.Fork = false
 	t, err := e.begin(ctx, r, nil, sink)
 	defer t.leave()
 	if err != nil {
@@ -92,7 +92,7 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 
 // Plan says which model is asked, and which tools it is offered.
 func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error) {
-	t := &turn{e: e, request: r, tools: tools, model: e.Models.Resolve(cmp.Or(r.Model, e.Model))}
+	t := &turn{e: e, request: r, tools: tools, model: e.Models.Resolve(cmp.Or(r.Model.Name, e.Model))}
 	p := engine.Plan{Model: t.model.ID}
 	if e.Tools != nil {
 		t.own = e.Tools(r)
@@ -104,48 +104,48 @@ func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error)
 	switch {
 	case t.model.ID == "":
 		return p, e.NoModel
-	case r.Session == "":
+	case r.Session.ID == "":
 		return p, nil
-	case engine.Holder(r.Session) != engine.Native:
-		return p, engine.Foreign(r.Session)
+	case engine.Holder(r.Session.ID) != engine.Native:
+		return p, engine.Foreign(r.Session.ID)
 	}
-	_, err := transcript.Find(e.Sessions, r.Session)
+	_, err := transcript.Find(e.Sessions, r.Session.ID)
 	if errors.Is(err, transcript.ErrUnknown) {
-		err = fmt.Errorf("%w: %s", engine.ErrSessionUnknown, r.Session)
+		err = fmt.Errorf("%w: %s", engine.ErrSessionUnknown, r.Session.ID)
 	}
 	return p, err
 }
 
 // begin opens the transcript of the request's session, or begins one, and keeps others from writing it until leave.
 func (e *Engine) begin(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (*turn, error) {
-	m := e.Models.Resolve(cmp.Or(r.Model, e.Model))
+	m := e.Models.Resolve(cmp.Or(r.Model.Name, e.Model))
 	t := &turn{e: e, request: r, tools: tools, sink: sink, model: m}
 	if m.ID == "" {
 		return t, e.NoModel
 	}
-	if r.MaxCost > 0 && !e.Local && !m.Priced {
+	if r.Limits.MaxCost > 0 && !e.Local && !m.Priced {
 		return t, fmt.Errorf("%w: no price is known of the model %s, so the limit on the cost cannot be kept: "+
 			"ollim config set models '%s in=USD out=USD' (per million tokens)", engine.ErrUnavailable, m.ID, m.ID)
 	}
 	// A cache that lasts some minutes is gone by then, and one that lasts an hour is not. Only Anthropic's API can be asked for it.
-	if hourly, pays := m.Hourly(); pays && e.Provider == "anthropic" && r.Again >= 5*time.Minute && r.Again <= time.Hour {
+	if hourly, pays := m.Hourly(); pays && e.Provider == "anthropic" && r.Session.NextIn >= 5*time.Minute && r.Session.NextIn <= time.Hour {
 		t.model, t.hour = hourly, true
 	}
 	file, err := e.open(r)
 	if err != nil {
 		return t, err
 	}
-	if err := t.enter(ctx, file, r.Session == "" || r.Fork); err != nil {
+	if err := t.enter(ctx, file, r.Session.ID == "" || r.Session.Fork); err != nil {
 		return t, err
 	}
-	if r.Follow && !r.Fork {
+	if r.Session.Follow && !r.Session.Fork {
 		err = t.follow(ctx)
 	}
 	if err != nil {
 		return t, err
 	}
 	if e.Tools != nil {
-		r.Hold = append(slices.Clone(r.Hold), t.guards[len(t.guards)-1].File())
+		r.Run.Locks = append(slices.Clone(r.Run.Locks), t.guards[len(t.guards)-1].File())
 		t.own = e.Tools(r)
 	}
 	t.entries, err = t.file.Load(nil)
@@ -170,7 +170,7 @@ func (t *turn) follow(ctx context.Context) error {
 
 // open finds the transcript to go on with, or begins it.
 func (e *Engine) open(r engine.Request) (transcript.Transcript, error) {
-	if r.Session != "" {
+	if r.Session.ID != "" {
 		return e.resume(r)
 	}
 	h, err := e.header(r)
@@ -182,17 +182,17 @@ func (e *Engine) open(r engine.Request) (transcript.Transcript, error) {
 
 // resume finds the session, or makes a branch of it.
 func (e *Engine) resume(r engine.Request) (transcript.Transcript, error) {
-	file, err := transcript.Find(e.Sessions, r.Session)
+	file, err := transcript.Find(e.Sessions, r.Session.ID)
 	switch {
-	case errors.Is(err, transcript.ErrUnknown) && engine.Holder(r.Session) != engine.Native, err == nil && engine.HolderOf(file.Header) != engine.Native:
-		return file, engine.Foreign(r.Session)
+	case errors.Is(err, transcript.ErrUnknown) && engine.Holder(r.Session.ID) != engine.Native, err == nil && engine.HolderOf(file.Header) != engine.Native:
+		return file, engine.Foreign(r.Session.ID)
 	case errors.Is(err, transcript.ErrUnknown):
-		return file, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, r.Session)
+		return file, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, r.Session.ID)
 	}
-	if err != nil || !r.Fork {
+	if err != nil || !r.Session.Fork {
 		return file, err
 	}
-	for r.Follow {
+	for r.Session.Follow {
 		next, err := transcript.Successor(file)
 		if errors.Is(err, transcript.ErrUnknown) {
 			break
@@ -213,7 +213,7 @@ func (e *Engine) resume(r engine.Request) (transcript.Transcript, error) {
 func (e *Engine) header(r engine.Request) (transcript.Header, error) {
 	id, err := NewID(e.Random)
 	return transcript.Header{
-		ID: id, Cwd: r.Root, Provider: e.Provider, Model: e.Models.Resolve(cmp.Or(r.Model, e.Model)).ID, Timestamp: e.Now(),
+		ID: id, Cwd: r.Scope.Root, Provider: e.Provider, Model: e.Models.Resolve(cmp.Or(r.Model.Name, e.Model)).ID, Timestamp: e.Now(),
 	}, err
 }
 

@@ -60,7 +60,7 @@ func (s *stage) sink(e runlog.Event) error {
 
 func (s *stage) run(r engine.Request) (engine.Result, error) {
 	s.events = nil
-	r.Root, r.Run = cmp.Or(r.Root, "/work"), cmp.Or(r.Run, "r-1")
+	r.Scope.Root, r.Run.ID = cmp.Or(r.Scope.Root, "/work"), cmp.Or(r.Run.ID, "r-1")
 	return s.Run(s.t.Context(), r, s.tools, s.sink)
 }
 
@@ -160,7 +160,7 @@ func (o *ownTools) Call(_ context.Context, name string, input json.RawMessage) e
 func TestTurn(t *testing.T) {
 	s := newStage(t)
 	s.api.Reply(anthropicapi.Reply{Thinking: "hm", Text: "hello", Usage: anthropicapi.Usage{In: 1000, Out: 500}})
-	r := s.says(engine.Request{Prompt: "hi", System: "be brief"}, "hello")
+	r := s.says(engine.Request{Input: engine.Input{Prompt: "hi", System: "be brief"}}, "hello")
 	if !strings.HasPrefix(r.Session, "n-") || len(r.Session) != 14 || r.Usage.In != 1000 || r.Cost != 0.002 {
 		t.Errorf("%+v", r)
 	}
@@ -171,7 +171,7 @@ func TestTurn(t *testing.T) {
 	}
 	// the next turn goes on in the same session
 	s.api.Reply(anthropicapi.Reply{Text: "again"})
-	if next := s.says(engine.Request{Prompt: "more", Session: r.Session}, "again"); next.Session != r.Session {
+	if next := s.says(engine.Request{Input: engine.Input{Prompt: "more"}, Session: engine.Session{ID: r.Session}}, "again"); next.Session != r.Session {
 		t.Errorf("session %s", next.Session)
 	}
 	if q := s.api.Requests()[1]; !q.Has("hello") || q.LastUserText() != "more" {
@@ -186,7 +186,7 @@ func TestTools(t *testing.T) {
 		{ID: "a", Name: "Read", Input: map[string]string{"file_path": "x"}}, {ID: "b", Name: "ping_user"},
 		{ID: "c", Name: "Write"}, {ID: "d", Name: "Bash"},
 	}}, anthropicapi.Reply{Text: "done"})
-	r := s.says(engine.Request{Prompt: "go", BuiltIns: []string{"Read", "Write", "Task"}}, "done")
+	r := s.says(engine.Request{Input: engine.Input{Prompt: "go"}, Scope: engine.Scope{BuiltIns: []string{"Read", "Write", "Task"}}}, "done")
 	same(t, s.conversation(r.Session), []string{
 		"user text go", "assistant text looking", "assistant tool_use Read", "assistant tool_use ping_user", "assistant tool_use Write", "assistant tool_use Bash",
 		"user tool_result own Read", "user tool_result done ping_user", "user tool_result not here", "user tool_result there is no tool Bash here",
@@ -212,8 +212,8 @@ func TestTools(t *testing.T) {
 func TestFork(t *testing.T) {
 	s := newStage(t)
 	s.api.Reply(anthropicapi.Reply{Text: "one"}, anthropicapi.Reply{Text: "two"})
-	main := s.says(engine.Request{Prompt: "a"}, "one")
-	fork := s.says(engine.Request{Prompt: "b", Session: main.Session, Fork: true}, "two")
+	main := s.says(engine.Request{Input: engine.Input{Prompt: "a"}}, "one")
+	fork := s.says(engine.Request{Input: engine.Input{Prompt: "b"}, Session: engine.Session{ID: main.Session, Fork: true}}, "two")
 	same(t, s.conversation(main.Session), []string{"user text a", "assistant text one"})
 	same(t, s.conversation(fork.Session), []string{"user text a", "assistant text one", "user text b", "assistant text two"})
 	if s.events[0].Parent != main.Session {
@@ -226,11 +226,11 @@ func TestSessionErrors(t *testing.T) {
 	for id, want := range map[string]error{
 		"n-000000000000": engine.ErrSessionUnknown, "s-1": engine.ErrForeignSession, "dcf1a6ce-8b9f-4c0a-9a2b-000000000000": engine.ErrForeignSession,
 	} {
-		if _, err := s.run(engine.Request{Prompt: "x", Session: id}); !errors.Is(err, want) {
+		if _, err := s.run(engine.Request{Input: engine.Input{Prompt: "x"}, Session: engine.Session{ID: id}}); !errors.Is(err, want) {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
-	if _, err := s.run(engine.Request{Prompt: "x", Model: "unpriced", MaxCost: 1}); !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "in=USD") {
+	if _, err := s.run(engine.Request{Input: engine.Input{Prompt: "x"}, Model: engine.Model{Name: "unpriced"}, Limits: engine.Limits{MaxCost: 1}}); !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "in=USD") {
 		t.Error(err)
 	}
 }
@@ -239,12 +239,12 @@ func TestSessionErrors(t *testing.T) {
 func TestThoughts(t *testing.T) {
 	s := newStage(t)
 	s.api.Reply(anthropicapi.Reply{Thinking: "hm", ToolUses: []anthropicapi.ToolUse{{Name: "ping_user"}}}, anthropicapi.Reply{Thinking: "aha", Text: "one"})
-	r := s.says(engine.Request{Prompt: "a"}, "one")
+	r := s.says(engine.Request{Input: engine.Input{Prompt: "a"}}, "one")
 	if !s.api.Requests()[1].Has("hm") {
 		t.Error("a thought of this turn was not sent")
 	}
 	s.api.Reply(anthropicapi.Reply{Status: 400, Message: "messages.1.content.0: Invalid signature in thinking block"}, anthropicapi.Reply{Text: "two"})
-	s.says(engine.Request{Prompt: "b", Session: r.Session, Thinking: "adaptive"}, "two")
+	s.says(engine.Request{Input: engine.Input{Prompt: "b"}, Session: engine.Session{ID: r.Session}, Model: engine.Model{Thinking: "adaptive"}}, "two")
 	requests := s.api.Requests()
 	if first := requests[2]; first.Has("aha") || first.Has("hm") {
 		t.Errorf("thoughts of an earlier turn were sent: %s", first.Raw)
@@ -262,10 +262,10 @@ func TestThoughts(t *testing.T) {
 func TestDiscard(t *testing.T) {
 	s := newStage(t)
 	s.api.Reply(anthropicapi.Reply{Status: 529}, anthropicapi.Reply{Text: "once"})
-	if _, err := s.run(engine.Request{Prompt: "a", Discard: true}); err == nil {
+	if _, err := s.run(engine.Request{Input: engine.Input{Prompt: "a"}, Session: engine.Session{Discard: true}}); err == nil {
 		t.Error("no overload")
 	}
-	s.says(engine.Request{Prompt: "a", Discard: true}, "once")
+	s.says(engine.Request{Input: engine.Input{Prompt: "a"}, Session: engine.Session{Discard: true}}, "once")
 	if list, _, err := transcript.List(s.Sessions, "", nil); err != nil || len(list) != 0 {
 		t.Errorf("%v %v", list, err)
 	}
@@ -275,12 +275,12 @@ func TestDiscard(t *testing.T) {
 func TestTwoAtOnce(t *testing.T) {
 	s := newStage(t)
 	s.api.Reply(anthropicapi.Reply{Text: "one"})
-	r := s.says(engine.Request{Prompt: "a"}, "one")
+	r := s.says(engine.Request{Input: engine.Input{Prompt: "a"}}, "one")
 	hold := make(chan struct{})
 	s.api.Reply(anthropicapi.Reply{Text: "two", Hold: hold}, anthropicapi.Reply{Text: "three"})
 	done := make(chan error, 2)
 	turn := func(prompt string) {
-		_, err := s.Run(t.Context(), engine.Request{Prompt: prompt, Session: r.Session, Root: "/work"}, s.tools, func(runlog.Event) error { return nil })
+		_, err := s.Run(t.Context(), engine.Request{Input: engine.Input{Prompt: prompt}, Session: engine.Session{ID: r.Session}, Scope: engine.Scope{Root: "/work"}}, s.tools, func(runlog.Event) error { return nil })
 		done <- err
 	}
 	go turn("b")
@@ -312,18 +312,18 @@ func TestEndings(t *testing.T) {
 		"key":        {anthropicapi.Reply{Status: 401}, engine.Request{}, "key"},
 		"bad":        {anthropicapi.Reply{Status: 400, Message: "no such field"}, engine.Request{}, "no such field"},
 		"garbled":    {anthropicapi.Reply{Fault: anthropicapi.WrongContentType}, engine.Request{}, "html"},
-		"turns":      {anthropicapi.Use("ping_user", nil), engine.Request{MaxTurns: 1}, engine.ErrMaxTurns.Error()},
-		"cost":       {anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{Name: "ping_user"}}, Usage: anthropicapi.Usage{In: 1000, Out: 1}}, engine.Request{MaxCost: 0.0005}, engine.ErrMaxCost.Error()},
+		"turns":      {anthropicapi.Use("ping_user", nil), engine.Request{Limits: engine.Limits{MaxTurns: 1}}, engine.ErrMaxTurns.Error()},
+		"cost":       {anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{Name: "ping_user"}}, Usage: anthropicapi.Usage{In: 1000, Out: 1}}, engine.Request{Limits: engine.Limits{MaxCost: 0.0005}}, engine.ErrMaxCost.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			s.api.Reply(tc.reply)
-			tc.r.Prompt = "hi"
+			tc.r.Input.Prompt = "hi"
 			if _, err := s.run(tc.r); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%v, want %s", err, tc.want)
 			}
 			s.api.Reply(anthropicapi.Reply{Text: "fine"})
-			s.says(engine.Request{Prompt: "next", Session: s.events[0].Session}, "fine") // nothing is lost, and the API takes it
+			s.says(engine.Request{Input: engine.Input{Prompt: "next"}, Session: engine.Session{ID: s.events[0].Session}}, "fine") // nothing is lost, and the API takes it
 		})
 	}
 }
@@ -333,7 +333,7 @@ func TestKilled(t *testing.T) {
 	s := newStage(t)
 	uses := []anthropicapi.ToolUse{{ID: "a", Name: "ping_user"}, {ID: "b", Name: "Read"}}
 	s.api.Reply(anthropicapi.Reply{ToolUses: uses}, anthropicapi.Reply{Text: "done"})
-	r := s.says(engine.Request{Prompt: "go", BuiltIns: []string{"Read"}}, "done")
+	r := s.says(engine.Request{Input: engine.Input{Prompt: "go"}, Scope: engine.Scope{BuiltIns: []string{"Read"}}}, "done")
 	file, err := transcript.Find(s.Sessions, r.Session)
 	if err != nil {
 		t.Fatal(err)
@@ -344,7 +344,7 @@ func TestKilled(t *testing.T) {
 		write(t, file.Path, whole[:at])
 		calls := len(s.tools.calls)
 		s.api.Reply(anthropicapi.Reply{Text: "resumed"})
-		s.says(engine.Request{Prompt: "go on", Session: r.Session, BuiltIns: []string{"Read"}}, "resumed")
+		s.says(engine.Request{Input: engine.Input{Prompt: "go on"}, Session: engine.Session{ID: r.Session}, Scope: engine.Scope{BuiltIns: []string{"Read"}}}, "resumed")
 		if len(s.tools.calls) != calls {
 			t.Fatalf("cut at %d: a tool was used again", at)
 		}

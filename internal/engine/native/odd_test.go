@@ -28,24 +28,24 @@ func TestSilent(t *testing.T) {
 		for _, reply := range replies {
 			s := newStage(t)
 			s.api.Reply(reply)
-			if r, err := s.run(engine.Request{Prompt: "hi"}); (err == nil) != (reply.Thinking != "") {
+			if r, err := s.run(engine.Request{Input: engine.Input{Prompt: "hi"}}); (err == nil) != (reply.Thinking != "") {
 				t.Errorf("%+v, and nobody waits: said %q, %v", reply, r.Text, err)
 			}
 			s.api.Reply(reply)
-			if r, err := s.run(engine.Request{Prompt: "hi", Patience: time.Minute, Awaited: true}); err == nil || err.Error() != want {
+			if r, err := s.run(engine.Request{Input: engine.Input{Prompt: "hi", Awaited: true}, Limits: engine.Limits{Patience: time.Minute}}); err == nil || err.Error() != want {
 				t.Errorf("%+v: said %q, %v", reply, r.Text, err)
 			}
 			s.api.Reply(anthropicapi.Use("ping_user", nil), reply)
 			session := s.events[0].Session
-			if r, err := s.run(engine.Request{Prompt: "next", Session: session}); err != nil || strings.TrimSpace(r.Text) != "" {
+			if r, err := s.run(engine.Request{Input: engine.Input{Prompt: "next"}, Session: engine.Session{ID: session}}); err != nil || strings.TrimSpace(r.Text) != "" {
 				t.Errorf("%+v behind a tool: said %q, %v", reply, r.Text, err)
 			}
 			s.api.Reply(reply)
-			if _, err := s.run(engine.Request{Prompt: "you owe a report", Session: session, Nudge: true}); err != nil {
+			if _, err := s.run(engine.Request{Input: engine.Input{Prompt: "you owe a report", Nudge: true}, Session: engine.Session{ID: session}}); err != nil {
 				t.Errorf("%+v to a nudge: %v", reply, err)
 			}
 			s.api.Reply(anthropicapi.Reply{Text: "fine"})
-			s.says(engine.Request{Prompt: "on", Session: session}, "fine")
+			s.says(engine.Request{Input: engine.Input{Prompt: "on"}, Session: engine.Session{ID: session}}, "fine")
 			if v := s.api.Violations(); len(v) > 0 {
 				t.Errorf("%+v: %q", reply, v)
 			}
@@ -62,13 +62,13 @@ func TestSilentOpenAI(t *testing.T) {
 		"tiny thought, and said nothing": {Reasoning: "hm"},
 	} {
 		api.Reply(reply)
-		if r, err := s.run(engine.Request{Prompt: "hi", Patience: time.Minute, Awaited: true}); err == nil || err.Error() != want {
+		if r, err := s.run(engine.Request{Input: engine.Input{Prompt: "hi", Awaited: true}, Limits: engine.Limits{Patience: time.Minute}}); err == nil || err.Error() != want {
 			t.Errorf("%+v: said %q, %v", reply, r.Text, err)
 		}
 	}
 	old := `{"choices":[{"index":0,"delta":{"function_call":{"name":"ping_user","arguments":"{}"}},"finish_reason":"function_call"}]}`
 	api.Reply(openaiapi.Reply{Raw: []string{old, "[DONE]"}}, openaiapi.Reply{})
-	s.says(engine.Request{Prompt: "hi"}, "")
+	s.says(engine.Request{Input: engine.Input{Prompt: "hi"}}, "")
 	same(t, s.tools.calls, []string{"ping_user {}"})
 	if v := api.Violations(); len(v) > 0 {
 		t.Errorf("%q", v)
@@ -84,7 +84,7 @@ func TestNoArguments(t *testing.T) {
 		{Name: "compact_session", Arguments: `{"instructions`}, {Name: "Bash", Arguments: `[`},
 		{Name: "Read", Arguments: `{"arguments":"d"}`}, {Name: "ping_user"},
 	}}, openaiapi.Reply{Text: "done"})
-	r := s.says(engine.Request{Prompt: "go", BuiltIns: []string{"Read"}}, "done")
+	r := s.says(engine.Request{Input: engine.Input{Prompt: "go"}, Scope: engine.Scope{BuiltIns: []string{"Read"}}}, "done")
 	const told = "user tool_result the arguments are not a JSON object"
 	same(t, s.conversation(r.Session)[8:], []string{
 		told, told, told, told, "user tool_result there is no tool Bash here", "user tool_result own Read", "user tool_result done ping_user", "assistant text done",
@@ -107,25 +107,25 @@ func TestFullWindow(t *testing.T) {
 	old := s.grown()
 	full := anthropicapi.Reply{Text: "half", StopReason: "model_context_window_exceeded", Usage: anthropicapi.Usage{Out: 500}}
 	s.api.Reply(full, anthropicapi.Reply{Text: "the summary"}, anthropicapi.Reply{Text: "done"})
-	r := s.says(engine.Request{Prompt: "work", Session: old.Session}, "done")
+	r := s.says(engine.Request{Input: engine.Input{Prompt: "work"}, Session: engine.Session{ID: old.Session}}, "done")
 	if r.Session == old.Session || r.Usage.Out < 500 || strings.Contains(strings.Join(s.conversation(r.Session), "\n"), "half") {
 		t.Errorf("%+v: %q", r, s.conversation(r.Session))
 	}
 	s.api.Reply(full, anthropicapi.Reply{Text: "the summary"}, full)
-	r, err := s.run(engine.Request{Prompt: "work", Session: old.Session})
+	r, err := s.run(engine.Request{Input: engine.Input{Prompt: "work"}, Session: engine.Session{ID: old.Session}})
 	if !errors.Is(err, provider.ErrTooLong) || strings.Contains(err.Error(), "max-tokens") || r.Text != "half" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	// what somebody has read is not begun anew
 	s.api.Reply(full)
-	r, err = s.run(engine.Request{Prompt: "read", Session: old.Session, Delta: func(string) error { return nil }})
+	r, err = s.run(engine.Request{Input: engine.Input{Prompt: "read", Delta: func(string) error { return nil }}, Session: engine.Session{ID: old.Session}})
 	if !errors.Is(err, provider.ErrTooLong) || r.Session != old.Session || r.Text != "half" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	// a summary for which there is no room is asked for again, of less, and has its price
 	s.api.Reply(full, anthropicapi.Reply{Text: "the summary"})
 	before := s.cost()
-	if _, err := s.Compact(t.Context(), engine.Request{Session: old.Session, Root: "/work"}, "x", s.sink); err != nil || s.cost() < before+0.001 {
+	if _, err := s.Compact(t.Context(), engine.Request{Session: engine.Session{ID: old.Session}, Scope: engine.Scope{Root: "/work"}}, "x", s.sink); err != nil || s.cost() < before+0.001 {
 		t.Errorf("%v, %v before, %v after", err, before, s.cost())
 	}
 }

@@ -8,7 +8,7 @@ import (
 // say adds what the user says. What the run has said already, when the service refused for the time being, is not said again.
 func (t *turn) say(prompt string) error {
 	said := t.entry(transcript.Said(transcript.User, prompt))
-	said.Run = t.request.Run
+	said.Run = t.request.Run.ID
 	n := len(t.entries)
 	again := n > 0 && t.entries[n-1].Run == said.Run && t.entries[n-1].Message.Text() == prompt
 	if again {

@@ -67,7 +67,7 @@ func (t *turn) enter(ctx context.Context, file transcript.Transcript, begun bool
 // leave gives the transcripts to others; those that nobody wants kept it removes.
 func (t *turn) leave() {
 	for _, path := range t.begun {
-		if t.request.Discard {
+		if t.request.Session.Discard {
 			_ = store.Remove(path) // nothing refers to it
 		}
 	}
@@ -79,8 +79,8 @@ func (t *turn) leave() {
 // work is the loop: the model answers, its tools are used, until it uses none.
 func (t *turn) work(ctx context.Context) error {
 	most := mostTurns
-	if t.request.MaxTurns > 0 {
-		most = min(most, t.request.MaxTurns)
+	if t.request.Limits.MaxTurns > 0 {
+		most = min(most, t.request.Limits.MaxTurns)
 	}
 	first := true
 	for range most {
@@ -109,7 +109,7 @@ func (t *turn) work(ctx context.Context) error {
 			return over
 		}
 		if over == nil {
-			over = t.request.Affordable(t.cost)
+			over = t.request.Limits.Affordable(t.cost)
 		}
 		if over != nil {
 			return errors.Join(over, t.decline(uses))
@@ -132,8 +132,8 @@ func (t *turn) ending(a provider.Answer, first bool) error {
 	switch a.Stop {
 	case provider.EndTurn:
 		thought := len(a.Message.Unthought().Content) < len(a.Message.Content)
-		switch silent := first && !t.request.Nudge && strings.TrimSpace(a.Message.Text()) == ""; {
-		case silent && thought && t.request.Awaited:
+		switch silent := first && !t.request.Input.Nudge && strings.TrimSpace(a.Message.Text()) == ""; {
+		case silent && thought && t.request.Input.Awaited:
 			return fmt.Errorf("%s thought, and said nothing", t.model.ID)
 		case silent && !thought:
 			return fmt.Errorf("%s said nothing", t.model.ID)
@@ -247,7 +247,7 @@ func (t *turn) ask(ctx context.Context) (provider.Answer, error) {
 		default:
 			return a, errors.Join(err, t.keepPart(a))
 		}
-		if waited += pause; t.request.Patience > 0 && waited > t.request.Patience {
+		if waited += pause; t.request.Limits.Patience > 0 && waited > t.request.Limits.Patience {
 			return a, errors.Join(err, t.keepPart(a))
 		}
 		if err := t.again(ctx, a.Usage, err, pause); err != nil {
@@ -262,7 +262,7 @@ func (t *turn) tries(err error) int {
 	switch {
 	case errors.Is(err, provider.ErrCut) && !t.shown:
 		return patience
-	case errors.Is(err, provider.ErrUnreached) && (t.acted || !t.request.Awaited):
+	case errors.Is(err, provider.ErrUnreached) && (t.acted || !t.request.Input.Awaited):
 		return outage
 	}
 	return 0
@@ -300,7 +300,7 @@ func (t *turn) keepPart(a provider.Answer) error {
 
 func (t *turn) question() provider.Request {
 	q := provider.Request{
-		Model: t.model.ID, System: t.request.System, Tools: t.offer(), MaxTokens: t.limit(), Thinking: t.request.Thinking, Hour: t.hour,
+		Model: t.model.ID, System: t.request.Input.System, Tools: t.offer(), MaxTokens: t.limit(), Thinking: t.request.Model.Thinking, Hour: t.hour,
 	}
 	q.Most = t.model.Output
 	if t.model.Window > 0 { // services want room for the whole answer
@@ -333,7 +333,7 @@ func (t *turn) limit() int {
 }
 
 func (t *turn) delta() func(provider.Delta) error {
-	if t.request.Delta == nil {
+	if t.request.Input.Delta == nil {
 		return nil
 	}
 	return func(d provider.Delta) error {
@@ -341,13 +341,6 @@ func (t *turn) delta() func(provider.Delta) error {
 			return nil
 		}
 		t.shown = true
-		return t.request.Delta(d.Text)
+		return t.request.Input.Delta(d.Text)
 	}
-}
-
-func (t *turn) branchedFrom() string {
-	if t.request.Fork {
-		return t.request.Session
-	}
-	return ""
 }

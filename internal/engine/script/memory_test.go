@@ -14,7 +14,7 @@ import (
 // A session is counted, not held: what a fire needs in memory does not grow with the conversation.
 func TestSessionIsNotHeld(t *testing.T) {
 	s := newStage(t, "turns:\n  - - text: one\n  - - text: two\n  - - text: three\n")
-	id := s.says(engine.Request{Prompt: "first"}, "one").Session
+	id := s.says(engine.Request{Input: engine.Input{Prompt: "first"}}, "one").Session
 	path := filepath.Join(s.Home.ScriptSessions(), id+".jsonl")
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -32,7 +32,7 @@ func TestSessionIsNotHeld(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	result, err := s.Run(t.Context(), engine.Request{Session: id, Prompt: "second"}, &s.tools, func(e runlog.Event) error {
+	result, err := s.Run(t.Context(), engine.Request{Session: engine.Session{ID: id}, Input: engine.Input{Prompt: "second"}}, &s.tools, func(e runlog.Event) error {
 		if e.Type == runlog.Text { // the session is open
 			runtime.GC()
 			runtime.ReadMemStats(&after)
@@ -48,9 +48,9 @@ func TestSessionIsNotHeld(t *testing.T) {
 	if want := lines * ((size + 2 + 3) / 4); result.Usage.In < want || result.Usage.In > want+50 { // é is two bytes
 		t.Errorf("%d tokens, want about %d", result.Usage.In, want)
 	}
-	branch := s.says(engine.Request{Session: id, Fork: true, Prompt: "again"}, "three").Session
+	branch := s.says(engine.Request{Session: engine.Session{ID: id, Fork: true}, Input: engine.Input{Prompt: "again"}}, "three").Session
 	if info, err := os.Stat(filepath.Join(s.Home.ScriptSessions(), branch+".jsonl")); err != nil || info.Size() < size*lines {
 		t.Errorf("the branch: %v, %v", info, err)
 	}
-	s.says(engine.Request{Session: branch, Prompt: "and again"}, "three")
+	s.says(engine.Request{Session: engine.Session{ID: branch}, Input: engine.Input{Prompt: "and again"}}, "three")
 }

@@ -35,7 +35,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 		return engine.Result{}, err
 	}
 	t := &turn{e: e, ctx: ctx, request: r, tools: tools, sink: sink, session: s}
-	if r.Discard && (r.Session == "" || r.Fork) {
+	if r.Session.Discard && (r.Session.ID == "" || r.Session.Fork) {
 		defer func() { _ = store.Remove(s.path) }()
 	}
 	return t.play()
@@ -43,24 +43,24 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 
 // Plan names the tools that the script may use.
 func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error) {
-	p := engine.Plan{Model: r.Model, Tools: slices.Clone(r.BuiltIns)}
+	p := engine.Plan{Model: r.Model.Name, Tools: slices.Clone(r.Scope.BuiltIns)}
 	for _, tool := range tools.List() {
 		p.Tools = append(p.Tools, tool.Name)
 	}
 	slices.Sort(p.Tools)
-	if r.Session == "" {
+	if r.Session.ID == "" {
 		return p, nil
 	}
-	_, err := e.open(r.Session)
+	_, err := e.open(r.Session.ID)
 	return p, err
 }
 
 func (e *Engine) enter(r engine.Request) (*session, error) {
-	if r.Session == "" {
+	if r.Session.ID == "" {
 		return e.begin("", 0)
 	}
-	s, err := e.open(r.Session)
-	if err != nil || !r.Fork {
+	s, err := e.open(r.Session.ID)
+	if err != nil || !r.Session.Fork {
 		return s, err
 	}
 	return e.branch(s)
@@ -68,7 +68,7 @@ func (e *Engine) enter(r engine.Request) (*session, error) {
 
 // Compact begins a session that holds the script's summary.
 func (e *Engine) Compact(_ context.Context, r engine.Request, instructions string, sink engine.Sink) (engine.Compaction, error) {
-	s, err := e.open(r.Session)
+	s, err := e.open(r.Session.ID)
 	if err != nil {
 		return engine.Compaction{}, err
 	}
@@ -101,12 +101,12 @@ type turn struct {
 
 func (t *turn) play() (engine.Result, error) {
 	steps, number := t.e.Script.OnNudge, t.session.turn
-	if !t.request.Nudge {
+	if !t.request.Input.Nudge {
 		steps = t.e.Script.Turns[min(number, len(t.e.Script.Turns)-1)]
 		number++
 	}
 	opening := fmt.Sprintf("script engine, no model: turn %d", number)
-	err := t.sink(runlog.Event{Type: runlog.Session, Session: t.session.id, Parent: t.parent(), Text: opening})
+	err := t.sink(runlog.Event{Type: runlog.Session, Session: t.session.id, Parent: t.request.Session.Parent(), Text: opening})
 	for _, step := range steps {
 		if err != nil {
 			break
@@ -115,7 +115,7 @@ func (t *turn) play() (engine.Result, error) {
 			err = t.step(step)
 		}
 	}
-	context := t.session.tokens + tokens(len(t.request.Prompt))
+	context := t.session.tokens + tokens(len(t.request.Input.Prompt))
 	switch {
 	case err == nil:
 		err = t.keep()
@@ -134,13 +134,6 @@ func (t *turn) play() (engine.Result, error) {
 	return result, err
 }
 
-func (t *turn) parent() string {
-	if t.request.Fork {
-		return t.request.Session
-	}
-	return ""
-}
-
 // again says whether the turn will be played anew, as after a refusal of the service before anything had effects. What it
 // said then does not count.
 func (t *turn) again(err error) bool {
@@ -150,14 +143,14 @@ func (t *turn) again(err error) bool {
 
 // keep writes the turn into the session.
 func (t *turn) keep() error {
-	prompt := message{Role: "user", Content: t.request.Prompt, Aside: t.request.Nudge}
+	prompt := message{Role: "user", Content: t.request.Input.Prompt, Aside: t.request.Input.Nudge}
 	return t.session.add(append([]message{prompt}, t.said...)...)
 }
 
 func (t *turn) step(s Step) error {
 	switch s.Do {
 	case "expect":
-		if !strings.Contains(t.request.Prompt, s.Text) {
+		if !strings.Contains(t.request.Input.Prompt, s.Text) {
 			return fmt.Errorf("script: the prompt does not contain %q", s.Text)
 		}
 	case "think":
@@ -191,7 +184,7 @@ func (t *turn) touch(path string) error {
 	if err != nil {
 		return err
 	}
-	for _, place := range t.request.Protected {
+	for _, place := range t.request.Scope.Protected {
 		if rel, err := filepath.Rel(place, full); err == nil && filepath.IsLocal(rel) {
 			return fmt.Errorf("script: touch %s: it is protected", path)
 		}
@@ -240,7 +233,7 @@ func (t *turn) spend(usd float64) error {
 	if err := t.sink(runlog.Event{Type: runlog.UsageEvent, Cost: usd, Usage: &runlog.Usage{}}); err != nil {
 		return err
 	}
-	return t.request.Affordable(t.cost)
+	return t.request.Limits.Affordable(t.cost)
 }
 
 func (e *Engine) overloaded(s Step) error {

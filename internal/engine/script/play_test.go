@@ -94,7 +94,7 @@ const fourTurns = "turns:\n  - - text: one\n  - - text: two\n  - - text: three\n
 
 func TestTurnsCountOverResume(t *testing.T) {
 	s := newStage(t, fourTurns)
-	first := s.says(engine.Request{Prompt: "a"}, "one")
+	first := s.says(engine.Request{Input: engine.Input{Prompt: "a"}}, "one")
 	if want := []string{"session script engine, no model: turn 1", "text one", "usage", "result one"}; !slices.Equal(s.told(), want) {
 		t.Errorf("told %q", s.told())
 	}
@@ -102,37 +102,37 @@ func TestTurnsCountOverResume(t *testing.T) {
 		t.Errorf("session event %+v", s.events[0])
 	}
 	for _, want := range []string{"two", "three", "four", "four", "four"} {
-		if again := s.says(engine.Request{Prompt: "b", Session: first.Session}, want); again.Session != first.Session {
+		if again := s.says(engine.Request{Input: engine.Input{Prompt: "b"}, Session: engine.Session{ID: first.Session}}, want); again.Session != first.Session {
 			t.Errorf("resumed as %s", again.Session)
 		}
 	}
-	if other := s.says(engine.Request{Prompt: "a"}, "one"); other.Session == first.Session {
+	if other := s.says(engine.Request{Input: engine.Input{Prompt: "a"}}, "one"); other.Session == first.Session {
 		t.Error("two sessions of one id")
 	}
 }
 
 func TestTurnsCountOverForks(t *testing.T) {
 	s := newStage(t, fourTurns)
-	main := s.says(engine.Request{Prompt: "a"}, "one")
-	fork := s.says(engine.Request{Prompt: "b", Session: main.Session, Fork: true}, "two")
+	main := s.says(engine.Request{Input: engine.Input{Prompt: "a"}}, "one")
+	fork := s.says(engine.Request{Input: engine.Input{Prompt: "b"}, Session: engine.Session{ID: main.Session, Fork: true}}, "two")
 	if fork.Session == main.Session || s.events[0].Session != fork.Session || s.events[0].Parent != main.Session {
 		t.Errorf("fork %s of %s, event %+v", fork.Session, main.Session, s.events[0])
 	}
-	s.says(engine.Request{Session: main.Session}, "two") // untouched by its branch
-	s.says(engine.Request{Session: fork.Session}, "three")
-	second := s.says(engine.Request{Session: fork.Session, Fork: true}, "four")
+	s.says(engine.Request{Session: engine.Session{ID: main.Session}}, "two") // untouched by its branch
+	s.says(engine.Request{Session: engine.Session{ID: fork.Session}}, "three")
+	second := s.says(engine.Request{Session: engine.Session{ID: fork.Session, Fork: true}}, "four")
 	if main.Usage.In >= second.Usage.In {
 		t.Errorf("a branch of a branch has %d tokens of context, its beginning %d", second.Usage.In, main.Usage.In)
 	}
-	s.says(engine.Request{Session: fork.Session}, "four")
-	s.says(engine.Request{Fork: true}, "one") // there is nothing to branch from
+	s.says(engine.Request{Session: engine.Session{ID: fork.Session}}, "four")
+	s.says(engine.Request{Session: engine.Session{Fork: true}}, "one") // there is nothing to branch from
 }
 
 func TestTurnsCountOverCompaction(t *testing.T) {
 	s := newStage(t, fourTurns)
-	old := s.says(engine.Request{Prompt: strings.Repeat("long ", 100)}, "one").Session
+	old := s.says(engine.Request{Input: engine.Input{Prompt: strings.Repeat("long ", 100)}}, "one").Session
 	s.events = nil
-	c, err := s.Compact(context.Background(), engine.Request{Session: old}, "keep", s.sink)
+	c, err := s.Compact(context.Background(), engine.Request{Session: engine.Session{ID: old}}, "keep", s.sink)
 	if err != nil || c.Session == old || c.Summary != "short" || c.Before <= c.After || c.After == 0 {
 		t.Fatalf("%+v, %v", c, err)
 	}
@@ -140,25 +140,25 @@ func TestTurnsCountOverCompaction(t *testing.T) {
 	if len(s.events) != 1 || fmt.Sprint(s.events[0]) != fmt.Sprint(want) {
 		t.Errorf("told %+v", s.events)
 	}
-	s.says(engine.Request{Session: c.Session}, "two")
-	s.says(engine.Request{Session: c.Session, Fork: true}, "three")
-	s.says(engine.Request{Session: old}, "two") // the old one stays as it is
-	c, err = s.Compact(context.Background(), engine.Request{Session: c.Session}, "keep", s.sink)
+	s.says(engine.Request{Session: engine.Session{ID: c.Session}}, "two")
+	s.says(engine.Request{Session: engine.Session{ID: c.Session, Fork: true}}, "three")
+	s.says(engine.Request{Session: engine.Session{ID: old}}, "two") // the old one stays as it is
+	c, err = s.Compact(context.Background(), engine.Request{Session: engine.Session{ID: c.Session}}, "keep", s.sink)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.says(engine.Request{Session: c.Session}, "three")
+	s.says(engine.Request{Session: engine.Session{ID: c.Session}}, "three")
 }
 
 func TestCompactionQuotesInstructions(t *testing.T) {
 	s := newStage(t, "turns: [[{text: one}]]")
 	old := s.says(engine.Request{}, "one").Session
-	c, err := s.Compact(context.Background(), engine.Request{Session: old}, "keep the levels", s.sink)
+	c, err := s.Compact(context.Background(), engine.Request{Session: engine.Session{ID: old}}, "keep the levels", s.sink)
 	if err != nil || c.Summary != "Summary of 2 messages by these instructions: keep the levels" {
 		t.Errorf("%+v, %v", c, err)
 	}
 	errFull := errors.New("full")
-	if _, err := s.Compact(context.Background(), engine.Request{Session: old}, "", func(runlog.Event) error { return errFull }); !errors.Is(err, errFull) {
+	if _, err := s.Compact(context.Background(), engine.Request{Session: engine.Session{ID: old}}, "", func(runlog.Event) error { return errFull }); !errors.Is(err, errFull) {
 		t.Errorf("an error of the sink: %v", err)
 	}
 }
@@ -169,21 +169,21 @@ func TestCompactionInMidTurn(t *testing.T) {
 	if s.events[0].Session == r.Session || s.events[2].Type != runlog.Compacted || s.events[2].Session != r.Session || s.events[2].Parent != s.events[0].Session {
 		t.Errorf("%+v", s.events)
 	}
-	s.says(engine.Request{Session: r.Session}, "two")
+	s.says(engine.Request{Session: engine.Session{ID: r.Session}}, "two")
 }
 
 func TestNudgeIsNoTurn(t *testing.T) {
 	s := newStage(t, fourTurns+"on-nudge:\n  - tool: report_updates\n  - text: sorry\n")
 	id := s.says(engine.Request{}, "one").Session
-	s.says(engine.Request{Session: id, Nudge: true, Prompt: "report!"}, "sorry")
-	s.says(engine.Request{Session: id, Nudge: true}, "sorry")
-	s.says(engine.Request{Session: id}, "two")
-	s.says(engine.Request{Session: id, Fork: true}, "three")
+	s.says(engine.Request{Session: engine.Session{ID: id}, Input: engine.Input{Nudge: true, Prompt: "report!"}}, "sorry")
+	s.says(engine.Request{Session: engine.Session{ID: id}, Input: engine.Input{Nudge: true}}, "sorry")
+	s.says(engine.Request{Session: engine.Session{ID: id}}, "two")
+	s.says(engine.Request{Session: engine.Session{ID: id, Fork: true}}, "three")
 	if len(s.tools.calls) != 2 {
 		t.Errorf("calls %q", s.tools.calls)
 	}
 	s = newStage(t, fourTurns)
-	s.says(engine.Request{Session: "", Nudge: true}, "") // nothing is played when the script has nothing for it
+	s.says(engine.Request{Session: engine.Session{ID: ""}, Input: engine.Input{Nudge: true}}, "") // nothing is played when the script has nothing for it
 }
 
 func TestToolCalls(t *testing.T) {
@@ -211,15 +211,15 @@ func TestOverloaded(t *testing.T) {
 	s := newStage(t, "turns:\n  - - text: begun\n    - overloaded: 529\n      times: 2\n      retry-after: 3s\n    - text: end\n  - - text: two\n")
 	var id string
 	for range 2 {
-		result, err := s.run(engine.Request{Session: id})
+		result, err := s.run(engine.Request{Session: engine.Session{ID: id}})
 		var refused *engine.Overloaded
 		if !errors.As(err, &refused) || refused.After != 3*time.Second || refused.Reason != "529" {
 			t.Fatalf("%v", err)
 		}
 		id = result.Session
 	}
-	s.says(engine.Request{Session: id}, "end") // the same turn, played anew
-	s.says(engine.Request{Session: id}, "two")
+	s.says(engine.Request{Session: engine.Session{ID: id}}, "end") // the same turn, played anew
+	s.says(engine.Request{Session: engine.Session{ID: id}}, "two")
 }
 
 func TestOverloadedForEver(t *testing.T) {
@@ -250,12 +250,12 @@ func TestOverloadedAfterEffects(t *testing.T) {
 	if err == nil {
 		t.Fatal("not refused")
 	}
-	s.says(engine.Request{Session: result.Session}, "two")
+	s.says(engine.Request{Session: engine.Session{ID: result.Session}}, "two")
 }
 
 func TestMaxCost(t *testing.T) {
 	s := newStage(t, "turns:\n  - - cost: 0.25\n    - text: half\n    - cost: 0.25\n    - text: end\n")
-	result, err := s.run(engine.Request{MaxCost: 0.5})
+	result, err := s.run(engine.Request{Limits: engine.Limits{MaxCost: 0.5}})
 	if !errors.Is(err, engine.ErrMaxCost) || result.Cost != 0.5 || result.Text != "half" || result.Session == "" {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -267,7 +267,7 @@ func TestMaxCost(t *testing.T) {
 		t.Errorf("told of %v USD", total)
 	}
 	for _, limit := range []float64{0, 0.51} {
-		if result := s.says(engine.Request{MaxCost: limit}, "end"); result.Cost != 0.5 {
+		if result := s.says(engine.Request{Limits: engine.Limits{MaxCost: limit}}, "end"); result.Cost != 0.5 {
 			t.Errorf("%+v", result)
 		}
 	}
@@ -275,8 +275,8 @@ func TestMaxCost(t *testing.T) {
 
 func TestExpect(t *testing.T) {
 	s := newStage(t, "turns: [[{expect: oil}, {text: end}]]")
-	s.says(engine.Request{Prompt: "the oil price"}, "end")
-	if _, err := s.run(engine.Request{Prompt: "the gas price"}); err == nil || err.Error() != `script: the prompt does not contain "oil"` {
+	s.says(engine.Request{Input: engine.Input{Prompt: "the oil price"}}, "end")
+	if _, err := s.run(engine.Request{Input: engine.Input{Prompt: "the gas price"}}); err == nil || err.Error() != `script: the prompt does not contain "oil"` {
 		t.Errorf("%v", err)
 	}
 }

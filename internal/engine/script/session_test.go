@@ -30,14 +30,14 @@ func TestSessionsOfOthers(t *testing.T) {
 		"s-x/y":                                engine.ErrForeignSession,
 	} {
 		for _, fork := range []bool{false, true} {
-			if _, err := s.run(engine.Request{Session: id, Fork: fork}); !errors.Is(err, want) || !strings.Contains(err.Error(), id) {
+			if _, err := s.run(engine.Request{Session: engine.Session{ID: id, Fork: fork}}); !errors.Is(err, want) || !strings.Contains(err.Error(), id) {
 				t.Errorf("Run of %s: %v, want %v", id, err, want)
 			}
 			if len(s.events) > 0 {
 				t.Errorf("Run of %s told %v", id, s.told())
 			}
 		}
-		if _, err := s.Compact(context.Background(), engine.Request{Session: id}, "", s.sink); !errors.Is(err, want) {
+		if _, err := s.Compact(context.Background(), engine.Request{Session: engine.Session{ID: id}}, "", s.sink); !errors.Is(err, want) {
 			t.Errorf("Compact of %s: %v, want %v", id, err, want)
 		}
 	}
@@ -55,24 +55,24 @@ func TestErrorKeepsWhatWasSaid(t *testing.T) {
 	if want := []string{"session script engine, no model: turn 1", "thinking hm"}; !slices.Equal(s.told(), want) {
 		t.Errorf("told %q", s.told())
 	}
-	s.says(engine.Request{Session: result.Session}, "two")
+	s.says(engine.Request{Session: engine.Session{ID: result.Session}}, "two")
 }
 
 // A turn that ended before it began leaves a session to which it never happened.
 func TestErrorAtOnce(t *testing.T) {
 	s := newStage(t, "turns:\n  - - expect: go\n    - text: one\n  - - text: two\n")
-	result, err := s.run(engine.Request{Prompt: "stay"})
+	result, err := s.run(engine.Request{Input: engine.Input{Prompt: "stay"}})
 	if err == nil || result.Session == "" {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	s.says(engine.Request{Prompt: "go", Session: result.Session}, "one")
+	s.says(engine.Request{Input: engine.Input{Prompt: "go"}, Session: engine.Session{ID: result.Session}}, "one")
 }
 
 // What a process leaves that is killed somewhere in a turn: the file ends anywhere. Every session that was told of resumes.
 func TestKilledHalfWay(t *testing.T) {
 	s := newStage(t, "turns:\n  - - text: one\n    - tool: a\n  - - text: two\n  - - text: three\n")
-	id := s.says(engine.Request{Prompt: "first"}, "one").Session
-	fork := s.says(engine.Request{Session: id, Fork: true, Prompt: "second"}, "two").Session
+	id := s.says(engine.Request{Input: engine.Input{Prompt: "first"}}, "one").Session
+	fork := s.says(engine.Request{Session: engine.Session{ID: id, Fork: true}, Input: engine.Input{Prompt: "second"}}, "two").Session
 	path := filepath.Join(s.Home.ScriptSessions(), fork+".jsonl")
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -83,7 +83,7 @@ func TestKilledHalfWay(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 { // the second reads behind the torn line
-			if result, err := s.run(engine.Request{Session: fork}); err != nil || result.Session != fork {
+			if result, err := s.run(engine.Request{Session: engine.Session{ID: fork}}); err != nil || result.Session != fork {
 				t.Fatalf("cut at %d: %+v, %v", size, result, err)
 			}
 		}
@@ -95,7 +95,7 @@ func TestKilledInACall(t *testing.T) {
 	id := s.says(engine.Request{}, "one").Session
 	func() {
 		defer func() { _ = recover() }()
-		result, err := s.Run(context.Background(), engine.Request{Session: id}, &s.tools, func(e runlog.Event) error {
+		result, err := s.Run(context.Background(), engine.Request{Session: engine.Session{ID: id}}, &s.tools, func(e runlog.Event) error {
 			if e.Type == runlog.ToolResult {
 				panic("the process ends here")
 			}
@@ -103,17 +103,17 @@ func TestKilledInACall(t *testing.T) {
 		})
 		t.Errorf("not killed: %+v, %v", result, err)
 	}()
-	s.says(engine.Request{Session: id}, "two")
+	s.says(engine.Request{Session: engine.Session{ID: id}}, "two")
 }
 
 // A turn that failed after it had begun has an end in the session, and a branch has it too.
 func TestFailedTurnIsClosed(t *testing.T) {
 	s := newStage(t, "turns:\n  - - tool: a\n    - error: the line went dead\n  - - text: two\n")
-	result, err := s.run(engine.Request{Prompt: "first"})
+	result, err := s.run(engine.Request{Input: engine.Input{Prompt: "first"}})
 	if err == nil {
 		t.Fatal("the turn did not fail")
 	}
-	fork := s.says(engine.Request{Session: result.Session, Fork: true, Prompt: "second"}, "two").Session
+	fork := s.says(engine.Request{Session: engine.Session{ID: result.Session, Fork: true}, Input: engine.Input{Prompt: "second"}}, "two").Session
 	text, err := os.ReadFile(filepath.Join(s.Home.ScriptSessions(), fork+".jsonl"))
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// Request describes one turn of an agent.
+type Request struct {
+	Run     Run
+	Input   Input
+	Session Session
+	Model   Model
+	Limits  Limits
+	Scope   Scope
+}
+
+// Run identifies the run that the turn belongs to.
+type Run struct {
+	ID    string
+	Slot  time.Time  // the scheduled time that the run serves; zero if it serves none
+	Locks []*os.File // locks that the engine's processes inherit, so that they outlive this process
+}
+
+// Input is what the agent is told.
+type Input struct {
+	System     string // the system prompt
+	SystemOnly bool   // System replaces the engine's own instructions; otherwise it is added to them
+	Prompt     string
+	Nudge      bool                    // the prompt reminds the agent of something it owes; it begins no turn of its own
+	Awaited    bool                    // a person is waiting for the answer
+	Delta      func(text string) error // receives the agent's text as it arrives; may be nil. Its error ends the turn
+}
+
+// Session is the conversation that the turn continues. Without an ID and Messages it begins a new one.
+type Session struct {
+	ID       string               // the session to continue or to branch
+	Fork     bool                 // branch the session instead of continuing it
+	Follow   bool                 // continue or branch the latest compaction of the session
+	Messages []transcript.Message // the conversation so far, oldest first, instead of an ID; the turn's session is then not kept
+	Discard  bool                 // do not keep a session that the turn begins
+	NextIn   time.Duration        // time until the schedule continues or branches the same session; 0 if that is not known
+}
+
+// Model selects the model.
+type Model struct {
+	Name     string // an id or an alias; "" selects the engine's default
+	Thinking string // as in job files; "" selects the engine's default
+}
+
+// Limits bounds the run. Amounts are in USD.
+type Limits struct {
+	MaxCost  float64       // of the whole run; 0 means no limit
+	Spent    float64       // by earlier turns of the run
+	Reserved float64       // when the run began
+	MaxTurns int           // answers of the model in this turn; 0 selects the engine's own limit
+	Patience time.Duration // total wait for an overloaded service; 0 waits as long as the run may take
+
+	// Raise raises the run's reservation to between least and most, Spent included. It returns the granted amount, which other
+	// runs then cannot spend, or an ErrMaxCost. With nil only MaxCost limits the run.
+	Raise func(ctx context.Context, least, most float64) (granted float64, err error)
+}
+
+// Scope is what the agent may use.
+type Scope struct {
+	Root      string        // the working directory
+	Dirs      []policy.Root // folders outside Root that file tools may use, absolute
+	Protected []string      // absolute paths that no file tool may reach
+	BuiltIns  []string      // the engine's own tools that at least one pattern of the run's policy allows
+	Allow     []string      // patterns of the tool uses that the run's policy allows
+	Subagent  *Subagent     // to whom the agent may delegate; nil if to nobody
+}
+
+// Subagent is an agent that the engine offers to the agent.
+type Subagent struct {
+	Name        string
+	Description string
+	Prompt      string   // its system prompt
+	Model       string   // "" selects the model of the turn
+	Tools       []string // of the engine's own; nil means all that the run has, empty means none
+}
+
+// Kept reports whether the session that the turn begins is kept.
+func (s Session) Kept() bool { return !s.Discard && s.Messages == nil }
+
+// Begins reports whether the turn writes a session of its own rather than continuing one.
+func (s Session) Begins() bool { return s.ID == "" || s.Fork }
+
+// Parent returns the session that the turn branches, "" if it branches none.
+func (s Session) Parent() string {
+	if s.Fork {
+		return s.ID
+	}
+	return ""
+}
+
+// Env returns the environment variables that tell commands which run they belong to.
+func (r Run) Env() []string {
+	env := []string{"OLLIM_RUN=" + r.ID}
+	if !r.Slot.IsZero() {
+		env = append(env, "OLLIM_SLOT="+r.Slot.UTC().Format(time.RFC3339))
+	}
+	return env
+}
+
+// Affordable returns an ErrMaxCost unless the run may spend something besides Spent and more.
+func (l Limits) Affordable(more float64) error {
+	if spent := l.Spent + more; l.MaxCost > 0 && spent >= l.MaxCost {
+		return fmt.Errorf("%w: %s of %s USD", ErrMaxCost, usd(spent), usd(l.MaxCost))
+	}
+	return nil
+}
+
+// usd formats an amount with the digits that a small one needs.
+func usd(amount float64) string {
+	if amount < 0.1 {
+		return fmt.Sprintf("%.4f", amount)
+	}
+	return fmt.Sprintf("%.2f", amount)
+}
