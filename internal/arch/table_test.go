@@ -46,19 +46,17 @@ const tests = "internal/testkit"
 // owners maps each outside library to the package that alone may import it.
 func owners() map[string]string {
 	return map[string]string{
-		"github.com/agext/levenshtein":           "internal/platform/plaintext",
-		"github.com/gofrs/flock":                 "internal/platform/lock",
-		"gopkg.in/yaml.v3":                       "internal/platform/yamldoc",
-		"mvdan.cc/sh/v3":                         "internal/policy",
-		"github.com/spf13/viper":                 "internal/state/config",
-		"github.com/rogpeppe/go-internal/diff":   "internal/state/changed",
-		"github.com/anthropics/anthropic-sdk-go": "internal/engine/provider",
-		"github.com/sashabaranov/go-openai":      "internal/engine/provider",
-		"golang.org/x/net/html":                  "internal/engine/native/builtin",
-		"github.com/cenkalti/backoff/v5":         "internal/agent/conversation",
-		"github.com/mark3labs/mcp-go":            "internal/server/mcp",
-		"github.com/spf13/cobra":                 "internal/cli",
-		"github.com/spf13/pflag":                 "internal/cli",
-		"golang.org/x/term":                      "internal/cli",
+		"github.com/agext/levenshtein":         "internal/platform/plaintext",
+		"github.com/gofrs/flock":               "internal/platform/lock",
+		"gopkg.in/yaml.v3":                     "internal/platform/yamldoc",
+		"mvdan.cc/sh/v3":                       "internal/policy",
+		"github.com/spf13/viper":               "internal/state/config",
+		"github.com/rogpeppe/go-internal/diff": "internal/state/changed",
+		"golang.org/x/net/html":                "internal/engine/native/builtin",
+		"github.com/cenkalti/backoff/v5":       "internal/agent/conversation",
+		"github.com/mark3labs/mcp-go":          "internal/server/mcp",
+		"github.com/spf13/cobra":               "internal/cli",
+		"github.com/spf13/pflag":               "internal/cli",
+		"golang.org/x/term":                    "internal/cli",
 	}
 }

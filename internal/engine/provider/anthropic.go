@@ -1,36 +1,22 @@
 package provider
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"strings"
 
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // messages is a service that speaks the Anthropic Messages API.
-type messages struct {
-	o   Options
-	api anthropic.MessageService
-}
+type messages struct{ o Options }
 
-// NewAnthropic is Anthropic's service, or another that speaks its Messages API. No environment variable and no file of the
-// vendor's library is read, and nothing is sent before Ask.
+// NewAnthropic returns Anthropic's service, or another one that speaks its Messages API.
 func NewAnthropic(o Options) Provider {
 	o = o.withDefaults("https://api.anthropic.com")
-	opts := []option.RequestOption{
-		option.WithoutEnvironmentDefaults(), option.WithoutOpenTelemetry(), option.WithMaxRetries(0),
-		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/v1")), // the library adds it
-	}
-	if o.Key != "" {
-		opts = append(opts, option.WithAPIKey(o.Key))
-	}
-	return &messages{o: o, api: anthropic.NewMessageService(opts...)}
+	o.BaseURL = strings.TrimSuffix(o.BaseURL, "/v1")
+	return &messages{o}
 }
 
 // Ask implements [Provider].
@@ -39,111 +25,139 @@ func (m *messages) Ask(ctx context.Context, r Request, delta func(Delta) error) 
 	if err != nil {
 		return Answer{}, err
 	}
-	raw, err := encode(request)
-	if err != nil {
-		return Answer{}, err
+	header := map[string]string{"Anthropic-Version": "2023-06-01"}
+	if m.o.Key != "" {
+		header["X-Api-Key"] = m.o.Key
 	}
-	l := open(ctx, m.o, r.Model)
-	defer l.close()
-	// The body is ours: the library's own types take four times as long to encode, and warn on stderr.
-	stream := m.api.NewStreaming(l.ctx, anthropic.MessageNewParams{}, option.WithHTTPClient(l),
-		option.WithRequestBody("application/json", bytes.NewBuffer(raw)))
-	defer func() { _ = stream.Close() }()
-	d := &events{draft: draft{delta: delta}, blocks: map[int64]*part{}}
-	for !d.whole && stream.Next() {
-		if err := d.take(stream.Current()); err != nil {
+	x := open(ctx, m.o, r.Model)
+	defer x.close()
+	d := &blocks{draft: draft{delta: delta}, byIndex: map[int]*part{}}
+	for e, err := range events[messageEvent](x, m.o.BaseURL+"/v1/messages", header, request) {
+		if err == nil {
+			err = d.take(e)
+		}
+		if err != nil {
 			return d.answer(r), err
+		}
+		if d.whole {
+			break
 		}
 	}
 	switch {
 	case d.whole && d.begun:
-		return d.end(r, l)
+		return d.end(r, x.host)
 	case d.whole:
 		d.whole = false
-		return d.answer(r), l.reason(errors.New("an answer without its beginning, message_start"))
+		return d.answer(r), x.reason(errors.New("an answer without its beginning, message_start"))
 	}
-	if event, ok := errors.AsType[*anthropic.Error](stream.Err()); ok && l.fail == nil && l.ctx.Err() == nil {
-		return d.answer(r), l.refusal([]byte(event.RawJSON())).err()
-	}
-	return d.answer(r), l.reason(stream.Err())
+	return d.answer(r), x.reason(nil)
 }
 
-// events is a draft that is told of in events. Its blocks have numbers, and those of unknown types are left out.
-type events struct {
+// messageEvent is an event of any type. The type says which fields it has.
+type messageEvent struct {
+	Type    string `json:"type"`
+	Index   int    `json:"index"` // of the block
+	Message struct {
+		Usage eventUsage `json:"usage"`
+	} `json:"message"`
+	Block eventBlock `json:"content_block"`
+	Delta struct {
+		Type       string `json:"type"`
+		Text       words  `json:"text"`
+		Thinking   words  `json:"thinking"`
+		Input      words  `json:"partial_json"`
+		Signature  words  `json:"signature"`
+		StopReason string `json:"stop_reason"`
+	} `json:"delta"`
+	Usage eventUsage `json:"usage"`
+}
+
+type eventBlock struct {
+	Type      string          `json:"type"`
+	Text      words           `json:"text"`
+	Thinking  words           `json:"thinking"`
+	Signature words           `json:"signature"`
+	Data      words           `json:"data"`
+	ID        words           `json:"id"`
+	Name      words           `json:"name"`
+	Input     json.RawMessage `json:"input"` // {} with Anthropic; others send all of it here
+}
+
+// eventUsage counts the tokens of the answer so far. A count that is left out is zero.
+type eventUsage struct {
+	In         int `json:"input_tokens"`
+	Out        int `json:"output_tokens"`
+	CacheRead  int `json:"cache_read_input_tokens"`
+	CacheWrite int `json:"cache_creation_input_tokens"`
+}
+
+func (e messageEvent) failed() bool { return e.Type == "error" }
+
+// blocks is a draft whose blocks have numbers. Blocks of unknown types are left out.
+type blocks struct {
 	draft
-	blocks map[int64]*part
-	begun  bool
+	byIndex map[int]*part
+	begun   bool
 }
 
-func (d *events) take(e anthropic.MessageStreamEventUnion) error {
+func (d *blocks) take(e messageEvent) error {
+	p := d.byIndex[e.Index]
 	switch e.Type {
 	case "message_start":
 		d.begun = true
-		u := e.Message.Usage
-		d.count(u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens)
+		d.count(e.Message.Usage)
 	case "content_block_start":
-		return d.start(e.Index, e.ContentBlock)
+		return d.start(e.Index, e.Block)
 	case "content_block_delta":
-		if p := d.blocks[e.Index]; p != nil {
-			return d.more(p, e.Delta)
+		if p == nil {
+			return nil
+		}
+		switch e.Delta.Type {
+		case "text_delta", "thinking_delta", "input_json_delta":
+			return d.grow(p, string(e.Delta.Text+e.Delta.Thinking+e.Delta.Input))
+		case "signature_delta":
+			p.Signature += string(e.Delta.Signature)
 		}
 	case "content_block_stop":
-		if p := d.blocks[e.Index]; p != nil {
+		if p != nil {
 			p.done = true
 		}
 	case "message_delta":
-		d.stop = stopOf(string(e.Delta.StopReason))
-		d.count(e.Usage.InputTokens, e.Usage.OutputTokens, e.Usage.CacheReadInputTokens, e.Usage.CacheCreationInputTokens)
+		d.stop = stopOf(e.Delta.StopReason)
+		d.count(e.Usage)
 	case "message_stop":
 		d.whole = true
 	}
 	return nil
 }
 
-func (d *events) start(index int64, b anthropic.ContentBlockStartEventContentBlockUnion) error {
+func (d *blocks) start(index int, b eventBlock) error {
+	block, text := transcript.Block{Type: b.Type}, b.Text
 	switch b.Type {
 	case transcript.TextBlock:
-		p := d.add(transcript.Block{Type: b.Type})
-		d.blocks[index] = p
-		return d.grow(p, b.Text)
 	case transcript.ThinkingBlock:
-		p := d.add(transcript.Block{Type: b.Type, Signature: b.Signature})
-		d.blocks[index] = p
-		return d.grow(p, b.Thinking)
+		block.Signature, text = string(b.Signature), b.Thinking
 	case transcript.RedactedBlock:
-		d.blocks[index] = d.add(transcript.Block{Type: b.Type, Data: b.Data})
+		block.Data, text = string(b.Data), ""
 	case transcript.ToolUse:
-		input, err := json.Marshal(b.Input) // {} with Anthropic; others send all of it here
-		if err != nil {
-			input = nil
-		}
-		d.blocks[index] = d.add(transcript.Block{Type: b.Type, ID: b.ID, Name: b.Name, Input: input})
+		block.ID, block.Name, block.Input, text = string(b.ID), string(b.Name), b.Input, ""
+	default:
+		return nil
 	}
-	return nil
+	p := d.add(block)
+	d.byIndex[index] = p
+	return d.grow(p, string(text))
 }
 
-func (d *events) more(p *part, delta anthropic.MessageStreamEventUnionDelta) error {
-	switch delta.Type {
-	case "text_delta":
-		return d.grow(p, delta.Text)
-	case "thinking_delta":
-		return d.grow(p, delta.Thinking)
-	case "input_json_delta":
-		return d.grow(p, delta.PartialJSON)
-	case "signature_delta":
-		p.Signature += delta.Signature
-	}
-	return nil
-}
-
-// count takes over what is said of the usage. Each count is of the whole answer so far, and what is left out comes as zero.
-func (d *events) count(in, out, read, written int64) {
-	for _, c := range []struct {
-		of    *int
-		count int64
-	}{{&d.usage.In, in}, {&d.usage.Out, out}, {&d.usage.CacheRead, read}, {&d.usage.CacheWrite, written}} {
-		if c.count > 0 {
-			*c.of = int(c.count)
+// count takes over the counts that are there.
+func (d *blocks) count(u eventUsage) {
+	latest := func(of *int, count int) {
+		if count > 0 {
+			*of = count
 		}
 	}
+	latest(&d.usage.In, u.In)
+	latest(&d.usage.Out, u.Out)
+	latest(&d.usage.CacheRead, u.CacheRead)
+	latest(&d.usage.CacheWrite, u.CacheWrite)
 }

@@ -70,10 +70,10 @@ func (d *draft) answer(r Request) Answer {
 	return a
 }
 
-// end is the whole answer, unless it broke off because the model's window was full.
-func (d *draft) end(r Request, l *line) (Answer, error) {
+// end returns the whole answer, or an error if it broke off because the window of the model was full.
+func (d *draft) end(r Request, host string) (Answer, error) {
 	if d.whole = d.stop != fullWindow; !d.whole {
-		return d.answer(r), fmt.Errorf("%w: %s: there was no room left for the whole answer", ErrTooLong, l.host)
+		return d.answer(r), fmt.Errorf("%w: %s: the context window is full", ErrTooLong, host)
 	}
 	return d.answer(r), nil
 }

@@ -1,14 +1,8 @@
 package provider
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-
-	"github.com/sashabaranov/go-openai"
 
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -16,47 +10,32 @@ import (
 // completions is a service that speaks OpenAI's chat completions.
 type completions struct{ o Options }
 
-// NewOpenAI is OpenAI's service, or one of the many that speak its chat completions.
+// NewOpenAI returns OpenAI's service, or another one that speaks its chat completions.
 func NewOpenAI(o Options) Provider {
 	return &completions{o.withDefaults("https://api.openai.com/v1")}
 }
 
 // Ask implements [Provider].
 func (c *completions) Ask(ctx context.Context, r Request, delta func(Delta) error) (Answer, error) {
-	l := open(ctx, c.o, r.Model)
-	defer l.close()
-	config := openai.DefaultConfig(c.o.Key)
-	config.BaseURL, config.HTTPClient = c.o.BaseURL, l
-	stream, err := openai.NewClientWithConfig(config).CreateChatCompletionStream(l.ctx, openaiRequest(r, c.o.BaseURL))
-	if err != nil {
-		return Answer{}, l.reason(err)
+	header := map[string]string{}
+	if c.o.Key != "" {
+		header["Authorization"] = "Bearer " + c.o.Key
 	}
-	defer func() { _ = stream.Close() }()
+	x := open(ctx, c.o, r.Model)
+	defer x.close()
 	d := &chunks{draft: draft{delta: delta}}
-	in := feed{bufio.NewReader(l.stream)} // the library's own reader knows one-line events alone, and loses most errors
-	for {
-		raw, failed, err := in.next()
-		switch {
-		case errors.Is(err, io.EOF) && d.finished && l.fail == nil: // [DONE] may be missing, as with some servers
-			return d.end(r, l)
-		case errors.Is(err, io.EOF):
-			return d.answer(r), l.reason(nil)
-		case err != nil:
-			return d.answer(r), l.reason(err)
-		case failed:
-			return d.answer(r), l.refusal(raw).err()
+	for k, err := range events[chunk](x, c.o.BaseURL+"/chat/completions", header, openaiRequest(r, c.o.BaseURL)) {
+		if err == nil {
+			err = d.take(k)
 		}
-		var k chunk
-		if err := json.Unmarshal(raw, &k); err != nil {
-			return d.answer(r), l.reason(fmt.Errorf("an event that is not understood: %w", err))
-		}
-		if k.failed() {
-			return d.answer(r), l.refusal(raw).err()
-		}
-		if err := d.take(k); err != nil {
+		if err != nil {
 			return d.answer(r), err
 		}
 	}
+	if d.finished { // [DONE] may be missing, as with some servers
+		return d.end(r, x.host)
+	}
+	return d.answer(r), x.reason(nil)
 }
 
 // chunk is an event, with what servers add to OpenAI's form or leave out of it.

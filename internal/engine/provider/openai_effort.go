@@ -3,8 +3,6 @@ package provider
 import (
 	"strconv"
 	"strings"
-
-	"github.com/sashabaranov/go-openai"
 )
 
 // effort is how much to think in OpenAI's words, or "" to leave it to the service: many models refuse a request that speaks of
@@ -14,15 +12,15 @@ func effort(r Request, host string) string {
 	if known && len(r.Tools) > 0 && strings.HasPrefix(r.Model, "gpt-") && !v.before(5, 2) {
 		// With chat completions these models either think or use tools, wherever they run. Before 5.5 they do not think by default.
 		if !v.before(5, 5) && takesNone(r.Model) {
-			return openai.ReasoningEffortNone
+			return "none"
 		}
 		return ""
 	}
 	how := level(r.Thinking)
 	switch {
-	case under(host, "openrouter.ai") && how != openai.ReasoningEffortNone:
+	case under(host, "openrouter.ai") && how != "none":
 		return how // it puts it into what each model takes; but where a model must think it refuses none
-	case !under(host, "api.openai.com"), !takesEffort(r.Model), how == openai.ReasoningEffortNone && !takesNone(r.Model):
+	case !under(host, "api.openai.com"), !takesEffort(r.Model), how == "none" && !takesNone(r.Model):
 		return ""
 	}
 	return how
@@ -31,19 +29,19 @@ func effort(r Request, host string) string {
 // level is a wish in OpenAI's words. Where one ends and the next begins is our choice: the services give no numbers.
 func level(wish string) string {
 	if wish == "off" || wish == "false" {
-		return openai.ReasoningEffortNone
+		return "none"
 	}
 	switch n, err := strconv.Atoi(wish); {
 	case err != nil:
 		return ""
 	case n <= 0:
-		return openai.ReasoningEffortNone
+		return "none"
 	case n < 4096:
-		return openai.ReasoningEffortLow
+		return "low"
 	case n < 16384:
-		return openai.ReasoningEffortMedium
+		return "medium"
 	}
-	return openai.ReasoningEffortHigh
+	return "high"
 }
 
 // takesEffort knows the models of OpenAI that take low, medium and high.

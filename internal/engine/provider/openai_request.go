@@ -3,42 +3,93 @@ package provider
 import (
 	"bytes"
 	"cmp"
-	"errors"
+	"encoding/json"
 	"net/url"
 	"strings"
-
-	"github.com/sashabaranov/go-openai"
 
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// openaiRequest is a request in the form of chat completions.
-func openaiRequest(r Request, baseURL string) openai.ChatCompletionRequest {
+// chatRequest is the body of a request for a chat completion.
+type chatRequest struct {
+	Model               string        `json:"model"`
+	Messages            []chatMessage `json:"messages"`
+	MaxTokens           int           `json:"max_tokens,omitempty"` // deprecated by OpenAI alone
+	MaxCompletionTokens int           `json:"max_completion_tokens,omitempty"`
+	Stream              bool          `json:"stream"`
+	Tools               []chatTool    `json:"tools,omitempty"`
+	StreamOptions       streamOptions `json:"stream_options"`
+	ReasoningEffort     string        `json:"reasoning_effort,omitempty"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+type chatMessage struct {
+	Role             string     `json:"role"`
+	Content          string     `json:"content,omitempty"`
+	ReasoningContent string     `json:"reasoning_content,omitempty"` // DeepSeek and Moonshot, not OpenAI
+	ToolCalls        []chatCall `json:"tool_calls,omitempty"`
+	ToolCallID       string     `json:"tool_call_id,omitempty"`
+}
+
+type chatCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"`
+	Function chatFunction `json:"function"`
+}
+
+type chatFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type chatTool struct {
+	Type     string       `json:"type"`
+	Function chatToolSpec `json:"function"`
+}
+
+type chatToolSpec struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters"`
+}
+
+const callType = "function" // of tools and calls; the other type is for tools whose input is no JSON
+
+func openaiRequest(r Request, baseURL string) chatRequest {
 	host := ""
 	if u, err := url.Parse(baseURL); err == nil {
 		host = u.Hostname()
 	}
-	q := openai.ChatCompletionRequest{
-		Model: r.Model, Stream: true, StreamOptions: &openai.StreamOptions{IncludeUsage: true},
+	q := chatRequest{
+		Model: r.Model, Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
 		Messages: openaiMessages(r, wantsThoughts(host)), ReasoningEffort: effort(r, host),
 	}
 	for _, t := range r.Tools {
-		q.Tools = append(q.Tools, openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
-			Name: t.Name, Description: t.Description, Parameters: schema(t),
-		}})
+		q.Tools = append(q.Tools, chatTool{callType, chatToolSpec{t.Name, t.Description, schema(t)}})
 	}
-	// OpenAI's newer models refuse the old name of the limit, and most servers of others know no other.
-	old := q
-	old.MaxTokens = r.MaxTokens //nolint:staticcheck // deprecated by OpenAI alone
-	if under(host, "api.openai.com") || errors.Is(openai.NewReasoningValidator().Validate(old), openai.ErrReasoningModelMaxTokensDeprecated) {
+	if under(host, "api.openai.com") || refusesMaxTokens(r.Model) {
 		q.MaxCompletionTokens = r.MaxTokens
 	} else {
-		q = old
+		q.MaxTokens = r.MaxTokens
 	}
 	return q
 }
 
-// wantsThoughts says whether a service refuses a conversation whose thoughts before a tool call are missing. Others refuse
+// refusesMaxTokens reports whether a model wants the limit of the answer under its new name. Most servers of other models know
+// the old name only.
+func refusesMaxTokens(model string) bool {
+	for _, series := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
+		if strings.HasPrefix(model, series) {
+			return true
+		}
+	}
+	return false
+}
+
+// wantsThoughts reports whether a service refuses a conversation whose thoughts before a tool call are missing. Others refuse
 // the field.
 func wantsThoughts(host string) bool {
 	for _, domain := range []string{"deepseek.com", "moonshot.ai", "moonshot.cn"} {
@@ -49,10 +100,10 @@ func wantsThoughts(host string) bool {
 	return false
 }
 
-func openaiMessages(r Request, thoughts bool) []openai.ChatCompletionMessage {
-	list := make([]openai.ChatCompletionMessage, 0, len(r.Messages)+1)
+func openaiMessages(r Request, thoughts bool) []chatMessage {
+	list := make([]chatMessage, 0, len(r.Messages)+1)
 	if strings.TrimSpace(r.System) != "" {
-		list = append(list, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: r.System})
+		list = append(list, chatMessage{Role: "system", Content: r.System})
 	}
 	for _, m := range r.Messages {
 		if m.Role == transcript.Assistant {
@@ -63,36 +114,36 @@ func openaiMessages(r Request, thoughts bool) []openai.ChatCompletionMessage {
 		}
 		list = append(list, results(m)...)
 		text := texts(m)
-		if n := len(list); n > 0 && text != "" && list[n-1].Role == openai.ChatMessageRoleUser {
+		if n := len(list); n > 0 && text != "" && list[n-1].Role == transcript.User {
 			list[n-1].Content += "\n\n" + text // the answer between was left out; some models' templates want roles to alternate
 		} else if text != "" {
-			list = append(list, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: text})
+			list = append(list, chatMessage{Role: transcript.User, Content: text})
 		}
 	}
 	return list
 }
 
 // assistant is what the model said, without its thoughts; ok is false if nothing else is in it.
-func assistant(m transcript.Message, thoughts bool) (a openai.ChatCompletionMessage, ok bool) {
-	a = openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: texts(m)}
+func assistant(m transcript.Message, thoughts bool) (a chatMessage, ok bool) {
+	a = chatMessage{Role: transcript.Assistant, Content: texts(m)}
 	thought := ""
 	for _, b := range m.Content {
 		switch b.Type {
 		case transcript.ThinkingBlock:
 			thought += b.Thinking
 		case transcript.ToolUse:
-			call := openai.FunctionCall{Name: b.Name, Arguments: string(object(string(b.Input)))}
-			a.ToolCalls = append(a.ToolCalls, openai.ToolCall{ID: b.ID, Type: openai.ToolTypeFunction, Function: call})
+			call := chatFunction{b.Name, string(object(string(b.Input)))}
+			a.ToolCalls = append(a.ToolCalls, chatCall{b.ID, callType, call})
 		}
 	}
 	if thoughts && len(a.ToolCalls) > 0 {
-		a.ReasoningContent = cmp.Or(thought, " ") // the field must be there, and the library leaves out an empty one
+		a.ReasoningContent = cmp.Or(thought, " ") // the field must be there, and omitempty leaves out an empty one
 	}
 	return a, a.Content != "" || len(a.ToolCalls) > 0
 }
 
-// results are the answers of tools. There is no field for a failure, and an empty content is left out by the library.
-func results(m transcript.Message) (list []openai.ChatCompletionMessage) {
+// results are the answers of tools. There is no field for a failure, and the content must be there.
+func results(m transcript.Message) (list []chatMessage) {
 	for _, b := range m.Content {
 		if b.Type != transcript.ToolResult {
 			continue
@@ -104,7 +155,7 @@ func results(m transcript.Message) (list []openai.ChatCompletionMessage) {
 		if b.IsError {
 			content = "Error: " + content
 		}
-		list = append(list, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleTool, ToolCallID: b.ToolUseID, Content: content})
+		list = append(list, chatMessage{Role: "tool", ToolCallID: b.ToolUseID, Content: content})
 	}
 	return list
 }

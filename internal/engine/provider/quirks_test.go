@@ -288,8 +288,8 @@ func FuzzRefusal(f *testing.F) {
 		f.Add([]byte(seed), 400)
 	}
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
-		l := &line{o: Options{Key: "k3y"}, host: "h"}
-		r := l.refusal(body)
+		x := &exchange{o: Options{Key: "k3y"}, host: "h"}
+		r := x.refusal(body)
 		r.status = status
 		said := r.err().Error()
 		if strings.ContainsAny(said, "\n\r\x1b") || len(said) > 10*maxSaid || bytes.Contains([]byte(said), []byte("k3y")) {

@@ -30,12 +30,12 @@ type refusal struct {
 const maxRefusal = 1 << 20 // bytes that are read of one
 
 // refused reads a response that is no stream.
-func (l *line) refused(resp *http.Response, kind string) error {
+func (x *exchange) refused(resp *http.Response, kind string) error {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // what of it came must do
 	if to, err := resp.Location(); err == nil && resp.StatusCode < 400 {
-		return fmt.Errorf("%w: %s sends requests on to %s: another base URL, a proxy or a network's log-in page", ErrGarbled, l.host, to.Host)
+		return fmt.Errorf("%w: %s sends requests on to %s: another base URL, a proxy or a network's log-in page", ErrGarbled, x.host, to.Host)
 	}
-	f := l.refusal(raw)
+	f := x.refusal(raw)
 	if f.after = retryAfter(resp.Header); resp.StatusCode >= 400 {
 		f.status = resp.StatusCode
 		return f.err()
@@ -43,15 +43,15 @@ func (l *line) refused(resp *http.Response, kind string) error {
 	if kind == "application/json" && f.message != "" { // some local servers say 200 to everything
 		return f.err()
 	}
-	return fmt.Errorf("%w: %s sent %s with status %d, as a proxy or a network's log-in page does", ErrGarbled, l.host,
+	return fmt.Errorf("%w: %s sent %s with status %d, as a proxy or a network's log-in page does", ErrGarbled, x.host,
 		cmp.Or(short(kind), "nothing that has a type"), resp.StatusCode)
 }
 
 // refusal reads what a service sent; without a status of HTTP it follows from the kind of error.
-func (l *line) refusal(raw []byte) refusal {
-	f := refusal{host: l.host, model: l.model, keyless: l.o.Key == "", keyName: l.o.KeyName}
+func (x *exchange) refusal(raw []byte) refusal {
+	f := refusal{host: x.host, model: x.model, keyless: x.o.Key == "", keyName: x.o.KeyName}
 	f.read(raw)
-	f.message = short(plaintext.NewSecrets(l.o.Key).Hide(f.message))
+	f.message = short(plaintext.NewSecrets(x.o.Key).Hide(f.message))
 	f.status = statusOf(f.kind, f.code)
 	return f
 }

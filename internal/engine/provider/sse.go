@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// lines is a stream of events as the libraries know it: every line ends with \n alone, and no byte order mark is before the first.
-// The standard allows the mark, and \r with and without \n.
+// lines is a stream whose lines end with \n alone, without a byte order mark before the first. The standard allows the mark,
+// and \r with and without \n.
 type lines struct {
 	io.ReadCloser
 	mark string // what may still come of the mark
@@ -35,7 +35,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	return len(kept), err
 }
 
-// feed is the events of a stream from OpenAI's kind of service.
+// feed is a stream of server-sent events.
 type feed struct{ *bufio.Reader }
 
 // next is the data of the next event, never empty; failed says that the event is called an error. At [DONE] it is at its end.

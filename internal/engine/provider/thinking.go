@@ -16,14 +16,15 @@ type wireThinking struct {
 const (
 	minBudget  = 1024 // tokens, the service's limit
 	someBudget = 8192 // for models that cannot choose by themselves
-	room       = 8192 // tokens that an answer is left at least, besides its thoughts, where it may have as many
+	// answerTokens are left for the answer besides its thoughts, unless its limit is lower.
+	answerTokens = 8192
 )
 
 // thinkingOf is what to tell the Messages API, and how long the answer may be with it. The models of Claude differ: from 4.6
 // on they choose how much to think, up to 4.6 they can be given a budget, and before 3.7 they do not think. The limit is raised
 // for a budget, which counts against it, as far as most (0: not known) allows; beyond that the budget is reduced.
 func thinkingOf(model, wish string, maxTokens, most int) (*wireThinking, int, error) {
-	budget, answer := 0, room
+	budget, answer := 0, answerTokens
 	switch wish {
 	case "":
 		return nil, maxTokens, nil
@@ -53,7 +54,7 @@ func thinkingOf(model, wish string, maxTokens, most int) (*wireThinking, int, er
 	maxTokens = max(maxTokens, budget+min(maxTokens, answer))
 	if most > 0 && maxTokens > most {
 		maxTokens = most
-		budget = min(budget, max(minBudget, most-min(room, most/2)))
+		budget = min(budget, max(minBudget, most-min(answerTokens, most/2)))
 	}
 	if maxTokens <= budget {
 		return nil, maxTokens, nil // not even the smallest budget fits
