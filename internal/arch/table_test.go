@@ -35,6 +35,7 @@ func layers() []layer {
 			"tick":         {"prompt", "runner"},
 		}},
 		{path: "internal/server"},
+		{path: "internal/app"},
 		{path: "internal/cli"},
 		{path: "cmd/ollim"},
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/skill"
@@ -45,7 +46,7 @@ func runApprove(ctx context.Context, d *Deps, o approveOptions) error {
 	if o.all && len(o.names) > 0 || asks && (o.list || o.asJSON) {
 		return usage("want JOB... or --all, or a list with --list and --json")
 	}
-	if err := d.ownerHere(); err != nil {
+	if err := d.OwnerOnly(); err != nil {
 		return err
 	}
 	s, h, err := d.shelf(o.names...)
@@ -72,7 +73,7 @@ func runApprove(ctx context.Context, d *Deps, o approveOptions) error {
 // approver is one `ollim approve`.
 type approver struct {
 	d      *Deps
-	h      house
+	h      app.Home
 	failed failures
 	found  []candidate
 }
@@ -132,7 +133,7 @@ func (a *approver) collect(s job.Shelf, names []string) {
 }
 
 func (a *approver) addJob(j job.Job) error {
-	s, widened, err := a.h.approvals().Of(j)
+	s, widened, err := a.h.Approvals().Of(j)
 	if err != nil {
 		return &withStatus{err, statusData}
 	}
@@ -140,13 +141,13 @@ func (a *approver) addJob(j job.Job) error {
 		return nil
 	}
 	return a.add(candidate{name: j.Name(), subject: s, again: func() (approval.Subject, error) {
-		shelf, err := a.h.jobs().Load()
+		shelf, err := a.h.Jobs().Load()
 		if err != nil {
 			return approval.Subject{}, err
 		}
 		for _, now := range shelf.Jobs {
 			if now.Path == j.Path {
-				s, _, err := a.h.approvals().Of(now)
+				s, _, err := a.h.Approvals().Of(now)
 				return s, err
 			}
 		}
@@ -155,7 +156,7 @@ func (a *approver) addJob(j job.Job) error {
 }
 
 func (a *approver) addPolicy() error {
-	p, err := a.h.approvals().Policy()
+	p, err := a.h.Approvals().Policy()
 	if err != nil {
 		return &withStatus{err, statusData}
 	}
@@ -163,7 +164,7 @@ func (a *approver) addPolicy() error {
 		return nil
 	}
 	return a.add(candidate{name: approval.PolicyName, subject: p.Subject, again: func() (approval.Subject, error) {
-		p, err := a.h.approvals().Policy()
+		p, err := a.h.Approvals().Policy()
 		return p.Subject, err
 	}})
 }
@@ -176,7 +177,7 @@ func (a *approver) addSkill(name string) error {
 	if err != nil || len(found.Commands()) == 0 {
 		return err
 	}
-	again := func() (approval.Subject, error) { return a.h.approvals().OfSkill(name) }
+	again := func() (approval.Subject, error) { return a.h.Approvals().OfSkill(name) }
 	s, err := again()
 	if err != nil {
 		return &withStatus{err, statusData}
@@ -184,13 +185,13 @@ func (a *approver) addSkill(name string) error {
 	return a.add(candidate{name: s.Key, subject: s, again: again})
 }
 
-func (a *approver) skills() skill.Library { return skill.Library{Home: a.h.home} }
+func (a *approver) skills() skill.Library { return skill.Library{Home: a.h.Dir} }
 
 func (a *approver) add(c candidate) error {
 	if slices.ContainsFunc(a.found, func(other candidate) bool { return other.subject.Key == c.subject.Key }) {
 		return nil // named twice
 	}
-	last, known, err := a.h.approvals().Last(c.subject.Key)
+	last, known, err := a.h.Approvals().Last(c.subject.Key)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/approval"
 )
 
@@ -39,7 +40,7 @@ func (a *approver) askAll(ctx context.Context) error {
 }
 
 func (a *approver) ask(ctx context.Context, tty *terminalOf, c candidate) error {
-	lines, err := a.h.approvals().Difference(c.subject)
+	lines, err := a.h.Approvals().Difference(c.subject)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (a *approver) ask(ctx context.Context, tty *terminalOf, c candidate) error 
 		err = &withStatus{errors.New("changed while it was shown, and not approved"), statusTempFail}
 		return hint(err, "ollim approve %s", c.name)
 	}
-	return a.h.approvals().Approve(ctx, c.subject, approval.Owner)
+	return a.h.Approvals().Approve(ctx, c.subject, approval.Owner)
 }
 
 // terminalOf is the terminal that we were started from, wherever our streams lead.
@@ -80,7 +81,7 @@ type terminalOf struct {
 func openTerminal() (*terminalOf, error) {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return nil, hint(fmt.Errorf("%w: there is no terminal to ask on", errNotAllowed), "run it in a terminal")
+		return nil, hint(fmt.Errorf("%w: there is no terminal to ask on", app.ErrNotAllowed), "run it in a terminal")
 	}
 	return &terminalOf{f, bufio.NewReader(f)}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -23,10 +24,14 @@ func deskOf(t *testing.T, env map[string]string) (d *Deps, stderr *bytes.Buffer)
 	dir := t.TempDir()
 	stderr = &bytes.Buffer{}
 	d = &Deps{
-		Out: io.Discard, Stderr: stderr, dataDir: dir, logFormat: "text",
-		Now:    func() time.Time { return time.Date(2026, 2, 24, 13, 30, 0, 0, time.UTC) },
-		Lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+		App: &app.App{
+			DataDir: dir,
+			Now:     func() time.Time { return time.Date(2026, 2, 24, 13, 30, 0, 0, time.UTC) },
+			Lookup:  func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+		},
+		Out: io.Discard, Stderr: stderr, logFormat: "text",
 	}
+	d.Warn = d.warn
 	for name, text := range map[string]string{"config.yaml": "timezone: UTC\n", "routines/watch.md": widenedRoutine, "gates/check": "a"} {
 		put(t, filepath.Join(dir, name), text)
 	}
@@ -41,21 +46,21 @@ func put(t *testing.T, path, text string) {
 }
 
 // watch is the routine and whether it is approved.
-func watch(t *testing.T, d *Deps) (h house, j job.Job, approved bool) {
+func watch(t *testing.T, d *Deps) (h app.Home, j job.Job, approved bool) {
 	t.Helper()
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := h.jobs().Load()
+	s, err := h.Jobs().Load()
 	if err != nil || len(s.Jobs) != 1 {
 		t.Fatal(s.Faults, err)
 	}
-	subject, _, err := h.approvals().Of(s.Jobs[0])
+	subject, _, err := h.Approvals().Of(s.Jobs[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	approved, err = h.approvals().Approved(subject)
+	approved, err = h.Approvals().Approved(subject)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,9 +98,9 @@ func TestApproveWhatWasShown(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer screen.Close()
-			tty := &terminalOf{screen, bufio.NewReader(answers(func() string { meanwhile(t, d.dataDir); return "y\n" }))}
+			tty := &terminalOf{screen, bufio.NewReader(answers(func() string { meanwhile(t, d.DataDir); return "y\n" }))}
 			err = a.ask(context.Background(), tty, a.found[0])
-			_, known, _ := h.approvals().Last("w1")
+			_, known, _ := h.Approvals().Last("w1")
 			if name == "nothing" {
 				if err != nil || !known {
 					t.Errorf("%v, approved %v", err, known)
@@ -140,12 +145,12 @@ func TestApproveOwn(t *testing.T) {
 	}
 	own(true, "")
 	own(true, "")
-	put(t, filepath.Join(d.dataDir, "routines/watch.md"), strings.Replace(widenedRoutine, "Watch", "Wait", 1))
+	put(t, filepath.Join(d.DataDir, "routines/watch.md"), strings.Replace(widenedRoutine, "Watch", "Wait", 1))
 	own(true, "")
-	put(t, filepath.Join(d.dataDir, "gates/check"), "b") // not through us
+	put(t, filepath.Join(d.DataDir, "gates/check"), "b") // not through us
 	own(false, "watch waits for approval: changed since it was approved: gates/check: ollim approve watch")
-	put(t, filepath.Join(d.dataDir, "gates/check"), "a")
-	put(t, filepath.Join(d.dataDir, "routines/watch.md"), strings.Replace(widenedRoutine, "gate: check\n", "", 1))
+	put(t, filepath.Join(d.DataDir, "gates/check"), "a")
+	put(t, filepath.Join(d.DataDir, "routines/watch.md"), strings.Replace(widenedRoutine, "gate: check\n", "", 1))
 	h, j, _ := watch(t, d)
 	if err := d.approveOwn(context.Background(), h, j); err != nil {
 		t.Error(err)
@@ -164,7 +169,7 @@ func TestApproveOwnInARun(t *testing.T) {
 func TestApproveOwnUnfit(t *testing.T) {
 	d, stderr := deskOf(t, nil)
 	h, j, _ := watch(t, d)
-	gate := filepath.Join(d.dataDir, "gates/check")
+	gate := filepath.Join(d.DataDir, "gates/check")
 	if err := errors.Join(os.Remove(gate), os.Mkdir(gate, 0o700)); err != nil {
 		t.Fatal(err)
 	}

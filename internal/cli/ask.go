@@ -18,6 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/agent/tools"
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/provider"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -88,11 +89,11 @@ func runAsk(ctx context.Context, d *Deps, o askOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		return err
 	}
-	if err := d.outside(); err != nil {
+	if err := d.Outside(); err != nil {
 		return err
 	}
 	q, options, err := o.question(d, h)
@@ -105,7 +106,7 @@ func runAsk(ctx context.Context, d *Deps, o askOptions) error {
 		d: d, format: o.format, partial: o.partial, stop: cancel, began: d.Now(), root: q.Root,
 		tools: tools.BuiltIns(policy.DefaultAsk(), o.tools),
 	}
-	f := d.shellFirer(h)
+	f := h.Runner(d.atShell())
 	f.Watch, options.Delta = v.hear, v.delta()
 	r, err := f.Ask(ctx, q, options)
 	if r.ID == "" {
@@ -158,7 +159,7 @@ func (o *askOptions) check() error {
 }
 
 // question is what is asked, where, and in which session.
-func (o *askOptions) question(d *Deps, h house) (runner.Question, runner.Options, error) {
+func (o *askOptions) question(d *Deps, h app.Home) (runner.Question, runner.Options, error) {
 	q := runner.Question{Text: o.text, Tools: o.tools, MaxTurns: o.maxTurns, MaxCost: o.maxCost, Discard: o.noSession}
 	options := runner.Options{Engine: o.engine, Model: o.model, Owner: d.atShell()}
 	var err error
@@ -186,7 +187,7 @@ func (o *askOptions) question(d *Deps, h house) (runner.Question, runner.Options
 		return q, options, err
 	}
 	if t.ID != "" {
-		others, err := h.conversations()
+		others, err := h.Conversations()
 		if err != nil {
 			return q, options, err
 		}
@@ -212,18 +213,18 @@ func workingDir() (string, error) {
 }
 
 // transcript is the one to go on with; the zero one begins a new session.
-func (o *askOptions) transcript(d *Deps, h house, root string, in *bufio.Reader) (transcript.Transcript, error) {
-	sessions := h.home.Sessions()
+func (o *askOptions) transcript(d *Deps, h app.Home, root string, in *bufio.Reader) (transcript.Transcript, error) {
+	sessions := h.Dir.Sessions()
 	switch {
 	case o.goOn:
-		if root != string(h.home) {
+		if root != string(h.Dir) {
 			t, err := transcript.Latest(sessions, root)
 			if errors.Is(err, transcript.ErrUnknown) {
 				err = noSessionIn(root)
 			}
 			return t, err
 		}
-		list, err := h.questions(root)
+		list, err := questions(h, root)
 		if err != nil {
 			return transcript.Transcript{}, err
 		}
@@ -232,7 +233,7 @@ func (o *askOptions) transcript(d *Deps, h house, root string, in *bufio.Reader)
 		if !isTerminal(d.In) {
 			return transcript.Transcript{}, hint(usage("-r wants an id: there is no terminal to choose on"), "ollim session list --here")
 		}
-		list, err := h.questions(root)
+		list, err := questions(h, root)
 		if err != nil {
 			return transcript.Transcript{}, err
 		}
@@ -240,7 +241,7 @@ func (o *askOptions) transcript(d *Deps, h house, root string, in *bufio.Reader)
 	case o.resume != "":
 		t, err := transcript.FindPrefix(sessions, o.resume)
 		if err != nil {
-			err = noTranscript(o.resume, err)
+			err = app.NoTranscript(o.resume, err)
 		}
 		return t, err
 	case o.file != "":
@@ -250,13 +251,13 @@ func (o *askOptions) transcript(d *Deps, h house, root string, in *bufio.Reader)
 }
 
 // questions are the sessions of questions that were asked in a directory, the latest first; at least one.
-func (h house) questions(root string) ([]transcript.Summary, error) {
-	list, _, err := transcript.List(h.home.Sessions(), root, prompt.Said())
+func questions(h app.Home, root string) ([]transcript.Summary, error) {
+	list, _, err := transcript.List(h.Dir.Sessions(), root, prompt.Said())
 	if err != nil {
 		return nil, err
 	}
-	if root == string(h.home) { // those of main and of routines are kept for the same directory
-		others, err := h.conversations()
+	if root == string(h.Dir) { // those of main and of routines are kept for the same directory
+		others, err := h.Conversations()
 		if err != nil {
 			return nil, err
 		}
@@ -272,19 +273,6 @@ func noSessionIn(root string) error {
 	return hint(&withStatus{fmt.Errorf("there is no session in %s", root), statusNoJob}, "ollim session list --all")
 }
 
-// conversations are the ids that were ever those of main, of routines and of runs: a question does not go on with one, but with a
-// branch of it.
-func (h house) conversations() (map[string]bool, error) {
-	ids := map[string]bool{}
-	for e, err := range h.sessions().History(nil) {
-		if err != nil {
-			return nil, err
-		}
-		ids[e.SessionID] = true
-	}
-	return ids, nil
-}
-
 // openSession opens a transcript by its path. Only those in the data directory are gone on with, or an engine could not find
 // them again.
 func openSession(sessions, file string) (transcript.Transcript, error) {
@@ -293,7 +281,7 @@ func openSession(sessions, file string) (transcript.Transcript, error) {
 		return t, &withStatus{fmt.Errorf("%s: %w", file, transcript.ErrForeign), statusData}
 	}
 	if err != nil {
-		return t, noTranscript(file, err)
+		return t, app.NoTranscript(file, err)
 	}
 	known, err := transcript.Find(sessions, t.ID)
 	if err == nil && known.Path != t.Path {

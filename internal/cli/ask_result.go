@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -115,12 +116,12 @@ type denial struct {
 }
 
 // result is the answer to a question, by its record and its events.
-func (v *voice) result(h house, r runlog.Record, err error) answer {
+func (v *voice) result(h app.Home, r runlog.Record, err error) answer {
 	t := v.tally
 	a := answer{
 		Type: "result", Subtype: "success", IsError: r.Outcome != runlog.OK, Duration: v.d.Now().Sub(v.began).Milliseconds(),
 		Turns: max(r.Turns, t.turns), Result: t.text, Stop: t.stop, SessionID: cmp.Or(r.SessionAfter, t.session, r.SessionBefore),
-		Denials: h.denials(r.ID, t.uses), Run: r.ID, Engine: r.Engine,
+		Denials: denials(h, r.ID, t.uses), Run: r.ID, Engine: r.Engine,
 	}
 	if a.IsError {
 		a.Subtype, a.Result, a.Errors = subtype(err), cmp.Or(t.last, t.text), []string{r.Error}
@@ -151,8 +152,8 @@ func subtype(err error) string {
 }
 
 // modelUses completes what is known of the models.
-func (t tally) modelUses(h house) map[string]modelUse {
-	table, err := h.models()
+func (t tally) modelUses(h app.Home) map[string]modelUse {
+	table, err := h.Models()
 	for name, u := range t.models {
 		if !t.unpriced {
 			u.Cost = millionths(u.cost)
@@ -166,9 +167,9 @@ func (t tally) modelUses(h house) map[string]modelUse {
 }
 
 // denials are the uses of tools that were refused.
-func (h house) denials(id string, uses map[string]runlog.Event) []denial {
+func denials(h app.Home, id string, uses map[string]runlog.Event) []denial {
 	denied := []denial{}
-	for e, err := range h.runs().Events(id, nil) {
+	for e, err := range h.Runs().Events(id, nil) {
 		if err == nil && e.Type == runlog.Verdict && e.IsError {
 			denied = append(denied, denial{e.Tool, e.ToolID, uses[e.ToolID].Input})
 		}

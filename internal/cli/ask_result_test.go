@@ -13,7 +13,7 @@ import (
 func TestResultCost(t *testing.T) {
 	w := newWorld(t)
 	d := w.deps(strings.NewReader(""), io.Discard, io.Discard)
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		t.Fatal(err)
 	}

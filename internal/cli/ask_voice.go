@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -90,7 +91,7 @@ func (v *voice) note(err error) {
 }
 
 // end completes the output of a run.
-func (v *voice) end(h house, r runlog.Record, err error) {
+func (v *voice) end(h app.Home, r runlog.Record, err error) {
 	if v.format != "text" {
 		v.object(v.result(h, r, err))
 		return

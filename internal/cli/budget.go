@@ -5,13 +5,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/ollim/ollim/internal/state/budget"
 )
-
-func (h house) budget() budget.Book {
-	return budget.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone}
-}
 
 // budgetRow is the bucket for programs.
 type budgetRow struct {
@@ -45,11 +39,11 @@ func newBudget(d *Deps) *cobra.Command {
 }
 
 func runBudget(d *Deps, asJSON bool) error {
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
-	s, err := h.budget().Status()
+	s, err := h.Budget().Status()
 	if err != nil {
 		return err
 	}
@@ -62,7 +56,7 @@ func runBudget(d *Deps, asJSON bool) error {
 		DailyUsed: s.DailyUsed, CriticalUsed: s.CriticalUsed,
 	}
 	if s.NextRefill > 0 { // rounded up: then it is there
-		row.NextRefill = d.Now().Add(s.NextRefill + time.Second).Truncate(time.Second).In(h.config.Zone)
+		row.NextRefill = d.Now().Add(s.NextRefill + time.Second).Truncate(time.Second).In(h.Config.Zone)
 	}
 	return d.emit(row)
 }

@@ -36,14 +36,14 @@ func runBudgetSet(ctx context.Context, d *Deps, capacity, rate *int) error {
 	if capacity == nil && rate == nil {
 		return usage("nothing to set: want --capacity or --rate")
 	}
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
-	if err := d.outside(); err != nil {
+	if err := d.Outside(); err != nil {
 		return err
 	}
-	err = h.budget().Set(ctx, capacity, rate)
+	err = h.Budget().Set(ctx, capacity, rate)
 	if errors.Is(err, budget.ErrCapacity) || errors.Is(err, budget.ErrRate) {
 		return usage("--%v", err)
 	}

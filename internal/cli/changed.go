@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/changed"
 )
@@ -31,11 +32,11 @@ func newChanged(d *Deps) *cobra.Command {
 }
 
 func runChanged(ctx context.Context, d *Deps, key string, allowEmpty bool) error {
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		return err
 	}
-	book := changed.Book{Home: h.home, Disk: h.disk}
+	book := changed.Book{Home: h.Dir, Disk: h.Disk}
 	keep, err := d.keeper(h, book)
 	if err != nil {
 		return err
@@ -61,12 +62,12 @@ func runChanged(ctx context.Context, d *Deps, key string, allowEmpty bool) error
 }
 
 // keeper is what becomes of a new value: inside a run it waits for the run's end.
-func (d *Deps) keeper(h house, book changed.Book) (func(ctx context.Context, key string, value []byte) error, error) {
+func (d *Deps) keeper(h app.Home, book changed.Book) (func(ctx context.Context, key string, value []byte) error, error) {
 	id, inside := d.Lookup("OLLIM_RUN")
 	if !inside || id == "" {
 		return book.Commit, nil
 	}
-	if _, err := h.inProgress(id); err != nil {
+	if _, err := h.InProgress(id); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, key string, value []byte) error { return book.Propose(ctx, id, key, value) }, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -33,11 +34,11 @@ func newChat(d *Deps) *cobra.Command {
 
 func runChat(ctx context.Context, d *Deps, text, model string) error {
 	outlivePipe()
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		return err
 	}
-	if err := d.outside(); err != nil {
+	if err := d.Outside(); err != nil {
 		return err
 	}
 	if isTerminal(d.In) {
@@ -59,7 +60,7 @@ func runChat(ctx context.Context, d *Deps, text, model string) error {
 	return d.chatTurn(ctx, h, text, input, model)
 }
 
-func (d *Deps) chatLoop(ctx context.Context, h house, model string) error {
+func (d *Deps) chatLoop(ctx context.Context, h app.Home, model string) error {
 	lines := make(chan string)
 	go func() { // a read of the terminal cannot be interrupted, but left
 		defer close(lines)
@@ -99,9 +100,9 @@ func (d *Deps) chatLoop(ctx context.Context, h house, model string) error {
 }
 
 // chatTurn writes the agent's text as it comes.
-func (d *Deps) chatTurn(ctx context.Context, h house, text, input, model string) error {
+func (d *Deps) chatTurn(ctx context.Context, h app.Home, text, input, model string) error {
 	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
-	f := d.shellFirer(h)
+	f := h.Runner(d.atShell())
 	f.Watch = func(e runlog.Event) {
 		if e.Type == runlog.UpdatesPopped {
 			_, _ = fmt.Fprintln(d.Stderr, prompt.CatchingUp)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/approval"
@@ -37,7 +38,7 @@ func newCheck(d *Deps) *cobra.Command {
 
 func runCheck(ctx context.Context, d *Deps, files []string, asJSON bool) error {
 	c := checker{d: d, json: asJSON, zone: time.UTC, ids: map[string]string{}}
-	settings, err := d.config()
+	settings, err := d.Config()
 	if err == nil {
 		c.zone = settings.Zone
 	}
@@ -48,22 +49,24 @@ func runCheck(ctx context.Context, d *Deps, files []string, asJSON bool) error {
 		return cmp.Or(ctx.Err(), c.verdict())
 	}
 	if err == nil && !settings.Exists {
-		_, err := d.house() // says so
+		_, err := d.Home() // says so
 		return err
 	}
 	c.fault(err)
-	dir, err := d.home()
-	if err != nil {
+	h, err := d.NewHome()
+	if err != nil && !as[*app.ConfigFault](err) { // which is reported already
 		return err
 	}
-	shelf, err := job.Library{Home: dir, Zone: c.zone}.Load()
+	shelf, err := job.Library{Home: h.Dir, Zone: c.zone}.Load()
 	if err != nil {
 		return err
 	}
 	if len(shelf.Faults) > 0 {
 		c.fault(shelf.Faults)
 	}
-	c.approvals = &approval.Book{Home: dir, Disk: d.disk(), Zone: c.zone, User: d.homeOrNone()}
+	approvals := h.Approvals()
+	approvals.Zone = c.zone
+	c.approvals = &approvals
 	for _, j := range shelf.Jobs {
 		c.good(filepath.Join(filepath.Base(filepath.Dir(j.Path)), filepath.Base(j.Path)), j)
 	}
@@ -72,7 +75,7 @@ func runCheck(ctx context.Context, d *Deps, files []string, asJSON bool) error {
 	if policy.Waits {
 		c.say(finding{File: approval.PolicyName, What: "note", Text: "waits for your approval, and gives no tools until then: ollim approve " + approval.PolicyName})
 	}
-	_, faults, err := skill.Library{Home: dir}.Load()
+	_, faults, err := h.Skills().Load()
 	c.fault(err)
 	if len(faults) > 0 {
 		c.fault(faults)

@@ -20,7 +20,7 @@ func newConfigList(d *Deps) *cobra.Command {
 		Short: "List settings: key, value, origin",
 		Args:  checked(cobra.NoArgs),
 		RunE: works(func(*cobra.Command, []string) error {
-			c, err := d.config()
+			c, err := d.Config()
 			if err != nil {
 				return err
 			}
@@ -37,7 +37,7 @@ func newConfigGet(d *Deps) *cobra.Command {
 		Short: "Print the value of one setting",
 		Args:  checked(cobra.ExactArgs(1)),
 		RunE: works(func(_ *cobra.Command, args []string) error {
-			c, err := d.config()
+			c, err := d.Config()
 			if err != nil {
 				return err
 			}
@@ -58,14 +58,14 @@ func newConfigSet(d *Deps) *cobra.Command {
 		Example: `  ollim config set delivery.command sh -c 'mail -s "$OLLIM_LABEL" me'`,
 		Args:    checked(cobra.MinimumNArgs(2)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
-			h, err := d.house()
+			h, err := d.Home()
 			if err != nil {
 				return err
 			}
-			if err := d.outside(); err != nil {
+			if err := d.Outside(); err != nil {
 				return err
 			}
-			return d.setConfig(cmd.Context(), h, args[0], withoutDashes(args[1:])...)
+			return h.Set(cmd.Context(), args[0], withoutDashes(args[1:])...)
 		}),
 	}
 	cmd.Flags().SetInterspersed(false) // a value may look like a flag: sh -c …

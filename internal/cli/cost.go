@@ -53,16 +53,16 @@ func runCost(d *Deps, by, since string, asJSON bool) error {
 	if err != nil {
 		return usage("--since %v", err)
 	}
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		return err
 	}
 	sums := map[string]costRow{}
-	for r, err := range h.runs().Since(d.Now().Add(-back)) {
+	for r, err := range h.Runs().Since(d.Now().Add(-back)) {
 		if err != nil {
 			return err
 		}
-		r = h.alive(r)
+		r = cutOff(h, r)
 		if r.Turns == 0 && r.Cost == 0 {
 			continue // it never reached an engine
 		}

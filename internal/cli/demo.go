@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
@@ -99,13 +100,16 @@ func (d *Deps) prepareDemo(dir string) (*demo, error) {
 		return nil, err
 	}
 	inside := *d
-	inside.Stdout = d.Out // no terminal: what is for the owner goes through the delivery command
-	inside.dataDir, inside.configPath, inside.loaded = dir, filepath.Join(dir, "config.yaml"), nil
-	inside.Lookup = func(name string) (string, bool) { // the caller's settings are not the demo's
-		if name == "HOME" || name == "PATH" {
-			return d.Lookup(name)
-		}
-		return "", false
+	inside.Stdout = d.Out
+	inside.App = &app.App{ // without a terminal: what is for the owner goes through the delivery command
+		Now: d.Now, Random: d.Random, Sleep: d.Sleep, Warn: d.warn,
+		DataDir: dir, ConfigPath: filepath.Join(dir, "config.yaml"),
+		Lookup: func(name string) (string, bool) { // the caller's settings are not the demo's
+			if name == "HOME" || name == "PATH" {
+				return d.Lookup(name)
+			}
+			return "", false
+		},
 	}
 	return &demo{d: &inside, inbox: inbox}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -46,24 +47,24 @@ func (s *demo) play(ctx context.Context) error {
 // act fires one job at one time and shows what its record holds.
 func (s *demo) act(ctx context.Context, job string, at time.Time, title string) error {
 	s.d.Now = func() time.Time { return at }
-	h, err := s.d.house()
+	h, err := s.d.Home()
 	if err != nil {
 		return err
 	}
-	if err := s.say("\n%s  $ ollim fire %s\n  (%s)\n", clock(at.In(h.config.Zone)), job, title); err != nil {
+	if err := s.say("\n%s  $ ollim fire %s\n  (%s)\n", clock(at.In(h.Config.Zone)), job, title); err != nil {
 		return err
 	}
-	r, err := s.d.firer(h).Fire(ctx, job, runner.Options{})
+	r, err := h.Runner(false).Fire(ctx, job, runner.Options{})
 	if err != nil {
 		return errors.Join(fmt.Errorf("%s: %s", job, r.Outcome), err)
 	}
-	if r, err = h.runs().Load(r.ID); err != nil {
+	if r, err = h.Runs().Load(r.ID); err != nil {
 		return err
 	}
 	if err := s.told(h, r); err != nil {
 		return err
 	}
-	for e, err := range h.runs().Events(r.ID, nil) {
+	for e, err := range h.Runs().Events(r.ID, nil) {
 		if err != nil {
 			return err
 		}
@@ -101,8 +102,8 @@ func demoLine(r runlog.Record, e runlog.Event) (head, text string) {
 }
 
 // told shows the pending updates that stand in the prompt.
-func (s *demo) told(h house, r runlog.Record) error {
-	prompt, err := store.Read(h.home.Run(r.ID, "prompt.txt"))
+func (s *demo) told(h app.Home, r runlog.Record) error {
+	prompt, err := store.Read(h.Dir.Run(r.ID, "prompt.txt"))
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func (s *demo) told(h house, r runlog.Record) error {
 }
 
 // after shows what the fire left outside its record.
-func (s *demo) after(ctx context.Context, h house, r runlog.Record) error {
+func (s *demo) after(ctx context.Context, h app.Home, r runlog.Record) error {
 	number := 0
 	for text, err := range store.Lines[string](s.inbox, nil) {
 		if err != nil {
@@ -129,7 +130,7 @@ func (s *demo) after(ctx context.Context, h house, r runlog.Record) error {
 			}
 		}
 	}
-	pending, err := s.d.updates(h).Peek(ctx)
+	pending, err := h.Updates().Peek(ctx)
 	if err != nil {
 		return err
 	}

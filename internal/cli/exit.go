@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -18,7 +19,9 @@ import (
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/skill"
+	"github.com/ollim/ollim/internal/state/transcript"
 	"github.com/ollim/ollim/internal/state/update"
 )
 
@@ -74,19 +77,8 @@ func (e *usageError) Error() string { return e.reason }
 
 func usage(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
-// hinted is an error with something to do about it.
-type hinted struct {
-	err  error
-	hint string
-}
-
-func (e *hinted) Error() string { return e.err.Error() }
-
-func (e *hinted) Unwrap() error { return e.err }
-
-func hint(err error, format string, args ...any) error {
-	return &hinted{err, fmt.Sprintf(format, args...)}
-}
+// hint adds to an error what its reader can do.
+func hint(err error, format string, args ...any) error { return app.Hint(err, format, args...) }
 
 // withStatus is an error whose status does not follow from its type.
 type withStatus struct {
@@ -120,14 +112,16 @@ type rule struct {
 func rules() []rule {
 	return []rule{
 		{nil2nothing, statusOK},
-		{as[*usageError], statusUsage},
+		{as[*usageError], statusUsage}, {as[*app.BadArgument], statusUsage},
 		{is(context.Canceled), statusInterrupted},
 		{is(lock.ErrBusy), statusTempFail}, {as[*runner.Later], statusTempFail},
-		{is(runner.ErrNoEngine), statusConfig}, {is(errNoConfig), statusConfig}, {is(engine.ErrForeignSession), statusConfig},
-		{as[*config.Wrong], statusConfig}, {as[*configFault], statusConfig},
-		{is(errNotAllowed), statusRefused},
+		{is(runner.ErrNoEngine), statusConfig}, {is(app.ErrNoConfig), statusConfig}, {is(engine.ErrForeignSession), statusConfig},
+		{as[*config.Wrong], statusConfig}, {as[*app.ConfigFault], statusConfig},
+		{is(app.ErrNotAllowed), statusRefused},
 		{as[*store.NotWritten], statusUnwritten}, {as[*lock.Failed], statusUnwritten}, {as[*unwritten], statusUnwritten},
 		{as[*job.Unknown], statusNoJob}, {as[*runlog.Unknown], statusNoJob}, {as[*skill.Unknown], statusNoJob},
+		{is(app.ErrNoSession), statusNoJob}, {as[*app.UnknownSession], statusNoJob},
+		{is(session.ErrID), statusUsage}, {is(transcript.ErrAmbiguous), statusUsage}, {is(transcript.ErrForeign), statusData},
 		{as[*job.Ambiguous], statusUsage}, {as[*config.UnknownKey], statusUsage},
 		{as[yamldoc.Faults], statusData}, {as[*approval.Unfit], statusData}, {as[*yamldoc.Fault], statusData}, {is(update.ErrEmpty), statusData},
 		{is(errTooLong), statusData}, {is(fs.ErrExist), statusData}, {as[*json.SyntaxError], statusData},

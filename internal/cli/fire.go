@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/config"
@@ -71,11 +72,11 @@ func newFire(d *Deps) *cobra.Command {
 
 func runFire(ctx context.Context, d *Deps, o fireOptions) error {
 	outlivePipe()
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		return err
 	}
-	if err := d.outside(); err != nil {
+	if err := d.Outside(); err != nil {
 		return err
 	}
 	if o.asCron {
@@ -90,7 +91,7 @@ func runFire(ctx context.Context, d *Deps, o fireOptions) error {
 			return err
 		}
 	}
-	firer := d.firer(h)
+	firer := h.Runner(false)
 	failed := failures{d: d, verb: "fire"}
 	for _, name := range o.jobs {
 		failed.add(name, o.one(ctx, d, firer, name, options))
@@ -130,13 +131,13 @@ func (o *fireOptions) resolve(d *Deps) (runner.Options, error) {
 }
 
 // at moves the clock, for what can be evaluated at another time.
-func (o *fireOptions) at(d *Deps, h house) (house, error) {
-	now, err := parseTime(o.now, h.config.Zone)
+func (o *fireOptions) at(d *Deps, h app.Home) (app.Home, error) {
+	now, err := parseTime(o.now, h.Config.Zone)
 	if err != nil {
 		return h, err
 	}
 	d.Now = func() time.Time { return now }
-	h.disk.Now = d.Now
+	h.Disk.Now = d.Now
 	return h, nil
 }
 
@@ -205,12 +206,12 @@ func (o *fireOptions) verdict(d *Deps, r runlog.Record, err error) error {
 			return hint(failure, "to raise the limit: ollim config set spend.%s NUMBER", limit.Key)
 		}
 	case runlog.Failed, runlog.Timeout, runlog.Unreported:
-		var known *hinted
+		var known *app.Hinted
 		if errors.As(err, &known) {
-			return hint(failure, "%s", known.hint)
+			return hint(failure, "%s", known.Hint)
 		}
 		if errors.Is(err, engine.ErrNoKey) {
-			return d.keyHint(failure, keyName(config.Anthropic))
+			return d.AnthropicKeyHint(failure)
 		}
 		return hint(failure, "ollim run log %s", r.ID)
 	}
@@ -220,7 +221,7 @@ func (o *fireOptions) verdict(d *Deps, r runlog.Record, err error) error {
 // outside refuses what only makes sense outside a run: a fire or a turn inside one would belong to two.
 func (d *Deps) outside() error {
 	if id, inside := d.Lookup("OLLIM_RUN"); inside && id != "" {
-		return fmt.Errorf("%w: this is inside run %s", errNotAllowed, id)
+		return fmt.Errorf("%w: this is inside run %s", app.ErrNotAllowed, id)
 	}
 	return nil
 }

@@ -7,20 +7,22 @@ import (
 	"os/exec"
 	"os/user"
 	"syscall"
+
+	"github.com/ollim/ollim/internal/app"
 )
 
 // asCron fires in another process that has what Debian's cron gives: HOME, LOGNAME, SHELL and a short PATH, the root
 // directory, no terminal and no input. Output goes where ours goes.
-func (d *Deps) asCron(ctx context.Context, h house, o fireOptions) error {
+func (d *Deps) asCron(ctx context.Context, h app.Home, o fireOptions) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	base, err := d.userHome()
+	base, err := d.UserHome()
 	if err != nil {
 		return err
 	}
-	args := append([]string{"--data-dir", string(h.home), "--config", d.configFile(h.home), "fire"}, o.words(d.quiet)...)
+	args := append([]string{"--data-dir", string(h.Dir), "--config", d.ConfigFile(h.Dir), "fire"}, o.words(d.quiet)...)
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Dir = "/"
 	cmd.Env = []string{"HOME=" + base, "SHELL=/bin/sh", "PATH=/usr/bin:/bin"}

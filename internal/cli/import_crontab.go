@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/schedule/crontabimport"
@@ -51,10 +52,10 @@ func newImportCrontab(d *Deps) *cobra.Command {
 }
 
 func runImportCrontab(ctx context.Context, d *Deps, o importCrontabOptions) error {
-	if err := d.ownerHere(); err != nil {
+	if err := d.OwnerOnly(); err != nil {
 		return err
 	}
-	h, err := d.importHouse(o.write)
+	h, err := d.importHome(o.write)
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func runImportCrontab(ctx context.Context, d *Deps, o importCrontabOptions) erro
 	if err != nil {
 		return err
 	}
-	s, err := h.jobs().Load()
+	s, err := h.Jobs().Load()
 	if err != nil {
 		return err
 	}
@@ -89,22 +90,17 @@ func runImportCrontab(ctx context.Context, d *Deps, o importCrontabOptions) erro
 	return nil
 }
 
-// importHouse is the house, which for a look at what would be written need not exist.
-func (d *Deps) importHouse(write bool) (house, error) {
-	h, err := d.house()
-	if write || !errors.Is(err, errNoConfig) {
+// importHome returns the data directory, which need not exist for a look at what would be written.
+func (d *Deps) importHome(write bool) (app.Home, error) {
+	h, err := d.Home()
+	if write || !errors.Is(err, app.ErrNoConfig) {
 		return h, err
 	}
-	dir, err := d.home()
-	if err != nil {
-		return h, err
-	}
-	c, err := d.config()
-	return house{dir, c, d.disk(), d.homeOrNone(), d.hidden(c)}, err
+	return d.NewHome()
 }
 
 // crontab is the text of the user's crontab, of a file or of standard input.
-func (d *Deps) crontab(ctx context.Context, h house, file string) (string, error) {
+func (d *Deps) crontab(ctx context.Context, h app.Home, file string) (string, error) {
 	var data []byte
 	var err error
 	switch file {
@@ -124,8 +120,8 @@ func (d *Deps) crontab(ctx context.Context, h house, file string) (string, error
 	return strings.ToValidUTF8(string(data), "\ufffd"), err
 }
 
-func (d *Deps) userCrontab(ctx context.Context, h house) ([]byte, error) {
-	data, err := h.table(d).Read(ctx)
+func (d *Deps) userCrontab(ctx context.Context, h app.Home) ([]byte, error) {
+	data, err := crontabOf(h, d).Read(ctx)
 	if errors.Is(err, process.ErrNotFound) {
 		return nil, hint(&withStatus{err, statusUnavailable}, "ollim import crontab FILE")
 	}
@@ -135,7 +131,7 @@ func (d *Deps) userCrontab(ctx context.Context, h house) ([]byte, error) {
 // importer makes routines of lines, one after the other.
 type importer struct {
 	d       *Deps
-	h       house
+	h       app.Home
 	write   bool
 	source  string
 	zone    string    // of the crontab
@@ -151,7 +147,7 @@ func (i *importer) warn(f crontabimport.Found, text string) {
 
 func (i *importer) line(f crontabimport.Found) error {
 	i.lines = append(i.lines, strconv.Itoa(f.Line))
-	j, own := f.Job, i.h.config.Zone.String()
+	j, own := f.Job, i.h.Config.Zone.String()
 	if j.Timezone == "" && !installer.SameZone(own, i.zone) {
 		j.Timezone = i.zone // the crontab's, where the line says nothing else
 	}
@@ -174,11 +170,11 @@ func (i *importer) line(f crontabimport.Found) error {
 // put prints a routine, or writes it.
 func (i *importer) put(j job.Job, name string) error {
 	if i.write {
-		j, err := i.h.jobs().Create(j, name)
+		j, err := i.h.Jobs().Create(j, name)
 		if err == nil {
 			_, err = fmt.Fprintln(i.d.Out, j.ID)
 		}
-		if _, widened, _ := i.h.approvals().Of(j); err == nil && widened {
+		if _, widened, _ := i.h.Approvals().Of(j); err == nil && widened {
 			i.d.warn(fmt.Sprintf("%s waits for your approval: ollim approve %s", j.Name(), j.Name()))
 		}
 		return err
@@ -203,7 +199,7 @@ func (i *importer) name(j job.Job) string {
 		if n > 1 {
 			name += "-" + strconv.Itoa(n)
 		}
-		taken := slices.ContainsFunc([]string{i.h.home.Routines(), i.h.home.Reminders()}, func(folder string) bool {
+		taken := slices.ContainsFunc([]string{i.h.Dir.Routines(), i.h.Dir.Reminders()}, func(folder string) bool {
 			return exists(filepath.Join(folder, name+".md"))
 		})
 		if !taken && !i.names[name] {

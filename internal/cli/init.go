@@ -50,15 +50,15 @@ func newInit(d *Deps) *cobra.Command {
 }
 
 func runInit(ctx context.Context, d *Deps, o initOptions) error {
-	dir, err := d.home()
+	dir, err := d.Dir()
 	if err != nil {
 		return err
 	}
-	if isTerminal(d.In) && isTerminal(d.Stderr) && !exists(d.configFile(dir)) {
+	if isTerminal(d.In) && isTerminal(d.Stderr) && !exists(d.ConfigFile(dir)) {
 		o.ask(d)
 	}
 	if o.timezone == "" {
-		o.timezone = d.systemZone()
+		o.timezone = d.SystemZone()
 	}
 	settings, err := o.settings(d)
 	if err != nil {
@@ -85,7 +85,7 @@ func (d *Deps) tellMade(dir paths.Dir, made []string, settings map[string]string
 	d.note("made %s", strings.Join(made, ", "))
 	if settings["engine"] == config.ClaudeCode {
 		d.note("the engine is %s; it pays by its login, or by a key: engine.ANTHROPIC_API_KEY=… in %s (chmod 600)",
-			settings["claude-code.command"], d.secretsFile())
+			settings["claude-code.command"], d.SecretsFile())
 	}
 }
 
@@ -103,7 +103,7 @@ func (o *initOptions) ask(d *Deps) {
 		}
 		*value = strings.TrimSpace(line)
 	}
-	question(&o.timezone, "Timezone", d.systemZone())
+	question(&o.timezone, "Timezone", d.SystemZone())
 	question(&o.delivery, "Shell command that reaches you (text on its standard input)", "none yet")
 }
 
@@ -132,7 +132,7 @@ func (o *initOptions) settings(d *Deps) (map[string]string, error) {
 func (d *Deps) findClaude() string {
 	path, _ := d.Lookup("PATH")
 	dirs := filepath.SplitList(path)
-	if base, err := d.userHome(); err == nil {
+	if base, err := d.UserHome(); err == nil {
 		dirs = append(dirs, filepath.Join(base, ".claude", "local"), filepath.Join(base, ".local", "bin"))
 	}
 	for _, dir := range dirs {
@@ -182,7 +182,7 @@ func (d *Deps) makeFiles(dir paths.Dir, settings map[string]string) (made []stri
 		}
 		return err
 	}
-	if err := create(d.configFile(dir), []byte(config.Template(settings))); err != nil {
+	if err := create(d.ConfigFile(dir), []byte(config.Template(settings))); err != nil {
 		return made, err
 	}
 	fresh := len(made) > 0

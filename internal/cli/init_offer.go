@@ -5,16 +5,18 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"github.com/ollim/ollim/internal/app"
 )
 
 // offerApproval is for a directory that was there before: what in it waits for the owner is asked about on a terminal, job
 // after job, and named elsewhere. An answer, also a no, changes nothing of what init has made.
 func (d *Deps) offerApproval(ctx context.Context) error {
-	if errors.Is(d.ownerHere(), errNotAllowed) {
+	if errors.Is(d.OwnerOnly(), app.ErrNotAllowed) {
 		return nil // whoever this is, it is not theirs to say
 	}
 	s, h, err := d.shelf()
-	if as[*configFault](err) {
+	if as[*app.ConfigFault](err) {
 		return nil // of settings that init left as they were
 	}
 	if err != nil {

@@ -8,18 +8,15 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/agent/tools"
+	"github.com/ollim/ollim/internal/app"
 )
 
-// isInside says whether a run has called us: then the gates of its tools hold.
-func (d *Deps) isInside() bool {
-	id, inside := d.Lookup("OLLIM_RUN")
-	return inside && id != ""
-}
+// inside reports whether a run has started this command: then the gates of the run's tools hold.
+func (d *Deps) inside() bool { return d.RunID() != "" }
 
-// useTool is a verb typed by an agent: it is one of its tools, and answers alike.
-func (d *Deps) useTool(ctx context.Context, h house, tool string, input any) (string, error) {
-	id, _ := d.Lookup("OLLIM_RUN")
-	box, err := d.runBox(h, id)
+// useTool runs a command typed by an agent as the tool of the same purpose, with the same answers.
+func (d *Deps) useTool(ctx context.Context, h app.Home, tool string, input any) (string, error) {
+	box, err := h.Box()
 	if err != nil {
 		return "", err
 	}
@@ -35,7 +32,7 @@ func (d *Deps) useTool(ctx context.Context, h house, tool string, input any) (st
 		return "", &withStatus{errors.New(reason), statusUsage}
 	}
 	if as[*tools.Refused](err) {
-		return "", fmt.Errorf("%w: %w", errNotAllowed, err)
+		return "", fmt.Errorf("%w: %w", app.ErrNotAllowed, err)
 	}
 	return "", err
 }

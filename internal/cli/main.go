@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 )
@@ -25,7 +26,7 @@ func Main(args []string) int {
 	defer stop()
 	d := &Deps{
 		In: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Now: time.Now, Lookup: os.LookupEnv, Random: rand.Reader, Sleep: sleep,
+		App:       &app.App{Now: time.Now, Lookup: os.LookupEnv, Random: rand.Reader, Sleep: sleep},
 		Automatic: automatic,
 	}
 	return execute(ctx, d, args)
@@ -36,7 +37,9 @@ func execute(ctx context.Context, d *Deps, args []string) int {
 	out := bufio.NewWriterSize(output{d.Stdout}, 32<<10)
 	if d.Out = out; isTerminal(d.Stdout) {
 		d.Out = clean{out}
+		d.Terminal = clean{terminal{d}}
 	}
+	d.Warn = d.warn
 	root := newRoot(d)
 	root.SetArgs(question(root, args))
 	root.SetIn(d.In)

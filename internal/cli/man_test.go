@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/ollim/ollim/internal/app"
 )
 
 var rewrite = flag.Bool("update", false, "write the manual pages anew")
@@ -52,7 +54,7 @@ func TestManualPagesAreCurrent(t *testing.T) {
 
 func manualPages(t *testing.T) map[string][]byte {
 	t.Helper()
-	root := newRoot(&Deps{})
+	root := newRoot(&Deps{App: &app.App{}})
 	root.InitDefaultCompletionCmd("bash")
 	root.DisableAutoGenTag = true
 	pages := map[string][]byte{}

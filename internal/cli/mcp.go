@@ -2,13 +2,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/server/mcp"
-	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 func newMCP(d *Deps) *cobra.Command {
@@ -35,32 +33,13 @@ func runMCPServe(ctx context.Context, d *Deps) error {
 	return s.Serve(ctx, d.In, d.Stdout)
 }
 
-// insideBox is the toolbox of the run that OLLIM_RUN names.
+// insideBox returns the toolbox of the run that OLLIM_RUN names.
 func (d *Deps) insideBox() (*tools.Box, error) {
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		return nil, err
 	}
-	id, _ := d.Lookup("OLLIM_RUN")
-	return d.runBox(h, id)
-}
-
-// runBox is the toolbox of a run in progress.
-func (d *Deps) runBox(h house, id string) (*tools.Box, error) {
-	r, err := h.inProgress(id)
-	if err != nil {
-		return nil, err
-	}
-	return d.firer(h).Tools(r), nil
-}
-
-// inProgress is a run that has begun and not ended.
-func (h house) inProgress(id string) (*runlog.Run, error) {
-	r, err := h.runs().At(id)
-	if err != nil || r.Done() {
-		return nil, fmt.Errorf("%w: OLLIM_RUN=%s is not a run in progress", errNotAllowed, id)
-	}
-	return r, nil
+	return h.Box()
 }
 
 func newMCPTools(d *Deps) *cobra.Command {

@@ -68,15 +68,15 @@ func newModelList(d *Deps) *cobra.Command {
 }
 
 func runModelList(d *Deps, asJSON bool) error {
-	c, err := d.config()
+	h, err := d.NewHome()
 	if err != nil {
 		return err
 	}
-	table, err := house{config: c}.models()
+	table, err := h.Models()
 	if err != nil {
 		return err
 	}
-	standard := table.Resolve(c.Native.Model).Entry
+	standard := table.Resolve(h.Config.Native.Model).Entry
 	var rows []modelRow
 	for _, m := range table.Models() {
 		row := rowOfModel(m)

@@ -2,13 +2,9 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/spf13/cobra"
-
-	"github.com/ollim/ollim/internal/state/config"
 )
 
 func newNames(d *Deps) *cobra.Command {
@@ -27,14 +23,14 @@ func newNames(d *Deps) *cobra.Command {
 }
 
 func runNames(ctx context.Context, d *Deps, user, bot string) error {
-	h, err := d.house()
+	h, err := d.Home()
 	switch {
 	case err != nil:
 		return err
 	case user == "" && bot == "":
-		_, err := fmt.Fprintf(d.Out, "user\t%s\nbot\t%s\n", h.config.Names.User, h.config.Names.Bot)
+		_, err := fmt.Fprintf(d.Out, "user\t%s\nbot\t%s\n", h.Config.Names.User, h.Config.Names.Bot)
 		return err
-	case d.isInside():
+	case d.inside():
 		input := map[string]any{}
 		if user != "" {
 			input["user_name"] = user
@@ -45,36 +41,5 @@ func runNames(ctx context.Context, d *Deps, user, bot string) error {
 		_, err := d.useTool(ctx, h, "update_names", input)
 		return err
 	}
-	return d.setNames(h, user, bot)
-}
-
-// setNames keeps names in config.yaml; "" leaves one as it is.
-func (d *Deps) setNames(h house, user, bot string) error {
-	for _, name := range []string{user, bot} { // both are good, or none is kept
-		if err := config.CheckName(name); name != "" && err != nil {
-			return usage("%v", err)
-		}
-	}
-	var err error
-	if user != "" {
-		err = d.setConfig(context.Background(), h, "names.user", user)
-	}
-	if bot != "" && err == nil {
-		err = d.setConfig(context.Background(), h, "names.bot", bot)
-	}
-	return err
-}
-
-// setConfig changes one setting of config.yaml.
-func (d *Deps) setConfig(ctx context.Context, h house, key string, values ...string) error {
-	held, err := h.disk.Lock(ctx, h.home.Lock("config"))
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	err = config.Set(d.configFile(h.home), key, values)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w", d.configFile(h.home), errNoConfig)
-	}
-	return err
+	return h.SetNames(user, bot)
 }

@@ -17,10 +17,10 @@ func newPause(d *Deps) *cobra.Command {
 		Example: "  ollim pause 2h",
 		Args:    checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
-			if err := d.ownerHere(); err != nil {
+			if err := d.OwnerOnly(); err != nil {
 				return err
 			}
-			h, err := d.anyHouse()
+			h, err := d.AnyHome()
 			if err != nil {
 				return err
 			}
@@ -30,9 +30,9 @@ func newPause(d *Deps) *cobra.Command {
 				if err != nil || pause == 0 {
 					return usage("%q is not a duration: write one like 30m, 2h or 1d", args[0])
 				}
-				until = d.Now().Add(pause).In(h.config.Zone)
+				until = d.Now().Add(pause).In(h.Config.Zone)
 			}
-			return h.spend().Pause(cmd.Context(), until)
+			return h.Spend().Pause(cmd.Context(), until)
 		}),
 	}
 }
@@ -43,14 +43,14 @@ func newResume(d *Deps) *cobra.Command {
 		Short: "Let automatic runs start again",
 		Args:  checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
-			if err := d.ownerHere(); err != nil {
+			if err := d.OwnerOnly(); err != nil {
 				return err
 			}
-			h, err := d.anyHouse()
+			h, err := d.AnyHome()
 			if err != nil {
 				return err
 			}
-			return h.spend().Resume(cmd.Context())
+			return h.Spend().Resume(cmd.Context())
 		}),
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -47,14 +48,14 @@ func newPing(d *Deps) *cobra.Command {
 }
 
 func runPing(ctx context.Context, d *Deps, o pingOptions) error {
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
 	if err := o.read(d); err != nil {
 		return err
 	}
-	if d.isInside() {
+	if d.inside() {
 		text, err := o.inside(ctx, d, h)
 		if err == nil {
 			d.note("%s", text)
@@ -65,13 +66,13 @@ func runPing(ctx context.Context, d *Deps, o pingOptions) error {
 	if err != nil {
 		return err
 	}
-	post := d.post(h)
+	post := h.Post()
 	if !post.Configured() {
 		d.note("no delivery is configured: the next conversation will say it")
 		if m.File != "" {
 			m.Text += " (file: " + m.File + ")"
 		}
-		return d.updates(h).Add(ctx, m.Text, "owner")
+		return h.Updates().Add(ctx, m.Text, "owner")
 	}
 	id, err := runlog.NewID(d.Now(), d.Random)
 	if err != nil {
@@ -108,7 +109,7 @@ func (o *pingOptions) read(d *Deps) (err error) {
 	return err
 }
 
-func (o *pingOptions) inside(ctx context.Context, d *Deps, h house) (string, error) {
+func (o *pingOptions) inside(ctx context.Context, d *Deps, h app.Home) (string, error) {
 	switch {
 	case o.embed != "":
 		e, err := o.parts()

@@ -28,7 +28,7 @@ func newRemind(d *Deps) *cobra.Command {
 
 func runRemind(ctx context.Context, d *Deps, at string, words []string) error {
 	text := strings.Join(words, " ")
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		return err
 	}
@@ -37,16 +37,16 @@ func runRemind(ctx context.Context, d *Deps, at string, words []string) error {
 			return err
 		}
 	}
-	due, err := timeparse.Either(at, d.Now(), h.config.Zone)
+	due, err := timeparse.Either(at, d.Now(), h.Config.Zone)
 	if err != nil {
 		return usage("%v", err)
 	}
 	if longer := at + " " + words[0]; len(words) > 1 {
-		if _, err := timeparse.Either(longer, d.Now(), h.config.Zone); err == nil {
+		if _, err := timeparse.Either(longer, d.Now(), h.Config.Zone); err == nil {
 			return hint(usage("%q or %q?", at, longer), "put the time between quotes, or the text")
 		}
 	}
-	if d.isInside() {
+	if d.inside() {
 		said, err := d.useTool(ctx, h, "add_reminder", map[string]any{"message": text, "when": at, "plain": true})
 		if err == nil {
 			_, err = fmt.Fprintln(d.Out, said)

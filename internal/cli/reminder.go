@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -13,4 +14,4 @@ func newReminder(d *Deps) *cobra.Command {
 }
 
 // running says whether a fire of the job is under way.
-func (h house) running(j job.Job) bool { return !lock.Free(h.home.JobLock(j.ID)) }
+func running(h app.Home, j job.Job) bool { return !lock.Free(h.Dir.JobLock(j.ID)) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/timeparse"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/job"
@@ -56,11 +57,11 @@ func runReminderAdd(ctx context.Context, d *Deps, o reminderAddOptions) error {
 			return err
 		}
 	}
-	at, err := o.time(d.Now(), h.config.Zone)
+	at, err := o.time(d.Now(), h.Config.Zone)
 	if err != nil {
 		return err
 	}
-	if d.isInside() {
+	if d.inside() {
 		return d.addReminderInside(ctx, h, o)
 	}
 	j, err := o.fields.job(d, s, o.body, yamldoc.Pair{Key: "run-at", Value: at.Format(time.RFC3339)})
@@ -86,20 +87,20 @@ func (o *reminderAddOptions) time(now time.Time, zone *time.Location) (time.Time
 }
 
 // setReminder writes a reminder of the owner's, and says what came of the time that was asked for.
-func (d *Deps) setReminder(ctx context.Context, h house, j job.Job, at time.Time) error {
-	j, err := h.jobs().Create(j, "")
+func (d *Deps) setReminder(ctx context.Context, h app.Home, j job.Job, at time.Time) error {
+	j, err := h.Jobs().Create(j, "")
 	if err != nil {
 		return err
 	}
 	if err := d.approveOwn(ctx, h, j); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(d.Out, "%s\t%s\n", j.ID, at.In(h.config.Zone).Format(time.RFC3339))
+	_, err = fmt.Fprintf(d.Out, "%s\t%s\n", j.ID, at.In(h.Config.Zone).Format(time.RFC3339))
 	return err
 }
 
 // addReminderInside is add typed by an agent.
-func (d *Deps) addReminderInside(ctx context.Context, h house, o reminderAddOptions) error {
+func (d *Deps) addReminderInside(ctx context.Context, h app.Home, o reminderAddOptions) error {
 	f := o.fields
 	own := []string{
 		"description", "background", "plain", "isolated", "allow_ping", "update_main_session", "model", "allowed_tools", "skills", "max_chain",

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
@@ -21,13 +22,13 @@ func newReminderCancel(d *Deps) *cobra.Command {
 }
 
 func runReminderCancel(ctx context.Context, d *Deps, names []string) error {
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		return err
 	}
 	failed := failures{d: d, verb: "reminder cancel"}
 	for _, name := range names {
-		if d.isInside() {
+		if d.inside() {
 			_, err := d.useTool(ctx, h, "cancel_reminder", map[string]any{"id": name})
 			failed.add(name, err)
 			continue
@@ -39,8 +40,8 @@ func runReminderCancel(ctx context.Context, d *Deps, names []string) error {
 
 // cancelReminder deletes the file that is meant, whether or not it can be read, and whether it waits for its first attempt or for
 // another.
-func cancelReminder(h house, name string) error {
-	s, err := h.jobs().Load()
+func cancelReminder(h app.Home, name string) error {
+	s, err := h.Jobs().Load()
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func cancelReminder(h house, name string) error {
 	if err != nil {
 		return store.Remove(path)
 	}
-	guard, err := lock.TryGuard(h.home.JobLock(j.ID))
+	guard, err := lock.TryGuard(h.Dir.JobLock(j.ID))
 	if errors.Is(err, lock.ErrBusy) {
 		return hint(&withStatus{errors.New("is running"), statusTempFail}, "ollim stop %s", j.ID)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/timeparse"
 )
 
@@ -15,12 +16,12 @@ func newReminderFollowUp(d *Deps) *cobra.Command {
 		Short: "Inside a run of a chain reminder: have it come back after DELAY, such as 30m",
 		Args:  checked(cobra.ExactArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
-			h, err := d.house()
+			h, err := d.Home()
 			if err != nil {
 				return err
 			}
-			if !d.isInside() {
-				return hint(fmt.Errorf("%w: this is not inside a run", errNotAllowed), "ollim reminder add --in %s", args[0])
+			if !d.inside() {
+				return hint(fmt.Errorf("%w: this is not inside a run", app.ErrNotAllowed), "ollim reminder add --in %s", args[0])
 			}
 			delay, err := timeparse.Delay(args[0])
 			if err != nil {

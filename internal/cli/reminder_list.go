@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -47,7 +48,7 @@ func runReminderList(d *Deps, asJSON bool) error {
 	slices.SortStableFunc(jobs, func(a, b job.Job) int { return a.RunAt.Compare(b.RunAt) })
 	rows := make([]reminderRow, 0, len(jobs))
 	for _, j := range jobs {
-		state, err := h.reminderState(j)
+		state, err := reminderState(h, j)
 		if err != nil {
 			return err
 		}
@@ -55,22 +56,22 @@ func runReminderList(d *Deps, asJSON bool) error {
 		if what == "" {
 			what = strings.SplitN(j.Body, "\n", 2)[0]
 		}
-		rows = append(rows, reminderRow{j.ID, j.RunAt.In(h.config.Zone), state, j.Name(), what, j.Path})
+		rows = append(rows, reminderRow{j.ID, j.RunAt.In(h.Config.Zone), state, j.Name(), what, j.Path})
 	}
 	return records(d, asJSON, rows, reminderRow.cells)
 }
 
 // reminderState is what a reminder waits for.
-func (h house) reminderState(j job.Job) (string, error) {
-	subject, widened, err := h.approvals().Of(j)
+func reminderState(h app.Home, j job.Job) (string, error) {
+	subject, widened, err := h.Approvals().Of(j)
 	approved := true
 	if err == nil && widened {
-		approved, err = h.approvals().Approved(subject)
+		approved, err = h.Approvals().Approved(subject)
 	}
 	switch {
 	case err != nil:
 		return "", err
-	case j.Attempt() != job.Waiting && h.running(j):
+	case j.Attempt() != job.Waiting && running(h, j):
 		return "running", nil
 	case j.Attempt() != job.Waiting:
 		return "again", nil

@@ -27,8 +27,8 @@ func newRoot(d *Deps) *cobra.Command {
 		RunE: works(func(*cobra.Command, []string) error { return runBare(d) }),
 	}
 	f := root.PersistentFlags()
-	f.StringVar(&d.dataDir, "data-dir", "", "the data directory (default $OLLIM_DATA_DIR, else ~/.ollim-bot)")
-	f.StringVar(&d.configPath, "config", "", "the settings file (default $OLLIM_CONFIG, else config.yaml in the data directory)")
+	f.StringVar(&d.DataDir, "data-dir", "", "the data directory (default $OLLIM_DATA_DIR, else ~/.ollim-bot)")
+	f.StringVar(&d.ConfigPath, "config", "", "the settings file (default $OLLIM_CONFIG, else config.yaml in the data directory)")
 	f.BoolVarP(&d.quiet, "quiet", "q", false, "leave out what is only information")
 	f.BoolVarP(&d.verbose, "verbose", "v", false, "tell more on standard error")
 	f.StringVar(&d.logFormat, "log-format", "text", "form of the lines on standard error: text or json")
@@ -147,7 +147,7 @@ func newHelp(d *Deps, root *cobra.Command) *cobra.Command {
 		Long: "Help describes a command, or lists the commands to begin with. all lists every command, and search looks in the " +
 			"manual. Inside a run, help alone lists what the run may use.",
 		RunE: works(func(_ *cobra.Command, args []string) error {
-			if d.isInside() && len(args) == 0 {
+			if d.inside() && len(args) == 0 {
 				if box, err := d.insideBox(); err == nil {
 					return helpInside(root, box)
 				}

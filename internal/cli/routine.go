@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -17,13 +18,13 @@ func newRoutine(d *Deps) *cobra.Command {
 }
 
 // jobPath is the file of the job of a kind that name means, whether or not it can be read.
-func jobPath(s job.Shelf, h house, kind job.Kind, name string) (string, error) {
+func jobPath(s job.Shelf, h app.Home, kind job.Kind, name string) (string, error) {
 	j, err := s.Only(kind).Find(name)
 	var faults yamldoc.Faults
 	var unknown *job.Unknown
 	switch {
 	case errors.As(err, &faults):
-		return h.home.Path(faults[0].File), nil
+		return h.Dir.Path(faults[0].File), nil
 	case errors.As(err, &unknown) && unknown.Bad == 0 && len(unknown.Near) == 0:
 		return "", hint(err, "ollim %s list", kind)
 	}

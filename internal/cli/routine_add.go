@@ -54,7 +54,7 @@ func runRoutineAdd(ctx context.Context, d *Deps, o routineAddOptions) error {
 	if err != nil {
 		return err
 	}
-	j, err = h.jobs().Create(j, o.name)
+	j, err = h.Jobs().Create(j, o.name)
 	if errors.Is(err, fs.ErrExist) {
 		return hint(&withStatus{fmt.Errorf("%s: exists already", j.Path), statusData}, "ollim routine edit %s", o.name)
 	}
@@ -64,8 +64,8 @@ func runRoutineAdd(ctx context.Context, d *Deps, o routineAddOptions) error {
 	if err := d.approveOwn(ctx, h, j); err != nil {
 		return err
 	}
-	if next, ok := j.Schedule.Next(d.Now(), j.Zone(h.config.Zone)); ok {
-		d.note("%s fires next %s, once its schedule is in cron or systemd", j.Path, clock(next.In(h.config.Zone)))
+	if next, ok := j.Schedule.Next(d.Now(), j.Zone(h.Config.Zone)); ok {
+		d.note("%s fires next %s, once its schedule is in cron or systemd", j.Path, clock(next.In(h.Config.Zone)))
 	}
 	_, err = fmt.Fprintln(d.Out, j.ID)
 	return err

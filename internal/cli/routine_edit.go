@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -28,11 +29,11 @@ func newRoutineEdit(d *Deps) *cobra.Command {
 }
 
 func runRoutineEdit(ctx context.Context, d *Deps, name string) error {
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		return err
 	}
-	s, err := h.jobs().Load() // no warnings: the file to be mended may be among the bad ones
+	s, err := h.Jobs().Load() // no warnings: the file to be mended may be among the bad ones
 	if err != nil {
 		return err
 	}
@@ -59,8 +60,8 @@ func runRoutineEdit(ctx context.Context, d *Deps, name string) error {
 }
 
 // approveEdited approves what the owner has just written.
-func (d *Deps) approveEdited(ctx context.Context, h house, path string) error {
-	s, err := h.jobs().Load()
+func (d *Deps) approveEdited(ctx context.Context, h app.Home, path string) error {
+	s, err := h.Jobs().Load()
 	if err != nil {
 		return err
 	}

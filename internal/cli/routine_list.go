@@ -47,7 +47,7 @@ func runRoutineList(d *Deps, asJSON bool) error {
 	rows := make([]routineRow, 0, len(s.Jobs))
 	for _, j := range s.Jobs {
 		rows = append(rows, routineRow{
-			ID: j.ID, Name: j.Name(), Cron: j.Cron, Timezone: j.Zone(h.config.Zone).String(), Mode: j.Mode(),
+			ID: j.ID, Name: j.Name(), Cron: j.Cron, Timezone: j.Zone(h.Config.Zone).String(), Mode: j.Mode(),
 			Enabled: j.Enabled, Description: j.Description, Path: j.Path,
 		})
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
@@ -23,14 +24,14 @@ func newRoutineRm(d *Deps) *cobra.Command {
 }
 
 func runRoutineRm(ctx context.Context, d *Deps, names []string) error {
-	if err := d.ownerHere(); err != nil {
+	if err := d.OwnerOnly(); err != nil {
 		return err
 	}
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		return err
 	}
-	s, err := h.jobs().Load() // no warnings: the file to be deleted may be among the bad ones
+	s, err := h.Jobs().Load() // no warnings: the file to be deleted may be among the bad ones
 	if err != nil {
 		return err
 	}
@@ -42,14 +43,14 @@ func runRoutineRm(ctx context.Context, d *Deps, names []string) error {
 }
 
 // removeRoutine keeps the session of a file that could not be read: its id is not known for certain.
-func removeRoutine(ctx context.Context, h house, s job.Shelf, name string) error {
+func removeRoutine(ctx context.Context, h app.Home, s job.Shelf, name string) error {
 	path, err := jobPath(s, h, job.Routine, name)
 	if err != nil {
 		return err
 	}
 	j, findErr := s.Find(name)
 	if findErr == nil {
-		guard, err := lock.TryGuard(h.home.JobLock(j.ID))
+		guard, err := lock.TryGuard(h.Dir.JobLock(j.ID))
 		if errors.Is(err, lock.ErrBusy) {
 			return hint(errors.Join(errors.New("is running"), err), "try again when its run has ended: ollim run list")
 		}
@@ -61,8 +62,8 @@ func removeRoutine(ctx context.Context, h house, s job.Shelf, name string) error
 	if err := store.Remove(path); err != nil || findErr != nil {
 		return err
 	}
-	if err := (notice.Book{Home: h.home, Disk: h.disk}).Worked(ctx, j.ID); err != nil { // a new job of this id begins anew
+	if err := (notice.Book{Home: h.Dir, Disk: h.Disk}).Worked(ctx, j.ID); err != nil { // a new job of this id begins anew
 		return err
 	}
-	return session.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone}.RemoveRoutine(j.ID)
+	return session.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone}.RemoveRoutine(j.ID)
 }

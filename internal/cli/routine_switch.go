@@ -17,7 +17,7 @@ func newRoutineSwitch(d *Deps, verb, short string, on bool) *cobra.Command {
 }
 
 func runRoutineSwitch(d *Deps, verb string, names []string, on bool) error {
-	if err := d.outside(); err != nil {
+	if err := d.Outside(); err != nil {
 		return err
 	}
 	s, _, err := d.shelf(names...)

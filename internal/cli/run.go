@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -34,7 +35,7 @@ func newRunList(d *Deps) *cobra.Command {
 }
 
 func runRunList(d *Deps, job string, n int, asJSON bool) error {
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func runRunList(d *Deps, job string, n int, asJSON bool) error {
 		t.row(runCells(r)...)
 		return nil
 	}
-	for r, err := range h.runs().List() {
+	for r, err := range h.Runs().List() {
 		if err != nil && r.ID == "" {
 			return err
 		}
@@ -60,7 +61,7 @@ func runRunList(d *Deps, job string, n int, asJSON bool) error {
 		if job != "" && job != r.Job && job != r.Name {
 			continue
 		}
-		if err := show(h.alive(r)); err != nil {
+		if err := show(cutOff(h, r)); err != nil {
 			return err
 		}
 		if shown++; shown == n {
@@ -69,7 +70,7 @@ func runRunList(d *Deps, job string, n int, asJSON bool) error {
 	}
 	t.end()
 	if shown == 0 && job != "" {
-		shelf, err := h.jobs().Load()
+		shelf, err := h.Jobs().Load()
 		if err != nil {
 			return err
 		}
@@ -81,8 +82,8 @@ func runRunList(d *Deps, job string, n int, asJSON bool) error {
 }
 
 // alive shows a run whose process died without a word as what it is; the next fire of its job writes that down.
-func (h house) alive(r runlog.Record) runlog.Record {
-	return h.runs().CutOff(r)
+func cutOff(h app.Home, r runlog.Record) runlog.Record {
+	return h.Runs().CutOff(r)
 }
 
 func runCells(r runlog.Record) []string {
@@ -109,18 +110,18 @@ func newRunShow(d *Deps) *cobra.Command {
 }
 
 func runRunShow(d *Deps, names []string) error {
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
 	failed := failures{d: d, verb: "run show"}
 	for _, name := range names {
-		r, err := h.runs().Find(name)
+		r, err := h.Runs().Find(name)
 		if err == nil {
 			e := json.NewEncoder(d.Out)
 			e.SetEscapeHTML(false)
 			e.SetIndent("", "  ")
-			err = e.Encode(h.alive(r))
+			err = e.Encode(cutOff(h, r))
 		}
 		failed.add(name, err)
 	}
@@ -146,11 +147,11 @@ func newRunLog(d *Deps) *cobra.Command {
 const followEvery = 200 * time.Millisecond
 
 func runRunLog(ctx context.Context, d *Deps, name string, follow, asJSON bool) error {
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
-	r, err := h.runs().Find(name)
+	r, err := h.Runs().Find(name)
 	if err != nil {
 		return err
 	}
@@ -161,12 +162,12 @@ func runRunLog(ctx context.Context, d *Deps, name string, follow, asJSON bool) e
 	}
 	seen := 0
 	for {
-		ended := r.Done() || h.alive(r).Outcome != "" // asked before reading: what came after is read in the next round
+		ended := r.Done() || cutOff(h, r).Outcome != "" // asked before reading: what came after is read in the next round
 		if seen, err = d.printEvents(h, r.ID, seen, asJSON); err != nil {
 			return err
 		}
 		if !follow || ended {
-			return d.printEnd(h.alive(r), asJSON)
+			return d.printEnd(cutOff(h, r), asJSON)
 		}
 		if err := d.flush(); err != nil {
 			return err
@@ -174,7 +175,7 @@ func runRunLog(ctx context.Context, d *Deps, name string, follow, asJSON bool) e
 		if err := d.Sleep(ctx, followEvery); err != nil {
 			return &reported{statusOf(err)} // the reader has seen enough
 		}
-		if r, err = h.runs().Load(r.ID); err != nil {
+		if r, err = h.Runs().Load(r.ID); err != nil {
 			return err
 		}
 	}

@@ -6,17 +6,18 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-func (d *Deps) printPrompt(h house, r runlog.Record) error {
+func (d *Deps) printPrompt(h app.Home, r runlog.Record) error {
 	_, err := fmt.Fprintf(d.Out, "run %s: %s, %s, %s\n", r.ID, r.Name, r.Mode, r.Engine)
 	if err != nil {
 		return err
 	}
-	text, err := store.Read(h.home.Run(r.ID, "prompt.txt"))
+	text, err := store.Read(h.Dir.Run(r.ID, "prompt.txt"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -28,9 +29,9 @@ func (d *Deps) printPrompt(h house, r runlog.Record) error {
 }
 
 // printEvents writes the events from number seen on and returns how many there are now.
-func (d *Deps) printEvents(h house, id string, seen int, asJSON bool) (int, error) {
+func (d *Deps) printEvents(h app.Home, id string, seen int, asJSON bool) (int, error) {
 	bad, n := 0, 0
-	for e, err := range h.runs().Events(id, &bad) {
+	for e, err := range h.Runs().Events(id, &bad) {
 		if err != nil {
 			return n, err
 		}

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
@@ -26,9 +27,9 @@ func (d *Deps) fail(verb, object string, err error) {
 		reason = faults[0].Error()
 	}
 	d.line("error", join(verb, object, reason))
-	var h *hinted
+	var h *app.Hinted
 	if errors.As(err, &h) {
-		d.line("hint", "hint: "+h.hint)
+		d.line("hint", "hint: "+h.Hint)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
@@ -50,7 +51,7 @@ func runScheduleAudit(d *Deps, o scheduleAuditOptions) error {
 	if err != nil || back == 0 {
 		return usage("--since %q: write a duration like 7d", o.since)
 	}
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func runScheduleAudit(d *Deps, o scheduleAuditOptions) error {
 	if err != nil {
 		return err
 	}
-	kept, err := config.Days(h.config.Keep.Runs)
+	kept, err := config.Days(h.Config.Keep.Runs)
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func runScheduleAudit(d *Deps, o scheduleAuditOptions) error {
 	if oldest := now.AddDate(0, 0, -kept); from.Before(oldest) {
 		from = oldest
 	}
-	answers, err := forecast.Audit(h.slots(), from, now.Add(-forecast.Settled), h.became)
+	answers, err := forecast.Audit(h.Slots(), from, now.Add(-forecast.Settled), func(c slot.Claim) string { return became(h, c) })
 	if err != nil {
 		return err
 	}
@@ -86,11 +87,11 @@ func runScheduleAudit(d *Deps, o scheduleAuditOptions) error {
 }
 
 // auditedJob is the id that name means, also if the routine is gone by now; "" for all.
-func auditedJob(h house, name string) (string, error) {
+func auditedJob(h app.Home, name string) (string, error) {
 	if name == "" {
 		return "", nil
 	}
-	s, err := h.jobs().Load()
+	s, err := h.Jobs().Load()
 	if err != nil {
 		return "", err
 	}
@@ -98,7 +99,7 @@ func auditedJob(h house, name string) (string, error) {
 	if unknown == nil {
 		return j.ID, nil
 	}
-	history, err := h.slots().History()
+	history, err := h.Slots().History()
 	if err != nil {
 		return "", err
 	}
@@ -110,15 +111,13 @@ func auditedJob(h house, name string) (string, error) {
 	return "", explain(unknown)
 }
 
-func (h house) slots() slot.Book { return slot.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone} }
-
 // became is the outcome of a claim that does not say it; "" is of a run that is under way.
-func (h house) became(c slot.Claim) string {
-	r, err := h.runs().Load(c.Run)
+func became(h app.Home, c slot.Claim) string {
+	r, err := h.Runs().Load(c.Run)
 	switch {
 	case err == nil && r.Done():
 		return string(r.Outcome)
-	case c.Alive(), err == nil && h.runs().Alive(r):
+	case c.Alive(), err == nil && h.Runs().Alive(r):
 		return ""
 	case errors.Is(err, fs.ErrNotExist):
 		return forecast.Unaccounted // its process died before it had a record

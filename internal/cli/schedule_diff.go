@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/schedule/installer"
 )
 
@@ -75,8 +76,8 @@ func (c lineChange) cells() []string {
 	return []string{"- " + c.Line}
 }
 
-func (d *Deps) diffTable(ctx context.Context, o unitOptions, h house, host installer.Host, want string) error {
-	now, err := h.table(d).Read(ctx)
+func (d *Deps) diffTable(ctx context.Context, o unitOptions, h app.Home, host installer.Host, want string) error {
+	now, err := crontabOf(h, d).Read(ctx)
 	if err != nil {
 		return o.fault(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/notice"
@@ -29,7 +30,7 @@ const justNow = 5 * time.Minute
 // runScheduleFailed is silent when there is a run to tell of: one that has ended just now, in whatever way, has told by itself, and
 // the next tick ends and tells of one whose process died. What never came so far is told once a day.
 func runScheduleFailed(ctx context.Context, d *Deps, name string) error {
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
@@ -38,12 +39,12 @@ func runScheduleFailed(ctx context.Context, d *Deps, name string) error {
 	}
 	id := installer.JobOf(name)
 	if id != "" {
-		r, err := h.runs().Load(strings.TrimSpace(lock.ReadNote(h.home.JobLock(id))))
-		if err == nil && h.tells(r) {
+		r, err := h.Runs().Load(strings.TrimSpace(lock.ReadNote(h.Dir.JobLock(id))))
+		if err == nil && tells(h, r) {
 			return nil
 		}
 	}
-	book, day := notice.Book{Home: h.home, Disk: h.disk}, d.Now().In(h.config.Zone).Format(time.DateOnly)
+	book, day := notice.Book{Home: h.Dir, Disk: h.Disk}, d.Now().In(h.Config.Zone).Format(time.DateOnly)
 	earlier := func(key string) bool {
 		return strings.HasPrefix(key, "unit "+name+" ") && !strings.HasSuffix(key, " "+day)
 	}
@@ -54,14 +55,14 @@ func runScheduleFailed(ctx context.Context, d *Deps, name string) error {
 	if err != nil || !first {
 		return err
 	}
-	return d.updates(h).Add(ctx, fmt.Sprintf("%s failed before it could say why; the journal may: journalctl -u %s (with --user for your own units).", name, name), "ollim")
+	return h.Updates().Add(ctx, fmt.Sprintf("%s failed before it could say why; the journal may: journalctl -u %s (with --user for your own units).", name, name), "ollim")
 }
 
 // tells says whether a job's latest run may be the unit's, so that the owner hears of it. One that is under way is not: the unit
 // was another's.
-func (h house) tells(r runlog.Record) bool {
+func tells(h app.Home, r runlog.Record) bool {
 	if r.Done() {
-		return h.disk.Now().Sub(*r.Finished) < justNow
+		return h.Disk.Now().Sub(*r.Finished) < justNow
 	}
-	return !h.runs().Attended(r)
+	return !h.Runs().Attended(r)
 }

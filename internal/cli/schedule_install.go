@@ -21,7 +21,7 @@ func newScheduleInstall(d *Deps) *cobra.Command {
 }
 
 func runScheduleInstall(ctx context.Context, d *Deps, o unitOptions) error {
-	if err := d.ownerHere(); err != nil {
+	if err := d.OwnerOnly(); err != nil {
 		return err
 	}
 	h, host, jobs, err := d.entries(o)
@@ -37,7 +37,7 @@ func runScheduleInstall(ctx context.Context, d *Deps, o unitOptions) error {
 			return o.fault(err)
 		}
 		d.tellLeft(left)
-		changed, err := h.table(d).Edit(ctx, func(old []byte) ([]byte, error) {
+		changed, err := crontabOf(h, d).Edit(ctx, func(old []byte) ([]byte, error) {
 			if _, err := ownBlock(host, old); err != nil {
 				return nil, err
 			}

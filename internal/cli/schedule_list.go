@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -97,7 +98,7 @@ func runScheduleList(ctx context.Context, d *Deps, o scheduleListOptions) error 
 	}
 	now := d.Now()
 	if o.now != "" {
-		if now, err = parseTime(o.now, h.config.Zone); err != nil {
+		if now, err = parseTime(o.now, h.Config.Zone); err != nil {
 			return err
 		}
 	}
@@ -114,15 +115,15 @@ func runScheduleList(ctx context.Context, d *Deps, o scheduleListOptions) error 
 	if err != nil {
 		return err
 	}
-	status, err := h.budget().Status()
+	status, err := h.Budget().Status()
 	if err != nil {
 		return err
 	}
 	bucket := forecast.Bucket{Capacity: float64(status.Capacity), Available: status.Available, Every: status.RefillEvery}
 	var rows []fireRow
 	total := 0.0
-	for _, f := range forecast.Forecast(fires, h.pasts(now, fires), bucket, now) {
-		row := fireRow{Job: f.Job.ID, At: f.At.In(h.config.Zone), Name: f.Job.Name(), Description: f.Job.Description, Notes: f.Notes}
+	for _, f := range forecast.Forecast(fires, pasts(h, now, fires), bucket, now) {
+		row := fireRow{Job: f.Job.ID, At: f.At.In(h.Config.Zone), Name: f.Job.Name(), Description: f.Job.Description, Notes: f.Notes}
 		if total += f.Cost; o.cost {
 			cost, sum, pings := f.Cost, total, f.Pings
 			row.Cost, row.Total, row.Pings = &cost, &sum, &pings
@@ -136,24 +137,24 @@ func runScheduleList(ctx context.Context, d *Deps, o scheduleListOptions) error 
 }
 
 // tellSilent says why fires that somebody may look for do not come.
-func (d *Deps) tellSilent(h house, jobs []job.Job) {
+func (d *Deps) tellSilent(h app.Home, jobs []job.Job) {
 	for _, j := range jobs {
 		if j.Kind == job.Routine && j.Enabled && j.Schedule.Never() {
-			d.warn(strings.TrimPrefix(j.Path, string(h.home)+"/") + ": cron: " + j.Cron + " never fires")
+			d.warn(strings.TrimPrefix(j.Path, string(h.Dir)+"/") + ": cron: " + j.Cron + " never fires")
 		}
 	}
-	switch paused, until, _ := h.spend().Paused(); {
+	switch paused, until, _ := h.Spend().Paused(); {
 	case paused && until.IsZero():
 		d.warn("everything is paused: ollim resume")
 	case paused:
-		d.warn("everything is paused until " + clock(until.In(h.config.Zone)) + ": ollim resume")
+		d.warn("everything is paused until " + clock(until.In(h.Config.Zone)) + ": ollim resume")
 	}
 }
 
 // fires is what to list, and what is in one minute with the last of it: it counts as many jobs at this minute.
-func (o *scheduleListOptions) fires(ctx context.Context, jobs []job.Job, h house, now time.Time) (fires []forecast.Fire, err error) {
+func (o *scheduleListOptions) fires(ctx context.Context, jobs []job.Job, h app.Home, now time.Time) (fires []forecast.Fire, err error) {
 	end := now.AddDate(0, 0, o.days)
-	for f := range forecast.Upcoming(jobs, h.config.Zone, now) {
+	for f := range forecast.Upcoming(jobs, h.Config.Zone, now) {
 		if o.days > 0 && f.At.After(end) || o.days == 0 && len(fires) >= o.n && !sameMinute(f.At, fires[o.n-1].At) {
 			break
 		}
@@ -180,14 +181,14 @@ const (
 )
 
 // pasts is what the runs of the jobs that fire were like.
-func (h house) pasts(now time.Time, fires []forecast.Fire) map[string]forecast.Past {
+func pasts(h app.Home, now time.Time, fires []forecast.Fire) map[string]forecast.Past {
 	past := map[string]forecast.Past{}
 	if len(fires) == 0 {
 		return past
 	}
 	times := map[string][]time.Duration{}
 	since, looked := now.AddDate(0, 0, -pastDays), 0
-	for r, err := range h.runs().List() { // newest first
+	for r, err := range h.Runs().List() { // newest first
 		if looked++; looked > pastRuns || err == nil && r.Started.Before(since) {
 			break
 		}

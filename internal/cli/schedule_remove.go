@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/schedule/installer"
 )
 
@@ -17,20 +18,19 @@ func newScheduleRemove(d *Deps) *cobra.Command {
 }
 
 func runScheduleRemove(ctx context.Context, d *Deps, o unitOptions) error {
-	if err := d.ownerHere(); err != nil {
+	if err := d.OwnerOnly(); err != nil {
 		return err
 	}
-	h, err := d.anyHouse()
-	if errors.Is(err, errNoConfig) { // the directory may be gone, and its entries must go, too
-		h.disk = d.disk()
-		h.home, err = d.home()
+	h, err := d.AnyHome()
+	if errors.Is(err, app.ErrNoConfig) { // the directory may be gone, and its entries must go, too
+		h, err = d.NewHome()
 	}
 	if err != nil {
 		return err
 	}
-	host := installer.Host{DataDir: string(h.home)}
+	host := installer.Host{DataDir: string(h.Dir)}
 	if o.target == forCrontab {
-		_, err := h.table(d).Edit(ctx, func(old []byte) ([]byte, error) {
+		_, err := crontabOf(h, d).Edit(ctx, func(old []byte) ([]byte, error) {
 			if _, err := ownBlock(host, old); err != nil {
 				return nil, err
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/job"
@@ -94,13 +95,13 @@ func (o *unitOptions) kubeFlags(f *pflag.FlagSet) {
 }
 
 // host is where entries are for: this machine.
-func (d *Deps) host(h house, o unitOptions) (installer.Host, error) {
+func (d *Deps) host(h app.Home, o unitOptions) (installer.Host, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return installer.Host{}, err
 	}
 	host := installer.Host{
-		Ollim: self, DataDir: string(h.home), Config: d.configFile(h.home), Zone: h.config.Zone, Configured: h.config.Zone,
+		Ollim: self, DataDir: string(h.Dir), Config: d.ConfigFile(h.Dir), Zone: h.Config.Zone, Configured: h.Config.Zone,
 		System: o.system, TickOnly: o.tickOnly,
 	}
 	if zone, err := time.LoadLocation(machineZone()); err == nil {
@@ -112,8 +113,8 @@ func (d *Deps) host(h house, o unitOptions) (installer.Host, error) {
 
 // machineZone is the zone of cron and systemd, which do not see the caller's TZ.
 func machineZone() string {
-	machine := &Deps{Lookup: func(string) (string, bool) { return "", false }}
-	return machine.systemZone()
+	machine := app.App{Lookup: func(string) (string, bool) { return "", false }}
+	return machine.SystemZone()
 }
 
 // owner is the user whose directory it is: root installs units of the system, and it is not root whose agent they start.
@@ -130,12 +131,12 @@ func owner(dir string) (string, error) {
 }
 
 // entries is everything that makes entries of the routines: a bad file must not look like a routine that is gone.
-func (d *Deps) entries(o unitOptions) (house, installer.Host, []job.Job, error) {
-	h, err := d.house()
+func (d *Deps) entries(o unitOptions) (app.Home, installer.Host, []job.Job, error) {
+	h, err := d.Home()
 	if err != nil {
 		return h, installer.Host{}, nil, err
 	}
-	s, err := h.jobs().Load()
+	s, err := h.Jobs().Load()
 	if err != nil {
 		return h, installer.Host{}, nil, err
 	}
@@ -147,8 +148,8 @@ func (d *Deps) entries(o unitOptions) (house, installer.Host, []job.Job, error) 
 	return h, host, s.Jobs, err
 }
 
-func (h house) table(d *Deps) installer.Table {
-	return installer.Table{Home: h.home, Disk: h.disk, Env: d.callerEnv()}
+func crontabOf(h app.Home, d *Deps) installer.Table {
+	return installer.Table{Home: h.Dir, Disk: h.Disk, Env: d.callerEnv()}
 }
 
 // units is where systemd looks for the units of whoever runs us.
@@ -157,7 +158,7 @@ func (d *Deps) units(o unitOptions) (installer.Units, error) {
 	if o.system {
 		return u, nil
 	}
-	base, err := d.userHome()
+	base, err := d.UserHome()
 	if err != nil {
 		return u, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/engine/native"
@@ -35,33 +36,33 @@ func runSessionBranch(d *Deps, name string, after int) error {
 	if after < 0 {
 		return usage("--after %d: want 0 or more", after)
 	}
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		return err
 	}
-	if err := d.ownerHere(); err != nil {
+	if err := d.OwnerOnly(); err != nil {
 		return err
 	}
-	c, err := d.conversation(h, name)
+	c, err := h.Conversation(name)
 	if err != nil {
 		return about(name, err)
 	}
-	if err := c.branchable(); err != nil {
+	if err := branchable(c); err != nil {
 		return err
 	}
-	if (claudecode.Archive{}).Holds(c.file) {
+	if (claudecode.Archive{}).Holds(c.File) {
 		return d.branchOfClaude(h, c, after)
 	}
 	if after > 0 {
-		entries, err := d.load(c.file)
+		entries, err := d.load(c.File)
 		if err != nil {
 			return err
 		}
 		if after > len(entries) {
-			return usage("--after %d: %s has %d messages", after, c.id, len(entries))
+			return usage("--after %d: %s has %d messages", after, c.ID, len(entries))
 		}
 	}
-	header := c.file.Header
+	header := c.File.Header
 	if header.ID, err = native.NewID(d.Random); err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func runSessionBranch(d *Deps, name string, after int) error {
 	if after == 0 {
 		after = -1 // all complete turns
 	}
-	t, err := transcript.Branch(h.home.Sessions(), c.file, after, header)
+	t, err := transcript.Branch(h.Dir.Sessions(), c.File, after, header)
 	if err != nil {
 		return err
 	}
@@ -78,28 +79,28 @@ func runSessionBranch(d *Deps, name string, after int) error {
 }
 
 // branchable refuses a conversation that neither the native engine nor the claude command keeps.
-func (c conversation) branchable() error {
+func branchable(c app.Conversation) error {
 	switch {
-	case (claudecode.Archive{}).Holds(c.file):
+	case (claudecode.Archive{}).Holds(c.File):
 		return nil
-	case c.holder() == engine.Native, c.holder() == engine.ClaudeCode:
-		return c.readable()
+	case c.Holder() == engine.Native, c.Holder() == engine.ClaudeCode:
+		return readable(c)
 	}
-	return fmt.Errorf("only for sessions of the native engine and of claude-code: %w", engine.Foreign(c.id))
+	return fmt.Errorf("only for sessions of the native engine and of claude-code: %w", engine.Foreign(c.ID))
 }
 
 // branchOfClaude begins a transcript of the native engine with what was said in a session of the claude command, which is only
 // read. It ends with a whole answer. Thoughts are left out: services bind them to their own conversation.
-func (d *Deps) branchOfClaude(h house, c conversation, after int) error {
-	entries, err := d.load(c.file)
+func (d *Deps) branchOfClaude(h app.Home, c app.Conversation, after int) error {
+	entries, err := d.load(c.File)
 	if err == nil && after == 0 { // else they are counted as search --json counts them
-		entries, err = d.claudeArchive(h).Load(c.file, true, new(int))
+		entries, err = h.ClaudeArchive().Load(c.File, true, new(int))
 	}
 	switch {
 	case err != nil:
 		return err
 	case after > len(entries):
-		return usage("--after %d: %s has %d messages", after, c.id, len(entries))
+		return usage("--after %d: %s has %d messages", after, c.ID, len(entries))
 	case after > 0:
 		entries = entries[:after]
 	}
@@ -109,12 +110,12 @@ func (d *Deps) branchOfClaude(h house, c conversation, after int) error {
 	for i := range entries {
 		entries[i].Message = entries[i].Message.Unthought()
 	}
-	header := c.file.Header
+	header := c.File.Header
 	if header.ID, err = native.NewID(d.Random); err != nil {
 		return err
 	}
-	header.Timestamp, header.ParentID, header.Provider = d.Now(), c.id, config.Anthropic
-	t, err := transcript.Create(h.home.Sessions(), header)
+	header.Timestamp, header.ParentID, header.Provider = d.Now(), c.ID, config.Anthropic
+	t, err := transcript.Create(h.Dir.Sessions(), header)
 	if err == nil {
 		err = t.Append(store.Synced, entries...)
 	}
@@ -129,10 +130,10 @@ func isAnswer(m transcript.Message) bool {
 	return m.Role == transcript.Assistant && !slices.ContainsFunc(m.Content, func(b transcript.Block) bool { return b.Type == transcript.ToolUse })
 }
 
-// native refuses a conversation that is not the native engine's: nobody else takes a transcript for a session.
-func (c conversation) native() error {
-	if c.holder() == engine.Native {
-		return c.readable()
+// nativeOnly refuses a conversation that is not the native engine's: nobody else takes a transcript for a session.
+func nativeOnly(c app.Conversation) error {
+	if c.Holder() == engine.Native {
+		return readable(c)
 	}
-	return fmt.Errorf("only for sessions of the native engine: %w", engine.Foreign(c.id))
+	return fmt.Errorf("only for sessions of the native engine: %w", engine.Foreign(c.ID))
 }

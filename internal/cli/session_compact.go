@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -36,12 +37,12 @@ func runSessionCompact(ctx context.Context, d *Deps, name, instructions, engine 
 	if strings.TrimSpace(instructions) == "" {
 		return usage("the instructions are empty: say what must survive")
 	}
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		return err
 	}
 	if id, inside := d.Lookup("OLLIM_RUN"); inside && id != "" {
-		n, found, err := d.sessionName(h, name)
+		n, found, err := h.SessionName(name)
 		if err != nil {
 			return err
 		}
@@ -49,7 +50,7 @@ func runSessionCompact(ctx context.Context, d *Deps, name, instructions, engine 
 			return d.wishInRun(ctx, h, id, n, instructions)
 		}
 	}
-	c, err := d.conversation(h, name)
+	c, err := h.Conversation(name)
 	if err != nil {
 		return about(name, err)
 	}
@@ -64,45 +65,45 @@ func runSessionCompact(ctx context.Context, d *Deps, name, instructions, engine 
 	return err
 }
 
-func (d *Deps) compactSession(ctx context.Context, h house, c conversation, instructions, name string) (runlog.Record, error) {
-	if c.name.text == "" {
-		if err := c.native(); err != nil {
+func (d *Deps) compactSession(ctx context.Context, h app.Home, c app.Conversation, instructions, name string) (runlog.Record, error) {
+	if c.Name.Text == "" {
+		if err := nativeOnly(c); err != nil {
 			return runlog.Record{}, err
 		}
-		known, err := openSession(h.home.Sessions(), c.file.Path)
+		known, err := openSession(h.Dir.Sessions(), c.File.Path)
 		if err != nil {
 			return runlog.Record{}, err
 		}
 		o := runner.Options{Engine: cmp.Or(name, engine.Native), Model: known.Model, Owner: d.atShell()}
-		return d.shellFirer(h).CompactTranscript(ctx, known, instructions, o)
+		return h.Runner(d.atShell()).CompactTranscript(ctx, known, instructions, o)
 	}
-	if name == "" && c.name.routine != "" {
-		shelf, err := h.jobs().Load()
+	if name == "" && c.Name.Routine != "" {
+		shelf, err := h.Jobs().Load()
 		if err != nil {
 			return runlog.Record{}, err
 		}
-		if j, err := shelf.Find(c.name.routine); err == nil {
+		if j, err := shelf.Find(c.Name.Routine); err == nil {
 			name = j.Engine
 		}
 	}
-	return d.shellFirer(h).CompactSession(ctx, c.name.routine, instructions, runner.Options{Engine: name, Owner: d.atShell()})
+	return h.Runner(d.atShell()).CompactSession(ctx, c.Name.Routine, instructions, runner.Options{Engine: name, Owner: d.atShell()})
 }
 
 // wishInRun is the compact_session tool, typed.
-func (d *Deps) wishInRun(ctx context.Context, h house, id string, n sessionName, instructions string) error {
-	box, err := d.runBox(h, id)
+func (d *Deps) wishInRun(ctx context.Context, h app.Home, id string, n app.SessionName, instructions string) error {
+	box, err := h.Box()
 	if err != nil {
 		return err
 	}
-	if n.routine != box.Run.Job {
-		return fmt.Errorf("%w: a run can compact its own session only", errNotAllowed)
+	if n.Routine != box.Run.Job {
+		return fmt.Errorf("%w: a run can compact its own session only", app.ErrNotAllowed)
 	}
 	input, err := json.Marshal(map[string]string{"instructions": instructions})
 	if err != nil {
 		return err
 	}
 	if answer := box.Call(ctx, "compact_session", input); answer.IsError {
-		return fmt.Errorf("%w: %s", errNotAllowed, answer.Text)
+		return fmt.Errorf("%w: %s", app.ErrNotAllowed, answer.Text)
 	}
 	return nil
 }

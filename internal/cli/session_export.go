@@ -50,23 +50,23 @@ func runSessionExport(d *Deps, name string, o exportOptions) error {
 	if o.format != "markdown" && o.format != "json" {
 		return usage("--format %q: want markdown or json", o.format)
 	}
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
-	if err := d.ownerHere(); err != nil {
+	if err := d.OwnerOnly(); err != nil {
 		return err
 	}
-	c, err := d.conversation(h, name)
+	c, err := h.Conversation(name)
 	if err == nil {
-		err = c.readable()
+		err = readable(c)
 	}
 	if err != nil {
 		return about(name, err)
 	}
-	line := []transcript.Transcript{c.file}
+	line := []transcript.Transcript{c.File}
 	if o.lineage {
-		if line, err = transcript.Lineage(h.home.Sessions(), c.file); err != nil {
+		if line, err = transcript.Lineage(h.Dir.Sessions(), c.File); err != nil {
 			return err
 		}
 	}

@@ -26,30 +26,30 @@ func newSessionHistory(d *Deps) *cobra.Command {
 }
 
 func runSessionHistory(d *Deps, name string, asJSON bool) error {
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		return err
 	}
 	var events []session.Event
 	bad := 0
-	for e, err := range h.sessions().History(&bad) {
+	for e, err := range h.Sessions().History(&bad) {
 		if err != nil {
 			return err
 		}
 		events = append(events, e)
 	}
 	if bad > 0 {
-		d.warn(fmt.Sprintf("%s: %d lines cannot be read and are left out", h.home.SessionHistory(), bad))
+		d.warn(fmt.Sprintf("%s: %d lines cannot be read and are left out", h.Dir.SessionHistory(), bad))
 	}
 	if name != "" {
-		c, err := d.conversation(h, name)
+		c, err := h.Conversation(name)
 		if err != nil {
 			return about(name, err)
 		}
-		events = lineage(events, c.id)
+		events = lineage(events, c.ID)
 	}
 	return records(d, asJSON, events, func(e session.Event) []string {
-		return []string{e.Timestamp.In(h.config.Zone).Format("2006-01-02 15:04:05"), string(e.Event), e.SessionID, cmp.Or(e.ParentSessionID, "-")}
+		return []string{e.Timestamp.In(h.Config.Zone).Format("2006-01-02 15:04:05"), string(e.Event), e.SessionID, cmp.Or(e.ParentSessionID, "-")}
 	})
 }
 

@@ -12,15 +12,15 @@ func newSessionID(d *Deps) *cobra.Command {
 		Short: "Print the id of a session, in full",
 		Args:  checked(cobra.ExactArgs(1)),
 		RunE: works(func(_ *cobra.Command, args []string) error {
-			h, err := d.house()
+			h, err := d.Home()
 			if err != nil {
 				return err
 			}
-			c, err := d.conversation(h, args[0])
+			c, err := h.Conversation(args[0])
 			if err != nil {
 				return about(args[0], err)
 			}
-			_, err = fmt.Fprintln(d.Out, c.id)
+			_, err = fmt.Fprintln(d.Out, c.ID)
 			return err
 		}),
 	}

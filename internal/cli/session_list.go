@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/transcript"
@@ -64,22 +65,22 @@ func runSessionList(ctx context.Context, d *Deps, asJSON bool) error {
 	if err := sweepSessions(ctx, h); err != nil {
 		d.warn(err.Error())
 	}
-	names, err := h.names()
+	names, err := h.SessionNames()
 	if err != nil {
 		return err
 	}
 	var rows []sessionRow
 	for _, n := range names {
-		id, err := n.id(h.sessions())
-		if errors.Is(err, errNoSession) {
+		id, err := n.ID(h.Sessions())
+		if errors.Is(err, app.ErrNoSession) {
 			continue
 		}
 		if err != nil {
-			d.warn(n.text + ": " + err.Error())
+			d.warn(n.Text + ": " + err.Error())
 			continue
 		}
-		row := sessionRow{Session: n.text, ID: id, Busy: !lock.Free(h.home.SessionLock(n.routine))}
-		if j, err := shelf.Find(n.routine); err == nil && n.routine != "" {
+		row := sessionRow{Session: n.Text, ID: id, Busy: !lock.Free(h.Dir.SessionLock(n.Routine))}
+		if j, err := shelf.Find(n.Routine); err == nil && n.Routine != "" {
 			row.Routine = j.Name()
 		}
 		rows = append(rows, row)
@@ -89,12 +90,12 @@ func runSessionList(ctx context.Context, d *Deps, asJSON bool) error {
 
 // sweepSessions forgets the sessions of routines that are gone, or that are persistent no more. While any file cannot be
 // read nothing is removed, for it may be the one: a broken line must not cost a history.
-func sweepSessions(ctx context.Context, h house) error {
-	ids, err := h.sessions().Routines() // before the files are read: a routine added meanwhile keeps its session
+func sweepSessions(ctx context.Context, h app.Home) error {
+	ids, err := h.Sessions().Routines() // before the files are read: a routine added meanwhile keeps its session
 	if err != nil {
 		return err
 	}
-	shelf, err := h.jobs().Load()
+	shelf, err := h.Jobs().Load()
 	if err != nil || len(shelf.Faults) > 0 {
 		return err
 	}
@@ -104,7 +105,7 @@ func sweepSessions(ctx context.Context, h house) error {
 	}
 	for _, id := range ids {
 		if !held[id] {
-			err = errors.Join(err, forget(ctx, h, nameOf(id)))
+			err = errors.Join(err, forget(ctx, h, app.NameOf(id)))
 		}
 	}
 	return err
@@ -129,11 +130,11 @@ func service(h transcript.Header) string {
 }
 
 func runTranscriptList(d *Deps, o sessionListOptions) error {
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
-	if err := d.ownerHere(); err != nil {
+	if err := d.OwnerOnly(); err != nil {
 		return err
 	}
 	cwd := ""
@@ -142,21 +143,21 @@ func runTranscriptList(d *Deps, o sessionListOptions) error {
 			return err
 		}
 	}
-	list, skipped, err := transcript.List(h.home.Sessions(), cwd, prompt.Said())
+	list, skipped, err := transcript.List(h.Dir.Sessions(), cwd, prompt.Said())
 	if err != nil {
 		return err
 	}
 	if skipped > 0 {
-		d.warn(fmt.Sprintf("%s: %d files cannot be read and are left out", h.home.Sessions(), skipped))
+		d.warn(fmt.Sprintf("%s: %d files cannot be read and are left out", h.Dir.Sessions(), skipped))
 	}
-	held, err := h.holders()
+	held, err := h.CurrentNames()
 	if err != nil {
 		d.warn(err.Error())
 	}
 	rows := make([]transcriptRow, 0, len(list))
 	for _, s := range list {
-		s.Modified, s.Timestamp = s.Modified.In(h.config.Zone), inZone(s.Timestamp, h)
-		rows = append(rows, transcriptRow{s, held[s.ID].text})
+		s.Modified, s.Timestamp = s.Modified.In(h.Config.Zone), inZone(s.Timestamp, h)
+		rows = append(rows, transcriptRow{s, held[s.ID].Text})
 	}
 	return records(d, o.json, rows, transcriptRow.cells)
 }

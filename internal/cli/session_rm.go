@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/session"
@@ -23,11 +24,11 @@ func newSessionRm(d *Deps) *cobra.Command {
 		Example: "  ollim session rm main\n  ollim session rm n-a1b2c3d4e5f6",
 		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
-			h, err := d.house()
+			h, err := d.Home()
 			if err != nil {
 				return err
 			}
-			if err := d.ownerHere(); err != nil {
+			if err := d.OwnerOnly(); err != nil {
 				return err
 			}
 			failed := failures{d: d, verb: "session rm"}
@@ -39,23 +40,23 @@ func newSessionRm(d *Deps) *cobra.Command {
 	}
 }
 
-func (d *Deps) removeSession(ctx context.Context, h house, text string) error {
-	n, found, err := d.sessionName(h, text)
+func (d *Deps) removeSession(ctx context.Context, h app.Home, text string) error {
+	n, found, err := h.SessionName(text)
 	if err != nil {
 		return err
 	}
 	if found {
 		return forget(ctx, h, n)
 	}
-	c, err := d.transcript(h, text)
+	c, err := h.Transcript(text)
 	if err != nil {
 		return err
 	}
 	switch {
-	case isPath(text) && !lies(c.file.Path, h.home.Sessions()):
-		return usage("it does not lie in %s", h.home.Sessions())
-	case !isPath(text) && text != c.id:
-		return hint(usage("rm wants the whole id"), "ollim session rm %s", c.id)
+	case app.IsPath(text) && !lies(c.File.Path, h.Dir.Sessions()):
+		return usage("it does not lie in %s", h.Dir.Sessions())
+	case !app.IsPath(text) && text != c.ID:
+		return hint(usage("rm wants the whole id"), "ollim session rm %s", c.ID)
 	}
 	return deleteTranscript(h, c)
 }
@@ -81,40 +82,40 @@ func lies(path, folder string) bool {
 }
 
 // deleteTranscript deletes a file that nobody writes and that nobody will go on with.
-func deleteTranscript(h house, c conversation) error {
-	guard, err := lock.TryGuard(c.file.Path)
+func deleteTranscript(h app.Home, c app.Conversation) error {
+	guard, err := lock.TryGuard(c.File.Path)
 	if err != nil {
 		return err
 	}
 	defer guard.Release()
-	held, err := h.holders() // asked again, now that nobody begins with it
+	held, err := h.CurrentNames() // asked again, now that nobody begins with it
 	if err != nil {
 		return err
 	}
-	if n, ok := held[c.id]; ok {
-		return hint(fmt.Errorf("%w: it is the session of %s", errNotAllowed, n.text), "ollim session rm %s", n.text)
+	if n, ok := held[c.ID]; ok {
+		return hint(fmt.Errorf("%w: it is the session of %s", app.ErrNotAllowed, n.Text), "ollim session rm %s", n.Text)
 	}
-	return store.Remove(c.file.Path)
+	return store.Remove(c.File.Path)
 }
 
 // forget removes a session's id, under its lock; the transcript stays.
-func forget(ctx context.Context, h house, n sessionName) error {
-	guard, err := lock.TryGuard(h.home.SessionLock(n.routine))
+func forget(ctx context.Context, h app.Home, n app.SessionName) error {
+	guard, err := lock.TryGuard(h.Dir.SessionLock(n.Routine))
 	if err != nil {
 		return err
 	}
 	defer guard.Release()
-	id, err := n.id(h.sessions())
+	id, err := n.ID(h.Sessions())
 	if err != nil {
-		return noSession(err)
+		return err
 	}
-	if n.routine == "" {
-		err = h.sessions().ClearMain()
+	if n.Routine == "" {
+		err = h.Sessions().ClearMain()
 	} else {
-		err = h.sessions().RemoveRoutine(n.routine)
+		err = h.Sessions().RemoveRoutine(n.Routine)
 	}
 	if err != nil {
 		return err
 	}
-	return h.sessions().Log(ctx, session.Event{SessionID: id, Event: session.Cleared})
+	return h.Sessions().Log(ctx, session.Event{SessionID: id, Event: session.Cleared})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -62,16 +63,16 @@ func runSessionSearch(ctx context.Context, d *Deps, words []string, n int, asJSO
 			return usage("a word is empty")
 		}
 	}
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
-	if err := d.ownerHere(); err != nil {
+	if err := d.OwnerOnly(); err != nil {
 		return err
 	}
 	found := latest{most: n}
 	known := map[string]bool{}
-	if err := errors.Join(h.searchTranscripts(ctx, words, &found), d.searchClaude(h, words, known, &found), h.searchRuns(ctx, words, known, &found)); err != nil {
+	if err := errors.Join(searchTranscripts(h, ctx, words, &found), d.searchClaude(h, words, known, &found), searchRuns(h, ctx, words, known, &found)); err != nil {
 		return err
 	}
 	hits := found.sorted()
@@ -81,9 +82,9 @@ func runSessionSearch(ctx context.Context, d *Deps, words []string, n int, asJSO
 	return records(d, asJSON, hits, hit.cells)
 }
 
-func (h house) searchTranscripts(ctx context.Context, words []string, found *latest) error {
+func searchTranscripts(h app.Home, ctx context.Context, words []string, found *latest) error {
 	changed, path := time.Time{}, ""
-	for m, err := range transcript.Search(ctx, h.home.Sessions(), words, prompt.Said()) {
+	for m, err := range transcript.Search(ctx, h.Dir.Sessions(), words, prompt.Said()) {
 		if err != nil {
 			return err
 		}
@@ -108,18 +109,18 @@ func (h house) searchTranscripts(ctx context.Context, words []string, found *lat
 }
 
 // searchClaude looks in the sessions of main, routines and runs that the claude command keeps, and notes them in known.
-func (d *Deps) searchClaude(h house, words []string, known map[string]bool, found *latest) error {
-	ids, err := h.conversations()
+func (d *Deps) searchClaude(h app.Home, words []string, known map[string]bool, found *latest) error {
+	ids, err := h.Conversations()
 	if err != nil {
 		return err
 	}
-	archive, said := d.claudeArchive(h), prompt.Said()
+	archive, said := h.ClaudeArchive(), prompt.Said()
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
 		t, err := archive.Find(id)
 		if err != nil {
 			continue // another engine's, or gone
 		}
-		if _, err := transcript.Find(h.home.Sessions(), id); err == nil {
+		if _, err := transcript.Find(h.Dir.Sessions(), id); err == nil {
 			continue // searched already
 		}
 		entries, err := d.load(t)
@@ -136,9 +137,9 @@ func (d *Deps) searchClaude(h house, words []string, known map[string]bool, foun
 }
 
 // searchRuns leaves out what transcripts hold as well: they are where a conversation goes on.
-func (h house) searchRuns(ctx context.Context, words []string, known map[string]bool, found *latest) error {
+func searchRuns(h app.Home, ctx context.Context, words []string, known map[string]bool, found *latest) error {
 	id, twice := "", false
-	for f, err := range h.runs().Search(ctx, words, prompt.Said()) {
+	for f, err := range h.Runs().Search(ctx, words, prompt.Said()) {
 		if err != nil {
 			return err
 		}
@@ -146,7 +147,7 @@ func (h house) searchRuns(ctx context.Context, words []string, known map[string]
 			break
 		}
 		if f.Run != id {
-			id, twice = f.Run, h.inTranscript(f.Run, known)
+			id, twice = f.Run, inTranscript(h, f.Run, known)
 		}
 		if !twice || f.Type == runlog.ErrorEvent {
 			found.add(hit{At: inZone(f.At, h), Run: f.Run, Who: string(f.Type), Excerpt: f.Excerpt})
@@ -156,13 +157,13 @@ func (h house) searchRuns(ctx context.Context, words []string, known map[string]
 }
 
 // inTranscript says whether what was said in a run stands in a transcript; known is what was answered before, by session.
-func (h house) inTranscript(run string, known map[string]bool) bool {
+func inTranscript(h app.Home, run string, known map[string]bool) bool {
 	id := ""
-	if r, err := h.runs().Load(run); err == nil {
+	if r, err := h.Runs().Load(run); err == nil {
 		id = r.SessionAfter
 	}
 	if id == "" { // it is under way, or was killed
-		standing, err := h.runs().Standing(run)
+		standing, err := h.Runs().Standing(run)
 		if err != nil || standing.Session == "" {
 			return false
 		}
@@ -170,7 +171,7 @@ func (h house) inTranscript(run string, known map[string]bool) bool {
 	}
 	is, asked := known[id]
 	if !asked {
-		_, err := transcript.Find(h.home.Sessions(), id)
+		_, err := transcript.Find(h.Dir.Sessions(), id)
 		is, known[id] = err == nil, err == nil
 	}
 	return is

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
@@ -74,11 +75,11 @@ func (f sessionFacts) rows() [][]string {
 }
 
 func runSessionShow(d *Deps, names []string, asJSON bool) error {
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
-	if err := d.ownerHere(); err != nil {
+	if err := d.OwnerOnly(); err != nil {
 		return err
 	}
 	failed := failures{d: d, verb: "session show"}
@@ -99,16 +100,16 @@ func runSessionShow(d *Deps, names []string, asJSON bool) error {
 	return failed.err()
 }
 
-func (d *Deps) sessionFacts(h house, name string) (sessionFacts, error) {
-	c, err := d.conversation(h, name)
+func (d *Deps) sessionFacts(h app.Home, name string) (sessionFacts, error) {
+	c, err := h.Conversation(name)
 	if err != nil {
 		return sessionFacts{}, err
 	}
-	f := sessionFacts{Session: c.name.text, ID: c.id, Engine: c.holder(), Busy: c.busy(h)}
-	if c.file.Path == "" {
+	f := sessionFacts{Session: c.Name.Text, ID: c.ID, Engine: c.Holder(), Busy: c.Busy(h)}
+	if c.File.Path == "" {
 		return f, nil
 	}
-	t := c.file
+	t := c.File
 	f.Path, f.Cwd, f.Provider, f.Model, f.Timestamp = t.Path, t.Cwd, t.Provider, t.Model, inZone(t.Timestamp, h)
 	entries, err := d.load(t)
 	if err != nil {
@@ -133,8 +134,8 @@ func (d *Deps) sessionFacts(h house, name string) (sessionFacts, error) {
 }
 
 // ancestors are the ids that a conversation came from, the nearest first, the last one also where its transcript is gone.
-func ancestors(h house, t transcript.Transcript) (ids []string, err error) {
-	line, err := transcript.Lineage(h.home.Sessions(), t)
+func ancestors(h app.Home, t transcript.Transcript) (ids []string, err error) {
+	line, err := transcript.Lineage(h.Dir.Sessions(), t)
 	seen := map[string]bool{t.ID: true}
 	for _, next := range line {
 		if id := next.ParentID; id != "" && !seen[id] {

@@ -12,8 +12,6 @@ func newSkill(d *Deps) *cobra.Command {
 	return group("skill", "skills", "Skills: what agents can be taught", newSkillList(d), newSkillShow(d), newSkillRender(d))
 }
 
-func (h house) skills() skill.Library { return skill.Library{Home: h.home} }
-
 // explainSkill adds what to do about a skill that is not there.
 func explainSkill(err error) error {
 	var unknown *skill.Unknown

@@ -34,11 +34,11 @@ func newSkillList(d *Deps) *cobra.Command {
 }
 
 func runSkillList(d *Deps, asJSON bool) error {
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		return err
 	}
-	skills, faults, err := h.skills().Load()
+	skills, faults, err := h.Skills().Load()
 	for _, fault := range faults {
 		d.warn(fault.Error())
 	}

@@ -28,18 +28,18 @@ func newSkillRender(d *Deps) *cobra.Command {
 }
 
 func runSkillRender(ctx context.Context, d *Deps, name, args string) error {
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		return err
 	}
-	if err := d.outside(); err != nil {
+	if err := d.Outside(); err != nil {
 		return err
 	}
-	s, err := h.skills().Find(name)
+	s, err := h.Skills().Find(name)
 	if err != nil {
 		return explainSkill(err)
 	}
-	rendered := skill.Renderer{Dir: h.home.Path(), Env: d.programEnv(h)}.Render(ctx, s)
+	rendered := skill.Renderer{Dir: h.Dir.Path(), Env: h.ProgramEnv()}.Render(ctx, s)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

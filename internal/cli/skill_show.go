@@ -12,13 +12,13 @@ func newSkillShow(d *Deps) *cobra.Command {
 }
 
 func runSkillShow(d *Deps, names []string) error {
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		return err
 	}
 	failed := failures{d: d, verb: "skill show"}
 	for _, name := range names {
-		text, err := h.skills().Text(name)
+		text, err := h.Skills().Text(name)
 		if err == nil {
 			_, err = d.Out.Write(text)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -33,15 +34,15 @@ func newStop(d *Deps) *cobra.Command {
 }
 
 func runStop(ctx context.Context, d *Deps, names []string) error {
-	if err := d.ownerHere(); err != nil {
+	if err := d.OwnerOnly(); err != nil {
 		return err
 	}
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
 	if len(names) == 0 {
-		for r, err := range h.runs().List() {
+		for r, err := range h.Runs().List() {
 			if err != nil && r.ID == "" {
 				return err
 			}
@@ -52,7 +53,7 @@ func runStop(ctx context.Context, d *Deps, names []string) error {
 	}
 	failed := failures{d: d, verb: "stop"}
 	for _, name := range names {
-		r, err := h.runs().Find(name)
+		r, err := h.Runs().Find(name)
 		if err == nil {
 			err = d.stopRun(ctx, h, r)
 		}
@@ -62,31 +63,31 @@ func runStop(ctx context.Context, d *Deps, names []string) error {
 }
 
 // stopPatience is how long a run may take for its stop: three steps of the engine's, and then some.
-const stopPatience = 4 * grace
+const stopPatience = 4 * app.Grace
 
 // stopRun asks a run to end, waits for that, and ends what is left of its engine.
-func (d *Deps) stopRun(ctx context.Context, h house, r runlog.Record) error {
+func (d *Deps) stopRun(ctx context.Context, h app.Home, r runlog.Record) error {
 	if r.Done() {
 		return errors.New("has ended already")
 	}
-	if err := h.runs().AskStop(r.ID); err != nil {
+	if err := h.Runs().AskStop(r.ID); err != nil {
 		return err
 	}
 	err := r.Process().Signal(syscall.SIGTERM) // it would find the request as well, within a second
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	if err := d.waitWhile(ctx, func() bool { return h.runs().Attended(r) }); err != nil {
+	if err := d.waitWhile(ctx, func() bool { return h.Runs().Attended(r) }); err != nil {
 		return fmt.Errorf("process %d%s does not end: %w", r.PID, elsewhere(r), err)
 	}
 	runlog.KillEngine(r.ID)
-	if err := d.waitWhile(ctx, func() bool { return h.runs().Alive(r) }); err != nil {
+	if err := d.waitWhile(ctx, func() bool { return h.Runs().Alive(r) }); err != nil {
 		return fmt.Errorf("its engine%s does not end: %w", elsewhere(r), err)
 	}
-	if _, err = h.runs().Close(r.ID); err == nil { // of an engine whose ollim was killed; else it is closed already
-		err = h.runs().ForgetStop(r.ID)
+	if _, err = h.Runs().Close(r.ID); err == nil { // of an engine whose ollim was killed; else it is closed already
+		err = h.Runs().ForgetStop(r.ID)
 	}
-	if left := h.runs().Leftover(h.home.RunLock(r.ID)); err == nil && left != nil {
+	if left := h.Runs().Leftover(h.Dir.RunLock(r.ID)); err == nil && left != nil {
 		return left
 	}
 	return err

@@ -16,8 +16,6 @@ func newTask(d *Deps) *cobra.Command {
 // taskNames is how the verbs that change a task are told which.
 const taskNames = "TASK is its number, or a part of its text that fits only one, in any case; open tasks come before done ones. "
 
-func (h house) tasks() task.Book { return task.Book{Home: h.home, Disk: h.disk, Zone: h.config.Zone} }
-
 // taskError gives the errors of the list their statuses.
 func taskError(err error) error {
 	switch {

@@ -44,15 +44,15 @@ func newTaskAdd(d *Deps) *cobra.Command {
 }
 
 func runTaskAdd(ctx context.Context, d *Deps, o taskAddOptions) error {
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
-	draft, err := o.draft(d, d.Now().In(h.config.Zone))
+	draft, err := o.draft(d, d.Now().In(h.Config.Zone))
 	if err != nil {
 		return err
 	}
-	number, err := h.tasks().Add(ctx, draft)
+	number, err := h.Tasks().Add(ctx, draft)
 	if err != nil {
 		return taskError(err)
 	}

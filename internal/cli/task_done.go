@@ -19,13 +19,13 @@ func newTaskDone(d *Deps) *cobra.Command {
 }
 
 func runTaskDone(ctx context.Context, d *Deps, names []string) error {
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
 	failed := failures{d: d, verb: "task done"}
 	for _, name := range names {
-		t, err := h.tasks().Done(ctx, name)
+		t, err := h.Tasks().Done(ctx, name)
 		if err == nil {
 			d.note("done: %d %s", t.Number, printable(t.Text))
 		}

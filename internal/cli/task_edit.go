@@ -26,7 +26,7 @@ func newTaskEdit(d *Deps) *cobra.Command {
 }
 
 func runTaskEdit(ctx context.Context, d *Deps, name string, words []string, priority string) error {
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func runTaskEdit(ctx context.Context, d *Deps, name string, words []string, prio
 	if err != nil {
 		return err
 	}
-	t, err := h.tasks().Edit(ctx, name, task.Draft{Text: text, Priority: priority})
+	t, err := h.Tasks().Edit(ctx, name, task.Draft{Text: text, Priority: priority})
 	if err == nil {
 		d.note("now: %d %s", t.Number, printable(t.Text))
 	}

@@ -42,11 +42,11 @@ func newTaskList(d *Deps) *cobra.Command {
 }
 
 func runTaskList(d *Deps, o taskListOptions) error {
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
-	list, err := h.tasks().All()
+	list, err := h.Tasks().All()
 	if err != nil {
 		return taskError(err)
 	}

@@ -19,13 +19,13 @@ func newTaskRm(d *Deps) *cobra.Command {
 
 // runTaskRm removes one after the other, which it may because numbers stay.
 func runTaskRm(ctx context.Context, d *Deps, names []string) error {
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
 	failed := failures{d: d, verb: "task rm"}
 	for _, name := range names {
-		t, err := h.tasks().Remove(ctx, name)
+		t, err := h.Tasks().Remove(ctx, name)
 		if err == nil {
 			d.note("deleted: %d %s", t.Number, printable(t.Text))
 		}

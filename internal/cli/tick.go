@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/agent/tick"
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/config"
@@ -46,20 +47,20 @@ func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 	if o.json && !o.dryRun {
 		return usage("--json is for --dry-run")
 	}
-	h, err := d.house()
+	h, err := d.Home()
 	if err != nil {
 		return err
 	}
-	if err := d.outside(); err != nil {
+	if err := d.Outside(); err != nil {
 		return err
 	}
-	days, err := config.Days(h.config.Keep.Runs)
+	days, err := config.Days(h.Config.Keep.Runs)
 	if err != nil {
 		return err
 	}
 	s := starter{d: d, home: h, wait: o.wait}
 	m := tick.Minute{
-		Firer: d.firer(h), Keep: days,
+		Firer: h.Runner(false), Keep: days,
 		Start:     func(j job.Job) error { return s.start(ctx, j) },
 		StartLate: func(j job.Job, at time.Time) error { return s.start(ctx, j, "--slot", at.UTC().Format(time.RFC3339)) },
 		Sweep:     func(ctx context.Context) error { return sweepSessions(ctx, h) },
@@ -77,7 +78,7 @@ func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 // starter starts fires that go on without us, whatever becomes of the session that cron or a terminal gave us.
 type starter struct {
 	d       *Deps
-	home    house
+	home    app.Home
 	wait    bool
 	started []*exec.Cmd // to be waited for
 }
@@ -90,9 +91,9 @@ func (s *starter) start(ctx context.Context, j job.Job, flags ...string) error {
 	if err != nil {
 		return err
 	}
-	args := append([]string{"--data-dir", string(s.home.home), "--config", s.d.configFile(s.home.home), "fire", "--scheduled"}, flags...)
+	args := append([]string{"--data-dir", string(s.home.Dir), "--config", s.d.ConfigFile(s.home.Dir), "fire", "--scheduled"}, flags...)
 	cmd := exec.Command(self, append(args, "--", j.ID)...) //nolint:noctx // it outlives us
-	cmd.Dir = s.home.home.Path()
+	cmd.Dir = s.home.Dir.Path()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return err
@@ -107,7 +108,7 @@ func (s *starter) start(ctx context.Context, j job.Job, flags ...string) error {
 // asUnit has systemd start the job, when it has started us. Where that may not be the job runs all the same, and also while its last
 // run goes on: to start a unit that runs does nothing, and the slot would have neither a claim nor a skipped run.
 func (s *starter) asUnit(ctx context.Context, j job.Job) bool {
-	if manager, _ := s.d.Lookup(installer.UnitsVariable); manager != "user" || !lock.Free(s.home.home.JobLock(j.ID)) {
+	if manager, _ := s.d.Lookup(installer.UnitsVariable); manager != "user" || !lock.Free(s.home.Dir.JobLock(j.ID)) {
 		return false
 	}
 	units, err := s.d.units(unitOptions{})

@@ -57,24 +57,24 @@ func newUpdatesList(d *Deps) *cobra.Command {
 }
 
 func runUpdatesList(ctx context.Context, d *Deps, all, asJSON bool) error {
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
 	var rows []updateRow
 	if all {
 		bad := 0
-		for fate, err := range d.updates(h).Archive(&bad) {
+		for fate, err := range h.Updates().Archive(&bad) {
 			if err != nil {
 				return err
 			}
-			rows = append(rows, updateRow{fate.TS.In(h.config.Zone), fate.Message, fate.Became, fate.By, fate.To})
+			rows = append(rows, updateRow{fate.TS.In(h.Config.Zone), fate.Message, fate.Became, fate.By, fate.To})
 		}
 		if bad > 0 {
-			d.warn(fmt.Sprintf("%s: %d lines cannot be read and are left out", h.home.UpdateArchive(), bad))
+			d.warn(fmt.Sprintf("%s: %d lines cannot be read and are left out", h.Dir.UpdateArchive(), bad))
 		}
 	}
-	pending, err := d.updates(h).Peek(ctx)
+	pending, err := h.Updates().Peek(ctx)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func newUpdatesAdd(d *Deps) *cobra.Command {
 }
 
 func runUpdatesAdd(ctx context.Context, d *Deps, words []string) error {
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
@@ -124,11 +124,11 @@ func runUpdatesAdd(ctx context.Context, d *Deps, words []string) error {
 			return err
 		}
 	}
-	if d.isInside() {
+	if d.inside() {
 		_, err := d.useTool(ctx, h, "report_updates", map[string]any{"message": message}) // the report counts
 		return err
 	}
-	return d.updates(h).Add(ctx, message, "owner")
+	return h.Updates().Add(ctx, message, "owner")
 }
 
 func newUpdatesClear(d *Deps) *cobra.Command {
@@ -137,14 +137,14 @@ func newUpdatesClear(d *Deps) *cobra.Command {
 		Short: "Drop all pending updates; the archive keeps them",
 		Args:  checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
-			h, err := d.anyHouse()
+			h, err := d.AnyHome()
 			if err != nil {
 				return err
 			}
-			if err := d.outside(); err != nil {
+			if err := d.Outside(); err != nil {
 				return err
 			}
-			n, err := d.updates(h).Clear(cmd.Context(), "owner")
+			n, err := h.Updates().Clear(cmd.Context(), "owner")
 			d.note("cleared %d updates; see: ollim updates list --all", n)
 			return err
 		}),

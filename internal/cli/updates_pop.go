@@ -33,14 +33,14 @@ func newUpdatesPop(d *Deps) *cobra.Command {
 }
 
 func runUpdatesPop(ctx context.Context, d *Deps, command []string, asJSON bool) error {
-	h, err := d.anyHouse()
+	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
-	if err := d.outside(); err != nil {
+	if err := d.Outside(); err != nil {
 		return err // they are the owner's to see
 	}
-	claim, err := d.updates(h).Pop(ctx, update.Owner{})
+	claim, err := h.Updates().Pop(ctx, update.Owner{})
 	if err != nil || len(claim.Updates) == 0 {
 		return err
 	}

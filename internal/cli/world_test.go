@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -77,13 +78,15 @@ func (w *world) pipe(input string, args ...string) result {
 func (w *world) deps(in io.Reader, out, errOut io.Writer) *Deps {
 	return &Deps{
 		In: in, Stdout: out, Stderr: errOut,
-		Now:       w.clock,
-		Lookup:    func(name string) (string, bool) { value, ok := w.env[name]; return value, ok },
-		Random:    rand.Reader,
 		Automatic: func() bool { return w.cron },
-		Sleep: func(ctx context.Context, d time.Duration) error {
-			w.pass(d)
-			return ctx.Err()
+		App: &app.App{
+			Now:    w.clock,
+			Lookup: func(name string) (string, bool) { value, ok := w.env[name]; return value, ok },
+			Random: rand.Reader,
+			Sleep: func(ctx context.Context, d time.Duration) error {
+				w.pass(d)
+				return ctx.Err()
+			},
 		},
 	}
 }

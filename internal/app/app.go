@@ -1,0 +1,193 @@
+// Package app builds what a process works with: from its flags and environment the data directory and the settings, from those
+// the stores, the engines and the runner. Every entry point (a command, the MCP server, a listener) gets one App, and takes from
+// it a Home, which is the data directory with the settings as they are now.
+//
+// Nothing is opened before it is asked for: an App that is never asked touches no file. An App may be used from several
+// goroutines at once; a Home is a value, and its settings do not change under its holder.
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/config"
+)
+
+// App is one process.
+type App struct {
+	Now    func() time.Time
+	Lookup func(string) (string, bool) // the environment
+	Random io.Reader
+	Sleep  func(context.Context, time.Duration) error // returns early, with its error, when the context ends
+	Warn   func(message string)                       // one line, no newline
+
+	DataDir    string    // "" is $OLLIM_DATA_DIR, else ~/.ollim-bot
+	ConfigPath string    // "" is $OLLIM_CONFIG, else config.yaml in the data directory
+	Terminal   io.Writer // where messages to the owner also go; nil where nobody watches
+
+	mu     sync.Mutex
+	loaded *settings // nil before the first use
+	hung   store.Hung
+}
+
+// settings is the configuration with the state of the file that it was read from.
+type settings struct {
+	config config.Config
+	path   string
+	file   fs.FileInfo // nil: there was no file
+}
+
+// Dir returns the data directory, which need not exist.
+func (a *App) Dir() (paths.Dir, error) {
+	path := a.DataDir
+	if path == "" {
+		path, _ = a.Lookup("OLLIM_DATA_DIR")
+	}
+	if path == "" {
+		base, err := a.UserHome()
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(base, ".ollim-bot")
+	}
+	path, err := filepath.Abs(path)
+	return paths.Dir(path), err
+}
+
+// UserHome returns the owner's home. It falls back to the password database, because cron and systemd may give no HOME.
+func (a *App) UserHome() (string, error) {
+	if path, ok := a.Lookup("HOME"); ok && path != "" {
+		return path, nil
+	}
+	u, err := user.Current()
+	if err != nil || u.HomeDir == "" {
+		return "", Hint(errors.New("no home directory is known"), "set OLLIM_DATA_DIR or use --data-dir")
+	}
+	return u.HomeDir, nil
+}
+
+// userHome is UserHome, "" when it is not known.
+func (a *App) userHome() string {
+	dir, err := a.UserHome()
+	if err != nil {
+		return ""
+	}
+	return dir
+}
+
+// ConfigFile returns the absolute path of the configuration of a data directory.
+func (a *App) ConfigFile(dir paths.Dir) string {
+	fromEnv, _ := a.Lookup("OLLIM_CONFIG")
+	path := cmp.Or(a.ConfigPath, fromEnv, dir.Config())
+	if absolute, err := filepath.Abs(path); err == nil { // engines start ollim in other directories
+		return absolute
+	}
+	return path
+}
+
+// Config returns the configuration. It reads the file again when that has changed since the last call. A file that cannot be
+// used any more is reported once, and the settings that were read before it stay in force; without any the error is a
+// *ConfigFault.
+func (a *App) Config() (config.Config, error) {
+	dir, err := a.Dir()
+	if err != nil {
+		return config.Config{}, err
+	}
+	path := a.ConfigFile(dir)
+	file, err := os.Stat(path)
+	if err != nil {
+		file = nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.loaded; s != nil && s.path == path && same(s.file, file) {
+		return s.config, nil
+	}
+	c, err := config.Load(config.Source{Path: path, Lookup: a.Lookup, Zone: a.SystemZone()})
+	if before := a.loaded; before != nil && before.path == path && before.config.Exists && (err != nil || !c.Exists) {
+		if err == nil {
+			err = &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+		}
+		a.warn(err.Error() + "; the settings that were read before stay in force")
+		before.file = file
+		return before.config, nil
+	}
+	if err != nil {
+		return c, &ConfigFault{err}
+	}
+	a.loaded = &settings{c, path, file}
+	return c, nil
+}
+
+// same reports whether two states of a file are the same one, by identity, size and time of the last change.
+func same(a, b fs.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// defaults puts the default settings in force, for what must work although the file cannot be used.
+func (a *App) defaults(dir paths.Dir) (config.Config, error) {
+	none := func(string) (string, bool) { return "", false }
+	c, err := config.Load(config.Source{Path: dir.Path("no-such-file"), Lookup: none, Zone: a.SystemZone()})
+	if err != nil {
+		return c, err
+	}
+	path := a.ConfigFile(dir)
+	file, err := os.Stat(path)
+	if err != nil {
+		file = nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.loaded = &settings{c, path, file}
+	return c, nil
+}
+
+// SystemZone returns the machine's zone by its IANA name: that of TZ, of /etc/timezone, or of the target of /etc/localtime.
+func (a *App) SystemZone() string {
+	candidates := []string{}
+	if tz, ok := a.Lookup("TZ"); ok {
+		candidates = append(candidates, strings.TrimPrefix(tz, ":"))
+	}
+	if text, err := os.ReadFile("/etc/timezone"); err == nil {
+		candidates = append(candidates, strings.TrimSpace(string(text)))
+	}
+	if target, err := filepath.EvalSymlinks("/etc/localtime"); err == nil {
+		if _, name, found := strings.Cut(target, "zoneinfo/"); found {
+			candidates = append(candidates, name)
+		}
+	}
+	for _, name := range candidates {
+		if _, err := time.LoadLocation(name); err == nil && name != "" && name != "Local" {
+			return name
+		}
+	}
+	return "UTC"
+}
+
+// Disk returns what every part of this process changes state with.
+func (a *App) Disk() store.Disk { return store.Disk{Now: a.Now, Warn: a.warn, Hung: &a.hung} }
+
+func (a *App) warn(message string) {
+	if a.Warn != nil {
+		a.Warn(message)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,91 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ollim/ollim/internal/state/config"
+)
+
+// credentials is the sources of an engine's key and address, as KEY=value entries.
+type credentials struct {
+	settings []string // env in config.yaml, and what every child gets
+	secrets  []string // engine.* of the secrets file, which win over those
+	shell    []string // from the environment of a command typed at a shell, what the other sources do not have
+	atShell  bool
+}
+
+// shellVariables returns the variables that a command typed at a shell takes from its environment, as claude does.
+func shellVariables() []string {
+	return []string{"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL"}
+}
+
+// credentials collects the sources. Only commands typed at a shell use its environment.
+func (h Home) credentials(atShell bool) (credentials, error) {
+	secrets, err := h.app.loadSecrets()
+	if err != nil {
+		return credentials{}, &ConfigFault{err}
+	}
+	c := credentials{settings: h.childEnv(), secrets: secrets.For("engine"), atShell: atShell}
+	for _, name := range shellVariables() {
+		if value, _ := h.app.Lookup(name); value != "" && atShell && c.get(name) == "" {
+			c.shell = append(c.shell, name+"="+value)
+		}
+	}
+	return c, nil
+}
+
+// env returns the entries of all sources; of two with one name the last counts.
+func (c credentials) env() []string { return slices.Concat(c.settings, c.secrets, c.shell) }
+
+// get returns the value of a variable, "" when no source has one.
+func (c credentials) get(name string) string { return value(c.env(), name) }
+
+// value returns the last value of a variable that is not empty.
+func value(env []string, name string) string {
+	for _, entry := range slices.Backward(env) {
+		if v, found := strings.CutPrefix(entry, name+"="); found && v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// place describes where the value of a variable is kept.
+func (c credentials) place(a *App, name string) string {
+	switch {
+	case value(c.secrets, name) != "":
+		return fmt.Sprintf("engine.%s in %s", name, a.SecretsFile())
+	case value(c.settings, name) != "":
+		return fmt.Sprintf("%s of env in config.yaml", name)
+	case value(c.shell, name) != "":
+		return name + " of this environment"
+	}
+	return fmt.Sprintf("engine.%s in %s", name, a.SecretsFile())
+}
+
+// sought describes where a key was looked for.
+func (c credentials) sought(a *App, name string) string {
+	places := fmt.Sprintf("there is no engine.%s in %s, and no %s in env of config.yaml", name, a.SecretsFile(), name)
+	if c.atShell {
+		return places + " or in this environment"
+	}
+	return places + "; only ask, chat and session compact, typed at a shell, also look in their environment"
+}
+
+// AnthropicKeyHint adds to an error both ways to give a key for Anthropic's service.
+func (a *App) AnthropicKeyHint(err error) error { return a.keyHint(err, keyName(config.Anthropic)) }
+
+// keyHint adds to an error both ways to give a key.
+func (a *App) keyHint(err error, name string) error {
+	return Hint(err, "put the line engine.%s=… into %s, mode 600; or, for ask and chat only: export %s=…", name, a.SecretsFile(), name)
+}
+
+// keyName returns the variable of a provider's key.
+func keyName(provider string) string {
+	if provider == config.OpenAI {
+		return "OPENAI_API_KEY"
+	}
+	return "ANTHROPIC_API_KEY"
+}

@@ -1,0 +1,45 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors that a caller acts on.
+var (
+	ErrNoConfig   = errors.New("there is no configuration")
+	ErrNotAllowed = errors.New("not allowed") // to an agent
+	ErrNoSession  = errors.New("no session")
+)
+
+// ConfigFault is anything wrong with config.yaml or with the secrets file.
+type ConfigFault struct{ Err error }
+
+func (e *ConfigFault) Error() string { return e.Err.Error() }
+
+func (e *ConfigFault) Unwrap() error { return e.Err }
+
+// BadArgument is an argument that makes no sense.
+type BadArgument struct{ Reason string }
+
+func (e *BadArgument) Error() string { return e.Reason }
+
+// UnknownSession is a session that is not there.
+type UnknownSession struct{ Text string }
+
+func (e *UnknownSession) Error() string { return fmt.Sprintf("no session %q", e.Text) }
+
+// Hinted is an error with a command that helps.
+type Hinted struct {
+	Err  error
+	Hint string
+}
+
+func (e *Hinted) Error() string { return e.Err.Error() }
+
+func (e *Hinted) Unwrap() error { return e.Err }
+
+// Hint adds to an error what its reader can do.
+func Hint(err error, format string, args ...any) error {
+	return &Hinted{err, fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,167 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/approval"
+	"github.com/ollim/ollim/internal/state/budget"
+	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/model"
+	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/state/skill"
+	"github.com/ollim/ollim/internal/state/slot"
+	"github.com/ollim/ollim/internal/state/spend"
+	"github.com/ollim/ollim/internal/state/task"
+	"github.com/ollim/ollim/internal/state/update"
+)
+
+// Home is a data directory with its settings. Its methods make the stores.
+type Home struct {
+	Dir    paths.Dir
+	Config config.Config
+	Disk   store.Disk
+
+	app     *App
+	secrets func() plaintext.Secrets // that no record and no result of a tool may contain
+}
+
+// Home returns the data directory with the settings as they are now. It must have been made by init; else the error is an
+// ErrNoConfig.
+func (a *App) Home() (Home, error) {
+	dir, err := a.Dir()
+	if err != nil {
+		return Home{}, err
+	}
+	c, err := a.Config()
+	if err != nil {
+		return Home{}, err
+	}
+	if !c.Exists {
+		return Home{}, Hint(fmt.Errorf("%s: %w", a.ConfigFile(dir), ErrNoConfig), "ollim init")
+	}
+	return a.with(dir, c), nil
+}
+
+// AnyHome is Home for commands that must work although the settings cannot be used (pause, stop, history): it warns, and takes the
+// defaults.
+func (a *App) AnyHome() (Home, error) {
+	h, err := a.Home()
+	if !errors.As(err, new(*ConfigFault)) {
+		return h, err
+	}
+	a.warn(err.Error())
+	dir, err := a.Dir()
+	if err != nil {
+		return Home{}, err
+	}
+	c, err := a.defaults(dir)
+	return a.with(dir, c), err
+}
+
+// NewHome is Home for a data directory that need not have been made.
+func (a *App) NewHome() (Home, error) {
+	dir, err := a.Dir()
+	if err != nil {
+		return Home{}, err
+	}
+	c, err := a.Config()
+	return a.with(dir, c), err
+}
+
+func (a *App) with(dir paths.Dir, c config.Config) Home {
+	h := Home{Dir: dir, Config: c, Disk: a.Disk(), app: a}
+	h.secrets = sync.OnceValue(h.hidden) // the file is read when they are first needed
+	return h
+}
+
+// Jobs returns the job files.
+func (h Home) Jobs() job.Library { return job.Library{Home: h.Dir, Zone: h.Config.Zone} }
+
+// Skills returns the skills.
+func (h Home) Skills() skill.Library { return skill.Library{Home: h.Dir} }
+
+// Runs returns the records of runs.
+func (h Home) Runs() runlog.Book {
+	return runlog.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Secrets: h.secrets}
+}
+
+// Sessions returns the current sessions and their history.
+func (h Home) Sessions() session.Book {
+	return session.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone}
+}
+
+// Slots returns the claims of slots.
+func (h Home) Slots() slot.Book { return slot.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone} }
+
+// Tasks returns the owner's tasks.
+func (h Home) Tasks() task.Book { return task.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone} }
+
+// Budget returns the budget of pings.
+func (h Home) Budget() budget.Book {
+	return budget.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone}
+}
+
+// Notices returns what the owner was told once.
+func (h Home) Notices() notice.Book { return notice.Book{Home: h.Dir, Disk: h.Disk} }
+
+// Approvals returns what the owner has approved.
+func (h Home) Approvals() approval.Book {
+	return approval.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, User: h.app.userHome()}
+}
+
+// Updates returns the pending updates.
+func (h Home) Updates() update.Box {
+	return update.Box{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Started: h.answered}
+}
+
+// Models returns what is known of models, the owner's own lines included.
+func (h Home) Models() (model.Table, error) {
+	t, err := model.Known().With(h.Config.Models)
+	if err != nil {
+		return t, &config.Wrong{Reason: "models: " + err.Error()}
+	}
+	return t, nil
+}
+
+// Spend returns the accounts. The settings were checked when they were read, so every amount is one.
+func (h Home) Spend() spend.Book {
+	usd := func(text string) float64 {
+		n, _ := config.Amount(text)
+		return n
+	}
+	limits := spend.Limits{
+		PerRun: usd(h.Config.Spend.PerRun), PerDay: usd(h.Config.Spend.PerDay), PerMonth: usd(h.Config.Spend.PerMonth),
+		RunsPerDay: math.MaxInt,
+	}
+	if n := usd(h.Config.Spend.RunsPerDay); !math.IsInf(n, 1) {
+		limits.RunsPerDay = int(n)
+	}
+	return spend.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Limits: limits, Past: h.past, Share: 4}
+}
+
+// past returns what the accounts are made from when their file is gone.
+func (h Home) past(since time.Time) (past []spend.Past, err error) {
+	for r, err := range h.Runs().Since(since) {
+		if err != nil {
+			return past, err
+		}
+		if r.Accounted {
+			cost := -1.0
+			if bill, err := h.Runs().Bill(r); err == nil {
+				cost = bill.Cost
+			}
+			past = append(past, spend.Past{Run: r.ID, Job: r.Job, Started: r.Started, Cost: cost, Alive: h.Runs().Alive(r)})
+		}
+	}
+	return past, nil
+}

@@ -1,0 +1,64 @@
+package app
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/state/changed"
+	"github.com/ollim/ollim/internal/state/outbox"
+)
+
+// Runner returns what fires jobs and takes turns. atShell says that a person typed the command: then keys and addresses of
+// engines may also come from its environment.
+func (h Home) Runner(atShell bool) *runner.Firer {
+	return &runner.Firer{
+		Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone,
+		Jobs: h.Jobs(), Runs: h.Runs(), Updates: h.Updates(), Sessions: h.Sessions(), Told: h.Notices(), Post: h.Post(),
+		Spend: h.Spend(), Budget: h.Budget(), Approvals: h.Approvals(), Slots: h.Slots(),
+		Changes: changed.Book{Home: h.Dir, Disk: h.Disk},
+		Random:  h.app.Random,
+		Process: runner.Process{ID: process.Self(), Group: syscall.Getpgrp()},
+		Names:   h.Config.Names, SetNames: h.SetNames,
+		Secret: h.app.secretPaths(), UserHome: h.app.userHome(), Env: h.ProgramEnv(),
+		Engine:  h.Config.Engine,
+		Engines: h.engines(atShell),
+		Sleep:   h.app.Sleep,
+	}
+}
+
+// Post returns the delivery of messages to the owner.
+func (h Home) Post() outbox.Post {
+	return outbox.Post{
+		Home: h.Dir, Disk: h.Disk, Command: h.Config.Delivery.Command, Timeout: h.Config.Delivery.Timeout,
+		Env:      append(h.childEnv(), h.readableSecrets().For("delivery")...),
+		Terminal: h.app.Terminal,
+	}
+}
+
+// ProgramEnv returns the environment of gates, of commands in skills and of the native engine's: that of all children, with the
+// data directory, without the way to secrets.
+func (h Home) ProgramEnv() []string {
+	env := slices.DeleteFunc(h.childEnv(), func(kv string) bool { return strings.HasPrefix(kv, "CREDENTIALS_DIRECTORY=") })
+	return append(env, h.location()...)
+}
+
+// location tells an ollim that is started by us which directory and settings to use.
+func (h Home) location() []string {
+	return []string{"OLLIM_DATA_DIR=" + string(h.Dir), "OLLIM_CONFIG=" + h.app.ConfigFile(h.Dir)}
+}
+
+// childEnv returns the environment of all commands that are started: what the configuration says, and HOME, PATH and TZ of this
+// process where it does not say (an ollim in a run must count the same days). Other variables of cron or of a shell are not
+// handed on.
+func (h Home) childEnv() []string {
+	env := []string{}
+	for _, name := range []string{"HOME", "PATH", "XDG_CONFIG_HOME", "TZ", "CREDENTIALS_DIRECTORY"} {
+		if value, ok := h.app.Lookup(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return append(env, h.Config.Env...)
+}

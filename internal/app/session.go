@@ -1,0 +1,188 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/claudecode"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// SessionName is a session as people name it: main or routine:ID. The zero value names none.
+type SessionName struct {
+	Text    string // main or routine:ID
+	Routine string // ID, "" for main
+}
+
+// NameOf returns the name of a routine's session, and for "" that of main.
+func NameOf(routine string) SessionName {
+	if routine == "" {
+		return SessionName{Text: "main"}
+	}
+	return SessionName{"routine:" + routine, routine}
+}
+
+// SessionName reads a name, in which the routine may be given by any of its own; found reports whether it is one.
+func (h Home) SessionName(text string) (n SessionName, found bool, err error) {
+	if text == "main" {
+		return NameOf(""), true, nil
+	}
+	name, found := strings.CutPrefix(text, "routine:")
+	if !found {
+		return SessionName{}, false, nil
+	}
+	if name == "" { // which NameOf would take for main
+		return SessionName{}, true, &BadArgument{fmt.Sprintf("%q names no routine", text)}
+	}
+	shelf, err := h.Jobs().Load()
+	if err != nil {
+		return SessionName{}, true, err
+	}
+	if j, err := shelf.Find(name); err == nil {
+		name = j.ID
+	}
+	return NameOf(name), true, nil
+}
+
+// ID returns the session's id; ErrNoSession when there is none yet.
+func (n SessionName) ID(b session.Book) (string, error) {
+	id, err := "", error(nil)
+	if n.Routine == "" {
+		id, err = b.Main()
+	} else {
+		id, err = b.Routine(n.Routine)
+	}
+	if err == nil && id == "" {
+		err = fmt.Errorf("%w yet", ErrNoSession)
+	}
+	return id, err
+}
+
+// SessionNames returns main and the routines that have, or had, a session.
+func (h Home) SessionNames() ([]SessionName, error) {
+	names := []SessionName{NameOf("")}
+	routines, err := h.Sessions().Routines()
+	for _, id := range routines {
+		names = append(names, NameOf(id))
+	}
+	return names, err
+}
+
+// CurrentNames maps the ids of current sessions to their names.
+func (h Home) CurrentNames() (map[string]SessionName, error) {
+	current, err := h.Sessions().Current()
+	names := map[string]SessionName{}
+	for id, routine := range current {
+		names[id] = NameOf(routine)
+	}
+	return names, err
+}
+
+// Conversations returns the ids that were ever those of main, of routines and of runs. A question does not continue one of them;
+// it branches it.
+func (h Home) Conversations() (map[string]bool, error) {
+	ids := map[string]bool{}
+	for e, err := range h.Sessions().History(nil) {
+		if err != nil {
+			return nil, err
+		}
+		ids[e.SessionID] = true
+	}
+	return ids, nil
+}
+
+// Conversation is a session, however it was named.
+type Conversation struct {
+	ID   string
+	Name SessionName           // zero where it is the current session of neither main nor a routine
+	File transcript.Transcript // zero where the engine keeps it in a form of its own
+}
+
+// Conversation finds the session of a name, of an id, of the beginning of an id, or of a path. Only the owner may use other than
+// names. The errors are ErrNoSession, *BadArgument, *UnknownSession, session.ErrID, and those of transcript.
+func (h Home) Conversation(text string) (c Conversation, err error) {
+	n, found, err := h.SessionName(text)
+	if err != nil {
+		return c, err
+	}
+	if !found {
+		return h.Transcript(text)
+	}
+	c.Name = n
+	if c.ID, err = n.ID(h.Sessions()); err != nil {
+		return c, err
+	}
+	c.File, err = h.FindTranscript(c.ID)
+	if errors.Is(err, transcript.ErrUnknown) {
+		err = nil
+	}
+	return c, err
+}
+
+// FindTranscript finds a session that is kept here, or by the claude command.
+func (h Home) FindTranscript(id string) (transcript.Transcript, error) {
+	t, err := transcript.Find(h.Dir.Sessions(), id)
+	if errors.Is(err, transcript.ErrUnknown) {
+		return h.ClaudeArchive().Find(id)
+	}
+	return t, err
+}
+
+// ClaudeArchive returns the sessions that the claude command keeps.
+func (h Home) ClaudeArchive() claudecode.Archive { return claudecode.Archive{Env: h.childEnv()} }
+
+// Transcript finds a conversation by its id, the beginning of one, or its file.
+func (h Home) Transcript(text string) (c Conversation, err error) {
+	if err := h.app.OwnerOnly(); err != nil {
+		return c, err
+	}
+	if IsPath(text) {
+		c.File, err = transcript.Open(text)
+	} else {
+		c.File, err = transcript.FindPrefix(h.Dir.Sessions(), text)
+		if errors.Is(err, transcript.ErrUnknown) {
+			c.File, err = h.ClaudeArchive().Find(text)
+		}
+	}
+	if err != nil {
+		return c, NoTranscript(text, err)
+	}
+	names, err := h.CurrentNames()
+	c.ID, c.Name = c.File.ID, names[c.File.ID]
+	return c, err
+}
+
+// IsPath reports whether text is a file and not an id, which has no slash.
+func IsPath(text string) bool {
+	return strings.ContainsRune(text, filepath.Separator) || strings.HasSuffix(text, ".jsonl")
+}
+
+// NoTranscript rewords the error of a search for the transcript that text names.
+func NoTranscript(text string, err error) error {
+	switch {
+	case errors.Is(err, transcript.ErrUnknown), errors.Is(err, fs.ErrNotExist):
+		return Hint(&UnknownSession{text}, "ollim session list --all")
+	case errors.Is(err, transcript.ErrForeign):
+		return transcript.ErrForeign
+	}
+	return err
+}
+
+// Holder returns the engine of a conversation, "" where it is not known.
+func (c Conversation) Holder() string {
+	if c.File.Path != "" {
+		return engine.HolderOf(c.File.Header)
+	}
+	return engine.Holder(c.ID)
+}
+
+// Busy reports whether another process writes the conversation.
+func (c Conversation) Busy(h Home) bool {
+	return c.File.Path != "" && c.File.Busy() || c.Name.Text != "" && !lock.Free(h.Dir.SessionLock(c.Name.Routine))
+}

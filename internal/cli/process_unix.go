@@ -1,5 +1,0 @@
-package cli
-
-import "syscall"
-
-func processGroup() int { return syscall.Getpgrp() }
