@@ -66,7 +66,7 @@ func TestUpdateOfAKilledTurnOnNative(t *testing.T) {
 				t.Fatal(err)
 			}
 			api.WaitRequests(1, patience)
-			held, err := lock.Wait(t.Context(), filepath.Join(c.last(), "lock")) // no event can be recorded from now on
+			held, err := new(lock.Table).Wait(t.Context(), filepath.Join(c.last(), "lock")) // no event can be recorded from now on
 			if err != nil {
 				t.Fatal(err)
 			}

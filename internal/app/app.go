@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/config"
@@ -38,7 +39,7 @@ type App struct {
 
 	mu     sync.Mutex
 	loaded *settings // nil before the first use
-	hung   store.Hung
+	locks  lock.Table
 }
 
 // settings is the configuration with the state of the file that it was read from.
@@ -179,7 +180,7 @@ func (a *App) SystemZone() string {
 }
 
 // Disk returns what every part of this process changes state with.
-func (a *App) Disk() store.Disk { return store.Disk{Now: a.Now, Warn: a.warn, Hung: &a.hung} }
+func (a *App) Disk() store.Disk { return store.Disk{Now: a.Now, Warn: a.warn, Locks: &a.locks} }
 
 func (a *App) warn(message string) {
 	if a.Warn != nil {

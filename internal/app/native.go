@@ -44,7 +44,7 @@ func (h Home) native(atShell bool) (engine.Engine, error) {
 		Sessions: h.Dir.Sessions(), Service: service, Provider: c.Provider, Local: isLocal(c.BaseURL),
 		Model: c.Model, NoModel: noModel, Models: table, MaxTokens: c.MaxTokens,
 		Tools: func(r engine.Request) native.BuiltIns { return h.builtIns(r) },
-		Now:   h.app.Now, Sleep: h.app.Sleep, Random: h.app.Random,
+		Now:   h.app.Now, Locks: h.Disk.Locks, Sleep: h.app.Sleep, Random: h.app.Random,
 	}, nil
 }
 

@@ -70,7 +70,7 @@ func (r Room) Enter(ctx context.Context, p Place, e engine.Engine, tools engine.
 		if left := r.Runs.Leftover(path); left != nil {
 			return nil, left
 		}
-		guard, err := lock.WaitGuard(ctx, path)
+		guard, err := r.Sessions.Disk.Locks.WaitGuard(ctx, path)
 		if err != nil {
 			return nil, errors.Join(err, context.Cause(ctx))
 		}

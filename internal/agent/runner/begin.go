@@ -144,7 +144,7 @@ func (f *Firer) guard(ctx context.Context, j job.Job, wait time.Duration) (*lock
 	}
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	guard, err := lock.WaitGuard(waiting, f.Home.JobLock(j.ID))
+	guard, err := f.Disk.Locks.WaitGuard(waiting, f.Home.JobLock(j.ID))
 	if ctx.Err() != nil && err != nil {
 		return nil, ctx.Err() // stopped by a signal, not out of patience
 	}

@@ -56,7 +56,7 @@ func (p *page) reserve(ctx context.Context) error {
 		return nil
 	}
 	if err == nil {
-		p.guard, err = file.Lock(ctx)
+		p.guard, err = file.Lock(ctx, p.s.f.Disk.Locks)
 	}
 	return err
 }
@@ -100,7 +100,7 @@ func (p *page) open(ctx context.Context, id string) error {
 		file, err = transcript.Create(p.sessions(), h)
 	}
 	if err == nil && p.guard == nil {
-		p.guard, err = file.Lock(ctx)
+		p.guard, err = file.Lock(ctx, p.s.f.Disk.Locks)
 	}
 	p.file = file
 	return err

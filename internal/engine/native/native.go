@@ -19,6 +19,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/provider"
+	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/model"
@@ -38,6 +39,7 @@ type Engine struct {
 	MaxTokens int                           // of one answer; 0 is the model's most
 	Tools     func(engine.Request) BuiltIns // the engine's own tools, as one request may use them
 	Now       func() time.Time
+	Locks     *lock.Table // as in store.Disk
 	Sleep     func(context.Context, time.Duration) error
 	Random    io.Reader
 }

@@ -53,7 +53,7 @@ type turn struct {
 
 // enter goes on in a transcript that nobody else writes meanwhile.
 func (t *turn) enter(ctx context.Context, file transcript.Transcript, begun bool) error {
-	guard, err := file.Lock(ctx)
+	guard, err := file.Lock(ctx, t.e.Locks)
 	if err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}

@@ -1,22 +1,20 @@
 package lock
 
 import (
-	"context"
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"syscall"
 )
 
-// Guard is a lock for as long as a run lasts, a job's or a session's. Unlike Held it gives out its descriptor, which
-// gofrs/flock keeps to itself: an engine that inherits it keeps the guard closed after our own death.
+// Guard is a lock for as long as a run lasts, a job's or a session's. Unlike Held it has a File, which gofrs/flock does not give
+// out: an engine that inherits it keeps the lock after the death of this process.
 type Guard struct {
 	Held
 	file *os.File
 }
 
-// Release gives the guard back, also when a child has inherited it; a second call does nothing.
+// Release releases the guard, also when a child has inherited it; a second call does nothing.
 func (g *Guard) Release() {
 	if g != nil {
 		g.Held.Release()
@@ -24,60 +22,20 @@ func (g *Guard) Release() {
 }
 
 // TryGuard takes the guard at path without waiting; the error wraps ErrBusy if it is taken.
-func TryGuard(path string) (*Guard, error) {
-	return guard(path, func(d descriptor) (*Held, error) { return try(path, d) })
-}
+func TryGuard(path string) (*Guard, error) { return guard(key{path, true}.take(try)) }
 
-// WaitGuard takes the guard at path, waiting until ctx ends; then the error wraps ErrBusy.
-func WaitGuard(ctx context.Context, path string) (*Guard, error) {
-	return guard(path, func(d descriptor) (*Held, error) { return wait(ctx, path, d) })
-}
-
-// guard takes the guard at path; a lock file that was deleted before it was locked is no lock, and is opened anew.
-func guard(path string, take func(descriptor) (*Held, error)) (*Guard, error) {
-	for {
-		g, err := guardOnce(path, take)
-		if err != nil || !g.deleted() {
-			return g, err
-		}
-		g.Release()
-	}
-}
-
-func guardOnce(path string, take func(descriptor) (*Held, error)) (*Guard, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, failed(path, err)
-	}
-	f, err := os.OpenFile(path, openFlags, 0o600)
-	if err != nil {
-		return nil, failed(path, err)
-	}
-	held, err := take(descriptor{f})
+func guard(l locker, err error) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Guard{*held, f}, nil
+	return &Guard{Held{l}, l.(descriptor).f}, nil
 }
 
-// deleted reports whether the file is a lock file that Delete has removed: another process may hold a new one at its path. Files
-// that are locked and are no lock files, such as transcripts, are never made anew.
-func (g *Guard) deleted() bool {
-	if filepath.Ext(g.file.Name()) != Ext {
-		return false
-	}
-	ours, err := g.file.Stat()
-	if err != nil {
-		return false
-	}
-	now, err := os.Lstat(g.file.Name())
-	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(ours, now)
-}
-
-// Delete removes the lock file and releases the guard. Whoever waits for it takes a new file.
+// Delete removes the lock file and releases the guard. A waiter makes a new file.
 func (g *Guard) Delete() error {
 	defer g.Release()
 	if err := os.Remove(g.file.Name()); err != nil {
-		return failed(g.file.Name(), err)
+		return key{path: g.file.Name()}.failed(err)
 	}
 	return nil
 }
@@ -90,10 +48,10 @@ func (g *Guard) File() *os.File { return g.file }
 // new text is there before the rest of the old one goes, so that no crash leaves an empty note.
 func (g *Guard) Note(text string) error {
 	if _, err := g.file.WriteAt([]byte(text), 0); err != nil {
-		return failed(g.file.Name(), err)
+		return key{path: g.file.Name()}.failed(err)
 	}
 	if err := g.file.Truncate(int64(len(text))); err != nil {
-		return failed(g.file.Name(), err)
+		return key{path: g.file.Name()}.failed(err)
 	}
 	return nil
 }
@@ -128,6 +86,8 @@ func (d descriptor) TryLock() (bool, error) {
 	}
 	return err == nil, err
 }
+
+func (d descriptor) Stat() (os.FileInfo, error) { return d.f.Stat() }
 
 func (d descriptor) Lock() error { return d.flock(syscall.LOCK_EX) }
 

@@ -173,7 +173,7 @@ func TestDelete(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 200 {
-				guard, err := lock.WaitGuard(t.Context(), path)
+				guard, err := new(lock.Table).WaitGuard(t.Context(), path)
 				if err != nil {
 					t.Error(err)
 					return

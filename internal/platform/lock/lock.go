@@ -1,11 +1,10 @@
-// Package lock takes flock(2) locks: at once, or with a bounded wait. A lock lies in a file of its own that is never
-// renamed, and that only the holder of a Guard may delete (a transcript is its own lock file, and may be deleted before a
-// waiter gets it). The kernel releases a lock when its last holder dies. Try and Wait are for short work on a data file; a
-// Guard lasts for a whole run and can be handed to a child process, which then keeps it even if we are killed.
+// Package lock takes flock(2) locks: at once, or with a bounded wait in the queue of a Table. A lock lies in a file of its own that
+// is never renamed, and that only the holder of a Guard may delete (a transcript is its own lock file, and may be deleted while
+// others wait for it). The kernel releases a lock when its last holder dies. A Held is for short work on a data file; a Guard
+// lasts for a whole run and can be handed to a child process, which then keeps it even if this process is killed.
 package lock
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -33,17 +32,10 @@ func (e *Failed) Unwrap() error { return e.Err }
 // Ext is the extension of lock files.
 const Ext = ".lock"
 
-// locker is one open lock file; *flock.Flock is one.
-type locker interface {
-	TryLock() (bool, error)
-	Lock() error
-	Unlock() error
-}
-
 // Held is a lock that this process holds until Release.
 type Held struct{ l locker }
 
-// Release gives the lock back; a second call does nothing.
+// Release releases the lock; a second call does nothing.
 func (h *Held) Release() {
 	if h != nil && h.l != nil {
 		_ = h.l.Unlock()
@@ -53,25 +45,9 @@ func (h *Held) Release() {
 
 // Try takes the lock at path without waiting; the error wraps ErrBusy if it is taken. The file and its folder are made if
 // missing.
-func Try(path string) (*Held, error) {
-	l, err := open(path)
-	if err != nil {
-		return nil, err
-	}
-	return try(path, l)
-}
+func Try(path string) (*Held, error) { return held(key{path: path}.take(try)) }
 
-// Wait takes the lock at path, waiting until ctx ends; then the error wraps ErrBusy. A free lock is taken even if ctx has
-// ended before.
-func Wait(ctx context.Context, path string) (*Held, error) {
-	l, err := open(path)
-	if err != nil {
-		return nil, err
-	}
-	return wait(ctx, path, l)
-}
-
-// Free says whether nobody holds the lock at path; a file that does not exist is free, one that cannot be opened is not.
+// Free reports whether nobody holds the lock at path; a file that does not exist is free, one that cannot be opened is not.
 // It asks with a shared lock, so that several who ask at once do not take each other for a holder.
 func Free(path string) bool {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
@@ -83,80 +59,115 @@ func Free(path string) bool {
 	return free && err == nil
 }
 
-// openFlags open a lock file for reading and writing, never what a symbolic link leads to.
-const openFlags = os.O_CREATE | os.O_RDWR | syscall.O_NOFOLLOW
-
-// open reads and writes, because an emulated flock (NFS) needs a writable descriptor.
-func open(path string) (locker, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, failed(path, err)
+func held(l locker, err error) (*Held, error) {
+	if err != nil {
+		return nil, err
 	}
-	return flock.New(path, flock.SetFlag(openFlags), flock.SetPermissions(0o600)), nil
+	return &Held{l}, nil
 }
 
-// looks and pause: a lock that is taken is looked at again a moment later, because somebody may only have asked whether it
-// is Free, which holds it for some microseconds. A job must not be skipped for that.
-const (
-	looks = 3
-	pause = 2 * time.Millisecond
-)
-
-func try(path string, l locker) (*Held, error) {
-	for look := 1; ; look++ {
-		ok, err := l.TryLock()
-		switch {
-		case errors.Is(err, syscall.EINTR):
-			continue
-		case err != nil:
-			_ = l.Unlock()
-			return nil, failed(path, err)
-		case ok:
-			return &Held{l}, nil
-		case look >= looks:
-			_ = l.Unlock()
-			return nil, fmt.Errorf("%s: %w", path, ErrBusy)
-		}
-		time.Sleep(pause)
-	}
+// locker is one open lock file: a *flock.Flock, or the descriptor of a Guard.
+type locker interface {
+	TryLock() (bool, error)
+	Lock() error
+	Unlock() error
+	Stat() (os.FileInfo, error)
 }
 
-// wait blocks in the kernel instead of polling, because a polling waiter starves behind whoever released the lock last
-// (12 s at worst against 0.4 s, 16 processes).
-func wait(ctx context.Context, path string, l locker) (*Held, error) {
-	if ctx.Err() != nil {
-		return try(path, l) // nobody is left behind that would still wait
-	}
-	if ok, err := l.TryLock(); ok && err == nil {
-		return &Held{l}, nil
-	}
-	done := make(chan struct{})
-	var err error
-	go func() {
-		defer close(done)
-		for err = l.Lock(); errors.Is(err, syscall.EINTR); {
-			err = l.Lock()
-		}
-	}()
-	select {
-	case <-done:
+// key names a lock, and whether a Guard is wanted.
+type key struct {
+	path  string
+	guard bool
+}
+
+// take opens the lock file and locks it. A lock file that Delete has removed before it was locked is no lock; take opens the new one.
+func (k key) take(lock func(locker) error) (locker, error) {
+	for {
+		l, err := k.open()
 		if err != nil {
-			_ = l.Unlock()
-			return nil, failed(path, err)
+			return nil, k.failed(err)
 		}
-		return &Held{l}, nil
-	case <-ctx.Done():
-		go func() { // the kernel may still give it to us: let it go then
-			<-done
-			_ = l.Unlock()
-		}()
-		return nil, fmt.Errorf("%s: %w", path, ErrBusy)
+		switch err = lock(l); {
+		case err == nil && !k.deleted(l):
+			return l, nil
+		case errors.Is(err, ErrBusy):
+			err = fmt.Errorf("%s: %w", k.path, err)
+		case err != nil:
+			err = k.failed(err)
+		}
+		_ = l.Unlock()
+		if err != nil {
+			return nil, err
+		}
 	}
 }
 
-func failed(path string, err error) error {
+// open opens the lock file for reading and writing, because an emulated flock (NFS) needs a writable descriptor, and never what a
+// symbolic link leads to.
+func (k key) open() (locker, error) {
+	const flags = os.O_CREATE | os.O_RDWR | syscall.O_NOFOLLOW
+	if err := os.MkdirAll(filepath.Dir(k.path), 0o700); err != nil {
+		return nil, err
+	}
+	if !k.guard {
+		return flock.New(k.path, flock.SetFlag(flags), flock.SetPermissions(0o600)), nil
+	}
+	f, err := os.OpenFile(k.path, flags, 0o600)
+	return descriptor{f}, err
+}
+
+// deleted reports whether l is a lock file that Delete has removed: another process may hold a new one at its path. Locked files
+// that are not lock files, such as transcripts, are never made anew.
+func (k key) deleted(l locker) bool {
+	if filepath.Ext(k.path) != Ext {
+		return false
+	}
+	ours, err := l.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Lstat(k.path)
+	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(ours, now)
+}
+
+func (k key) failed(err error) error {
 	var pe *os.PathError
 	if errors.As(err, &pe) {
 		err = pe.Err
 	}
-	return &Failed{path, err}
+	return &Failed{k.path, err}
+}
+
+// try looks at a lock that is taken three times, 2 ms apart: a process that asks whether it is Free holds it for some
+// microseconds, and a job must not be skipped for that.
+func try(l locker) error {
+	err := tryOnce(l)
+	for looks := 1; looks < 3 && errors.Is(err, ErrBusy); looks++ {
+		time.Sleep(2 * time.Millisecond)
+		err = tryOnce(l)
+	}
+	return err
+}
+
+func tryOnce(l locker) error {
+	for {
+		ok, err := l.TryLock()
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil || ok:
+			return err
+		default:
+			return ErrBusy
+		}
+	}
+}
+
+// block waits in the kernel instead of polling, because a polling waiter starves: whoever released the lock last takes it again
+// (12 s at worst against 0.4 s, 16 processes).
+func block(l locker) error {
+	err := l.Lock()
+	for errors.Is(err, syscall.EINTR) {
+		err = l.Lock()
+	}
+	return err
 }

@@ -23,9 +23,9 @@ func takers() map[string]func(path string) (release func(), err error) {
 	guard := func(g *lock.Guard, err error) (func(), error) { return func() { g.Release() }, err }
 	return map[string]func(string) (func(), error){
 		"Try":       func(p string) (func(), error) { return held(lock.Try(p)) },
-		"Wait":      func(p string) (func(), error) { return held(lock.Wait(ctx, p)) },
+		"Wait":      func(p string) (func(), error) { return held(new(lock.Table).Wait(ctx, p)) },
 		"TryGuard":  func(p string) (func(), error) { return guard(lock.TryGuard(p)) },
-		"WaitGuard": func(p string) (func(), error) { return guard(lock.WaitGuard(ctx, p)) },
+		"WaitGuard": func(p string) (func(), error) { return guard(new(lock.Table).WaitGuard(ctx, p)) },
 	}
 }
 
@@ -106,8 +106,8 @@ func TestOnlyOneProcessIsInside(t *testing.T) {
 func TestWaitGivesUp(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a lock that is forgotten, not released, goes with the garbage
 	for name, wait := range map[string]func(context.Context, string) error{
-		"Wait":      func(ctx context.Context, p string) error { _, err := lock.Wait(ctx, p); return err },
-		"WaitGuard": func(ctx context.Context, p string) error { _, err := lock.WaitGuard(ctx, p); return err },
+		"Wait":      func(ctx context.Context, p string) error { _, err := new(lock.Table).Wait(ctx, p); return err },
+		"WaitGuard": func(ctx context.Context, p string) error { _, err := new(lock.Table).WaitGuard(ctx, p); return err },
 	} {
 		path := lockPath(t)
 		held := must[*lock.Held](t)(lock.Try(path))
@@ -156,12 +156,12 @@ func TestWaitWithAnEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for range 50 {
-		must[*lock.Held](t)(lock.Wait(ctx, path)).Release()
-		must[*lock.Guard](t)(lock.WaitGuard(ctx, path)).Release()
+		must[*lock.Held](t)(new(lock.Table).Wait(ctx, path)).Release()
+		must[*lock.Guard](t)(new(lock.Table).WaitGuard(ctx, path)).Release()
 	}
 	held := must[*lock.Held](t)(lock.Try(path))
 	defer held.Release()
-	if _, err := lock.Wait(ctx, path); !errors.Is(err, lock.ErrBusy) {
+	if _, err := new(lock.Table).Wait(ctx, path); !errors.Is(err, lock.ErrBusy) {
 		t.Errorf("Wait: %v", err)
 	}
 }

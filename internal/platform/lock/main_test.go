@@ -49,7 +49,7 @@ func play(role, path string) error {
 		waiting, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		done := make(chan error, 1)
-		go func() { _, err := lock.Wait(waiting, path); done <- err }()
+		go func() { _, err := new(lock.Table).Wait(waiting, path); done <- err }()
 		for n := 0; n == 0; { // until it has the file open
 			n = len(openFiles(path))
 		}
@@ -105,7 +105,7 @@ func parent(role, path string) error {
 // count adds one to the number in a file, many times, each time under the lock.
 func count(path string, times int) error {
 	for range times {
-		held, err := lock.Wait(context.Background(), path)
+		held, err := new(lock.Table).Wait(context.Background(), path)
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
-	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // TestHungHolder: a lock that a process has waited for in vain is not waited for so long again, until it was had.
@@ -19,7 +18,7 @@ func TestHungHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, _ := disk()
-	d.Hung = &store.Hung{}
+	d.Locks = &lock.Table{}
 	waits := func() time.Duration {
 		t.Helper()
 		began := time.Now()

@@ -9,68 +9,21 @@ import (
 	"io/fs"
 	"reflect"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
 )
 
-// Disk is what a room needs beside its paths to change state: the time, for names of files set aside, and somebody to
-// tell when that happened.
+// Disk is what a state package needs beside its paths to change state.
 type Disk struct {
-	Now  func() time.Time
-	Warn func(message string) // one line, no newline; never nil
-	Hung *Hung                // shared by all parts of a process; nil: each waits for a hung lock anew
+	Now   func() time.Time     // names files that are set aside
+	Warn  func(message string) // reports them: one line, no newline; never nil
+	Locks *lock.Table          // shared by all parts of a process; nil: each waits for a lock on its own
 }
 
-// Hung remembers the data-file locks that a process has waited for in vain, so that one hung holder delays it once.
-type Hung struct {
-	mu    sync.Mutex
-	paths map[string]bool
-}
-
-func (h *Hung) has(path string) bool {
-	if h == nil {
-		return false
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.paths[path]
-}
-
-func (h *Hung) note(path string, hung bool) {
-	if h == nil {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.paths == nil {
-		h.paths = map[string]bool{}
-	}
-	h.paths[path] = hung
-}
-
-// lockWait bounds the wait for a data-file lock. The work under such a lock takes milliseconds; 16 processes rewriting a
-// 400 kB array were measured to wait 1.9 s at most.
-const lockWait = 10 * time.Second
-
-// againWait bounds the wait for a lock that this process has waited for in vain before.
-const againWait = 100 * time.Millisecond
-
-// Lock takes the data-file lock at path, waiting at most ten seconds, and a tenth of a second if Hung remembers it; then the
-// error wraps lock.ErrBusy.
+// Lock takes the data-file lock at path; see lock.Table.WaitShort.
 func (d Disk) Lock(ctx context.Context, path string) (*lock.Held, error) {
-	wait := lockWait
-	if d.Hung.has(path) {
-		wait = againWait
-	}
-	waiting, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	held, err := lock.Wait(waiting, path)
-	if ctx.Err() == nil {
-		d.Hung.note(path, errors.Is(err, lock.ErrBusy))
-	}
-	return held, err
+	return d.Locks.WaitShort(ctx, path)
 }
 
 // ReadJSON reads the document at path. A file that is not there is the zero T. One that is not valid JSON of that shape

@@ -36,7 +36,7 @@ func (p Post) put(ctx context.Context, m Message) (*lock.Guard, error) {
 		return nil, err
 	}
 	draft := p.draft(m.ID)
-	held, err := fresh(ctx, draft)
+	held, err := p.fresh(ctx, draft)
 	if err != nil {
 		return nil, err
 	}
@@ -55,12 +55,12 @@ func (p Post) put(ctx context.Context, m Message) (*lock.Guard, error) {
 	return held, nil
 }
 
-// fresh takes a new, empty draft. A context that has ended is no reason to lose a message.
-func fresh(ctx context.Context, draft string) (*lock.Guard, error) {
+// fresh takes a new, empty draft, even if ctx has ended: a message must not be lost.
+func (p Post) fresh(ctx context.Context, draft string) (*lock.Guard, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putWait)
 	defer cancel()
 	for {
-		held, err := lock.WaitGuard(ctx, draft)
+		held, err := p.Disk.Locks.WaitGuard(ctx, draft)
 		if errors.Is(err, lock.ErrBusy) {
 			return nil, fmt.Errorf("%s: %w", draft, ErrTaken)
 		}

@@ -6,11 +6,11 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 )
 
-// Lock takes the transcript for whoever goes on with it, waiting until ctx ends; then the error wraps lock.ErrBusy. What was
-// loaded before may be old. Readers need no lock.
-func (t Transcript) Lock(ctx context.Context) (*lock.Guard, error) {
-	return lock.WaitGuard(ctx, t.Path)
+// Lock takes the transcript for appending, waiting until ctx ends; then the error wraps lock.ErrBusy. Entries that were loaded
+// before may be out of date. Readers need no lock.
+func (t Transcript) Lock(ctx context.Context, locks *lock.Table) (*lock.Guard, error) {
+	return locks.WaitGuard(ctx, t.Path)
 }
 
-// Busy says whether somebody goes on with the transcript right now.
+// Busy reports whether the transcript is locked.
 func (t Transcript) Busy() bool { return !lock.Free(t.Path) }

@@ -143,7 +143,7 @@ func (p player) readAs(once func(n int) error) error {
 
 // turn is a turn of the main conversation: it takes the session lock, pops, and starts, fails or gives up.
 func (p player) turn(n int) error {
-	guard, err := lock.WaitGuard(context.Background(), p.Home.SessionLock(""))
+	guard, err := p.Disk.Locks.WaitGuard(context.Background(), p.Home.SessionLock(""))
 	if err != nil {
 		return err
 	}
