@@ -46,7 +46,7 @@ func (w *world) exercise() {
 func TestNoStateFileIsOpenedThroughALink(t *testing.T) {
 	for _, name := range []string{
 		"state/updates.jsonl", "state/schedules.jsonl", "state/session_history.jsonl", "state/sessions.json", "state/pending_updates.json",
-		"state/ping_budget.json", "state/spend.json", "state/told.json", "state/fork_messages.json", "state/approvals.json",
+		"state/ping_budget.json", "state/spend.json", "state/notices.json", "state/fork_messages.json", "state/approvals.json",
 		"state/routine_sessions/daily", "state/locks/job-daily.lock", "state/locks/session-routine-daily.lock", "state/locks/pending_updates.lock", "tasks/todo.txt",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func files(t *testing.T, dir string) string {
 func TestAPipeInTheStateStopsNobody(t *testing.T) {
 	for _, name := range []string{
 		"state/updates.jsonl", "state/schedules.jsonl", "state/session_history.jsonl", "state/sessions.json", "state/pending_updates.json",
-		"state/ping_budget.json", "state/spend.json", "state/told.json", "state/fork_messages.json", "state/approvals.json",
+		"state/ping_budget.json", "state/spend.json", "state/notices.json", "state/fork_messages.json", "state/approvals.json",
 		"state/routine_sessions/daily", "state/pause.json", "state/locks/job-daily.lock", "state/locks/session-main.lock", "tasks/todo.txt",
 		"state/runs",
 	} {

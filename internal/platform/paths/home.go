@@ -138,8 +138,8 @@ func (d Dir) Schedules() string { return d.State("schedules.jsonl") }
 // Backups is where a crontab is kept before it is changed.
 func (d Dir) Backups() string { return d.State("backups") }
 
-// Told holds what the owner was already told.
-func (d Dir) Told() string { return d.State("told.json") }
+// Notices holds what has been reported to the owner.
+func (d Dir) Notices() string { return d.State("notices.json") }
 
 // ScriptSessions is the folder of the script engine's sessions.
 func (d Dir) ScriptSessions() string { return d.Path("sessions", "script") }

@@ -1,45 +1,47 @@
-// Package notice remembers what the owner was already told, so that nothing is said twice and everything that comes back is
-// said again. It decides whether to speak; saying it is up to the caller, which does so only after the memory is on disk.
+// Package notice remembers what has been reported to the owner, so that nothing is reported twice, and a problem that comes back
+// is reported again. It decides whether to report; the caller reports, after the decision is on disk.
 //
-// On disk: state/told.json, absent when there is nothing to remember,
+// On disk: state/notices.json, absent when it would be empty,
 //
 //	{
-//	  "seen":     {"<key>": "2026-02-24T14:30:00Z"},  when a thing was told first
+//	  "seen":     {"<key>": "2026-02-24T14:30:00Z"},  when a problem was first reported
 //	  "failures": {"<job>": 4}                        how often a job has failed in a row
 //	}
 //
-// changed under the lock "told". A file that cannot be parsed is set aside and everything is told once more.
+// changed under the lock "notices". A file that cannot be parsed is set aside, and everything is reported once more. The file was
+// called told.json; one of that name is renamed.
 package notice
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Book is the memory of one data directory. An error wraps *store.NotWritten or *lock.Failed, or lock.ErrBusy after ten
-// seconds; nothing has been remembered then, and whether to speak all the same is up to the caller.
+// Book is the notices of one data directory. An error wraps *store.NotWritten or *lock.Failed, or lock.ErrBusy after ten
+// seconds; then nothing has been changed, and the caller decides whether to report.
 type Book struct {
 	Home paths.Dir
 	Disk store.Disk
 }
 
-// page is told.json.
+// page is the file.
 type page struct {
 	Seen     map[string]time.Time `json:"seen,omitempty"`
 	Failures map[string]int       `json:"failures,omitempty"`
 }
 
-// Refusal is the key under which it is told that a job may not run, once for each cause. With no cause it is the beginning of
-// all of the job's.
+// Refusal returns the key of the notice that a job may not run, one for each cause. Without a cause it is the prefix of all of
+// the job's.
 func Refusal(job, cause string) string { return "refused " + job + " " + cause }
 
-// Once says whether key, for example one distinct error of a job file, is new, and remembers it.
+// Once reports whether key, for example one distinct error of a job file, is new, and remembers it.
 func (b Book) Once(ctx context.Context, key string) (first bool, err error) {
 	err = b.edit(ctx, func(p *page) bool {
-		if _, told := p.Seen[key]; told {
+		if _, seen := p.Seen[key]; seen {
 			return false
 		}
 		if p.Seen == nil {
@@ -52,7 +54,7 @@ func (b Book) Once(ctx context.Context, key string) (first bool, err error) {
 	return first && err == nil, err
 }
 
-// Forget drops the keys that are no longer true, so that they are told again when they recur. keep is called under the lock
+// Forget drops the keys that keep does not keep, so that they are reported again when they recur. keep is called under the lock
 // and must not use the book.
 func (b Book) Forget(ctx context.Context, keep func(key string) bool) error {
 	return b.edit(ctx, func(p *page) bool {
@@ -66,9 +68,9 @@ func (b Book) Forget(ctx context.Context, keep func(key string) bool) error {
 	})
 }
 
-// Failed counts one more failure of a job in a row. speak is true for the 1st, the 2nd, the 3rd (which is to be told as
+// Failed counts one more failure of a job in a row. report is true for the 1st, the 2nd, the 3rd (which is reported as
 // "three in a row"), and then the 10th, 100th, 1000th and so on.
-func (b Book) Failed(ctx context.Context, job string) (count int, speak bool, err error) {
+func (b Book) Failed(ctx context.Context, job string) (count int, report bool, err error) {
 	err = b.edit(ctx, func(p *page) bool {
 		if p.Failures == nil {
 			p.Failures = map[string]int{}
@@ -83,7 +85,7 @@ func (b Book) Failed(ctx context.Context, job string) (count int, speak bool, er
 	return count, count <= 3 || powerOfTen(count), nil
 }
 
-// Worked ends a job's row of failures.
+// Worked resets a job's count of failures.
 func (b Book) Worked(ctx context.Context, job string) error {
 	return b.edit(ctx, func(p *page) bool {
 		_, failed := p.Failures[job]
@@ -94,19 +96,22 @@ func (b Book) Worked(ctx context.Context, job string) error {
 
 // edit changes the page under its lock and writes it only if change says that it did.
 func (b Book) edit(ctx context.Context, change func(*page) bool) error {
-	held, err := b.Disk.Lock(ctx, b.Home.Lock("told"))
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("notices"))
 	if err != nil {
 		return err
 	}
 	defer held.Release()
-	p, err := store.ReadJSON[page](b.Disk, b.Home.Told())
+	if err := b.renameFormer(); err != nil {
+		return err
+	}
+	p, err := store.ReadJSON[page](b.Disk, b.Home.Notices())
 	if err != nil || !change(&p) {
 		return err
 	}
 	if len(p.Seen) == 0 && len(p.Failures) == 0 {
-		return store.Remove(b.Home.Told())
+		return store.Remove(b.Home.Notices())
 	}
-	return store.WriteJSON(b.Home.Told(), p)
+	return store.WriteJSON(b.Home.Notices(), p)
 }
 
 func powerOfTen(n int) bool {
@@ -114,4 +119,19 @@ func powerOfTen(n int) bool {
 		n /= 10
 	}
 	return n == 1
+}
+
+// renameFormer renames told.json, as the file was called, or removes it if there is a newer one.
+func (b Book) renameFormer() error {
+	former := b.Home.State("told.json")
+	if _, err := os.Lstat(former); err != nil {
+		return nil //nolint:nilerr // it does not exist
+	}
+	if _, err := os.Lstat(b.Home.Notices()); err == nil {
+		return store.Remove(former)
+	}
+	if err := os.Rename(former, b.Home.Notices()); err != nil {
+		return &store.NotWritten{Path: b.Home.Notices(), Err: err}
+	}
+	return nil
 }

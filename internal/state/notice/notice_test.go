@@ -75,10 +75,10 @@ func (d *desk) worked(job string) {
 	}
 }
 
-// file is told.json, "" if it is not there.
+// file is notices.json, "" if it is not there.
 func (d *desk) file() string {
 	d.t.Helper()
-	data, err := os.ReadFile(d.Home.Told())
+	data, err := os.ReadFile(d.Home.Notices())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		d.t.Fatal(err)
 	}
@@ -167,14 +167,14 @@ func TestWritesOnlyChanges(t *testing.T) {
 	}
 	d.once("a", true)
 	d.failed("j", 1, true)
-	before, err := os.Stat(d.Home.Told())
+	before, err := os.Stat(d.Home.Notices())
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.once("a", false)
 	d.forget("a")
 	d.worked("k")
-	after, err := os.Stat(d.Home.Told())
+	after, err := os.Stat(d.Home.Notices())
 	if err != nil || !os.SameFile(before, after) {
 		t.Errorf("replaced, %v", err)
 	}
@@ -186,12 +186,12 @@ func TestCorruptFile(t *testing.T) {
 		if err := store.MkdirAll(d.Home.State()); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(d.Home.Told(), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(d.Home.Notices(), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		d.once("a", true)
 		d.once("a", false)
-		aside, _ := filepath.Glob(d.Home.Told() + ".corrupt-*")
+		aside, _ := filepath.Glob(d.Home.Notices() + ".corrupt-*")
 		if len(aside) != 1 || len(d.warned) != 1 {
 			t.Errorf("%q: kept as %q, warned %q", content, aside, d.warned)
 		}
@@ -201,7 +201,7 @@ func TestCorruptFile(t *testing.T) {
 func TestEmptyFile(t *testing.T) {
 	for _, content := range []string{"{}", "null", `{"seen":null,"failures":null}`, `{"other":1}`} {
 		d := newDesk(t)
-		if err := errors.Join(store.MkdirAll(d.Home.State()), os.WriteFile(d.Home.Told(), []byte(content), 0o600)); err != nil {
+		if err := errors.Join(store.MkdirAll(d.Home.State()), os.WriteFile(d.Home.Notices(), []byte(content), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		d.once("a", true)
@@ -218,7 +218,7 @@ func TestWithoutLocks(t *testing.T) {
 	d.once("a", true)
 	d.failed("j", 1, true)
 	before := d.file()
-	if err := errors.Join(os.Remove(d.Home.Lock("told")), os.Mkdir(d.Home.Lock("told"), 0o700)); err != nil {
+	if err := errors.Join(os.Remove(d.Home.Lock("notices")), os.Mkdir(d.Home.Lock("notices"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	var failed *lock.Failed
@@ -335,4 +335,25 @@ func TestBookAgainstModel(t *testing.T) {
 			},
 		})
 	})
+}
+
+// TestFormerName: the notices of told.json are kept, and the file goes. One that is older than notices.json is not read.
+func TestFormerName(t *testing.T) {
+	d := newDesk(t)
+	former := d.Home.State("told.json")
+	write := func(content string) {
+		t.Helper()
+		if err := errors.Join(store.MkdirAll(d.Home.State()), os.WriteFile(former, []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`{"seen": {"old": "2026-02-24T14:30:00Z"}}`)
+	d.once("old", false)
+	d.once("new", true)
+	write(`{"seen": {"other": "2026-02-24T14:30:00Z"}}`)
+	d.once("new", false)
+	d.once("other", true)
+	if _, err := os.Lstat(former); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("told.json is there: %v", err)
+	}
 }
