@@ -41,7 +41,7 @@ func (h Home) native(atShell bool) (engine.Engine, error) {
 		return nil, err
 	}
 	return &native.Engine{
-		Sessions: h.Dir.Sessions(), Service: service, Provider: c.Provider, Local: isLocal(c.BaseURL),
+		Sessions: h.Dir.Sessions(), Service: native.Service{Provider: service, Name: c.Provider, Local: isLocal(c.BaseURL)},
 		Model: c.Model, NoModel: noModel, Models: table, MaxTokens: c.MaxTokens,
 		Tools: func(r engine.Request) native.BuiltIns { return h.builtIns(r) },
 		Now:   h.app.Now, Locks: h.Disk.Locks, Sleep: h.app.Sleep, Random: h.app.Random,

@@ -13,7 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// compactTool is the toolbox's tool that compacts the session; what it wishes for is done here, in mid-turn.
+// compactTool is the agent's tool that compacts the session. The engine does what it asks for, in the middle of the turn.
 const compactTool = "compact_session"
 
 func toolUses(m transcript.Message) (uses []transcript.Block) {
@@ -25,61 +25,90 @@ func toolUses(m transcript.Message) (uses []transcript.Block) {
 	return uses
 }
 
-// harmless tools only look: they may be lost in a kill.
-func (t *turn) harmless(name string) bool {
-	if has(t.ownTools(), name) {
+// toolbox is the tools that the model may use in a turn.
+type toolbox struct {
+	own   BuiltIns // the engine's; nil if it has none
+	names []string // of its tools that the run may use
+	agent engine.Tools
+	used  int // tool uses so far
+}
+
+func (b *toolbox) ownTools() []engine.Tool {
+	if b.own == nil {
+		return nil
+	}
+	return b.own.List(b.names)
+}
+
+func (b *toolbox) agentTools() []engine.Tool {
+	if b.agent == nil {
+		return nil
+	}
+	return b.agent.List()
+}
+
+// offer lists the tools: the engine's own, then the agent's.
+func (b *toolbox) offer() (list []provider.Tool) {
+	for _, tool := range slices.Concat(b.ownTools(), b.agentTools()) {
+		list = append(list, provider.Tool{Name: tool.Name, Description: tool.Description, Schema: tool.Schema})
+	}
+	return list
+}
+
+// harmless reports whether a tool only reads, so that a kill may lose its use.
+func (b *toolbox) harmless(name string) bool {
+	if has(b.ownTools(), name) {
 		return !builtin.HasEffects(name)
 	}
 	return name == "list_reminders" || name == "search_docs"
+}
+
+// call uses a tool. The error ends the turn.
+func (b *toolbox) call(ctx context.Context, use transcript.Block) (engine.ToolResult, error) {
+	b.used++
+	own := has(b.ownTools(), use.Name)
+	switch {
+	case !own && !has(b.agentTools(), use.Name):
+		return engine.ToolResult{Text: "there is no tool " + use.Name + " here", IsError: true}, nil
+	case provider.Unread(use.Input):
+		return engine.ToolResult{Text: "the arguments are not a JSON object", IsError: true}, nil
+	case own:
+		reason, err := b.agent.Verdict(ctx, use.Name, use.ID, use.Input)
+		if err != nil || reason != "" {
+			return engine.ToolResult{Text: reason, IsError: true}, err
+		}
+		return b.own.Call(ctx, use.Name, use.Input), nil
+	}
+	return b.agent.Call(ctx, use.Name, use.Input), nil
 }
 
 func has(list []engine.Tool, name string) bool {
 	return slices.ContainsFunc(list, func(tool engine.Tool) bool { return tool.Name == name })
 }
 
-// notBegun answers a tool use of a run that had to end before it.
+// notBegun is the result of a tool use that the end of the run prevented.
 func notBegun() engine.ToolResult {
 	return engine.ToolResult{Text: "this was not begun: the run had to end", IsError: true}
 }
 
 // decline answers tool uses that are not begun.
 func (t *turn) decline(uses []transcript.Block) error {
+	if len(uses) == 0 {
+		return nil
+	}
 	var results []transcript.Block
 	for _, use := range uses {
 		results = append(results, answer(use.ID, notBegun()))
 	}
-	if len(results) == 0 {
-		return nil
-	}
-	return t.append(store.Buffered, t.entry(user(results)))
+	return t.talk.add(store.Buffered, t.talk.entry(user(results)))
 }
 
-// offer is the tools that the model may use: the engine's own, then the agent's.
-func (t *turn) offer() (list []provider.Tool) {
-	for _, tool := range slices.Concat(t.ownTools(), t.agentTools()) {
-		list = append(list, provider.Tool{Name: tool.Name, Description: tool.Description, Schema: tool.Schema})
-	}
-	return list
-}
-
-func (t *turn) ownTools() []engine.Tool {
-	if t.own == nil {
-		return nil
-	}
-	return t.own.List(t.request.Scope.BuiltIns)
-}
-
-func (t *turn) agentTools() []engine.Tool {
-	if t.tools == nil {
-		return nil
-	}
-	return t.tools.List()
-}
-
-// act uses the tools that the model asked for, one after the other, and keeps their results. Those that a stop leaves out
-// are answered too: the conversation is whole whatever happens.
+// act uses the tools that the model asked for, one after the other, and stores their results. Every use is answered, also one that
+// is not begun because the run is stopped.
 func (t *turn) act(ctx context.Context, uses []transcript.Block) error {
-	t.acted = true
+	if len(uses) == 0 {
+		return nil
+	}
 	results := make([]transcript.Block, len(uses))
 	var stop error
 	compact := -1
@@ -104,7 +133,7 @@ func (t *turn) act(ctx context.Context, uses []transcript.Block) error {
 	if stop != nil {
 		d = store.Synced
 	}
-	if err := t.append(d, t.entry(user(results))); err != nil {
+	if err := t.talk.add(d, t.talk.entry(user(results))); err != nil {
 		return err
 	}
 	return stop
@@ -114,13 +143,13 @@ func answer(id string, r engine.ToolResult) transcript.Block {
 	return transcript.Block{Type: transcript.ToolResult, ToolUseID: id, Content: r.Text, IsError: r.IsError}
 }
 
-// use is one use of a tool. The error ends the turn.
+// use uses a tool and records it. The error ends the turn.
 func (t *turn) use(ctx context.Context, use transcript.Block) (engine.ToolResult, error) {
 	if err := t.sink(runlog.Event{Type: runlog.ToolUse, Tool: use.Name, ToolID: use.ID, Input: use.Input}); err != nil {
 		return notBegun(), err
 	}
-	result, err := t.call(ctx, use)
-	if err == nil && (use.Name != compactTool || result.IsError) { // else it is told when it is done
+	result, err := t.tools.call(ctx, use)
+	if err == nil && (use.Name != compactTool || result.IsError) { // a compaction that succeeds is recorded when it is done
 		err = t.sink(runlog.Event{Type: runlog.ToolResult, Tool: use.Name, ToolID: use.ID, Text: result.Text, IsError: result.IsError})
 	}
 	if err == nil && ctx.Err() != nil {
@@ -129,30 +158,13 @@ func (t *turn) use(ctx context.Context, use transcript.Block) (engine.ToolResult
 	return result, err
 }
 
-func (t *turn) call(ctx context.Context, use transcript.Block) (engine.ToolResult, error) {
-	own := has(t.ownTools(), use.Name)
-	switch {
-	case !own && !has(t.agentTools(), use.Name):
-		return engine.ToolResult{Text: "there is no tool " + use.Name + " here", IsError: true}, nil
-	case provider.Unread(use.Input):
-		return engine.ToolResult{Text: "the arguments are not a JSON object", IsError: true}, nil
-	case own:
-		reason, err := t.tools.Verdict(ctx, use.Name, use.ID, use.Input)
-		if err != nil || reason != "" {
-			return engine.ToolResult{Text: reason, IsError: true}, err
-		}
-		return t.own.Call(ctx, use.Name, use.Input), nil
-	}
-	return t.tools.Call(ctx, use.Name, use.Input), nil
-}
-
-// instructionsOf is those of a use of the compact tool.
+// instructionsOf returns the instructions of a use of the compact tool.
 func instructionsOf(use transcript.Block) string {
 	var in struct {
 		Instructions string `json:"instructions"`
 	}
 	if json.Unmarshal(use.Input, &in) != nil {
-		return "" // the tool has refused it
+		return "" // the tool refuses it
 	}
 	return in.Instructions
 }

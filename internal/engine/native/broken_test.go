@@ -71,7 +71,7 @@ func TestUnreached(t *testing.T) {
 				}
 				return http.DefaultTransport.RoundTrip(r)
 			})}
-			s.Service = provider.NewAnthropic(provider.Options{BaseURL: s.api.URL(), Key: "test-key", Client: client})
+			s.Service.Provider = provider.NewAnthropic(provider.Options{BaseURL: s.api.URL(), Key: "test-key", Client: client})
 			s.tools.on = func(string) *engine.ToolResult { down = row.after; return nil }
 			s.api.Reply(anthropicapi.Use("ping_user", nil), anthropicapi.Reply{Text: "done"})
 			row.request.Input.Prompt = "go"

@@ -34,21 +34,21 @@ const (
 	retryWait   = 24 * time.Hour
 )
 
-// byItself is what is asked for where nobody gave instructions.
-const byItself = `Keep what is needed to go on with the work without the conversation: what was asked for and why, what was found and
+// ownInstructions are those of a compaction that nobody asked for.
+const ownInstructions = `Keep what is needed to go on with the work without the conversation: what was asked for and why, what was found and
 decided, names, numbers, dates, paths and identifiers as they are, what is done, what is open, and what comes next.`
 
-// compactNow does what the agent has just asked for; results are those of the tools that it used beside it. When it fails the
-// agent is told, and goes on as before.
+// compactNow carries out the compaction that the agent asked for in results[at]; the other results are those of tools that it used
+// in the same answer. The agent is told of a failure, and the conversation stays as it is.
 func (t *turn) compactNow(ctx context.Context, results []transcript.Block, at int) error {
 	id := results[at].ToolUseID
 	said := engine.ToolResult{Text: fmt.Sprintf("The session was compacted: your summary and the last messages are all that is left of "+
-		"about %d tokens. It goes on from here; the old transcript stays as %s.", t.size(), t.file.ID)}
+		"about %d tokens. It goes on from here; the old transcript stays as %s.", t.size(), t.talk.id())}
 	results[at] = answer(id, said)
-	whole := append(slices.Clip(t.entries), t.entry(user(results)))
+	whole := append(slices.Clip(t.talk.entries), t.talk.entry(user(results)))
 	keep := t.keep(2) // the call and its result
 	summary, err := t.summary(ctx, whole[:transcript.Cut(whole, keep)], t.wish(id))
-	next := transcript.Transcript{}
+	var next history
 	if err == nil {
 		next, err = t.successor(summary, whole, keep)
 	}
@@ -56,7 +56,7 @@ func (t *turn) compactNow(ctx context.Context, results []transcript.Block, at in
 		said = engine.ToolResult{Text: "The compaction failed, and the session is as it was: " + err.Error(), IsError: true}
 		results[at] = answer(id, said)
 	}
-	if appendErr := t.append(store.Synced, t.entry(user(results))); appendErr != nil || ctx.Err() != nil {
+	if appendErr := t.talk.add(store.Synced, t.talk.entry(user(results))); appendErr != nil || ctx.Err() != nil {
 		return errors.Join(appendErr, context.Cause(ctx))
 	}
 	if err == nil {
@@ -71,7 +71,7 @@ func user(blocks []transcript.Block) transcript.Message {
 	return transcript.Message{Role: transcript.User, Content: blocks}
 }
 
-// makeRoom compacts a conversation that fills its window, in mid-turn too.
+// makeRoom compacts a conversation that fills its window, also in the middle of a turn.
 func (t *turn) makeRoom(ctx context.Context) error {
 	if t.size() < t.window()*fullAt/100 || t.cramped {
 		return nil
@@ -79,36 +79,28 @@ func (t *turn) makeRoom(ctx context.Context) error {
 	return t.squeeze(ctx)
 }
 
-// squeeze compacts without being asked. Where that fails the turn goes on as long as the service takes it, and a failure that
-// was paid for is noted in the transcript, for the turns that follow.
+// squeeze compacts without being asked. If that fails the turn goes on as long as the service takes the conversation. A failure that
+// was paid for is recorded in the transcript, for later turns.
 func (t *turn) squeeze(ctx context.Context) error {
 	if t.failedLately() {
 		t.cramped = true
 		return nil
 	}
-	spent := t.usage
-	_, err := t.compact(ctx, byItself, t.keep(1))
+	spent := t.bill.usage
+	_, err := t.compact(ctx, ownInstructions, t.keep(1))
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if t.cramped = true; t.usage != spent {
-		t.full = t.size()
+	if t.cramped = true; t.bill.usage != spent {
+		t.talk.full = t.size()
 	}
 	return t.sink(runlog.Event{Type: runlog.CompactFailed, Text: err.Error()})
-}
-
-// noteFull notes a failed compaction in the transcript where no message has: the turn failed before it had an answer.
-func (t *turn) noteFull() error {
-	if t.full == 0 {
-		return nil
-	}
-	return t.append(store.Buffered, t.entry(transcript.Said(transcript.Assistant, transcript.CutOff)))
 }
 
 // failedLately reports whether a compaction of the conversation failed in an earlier turn, less than a day ago and when the
 // conversation was about as long as it is now.
 func (t *turn) failedLately() bool {
-	for _, e := range slices.Backward(t.entries) {
+	for _, e := range slices.Backward(t.talk.entries) {
 		if e.Full > 0 {
 			return t.e.Now().Sub(e.At) < retryWait && t.size() < e.Full+t.window()*retryGrowth/100
 		}
@@ -118,59 +110,39 @@ func (t *turn) failedLately() bool {
 
 // compact replaces the conversation by a summary and its last messages, in a new transcript.
 func (t *turn) compact(ctx context.Context, instructions string, keep int) (engine.Compaction, error) {
-	summary, err := t.summary(ctx, t.entries[:transcript.Cut(t.entries, keep)], instructions)
+	summary, err := t.summary(ctx, t.talk.entries[:transcript.Cut(t.talk.entries, keep)], instructions)
 	if err != nil {
 		return engine.Compaction{}, err
 	}
-	next, err := t.successor(summary, t.entries, keep)
+	next, err := t.successor(summary, t.talk.entries, keep)
 	if err != nil {
 		return engine.Compaction{}, err
 	}
 	return t.moveTo(ctx, next, summary)
 }
 
-// successor is a new transcript with a summary and the last of some entries.
-func (t *turn) successor(summary string, entries []transcript.Entry, keep int) (transcript.Transcript, error) {
+// successor begins the history that continues the conversation, with a summary and the last of some entries.
+func (t *turn) successor(summary string, entries []transcript.Entry, keep int) (history, error) {
 	h, err := t.e.header(t.request)
 	if err != nil {
-		return transcript.Transcript{}, err
+		return nil, err
 	}
-	cut := transcript.Cut(entries, keep)
-	h.Cwd, h.ParentID, h.MidTurn = t.file.Cwd, t.file.ID, t.said && t.prompt(entries[cut:]) < 0
-	return transcript.Summed(t.e.Sessions, "Summary of the conversation so far:\n\n"+summary, entries[cut:], h)
+	return t.talk.compact(summary, entries[transcript.Cut(entries, keep):], h)
 }
 
-// prompt is the index of what the run said last; -1 if it is not among the entries.
-func (t *turn) prompt(entries []transcript.Entry) int {
-	for i, e := range slices.Backward(entries) {
-		if e.Run == t.request.Run.ID {
-			return i
-		}
-	}
-	return -1
-}
-
-// moveTo goes on in another transcript.
-func (t *turn) moveTo(ctx context.Context, next transcript.Transcript, summary string) (engine.Compaction, error) {
-	before, old := t.size(), t.file.ID
-	if err := t.enter(ctx, next, true); err != nil {
+// moveTo continues in the history that successor began.
+func (t *turn) moveTo(ctx context.Context, next history, summary string) (engine.Compaction, error) {
+	before, old := t.size(), t.talk.id()
+	if err := t.talk.replace(ctx, next); err != nil {
 		return engine.Compaction{}, err
 	}
-	var err error
-	if t.entries, err = next.Load(nil); err != nil {
-		return engine.Compaction{}, err
-	}
-	if at := t.prompt(t.entries); at >= 0 {
-		t.entries = append(next.Settled(t.entries[:at]), t.entries[at:]...)
-	}
-	t.before = 0
-	c := engine.Compaction{Session: next.ID, Summary: summary, Before: before, After: t.size()}
+	c := engine.Compaction{Session: t.talk.id(), Summary: summary, Before: before, After: t.size()}
 	return c, t.sink(runlog.Event{Type: runlog.Compacted, Session: c.Session, Parent: old, Text: summary, Before: c.Before, After: c.After})
 }
 
 // wish is the instructions of a use of the tool.
 func (t *turn) wish(id string) string {
-	for _, e := range t.entries {
+	for _, e := range t.talk.entries {
 		for _, use := range toolUses(e.Message) {
 			if use.ID == id {
 				return instructionsOf(use)
@@ -251,17 +223,18 @@ func (t *turn) wholeAnswer(ctx context.Context, messages func() []transcript.Mes
 	most := q.MaxTokens
 	q.Messages, q.MaxTokens = messages(), min(most, summaryOutput)
 	for {
-		t.cached = 0 // of another question
+		t.bill.cached.tokens = 0 // they belong to another question
 		a, err := t.query(ctx, q, nil)
-		if errors.Is(err, provider.ErrThinking) && !t.plain {
-			t.plain, q.Thinking = true, ""
+		if errors.Is(err, provider.ErrThinking) && !t.how.plain {
+			t.how.withoutThoughts()
+			q.Thinking = ""
 			q.Messages = messages()
 			a, err = t.query(ctx, q, nil)
 		}
 		if err == nil {
-			err = t.book(a.Usage, "")
+			err = t.bill.book(a.Usage, "")
 		} else {
-			err = errors.Join(err, t.bookPart(a.Usage))
+			err = errors.Join(err, t.bill.bookPart(a.Usage))
 		}
 		if err != nil || a.Stop != provider.MaxTokens || q.MaxTokens == most {
 			return a, err
@@ -343,8 +316,8 @@ func names(text, name string) bool {
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
 func (t *turn) window() int {
-	if t.model.Window > 0 {
-		return t.model.Window
+	if t.how.model.Window > 0 {
+		return t.how.model.Window
 	}
 	return commonWindow
 }
@@ -353,8 +326,8 @@ func (t *turn) window() int {
 func (t *turn) keep(least int) int {
 	room := t.window() / 10 * engine.BytesPerToken
 	n := 0
-	for n < len(t.entries)/2 && n < keptMessages {
-		room -= bytesOf(t.entries[len(t.entries)-1-n].Message)
+	for n < len(t.talk.entries)/2 && n < keptMessages {
+		room -= bytesOf(t.talk.entries[len(t.talk.entries)-1-n].Message)
 		if room < 0 {
 			break
 		}
@@ -366,11 +339,11 @@ func (t *turn) keep(least int) int {
 // size is the conversation's length in tokens: as the service counted it last, and a guess at what came since.
 func (t *turn) size() int {
 	bytes := 0
-	for i := len(t.entries) - 1; i >= 0; i-- {
-		if n := t.entries[i].Tokens; n > 0 {
-			return n + bytes/engine.BytesPerToken
+	for _, e := range slices.Backward(t.talk.entries) {
+		if e.Tokens > 0 {
+			return e.Tokens + bytes/engine.BytesPerToken
 		}
-		bytes += bytesOf(t.entries[i].Message)
+		bytes += bytesOf(e.Message)
 	}
 	return (bytes + len(t.request.Input.System)) / engine.BytesPerToken
 }

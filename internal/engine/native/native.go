@@ -1,8 +1,8 @@
-// Package native is an engine that needs no other program: a loop over a model's API, with tools of its own and transcripts
-// as plain JSONL. Receive, say, act, until the model has no more to do.
+// Package native is the built-in engine. It needs no other program: it loops over a model's API, with its own tools and with
+// transcripts in plain JSONL. The model answers and its tools are used, until it has no more to do.
 //
-// What a kill leaves is always a conversation that goes on: a message is on disk before the next step, and synced before a
-// tool with effects begins. A tool use whose result is missing is answered, when the session is continued, with an error that
+// A conversation that a kill leaves behind can always be continued. A message is on disk before the next step begins, and synced
+// before a tool with effects begins. When the session is continued, a tool use without a result is answered with an error that
 // says it was interrupted; it is never run again.
 package native
 
@@ -27,16 +27,14 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// Engine is a model's service, and the world that its agents work in.
+// Engine asks a model's service and runs the tools that the model uses.
 type Engine struct {
 	Sessions  string // folder of the transcripts
-	Service   provider.Provider
-	Provider  string                        // its name, for the headers of transcripts
-	Local     bool                          // the service costs nothing: it runs on this machine
-	Model     string                        // the default; an alias or an id; "" is none
-	NoModel   error                         // where there is none and nobody names one
-	Models    model.Table                   //
-	MaxTokens int                           // of one answer; 0 is the model's most
+	Service   Service
+	Model     string // the default, an alias or an id; "" if there is none
+	NoModel   error  // returned if there is no default and the request names no model
+	Models    model.Table
+	MaxTokens int                           // of one answer; 0 selects the model's own limit
 	Tools     func(engine.Request) BuiltIns // the engine's own tools, as one request may use them
 	Now       func() time.Time
 	Locks     *lock.Table // as in store.Disk
@@ -44,35 +42,39 @@ type Engine struct {
 	Random    io.Reader
 }
 
-// BuiltIns is tools of the engine's own. Whether one may be used is asked before it is called.
+// Service has the models.
+type Service struct {
+	provider.Provider
+	Name  string // as in the headers of transcripts
+	Local bool   // it runs on this machine and costs nothing
+}
+
+// BuiltIns is the engine's own tools. The caller asks whether a tool may be used before it calls it.
 type BuiltIns interface {
-	List(names []string) []engine.Tool // those of the names that there are
+	List(names []string) []engine.Tool // the tools among names that exist
 	Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult
 }
 
-// mostTurns bounds the answers of the model in one turn of the conversation.
-const mostTurns = 200
-
-// Run says the prompt in the request's session and lets the agent work until it has no more to do.
+// Run adds the prompt to the request's session and lets the agent work until it has no more to do.
 func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
 	t, err := e.begin(ctx, r, tools, sink)
-	defer t.leave()
 	if err != nil {
 		return engine.Result{}, err
 	}
+	defer t.talk.leave()
 	if slices.Contains(r.Scope.BuiltIns, "Bash") {
-		defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // what its commands left behind, in whatever group
+		defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // processes that its commands left behind, in whatever group
 	}
-	err = t.say(r.Input.Prompt)
+	err = t.talk.say(r.Input.Prompt)
 	if err == nil {
-		err = sink(runlog.Event{Type: runlog.Session, Session: t.file.ID, Parent: r.Session.Parent(), Model: t.model.ID})
+		err = sink(runlog.Event{Type: runlog.Session, Session: t.talk.id(), Parent: r.Session.Parent(), Model: t.how.model.ID})
 	}
 	if err == nil {
 		err = t.work(ctx)
 	}
-	result := engine.Result{Session: t.file.ID, Text: t.final, Usage: t.usage, Cost: t.cost}
+	result := engine.Result{Session: t.talk.id(), Text: t.final, Messages: t.talk.said, Usage: t.bill.usage, Cost: t.bill.cost}
 	if err != nil {
-		return result, errors.Join(err, t.noteFull(), t.freeOfCharge())
+		return result, errors.Join(err, t.talk.noteFull(), t.bill.close())
 	}
 	return result, sink(runlog.Event{Type: runlog.Result, Text: t.final})
 }
@@ -84,27 +86,23 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 	}
 	r.Session.Fork = false
 	t, err := e.begin(ctx, r, nil, sink)
-	defer t.leave()
 	if err != nil {
 		return engine.Compaction{}, err
 	}
-	t.entries = t.file.Settled(t.entries)
+	defer t.talk.leave()
+	t.talk.entries = t.talk.history.Info().Settled(t.talk.entries)
 	return t.compact(ctx, instructions, t.keep(0))
 }
 
-// Plan says which model is asked, and which tools it is offered.
+// Plan names the model that would be asked and the tools that it would be offered.
 func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error) {
-	t := &turn{e: e, request: r, tools: tools, model: e.Models.Resolve(cmp.Or(r.Model.Name, e.Model))}
-	p := engine.Plan{Model: t.model.ID}
-	if e.Tools != nil {
-		t.own = e.Tools(r)
-	}
-	for _, tool := range t.offer() {
+	p := engine.Plan{Model: e.model(r).ID}
+	for _, tool := range e.toolbox(r, tools).offer() {
 		p.Tools = append(p.Tools, tool.Name)
 	}
 	slices.Sort(p.Tools)
 	switch {
-	case t.model.ID == "":
+	case p.Model == "":
 		return p, e.NoModel
 	case r.Session.ID == "":
 		return p, nil
@@ -118,105 +116,52 @@ func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error)
 	return p, err
 }
 
-// begin opens the transcript of the request's session, or begins one, and keeps others from writing it until leave.
+// begin opens the request's session and prevents other processes from appending to it. The caller leaves the turn's conversation.
 func (e *Engine) begin(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (*turn, error) {
-	m := e.Models.Resolve(cmp.Or(r.Model.Name, e.Model))
-	t := &turn{e: e, request: r, tools: tools, sink: sink, model: m}
+	m := e.model(r)
 	if m.ID == "" {
-		return t, e.NoModel
+		return nil, e.NoModel
 	}
-	if r.Limits.MaxCost > 0 && !e.Local && !m.Priced {
-		return t, fmt.Errorf("%w: no price is known of the model %s, so the limit on the cost cannot be kept: "+
+	if r.Limits.MaxCost > 0 && !e.Service.Local && !m.Priced {
+		return nil, fmt.Errorf("%w: no price is known of the model %s, so the limit on the cost cannot be kept: "+
 			"ollim config set models '%s in=USD out=USD' (per million tokens)", engine.ErrUnavailable, m.ID, m.ID)
 	}
-	// A cache that lasts some minutes is gone by then, and one that lasts an hour is not. Only Anthropic's API can be asked for it.
-	if hourly, pays := m.Hourly(); pays && e.Provider == "anthropic" && r.Session.NextIn >= 5*time.Minute && r.Session.NextIn <= time.Hour {
-		t.model, t.hour = hourly, true
+	how := asking{model: m, thinking: r.Model.Thinking}
+	// A cache of some minutes has expired when the session is next used, one of an hour has not. Only Anthropic's API offers both.
+	if hourly, pays := m.Hourly(); pays && e.Service.Name == "anthropic" && r.Session.NextIn >= 5*time.Minute && r.Session.NextIn <= time.Hour {
+		how.model, how.hour = hourly, true
 	}
-	file, err := e.open(r)
+	h, err := e.open(r)
 	if err != nil {
-		return t, err
+		return nil, err
 	}
-	if err := t.enter(ctx, file, r.Session.ID == "" || r.Session.Fork); err != nil {
-		return t, err
-	}
-	if r.Session.Follow && !r.Session.Fork {
-		err = t.follow(ctx)
-	}
+	talk, err := enter(ctx, conversation{run: r.Run.ID, now: e.Now}, h, r.Session.Follow && !r.Session.Fork)
 	if err != nil {
-		return t, err
+		return nil, err
 	}
+	r.Run.Locks = append(slices.Clone(r.Run.Locks), talk.files()...)
+	return &turn{
+		e: e, request: r, sink: sink, tools: e.toolbox(r, tools), how: how, talk: talk,
+		bill: &bill{model: how.model, limits: r.Limits, local: e.Service.Local, sink: sink, now: e.Now},
+	}, nil
+}
+
+func (e *Engine) model(r engine.Request) model.Model {
+	return e.Models.Resolve(cmp.Or(r.Model.Name, e.Model))
+}
+
+func (e *Engine) toolbox(r engine.Request, agent engine.Tools) *toolbox {
+	b := &toolbox{agent: agent, names: r.Scope.BuiltIns}
 	if e.Tools != nil {
-		r.Run.Locks = append(slices.Clone(r.Run.Locks), t.guards[len(t.guards)-1].File())
-		t.own = e.Tools(r)
+		b.own = e.Tools(r)
 	}
-	t.entries, err = t.file.Load(nil)
-	return t, err
-}
-
-// follow goes where the session has gone by compactions, also by one that happened while we waited for it.
-func (t *turn) follow(ctx context.Context) error {
-	for {
-		next, err := transcript.Successor(t.file)
-		if errors.Is(err, transcript.ErrUnknown) {
-			return nil
-		}
-		if err == nil {
-			err = t.enter(ctx, next, false)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// open finds the transcript to go on with, or begins it.
-func (e *Engine) open(r engine.Request) (transcript.Transcript, error) {
-	if r.Session.ID != "" {
-		return e.resume(r)
-	}
-	h, err := e.header(r)
-	if err != nil {
-		return transcript.Transcript{}, err
-	}
-	return transcript.Create(e.Sessions, h)
-}
-
-// resume finds the session, or makes a branch of it.
-func (e *Engine) resume(r engine.Request) (transcript.Transcript, error) {
-	file, err := transcript.Find(e.Sessions, r.Session.ID)
-	switch {
-	case errors.Is(err, transcript.ErrUnknown) && engine.Holder(r.Session.ID) != engine.Native, err == nil && engine.HolderOf(file.Header) != engine.Native:
-		return file, engine.Foreign(r.Session.ID)
-	case errors.Is(err, transcript.ErrUnknown):
-		return file, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, r.Session.ID)
-	}
-	if err != nil || !r.Session.Fork {
-		return file, err
-	}
-	for r.Session.Follow {
-		next, err := transcript.Successor(file)
-		if errors.Is(err, transcript.ErrUnknown) {
-			break
-		}
-		if err != nil {
-			return file, err
-		}
-		file = next
-	}
-	h, err := e.header(r)
-	if err != nil {
-		return file, err
-	}
-	return transcript.Branch(e.Sessions, file, -1, h)
+	return b
 }
 
 // header is that of a new session.
 func (e *Engine) header(r engine.Request) (transcript.Header, error) {
 	id, err := NewID(e.Random)
-	return transcript.Header{
-		ID: id, Cwd: r.Scope.Root, Provider: e.Provider, Model: e.Models.Resolve(cmp.Or(r.Model.Name, e.Model)).ID, Timestamp: e.Now(),
-	}, err
+	return transcript.Header{ID: id, Cwd: r.Scope.Root, Provider: e.Service.Name, Model: e.model(r).ID, Timestamp: e.Now()}, err
 }
 
 // Forget removes the transcript of a session.
@@ -231,7 +176,7 @@ func (e *Engine) Forget(session string) error {
 	return store.Remove(file.Path)
 }
 
-// NewID is the id of a new session. The error is random's.
+// NewID returns the id of a new session. The error is random's.
 func NewID(random io.Reader) (string, error) {
 	id := make([]byte, 6)
 	_, err := io.ReadFull(random, id)

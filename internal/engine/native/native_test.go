@@ -41,8 +41,9 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	s.Engine = &native.Engine{
-		Sessions: t.TempDir(), Service: provider.NewAnthropic(provider.Options{BaseURL: s.api.URL(), Key: "test-key"}), Provider: "anthropic",
-		Model: "tiny", Models: table, Now: func() time.Time { return time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC) },
+		Sessions: t.TempDir(),
+		Service:  native.Service{Provider: provider.NewAnthropic(provider.Options{BaseURL: s.api.URL(), Key: "test-key"}), Name: "anthropic"},
+		Model:    "tiny", Models: table, Now: func() time.Time { return time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC) },
 		Random: rand.New(rand.NewSource(1)),
 		Sleep: func(ctx context.Context, d time.Duration) error {
 			s.slept = append(s.slept, d)

@@ -15,7 +15,7 @@ import (
 // onOpenAI puts the engine before a server of the other kind.
 func (s *stage) onOpenAI() *openaiapi.Server {
 	api := openaiapi.New(s.t)
-	s.Service = provider.NewOpenAI(provider.Options{BaseURL: api.URL()})
+	s.Service.Provider = provider.NewOpenAI(provider.Options{BaseURL: api.URL()})
 	return api
 }
 

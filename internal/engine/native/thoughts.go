@@ -9,10 +9,10 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// A service binds thoughts to the model and to all that was said before them, the system prompt and the tools included. Where it
-// takes them back in later turns, leaving them out changes the conversation, and the service writes all of it to its cache again.
+// A service binds thoughts to the model and to everything before them, the system prompt and the tools included. If it takes them
+// back in later turns, leaving them out changes the conversation, and the service writes all of it to its cache again.
 
-// prefix names what the thoughts of an answer to a question belong to.
+// prefix identifies the model, system prompt and tools that the thoughts of the answer to a question are bound to.
 func prefix(q provider.Request) string {
 	text, err := json.Marshal([]any{q.Model, q.System, q.Tools})
 	if err != nil {
@@ -22,8 +22,8 @@ func prefix(q provider.Request) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// messages is entries of the conversation as a question has them. This turn's thoughts are in it, and of earlier turns those that
-// were thought under the same prefix, unless the service has refused such thoughts since.
+// messages returns entries of the conversation as a question holds them: with the thoughts of this turn, and with those of earlier
+// turns that have the same prefix, unless the service has refused such thoughts since.
 func (t *turn) messages(entries []transcript.Entry) []transcript.Message {
 	refused := -1
 	for i, e := range entries {
@@ -31,24 +31,24 @@ func (t *turn) messages(entries []transcript.Entry) []transcript.Message {
 			refused = i
 		}
 	}
-	keeps := provider.KeepsThoughts(t.model.ID) && t.prefix != ""
+	keeps := provider.KeepsThoughts(t.how.model.ID) && t.how.prefix != ""
 	messages := make([]transcript.Message, len(entries))
 	for i, e := range entries {
 		messages[i] = e.Message
-		if t.plain || i < t.before && (!keeps || i <= refused || e.Prefix != t.prefix) {
+		if t.how.plain || i < t.talk.start && (!keeps || i <= refused || e.Prefix != t.how.prefix) {
 			messages[i] = e.Message.Unthought()
 		}
 	}
 	return messages
 }
 
-// thoughtUnder is the Prefix of the entry of an answer to the latest question.
-func (t *turn) thoughtUnder(m transcript.Message) string {
+// thoughtUnder returns the Prefix of the entry of an answer to the latest question.
+func (h asking) thoughtUnder(m transcript.Message) string {
 	switch {
-	case t.plain:
+	case h.plain:
 		return transcript.Plain
 	case len(m.Unthought().Content) < len(m.Content):
-		return t.prefix
+		return h.prefix
 	}
 	return ""
 }

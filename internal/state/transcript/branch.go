@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ollim/ollim/internal/platform/store"
 )
@@ -106,11 +107,27 @@ func Compact(sessions string, source Transcript, summary string, keep int, h Hea
 
 // Summed begins a transcript with a summary and the messages that were kept of another, which h names as its parent; see Compact.
 func Summed(sessions, summary string, kept []Entry, h Header) (Transcript, error) {
-	if strings.TrimSpace(summary) == "" {
-		return Transcript{}, errNoSummary
+	entries, err := Summarized(summary, kept, h.Timestamp)
+	if err != nil {
+		return Transcript{}, err
+	}
+	text, err := encode(entries)
+	if err != nil {
+		return Transcript{}, err
 	}
 	h.Compacted = true
-	entries := []Entry{{Message: Said(User, summary), At: h.Timestamp}}
+	return create(sessions, h, store.Synced, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// Summarized returns the entries of a compaction that is made at an instant; see Compact.
+func Summarized(summary string, kept []Entry, at time.Time) ([]Entry, error) {
+	if strings.TrimSpace(summary) == "" {
+		return nil, errNoSummary
+	}
+	entries := []Entry{{Message: Said(User, summary), At: at}}
 	begun := false // by an answer: only after one there may be results of tools
 	for _, e := range kept {
 		e.Tokens, e.Full, e.Prefix, e.Message = 0, 0, "", e.Message.Unthought()
@@ -121,14 +138,7 @@ func Summed(sessions, summary string, kept []Entry, h Header) (Transcript, error
 			entries = append(entries, e)
 		}
 	}
-	text, err := encode(entries)
-	if err != nil {
-		return Transcript{}, err
-	}
-	return create(sessions, h, store.Synced, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	return entries, nil
 }
 
 // Cut says from which entry on a conversation is kept so that about the last keep messages stay: more of them where a tool's

@@ -33,18 +33,25 @@ func (t Transcript) Load(bad *int) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	entries, malformed := joined(parts)
+	if bad != nil {
+		*bad += malformed
+	}
+	return entries, nil
+}
+
+// joined returns the entries of all parts and how many lines were malformed.
+func joined(parts []*part) (entries []Entry, bad int) {
 	n := 0
 	for _, p := range parts {
 		n += len(p.entries)
-		if bad != nil {
-			*bad += p.bad
-		}
+		bad += p.bad
 	}
-	entries := make([]Entry, 0, n)
+	entries = make([]Entry, 0, n)
 	for _, p := range parts {
 		entries = append(entries, p.entries...)
 	}
-	return entries, nil
+	return entries, bad
 }
 
 // decodeAll lets every processor decode a piece. There are as many buffers as workers: who reads ahead waits for a free one.

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -47,29 +48,29 @@ func (t Transcript) Answered(run string) (bool, error) {
 //   - A message that no run said, such as the summary that a compaction begins with, gets an answer.
 //
 // The entries themselves stay as they are.
-func (t Transcript) Settled(entries []Entry) []Entry {
+func (h Header) Settled(entries []Entry) []Entry {
 	settled := make([]Entry, 0, len(entries)+1)
 	for i, e := range entries {
 		if e.isPrompt() {
 			if unread := i+1 == len(entries) || entries[i+1].isPrompt(); unread && e.Run != "" {
 				continue
 			}
-			settled = t.closed(settled)
+			settled = h.closed(settled)
 		}
 		settled = append(settled, e)
 	}
-	return t.closed(settled)
+	return h.closed(settled)
 }
 
 // closed is the beginning of a conversation with an end of its last turn.
-func (t Transcript) closed(entries []Entry) []Entry {
+func (h Header) closed(entries []Entry) []Entry {
 	if len(entries) == 0 {
 		return nil
 	}
 	last, open := entries[len(entries)-1], unanswered(entries)
 	text := CutOff
 	switch {
-	case last.isPrompt() && len(entries) == 1 && t.Compacted:
+	case last.isPrompt() && len(entries) == 1 && h.Compacted:
 		text = read
 	case last.isPrompt():
 		text = noText
@@ -104,6 +105,27 @@ func unanswered(entries []Entry) (results []Block) {
 	}
 	slices.Reverse(results)
 	return results
+}
+
+// Complete returns the entries that Branch copies: all complete turns of a conversation.
+func Complete(sessions string, source Transcript) ([]Entry, error) {
+	source, err := complete(sessions, source)
+	if err != nil {
+		return nil, err
+	}
+	f, err := openFile(source.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	from, to, err := extent(f, -1)
+	if err != nil {
+		return nil, err
+	}
+	lines := io.MultiReader(io.NewSectionReader(f, from, to-from), strings.NewReader("\n")) // the last line may have no end
+	parts, err := decodeAll(lines, int(min(to-from+1, pieceSize)))
+	entries, _ := joined(parts)
+	return entries, err
 }
 
 // complete is the transcript that holds the last complete turn of a conversation: source, or the one that source was compacted

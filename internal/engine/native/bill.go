@@ -1,0 +1,127 @@
+package native
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/provider"
+	"github.com/ollim/ollim/internal/state/model"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// bill counts what a turn costs, and reserves what its next question may cost. Amounts are in USD.
+type bill struct {
+	model  model.Model
+	limits engine.Limits
+	local  bool
+	sink   engine.Sink
+	now    func() time.Time
+
+	usage  runlog.Usage
+	cost   float64
+	events int           // usage events recorded
+	asking time.Duration // that the service took since the last of them
+	cached cached
+}
+
+// cached is what the service had in its cache after its latest answer.
+type cached struct {
+	tokens int
+	at     time.Time
+}
+
+// book counts what an answer used.
+func (b *bill) book(u runlog.Usage, stop provider.Stop) error {
+	cost, priced := b.model.Cost(model.Tokens(u))
+	b.usage, b.cached = b.usage.Add(u), cached{u.CacheRead + u.CacheWrite, b.now()}
+	took := b.asking.Milliseconds()
+	b.asking = 0
+	return b.record(runlog.Event{Usage: &u, Cost: cost, Unpriced: !priced && !b.local, Stop: string(stop), APIMillis: took})
+}
+
+// bookPart counts what is known of an answer that broke off.
+func (b *bill) bookPart(u runlog.Usage) error {
+	if u == (runlog.Usage{}) {
+		return nil
+	}
+	return b.book(u, "")
+}
+
+// assume counts the price of an answer that broke off before the service reported its usage.
+func (b *bill) assume(usd float64) error { return b.record(runlog.Event{Cost: usd}) }
+
+// close records that a turn without an answer cost nothing.
+func (b *bill) close() error {
+	if b.events > 0 {
+		return nil
+	}
+	return b.record(runlog.Event{})
+}
+
+func (b *bill) record(e runlog.Event) error {
+	e.Type = runlog.UsageEvent
+	b.events, b.cost = b.events+1, b.cost+e.Cost
+	return b.sink(e)
+}
+
+// allowance is what one question may cost.
+type allowance struct {
+	input  float64 // the expected price of the question itself
+	tokens int     // of the answer
+}
+
+// afford reserves the price of a question of at most length tokens, and of an answer to it of least to most tokens, of which usual
+// are expected. The error is an ErrMaxCost.
+func (b *bill) afford(ctx context.Context, length, least, most, usual int) (allowance, error) {
+	if !b.model.Priced {
+		return allowance{tokens: most}, nil
+	}
+	input := b.inputPrice(length)
+	asked, _ := b.model.Cost(model.Tokens{In: length})
+	answered, _ := b.model.Cost(model.Tokens{In: length, Out: 1e6})
+	each := (answered - asked) / 1e6
+	low, high := input+each*float64(min(least, most)), input+each*float64(most)
+	spent, l := b.limits.Spent+b.cost, b.limits
+	if l.MaxCost > 0 && spent+low > l.MaxCost {
+		return allowance{}, b.unaffordable(ctx, spent, low)
+	}
+	if l.MaxCost > 0 {
+		high = min(high, l.MaxCost-spent)
+	}
+	if l.Raise != nil {
+		granted, err := l.Raise(ctx, spent+low, spent+high)
+		if err != nil {
+			return allowance{}, err
+		}
+		high = granted - spent
+	}
+	tokens := most
+	if each > 0 {
+		tokens = max(1, min(most, int((high-input)/each+1e-6)))
+	}
+	expected := input + each*float64(usual)
+	return allowance{input, tokens}, b.sink(runlog.Event{Type: runlog.Request, Most: min(high, expected)})
+}
+
+// unaffordable is the error of a question that may cost low and would exceed MaxCost. If Raise reports that a limit for all runs
+// leaves no more, the error is that limit.
+func (b *bill) unaffordable(ctx context.Context, spent, low float64) error {
+	if b.limits.Raise != nil {
+		if _, err := b.limits.Raise(ctx, spent+low, spent+low); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: the next request may cost %.4f USD, and %.4f of %.4f are spent", engine.ErrMaxCost, low, spent, b.limits.MaxCost)
+}
+
+// inputPrice is the expected price of a question of so many tokens. What the service has just read from its cache or written to it
+// is read from there again; for the rest it asks the most that it may.
+func (b *bill) inputPrice(tokens int) float64 {
+	read := 0
+	if b.now().Sub(b.cached.at) < engine.CacheLife {
+		read = min(b.cached.tokens, tokens)
+	}
+	return b.model.Question(tokens, read)
+}

@@ -1,0 +1,158 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// conversation is what the model reads, and the history that stores it. No other process appends to it until leave.
+type conversation struct {
+	history history
+	guards  []*lock.Guard
+	now     func() time.Time
+	run     string               // id of the run, by which its prompt is found again
+	entries []transcript.Entry   // as the model reads them
+	start   int                  // index of the turn's first entry; -1 before the prompt
+	said    []transcript.Message // by the agent and its tools in this turn
+	full    int                  // length in tokens at which a compaction failed; the next entry records it
+}
+
+// enter continues the session of a history; with follow, its latest compaction, even one that was made while this process waited
+// for the lock.
+func enter(ctx context.Context, c conversation, h history, follow bool) (*conversation, error) {
+	c.start = -1
+	err := c.move(ctx, h)
+	for follow && err == nil {
+		next, none := c.history.Successor()
+		if errors.Is(none, transcript.ErrUnknown) {
+			break
+		}
+		if err = none; err == nil {
+			err = c.move(ctx, next)
+		}
+	}
+	if err == nil {
+		c.entries, err = c.history.Load()
+	}
+	if err != nil {
+		c.leave()
+	}
+	return &c, err
+}
+
+// move locks a history and continues in it. Its entries are not loaded.
+func (c *conversation) move(ctx context.Context, h history) error {
+	guard, err := h.Lock(ctx)
+	if err != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	c.history, c.guards = h, append(c.guards, guard)
+	return nil
+}
+
+// leave releases the locks.
+func (c *conversation) leave() {
+	for _, guard := range c.guards {
+		guard.Release()
+	}
+}
+
+// files are the locks that keep other processes out while a child of this one lives.
+func (c *conversation) files() (files []*os.File) {
+	if guard := c.guards[len(c.guards)-1]; guard != nil {
+		files = append(files, guard.File())
+	}
+	return files
+}
+
+// id is the session's.
+func (c *conversation) id() string { return c.history.Info().ID }
+
+// say adds the prompt. It is not added again if the run has said it before, when the service was overloaded.
+func (c *conversation) say(prompt string) error {
+	said := c.entry(transcript.Said(transcript.User, prompt))
+	said.Run = c.run
+	n := len(c.entries)
+	again := n > 0 && c.entries[n-1].Run == said.Run && c.entries[n-1].Message.Text() == prompt
+	if again {
+		n--
+	}
+	c.entries = c.history.Info().Settled(c.entries[:n])
+	c.start = len(c.entries)
+	if again {
+		c.entries = append(c.entries, said)
+		return nil
+	}
+	return c.store(store.Buffered, said)
+}
+
+func (c *conversation) entry(m transcript.Message) transcript.Entry {
+	return transcript.Entry{Message: m, At: c.now(), Full: c.full}
+}
+
+// add adds what the agent or its tools said.
+func (c *conversation) add(d store.Durability, entry transcript.Entry) error {
+	if err := c.store(d, entry); err != nil {
+		return err
+	}
+	if m := entry.Message.Unthought(); len(m.Content) > 0 {
+		c.said = append(c.said, m)
+	}
+	return nil
+}
+
+func (c *conversation) store(d store.Durability, entry transcript.Entry) error {
+	if err := c.history.Append(d, entry); err != nil {
+		return err
+	}
+	c.entries, c.full = append(c.entries, entry), 0
+	return nil
+}
+
+// noteFull records a failed compaction if no message has: the turn failed before it had an answer.
+func (c *conversation) noteFull() error {
+	if c.full == 0 {
+		return nil
+	}
+	return c.store(store.Buffered, c.entry(transcript.Said(transcript.Assistant, transcript.CutOff)))
+}
+
+// compact begins the history that continues this one with a summary and the last entries, without moving to it.
+func (c *conversation) compact(summary string, kept []transcript.Entry, h transcript.Header) (history, error) {
+	old := c.history.Info()
+	h.Cwd, h.ParentID, h.MidTurn = old.Cwd, old.ID, c.start >= 0 && c.prompt(kept) < 0
+	return c.history.Compact("Summary of the conversation so far:\n\n"+summary, kept, h)
+}
+
+// replace continues in the history that compact began.
+func (c *conversation) replace(ctx context.Context, next history) error {
+	err := c.move(ctx, next)
+	if err == nil {
+		c.entries, err = next.Load()
+	}
+	if err != nil {
+		return err
+	}
+	if at := c.prompt(c.entries); at >= 0 {
+		c.entries = append(next.Info().Settled(c.entries[:at]), c.entries[at:]...)
+	}
+	c.start = min(c.start, 0)
+	return nil
+}
+
+// prompt returns the index of the run's last prompt, -1 if the entries do not hold it.
+func (c *conversation) prompt(entries []transcript.Entry) int {
+	for i, e := range slices.Backward(entries) {
+		if e.Run == c.run {
+			return i
+		}
+	}
+	return -1
+}
