@@ -54,9 +54,9 @@ func TestNoRoffIsLeft(t *testing.T) {
 func TestAnswersAreSentences(t *testing.T) {
 	for query, want := range map[string]string{
 		"frontmatter kebab-case keys": "Keys are written in kebab-case; snake_case is read too (update-main-session and update_main_session are one key). An unknown key",
-		"routine file directory":      "\nA routine is a file routines/NAME.md in the data directory: YAML frontmatter, which",
+		"routine frontmatter prompt":  "A routine is a file routines/NAME.md in the data directory. It consists of YAML frontmatter, which",
 		"fire dry-run":                "\n--dry-run[=false]\n  print the prompt, tools, patterns, model and session",
-		"duration such as 90s":        "\n\nduration\nSuch as 90s, 30m, 1h30m or 7d; a day has 24 hours",
+		"duration such as 90s":        "\n\nduration\nA number with a unit, such as 90s, 30m, 1h30m or 7d; a day has 24 hours.",
 	} {
 		if got := man.Answer(query); !strings.Contains(got, want) {
 			t.Errorf("%q: no %q in\n%s", query, want, got)

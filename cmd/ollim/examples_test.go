@@ -46,11 +46,12 @@ func (c *command) readPage(path string) string {
 	return string(text)
 }
 
-// examples finds the lines `  $ …` of a manual, and those of a README's sh blocks that call ollim.
+// examples finds the lines `  $ …` of a manual, and those of a README's sh blocks that call ollim. A line that ends in a backslash
+// is joined with the next.
 func examples(page string) (found []string) {
 	roff := strings.NewReplacer(`\-`, "-", `\(aq`, "'", `\(dq`, `"`, `\e`, `\`, `\(ti`, "~", `\(ha`, "^")
 	shell := false
-	for line := range strings.Lines(page) {
+	for line := range strings.Lines(strings.ReplaceAll(page, "\\\n", " ")) {
 		line = strings.TrimRight(line, "\n")
 		if strings.HasPrefix(line, "```") {
 			shell = line == "```sh"
