@@ -34,7 +34,7 @@ func refuseInside(id string) error {
 }
 
 // Box returns the tools of the run that OLLIM_RUN names, which must be in progress.
-func (h Home) Box() (*tools.Box, error) {
+func (h Home) Box() (*tools.Set, error) {
 	r, err := h.InProgress(h.app.RunID())
 	if err != nil {
 		return nil, err

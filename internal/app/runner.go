@@ -13,19 +13,22 @@ import (
 
 // Runner returns what fires jobs and takes turns. atShell says that a person typed the command: then keys and addresses of
 // engines may also come from its environment.
-func (h Home) Runner(atShell bool) *runner.Firer {
-	return &runner.Firer{
-		Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone,
-		Jobs: h.Jobs(), Runs: h.Runs(), Updates: h.Updates(), Sessions: h.Sessions(), Told: h.Notices(), Post: h.Post(),
-		Spend: h.Spend(), Budget: h.Budget(), Approvals: h.Approvals(), Slots: h.Slots(),
-		Changes: changed.Book{Home: h.Dir, Disk: h.Disk},
-		Random:  h.app.Random,
-		Process: runner.Process{ID: process.Self(), Group: syscall.Getpgrp()},
-		Names:   h.Config.Names, SetNames: h.SetNames,
-		Secret: h.app.secretPaths(), UserHome: h.app.userHome(), Env: h.ProgramEnv(),
+func (h Home) Runner(atShell bool) *runner.Runner {
+	return &runner.Runner{
+		World: runner.World{
+			Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Random: h.app.Random, Sleep: h.app.Sleep,
+			Process: runner.Process{ID: process.Self(), Group: syscall.Getpgrp()},
+			Secret:  h.app.secretPaths(), UserHome: h.app.userHome(), Env: h.ProgramEnv(),
+		},
+		State: runner.State{
+			Jobs: h.Jobs(), Runs: h.Runs(), Updates: h.Updates(), Sessions: h.Sessions(), Notices: h.Notices(),
+			Spend: h.Spend(), Budget: h.Budget(), Approvals: h.Approvals(), Slots: h.Slots(),
+			Changes: changed.Book{Home: h.Dir, Disk: h.Disk},
+		},
+		Outbox: h.Post(),
+		Names:  h.Config.Names, SetNames: h.SetNames,
 		Engine:  h.Config.Engine,
 		Engines: h.engines(atShell),
-		Sleep:   h.app.Sleep,
 	}
 }
 

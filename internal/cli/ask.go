@@ -106,9 +106,8 @@ func runAsk(ctx context.Context, d *Deps, o askOptions) error {
 		d: d, format: o.format, partial: o.partial, stop: cancel, began: d.Now(), root: q.Root,
 		tools: tools.BuiltIns(policy.DefaultAsk(), o.tools),
 	}
-	f := h.Runner(d.atShell())
-	f.Watch, options.Delta = v.hear, v.delta()
-	r, err := f.Ask(ctx, q, options)
+	options.Observe = runner.Observer{Event: v.hear, Text: v.delta()}
+	r, err := h.Runner(d.atShell()).Ask(ctx, q, options)
 	if r.ID == "" {
 		return explain(err)
 	}
@@ -167,12 +166,12 @@ func (o *askOptions) question(d *Deps, h app.Home) (runner.Question, runner.Opti
 		return q, options, err
 	}
 	if !o.noInput && !isTerminal(d.In) {
-		if q.Input, err = readInput(d.In); err != nil {
+		if options.Input, err = readInput(d.In); err != nil {
 			return q, options, err
 		}
 	}
 	if q.Text == "" {
-		q.Text, q.Input = strings.TrimSpace(q.Input), ""
+		q.Text, options.Input = strings.TrimSpace(options.Input), ""
 	}
 	in := bufio.NewReader(d.In)
 	choosing := o.resume == pickOne && isTerminal(d.In)

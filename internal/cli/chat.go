@@ -102,14 +102,15 @@ func (d *Deps) chatLoop(ctx context.Context, h app.Home, model string) error {
 // chatTurn writes the agent's text as it comes.
 func (d *Deps) chatTurn(ctx context.Context, h app.Home, text, input, model string) error {
 	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
-	f := h.Runner(d.atShell())
-	f.Watch = func(e runlog.Event) {
+	event := func(e runlog.Event) {
 		if e.Type == runlog.UpdatesPopped {
 			_, _ = fmt.Fprintln(d.Stderr, prompt.CatchingUp)
 		}
 		v.hear(e)
 	}
-	r, err := f.Chat(ctx, text, runner.Options{Model: model, Input: input, Delta: v.delta(), Owner: d.atShell()})
+	r, err := h.Runner(d.atShell()).Chat(ctx, text, runner.Options{
+		Model: model, Input: input, Owner: d.atShell(), Observe: runner.Observer{Event: event, Text: v.delta()},
+	})
 	if r.ID == "" {
 		return explain(err)
 	}

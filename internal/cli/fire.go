@@ -141,7 +141,7 @@ func (o *fireOptions) at(d *Deps, h app.Home) (app.Home, error) {
 	return h, nil
 }
 
-func (o *fireOptions) one(ctx context.Context, d *Deps, f *runner.Firer, name string, options runner.Options) error {
+func (o *fireOptions) one(ctx context.Context, d *Deps, f *runner.Runner, name string, options runner.Options) error {
 	if o.dryRun {
 		return o.preview(ctx, d, f, name, options)
 	}
@@ -160,7 +160,7 @@ func (o *fireOptions) one(ctx context.Context, d *Deps, f *runner.Firer, name st
 	if o.json {
 		err = errors.Join(err, d.emit(r))
 	}
-	shown := r.Mode == string(job.Foreground) && isTerminal(d.Stdout) // it was delivered here
+	shown := r.Foreground && isTerminal(d.Stdout) // it was delivered here
 	if o.print && r.Text != "" && !shown {
 		_, writeErr := fmt.Fprintln(d.Out, r.Text)
 		err = errors.Join(err, writeErr)
@@ -242,7 +242,7 @@ func explain(err error) error {
 	return err
 }
 
-func (o *fireOptions) preview(ctx context.Context, d *Deps, f *runner.Firer, name string, options runner.Options) error {
+func (o *fireOptions) preview(ctx context.Context, d *Deps, f *runner.Runner, name string, options runner.Options) error {
 	p, err := f.Preview(ctx, name, options)
 	if err != nil {
 		return explain(err)

@@ -9,11 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/agent/tools"
-	"github.com/ollim/ollim/internal/state/job"
 )
 
 // helpInside lists what a run may use: the commands of ollim that its patterns allow, and its tools.
-func helpInside(root *cobra.Command, box *tools.Box) error {
+func helpInside(root *cobra.Command, box *tools.Set) error {
 	var lines []string
 	walk(root, func(cmd *cobra.Command) {
 		if spelling := allowed(cmd, box); spelling != "" {
@@ -31,7 +30,7 @@ func helpInside(root *cobra.Command, box *tools.Box) error {
 
 // allowed is the command's words in the spelling that the run may use, as a noun may stand in the plural; "" when it may not
 // use the command.
-func allowed(cmd *cobra.Command, box *tools.Box) string {
+func allowed(cmd *cobra.Command, box *tools.Set) string {
 	if cmd.Annotations[onlyVerbs] != "" || !cmd.HasParent() || refusedInside(verbOf(cmd), box) {
 		return ""
 	}
@@ -50,7 +49,7 @@ func allowed(cmd *cobra.Command, box *tools.Box) string {
 
 // refusedInside reports whether a command refuses to work in the run, whatever its patterns allow: it is the owner's, of no use
 // to an agent, or one of the agent's tools, which the run may not use.
-func refusedInside(verb string, box *tools.Box) bool {
+func refusedInside(verb string, box *tools.Set) bool {
 	tool := map[string]string{
 		"ping": "ping_user", "update add": "report_updates", "reminder follow-up": "follow_up_chain", "reminder add": "add_reminder",
 		"remind": "add_reminder", "reminder list": "list_reminders", "reminder cancel": "cancel_reminder",
@@ -59,7 +58,7 @@ func refusedInside(verb string, box *tools.Box) bool {
 	switch {
 	case verb == "update pop", verb == "update clear", strings.HasPrefix(verb, "completion"):
 		return true
-	case verb == "remind" && box.Run.Mode != string(job.Foreground):
+	case verb == "remind" && !box.Run.Foreground:
 		return true
 	}
 	return tool != "" && !slices.Contains(box.Usable(), tool)

@@ -34,7 +34,7 @@ func runMCPServe(ctx context.Context, d *Deps) error {
 }
 
 // insideBox returns the toolbox of the run that OLLIM_RUN names.
-func (d *Deps) insideBox() (*tools.Box, error) {
+func (d *Deps) insideBox() (*tools.Set, error) {
 	h, err := d.Home()
 	if err != nil {
 		return nil, err

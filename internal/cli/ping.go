@@ -79,8 +79,8 @@ func runPing(ctx context.Context, d *Deps, o pingOptions) error {
 		return err
 	}
 	m.ID, m.Label, m.Kind, m.Created = id+".1", "ollim", outbox.Ping, d.Now()
-	fate, err := post.Send(ctx, m)
-	switch fate {
+	receipt, err := post.Send(ctx, m)
+	switch receipt.Fate {
 	case outbox.Queued:
 		d.note("not delivered yet; it is kept and tried again")
 	case outbox.Refused:

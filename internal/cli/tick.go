@@ -60,7 +60,7 @@ func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 	}
 	s := starter{d: d, home: h, wait: o.wait}
 	m := tick.Minute{
-		Firer: h.Runner(false), Keep: days,
+		Runner: h.Runner(false), Keep: days,
 		Start:     func(j job.Job) error { return s.start(ctx, j) },
 		StartLate: func(j job.Job, at time.Time) error { return s.start(ctx, j, "--slot", at.UTC().Format(time.RFC3339)) },
 		Sweep:     func(ctx context.Context) error { return sweepSessions(ctx, h) },

@@ -11,31 +11,30 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 )
 
-// ask runs the engine, again and again while the service behind it is overloaded and nothing with effects has happened,
-// until ctx ends.
-func (t *Talk) ask(ctx context.Context, r engine.Request) (engine.Result, error) {
+// ask runs the engine, again and again while the service behind it is overloaded and nothing with effects has happened, until
+// ctx ends.
+func (t *Turn) ask(ctx context.Context, r engine.Request) (engine.Result, error) {
 	wait := backoff.NewExponentialBackOff()
 	waited := time.Duration(0)
-	r.Run.Locks = t.hold(r)
+	r.Run.Locks, r.Session.Follow, r.Session.Discard, r.Session.Messages = t.locks(r), t.history.Follow, t.history.Discard, t.history.Messages
 	for {
-		r.Session.ID, r.Session.Fork, r.Limits.Spent = t.session, false, t.spent
+		r.Session.ID, r.Session.Fork, r.Limits.Spent = t.current.session, false, t.spent
 		if err := r.Limits.Affordable(0); err != nil {
 			return engine.Result{}, err
 		}
-		if t.session == "" && t.parent != "" {
-			r.Session.ID, r.Session.Fork = t.parent, true
+		if t.current.session == "" && t.current.parent != "" {
+			r.Session.ID, r.Session.Fork = t.current.parent, true
 		}
-		result, err := t.engine.Run(ctx, r, t.tools, t.sink(ctx))
+		result, err := t.Engine.Run(ctx, r, t.Tools, t.sink(ctx))
 		var overloaded *engine.Overloaded
 		if !errors.As(err, &overloaded) {
 			return result, err
 		}
-		standing, standErr := t.run.Standing()
+		standing, standErr := t.Run.Standing()
 		if standErr != nil || standing.Effects {
 			return result, errors.Join(err, standErr)
 		}
@@ -44,14 +43,14 @@ func (t *Talk) ask(ctx context.Context, r engine.Request) (engine.Result, error)
 			return result, err
 		}
 		retry := runlog.Event{Type: runlog.Retry, Text: overloaded.Error()}
-		if err := errors.Join(t.sink(ctx)(retry), t.room.Sleep(ctx, pause)); err != nil {
+		if err := errors.Join(t.sink(ctx)(retry), t.book.Sleep(ctx, pause)); err != nil {
 			return result, err
 		}
 	}
 }
 
 // sink records what the engine does, and saves the session's id before anything else can go wrong.
-func (t *Talk) sink(ctx context.Context) engine.Sink {
+func (t *Turn) sink(ctx context.Context) engine.Sink {
 	return func(e runlog.Event) error {
 		if err := t.meter.Take(e); err != nil {
 			return err
@@ -62,45 +61,51 @@ func (t *Talk) sink(ctx context.Context) engine.Sink {
 			}
 		}
 		t.spent += e.Cost
-		if t.room.Watch != nil {
-			t.room.Watch(e)
-		}
-		return errors.Join(t.run.Event(context.WithoutCancel(ctx), e), t.reportUncompacted(ctx, e))
+		t.observe(e)
+		return errors.Join(t.Run.Event(context.WithoutCancel(ctx), e), t.reportUncompacted(ctx, e))
+	}
+}
+
+func (t *Turn) observe(e runlog.Event) {
+	if t.Observe != nil {
+		t.Observe(e)
 	}
 }
 
 // reportUncompacted adds an update about a compaction that the engine began by itself and that failed.
-func (t *Talk) reportUncompacted(ctx context.Context, e runlog.Event) error {
-	if e.Type != runlog.CompactFailed || e.Tool != "" || t.place.Mode == job.Asked {
+func (t *Turn) reportUncompacted(ctx context.Context, e runlog.Event) error {
+	if e.Type != runlog.CompactFailed || e.Tool != "" || t.conv.Event() == "" {
 		return nil
 	}
-	return t.room.Updates.Add(context.WithoutCancel(ctx), prompt.NotCompacted(t.run.Label(), e.Text), t.run.ID)
+	return t.book.Updates.Add(context.WithoutCancel(ctx), prompt.NotCompacted(t.Run.Label(), e.Text), t.Run.ID)
 }
 
-// moved follows the session to its new id. A persistent session is noted in the history at every fire, so that it shows
-// when it was used; any other once, when it begins.
-func (t *Talk) moved(ctx context.Context, e runlog.Event) error {
-	if t.place.Mode == job.Asked { // its transcript is all that is kept of it
-		if !t.place.Discard {
-			t.session = cmp.Or(e.Session, t.session)
+// moved follows the session to its new id. A persistent session is noted in the history by each run, which shows when it was
+// used; any other once, when it begins.
+func (t *Turn) moved(ctx context.Context, e runlog.Event) error {
+	kind := t.conv.Event()
+	if kind == "" {
+		if t.history.Discard || e.Session == "" {
+			return nil
 		}
+		t.current.session = e.Session
+		return t.conv.Save(ctx, e.Session)
+	}
+	again := e.Session == t.current.session
+	if e.Session == "" || again && (t.current.noted || !t.conv.Traits().Persistent) {
 		return nil
 	}
-	again := e.Session == t.session
-	if e.Session == "" || again && (t.noted || t.place.Mode != job.Persistent) {
-		return nil
-	}
-	event := session.Event{SessionID: e.Session, Event: t.born()}
+	event := session.Event{SessionID: e.Session, Event: kind}
 	switch {
 	case e.Type == runlog.Compacted:
-		event.Event, event.ParentSessionID = session.Compacted, t.session
+		event.Event, event.ParentSessionID = session.Compacted, t.current.session
 	case !again:
-		event.ParentSessionID = cmp.Or(t.parent, t.former)
+		event.ParentSessionID = cmp.Or(t.current.parent, t.current.former)
 	}
-	t.session, t.noted = e.Session, true
+	t.current.session, t.current.noted = e.Session, true
 	steps := []func() error{
-		func() error { return t.save(e.Session) },
-		func() error { return t.room.Sessions.Log(context.WithoutCancel(ctx), event) },
+		func() error { return t.conv.Save(ctx, e.Session) },
+		func() error { return t.book.Sessions.Log(context.WithoutCancel(ctx), event) },
 	}
 	if e.Type == runlog.Compacted { // killed in between, the session goes on as it was, and a summary always has its parent
 		slices.Reverse(steps)
@@ -111,34 +116,4 @@ func (t *Talk) moved(ctx context.Context, e runlog.Event) error {
 		}
 	}
 	return nil
-}
-
-// born is the history event of a session that begins.
-func (t *Talk) born() session.Kind {
-	switch t.place.Mode {
-	case job.Forked:
-		return session.BgFork
-	case job.Isolated:
-		return session.IsolatedBg
-	case job.Persistent:
-		return session.PersistentBg
-	}
-	return session.Created
-}
-
-func (t *Talk) save(id string) error {
-	switch t.place.Mode {
-	case job.Foreground:
-		return t.room.Sessions.SetMain(id)
-	case job.Persistent:
-		return t.room.Sessions.SetRoutine(t.place.Routine, id)
-	}
-	return nil
-}
-
-// lost begins anew when the engine has forgotten the session; the old id stays in the history as the parent of the next.
-func (t *Talk) lost(ctx context.Context) error {
-	old := cmp.Or(t.session, t.parent)
-	t.session, t.parent, t.former = "", "", old
-	return t.run.Event(ctx, runlog.Event{Type: runlog.SessionLost, Session: old})
 }

@@ -4,19 +4,18 @@ import (
 	"context"
 	"slices"
 
-	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/update"
 )
 
-// takeUpdates is what the agent is told of other runs: the main session uses them up, forks only look, an isolated run
-// sees none.
-func (t *Talk) takeUpdates(ctx context.Context) ([]update.Update, error) {
-	if t.place.Mode != job.Foreground {
-		return t.room.peek(ctx, t.place)
+// takeUpdates returns the pending updates that the turn is shown. Popped ones are claimed until settleUpdates.
+func (t *Turn) takeUpdates(ctx context.Context) ([]update.Update, error) {
+	policy := t.conv.Updates()
+	if policy.Show != Pop {
+		return t.book.peek(ctx, policy)
 	}
-	owner := update.Owner{Run: t.run.ID, Lock: t.room.lock(t.place)}
-	claim, err := t.room.Updates.Pop(ctx, owner)
+	owner := update.Owner{Run: t.Run.ID, Lock: t.book.Home.ConversationLock(t.conv.Key())}
+	claim, err := t.book.Updates.Pop(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
@@ -25,28 +24,32 @@ func (t *Talk) takeUpdates(ctx context.Context) ([]update.Update, error) {
 		return nil, nil
 	}
 	e := runlog.Event{Type: runlog.UpdatesPopped, Count: len(claim.Updates)}
-	if t.room.Watch != nil {
-		t.room.Watch(e)
-	}
-	return claim.Updates, t.run.Event(ctx, e)
+	t.observe(e)
+	return claim.Updates, t.Run.Event(ctx, e)
 }
 
-func (r Room) peek(ctx context.Context, p Place) ([]update.Update, error) {
-	if p.Mode == job.Isolated || p.Mode == job.Asked {
+// peek returns the pending updates that a policy shows, without using them up.
+func (b Book) peek(ctx context.Context, policy UpdatePolicy) ([]update.Update, error) {
+	if policy.Show == None {
 		return nil, nil
 	}
-	all, err := r.Updates.Peek(ctx)
-	if err != nil || p.Mode != job.Persistent {
-		return all, err
+	all, err := b.Updates.Peek(ctx)
+	if err != nil {
+		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(u update.Update) bool { return !u.TS.After(p.Since) })
-	reporters, err := r.Updates.Reporters(all)
+	if !policy.Since.IsZero() {
+		all = slices.DeleteFunc(all, func(u update.Update) bool { return !u.TS.After(policy.Since) })
+	}
+	if policy.Skip == nil {
+		return all, nil
+	}
+	reporters, err := b.Updates.Reporters(all)
 	if err != nil {
 		return nil, err
 	}
 	var fresh []update.Update
 	for i, u := range all {
-		if !p.Own(reporters[i]) {
+		if !policy.Skip(reporters[i]) {
 			fresh = append(fresh, u)
 		}
 	}
@@ -54,12 +57,12 @@ func (r Room) peek(ctx context.Context, p Place) ([]update.Update, error) {
 }
 
 // settleUpdates decides what became of popped updates: once the agent began to answer it has read them.
-func (t *Talk) settleUpdates(ctx context.Context) error {
+func (t *Turn) settleUpdates(ctx context.Context) error {
 	if t.claim == nil {
 		return nil
 	}
-	ctx = context.WithoutCancel(ctx) // a run that was stopped still owes the updates their place
-	standing, err := t.run.Standing()
+	ctx = context.WithoutCancel(ctx) // also after a stop
+	standing, err := t.Run.Standing()
 	if err != nil {
 		return err
 	}

@@ -8,29 +8,28 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/update"
 )
 
 // extras is what the combinations leave out, by golden file.
-func extras() map[string]prompt.Brief {
-	of := func(mode job.Mode, kind job.Kind, changes ...func(*prompt.Brief)) prompt.Brief {
+func extras() map[string]prompt.Input {
+	of := func(mode job.Mode, kind job.Kind, changes ...func(*prompt.Input)) prompt.Input {
 		b := combination{mode, kind, "none", true, job.OnPing, false}.brief()
 		for _, change := range changes {
 			change(&b)
 		}
 		return b
 	}
-	routine := func(mode job.Mode, changes ...func(*prompt.Brief)) prompt.Brief {
+	routine := func(mode job.Mode, changes ...func(*prompt.Input)) prompt.Input {
 		return of(mode, job.Routine, changes...)
 	}
-	lost := func(b *prompt.Brief) { b.Lost = true }
-	input := func(b *prompt.Brief) { b.Input = "a,b\n1,2\n" }
-	gate := func(b *prompt.Brief) { b.Gate = "v1.27.0\nv1.26.4\n" }
-	lateToday := func(b *prompt.Brief) { b.Late = now.Add(-95 * time.Minute) }
-	lateYesterday := func(b *prompt.Brief) { b.Late = now.Add(-23 * time.Hour).UTC() }
-	silent := func(b *prompt.Brief) { b.Job.AllowPing, b.Job.Update = false, job.Blocked }
-	return map[string]prompt.Brief{
+	lost := func(b *prompt.Input) { b.Session = prompt.Lost }
+	input := func(b *prompt.Input) { b.Piped.Text = "a,b\n1,2\n" }
+	gate := func(b *prompt.Input) { b.Gate = "v1.27.0\nv1.26.4\n" }
+	lateToday := func(b *prompt.Input) { b.Late = now.Add(-95 * time.Minute) }
+	lateYesterday := func(b *prompt.Input) { b.Late = now.Add(-23 * time.Hour).UTC() }
+	silent := func(b *prompt.Input) { b.Task.AllowPing, b.Task.Update = false, job.Blocked }
+	return map[string]prompt.Input{
 		"foreground-updates":       routine(job.Foreground, withUpdates),
 		"foreground-everything":    routine(job.Foreground, everything),
 		"foreground-late":          of(job.Foreground, job.Reminder, lateYesterday),
@@ -40,29 +39,35 @@ func extras() map[string]prompt.Brief {
 		"forked-late":              routine(job.Forked, lateToday),
 		"forked-late-date":         routine(job.Forked, lateYesterday),
 		"forked-reminder":          of(job.Forked, job.Reminder),
-		"forked-reminder-first":    of(job.Forked, job.Reminder, func(b *prompt.Brief) { b.Job.MaxChain = 3 }),
+		"forked-reminder-first":    of(job.Forked, job.Reminder, func(b *prompt.Input) { b.Task.Chain.Max = 3 }),
 		"forked-skills":            routine(job.Forked, withSkills),
 		"forked-subagent":          routine(job.Forked, withSubagent),
 		"forked-subagent-silent":   routine(job.Forked, withSkills, withSubagent, withTools, silent),
 		"forked-tools":             routine(job.Forked, withTools),
 		"forked-schedule-other":    routine(job.Forked, overnight),
-		"forked-schedule-empty":    routine(job.Forked, func(b *prompt.Brief) { b.Forward = forecast.Forward{} }),
+		"forked-schedule-empty":    routine(job.Forked, func(b *prompt.Input) { b.Forward = forecast.Forward{} }),
 		"forked-webhook":           of(job.Forked, job.Webhook, withPayload, withUpdates),
 		"isolated-webhook":         of(job.Isolated, job.Webhook, withPayload, silent),
 		"isolated-webhook-empty":   of(job.Isolated, job.Webhook),
 		"isolated-input":           routine(job.Isolated, input),
 		"persistent-lost":          routine(job.Persistent, lost),
-		"persistent-compacted":     routine(job.Persistent, func(b *prompt.Brief) { b.Compaction = runlog.CompactionDone }),
-		"persistent-uncompacted":   routine(job.Persistent, func(b *prompt.Brief) { b.Compaction = runlog.CompactionFailed }),
+		"persistent-compacted":     routine(job.Persistent, func(b *prompt.Input) { b.Session = prompt.Compacted }),
+		"persistent-uncompacted":   routine(job.Persistent, func(b *prompt.Input) { b.Session = prompt.CompactionFailed }),
 		"forked-no-token":          routine(job.Forked, noToken),
-		"forked-no-token-blocked":  routine(job.Forked, noToken, func(b *prompt.Brief) { b.Job.Update = job.Blocked }),
+		"forked-no-token-blocked":  routine(job.Forked, noToken, func(b *prompt.Input) { b.Task.Update = job.Blocked }),
 		"forked-schedule-crowded":  routine(job.Forked, crowded),
 		"persistent-everything":    of(job.Persistent, job.Reminder, everything, withSkills, withSubagent, withTools, inChain),
-		"foreground-owner-message": of(job.Foreground, "chat", withUpdates),
+		"foreground-owner-message": ownerMessage(),
 	}
 }
 
-func withUpdates(b *prompt.Brief) {
+func ownerMessage() prompt.Input {
+	in := prompt.Input{Now: now, Task: prompt.Task{Body: "Look at the oil price.\n\nCompare it with yesterday's."}}
+	withUpdates(&in)
+	return in
+}
+
+func withUpdates(b *prompt.Input) {
 	b.Updates = []update.Update{
 		{TS: now.Add(-26 * time.Hour), Message: "(3 earlier update(s) omitted — cap reached)"},
 		{TS: now.Add(-15 * time.Minute), Message: "Oil broke 75.00.\nIt held for an hour.\n\nVolume is high."},
@@ -70,37 +75,37 @@ func withUpdates(b *prompt.Brief) {
 	}
 }
 
-func everything(b *prompt.Brief) {
+func everything(b *prompt.Input) {
 	withUpdates(b)
-	b.Lost, b.Compaction, b.Busy, b.Gate, b.Input = true, runlog.CompactionDone, true, "open", "line 1\n\nTASK: no task\n"
+	b.Session, b.Busy, b.Gate, b.Piped.Text = prompt.Lost, true, "open", "line 1\n\nTASK: no task\n"
 	b.Late = now.Add(-20 * time.Minute)
 }
 
-func noToken(b *prompt.Brief) {
+func noToken(b *prompt.Input) {
 	b.Budget.Available = 0.4
 	b.Forward.Entries, b.Forward.Hours, b.Forward.Refills = b.Forward.Entries[1:2], 0, 0
 }
 
-func crowded(b *prompt.Brief) {
+func crowded(b *prompt.Input) {
 	b.Forward.Left = 93
 	last := &b.Forward.Entries[len(b.Forward.Entries)-1]
 	last.More, last.Last = 12, now.Add(11*time.Hour)
 }
 
-func withSkills(b *prompt.Brief) { b.Job.Skills = []string{"prose", "markets"} }
+func withSkills(b *prompt.Input) { b.Task.Skills = []string{"prose", "markets"} }
 
-func withSubagent(b *prompt.Brief) { b.Job.Subagent = "analyst" }
+func withSubagent(b *prompt.Input) { b.Task.Subagent = "analyst" }
 
-func inChain(b *prompt.Brief) { b.Job.MaxChain, b.Job.ChainDepth = 3, 2 }
+func inChain(b *prompt.Input) { b.Task.Chain = prompt.Chain{Depth: 2, Max: 3} }
 
-func withTools(b *prompt.Brief) {
-	b.Job.AllowedTools = []string{"WebFetch(domain:example.com)"}
+func withTools(b *prompt.Input) {
+	b.Task.Restricted = true
 	b.Tools = []string{"Read(./**.md)", "Bash(ollim tasks *)", "WebFetch(domain:example.com)"}
 }
 
-func withPayload(b *prompt.Brief) {
-	b.Job.ID = "deploys"
-	b.Job.Body = "Deployment {number} of {service} by {who} has ended.\nNotes: {notes}. Reply as {{\"done\": true}}; {unknown} stays."
+func withPayload(b *prompt.Input) {
+	b.Task.Tag = "webhook:deploys"
+	b.Task.Body = "Deployment {number} of {service} by {who} has ended.\nNotes: {notes}. Reply as {{\"done\": true}}; {unknown} stays."
 	b.Payload = []prompt.Datum{
 		{Key: "number", Value: "17"}, {Key: "service", Value: `"api/v2"`}, {Key: "who", Value: `"Ann Lee"`},
 		{Key: "notes", Value: "{\n  \"size\": [1, 2],\n  \"text\": \"one\\ntwo {number}\"\n}"},
@@ -108,7 +113,7 @@ func withPayload(b *prompt.Brief) {
 }
 
 // overnight is a schedule around midnight, with what a line may lack.
-func overnight(b *prompt.Brief) {
+func overnight(b *prompt.Input) {
 	b.Forward = forecast.Forward{
 		Entries: []forecast.Entry{
 			{At: now.Add(9 * time.Hour), Label: "Reminder", Description: `Say "good night"`, Path: "reminders/night.md"},
@@ -159,9 +164,9 @@ func TestFirstOfChain(t *testing.T) {
 	if !strings.Contains(text, "\n\nCHAIN: This is check 1 of 4.\n") || strings.Contains(text, "checking in again") {
 		t.Errorf("first of a chain\n%s", text)
 	}
-	b := extras()["forked-reminder-first"]
-	b.Job.Kind = job.Routine
-	if strings.Contains(prompt.Build(b), "CHAIN") {
+	j := job.New(job.Routine)
+	j.MaxChain = 3
+	if strings.Contains(prompt.Build(prompt.Input{Task: prompt.TaskOf(j), Now: now}), "CHAIN") {
 		t.Error("a routine in a chain")
 	}
 }
@@ -199,12 +204,12 @@ func TestPlaceholders(t *testing.T) {
 		"a}b":         "a}b",
 	} {
 		b := combination{job.Forked, job.Webhook, "none", true, job.OnPing, false}.brief()
-		b.Job.Body, b.Payload = body, payload
+		b.Task.Body, b.Payload = body, payload
 		_, got, _ := strings.Cut(prompt.Build(b), "this is your instruction):\n")
 		if got != want+"\n" {
 			t.Errorf("%s: %q, want %q", body, got, want)
 		}
-		b.Job.Kind = job.Routine
+		b.Task.Webhook = false
 		if got := prompt.Build(b); !strings.HasSuffix(got, "\n\n"+body+"\n") || strings.Contains(got, "WEBHOOK") {
 			t.Errorf("%s: a routine's body was filled\n%s", body, got)
 		}

@@ -103,10 +103,10 @@ func short(text string, most int) string {
 
 // FollowUpTooLate is what an agent is told that asks for a follow-up at the final check of its chain: what to do instead, with
 // what its run has to speak with. pings and mode are those of a background run.
-func FollowUpTooLate(where job.Mode, pings bool, mode job.UpdateMode) string {
+func FollowUpTooLate(foreground, pings bool, mode job.UpdateMode) string {
 	const s = "This is the final check of the chain: no follow-up is possible. "
 	switch {
-	case where == job.Foreground:
+	case foreground:
 		return s + "If it is still open, tell the owner in your answer."
 	case pings && mode == job.Blocked:
 		return s + "If it is still open, ping the owner now with `ping_user`; otherwise end without."

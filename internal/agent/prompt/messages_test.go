@@ -104,7 +104,7 @@ func TestOverdueFits(t *testing.T) {
 // What the agent is told to do, it can do.
 func TestFollowUpTooLate(t *testing.T) {
 	for _, c := range combinations() {
-		got := prompt.FollowUpTooLate(c.mode, c.pings, c.update)
+		got := prompt.FollowUpTooLate(c.mode == job.Foreground, c.pings, c.update)
 		for _, tool := range agentTools {
 			want := c.offers(tool) && (tool == "ping_user" || tool == "report_updates")
 			if says := strings.Contains(got, tool); says != want {
@@ -117,13 +117,13 @@ func TestFollowUpTooLate(t *testing.T) {
 	}
 }
 
-// Main and its branches have one system prompt, or the cache would not hold; a run apart does not know the owner's files.
+// The system prompt of main explains every tag that is sent; that of a run alone holds nothing of the owner's files.
 func TestSystem(t *testing.T) {
-	main := prompt.System(job.Foreground, "I am Ollim.")
-	if main != prompt.System(job.Forked, "I am Ollim.") || !strings.HasPrefix(main, "I am Ollim.\n\nYou are") {
+	main := prompt.SystemMain("I am Ollim.")
+	if !strings.HasPrefix(main, "I am Ollim.\n\nYou are") {
 		t.Errorf("main %q", main)
 	}
-	if got := prompt.System(job.Foreground, ""); !strings.HasPrefix(got, "You are") {
+	if got := prompt.SystemMain(""); !strings.HasPrefix(got, "You are") {
 		t.Errorf("without a profile %q", got)
 	}
 	for _, tag := range []string{"[routine:ID]", "[routine-bg:ID]", "[reminder:ID]", "[reminder-bg:ID]", "[webhook:ID]", "[late: …]", "[system]"} {
@@ -136,8 +136,8 @@ func TestSystem(t *testing.T) {
 			t.Errorf("explains %s, which nothing sends", tag)
 		}
 	}
-	apart := prompt.System(job.Isolated, "I am Ollim.")
-	if apart != prompt.System(job.Persistent, "I am Ollim.") || strings.Contains(apart, "Ollim.") || !strings.Contains(apart, "[system]") {
+	apart := prompt.SystemAlone()
+	if strings.Contains(apart, "Ollim.") || !strings.Contains(apart, "[system]") {
 		t.Errorf("apart %q", apart)
 	}
 }

@@ -11,10 +11,10 @@ import (
 )
 
 // pings is what a run needs to judge whether its one ping is worth it: what is left, and who else may want it.
-func pings(b Brief) string {
+func pings(b Input) string {
 	lines := []string{"PINGS: " + b.Budget.String()}
 	instead, refused := "`report_updates` is enough", "; use `report_updates` instead."
-	if b.Job.Update == job.Blocked {
+	if b.Task.Update == job.Blocked {
 		instead, refused = "send nothing", "."
 	}
 	if b.Budget.Available < 1 {

@@ -9,42 +9,42 @@ import (
 )
 
 // preamble is what a background run must know before its task, a section a paragraph.
-func preamble(b Brief) []string {
+func preamble(b Input) []string {
 	var sections []string
-	if b.Job.Mode() == job.Persistent {
+	if b.Task.Persistent {
 		sections = append(sections, "SESSION: Persistent — your context carries across fires.\n"+
 			"You have a `compact_session` tool to compress context when it grows large.")
 	}
-	sections = append(sections, output(b.Job), reporting(b.Job))
-	if b.Job.AllowPing {
+	sections = append(sections, output(b.Task), reporting(b.Task))
+	if b.Task.AllowPing {
 		if b.Busy {
-			sections = append(sections, busy(b.Job))
+			sections = append(sections, busy(b.Task))
 		}
 		sections = append(sections, pings(b))
 	}
-	if len(b.Job.AllowedTools) > 0 {
+	if b.Task.Restricted {
 		sections = append(sections, "TOOL RESTRICTIONS: Besides ollim's own tools you may use what one of these allows; anything else is refused.\n"+
 			items(b.Tools))
 	}
-	return append(sections, help(b.Job)...)
+	return append(sections, help(b.Task)...)
 }
 
 // help is what a job names to work with, and its place in a chain. A foreground run is told this too: it is in the job's file
 // and would be ignored otherwise.
-func help(j job.Job) []string {
+func help(t Task) []string {
 	var sections []string
-	if len(j.Dirs) > 0 {
-		sections = append(sections, "FOLDERS: Beside the working directory you may read these, and write to those marked rw.\n"+items(j.Dirs))
+	if len(t.Dirs) > 0 {
+		sections = append(sections, "FOLDERS: Beside the working directory you may read these, and write to those marked rw.\n"+items(t.Dirs))
 	}
-	if len(j.Skills) > 0 {
-		sections = append(sections, "REQUIRED SKILLS: Before you proceed, invoke each of these with the `skill` tool, as its `name`.\n"+items(j.Skills))
+	if len(t.Skills) > 0 {
+		sections = append(sections, "REQUIRED SKILLS: Before you proceed, invoke each of these with the `skill` tool, as its `name`.\n"+items(t.Skills))
 	}
-	if j.Subagent != "" {
+	if t.Subagent != "" {
 		sections = append(sections, fmt.Sprintf("SUBAGENT: Delegate the task to the subagent %q with the `Task` tool. "+
-			"Give it all that it needs to know; what follows from its answer is yours to do.", plaintext.Line(j.Subagent)))
+			"Give it all that it needs to know; what follows from its answer is yours to do.", plaintext.Line(t.Subagent)))
 	}
-	if j.Kind == job.Reminder && j.MaxChain > 0 {
-		sections = append(sections, chain(j))
+	if t.Chain.Max > 0 {
+		sections = append(sections, chain(t))
 	}
 	return sections
 }
@@ -57,88 +57,88 @@ func items(list []string) string {
 	return strings.Join(lines, "\n")
 }
 
-func output(j job.Job) string {
+func output(t Task) string {
 	text := "OUTPUT: You run in the background: your text output is discarded and nobody reads it.\n"
-	if j.Mode() == job.Persistent {
+	if t.Persistent {
 		text = "OUTPUT: You run in the background: nobody but you reads your text output. It stays in this session, where you see it in later fires.\n"
 	}
-	if j.AllowPing {
+	if t.AllowPing {
 		return text + "To reach the owner use `ping_user` for a plain alert, `discord_embed` for structured data, `send_file` for a file."
 	}
 	return text + "Pings, embeds and files are disabled for this task."
 }
 
-func reporting(j job.Job) string {
-	switch j.Update {
+func reporting(t Task) string {
+	switch t.Update {
 	case job.Always:
 		return "UPDATES: `report_updates` is mandatory: call it once, with a short summary, before you end."
 	case job.Freely:
-		if j.AllowPing {
+		if t.AllowPing {
 			return "UPDATES: `report_updates` is optional; use it if you sent the owner something, or found what the main session should know."
 		}
 		return "UPDATES: `report_updates` is optional; use it if you found something the main session should know."
 	case job.Blocked:
-		if j.AllowPing {
+		if t.AllowPing {
 			return "UPDATES: The main session will not hear of this run. You can still reach the owner directly."
 		}
 		return "UPDATES: This run is silent: neither the main session nor the owner hears of it. Do the task and end."
 	}
-	if j.AllowPing {
+	if t.AllowPing {
 		return "UPDATES: Once you have sent the owner anything, `report_updates` is mandatory; otherwise call it only if the main session needs to know."
 	}
 	return "UPDATES: Call `report_updates` only if the main session needs to know something."
 }
 
-func busy(j job.Job) string {
+func busy(t Task) string {
 	const s = "BUSY: The owner is in mid-conversation. Send no ping, embed or file unless it is critical (`critical=True`)"
-	if j.Update == job.Blocked {
+	if t.Update == job.Blocked {
 		return s + "."
 	}
 	return s + "; use `report_updates` instead."
 }
 
 // chain tells a reminder that may follow up on itself where it stands.
-func chain(j job.Job) string {
-	sentences := []string{fmt.Sprintf("CHAIN: This is check %d of %d.", j.ChainDepth+1, j.MaxChain+1)}
-	final := j.ChainDepth >= j.MaxChain
+func chain(t Task) string {
+	sentences := []string{fmt.Sprintf("CHAIN: This is check %d of %d.", t.Chain.Depth+1, t.Chain.Max+1)}
+	final := t.Chain.Depth >= t.Chain.Max
 	if final {
-		sentences[0] = fmt.Sprintf("CHAIN: This is check %d of %d, the final one; no further follow-up is possible.", j.ChainDepth+1, j.MaxChain+1)
+		sentences[0] = fmt.Sprintf("CHAIN: This is check %d of %d, the final one; no further follow-up is possible.", t.Chain.Depth+1, t.Chain.Max+1)
 	} else {
 		sentences = append(sentences, "To check again later call `follow_up_chain(minutes_from_now=N)`, N from 1 to 10080; if you do not, the chain ends here.")
 	}
-	if s := acknowledge(j); s != "" && j.ChainDepth > 0 {
+	if s := acknowledge(t); s != "" && t.Chain.Depth > 0 {
 		sentences = append(sentences, s)
 	}
 	if final {
-		sentences = append(sentences, lastWord(j))
+		sentences = append(sentences, lastWord(t))
 	}
 	return strings.Join(sentences, "\n")
 }
 
-func acknowledge(j job.Job) string {
+func acknowledge(t Task) string {
 	const why = " that this is a follow-up (\"checking in again\"), so that the owner knows it is meant."
 	switch {
-	case !j.Background:
+	case !t.Background:
 		return "Say" + why
-	case j.AllowPing:
+	case t.AllowPing:
 		return "If you ping, say" + why
 	}
 	return ""
 }
 
 // lastWord is what to do at the final check of a chain, with what the run has to speak with.
-func lastWord(j job.Job) string {
+func lastWord(t Task) string {
 	const worth = "Ping only if it is still unresolved and the owner would regret missing it; otherwise "
 	switch {
-	case !j.Background:
+	case !t.Background:
 		return "If it is still unresolved, say so plainly."
-	case j.AllowPing && j.Update == job.Blocked:
+	case t.AllowPing && t.Update == job.Blocked:
 		return worth + "end without."
-	case j.AllowPing && j.Update == job.Always:
+	case t.AllowPing && t.Update == job.Always:
 		return "Ping only if it is still unresolved and the owner would regret missing it. With or without a ping, call `report_updates`."
-	case j.AllowPing:
+	case t.AllowPing:
 		return worth + "use `report_updates`."
-	case j.Update == job.Blocked:
+	case t.Update == job.Blocked:
 		return "Do what is still to be done, and end."
 	}
 	return "If it is still unresolved, say so with `report_updates`."

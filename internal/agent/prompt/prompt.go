@@ -14,28 +14,80 @@ import (
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/budget"
 	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/update"
 )
 
-// Brief is what a fire tells its agent.
-type Brief struct {
-	Job     job.Job
+// Input is everything that becomes a prompt.
+type Input struct {
+	Task    Task
 	Now     time.Time // in the zone to be shown
-	Late    time.Time // when it was scheduled, if that is long enough ago to be told; else zero
+	Late    time.Time // when the run was scheduled, if that is long enough ago to be reported; else zero
 	Busy    bool      // the owner is in mid-conversation
+	Session Change    // what became of the session since the agent's previous turn
 	Updates []update.Update
-	Lost    bool // the session to continue was not there any more
 
 	Budget  budget.Status    // of pings
-	Forward forecast.Forward // what other background tasks lie ahead
-	Tools   []string         // the patterns in force for the engine's tools, told when the job asks for tools of its own
+	Forward forecast.Forward // other background tasks that lie ahead
+	Tools   []string         // the patterns in force for the engine's tools, reported to a Restricted task
 
-	Compaction runlog.Compaction // of the session, since the agent's previous turn
-	Gate       string            // what the job's gate said
-	Input      string            // piped in by whoever fired the job
-	Fence      string            // nobody can guess it: what is piped in stands as it is, between two lines of it; "": it is indented
-	Payload    []Datum           // what a webhook was called with
+	Gate    string  // output of the job's gate
+	Piped   Piped   // what was piped in
+	Payload []Datum // of the call of a webhook
+}
+
+// Task is what the agent is asked to do. The owner's own message has a Body alone.
+type Task struct {
+	Tag        string // such as routine-bg:c44e97cf; "" for the owner's own words
+	Body       string
+	Background bool
+	Persistent bool // the session goes on at the next fire
+	Webhook    bool // Body is a template for Payload
+	AllowPing  bool
+	Update     job.UpdateMode
+	Restricted bool // the job names tools of its own
+	Dirs       []string
+	Skills     []string
+	Subagent   string // "" is none
+	Chain      Chain
+}
+
+// Chain is the place of a reminder among those that follow each other.
+type Chain struct {
+	Depth int // how many came before
+	Max   int // how many may follow the first; 0 is no chain
+}
+
+// Piped is text that was piped in.
+type Piped struct {
+	Text  string
+	Fence string // nobody can guess it: Text stands as it is between two lines of it; "": Text is indented
+}
+
+// Change is what became of a session before a turn.
+type Change int
+
+// The changes of a session that the agent must know.
+const (
+	Unchanged        Change = iota
+	Lost                    // the session to continue was gone: a new one begins
+	Compacted               // it was replaced by a summary
+	CompactionFailed        // a compaction was requested and not carried out
+)
+
+// TaskOf is the task of a job.
+func TaskOf(j job.Job) Task {
+	t := Task{
+		Tag: fmt.Sprintf("%s:%s", j.Kind, j.ID), Body: j.Body, Background: j.Background, Persistent: j.Mode() == job.Persistent,
+		Webhook: j.Kind == job.Webhook, AllowPing: j.AllowPing, Update: j.Update, Restricted: len(j.AllowedTools) > 0,
+		Dirs: j.Dirs, Skills: j.Skills, Subagent: j.Subagent,
+	}
+	if j.Background && !t.Webhook {
+		t.Tag = fmt.Sprintf("%s-bg:%s", j.Kind, j.ID)
+	}
+	if j.Kind == job.Reminder {
+		t.Chain = Chain{j.ChainDepth, j.MaxChain}
+	}
+	return t
 }
 
 // Datum is one validated value of a webhook's payload.
@@ -45,53 +97,47 @@ type Datum struct {
 }
 
 // Build is the whole prompt: tag and time, what the job must know, pending updates, the body, and data that came with it.
-func Build(b Brief) string {
+func Build(b Input) string {
 	parts := []string{opening(b)}
-	if b.Job.Background {
+	if b.Task.Background {
 		parts = append(parts, preamble(b)...)
 	} else {
-		parts = append(parts, help(b.Job)...)
+		parts = append(parts, help(b.Task)...)
 	}
 	parts = append(parts, notes(b)...)
 	if len(b.Updates) > 0 {
 		parts = append(parts, updates(b))
 	}
-	if b.Job.Kind == job.Webhook {
+	if b.Task.Webhook {
 		parts = append(parts, webhook(b)...)
 	} else {
-		parts = append(parts, b.Job.Body)
+		parts = append(parts, b.Task.Body)
 	}
 	parts = append(parts, data("GATE OUTPUT", b.Gate)...)
-	if b.Fence != "" {
-		parts = append(parts, fenced(b.Input, b.Fence)...)
+	if b.Piped.Fence != "" {
+		parts = append(parts, fenced(b.Piped.Text, b.Piped.Fence)...)
 	} else {
-		parts = append(parts, data("INPUT", b.Input)...)
+		parts = append(parts, data("INPUT", b.Piped.Text)...)
 	}
 	return strings.Join(parts, "\n\n") + "\n"
 }
 
 // opening is the first line: tag, late marker, time.
-func opening(b Brief) string {
-	words := []string{tag(b.Job), late(b), b.Now.Format("[2006-01-02 Mon 03:04 PM MST]")}
+func opening(b Input) string {
+	words := []string{tag(b.Task), late(b), b.Now.Format("[2006-01-02 Mon 03:04 PM MST]")}
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }
 
 // tag says where a message comes from; the owner's own words have none.
-func tag(j job.Job) string {
-	switch j.Kind {
-	case job.Webhook:
-		return fmt.Sprintf("[%s:%s]", j.Kind, j.ID)
-	case job.Routine, job.Reminder:
-		if j.Background {
-			return fmt.Sprintf("[%s-bg:%s]", j.Kind, j.ID)
-		}
-		return fmt.Sprintf("[%s:%s]", j.Kind, j.ID)
+func tag(t Task) string {
+	if t.Tag == "" {
+		return ""
 	}
-	return ""
+	return "[" + t.Tag + "]"
 }
 
 // late says when a run should have been that did not start in time.
-func late(b Brief) string {
+func late(b Input) string {
 	if b.Late.IsZero() {
 		return ""
 	}
@@ -105,14 +151,14 @@ func late(b Brief) string {
 func sameDay(a, b time.Time) bool { return a.Format(time.DateOnly) == b.Format(time.DateOnly) }
 
 // notes say what became of the session since the previous fire.
-func notes(b Brief) []string {
+func notes(b Input) []string {
 	switch {
-	case b.Lost:
+	case b.Session == Lost:
 		return []string{"NOTE: Your earlier session is gone and could not be resumed. You start without its context."}
-	case b.Job.Mode() != job.Persistent:
-	case b.Compaction == runlog.CompactionDone:
+	case !b.Task.Persistent:
+	case b.Session == Compacted:
 		return []string{"NOTE: Your session was compacted in your previous fire: of what came before you have the summary."}
-	case b.Compaction == runlog.CompactionFailed:
+	case b.Session == CompactionFailed:
 		return []string{"NOTE: The compaction that you requested in your previous fire was not carried out: your session is as it was. " +
 			"If it is still needed, call `compact_session` again."}
 	}
@@ -125,9 +171,9 @@ const (
 	headerFork = "RECENT BACKGROUND UPDATES (read-only — main session will also see these):"
 )
 
-func updates(b Brief) string {
+func updates(b Input) string {
 	header := headerMain
-	if b.Job.Background {
+	if b.Task.Background {
 		header = headerFork
 	}
 	lines := []string{header}

@@ -68,7 +68,7 @@ func (c combination) name() string {
 	return strings.Join(words, "-")
 }
 
-func (c combination) brief() prompt.Brief {
+func (c combination) brief() prompt.Input {
 	j := job.New(c.kind)
 	j.ID, j.Body = "daily-market", "Look at the oil price.\n\nCompare it with yesterday's."
 	if c.kind == job.Reminder {
@@ -84,8 +84,8 @@ func (c combination) brief() prompt.Brief {
 		j.MaxChain, j.ChainParent = 3, "11aa22bb"
 		j.ChainDepth = map[string]int{"middle": 1, "final": 3}[c.chain]
 	}
-	return prompt.Brief{
-		Job: j, Now: now, Busy: c.busy,
+	return prompt.Input{
+		Task: prompt.TaskOf(j), Now: now, Busy: c.busy,
 		Budget:  budget.Status{Capacity: 5, Available: 3.6, RefillEvery: 90 * time.Minute, NextRefill: 42 * time.Minute},
 		Forward: forward(),
 	}
@@ -143,7 +143,7 @@ func golden(t *testing.T, name, got string) {
 
 // known is every golden file's name and text.
 func known() map[string]string {
-	all := map[string]string{"system-main": prompt.System(job.Foreground, "PROFILE"), "system-alone": prompt.System(job.Isolated, "PROFILE")}
+	all := map[string]string{"system-main": prompt.SystemMain("PROFILE"), "system-alone": prompt.SystemAlone()}
 	for _, c := range combinations() {
 		all[c.name()] = prompt.Build(c.brief())
 	}
@@ -203,9 +203,9 @@ func TestToolsAreThoseOffered(t *testing.T) {
 			b := c.brief()
 			switch asks {
 			case "`skill`":
-				b.Job.Skills = []string{"prose"}
+				b.Task.Skills = []string{"prose"}
 			case "`Task`":
-				b.Job.Subagent = "analyst"
+				b.Task.Subagent = "analyst"
 			}
 			mentioned := names.FindAllString(prompt.Build(b), -1)
 			for _, name := range mentioned {

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
-	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/update"
 )
 
@@ -18,19 +16,19 @@ func TestSaid(t *testing.T) {
 		for _, full := range []bool{false, true} {
 			b := c.brief()
 			if full {
-				b.Late, b.Compaction = now.Add(-26*time.Hour), runlog.CompactionDone
+				b.Late, b.Session = now.Add(-26*time.Hour), prompt.Compacted
 				b.Updates = []update.Update{{TS: now.Add(-time.Hour), Message: "one\n\nbody of an update"}, {TS: now, Message: "two"}}
-				b.Job.Skills, b.Job.Dirs, b.Job.Subagent, b.Job.AllowedTools = []string{"a"}, []string{"/x"}, "helper", []string{"Read(./**)"}
+				b.Task.Skills, b.Task.Dirs, b.Task.Subagent, b.Task.Restricted = []string{"a"}, []string{"/x"}, "helper", true
 				b.Tools = []string{"Read(./**)"}
 			}
-			if got := said(prompt.Build(b)); got != b.Job.Body+"\n" {
+			if got := said(prompt.Build(b)); got != b.Task.Body+"\n" {
 				t.Errorf("%s, full %v: %q", c.name(), full, got)
 			}
 		}
 	}
-	b := prompt.Brief{Job: job.New("chat"), Now: now, Fence: "-----", Input: "a = 1"}
+	b := prompt.Input{Now: now, Piped: prompt.Piped{Text: "a = 1", Fence: "-----"}}
 	for _, body := range []string{"NOTE: buy milk", "UPDATES: none\n\nreally", "[2026-02-24 Tue 02:30 PM PST]", "[x] y"} {
-		if b.Job.Body = body; !strings.HasPrefix(said(prompt.Build(b)), body+"\n\nINPUT") {
+		if b.Task.Body = body; !strings.HasPrefix(said(prompt.Build(b)), body+"\n\nINPUT") {
 			t.Errorf("%q became %q", body, said(prompt.Build(b)))
 		}
 	}

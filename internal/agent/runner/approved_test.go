@@ -15,7 +15,7 @@ import (
 // A job that is widened is refused, and where the approvals cannot be read it is an error: neither is nil.
 func TestApprovedFailsClosed(t *testing.T) {
 	dir := paths.Dir(t.TempDir())
-	f := &Firer{Home: dir, Approvals: approval.Book{Home: dir, Disk: store.Disk{Now: time.Now}, Zone: time.UTC}}
+	f := &Runner{World: World{Home: dir}, State: State{Approvals: approval.Book{Home: dir, Disk: store.Disk{Now: time.Now}, Zone: time.UTC}}}
 	plain, widened, unfit := job.New(job.Routine), job.New(job.Routine), job.New(job.Routine)
 	plain.ID, widened.ID, unfit.ID = "plain", "widened", "unfit"
 	widened.AllowedTools, unfit.Gate = []string{"WebSearch"}, "folder"

@@ -28,12 +28,13 @@ const (
 )
 
 // gate asks the job's gate whether to go on, and returns what it has to say to the agent.
-func (f *Firer) gate(ctx context.Context, j job.Job, r *runlog.Run) (string, error) {
+func (f *fire) gate(ctx context.Context, r *runlog.Run) (string, error) {
+	j := f.job
 	if j.Gate == "" {
 		return "", nil
 	}
 	result, err := process.Run(ctx, process.Call{
-		Argv: []string{f.Home.Gate(j.Gate)}, Env: f.inRun(r), Dir: f.Home.Path(), Limit: gateOutput * bytesAChar, Grace: stopGrace,
+		Argv: []string{f.Home.Gate(j.Gate)}, Env: f.envOf(r), Dir: f.Home.Path(), Limit: gateOutput * bytesAChar, Grace: stopGrace,
 	})
 	said := strings.TrimSpace(result.Stderr)
 	switch {
@@ -56,10 +57,10 @@ func (f *Firer) gate(ctx context.Context, j job.Job, r *runlog.Run) (string, err
 	return strings.TrimSpace(string(text)), nil
 }
 
-// after commits what the job's gate found changed, when all went well, and starts what the owner wants at the end. Neither
+// runAfter commits what the job's gate found changed, when all went well, and starts what the owner wants at the end. Neither
 // changes how the run ended.
-func (f *Firer) after(ctx context.Context, e errand, r *runlog.Run) {
-	j := e.job
+func (f *fire) runAfter(ctx context.Context, r *runlog.Run) {
+	j := f.job
 	switch r.Outcome {
 	case runlog.Refused, runlog.Paused, runlog.Gated:
 		return
@@ -69,7 +70,7 @@ func (f *Firer) after(ctx context.Context, e errand, r *runlog.Run) {
 	if j.After == "" {
 		return
 	}
-	if f.fingerprint(j.After) != e.after { // a link in gates/ may lead to where the agent writes
+	if f.fingerprint(j.After) != f.after { // a link in gates/ may lead to where the agent writes
 		f.warn(fmt.Errorf("after %s: not started, because it was changed during the run", j.After))
 		return
 	}
@@ -81,7 +82,7 @@ func (f *Firer) after(ctx context.Context, e errand, r *runlog.Run) {
 	ctx, cancel := context.WithTimeout(ctx, afterLimit)
 	defer cancel()
 	result, err := process.Run(ctx, process.Call{
-		Argv: []string{f.Home.Gate(j.After)}, Env: f.inRun(r), Dir: f.Home.Path(), Grace: stopGrace,
+		Argv: []string{f.Home.Gate(j.After)}, Env: f.envOf(r), Dir: f.Home.Path(), Grace: stopGrace,
 		Stdin: append(record, '\n'),
 	})
 	if err == nil && result.Status != 0 {
@@ -93,19 +94,19 @@ func (f *Firer) after(ctx context.Context, e errand, r *runlog.Run) {
 }
 
 // fingerprint changes when an executable of the owner's does.
-func (f *Firer) fingerprint(gate string) string {
-	s, _, err := f.Approvals.Of(job.Job{After: gate})
+func (r *Runner) fingerprint(gate string) string {
+	s, _, err := r.Approvals.Of(job.Job{After: gate})
 	if err != nil {
 		return err.Error()
 	}
 	return s.Digest()
 }
 
-// inRun is the environment of what we start in a run: an ollim in it is under that run's rules.
-func (f *Firer) inRun(r *runlog.Run) []string {
-	env := append(append([]string{}, f.Env...), "OLLIM_RUN="+r.ID, "OLLIM_JOB="+r.Job)
-	if r.Scheduled != nil {
-		env = append(env, "OLLIM_SLOT="+r.Scheduled.UTC().Format(time.RFC3339))
+// envOf is the environment of what is started in a run: an ollim in it is under that run's rules.
+func (r *Runner) envOf(run *runlog.Run) []string {
+	env := append(append([]string{}, r.Env...), "OLLIM_RUN="+run.ID, "OLLIM_JOB="+run.Job)
+	if run.Scheduled != nil {
+		env = append(env, "OLLIM_SLOT="+run.Scheduled.UTC().Format(time.RFC3339))
 	}
 	return env
 }

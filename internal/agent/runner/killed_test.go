@@ -62,7 +62,7 @@ func TestCompactionKeepsItsParent(t *testing.T) {
 }
 
 // concludes opens the record of a reminder whose run came to an outcome, and whose process was killed before it finished the record.
-func concludes(t *testing.T, f *Firer, j job.Job, outcome runlog.Outcome) string {
+func concludes(t *testing.T, f *Runner, j job.Job, outcome runlog.Outcome) string {
 	t.Helper()
 	id, err := runlog.NewID(time.Now(), rand.Reader)
 	if err != nil {
@@ -84,7 +84,7 @@ func concludes(t *testing.T, f *Firer, j job.Job, outcome runlog.Outcome) string
 // TestKilledAfterPutAway: the record of a reminder that was put away says how its run ended.
 func TestKilledAfterPutAway(t *testing.T) {
 	for _, outcome := range []runlog.Outcome{runlog.OK, runlog.Failed, runlog.Unreported} {
-		f := newFirer(t, fake{nil, nil})
+		f := newRunner(t, fake{nil, nil})
 		j := reminderFile(t, f, "isolated: true")
 		id := concludes(t, f, j, outcome)
 		if err := os.Remove(j.Path); err != nil {
@@ -111,7 +111,7 @@ func TestKilledBeforePutAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			begun := 0
-			f := newFirer(t, turn(func(engine.Request) error { begun++; return nil }))
+			f := newRunner(t, turn(func(engine.Request) error { begun++; return nil }))
 			j := reminderFile(t, f, "isolated: true")
 			claimed, err := f.Jobs.Claim(j)
 			if err != nil {

@@ -1,13 +1,10 @@
 package runner
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -17,7 +14,7 @@ const settleAge = time.Hour
 
 // EndOrphans ends the runs that began since an instant and whose process died without a word: their engine, if it goes on alone,
 // at the run's time limit. Their owner is told, as by the next fire. When ctx has ended the rest is left to the next time.
-func (f *Firer) EndOrphans(ctx context.Context, since time.Time) {
+func (f *Runner) EndOrphans(ctx context.Context, since time.Time) {
 	for r, err := range f.Runs.Since(since) {
 		if ctx.Err() != nil {
 			return
@@ -45,7 +42,7 @@ func (f *Firer) EndOrphans(ctx context.Context, since time.Time) {
 	}
 }
 
-func (f *Firer) endOrphan(ctx context.Context, r runlog.Record) {
+func (f *Runner) endOrphan(ctx context.Context, r runlog.Record) {
 	cutOff, err := f.Runs.Close(r.ID)
 	f.warn(err)
 	f.warn(f.Runs.ForgetStop(r.ID))
@@ -58,15 +55,15 @@ func (f *Firer) endOrphan(ctx context.Context, r runlog.Record) {
 	}
 	f.warn(f.forgetPrivate(closed))
 	if r.Kind == string(job.Routine) { // a reminder is tried again, and reported at the end
-		f.tellFailure(ctx, closed, "was cut off before it ended")
+		f.reportFailure(ctx, closed, "was cut off before it ended")
 	}
 	if left := f.Runs.Leftover(f.Home.RunLock(r.ID)); left != nil {
-		f.tellLeftover(ctx, closed, left)
+		f.reportLeftover(ctx, closed, left)
 	}
 }
 
 // forgetPrivate removes the session of a private run whose process was killed before it could do so.
-func (f *Firer) forgetPrivate(r runlog.Record) error {
+func (f *Runner) forgetPrivate(r runlog.Record) error {
 	if !r.Private || r.SessionAfter == "" || r.SessionAfter == r.SessionBefore {
 		return nil
 	}
@@ -75,25 +72,4 @@ func (f *Firer) forgetPrivate(r runlog.Record) error {
 		return err
 	}
 	return e.Forget(r.SessionAfter)
-}
-
-// HeldBack says whether a job cannot run before the owner does something: approve it, or configure an engine. With tell the
-// owner hears of it, once.
-func (f *Firer) HeldBack(ctx context.Context, j job.Job, tell bool) bool {
-	err := f.approved(j)
-	if err == nil && !j.Plain && cmp.Or(j.Engine, f.Engine) == "" {
-		err = ErrNoEngine
-	}
-	if barred := (*barred)(nil); !errors.As(err, &barred) && !errors.Is(err, ErrNoEngine) {
-		return false // whatever else is wrong now may not be wrong when it fires
-	}
-	if tell {
-		f.tellRefusal(ctx, runlog.Record{Job: j.ID, Name: j.Name(), Description: j.Description, Error: oneLine(err)}, err)
-	}
-	return true
-}
-
-// TellBadFiles tells the owner, once, of each job file that cannot be used.
-func (f *Firer) TellBadFiles(ctx context.Context, faults yamldoc.Faults) {
-	f.warn(f.tellBadFiles(ctx, faults, nil))
 }

@@ -10,60 +10,36 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/state/update"
 )
 
 // errSpent: both attempts of a reminder were cut off.
 var errSpent = errors.New("it was tried twice, and cut off both times")
 
 // claim takes a reminder's file for this attempt, so that whoever finds it after a crash knows what was tried.
-func (f *Firer) claim(e *errand) error {
-	if e.job.Kind != job.Reminder || e.job.Plain && e.job.Attempt() != job.Waiting {
+func (f *fire) claim() error {
+	if f.job.Kind != job.Reminder || f.job.Plain && f.job.Attempt() != job.Waiting {
 		return nil
 	}
-	if e.job.Attempt() == job.Second {
+	if f.job.Attempt() == job.Second {
 		return errSpent
 	}
-	claimed, err := f.Jobs.Claim(e.job)
-	e.job = claimed
+	claimed, err := f.Jobs.Claim(f.job)
+	f.job = claimed
 	return err
 }
 
-// remind delivers a plain reminder: the text itself, without a model, whoever is busy.
-func (f *Firer) remind(ctx context.Context, e *errand, r *runlog.Run) error {
-	if err := f.claim(e); err != nil {
-		return err
-	}
-	return f.tell(ctx, r, e.job.Body)
-}
-
-// tell reaches the owner in any case: by delivery, else in the next conversation. An error says that neither took the text.
-func (f *Firer) tell(ctx context.Context, r *runlog.Run, text string) error {
-	text = update.Clean(text)
-	if !f.Post.Configured() {
-		return f.Updates.Add(ctx, text, r.ID)
-	}
-	fate, err := f.post(ctx, r, outbox.Ping, text)
-	f.warn(err)
-	if fate == "" || fate == outbox.Refused {
-		return f.Updates.Add(ctx, text, r.ID)
-	}
-	return nil
-}
-
 // concluded ends a reminder whose run went well and was killed before it put the file away: the work is not done again.
-func (f *Firer) concluded(ctx context.Context, e errand) bool {
-	last := e.previous
-	if e.job.Kind != job.Reminder || e.job.Attempt() == job.Waiting || last.Scheduled == nil || !last.Scheduled.Equal(e.job.RunAt) {
+func (f *fire) concluded(ctx context.Context) bool {
+	last := f.previous
+	if f.job.Kind != job.Reminder || f.job.Attempt() == job.Waiting || last.Scheduled == nil || !last.Scheduled.Equal(f.job.RunAt) {
 		return false // the last run of that id was that of another reminder
 	}
 	switch last.Outcome {
 	case runlog.OK, runlog.Unreported, runlog.Gated:
 		r, err := f.Runs.At(last.ID)
 		if err == nil {
-			f.putAway(ctx, e.job, r, nil)
+			f.putAway(ctx, r, nil)
 		}
 		return err == nil
 	}
@@ -73,7 +49,8 @@ func (f *Firer) concluded(ctx context.Context, e errand) bool {
 // putAway ends a reminder: it is deleted when it is done with, follows itself up if the agent asked for that, and stays for
 // another attempt after the first failure. After the second its text is delivered without an agent. One that was not tried goes
 // back to where it was. A file that stays is found by the next tick.
-func (f *Firer) putAway(ctx context.Context, j job.Job, r *runlog.Run, cause error) {
+func (f *fire) putAway(ctx context.Context, r *runlog.Run, cause error) {
+	j := f.job
 	if j.Kind != job.Reminder || errors.Is(cause, job.ErrGone) { // it was cancelled just before
 		return
 	}
@@ -95,9 +72,9 @@ func (f *Firer) putAway(ctx context.Context, j job.Job, r *runlog.Run, cause err
 
 // giveUp delivers the text of a reminder without an agent, unless another attempt is to come. An attempt that failed before the
 // file was claimed, for want of the engine, counts too.
-func (f *Firer) giveUp(ctx context.Context, j *job.Job, r *runlog.Run) (over bool, err error) {
+func (f *fire) giveUp(ctx context.Context, j *job.Job, r *runlog.Run) (over bool, err error) {
 	if j.Plain {
-		return true, f.tell(ctx, r, j.Body)
+		return true, f.tell(ctx, f.Outbox, r, j.Body)
 	}
 	if j.Path == r.Path && j.Attempt() != job.Second && r.Outcome == runlog.Failed {
 		if *j, err = f.Jobs.Claim(*j); err != nil {
@@ -107,11 +84,11 @@ func (f *Firer) giveUp(ctx context.Context, j *job.Job, r *runlog.Run) (over boo
 	if j.Attempt() != job.Second {
 		return false, nil
 	}
-	return true, f.tell(ctx, r, prompt.Unavailable(j.Body))
+	return true, f.tell(ctx, f.Outbox, r, prompt.Unavailable(j.Body))
 }
 
 // followUp writes the next reminder of a chain, with all that this one was approved to do.
-func (f *Firer) followUp(ctx context.Context, j job.Job, r *runlog.Run) error {
+func (f *fire) followUp(ctx context.Context, j job.Job, r *runlog.Run) error {
 	standing, err := r.Standing()
 	if err != nil || standing.FollowUp.IsZero() {
 		return err

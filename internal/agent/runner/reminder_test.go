@@ -12,7 +12,7 @@ import (
 )
 
 // reminderFile writes a reminder that is due, and reads it.
-func reminderFile(t *testing.T, f *Firer, keys string) job.Job {
+func reminderFile(t *testing.T, f *Runner, keys string) job.Job {
 	t.Helper()
 	path := f.Home.Path("reminders", "r.md")
 	text := "---\nid: r\nrun-at: " + time.Now().Add(-time.Minute).UTC().Format(time.RFC3339) + "\n" + keys + "\n---\nCall mum.\n"
@@ -33,7 +33,7 @@ func reminderFile(t *testing.T, f *Firer, keys string) job.Job {
 // TestCancelledJustBefore: a reminder that is cancelled while its fire begins is not delivered any more.
 func TestCancelledJustBefore(t *testing.T) {
 	for _, keys := range []string{"plain: true", "isolated: true"} {
-		f := newFirer(t, fake{nil, nil})
+		f := newRunner(t, fake{nil, nil})
 		j := reminderFile(t, f, keys)
 		if err := f.Jobs.Cancel(j); err != nil {
 			t.Fatal(err)
@@ -42,7 +42,7 @@ func TestCancelledJustBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.run(t.Context(), errand{id: id, job: j}); !errors.Is(err, job.ErrGone) {
+		if _, err := f.Run(t.Context(), (&fire{Runner: f, run: id, job: j}).spec()); !errors.Is(err, job.ErrGone) {
 			t.Errorf("%s: %v", keys, err)
 		}
 		if pending, err := f.Updates.Peek(t.Context()); err != nil || len(pending) > 0 {
@@ -53,7 +53,7 @@ func TestCancelledJustBefore(t *testing.T) {
 
 // TestGiveBack: a reminder that was claimed and not tried is where it was; nobody's file is lost for that.
 func TestGiveBack(t *testing.T) {
-	f := newFirer(t, fake{nil, nil})
+	f := newRunner(t, fake{nil, nil})
 	j := reminderFile(t, f, "")
 	claimed, err := f.Jobs.Claim(j)
 	if err != nil {

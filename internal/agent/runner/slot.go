@@ -14,36 +14,36 @@ import (
 )
 
 // ScheduleOf is what a routine's file says of its time, in the zone that it has today: the configured one may be another tomorrow.
-func (f *Firer) ScheduleOf(j job.Job) slot.Schedule {
+func (f *Runner) ScheduleOf(j job.Job) slot.Schedule {
 	return slot.Schedule{Job: j.ID, Name: j.Name(), Cron: j.Cron, Zone: j.Zone(f.Zone).String(), Enabled: j.Enabled}
 }
 
 // claimSlot makes the fire the answer to the routine's latest slot, if that is recent, or to the one that it is told. Before
 // anything else is done, so that whoever comes later finds it answered.
-func (f *Firer) claimSlot(ctx context.Context, e *errand) error {
-	if e.job.Kind != job.Routine || e.options.Moved {
+func (f *fire) claimSlot(ctx context.Context) error {
+	if f.job.Kind != job.Routine || f.options.Moved {
 		return nil
 	}
-	history, err := f.Slots.Note(ctx, []slot.Schedule{f.ScheduleOf(e.job)}, nil)
+	history, err := f.Slots.Note(ctx, []slot.Schedule{f.ScheduleOf(f.job)}, nil)
 	f.warn(err) // the past may be told of less well, but the job runs
-	at, err := f.slotOf(*e, history[e.job.ID])
+	at, err := f.slotOf(history[f.job.ID])
 	if err != nil || at.IsZero() {
 		return err
 	}
-	err = f.Slots.Claim(slot.Claim{Job: e.job.ID, Slot: at, Run: e.id, PID: f.Process.PID, PIDStart: f.Process.Start})
+	err = f.Slots.Claim(slot.Claim{Job: f.job.ID, Slot: at, Run: f.run, PID: f.Process.PID, PIDStart: f.Process.Start})
 	if errors.Is(err, slot.ErrClaimed) {
-		if e.rival = at; !f.yields(*e) {
-			f.giveWay(ctx, e.job.ID, at)
+		if f.rival = at; !f.yields() {
+			f.giveWay(ctx, f.job.ID, at)
 		}
 		return nil
 	}
-	e.slot = at
+	f.slot = at
 	return err
 }
 
 // giveWay lets the run that has a slot begin, for a second at most: if one more fire took the job's lock before it, the slot would
 // be skipped.
-func (f *Firer) giveWay(ctx context.Context, id string, at time.Time) {
+func (f *fire) giveWay(ctx context.Context, id string, at time.Time) {
 	for range 100 {
 		c, err := f.Slots.Load(id, at)
 		if err != nil || c.Outcome != "" || !c.Alive() {
@@ -56,21 +56,21 @@ func (f *Firer) giveWay(ctx context.Context, id string, at time.Time) {
 }
 
 // slotOf is the slot that the fire is for; zero when it is for none, which a timer's may not be.
-func (f *Firer) slotOf(e errand, history []slot.Schedule) (at time.Time, err error) {
-	now, zone := f.Disk.Now(), e.job.Zone(f.Zone)
-	if late := e.options.Slot; !late.IsZero() {
-		own, _ := e.job.Schedule.Prev(late, zone)
+func (f *fire) slotOf(history []slot.Schedule) (at time.Time, err error) {
+	now, zone := f.Disk.Now(), f.job.Zone(f.Zone)
+	if late := f.options.Slot; !late.IsZero() {
+		own, _ := f.job.Schedule.Prev(late, zone)
 		_, former := forecast.Latest(history, f.Zone, late, late.Add(time.Nanosecond)) // of an expression that it had then
 		if late.After(now) || !own.Equal(late) && !former {
 			return at, slot.ErrNone
 		}
 		return late, nil
 	}
-	latest, ok := e.job.Schedule.Prev(now, zone)
+	latest, ok := f.job.Schedule.Prev(now, zone)
 	switch recent := ok && now.Sub(latest) <= slot.Grace; {
-	case recent && e.job.Enabled:
+	case recent && f.job.Enabled:
 		return latest, nil
-	case e.options.Scheduled: // a timer that is stale; or an older slot, which is the tick's, if the routine catches up
+	case f.options.Scheduled: // a timer that is stale; or an older slot, which is the tick's, if the routine catches up
 		return at, slot.ErrNone
 	}
 	return at, nil // if it is not enabled, that is told where it is permitted
@@ -78,8 +78,8 @@ func (f *Firer) slotOf(e errand, history []slot.Schedule) (at time.Time, err err
 
 // beaten says whether a timer's fire is done, because another run answers its slot. Such a fire must not take the job's lock,
 // not for a moment: the other run may be about to, and would be skipped.
-func (f *Firer) beaten(e errand) bool {
-	return f.yields(e) && !f.Unanswered(e.job.ID, e.rival)
+func (f *fire) beaten() bool {
+	return f.yields() && !f.Unanswered(f.job.ID, f.rival)
 }
 
 // cronDelay is how long after its minute began a line in a crontab may have been started for it.
@@ -87,33 +87,33 @@ const cronDelay = 2 * time.Minute
 
 // yields says whether the fire is for a slot that somebody claimed before it, and not one more: a timer's always is, and that of
 // a bare line in a crontab if it comes in the slot's own time.
-func (f *Firer) yields(e errand) bool {
-	byTime := e.options.Scheduled || e.options.Cron && f.Disk.Now().Sub(e.rival) < cronDelay
-	return byTime && !e.rival.IsZero()
+func (f *fire) yields() bool {
+	byTime := f.options.Scheduled || f.options.Cron && f.Disk.Now().Sub(f.rival) < cronDelay
+	return byTime && !f.rival.IsZero()
 }
 
 // contest makes sure of the slot, as we hold the job's lock. A claim that another run has is taken over if it is void. If not, a
 // timer's fire is done, and anybody else's is one more.
-func (f *Firer) contest(e *errand) error {
-	at := e.slot
+func (f *fire) contest() error {
+	at := f.slot
 	if at.IsZero() {
-		at = e.rival
+		at = f.rival
 	}
 	if at.IsZero() {
 		return nil
 	}
-	c, err := f.Slots.Load(e.job.ID, at)
-	if err == nil && c.Run == e.id {
+	c, err := f.Slots.Load(f.job.ID, at)
+	if err == nil && c.Run == f.run {
 		return nil
 	}
 	if err == nil && f.void(c) {
-		e.slot = at
+		f.slot = at
 		return f.Slots.Rewrite(slot.Claim{
-			Job: e.job.ID, Slot: at, Claimed: f.Disk.Now().In(f.Zone), Run: e.id, PID: f.Process.PID, PIDStart: f.Process.Start,
+			Job: f.job.ID, Slot: at, Claimed: f.Disk.Now().In(f.Zone), Run: f.run, PID: f.Process.PID, PIDStart: f.Process.Start,
 		})
 	}
-	e.slot, e.rival = time.Time{}, at
-	if f.yields(*e) {
+	f.slot, f.rival = time.Time{}, at
+	if f.yields() {
 		return slot.ErrClaimed
 	}
 	return nil
@@ -122,7 +122,7 @@ func (f *Firer) contest(e *errand) error {
 // void says whether a claim came to nothing: its process died before there was a record of the run. In this order, or a run that
 // comes to its end between the two would look like one that never was. A slot that was given up under a clock that has been set
 // back since may still be answered.
-func (f *Firer) void(c slot.Claim) bool {
+func (f *Runner) void(c slot.Claim) bool {
 	if c.Outcome != "" {
 		return c.Run == "" && c.Claimed.After(f.Disk.Now())
 	}
@@ -134,7 +134,7 @@ func (f *Firer) void(c slot.Claim) bool {
 }
 
 // Unanswered says whether nobody answers a slot: there is no claim, or one that came to nothing.
-func (f *Firer) Unanswered(id string, at time.Time) bool {
+func (f *Runner) Unanswered(id string, at time.Time) bool {
 	c, err := f.Slots.Load(id, at)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true
@@ -143,7 +143,7 @@ func (f *Firer) Unanswered(id string, at time.Time) bool {
 }
 
 // Miss records a slot as missed if no run answered it in time. The owner is told if a limit held it up.
-func (f *Firer) Miss(ctx context.Context, id string, at time.Time) (missed bool, err error) {
+func (f *Runner) Miss(ctx context.Context, id string, at time.Time) (missed bool, err error) {
 	err = f.Slots.Claim(slot.Claim{Job: id, Slot: at, Outcome: slot.Missed})
 	if !errors.Is(err, slot.ErrClaimed) {
 		return err == nil, err
@@ -162,31 +162,31 @@ func (f *Firer) Miss(ctx context.Context, id string, at time.Time) (missed bool,
 	}
 	c.Outcome, c.Claimed = slot.Missed, f.Disk.Now().In(f.Zone)
 	if c.Held != "" {
-		err = f.tellMissed(ctx, id, at, c.Held)
+		err = f.reportMissed(ctx, id, at, c.Held)
 	}
 	return true, errors.Join(f.Slots.Rewrite(c), err)
 }
 
 // settleSlot notes in the ledger how the fire ended; one that came to no record has failed.
-func (f *Firer) settleSlot(e errand, outcome runlog.Outcome) {
-	if e.slot.IsZero() {
+func (f *fire) settleSlot(outcome runlog.Outcome) {
+	if f.slot.IsZero() {
 		return
 	}
 	if outcome == "" {
 		outcome = runlog.Failed
 	}
-	f.warn(f.Slots.Settle(e.job.ID, e.slot, e.id, string(outcome)))
+	f.warn(f.Slots.Settle(f.job.ID, f.slot, f.run, string(outcome)))
 }
 
 // settleCutOff does so for a run whose process died.
-func (f *Firer) settleCutOff(r runlog.Record) {
+func (f *Runner) settleCutOff(r runlog.Record) {
 	if r.Kind == string(job.Routine) && r.Scheduled != nil {
 		f.warn(f.Slots.Settle(r.Job, *r.Scheduled, r.ID, string(runlog.Interrupted)))
 	}
 }
 
 // settleKilled notes in the ledger how a run ended whose process was killed after the end of its record and before that note.
-func (f *Firer) settleKilled(r runlog.Record) {
+func (f *Runner) settleKilled(r runlog.Record) {
 	if r.Kind != string(job.Routine) || r.Scheduled == nil {
 		return
 	}
@@ -202,7 +202,7 @@ func (f *Firer) settleKilled(r runlog.Record) {
 
 // Due is what a minute has to do with the slots of one routine: the latest, if it is recent and nobody answers it. A slot before
 // the file said so is none.
-func (f *Firer) Due(j job.Job, history []slot.Schedule, now time.Time) (at time.Time, due bool) {
+func (f *Runner) Due(j job.Job, history []slot.Schedule, now time.Time) (at time.Time, due bool) {
 	at, due = forecast.Latest(history, f.Zone, now.Add(-slot.Grace), now.Add(time.Nanosecond))
 	return at, due && f.Unanswered(j.ID, at)
 }

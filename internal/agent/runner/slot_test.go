@@ -42,9 +42,9 @@ func (turn) Compact(context.Context, engine.Request, string, engine.Sink) (engin
 // nine is a slot of the routine a.
 var nine = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-// desk is a firer with a clock, and what it fired.
+// desk is a runner with a clock, and what it fired.
 type desk struct {
-	*Firer
+	*Runner
 	t   *testing.T
 	now time.Time
 }
@@ -52,9 +52,9 @@ type desk struct {
 // newDesk has the routine a, due at nine each day, and the time so long after nine. more is further lines of its frontmatter.
 func newDesk(t *testing.T, e engine.Engine, after time.Duration, more ...string) *desk {
 	t.Helper()
-	d := &desk{Firer: newFirer(t, e), t: t, now: nine.Add(after)}
+	d := &desk{Runner: newRunner(t, e), t: t, now: nine.Add(after)}
 	disk := store.Disk{Now: func() time.Time { return d.now }, Warn: func(message string) { t.Log(message) }}
-	d.Disk, d.Runs.Disk, d.Slots.Disk, d.Spend.Disk, d.Told.Disk = disk, disk, disk, disk, disk
+	d.Disk, d.Runs.Disk, d.Slots.Disk, d.Spend.Disk, d.Notices.Disk = disk, disk, disk, disk, disk
 	d.write(more...)
 	return d
 }
@@ -446,9 +446,9 @@ func TestClaimOfALivingProcess(t *testing.T) {
 // TestLostClaim: a fire whose claim was taken over while it was on its way to the lock is done.
 func TestLostClaim(t *testing.T) {
 	d := newDesk(t, turn(nothing), time.Minute)
-	e, err := d.find(t.Context(), "a", Options{Scheduled: true})
+	f, err := d.find(t.Context(), "a", Options{Scheduled: true})
 	if err == nil {
-		err = d.claimSlot(t.Context(), &e)
+		err = f.claimSlot(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -460,10 +460,10 @@ func TestLostClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.respond(t.Context(), &e); !errors.Is(err, slot.ErrClaimed) {
+	if _, err := f.respond(t.Context()); !errors.Is(err, slot.ErrClaimed) {
 		t.Error(err)
 	}
-	d.settleSlot(e, "")
+	f.settleSlot("")
 	d.claimed(winner, "ok")
 }
 

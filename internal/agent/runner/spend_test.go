@@ -47,7 +47,7 @@ func (fake) Compact(context.Context, engine.Request, string, engine.Sink) (engin
 	return engine.Compaction{}, errors.New("not asked for")
 }
 
-func newFirer(t *testing.T, e engine.Engine) *Firer {
+func newRunner(t *testing.T, e engine.Engine) *Runner {
 	t.Helper()
 	dir := paths.Dir(t.TempDir())
 	disk := store.Disk{Now: time.Now, Warn: func(message string) { t.Error(message) }}
@@ -55,23 +55,27 @@ func newFirer(t *testing.T, e engine.Engine) *Firer {
 		t.Fatal(err)
 	}
 	runs := runlog.Book{Home: dir, Disk: disk, Zone: time.UTC}
-	return &Firer{
-		Home: dir, Disk: disk, Zone: time.UTC, Jobs: job.Library{Home: dir}, Runs: runs,
-		Sessions: session.Book{Home: dir, Disk: disk, Zone: time.UTC},
-		Updates:  update.Box{Home: dir, Disk: disk, Zone: time.UTC},
-		Told:     notice.Book{Home: dir, Disk: disk},
-
-		Budget: budget.Book{Home: dir, Disk: disk, Zone: time.UTC}, Approvals: approval.Book{Home: dir, Disk: disk, Zone: time.UTC},
-		Changes: changed.Book{Home: dir, Disk: disk}, Slots: slot.Book{Home: dir, Disk: disk, Zone: time.UTC},
-		Spend: spend.Book{
-			Home: dir, Disk: disk, Zone: time.UTC,
-			Limits: spend.Limits{PerRun: 1, PerDay: 5, PerMonth: 50, RunsPerDay: 10},
-			Past:   func(time.Time) ([]spend.Past, error) { return nil, nil },
+	return &Runner{
+		World: World{
+			Home: dir, Disk: disk, Zone: time.UTC, Random: rand.Reader, Process: Process{ID: process.Self()},
+			Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		},
-		Post: outbox.Post{Home: dir, Disk: disk}, Random: rand.Reader, Engine: "costly",
-		Process: Process{ID: process.Self()},
+		State: State{
+			Jobs: job.Library{Home: dir}, Runs: runs,
+			Sessions: session.Book{Home: dir, Disk: disk, Zone: time.UTC},
+			Updates:  update.Box{Home: dir, Disk: disk, Zone: time.UTC},
+			Notices:  notice.Book{Home: dir, Disk: disk},
+
+			Budget: budget.Book{Home: dir, Disk: disk, Zone: time.UTC}, Approvals: approval.Book{Home: dir, Disk: disk, Zone: time.UTC},
+			Changes: changed.Book{Home: dir, Disk: disk}, Slots: slot.Book{Home: dir, Disk: disk, Zone: time.UTC},
+			Spend: spend.Book{
+				Home: dir, Disk: disk, Zone: time.UTC,
+				Limits: spend.Limits{PerRun: 1, PerDay: 5, PerMonth: 50, RunsPerDay: 10},
+				Past:   func(time.Time) ([]spend.Past, error) { return nil, nil },
+			},
+		},
+		Outbox: outbox.Post{Home: dir, Disk: disk}, Engine: "costly",
 		Engines: func(string) (engine.Engine, error) { return e, nil },
-		Sleep:   func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	}
 }
 
@@ -102,7 +106,7 @@ func TestWhatARunCosts(t *testing.T) {
 		"never began":              {fake{nil, engine.ErrUnavailable}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFirer(t, c.engine)
+			f := newRunner(t, c.engine)
 			if _, err := f.Fire(t.Context(), "a", Options{}); !errors.Is(err, c.engine.err) {
 				t.Fatalf("%v, want %v", err, c.engine.err)
 			}
@@ -119,7 +123,7 @@ func TestWhatARunCosts(t *testing.T) {
 
 // TestKilledRunIsCountedByTheNext: a run whose process died leaves a reservation, which the next fire settles in full.
 func TestKilledRunIsCountedByTheNext(t *testing.T) {
-	f := newFirer(t, fake{[]runlog.Event{{Type: runlog.Session, Session: "x"}, {Type: runlog.UsageEvent, Cost: 0.25, Usage: &runlog.Usage{}}}, nil})
+	f := newRunner(t, fake{[]runlog.Event{{Type: runlog.Session, Session: "x"}, {Type: runlog.UsageEvent, Cost: 0.25, Usage: &runlog.Usage{}}}, nil})
 	f.Disk.Warn = func(string) {}
 	id, err := runlog.NewID(time.Now().Add(-time.Minute), rand.Reader)
 	if err != nil {

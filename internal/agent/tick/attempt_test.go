@@ -53,7 +53,7 @@ func TestSecondAttemptWorks(t *testing.T) {
 // TestEngineCannotBeHad: what fails before the agent begins is an attempt too.
 func TestEngineCannotBeHad(t *testing.T) {
 	c := newClock(t)
-	c.minute.Firer.Engines = func(string) (engine.Engine, error) { return nil, engine.ErrUnavailable }
+	c.minute.Runner.Engines = func(string) (engine.Engine, error) { return nil, engine.ErrUnavailable }
 	c.remind("a", c.now, "")
 	c.fire("a")
 	c.has("firing/a.md")
@@ -67,7 +67,7 @@ func TestEngineCannotBeHad(t *testing.T) {
 // TestRefused: a fire that a limit refused is no attempt, and is asked for again each hour.
 func TestRefused(t *testing.T) {
 	c := newClock(t)
-	c.minute.Firer.Spend.Limits.RunsPerDay = 1
+	c.minute.Runner.Spend.Limits.RunsPerDay = 1
 	c.remind("a", c.now, "")
 	c.remind("b", c.now, "")
 	c.fire("b")
@@ -90,7 +90,7 @@ func TestCrash(t *testing.T) {
 	c.remind("a", c.now, "")
 	first := c.dies("a", true)
 	c.starts()
-	if r, err := c.minute.Firer.Runs.Load(first.ID); err != nil || r.Outcome != runlog.Interrupted {
+	if r, err := c.minute.Runner.Runs.Load(first.ID); err != nil || r.Outcome != runlog.Interrupted {
 		t.Errorf("the dead run is %q, %v", r.Outcome, err)
 	}
 	c.wait(5 * time.Minute)
@@ -123,8 +123,8 @@ func TestUnderWay(t *testing.T) {
 	c := newClock(t)
 	c.remind("a", c.now, "")
 	r := c.dies("a", true)
-	r.PID, r.PIDStart = c.minute.Firer.Process.PID, c.minute.Firer.Process.Start
-	if _, err := c.minute.Firer.Runs.Open(r); err != nil {
+	r.PID, r.PIDStart = c.minute.Runner.Process.PID, c.minute.Runner.Process.Start
+	if _, err := c.minute.Runner.Runs.Open(r); err != nil {
 		t.Fatal(err)
 	}
 	c.wait(30 * time.Hour)
@@ -199,7 +199,7 @@ func TestStopped(t *testing.T) {
 // TestStoppedEarly: a signal that comes before the file is claimed costs no attempt.
 func TestStoppedEarly(t *testing.T) {
 	c := newClock(t)
-	c.minute.Firer.Engines = func(string) (engine.Engine, error) { return nil, context.Canceled }
+	c.minute.Runner.Engines = func(string) (engine.Engine, error) { return nil, context.Canceled }
 	c.remind("a", c.now, "")
 	c.fire("a")
 	c.has("a.md")

@@ -29,9 +29,9 @@ type page struct {
 	Owed      map[string]time.Time `json:"owed,omitempty"` // by job, those that are still to run late
 }
 
-func (m Minute) pagePath() string { return m.Firer.Home.State("tick.json") }
+func (m Minute) pagePath() string { return m.Runner.Home.State("tick.json") }
 
-func (m Minute) page() (page, error) { return store.ReadJSON[page](m.Firer.Disk, m.pagePath()) }
+func (m Minute) page() (page, error) { return store.ReadJSON[page](m.Runner.Disk, m.pagePath()) }
 
 // noteStarts remembers what is about to be started: until that has taken its job's lock nothing else says so.
 func (m Minute) noteStarts(jobs []job.Job) error {
@@ -57,7 +57,7 @@ func (m Minute) noteStarts(jobs []job.Job) error {
 
 // daily is what is done in the first minute of a day.
 func (m Minute) daily(ctx, sending context.Context) error {
-	f := m.Firer
+	f := m.Runner
 	today := m.now().In(f.Zone).Format(time.DateOnly)
 	p, err := m.page()
 	if err != nil || p.Tidied == today {
@@ -99,16 +99,16 @@ func (m Minute) prune(at time.Time) error {
 		return nil
 	}
 	before := at.AddDate(0, 0, -m.Keep)
-	return errors.Join(m.pruneRuns(before), m.pruneLate(before), m.pruneTranscripts(at.Add(-session.ReplyLimit)), m.Firer.Slots.Prune(before))
+	return errors.Join(m.pruneRuns(before), m.pruneLate(before), m.pruneTranscripts(at.Add(-session.ReplyLimit)), m.Runner.Slots.Prune(before))
 }
 
 // pruneRuns removes the records of runs that ended before an instant.
 func (m Minute) pruneRuns(before time.Time) error {
-	runs := m.Firer.Runs
+	runs := m.Runner.Runs
 	ids, err := runs.Before(before)
 	for _, id := range ids {
 		if r, readErr := runs.Load(id); readErr == nil && r.Done() && r.Finished.Before(before) {
-			err = errors.Join(err, os.RemoveAll(m.Firer.Home.Run(id)))
+			err = errors.Join(err, os.RemoveAll(m.Runner.Home.Run(id)))
 		}
 	}
 	return err
@@ -116,13 +116,13 @@ func (m Minute) pruneRuns(before time.Time) error {
 
 // pruneLate removes the reminders that were told of before an instant.
 func (m Minute) pruneLate(before time.Time) error {
-	entries, err := os.ReadDir(m.Firer.Home.Late())
+	entries, err := os.ReadDir(m.Runner.Home.Late())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, e := range entries {
 		if info, infoErr := e.Info(); infoErr == nil && info.ModTime().Before(before) {
-			err = errors.Join(err, os.Remove(filepath.Join(m.Firer.Home.Late(), e.Name())))
+			err = errors.Join(err, os.Remove(filepath.Join(m.Runner.Home.Late(), e.Name())))
 		}
 	}
 	return err

@@ -42,17 +42,17 @@ func TestPrune(t *testing.T) {
 	dead := c.dies("a", false)
 	c.wait(90*24*time.Hour - time.Minute)
 	c.tick()
-	if _, err := c.minute.Firer.Runs.Load(old.ID); err != nil {
+	if _, err := c.minute.Runner.Runs.Load(old.ID); err != nil {
 		t.Errorf("removed by the first tick of all: %v", err)
 	}
 	c.wait(7 * 24 * time.Hour) // the clock has gone on
 	c.tick()
 	for id, want := range map[string]bool{old.ID: false, young.ID: true, dead.ID: true} {
-		if _, err := c.minute.Firer.Runs.Load(id); (err == nil) != want {
+		if _, err := c.minute.Runner.Runs.Load(id); (err == nil) != want {
 			t.Errorf("%s: there: %v, want %v", id, err == nil, want)
 		}
 	}
-	if r, err := c.minute.Firer.Runs.Load(dead.ID); err != nil || r.Outcome != runlog.Interrupted { // also one from long ago
+	if r, err := c.minute.Runner.Runs.Load(dead.ID); err != nil || r.Outcome != runlog.Interrupted { // also one from long ago
 		t.Errorf("the dead run is %q, %v", r.Outcome, err)
 	}
 }
@@ -66,15 +66,15 @@ func TestWrongDate(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(c.home.Late(), "late.md"), c.now, c.now); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.minute.Firer.Slots.Claim(slot.Claim{Job: "r", Slot: c.now, Outcome: "ok"}); err != nil {
+	if err := c.minute.Runner.Slots.Claim(slot.Claim{Job: "r", Slot: c.now, Outcome: "ok"}); err != nil {
 		t.Fatal(err)
 	}
 	first := c.fire("r")
 	there := func(want bool) {
 		t.Helper()
-		_, runErr := c.minute.Firer.Runs.Load(first.ID)
+		_, runErr := c.minute.Runner.Runs.Load(first.ID)
 		_, lateErr := os.Stat(filepath.Join(c.home.Late(), "late.md"))
-		slots, slotErr := c.minute.Firer.Slots.List("r", time.Time{})
+		slots, slotErr := c.minute.Runner.Slots.List("r", time.Time{})
 		if slotErr != nil || (runErr == nil) != want || (lateErr == nil) != want || (len(slots) > 0) != want {
 			t.Errorf("at %s: run %v, late reminder %v, slots %v, %v; want them there: %v", c.now, runErr, lateErr, slots, slotErr, want)
 		}
@@ -200,7 +200,7 @@ func TestForgetApprovals(t *testing.T) {
 		c.approve(id, approval.Owner)
 	}
 	known := func(key string) bool {
-		_, known, err := c.minute.Firer.Approvals.Last(key)
+		_, known, err := c.minute.Runner.Approvals.Last(key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +234,7 @@ func TestOrphans(t *testing.T) {
 		c.tick()
 		c.tells("r was cut off before it ended: the process ended before the run did")
 	}
-	for r, err := range c.minute.Firer.Runs.List() {
+	for r, err := range c.minute.Runner.Runs.List() {
 		if err != nil || r.Outcome != runlog.Interrupted {
 			t.Errorf("%s: %q, %v", r.Name, r.Outcome, err)
 		}
@@ -244,9 +244,9 @@ func TestOrphans(t *testing.T) {
 // TestOutbox: messages that did not get through are tried again.
 func TestOutbox(t *testing.T) {
 	c := newClock(t)
-	post := &c.minute.Firer.Post
-	if fate, err := post.Send(t.Context(), outbox.Message{ID: "m.1", Kind: outbox.Ping, Text: "hello"}); err != nil || fate != outbox.Queued {
-		t.Fatal(fate, err)
+	post := &c.minute.Runner.Outbox
+	if receipt, err := post.Send(t.Context(), outbox.Message{ID: "m.1", Kind: outbox.Ping, Text: "hello"}); err != nil || receipt.Fate != outbox.Queued {
+		t.Fatal(receipt, err)
 	}
 	post.Command = []string{"/bin/sh", "-c", "cat > received"}
 	c.tick()

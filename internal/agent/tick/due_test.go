@@ -47,7 +47,7 @@ func TestPaused(t *testing.T) {
 	c := newClock(t)
 	c.remind("a", c.now, "")
 	c.remind("old", c.now.Add(-48*time.Hour), "")
-	if err := c.minute.Firer.Spend.Pause(t.Context(), c.now.Add(time.Hour)); err != nil {
+	if err := c.minute.Runner.Spend.Pause(t.Context(), c.now.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	c.starts()
@@ -61,13 +61,13 @@ func TestPaused(t *testing.T) {
 func TestPausedFire(t *testing.T) {
 	c := newClock(t)
 	c.remind("a", c.now, "")
-	if err := c.minute.Firer.Spend.Pause(t.Context(), time.Time{}); err != nil {
+	if err := c.minute.Runner.Spend.Pause(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if r := c.fire("a"); r.Outcome != runlog.Paused {
 		t.Fatal(r.Outcome)
 	}
-	if err := c.minute.Firer.Spend.Resume(t.Context()); err != nil {
+	if err := c.minute.Runner.Spend.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c.wait(5*time.Minute - 1)
@@ -93,7 +93,7 @@ func TestUnapproved(t *testing.T) {
 
 func (c *clock) approve(id, by string) {
 	c.t.Helper()
-	shelf, err := c.minute.Firer.Jobs.Load()
+	shelf, err := c.minute.Runner.Jobs.Load()
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -101,9 +101,9 @@ func (c *clock) approve(id, by string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	subject, _, err := c.minute.Firer.Approvals.Of(j)
+	subject, _, err := c.minute.Runner.Approvals.Of(j)
 	if err == nil {
-		err = c.minute.Firer.Approvals.Approve(c.t.Context(), subject, by)
+		err = c.minute.Runner.Approvals.Approve(c.t.Context(), subject, by)
 	}
 	if err != nil {
 		c.t.Fatal(err)
@@ -144,14 +144,14 @@ func TestPlanChangesNothing(t *testing.T) {
 // TestNoEngine: told once, and started when there is one. A plain reminder needs none.
 func TestNoEngine(t *testing.T) {
 	c := newClock(t)
-	c.minute.Firer.Engine = ""
+	c.minute.Runner.Engine = ""
 	c.remind("a", c.now, "")
 	c.remind("own", c.now, "engine: claude-code\n")
 	c.remind("plain", c.now, "plain: true\n")
 	c.starts("own", "plain")
 	c.starts()
 	c.tells("a was not run: no engine is configured")
-	c.minute.Firer.Engine = "fake"
+	c.minute.Runner.Engine = "fake"
 	c.starts("a")
 }
 

@@ -68,23 +68,27 @@ func newClock(t *testing.T) *clock {
 	runs := runlog.Book{Home: c.home, Disk: disk, Zone: time.UTC}
 	c.minute = tick.Minute{
 		Keep: 90,
-		Firer: &runner.Firer{
-			Home: c.home, Disk: disk, Zone: time.UTC, Jobs: job.Library{Home: c.home}, Runs: runs,
-			Sessions: session.Book{Home: c.home, Disk: disk, Zone: time.UTC},
-			Updates:  update.Box{Home: c.home, Disk: disk, Zone: time.UTC},
-			Told:     notice.Book{Home: c.home, Disk: disk},
-			Spend: spend.Book{
-				Home: c.home, Disk: disk, Zone: time.UTC,
-				Limits: spend.Limits{PerRun: 1, PerDay: 5, PerMonth: 50, RunsPerDay: 500},
-				Past:   func(time.Time) ([]spend.Past, error) { return nil, nil },
+		Runner: &runner.Runner{
+			World: runner.World{
+				Home: c.home, Disk: disk, Zone: time.UTC, Random: rand.Reader, Process: runner.Process{ID: process.Self()},
+				Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 			},
-			Budget:    budget.Book{Home: c.home, Disk: disk, Zone: time.UTC},
-			Approvals: approval.Book{Home: c.home, Disk: disk, Zone: time.UTC},
-			Slots:     slot.Book{Home: c.home, Disk: disk, Zone: time.UTC},
-			Post:      outbox.Post{Home: c.home, Disk: disk}, Random: rand.Reader, Engine: "fake",
-			Process: runner.Process{ID: process.Self()},
+			State: runner.State{
+				Jobs: job.Library{Home: c.home}, Runs: runs,
+				Sessions: session.Book{Home: c.home, Disk: disk, Zone: time.UTC},
+				Updates:  update.Box{Home: c.home, Disk: disk, Zone: time.UTC},
+				Notices:  notice.Book{Home: c.home, Disk: disk},
+				Spend: spend.Book{
+					Home: c.home, Disk: disk, Zone: time.UTC,
+					Limits: spend.Limits{PerRun: 1, PerDay: 5, PerMonth: 50, RunsPerDay: 500},
+					Past:   func(time.Time) ([]spend.Past, error) { return nil, nil },
+				},
+				Budget:    budget.Book{Home: c.home, Disk: disk, Zone: time.UTC},
+				Approvals: approval.Book{Home: c.home, Disk: disk, Zone: time.UTC},
+				Slots:     slot.Book{Home: c.home, Disk: disk, Zone: time.UTC},
+			},
+			Outbox: outbox.Post{Home: c.home, Disk: disk}, Engine: "fake",
 			Engines: func(string) (engine.Engine, error) { return c.engine, nil },
-			Sleep:   func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		},
 		Start:     func(j job.Job) error { return c.start(j.ID) },
 		StartLate: func(j job.Job, at time.Time) error { return c.start(j.ID + " for " + at.Format("15:04")) },
@@ -138,7 +142,7 @@ func (c *clock) starts(ids ...string) {
 // fire runs a job, as the process that a tick starts does.
 func (c *clock) fire(id string) runlog.Record {
 	c.t.Helper()
-	r, _ := c.minute.Firer.Fire(c.t.Context(), id, runner.Options{})
+	r, _ := c.minute.Runner.Fire(c.t.Context(), id, runner.Options{})
 	if r.ID == "" {
 		c.t.Fatalf("fire %s: no record", id)
 	}
@@ -149,7 +153,7 @@ func (c *clock) wait(d time.Duration) { c.now = c.now.Add(d) }
 
 func (c *clock) updates() (list []string) {
 	c.t.Helper()
-	updates, err := c.minute.Firer.Updates.Peek(c.t.Context())
+	updates, err := c.minute.Runner.Updates.Peek(c.t.Context())
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -194,7 +198,7 @@ func (c *clock) tells(messages ...string) {
 // dies begins a run of a job in a process that is killed.
 func (c *clock) dies(id string, claimed bool) runlog.Record {
 	c.t.Helper()
-	f := c.minute.Firer
+	f := c.minute.Runner
 	shelf, err := f.Jobs.Load()
 	if err != nil {
 		c.t.Fatal(err)

@@ -30,13 +30,13 @@ func (m Minute) routines(ctx context.Context, shelf job.Shelf) error {
 	jobs := shelf.Only(job.Routine).Jobs
 	now := make([]slot.Schedule, len(jobs))
 	for i, j := range jobs {
-		now[i] = m.Firer.ScheduleOf(j)
+		now[i] = m.Runner.ScheduleOf(j)
 	}
-	history, noteErr := m.Firer.Slots.Note(ctx, now, func(name string) bool { return !faulty(shelf, name) })
+	history, noteErr := m.Runner.Slots.Note(ctx, now, func(name string) bool { return !faulty(shelf, name) })
 	for i, j := range jobs { // all the same they are to fire
 		history[j.ID] = slot.Extend(history[j.ID], now[i], m.now())
 	}
-	paused, _, err := m.Firer.Spend.Paused()
+	paused, _, err := m.Runner.Spend.Paused()
 	if err != nil {
 		return errors.Join(noteErr, err)
 	}
@@ -76,7 +76,7 @@ func (m Minute) startSlots(ctx context.Context, jobs []job.Job, history map[stri
 	for _, j := range jobs {
 		a := answer{job: j}
 		var due bool
-		if a.at, due = m.Firer.Due(j, history[j.ID], m.now()); due {
+		if a.at, due = m.Runner.Due(j, history[j.ID], m.now()); due {
 			err = errors.Join(err, m.forgo(ctx, late, j.ID)) // one run for both
 		} else if a.at, a.late = late[j.ID]; !a.late {
 			continue
@@ -85,7 +85,7 @@ func (m Minute) startSlots(ctx context.Context, jobs []job.Job, history map[stri
 		case !started.Before(a.at) && m.within(started, startTime): // for this slot, and it has not claimed it yet
 		case paused:
 			err = errors.Join(err, m.claim(a, runlog.Paused))
-		case m.Firer.HeldBack(ctx, j, true):
+		case m.Runner.HeldBack(ctx, j, true):
 			err = errors.Join(err, m.claim(a, runlog.Refused))
 		case a.late && lates == maxStarts: // in the next minute
 		default:
@@ -105,7 +105,7 @@ func (m Minute) forgo(ctx context.Context, late map[string]time.Time, id string)
 		return nil
 	}
 	delete(late, id)
-	_, err := m.Firer.Miss(ctx, id, at)
+	_, err := m.Runner.Miss(ctx, id, at)
 	return err
 }
 
@@ -127,7 +127,7 @@ func (m Minute) startAll(answers []answer) error {
 
 // claim notes what became of a slot without a run, unless somebody has claimed it.
 func (m Minute) claim(a answer, outcome runlog.Outcome) error {
-	err := m.Firer.Slots.Claim(slot.Claim{Job: a.job.ID, Slot: a.at, Outcome: string(outcome)})
+	err := m.Runner.Slots.Claim(slot.Claim{Job: a.job.ID, Slot: a.at, Outcome: string(outcome)})
 	if errors.Is(err, slot.ErrClaimed) {
 		return nil
 	}
@@ -140,8 +140,8 @@ func (m Minute) missedLately(j job.Job, history []slot.Schedule) (at time.Time, 
 		return at, false
 	}
 	back := min(j.CatchUp, time.Duration(m.Keep)*24*time.Hour) // what is older has no claim any more, whether it ran or not
-	at, ok = forecast.Latest(history, m.Firer.Zone, m.now().Add(-back), m.now().Add(-slot.Grace))
-	return at, ok && m.Firer.Unanswered(j.ID, at)
+	at, ok = forecast.Latest(history, m.Runner.Zone, m.now().Add(-back), m.now().Add(-slot.Grace))
+	return at, ok && m.Runner.Unanswered(j.ID, at)
 }
 
 // account notes as missed every slot, since the last minute that did this, that nobody answered in time, but for those that are
@@ -165,7 +165,7 @@ func (m Minute) account(ctx context.Context, history map[string][]slot.Schedule,
 	}
 	for id, at := range p.Owed {
 		if !late[id].Equal(at) { // it ran, or is wanted no more
-			if _, err := m.Firer.Miss(ctx, id, at); err != nil {
+			if _, err := m.Runner.Miss(ctx, id, at); err != nil {
 				return err
 			}
 		}
@@ -182,7 +182,7 @@ func (m Minute) miss(ctx context.Context, history map[string][]slot.Schedule, la
 	}
 	var slots []instant
 	for id, schedules := range history {
-		for at := range forecast.Expected(schedules, m.Firer.Zone, from, to) {
+		for at := range forecast.Expected(schedules, m.Runner.Zone, from, to) {
 			if wanted, isLate := late[id]; !isLate || !at.Equal(wanted) {
 				slots = append(slots, instant{at, id})
 			}
@@ -194,7 +194,7 @@ func (m Minute) miss(ctx context.Context, history map[string][]slot.Schedule, la
 		if noted == maxMissed {
 			return s.at, nil
 		}
-		missed, err := m.Firer.Miss(ctx, s.job, s.at)
+		missed, err := m.Runner.Miss(ctx, s.job, s.at)
 		if err != nil {
 			return from, err
 		}

@@ -29,7 +29,7 @@ func (c *clock) routine(id, cron, more string) {
 // slots wants exactly these claims of a routine, as "15:04 outcome", with the day before the time where it is not the first.
 func (c *clock) slots(id string, want ...string) {
 	c.t.Helper()
-	claims, err := c.minute.Firer.Slots.List(id, time.Time{})
+	claims, err := c.minute.Runner.Slots.List(id, time.Time{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func (c *clock) slots(id string, want ...string) {
 
 // answers is the fire that a tick starts: late when at is not zero.
 func (c *clock) answers(id string, at time.Time) (runlog.Record, error) {
-	return c.minute.Firer.Fire(c.t.Context(), id, runner.Options{Scheduled: true, Slot: at})
+	return c.minute.Runner.Fire(c.t.Context(), id, runner.Options{Scheduled: true, Slot: at})
 }
 
 func (c *clock) answer(id string, at time.Time) runlog.Record {
@@ -63,7 +63,7 @@ func (c *clock) answer(id string, at time.Time) runlog.Record {
 // unaccounted is what an audit of all that lies behind knows nothing of.
 func (c *clock) unaccounted() (list []string) {
 	c.t.Helper()
-	answers, err := forecast.Audit(c.minute.Firer.Slots, time.Time{}, c.now.Add(-forecast.Settled), func(slot.Claim) string { return forecast.Unaccounted })
+	answers, err := forecast.Audit(c.minute.Runner.Slots, time.Time{}, c.now.Add(-forecast.Settled), func(slot.Claim) string { return forecast.Unaccounted })
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestTogether(t *testing.T) {
 		}
 		all.Wait()
 		records := 0
-		for r, err := range c.minute.Firer.Runs.Since(time.Time{}) {
+		for r, err := range c.minute.Runner.Runs.Since(time.Time{}) {
 			if records++; err != nil || records > 1 || r.Outcome != runlog.OK {
 				t.Fatalf("record %d: %+v, %v", records, r, err)
 			}
@@ -237,7 +237,7 @@ func TestCatchUp(t *testing.T) {
 // prompts gathers what agents are told.
 func (c *clock) prompts() *[]string {
 	list := &[]string{}
-	c.minute.Firer.Engines = func(string) (engine.Engine, error) {
+	c.minute.Runner.Engines = func(string) (engine.Engine, error) {
 		return listening{c.engine, list}, nil
 	}
 	return list
@@ -338,7 +338,7 @@ func TestVoidClaim(t *testing.T) {
 			c := newClock(t)
 			c.routine("a", "0 9 * * *", s.more)
 			c.starts("a")
-			if err := c.minute.Firer.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Run: "20260302T090000.000Z-abcdef", PID: 1 << 30}); err != nil {
+			if err := c.minute.Runner.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Run: "20260302T090000.000Z-abcdef", PID: 1 << 30}); err != nil {
 				t.Fatal(err)
 			}
 			c.wait(s.later)
@@ -351,13 +351,13 @@ func TestVoidClaim(t *testing.T) {
 func TestPausedRoutine(t *testing.T) {
 	c := newClock(t)
 	c.routine("a", "0 * * * *", "catch-up: 3h\n")
-	if err := c.minute.Firer.Spend.Pause(t.Context(), time.Time{}); err != nil {
+	if err := c.minute.Runner.Spend.Pause(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	c.starts()
 	c.slots("a", "09:00 paused")
 	c.plans()
-	if err := c.minute.Firer.Spend.Resume(t.Context()); err != nil {
+	if err := c.minute.Runner.Spend.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c.wait(time.Minute)
@@ -457,7 +457,7 @@ func TestConfiguredZoneChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.now = time.Date(2026, 3, 2, 16, 0, 0, 0, time.UTC) // nine there was at 14:00
-	c.minute.Firer.Zone = newYork
+	c.minute.Runner.Zone = newYork
 	c.starts()
 	if got := c.unaccounted(); got != nil {
 		t.Errorf("%q", got)
@@ -517,7 +517,7 @@ func TestRoutineClockSetBack(t *testing.T) {
 	if got := c.unaccounted(); got != nil {
 		t.Errorf("%q", got)
 	}
-	if c, err := c.minute.Firer.Slots.Load("a", time.Date(2026, 3, 2, 11, 0, 0, 0, time.UTC)); err != nil || c.Outcome != slot.Missed {
+	if c, err := c.minute.Runner.Slots.Load("a", time.Date(2026, 3, 2, 11, 0, 0, 0, time.UTC)); err != nil || c.Outcome != slot.Missed {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -568,7 +568,7 @@ func TestMissesOfOneMinute(t *testing.T) {
 func (c *clock) claims(ids ...string) (n int) {
 	c.t.Helper()
 	for _, id := range ids {
-		list, err := c.minute.Firer.Slots.List(id, time.Time{})
+		list, err := c.minute.Runner.Slots.List(id, time.Time{})
 		if err != nil {
 			c.t.Fatal(err)
 		}

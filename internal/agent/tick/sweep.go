@@ -25,12 +25,12 @@ func (m Minute) isLeftOver(path string) bool {
 
 // sweepRuns removes the folders of runs that have no record: their process was killed before it wrote one.
 func (m Minute) sweepRuns() error {
-	runs := m.Firer.Runs
+	runs := m.Runner.Runs
 	ids, err := runs.Before(m.now())
 	for _, id := range ids {
-		_, statErr := os.Lstat(m.Firer.Home.Run(id, "run.json"))
-		if errors.Is(statErr, fs.ErrNotExist) && m.isLeftOver(m.Firer.Home.Run(id)) && lock.Free(m.Firer.Home.RunLock(id)) {
-			err = errors.Join(err, os.RemoveAll(m.Firer.Home.Run(id)))
+		_, statErr := os.Lstat(m.Runner.Home.Run(id, "run.json"))
+		if errors.Is(statErr, fs.ErrNotExist) && m.isLeftOver(m.Runner.Home.Run(id)) && lock.Free(m.Runner.Home.RunLock(id)) {
+			err = errors.Join(err, os.RemoveAll(m.Runner.Home.Run(id)))
 		}
 	}
 	return err
@@ -39,7 +39,7 @@ func (m Minute) sweepRuns() error {
 // sweepLocks removes the lock files of jobs that are gone, and of their sessions. While any job file cannot be read none is removed:
 // it may be the one.
 func (m Minute) sweepLocks() error {
-	entries, err := os.ReadDir(m.Firer.Home.Locks())
+	entries, err := os.ReadDir(m.Runner.Home.Locks())
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (m Minute) sweepLocks() error {
 		name, isLock := strings.CutSuffix(e.Name(), lock.Ext)
 		id, isJob := strings.CutPrefix(name, "job-")
 		id, isSession := strings.CutPrefix(id, "session-routine-")
-		if path := filepath.Join(m.Firer.Home.Locks(), e.Name()); isLock && isJob != isSession && !present[id] && m.isLeftOver(path) {
+		if path := filepath.Join(m.Runner.Home.Locks(), e.Name()); isLock && isJob != isSession && !present[id] && m.isLeftOver(path) {
 			err = errors.Join(err, remove(path))
 		}
 	}
@@ -72,7 +72,7 @@ func remove(path string) error {
 
 // present is the set of ids of all jobs; nil while a file cannot be read.
 func (m Minute) present() (map[string]bool, error) {
-	shelf, err := m.Firer.Jobs.Load()
+	shelf, err := m.Runner.Jobs.Load()
 	if err != nil || len(shelf.Faults) > 0 {
 		return nil, err
 	}
@@ -85,11 +85,11 @@ func (m Minute) present() (map[string]bool, error) {
 
 // sweepDrafts removes what writers that were killed have left of files that they had not finished.
 func (m Minute) sweepDrafts() error {
-	return filepath.WalkDir(string(m.Firer.Home), func(path string, e fs.DirEntry, err error) error {
+	return filepath.WalkDir(string(m.Runner.Home), func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // a folder that has gone, or cannot be read, holds nothing to sweep
 		}
-		if e.IsDir() && path == m.Firer.Home.Runs() {
+		if e.IsDir() && path == m.Runner.Home.Runs() {
 			return fs.SkipDir
 		}
 		if !store.IsDraft(e.Name()) || !e.Type().IsRegular() {
@@ -109,7 +109,7 @@ func (m Minute) forgetApprovals(ctx context.Context) error {
 	if present == nil {
 		return err
 	}
-	return m.Firer.Approvals.Forget(ctx, func(key string, a approval.Approval) bool {
+	return m.Runner.Approvals.Forget(ctx, func(key string, a approval.Approval) bool {
 		return present[key] || strings.Contains(key, ":") || m.within(a.At, 24*time.Hour) // its file is written after it
 	})
 }

@@ -41,7 +41,7 @@ func TestCannotTell(t *testing.T) {
 // TestNoOutbox: what delivery cannot even put down is told in the next conversation.
 func TestNoOutbox(t *testing.T) {
 	c := newClock(t)
-	c.minute.Firer.Post.Command = []string{"true"}
+	c.minute.Runner.Outbox.Command = []string{"true"}
 	c.write(c.home.Outbox(), "a file where the folder should be")
 	c.remind("a", c.now, "plain: true\n")
 	if r := c.fire("a"); r.Outcome != runlog.OK {

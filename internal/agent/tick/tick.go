@@ -24,8 +24,8 @@ import (
 
 // Minute is one tick of one data directory.
 type Minute struct {
-	Firer *runner.Firer
-	Start func(job.Job) error // starts a fire of the job, and does not wait for it
+	Runner *runner.Runner
+	Start  func(job.Job) error // starts a fire of the job, and does not wait for it
 	// StartLate starts a fire that answers a slot which was missed.
 	StartLate func(job.Job, time.Time) error
 	Sweep     func(context.Context) error // forgets the sessions of routines that are gone
@@ -59,7 +59,7 @@ const (
 
 // Plan says what Pass would do now with reminders and routines, and changes nothing.
 func (m Minute) Plan(ctx context.Context) ([]Action, error) {
-	shelf, err := m.Firer.Jobs.Load()
+	shelf, err := m.Runner.Jobs.Load()
 	if err != nil {
 		return nil, err
 	}
@@ -71,18 +71,18 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 	for _, j := range due {
 		actions = append(actions, m.action(Start, j, j.RunAt))
 	}
-	if paused, _, pauseErr := m.Firer.Spend.Paused(); paused || pauseErr != nil {
+	if paused, _, pauseErr := m.Runner.Spend.Paused(); paused || pauseErr != nil {
 		return actions, errors.Join(err, pauseErr)
 	}
-	history, historyErr := m.Firer.Slots.History()
+	history, historyErr := m.Runner.Slots.History()
 	err = errors.Join(err, historyErr)
 	for _, j := range shelf.Only(job.Routine).Jobs {
-		known := slot.Extend(history[j.ID], m.Firer.ScheduleOf(j), m.now())
-		at, ok := m.Firer.Due(j, known, m.now())
+		known := slot.Extend(history[j.ID], m.Runner.ScheduleOf(j), m.now())
+		at, ok := m.Runner.Due(j, known, m.now())
 		if !ok {
 			at, ok = m.missedLately(j, known)
 		}
-		if ok && !m.Firer.HeldBack(ctx, j, false) {
+		if ok && !m.Runner.HeldBack(ctx, j, false) {
 			actions = append(actions, m.action(Start, j, at))
 		}
 	}
@@ -90,12 +90,12 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 }
 
 func (m Minute) action(do string, j job.Job, at time.Time) Action {
-	return Action{Do: do, Job: j.ID, Name: j.Name(), At: at.In(m.Firer.Zone)}
+	return Action{Do: do, Job: j.ID, Name: j.Name(), At: at.In(m.Runner.Zone)}
 }
 
 // Pass is the minute's work. Trouble with one part does not keep the others from being done.
 func (m Minute) Pass(ctx context.Context) error {
-	guard, err := lock.TryGuard(m.Firer.Home.Lock("tick"))
+	guard, err := lock.TryGuard(m.Runner.Home.Lock("tick"))
 	if errors.Is(err, lock.ErrBusy) {
 		return nil
 	}
@@ -103,21 +103,21 @@ func (m Minute) Pass(ctx context.Context) error {
 		return err
 	}
 	defer guard.Release()
-	shelf, err := m.Firer.Jobs.Load()
+	shelf, err := m.Runner.Jobs.Load()
 	if err == nil {
-		m.Firer.TellBadFiles(ctx, shelf.Faults)
+		m.Runner.ReportBadFiles(ctx, shelf.Faults)
 		err = errors.Join(m.reminders(ctx, shelf), m.routines(ctx, shelf))
 	}
 	sending, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
-	m.Firer.EndOrphans(sending, m.now().Add(-orphanAge))
-	if _, sendErr := m.Firer.Post.Flush(sending); sendErr != nil && sending.Err() == nil {
+	m.Runner.EndOrphans(sending, m.now().Add(-orphanAge))
+	if _, sendErr := m.Runner.Outbox.Flush(sending); sendErr != nil && sending.Err() == nil {
 		err = errors.Join(err, sendErr)
 	}
 	return errors.Join(err, m.daily(ctx, sending))
 }
 
-func (m Minute) now() time.Time { return m.Firer.Disk.Now() }
+func (m Minute) now() time.Time { return m.Runner.Disk.Now() }
 
 func (m Minute) reminders(ctx context.Context, shelf job.Shelf) error {
 	due, late, err := m.due(ctx, shelf, true)
@@ -134,7 +134,7 @@ func (m Minute) reminders(ctx context.Context, shelf job.Shelf) error {
 // due is the reminders to start, oldest first, and those that are too late for that. While everything is paused there are none.
 // With tell the owner hears of those that cannot be started.
 func (m Minute) due(ctx context.Context, shelf job.Shelf, tell bool) (start, late []job.Job, err error) {
-	if paused, _, err := m.Firer.Spend.Paused(); paused || err != nil {
+	if paused, _, err := m.Runner.Spend.Paused(); paused || err != nil {
 		return nil, nil, err
 	}
 	p, err := m.page()
@@ -150,7 +150,7 @@ func (m Minute) due(ctx context.Context, shelf job.Shelf, tell bool) (start, lat
 		case m.now().Sub(j.RunAt) > overdue && neverRan(j, last):
 			late = append(late, j)
 		case m.resting(last) || m.within(p.Started[j.ID], startTime):
-		case m.Firer.HeldBack(ctx, j, tell):
+		case m.Runner.HeldBack(ctx, j, tell):
 		default:
 			start = append(start, j)
 		}
@@ -165,7 +165,7 @@ func neverRan(j job.Job, last runlog.Record) bool {
 
 // last is the job's latest run; the zero Record when there is none.
 func (m Minute) last(j job.Job) runlog.Record {
-	r, err := m.Firer.Runs.Load(strings.TrimSpace(lock.ReadNote(m.Firer.Home.JobLock(j.ID))))
+	r, err := m.Runner.Runs.Load(strings.TrimSpace(lock.ReadNote(m.Runner.Home.JobLock(j.ID))))
 	if err != nil {
 		return runlog.Record{}
 	}
@@ -178,7 +178,7 @@ func (m Minute) resting(last runlog.Record) bool {
 		return false
 	}
 	if !last.Done() {
-		return m.Firer.Runs.Alive(last) || m.within(last.Started, retryAfter)
+		return m.Runner.Runs.Alive(last) || m.within(last.Started, retryAfter)
 	}
 	switch last.Outcome {
 	case runlog.Refused:
@@ -202,23 +202,23 @@ func (m Minute) collect(ctx context.Context, late []job.Job) error {
 	var claimed []job.Job
 	var list []prompt.OverdueReminder
 	for _, j := range late {
-		guard, err := lock.TryGuard(m.Firer.Home.JobLock(j.ID))
+		guard, err := lock.TryGuard(m.Runner.Home.JobLock(j.ID))
 		if err != nil {
 			continue // somebody is at it
 		}
 		defer guard.Release()
 		if j.Attempt() == job.Waiting {
-			if j, err = m.Firer.Jobs.Claim(j); err != nil {
+			if j, err = m.Runner.Jobs.Claim(j); err != nil {
 				continue // it was cancelled this moment
 			}
 		}
 		claimed = append(claimed, j)
-		list = append(list, prompt.OverdueReminder{At: j.RunAt.In(m.Firer.Zone), Text: textOf(j, share(len(late)))})
+		list = append(list, prompt.OverdueReminder{At: j.RunAt.In(m.Runner.Zone), Text: textOf(j, share(len(late)))})
 	}
 	if len(claimed) == 0 {
 		return nil
 	}
-	if err := m.Firer.Updates.Add(ctx, prompt.Overdue(list), "ollim"); err != nil {
+	if err := m.Runner.Updates.Add(ctx, prompt.Overdue(list), "ollim"); err != nil {
 		return err
 	}
 	var err error
@@ -230,7 +230,7 @@ func (m Minute) collect(ctx context.Context, late []job.Job) error {
 
 // shelve keeps a reminder that was only told of, because that may have cut its text.
 func (m Minute) shelve(j job.Job) error {
-	kept := filepath.Join(m.Firer.Home.Late(), j.ID+".md")
+	kept := filepath.Join(m.Runner.Home.Late(), j.ID+".md")
 	if err := store.MkdirOwn(filepath.Dir(kept)); err != nil {
 		return err
 	}

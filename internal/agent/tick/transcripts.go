@@ -14,7 +14,7 @@ import (
 // pruneTranscripts removes those of forked and isolated runs on the native and the script engine that nothing goes back to, and
 // that nobody has written since an instant. The claude command looks after its own.
 func (m Minute) pruneTranscripts(before time.Time) error {
-	f := m.Firer
+	f := m.Runner
 	list, _, err := transcript.List(f.Home.Sessions(), "", nil)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (m Minute) pruneTranscripts(before time.Time) error {
 // standingAlone is the sessions of forked and isolated runs, those that became of them by compaction too.
 func (m Minute) standingAlone() (map[string]bool, error) {
 	alone := map[string]bool{}
-	for e, err := range m.Firer.Sessions.History(nil) {
+	for e, err := range m.Runner.Sessions.History(nil) {
 		if err != nil {
 			return nil, err
 		}

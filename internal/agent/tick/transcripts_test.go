@@ -17,7 +17,7 @@ import (
 func TestTranscripts(t *testing.T) {
 	c := newClock(t)
 	sessions := c.home.Sessions()
-	book := c.minute.Firer.Sessions
+	book := c.minute.Runner.Sessions
 	paths := map[string]string{}
 	begin := func(id, cwd, parent string, age time.Duration, kind session.Kind) {
 		t.Helper()

@@ -35,7 +35,7 @@ func addReminder() tool {
 
 // reminderSchema describes every parameter. A run outside the main conversation and its branches, whose tools are its own, is
 // offered only what it may set.
-func reminderSchema(b *Box) json.RawMessage {
+func reminderSchema(b *Set) json.RawMessage {
 	const backgroundOnly = " Background only."
 	property := func(kind, description string) map[string]any {
 		return map[string]any{"type": kind, "description": description}
@@ -83,9 +83,9 @@ func reminderSchema(b *Box) json.RawMessage {
 
 // withheld names the parameters of add_reminder that would be refused or change nothing. The main conversation and its branches
 // share one list of tools.
-func (b *Box) withheld() (names []string) {
+func (b *Set) withheld() (names []string) {
 	r := b.Run.Record
-	if mode := job.Mode(r.Mode); mode == job.Foreground || mode == job.Forked {
+	if r.Shared {
 		return nil
 	}
 	names = []string{"background", "plain"}
@@ -114,7 +114,7 @@ type reminder struct {
 	MaxChain     int      `json:"max_chain"`
 }
 
-func callAddReminder(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+func callAddReminder(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
 	var in reminder
 	if err := decode(input, &in); err != nil {
 		return "", err
@@ -145,7 +145,7 @@ func callAddReminder(ctx context.Context, b *Box, input json.RawMessage) (string
 const maxBody = 16000
 
 // reminderOf is the job that is asked for, never with more to say to the owner than the run that asks.
-func (b *Box) reminderOf(in reminder) (job.Job, error) {
+func (b *Set) reminderOf(in reminder) (job.Job, error) {
 	j := job.New(job.Reminder)
 	at, err := timeparse.Either(in.When, b.Disk.Now(), b.Zone)
 	if err != nil {
@@ -185,9 +185,9 @@ func (b *Box) reminderOf(in reminder) (job.Job, error) {
 }
 
 // narrow keeps what a background run may not do from being done by its reminders.
-func (b *Box) narrow(j *job.Job) error {
+func (b *Set) narrow(j *job.Job) error {
 	r := b.Run.Record
-	if !background(r) {
+	if r.Foreground {
 		return nil
 	}
 	if !j.Background || j.Plain {
@@ -203,7 +203,7 @@ func (b *Box) narrow(j *job.Job) error {
 // maxWaiting is how many reminders may wait when an agent adds one.
 const maxWaiting = 200
 
-func (b *Box) roomForOne() error {
+func (b *Set) roomForOne() error {
 	s, err := b.Jobs.Load()
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (b *Box) roomForOne() error {
 }
 
 // empower approves what the run has itself. More than that waits for the owner, who is to be told.
-func (b *Box) empower(ctx context.Context, j job.Job) (waits bool, err error) {
+func (b *Set) empower(ctx context.Context, j job.Job) (waits bool, err error) {
 	subject, widened, err := b.Approvals.Of(j)
 	if err != nil || !widened {
 		return false, err
@@ -231,7 +231,7 @@ func (b *Box) empower(ctx context.Context, j job.Job) (waits bool, err error) {
 }
 
 // tellWaiting tells the owner of a reminder that needs them, under the key under which a fire that is refused would tell it again.
-func (b *Box) tellWaiting(ctx context.Context, j job.Job) error {
+func (b *Set) tellWaiting(ctx context.Context, j job.Job) error {
 	subject, _, err := b.Approvals.Of(j)
 	if err != nil {
 		return err
@@ -243,7 +243,7 @@ func (b *Box) tellWaiting(ctx context.Context, j job.Job) error {
 }
 
 // has says whether the run itself may do all that the job asks for.
-func (b *Box) has(j job.Job) bool {
+func (b *Set) has(j job.Job) bool {
 	own := b.Run.Tools
 	for _, pattern := range j.AllowedTools {
 		if !slices.Contains(own, pattern) {

@@ -23,7 +23,7 @@ func cancelReminder() tool {
 	}
 }
 
-func callCancelReminder(_ context.Context, b *Box, input json.RawMessage) (string, error) {
+func callCancelReminder(_ context.Context, b *Set, input json.RawMessage) (string, error) {
 	var in struct {
 		ID string `json:"id"`
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -25,14 +24,14 @@ func compactSession() tool {
 	}
 }
 
-func persistent(b *Box) error {
-	if b.Run.Mode != string(job.Persistent) {
+func persistent(b *Set) error {
+	if !b.Run.Persistent {
 		return &Refused{"compact_session is for persistent routine sessions only."}
 	}
 	return nil
 }
 
-func callCompact(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+func callCompact(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
 	var in struct {
 		Instructions string `json:"instructions"`
 	}

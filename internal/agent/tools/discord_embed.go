@@ -26,7 +26,7 @@ func discordEmbed() tool {
 	}
 }
 
-func callEmbed(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+func callEmbed(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
 	var in struct {
 		outbox.Embed
 		Critical bool `json:"critical"`

@@ -28,15 +28,15 @@ func followUpChain() tool {
 }
 
 // inChain reports whether the run is a check of a chain, the final one too.
-func inChain(b *Box) bool { return b.Run.MaxChain > 0 }
+func inChain(b *Set) bool { return b.Run.MaxChain > 0 }
 
-func chains(b *Box) error {
+func chains(b *Set) error {
 	r := b.Run.Record
 	switch {
 	case r.MaxChain == 0:
 		return &Refused{"follow_up_chain is for reminders with max-chain only; to be reminded later use add_reminder."}
 	case r.ChainDepth >= r.MaxChain:
-		return &Refused{prompt.FollowUpTooLate(job.Mode(r.Mode), r.AllowPing, job.UpdateMode(r.Update))}
+		return &Refused{prompt.FollowUpTooLate(r.Foreground, r.AllowPing, job.UpdateMode(r.Update))}
 	}
 	return nil
 }
@@ -44,7 +44,7 @@ func chains(b *Box) error {
 // maxFollowUp is a week, in minutes.
 const maxFollowUp = 7 * 24 * 60
 
-func callFollowUp(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+func callFollowUp(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
 	var in struct {
 		Minutes int `json:"minutes_from_now"`
 	}

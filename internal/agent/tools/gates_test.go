@@ -264,7 +264,7 @@ func TestRefund(t *testing.T) {
 	d.recorded("ping ping_refused ping ping_refused ping")
 	d.budgeted(4, 1, 0)
 	d.says("ping_user", pingInput, "error: This run has already sent its one message.")
-	waiting, err := d.Post.Pending()
+	waiting, err := d.post().Pending()
 	if err != nil || len(waiting) != 1 || waiting[0].ID != d.Run.ID+".3" || waiting[0].Kind != outbox.Ping || waiting[0].Label != "watch" {
 		t.Errorf("%+v, %v", waiting, err)
 	}
@@ -298,7 +298,7 @@ func TestManyAtOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			box := *d.Box
+			box := *d.Set
 			box.Run, box.Busy = r, func() bool { return false }
 			answers <- box.Call(ctx, "ping_user", json.RawMessage(pingInput)).Text
 		})
@@ -334,7 +334,7 @@ func TestReplyMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"message_id": d.Run.ID + ".2", "fork_session_id": "s-fork", "parent_session_id": "s-main", "ts": d.now.Format(time.RFC3339),
+		"message_id": d.Run.ID + ".2", "run": d.Run.ID, "fork_session_id": "s-fork", "parent_session_id": "s-main", "ts": d.now.Format(time.RFC3339),
 	}
 	if len(list) != 1 || fmt.Sprint(list[0]) != fmt.Sprint(want) {
 		t.Errorf("%v, want %v", list, want)

@@ -30,7 +30,7 @@ var ctx = context.Background()
 
 // desk is the toolbox of a run in a data directory of its own, at 2026-02-24 14:30 in Prague.
 type desk struct {
-	*tools.Box
+	*tools.Set
 	t      testing.TB
 	now    time.Time
 	busy   bool
@@ -50,7 +50,7 @@ func newDesk(t testing.TB, r runlog.Record) *desk {
 	dir := paths.Dir(t.TempDir())
 	disk := store.Disk{Now: func() time.Time { return d.now }, Warn: func(m string) { d.warned = append(d.warned, m) }}
 	runs := runlog.Book{Home: dir, Disk: disk, Zone: zone}
-	d.Box = &tools.Box{
+	d.Set = &tools.Set{
 		Home: dir, Disk: disk, Zone: zone, Random: rand.Reader,
 		Secret:    []string{dir.Path("secrets.env")},
 		Env:       []string{"PATH=" + os.Getenv("PATH")},
@@ -60,7 +60,7 @@ func newDesk(t testing.TB, r runlog.Record) *desk {
 		Told:      notice.Book{Home: dir, Disk: disk},
 		Budget:    budget.Book{Home: dir, Disk: disk, Zone: zone},
 		Approvals: approval.Book{Home: dir, Disk: disk, Zone: zone},
-		Post:      outbox.Post{Home: dir, Disk: disk, Env: []string{"PATH=" + os.Getenv("PATH")}},
+		Sender:    outbox.Post{Home: dir, Disk: disk, Env: []string{"PATH=" + os.Getenv("PATH")}},
 		Busy:      func() bool { d.asked++; return d.busy },
 		SetNames: func(user, bot string) error {
 			d.names = append(d.names, user+"/"+bot)
@@ -75,6 +75,8 @@ func newDesk(t testing.TB, r runlog.Record) *desk {
 func (d *desk) open(runs runlog.Book, r runlog.Record) {
 	d.t.Helper()
 	r.Mode = cmp.Or(r.Mode, string(job.Forked))
+	mode := job.Mode(r.Mode) // the traits that the conversation of this mode has
+	r.Foreground, r.Shared, r.Persistent = mode == job.Foreground, mode == job.Foreground || mode == job.Forked, mode == job.Persistent
 	if r.Tools == nil {
 		r.Tools = policy.DefaultBackground()
 		if r.Mode == string(job.Foreground) {
@@ -104,9 +106,14 @@ func talks() runlog.Record { return runlog.Record{AllowPing: true, Update: strin
 // inMain is a record of the main conversation.
 func inMain() runlog.Record { return runlog.Record{Mode: string(job.Foreground), AllowPing: true} }
 
+// post is the desk's sender.
+func (d *desk) post() outbox.Post { return d.Sender.(outbox.Post) }
+
 // delivers makes a shell command the delivery.
 func (d *desk) delivers(command string) *desk {
-	d.Post.Command = []string{"sh", "-c", command}
+	post := d.post()
+	post.Command = []string{"sh", "-c", command}
+	d.Sender = post
 	return d
 }
 

@@ -25,7 +25,7 @@ func listReminders() tool {
 	}
 }
 
-func callListReminders(_ context.Context, b *Box, input json.RawMessage) (string, error) {
+func callListReminders(_ context.Context, b *Set, input json.RawMessage) (string, error) {
 	if err := decode(input, &struct{}{}); err != nil {
 		return "", err
 	}

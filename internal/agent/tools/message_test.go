@@ -147,7 +147,7 @@ func TestFilesThatWait(t *testing.T) {
 		d.begins("send_file", object("path", path), "Not delivered yet")
 		d.write(path, "changed")
 	}
-	waiting, err := d.Post.Pending()
+	waiting, err := d.post().Pending()
 	if err != nil || len(waiting) != 2 {
 		t.Fatalf("%+v, %v", waiting, err)
 	}

@@ -24,7 +24,7 @@ func pingUser() tool {
 	}
 }
 
-func callPing(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+func callPing(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
 	var in struct {
 		Message  string `json:"message"`
 		Critical bool   `json:"critical"`

@@ -20,7 +20,7 @@ import (
 const own = "mcp__ollim__"
 
 // policy is what the run may do with any tool, as its record has it.
-func (b *Box) policy() policy.Policy {
+func (b *Set) policy() policy.Policy {
 	p := policy.Policy{
 		Allow:       parse(b.Run.Tools),
 		Roots:       []policy.Root{{Dir: cmp.Or(b.Run.Root, string(b.Home)), Writable: true}},
@@ -38,7 +38,7 @@ func (b *Box) policy() policy.Policy {
 }
 
 // MayRun reports whether the run may run a command by its Bash.
-func (b *Box) MayRun(command string) bool {
+func (b *Set) MayRun(command string) bool {
 	input, err := json.Marshal(map[string]string{"command": command})
 	return err == nil && b.policy().Decide("Bash", input).Allow
 }
@@ -54,8 +54,8 @@ func parse(texts []string) (patterns []policy.Pattern) {
 }
 
 // listed is for tools of ours that a run has if its list says so.
-func listed(name string) func(*Box) error {
-	return func(b *Box) error {
+func listed(name string) func(*Set) error {
+	return func(b *Set) error {
 		if v := b.policy().Decide(own+name, json.RawMessage("{}")); !v.Allow {
 			return &Refused{"This run may not use " + name + "."}
 		}
@@ -65,7 +65,7 @@ func listed(name string) func(*Box) error {
 
 // Protected is what no tool of an agent may reach: state, other conversations, the owner's executables and settings, and what
 // processes have in their memory and environment.
-func (b *Box) Protected() []string {
+func (b *Set) Protected() []string {
 	paths := []string{b.Home.State(), b.Home.Sessions(), b.Home.Path("gates"), b.Home.Config(), b.Home.ToolPolicy(), "/proc"}
 	return append(paths, b.Secret...)
 }
@@ -78,7 +78,7 @@ func BuiltIns(lists ...[]string) []string {
 
 // judge decides one use of an engine's own tool. Files that the allowing pattern names must still be as they were approved; of a
 // question at a shell nothing is: its owner has just typed the pattern.
-func (b *Box) judge(tool string, input json.RawMessage) (reason string, err error) {
+func (b *Set) judge(tool string, input json.RawMessage) (reason string, err error) {
 	p := b.policy()
 	v := p.Decide(tool, input)
 	if !v.Allow {
@@ -99,7 +99,7 @@ func (b *Box) judge(tool string, input json.RawMessage) (reason string, err erro
 
 // Verdict decides one use of any tool, and records that it did: a use without a verdict means that nobody was asked. An
 // empty reason allows it. Our own tools decide for themselves when they are called.
-func (b *Box) Verdict(ctx context.Context, tool, id string, input json.RawMessage) (reason string, err error) {
+func (b *Set) Verdict(ctx context.Context, tool, id string, input json.RawMessage) (reason string, err error) {
 	if name, ours := strings.CutPrefix(tool, own); ours {
 		if !slices.ContainsFunc(b.List(), func(t engine.Tool) bool { return t.Name == name }) {
 			reason = tool + ": this run does not have this tool"

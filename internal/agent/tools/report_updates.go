@@ -25,9 +25,9 @@ func reportUpdates() tool {
 	}
 }
 
-func reports(b *Box) error {
+func reports(b *Set) error {
 	switch {
-	case !background(b.Run.Record):
+	case b.Run.Foreground:
 		return &Refused{"This is the main session itself: say it in your answer."}
 	case b.Run.Record.Update == string(job.Blocked):
 		return &Refused{"Reporting is disabled for this task (update-main-session: blocked)."}
@@ -35,7 +35,7 @@ func reports(b *Box) error {
 	return nil
 }
 
-func callReport(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+func callReport(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
 	var in struct {
 		Message string `json:"message"`
 	}
@@ -48,7 +48,7 @@ func callReport(ctx context.Context, b *Box, input json.RawMessage) (string, err
 	return "Reported: the main session will see it in its next turn.", nil
 }
 
-func (b *Box) report(ctx context.Context, message string) error {
+func (b *Set) report(ctx context.Context, message string) error {
 	err := b.Updates.Add(ctx, message, b.Run.ID)
 	if errors.Is(err, update.ErrEmpty) {
 		return errors.New("bad arguments: message is empty")

@@ -22,7 +22,7 @@ func searchDocs() tool {
 	}
 }
 
-func callSearchDocs(_ context.Context, _ *Box, input json.RawMessage) (string, error) {
+func callSearchDocs(_ context.Context, _ *Set, input json.RawMessage) (string, error) {
 	var in struct {
 		Query string `json:"query"`
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // pings is for every tool that reaches the owner: the job's own word, which nothing passes.
-func pings(b *Box) error {
-	if background(b.Run.Record) && !b.Run.AllowPing {
+func pings(b *Set) error {
+	if !b.Run.Foreground && !b.Run.AllowPing {
 		return &Refused{"Pings are disabled for this task (allow-ping: false)."}
 	}
 	return nil
@@ -21,7 +21,7 @@ func pings(b *Box) error {
 
 // reach sends the owner a message, if the gates of behaviour 6 let it pass. What it takes is reserved before anything is sent,
 // so that two processes cannot both send the one message of a run, and given back only when it was definitely refused.
-func (b *Box) reach(ctx context.Context, m outbox.Message) (string, error) {
+func (b *Set) reach(ctx context.Context, m outbox.Message) (string, error) {
 	var number int
 	paid := false
 	err := b.Run.Decide(ctx, func(s runlog.Standing) (runlog.Event, error) {
@@ -53,9 +53,9 @@ func (b *Box) reach(ctx context.Context, m outbox.Message) (string, error) {
 
 // pay is the gates behind the job's own word: one message a run, nothing while the owner is in a conversation, a token for each.
 // What is critical passes them and is counted. The main conversation has none.
-func (b *Box) pay(ctx context.Context, s runlog.Standing, critical bool) (paid bool, err error) {
+func (b *Set) pay(ctx context.Context, s runlog.Standing, critical bool) (paid bool, err error) {
 	r := b.Run.Record
-	if !background(r) {
+	if r.Foreground {
 		return false, nil
 	}
 	if critical {
@@ -80,8 +80,8 @@ func (b *Box) pay(ctx context.Context, s runlog.Standing, critical bool) (paid b
 }
 
 // send hands a message over; an error means that it was definitely not sent.
-func (b *Box) send(ctx context.Context, m outbox.Message) (string, error) {
-	if !b.Post.Configured() {
+func (b *Set) send(ctx context.Context, m outbox.Message) (string, error) {
+	if !b.Sender.Configured() {
 		return b.sendByUpdate(ctx, m)
 	}
 	if m.File != "" {
@@ -94,8 +94,13 @@ func (b *Box) send(ctx context.Context, m outbox.Message) (string, error) {
 	if err := b.remember(ctx, m.ID); err != nil {
 		b.Disk.Warn(err.Error())
 	}
-	fate, err := b.Post.Send(ctx, m)
-	switch fate {
+	receipt, err := b.Sender.Send(ctx, m)
+	if receipt.Outside != "" {
+		if err := b.Sessions.Received(ctx, m.ID, receipt.Outside); err != nil {
+			b.Disk.Warn(err.Error())
+		}
+	}
+	switch receipt.Fate {
 	case outbox.Sent:
 		return "Sent.", nil
 	case outbox.Queued:
@@ -105,8 +110,8 @@ func (b *Box) send(ctx context.Context, m outbox.Message) (string, error) {
 }
 
 // remember notes which session the owner answers when they answer the message.
-func (b *Box) remember(ctx context.Context, message string) error {
-	if !background(b.Run.Record) {
+func (b *Set) remember(ctx context.Context, message string) error {
+	if b.Run.Foreground {
 		return nil
 	}
 	standing, err := b.Run.Standing()
@@ -114,12 +119,12 @@ func (b *Box) remember(ctx context.Context, message string) error {
 		return err
 	}
 	return b.Sessions.Sent(ctx, session.Message{
-		MessageID: message, ForkSessionID: standing.Session, ParentSessionID: b.Run.Parent,
+		MessageID: message, Run: b.Run.ID, ForkSessionID: standing.Session, ParentSessionID: b.Run.Parent,
 	})
 }
 
 // sendByUpdate is for an owner who has not said how to be reached: the next conversation tells them.
-func (b *Box) sendByUpdate(ctx context.Context, m outbox.Message) (string, error) {
+func (b *Set) sendByUpdate(ctx context.Context, m outbox.Message) (string, error) {
 	if m.File != "" {
 		m.Text += " (file: " + m.File + ")"
 	}

@@ -32,7 +32,7 @@ func sendFile() tool {
 	}
 }
 
-func callSendFile(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+func callSendFile(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
 	var in struct {
 		Path     string `json:"path"`
 		Message  string `json:"message"`
@@ -53,7 +53,7 @@ func callSendFile(ctx context.Context, b *Box, input json.RawMessage) (string, e
 }
 
 // fileToSend is the path of a file that the run may send, in full.
-func (b *Box) fileToSend(path string) (string, error) {
+func (b *Set) fileToSend(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		path = b.Home.Path(path)
 	}
@@ -68,7 +68,7 @@ func (b *Box) fileToSend(path string) (string, error) {
 
 // keepFile copies a file into the run's record, so that what is sent later is what was meant now. message is the id of the
 // message that it goes with: another one of that name must not take its place.
-func (b *Box) keepFile(path, message string) (string, error) {
+func (b *Set) keepFile(path, message string) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe
 	if err != nil {
 		return "", err
@@ -89,7 +89,7 @@ func (b *Box) keepFile(path, message string) (string, error) {
 }
 
 // mayRead allows every file of the run's folders that is not protected: it goes to the owner, not to the agent.
-func (b *Box) mayRead(path string) error {
+func (b *Set) mayRead(path string) error {
 	p := b.policy()
 	p.Allow = nil
 	for _, root := range p.Roots {

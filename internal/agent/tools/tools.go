@@ -26,8 +26,8 @@ import (
 	"github.com/ollim/ollim/internal/state/update"
 )
 
-// Box is the tools of one run.
-type Box struct {
+// Set is the tools of one run.
+type Set struct {
 	Home      paths.Dir
 	Disk      store.Disk
 	Zone      *time.Location
@@ -41,7 +41,7 @@ type Box struct {
 	Told      notice.Book
 	Budget    budget.Book
 	Approvals approval.Book
-	Post      outbox.Post
+	Sender    outbox.Sender
 	Busy      func() bool                  // the main conversation is in a turn right now
 	SetNames  func(user, bot string) error // keeps them in the settings; "" leaves one as it is
 }
@@ -51,10 +51,10 @@ type tool struct {
 	name        string
 	description string
 	schema      string
-	schemaOf    func(*Box) json.RawMessage // instead of schema, where it depends on the run
-	may         func(*Box) error           // a *Refused when the run may not use it at all
-	guides      func(*Box) bool            // reports whether the run is shown the tool also where it may not use it, because the refusal says what to do; nil: never
-	call        func(context.Context, *Box, json.RawMessage) (string, error)
+	schemaOf    func(*Set) json.RawMessage // instead of schema, where it depends on the run
+	may         func(*Set) error           // a *Refused when the run may not use it at all
+	guides      func(*Set) bool            // reports whether the run is shown the tool also where it may not use it, because the refusal says what to do; nil: never
+	call        func(context.Context, *Set, json.RawMessage) (string, error)
 }
 
 func tools() []tool {
@@ -72,12 +72,10 @@ func (e *Refused) Error() string { return e.Reason }
 // List is the tools that the agent is shown: those that the run may use. The main conversation and its branches are shown one
 // and the same list, so that the model's cache of it holds (behaviour 8.6); there, what may not be used is refused when called.
 // So is follow_up_chain at the final check of a chain, whose refusal says what to do instead.
-func (b *Box) List() []engine.Tool {
-	mode := job.Mode(b.Run.Mode)
-	shared := mode == job.Foreground || mode == job.Forked
+func (b *Set) List() []engine.Tool {
 	var list []engine.Tool
 	for _, t := range tools() {
-		if shared || t.may(b) == nil || t.guides != nil && t.guides(b) {
+		if b.Run.Shared || t.may(b) == nil || t.guides != nil && t.guides(b) {
 			schema := json.RawMessage(t.schema)
 			if t.schemaOf != nil {
 				schema = t.schemaOf(b)
@@ -89,7 +87,7 @@ func (b *Box) List() []engine.Tool {
 }
 
 // Usable names the tools that the run may use, also where it is shown more of them.
-func (b *Box) Usable() (names []string) {
+func (b *Set) Usable() (names []string) {
 	for _, t := range tools() {
 		if t.may(b) == nil {
 			names = append(names, t.name)
@@ -99,7 +97,7 @@ func (b *Box) Usable() (names []string) {
 }
 
 // Call is Use for an engine: what goes wrong is told to the agent in the result.
-func (b *Box) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
+func (b *Set) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
 	text, err := b.Use(ctx, name, input)
 	if err != nil {
 		return engine.ToolResult{Text: b.Run.Hide(err.Error()), IsError: true}
@@ -109,7 +107,7 @@ func (b *Box) Call(ctx context.Context, name string, input json.RawMessage) engi
 
 // Use runs one tool. What the run may not do is a *Refused, and recorded; arguments that make no sense are an error that begins
 // with "bad arguments: ".
-func (b *Box) Use(ctx context.Context, name string, input json.RawMessage) (string, error) {
+func (b *Set) Use(ctx context.Context, name string, input json.RawMessage) (string, error) {
 	list := tools()
 	at := slices.IndexFunc(list, func(t tool) bool { return t.name == name })
 	if at < 0 {
@@ -122,7 +120,7 @@ func (b *Box) Use(ctx context.Context, name string, input json.RawMessage) (stri
 	return text, err
 }
 
-func (t tool) use(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+func (t tool) use(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
 	if err := t.may(b); err != nil {
 		return "", err
 	}
@@ -141,5 +139,3 @@ func decode(input json.RawMessage, into any) error {
 	}
 	return nil
 }
-
-func background(r runlog.Record) bool { return r.Mode != string(job.Foreground) }

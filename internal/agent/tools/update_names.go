@@ -20,8 +20,8 @@ func updateNames() tool {
 		description: updateNamesText,
 		schema: `{"type":"object","properties":{"user_name":{"type":"string","minLength":1},"bot_name":{"type":"string","minLength":1}},` +
 			`"additionalProperties":false}`,
-		may: func(b *Box) error {
-			if background(b.Run.Record) {
+		may: func(b *Set) error {
+			if !b.Run.Foreground {
 				return &Refused{"update_names is for the main conversation only."}
 			}
 			return nil
@@ -30,7 +30,7 @@ func updateNames() tool {
 	}
 }
 
-func callNames(_ context.Context, b *Box, input json.RawMessage) (string, error) {
+func callNames(_ context.Context, b *Set, input json.RawMessage) (string, error) {
 	var in struct {
 		User string `json:"user_name"`
 		Bot  string `json:"bot_name"`

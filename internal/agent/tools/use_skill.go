@@ -23,7 +23,7 @@ func useSkill() tool {
 		description: useSkillText,
 		schema: `{"type":"object","properties":{"name":{"type":"string","minLength":1},"arguments":{"type":"string"}},` +
 			`"required":["name"],"additionalProperties":false}`,
-		may: func(b *Box) error {
+		may: func(b *Set) error {
 			if !slices.Contains(policy.Policy{Allow: parse(b.Run.Tools)}.BuiltIns(), "Skill") {
 				return &Refused{"This run has no skills."}
 			}
@@ -33,7 +33,7 @@ func useSkill() tool {
 	}
 }
 
-func callSkill(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+func callSkill(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
 	var in struct {
 		Name      string `json:"name"`
 		Arguments string `json:"arguments"`
@@ -60,7 +60,7 @@ func callSkill(ctx context.Context, b *Box, input json.RawMessage) (string, erro
 }
 
 // prepared is a skill with its commands replaced: as the run began, if its job names it, else now.
-func (b *Box) prepared(ctx context.Context, name string) (string, error) {
+func (b *Set) prepared(ctx context.Context, name string) (string, error) {
 	if slices.Contains(b.Run.Skills, name) {
 		text, err := store.Read(b.Home.Run(b.Run.ID, "skills", name+".md"))
 		return string(text), err
@@ -81,7 +81,7 @@ func (b *Box) prepared(ctx context.Context, name string) (string, error) {
 }
 
 // approvedSkill keeps an agent from running commands that it has written into a skill.
-func (b *Box) approvedSkill(ctx context.Context, name string) error {
+func (b *Set) approvedSkill(ctx context.Context, name string) error {
 	subject, err := b.Approvals.OfSkill(name)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (b *Box) approvedSkill(ctx context.Context, name string) error {
 
 // Prepare renders a skill that the job names into the record of its run. still is asked between the reading and the commands:
 // whether what was read is what the owner approved.
-func (b *Box) Prepare(ctx context.Context, name string, still func() error) error {
+func (b *Set) Prepare(ctx context.Context, name string, still func() error) error {
 	s, err := skill.Library{Home: b.Home}.Find(name)
 	if err == nil {
 		err = still()

@@ -44,12 +44,16 @@ func (d Dir) Lock(name string) string { return filepath.Join(d.Locks(), name+".l
 // JobLock is the flock that a job's run holds from before its record exists to its end.
 func (d Dir) JobLock(id string) string { return d.Lock("job-" + id) }
 
-// SessionLock is the flock that whoever writes a routine's session holds, or main's, which is that of no routine.
+// ConversationLock is the flock that a process holds while it writes the session of a conversation, by the conversation's key:
+// main, or routine-ID for the session of a persistent routine.
+func (d Dir) ConversationLock(key string) string { return d.Lock("session-" + key) }
+
+// SessionLock is the ConversationLock of a routine's session, or of main's for "".
 func (d Dir) SessionLock(routine string) string {
 	if routine == "" {
-		return d.Lock("session-main")
+		return d.ConversationLock("main")
 	}
-	return d.Lock("session-routine-" + routine)
+	return d.ConversationLock("routine-" + routine)
 }
 
 // Runs is the folder of run records.

@@ -286,7 +286,7 @@ func TestContextEndsAnAttempt(t *testing.T) {
 		cancel()
 	}()
 	began := time.Now()
-	if fate, err := o.Send(ctx, message("r.1")); fate != Queued || err != nil {
+	if fate, err := o.try(ctx, message("r.1")); fate != Queued || err != nil {
 		t.Errorf("%q, %v", fate, err)
 	}
 	if took := time.Since(began); took > 15*time.Second {
@@ -295,7 +295,7 @@ func TestContextEndsAnAttempt(t *testing.T) {
 	if pid := strings.TrimSpace(o.read(t, "leader")); alive(pid) {
 		t.Error("the command is still alive")
 	}
-	if fate, err := o.Send(ctx, message("r.2")); fate != Queued || err != nil {
+	if fate, err := o.try(ctx, message("r.2")); fate != Queued || err != nil {
 		t.Errorf("with a context that had ended: %q, %v", fate, err)
 	}
 	o.now = start.Add(time.Hour)

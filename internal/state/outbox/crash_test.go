@@ -208,7 +208,7 @@ func TestOutboxIsNoFolder(t *testing.T) {
 		if err := os.WriteFile(o.Home.Path(path), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		fate, err := o.Send(t.Context(), message("r.1"))
+		fate, err := o.try(t.Context(), message("r.1"))
 		if _, ok := errors.AsType[*store.NotWritten](err); !ok || fate != "" {
 			t.Errorf("%s: %q, %v", path, fate, err)
 		}

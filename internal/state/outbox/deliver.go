@@ -58,6 +58,21 @@ const (
 	Refused Fate = "refused" // for good; the reason was told through Disk.Warn
 )
 
+// Receipt is what is known of a message after an attempt to send it.
+type Receipt struct {
+	Fate    Fate
+	Outside string // the id that a reply will quote, where the way to the owner gives messages ids of its own; "": the message's ID
+}
+
+// Sender reaches the owner.
+type Sender interface {
+	// Configured reports whether there is a way to the owner. Without one, messages that matter become pending updates.
+	Configured() bool
+
+	// Send tries to deliver a message. With an error the receipt still says what is known of it, as for Post.Send.
+	Send(ctx context.Context, m Message) (Receipt, error)
+}
+
 var (
 	// ErrID says that a message's id cannot name its file.
 	ErrID = errors.New("not a message id")
@@ -84,7 +99,12 @@ func (p Post) Configured() bool { return len(p.Command) > 0 && p.Command[0] != "
 // With an error, the fate still says what is known of the message: "" means that it is not known to be on disk and nothing
 // was sent (the error wraps ErrID, ErrTaken or a *store.NotWritten); Sent or Refused, that its entry could not be removed;
 // Queued, that the failed attempt could not be noted and so will be repeated sooner.
-func (p Post) Send(ctx context.Context, m Message) (Fate, error) {
+func (p Post) Send(ctx context.Context, m Message) (Receipt, error) {
+	fate, err := p.send(ctx, m)
+	return Receipt{Fate: fate}, err
+}
+
+func (p Post) send(ctx context.Context, m Message) (Fate, error) {
 	if m.Created.IsZero() {
 		m.Created = p.Disk.Now()
 	}

@@ -35,6 +35,10 @@ type Record struct {
 	Path        string `json:"path"`
 	Description string `json:"description,omitempty"`
 	Mode        string `json:"mode"`
+	Foreground  bool   `json:"foreground,omitempty"`   // the run is part of the owner's own conversation
+	Shared      bool   `json:"shared,omitempty"`       // the run is in main or a branch of main, whose tools are the same
+	Persistent  bool   `json:"persistent,omitempty"`   // the session goes on in the job's next run
+	Key         string `json:"conversation,omitempty"` // of the conversation's lock; "" when no other run can know the session
 	Engine      string `json:"engine,omitempty"`
 	Model       string `json:"model,omitempty"`
 

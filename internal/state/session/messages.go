@@ -8,9 +8,11 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Message joins a message that a run has sent to the session that sent it, for whoever answers it.
+// Message joins a message that a run has sent to the session that sent it, for a reply.
 type Message struct {
 	MessageID       string    `json:"message_id"`
+	Outside         string    `json:"outside_id,omitempty"` // that a reply quotes, if that is another
+	Run             string    `json:"run,omitempty"`
 	ForkSessionID   string    `json:"fork_session_id"`
 	ParentSessionID string    `json:"parent_session_id,omitempty"`
 	TS              time.Time `json:"ts"`
@@ -19,12 +21,49 @@ type Message struct {
 // ReplyLimit is how long a message can be answered into its session.
 const ReplyLimit = 7 * 24 * time.Hour
 
-// Sent notes a message; those that are too old to be answered go.
+// Sent notes a message, and drops those that are too old to be answered.
 func (b Book) Sent(ctx context.Context, m Message) error {
 	m.TS = b.Disk.Now().In(b.Zone)
-	return store.EditJSON(ctx, b.Disk, b.Home.Lock("fork_messages"), b.Home.ForkMessages(), func(all *[]Message) error {
+	return b.editMessages(ctx, func(all *[]Message) {
 		*all = slices.DeleteFunc(*all, func(old Message) bool { return m.TS.Sub(old.TS) > ReplyLimit })
 		*all = append(*all, m)
+	})
+}
+
+// Received notes the id that a reply to a message will quote.
+func (b Book) Received(ctx context.Context, messageID, outside string) error {
+	return b.editMessages(ctx, func(all *[]Message) {
+		for i, m := range *all {
+			if m.MessageID == messageID {
+				(*all)[i].Outside = outside
+			}
+		}
+	})
+}
+
+func (b Book) editMessages(ctx context.Context, edit func(*[]Message)) error {
+	return store.EditJSON(ctx, b.Disk, b.Home.Lock("fork_messages"), b.Home.ForkMessages(), func(all *[]Message) error {
+		edit(all)
 		return nil
 	})
+}
+
+// ByMessage returns the latest message of an id, its own or the one that a reply quotes. found is false if there is none that can
+// still be answered.
+func (b Book) ByMessage(ctx context.Context, id string) (m Message, found bool, err error) {
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("fork_messages"))
+	if err != nil {
+		return m, false, err
+	}
+	defer held.Release()
+	all, err := store.ReadJSON[[]Message](b.Disk, b.Home.ForkMessages())
+	if err != nil {
+		return m, false, err
+	}
+	for _, m := range slices.Backward(all) {
+		if (m.MessageID == id || m.Outside == id) && b.Disk.Now().Sub(m.TS) <= ReplyLimit {
+			return m, true, nil
+		}
+	}
+	return Message{}, false, nil
 }

@@ -11,40 +11,40 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// scribe writes the transcripts of questions to engines that keep their sessions in a form of their own. A transcript bears the
+// transcriber writes the transcripts of questions to engines that keep their sessions in a form of their own. A transcript bears the
 // id of the engine's session.
-type scribe struct {
+type transcriber struct {
 	engine.Engine
-	f     *Firer
-	name  string
-	asked string // the prompt that is written down already, for a turn that is begun anew
+	runner *Runner
+	name   string
+	asked  string // the prompt that is written down already, for a turn that is begun anew
 }
 
 // Run writes down what the engine tells.
-func (s *scribe) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
-	p := page{s: s, request: r}
+func (t *transcriber) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
+	p := page{t: t, request: r}
 	defer p.close()
 	if err := p.reserve(ctx); err != nil {
 		return engine.Result{}, err
 	}
-	if r.Input.Prompt != s.asked {
+	if r.Input.Prompt != t.asked {
 		p.note(transcript.Said(transcript.User, r.Input.Prompt))
 	}
-	return s.Engine.Run(ctx, r, tools, func(e runlog.Event) error {
-		return errors.Join(p.write(ctx, s.f.Runs.Hide(e)), sink(e))
+	return t.Engine.Run(ctx, r, tools, func(e runlog.Event) error {
+		return errors.Join(p.write(ctx, t.runner.Runs.Hide(e)), sink(e))
 	})
 }
 
 // page is the transcript of one turn.
 type page struct {
-	s       *scribe
+	t       *transcriber
 	request engine.Request
 	file    transcript.Transcript // the zero one before the engine has named its session
 	guard   *lock.Guard
 	said    []transcript.Entry // that is not on disk yet
 }
 
-func (p *page) sessions() string { return p.s.f.Home.Sessions() }
+func (p *page) sessions() string { return p.t.runner.Home.Sessions() }
 
 // reserve locks the transcript that is gone on with.
 func (p *page) reserve(ctx context.Context) error {
@@ -56,7 +56,7 @@ func (p *page) reserve(ctx context.Context) error {
 		return nil
 	}
 	if err == nil {
-		p.guard, err = file.Lock(ctx, p.s.f.Disk.Locks)
+		p.guard, err = file.Lock(ctx, p.t.runner.Disk.Locks)
 	}
 	return err
 }
@@ -64,13 +64,13 @@ func (p *page) reserve(ctx context.Context) error {
 func (p *page) close() { p.guard.Release() }
 
 func (p *page) note(m transcript.Message) {
-	p.said = append(p.said, transcript.Entry{Message: m, At: p.s.f.Disk.Now()})
+	p.said = append(p.said, transcript.Entry{Message: m, At: p.t.runner.Disk.Now()})
 }
 
 func (p *page) write(ctx context.Context, e runlog.Event) (err error) {
 	switch e.Type {
 	case runlog.Session:
-		p.s.asked = p.request.Input.Prompt
+		p.t.asked = p.request.Input.Prompt
 		err = p.open(ctx, e.Session)
 	case runlog.Text:
 		p.note(transcript.Said(transcript.Assistant, e.Text))
@@ -93,14 +93,14 @@ func (p *page) write(ctx context.Context, e runlog.Event) (err error) {
 func (p *page) open(ctx context.Context, id string) error {
 	file, err := transcript.Find(p.sessions(), id)
 	if errors.Is(err, transcript.ErrUnknown) {
-		h := transcript.Header{ID: id, Cwd: p.request.Scope.Root, Provider: p.s.name, Model: p.request.Model.Name, Timestamp: p.s.f.Disk.Now()}
+		h := transcript.Header{ID: id, Cwd: p.request.Scope.Root, Provider: p.t.name, Model: p.request.Model.Name, Timestamp: p.t.runner.Disk.Now()}
 		if p.request.Session.ID != id {
 			h.ParentID = p.request.Session.ID
 		}
 		file, err = transcript.Create(p.sessions(), h)
 	}
 	if err == nil && p.guard == nil {
-		p.guard, err = file.Lock(ctx, p.s.f.Disk.Locks)
+		p.guard, err = file.Lock(ctx, p.t.runner.Disk.Locks)
 	}
 	p.file = file
 	return err

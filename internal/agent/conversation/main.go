@@ -1,0 +1,34 @@
+package conversation
+
+import (
+	"context"
+
+	"github.com/ollim/ollim/internal/state/session"
+)
+
+// Main is the owner's conversation.
+type Main struct{ Sessions session.Book }
+
+// MainKey is the key of the main conversation.
+const MainKey = "main"
+
+// Traits of main are those of the owner's own conversation.
+func (Main) Traits() Traits { return Traits{Mode: "foreground", Foreground: true, Shared: true} }
+
+// Key is the same in every process.
+func (Main) Key() string { return MainKey }
+
+// Open continues the main session.
+func (m Main) Open(context.Context) (h History, err error) {
+	h.Session, err = m.Sessions.Main()
+	return h, err
+}
+
+// Save makes id the main session.
+func (m Main) Save(_ context.Context, id string) error { return m.Sessions.SetMain(id) }
+
+// Updates are used up by the main conversation alone.
+func (Main) Updates() UpdatePolicy { return UpdatePolicy{Show: Pop} }
+
+// Event is that of a session with no history.
+func (Main) Event() session.Kind { return session.Created }

@@ -1,0 +1,186 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/state/update"
+)
+
+// Book is what the conversations of one data directory share.
+type Book struct {
+	Home     paths.Dir
+	Sessions session.Book
+	Updates  update.Box
+	Runs     runlog.Book
+	Sleep    func(context.Context, time.Duration) error // returns early, with its error, when the context ends
+}
+
+// Busy reports whether the main conversation is in a turn.
+func (b Book) Busy() bool { return !lock.Free(b.Home.ConversationLock(MainKey)) }
+
+// Parts are what a turn works with.
+type Parts struct {
+	Engine  engine.Engine
+	Tools   engine.Tools
+	Run     *runlog.Run
+	Observe func(runlog.Event) // sees every event of the turn as it happens; may be nil
+}
+
+// Turn is one run's part of a conversation, which no other process can change until Close.
+type Turn struct {
+	Parts
+
+	book    Book
+	conv    Conversation
+	history History
+	guard   *lock.Guard // nil without a key
+	current current
+	spent   float64 // USD, in this turn
+	claim   *update.Claim
+	meter   engine.Meter
+}
+
+// current is the session as it is now.
+type current struct {
+	session string // "" before the engine has named it
+	parent  string // that it is branched from
+	former  string // an id that the engine no longer knows
+	noted   bool   // it is in the history for this run
+}
+
+// Begin takes the conversation's lock, waiting until ctx ends, and opens its history. The error wraps lock.ErrBusy if another
+// process held the lock all the time.
+func (b Book) Begin(ctx context.Context, c Conversation, p Parts) (*Turn, error) {
+	t := &Turn{Parts: p, book: b, conv: c, meter: engine.Meter{Most: engine.MaxRecord}}
+	if err := t.enter(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	if t.history, err = c.Open(ctx); err != nil {
+		t.Close()
+		return nil, err
+	}
+	t.current.session, t.current.parent = t.history.Session, t.history.Parent
+	return t, nil
+}
+
+func (t *Turn) enter(ctx context.Context) error {
+	key := t.conv.Key()
+	if key == "" {
+		return nil
+	}
+	path := t.book.Home.ConversationLock(key)
+	if left := t.book.Runs.Leftover(path); left != nil {
+		return left
+	}
+	guard, err := t.book.Sessions.Disk.Locks.WaitGuard(ctx, path)
+	if err != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	t.guard = guard
+	if err := guard.Note(t.Run.ID + "\n"); err != nil {
+		t.Close()
+		return err
+	}
+	return nil
+}
+
+// Session returns the session's id as it is now; "" if it has not begun.
+func (t *Turn) Session() string { return t.current.session }
+
+// Close releases the conversation's lock.
+func (t *Turn) Close() {
+	if t.guard != nil {
+		t.guard.Release()
+	}
+}
+
+// Say tells the agent one thing and lets it answer. The prompt is completed with pending updates and kept in the record. Updates
+// that were popped go back if the agent never began to answer.
+func (t *Turn) Say(ctx context.Context, in prompt.Input, r engine.Request) (engine.Result, error) {
+	updates, err := t.takeUpdates(ctx)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	in.Updates = updates
+	result, err := t.say(ctx, in, r)
+	if errors.Is(err, engine.ErrSessionUnknown) && t.history.Missing != Fail {
+		if err := t.forget(ctx); err != nil {
+			return result, err
+		}
+		if t.history.Missing == StartAfresh {
+			in.Session = prompt.Lost
+		}
+		result, err = t.say(ctx, in, r)
+	}
+	return result, errors.Join(err, t.settleUpdates(ctx))
+}
+
+func (t *Turn) say(ctx context.Context, in prompt.Input, r engine.Request) (engine.Result, error) {
+	r.Input.Prompt = prompt.Build(in)
+	if err := t.Run.Prompt(r.Input.Prompt); err != nil {
+		return engine.Result{}, err
+	}
+	return t.ask(ctx, r)
+}
+
+// forget begins anew, as the engine does not have the session. The history keeps its id as the parent of the next.
+func (t *Turn) forget(ctx context.Context) error {
+	old := t.current.session
+	if old == "" {
+		old = t.current.parent
+	}
+	t.current = current{former: old}
+	if t.history.Missing == StartNew {
+		return nil
+	}
+	return t.Run.Event(ctx, runlog.Event{Type: runlog.SessionLost, Session: old})
+}
+
+// Remind asks for something that is owed, in the same session.
+func (t *Turn) Remind(ctx context.Context, text string, r engine.Request) error {
+	r.Input.Prompt, r.Input.Nudge = text, true
+	_, err := t.ask(ctx, r)
+	return err
+}
+
+// Compact replaces the session by a summary if the run's events ask for it.
+func (t *Turn) Compact(ctx context.Context, r engine.Request) error {
+	standing, err := t.Run.Standing()
+	if err != nil || !standing.Wished {
+		return err
+	}
+	r.Session.ID, r.Session.Follow, r.Run.Locks, r.Limits.Spent = t.current.session, t.history.Follow, t.locks(r), t.spent
+	if err := r.Limits.Affordable(0); err != nil {
+		return err
+	}
+	_, err = t.Engine.Compact(ctx, r, standing.Wish, t.sink(ctx))
+	return err
+}
+
+// locks returns the locks that the engine keeps if this process dies: the conversation's, and what the caller gives.
+func (t *Turn) locks(r engine.Request) []*os.File {
+	held := slices.Clone(r.Run.Locks)
+	if t.guard != nil {
+		held = append(held, t.guard.File())
+	}
+	return held
+}
+
+// Preview returns the prompt that Say would use now. Nothing changes.
+func (b Book) Preview(ctx context.Context, c Conversation, in prompt.Input) (text string, err error) {
+	if in.Updates, err = b.peek(ctx, c.Updates()); err != nil {
+		return "", err
+	}
+	return prompt.Build(in), nil
+}

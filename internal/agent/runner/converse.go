@@ -1,0 +1,123 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/ollim/ollim/internal/agent/conversation"
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/agent/tools"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/schedule/forecast"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// engine makes the run's engine.
+func (w *work) engine() (engine.Engine, error) { return w.engineOf(w.spec) }
+
+func (r *Runner) engineOf(s Spec) (engine.Engine, error) {
+	made, err := r.Engines(s.Engine.Name)
+	if err != nil || !s.Engine.Transcribe || s.Engine.Name == engine.Native {
+		return made, err
+	}
+	return &transcriber{Engine: made, runner: r, name: s.Engine.Name}, nil
+}
+
+// prepare lets the origin of the run do what must be done before the turn.
+func (w *work) prepare(ctx context.Context) (prompt.Input, error) {
+	in, err := w.input(w.spec, w.run.Record)
+	if err != nil {
+		return in, err
+	}
+	return w.spec.Origin.Prepare(ctx, w.run, w.tools, in)
+}
+
+// input completes the input of a Spec with what holds now.
+func (r *Runner) input(s Spec, record runlog.Record) (in prompt.Input, err error) {
+	in = s.Input
+	in.Now, in.Busy = r.Disk.Now().In(r.Zone), record.Busy && in.Task.Background
+	in.Task.Dirs = record.Dirs // in full
+	in.Tools = slices.DeleteFunc(slices.Clone(record.Tools), func(p string) bool { return strings.HasPrefix(p, "mcp__ollim__") })
+	if record.Scheduled != nil && forecast.Late(*record.Scheduled, in.Now) {
+		in.Late = record.Scheduled.In(r.Zone)
+	}
+	switch record.Compaction {
+	case runlog.CompactionDone:
+		in.Session = prompt.Compacted
+	case runlog.CompactionFailed:
+		in.Session = prompt.CompactionFailed
+	}
+	if in.Task.Background && in.Task.AllowPing {
+		in.Budget, err = r.Budget.Status()
+	}
+	return in, err
+}
+
+// request is what the engine is asked. granted is the most that the run may cost, in USD; 0 is no limit.
+func (w *work) request(granted float64) (engine.Request, error) {
+	request, err := w.requestOf(w.spec, w.run, w.tools)
+	request.Limits.MaxCost, request.Limits.Raise, request.Limits.Reserved = granted, w.raise(), w.run.Reserved
+	request.Run.Locks = append(request.Run.Locks, w.lock.File())
+	if guard := w.spec.Identity.Guard; guard != nil {
+		request.Run.Locks = append(request.Run.Locks, guard.File())
+	}
+	return request, err
+}
+
+// requestOf is the request without locks and money, as a preview shows it.
+func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Request, error) {
+	request := engine.Request{
+		Run: engine.Run{ID: run.ID},
+		Input: engine.Input{
+			System: s.Policy.System, SystemOnly: !run.Shared, Delta: s.Observe.Text, Awaited: s.Policy.Awaited,
+		},
+		Session: engine.Session{NextIn: s.Limits.Again},
+		Model:   engine.Model{Name: run.Model, Thinking: s.Engine.Thinking},
+		Limits:  engine.Limits{MaxTurns: s.Limits.Turns, Patience: s.Limits.Patience},
+		Scope: engine.Scope{
+			Root: cmp.Or(run.Root, string(r.Home)), Dirs: s.Policy.Dirs, Protected: set.Protected(),
+			BuiltIns: tools.BuiltIns(run.Record.Tools, s.Policy.Offered), Allow: run.Record.Tools,
+		},
+	}
+	if run.Scheduled != nil {
+		request.Run.Slot = *run.Scheduled
+	}
+	return request, s.Origin.Complete(&request)
+}
+
+// enforce holds the agent to the duties of its run.
+func (w *work) enforce(ctx context.Context, t *Turn) error {
+	for _, duty := range w.spec.Duties {
+		if err := duty.Enforce(ctx, w.Runner, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compact does what the agent asked for, unless its turn went wrong: then the session stays whole for whoever looks. The agent's
+// next fire reads that a compaction was not carried out.
+func (w *work) compact(ctx context.Context, t *Turn, ended error) error {
+	if ended != nil && !errors.Is(ended, errUnreported) {
+		return nil
+	}
+	err := t.Compact(ctx, t.Request)
+	if errors.Is(err, engine.ErrMaxCost) { // the work itself is done
+		return w.run.Event(ctx, runlog.Event{Type: runlog.CompactFailed, Text: err.Error()})
+	}
+	return err
+}
+
+// compactNow compacts the conversation's session by the owner's instructions.
+func (w *work) compactNow(ctx context.Context, turn *conversation.Turn, request engine.Request) error {
+	if turn.Session() == "" {
+		return errors.New("there is no session to compact yet")
+	}
+	if err := w.run.Event(ctx, runlog.Event{Type: runlog.CompactWish, Text: w.spec.Compact}); err != nil {
+		return err
+	}
+	return turn.Compact(ctx, request)
+}

@@ -1,0 +1,251 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/approval"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/slot"
+)
+
+// Options are what one run may do differently from its job's file, or from the settings.
+type Options struct {
+	Engine string        // "" is the job's
+	Model  string        // "" is the job's
+	Input  string        // joins the prompt as data
+	Wait   time.Duration // for a run of the same job to end; 0 skips at once
+	Moved  bool          // the clock is not the real one
+	Owner  bool          // the owner typed it: counted, but held back by no limit and no pause
+
+	Scheduled bool      // a timer fires it, by its id: a slot that is claimed already is done
+	Cron      bool      // a line in a crontab fires it, which may stand there beside a timer
+	Slot      time.Time // the slot that it answers, late; zero: the latest one, if that is recent
+
+	Observe Observer
+}
+
+// fire is one fire of a job. It is the origin of the run that follows.
+type fire struct {
+	*Runner
+
+	run       string // the run's id
+	job       job.Job
+	options   Options
+	all       []job.Job     // of the directory
+	previous  runlog.Record // of the job; the zero one when there is none
+	guard     *lock.Guard
+	slot      time.Time // that the fire answers; zero: none
+	rival     time.Time // a slot that another run had claimed before
+	wrong     error     // with tool-policy.yaml
+	permitted bool      // what the owner wants at the end of the run may start
+	after     string    // the fingerprint of that, as it was permitted
+}
+
+// Fire runs a job once. The record says how it ended; an error says that there is no record (nothing ran) or, beside a record, why
+// it failed in a way that a caller may want to tell apart.
+func (r *Runner) Fire(ctx context.Context, name string, o Options) (runlog.Record, error) {
+	f, err := r.find(ctx, name, o)
+	if err != nil {
+		return runlog.Record{}, err
+	}
+	if err := f.claimSlot(ctx); err != nil {
+		return runlog.Record{}, err
+	}
+	record, err := f.respond(ctx)
+	f.settleSlot(record.Outcome)
+	return record, err
+}
+
+// respond runs the job, unless it is running, or done with.
+func (f *fire) respond(ctx context.Context) (runlog.Record, error) {
+	if f.beaten() {
+		return runlog.Record{}, slot.ErrClaimed
+	}
+	guard, err := f.lock(ctx)
+	switch {
+	case errors.Is(err, lock.ErrBusy) && f.yields():
+		return runlog.Record{}, slot.ErrClaimed
+	case errors.Is(err, lock.ErrBusy):
+		return f.skip(ctx)
+	case err != nil:
+		return runlog.Record{}, err
+	}
+	f.guard = guard
+	defer f.flush(ctx)
+	defer guard.Release()
+	if err := f.contest(); err != nil {
+		return runlog.Record{}, err
+	}
+	if err := f.stillThere(); err != nil {
+		return runlog.Record{}, err
+	}
+	f.previous = f.closePrevious(ctx)
+	if f.concluded(ctx) {
+		return f.previous, nil
+	}
+	return f.Run(ctx, f.spec())
+}
+
+// find finds the job, and reports every job file that cannot be used.
+func (r *Runner) find(ctx context.Context, name string, o Options) (*fire, error) {
+	files, err := r.Jobs.Load()
+	if err != nil {
+		return nil, err
+	}
+	j, known := files.ByID(name)
+	if !known || !o.Scheduled { // a file of that name must not keep a routine from its time
+		j, err = files.Find(name)
+	}
+	var own yamldoc.Faults
+	errors.As(err, &own)
+	r.warn(r.reportBadFiles(ctx, files.Faults, own))
+	r.warn(r.reportPolicy(ctx))
+	if err != nil {
+		return nil, err
+	}
+	id, err := runlog.NewID(r.Disk.Now(), r.Random)
+	return &fire{Runner: r, run: id, job: j, options: o, all: files.Jobs}, err
+}
+
+// stillThere returns an error for a reminder that another process has ended, or taken a step further, since it was found.
+func (f *fire) stillThere() error {
+	if f.job.Kind != job.Reminder {
+		return nil
+	}
+	if _, err := os.Lstat(f.job.Path); errors.Is(err, fs.ErrNotExist) {
+		return &job.Unknown{Name: f.job.ID}
+	}
+	return nil
+}
+
+// lock takes the job's lock.
+func (f *fire) lock(ctx context.Context) (*lock.Guard, error) {
+	path := f.Home.JobLock(f.job.ID)
+	if f.options.Wait == 0 {
+		return lock.TryGuard(path)
+	}
+	waiting, cancel := context.WithTimeout(ctx, f.options.Wait)
+	defer cancel()
+	guard, err := f.Disk.Locks.WaitGuard(waiting, path)
+	if ctx.Err() != nil && err != nil {
+		return nil, ctx.Err() // stopped by a signal, not out of patience
+	}
+	return guard, err
+}
+
+// closePrevious returns the job's latest run before this one, whose id is in the lock file. If its process died, the record is
+// ended and the failure reported. A record that was pruned, or never written, is the zero one.
+func (f *fire) closePrevious(ctx context.Context) runlog.Record {
+	id := strings.TrimSpace(f.guard.LastNote())
+	if id == "" {
+		return runlog.Record{}
+	}
+	cutOff, closeErr := f.Runs.Close(id)
+	last, loadErr := f.Runs.Load(id)
+	if closeErr != nil || loadErr != nil {
+		return runlog.Record{}
+	}
+	if cutOff {
+		f.settleCutOff(last)
+	}
+	if cutOff && f.job.Kind != job.Reminder { // that is tried again, and reported in the end
+		f.reportFailure(ctx, last, "was cut off before it ended")
+	}
+	return last
+}
+
+// lastRun is the latest run of a job, as its lock file notes it; the zero Record when there is none.
+func (r *Runner) lastRun(id string) runlog.Record {
+	record, err := r.Runs.Load(strings.TrimSpace(lock.ReadNote(r.Home.JobLock(id))))
+	if err != nil {
+		return runlog.Record{}
+	}
+	return record
+}
+
+// skip records a fire that did not happen because the job's lock is held.
+func (f *fire) skip(ctx context.Context) (runlog.Record, error) {
+	reason := "already running since a moment ago"
+	if last := f.lastRun(f.job.ID); last.ID != "" && !last.Done() {
+		reason = "already running since " + last.Started.In(f.Zone).Format("2006-01-02 15:04:05")
+	}
+	left := f.Runs.Leftover(f.Home.JobLock(f.job.ID))
+	if left != nil {
+		reason = left.Error()
+	}
+	w, err := f.begin(ctx, f.spec())
+	if err != nil {
+		return runlog.Record{}, err
+	}
+	defer w.release()
+	err = w.run.Finish(runlog.Skipped, reason)
+	if left != nil {
+		f.reportLeftover(ctx, w.run.Record, left)
+	}
+	return w.run.Record, err
+}
+
+// badFile is the beginning of the keys under which bad files are noted.
+const badFile = "bad-file "
+
+// ReportBadFiles reports each fault of a job file to the owner, once.
+func (r *Runner) ReportBadFiles(ctx context.Context, faults yamldoc.Faults) {
+	r.warn(r.reportBadFiles(ctx, faults, nil))
+}
+
+// reportBadFiles reports each fault once, on standard error too, because cron would mail it at every fire. own are those of the
+// job itself, which are an error anyway.
+func (r *Runner) reportBadFiles(ctx context.Context, faults, own yamldoc.Faults) error {
+	present := map[string]bool{}
+	for _, fault := range faults {
+		key := badFile + fault.Error()
+		present[key] = true
+		first, err := r.Notices.Once(ctx, key)
+		if err != nil {
+			return err
+		}
+		if first && !slices.Contains(own, fault) {
+			r.Disk.Warn(fault.Error())
+		}
+		if first {
+			if err := r.Updates.Add(ctx, prompt.BadFile(fault.Error()), "ollim"); err != nil {
+				return err
+			}
+		}
+	}
+	return r.Notices.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, badFile) || present[key] })
+}
+
+// unapprovedPolicy is the beginning of the keys under which tool-policy.yaml is noted.
+const unapprovedPolicy = "unapproved-policy "
+
+// reportPolicy reports once that tool-policy.yaml waits for approval. Errors of the file and of the approvals stop every run, which
+// reports them.
+func (r *Runner) reportPolicy(ctx context.Context) error {
+	extra, err := r.Approvals.Policy()
+	if err != nil {
+		return nil //nolint:nilerr // permit returns the error
+	}
+	key := unapprovedPolicy + extra.Subject.Digest()
+	err = r.Notices.Forget(ctx, func(k string) bool { return !strings.HasPrefix(k, unapprovedPolicy) || extra.Waits && k == key })
+	if err != nil || !extra.Waits {
+		return err
+	}
+	first, err := r.Notices.Once(ctx, key)
+	if err != nil || !first {
+		return err
+	}
+	text := prompt.UnapprovedPolicy(approval.PolicyName)
+	r.Disk.Warn(text)
+	return r.Updates.Add(ctx, text, "ollim")
+}

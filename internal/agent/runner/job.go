@@ -1,0 +1,309 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/conversation"
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/agent/tools"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/schedule/forecast"
+	"github.com/ollim/ollim/internal/state/approval"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/skill"
+)
+
+// spec is what the job's file says, with the options of this fire.
+func (f *fire) spec() Spec {
+	j, o := f.job, f.options
+	s := Spec{
+		Identity: Identity{
+			Run: f.run, Kind: string(j.Kind), ID: j.ID, Name: j.Name(), Path: j.Path, Description: j.Description,
+			Scheduled: f.scheduled(), Guard: f.guard,
+		},
+		Input:  prompt.Input{Task: prompt.TaskOf(j), Piped: prompt.Piped{Text: o.Input}},
+		Engine: Choice{Name: cmp.Or(o.Engine, j.Engine), Model: cmp.Or(o.Model, j.Model), Thinking: j.Thinking, Moved: o.Moved},
+		Policy: Policy{
+			Dirs: j.Roots(f.UserHome), AllowPing: j.AllowPing, Update: j.Update, Owner: o.Owner, Deliver: !j.Background,
+		},
+		Limits:  Limits{Time: j.Timeout, Cost: j.MaxCost, Again: f.again()},
+		Duties:  []Duty{Report{}},
+		Origin:  f,
+		Observe: o.Observe,
+		Plain:   j.Plain,
+	}
+	own, main, err := f.patterns(j.Background)
+	if err == nil {
+		own, err = withJob(own, j, s.Policy.Dirs)
+	}
+	s.Policy.Tools, f.wrong = own, err
+	s.Conversation, s.Policy.System = f.conversation(), prompt.SystemAlone()
+	if traits := s.Conversation.Traits(); traits.Shared {
+		s.Policy.System = prompt.SystemMain(f.profile())
+		if !traits.Foreground { // offered as in main, so that the model's cache of it holds
+			s.Policy.Offered = main
+		}
+	}
+	return s
+}
+
+// withJob adds the patterns that a job's fields stand for.
+func withJob(own []string, j job.Job, dirs []policy.Root) ([]string, error) {
+	own = append(own, j.AllowedTools...)
+	for _, name := range j.Skills {
+		own = append(own, policy.OfSkill(name))
+	}
+	if j.Subagent != "" {
+		own = append(own, "Task("+j.Subagent+")")
+	}
+	for _, root := range dirs {
+		below, err := policy.OfDir(root)
+		if err != nil {
+			return nil, err
+		}
+		own = append(own, below...)
+	}
+	return own, nil
+}
+
+// conversation is the one that the job's file asks for.
+func (f *fire) conversation() conversation.Conversation {
+	switch f.job.Mode() {
+	case job.Foreground:
+		return conversation.Main{Sessions: f.Sessions}
+	case job.Persistent:
+		return conversation.Routine{Sessions: f.Sessions, ID: f.job.ID, Shown: f.previous.ShownUntil(), Own: f.own}
+	case job.Isolated:
+		return conversation.Isolated{}
+	}
+	return conversation.Branch{Sessions: f.Sessions, Busy: f.Busy}
+}
+
+// own reports whether a run was one of the job.
+func (f *fire) own(run string) bool {
+	r, err := f.Runs.Load(run)
+	return err == nil && r.Job == f.job.ID
+}
+
+// scheduled is the time that the fire is for; zero when it is for none.
+func (f *fire) scheduled() time.Time {
+	if f.job.Kind == job.Reminder {
+		return f.job.RunAt
+	}
+	return f.slot
+}
+
+// again returns the time until a routine's schedule goes on from where this run begins; 0 if it does not.
+func (f *fire) again() time.Duration {
+	j := f.job
+	if j.Kind != job.Routine || !j.Enabled || j.Mode() != job.Persistent && j.Mode() != job.Forked {
+		return 0
+	}
+	now := f.Disk.Now().Truncate(time.Minute) // a slot's run begins a little later
+	next, ok := j.Schedule.Next(now, j.Zone(f.Zone))
+	if !ok {
+		return 0
+	}
+	return next.Sub(now)
+}
+
+// Begin completes the record with what belongs to the job.
+func (f *fire) Begin(r *runlog.Record) error {
+	r.MaxChain, r.ChainDepth = f.job.MaxChain, f.job.ChainDepth
+	r.Shown, r.Compaction = f.previous.ShownUntil(), f.previous.Compaction
+	return nil
+}
+
+// Permit checks that the job may run as it is written.
+func (f *fire) Permit() error {
+	f.after = f.fingerprint(f.job.After)
+	if err := f.permit(); err != nil {
+		return err
+	}
+	f.permitted = true
+	return nil
+}
+
+func (f *fire) permit() error {
+	j := f.job
+	if !j.Enabled {
+		return &Refusal{kind: ErrPaused, reason: "enabled: false in its file"}
+	}
+	if err := f.paused(f.options.Owner); err != nil {
+		return err
+	}
+	if f.wrong != nil && !j.Plain {
+		return f.wrong
+	}
+	if err := f.outside(); err != nil {
+		return err
+	}
+	if err := f.approved(j); err != nil {
+		return err
+	}
+	if name := cmp.Or(f.options.Engine, j.Engine, f.Engine); j.Subagent != "" && name != "" && name != engine.ClaudeCode {
+		return &Refusal{kind: ErrRefused, reason: fmt.Sprintf("subagent %s: %s: %v", j.Subagent, name, engine.ErrNoAgents)}
+	}
+	return nil
+}
+
+// outside refuses dirs that lie in the data directory, by whatever way: tool patterns say what may be used there.
+func (f *fire) outside() error {
+	for _, root := range f.job.Roots(f.UserHome) {
+		home, homeErr := policy.Resolve(string(f.Home))
+		dir, err := policy.Resolve(root.Dir)
+		if errors.Join(homeErr, err) != nil {
+			continue // there is nothing to be reached
+		}
+		if rel, err := filepath.Rel(home, dir); err == nil && filepath.IsLocal(rel) {
+			return &Refusal{kind: ErrRefused, reason: fmt.Sprintf("dirs: %s is in the data directory: allowed-tools says what may be used there", root.Dir)}
+		}
+	}
+	return nil
+}
+
+// approved returns a *Refusal if the job goes beyond what every job may do and the owner has not approved that.
+func (r *Runner) approved(j job.Job) error {
+	subject, widened, err := r.Approvals.Of(j)
+	if unfit := (*approval.Unfit)(nil); errors.As(err, &unfit) {
+		return &Refusal{kind: ErrRefused, reason: unfit.Error()}
+	}
+	if err != nil || !widened {
+		return err
+	}
+	ok, err := r.Approvals.Approved(subject)
+	if err != nil || ok {
+		return err
+	}
+	name := j.Name()
+	return &Refusal{
+		kind:   ErrRefused,
+		reason: fmt.Sprintf("not approved: %s: ollim approve %s", strings.Join(subject.Widening(), ", "), name),
+		key:    notice.Refusal(j.ID, subject.Digest()),
+		text:   prompt.Unapproved(j.Label(), name, subject.Widening()),
+	}
+}
+
+// Prepare claims a reminder's file, asks the job's gate, renders its skills, and adds the forward schedule to the input.
+func (f *fire) Prepare(ctx context.Context, run *runlog.Run, set *tools.Set, in prompt.Input) (prompt.Input, error) {
+	if err := f.claim(); err != nil || f.job.Plain {
+		return in, err
+	}
+	output, err := f.gate(ctx, run)
+	if err != nil {
+		return in, err
+	}
+	if err := f.skills(ctx, set); err != nil {
+		return in, err
+	}
+	in.Gate = output
+	return f.foresee(in), nil
+}
+
+// foresee adds the other background tasks that lie ahead, if the agent may ping.
+func (f *fire) foresee(in prompt.Input) prompt.Input {
+	if in.Task.Background && in.Task.AllowPing {
+		in.Forward = forecast.Around(f.all, f.Zone, in.Now, f.job.ID, f.relative)
+		in.Forward.Refills = in.Budget.Refills(in.Forward.Last.Sub(in.Now))
+	}
+	return in
+}
+
+func (f *fire) relative(path string) string {
+	if rel, err := filepath.Rel(string(f.Home), path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// skills renders those that the job names; a missing one fails the job. The gate, and the commands of the skill before, take their
+// time, in which a skill may be changed: each must still be approved when its turn comes.
+func (f *fire) skills(ctx context.Context, set *tools.Set) error {
+	for _, name := range f.job.Skills {
+		err := set.Prepare(ctx, name, func() error { return f.approved(f.job) })
+		if errors.As(err, new(*skill.Unknown)) {
+			return &Refusal{kind: ErrRefused, reason: err.Error()}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Complete adds the job's subagent to the request. The session may have been waited for since the approval was checked, so the
+// approval is checked again after the agent's file was read.
+func (f *fire) Complete(r *engine.Request) error {
+	if f.job.Subagent == "" {
+		return nil
+	}
+	a, err := skill.LoadAgent(f.Home, f.job.Subagent)
+	if errors.As(err, new(*skill.Unknown)) {
+		return &Refusal{kind: ErrRefused, reason: fmt.Sprintf("there is no agents/%s.md", f.job.Subagent)}
+	}
+	if err == nil {
+		err = f.approved(f.job)
+	}
+	r.Scope.Subagent = &engine.Subagent{Name: a.Name, Description: a.Description, Prompt: a.Prompt, Model: a.Model, Tools: a.Tools}
+	return err
+}
+
+// Postpone releases the slot and the reminder's file for another attempt.
+func (f *fire) Postpone(_ context.Context, run *runlog.Run, later *Later) error {
+	var err error
+	if !f.slot.IsZero() {
+		err = f.Slots.Release(f.job.ID, f.slot, run.ID, later.Error())
+	}
+	return errors.Join(err, f.Jobs.GiveBack(f.job, run.Path))
+}
+
+// End reports what the owner must know, starts what they want at the end, and puts a reminder away.
+func (f *fire) End(ctx context.Context, run *runlog.Run, cause error) {
+	switch run.Outcome {
+	case runlog.OK, runlog.Unreported:
+		f.warn(f.Notices.Worked(ctx, f.job.ID))
+		f.warn(f.Notices.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, notice.Refusal(f.job.ID, "")) }))
+	case runlog.Failed, runlog.Timeout:
+		if f.job.Kind != job.Reminder { // see putAway
+			f.reportFailure(ctx, run.Record, howItFailed(run.Outcome))
+		}
+	case runlog.Refused:
+		f.reportRefusal(ctx, run.Record, cause)
+	}
+	if f.permitted {
+		f.runAfter(ctx, run)
+	}
+	f.putAway(ctx, run, cause)
+}
+
+func howItFailed(outcome runlog.Outcome) string {
+	if outcome == runlog.Timeout {
+		return "did not finish in time"
+	}
+	return "failed"
+}
+
+// HeldBack reports whether a fire cannot run before the owner does something: approve the job, or configure an engine. With tell it
+// is reported, once.
+func (r *Runner) HeldBack(ctx context.Context, j job.Job, tell bool) bool {
+	err := r.approved(j)
+	if err == nil && !j.Plain && cmp.Or(j.Engine, r.Engine) == "" {
+		err = ErrNoEngine
+	}
+	if refusal := (*Refusal)(nil); !errors.As(err, &refusal) && !errors.Is(err, ErrNoEngine) {
+		return false // whatever else is wrong now may not be wrong when it fires
+	}
+	if tell {
+		r.reportRefusal(ctx, runlog.Record{Job: j.ID, Name: j.Name(), Description: j.Description, Error: oneLine(err)}, err)
+	}
+	return true
+}

@@ -1,0 +1,144 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/state/update"
+)
+
+// post numbers a message of a run and sends it. The number is on disk before the first attempt, so that no later message of the run
+// has the same id, wherever this process is killed. The fate is "" if the message did not reach the outbox.
+func (r *Runner) post(ctx context.Context, sender outbox.Sender, run *runlog.Run, kind outbox.Kind, text string) (outbox.Fate, error) {
+	number := 0
+	err := run.Decide(ctx, func(s runlog.Standing) (runlog.Event, error) {
+		number = s.Messages + 1
+		return runlog.Event{Type: runlog.Message, Tool: string(kind)}, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	m := outbox.Message{
+		ID: fmt.Sprintf("%s.%d", run.ID, number), Run: run.ID, Job: run.Job, Label: run.Label(),
+		Kind: kind, Text: text, Created: r.Disk.Now(),
+	}
+	if kind == outbox.Text {
+		r.warn(r.remember(ctx, run, m.ID))
+	}
+	receipt, err := sender.Send(ctx, m)
+	if receipt.Outside != "" {
+		err = errors.Join(err, r.Sessions.Received(ctx, m.ID, receipt.Outside))
+	}
+	return receipt.Fate, errors.Join(err, run.Event(ctx, runlog.Event{Type: runlog.Delivered, Text: string(receipt.Fate), Tool: string(kind)}))
+}
+
+// remember notes the session that a reply to a message continues. A reply to the owner's own conversation needs no note.
+func (r *Runner) remember(ctx context.Context, run *runlog.Run, message string) error {
+	standing, err := run.Standing()
+	if err != nil || run.Foreground || standing.Session == "" {
+		return err
+	}
+	return r.Sessions.Sent(ctx, session.Message{
+		MessageID: message, Run: run.ID, ForkSessionID: standing.Session, ParentSessionID: run.Parent,
+	})
+}
+
+// sendBody sends the text of the task itself.
+func (w *work) sendBody(ctx context.Context) error {
+	in, err := w.spec.Origin.Prepare(ctx, w.run, w.tools, w.spec.Input)
+	if err != nil {
+		return err
+	}
+	return w.tell(ctx, w.spec.Sender, w.run, in.Task.Body)
+}
+
+// tell reaches the owner in any case: by delivery, else in the next conversation. An error says that neither took the text.
+func (r *Runner) tell(ctx context.Context, sender outbox.Sender, run *runlog.Run, text string) error {
+	text = update.Clean(text)
+	if !sender.Configured() {
+		return r.Updates.Add(ctx, text, run.ID)
+	}
+	fate, err := r.post(ctx, sender, run, outbox.Ping, text)
+	r.warn(err)
+	if fate == "" || fate == outbox.Refused {
+		return r.Updates.Add(ctx, text, run.ID)
+	}
+	return nil
+}
+
+// notify sends the owner a message about a run, or leaves it as a pending update where no delivery is configured.
+func (r *Runner) notify(ctx context.Context, record runlog.Record, text string) {
+	if !r.Outbox.Configured() {
+		r.warn(r.Updates.Add(ctx, text, record.ID))
+		return
+	}
+	run, err := r.Runs.At(record.ID)
+	if err == nil {
+		_, err = r.post(ctx, r.Outbox, run, outbox.Failure, text)
+	}
+	r.warn(err)
+}
+
+// reportFailure reports a failed run, unless its job has failed so often that the owner knows.
+func (r *Runner) reportFailure(ctx context.Context, record runlog.Record, what string) {
+	count, speak, err := r.Notices.Failed(ctx, record.Job)
+	r.warn(err)
+	if err == nil && speak {
+		r.notify(ctx, record, update.Clean(prompt.Failure(record.Label(), what, record.Error, count)))
+	}
+}
+
+// reportRefusal reports a refused run, once for each cause.
+func (r *Runner) reportRefusal(ctx context.Context, record runlog.Record, cause error) {
+	refusal := &Refusal{}
+	errors.As(cause, &refusal)
+	first, err := r.Notices.Once(ctx, cmp.Or(refusal.key, notice.Refusal(record.Job, record.Error)))
+	r.warn(err)
+	if err == nil && first {
+		r.warn(r.Updates.Add(ctx, cmp.Or(refusal.text, prompt.RefusedJob(record.Label(), record.Error)), record.ID))
+	}
+}
+
+// reportLeftover reports, once, a process that keeps the lock of a run that has ended.
+func (r *Runner) reportLeftover(ctx context.Context, record runlog.Record, left *runlog.Leftover) {
+	first, err := r.Notices.Once(ctx, "leftover "+left.Run)
+	r.warn(err)
+	if err == nil && first {
+		r.notify(ctx, record, fmt.Sprintf("%s cannot run: %s. If you end that process, the next fire runs.", record.Label(), left))
+	}
+}
+
+// reportMissed reports a slot that was missed because of a limit, once until the job works again.
+func (r *Runner) reportMissed(ctx context.Context, id string, at time.Time, reason string) error {
+	first, err := r.Notices.Once(ctx, notice.Refusal(id, "missed"))
+	if err != nil || !first {
+		return err
+	}
+	label := id
+	if files, err := r.Jobs.Load(); err == nil {
+		if j, known := files.ByID(id); known {
+			label = j.Label()
+		}
+	}
+	return r.Updates.Add(ctx, prompt.MissedSlot(label, at.In(r.Zone), reason), "ollim")
+}
+
+// flushLimit bounds the time for messages of earlier runs, which are not worth holding up a scheduler.
+const flushLimit = time.Minute
+
+// flush tries what waits in the outbox. The job's lock is free by then: a dead mail server must not keep a job from running.
+func (r *Runner) flush(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, flushLimit)
+	defer cancel()
+	if _, err := r.Outbox.Flush(ctx); err != nil && ctx.Err() == nil {
+		r.warn(err)
+	}
+}

@@ -1,0 +1,159 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// Errors of a run that cannot begin.
+var (
+	// ErrNoEngine: neither the job nor the configuration names an engine.
+	ErrNoEngine = errors.New("no engine is configured")
+	// ErrMovedClock: only the script engine can be given another time.
+	ErrMovedClock = errors.New("only the script engine can run at another time")
+)
+
+var errTimeout = errors.New("timeout")
+
+// begin takes the run's lock, writes the record, and notes it in the job's lock.
+func (r *Runner) begin(ctx context.Context, s Spec) (*work, error) {
+	s = r.complete(s)
+	record, err := r.record(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	w := &work{Runner: r, spec: s}
+	if w.lock, err = r.Runs.Hold(record.ID); err != nil {
+		return nil, err
+	}
+	if err := w.open(record); err != nil {
+		w.lock.Release()
+		return nil, err
+	}
+	w.tools = r.toolsOf(w.run, s.Sender)
+	return w, nil
+}
+
+func (w *work) open(record runlog.Record) (err error) {
+	if guard := w.spec.Identity.Guard; guard != nil { // before the record, so that the next fire finds every record that was begun
+		w.note = guard.LastNote()
+		if err := guard.Note(record.ID + "\n"); err != nil {
+			return err
+		}
+	}
+	w.run, err = w.Runs.Open(record)
+	return err
+}
+
+// release releases the locks of a run that has ended: its own last, because a process that waits for it may fire the job again.
+func (w *work) release() {
+	w.spec.Identity.Guard.Release()
+	w.Runs.Leave(w.run.ID, w.lock)
+}
+
+// complete fills in what a Spec may leave out.
+func (r *Runner) complete(s Spec) Spec {
+	s.Engine.Name = cmp.Or(s.Engine.Name, r.Engine)
+	if s.Sender == nil {
+		s.Sender = r.Outbox
+	}
+	if s.Origin == nil {
+		s.Origin = &turnOrigin{runner: r, identity: s.Identity, owner: s.Policy.Owner}
+	}
+	return s
+}
+
+// record is the record that a run begins with. Nothing is on disk yet.
+func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err error) {
+	name := s.Engine.Name
+	switch {
+	case name == "" && !s.Plain && s.Origin.Permit() == nil:
+		return record, ErrNoEngine
+	case s.Engine.Moved && !isScript(name):
+		return record, ErrMovedClock
+	}
+	id := s.Identity
+	if id.Run == "" {
+		if id.Run, err = runlog.NewID(r.Disk.Now(), r.Random); err != nil {
+			return record, err
+		}
+	}
+	history, err := s.Conversation.Open(ctx)
+	if err != nil {
+		return record, err
+	}
+	traits := s.Conversation.Traits()
+	deadline := r.Disk.Now().Add(s.Limits.Time).In(r.Zone)
+	record = runlog.Record{
+		ID: id.Run, Kind: id.Kind, Job: id.ID, Name: cmp.Or(id.Name, id.ID), Path: id.Path, Description: id.Description,
+		Mode: traits.Mode, Foreground: traits.Foreground, Shared: traits.Shared, Persistent: traits.Persistent, Key: s.Conversation.Key(),
+		Engine: name, Model: s.Engine.Model, Started: r.Disk.Now(), Deadline: &deadline,
+		PID: r.Process.PID, PIDStart: r.Process.Start, PIDGroup: r.Process.Group, BootID: r.Process.Boot, PIDNamespace: r.Process.Namespace,
+		AllowPing: s.Policy.AllowPing, Update: string(s.Policy.Update), Busy: r.Busy(),
+		Tools: s.Policy.Tools, Root: s.Policy.Root, Skills: s.Input.Task.Skills,
+		SessionBefore: history.Session, Parent: history.Parent, Private: history.Discard,
+	}
+	for _, root := range s.Policy.Dirs {
+		if root.Writable {
+			root.Dir = "rw:" + root.Dir
+		}
+		record.Dirs = append(record.Dirs, root.Dir)
+	}
+	if s.Plain {
+		record.Engine, record.Tools = "", nil
+	}
+	if !id.Scheduled.IsZero() {
+		at := id.Scheduled.In(r.Zone)
+		record.Scheduled = &at
+	}
+	return record, s.Origin.Begin(&record)
+}
+
+// isScript reports whether an engine plays a file: it can be given another time, and costs nothing.
+func isScript(engine string) bool { return strings.HasPrefix(engine, "script:") }
+
+// stopEvery is how often a run looks whether it was asked to end: a request is a file, which reaches the run from any PID
+// namespace and from any machine that shares the directory, where signals and inotify do not.
+const stopEvery = time.Second
+
+// bounded returns a context that ends at the run's time limit, or when the run is asked to end. cancel must be called.
+func (w *work) bounded(parent context.Context) (context.Context, context.CancelFunc) {
+	asked, stop := context.WithCancel(parent)
+	ctx, cancel := context.WithTimeoutCause(asked, w.spec.Limits.Time, errTimeout)
+	go func() {
+		look := time.NewTicker(stopEvery)
+		defer look.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-look.C:
+				if w.Runs.StopAsked(w.run.ID) {
+					stop()
+				}
+			}
+		}
+	}()
+	return ctx, func() { cancel(); stop() }
+}
+
+// stopped gives a stop its reason: the engine only sees that its context ended.
+func stopped(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	cause := context.Cause(ctx)
+	if !errors.Is(cause, context.Canceled) && !errors.Is(cause, errTimeout) {
+		return cause // the caller said why
+	}
+	return errors.Join(cause, err)
+}
+
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
+}

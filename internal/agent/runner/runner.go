@@ -1,0 +1,102 @@
+package runner
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/conversation"
+	"github.com/ollim/ollim/internal/agent/tools"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/approval"
+	"github.com/ollim/ollim/internal/state/budget"
+	"github.com/ollim/ollim/internal/state/changed"
+	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/state/slot"
+	"github.com/ollim/ollim/internal/state/spend"
+	"github.com/ollim/ollim/internal/state/update"
+)
+
+// Runner runs agents over one data directory.
+type Runner struct {
+	World
+	State
+
+	Outbox   outbox.Post
+	Names    config.Names
+	SetNames func(user, bot string) error
+	Engine   string                                   // the configured one; "" when none is
+	Engines  func(name string) (engine.Engine, error) // makes an engine of a name
+}
+
+// World is what a process is given from outside.
+type World struct {
+	Home     paths.Dir
+	Disk     store.Disk
+	Zone     *time.Location
+	Random   io.Reader
+	Process  Process
+	Secret   []string                                   // paths outside the data directory that no agent may reach
+	UserHome string                                     // the owner's home, for ~/ in dirs
+	Env      []string                                   // of gates and of commands in skills
+	Sleep    func(context.Context, time.Duration) error // returns early, with its error, when the context ends
+}
+
+// State is the files of a data directory, one kind each.
+type State struct {
+	Jobs      job.Library
+	Runs      runlog.Book
+	Sessions  session.Book
+	Updates   update.Box
+	Notices   notice.Book
+	Spend     spend.Book
+	Budget    budget.Book
+	Approvals approval.Book
+	Changes   changed.Book
+	Slots     slot.Book
+}
+
+// Process is the process that runs, for the record.
+type Process struct {
+	process.ID
+
+	Group int
+}
+
+// conversations returns what conversations share.
+func (r *Runner) conversations() conversation.Book {
+	return conversation.Book{Home: r.Home, Sessions: r.Sessions, Updates: r.Updates, Runs: r.Runs, Sleep: r.Sleep}
+}
+
+// Busy reports whether the main conversation is in a turn.
+func (r *Runner) Busy() bool { return r.conversations().Busy() }
+
+// Tools returns the tools of a run that another process has begun. What they send does not go to a terminal of this process,
+// which belongs to a protocol.
+func (r *Runner) Tools(run *runlog.Run) *tools.Set {
+	sender := r.Outbox
+	sender.Terminal = nil
+	return r.toolsOf(run, sender)
+}
+
+func (r *Runner) toolsOf(run *runlog.Run, sender outbox.Sender) *tools.Set {
+	return &tools.Set{
+		Home: r.Home, Disk: r.Disk, Zone: r.Zone, Random: r.Random, Secret: r.Secret, Env: r.envOf(run),
+		Run: run, Jobs: r.Jobs, Sessions: r.Sessions, Updates: r.Updates, Told: r.Notices, Budget: r.Budget, Approvals: r.Approvals,
+		Sender: sender, Busy: r.Busy, SetNames: r.SetNames,
+	}
+}
+
+func (r *Runner) warn(err error) {
+	if err != nil {
+		r.Disk.Warn(oneLine(err))
+	}
+}

@@ -1,0 +1,117 @@
+package runner
+
+import (
+	"context"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/conversation"
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/agent/tools"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// Spec is one thing to run: for whom, what is said, in which conversation, with which rights and within which limits.
+type Spec struct {
+	Identity     Identity
+	Input        prompt.Input // without what Run adds: the time, updates, the ping budget
+	Conversation conversation.Conversation
+	Engine       Choice
+	Policy       Policy
+	Limits       Limits
+	Duties       []Duty        // what must hold before the run may end
+	Origin       Origin        // nil: an automatic turn of nobody's job
+	Sender       outbox.Sender // how the owner hears of it; nil: as configured
+	Observe      Observer
+	Plain        bool   // no engine runs: the body of the task itself is sent to the owner
+	Compact      string // instructions: there is no turn, the conversation's session is compacted
+}
+
+// Identity is what tags, locks and the record call the run.
+type Identity struct {
+	Run         string // its id; "": a new one
+	Kind        string // routine, reminder, chat, ask, …
+	ID          string // of the job, or of what has runs like one: main
+	Name        string // for people; "": ID
+	Path        string // of the job's file
+	Description string
+	Scheduled   time.Time   // the time that the run is for; zero: none
+	Guard       *lock.Guard // of the job, which the engine inherits and Run releases; nil: none
+}
+
+// Choice is what answers.
+type Choice struct {
+	Name       string // of the engine; "" is an error that tells the owner to configure one
+	Model      string // "" is the engine's default
+	Thinking   string // as in job files
+	Moved      bool   // the clock is not the real one
+	Transcribe bool   // the conversation is kept as a transcript whatever engine holds it
+}
+
+// Policy is what the agent may use, and what becomes of what it says.
+type Policy struct {
+	System    string   // the system prompt
+	Tools     []string // the patterns in force
+	Offered   []string // more patterns whose tools the model is shown; what is not in force is refused when called
+	Root      string   // the working directory; "" is the data directory
+	Dirs      []policy.Root
+	AllowPing bool
+	Update    job.UpdateMode
+	Owner     bool // the owner typed it: counted, but held back by no limit and no pause
+	Awaited   bool // a person waits for the answer
+	Deliver   bool // the final text is sent to the owner
+}
+
+// Limits bound the run. A zero is no limit of its own.
+type Limits struct {
+	Time     time.Duration
+	Cost     float64       // USD
+	Turns    int           // answers of the model
+	Patience time.Duration // for a service that refuses for now, in all; 0: as long as the run may take
+	Typed    bool          // the owner typed Cost: it counts above the configured limits
+	Again    time.Duration // after which the schedule goes on from the same session; 0 is not known
+}
+
+// Observer sees a turn as it happens. Its functions may be nil.
+type Observer struct {
+	Event func(runlog.Event)
+	Text  func(text string) error // is given the agent's text as it arrives; its error ends the run
+}
+
+// Duty is something that must hold before a run may end. It may let the agent take another turn.
+type Duty interface {
+	Enforce(ctx context.Context, r *Runner, t *Turn) error
+}
+
+// Turn is the agent's turn that has just ended.
+type Turn struct {
+	*conversation.Turn
+
+	Request engine.Request
+	Label   string // how the owner knows the job
+}
+
+// Origin is what asked for a run: a job's fire, the owner at a shell. Run calls its methods in this order.
+type Origin interface {
+	// Begin completes the record before it is written.
+	Begin(r *runlog.Record) error
+
+	// Permit returns a *Refusal if the run may not take place.
+	Permit() error
+
+	// Prepare returns the input of the turn. It does what must be done first, for which money is reserved by then.
+	Prepare(ctx context.Context, r *runlog.Run, set *tools.Set, in prompt.Input) (prompt.Input, error)
+
+	// Complete completes the engine's request, when the conversation's turn has come.
+	Complete(r *engine.Request) error
+
+	// Postpone takes back what the origin did for a run that could not take place because of the reservations of others.
+	Postpone(ctx context.Context, r *runlog.Run, later *Later) error
+
+	// End does what follows from how the run ended. The record is not finished yet; nothing changes the outcome any more.
+	End(ctx context.Context, r *runlog.Run, cause error)
+}
