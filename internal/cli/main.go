@@ -40,7 +40,7 @@ func execute(ctx context.Context, d *Deps, args []string) int {
 		d.Terminal = clean{terminal{d}}
 	}
 	d.Warn = d.warn
-	root := newRoot(d)
+	root := newRoot(d, args...)
 	root.SetArgs(question(root, args))
 	root.SetIn(d.In)
 	root.SetOut(out)

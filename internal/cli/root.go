@@ -14,7 +14,8 @@ import (
 	"github.com/ollim/ollim/man"
 )
 
-func newRoot(d *Deps) *cobra.Command {
+// newRoot builds the commands that a command line may need; without args all of them.
+func newRoot(d *Deps, args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "ollim",
 		Short: "Small commands for a personal agent that works on a schedule",
@@ -44,11 +45,8 @@ func newRoot(d *Deps) *cobra.Command {
 		}
 		return nil
 	}
-	root.AddCommand(
-		newInit(d), newDemo(d), newFire(d), newRun(d), newRoutine(d), newSchedule(d), newUpdates(d), newCheck(d),
-		newReminder(d), newRemind(d), newTick(d), newApprove(d), newPing(d), newBudget(d), newSkill(d), newTask(d), newChanged(d), newNames(d), newImport(d),
-		newConfig(d), newSession(d), newChat(d), newAsk(d), newModel(d), newPause(d), newResume(d), newStop(d), newCost(d), newMCP(d), newHook(d), newVersion(d),
-	)
+	root.AddCommand(commandsFor(d, args)...)
+	root.CompletionOptions.DisableDefaultCmd = len(root.Commands()) == 1 // completion is for all commands
 	root.SetHelpCommand(newHelp(d, root))
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
