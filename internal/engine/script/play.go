@@ -13,7 +13,6 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/paths"
-	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -34,11 +33,11 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	if err != nil {
 		return engine.Result{}, err
 	}
-	t := &turn{e: e, ctx: ctx, request: r, tools: tools, sink: sink, session: s}
-	if r.Session.Discard && (r.Session.ID == "" || r.Session.Fork) {
-		defer func() { _ = store.Remove(s.path) }()
-	}
-	return t.play()
+	var messages []transcript.Message
+	t := &turn{e: e, ctx: ctx, request: r, tools: tools, sink: engine.Collect(&messages, sink), session: s}
+	result, err := t.play()
+	result.Messages = messages
+	return result, err
 }
 
 // Plan names the tools that the script may use.
@@ -57,13 +56,17 @@ func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error)
 
 func (e *Engine) enter(r engine.Request) (*session, error) {
 	if r.Session.ID == "" {
-		return e.begin("", 0)
+		s, err := e.begin("", 0, r.Session.Kept())
+		for _, m := range r.Session.Messages {
+			s.read(m)
+		}
+		return s, err
 	}
 	s, err := e.open(r.Session.ID)
 	if err != nil || !r.Session.Fork {
 		return s, err
 	}
-	return e.branch(s)
+	return e.branch(s, r.Session.Kept())
 }
 
 // Compact begins a session that holds the script's summary.
@@ -106,6 +109,9 @@ func (t *turn) play() (engine.Result, error) {
 		number++
 	}
 	opening := fmt.Sprintf("script engine, no model: turn %d", number)
+	if n := len(t.request.Session.Messages); n > 0 {
+		opening += ", after " + plural(n, "message")
+	}
 	err := t.sink(runlog.Event{Type: runlog.Session, Session: t.session.id, Parent: t.request.Session.Parent(), Text: opening})
 	for _, step := range steps {
 		if err != nil {

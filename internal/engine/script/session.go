@@ -39,20 +39,23 @@ type message struct {
 	Aside   bool   `json:"aside,omitempty"` // a reminder or a summary, not a turn of its own
 }
 
-// session is a conversation of the script engine, and the file it is kept in.
+// session is a conversation of the script engine.
 type session struct {
 	id       string
-	path     string
-	turn     int // turns so far, those before a branch or a compaction included
-	own      int // turns in the file
+	path     string // "" for a session that is not kept
+	turn     int    // turns so far, those before a branch or a compaction included
+	own      int    // turns in the file
 	messages int
 	tokens   int
 }
 
-func (e *Engine) begin(parent string, turn int) (*session, error) {
+func (e *Engine) begin(parent string, turn int, kept bool) (*session, error) {
 	b := make([]byte, 4)
 	_, _ = rand.Read(b) // never fails
 	s := &session{id: prefix + hex.EncodeToString(b), turn: turn}
+	if !kept {
+		return s, nil
+	}
 	s.path = e.path(s.id)
 	now := e.Now()
 	header := line{Type: "session", ID: s.id, ParentID: parent, Timestamp: &now, Turn: turn}
@@ -63,8 +66,13 @@ func (e *Engine) begin(parent string, turn int) (*session, error) {
 }
 
 // branch begins a session with the messages of another.
-func (e *Engine) branch(source *session) (*session, error) {
-	s, err := e.begin(source.id, source.turn-source.own)
+func (e *Engine) branch(source *session, kept bool) (*session, error) {
+	if !kept {
+		s, err := e.begin("", 0, false)
+		s.turn, s.messages, s.tokens = source.turn, source.messages, source.tokens
+		return s, err
+	}
+	s, err := e.begin(source.id, source.turn-source.own, true)
 	if err != nil {
 		return nil, err
 	}
@@ -163,20 +171,29 @@ func (n *size) UnmarshalJSON(data []byte) error {
 }
 
 func (s *session) add(messages ...message) error {
-	if len(messages) == 0 {
-		return nil
-	}
-	lines := make([]any, len(messages))
-	for i := range messages {
-		lines[i] = line{Type: "message", Message: &messages[i]}
-	}
-	if err := store.AppendAllJSON(s.path, store.Buffered, lines...); err != nil { // a kill leaves all of a turn or nothing
-		return err
+	if s.path != "" && len(messages) > 0 {
+		lines := make([]any, len(messages))
+		for i := range messages {
+			lines[i] = line{Type: "message", Message: &messages[i]}
+		}
+		if err := store.AppendAllJSON(s.path, store.Buffered, lines...); err != nil { // a kill leaves all of a turn or nothing
+			return err
+		}
 	}
 	for _, m := range messages {
 		s.remember(m.Role, m.Aside, len(m.Content))
 	}
 	return nil
+}
+
+// read counts a message that the request gave.
+func (s *session) read(m transcript.Message) {
+	size, result := 0, false
+	for _, b := range m.Content {
+		size += len(b.Text) + len(b.Input) + len(b.Content)
+		result = result || b.Type == transcript.ToolResult
+	}
+	s.remember(m.Role, result, size)
 }
 
 // remember counts a message of so many bytes.
@@ -193,7 +210,7 @@ func (e *Engine) compact(s *session, instructions string) (*session, engine.Comp
 	if summary == "" {
 		summary = fmt.Sprintf("Summary of %s by these instructions: %s", plural(s.messages, "message"), instructions)
 	}
-	next, err := e.begin(s.id, s.turn)
+	next, err := e.begin(s.id, s.turn, s.path != "")
 	if err != nil {
 		return nil, engine.Compaction{}, err
 	}

@@ -2,15 +2,20 @@ package script_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/script"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 func TestSessionsOfOthers(t *testing.T) {
@@ -124,5 +129,37 @@ func TestFailedTurnIsClosed(t *testing.T) {
 	}
 	if strings.Contains(string(text), "\n\n") {
 		t.Error("there are empty lines")
+	}
+}
+
+// TestMessages: a turn counts the turns of the messages that it is given, and returns its own; none of it has a file.
+func TestMessages(t *testing.T) {
+	s := newStage(t, "turns:\n  - - text: one\n  - - text: two\n  - - text: first\n    - tool: ping_user\n      input: {a: 1}\n    - compact: keep\n    - text: three\n")
+	window := []transcript.Message{
+		transcript.Said(transcript.User, "a"), transcript.Said(transcript.Assistant, "one"),
+		transcript.Said(transcript.User, "b"), {Role: transcript.User, Content: []transcript.Block{{Type: transcript.ToolResult, ToolUseID: "1"}}},
+	}
+	r := s.says(engine.Request{Input: engine.Input{Prompt: "c"}, Session: engine.Session{Messages: window}}, "three")
+	if told := s.told(); told[0] != "session script engine, no model: turn 3, after 4 messages" {
+		t.Errorf("%q", told)
+	}
+	want := []transcript.Message{
+		{Role: transcript.Assistant, Content: []transcript.Block{
+			{Type: transcript.TextBlock, Text: "first"}, {Type: transcript.ToolUse, ID: "call-1", Name: "ping_user", Input: json.RawMessage(`{"a":1}`)},
+		}},
+		{Role: transcript.User, Content: []transcript.Block{{Type: transcript.ToolResult, ToolUseID: "call-1", Content: "done"}}},
+		transcript.Said(transcript.Assistant, "three"),
+	}
+	if !reflect.DeepEqual(r.Messages, want) {
+		t.Errorf("%+v", r.Messages)
+	}
+	s.says(engine.Request{Input: engine.Input{Prompt: "a"}, Session: engine.Session{Discard: true}}, "one")
+	if _, err := os.Stat(s.Home.ScriptSessions()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("sessions were written: %v", err)
+	}
+	main := s.says(engine.Request{Input: engine.Input{Prompt: "a"}}, "one").Session
+	s.says(engine.Request{Input: engine.Input{Prompt: "b"}, Session: engine.Session{ID: main, Fork: true, Discard: true}}, "two")
+	if list, err := script.Sessions(s.Home); err != nil || len(list) != 1 {
+		t.Errorf("%v %v", list, err)
 	}
 }
