@@ -12,8 +12,9 @@ func layers() []layer {
 	return []layer{
 		{path: "man"},
 		{path: "internal/platform", beside: map[string][]string{
-			"store":   {"lock"},
-			"yamldoc": {"plaintext"},
+			"store":     {"lock"},
+			"timeparse": {"plaintext"},
+			"yamldoc":   {"plaintext"},
 		}},
 		{path: "internal/policy"},
 		{path: "internal/state", beside: map[string][]string{
@@ -52,7 +53,7 @@ func owners() map[string]string {
 		"gopkg.in/yaml.v3":                     "internal/platform/yamldoc",
 		"mvdan.cc/sh/v3":                       "internal/policy",
 		"github.com/spf13/viper":               "internal/state/config",
-		"github.com/rogpeppe/go-internal/diff": "internal/state/changed",
+		"github.com/rogpeppe/go-internal/diff": "internal/platform/plaintext",
 		"golang.org/x/net/html":                "internal/engine/native/builtin",
 		"github.com/cenkalti/backoff/v5":       "internal/agent/conversation",
 		"github.com/mark3labs/mcp-go":          "internal/server/mcp",

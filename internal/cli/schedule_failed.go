@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
-	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -39,7 +38,7 @@ func runScheduleFailed(ctx context.Context, d *Deps, name string) error {
 	}
 	id := installer.JobOf(name)
 	if id != "" {
-		r, err := h.Runs().Load(strings.TrimSpace(lock.ReadNote(h.Dir.JobLock(id))))
+		r, err := h.Runs().Noted(h.Dir.JobLock(id))
 		if err == nil && tells(h, r) {
 			return nil
 		}

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
 // longestPattern is the size of the longest pattern, in bytes.
@@ -221,7 +224,7 @@ func (p Pattern) matchTool(tool string) bool {
 
 // isName tells whether s is ASCII letters, digits, _ and -, at least one and at most 128.
 func isName(s string) bool {
-	return s != "" && len(s) <= 128 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
+	return s != "" && len(s) <= 128 && plaintext.IsWord(s, "_-")
 }
 
 // isSkill tells whether s can be a skill's name; plugin:skill is one.
@@ -240,13 +243,7 @@ func isHost(s string) bool {
 }
 
 // quote shows text from outside in one short line.
-func quote(s string) string {
-	const most = 80
-	if r := []rune(s); len(r) > most {
-		s = string(r[:most]) + "…"
-	}
-	return fmt.Sprintf("%q", s)
-}
+func quote(s string) string { return strconv.Quote(plaintext.Short(s, 80)) }
 
 // quoteless is quote without the quotes around it.
 func quoteless(s string) string {

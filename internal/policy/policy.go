@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
 // Root is a folder that file tools may use.
@@ -38,7 +40,7 @@ type Verdict struct {
 func (p Policy) Decide(tool string, input json.RawMessage) Verdict {
 	by, err := p.decide(tool, input)
 	if err != nil {
-		return Verdict{Reason: oneLine(fmt.Sprintf("%s: %v", quoteless(tool), err))}
+		return Verdict{Reason: plaintext.Short(plaintext.Line(fmt.Sprintf("%s: %v", quoteless(tool), err)), 1000)}
 	}
 	return Verdict{Allow: true, Reason: "allowed by " + by.text, By: by}
 }
@@ -116,13 +118,4 @@ func unmatched(what string, patterns []Pattern) error {
 		texts = append(texts, "…")
 	}
 	return fmt.Errorf("%s matches none of the allowed patterns: %s", what, strings.Join(texts, ", "))
-}
-
-// oneLine makes sure of it, and of a bearable length; the parts are quoted already.
-func oneLine(s string) string {
-	const most = 1000
-	if r := []rune(s); len(r) > most {
-		s = string(r[:most]) + "…"
-	}
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' }), " ")
 }

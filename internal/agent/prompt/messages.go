@@ -83,22 +83,13 @@ func Overdue(list []OverdueReminder) string {
 	const room = update.MaxChars - 100 // for the last line
 	text := "These reminders were due more than 24 hours ago and were not run (they are kept in state/late):"
 	for i, r := range list {
-		line := fmt.Sprintf("\n- %s: %s", r.At.Format("2006-01-02 Mon 3:04 PM"), short(r.Text, overdueText))
+		line := fmt.Sprintf("\n- %s: %s", r.At.Format("2006-01-02 Mon 3:04 PM"), plaintext.Short(plaintext.Line(r.Text), overdueText))
 		if utf8.RuneCountInString(text)+utf8.RuneCountInString(line) > room {
 			return text + fmt.Sprintf("\nand %d more, left out here.", len(list)-i)
 		}
 		text += line
 	}
 	return text
-}
-
-// short is a text in one line of at most so many characters.
-func short(text string, most int) string {
-	runes := []rune(plaintext.Line(text))
-	if len(runes) <= most {
-		return string(runes)
-	}
-	return string(runes[:most-1]) + "…"
 }
 
 // FollowUpTooLate is what an agent is told that asks for a follow-up at the final check of its chain: what to do instead, with

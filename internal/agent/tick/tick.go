@@ -9,12 +9,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -165,10 +165,7 @@ func neverRan(j job.Job, last runlog.Record) bool {
 
 // last is the job's latest run; the zero Record when there is none.
 func (m Minute) last(j job.Job) runlog.Record {
-	r, err := m.Runner.Runs.Load(strings.TrimSpace(lock.ReadNote(m.Runner.Home.JobLock(j.ID))))
-	if err != nil {
-		return runlog.Record{}
-	}
+	r, _ := m.Runner.Runs.Noted(m.Runner.Home.JobLock(j.ID))
 	return r
 }
 
@@ -213,7 +210,7 @@ func (m Minute) collect(ctx context.Context, late []job.Job) error {
 			}
 		}
 		claimed = append(claimed, j)
-		list = append(list, prompt.OverdueReminder{At: j.RunAt.In(m.Runner.Zone), Text: textOf(j, share(len(late)))})
+		list = append(list, prompt.OverdueReminder{At: j.RunAt.In(m.Runner.Zone), Text: plaintext.Short(cmp.Or(j.Description, j.Body), share(len(late)))})
 	}
 	if len(claimed) == 0 {
 		return nil
@@ -241,13 +238,4 @@ func (m Minute) shelve(j job.Job) error {
 func share(n int) int {
 	const head, date = 200, 30
 	return max((update.MaxChars-head)/n-date, 20)
-}
-
-// textOf is what a reminder is about, in at most so many characters.
-func textOf(j job.Job, most int) string {
-	text := []rune(cmp.Or(j.Description, j.Body))
-	if len(text) <= most {
-		return string(text)
-	}
-	return string(text[:most-1]) + "…"
 }

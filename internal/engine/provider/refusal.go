@@ -203,10 +203,4 @@ func retryAfter(h http.Header) time.Duration {
 const maxSaid = 400 // runes of what a service said in an error
 
 // short is one line of what somebody else wrote.
-func short(text string) string {
-	text = plaintext.Line(text)
-	if r := []rune(text); len(r) > maxSaid {
-		return string(r[:maxSaid]) + "…"
-	}
-	return text
-}
+func short(text string) string { return plaintext.Short(plaintext.Line(text), maxSaid) }

@@ -40,3 +40,48 @@ func FuzzSanitize(f *testing.F) {
 		}
 	})
 }
+
+func TestShort(t *testing.T) {
+	for _, tc := range []struct {
+		in    string
+		most  int
+		want  string
+		first string
+	}{{"", 3, "", ""}, {"abc", 3, "abc", "abc"}, {"abcd", 3, "ab…", "abc"}, {"äöüß", 3, "äö…", "äöü"}, {"a\xffbc", 3, "a\xff…", "a\xffb"}} {
+		first, more := First(tc.in, tc.most)
+		if got := Short(tc.in, tc.most); got != tc.want || first != tc.first || more != (first != tc.in) {
+			t.Errorf("Short(%q, %d) = %q, First = %q, %v", tc.in, tc.most, got, first, more)
+		}
+	}
+}
+
+func TestIDs(t *testing.T) {
+	for id, want := range map[string]bool{
+		"c44e97cf": true, "A.b_c-d": true, "": false, ".a": false, "-a": false, "a/b": false, "ä": false,
+		strings.Repeat("x", 64): true, strings.Repeat("x", 65): false,
+	} {
+		if got := IsID(id); got != want {
+			t.Errorf("IsID(%q) = %v", id, got)
+		}
+	}
+}
+
+func FuzzDiff(f *testing.F) {
+	f.Add("a\nb\n", "b\nc\n")
+	f.Fuzz(func(t *testing.T, before, after string) {
+		var gone, come int
+		for line := range strings.Lines(Diff([]byte(before), []byte(after))) {
+			switch {
+			case strings.HasPrefix(line, "- ") && strings.Contains(before, strings.TrimSuffix(line[2:], "\n")):
+				gone++
+			case strings.HasPrefix(line, "+ ") && strings.Contains(after, strings.TrimSuffix(line[2:], "\n")):
+				come++
+			default:
+				t.Errorf("%q, %q: %q", before, after, line)
+			}
+		}
+		if before == after && gone+come > 0 {
+			t.Errorf("%q: %d lines differ from themselves", before, gone+come)
+		}
+	})
+}

@@ -50,7 +50,7 @@ func AppendAllJSON(path string, d Durability, values ...any) error {
 		return &NotWritten{path, err}
 	}
 	if d == Synced && size == 0 {
-		return syncDir(path) // the file may be new
+		return SyncDir(path) // the file may be new
 	}
 	return nil
 }

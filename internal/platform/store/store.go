@@ -73,7 +73,7 @@ func replace(path string, data []byte, mode fs.FileMode, d Durability) error {
 	if d == Buffered {
 		return nil
 	}
-	return syncDir(path)
+	return SyncDir(path)
 }
 
 // Create puts data at path, which must not exist; fs.ErrExist if it does. The file appears complete.
@@ -89,7 +89,7 @@ func Create(path string, data []byte) error {
 		}
 		return &NotWritten{path, err}
 	}
-	return syncDir(path)
+	return SyncDir(path)
 }
 
 // Remove deletes path durably; a file that is not there is no error.
@@ -101,7 +101,15 @@ func Remove(path string) error {
 	if err != nil {
 		return &NotWritten{path, err}
 	}
-	return syncDir(path)
+	return SyncDir(path)
+}
+
+// Rename renames a file within its folder, durably.
+func Rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return &NotWritten{to, err}
+	}
+	return SyncDir(to)
 }
 
 // SetAside moves a file that cannot be parsed to <path>.corrupt-<time> and returns that name. The caller holds the file's
@@ -114,7 +122,7 @@ func SetAside(path string, now time.Time) (string, error) {
 	if err := os.Rename(path, aside); err != nil {
 		return "", &NotWritten{path, err}
 	}
-	return aside, syncDir(path)
+	return aside, SyncDir(path)
 }
 
 func corrupt(path string, now time.Time) string {
@@ -182,9 +190,9 @@ func writeTemp(path string, data []byte, mode fs.FileMode, d Durability) (temp s
 	return f.Name(), nil
 }
 
-// syncDir makes the name of path durable. The change itself has happened by then, so a file system that cannot sync a
-// directory (EINVAL) is no failure.
-func syncDir(path string) error {
+// SyncDir makes the name of path durable, by syncing its folder. A file system that cannot sync a folder (EINVAL) is no failure:
+// the change itself has happened.
+func SyncDir(path string) error {
 	d, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return &NotWritten{path, err}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
 // What is understood and refused all the same.
@@ -57,9 +59,5 @@ func far(text string) error { return fmt.Errorf("%s is %w", quote(text), ErrFar)
 
 // quote shows a text in a message: without control characters, and not all of a long one.
 func quote(text string) string {
-	const longest = 40 // characters
-	if runes := []rune(text); len(runes) > longest {
-		text = string(runes[:longest]) + "..."
-	}
-	return strconv.Quote(text)
+	return strconv.Quote(plaintext.Short(text, 40))
 }

@@ -121,7 +121,7 @@ func TestDay(t *testing.T) {
 		{"next tomorrow", "?cannot read"}, {"next next monday", "?cannot read"}, {"mond", "?cannot read"}, {"tomorow", "?cannot read"},
 		{"every monday", "?cannot read"}, {"tomorrow at", "?cannot read"}, {"", "?nothing"}, {" \n ", "?nothing"},
 		{"yesterday", "?cannot read"}, {"in 45m", "?cannot read"}, {"45m", "?cannot read"}, {"\u212a", "?cannot read"},
-		{strings.Repeat("x\x1b", 500), `?x\x1bx\x1b..."`},
+		{strings.Repeat("x\x1b", 500), `?x\x1bx…"`},
 	})
 }
 

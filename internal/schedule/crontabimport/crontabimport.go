@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/cron"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -125,8 +126,6 @@ func describe(prompt string) string {
 		}
 		text = strings.TrimSpace(text + " " + word)
 	}
-	if letters := []rune(text); len(letters) > most { // one long word
-		text = string(letters[:most])
-	}
+	text, _ = plaintext.First(text, most) // one long word
 	return strings.TrimRight(text, " .,:;")
 }

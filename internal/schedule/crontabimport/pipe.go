@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/policy"
 )
 
@@ -103,9 +104,5 @@ func shown(c policy.Command) string {
 	for _, w := range c.Words {
 		texts = append(texts, w.Text)
 	}
-	text := []rune(strings.Join(texts, " "))
-	if len(text) > most {
-		return string(text[:most]) + "..."
-	}
-	return string(text)
+	return plaintext.Short(strings.Join(texts, " "), most)
 }

@@ -23,6 +23,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -63,24 +64,13 @@ func (h Host) routines(jobs []job.Job) ([]job.Job, error) {
 		if j.Kind != job.Routine || !j.Enabled || j.Schedule.Never() {
 			continue
 		}
-		if !isID(j.ID) { // no job file has such an id: what follows relies on it
+		if !plaintext.IsID(j.ID) { // no job file has such an id: what follows relies on it
 			return nil, fmt.Errorf("id %q: %w", j.ID, ErrUnfit)
 		}
 		found = append(found, j)
 	}
 	slices.SortFunc(found, func(a, b job.Job) int { return cmp.Compare(a.ID, b.ID) })
 	return found, nil
-}
-
-// isID is the rule for ids of behaviour 1.2, which makes them one word in every format.
-func isID(id string) bool {
-	return id != "" && len(id) <= 64 && !strings.ContainsAny(id[:1], "._-") && !strings.ContainsFunc(id, func(r rune) bool {
-		return !alphanumeric(r) && !strings.ContainsRune("._-", r)
-	})
-}
-
-func alphanumeric(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 }
 
 // foreignZone is the zone that a routine's times have to name on this host; "" when they are in the scheduler's own.
@@ -156,7 +146,7 @@ func unprintable(text string) (why string) {
 
 // unquoted finds fault with what is not one plain word to every shell, from sh to csh and fish, and to cron.
 func unquoted(text string) (why string) {
-	if strings.ContainsFunc(text, func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune("._-/=@:,+", r) }) {
+	if !plaintext.IsWord(text, "._-/=@:,+") {
 		return "only letters, digits and . _ - / = @ : , + are safe in every shell"
 	}
 	return ""
@@ -173,8 +163,8 @@ func label(j job.Job) string {
 		}
 		return r
 	}, j.Label())
-	if runes := []rune(text); len(runes) > labelLimit {
-		return string(runes[:labelLimit]) + "..."
+	if first, more := plaintext.First(text, labelLimit); more {
+		return first + "..."
 	}
 	return text
 }

@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -59,7 +60,7 @@ func JobOf(unit string) string {
 		return ""
 	}
 	for _, prefix := range []string{jobPrefix, firePrefix} {
-		if id, found := strings.CutPrefix(strings.TrimSuffix(unit, suffix), prefix); found && isID(id) {
+		if id, found := strings.CutPrefix(strings.TrimSuffix(unit, suffix), prefix); found && plaintext.IsID(id) {
 			return id
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
@@ -66,7 +67,7 @@ func (b Book) contents(name, digest string) (lines []string) {
 func (a Approval) difference(s Subject) (lines []string) {
 	say := func(key string, changes ...string) {
 		for _, c := range changes {
-			lines = append(lines, key+": "+legible(c))
+			lines = append(lines, key+": "+c)
 		}
 	}
 	if a.Kind != "" {
@@ -78,18 +79,18 @@ func (a Approval) difference(s Subject) (lines []string) {
 	}
 	for _, name := range sortedKeys(a.Files) {
 		if _, still := s.Files[name]; !still {
-			say("file", name+" removed")
+			say("file", legible(name)+" removed")
 		}
 	}
 	for _, name := range sortedKeys(s.Files) {
 		switch before, known := a.Files[name]; {
 		case s.Files[name] == before:
 		case s.Files[name] == Missing:
-			say("file", name+" missing")
+			say("file", legible(name)+" missing")
 		case known:
-			say("file", name+" changed")
+			say("file", legible(name)+" changed")
 		default:
-			say("file", name+" added")
+			say("file", legible(name)+" added")
 		}
 	}
 	say("body", edits(split(a.Body), split(s.Body))...)
@@ -103,51 +104,19 @@ func split(body string) []string {
 	return strings.Split(body, "\n")
 }
 
-// maxTable bounds the work of edits; bodies that differ more are shown whole, the old one and the new one.
-const maxTable = 1 << 20
-
 // edits are the lines to take away ("- ") and to add ("+ ") that make b of a, in order.
 func edits(a, b []string) (out []string) {
-	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
-		a, b = a[1:], b[1:]
-	}
-	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
-		a, b = a[:len(a)-1], b[:len(b)-1]
-	}
-	common := commonLines(a, b)
-	i, j := 0, 0
-	for i < len(a) || j < len(b) {
-		switch {
-		case i < len(a) && j < len(b) && a[i] == b[j]:
-			i, j = i+1, j+1
-		case j == len(b) || i < len(a) && common(i+1, j) >= common(i, j+1):
-			out = append(out, "- "+a[i])
-			i++
-		default:
-			out = append(out, "+ "+b[j])
-			j++
+	text := func(lines []string) []byte {
+		var b strings.Builder
+		for _, line := range lines {
+			b.WriteString(legible(line) + "\n")
 		}
+		return []byte(b.String())
+	}
+	for line := range strings.Lines(plaintext.Diff(text(a), text(b))) {
+		out = append(out, strings.TrimSuffix(line, "\n"))
 	}
 	return out
-}
-
-// commonLines tells how many lines a[i:] and b[j:] have in common, in order.
-func commonLines(a, b []string) func(i, j int) int {
-	width := len(b) + 1
-	if (len(a)+1)*width > maxTable {
-		return func(int, int) int { return 0 }
-	}
-	table := make([]int, (len(a)+1)*width)
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
-				table[i*width+j] = table[(i+1)*width+j+1] + 1
-			} else {
-				table[i*width+j] = max(table[(i+1)*width+j], table[i*width+j+1])
-			}
-		}
-	}
-	return func(i, j int) int { return table[i*width+j] }
 }
 
 // legible writes what cannot be seen, or would turn the text around it, as an escape: nobody approves what is hidden.

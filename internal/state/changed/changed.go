@@ -14,9 +14,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
@@ -51,7 +51,7 @@ func (b Book) Compare(key string, value []byte) (diff string, changed bool, err 
 	if !first && bytes.Equal(before, after) {
 		return "", false, nil
 	}
-	return difference(before, after), true, nil
+	return plaintext.Diff(before, after), true, nil
 }
 
 // Commit makes value the committed one of key.
@@ -80,7 +80,7 @@ func (b Book) CommitRun(ctx context.Context, run string) error {
 	}
 	defer held.Release()
 	for _, entry := range entries {
-		if !isKey(entry.Name()) {
+		if !plaintext.IsID(entry.Name()) {
 			continue // left by a proposal that was killed half-way
 		}
 		if err := b.commit(filepath.Join(b.proposals(run), entry.Name()), entry.Name()); err != nil {
@@ -122,7 +122,7 @@ func (b Book) path(key string) string { return filepath.Join(b.Home.Changed(), k
 func (b Book) proposals(run string) string { return b.Home.Run(run, "changed") }
 
 func check(key string, value []byte) error {
-	if !isKey(key) {
+	if !plaintext.IsID(key) {
 		return fmt.Errorf("%q: %w", key, ErrKey)
 	}
 	if len(value) > MaxValue {
@@ -131,7 +131,11 @@ func check(key string, value []byte) error {
 	return nil
 }
 
-// isKey says whether name may name a file: what begins with a dot is the store's.
-func isKey(name string) bool {
-	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`).MatchString(name)
+// lines is a value with one newline behind its last line; nothing, and a newline alone, have no lines.
+func lines(value []byte) []byte {
+	value = bytes.TrimSuffix(value, []byte("\n"))
+	if len(value) == 0 {
+		return nil
+	}
+	return append(bytes.Clone(value), '\n')
 }

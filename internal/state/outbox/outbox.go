@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
@@ -167,8 +168,7 @@ func (p Post) list() ([]string, error) {
 
 // isMessageID is [A-Za-z0-9._-]{1,128} without a leading dot: that is for drafts and temporary files.
 func isMessageID(id string) bool {
-	const set = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
-	return id != "" && len(id) <= 128 && id[0] != '.' && strings.Trim(id, set) == ""
+	return id != "" && len(id) <= 128 && id[0] != '.' && plaintext.IsWord(id, "._-")
 }
 
 // notWritten gives a lock that could not be taken the form of every other change that did not reach the disk.

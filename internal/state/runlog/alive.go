@@ -73,6 +73,11 @@ func (e *Leftover) Error() string {
 // Unwrap makes it a lock.ErrBusy.
 func (e *Leftover) Unwrap() error { return lock.ErrBusy }
 
+// Noted loads the record of the run that last held the lock at path, as it has noted in the lock file.
+func (b Book) Noted(path string) (Record, error) {
+	return b.Load(strings.TrimSpace(lock.ReadNote(path)))
+}
+
 // Leftover returns the process that keeps the lock at path although the run that is noted in it has ended; nil if there is none.
 // Such a process may hold the lock for ever, so waiting for it is of no use.
 func (b Book) Leftover(path string) *Leftover {

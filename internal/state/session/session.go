@@ -16,10 +16,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
@@ -48,7 +47,7 @@ func (b Book) ClearMain() error { return store.Remove(b.Home.MainSession()) }
 
 // Routine is the id of a persistent routine's session, "" if it has none yet. Errors as in Main.
 func (b Book) Routine(routineID string) (string, error) {
-	if !isRoutineID(routineID) {
+	if !plaintext.IsID(routineID) {
 		return "", fmt.Errorf("routine %q: %w", routineID, ErrID)
 	}
 	return b.read(b.Home.RoutineSession(routineID))
@@ -56,7 +55,7 @@ func (b Book) Routine(routineID string) (string, error) {
 
 // SetRoutine makes id the session of a persistent routine. The caller holds session-routine-<id>. Errors as in SetMain.
 func (b Book) SetRoutine(routineID, id string) error {
-	if !isRoutineID(routineID) {
+	if !plaintext.IsID(routineID) {
 		return fmt.Errorf("routine %q: %w", routineID, ErrID)
 	}
 	return b.set(b.Home.RoutineSession(routineID), id)
@@ -64,7 +63,7 @@ func (b Book) SetRoutine(routineID, id string) error {
 
 // RemoveRoutine forgets the session of a persistent routine; that there is none is no error.
 func (b Book) RemoveRoutine(routineID string) error {
-	if !isRoutineID(routineID) {
+	if !plaintext.IsID(routineID) {
 		return fmt.Errorf("routine %q: %w", routineID, ErrID)
 	}
 	return store.Remove(b.Home.RoutineSession(routineID))
@@ -79,7 +78,7 @@ func (b Book) Routines() ([]string, error) {
 	}
 	var ids []string
 	for _, e := range entries {
-		if !e.IsDir() && isRoutineID(e.Name()) && !strings.Contains(e.Name(), ".corrupt-") {
+		if !e.IsDir() && plaintext.IsID(e.Name()) && !strings.Contains(e.Name(), ".corrupt-") {
 			ids = append(ids, e.Name())
 		}
 	}
@@ -111,8 +110,8 @@ func (b Book) Current() (map[string]string, error) {
 }
 
 func (b Book) set(path, id string) error {
-	if !isSessionID(id) {
-		return fmt.Errorf("session %q: %w", clip(id), ErrID)
+	if !plaintext.IsName(id) {
+		return fmt.Errorf("session %q: %w", plaintext.Short(id, 200), ErrID)
 	}
 	old, err := b.read(path)
 	switch {
@@ -138,39 +137,13 @@ func (b Book) read(path string) (string, error) {
 	if id == "" || id[0] == '{' {
 		return "", nil
 	}
-	if isSessionID(id) {
+	if plaintext.IsName(id) {
 		return id, nil
 	}
 	aside, err := store.SetAside(path, b.Disk.Now())
 	if err != nil {
 		return "", err
 	}
-	b.Disk.Warn(fmt.Sprintf("%s: %q is no session id: kept as %s, a new session is begun", path, clip(id), aside))
+	b.Disk.Warn(fmt.Sprintf("%s: %q is no session id: kept as %s, a new session is begun", path, plaintext.Short(id, 200), aside))
 	return "", nil
-}
-
-// maxID is the most bytes of a session id; with ".lock" or a time around it, it still fits a file name (255).
-const maxID = 200
-
-// isSessionID does not know any engine's form of ids. It refuses what is unsafe as a file name (slash, dots that lead
-// elsewhere, control characters), as an argument (a leading hyphen), or would be read back as another id or as none.
-func isSessionID(id string) bool {
-	return id != "" && id != "." && len(id) <= maxID && utf8.ValidString(id) &&
-		id == strings.TrimSpace(id) && id[0] != '{' && id[0] != '-' &&
-		!strings.ContainsAny(id, `/\`) && !strings.Contains(id, "..") &&
-		!strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) })
-}
-
-// isRoutineID is the rule for the ids of jobs: [A-Za-z0-9][A-Za-z0-9._-]{0,63}.
-func isRoutineID(id string) bool {
-	const first = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-	return id != "" && len(id) <= 64 && strings.IndexByte(first, id[0]) >= 0 && strings.Trim(id, first+"._-") == ""
-}
-
-// clip keeps an error short whatever the file held.
-func clip(id string) string {
-	if len(id) > maxID {
-		return id[:maxID] + "..."
-	}
-	return id
 }

@@ -80,7 +80,7 @@ func (r Renderer) output(ctx context.Context, command string) string {
 		run = process.Run
 	}
 	result, err := run(ctx, process.Call{Argv: words, Env: r.Env, Dir: r.Dir, Limit: OutputLimit * utf8.UTFMax})
-	said, cut := first(trimEnd(plaintext.Lines(string(result.Out))), OutputLimit)
+	said, cut := plaintext.First(trimEnd(plaintext.Lines(string(result.Out))), OutputLimit)
 	var parts []string
 	if said = trimEnd(said); said != "" {
 		parts = append(parts, said)
@@ -115,11 +115,7 @@ func (r Renderer) trouble(name string, result process.Result, err error) string 
 func marker(what string, reasons ...string) string {
 	text := "command " + what
 	for _, reason := range reasons {
-		reason, cut := first(plaintext.Line(reason), reasonLimit)
-		if cut {
-			reason += "…"
-		}
-		if reason != "" {
+		if reason = plaintext.Short(plaintext.Line(reason), reasonLimit); reason != "" {
 			text += ": " + reason
 		}
 	}
@@ -129,17 +125,6 @@ func marker(what string, reasons ...string) string {
 func lastLine(s string) string {
 	s = strings.TrimSpace(s)
 	return s[strings.LastIndexByte(s, '\n')+1:]
-}
-
-// first is the first n characters, and whether there are more.
-func first(s string, n int) (string, bool) {
-	for at := range s {
-		if n == 0 {
-			return s[:at], true
-		}
-		n--
-	}
-	return s, false
 }
 
 func trimEnd(s string) string { return strings.TrimRightFunc(s, unicode.IsSpace) }

@@ -84,7 +84,7 @@ func TestRender(t *testing.T) {
 		"silent":        {"!`silent`", "[command failed: exit status 3]"},
 		"last words":    {"!`grumble`", "[command failed: exit status 3: no such file]"},
 		"partly":        {"!`partly`", "half\n[command failed: exit status 3: broke]"},
-		"rant":          {"!`rant`", "[command failed: exit status 3: " + strings.Repeat("x", 300) + "…]"},
+		"rant":          {"!`rant`", "[command failed: exit status 3: " + strings.Repeat("x", 299) + "…]"},
 		"forged":        {"!`forged`", "[command failed: exit status 3: ! `date`]"},
 		"missing":       {"!`nope -x`", "[command not run: nope: not found in PATH]"},
 		"cancelled":     {"!`cancel`", "[command not run: context canceled]"},

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"syscall"
 
 	"github.com/ollim/ollim/internal/platform/store"
 )
@@ -38,7 +36,7 @@ func (t Transcript) append(d store.Durability, entries []Entry) error {
 		err = closeErr
 	}
 	if err == nil && d == store.Synced {
-		err = syncFolder(t.Path) // the file may be new
+		err = store.SyncDir(t.Path) // the file may be new
 	}
 	return err
 }
@@ -80,17 +78,4 @@ func mend(f *os.File, whole, size int64) (int64, error) {
 	}
 	_, err = f.Write([]byte("\n")) // at its end
 	return size + 1, err
-}
-
-// syncFolder makes the name of path durable. Some file systems cannot (EINVAL).
-func syncFolder(path string) error {
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = d.Close() }()
-	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
-		return err
-	}
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
@@ -171,7 +172,7 @@ func Cut(entries []Entry, keep int) int {
 // create begins a transcript with whatever fill writes behind the header. The file appears complete under its name, so that
 // one whose writer was killed is never taken for a whole one; the draft that is left then is for store.IsDraft to know.
 func create(sessions string, h Header, d store.Durability, fill func(io.Writer) error) (Transcript, error) {
-	if !isID(h.ID) {
+	if !plaintext.IsName(h.ID) {
 		return Transcript{}, fmt.Errorf("session %.100q: %w", h.ID, ErrID)
 	}
 	h.Cwd = clean(h.Cwd)
@@ -193,7 +194,7 @@ func create(sessions string, h Header, d store.Durability, fill func(io.Writer) 
 	}
 	_ = os.Remove(draft.Name())
 	if err == nil && d == store.Synced {
-		err = syncFolder(t.Path)
+		err = store.SyncDir(t.Path)
 	}
 	if errors.Is(err, os.ErrExist) {
 		return Transcript{}, fmt.Errorf("%s: %w", t.Path, os.ErrExist)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
 // file is a transcript by its name; what is in it is not known yet.
@@ -43,7 +45,7 @@ func idOf(name string) (string, bool) {
 	}
 	_, err := time.Parse(nameTime, id[:len(nameTime)])
 	id = id[len(nameTime)+1:]
-	return id, err == nil && isID(id)
+	return id, err == nil && plaintext.IsName(id)
 }
 
 // everywhere lists the files of all folders. Folders of others, such as the script engine's, have other names.

@@ -33,6 +33,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
@@ -166,7 +167,7 @@ func header(line []byte) (Header, bool) {
 	}
 	h := l.Header
 	h.Timestamp = stamp(l.Timestamp)
-	return h, l.Type == "session" && isID(h.ID) && h.Cwd != ""
+	return h, l.Type == "session" && plaintext.IsName(h.ID) && h.Cwd != ""
 }
 
 // stamp reads a time; one without a zone is UTC, and what is none is the zero time.
@@ -176,11 +177,4 @@ func stamp(s string) time.Time {
 		at, _ = time.Parse("2006-01-02T15:04:05", s) // a fraction of a second is accepted too
 	}
 	return at
-}
-
-// isID knows no engine's form of ids. It refuses what is unsafe as a file name or as an argument of a command.
-func isID(id string) bool {
-	return id != "" && id != "." && len(id) <= maxID && utf8.ValidString(id) && id[0] != '-' &&
-		!strings.ContainsAny(id, `/\ `) && !strings.Contains(id, "..") &&
-		!strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) })
 }

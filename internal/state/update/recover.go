@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -143,17 +142,5 @@ func (o *opened) writeClaim(name, suffix string, doc claimFile) error {
 
 // move renames a claim's file into another state, durably.
 func (o *opened) move(name, from, to string) error {
-	path := o.claimPath(name, to)
-	if err := os.Rename(o.claimPath(name, from), path); err != nil {
-		return &store.NotWritten{Path: path, Err: err}
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return &store.NotWritten{Path: path, Err: err}
-	}
-	defer func() { _ = dir.Close() }()
-	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
-		return &store.NotWritten{Path: path, Err: err}
-	}
-	return nil
+	return store.Rename(o.claimPath(name, from), o.claimPath(name, to))
 }

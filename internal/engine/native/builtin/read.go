@@ -13,6 +13,8 @@ import (
 	"os"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
 const (
@@ -192,13 +194,8 @@ const lineCut = "… (line cut)"
 
 // cut is the beginning of a text of at most so many characters, with a mark if there was more.
 func cut(s string, width int, more bool) string {
-	n := 0
-	for i := range s {
-		if n++; n > width {
-			return s[:i] + lineCut
-		}
-	}
-	if more {
+	s, cut := plaintext.First(s, width)
+	if more || cut {
 		s += lineCut
 	}
 	return s

@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/policy"
 )
 
@@ -166,14 +167,9 @@ func readBody(ctx context.Context, r *http.Response) (string, error) {
 
 // first is the beginning of a text, and says so.
 func first(s string, most int) string {
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	n := 0
-	for at := range s {
-		if n++; n > most {
-			return s[:at] + fmt.Sprintf("\n(cut at %d characters)", most)
-		}
+	s, more := plaintext.First(s, most)
+	if more {
+		s += fmt.Sprintf("\n(cut at %d characters)", most)
 	}
 	return s
 }

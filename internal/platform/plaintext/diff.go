@@ -1,0 +1,21 @@
+package plaintext
+
+import (
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+)
+
+// Diff returns the lines that only before has, each after "- ", and those that only after has, each after "+ ", in the order of a
+// unified diff.
+func Diff(before, after []byte) string {
+	const header = 3 // diff, ---, +++
+	var out strings.Builder
+	n := 0
+	for line := range strings.Lines(string(diff.Diff("", before, "", after))) {
+		if n++; n > header && (line[0] == '-' || line[0] == '+') {
+			out.WriteString(line[:1] + " " + line[1:])
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,48 @@
+package plaintext
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// First returns the first most characters of s, and reports whether there are more.
+func First(s string, most int) (first string, more bool) {
+	n := 0
+	for at := range s {
+		if n++; n > most {
+			return s[:at], true
+		}
+	}
+	return s, false
+}
+
+// Short returns s if it has at most so many characters, else its beginning and an ellipsis, which counts as well.
+func Short(s string, most int) string {
+	if _, more := First(s, most); !more {
+		return s
+	}
+	first, _ := First(s, most-1)
+	return first + "…"
+}
+
+const (
+	alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	longestName  = 200 // bytes; with ".lock" or a time around it, a name still fits a file name (255)
+)
+
+// IsID reports whether s can be the id of a job: [A-Za-z0-9][A-Za-z0-9._-]{0,63}.
+func IsID(s string) bool {
+	return s != "" && len(s) <= 64 && IsWord(s, "._-") && strings.IndexByte(alphanumeric, s[0]) >= 0
+}
+
+// IsWord reports whether s has only ASCII letters, digits and the characters of punctuation.
+func IsWord(s, punctuation string) bool { return strings.Trim(s, alphanumeric+punctuation) == "" }
+
+// IsName reports whether s can be the id of a session. It knows no engine's form of ids, and refuses what is unsafe as a file name
+// or as an argument of a command, and what could be read as JSON.
+func IsName(s string) bool {
+	return s != "" && s != "." && len(s) <= longestName && utf8.ValidString(s) && s[0] != '-' && s[0] != '{' &&
+		!strings.ContainsAny(s, `/\ `) && !strings.Contains(s, "..") &&
+		!strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
