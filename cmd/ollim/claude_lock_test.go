@@ -13,19 +13,9 @@ import (
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for range 400 {
-		if ok() {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatalf("not in 20 s: %s", what)
-}
-
 // TestForkLeavesMainAlone: a forked run while the main turn is under way sees main's history and changes nothing of it.
 func TestForkLeavesMainAlone(t *testing.T) {
+	t.Parallel()
 	c, api := withClaude(t)
 	c.write("routines/look.md", "---\nid: look\ncron: \"0 9 * * *\"\nbackground: true\n---\nLook around.\n")
 	api.Reply(anthropicapi.Reply{Text: "Hello, owner."})
@@ -74,6 +64,7 @@ func TestForkLeavesMainAlone(t *testing.T) {
 
 // TestOrphanedEngineKeepsTheGuard: after kill -9 of ollim its engine works on. Until that ends the job is not fired again.
 func TestOrphanedEngineKeepsTheGuard(t *testing.T) {
+	t.Parallel()
 	c, api := withClaude(t)
 	c.write("routines/daily-market.md", daily)
 	hold := make(chan struct{})
@@ -95,6 +86,7 @@ func TestOrphanedEngineKeepsTheGuard(t *testing.T) {
 // TestUpdateOfAnOrphanedTurn: where the engine answers after kill -9 of ollim, an update that stood in the prompt counts as delivered:
 // the next turn does not say it again. What was not answered is said again.
 func TestUpdateOfAnOrphanedTurn(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		first bool
 		late  anthropicapi.Reply
@@ -104,6 +96,7 @@ func TestUpdateOfAnOrphanedTurn(t *testing.T) {
 		"refused":    {false, anthropicapi.Reply{Status: 400, Message: "no"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c, api := withClaude(t)
 			if !tc.first {
 				c.ok("chat", "hello")
@@ -130,9 +123,10 @@ func TestUpdateOfAnOrphanedTurn(t *testing.T) {
 }
 
 // TestKillDuringClaude kills a fire with -9 at random moments: the session is never lost once it is known, and the next fire
-// resumes it. 100 rounds run where CI=true, a few elsewhere.
+// resumes it. OLLIM_TEST_ROUNDS raises the few rounds.
 func TestKillDuringClaude(t *testing.T) {
-	rounds := rounds(t, full(50, 2))
+	t.Parallel()
+	rounds := rounds(t, 2)
 	for lane := range 2 { // one for each core: what a round costs is the start of claude
 		t.Run(fmt.Sprint(lane), func(t *testing.T) {
 			t.Parallel()

@@ -11,7 +11,7 @@ import (
 )
 
 // withClaude is ollim with the real claude command as its engine, over an API server of the test.
-func withClaude(t *testing.T) (*command, *anthropicapi.Server) {
+func withClaude(t testing.TB) (*command, *anthropicapi.Server) {
 	t.Helper()
 	claude := anthropicapi.Claude(t)
 	api := anthropicapi.New(t)
@@ -54,6 +54,7 @@ Check the market.
 
 // TestPersistentRoutineOnClaude: three fires carry context across, the third after a compaction by the agent's own words.
 func TestPersistentRoutineOnClaude(t *testing.T) {
+	t.Parallel()
 	c, api := withClaude(t)
 	c.write("routines/daily-market.md", daily)
 

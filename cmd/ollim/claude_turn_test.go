@@ -47,9 +47,11 @@ const (
 // TestFailedTurnOnClaude: what a turn said that failed before any answer is not said to the model by the next one, in the session
 // or in a fork of it, whether the session had begun or not. The session keeps its id.
 func TestFailedTurnOnClaude(t *testing.T) {
+	t.Parallel()
 	for name, job := range map[string]string{"main": look, "fork": lookFork} {
 		for _, first := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: " first"}[first], func(t *testing.T) {
+				t.Parallel()
 				c, api := withClaude(t)
 				c.write("routines/look.md", job)
 				c.ok("updates", "add", "oil broke 75")
@@ -85,6 +87,7 @@ func TestFailedTurnOnClaude(t *testing.T) {
 
 // TestTurnThatFailedAfterAToolOnClaude: a turn that the model had begun stays in the session and is closed; a fork leaves it out.
 func TestTurnThatFailedAfterAToolOnClaude(t *testing.T) {
+	t.Parallel()
 	c, api := withClaude(t)
 	c.write("routines/look.md", lookFork)
 	c.ok("chat", "hello")
@@ -105,6 +108,7 @@ func TestTurnThatFailedAfterAToolOnClaude(t *testing.T) {
 // TestForkOfARunningTurnOnClaude: a fork that starts while main waits for the model, in its first turn or a later one, before or
 // after a tool, reads nothing of that turn.
 func TestForkOfARunningTurnOnClaude(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		first  bool
 		before []anthropicapi.Reply
@@ -114,6 +118,7 @@ func TestForkOfARunningTurnOnClaude(t *testing.T) {
 		"after a tool": {before: []anthropicapi.Reply{anthropicapi.Use("mcp__ollim__list_reminders", nil)}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c, api := withClaude(t)
 			c.write("routines/look.md", lookFork)
 			if !tc.first {
@@ -148,6 +153,7 @@ func TestForkOfARunningTurnOnClaude(t *testing.T) {
 
 // TestCompactAfterAFailedTurnOnClaude: a compaction does not sum up a request that failed.
 func TestCompactAfterAFailedTurnOnClaude(t *testing.T) {
+	t.Parallel()
 	c, api := withClaude(t)
 	c.ok("chat", "hello")
 	c.ok("chat", "hello again")

@@ -137,10 +137,6 @@ func newFireHouse(t *testing.T, name string) *fireHouse {
 	if table, err := exec.Command("crontab", "-u", name, "-l").Output(); err == nil && !strings.Contains(string(table), "/ollim-cron-") { // a test's that was killed
 		t.Fatalf("%s has a crontab", name)
 	}
-	binary, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir, err := os.MkdirTemp("", "ollim-cron-") // unlike t.TempDir, one that others can enter
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +145,7 @@ func newFireHouse(t *testing.T, name string) *fireHouse {
 	uid, _ := strconv.Atoi(u.Uid)
 	gid, _ := strconv.Atoi(u.Gid)
 	h := &fireHouse{t: t, user: u, id: syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, path: filepath.Join(dir, "ollim"), data: filepath.Join(dir, "data")}
-	if out, err := exec.Command("cp", binary, h.path).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cp", program, h.path).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for _, err := range []error{os.Chmod(dir, 0o755), os.Mkdir(h.data, 0o700), os.Chown(h.data, uid, gid)} {

@@ -41,6 +41,7 @@ exit 0
 // it has read all, and at random moments. Every attempt has the whole text, one id always has one text, and a receiver that
 // drops messages of an id that it knows still gets the answer, and the notice that its run was cut off.
 func TestKillDuringDelivery(t *testing.T) {
+	t.Parallel()
 	c := newCommand(t)
 	text := strings.Repeat("0123456789abcdef", 18_750) // more than a pipe holds
 	c.write("big.yaml", "turns:\n  - - text: "+text+"\n")
@@ -107,16 +108,13 @@ func (c *command) outboxEmpties() {
 // received checks what the receiver has kept of the latest run, and forgets it.
 func (c *command) received(text string, cut, sent bool) {
 	c.t.Helper()
-	var reading []string
-	for range 1000 { // an orphaned delivery command is not waited for by anybody else
-		if reading, _ = filepath.Glob(filepath.Join(c.data, "reading.*")); len(reading) == 0 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	eventually(c.t, "the orphaned delivery command has read all", func() bool {
+		reading, _ := filepath.Glob(filepath.Join(c.data, "reading.*"))
+		return len(reading) == 0
+	})
 	files, err := filepath.Glob(filepath.Join(c.data, "received/*"))
-	if err != nil || len(reading) > 0 {
-		c.t.Fatal(err, reading)
+	if err != nil {
+		c.t.Fatal(err)
 	}
 	answers, notices := 0, 0
 	byID := map[string]string{}

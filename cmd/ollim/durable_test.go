@@ -95,6 +95,7 @@ func inOrder(t *testing.T, name string, made []string, want ...string) {
 // TestOutboxIsSynced: a message and its number are on disk before the delivery command starts, the removal of one that was sent and
 // the reason of one that was not are too before the command line ends, and so is what a killed sender had left to do.
 func TestOutboxIsSynced(t *testing.T) {
+	t.Parallel()
 	c := newCommand(t)
 	c.ok("config", "set", "delivery.command", "/bin/cat")
 	entered := []string{"write .ID.new", "fsync .ID.new", "linkat .ID.new ID.jsonl", "unlinkat .ID.new", "fsync outbox", "execve cat"}
@@ -119,6 +120,7 @@ func TestOutboxIsSynced(t *testing.T) {
 // TestUpdatesAreSynced: what the cap drops is archived before it leaves the box; what is popped is a claim before it is printed, and
 // archived before the claim goes; and the claim of a dead process is back in the box, or archived, before its file goes.
 func TestUpdatesAreSynced(t *testing.T) {
+	t.Parallel()
 	c := newCommand(t)
 	for range 10 {
 		c.ok("updates", "add", "one")
@@ -150,6 +152,7 @@ func TestUpdatesAreSynced(t *testing.T) {
 
 // TestSessionHistoryIsSynced: an event is on disk before the run goes on.
 func TestSessionHistoryIsSynced(t *testing.T) {
+	t.Parallel()
 	c := newCommand(t)
 	c.write("routines/stress.md", stressRoutine)
 	c.write("stress.yaml", stressScript)
@@ -161,6 +164,7 @@ func TestSessionHistoryIsSynced(t *testing.T) {
 
 // TestSyncFails: a disk that fails fsync is an error that the caller sees, and nothing that depends on it goes on.
 func TestSyncFails(t *testing.T) {
+	t.Parallel()
 	c := newCommand(t)
 	c.ok("config", "set", "delivery.command", "/bin/sh", "-c", "cat > delivered")
 	failing := func(file string, args ...string) (string, int) {

@@ -11,6 +11,7 @@ import (
 // TestExamples runs every example command line of the README and of the hand-written manuals, in their order, in a data
 // directory with the jobs that they name. Each must succeed.
 func TestExamples(t *testing.T) {
+	t.Parallel()
 	pages, err := filepath.Glob("../../man/*.[57]")
 	if err != nil || len(pages) == 0 {
 		t.Fatal("no manual pages found", err)

@@ -22,6 +22,7 @@ const alone = "---\nid: alone\ncron: \"* * * * *\"\nbackground: true\nisolated: 
 // draft, no lock of a job that is gone, no session of an isolated run. Every slot has the outcome of its run, every compaction the
 // session that it came from, and a reminder that was put away a record that says how its run ended.
 func TestKillsLeaveNothing(t *testing.T) {
+	t.Parallel()
 	c := newCommand(t)
 	c.write("routines/stress.md", stressRoutine)
 	c.write("stress.yaml", stressScript)

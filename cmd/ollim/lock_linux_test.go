@@ -64,6 +64,7 @@ func waitsForLock(t *testing.T, pid int) bool {
 // TestOrphanedEngineKeepsTheSession: an engine holds the lock of the session that it writes. After kill -9 of its ollim nobody
 // else enters the session before the engine has ended.
 func TestOrphanedEngineKeepsTheSession(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		session       string
 		first, second []string
@@ -73,6 +74,7 @@ func TestOrphanedEngineKeepsTheSession(t *testing.T) {
 		"persistent": {"daily", []string{"fire", "daily"}, []string{"session", "compact", "routine:daily", "a second writer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := newCommand(t)
 			c.write("routines/daily.md", daily)
 			c.write("routines/look.md", look)

@@ -19,6 +19,7 @@ import (
 // TestKilledWithItsCommand: when ollim is killed with -9, the command that the native engine has started ends with it, and what
 // that command has started in a session of its own ends at the next tick.
 func TestKilledWithItsCommand(t *testing.T) {
+	t.Parallel()
 	c, api := withNative(t)
 	c.write("hang", "#!/bin/sh\nsetsid sleep 6002 &\necho >hanging\nexec sleep 6001\n")
 	if err := os.Chmod(filepath.Join(c.data, "hang"), 0o700); err != nil {
@@ -55,8 +56,10 @@ func TestKilledWithItsCommand(t *testing.T) {
 // TestUpdateOfAKilledTurnOnNative: an update counts as delivered where ollim was killed between keeping the answer and recording it,
 // and stays pending where no answer was kept.
 func TestUpdateOfAKilledTurnOnNative(t *testing.T) {
+	t.Parallel()
 	for _, answered := range []bool{true, false} {
 		t.Run(fmt.Sprintf("answered=%v", answered), func(t *testing.T) {
+			t.Parallel()
 			c, api := withNative(t)
 			c.ok("update", "add", "oil broke 75")
 			hold := make(chan struct{})

@@ -20,7 +20,7 @@ import (
 )
 
 // withNative is a data directory whose engine is the native one, before a server of the API on this machine.
-func withNative(t *testing.T) (*command, *anthropicapi.Server) {
+func withNative(t testing.TB) (*command, *anthropicapi.Server) {
 	t.Helper()
 	api := anthropicapi.New(t)
 	c := newCommand(t)
@@ -55,6 +55,7 @@ func (c *command) lines(id string) (list []string) {
 
 // TestPersistentRoutineOnNative: three fires carry context across, the third after a compaction by the agent's own words.
 func TestPersistentRoutineOnNative(t *testing.T) {
+	t.Parallel()
 	c, api := withNative(t)
 	c.write("routines/daily-market.md", daily)
 	api.Reply(anthropicapi.Reply{Text: "AAPL is at 210."})
@@ -80,6 +81,7 @@ func TestPersistentRoutineOnNative(t *testing.T) {
 
 // TestModesOnNative: main, a fork that sees it, an isolated run that does not; each has a transcript of its own.
 func TestModesOnNative(t *testing.T) {
+	t.Parallel()
 	c, api := withNative(t)
 	for name, flags := range map[string]string{"forked": "", "alone": "isolated: true\n"} {
 		c.write("routines/"+name+".md", "---\nid: "+name+"\ncron: \"@yearly\"\nbackground: true\n"+flags+"---\nLook around.\n")
@@ -110,6 +112,7 @@ func TestModesOnNative(t *testing.T) {
 // TestAskOnNative: a question has no part in the main conversation, also where that is kept: it goes on with a branch of it at
 // most. One that was refused for a while is asked again, also without a session.
 func TestAskOnNative(t *testing.T) {
+	t.Parallel()
 	c, api := withNative(t)
 	api.Reply(anthropicapi.Reply{Text: "good evening"})
 	c.ok("chat", "private words")
@@ -150,6 +153,7 @@ func TestAskOnNative(t *testing.T) {
 // TestAskElsewhere: a link leads to the same sessions; what is not to be kept does not stand in what is; what the agent writes is as
 // the umask has it.
 func TestAskElsewhere(t *testing.T) {
+	t.Parallel()
 	c, api := withNative(t)
 	dir := t.TempDir()
 	real, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
@@ -199,6 +203,7 @@ func TestAskElsewhere(t *testing.T) {
 // TestKilledQuestionIsNotKept: what is asked with --no-session leaves none of its words also where ollim was killed, as soon as the
 // next tick has found that out. What is to be kept is kept.
 func TestKilledQuestionIsNotKept(t *testing.T) {
+	t.Parallel()
 	c, api := withNative(t)
 	killed := func(words string, more ...string) {
 		t.Helper()
@@ -244,6 +249,7 @@ func TestKilledQuestionIsNotKept(t *testing.T) {
 // TestOrphanOnNative: what a command has started and that outlives a kill, as the command does not, keeps the job's lock, so that
 // nothing is begun beside it.
 func TestOrphanOnNative(t *testing.T) {
+	t.Parallel()
 	c, api := withNative(t)
 	c.write("slow", "#!/bin/sh\nenv >environ\nsh -c 'echo begin >>log; while [ ! -e go ]; do sleep 0.05; done; echo end >>log'\necho whole >>log\n")
 	if err := os.Chmod(filepath.Join(c.data, "slow"), 0o700); err != nil {
@@ -267,7 +273,7 @@ func TestOrphanOnNative(t *testing.T) {
 		t.Errorf("beside the command: exit %d, want 75", got)
 	}
 	c.write("go", "")
-	c.ok("fire", "--wait", "20s", "work")
+	c.ok("fire", "--wait", "5m", "work")
 	if environ := c.read("environ"); strings.Contains(environ, "API_KEY") || !strings.Contains(environ, "OLLIM_RUN=") {
 		t.Errorf("the command's environment: %s", environ)
 	}
@@ -278,6 +284,7 @@ func TestOrphanOnNative(t *testing.T) {
 
 // TestToolsOnNative: real tools under the real policy, each use with a verdict.
 func TestToolsOnNative(t *testing.T) {
+	t.Parallel()
 	c, api := withNative(t)
 	if err := os.Mkdir(filepath.Join(c.data, "notes"), 0o700); err != nil {
 		t.Fatal(err)
@@ -327,6 +334,7 @@ func TestToolsOnNative(t *testing.T) {
 
 // TestNativeOnOpenAI: a turn with two tools at once on a service that speaks like OpenAI's, and the session goes on.
 func TestNativeOnOpenAI(t *testing.T) {
+	t.Parallel()
 	api := openaiapi.New(t)
 	c := newCommand(t)
 	c.ok("config", "set", "native.provider", "openai")
@@ -360,8 +368,9 @@ func TestNativeOnOpenAI(t *testing.T) {
 }
 
 // TestKillDuringNative kills tool-using fires with -9 at random moments. The conversation that is left is always one that the
-// API accepts, nothing is said twice, and no tool with effects is silently run twice. OLLIM_TEST_ROUNDS, or 300 rounds where CI=true.
+// API accepts, nothing is said twice, and no tool with effects is silently run twice. OLLIM_TEST_ROUNDS raises the few rounds.
 func TestKillDuringNative(t *testing.T) {
+	t.Parallel()
 	c, api := withNative(t)
 	c.write("bump", "#!/bin/sh\necho $1 >>bumped\n")
 	if err := os.Chmod(filepath.Join(c.data, "bump"), 0o700); err != nil {
@@ -383,7 +392,7 @@ func TestKillDuringNative(t *testing.T) {
 	})
 	random := rand.New(rand.NewSource(1))
 	killed := 0
-	rounds := rounds(t, full(300, 20))
+	rounds := rounds(t, 15)
 	for round := 0; killed < rounds && round < 3*rounds; round++ {
 		cmd := c.cmd("fire", "daily", "-")
 		cmd.Stdin = strings.NewReader(fmt.Sprintf("round %d\n", 2*round))

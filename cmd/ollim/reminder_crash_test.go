@@ -68,7 +68,8 @@ func (c *command) agentRuns(id string) (begun, well int) {
 // TestKillReminder kills fires of reminders with -9 at random moments, until each has come to its end. None is lost: it was done, or
 // its text was delivered; an agent began it at most twice; a chain goes on at most once.
 func TestKillReminder(t *testing.T) {
-	rounds := rounds(t, full(100, 15))
+	t.Parallel()
+	rounds := rounds(t, 12)
 	c := newCommand(t)
 	c.ok("config", "set", "engine", "script:crash.yaml")
 	c.write("crash.yaml", crashScript)
@@ -133,7 +134,8 @@ func (c *command) children(parent string) (n int) {
 // TestKillPlainReminder: a plain one is delivered at least once, wherever its fire is killed, and makes at most one message a fire.
 // (That may be sent again, under the same id.)
 func TestKillPlainReminder(t *testing.T) {
-	rounds := rounds(t, full(100, 15))
+	t.Parallel()
+	rounds := rounds(t, 12)
 	c := newCommand(t)
 	c.ok("config", "set", "delivery.command", "/bin/sh", "-c", "{ echo $OLLIM_MESSAGE_ID; cat; } >> delivered.txt")
 	random := rand.New(rand.NewSource(2))
@@ -170,6 +172,7 @@ func TestKillPlainReminder(t *testing.T) {
 // TestTickAllTheTime runs ticks without a pause, several at once, while reminders are fired: each runs exactly once, and nothing is
 // said of any file.
 func TestTickAllTheTime(t *testing.T) {
+	t.Parallel()
 	c := newCommand(t)
 	c.ok("config", "set", "engine", "script:slow.yaml")
 	c.write("slow.yaml", "turns:\n  - - text: one\n    - delay: 100ms\n")
@@ -177,7 +180,7 @@ func TestTickAllTheTime(t *testing.T) {
 	for i := range count {
 		c.reminder(fmt.Sprintf("r%d", i), time.Minute, "isolated: true\n")
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	var all sync.WaitGroup
 	for range 2 {
 		all.Go(func() {

@@ -18,22 +18,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestMain makes this test binary the `ollim` that scripts exec.
-func TestMain(m *testing.M) {
-	testscript.Main(tidy{m}, map[string]func(){"ollim": main})
-}
-
-// tidy is all tests, and removes what was built for them.
-type tidy struct{ *testing.M }
-
-func (m tidy) Run() int {
-	code := m.M.Run()
-	if buildDir != "" {
-		_ = os.RemoveAll(buildDir)
-	}
-	return code
-}
-
 // TestScript plays testdata/script/*.txtar, each in a directory of its own. UPDATE=1 rewrites what `cmp` compares with;
 // CONTINUE=1 goes on behind a failure, to see all that is wrong at once.
 func TestScript(t *testing.T) {
@@ -43,7 +27,6 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE") != "",
 		ContinueOnError:     os.Getenv("CONTINUE") != "",
-		Deadline:            time.Now().Add(10 * time.Minute), // a command that hangs is a failure with a line number
 		Setup:               scriptSetup,
 		Condition:           scriptCondition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -58,24 +41,14 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// patience bounds every wait of a script.
-const patience = 10 * time.Second
-
 // scriptSetup gives a script a home and a data directory that do not exist yet, and nothing of the caller's. $ollim is the
 // path of the binary, for what runs without a PATH.
 func scriptSetup(env *testscript.Env) error {
-	ollim, err := exec.LookPath("ollim")
-	if err != nil {
-		return err
-	}
 	home := filepath.Join(env.WorkDir, "home")
 	env.Setenv("HOME", home)
 	env.Setenv("OLLIM_DATA_DIR", filepath.Join(env.WorkDir, "data"))
 	env.Setenv("TZ", "UTC")
-	env.Setenv("ollim", ollim)
-	if env.Getenv("GORACE") == "" {
-		env.Setenv("GORACE", "atexit_sleep_ms=0") // else each command ends a second late under the race detector
-	}
+	env.Setenv("ollim", program)
 	env.Values[sideJobsKey{}] = map[string]*sideJob{}
 	return os.Mkdir(home, 0o700)
 }
@@ -252,13 +225,7 @@ func cmdShows(ts *testscript.TestScript, neg bool, args []string) {
 	j := sideJobOf(ts, args[0])
 	said, err := regexp.Compile("(?m)" + args[1])
 	ts.Check(err)
-	deadline := time.Now().Add(patience)
-	for !said.MatchString(ts.ReadFile(j.out)) {
-		if time.Now().After(deadline) {
-			ts.Fatalf("no match for %#q in %q after %s", said, ts.ReadFile(j.out), patience)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	await(ts, fmt.Sprintf("a match for %#q in the output of %s", said, args[0]), func() bool { return said.MatchString(ts.ReadFile(j.out)) })
 }
 
 // cmdWaitfile waits until every file is there.
@@ -266,16 +233,19 @@ func cmdWaitfile(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: waitfile FILE...")
 	}
-	deadline := time.Now().Add(patience)
 	for _, arg := range args {
-		for {
-			if _, err := os.Lstat(ts.MkAbs(arg)); err == nil {
-				break
-			}
-			if time.Now().After(deadline) {
-				ts.Fatalf("%s: not there after %s", arg, patience)
-			}
-			time.Sleep(5 * time.Millisecond)
+		await(ts, arg, func() bool {
+			_, err := os.Lstat(ts.MkAbs(arg))
+			return err == nil
+		})
+	}
+}
+
+// await is eventually in a script.
+func await(ts *testscript.TestScript, what string, ok func() bool) {
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			ts.Fatalf("not in %s: %s", patience, what)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 // TestCompactTranscript: a conversation of no name is compacted by its id or its file, and the new one is what goes on.
 func TestCompactTranscript(t *testing.T) {
+	t.Parallel()
 	c, api := withNative(t)
 	api.Reply(anthropicapi.Reply{Text: "AAPL is at 210."})
 	c.ok("-p", "-n", "how is AAPL?")
@@ -58,6 +59,7 @@ func TestCompactTranscript(t *testing.T) {
 
 // TestCompactByID: the id of the session that main goes on with means main, so that main goes on with the summary.
 func TestCompactByID(t *testing.T) {
+	t.Parallel()
 	c, api := withNative(t)
 	api.Reply(anthropicapi.Reply{Text: "good evening"})
 	c.ok("chat", "hello there")
@@ -78,6 +80,7 @@ func TestCompactByID(t *testing.T) {
 
 // TestCompactForeign: what another engine holds is not ours to compact.
 func TestCompactForeign(t *testing.T) {
+	t.Parallel()
 	c := newCommand(t)
 	c.write("play.yaml", "turns:\n  - - text: hello\n")
 	c.ok("config", "set", "engine", "script:play.yaml")

@@ -74,8 +74,9 @@ func (c *command) killInARequest(t *testing.T, api *anthropicapi.Server, job, to
 // TestKilledInARequest: a run that was killed with its engine costs what its answers so far cost and what the open request may
 // cost, every command and the limits say the same, and a later run adds its own cost.
 func TestKilledInARequest(t *testing.T) {
+	t.Parallel()
 	for name, engine := range map[string]struct {
-		with    func(*testing.T) (*command, *anthropicapi.Server)
+		with    func(testing.TB) (*command, *anthropicapi.Server)
 		tool    string
 		known   [2]float64 // from, to
 		assumed [2]float64
@@ -87,6 +88,7 @@ func TestKilledInARequest(t *testing.T) {
 		"claude-code": {with: withClaude, tool: "mcp__ollim__list_reminders", known: [2]float64{0.05, 0.075}, assumed: [2]float64{0.4096, 0.52}, after: 0.005},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c, api := engine.with(t)
 			c.write("routines/look.md", lookFork)
 			within := func(what string, got float64, want [2]float64) {

@@ -32,31 +32,9 @@ type command struct {
 	data string
 }
 
-// buildDir is where the binary is, "" before it is built.
-var buildDir string
-
-// build compiles the binary as users get it: without the race detector, whose start-up would hide every race of processes.
-var build = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "ollim-test-")
-	if err != nil {
-		return "", err
-	}
-	buildDir = dir
-	path := filepath.Join(dir, "ollim")
-	out, err := exec.Command("go", "build", "-race=false", "-o", path, ".").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return path, nil
-})
-
-func newCommand(t *testing.T) *command {
+func newCommand(t testing.TB) *command {
 	t.Helper()
-	path, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &command{t: t, path: path, data: t.TempDir()}
+	c := &command{t: t, path: program, data: t.TempDir()}
 	c.ok("init", "--timezone", "America/New_York")
 	return c
 }
@@ -130,10 +108,11 @@ func omitted(message string) (n int) {
 	return n
 }
 
-// TestNoUpdateIsLostOrDoubled lets 16 writers add 200 updates each (40 outside CI) while readers pop, a third of them killed with -9 at
+// TestNoUpdateIsLostOrDoubled lets 16 writers add 20 updates each while readers pop, a third of them killed with -9 at
 // random moments. What was delivered, what remains and what the sentinels count must be exactly what was added.
 func TestNoUpdateIsLostOrDoubled(t *testing.T) {
-	writers, each := 16, full(200, 40)
+	t.Parallel()
+	writers, each := 16, rounds(t, 20)
 	c := newCommand(t)
 	stop := make(chan struct{})
 	popped, killed := c.popUntil(stop)
@@ -259,6 +238,7 @@ const stressScript = `turns:
 
 // TestTwoFiresAtOnce: exactly one runs, the other is told to come back later.
 func TestTwoFiresAtOnce(t *testing.T) {
+	t.Parallel()
 	c := newCommand(t)
 	c.write("routines/stress.md", stressRoutine)
 	hold := filepath.Join(c.data, "hold")
@@ -276,7 +256,7 @@ func TestTwoFiresAtOnce(t *testing.T) {
 			if code != 75 {
 				t.Errorf("round %d: exit status %d of the first to end, want 75", round, code)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(patience):
 			_, _ = os.ReadFile(hold)
 			t.Fatalf("round %d: both run", round)
 		}
@@ -292,7 +272,8 @@ func TestTwoFiresAtOnce(t *testing.T) {
 // TestKillDuringFire kills a fire with -9 at random moments. After each the state parses, no session is lost once it
 // is known, and the next fire works.
 func TestKillDuringFire(t *testing.T) {
-	rounds := rounds(t, full(200, 40))
+	t.Parallel()
+	rounds := rounds(t, 20)
 	c := newCommand(t)
 	c.write("routines/stress.md", stressRoutine)
 	c.write("stress.yaml", stressScript)

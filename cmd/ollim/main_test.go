@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+)
+
+// program is the path of the ollim that the tests start. TestMain sets it.
+var program string
+
+// TestMain builds ollim once, as users get it: without the race detector, which would make each of some thousand starts
+// several times as long and which sees no race between processes. The folder of the program is the first in PATH.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "ollim-test-")
+	if err == nil {
+		err = build(dir)
+	}
+	code := 1
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	} else {
+		_ = flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+4)) // many only wait; the command line may say more
+		code = m.Run()
+	}
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// build puts the program into dir. The go command links it again only if it has changed: it is kept in .bin, from where each
+// test process copies it, because another one may replace it.
+func build(dir string) error {
+	kept, err := filepath.Abs("../../.bin/test/ollim")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
+		return err
+	}
+	held, err := new(lock.Table).Wait(context.Background(), kept+".lock")
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	if out, err := exec.Command("go", "build", "-race=false", "-o", kept, ".").CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	data, err := os.ReadFile(kept)
+	if err != nil {
+		return err
+	}
+	program = filepath.Join(dir, "ollim")
+	return errors.Join(os.WriteFile(program, data, 0o700), os.Setenv("PATH", dir+":"+os.Getenv("PATH")))
+}
+
+// patience bounds the wait for an event that must come. It is never a measure of speed: on a busy machine everything takes
+// longer, and a test that hangs is ended by its deadline.
+const patience = 5 * time.Minute
+
+// eventually waits until ok reports true. It is for events of other processes that announce nothing.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in %s: %s", patience, what)
+		}
+	}
+}
