@@ -3,15 +3,12 @@ package approval
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/lock"
-	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -152,35 +149,6 @@ func TestUnreadable(t *testing.T) {
 	}
 	if err := d.Approve(context.Background(), Subject{Key: "a"}, Owner); err == nil {
 		t.Error("approved")
-	}
-}
-
-func TestNotWritten(t *testing.T) {
-	d := newDesk(t)
-	if err := os.WriteFile(d.Home.State(), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var failed *lock.Failed
-	var unwritten *store.NotWritten
-	if err := d.Approve(context.Background(), Subject{Key: "a"}, Owner); !errors.As(err, &failed) && !errors.As(err, &unwritten) {
-		t.Errorf("%v", err)
-	}
-}
-
-func TestApproveAtOnce(t *testing.T) {
-	d := newDesk(t)
-	var all sync.WaitGroup
-	const n = 20
-	for i := range n {
-		all.Go(func() {
-			if err := d.Approve(context.Background(), Subject{Key: fmt.Sprint(i)}, Owner); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	for i := range n {
-		d.approved(Subject{Key: fmt.Sprint(i)}, true)
 	}
 }
 

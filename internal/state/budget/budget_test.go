@@ -2,14 +2,10 @@ package budget
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/ollim/ollim/internal/platform/lock"
-	"github.com/ollim/ollim/internal/platform/store"
 )
 
 func TestWords(t *testing.T) {
@@ -258,42 +254,5 @@ func TestStatusOnlyReads(t *testing.T) {
 	}
 	if s, err := d.Status(); err == nil || s != (Status{}) {
 		t.Error(s, err)
-	}
-}
-
-// What cannot be written was not taken.
-func TestNotWritten(t *testing.T) {
-	d := newDesk(t)
-	d.takes(2)
-	before := d.file()
-	state := d.Home.State()
-	d.Disk.Now = func() time.Time { // the folder becomes unusable between the reading and the writing
-		if err := errors.Join(os.Rename(state, state+"-away"), os.WriteFile(state, nil, 0o600)); err != nil {
-			t.Error(err)
-		}
-		return d.now
-	}
-	var notWritten *store.NotWritten
-	if ok, s, err := d.Take(ctx); ok || s != (Status{}) || !errors.As(err, &notWritten) {
-		t.Errorf("%v, %+v, %v", ok, s, err)
-	}
-	if err := errors.Join(os.Remove(state), os.Rename(state+"-away", state)); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Remove(d.Home.Lock("ping_budget")), os.Mkdir(d.Home.Lock("ping_budget"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	_, _, err := d.Take(ctx)
-	for i, err := range []error{err, d.TakeCritical(ctx), d.Return(ctx, false), d.Set(ctx, new(1), nil)} {
-		var failed *lock.Failed
-		if !errors.As(err, &failed) {
-			t.Error(i, err)
-		}
-	}
-	if got := d.file(); got != before {
-		t.Errorf("changed to %s", got)
-	}
-	if err := fmt.Sprint(d.warned); err != "[]" {
-		t.Error(err)
 	}
 }

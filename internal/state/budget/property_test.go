@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/testkit"
 	"pgregory.net/rapid"
 )
 
@@ -56,7 +57,7 @@ func (m *model) take(now time.Time) bool {
 }
 
 func TestBookAgainstModel(t *testing.T) {
-	root := t.TempDir()
+	root := testkit.MemoryDir(t)
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp(root, "")
 		if err != nil {

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"pgregory.net/rapid"
@@ -245,26 +244,4 @@ func TestCommitRunAgain(t *testing.T) {
 	must(t, os.Remove(filepath.Join(b.Home.Changed(), "b")))
 	must(t, b.CommitRun(t.Context(), run))
 	b.same(t, "b", "2")
-}
-
-func TestEveryChangeIsUnderTheLock(t *testing.T) {
-	b := newBook(t)
-	must(t, b.Propose(t.Context(), run, "a", []byte("1")))
-	held, err := lock.Try(b.Home.Lock("changed"))
-	must(t, err)
-	defer held.Release()
-	for name, act := range map[string]func(context.Context) error{
-		"Commit":    func(ctx context.Context) error { return b.Commit(ctx, "a", nil) },
-		"Propose":   func(ctx context.Context) error { return b.Propose(ctx, run, "a", nil) },
-		"CommitRun": func(ctx context.Context) error { return b.CommitRun(ctx, run) },
-	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		if err := act(ctx); err == nil {
-			t.Errorf("%s did not wait for the lock", name)
-		}
-		cancel()
-	}
-	if _, err := os.Stat(b.Home.Changed()); err == nil {
-		t.Error("something was committed")
-	}
 }

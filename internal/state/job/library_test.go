@@ -13,7 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
@@ -37,8 +36,6 @@ func shelfOf(t *testing.T, files map[string]string) (job.Shelf, paths.Dir) {
 
 func load(t *testing.T, dir paths.Dir) job.Shelf {
 	t.Helper()
-	hung := time.AfterFunc(20*time.Second, func() { panic("Load waits for something") })
-	defer hung.Stop()
 	s, err := job.Library{Home: dir}.Load()
 	if err != nil {
 		t.Fatal(err)

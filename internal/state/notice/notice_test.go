@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 	"pgregory.net/rapid"
 )
 
@@ -180,24 +179,6 @@ func TestWritesOnlyChanges(t *testing.T) {
 	}
 }
 
-func TestCorruptFile(t *testing.T) {
-	for _, content := range []string{"", "{", "[]", `{"seen":{"a":1}}`} {
-		d := newDesk(t)
-		if err := store.MkdirAll(d.Home.State()); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(d.Home.Notices(), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		d.once("a", true)
-		d.once("a", false)
-		aside, _ := filepath.Glob(d.Home.Notices() + ".corrupt-*")
-		if len(aside) != 1 || len(d.warned) != 1 {
-			t.Errorf("%q: kept as %q, warned %q", content, aside, d.warned)
-		}
-	}
-}
-
 func TestEmptyFile(t *testing.T) {
 	for _, content := range []string{"{}", "null", `{"seen":null,"failures":null}`, `{"other":1}`} {
 		d := newDesk(t)
@@ -210,55 +191,6 @@ func TestEmptyFile(t *testing.T) {
 			t.Errorf("%q: warned %q", content, d.warned)
 		}
 	}
-}
-
-// What could not be remembered does not count as told: a caller that goes by the error can still speak.
-func TestWithoutLocks(t *testing.T) {
-	d := newDesk(t)
-	d.once("a", true)
-	d.failed("j", 1, true)
-	before := d.file()
-	if err := errors.Join(os.Remove(d.Home.Lock("notices")), os.Mkdir(d.Home.Lock("notices"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	var failed *lock.Failed
-	if first, err := d.Once(context.Background(), "b"); first || !errors.As(err, &failed) {
-		t.Errorf("Once: %v, %v", first, err)
-	}
-	if n, speak, err := d.Failed(context.Background(), "j"); n != 0 || speak || !errors.As(err, &failed) {
-		t.Errorf("Failed: %d, %v, %v", n, speak, err)
-	}
-	if err := d.Worked(context.Background(), "j"); !errors.As(err, &failed) {
-		t.Errorf("Worked: %v", err)
-	}
-	if err := d.Forget(context.Background(), func(string) bool { return false }); !errors.As(err, &failed) {
-		t.Errorf("Forget: %v", err)
-	}
-	if got := d.file(); got != before {
-		t.Errorf("changed to %s", got)
-	}
-}
-
-// The folder becomes unusable between the reading and the writing, when the book looks at the clock.
-func TestOnceNotWritten(t *testing.T) {
-	d := newDesk(t)
-	d.failed("j", 1, true)
-	now, state := d.Disk.Now, d.Home.State()
-	d.Disk.Now = func() time.Time {
-		if err := errors.Join(os.Rename(state, state+"-away"), os.WriteFile(state, nil, 0o600)); err != nil {
-			t.Error(err)
-		}
-		return now()
-	}
-	var notWritten *store.NotWritten
-	if first, err := d.Once(context.Background(), "b"); first || !errors.As(err, &notWritten) {
-		t.Errorf("Once: %v, %v", first, err)
-	}
-	if err := errors.Join(os.Remove(state), os.Rename(state+"-away", state)); err != nil {
-		t.Fatal(err)
-	}
-	d.Disk.Now = now
-	d.once("b", true)
 }
 
 func TestManyAtOnce(t *testing.T) {
@@ -294,7 +226,7 @@ func TestManyAtOnce(t *testing.T) {
 }
 
 func TestBookAgainstModel(t *testing.T) {
-	root := t.TempDir()
+	root := testkit.MemoryDir(t)
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp(root, "")
 		if err != nil {

@@ -190,6 +190,7 @@ func TestCommandIsFoundInItsOwnPath(t *testing.T) {
 }
 
 func TestStdinNobodyReads(t *testing.T) {
+	t.Parallel()
 	for name, body := range map[string]string{
 		"exits":  "exit 0",
 		"closes": "exec < /dev/null; sleep 0.1; exit 0",
@@ -206,9 +207,9 @@ func TestStdinNobodyReads(t *testing.T) {
 
 // A command may leave something behind that keeps its pipes open. That is neither waited for nor a failure.
 func TestGrandchildKeepsThePipes(t *testing.T) {
+	t.Parallel()
 	o := newOffice(t)
-	o.Timeout = 800 * time.Millisecond // less than what is left behind is waited for: the two must not be mixed up
-	o.script(t, `exec 3<&0; sleep 20 <&3 & echo $! > "$data/pid"; exit "$(cat "$data/status")"`)
+	o.script(t, `exec 3<&0; sleep 100000 <&3 & echo $! > "$data/pid"; exit "$(cat "$data/status")"`)
 	for i, tc := range []struct {
 		status string
 		want   Fate
@@ -216,11 +217,7 @@ func TestGrandchildKeepsThePipes(t *testing.T) {
 		o.file(t, "../../status", tc.status)
 		m := message(fmt.Sprintf("r.%d", i))
 		m.Text = strings.Repeat("x", 1<<20)
-		began := time.Now()
 		o.send(t, m, tc.want)
-		if took := time.Since(began); took > 15*time.Second {
-			t.Errorf("status %s: took %s", tc.status, took)
-		}
 		if pid := strings.TrimSpace(o.read(t, "pid")); !alive(pid) {
 			t.Errorf("status %s: what the command left behind was killed", tc.status)
 		} else {
@@ -233,6 +230,7 @@ func TestGrandchildKeepsThePipes(t *testing.T) {
 }
 
 func TestTimeoutEndsTheWholeGroup(t *testing.T) {
+	t.Parallel()
 	o := newOffice(t)
 	o.Timeout = 2 * time.Second
 	o.script(t, `trap '' TERM
@@ -242,13 +240,11 @@ echo $$ > "$data/leader"
 while :; do sleep 1; done`)
 	began := time.Now()
 	o.send(t, message("r.1"), Queued)
-	if took := time.Since(began); took < 4*time.Second || took > 15*time.Second {
-		t.Errorf("took %s, want 4 s and little more", took)
+	if took := time.Since(began); took < 4*time.Second {
+		t.Errorf("took %s, want at least 4 s", took)
 	}
 	for _, who := range []string{"leader", "child"} {
-		if pid := strings.TrimSpace(o.read(t, who)); pid == "" || alive(pid) {
-			t.Errorf("%s %s is still alive", who, pid)
-		}
+		dies(t, strings.TrimSpace(o.read(t, who)))
 	}
 	if got := o.pending(t)[0].LastError; got != "not done within 2s: working" {
 		t.Errorf("%q", got)
@@ -257,44 +253,32 @@ while :; do sleep 1; done`)
 
 // What the command has started is ended too, when the command itself goes at once. And its status counts no more.
 func TestTimeoutOfAnObedientCommand(t *testing.T) {
+	t.Parallel()
 	o := newOffice(t)
 	o.Timeout = 4 * time.Second
 	o.script(t, `trap 'echo bye >&2; exit 0' TERM
 sh -c 'trap "" TERM; exec 2> /dev/null; while :; do sleep 1; done' & echo $! > "$data/child"
 wait`)
-	began := time.Now()
 	o.send(t, message("r.1"), Queued)
-	if took := time.Since(began); took > 7500*time.Millisecond {
-		t.Errorf("took %s: waited for more than the command", took)
-	}
-	if pid := strings.TrimSpace(o.read(t, "child")); alive(pid) {
-		t.Errorf("child %s is still alive", pid)
-	}
+	dies(t, strings.TrimSpace(o.read(t, "child")))
 	if got := o.pending(t)[0].LastError; got != "not done within 4s: bye" {
 		t.Errorf("%q", got)
 	}
 }
 
 func TestContextEndsAnAttempt(t *testing.T) {
+	t.Parallel()
 	o := newOffice(t)
-	o.script(t, `echo $$ > "$data/leader"; exec sleep 20`)
+	o.script(t, `echo $$ > "$data/leader"; exec sleep 100000`)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		for o.read(t, "leader") == "" {
-			time.Sleep(time.Millisecond)
-		}
-		cancel()
+		defer cancel()
+		eventually(t, "the command runs", func() bool { return o.read(t, "leader") != "" })
 	}()
-	began := time.Now()
 	if fate, err := o.try(ctx, message("r.1")); fate != Queued || err != nil {
 		t.Errorf("%q, %v", fate, err)
 	}
-	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("took %s", took)
-	}
-	if pid := strings.TrimSpace(o.read(t, "leader")); alive(pid) {
-		t.Error("the command is still alive")
-	}
+	dies(t, strings.TrimSpace(o.read(t, "leader")))
 	if fate, err := o.try(ctx, message("r.2")); fate != Queued || err != nil {
 		t.Errorf("with a context that had ended: %q, %v", fate, err)
 	}

@@ -16,18 +16,31 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// alive says whether a process runs; a zombie that its new parent has not collected does not.
-// alive gives a kill two seconds to take effect.
+// alive reports whether a process runs. A zombie that its new parent has not collected does not.
 func alive(pid string) bool {
 	n, err := strconv.Atoi(pid)
-	for range 100 {
-		stat, _ := os.ReadFile("/proc/" + pid + "/stat")
-		if err != nil || syscall.Kill(n, 0) != nil || strings.Contains(string(stat), ") Z ") {
-			return false
-		}
-		time.Sleep(20 * time.Millisecond)
+	stat, _ := os.ReadFile("/proc/" + pid + "/stat")
+	return err == nil && syscall.Kill(n, 0) == nil && !strings.Contains(string(stat), ") Z ")
+}
+
+// dies waits for the end of a process that was killed.
+func dies(t *testing.T, pid string) {
+	t.Helper()
+	if pid == "" {
+		t.Fatal("there was no process")
 	}
-	return true
+	eventually(t, "process "+pid+" has ended", func() bool { return !alive(pid) })
+}
+
+// eventually waits for what another process does.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	const patience = 5 * time.Minute
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in %s: %s", patience, what)
+		}
+	}
 }
 
 func exists(path string) bool {
@@ -46,17 +59,16 @@ func kill(t *testing.T, pid string) {
 
 // The sender dies in the middle of an attempt, its command goes on: the message is sent again, with the same id.
 func TestSenderIsKilled(t *testing.T) {
+	t.Parallel()
 	o := newOffice(t)
 	o.script(t, `echo "$OLLIM_MESSAGE_ID" >> "$data/sent"
 [ -e "$data/again" ] && exit 0
-echo $$ > "$data/leader"; exec sleep 20`)
+echo $$ > "$data/leader"; exec sleep 100000`)
 	cmd := o.child(t, "send")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for o.read(t, "leader") == "" {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "the command runs", func() bool { return o.read(t, "leader") != "" })
 	o.flush(t, Report{}) // it is being sent: left alone
 	if e := o.pending(t); len(e) != 1 || e[0].ID != "r.1" {
 		t.Errorf("while it is being sent: %+v", e)
@@ -79,23 +91,20 @@ echo $$ > "$data/leader"; exec sleep 20`)
 
 // The command reads the whole text, although ollim is killed before the command has read anything.
 func TestTextIsWholeAfterAKill(t *testing.T) {
+	t.Parallel()
 	o := newOffice(t)
 	o.script(t, `echo $$ > "$data/leader"; while [ ! -e "$data/go" ]; do sleep 0.01; done; wc -c > "$data/counting"; mv "$data/counting" "$data/count"`)
 	cmd := o.child(t, "send much")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for o.read(t, "leader") == "" {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "the command runs", func() bool { return o.read(t, "leader") != "" })
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
 	o.file(t, "../../go", "")
-	for o.read(t, "count") == "" {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "the command has read all", func() bool { return o.read(t, "count") != "" })
 	if got, want := strings.TrimSpace(o.read(t, "count")), strconv.Itoa(len(muchText)+1); got != want {
 		t.Errorf("the command read %s bytes, want %s", got, want)
 	}
@@ -103,6 +112,7 @@ func TestTextIsWholeAfterAKill(t *testing.T) {
 
 // A process that queues messages as fast as it can is killed at some moment: whatever Send has taken is there.
 func TestNothingTakenIsLost(t *testing.T) {
+	t.Parallel()
 	o := newOffice(t)
 	taken := map[string]bool{}
 	for round := range 12 {

@@ -44,6 +44,7 @@ func (o *office) once(t *testing.T, n int) {
 }
 
 func TestConcurrentFlush(t *testing.T) {
+	t.Parallel()
 	const n = 40
 	o := newOffice(t)
 	o.script(t, `echo "$OLLIM_MESSAGE_ID" >> "$data/sent"`)
@@ -67,6 +68,7 @@ func TestConcurrentFlush(t *testing.T) {
 }
 
 func TestConcurrentProcesses(t *testing.T) {
+	t.Parallel()
 	const n = 30
 	o := newOffice(t)
 	o.script(t, `echo "$OLLIM_MESSAGE_ID" >> "$data/sent"; sleep 0.01`)
@@ -93,6 +95,7 @@ func TestConcurrentProcesses(t *testing.T) {
 
 // Who finds an entry due and gets it only after another process has tried it leaves it alone.
 func TestConcurrentFlushTriesOnce(t *testing.T) {
+	t.Parallel()
 	const n = 12
 	o := newOffice(t)
 	o.script(t, `echo "$OLLIM_MESSAGE_ID" >> "$data/sent"; exit 1`)
@@ -121,6 +124,7 @@ func TestConcurrentFlushTriesOnce(t *testing.T) {
 
 // Nothing that others do in the outbox keeps Send from having its message, or sends it twice.
 func TestSendAmongFlushes(t *testing.T) {
+	t.Parallel()
 	const n = 40
 	o := newOffice(t)
 	o.script(t, `echo "$OLLIM_MESSAGE_ID" >> "$data/sent"`)
@@ -187,6 +191,7 @@ func TestDraftIsBusy(t *testing.T) {
 
 // A file that is locked after it has lost its name says nothing about what has the name now.
 func TestClaimsAreExclusive(t *testing.T) {
+	t.Parallel()
 	o := newOffice(t)
 	const ids, rounds = 8, 60
 	var taken [ids]atomic.Int64

@@ -64,6 +64,7 @@ func TestInodeStays(t *testing.T) {
 
 // Each step sets the clock, flushes, and says whether an attempt is made.
 func TestSchedule(t *testing.T) {
+	t.Parallel()
 	type step struct {
 		at  time.Duration // since the message was created
 		try bool
@@ -86,6 +87,7 @@ func TestSchedule(t *testing.T) {
 		"clock was far behind": {{0, false}, {20000 * day, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			o := newOffice(t)
 			o.script(t, `echo x >> "$data/tries"; exit 1`)
 			o.send(t, message("r.1"), Queued)

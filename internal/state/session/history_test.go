@@ -1,17 +1,14 @@
 package session_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/session"
 )
@@ -116,45 +113,5 @@ func TestHistoryYieldsReadErrors(t *testing.T) {
 	_, ok := errors.AsType[*store.NotWritten](b.Log(t.Context(), session.Event{SessionID: "s", Event: session.Created}))
 	if !ok {
 		t.Error("Log: not a NotWritten")
-	}
-}
-
-func TestLogTakesTheLock(t *testing.T) {
-	b, _ := newBook(t)
-	held, err := lock.Try(b.Home.Lock("session_history"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer held.Release()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := b.Log(ctx, session.Event{SessionID: "s", Event: session.Created}); !errors.Is(err, lock.ErrBusy) {
-		t.Errorf("%v", err)
-	}
-	if events, _ := history(t, b); len(events) != 0 {
-		t.Errorf("%+v", events)
-	}
-}
-
-func TestConcurrentLog(t *testing.T) {
-	b, _ := newBook(t)
-	var wg sync.WaitGroup
-	for g := range 4 {
-		wg.Go(func() {
-			for i := range 20 {
-				if err := b.Log(t.Context(), session.Event{SessionID: fmt.Sprintf("%d-%d", g, i), Event: session.IsolatedBg}); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	seen := map[string]bool{}
-	events, bad := history(t, b)
-	for _, e := range events {
-		seen[e.SessionID] = true
-	}
-	if len(seen) != 80 || bad != 0 {
-		t.Errorf("%d different events, %d bad", len(seen), bad)
 	}
 }

@@ -1,13 +1,10 @@
 package session_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -76,58 +73,5 @@ func TestSentPrunes(t *testing.T) {
 		if got := strings.Join(messages(t, b), " "); got != step.want {
 			t.Errorf("after %s: %s, want %s", step.id, got, step.want)
 		}
-	}
-}
-
-func TestSentByMany(t *testing.T) {
-	b, _ := newBook(t)
-	const many = 24
-	var all sync.WaitGroup
-	for i := range many {
-		all.Go(func() {
-			if err := b.Sent(t.Context(), session.Message{MessageID: fmt.Sprint("r.", i), ForkSessionID: "s"}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	seen := map[string]bool{}
-	for _, id := range messages(t, b) {
-		seen[id] = true
-	}
-	if len(seen) != many {
-		t.Errorf("%d of %d were kept", len(seen), many)
-	}
-}
-
-func TestSentOverGarbage(t *testing.T) {
-	b, warned := newBook(t)
-	write(t, b.Home.ForkMessages(), `[{"message_id": "torn`)
-	if err := b.Sent(t.Context(), session.Message{MessageID: "r.1", ForkSessionID: "s"}); err != nil {
-		t.Fatal(err)
-	}
-	if got := messages(t, b); len(got) != 1 || len(*warned) != 1 || !strings.Contains((*warned)[0], ".corrupt-") {
-		t.Errorf("%v, %q", got, *warned)
-	}
-}
-
-func TestSentNotWritten(t *testing.T) {
-	b, _ := newBook(t)
-	if err := os.MkdirAll(b.Home.ForkMessages()+"/x", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Sent(t.Context(), session.Message{MessageID: "r.1"}); err == nil {
-		t.Error("written nowhere")
-	}
-	b, _ = newBook(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	held, err := b.Disk.Lock(ctx, b.Home.Lock("fork_messages"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer held.Release()
-	cancel()
-	if err := b.Sent(ctx, session.Message{MessageID: "r.1"}); err == nil {
-		t.Error("written without the lock")
 	}
 }

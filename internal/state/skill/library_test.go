@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/state/skill"
@@ -20,8 +19,6 @@ const good = "---\ndescription: Talks\n---\nTalk.\n"
 // house is a data directory with these files; a name that ends in / is a folder, a text "-> x" a link, "|" a pipe.
 func house(t *testing.T, files map[string]string) paths.Dir {
 	t.Helper()
-	hung := time.AfterFunc(20*time.Second, func() { panic("somebody waits for a pipe") })
-	t.Cleanup(func() { hung.Stop() })
 	dir := paths.Dir(t.TempDir())
 	for name, text := range files {
 		path := dir.Path(name)

@@ -156,22 +156,18 @@ func TestRenderPrograms(t *testing.T) {
 func TestRenderHangingAndFlooding(t *testing.T) {
 	t.Parallel()
 	r := machine(t, 2*time.Second, 30*time.Second)
-	begun := time.Now()
-	got := r.Render(context.Background(), skill.Skill{Body: "!`sleep 60`\n!`yes`\n!`echo on`"})
+	got := r.Render(context.Background(), skill.Skill{Body: "!`sleep 100000`\n!`yes`\n!`echo on`"})
 	flood := strings.TrimRight(strings.Repeat("y\n", 1000), "\n")
 	want := "[command timed out after 2s]\n" + flood + "\n[output cut at 2,000 characters]\n[command timed out after 2s]\non"
 	if got != want {
 		t.Errorf("\n got %q\nwant %q", got, want)
-	}
-	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("took %s", took)
 	}
 }
 
 func TestRenderTogether(t *testing.T) {
 	t.Parallel()
 	r := machine(t, 30*time.Second, 2*time.Second)
-	got := r.Render(context.Background(), skill.Skill{Body: "!`echo first` !`sleep 60` !`echo last`"})
+	got := r.Render(context.Background(), skill.Skill{Body: "!`echo first` !`sleep 100000` !`echo last`"})
 	const late = "[command not finished: the commands of a skill have 2s together]"
 	if want := "first " + late + " " + late; got != want {
 		t.Errorf("\n got %q\nwant %q", got, want)

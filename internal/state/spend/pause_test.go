@@ -5,8 +5,6 @@ import (
 	"os"
 	"testing"
 	"time"
-
-	"github.com/ollim/ollim/internal/platform/lock"
 )
 
 func (d *desk) paused(want bool, until time.Time) {
@@ -119,19 +117,5 @@ func TestPauseUnreadable(t *testing.T) {
 	}
 	if err := d.Resume(ctx); err == nil {
 		t.Error("Resume")
-	}
-}
-
-func TestPauseWithoutLocks(t *testing.T) {
-	d := newDesk(t, defaults)
-	if err := os.MkdirAll(d.Home.Lock("pause"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	var failed *lock.Failed
-	if err := d.Pause(ctx, time.Time{}); !errors.As(err, &failed) {
-		t.Error(err)
-	}
-	if err := d.Resume(ctx); !errors.As(err, &failed) {
-		t.Error(err)
 	}
 }

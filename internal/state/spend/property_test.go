@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/testkit"
 	"pgregory.net/rapid"
 )
 
@@ -158,7 +159,7 @@ func (m *model) overspent(r *rapid.T) {
 }
 
 func TestBookAgainstModel(t *testing.T) {
-	root := t.TempDir()
+	root := testkit.MemoryDir(t)
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp(root, "")
 		if err != nil {

@@ -5,12 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"testing"
-
-	"github.com/ollim/ollim/internal/platform/lock"
-	"github.com/ollim/ollim/internal/platform/store"
 )
 
 func TestReserveAndSettle(t *testing.T) {
@@ -346,47 +342,4 @@ func TestLimitsAsJSON(t *testing.T) {
 	if data, err := json.Marshal(totals); err != nil || !strings.HasPrefix(string(data), `{"today":{"spent":0,"reserved":0},"month":{`) {
 		t.Errorf("%s, %v", data, err)
 	}
-}
-
-// Who could not write may not start.
-func TestWithoutLocks(t *testing.T) {
-	d := newDesk(t, defaults)
-	d.reserve("a", 0, 1)
-	if err := errors.Join(os.Remove(d.Home.Lock("spend")), os.Mkdir(d.Home.Lock("spend"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	var failed *lock.Failed
-	for _, force := range []bool{false, true} {
-		if got, err := d.ask("b", 0, nil, force); got != 0 || !errors.As(err, &failed) {
-			t.Errorf("Reserve: %v, %v", got, err)
-		}
-	}
-	if err := d.Settle(ctx, "a", 1); !errors.As(err, &failed) {
-		t.Errorf("Settle: %v", err)
-	}
-	if err := d.Release(ctx, "a", 0); !errors.As(err, &failed) {
-		t.Errorf("Release: %v", err)
-	}
-	d.totals("{0 1} {0 1} 1")
-}
-
-// The folder becomes unusable between the reading and the writing.
-func TestNotWritten(t *testing.T) {
-	d := newDesk(t, defaults)
-	d.reserve("a", 0, 1)
-	state := d.Home.State()
-	look := func(string) (float64, bool) {
-		if err := errors.Join(os.Rename(state, state+"-away"), os.WriteFile(state, nil, 0o600)); err != nil {
-			t.Error(err)
-		}
-		return 0, true
-	}
-	var notWritten *store.NotWritten
-	if got, err := d.ask("b", 0, look, true); got != 0 || !errors.As(err, &notWritten) {
-		t.Errorf("Reserve: %v, %v", got, err)
-	}
-	if err := errors.Join(os.Remove(state), os.Rename(state+"-away", state)); err != nil {
-		t.Fatal(err)
-	}
-	d.totals("{0 1} {0 1} 1")
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // gap is what a process leaves on the disk when it dies between two steps, and what the box must hold after that.
@@ -102,7 +104,7 @@ func (w *world) appended(before, d disk, n int, half bool) string {
 }
 
 func TestDyingInAdd(t *testing.T) {
-	w := worldAt(t, fastDir(t))
+	w := worldAt(t, testkit.MemoryDir(t))
 	array, archive := w.Home.PendingUpdates(), w.Home.UpdateArchive()
 	w.addN(1, 10)
 	before := w.snapshot()
@@ -123,7 +125,7 @@ func TestDyingInAdd(t *testing.T) {
 }
 
 func TestDyingInPop(t *testing.T) {
-	w := worldAt(t, fastDir(t))
+	w := worldAt(t, testkit.MemoryDir(t))
 	w.addN(1, 12)
 	before := w.snapshot()
 	c := w.pop(Owner{})
@@ -141,7 +143,7 @@ func TestDyingInPop(t *testing.T) {
 }
 
 func TestDyingInDeliver(t *testing.T) {
-	w := worldAt(t, fastDir(t))
+	w := worldAt(t, testkit.MemoryDir(t))
 	w.addN(1, 12)
 	c := w.pop(Owner{Run: "r"})
 	before := w.snapshot()
@@ -172,7 +174,7 @@ func TestDyingInDeliver(t *testing.T) {
 }
 
 func TestDyingInReturn(t *testing.T) {
-	w := worldAt(t, fastDir(t))
+	w := worldAt(t, testkit.MemoryDir(t))
 	array, archive := w.Home.PendingUpdates(), w.Home.UpdateArchive()
 	w.addN(1, 11)
 	c := w.pop(Owner{})
@@ -196,7 +198,7 @@ func TestDyingInReturn(t *testing.T) {
 }
 
 func TestDyingInReturnWhenNothingOfItStays(t *testing.T) {
-	w := worldAt(t, fastDir(t))
+	w := worldAt(t, testkit.MemoryDir(t))
 	w.addN(1, 11)
 	c := w.pop(Owner{})
 	w.addN(12, 30)
@@ -215,7 +217,7 @@ func TestDyingInReturnWhenNothingOfItStays(t *testing.T) {
 }
 
 func TestDyingInClear(t *testing.T) {
-	w := worldAt(t, fastDir(t))
+	w := worldAt(t, testkit.MemoryDir(t))
 	w.started["r"] = true // the run that clears has started, which does not make its claim delivered
 	w.addN(1, 11)
 	before := w.snapshot()
@@ -242,7 +244,7 @@ func TestDyingInClear(t *testing.T) {
 
 // Two dead claims at once, the younger of which looks older by name.
 func TestSeveralDeadClaims(t *testing.T) {
-	w := worldAt(t, fastDir(t))
+	w := worldAt(t, testkit.MemoryDir(t))
 	w.addN(1, 11)
 	a := w.pop(Owner{})
 	w.addN(12, 14)

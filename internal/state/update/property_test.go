@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/testkit"
 	"pgregory.net/rapid"
 )
 
@@ -303,7 +304,7 @@ func increasing(t *rapid.T, list []Update) {
 }
 
 func TestBoxAgainstModel(t *testing.T) {
-	root := fastDir(t)
+	root := testkit.MemoryDir(t)
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp(root, "")
 		if err != nil {
@@ -323,15 +324,4 @@ func TestBoxAgainstModel(t *testing.T) {
 			r.Fatalf("left %q", files)
 		}
 	})
-}
-
-// fastDir is a folder in memory if there is one: nothing here depends on the disk, and there are thousands of fsyncs.
-func fastDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "ollim-update-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
 }

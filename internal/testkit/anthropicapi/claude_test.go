@@ -53,7 +53,7 @@ type outcome struct {
 
 func (d *desk) run(t *testing.T, prompt string, args ...string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	args = append([]string{"-p", "--output-format", "stream-json", "--verbose", "--model", "opus", "--setting-sources", ""}, args...)
 	cmd := exec.CommandContext(ctx, d.claude, args...)

@@ -244,4 +244,4 @@ func (f *fake) run(fn func(testing.TB)) {
 	fn(f)
 }
 
-const soon = 5 * time.Second
+const soon = 5 * time.Minute

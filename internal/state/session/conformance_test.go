@@ -1,0 +1,64 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/testkit/storetest"
+)
+
+func bookAt(dir string, warn func(string)) session.Book {
+	return session.Book{Home: paths.Dir(dir), Disk: store.Disk{Now: time.Now, Warn: warn}, Zone: time.UTC}
+}
+
+func TestHistoryConformance(t *testing.T) {
+	storetest.Run(t, storetest.Store{
+		File: func(dir string) string { return paths.Dir(dir).SessionHistory() },
+		Lock: func(dir string) string { return paths.Dir(dir).Lock("session_history") },
+		Busy: lock.ErrBusy,
+		Add: func(ctx context.Context, dir string, warn func(string), item string) error {
+			return bookAt(dir, warn).Log(ctx, session.Event{SessionID: item, Event: session.IsolatedBg})
+		},
+		Count: func(dir string, warn func(string)) (int, error) {
+			seen, bad := map[string]bool{}, 0
+			for e, err := range bookAt(dir, warn).History(&bad) {
+				if err != nil {
+					return 0, err
+				}
+				seen[e.SessionID] = true
+			}
+			if bad > 0 {
+				return 0, fmt.Errorf("%d lines cannot be read", bad)
+			}
+			return len(seen), nil
+		},
+	})
+}
+
+func TestMessagesConformance(t *testing.T) {
+	storetest.Run(t, storetest.Store{
+		File: func(dir string) string { return paths.Dir(dir).ForkMessages() },
+		Lock: func(dir string) string { return paths.Dir(dir).Lock("fork_messages") },
+		Busy: lock.ErrBusy,
+		Add: func(ctx context.Context, dir string, warn func(string), item string) error {
+			return bookAt(dir, warn).Sent(ctx, session.Message{MessageID: item, ForkSessionID: "s"})
+		},
+		Count: func(dir string, _ func(string)) (int, error) {
+			var all []session.Message
+			text, err := os.ReadFile(paths.Dir(dir).ForkMessages())
+			if err == nil {
+				err = json.Unmarshal(text, &all)
+			}
+			return len(all), err
+		},
+		Corrupt: []string{`[{"message_id": "torn`, "", "{}"},
+	})
+}

@@ -1,0 +1,18 @@
+package testkit
+
+import (
+	"os"
+	"testing"
+)
+
+// MemoryDir returns a new folder in memory, if there is one, for a test with thousands of fsyncs that does not depend on the disk.
+// Programs may be forbidden to run from it.
+func MemoryDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "ollim-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
