@@ -12,7 +12,7 @@ import (
 
 var errLate = errors.New("too late")
 
-// ended runs a program whose ctx ends once it has written the file "ready".
+// ended runs a program whose ctx ends once it has written the file "ready", and measures how long it lives after that.
 func ended(t *testing.T, c Call) (Result, time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -30,6 +30,7 @@ func ended(t *testing.T, c Call) (Result, time.Duration) {
 	return r, time.Since(<-at)
 }
 
+// A program with an hour of grace that is not ended by the end of ctx alone hangs until the deadline of the test.
 func TestEndOfContext(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body   string // followed by: wait until ended
@@ -38,25 +39,25 @@ func TestEndOfContext(t *testing.T) {
 		stderr string
 		end    string
 	}{
-		"obeys":          {"echo so far >&2", time.Minute, 0, "so far\n", "signal: terminated"},
-		"last words":     {"trap 'echo bye >&2; exit 0' TERM", time.Minute, 0, "bye\n", "exit status 0"},
+		"obeys":          {"echo so far >&2", time.Hour, 0, "so far\n", "signal: terminated"},
+		"last words":     {"trap 'echo bye >&2; exit 0' TERM", time.Hour, 0, "bye\n", "exit status 0"},
 		"ignores":        {"trap '' TERM", 200 * time.Millisecond, 200 * time.Millisecond, "", "signal: killed"},
 		"at once":        {"trap 'echo bye >&2' TERM", 0, 0, "", "signal: killed"},
 		"stopped":        {"(kill -STOP $$; while grep -qs '^State:.[^T]' /proc/$$/status; do :; done; echo $$ > ready) & while :; do sleep 0.01; done", 100 * time.Millisecond, 0, "", "signal: killed"},
 		"floods":         {"yes & yes >&2 &", 100 * time.Millisecond, 0, "", "signal: terminated"},
-		"never reads":    {"exec 3<&0", time.Minute, 0, "", "signal: terminated"},
+		"never reads":    {"exec 3<&0", time.Hour, 0, "", "signal: terminated"},
 		"a deaf child":   {child(`trap "" TERM`), 200 * time.Millisecond, 0, "", "signal: terminated"},
-		"a silent child": {child(`trap "" TERM; exec > /dev/null 2>&1`), time.Minute, 0, "", "signal: terminated"},
+		"a silent child": {child(`trap "" TERM; exec > /dev/null 2>&1`), time.Hour, 0, "", "signal: terminated"},
 		"a good child":   {child(`trap "echo bye >&2; exit" TERM`) + "; trap '' TERM", 2 * time.Second, 0, "bye\n", "signal: killed"},
-		"an escaped one": {"setsid sleep 20 & echo $! > escaped", 0, 0, "", "signal: killed"},
+		"an escaped one": {"setsid sleep 100000 & echo $! > escaped", 0, 0, "", "signal: killed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := sh(t, tc.body+"\necho $$ > ready\nwhile :; do sleep 0.01; done")
 			c.Grace, c.Stdin = tc.grace, bytes.Repeat([]byte("x"), 1<<20)
 			r, took := ended(t, c)
-			if took < tc.least || took > 15*time.Second {
-				t.Errorf("took %s, want %s to 15 s", took, tc.least)
+			if took < tc.least {
+				t.Errorf("took %s, want at least %s", took, tc.least)
 			}
 			if !strings.HasSuffix(r.Stderr, tc.stderr) || r.End != tc.end {
 				t.Errorf("said %.80q, %s", r.Stderr, r.End)
@@ -80,20 +81,24 @@ func child(body string) string {
 // A program may leave something behind that keeps its output open. That is neither waited for for long, nor ended, nor a
 // failure, and it does not become one when ctx ends in the meantime.
 func TestWhatIsLeftBehind(t *testing.T) {
-	for name, timeout := range map[string]time.Duration{"ctx goes on": time.Minute, "ctx ends": 700 * time.Millisecond} {
+	for name, ends := range map[string]bool{"ctx goes on": false, "ctx ends": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := sh(t, `echo out; exec 3<&0; sleep 20 <&3 & echo $! > child; exit 5`)
+			c := sh(t, `echo out; exec 3<&0; echo $$ > leader; sleep 100000 <&3 & echo $! > child; exit 5`)
 			c.Stdin = bytes.Repeat([]byte("x"), 1<<20)
-			ctx, cancel := context.WithTimeout(t.Context(), timeout)
+			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			began := time.Now()
+			if ends {
+				go func() {
+					dead(t, pid(t, c, "leader"))
+					cancel()
+				}()
+			}
 			r, err := Run(ctx, c)
 			if err != nil || r.Status != 5 || string(r.Out) != "out\n" {
 				t.Errorf("%+v, %v", r, err)
 			}
-			within(t, began, drain+10*time.Second)
-			if child := pid(t, c, "child"); !alive(child) {
+			if child := pid(t, c, "child"); !alive(child) { // and Run has not waited for it
 				t.Error("what it left behind was ended")
 			} else {
 				_ = syscall.Kill(child, syscall.SIGKILL)

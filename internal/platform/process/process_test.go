@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
-	"time"
 )
 
 func sleeper(t *testing.T, env ...string) *exec.Cmd {
@@ -44,8 +43,10 @@ func TestAlive(t *testing.T) {
 func TestCarrying(t *testing.T) {
 	const entry = "OLLIM_RUN=process-test"
 	mine, other := sleeper(t, "A=1", entry), sleeper(t, entry+"-not")
-	time.Sleep(50 * time.Millisecond) // the environment is that of the shell until exec
 	found := Carrying(entry)
+	for len(found) == 0 || len(Carrying(entry+"-not")) == 0 { // the environment is that of the shell until exec
+		found = Carrying(entry)
+	}
 	if len(found) != 1 || found[0].PID != mine.Process.Pid {
 		t.Fatalf("found %+v, want %d", found, mine.Process.Pid)
 	}

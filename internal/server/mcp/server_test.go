@@ -231,7 +231,7 @@ func callWith(t *testing.T, c *client.Client, tool string, arguments any) (*mcp.
 	t.Helper()
 	var r mcp.CallToolRequest
 	r.Params.Name, r.Params.Arguments = tool, arguments
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	return c.CallTool(ctx, r)
 }

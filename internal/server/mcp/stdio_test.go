@@ -55,7 +55,7 @@ func TestSignalsAndEndOfInputInMidCall(t *testing.T) {
 		"end of input": {func(_ *exec.Cmd, in io.Closer) error { return in.Close() }, "END of input", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, os.Args[0])
 			cmd.Env = append(os.Environ(), asServer)
@@ -170,7 +170,7 @@ func runClaude(t *testing.T, command string, env []string) (events []event) {
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command, "-p", "--output-format", "stream-json", "--verbose", "--model", "claude-opus-4-8",
 		"--setting-sources", "", "--strict-mcp-config", "--mcp-config", file, "--tools", "", "--permission-mode", "dontAsk",

@@ -63,17 +63,13 @@ func TestBash(t *testing.T) {
 
 func TestBashEnds(t *testing.T) {
 	h := newHouse(t)
-	began := time.Now()
-	if r := h.call(t, "Bash", "command", "sleep 30", "timeout", 50); !r.IsError || r.Text != "it was ended after 50ms" {
+	if r := h.call(t, "Bash", "command", "sleep 100000", "timeout", 50); !r.IsError || r.Text != "it was ended after 50ms" {
 		t.Errorf("%+v", r)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
-	if r := h.box.Call(ctx, "Bash", object(t, "command", "sleep 30")); !r.IsError || !strings.Contains(r.Text, "deadline") {
+	if r := h.box.Call(ctx, "Bash", object(t, "command", "sleep 100000")); !r.IsError || !strings.Contains(r.Text, "deadline") {
 		t.Errorf("%+v", r)
-	}
-	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("took %s", took)
 	}
 }
 
