@@ -47,7 +47,7 @@ func (r *Runner) remember(ctx context.Context, run *runlog.Run, message string) 
 		return err
 	}
 	return r.Sessions.Sent(ctx, session.Message{
-		MessageID: message, Run: run.ID, ForkSessionID: standing.Session, ParentSessionID: run.Parent,
+		MessageID: message, ForkSessionID: standing.Session, ParentSessionID: run.Parent,
 	})
 }
 

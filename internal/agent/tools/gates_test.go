@@ -334,7 +334,7 @@ func TestReplyMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"message_id": d.Run.ID + ".2", "run": d.Run.ID, "fork_session_id": "s-fork", "parent_session_id": "s-main", "ts": d.now.Format(time.RFC3339),
+		"message_id": d.Run.ID + ".2", "fork_session_id": "s-fork", "parent_session_id": "s-main", "ts": d.now.Format(time.RFC3339),
 	}
 	if len(list) != 1 || fmt.Sprint(list[0]) != fmt.Sprint(want) {
 		t.Errorf("%v, want %v", list, want)

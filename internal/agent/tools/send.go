@@ -119,7 +119,7 @@ func (b *Set) remember(ctx context.Context, message string) error {
 		return err
 	}
 	return b.Sessions.Sent(ctx, session.Message{
-		MessageID: message, Run: b.Run.ID, ForkSessionID: standing.Session, ParentSessionID: b.Run.Parent,
+		MessageID: message, ForkSessionID: standing.Session, ParentSessionID: b.Run.Parent,
 	})
 }
 

@@ -35,10 +35,6 @@ type Record struct {
 	Path        string `json:"path"`
 	Description string `json:"description,omitempty"`
 	Mode        string `json:"mode"`
-	Foreground  bool   `json:"foreground,omitempty"`   // the run is part of the owner's own conversation
-	Shared      bool   `json:"shared,omitempty"`       // the run is in main or a branch of main, whose tools are the same
-	Persistent  bool   `json:"persistent,omitempty"`   // the session goes on in the job's next run
-	Key         string `json:"conversation,omitempty"` // of the conversation's lock; "" when no other run can know the session
 	Engine      string `json:"engine,omitempty"`
 	Model       string `json:"model,omitempty"`
 
@@ -57,6 +53,11 @@ type Record struct {
 	AllowPing bool   `json:"allow_ping"`
 	Update    string `json:"update_main_session,omitempty"`
 	Busy      bool   `json:"busy"` // the main conversation was in a turn at the start
+
+	Foreground bool   `json:"foreground,omitempty"`   // the run is part of the owner's own conversation
+	Shared     bool   `json:"shared,omitempty"`       // the run is in main or a branch of main, whose tools are the same
+	Persistent bool   `json:"persistent,omitempty"`   // the session goes on in the job's next run
+	Key        string `json:"conversation,omitempty"` // of the conversation's lock; "" when no other run can know the session
 
 	Tools      []string   `json:"tools,omitempty"`         // the patterns in force
 	Root       string     `json:"root,omitempty"`          // the working directory, if that is not the data directory

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/store"
@@ -12,11 +13,13 @@ import (
 type Message struct {
 	MessageID       string    `json:"message_id"`
 	Outside         string    `json:"outside_id,omitempty"` // that a reply quotes, if that is another
-	Run             string    `json:"run,omitempty"`
 	ForkSessionID   string    `json:"fork_session_id"`
 	ParentSessionID string    `json:"parent_session_id,omitempty"`
 	TS              time.Time `json:"ts"`
 }
+
+// Run returns the id of the run that sent the message, which its MessageID begins with.
+func (m Message) Run() string { return m.MessageID[:max(0, strings.LastIndexByte(m.MessageID, '.'))] }
 
 // ReplyLimit is how long a message can be answered into its session.
 const ReplyLimit = 7 * 24 * time.Hour
