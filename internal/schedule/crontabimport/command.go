@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -19,13 +22,12 @@ type reading struct {
 
 	system, prompt, input string
 	filled                bool   // the shell fills in a part of them
-	dir                   string // where the last cd went
-	workDir               string // the same as an entry of dirs, for reading
+	source                string // where its input comes from, when that is not in the line
+	workDir               string // where the last cd went, as an entry of dirs
 	tools                 []string
 	edits                 bool     // claude changes files of its folders without being asked
 	denial                string   // an option that takes tools or folders away
 	sets                  []string // names of variables
-	source                string   // where its input comes from, when that is not in the line
 }
 
 func (r *reading) lose(format string, args ...any) {
@@ -34,44 +36,164 @@ func (r *reading) lose(format string, args ...any) {
 	}
 }
 
+func text(words []policy.Word) string {
+	var texts []string
+	for _, w := range words {
+		texts = append(texts, w.Text)
+	}
+	return strings.Join(texts, " ")
+}
+
+func literal(words []policy.Word) bool {
+	return !slices.ContainsFunc(words, func(w policy.Word) bool { return !w.Literal })
+}
+
+// shown is a command in a message.
+func shown(c policy.Command) string { return plaintext.Short(text(c.Words), 60) }
+
+// mention reports whether a call of claude stands anywhere in a command, as in the arguments of a program that is not known here.
+func mention(command string) bool {
+	return regexp.MustCompile(`(^|[\s/"'(;&|` + "`" + `])claude\s(.*\s)?(-p|--print)(\s|["']|$)`).MatchString(command)
+}
+
 // call finds the call of claude -p; nil when there is none.
 func (e entry) call() (*reading, error) {
 	commands, err := policy.Commands(e.command)
-	if err != nil {
-		switch {
-		case !mention(e.command):
-			return nil, nil
-		case e.input != "":
-			return nil, fmt.Errorf("its command, which cron ends at the first %% (write \\%%): %w", err)
-		}
+	switch {
+	case err == nil:
+	case !mention(e.command):
+		return nil, nil
+	case e.input != "":
+		return nil, fmt.Errorf("its command, which cron ends at the first %% (write \\%%): %w", err)
+	default:
 		return nil, fmt.Errorf("its command: %w", err)
 	}
 	commands = opened(commands, 3)
-	at := -1
+	var calls []int
 	for i, c := range commands {
 		if words := unwrap(c.Words, nil); isClaude(words) && prints(words[1:]) {
-			if at >= 0 {
-				return nil, ErrSeveral
-			}
-			at = i
+			calls = append(calls, i)
 		}
 	}
-	if at < 0 {
+	switch {
+	case len(calls) > 1:
+		return nil, ErrSeveral
+	case len(calls) == 0 && mention(e.command):
+		return nil, ErrUnclear
+	case len(calls) == 0:
 		return nil, nil
 	}
-	r := &reading{entry: e, job: job.New(job.Routine)}
-	r.around(commands, at)
-	words := unwrap(commands[at].Words, r)
-	r.options(words[1:])
-	r.standardInput(commands, at)
-	r.standardOutput(commands, at)
+	r, at := &reading{entry: e, job: job.New(job.Routine)}, calls[0]
+	first, last := pipeline(commands, at)
+	r.around(commands, at, first, last)
+	r.options(unwrap(commands[at].Words, r)[1:])
+	r.standardInput(commands[first:at], commands[at])
+	r.standardOutput(commands[at], commands[at+1:last+1])
 	return r, nil
 }
 
-// around notes what the other commands do: cd, variables, and what is left out. Those that feed claude or are fed by it are
-// another matter.
-func (r *reading) around(commands []policy.Command, at int) {
-	first, last := pipeline(commands, at)
+// opened replaces sh -c TEXT by the commands of the text.
+func opened(commands []policy.Command, depth int) (all []policy.Command) {
+	for _, c := range commands {
+		inner, err := policy.Commands(shellText(unwrap(c.Words, nil)))
+		if err != nil || len(inner) == 0 || depth == 0 {
+			all = append(all, c)
+			continue
+		}
+		for _, i := range inner {
+			i.In, i.Out = i.In || c.In, i.Out || c.Out
+			i.Files, i.Sets = append(i.Files, c.Files...), append(i.Sets, c.Sets...)
+			all = append(all, opened([]policy.Command{i}, depth-1)...)
+		}
+	}
+	return all
+}
+
+// shellText is the text that a shell is told to run; "" when these words tell none.
+func shellText(words []policy.Word) string {
+	if len(words) < 3 || !slices.Contains([]string{"sh", "bash", "dash", "zsh", "ksh"}, path.Base(words[0].Text)) {
+		return ""
+	}
+	for i, w := range words[1 : len(words)-1] {
+		switch {
+		case !strings.HasPrefix(w.Text, "-"):
+			return ""
+		case !strings.HasPrefix(w.Text, "--") && strings.Contains(w.Text, "c"):
+			return words[i+2].Text
+		}
+	}
+	return ""
+}
+
+func isClaude(words []policy.Word) bool {
+	return len(words) > 0 && (path.Base(words[0].Text) == "claude" || strings.HasPrefix(words[0].Text, "@anthropic-ai/claude-code"))
+}
+
+// wrapper is what stands between the name of a program and the command that it runs: options, then operands.
+type wrapper struct {
+	valued   string // options that take a value
+	operands int
+}
+
+func wrapperOf(name string) (w wrapper, ok bool) {
+	w, ok = map[string]wrapper{
+		"nohup": {}, "setsid": {}, "chronic": {}, "command": {}, "unbuffer": {}, "npx": {}, "bunx": {}, "caffeinate": {},
+		"time": {"-o -f", 0}, "exec": {"-a", 0}, "nice": {"-n --adjustment", 0}, "ionice": {"-c -n --class --classdata", 0},
+		"env": {"-u --unset -C --chdir", 0}, "stdbuf": {"-i -o -e", 0},
+		"timeout": {"-k --kill-after -s --signal", 1}, "flock": {"-w --timeout -E --conflict-exit-code", 1},
+	}[name]
+	return w, ok
+}
+
+// unwrap takes away the programs that run what follows, and notes in r, unless it is nil, what a routine has of them.
+func unwrap(words []policy.Word, r *reading) []policy.Word {
+	for len(words) > 0 {
+		name := path.Base(words[0].Text)
+		w, ok := wrapperOf(name)
+		if !ok {
+			break
+		}
+		words = words[1:]
+		for len(words) > 0 && strings.HasPrefix(words[0].Text, "-") {
+			skip := 1
+			if slices.Contains(strings.Fields(w.valued), words[0].Text) {
+				skip = 2
+			}
+			words = words[min(skip, len(words)):]
+		}
+		for name == "env" && len(words) > 0 && strings.Contains(words[0].Text, "=") {
+			if variable, _, _ := strings.Cut(words[0].Text, "="); r != nil {
+				r.sets = append(r.sets, variable)
+			}
+			words = words[1:]
+		}
+		if w.operands > len(words) {
+			return nil
+		}
+		if name == "timeout" && r != nil {
+			r.limit(words[0].Text)
+		}
+		words = words[w.operands:]
+	}
+	return words
+}
+
+// limit is timeout(1)'s: seconds unless it says otherwise, 0 is none.
+func (r *reading) limit(text string) {
+	if text != "" && strings.Trim(text, "0123456789.") == "" {
+		text += "s"
+	}
+	switch d, err := job.ParseDuration(text); {
+	case err != nil:
+		r.lose("timeout %s is not understood", text)
+	case d >= time.Second:
+		r.job.Timeout = d.Truncate(time.Second)
+	}
+}
+
+// around notes what the commands outside of claude's pipe do: cd, variables, and what is left out.
+func (r *reading) around(commands []policy.Command, at, first, last int) {
+	dir := "" // home, where cron begins
 	for i, c := range commands {
 		r.sets = append(r.sets, c.Sets...)
 		if i >= first && i <= last || len(c.Words) == 0 {
@@ -80,33 +202,21 @@ func (r *reading) around(commands []policy.Command, at int) {
 		switch c.Words[0].Text {
 		case "cd", "pushd":
 			if i < at {
-				r.chdir(c.Words[1:])
+				target := slices.DeleteFunc(slices.Clone(c.Words[1:]), isOption)
+				dir = text(target[:min(1, len(target))])
 			}
 		case "export", "declare", "typeset", "true", ":", "exit", "set":
 		default:
 			r.lose("%s is left out: see gate and after in ollim-routine(5)", shown(c))
 		}
 	}
-	r.workDir = r.addDir(r.dir)
-}
-
-// chdir follows cd; "" is home, where cron begins.
-func (r *reading) chdir(words []policy.Word) {
-	words = slices.DeleteFunc(slices.Clone(words), func(w policy.Word) bool { return len(w.Text) > 1 && w.Text[0] == '-' })
-	r.dir = ""
-	if len(words) > 0 {
-		r.dir = words[0].Text
-	}
+	r.workDir = r.addDir(dir)
 }
 
 // addDir gives the routine a folder that claude worked in, for reading, and returns the entry of dirs. A path that is not absolute
-// begins at home, where cron starts its commands; all of home is no more than where every line of a crontab works.
+// begins at home, where cron starts its commands. All of home is left out: every line of a crontab works there.
 func (r *reading) addDir(dir string) (entry string) {
-	for _, name := range []string{"$HOME", "${HOME}"} {
-		if rest, found := strings.CutPrefix(dir, name); found && (rest == "" || rest[0] == '/') {
-			dir = "~" + rest
-		}
-	}
+	dir = regexp.MustCompile(`^\$(HOME|\{HOME\})(/|$)`).ReplaceAllString(dir, "~$2")
 	if dir == "" || dir == "~" || dir == "~/" || dir == "." {
 		return ""
 	}
@@ -134,5 +244,85 @@ func (r *reading) leaveVariables() {
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) > 0 {
 		r.lose("it sets %s: env in config.yaml is for that, or secrets.env", strings.Join(names, ", "))
+	}
+}
+
+// pipeline is from the first to the last command of the pipe that claude is in.
+func pipeline(commands []policy.Command, at int) (first, last int) {
+	first, last = at, at
+	for commands[first].In && first > 0 && commands[first-1].Out {
+		first--
+	}
+	for commands[last].Out && last+1 < len(commands) && commands[last+1].In {
+		last++
+	}
+	return first, last
+}
+
+// standardInput reads what claude is given beside its arguments.
+func (r *reading) standardInput(before []policy.Command, claude policy.Command) {
+	if len(before) > 0 {
+		written, ok := echoed(before[0].Words)
+		if !ok || len(before) > 1 {
+			r.source = " but comes from " + shown(before[0])
+			r.lose("%s pipes into claude: what a gate writes joins the prompt", shown(before[0]))
+			return
+		}
+		r.input, r.filled = written, r.filled || !literal(before[0].Words[1:])
+		return
+	}
+	r.input = strings.TrimSpace(r.entry.input)
+	for _, f := range claude.Files {
+		switch strings.TrimPrefix(f.Op, "0") {
+		case "<<<":
+			r.input, r.filled = f.To.Text, r.filled || !f.To.Literal
+		case "<":
+			r.input = ""
+			if f.To.Text != "/dev/null" {
+				r.source = " but in " + f.To.Text
+				r.lose("claude reads %s: put its text into the routine", f.To.Text)
+			}
+		}
+	}
+}
+
+// echoed is what echo or a plain printf writes.
+func echoed(words []policy.Word) (written string, ok bool) {
+	if len(words) < 2 {
+		return "", false
+	}
+	name, words := words[0].Text, words[1:]
+	format := strings.ReplaceAll(words[0].Text, `\n`, "\n")
+	switch {
+	case name == "echo":
+		for len(words) > 0 && slices.Contains([]string{"-n", "-e", "-ne", "-en"}, words[0].Text) {
+			words = words[1:]
+		}
+		return text(words), true
+	case name == "printf" && len(words) == 1 && !strings.Contains(format, "%"):
+		return strings.TrimSpace(format), true
+	case name == "printf" && len(words) == 2 && strings.TrimSuffix(format, "\n") == "%s":
+		return words[1].Text, true
+	}
+	return "", false
+}
+
+// standardOutput notes what became of the answer.
+func (r *reading) standardOutput(claude policy.Command, after []policy.Command) {
+	const instead = "a routine reports by a ping or an update"
+	quiet := len(after) > 0
+	for _, f := range claude.Files {
+		if !slices.Contains([]string{">", ">>", ">|", "&>", "&>>"}, strings.TrimPrefix(f.Op, "1")) {
+			continue
+		}
+		if quiet = true; f.To.Text != "/dev/null" {
+			r.lose("its answer went to %s: %s", f.To.Text, instead)
+		}
+	}
+	if len(after) > 0 {
+		r.lose("its answer went to %s: %s, or pipe what ollim fire --print writes", shown(after[0]), instead)
+	}
+	if mail := r.entry.vars["MAILTO"]; mail != "" && !quiet {
+		r.lose("cron mailed its answer to %s: %s", mail, instead)
 	}
 }

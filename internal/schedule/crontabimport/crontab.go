@@ -15,28 +15,26 @@ type entry struct {
 	vars    map[string]string
 }
 
-// entries are the lines with a schedule. What is none, cron would refuse.
+// entries returns the lines with a schedule and a command.
 func entries(crontab string) (list []entry) {
 	variable := regexp.MustCompile(`^\s*("[^"]+"|'[^']+'|[A-Za-z_][^\s=]*)\s*=\s*(.*?)\s*$`)
+	scheduled := regexp.MustCompile(`^(@[^ \t]*|[^ \t]+(?:[ \t]+[^ \t]+){4})[ \t]+(.*)$`)
+	blanks := regexp.MustCompile(`[ \t]+`)
 	vars := map[string]string{}
 	number := 0
 	for line := range strings.Lines(crontab) {
 		number++
 		line = strings.Trim(line, " \t\r\n")
-		if line == "" || line[0] == '#' {
+		if strings.HasPrefix(line, "#") {
 			continue
 		}
 		if v := variable.FindStringSubmatch(line); v != nil {
 			vars[unquoted(v[1])] = unquoted(v[2])
-			continue
+		} else if s := scheduled.FindStringSubmatch(line); s != nil {
+			e := entry{line: number, cron: blanks.ReplaceAllString(s[1], " "), vars: maps.Clone(vars)}
+			e.command, e.input = atPercent(s[2])
+			list = append(list, e)
 		}
-		schedule, rest, ok := fields(line)
-		if !ok {
-			continue
-		}
-		e := entry{line: number, cron: schedule, vars: maps.Clone(vars)}
-		e.command, e.input = atPercent(rest)
-		list = append(list, e)
 	}
 	return list
 }
@@ -49,57 +47,10 @@ func unquoted(s string) string {
 	return s
 }
 
-// fields splits a line into its schedule, five fields or a nickname, and the command.
-func fields(line string) (schedule, command string, ok bool) {
-	const blanks = " \t"
-	count := 5
-	if line[0] == '@' {
-		count = 1
-	}
-	var words []string
-	for range count {
-		end := strings.IndexAny(line, blanks)
-		if end < 0 {
-			return "", "", false
-		}
-		words = append(words, line[:end])
-		line = strings.TrimLeft(line[end:], blanks)
-	}
-	return strings.Join(words, " "), line, true
-}
-
 // atPercent splits what cron runs from what it writes to that: at the first %, with every further one a newline. A backslash
-// keeps a % what it is; any other backslash is the shell's.
+// quotes a %; any other backslash is the shell's.
 func atPercent(text string) (command, input string) {
-	var parts [2]strings.Builder
-	part, escaped := 0, false
-	for _, c := range []byte(text) {
-		switch {
-		case escaped && c == '%':
-			parts[part].WriteByte(c)
-			escaped = false
-			continue
-		case escaped:
-			parts[part].WriteByte('\\')
-			escaped = false
-			if part == 0 && c == '\\' { // of two, the second quotes nothing
-				parts[part].WriteByte(c)
-				continue
-			}
-		}
-		switch {
-		case c == '\\':
-			escaped = true
-		case c == '%' && part == 0:
-			part = 1
-		case c == '%':
-			parts[part].WriteByte('\n')
-		default:
-			parts[part].WriteByte(c)
-		}
-	}
-	if escaped {
-		parts[part].WriteByte('\\')
-	}
-	return parts[0].String(), parts[1].String()
+	command = regexp.MustCompile(`^(?:[^%\\]|\\.|\\$)*`).FindString(text)
+	input = strings.TrimPrefix(text[len(command):], "%")
+	return strings.ReplaceAll(command, `\%`, "%"), strings.NewReplacer(`\%`, "%", "%", "\n").Replace(input)
 }

@@ -1,15 +1,14 @@
-// Package crontabimport finds the lines of a crontab that run Claude Code without a terminal (claude -p), and says which routine
-// would do the same, and what of the line no routine can do. It is pure text: it looks at no file and runs nothing.
+// Package crontabimport finds the lines of a crontab that run Claude Code without a terminal (claude -p). It returns the routine
+// that would do the same, and what the routine would not do. It reads text only: it opens no file and runs nothing.
 //
-// A line is read as cron reads it: variables hold from their line on, the first % that no backslash quotes ends the command,
-// and what follows is its input. The command is read as a shell would, also behind cd, timeout, nice, env and their like, and
-// within sh -c. What it does beside claude is told, never taken over: a routine runs no shell.
+// A line is read as cron reads it: variables hold from their line on, the first % that is not quoted by a backslash ends the
+// command, and the rest is its input. The command is read as a shell would read it, also after cd, timeout, nice, env and the like,
+// and within sh -c. What it does beside claude is reported, never taken over: a routine runs no shell.
 package crontabimport
 
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -45,18 +44,10 @@ func Find(crontab string) (found []Found) {
 	return found
 }
 
-// mention is a call of claude wherever it stands, as in the arguments of a program that is not known here.
-func mention(command string) bool {
-	return regexp.MustCompile(`(^|[\s/"'(;&|` + "`" + `])claude\s(.*\s)?(-p|--print)(\s|["']|$)`).MatchString(command)
-}
-
 func (e entry) read() (Found, bool) {
 	r, err := e.call()
 	if r == nil && err == nil {
-		if !mention(e.command) {
-			return Found{}, false
-		}
-		err = ErrUnclear
+		return Found{}, false
 	}
 	f := Found{Line: e.line}
 	if _, f.Err = cron.Parse(e.cron); f.Err != nil {

@@ -9,78 +9,38 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// arity is how many words an option of claude takes.
-type arity int
-
-const (
-	alone    arity = iota
-	one            // the next word, whatever it is
-	optional       // the next word, unless it begins with -
-	many           // every word up to one that begins with -
-)
-
-func arityOf(option string) arity {
-	in := func(list string) bool { return slices.Contains(strings.Fields(list), option) }
-	switch {
-	case in(`--model --fallback-model --max-turns --max-budget-usd --output-format --input-format --permission-mode
-		--permission-prompt-tool --append-system-prompt --append-system-prompt-file --system-prompt --system-prompt-file --session-id
-		--settings --setting-sources --effort --json-schema --agent --agents --max-thinking-tokens --thinking --task-budget
-		--thinking-display --resume-session-at --debug-file --name -n --plugin-dir`):
-		return one
-	case in("--resume -r --debug -d --from-pr --worktree -w"):
-		return optional
-	case in("--allowedTools --allowed-tools --disallowedTools --disallowed-tools --tools --mcp-config --add-dir --betas --file"):
-		return many
-	}
-	return alone
-}
-
-// parsed is one option with its words, or, without a name, a positional argument.
-type parsed struct {
+// option is one option with its words, or, without a name, a positional argument.
+type option struct {
 	name  string
 	words []policy.Word
 }
 
-func (p parsed) text() string {
-	var texts []string
-	for _, w := range p.words {
-		texts = append(texts, w.Text)
-	}
-	return strings.Join(texts, " ")
-}
-
-func (p parsed) literal() bool {
-	return !slices.ContainsFunc(p.words, func(w policy.Word) bool { return !w.Literal })
-}
-
 // parseOptions splits claude's arguments as claude does.
-func parseOptions(words []policy.Word) (list []parsed) {
+func parseOptions(words []policy.Word) (list []option) {
 	for len(words) > 0 {
 		w := words[0]
 		words = words[1:]
+		name, value, valued := strings.Cut(w.Text, "=")
+		letters := strings.TrimPrefix(w.Text, "-")
 		switch {
 		case w.Text == "--":
-			for _, rest := range words {
-				list = append(list, parsed{"", []policy.Word{rest}})
+			for i := range words {
+				list = append(list, option{"", words[i : i+1]})
 			}
 			return list
 		case !isOption(w):
-			list = append(list, parsed{"", []policy.Word{w}})
-			continue
-		}
-		if name, value, found := strings.Cut(w.Text, "="); found && strings.HasPrefix(name, "--") {
-			list = append(list, parsed{name, []policy.Word{{Text: value, Literal: w.Literal}}})
-			continue
-		}
-		if cluster := strings.TrimLeft(w.Text, "-"); len(cluster) > 1 && w.Text[1] != '-' && strings.Trim(cluster, "pc") == "" {
-			for _, letter := range cluster {
-				list = append(list, parsed{name: "-" + string(letter)})
+			list = append(list, option{"", []policy.Word{w}})
+		case valued && strings.HasPrefix(name, "--"):
+			list = append(list, option{name, []policy.Word{{Text: value, Literal: w.Literal}}})
+		case len(letters) > 1 && strings.Trim(letters, "pc") == "":
+			for _, letter := range letters {
+				list = append(list, option{name: "-" + string(letter)})
 			}
-			continue
+		default:
+			n := taken(w.Text, words)
+			list = append(list, option{w.Text, words[:n]})
+			words = words[n:]
 		}
-		n := taken(arityOf(w.Text), words)
-		list = append(list, parsed{w.Text, words[:n]})
-		words = words[n:]
 	}
 	return list
 }
@@ -88,43 +48,48 @@ func parseOptions(words []policy.Word) (list []parsed) {
 func isOption(w policy.Word) bool { return len(w.Text) > 1 && w.Text[0] == '-' }
 
 // taken is how many of the words an option takes.
-func taken(a arity, words []policy.Word) int {
+func taken(name string, words []policy.Word) int {
+	in := func(list string) bool { return slices.Contains(strings.Fields(list), name) }
 	upTo := slices.IndexFunc(words, isOption)
 	if upTo < 0 {
 		upTo = len(words)
 	}
-	switch a {
-	case one:
-		return min(1, len(words))
-	case optional:
+	switch {
+	case in(`--model --fallback-model --max-turns --max-budget-usd --output-format --input-format --permission-mode
+		--permission-prompt-tool --append-system-prompt --append-system-prompt-file --system-prompt --system-prompt-file --session-id
+		--settings --setting-sources --effort --json-schema --agent --agents --max-thinking-tokens --thinking --task-budget
+		--thinking-display --resume-session-at --debug-file --name -n --plugin-dir`):
+		return min(1, len(words)) // whatever it is
+	case in("--resume -r --debug -d --from-pr --worktree -w"):
 		return min(1, upTo)
-	case many:
+	case in("--allowedTools --allowed-tools --disallowedTools --disallowed-tools --tools --mcp-config --add-dir --betas --file"):
 		return upTo
-	case alone:
 	}
 	return 0
 }
 
-// prints says whether claude runs without a terminal.
+// prints reports whether claude runs without a terminal.
 func prints(words []policy.Word) bool {
-	return slices.ContainsFunc(parseOptions(words), func(p parsed) bool { return p.name == "-p" || p.name == "--print" })
+	return slices.ContainsFunc(parseOptions(words), func(o option) bool { return o.name == "-p" || o.name == "--print" })
 }
 
 func (r *reading) options(words []policy.Word) {
 	var prompt []string
-	for _, p := range parseOptions(words) {
-		switch p.name {
-		case "":
-			prompt = append(prompt, p.text())
-			r.filled = r.filled || !p.literal()
-		case "--append-system-prompt", "--system-prompt":
-			r.system = strings.TrimSpace(r.system + "\n\n" + p.text())
-			r.filled = r.filled || !p.literal()
-			if p.name == "--system-prompt" {
+	for _, o := range parseOptions(words) {
+		said := text(o.words)
+		switch o.name {
+		case "", "--append-system-prompt", "--system-prompt":
+			r.filled = r.filled || !literal(o.words)
+			if o.name == "" {
+				prompt = append(prompt, said)
+				continue
+			}
+			r.system = strings.TrimSpace(r.system + "\n\n" + said)
+			if o.name == "--system-prompt" {
 				r.lose("--system-prompt becomes a part of the prompt")
 			}
 		default:
-			r.option(p)
+			r.option(o, said)
 		}
 	}
 	r.prompt = strings.Join(prompt, " ")
@@ -133,47 +98,49 @@ func (r *reading) options(words []policy.Word) {
 	}
 }
 
-// option notes one that is no part of the prompt.
-func (r *reading) option(p parsed) {
-	switch p.name {
+// option notes one that is not part of the prompt; said is its value.
+func (r *reading) option(o option, said string) {
+	switch o.name {
 	case "-p", "--print", "--verbose", "--no-session-persistence", "--exclude-dynamic-system-prompt-sections":
 	case "-r", "--resume", "-c", "--continue":
 		r.job.Session = "persistent"
-		r.lose("%s: the routine begins a session of its own, and keeps it", p.name)
+		r.lose("%s: the routine begins a session of its own, and keeps it", o.name)
 	case "--add-dir":
-		for _, w := range p.words {
+		for _, w := range o.words {
 			r.addDir(w.Text)
 		}
 	case "--allowedTools", "--allowed-tools":
-		for _, w := range p.words {
+		for _, w := range o.words {
 			r.tools = append(r.tools, splitTools(w.Text)...)
 		}
 	case "--model":
-		if r.job.Model = p.text(); !p.literal() {
-			r.job.Model = ""
+		if !literal(o.words) {
 			r.lose("--model is filled in by the shell")
-		}
-	case "--max-budget-usd":
-		if usd, err := strconv.ParseFloat(p.text(), 64); err == nil && usd > 0 {
-			r.job.MaxCost = usd
 			return
 		}
-		r.lose("--max-budget-usd is not understood")
-	case "--max-turns":
-		r.lose("--max-turns %s is left out: a routine has timeout and max-cost", p.text())
-	case "--output-format":
-		r.lose("--output-format %s is left out: ollim run log shows the answer", p.text())
-	case "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions", "--permission-mode":
-		r.edits = r.edits || p.name == "--dangerously-skip-permissions" || p.text() == "acceptEdits" || p.text() == "bypassPermissions"
-		if p.text() == "plan" {
-			r.denial = p.name + " plan"
+		r.job.Model = said
+	case "--max-budget-usd":
+		usd, err := strconv.ParseFloat(said, 64)
+		if err != nil || usd <= 0 {
+			r.lose("--max-budget-usd is not understood")
+			return
 		}
-		r.lose("%s is left out: a routine uses its default tools and those that allowed-tools names", p.name)
+		r.job.MaxCost = usd
+	case "--max-turns":
+		r.lose("--max-turns %s is left out: a routine has timeout and max-cost", said)
+	case "--output-format":
+		r.lose("--output-format %s is left out: ollim run log shows the answer", said)
+	case "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions", "--permission-mode":
+		r.edits = r.edits || o.name == "--dangerously-skip-permissions" || said == "acceptEdits" || said == "bypassPermissions"
+		if said == "plan" {
+			r.denial = o.name + " plan"
+		}
+		r.lose("%s is left out: a routine uses its default tools and those that allowed-tools names", o.name)
 	case "--disallowedTools", "--disallowed-tools", "--tools", "--settings":
-		r.denial = p.name
-		r.lose("%s is left out", p.name) // without its value, which may be a secret
-	default: // without its value, which may be a secret
-		r.lose("%s is left out", p.name)
+		r.denial = o.name
+		fallthrough
+	default:
+		r.lose("%s is left out", o.name) // without its value, which may be a secret
 	}
 }
 
