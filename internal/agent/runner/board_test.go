@@ -18,7 +18,9 @@ type board struct {
 	topic string
 }
 
-func (board) Traits() conversation.Traits { return conversation.Traits{Mode: "board", Persistent: true} }
+func (board) Traits() conversation.Traits {
+	return conversation.Traits{Mode: "board", Persistent: true}
+}
 
 func (b board) Key() string { return "board-" + b.topic }
 

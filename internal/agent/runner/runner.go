@@ -89,9 +89,11 @@ func (r *Runner) Tools(run *runlog.Run) *tools.Set {
 
 func (r *Runner) toolsOf(run *runlog.Run, sender outbox.Sender) *tools.Set {
 	return &tools.Set{
-		Home: r.Home, Disk: r.Disk, Zone: r.Zone, Random: r.Random, Secret: r.Secret, Env: r.envOf(run),
-		Run: run, Jobs: r.Jobs, Sessions: r.Sessions, Updates: r.Updates, Told: r.Notices, Budget: r.Budget, Approvals: r.Approvals,
-		Sender: sender, Busy: r.Busy, SetNames: r.SetNames,
+		World: tools.World{Home: r.Home, Disk: r.Disk, Zone: r.Zone, Random: r.Random, Secret: r.Secret, Env: r.envOf(run)},
+		State: tools.State{
+			Jobs: r.Jobs, Sessions: r.Sessions, Updates: r.Updates, Notices: r.Notices, Budget: r.Budget, Approvals: r.Approvals,
+		},
+		Run: run, Sender: sender, Busy: r.Busy, SetNames: r.SetNames,
 	}
 }
 

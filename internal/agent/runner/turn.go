@@ -25,6 +25,7 @@ import (
 const (
 	kindChat    = "chat"
 	kindSession = "session"
+	kindAsk     = runlog.Ask
 )
 
 // turnLimit bounds a turn whose owner is there to stop it.
@@ -102,7 +103,7 @@ func (r *Runner) CompactTranscript(ctx context.Context, t transcript.Transcript,
 // question is the Spec of a question with no text yet.
 func (r *Runner) question(id string, q Question, o Options) Spec {
 	return Spec{
-		Identity: Identity{Kind: string(job.Ask), ID: id, Path: q.Root},
+		Identity: Identity{Kind: kindAsk, ID: id, Path: q.Root},
 		Input:    prompt.Input{Piped: prompt.Piped{Text: o.Input}},
 		Engine:   Choice{Name: o.Engine, Model: o.Model},
 		Policy: Policy{
@@ -151,7 +152,7 @@ func (o *turnOrigin) Permit() error {
 
 // Prepare sets off what was piped into a question by the run's id, which nobody could know before.
 func (o *turnOrigin) Prepare(_ context.Context, run *runlog.Run, _ *tools.Set, in prompt.Input) (prompt.Input, error) {
-	if o.identity.Kind == string(job.Ask) {
+	if o.identity.Kind == kindAsk {
 		in.Piped.Fence = "----- " + run.ID
 	}
 	return in, nil

@@ -236,7 +236,7 @@ func (b *Set) tellWaiting(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
-	if first, err := b.Told.Once(ctx, notice.Refusal(j.ID, subject.Digest())); err != nil || !first {
+	if first, err := b.Notices.Once(ctx, notice.Refusal(j.ID, subject.Digest())); err != nil || !first {
 		return err
 	}
 	return b.Updates.Add(ctx, prompt.Unapproved(j.Label(), j.ID, subject.Widening()), b.Run.ID)

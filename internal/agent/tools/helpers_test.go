@@ -51,17 +51,21 @@ func newDesk(t testing.TB, r runlog.Record) *desk {
 	disk := store.Disk{Now: func() time.Time { return d.now }, Warn: func(m string) { d.warned = append(d.warned, m) }}
 	runs := runlog.Book{Home: dir, Disk: disk, Zone: zone}
 	d.Set = &tools.Set{
-		Home: dir, Disk: disk, Zone: zone, Random: rand.Reader,
-		Secret:    []string{dir.Path("secrets.env")},
-		Env:       []string{"PATH=" + os.Getenv("PATH")},
-		Jobs:      job.Library{Home: dir, Zone: zone},
-		Sessions:  session.Book{Home: dir, Disk: disk, Zone: zone},
-		Updates:   update.Box{Home: dir, Disk: disk, Zone: zone},
-		Told:      notice.Book{Home: dir, Disk: disk},
-		Budget:    budget.Book{Home: dir, Disk: disk, Zone: zone},
-		Approvals: approval.Book{Home: dir, Disk: disk, Zone: zone},
-		Sender:    outbox.Post{Home: dir, Disk: disk, Env: []string{"PATH=" + os.Getenv("PATH")}},
-		Busy:      func() bool { d.asked++; return d.busy },
+		World: tools.World{
+			Home: dir, Disk: disk, Zone: zone, Random: rand.Reader,
+			Secret: []string{dir.Path("secrets.env")},
+			Env:    []string{"PATH=" + os.Getenv("PATH")},
+		},
+		State: tools.State{
+			Jobs:      job.Library{Home: dir, Zone: zone},
+			Sessions:  session.Book{Home: dir, Disk: disk, Zone: zone},
+			Updates:   update.Box{Home: dir, Disk: disk, Zone: zone},
+			Notices:   notice.Book{Home: dir, Disk: disk},
+			Budget:    budget.Book{Home: dir, Disk: disk, Zone: zone},
+			Approvals: approval.Book{Home: dir, Disk: disk, Zone: zone},
+		},
+		Sender: outbox.Post{Home: dir, Disk: disk, Env: []string{"PATH=" + os.Getenv("PATH")}},
+		Busy:   func() bool { d.asked++; return d.busy },
 		SetNames: func(user, bot string) error {
 			d.names = append(d.names, user+"/"+bot)
 			return nil

@@ -12,7 +12,6 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/approval"
-	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -84,7 +83,7 @@ func (b *Set) judge(tool string, input json.RawMessage) (reason string, err erro
 	if !v.Allow {
 		return v.Reason, nil
 	}
-	if b.Run.Kind == string(job.Ask) {
+	if b.Run.Kind == runlog.Ask {
 		return "", nil
 	}
 	name, err := b.Approvals.Altered(v.By, p.Roots)

@@ -28,25 +28,36 @@ import (
 
 // Set is the tools of one run.
 type Set struct {
-	Home      paths.Dir
-	Disk      store.Disk
-	Zone      *time.Location
-	Random    io.Reader
-	Secret    []string // paths outside the data directory that no agent may reach
-	Env       []string // of the commands in skills
-	Run       *runlog.Run
+	World
+	State
+
+	Run      *runlog.Run
+	Sender   outbox.Sender
+	Busy     func() bool                  // reports whether the main conversation is in a turn
+	SetNames func(user, bot string) error // keeps them in the settings; "" leaves one as it is
+}
+
+// World is what a process is given from outside.
+type World struct {
+	Home   paths.Dir
+	Disk   store.Disk
+	Zone   *time.Location
+	Random io.Reader
+	Secret []string // paths outside the data directory that no agent may reach
+	Env    []string // of the commands in skills
+}
+
+// State is the files that tools read and change.
+type State struct {
 	Jobs      job.Library
 	Sessions  session.Book
 	Updates   update.Box
-	Told      notice.Book
+	Notices   notice.Book
 	Budget    budget.Book
 	Approvals approval.Book
-	Sender    outbox.Sender
-	Busy      func() bool                  // the main conversation is in a turn right now
-	SetNames  func(user, bot string) error // keeps them in the settings; "" leaves one as it is
 }
 
-// tool is one entry of the box.
+// tool is one entry of a set.
 type tool struct {
 	name        string
 	description string

@@ -90,7 +90,7 @@ func (b *Set) approvedSkill(ctx context.Context, name string) error {
 	if err != nil || ok {
 		return err
 	}
-	first, err := b.Told.Once(ctx, "skill "+subject.Digest())
+	first, err := b.Notices.Once(ctx, "skill "+subject.Digest())
 	if err == nil && first {
 		err = b.Updates.Add(ctx, prompt.Unapproved("The skill "+name, "skill:"+name, subject.Widening()), b.Run.ID)
 	}

@@ -14,7 +14,7 @@ type field struct {
 	key       string
 	kind      FieldKind
 	help      string
-	only      Kind // "" is every kind
+	kinds     []Kind // that may have the key; nil: every kind
 	bgOnly    bool
 	agentOnly bool
 	flag      func(*Job) *bool // of a Bool
@@ -56,7 +56,7 @@ func Fields(kind Kind) []Field {
 
 // fields is the part of the table that a kind of file has.
 func fields(kind Kind) []field {
-	return slices.DeleteFunc(table(), func(f field) bool { return f.only != "" && f.only != kind })
+	return slices.DeleteFunc(table(), func(f field) bool { return f.kinds != nil && !slices.Contains(f.kinds, kind) })
 }
 
 // table is in the order in which files are written.
@@ -92,8 +92,8 @@ func table() []field {
 	}
 }
 
-// only is a field of one kind of file.
-func only(kind Kind, f field) field { f.only = kind; return f }
+// only is a field that no other kind of file has.
+func only(kind Kind, f field) field { f.kinds = []Kind{kind}; return f }
 
 // bg is a field that has no meaning on a foreground job.
 func bg(f field) field { f.bgOnly = true; return f }

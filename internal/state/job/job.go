@@ -21,7 +21,6 @@ const (
 	Routine  Kind = "routine"  // with a cron line
 	Reminder Kind = "reminder" // runs once, at its time
 	Webhook  Kind = "webhook"  // runs when it is called
-	Ask      Kind = "ask"      // no file: a question at a shell
 )
 
 // UpdateMode says when a background run reports to the main session.
@@ -44,7 +43,6 @@ const (
 	Forked     Mode = "forked"
 	Isolated   Mode = "isolated"
 	Persistent Mode = "persistent"
-	Asked      Mode = "ask" // of no file: a question at a shell
 )
 
 // Job is one job file. The fields are those of ollim-routine(5), with defaults filled in.
@@ -108,8 +106,6 @@ func (j Job) In(zone *time.Location) Job {
 // Mode is the mode that the job's fields ask for.
 func (j Job) Mode() Mode {
 	switch {
-	case j.Kind == Ask:
-		return Asked
 	case !j.Background:
 		return Foreground
 	case j.Session == "persistent":

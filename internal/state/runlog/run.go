@@ -26,6 +26,9 @@ const (
 	Interrupted Outcome = "interrupted"
 )
 
+// Ask is the kind of a question at a shell, which its owner has just typed: what it names needs no approval.
+const Ask = "ask"
+
 // Record is run.json. Times are in the configured zone.
 type Record struct {
 	ID          string `json:"id"`
