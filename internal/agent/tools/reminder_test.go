@@ -192,7 +192,7 @@ func TestEmpower(t *testing.T) {
 			if got != set+" It asks for more than this run may do, so it will not run before the owner approves it." {
 				t.Errorf("%q", got)
 			}
-			if again, err := d.Told.Once(ctx, "refused "+j.ID+" "+s.Digest()); again || err != nil {
+			if again, err := d.Notices.Once(ctx, "refused "+j.ID+" "+s.Digest()); again || err != nil {
 				t.Errorf("a fire that is refused would tell it again, %v", err)
 			}
 			d.pending(fmt.Sprintf("look-again waits for you: it asks for more than you have approved (%s). To see it and approve it: `ollim approve %s`", tc.waits, j.ID))
