@@ -97,13 +97,13 @@ func TestBruteForce(t *testing.T) {
 	for _, w := range windows {
 		zone := load(t, w.zone)
 		from := instant(t, w.from, zone)
-		bruteForce(t, r, zone, from, from.AddDate(0, 0, w.days), full(400, 40))
+		bruteForce(t, r, zone, from, from.AddDate(0, 0, w.days), full(120, 40))
 	}
 }
 
 // A year of dates, with times that are not checked at every minute.
 func TestBruteForceYear(t *testing.T) {
-	count := full(300, 30)
+	count := full(100, 30)
 	r := rand.New(rand.NewSource(4))
 	from := time.Date(2027, 12, 31, 23, 59, 0, 0, time.UTC)
 	ticks := walk(time.UTC, from, from.AddDate(1, 0, 1))
@@ -192,7 +192,7 @@ func sameTime(a, b time.Time) bool {
 
 // Far from any window, Prev must still undo Next and the other way round.
 func TestPrevUndoesNext(t *testing.T) {
-	count := full(2000, 200)
+	count := full(600, 200)
 	r := rand.New(rand.NewSource(7))
 	for i := range count {
 		s := randomSpec(r, mix{nights: true})

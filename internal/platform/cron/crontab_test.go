@@ -61,7 +61,7 @@ var portable = regexp.MustCompile(`^([*](/\d+)?(,\d+)*|\d+(,\d+)*)( ([*](/\d+)?(
 func TestCrontabRandom(t *testing.T) {
 	r := rand.New(rand.NewSource(12))
 	none := 0
-	for range full(20_000, 3000) {
+	for range full(8000, 3000) {
 		s := randomSpec(r, mix{})
 		parsed := parse(t, s.text)
 		line, ok := parsed.Crontab()
@@ -139,7 +139,7 @@ func TestCrontabZones(t *testing.T) {
 	for _, w := range windows {
 		zone := load(t, w.zone)
 		from := instant(t, w.from, zone)
-		for i := range full(400, 40) {
+		for i := range full(80, 40) {
 			s := parse(t, randomSpecText(r, mix{plainDays: i%4 != 0, nights: i%3 != 0}))
 			line, ok := s.Crontab()
 			if !ok {
