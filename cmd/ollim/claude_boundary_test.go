@@ -484,11 +484,11 @@ func TestAwkwardPlace(t *testing.T) {
 	}
 }
 
-// inCI skips what is run where time is no matter.
+// inCI skips a case that starts the claude command once more for what another case mostly shows.
 func inCI(t *testing.T) {
 	t.Helper()
 	if os.Getenv("CI") != "true" {
-		t.Skip("takes long: set CI=true to run it")
+		t.Skip("one more start of the claude command: set CI=true to run it, which needs what .ci/run installs")
 	}
 }
 

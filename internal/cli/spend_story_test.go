@@ -180,9 +180,7 @@ func TestRaiseFails(t *testing.T) {
 	})
 	var group sync.WaitGroup
 	group.Go(func() { w.run("fire", "--scheduled", "r1") })
-	for len(api.Requests()) == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	api.WaitRequests(1, 5*time.Minute)
 	r := w.run("fire", "r2")
 	close(hold)
 	group.Wait()

@@ -119,7 +119,11 @@ func (w *world) foreign(id string) {
 	text := w.read(name)
 	changed := regexp.MustCompile(`"pid_namespace": "[^"]*"`).ReplaceAllString(text, `"pid_namespace": "pid:[1]"`)
 	if changed == text {
-		w.t.Skip("there are no PID namespaces here")
+		missing := w.t.Skip
+		if os.Getenv("CI") == "true" {
+			missing = w.t.Fatal
+		}
+		missing("the record names no PID namespace: run the test on Linux with /proc mounted")
 	}
 	w.write(name, changed)
 }

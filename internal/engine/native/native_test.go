@@ -285,9 +285,9 @@ func TestTwoAtOnce(t *testing.T) {
 		done <- err
 	}
 	go turn("b")
-	s.api.WaitRequests(2, 5*time.Second)
+	s.api.WaitRequests(2, 5*time.Minute)
 	go turn("c")
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(50 * time.Millisecond) // in which a turn that did not wait would ask
 	if n := len(s.api.Requests()); n != 2 {
 		t.Errorf("%d requests while the first turn is under way", n)
 	}

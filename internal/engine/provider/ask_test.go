@@ -245,10 +245,9 @@ func TestSilence(t *testing.T) {
 				why := errors.New("the owner said so")
 				ctx, cancel := context.WithCancelCause(t.Context())
 				time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
-				begun := time.Now()
 				_, err := v.open().Ask(ctx, ask("hi"), nil)
-				if !errors.Is(err, why) || time.Since(begun) > 10*time.Second {
-					t.Errorf("after %s: %v", time.Since(begun), err)
+				if !errors.Is(err, why) {
+					t.Error(err)
 				}
 			})
 		})

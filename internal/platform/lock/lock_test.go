@@ -115,7 +115,7 @@ func TestWaitGivesUp(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
 		err := wait(ctx, path)
-		if took := time.Since(start); !errors.Is(err, lock.ErrBusy) || took < 50*time.Millisecond || took > 5*time.Second {
+		if took := time.Since(start); !errors.Is(err, lock.ErrBusy) || took < 50*time.Millisecond {
 			t.Errorf("%s: %v after %v", name, err, took)
 		}
 		held.Release()

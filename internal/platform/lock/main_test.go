@@ -43,10 +43,10 @@ func play(role, path string) error {
 		return count(path, 100)
 	case "engine":
 		fmt.Println("ready")
-		time.Sleep(time.Minute)
+		time.Sleep(time.Hour)
 		return nil
 	case "wait":
-		waiting, cancel := context.WithTimeout(context.Background(), time.Minute)
+		waiting, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		done := make(chan error, 1)
 		go func() { _, err := new(lock.Table).Wait(waiting, path); done <- err }()
@@ -185,10 +185,10 @@ func (a *actor) kill(t *testing.T) {
 	_ = a.Wait()
 }
 
-// eventually gives the kernel a moment.
+// eventually waits for what the kernel or another process does.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("never: " + what)
 		}

@@ -12,6 +12,7 @@ import (
 
 // TestHungHolder: a lock that a process has waited for in vain is not waited for so long again, until it was had.
 func TestHungHolder(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.lock")
 	holder, err := lock.Try(path)
 	if err != nil {

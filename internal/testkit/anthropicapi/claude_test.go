@@ -101,6 +101,7 @@ func (d *desk) transcript(t *testing.T, session string) string {
 }
 
 func TestClaudeTurn(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.Reply(Reply{Thinking: "a greeting", Text: "Hello to you. äöü 🦊", Usage: Usage{In: 7, Out: 11, CacheRead: 13}})
 	o := d.run(t, "Hello there", "--session-id", first)
@@ -117,6 +118,7 @@ func TestClaudeTurn(t *testing.T) {
 }
 
 func TestClaudeTool(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.Reply(Reply{Thinking: "two calls", Text: "I look.", ToolUses: []ToolUse{
 		{Name: "Bash", Input: map[string]string{"command": "echo one ä && touch made"}},
@@ -140,6 +142,7 @@ func TestClaudeTool(t *testing.T) {
 }
 
 func TestClaudeSession(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.Reply(Reply{Text: "Blue, I see."}, Reply{Text: "And tea."})
 	d.run(t, "My colour is blue", "--session-id", first)
@@ -170,6 +173,7 @@ func TestClaudeSession(t *testing.T) {
 
 // Each kind of failure ends as the reference says, or as the comment does.
 func TestClaudeFailures(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		replies  []Reply
 		requests int
@@ -185,6 +189,7 @@ func TestClaudeFailures(t *testing.T) {
 		"error in stream": {[]Reply{{Text: "x", Fault: ErrorEvent, After: 1}, {Text: "fine"}}, 2, true, 0, "fine"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			d := newDesk(t)
 			d.Reply(tc.replies...)
 			o := d.run(t, "go", "--tools", "")

@@ -12,8 +12,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ollim/ollim/internal/policy"
 	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/policy"
 
 	"pgregory.net/rapid"
 )
