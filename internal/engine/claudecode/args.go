@@ -56,6 +56,20 @@ func (e *Engine) common(r engine.Request) ([]string, error) {
 	return args, nil
 }
 
+// options is the flags of a turn that a compaction has not.
+func options(r engine.Request) (args []string) {
+	if r.Input.Delta != nil {
+		args = append(args, "--include-partial-messages")
+	}
+	if r.Limits.MaxTurns > 0 {
+		args = append(args, "--max-turns", strconv.Itoa(r.Limits.MaxTurns))
+	}
+	if unkept(r.Session) {
+		args = append(args, "--no-session-persistence")
+	}
+	return args
+}
+
 // least is a budget, in USD, with which the command still starts.
 const least = 0.0001
 

@@ -13,7 +13,6 @@ import (
 
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -54,7 +53,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, _ engine.Tools, sink
 		return engine.Result{}, err
 	}
 	id := r.Session.ID
-	if r.Session.ID == "" || r.Session.Fork {
+	if r.Session.Begins() {
 		id = newUUID()
 	}
 	args, past, err := []string{"--session-id", id}, history{}, error(nil)
@@ -63,17 +62,12 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, _ engine.Tools, sink
 			return engine.Result{}, err
 		}
 	}
-	t := &turn{sink: sink, want: id, parent: r.Session.Parent(), inForce: inForce(r.Run.ID), agent: nameOf(r.Scope.Subagent), delta: r.Input.Delta, cost: e.costs(past)}
-	if r.Session.Discard && id != r.Session.ID {
-		defer e.forget(id)
+	t := &turn{
+		want: wanted{session: id, parent: r.Session.Parent(), settings: inForce(r.Run.ID), subagent: nameOf(r.Scope.Subagent)},
+		cost: e.costs(past), delta: r.Input.Delta,
 	}
-	if r.Input.Delta != nil {
-		args = append(args, "--include-partial-messages")
-	}
-	if r.Limits.MaxTurns > 0 {
-		args = append(args, "--max-turns", strconv.Itoa(r.Limits.MaxTurns))
-	}
-	if err := e.start(ctx, r, args, text(r.Input.Prompt), t); err != nil {
+	t.sink = engine.Collect(&t.result.Messages, sink)
+	if err := e.start(ctx, r, append(args, options(r)...), text(quoted(r.Session.Messages)+r.Input.Prompt), t); err != nil {
 		if errors.Is(err, engine.ErrNoKey) {
 			err = fmt.Errorf("%w: %s", err, e.Sought)
 		}
@@ -95,20 +89,22 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 	if err != nil {
 		return engine.Compaction{}, err
 	}
-	t := &turn{sink: sink, want: id, compacting: r.Session.ID, inForce: inForce(r.Run.ID), cost: e.costs(past)}
+	t := &turn{
+		sink: sink, want: wanted{session: id, settings: inForce(r.Run.ID)}, cost: e.costs(past), compaction: compaction{of: r.Session.ID},
+	}
 	prompt := "/compact " + strings.Join(strings.Fields(instructions), " ") // a command is one line
 	if err := e.start(ctx, r, args, prompt, t); err != nil {
 		e.forget(id)
 		return engine.Compaction{}, err
 	}
-	if t.compaction == nil {
+	if t.compaction.made == nil {
 		e.forget(id)
-		return engine.Compaction{}, fmt.Errorf("compaction failed: %s", firstLine(orElse(t.compactError, t.result.Text, "no summary was made")))
+		return engine.Compaction{}, fmt.Errorf("compaction failed: %s", firstLine(orElse(t.compaction.failure, t.result.Text, "no summary was made")))
 	}
 	if !e.saved(id) {
 		return engine.Compaction{}, errUnsaved
 	}
-	c := *t.compaction
+	c := *t.compaction.made
 	return c, sink(runlog.Event{
 		Type: runlog.Compacted, Session: id, Parent: r.Session.ID, Text: c.Summary, Before: c.Before, After: c.After,
 	})
@@ -159,13 +155,16 @@ func (e *Engine) check(r engine.Request, t *turn) error {
 	if denied != "" {
 		return fmt.Errorf("the tool %s was denied for want of a verdict: the hook, %s, fails or cannot be started", denied, e.Self)
 	}
-	if !e.saved(t.result.Session) {
+	if !unkept(r.Session) && !e.saved(t.result.Session) {
 		return errUnsaved
 	}
 	return nil
 }
 
-// forget removes a transcript: what a failed compaction leaves, or nobody wants kept.
+// unkept reports whether a turn leaves no session behind.
+func unkept(s engine.Session) bool { return s.Begins() && !s.Kept() }
+
+// forget removes a transcript that a failed compaction leaves.
 func (e *Engine) forget(id string) { _ = e.Forget(id) } // nothing refers to it
 
 // Forget removes the transcript of a session.

@@ -17,7 +17,7 @@ func (t *turn) judge(waitErr error, stderr string) error {
 	if waitErr != nil && !errors.As(waitErr, &exit) && !errors.Is(waitErr, exec.ErrWaitDelay) {
 		return waitErr
 	}
-	e := t.ended
+	e := t.ended.event
 	if e == nil {
 		if strings.Contains(stderr, "No conversation found") {
 			return engine.ErrSessionUnknown
@@ -34,13 +34,13 @@ func (t *turn) judge(waitErr error, stderr string) error {
 		return fmt.Errorf("%w: %d answers", engine.ErrMaxTurns, max(1, e.Turns-1)) // what the last one asked for is counted
 	case !e.IsError && exit == nil && e.Subtype == "success":
 		return nil
-	case t.apiError == "authentication_failed" && e.Status != nil:
+	case t.ended.apiError == "authentication_failed" && e.Status != nil:
 		return fmt.Errorf("%w: the key or login was refused (%d): %s", engine.ErrUnavailable, *e.Status, firstLine(why))
 	case strings.Contains(why, "Not logged in"):
 		return fmt.Errorf("%w: %s", engine.ErrNoKey, firstLine(why))
-	case t.apiError == "authentication_failed", t.apiError == "billing_error":
+	case t.ended.apiError == "authentication_failed", t.ended.apiError == "billing_error":
 		return fmt.Errorf("%w: %s", engine.ErrUnavailable, firstLine(why))
-	case passing(t.apiError, e, why):
+	case passing(t.ended.apiError, e, why):
 		return &engine.Overloaded{Reason: firstLine(why), After: t.after(e)}
 	case strings.Contains(why, "Unable to connect"):
 		return fmt.Errorf("%w: %s", engine.ErrUnavailable, firstLine(why))
@@ -66,10 +66,10 @@ const longestPause = time.Minute
 
 // after is what the service asked to wait, as far as the command lets us know.
 func (t *turn) after(e *event) time.Duration {
-	if !t.retried && e.Status != nil {
+	if !t.outage.retried && e.Status != nil {
 		return longestPause
 	}
-	return t.asked
+	return t.outage.wait
 }
 
 func exitOf(exit *exec.ExitError) string {

@@ -68,7 +68,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, pro
 func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io.Closer, said *engine.Log, t *turn) error {
 	enough, give := context.WithCancel(ctx)
 	defer give()
-	t.enough = give
+	t.stop = give
 	read := make(chan error, 1)
 	go func() { read <- t.read(bufio.NewReaderSize(out, 64<<10)) }()
 	ended := make(chan struct{})

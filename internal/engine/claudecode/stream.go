@@ -13,39 +13,67 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// turn is what is learnt from the event stream of one process.
+// turn is what the event stream of one process has told so far.
 type turn struct {
-	sink       engine.Sink
-	want       string                  // the session id that it must report
-	parent     string                  // of a fork
-	compacting string                  // the session being compacted; "" in an ordinary turn
-	inForce    string                  // what the hook at the start says when our settings are in force
-	agent      string                  // the subagent that it must offer; "" if none
-	enough     func()                  // stops the process
-	delta      func(text string) error // is given text as it arrives; may be nil
+	sink  engine.Sink
+	delta func(text string) error // receives text as it arrives; may be nil
+	stop  func()                  // stops the process
+	want  wanted
 
-	result       engine.Result
-	ended        *event // the result event
-	apiError     string // of an assistant event: authentication_failed, rate_limit, …
-	compaction   *engine.Compaction
-	compactError string
-	uses         []use
-	cost         costs
-	settled      bool          // our settings are in force
-	answered     bool          // by the service, at least once
-	retried      bool          // the command has asked again since the service last answered
-	asked        time.Duration // what the service asked to wait, the last time
-	fatal        error         // why we stopped it ourselves
+	phase      phase
+	result     engine.Result
+	uses       []use
+	cost       costs
+	outage     outage
+	compaction compaction
+	ended      ended
+	fatal      error // why we stopped the process
 }
 
-// use is a tool use that the stream told of, by a subagent or not.
+// wanted is what the process must report when it begins.
+type wanted struct {
+	session  string
+	parent   string // of a fork
+	settings string // what the hook at the start prints when our settings are in force
+	subagent string // "" if none was offered
+}
+
+// phase is how far a process has come.
+type phase int
+
+const (
+	starting phase = iota
+	guarded        // our settings are in force
+	answered       // the service has answered at least once
+)
+
+// outage is a service that does not answer.
+type outage struct {
+	retried bool          // the command has asked again since the last answer
+	wait    time.Duration // that the service asked for the last time
+}
+
+// compaction is what became of a session that is being compacted.
+type compaction struct {
+	of      string // the session; "" in an ordinary turn
+	made    *engine.Compaction
+	failure string
+}
+
+// ended is how the command says that it ended.
+type ended struct {
+	event    *event // the result event
+	apiError string // of an assistant event: authentication_failed, rate_limit, …
+}
+
+// use is a tool use in the stream, by the agent or a subagent.
 type use struct {
 	id, name string
-	done     bool // it had a result that was no error
-	unheard  bool // it was denied because the hook failed or said nothing, unless there is a verdict
+	done     bool // its result is no error
+	unheard  bool // it was denied because the hook failed or printed nothing, unless there is a verdict
 }
 
-// event is the part of a stream-json line that we use. Unknown types and keys are passed over, as the format grows.
+// event is the part of a stream-json line that we use. Unknown types and keys are ignored, as the format grows.
 type event struct {
 	Type       string `json:"type"`
 	Subtype    string `json:"subtype"`
@@ -159,7 +187,7 @@ func (t *turn) takeLine(line []byte) {
 func (t *turn) stopOn(err error) {
 	if err != nil {
 		t.fatal = err
-		t.enough()
+		t.stop()
 	}
 }
 
@@ -169,24 +197,26 @@ func (t *turn) take(e event) error {
 		return t.system(e)
 	case "assistant":
 		if e.Error != "" {
-			t.apiError = e.Error
+			t.ended.apiError = e.Error
 			return nil // not the model's words
 		}
-		t.answered, t.retried, t.asked = true, false, 0
+		if t.outage = (outage{}); t.phase == guarded {
+			t.phase = answered
+		}
 		again := t.cost.answer(e.CalledBy, e.Message)
 		return errors.Join(t.blocks(e), t.open(again, e.CalledBy))
 	case "user":
-		if e.Synthetic && t.compaction != nil && t.compaction.Summary == "" {
-			t.compaction.Summary = textOf(e.Message.Content)
+		if e.Synthetic && t.compaction.made != nil && t.compaction.made.Summary == "" {
+			t.compaction.made.Summary = textOf(e.Message.Content)
 		}
 		t.cost.tell(e.CalledBy, e.Message)
-		return errors.Join(t.blocks(e), t.open(t.answered, e.CalledBy))
+		return errors.Join(t.blocks(e), t.open(t.phase == answered, e.CalledBy))
 	case "stream_event":
 		if text := e.Stream.Delta.Text; text != "" && e.CalledBy == "" && t.delta != nil {
 			return t.delta(text)
 		}
 	case "result":
-		t.ended = &e
+		t.ended.event = &e
 		return t.end(e)
 	}
 	return nil
@@ -195,18 +225,20 @@ func (t *turn) take(e event) error {
 func (t *turn) system(e event) error {
 	switch e.Subtype {
 	case "hook_response":
-		t.settled = t.settled || strings.TrimSpace(e.Stderr) == t.inForce
+		if t.phase == starting && strings.TrimSpace(e.Stderr) == t.want.settings {
+			t.phase = guarded
+		}
 	case "init":
-		if !t.settled {
+		if t.phase == starting {
 			return fmt.Errorf("%w: it does not use our settings, with its boundaries and hooks", engine.ErrUnavailable)
 		}
-		if status := e.toolServer(); status != "connected" && t.compacting == "" {
+		if status := e.toolServer(); status != "connected" && t.compaction.of == "" {
 			return fmt.Errorf("%w: the tool server is %s, not connected", engine.ErrUnavailable, status)
 		}
-		if e.SessionID != t.want {
-			return fmt.Errorf("the engine works on session %s instead of %s", e.SessionID, t.want)
+		if e.SessionID != t.want.session {
+			return fmt.Errorf("the engine works on session %s instead of %s", e.SessionID, t.want.session)
 		}
-		if err := e.lacks(t.agent); err != nil {
+		if err := e.lacks(t.want.subagent); err != nil {
 			return err
 		}
 		return t.begin(e)
@@ -214,19 +246,19 @@ func (t *turn) system(e event) error {
 		if e.ErrorCode == 401 { // ten tries of a wrong key take three minutes
 			return t.keyRefused()
 		}
-		t.retried, t.asked = true, time.Duration(e.Delay*float64(time.Millisecond))
-		if t.asked <= ownPause(e.Attempt) {
-			t.asked = 0
+		t.outage = outage{retried: true, wait: time.Duration(e.Delay * float64(time.Millisecond))}
+		if t.outage.wait <= ownPause(e.Attempt) {
+			t.outage.wait = 0
 		}
 		return t.sink(runlog.Event{Type: runlog.Retry, Text: fmt.Sprintf("%s (%d)", e.Error, e.ErrorCode)})
 	case "status":
 		if e.Compact == "failed" {
-			t.compactError = e.CompactErr
+			t.compaction.failure = e.CompactErr
 		}
 	case "compact_boundary":
-		c := engine.Compaction{Session: t.want, Before: e.Metadata.Before, After: e.Metadata.After}
-		if t.compacting != "" {
-			t.compaction = &c
+		c := engine.Compaction{Session: t.want.session, Before: e.Metadata.Before, After: e.Metadata.After}
+		if t.compaction.of != "" {
+			t.compaction.made = &c
 			return nil
 		}
 		return t.sink(runlog.Event{Type: runlog.Compacted, Session: e.SessionID, Parent: e.SessionID, Before: c.Before, After: c.After})
@@ -240,9 +272,9 @@ func (t *turn) begin(e event) error {
 		return nil
 	}
 	t.cost.of(e.Model)
-	if t.compacting == "" {
+	if t.compaction.of == "" {
 		t.result.Session = e.SessionID
-		if err := t.sink(runlog.Event{Type: runlog.Session, Session: e.SessionID, Parent: t.parent, Model: e.Model}); err != nil {
+		if err := t.sink(runlog.Event{Type: runlog.Session, Session: e.SessionID, Parent: t.want.parent, Model: e.Model}); err != nil {
 			return err
 		}
 	}
@@ -251,7 +283,7 @@ func (t *turn) begin(e event) error {
 
 func (t *turn) keyRefused() error {
 	err := fmt.Errorf("%w: the key or login was refused (401)", engine.ErrUnavailable)
-	if t.answered {
+	if t.phase == answered {
 		return err
 	}
 	return errors.Join(err, t.sink(runlog.Event{Type: runlog.UsageEvent})) // nothing was spent
@@ -274,7 +306,7 @@ func (t *turn) blocks(e event) error {
 		var err error
 		switch b.Type {
 		case "text":
-			if e.Type == "assistant" && t.compacting == "" && e.CalledBy == "" { // what a subagent says is the tool's result
+			if e.Type == "assistant" && t.compaction.of == "" && e.CalledBy == "" { // what a subagent says is the tool's result
 				err = t.sink(runlog.Event{Type: runlog.Text, Text: b.Text})
 			}
 		case "thinking":

@@ -37,7 +37,7 @@ func play(t testing.TB, text string) (*turn, []runlog.Event) {
 	t.Helper()
 	var events []runlog.Event
 	turn := &turn{
-		want: "U", settled: true, enough: func() {}, cost: priced().costs(history{}),
+		want: wanted{session: "U"}, phase: guarded, stop: func() {}, cost: priced().costs(history{}),
 		sink: func(e runlog.Event) error { events = append(events, e); return nil },
 	}
 	turn.cost.expect(engine.Request{}, "")
@@ -80,10 +80,13 @@ func TestStopsOnItsOwn(t *testing.T) {
 		"settings not taken": stream,
 	} {
 		free := false
-		turn := &turn{want: "U", settled: name != "settings not taken", enough: func() {}, sink: func(e runlog.Event) error {
+		turn := &turn{want: wanted{session: "U"}, phase: guarded, stop: func() {}, sink: func(e runlog.Event) error {
 			free = free || e.Type == runlog.UsageEvent && e.Usage == nil
 			return nil
 		}}
+		if name == "settings not taken" {
+			turn.phase = starting
+		}
 		if err := turn.read(bufio.NewReader(strings.NewReader(text))); err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +216,7 @@ func (xs) Read(p []byte) (int, error) {
 // A line of any length takes no more memory than the bound, is read to its end, and ends the run.
 func TestLongLineIsBounded(t *testing.T) {
 	stopped := 0
-	turn := &turn{want: "U", settled: true, enough: func() { stopped++ }, sink: func(runlog.Event) error {
+	turn := &turn{want: wanted{session: "U"}, phase: guarded, stop: func() { stopped++ }, sink: func(runlog.Event) error {
 		t.Error("an event after the line")
 		return nil
 	}}
