@@ -82,6 +82,6 @@ func (h Home) claude(atShell bool) (engine.Engine, error) {
 		Args:    []string{"--data-dir", string(h.Dir), "--config", h.app.ConfigFile(h.Dir)},
 		Env:     append(env, h.location()...),
 		Scratch: func(run string) string { return h.Dir.Run(run) },
-		Grace:   Grace, Models: table, Now: h.app.Now, Judged: h.Runs().Judged, Sought: c.sought(h.app, keyName(config.Anthropic)),
+		Grace:   Grace, Models: table, Now: h.app.Now, Sought: c.sought(h.app, keyName(config.Anthropic)),
 	}, nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
@@ -118,7 +117,7 @@ func hookStop(ctx context.Context, d *Deps, _ hookInput) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := runner.NextNudge(ctx, box.Run)
+	text, err := box.Nudge(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("stop: %w", err)
 	}

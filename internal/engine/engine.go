@@ -57,12 +57,21 @@ type Compaction struct {
 	After   int
 }
 
-// Tools is the agent's toolbox, already reduced to what its run may use.
+// Tools is how an engine reaches the run that it works for, together with the processes that it starts: the tool server and the
+// hooks. Nothing in them reads or writes the run's files.
 type Tools interface {
+	// List returns the agent's tools that the run may use.
 	List() []Tool
 	Call(ctx context.Context, name string, input json.RawMessage) ToolResult
-	// Verdict decides one use of a tool of the engine's own, and records that it did; a reason refuses it.
+
+	// Verdict decides one use of a tool and records the decision; a reason refuses it. Judged returns the ids of the uses that
+	// were decided.
 	Verdict(ctx context.Context, tool, id string, input json.RawMessage) (reason string, err error)
+	Judged() (map[string]bool, error)
+
+	// Nudge returns what to tell the agent that is about to end its turn while it still owes something, and records it; "" if
+	// it owes nothing or was reminded often enough.
+	Nudge(ctx context.Context) (text string, err error)
 }
 
 // Tool is one tool as an agent sees it.

@@ -147,6 +147,26 @@ func TestVerdict(t *testing.T) {
 			}
 		}
 		d.recorded("verdict verdict verdict verdict verdict verdict")
+		if judged, err := d.Judged(); err != nil || len(judged) != 2 || !judged["1"] || !judged["2"] {
+			t.Errorf("judged %v, %v", judged, err)
+		}
+	}
+}
+
+// TestNudge: the run and the engine's hook together remind an agent twice of the report that it owes, and no other agent.
+func TestNudge(t *testing.T) {
+	for name, r := range map[string]runlog.Record{
+		"owes": {Update: string(job.Always), Mode: string(job.Isolated)}, "free": {Update: string(job.Freely), Mode: string(job.Isolated)},
+		"foreground": {Update: string(job.Always), Mode: string(job.Foreground)},
+	} {
+		d := newDesk(t, r)
+		for n := range 3 {
+			text, err := d.Nudge(ctx)
+			if due := name == "owes" && n < 2; err != nil || (text != "") != due {
+				t.Errorf("%s: time %d: %q, %v", name, n+1, text, err)
+			}
+		}
+		d.recorded(map[string]string{"owes": "nudge nudge"}[name])
 	}
 }
 

@@ -33,8 +33,6 @@ type Engine struct {
 	Sought  string   // where a key was looked for, for an error
 	Models  model.Table
 	Now     func() time.Time
-	// Judged says which tool uses, by id, the hook has given a verdict on.
-	Judged func(run string) (map[string]bool, error)
 }
 
 // Plan says what the command is told: the model, its own tools, and those of our server.
@@ -48,7 +46,7 @@ func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error)
 }
 
 // Run starts or continues a session with one prompt.
-func (e *Engine) Run(ctx context.Context, r engine.Request, _ engine.Tools, sink engine.Sink) (engine.Result, error) {
+func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
 	if err := own(r.Session.ID); err != nil {
 		return engine.Result{}, err
 	}
@@ -73,7 +71,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, _ engine.Tools, sink
 		}
 		return t.result, err
 	}
-	if err := e.check(r, t); err != nil {
+	if err := e.check(r, tools, t); err != nil {
 		return t.result, err
 	}
 	return t.result, sink(runlog.Event{Type: runlog.Result, Text: t.result.Text})
@@ -136,8 +134,8 @@ func text(prompt string) string {
 var errUnsaved = errors.New("the session was not saved: its folder, CLAUDE_CONFIG_DIR or ~/.claude, cannot be written")
 
 // check holds the record against what happened.
-func (e *Engine) check(r engine.Request, t *turn) error {
-	judged, err := e.Judged(r.Run.ID)
+func (e *Engine) check(r engine.Request, tools engine.Tools, t *turn) error {
+	judged, err := tools.Judged()
 	if err != nil {
 		return err
 	}

@@ -163,15 +163,22 @@ func newWorld(t *testing.T) *world {
 		Env:    append(anthropicapi.ClaudeEnv(t, w.api), "GORACE=atexit_sleep_ms=0"),
 		Models: model.Known(), Now: time.Now,
 		Scratch: func(string) string { return w.dir }, Grace: 5 * time.Second,
-		Judged: func(string) (map[string]bool, error) {
-			judged := map[string]bool{}
-			for _, v := range w.verdicts() {
-				judged[v.ID] = true
-			}
-			return judged, nil
-		},
 	}
 	return w
+}
+
+// stubTools knows the verdicts of the stub.
+type stubTools struct {
+	engine.Tools
+	w *world
+}
+
+func (s stubTools) Judged() (map[string]bool, error) {
+	judged := map[string]bool{}
+	for _, v := range s.w.verdicts() {
+		judged[v.ID] = true
+	}
+	return judged, nil
 }
 
 func (w *world) verdicts() (list []verdict) {
@@ -214,7 +221,7 @@ func (w *world) run(r engine.Request, allow ...string) (engine.Result, error) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	w.events = nil
-	return w.engine.Run(ctx, r, nil, func(e runlog.Event) error {
+	return w.engine.Run(ctx, r, stubTools{w: w}, func(e runlog.Event) error {
 		w.events = append(w.events, e)
 		return nil
 	})

@@ -114,6 +114,7 @@ func same(t *testing.T, got, want []string) {
 
 // agentTools are the toolbox.
 type agentTools struct {
+	engine.Tools
 	calls  []string
 	refuse string                          // a tool of the engine's own, by name
 	on     func(string) *engine.ToolResult // may answer instead

@@ -74,7 +74,11 @@ func (s *stage) told() (all []string) {
 }
 
 // tools notes its calls; it knows every tool but "broken".
-type tools struct{ calls []string }
+type tools struct {
+	engine.Tools
+
+	calls []string
+}
 
 func (*tools) List() []engine.Tool { return nil }
 

@@ -39,7 +39,7 @@ type Server struct {
 	Warn         func(message string) // one line, no newline; from several goroutines at once; never nil
 }
 
-// Tools is what the server needs of a toolbox.
+// Tools is the part of engine.Tools that the server needs.
 type Tools interface {
 	List() []engine.Tool
 	Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult

@@ -7,10 +7,10 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Judged is the ids of the tool uses of a run that a verdict was given on.
-func (b Book) Judged(id string) (map[string]bool, error) {
+// Judged returns the ids of the tool uses that have a verdict.
+func (r *Run) Judged() (map[string]bool, error) {
 	judged := map[string]bool{}
-	for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
+	for e, err := range store.Lines[Event](r.book.Home.Run(r.ID, "events.jsonl"), nil) {
 		if err != nil {
 			return nil, err
 		}

@@ -139,7 +139,10 @@ func (s *Standing) Stand(e Event) {
 	}
 }
 
-// OwesReport says whether the run must still report in this update mode (behaviour 9.4).
+// Owes reports whether a run must still report to the main conversation.
+func (r Record) Owes(s Standing) bool { return !r.Foreground && s.OwesReport(r.Update) }
+
+// OwesReport reports whether a run must still report in an update mode (behaviour 9.4).
 func (s Standing) OwesReport(mode string) bool {
 	return mode == "always" && s.Reports == 0 || mode == "on_ping" && s.Unreported > 0
 }
