@@ -22,6 +22,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/config"
 )
 
@@ -36,6 +37,8 @@ type App struct {
 	DataDir    string    // "" is $OLLIM_DATA_DIR, else ~/.ollim-bot
 	ConfigPath string    // "" is $OLLIM_CONFIG, else config.yaml in the data directory
 	Terminal   io.Writer // where messages to the owner also go; nil where nobody watches
+
+	Commands policy.OllimAccess // what an agent may do with the commands of ollim; nil: nothing
 
 	mu     sync.Mutex
 	loaded *settings // nil before the first use

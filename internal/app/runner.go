@@ -17,8 +17,9 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 	return &runner.Runner{
 		World: runner.World{
 			Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Random: h.app.Random, Sleep: h.app.Sleep,
-			Process: runner.Process{ID: process.Self(), Group: syscall.Getpgrp()},
-			Secret:  h.app.secretPaths(), UserHome: h.app.userHome(), Env: h.ProgramEnv(),
+			Process:  runner.Process{ID: process.Self(), Group: syscall.Getpgrp()},
+			Commands: h.app.Commands,
+			Secret:   h.app.secretPaths(), UserHome: h.app.userHome(), Env: h.ProgramEnv(),
 		},
 		State: runner.State{
 			Jobs: h.Jobs(), Runs: h.Runs(), Updates: h.Updates(), Sessions: h.Sessions(), Notices: h.Notices(),

@@ -22,8 +22,9 @@ type approveOptions struct {
 func newApprove(d *Deps) *cobra.Command {
 	var o approveOptions
 	cmd := &cobra.Command{
-		Use:   "approve [JOB...]",
-		Short: "See and approve what gives jobs more power: tools, gates, folders, skills and the files behind them",
+		Annotations: agentNever(refused),
+		Use:         "approve [JOB...]",
+		Short:       "See and approve what gives jobs more power: tools, gates, folders, skills and the files behind them",
 		Long: "Approve lists what waits for approval: id, name, kind, new or changed, and what widens it. With jobs, skill:NAME, " +
 			"tool-policy.yaml or --all, it prints of each what was not approved yet and asks on the terminal; it exits 1 when an answer was no. A job that " +
 			"waits does not run. A job without allowed-tools, gate, after, dirs, subagent and skills needs no approval.",
@@ -45,9 +46,6 @@ func runApprove(ctx context.Context, d *Deps, o approveOptions) error {
 	asks := o.all || len(o.names) > 0
 	if o.all && len(o.names) > 0 || asks && (o.list || o.asJSON) {
 		return usage("want JOB... or --all, or a list with --list and --json")
-	}
-	if err := d.OwnerOnly(); err != nil {
-		return err
 	}
 	s, h, err := d.shelf(o.names...)
 	if err != nil {

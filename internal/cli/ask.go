@@ -64,8 +64,9 @@ func (o *askOptions) flags(f *pflag.FlagSet) {
 func newAsk(d *Deps) *cobra.Command {
 	var o askOptions
 	cmd := &cobra.Command{
-		Use:   "ask [TEXT...]",
-		Short: "Ask the agent one thing at a shell; ollim -p is the same",
+		Annotations: agentNever(nested),
+		Use:         "ask [TEXT...]",
+		Short:       "Ask the agent one thing at a shell; ollim -p is the same",
 		Long: "Ask prints the agent's answer. A terminal shows it as it arrives; a pipe or a file receives the final text alone. What is piped in is part of the question, at most 256 KiB. The agent works in the directory " +
 			"that you are in: it may read the files there, and use what --allowed-tools gives it. It has no part in your main conversation; " +
 			"its own is kept as a transcript, which -c and -r go on with. ollim -p, -c and -r before any command word mean ask. The exit " +

@@ -20,9 +20,10 @@ type budgetRow struct {
 func newBudget(d *Deps) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "budget",
-		Aliases: []string{"budgets"},
-		Short:   "Say how many pings background runs may still send",
+		Annotations: agentAll(),
+		Use:         "budget",
+		Aliases:     []string{"budgets"},
+		Short:       "Say how many pings background runs may still send",
 		Long: "A ping of a background run takes a token, and tokens come back with time. A run that finds none leaves an update " +
 			"instead, unless its ping is critical.",
 		Args: func(_ *cobra.Command, args []string) error {

@@ -12,11 +12,12 @@ import (
 func newBudgetSet(d *Deps) *cobra.Command {
 	var capacity, rate int
 	cmd := &cobra.Command{
-		Use:     "set [--capacity N] [--rate MINUTES]",
-		Short:   "Change how many pings there are, and how fast they come back",
-		Long:    "What is not given stays as it is, and so do the pings that are there, but for those above a lower capacity. Capacity 0 leaves only critical pings.",
-		Example: "  ollim budget set --capacity 3 --rate 120",
-		Args:    checked(cobra.NoArgs),
+		Annotations: agentNever(nested),
+		Use:         "set [--capacity N] [--rate MINUTES]",
+		Short:       "Change how many pings there are, and how fast they come back",
+		Long:        "What is not given stays as it is, and so do the pings that are there, but for those above a lower capacity. Capacity 0 leaves only critical pings.",
+		Example:     "  ollim budget set --capacity 3 --rate 120",
+		Args:        checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
 			given := func(name string, value *int) *int {
 				if cmd.Flags().Changed(name) {
@@ -38,9 +39,6 @@ func runBudgetSet(ctx context.Context, d *Deps, capacity, rate *int) error {
 	}
 	h, err := d.AnyHome()
 	if err != nil {
-		return err
-	}
-	if err := d.Outside(); err != nil {
 		return err
 	}
 	err = h.Budget().Set(ctx, capacity, rate)

@@ -16,8 +16,9 @@ import (
 func newChanged(d *Deps) *cobra.Command {
 	var allowEmpty bool
 	cmd := &cobra.Command{
-		Use:   "changed KEY",
-		Short: "Tell what is new on standard input since the last time",
+		Annotations: agentOwn(""),
+		Use:         "changed KEY",
+		Short:       "Tell what is new on standard input since the last time",
 		Long: "Changed reads standard input. If it differs from the value that KEY had last, it prints the lines that are gone (\"- \") and " +
 			"new (\"+ \"), exits 0, and the new value is KEY's from then on. If it does not differ it prints nothing and exits 1. Inside a " +
 			"run, as in a gate, the new value becomes KEY's only when the run ends ok.",

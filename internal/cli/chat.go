@@ -18,8 +18,9 @@ import (
 func newChat(d *Deps) *cobra.Command {
 	var model string
 	cmd := &cobra.Command{
-		Use:   "chat [TEXT...]",
-		Short: "Say something in your main conversation; what background runs reported is told first",
+		Annotations: agentNever(nested),
+		Use:         "chat [TEXT...]",
+		Short:       "Say something in your main conversation; what background runs reported is told first",
 		Long: "Chat is one turn of the main conversation, or a loop of turns on a terminal without TEXT. Piped input is part of the " +
 			"message. It waits for a turn that is under way. A terminal shows the text as it arrives; a pipe or a file receives the " +
 			"final text alone.",

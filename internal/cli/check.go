@@ -23,8 +23,9 @@ import (
 func newCheck(d *Deps) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "check [FILE...]",
-		Short: "Check job files, skills and settings, and say when each job fires next",
+		Annotations: agentAll(),
+		Use:         "check [FILE...]",
+		Short:       "Check job files, skills and settings, and say when each job fires next",
 		Long: "Check reads every job file, every skill, config.yaml and tool-policy.yaml of the data directory, or the files it is given, " +
 			"which need not lie in one: a folder named reminders makes a file a reminder. " +
 			"It prints a line FILE:LINE: KEY: REASON for everything that is wrong and exits 65 if there is any; for a good job, a " +

@@ -16,9 +16,10 @@ func newConfig(d *Deps) *cobra.Command {
 func newConfigList(d *Deps) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List settings: key, value, origin",
-		Args:  checked(cobra.NoArgs),
+		Annotations: agentNever(programs),
+		Use:         "list",
+		Short:       "List settings: key, value, origin",
+		Args:        checked(cobra.NoArgs),
 		RunE: works(func(*cobra.Command, []string) error {
 			c, err := d.Config()
 			if err != nil {
@@ -33,9 +34,10 @@ func newConfigList(d *Deps) *cobra.Command {
 
 func newConfigGet(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:   "get KEY",
-		Short: "Print the value of one setting",
-		Args:  checked(cobra.ExactArgs(1)),
+		Annotations: agentNever(programs),
+		Use:         "get KEY",
+		Short:       "Print the value of one setting",
+		Args:        checked(cobra.ExactArgs(1)),
 		RunE: works(func(_ *cobra.Command, args []string) error {
 			c, err := d.Config()
 			if err != nil {
@@ -53,16 +55,14 @@ func newConfigGet(d *Deps) *cobra.Command {
 
 func newConfigSet(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "set KEY VALUE...",
-		Short:   "Change one setting in config.yaml and leave the rest as it is; several values make a list",
-		Example: `  ollim config set delivery.command sh -c 'mail -s "$OLLIM_LABEL" me'`,
-		Args:    checked(cobra.MinimumNArgs(2)),
+		Annotations: agentNever(nested),
+		Use:         "set KEY VALUE...",
+		Short:       "Change one setting in config.yaml and leave the rest as it is; several values make a list",
+		Example:     `  ollim config set delivery.command sh -c 'mail -s "$OLLIM_LABEL" me'`,
+		Args:        checked(cobra.MinimumNArgs(2)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			h, err := d.Home()
 			if err != nil {
-				return err
-			}
-			if err := d.Outside(); err != nil {
 				return err
 			}
 			return h.Set(cmd.Context(), args[0], withoutDashes(args[1:])...)

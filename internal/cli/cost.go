@@ -28,10 +28,11 @@ func newCost(d *Deps) *cobra.Command {
 	var by, since string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "cost",
-		Short: "Say what runs have cost: key, runs, USD, tokens in, tokens out",
-		Args:  checked(cobra.NoArgs),
-		RunE:  works(func(*cobra.Command, []string) error { return runCost(d, by, since, asJSON) }),
+		Annotations: agentAll(),
+		Use:         "cost",
+		Short:       "Say what runs have cost: key, runs, USD, tokens in, tokens out",
+		Args:        checked(cobra.NoArgs),
+		RunE:        works(func(*cobra.Command, []string) error { return runCost(d, by, since, asJSON) }),
 	}
 	cmd.Flags().StringVar(&by, "by", "job", "one line for each job, day or model")
 	cmd.Flags().StringVar(&since, "since", "30d", "how far back")

@@ -34,8 +34,9 @@ func (o *demoOptions) flags(f *pflag.FlagSet) {
 func newDemo(d *Deps) *cobra.Command {
 	var o demoOptions
 	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "Show a routine at work in a throw-away directory, without an account",
+		Annotations: agentNever(programs),
+		Use:         "demo",
+		Short:       "Show a routine at work in a throw-away directory, without an account",
 		Long: "Demo fires a routine with a session of its own on three days of a made-up week, played by a script instead of a model. Its " +
 			"context grows, the agent pings once and reports, compacts its session by its own instructions, and in the evening the main " +
 			"conversation is told. Everything but the model is real; what is printed is read back from the state files.",
@@ -102,7 +103,7 @@ func (d *Deps) prepareDemo(dir string) (*demo, error) {
 	inside := *d
 	inside.Stdout = d.Out
 	inside.App = &app.App{ // without a terminal: what is for the owner goes through the delivery command
-		Now: d.Now, Random: d.Random, Sleep: d.Sleep, Warn: d.warn,
+		Now: d.Now, Random: d.Random, Sleep: d.Sleep, Warn: d.warn, Commands: d.Commands,
 		DataDir: dir, ConfigPath: filepath.Join(dir, "config.yaml"),
 		Lookup: func(name string) (string, bool) { // the caller's settings are not the demo's
 			if name == "HOME" || name == "PATH" {

@@ -53,8 +53,9 @@ func (o *fireOptions) flags(f *pflag.FlagSet) {
 func newFire(d *Deps) *cobra.Command {
 	var o fireOptions
 	cmd := &cobra.Command{
-		Use:   "fire JOB... [-]",
-		Short: "Run jobs now, once each",
+		Annotations: agentNever(nested),
+		Use:         "fire JOB... [-]",
+		Short:       "Run jobs now, once each",
 		Long: "Fire runs each job once and exits with how it ended. It is what cron and systemd call: safe at any moment, from any " +
 			"directory, with a bare environment, by several schedulers at once. A job whose last run is still alive is skipped. A fire in " +
 			"the 15 minutes after a routine's time answers that time, so that ollim tick and --scheduled do not fire it again. A fire " +

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/agent/tools"
+	"github.com/ollim/ollim/internal/policy"
 )
 
 // helpInside lists what a run may use: the commands of ollim that its patterns allow, and its tools.
@@ -31,7 +32,7 @@ func helpInside(root *cobra.Command, box *tools.Set) error {
 // allowed is the command's words in the spelling that the run may use, as a noun may stand in the plural; "" when it may not
 // use the command.
 func allowed(cmd *cobra.Command, box *tools.Set) string {
-	if cmd.Annotations[onlyVerbs] != "" || !cmd.HasParent() || refusedInside(verbOf(cmd), box) {
+	if cmd.Annotations[onlyVerbs] != "" || !cmd.HasParent() || accessOf(cmd) == policy.Never || unusable(cmd, box) {
 		return ""
 	}
 	nouns, verb := []string{cmd.Name()}, ""
@@ -47,19 +48,11 @@ func allowed(cmd *cobra.Command, box *tools.Set) string {
 	return ""
 }
 
-// refusedInside reports whether a command refuses to work in the run, whatever its patterns allow: it is the owner's, of no use
-// to an agent, or one of the agent's tools, which the run may not use.
-func refusedInside(verb string, box *tools.Set) bool {
-	tool := map[string]string{
-		"ping": "ping_user", "update add": "report_updates", "reminder follow-up": "follow_up_chain", "reminder add": "add_reminder",
-		"remind": "add_reminder", "reminder list": "list_reminders", "reminder cancel": "cancel_reminder",
-		"session compact": "compact_session", "names": "update_names",
-	}[verb]
-	switch {
-	case verb == "update pop", verb == "update clear", strings.HasPrefix(verb, "completion"):
-		return true
-	case verb == "remind" && !box.Run.Foreground:
+// unusable reports whether a command is one of the agent's tools, which the run may not use.
+func unusable(cmd *cobra.Command, box *tools.Set) bool {
+	if verbOf(cmd) == "remind" && !box.Run.Foreground {
 		return true
 	}
+	tool := cmd.Annotations[toolKey]
 	return tool != "" && !slices.Contains(box.Usable(), tool)
 }

@@ -24,7 +24,8 @@ func newHook(d *Deps) *cobra.Command {
 
 func newHookVerb(d *Deps, use, short string, act func(context.Context, *Deps, hookInput) (any, error)) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Args: checked(cobra.NoArgs),
+		Annotations: agentNever(programs),
+		Use:         use, Short: short, Args: checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error { return runHook(cmd.Context(), d, act) }),
 	}
 }

@@ -32,8 +32,9 @@ type importCrontabOptions struct {
 func newImportCrontab(d *Deps) *cobra.Command {
 	var o importCrontabOptions
 	cmd := &cobra.Command{
-		Use:   "crontab [FILE|-]",
-		Short: "Print the routine files that do what the lines with claude -p in your crontab do",
+		Annotations: agentNever(refused),
+		Use:         "crontab [FILE|-]",
+		Short:       "Print the routine files that do what the lines with claude -p in your crontab do",
 		Long: "Crontab reads your crontab (crontab -l), or a file in its format, and prints a routine file for each line that runs claude -p, with a " +
 			"warning for whatever of the line a routine does not do. With --write it writes the files, which ollim tick then fires, and " +
 			"prints the routines' ids. A routine with tools or folders waits for ollim approve. The crontab is never changed: take the old lines out yourself, or both will run. Times of a line without " +
@@ -52,9 +53,6 @@ func newImportCrontab(d *Deps) *cobra.Command {
 }
 
 func runImportCrontab(ctx context.Context, d *Deps, o importCrontabOptions) error {
-	if err := d.OwnerOnly(); err != nil {
-		return err
-	}
 	h, err := d.importHome(o.write)
 	if err != nil {
 		return err

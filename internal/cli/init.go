@@ -36,8 +36,9 @@ func (o *initOptions) flags(f *pflag.FlagSet) {
 func newInit(d *Deps) *cobra.Command {
 	var o initOptions
 	cmd := &cobra.Command{
-		Use:   "init",
-		Short: "Make the data directory, its settings and a sample routine; nothing is overwritten",
+		Annotations: agentNever(programs),
+		Use:         "init",
+		Short:       "Make the data directory, its settings and a sample routine; nothing is overwritten",
 		Long: "Init makes the folders (0700), config.yaml with every key and its default, an empty tool-policy.yaml, and the sample routine daily-market, which is " +
 			"switched off. What is there already stays as it is, so it may be run again. On a terminal it asks what is not given by a flag, " +
 			"and whether you approve what widens the power of jobs that were there before; elsewhere it names them.",

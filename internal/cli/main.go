@@ -39,7 +39,7 @@ func execute(ctx context.Context, d *Deps, args []string) int {
 		d.Out = clean{out}
 		d.Terminal = clean{terminal{d}}
 	}
-	d.Warn = d.warn
+	d.Warn, d.Commands = d.warn, commandAccess()
 	root := newRoot(d, args...)
 	root.SetArgs(question(root, args))
 	root.SetIn(d.In)

@@ -15,8 +15,9 @@ func newMCP(d *Deps) *cobra.Command {
 
 func newMCPServe(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:   "serve",
-		Short: "Serve the agent's tools on standard input and output",
+		Annotations: agentNever(programs),
+		Use:         "serve",
+		Short:       "Serve the agent's tools on standard input and output",
 		Long: "Serve speaks the Model Context Protocol over standard input and output. Which tools there are, and what each may do, is " +
 			"decided by the record of the run that OLLIM_RUN names. It ends with its input.",
 		Args: checked(cobra.NoArgs),
@@ -44,7 +45,8 @@ func (d *Deps) insideBox() (*tools.Set, error) {
 
 func newMCPTools(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use: "tools", Short: "List the tools of the run that OLLIM_RUN names", Hidden: true,
+		Annotations: agentNever(programs),
+		Use:         "tools", Short: "List the tools of the run that OLLIM_RUN names", Hidden: true,
 		Args: checked(cobra.NoArgs),
 		RunE: works(func(*cobra.Command, []string) error {
 			box, err := d.insideBox()

@@ -55,8 +55,9 @@ func usd(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 func newModelList(d *Deps) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List models: id, aliases, window, most output, USD for a million tokens in, out, read from cache, written to cache",
+		Annotations: agentAll(),
+		Use:         "list",
+		Short:       "List models: id, aliases, window, most output, USD for a million tokens in, out, read from cache, written to cache",
 		Long: "List prints the table of models that comes with the program, with what the key models of the settings changes in it. " +
 			"The window and the most output of one answer are in tokens. What is not known is left empty. Some models take more for long " +
 			"questions: --json tells that too, and which model is the default of the native engine.",

@@ -10,9 +10,10 @@ import (
 func newNames(d *Deps) *cobra.Command {
 	var user, bot string
 	cmd := &cobra.Command{
-		Use:   "names [--user NAME] [--bot NAME]",
-		Short: "Print, or set, what the owner and the agent call each other",
-		Args:  checked(cobra.NoArgs),
+		Annotations: agentOwn("update_names"),
+		Use:         "names [--user NAME] [--bot NAME]",
+		Short:       "Print, or set, what the owner and the agent call each other",
+		Args:        checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
 			return runNames(cmd.Context(), d, user, bot)
 		}),

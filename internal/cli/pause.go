@@ -10,16 +10,14 @@ import (
 
 func newPause(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:   "pause [DURATION]",
-		Short: "Stop every automatic run, for a while or until resume",
+		Annotations: agentNever(refused),
+		Use:         "pause [DURATION]",
+		Short:       "Stop every automatic run, for a while or until resume",
 		Long: "While paused a fire is recorded as paused and exits 75; the slot is not made up for. So are ask, chat and session compact when " +
 			"cron or a systemd timer starts them. What you type yourself still runs.",
 		Example: "  ollim pause 2h",
 		Args:    checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
-			if err := d.OwnerOnly(); err != nil {
-				return err
-			}
 			h, err := d.AnyHome()
 			if err != nil {
 				return err
@@ -39,13 +37,11 @@ func newPause(d *Deps) *cobra.Command {
 
 func newResume(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:   "resume",
-		Short: "Let automatic runs start again",
-		Args:  checked(cobra.NoArgs),
+		Annotations: agentNever(refused),
+		Use:         "resume",
+		Short:       "Let automatic runs start again",
+		Args:        checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
-			if err := d.OwnerOnly(); err != nil {
-				return err
-			}
 			h, err := d.AnyHome()
 			if err != nil {
 				return err

@@ -29,8 +29,9 @@ type pingOptions struct {
 func newPing(d *Deps) *cobra.Command {
 	var o pingOptions
 	cmd := &cobra.Command{
-		Use:   "ping [TEXT...|-]",
-		Short: "Send the owner a message; inside a run its gates hold",
+		Annotations: agentOwn("ping_user"),
+		Use:         "ping [TEXT...|-]",
+		Short:       "Send the owner a message; inside a run its gates hold",
 		Long: "Ping hands TEXT to the delivery command of config.yaml; - reads it from standard input. What does not get through is kept and " +
 			"tried again. Without a delivery command it becomes a pending update. Inside a run it is the agent's ping_user, discord_embed or " +
 			"send_file, with their gates: the job's allow-ping, one message a run, the owner's conversation, the budget.",

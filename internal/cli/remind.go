@@ -14,8 +14,9 @@ import (
 
 func newRemind(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:   "remind WHEN TEXT...|-",
-		Short: "Be told something later, without an agent; prints the reminder's id and its time",
+		Annotations: agentOwn("add_reminder"),
+		Use:         "remind WHEN TEXT...|-",
+		Short:       "Be told something later, without an agent; prints the reminder's id and its time",
 		Long: "Remind has TEXT delivered at its time as it is: no model, no cost, no ping budget. WHEN is one word or quoted: a delay such as " +
 			"45m, or a time such as \"tomorrow 9am\". ollim tick, a line in your crontab, delivers it. For something that an agent should do then, see ollim reminder add.",
 		Example: "  ollim remind 45m take the pizza out\n  ollim remind \"tomorrow 9am\" call Ada",

@@ -25,8 +25,9 @@ type reminderAddOptions struct {
 func newReminderAdd(d *Deps) *cobra.Command {
 	var o reminderAddOptions
 	cmd := &cobra.Command{
-		Use:   "add (--in DELAY | --at TIME) BODY...|-",
-		Short: "Have the agent do something once, later; prints the reminder's id and its time",
+		Annotations: agentOwn("add_reminder"),
+		Use:         "add (--in DELAY | --at TIME) BODY...|-",
+		Short:       "Have the agent do something once, later; prints the reminder's id and its time",
 		Long: "Add writes a reminder, whose BODY is the prompt of a run at its time; - reads it from standard input. ollim tick, which cron or " +
 			"systemd starts each minute, starts what is due. DELAY is like 45m, 2h or 3d; TIME like \"tomorrow 9am\", \"friday 17:30\", " +
 			"2026-03-07T09:00 or an ISO time with an offset. The other fields of ollim-reminder(5) are flags.",

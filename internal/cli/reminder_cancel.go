@@ -14,10 +14,11 @@ import (
 
 func newReminderCancel(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:   "cancel REMINDER...",
-		Short: "Delete reminders that wait",
-		Args:  checked(cobra.MinimumNArgs(1)),
-		RunE:  works(func(cmd *cobra.Command, args []string) error { return runReminderCancel(cmd.Context(), d, args) }),
+		Annotations: agentOwn("cancel_reminder"),
+		Use:         "cancel REMINDER...",
+		Short:       "Delete reminders that wait",
+		Args:        checked(cobra.MinimumNArgs(1)),
+		RunE:        works(func(cmd *cobra.Command, args []string) error { return runReminderCancel(cmd.Context(), d, args) }),
 	}
 }
 

@@ -12,9 +12,10 @@ import (
 
 func newReminderFollowUp(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:   "follow-up DELAY",
-		Short: "Inside a run of a chain reminder: have it come back after DELAY, such as 30m",
-		Args:  checked(cobra.ExactArgs(1)),
+		Annotations: agentOwn("follow_up_chain"),
+		Use:         "follow-up DELAY",
+		Short:       "Inside a run of a chain reminder: have it come back after DELAY, such as 30m",
+		Args:        checked(cobra.ExactArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			h, err := d.Home()
 			if err != nil {

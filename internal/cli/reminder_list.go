@@ -28,8 +28,9 @@ func (r reminderRow) cells() []string {
 func newReminderList(d *Deps) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List reminders by time: id, time, state, what for",
+		Annotations: map[string]string{agentKey: "all", toolKey: "list_reminders"},
+		Use:         "list",
+		Short:       "List reminders by time: id, time, state, what for",
 		Long: "The states: set (the agent does it at its time), plain (its text is delivered), off (enabled: false), running, again (it failed " +
 			"once and is tried once more), unapproved (see ollim approve).",
 		Args: checked(cobra.NoArgs),

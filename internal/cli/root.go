@@ -17,8 +17,9 @@ import (
 // newRoot builds the commands that a command line may need; without args all of them.
 func newRoot(d *Deps, args ...string) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "ollim",
-		Short: "Small commands for a personal agent that works on a schedule",
+		Annotations: agentAll(),
+		Use:         "ollim",
+		Short:       "Small commands for a personal agent that works on a schedule",
 		Long: "ollim fires routines, markdown files with a cron line, from the system's own cron or systemd. The agent works in the " +
 			"background, keeps a session across fires if the routine asks for it, and reaches its owner by a ping or by an update " +
 			"that surfaces in the next conversation. Nothing runs between fires; all state is plain files in one directory. " +
@@ -39,9 +40,12 @@ func newRoot(d *Deps, args ...string) *cobra.Command {
 		}
 		return plainFlag(err)
 	})
-	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if d.logFormat != "text" && d.logFormat != "json" {
 			return usage("--log-format %q: want text or json", d.logFormat)
+		}
+		if err := d.guard(cmd); err != nil {
+			return &ran{err}
 		}
 		return nil
 	}
@@ -73,9 +77,6 @@ func plainFlag(err error) error {
 	}
 	return fmt.Errorf("--%s %q: %s", bad.GetFlag().Name, bad.GetValue(), wanted)
 }
-
-// onlyVerbs marks a command that does nothing itself.
-const onlyVerbs = "group"
 
 // group makes a noun, whose verbs are its subcommands. Called without one it says which there are.
 func group(use, plural, short string, verbs ...*cobra.Command) *cobra.Command {
@@ -140,8 +141,9 @@ func runBare(d *Deps) error {
 
 func newHelp(d *Deps, root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [COMMAND | all | search WORDS...]",
-		Short: "Say what a command does; all lists every command, search looks in the manual",
+		Annotations: agentAll(),
+		Use:         "help [COMMAND | all | search WORDS...]",
+		Short:       "Say what a command does; all lists every command, search looks in the manual",
 		Long: "Help describes a command, or lists the commands to begin with. all lists every command, and search looks in the " +
 			"manual. Inside a run, help alone lists what the run may use.",
 		RunE: works(func(_ *cobra.Command, args []string) error {

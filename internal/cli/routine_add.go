@@ -21,8 +21,9 @@ type routineAddOptions struct {
 func newRoutineAdd(d *Deps) *cobra.Command {
 	var o routineAddOptions
 	cmd := &cobra.Command{
-		Use:   "add [NAME] BODY|-",
-		Short: "Write a new routine file and print the routine's id",
+		Annotations: agentNever(programs),
+		Use:         "add [NAME] BODY|-",
+		Short:       "Write a new routine file and print the routine's id",
 		Long: "Add writes routines/NAME.md with the given fields and the body, the prompt, which - reads from standard input. " +
 			"Without NAME the file is named after the description, else after the body. Every field of ollim-routine(5) is a flag.",
 		Example: `  ollim routine add disk --cron @daily --background "Say which disk is nearly full."`,

@@ -19,9 +19,10 @@ import (
 
 func newRoutineEdit(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:   "edit JOB",
-		Short: "Edit a routine file in $VISUAL or $EDITOR; it is replaced only if it is good",
-		Args:  checked(cobra.ExactArgs(1)),
+		Annotations: agentNever(programs),
+		Use:         "edit JOB",
+		Short:       "Edit a routine file in $VISUAL or $EDITOR; it is replaced only if it is good",
+		Args:        checked(cobra.ExactArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			return runRoutineEdit(cmd.Context(), d, args[0])
 		}),

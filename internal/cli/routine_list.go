@@ -29,10 +29,11 @@ func (r routineRow) cells() []string {
 func newRoutineList(d *Deps) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List routines: id, name, on or off, cron line, zone, mode, description",
-		Args:  checked(cobra.NoArgs),
-		RunE:  works(func(*cobra.Command, []string) error { return runRoutineList(d, asJSON) }),
+		Annotations: agentAll(),
+		Use:         "list",
+		Short:       "List routines: id, name, on or off, cron line, zone, mode, description",
+		Args:        checked(cobra.NoArgs),
+		RunE:        works(func(*cobra.Command, []string) error { return runRoutineList(d, asJSON) }),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd

@@ -16,17 +16,15 @@ import (
 
 func newRoutineRm(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:   "rm JOB...",
-		Short: "Delete routine files, and with them the sessions of persistent routines",
-		Args:  checked(cobra.MinimumNArgs(1)),
-		RunE:  works(func(cmd *cobra.Command, args []string) error { return runRoutineRm(cmd.Context(), d, args) }),
+		Annotations: agentNever(refused),
+		Use:         "rm JOB...",
+		Short:       "Delete routine files, and with them the sessions of persistent routines",
+		Args:        checked(cobra.MinimumNArgs(1)),
+		RunE:        works(func(cmd *cobra.Command, args []string) error { return runRoutineRm(cmd.Context(), d, args) }),
 	}
 }
 
 func runRoutineRm(ctx context.Context, d *Deps, names []string) error {
-	if err := d.OwnerOnly(); err != nil {
-		return err
-	}
 	h, err := d.Home()
 	if err != nil {
 		return err

@@ -9,10 +9,11 @@ import (
 
 func newJobShow(d *Deps, kind job.Kind) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show JOB...",
-		Short: "Print " + string(kind) + " files as they are",
-		Args:  checked(cobra.MinimumNArgs(1)),
-		RunE:  works(func(_ *cobra.Command, args []string) error { return runJobShow(d, kind, args) }),
+		Annotations: agentAll(),
+		Use:         "show JOB...",
+		Short:       "Print " + string(kind) + " files as they are",
+		Args:        checked(cobra.MinimumNArgs(1)),
+		RunE:        works(func(_ *cobra.Command, args []string) error { return runJobShow(d, kind, args) }),
 	}
 }
 

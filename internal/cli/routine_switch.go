@@ -9,17 +9,15 @@ import (
 
 func newRoutineSwitch(d *Deps, verb, short string, on bool) *cobra.Command {
 	return &cobra.Command{
-		Use:   verb + " JOB...",
-		Short: short,
-		Args:  checked(cobra.MinimumNArgs(1)),
-		RunE:  works(func(_ *cobra.Command, args []string) error { return runRoutineSwitch(d, "routine "+verb, args, on) }),
+		Annotations: agentNever(nested),
+		Use:         verb + " JOB...",
+		Short:       short,
+		Args:        checked(cobra.MinimumNArgs(1)),
+		RunE:        works(func(_ *cobra.Command, args []string) error { return runRoutineSwitch(d, "routine "+verb, args, on) }),
 	}
 }
 
 func runRoutineSwitch(d *Deps, verb string, names []string, on bool) error {
-	if err := d.Outside(); err != nil {
-		return err
-	}
 	s, _, err := d.shelf(names...)
 	if err != nil {
 		return err

@@ -22,9 +22,10 @@ func newRunList(d *Deps) *cobra.Command {
 	var n int
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list [JOB]",
-		Short: "List runs, newest first: id, start, job, outcome, duration, cost, error",
-		Args:  checked(cobra.MaximumNArgs(1)),
+		Annotations: agentAll(),
+		Use:         "list [JOB]",
+		Short:       "List runs, newest first: id, start, job, outcome, duration, cost, error",
+		Args:        checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(_ *cobra.Command, args []string) error {
 			return runRunList(d, strings.TrimSuffix(strings.Join(args, ""), ".md"), n, asJSON)
 		}),
@@ -99,8 +100,9 @@ func runCells(r runlog.Record) []string {
 
 func newRunShow(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show RUN...",
-		Short: "Print run records as JSON; RUN is an id, last, JOB or JOB~N",
+		Annotations: agentAll(),
+		Use:         "show RUN...",
+		Short:       "Print run records as JSON; RUN is an id, last, JOB or JOB~N",
 		Long: "RUN is an id or the beginning of one, `last` (the newest record), or a job. A JOB means its run that is under way, else " +
 			"the latest that ran; fires that were skipped or paused count only where there is no other. JOB~N is the N-th that ran " +
 			"before the latest.",
@@ -131,9 +133,10 @@ func runRunShow(d *Deps, names []string) error {
 func newRunLog(d *Deps) *cobra.Command {
 	var follow, asJSON bool
 	cmd := &cobra.Command{
-		Use:   "log RUN",
-		Short: "Print what a run did: prompt, tool calls with inputs and results, text, errors",
-		Args:  checked(cobra.ExactArgs(1)),
+		Annotations: agentAll(),
+		Use:         "log RUN",
+		Short:       "Print what a run did: prompt, tool calls with inputs and results, text, errors",
+		Args:        checked(cobra.ExactArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			return runRunLog(cmd.Context(), d, args[0], follow, asJSON)
 		}),

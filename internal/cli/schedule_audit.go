@@ -25,8 +25,9 @@ type scheduleAuditOptions struct {
 func newScheduleAudit(d *Deps) *cobra.Command {
 	var o scheduleAuditOptions
 	cmd := &cobra.Command{
-		Use:   "audit [JOB]",
-		Short: "Say what became of every slot: id, slot, outcome, run; exit 1 when one is unaccounted for",
+		Annotations: agentNever(programs),
+		Use:         "audit [JOB]",
+		Short:       "Say what became of every slot: id, slot, outcome, run; exit 1 when one is unaccounted for",
 		Long: "Audit computes every slot that there should have been, by what the routine files said at the time, and says what became of " +
 			"each. An outcome is that of a run, or missed (nobody answered in 15 minutes), running, or unaccounted: neither a scheduler nor " +
 			"ollim tick was there. So exit status 0 proves that each was answered, or that it is on record why not. The last 15 minutes are " +

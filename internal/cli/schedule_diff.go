@@ -16,7 +16,7 @@ func newScheduleDiff(d *Deps) *cobra.Command {
 	return newScheduleUnits(d, "diff", "Say what install would change; exit 1 when there is anything",
 		"Diff compares what is installed with the routines. For crontab it prints lines that would go (-) and come (+), for systemd one line "+
 			"for each unit: its name, and add, change or remove, or start where the files are right but systemd does not run the timer.",
-		[]string{forCrontab, forSystemd}, runScheduleDiff)
+		[]string{forCrontab, forSystemd}, programs, runScheduleDiff)
 }
 
 func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {

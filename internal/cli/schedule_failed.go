@@ -17,7 +17,8 @@ import (
 // newScheduleFailed is what systemd's OnFailure= starts.
 func newScheduleFailed(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use: "failed UNIT", Short: "Tell of the failure of a unit, if its run has not", Hidden: true,
+		Annotations: agentNever(programs),
+		Use:         "failed UNIT", Short: "Tell of the failure of a unit, if its run has not", Hidden: true,
 		Args: checked(cobra.ExactArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error { return runScheduleFailed(cmd.Context(), d, args[0]) }),
 	}

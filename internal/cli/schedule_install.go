@@ -17,13 +17,10 @@ func newScheduleInstall(d *Deps) *cobra.Command {
 			"routines that are gone. Every other line and unit stays as it is; the crontab that was is kept in state/backups. What cron cannot "+
 			"express is left to ollim tick, and said. Run it again when routines have changed; until then ollim tick fires what is new. "+
 			"Units of your own work only while you are logged in, unless you call loginctl enable-linger once. See SCHEDULES in ollim(7).",
-		[]string{forCrontab, forSystemd}, runScheduleInstall)
+		[]string{forCrontab, forSystemd}, refused, runScheduleInstall)
 }
 
 func runScheduleInstall(ctx context.Context, d *Deps, o unitOptions) error {
-	if err := d.OwnerOnly(); err != nil {
-		return err
-	}
 	h, host, jobs, err := d.entries(o)
 	if err != nil {
 		return err

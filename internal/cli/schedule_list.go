@@ -44,8 +44,9 @@ func (o *scheduleListOptions) flags(f *pflag.FlagSet) {
 func newScheduleList(d *Deps) *cobra.Command {
 	var o scheduleListOptions
 	cmd := &cobra.Command{
-		Use:   "list [JOB]",
-		Short: "List the fires to come: id, time, name, description, what may surprise",
+		Annotations: agentNever(programs),
+		Use:         "list [JOB]",
+		Short:       "List the fires to come: id, time, name, description, what may surprise",
 		Long: "List prints the fires to come of all enabled routines and reminders, or of one, with what may surprise about them: a change of " +
 			"the clock, a run that usually takes longer than until the next, many jobs at one minute. With --cost three columns come before " +
 			"the description: cost, sum, pings left.",

@@ -14,7 +14,7 @@ func newSchedulePrint(d *Deps) *cobra.Command {
 	return newScheduleUnits(d, "print", "Print the entries that fire all routines",
 		"Print writes what install would install. For kubernetes and launchd, which install does not know, it is what to apply, or to put "+
 			"into ~/Library/LaunchAgents; kubernetes wants --image and --claim. Several files are told apart by lines ==> NAME <==.",
-		[]string{forCrontab, forSystemd, forKubernetes, forLaunchd}, runSchedulePrint)
+		[]string{forCrontab, forSystemd, forKubernetes, forLaunchd}, programs, runSchedulePrint)
 }
 
 func runSchedulePrint(_ context.Context, d *Deps, o unitOptions) error {

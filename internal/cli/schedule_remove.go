@@ -14,13 +14,10 @@ func newScheduleRemove(d *Deps) *cobra.Command {
 	return newScheduleUnits(d, "remove", "Take back what install has installed",
 		"Remove takes our block out of your crontab, byte for byte as it was before, or stops and deletes the units that we wrote. The data "+
 			"directory may be gone by then.",
-		[]string{forCrontab, forSystemd}, runScheduleRemove)
+		[]string{forCrontab, forSystemd}, refused, runScheduleRemove)
 }
 
 func runScheduleRemove(ctx context.Context, d *Deps, o unitOptions) error {
-	if err := d.OwnerOnly(); err != nil {
-		return err
-	}
 	h, err := d.AnyHome()
 	if errors.Is(err, app.ErrNoConfig) { // the directory may be gone, and its entries must go, too
 		h, err = d.NewHome()

@@ -18,8 +18,9 @@ import (
 func newSessionBranch(d *Deps) *cobra.Command {
 	var after int
 	cmd := &cobra.Command{
-		Use:   "branch SESSION",
-		Short: "Begin a session with the messages of another, or the first of them, and print its id",
+		Annotations: agentNever(refused),
+		Use:         "branch SESSION",
+		Short:       "Begin a session with the messages of another, or the first of them, and print its id",
 		Long: "Branch copies messages into a new transcript, whose header names the one it came from; that one stays as it is. " +
 			"Without --after it copies all complete turns: a turn that is under way, or that was cut off at the end, is left out. " +
 			"ollim -r ID goes on with the new one. A branch of a session of claude-code is the native engine's, which goes on with what " +
@@ -38,9 +39,6 @@ func runSessionBranch(d *Deps, name string, after int) error {
 	}
 	h, err := d.Home()
 	if err != nil {
-		return err
-	}
-	if err := d.OwnerOnly(); err != nil {
 		return err
 	}
 	c, err := h.Conversation(name)

@@ -18,8 +18,9 @@ import (
 func newSessionCompact(d *Deps) *cobra.Command {
 	var engine string
 	cmd := &cobra.Command{
-		Use:   "compact SESSION INSTRUCTIONS...",
-		Short: "Replace a session by a summary made by your instructions; the old transcript stays",
+		Annotations: agentOwn("compact_session"),
+		Use:         "compact SESSION INSTRUCTIONS...",
+		Short:       "Replace a session by a summary made by your instructions; the old transcript stays",
 		Long: "Compact begins a new session that holds a summary of the old one, makes it the one that goes on, and prints its id. Typed " +
 			"inside a run it notes the wish instead, as the agent's compact_session does, and the session is compacted when the turn " +
 			"ends. A transcript by its id is compacted if it is the native engine's.",

@@ -30,8 +30,9 @@ func (o *exportOptions) flags(f *pflag.FlagSet) {
 func newSessionExport(d *Deps) *cobra.Command {
 	var o exportOptions
 	cmd := &cobra.Command{
-		Use:   "export SESSION",
-		Short: "Print a conversation as markdown, or as JSON",
+		Annotations: agentNever(refused),
+		Use:         "export SESSION",
+		Short:       "Print a conversation as markdown, or as JSON",
 		Long: "Export prints what was said as it was said, tools and their results included. JSON is the form of a transcript, without " +
 			"the lines that cannot be read. A branch begins with the messages of the session that it came from, and a summary is " +
 			"followed by the last ones, so with --lineage they stand there twice.",
@@ -52,9 +53,6 @@ func runSessionExport(d *Deps, name string, o exportOptions) error {
 	}
 	h, err := d.AnyHome()
 	if err != nil {
-		return err
-	}
-	if err := d.OwnerOnly(); err != nil {
 		return err
 	}
 	c, err := h.Conversation(name)

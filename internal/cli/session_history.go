@@ -13,10 +13,11 @@ import (
 func newSessionHistory(d *Deps) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "history [SESSION]",
-		Short: "List what happened to sessions, oldest first: time, event, id, parent",
-		Long:  "History lists the lifecycle events of all sessions, or of one: then also of those it came from, back to the first.",
-		Args:  checked(cobra.MaximumNArgs(1)),
+		Annotations: agentAll(),
+		Use:         "history [SESSION]",
+		Short:       "List what happened to sessions, oldest first: time, event, id, parent",
+		Long:        "History lists the lifecycle events of all sessions, or of one: then also of those it came from, back to the first.",
+		Args:        checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(_ *cobra.Command, args []string) error {
 			return runSessionHistory(d, strings.Join(args, ""), asJSON)
 		}),

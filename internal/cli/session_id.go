@@ -8,9 +8,10 @@ import (
 
 func newSessionID(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:   "id SESSION",
-		Short: "Print the id of a session, in full",
-		Args:  checked(cobra.ExactArgs(1)),
+		Annotations: agentAll(),
+		Use:         "id SESSION",
+		Short:       "Print the id of a session, in full",
+		Args:        checked(cobra.ExactArgs(1)),
 		RunE: works(func(_ *cobra.Command, args []string) error {
 			h, err := d.Home()
 			if err != nil {

@@ -36,8 +36,9 @@ type sessionListOptions struct{ all, here, json bool }
 func newSessionList(d *Deps) *cobra.Command {
 	var o sessionListOptions
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List sessions: name, id, idle or busy, routine; with --all or --here transcripts",
+		Annotations: agentAll(),
+		Use:         "list",
+		Short:       "List sessions: name, id, idle or busy, routine; with --all or --here transcripts",
 		Long: "List names the main session and those of persistent routines. With --all it lists the transcripts instead, whoever " +
 			"began them, the one that was changed last first: id, when it was changed, which session it is now, directory, service and " +
 			"model, first words. --here leaves out those of other directories; ollim -r goes on with one.",

@@ -22,8 +22,9 @@ func newSessionSearch(d *Deps) *cobra.Command {
 	var n int
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "search WORDS...",
-		Short: "Find messages in transcripts and runs, newest first: time, session or run, who, excerpt",
+		Annotations: agentNever(refused),
+		Use:         "search WORDS...",
+		Short:       "Find messages in transcripts and runs, newest first: time, session or run, who, excerpt",
 		Long: "Search finds the messages that hold all of the words, in any order and case; a word in quotes may be a phrase. It looks " +
 			"in all transcripts, and in the records of runs whose conversation has none here: at what was said, and at the input and the " +
 			"results of tools, not at the time and the instructions that ollim puts in front of a prompt. A message that branches share is listed once. When nothing is found it prints nothing and " +
@@ -65,9 +66,6 @@ func runSessionSearch(ctx context.Context, d *Deps, words []string, n int, asJSO
 	}
 	h, err := d.AnyHome()
 	if err != nil {
-		return err
-	}
-	if err := d.OwnerOnly(); err != nil {
 		return err
 	}
 	found := latest{most: n}

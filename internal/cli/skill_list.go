@@ -24,10 +24,11 @@ func (r skillRow) cells() []string {
 func newSkillList(d *Deps) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List skills: name, how many commands it runs, description",
-		Args:  checked(cobra.NoArgs),
-		RunE:  works(func(*cobra.Command, []string) error { return runSkillList(d, asJSON) }),
+		Annotations: agentAll(),
+		Use:         "list",
+		Short:       "List skills: name, how many commands it runs, description",
+		Args:        checked(cobra.NoArgs),
+		RunE:        works(func(*cobra.Command, []string) error { return runSkillList(d, asJSON) }),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd

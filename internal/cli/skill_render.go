@@ -12,8 +12,9 @@ import (
 
 func newSkillRender(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "render NAME [ARGS...]",
-		Short: "Run a skill's commands and print what an agent would see",
+		Annotations: agentNever(nested),
+		Use:         "render NAME [ARGS...]",
+		Short:       "Run a skill's commands and print what an agent would see",
 		Long: "Render prints a skill as an agent would see it. Each !`command` in it is run in the data directory, without a shell, under " +
 			"the environment of the settings, and replaced by what it prints: at most 2,000 characters, after at most 10 s, and 30 s for " +
 			"all. What goes wrong stands in its place, in brackets. ARGS stand for $ARGUMENTS, or at the end.",
@@ -30,9 +31,6 @@ func newSkillRender(d *Deps) *cobra.Command {
 func runSkillRender(ctx context.Context, d *Deps, name, args string) error {
 	h, err := d.Home()
 	if err != nil {
-		return err
-	}
-	if err := d.Outside(); err != nil {
 		return err
 	}
 	s, err := h.Skills().Find(name)

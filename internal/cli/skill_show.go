@@ -4,10 +4,11 @@ import "github.com/spf13/cobra"
 
 func newSkillShow(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show NAME...",
-		Short: "Print SKILL.md files as they are",
-		Args:  checked(cobra.MinimumNArgs(1)),
-		RunE:  works(func(_ *cobra.Command, args []string) error { return runSkillShow(d, args) }),
+		Annotations: agentAll(),
+		Use:         "show NAME...",
+		Short:       "Print SKILL.md files as they are",
+		Args:        checked(cobra.MinimumNArgs(1)),
+		RunE:        works(func(_ *cobra.Command, args []string) error { return runSkillShow(d, args) }),
 	}
 }
 

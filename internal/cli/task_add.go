@@ -28,8 +28,9 @@ func (o *taskAddOptions) flags(f *pflag.FlagSet) {
 func newTaskAdd(d *Deps) *cobra.Command {
 	var o taskAddOptions
 	cmd := &cobra.Command{
-		Use:   "add TEXT...|-",
-		Short: "Add a task and print its number",
+		Annotations: agentAll(),
+		Use:         "add TEXT...|-",
+		Short:       "Add a task and print its number",
 		Long: "Add appends a line with today's date to tasks/todo.txt; - reads the text from standard input. TEXT is in the todo.txt " +
 			"format: (A) in front is a priority, +PROJECT, @CONTEXT and due:YYYY-MM-DD stand anywhere, any other key:value is kept.",
 		Example: "  ollim task add Call the plumber +house @phone --due tomorrow\n  ollim task add '(A) Renew the passport due:2027-01-31'",

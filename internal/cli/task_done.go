@@ -8,8 +8,9 @@ import (
 
 func newTaskDone(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:   "done TASK...",
-		Short: "Mark tasks as done today; one that is done stays as it is",
+		Annotations: agentAll(),
+		Use:         "done TASK...",
+		Short:       "Mark tasks as done today; one that is done stays as it is",
 		Long: taskNames + "The line becomes `x DATE`, then its creation date and its text; a priority (A) is kept as pri:A. " +
 			"All numbers stay.",
 		Example: "  ollim task done 3\n  ollim task done plumber",

@@ -11,8 +11,9 @@ import (
 func newTaskEdit(d *Deps) *cobra.Command {
 	var priority string
 	cmd := &cobra.Command{
-		Use:   "edit TASK TEXT...|-",
-		Short: "Replace the text of a task",
+		Annotations: agentAll(),
+		Use:         "edit TASK TEXT...|-",
+		Short:       "Replace the text of a task",
 		Long: taskNames + "TEXT takes the place of the whole text, due: and +PROJECTs included; - reads it from standard input. The creation " +
 			"date stays, and so does the priority unless TEXT begins with another.",
 		Example: "  ollim task edit 3 Call the plumber again +house due:2027-02-01\n  ollim task edit 3 --priority none Call the plumber",

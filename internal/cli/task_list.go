@@ -26,8 +26,9 @@ func (o *taskListOptions) flags(f *pflag.FlagSet) {
 func newTaskList(d *Deps) *cobra.Command {
 	var o taskListOptions
 	cmd := &cobra.Command{
-		Use:   "list [WORD...]",
-		Short: "List open tasks: number, priority, due date, text",
+		Annotations: agentAll(),
+		Use:         "list [WORD...]",
+		Short:       "List open tasks: number, priority, due date, text",
 		Long: "List prints the open tasks in the order of the file. With WORDs only those that have all of them: +PROJECT and @CONTEXT " +
 			"by name, anything else as a part of the text, all without regard to case. A task's number is that of its line.",
 		Example: "  ollim task list +garden @phone\n  ollim task list --due --json | jq -r .due",

@@ -8,8 +8,9 @@ import (
 
 func newTaskRm(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:   "rm TASK...",
-		Short: "Delete tasks, done or not; the other tasks keep their numbers",
+		Annotations: agentAll(),
+		Use:         "rm TASK...",
+		Short:       "Delete tasks, done or not; the other tasks keep their numbers",
 		Long: taskNames + "The line is left blank, so that no number ever means another task than it did; take blank lines out with an " +
 			"editor when nobody is at work.",
 		Args: checked(cobra.MinimumNArgs(1)),

@@ -27,8 +27,9 @@ type tickOptions struct {
 func newTick(d *Deps) *cobra.Command {
 	var o tickOptions
 	cmd := &cobra.Command{
-		Use:   "tick",
-		Short: "Start what is due, send what was not sent, tidy up; for a line in cron, each minute",
+		Annotations: agentNever(nested),
+		Use:         "tick",
+		Short:       "Start what is due, send what was not sent, tidy up; for a line in cron, each minute",
 		Long: "Tick starts the routines whose slot nobody has answered, late where their catch-up wants it, and notes which slots were missed. " +
 			"It starts the reminders that are due, and tells of those that are more than a day late in one pending update. It ends runs whose " +
 			"process died, and sends messages that did not get through. It starts and exits, and waits for no engine. Two at once do no harm. " +
@@ -49,9 +50,6 @@ func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 	}
 	h, err := d.Home()
 	if err != nil {
-		return err
-	}
-	if err := d.Outside(); err != nil {
 		return err
 	}
 	days, err := config.Days(h.Config.Keep.Runs)

@@ -44,9 +44,10 @@ func rowsOf(updates []update.Update) []updateRow {
 func newUpdatesList(d *Deps) *cobra.Command {
 	var all, asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List pending updates, oldest first; nothing is used up",
-		Args:  checked(cobra.NoArgs),
+		Annotations: agentAll(),
+		Use:         "list",
+		Short:       "List pending updates, oldest first; nothing is used up",
+		Args:        checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
 			return runUpdatesList(cmd.Context(), d, all, asJSON)
 		}),
@@ -90,9 +91,10 @@ func runUpdatesList(ctx context.Context, d *Deps, all, asJSON bool) error {
 func newUpdatesPeek(d *Deps) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "peek",
-		Short: "List pending updates as a background run sees them: what list shows, without using it up",
-		Args:  checked(cobra.NoArgs),
+		Annotations: agentAll(),
+		Use:         "peek",
+		Short:       "List pending updates as a background run sees them: what list shows, without using it up",
+		Args:        checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
 			return runUpdatesList(cmd.Context(), d, false, asJSON)
 		}),
@@ -103,10 +105,11 @@ func newUpdatesPeek(d *Deps) *cobra.Command {
 
 func newUpdatesAdd(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:     "add MESSAGE...|-",
-		Short:   "Leave a message for the next conversation; - reads it from standard input",
-		Example: `  ollim updates add "the backup disk is 91% full"`,
-		Args:    checked(cobra.MinimumNArgs(1)),
+		Annotations: agentOwn("report_updates"),
+		Use:         "add MESSAGE...|-",
+		Short:       "Leave a message for the next conversation; - reads it from standard input",
+		Example:     `  ollim updates add "the backup disk is 91% full"`,
+		Args:        checked(cobra.MinimumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			return runUpdatesAdd(cmd.Context(), d, args)
 		}),
@@ -133,15 +136,13 @@ func runUpdatesAdd(ctx context.Context, d *Deps, words []string) error {
 
 func newUpdatesClear(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:   "clear",
-		Short: "Drop all pending updates; the archive keeps them",
-		Args:  checked(cobra.NoArgs),
+		Annotations: agentNever(nested),
+		Use:         "clear",
+		Short:       "Drop all pending updates; the archive keeps them",
+		Args:        checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
 			h, err := d.AnyHome()
 			if err != nil {
-				return err
-			}
-			if err := d.Outside(); err != nil {
 				return err
 			}
 			n, err := h.Updates().Clear(cmd.Context(), "owner")

@@ -10,10 +10,11 @@ import (
 
 func newVersion(d *Deps) *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of ollim and what it was built with",
-		Args:  checked(cobra.NoArgs),
-		RunE:  works(func(*cobra.Command, []string) error { return runVersion(d) }),
+		Annotations: agentAll(),
+		Use:         "version",
+		Short:       "Print the version of ollim and what it was built with",
+		Args:        checked(cobra.NoArgs),
+		RunE:        works(func(*cobra.Command, []string) error { return runVersion(d) }),
 	}
 }
 

@@ -21,7 +21,10 @@ func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
 		return Pattern{}, errors.New(reason)
 	}
 	if words[0] == ollim {
-		if reason := ollimRefusal(words, p.OwnVerbs); reason != "" {
+		if p.Ollim == nil {
+			p.Ollim = noCommand
+		}
+		if reason := ollimRefusal(words, p.Ollim); reason != "" {
 			return Pattern{}, errors.New(reason)
 		}
 	}

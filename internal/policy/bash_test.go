@@ -369,15 +369,27 @@ func TestBashElsewhere(t *testing.T) {
 	bash(t, p, false, "ls notes")
 }
 
-func TestOwnVerbs(t *testing.T) {
+func TestOllimCommands(t *testing.T) {
 	p := newHouse(t).policy(t, "Bash(ollim *)")
-	bash(t, p, true, "ollim pause")
-	bash(t, p, true, "ollim session rm x")
-	p.OwnVerbs = []string{"pause", "session rm"}
-	bash(t, p, false, "ollim pause")
-	bash(t, p, false, "ollim sessions rm x")
-	bash(t, p, true, "ollim session list")
-	bash(t, p, false, "ollim config list")
+	verbs := policy.Verbs{
+		"session": policy.All, "session list": policy.All, "session rm": policy.Never, "session compact": policy.Own,
+		"update": policy.All, "update add": policy.Own, "update clear": policy.Never, "help": policy.All, "pause": policy.Never,
+		"ping": policy.Own,
+	}
+	p.Ollim = verbs.Access
+	for command, allow := range map[string]bool{
+		"ollim pause": false, "ollim pauses 2h": false, "ollim help pause": true, "ollim help": true,
+		"ollim session rm x": false, "ollim sessions rm x": false, "ollim session list": true, "ollim session list rm": true,
+		"ollim session": true, "ollim session x": true, "ollim session --json list": true, "ollim session --json rm x": false,
+		"ollim session --x list rm": false, "ollim session '' rm x": false, "ollim session RM x": false,
+		"ollim session compact main keep x": true, "ollim update add the list is clear": true, "ollim update add clear": true,
+		"ollim discord listen": false, "ollim routine list": false, "ollim": true, "ollim --version": true, "ollim -q help": true,
+	} {
+		bash(t, p, allow, command)
+	}
+	p.Ollim = nil
+	bash(t, p, false, "ollim help")
+	p.Ollim = verbs.Access
 	p.Roots = []policy.Root{{Dir: t.TempDir()}}
 	p.Protected = []string{p.Roots[0].Dir + "/sessions"} // before it exists
 	bash(t, p, true, "ollim sessions list")

@@ -22,8 +22,8 @@
 // into a protected place, contain one, or climb by "..". Programs that walk the working directory by themselves are refused
 // where that would enter a protected place.
 //
-// ollim. Agents never use the owner's verbs (OwnerVerbs), nor --data-dir, --config or --engine. Only -q, -v and --log-format
-// may precede the verb: the command line library takes the word after an option it does not know for that option's value,
+// ollim. Policy.Ollim says which of its commands an agent may use; it may not use others, nor --data-dir, --config or --engine. No
+// file may hold a pattern that matches one of OwnerVerbs. Only -q, -v and --log-format may precede the command: the command line library takes the word after an option it does not know for that option's value,
 // and skips empty words, so that another word would become the verb.
 //
 // Paths. A path is relative to the first root. It is resolved through symbolic links (its deepest existing folder, when it does

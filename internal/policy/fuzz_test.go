@@ -40,7 +40,7 @@ func FuzzDecideBash(f *testing.F) {
 	for _, c := range append(fragments(), "help", "'a b' \"c\"", "x y z", "\"\\$\\`\\\"\\\\\"", "ping 'a; b'") {
 		f.Add(c)
 	}
-	p := policy.Policy{Roots: []policy.Root{{Dir: f.TempDir()}}}
+	p := policy.Policy{Roots: []policy.Root{{Dir: f.TempDir()}}, Ollim: anyCommand}
 	pattern, err := policy.Parse("Bash(ollim *)")
 	if err != nil {
 		f.Fatal(err)

@@ -60,6 +60,7 @@ func (h house) policy(t testing.TB, patterns ...string) policy.Policy {
 	p := policy.Policy{
 		Roots:     []policy.Root{{Dir: h.dir, Writable: true}, {Dir: h.read}, {Dir: h.write, Writable: true}},
 		Protected: []string{h.secret},
+		Ollim:     anyCommand,
 	}
 	for _, name := range []string{"state", "sessions", "gates", "config.yaml", "tool-policy.yaml"} {
 		p.Protected = append(p.Protected, filepath.Join(h.dir, name))
@@ -72,6 +73,18 @@ func (h house) policy(t testing.TB, patterns ...string) policy.Policy {
 		p.Allow = append(p.Allow, pattern)
 	}
 	return p
+}
+
+// anyCommand lets an agent use every command except the owner's.
+func anyCommand(args []string) (string, policy.Access) {
+	owners := policy.Verbs{}
+	for _, verb := range policy.OwnerVerbs() {
+		owners[verb] = policy.Never
+	}
+	if command, access := owners.Access(args); command != "" {
+		return command, access
+	}
+	return args[0], policy.All
 }
 
 // text puts the house's folders into a text.

@@ -2,13 +2,69 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
 
-// OwnerVerbs are ollim's verbs that no agent uses, as one or two words in the singular. The first six are the ones of the
-// behaviour (9.3). The others give the same power by another door: they approve, run commands of a file that an agent may have
-// written, or set the owner's limits.
+// Access is what an agent may do with a command of ollim.
+type Access int
+
+// The accesses.
+const (
+	Never Access = iota // it may not use it
+	Own                 // it may use it for its own run and job
+	All                 // it may use it freely
+)
+
+// OllimAccess names the command that ollim's arguments mean (at least one, options that may stand before it left out), and says what
+// an agent may do with it; "" is an unknown command.
+type OllimAccess func(args []string) (command string, access Access)
+
+// Verbs maps the commands of ollim, each one word or two ("help", "task list"), to what an agent may do with them. A noun with
+// subcommands is a command of its own, which says what those are. A command that is not in the map is for no agent.
+type Verbs map[string]Access
+
+// Access is an OllimAccess.
+//
+// The second word is the subcommand. The command line library looks for it past options and empty words, and takes the word after
+// an option that it does not know for that option's value: so where the second word is none of the subcommands, every later one
+// counts.
+func (v Verbs) Access(args []string) (command string, access Access) {
+	if len(args) == 0 {
+		return "", Never
+	}
+	direct := len(args) > 1 && v.has(args[0], args[1])
+	for _, key := range slices.Sorted(maps.Keys(v)) { // a noun comes before its subcommands
+		noun, sub, two := strings.Cut(key, " ")
+		if singular(noun) != singular(args[0]) || command != "" && strings.Contains(command, " ") && v[key] >= access {
+			continue
+		}
+		rest := args[1:]
+		if direct {
+			rest = rest[:1]
+		}
+		if !two || slices.ContainsFunc(rest, func(word string) bool { return singular(word) == singular(sub) }) {
+			command, access = key, v[key]
+		}
+	}
+	return command, access
+}
+
+// has reports whether two words are a command.
+func (v Verbs) has(noun, sub string) bool {
+	for key := range v {
+		first, second, two := strings.Cut(key, " ")
+		if two && singular(first) == singular(noun) && singular(second) == singular(sub) {
+			return true
+		}
+	}
+	return false
+}
+
+// OwnerVerbs returns the commands that no pattern in a file may match. The first six are the ones of the behaviour (9.3); the
+// others have the same power by other means: they approve, run commands of a file that an agent may have written, or set the
+// owner's limits. What an agent may use is decided when it does, by Policy.Ollim.
 func OwnerVerbs() []string {
 	return []string{
 		"approve", "routine add", "routine edit", "config", "schedule", "init", "mcp",
@@ -16,14 +72,27 @@ func OwnerVerbs() []string {
 	}
 }
 
+// inFile is Policy.Ollim for a pattern without wildcards in a file.
+func inFile(args []string) (command string, access Access) {
+	v := Verbs{}
+	for _, verb := range OwnerVerbs() {
+		v[verb] = Never
+	}
+	if command, _ = v.Access(args); command != "" {
+		return command, Never
+	}
+	return args[0], All
+}
+
 // ownerFlags are options that change whose directory, settings or engine is used.
 func ownerFlags() []string { return []string{"--data-dir", "--config", "--engine"} }
 
-// quietFlags are the only options that may stand before the verb: the command line library is told that they have no value.
+// quietFlags are the only options that may stand before the command: the command line library is told that they have no value.
 func quietFlags() []string { return []string{"-q", "-v", "--quiet", "--verbose"} }
 
-// ollimRefusal says why no agent may run ollim with these words.
-func ollimRefusal(words, verbs []string) string {
+// ollimRefusal says why an agent may not run ollim with these words, "" if it may. access says which command its arguments name
+// and what an agent may do with it.
+func ollimRefusal(words []string, access OllimAccess) string {
 	for _, word := range words[1:] {
 		for _, flag := range ownerFlags() {
 			if strings.HasPrefix(word, flag) {
@@ -41,18 +110,17 @@ func ollimRefusal(words, verbs []string) string {
 		}
 		return "ollim: the verb comes first, options after it (ollim ask for ollim -p)"
 	}
-	for _, verb := range slices.Concat(OwnerVerbs(), verbs) {
-		noun, sub, two := strings.Cut(verb, " ")
-		if singular(args[0]) != singular(noun) {
-			continue
-		}
-		// The library looks for the second word past options and empty words, so every later one counts.
-		if !two || slices.ContainsFunc(args[1:], func(a string) bool { return singular(a) == singular(sub) }) {
-			return fmt.Sprintf("ollim %s is the owner's verb", verb)
-		}
+	switch command, is := access(args); {
+	case command == "":
+		return fmt.Sprintf("ollim has no command %s for an agent", quote(args[0]))
+	case is == Never:
+		return fmt.Sprintf("ollim %s is the owner's command", command)
 	}
 	return pipesInto(args)
 }
+
+// noCommand is the access where nothing says which commands an agent may use.
+func noCommand([]string) (string, Access) { return "", Never }
 
 // pipesInto refuses ollim updates pop -- COMMAND.
 func pipesInto(args []string) string {

@@ -22,8 +22,8 @@ type Policy struct {
 	Roots []Root
 	// Protected are absolute paths, of files or folders, that no tool reaches, whether they exist or not.
 	Protected []string
-	// OwnVerbs are verbs of ollim that this policy withholds in addition to OwnerVerbs, in the same form.
-	OwnVerbs []string
+	// Ollim says what the agent may do with the commands of ollim; nil: nothing.
+	Ollim OllimAccess
 	// SearchHides says that the engine itself leaves protected places out of what Glob and Grep find in the working directory (Claude Code does, for paths
 	// that its settings deny to Read). Then a search may begin above them.
 	SearchHides bool

@@ -11,6 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/budget"
 	"github.com/ollim/ollim/internal/state/changed"
@@ -47,6 +48,7 @@ type World struct {
 	Secret   []string                                   // paths outside the data directory that no agent may reach
 	UserHome string                                     // the owner's home, for ~/ in dirs
 	Env      []string                                   // of gates and of commands in skills
+	Commands policy.OllimAccess                         // what an agent may do with the commands of ollim
 	Sleep    func(context.Context, time.Duration) error // returns early, with its error, when the context ends
 }
 
@@ -93,7 +95,7 @@ func (r *Runner) toolsOf(run *runlog.Run, sender outbox.Sender) *tools.Set {
 		State: tools.State{
 			Jobs: r.Jobs, Sessions: r.Sessions, Updates: r.Updates, Notices: r.Notices, Budget: r.Budget, Approvals: r.Approvals,
 		},
-		Run: run, Sender: sender, Busy: r.Busy, SetNames: r.SetNames,
+		Run: run, Sender: sender, Busy: r.Busy, SetNames: r.SetNames, Commands: r.Commands,
 	}
 }
 

@@ -25,9 +25,7 @@ func (b *Set) policy() policy.Policy {
 		Roots:       []policy.Root{{Dir: cmp.Or(b.Run.Root, string(b.Home)), Writable: true}},
 		Protected:   b.Protected(),
 		SearchHides: true,
-		OwnVerbs: []string{
-			"pause", "resume", "stop", "chat", "ask", "session show", "session export", "session search", "session branch", "fire", "tick", "demo", "session rm", "routine rm", "routine enable", "routine disable",
-		},
+		Ollim:       b.Commands,
 	}
 	for _, entry := range b.Run.Dirs {
 		dir, writable := strings.CutPrefix(entry, "rw:")

@@ -16,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/budget"
 	"github.com/ollim/ollim/internal/state/job"
@@ -35,6 +36,7 @@ type Set struct {
 	Sender   outbox.Sender
 	Busy     func() bool                  // reports whether the main conversation is in a turn
 	SetNames func(user, bot string) error // keeps them in the settings; "" leaves one as it is
+	Commands policy.OllimAccess           // what the agent may do with the commands of ollim
 }
 
 // World is what a process is given from outside.

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/policy"
+)
+
+// commandsOfAgents is what an agent may do with each command. A new command must be added here with the access that it was given.
+func commandsOfAgents() map[string][]string {
+	return map[string][]string{
+		"all": {
+			"budget", "check", "cost", "help", "model list", "reminder list", "reminder show", "routine list", "routine show", "run list", "run log",
+			"run show", "session history", "session id", "session list", "skill list", "skill show", "task add", "task done", "task edit",
+			"task list", "task rm", "update list", "update peek", "version",
+		},
+		"own": {
+			"changed", "names", "ping", "remind", "reminder add", "reminder cancel", "reminder follow-up", "session compact", "update add",
+		},
+		"never": {
+			"approve", "import crontab", "pause", "resume", "routine rm", "schedule install", "schedule remove", "session branch",
+			"session export", "session rm", "session search", "session show", "stop",
+		},
+		"never nested": {
+			"ask", "budget set", "chat", "config set", "fire", "routine disable", "routine enable", "skill render", "tick", "update clear", "update pop",
+		},
+		"never programs": { // an engine's hook or a gate may use them
+			"config get", "config list", "demo", "hook pre-tool", "hook stop", "init", "mcp serve", "mcp tools", "routine add", "routine edit",
+			"schedule audit", "schedule diff", "schedule failed", "schedule list", "schedule print",
+		},
+	}
+}
+
+// leaves are the commands of a tree that do something.
+func leaves(cmd *cobra.Command) (found []*cobra.Command) {
+	if cmd.HasParent() && cmd.Annotations[onlyVerbs] == "" {
+		found = append(found, cmd)
+	}
+	for _, child := range cmd.Commands() {
+		found = append(found, leaves(child)...)
+	}
+	return found
+}
+
+// Every command says what an agent may do with it, and the guard, the Bash policy and help read it alike.
+func TestAccessOfAgents(t *testing.T) {
+	w := newWorld(t)
+	w.script("turns:\n  - - text: one\n")
+	w.must("routine", "add", "talk", "--cron", "0 9 * * *", "Look.")
+	w.must("fire", "talk")
+	defer w.inRun()()
+	d := w.deps(nil, nil, nil)
+	d.Commands = commandAccess()
+	root := newRoot(d)
+	root.InitDefaultHelpCmd()
+	box, err := d.insideBox()
+	if err != nil {
+		t.Fatal(err)
+	}
+	box.Run.Tools = append(box.Run.Tools, "Bash(ollim *)")
+	is := map[string][]string{}
+	for _, cmd := range leaves(root) {
+		verb, access := verbOf(cmd), strings.TrimSpace(cmd.Annotations[agentKey]+" "+cmd.Annotations[insideKey])
+		is[access] = append(is[access], verb)
+		typed := strings.HasPrefix(access, "all") || strings.HasPrefix(access, "own")
+		if got := box.MayRun("ollim "+verb+" x") || box.MayRun("ollim "+verb); got != typed {
+			t.Errorf("%s: the Bash policy allows it: %v", verb, got)
+		}
+		if listed := allowed(cmd, box) != ""; listed && !typed || !listed && strings.HasPrefix(access, "all") {
+			t.Errorf("%s: help lists it: %v", verb, listed)
+		}
+		if got := d.guard(cmd) == nil; got != (typed || strings.HasSuffix(access, programs)) {
+			t.Errorf("%s: the guard lets it pass: %v", verb, got)
+		}
+	}
+	want := commandsOfAgents()
+	for _, access := range slices.Sorted(maps.Keys(is)) {
+		slices.Sort(is[access])
+		if !slices.Equal(is[access], want[access]) {
+			t.Errorf("%q:\nis   %q\nwant %q", access, is[access], want[access])
+		}
+	}
+}
+
+// A command of the owner's ends with status 77 inside a run, whatever its arguments are.
+func TestOwnersCommandsInsideARun(t *testing.T) {
+	w := newWorld(t)
+	w.env["OLLIM_RUN"] = "20260101T000000.000Z-000000"
+	for _, verb := range slices.Concat(commandsOfAgents()["never"], commandsOfAgents()["never nested"]) {
+		r := w.run(strings.Fields(verb)...)
+		for args := []string{"x", "y"}; r.status == int(statusUsage) && len(args) > 0; args = args[1:] {
+			r = w.run(append(strings.Fields(verb), args...)...)
+		}
+		if r.status != int(statusRefused) || !strings.Contains(r.errOut, ": not allowed: this is inside run 20260101T000000.000Z-000000") {
+			t.Errorf("%s: exit status %d, %s", verb, r.status, r.errOut)
+		}
+	}
+}
+
+// A command that nothing was said of is for no agent.
+func TestCommandWithoutAccess(t *testing.T) {
+	w := newWorld(t)
+	w.env["OLLIM_RUN"] = "20260101T000000.000Z-000000"
+	d := w.deps(nil, nil, nil)
+	root := newRoot(d)
+	root.AddCommand(group("discord", "discords", "", &cobra.Command{Use: "listen", RunE: works(func(*cobra.Command, []string) error { return nil })}))
+	verbs := verbsOf(root)
+	for _, args := range [][]string{{"discord"}, {"discord", "listen"}, {"nosuch"}} {
+		if _, access := verbs.Access(args); access != policy.Never {
+			t.Errorf("%q: access %v", args, access)
+		}
+	}
+	listen, _, err := root.Find([]string{"discord", "listen"})
+	if err != nil || d.guard(listen) == nil {
+		t.Errorf("the guard lets %q pass, %v", verbOf(listen), err)
+	}
+}
+
+// The verbs that no pattern in a file may match are for no agent, and the tools of commands exist.
+func TestAccessAgreesWithPatternsAndTools(t *testing.T) {
+	w := newWorld(t)
+	w.script("turns:\n  - - text: one\n")
+	w.must("routine", "add", "talk", "--cron", "0 9 * * *", "Look.")
+	w.must("fire", "talk")
+	defer w.inRun()()
+	d := w.deps(nil, nil, nil)
+	box, err := d.insideBox()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := map[string]bool{"": true}
+	for _, tool := range box.List() {
+		tools[tool.Name] = true
+	}
+	root := newRoot(d)
+	verbs := verbsOf(root)
+	for _, verb := range policy.OwnerVerbs() {
+		if access := verbs[verb]; access != policy.Never {
+			t.Errorf("%s: access %v", verb, access)
+		}
+	}
+	for _, cmd := range leaves(root) {
+		if tool := cmd.Annotations[toolKey]; !tools[tool] || tool != "" && accessOf(cmd) == policy.Never {
+			t.Errorf("%s: tool %q, access %v", verbOf(cmd), tool, accessOf(cmd))
+		}
+	}
+}
