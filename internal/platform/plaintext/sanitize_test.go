@@ -1,6 +1,7 @@
 package plaintext
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"unicode"
@@ -84,4 +85,20 @@ func FuzzDiff(f *testing.F) {
 			t.Errorf("%q: %d lines differ from themselves", before, gone+come)
 		}
 	})
+}
+
+// TestQuery: every text that has the words is found, in any case, also as a line of JSON.
+func TestQuery(t *testing.T) {
+	for _, tc := range []struct{ words, text, want string }{
+		{"gnu", "A GNU.", "A GNU."}, {"b|a", "a b", "a b"}, {"a|c", "a b", ""}, {"", "a", ""}, {"ZÜRICH", "Zürich <x>\n\"y\"", "Zürich <x> \"y\""},
+		{`<X>`, "Zürich <x>", "Zürich <x>"}, {"x", strings.Repeat("é", 50) + "x" + strings.Repeat("é", 100), "…" + strings.Repeat("é", 30) + "x" + strings.Repeat("é", 60) + "…"},
+	} {
+		q := NewQuery(strings.Split(tc.words, "|"))
+		if line, found := q.Excerpt(tc.text); line != tc.want || found != (tc.want != "") {
+			t.Errorf("%q in %q: %q, %v", tc.words, tc.text, line, found)
+		}
+		if json, err := json.Marshal(tc.text); err != nil || tc.want != "" && !q.Maybe(json) {
+			t.Errorf("%q passes over %s, %v", tc.words, json, err)
+		}
+	}
 }

@@ -132,3 +132,34 @@ func scanJSON[T any](r *bufio.Reader, bad *int, yield func(T, error) bool) {
 		}
 	}
 }
+
+// Backward yields the lines that lie between two places of a file, the last first, without their line breaks. Of a line that
+// begins before from nothing is yielded.
+func Backward(f io.ReaderAt, from, end int64) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		var buf []byte // what was read and not yielded, up to end
+		step := int64(16 << 10)
+		for at := end; ; {
+			for len(buf) > 0 {
+				begin := bytes.LastIndexByte(buf[:len(buf)-1], '\n') + 1
+				if begin == 0 && at > 0 {
+					break
+				}
+				if !yield(bytes.TrimSuffix(buf[begin:], []byte("\n")), nil) {
+					return
+				}
+				buf = buf[:begin]
+			}
+			n := min(step, at-from)
+			if n == 0 {
+				return
+			}
+			more := make([]byte, n, n+int64(len(buf)))
+			if _, err := f.ReadAt(more, at-n); err != nil {
+				yield(nil, err)
+				return
+			}
+			buf, at, step = append(more, buf...), at-n, min(2*step, max(1<<20, int64(len(buf))))
+		}
+	}
+}

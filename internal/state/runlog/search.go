@@ -10,9 +10,7 @@ import (
 	"iter"
 	"os"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -36,8 +34,7 @@ type Found struct {
 // cannot be read is passed over. The sequence ends with the first error of the whole, which is yielded with the zero Found.
 func (b Book) Search(ctx context.Context, words []string, said func(prompt string) string) iter.Seq2[Found, error] {
 	return func(yield func(Found, error) bool) {
-		s := newSearch(b, words)
-		s.said = said
+		s := search{b, said, plaintext.NewQuery(words)}
 		all, err := b.latest()
 		if err != nil {
 			yield(Found{}, err)
@@ -78,45 +75,21 @@ func (b Book) latest() ([]Found, error) {
 }
 
 type search struct {
-	book    Book
-	said    func(string) string // leaves of a prompt what was said; nil: all
-	words   []string            // in lower case
-	plain   [][]byte            // of each the longest part that JSON has as it is
-	foreign bool                // one of them is not ASCII
-	lower   []byte              // of what is looked at, for the next time
+	book  Book
+	said  func(string) string // leaves of a prompt what was said; nil: all
+	words plaintext.Query
 }
-
-func newSearch(b Book, words []string) *search {
-	s := &search{book: b}
-	for _, w := range words {
-		if w = strings.ToLower(strings.ToValidUTF8(w, "\ufffd")); w == "" {
-			continue
-		}
-		longest := ""
-		for _, part := range strings.FieldsFunc(w, escaped) {
-			if len(part) > len(longest) {
-				longest = part
-			}
-		}
-		s.words, s.plain = append(s.words, w), append(s.plain, []byte(longest))
-		s.foreign = s.foreign || strings.ContainsFunc(longest, func(r rune) bool { return r >= utf8.RuneSelf })
-	}
-	return s
-}
-
-// escaped says which characters stand in an event's line in another form.
-func escaped(r rune) bool { return r < ' ' || strings.ContainsRune("\"\\\u007f\u2028\u2029\ufffd", r) }
 
 // in searches one run. It says whether yield wants more.
-func (s *search) in(f Found, yield func(Found) bool) bool {
-	if text, err := store.Read(s.book.Home.Run(f.Run, "prompt.txt")); err == nil && s.maybe(text) {
+func (s search) in(f Found, yield func(Found) bool) bool {
+	if text, err := store.Read(s.book.Home.Run(f.Run, "prompt.txt")); err == nil && s.words.Maybe(text) {
 		var found bool
 		f.Type = Prompt
 		prompt := string(text)
 		if s.said != nil {
 			prompt = s.said(prompt)
 		}
-		if f.Excerpt, found = s.excerpt(prompt); found && !yield(f) {
+		if f.Excerpt, found = s.words.Excerpt(prompt); found && !yield(f) {
 			return false
 		}
 	}
@@ -127,14 +100,14 @@ func (s *search) in(f Found, yield func(Found) bool) bool {
 	defer func() { _ = events.Close() }()
 	said := ""
 	for line := range lines(events) {
-		if !s.maybe(line) && !bytes.Contains(line, []byte(`"file":"`)) { // of what is large only the file's name stands here
+		if !s.words.Maybe(line) && !bytes.Contains(line, []byte(`"file":"`)) { // of what is large only the file's name stands here
 			continue
 		}
 		e, ok := s.event(f.Run, line)
 		if !ok {
 			continue
 		}
-		excerpt, found := s.excerpt(e.visible())
+		excerpt, found := s.words.Excerpt(e.visible())
 		if !found || e.Type == Result && excerpt == said {
 			continue
 		}
@@ -149,34 +122,7 @@ func (s *search) in(f Found, yield func(Found) bool) bool {
 	return true
 }
 
-// maybe says whether a text, or a line of JSON, is worth a closer look.
-func (s *search) maybe(line []byte) bool {
-	if s.foreign {
-		s.lower = append(s.lower[:0], bytes.ToLower(line)...)
-	} else {
-		s.lower = lower(s.lower, line)
-	}
-	for _, part := range s.plain {
-		if !bytes.Contains(s.lower, part) {
-			return false
-		}
-	}
-	return true
-}
-
-// lower is text in lower case as far as it is ASCII, made in buf.
-func lower(buf, text []byte) []byte {
-	buf = slices.Grow(buf[:0], len(text))[:len(text)]
-	for i, c := range text {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		buf[i] = c
-	}
-	return buf
-}
-
-func (s *search) event(run string, line []byte) (e Event, ok bool) {
+func (s search) event(run string, line []byte) (e Event, ok bool) {
 	if json.Unmarshal(line, &e) != nil {
 		return e, false
 	}
@@ -195,36 +141,6 @@ func (e Event) visible() string {
 		return e.Tool + " " + string(e.Input)
 	}
 	return ""
-}
-
-// excerpt is one line of a text around the first word, if all of the words are in it.
-func (s *search) excerpt(text string) (line string, found bool) {
-	low := strings.ToLower(text)
-	for _, w := range s.words {
-		if !strings.Contains(low, w) {
-			return "", false
-		}
-	}
-	const before, after = 60, 120
-	if len(low) != len(text) { // of few letters in few languages
-		text = low
-	}
-	at := strings.Index(low, s.words[0])
-	from, to := max(0, at-before), min(len(text), at+after)
-	for from < at && !utf8.RuneStart(text[from]) {
-		from++
-	}
-	for to < len(text) && !utf8.RuneStart(text[to]) {
-		to++
-	}
-	line = plaintext.Line(text[from:to])
-	if from > 0 {
-		line = "…" + line
-	}
-	if to < len(text) {
-		line += "…"
-	}
-	return line, true
 }
 
 // lines yields the lines of a file; each is valid until the next.

@@ -6,6 +6,8 @@ import (
 	"io"
 	"iter"
 	"os"
+
+	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // lines reads a file forward, in pieces of whole lines. Of a last line without its line break only a whole message counts.
@@ -80,7 +82,7 @@ func upward(f *os.File, size, most int64) iter.Seq2[[]byte, error] {
 		if rest != nil && !yield(rest, nil) {
 			return
 		}
-		for line, err := range backward(f, max(0, whole-most), whole) {
+		for line, err := range store.Backward(f, max(0, whole-most), whole) {
 			if !yield(line, err) {
 				return
 			}
@@ -106,37 +108,6 @@ func tail(f io.ReaderAt, whole, size int64) ([]byte, error) {
 func isEntry(line []byte) bool {
 	_, ok, _ := decode(line)
 	return ok
-}
-
-// backward yields the lines that lie between two places of a file, the last first, without their line breaks. end is behind
-// a line break. Of a line that begins before from nothing is yielded.
-func backward(f io.ReaderAt, from, end int64) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		var buf []byte // what was read and not yielded, up to end
-		step := int64(16 << 10)
-		for at := end; ; {
-			for len(buf) > 0 {
-				begin := bytes.LastIndexByte(buf[:len(buf)-1], '\n') + 1
-				if begin == 0 && at > 0 {
-					break
-				}
-				if !yield(buf[begin:len(buf)-1], nil) {
-					return
-				}
-				buf = buf[:begin]
-			}
-			n := min(step, at-from)
-			if n == 0 {
-				return
-			}
-			more := make([]byte, n, n+int64(len(buf)))
-			if _, err := f.ReadAt(more, at-n); err != nil {
-				yield(nil, err)
-				return
-			}
-			buf, at, step = append(more, buf...), at-n, min(2*step, max(1<<20, int64(len(buf))))
-		}
-	}
 }
 
 // wholeLines is the length of a file without a last line that has no line break.

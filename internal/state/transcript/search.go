@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
@@ -27,7 +26,7 @@ type Match struct {
 // are passed over. The sequence ends with the first error, which is yielded with the zero Match.
 func Search(ctx context.Context, sessions string, words []string, own Words) iter.Seq2[Match, error] {
 	return func(yield func(Match, error) bool) {
-		s := search{words: needles(words), own: own}
+		s := search{words: plaintext.NewQuery(words), own: own}
 		all, err := newest(sessions, "")
 		if err != nil {
 			yield(Match{}, err)
@@ -48,7 +47,7 @@ func Search(ctx context.Context, sessions string, words []string, own Words) ite
 }
 
 type search struct {
-	words []needle
+	words plaintext.Query
 	own   Words
 }
 
@@ -75,7 +74,7 @@ func (s *search) in(ctx context.Context, t Transcript) iter.Seq2[Match, error] {
 			if err != nil {
 				break
 			}
-			if s.maybe(line) {
+			if s.words.Maybe(line) {
 				if m, found := s.match(line); found {
 					if total < 0 {
 						total, err = s.count(f, end)
@@ -109,16 +108,6 @@ func (s *search) count(f *os.File, end int64) (n int, err error) {
 	return n, nil
 }
 
-// maybe says whether a line is worth decoding.
-func (s *search) maybe(line []byte) bool {
-	for _, w := range s.words {
-		if !w.maybe(line) {
-			return false
-		}
-	}
-	return true
-}
-
 func (s *search) match(line []byte) (Match, bool) {
 	e, ok, _ := decode(line)
 	if !ok {
@@ -129,7 +118,7 @@ func (s *search) match(line []byte) (Match, bool) {
 
 // Matches looks in the messages of t that were read already; see Search.
 func Matches(t Transcript, entries []Entry, words []string, own Words) (found []Match) {
-	s := search{words: needles(words), own: own}
+	s := search{words: plaintext.NewQuery(words), own: own}
 	for i, e := range entries {
 		if m, ok := s.matchEntry(e); ok {
 			m.Transcript, m.Index = t, i
@@ -148,36 +137,6 @@ func (s *search) matchEntry(e Entry) (Match, bool) {
 		}
 		seen = append(seen, text)
 	}
-	text := strings.Join(seen, "\n")
-	first := -1
-	for i, w := range s.words {
-		at := w.whole.in([]byte(text))
-		if at < 0 {
-			return Match{}, false
-		}
-		if i == 0 {
-			first = at
-		}
-	}
-	return Match{At: e.At, Role: e.Message.Role, Excerpt: excerpt(text, first)}, true
-}
-
-// excerpt is one line of a text around one of its bytes.
-func excerpt(text string, at int) string {
-	const before, after = 60, 120
-	from, to := max(0, at-before), min(len(text), at+after)
-	for from < at && !utf8.RuneStart(text[from]) {
-		from++
-	}
-	for to < len(text) && !utf8.RuneStart(text[to]) {
-		to++
-	}
-	line := plaintext.Line(text[from:to])
-	if from > 0 {
-		line = "…" + line
-	}
-	if to < len(text) {
-		line += "…"
-	}
-	return line
+	line, found := s.words.Excerpt(strings.Join(seen, "\n"))
+	return Match{At: e.At, Role: e.Message.Role, Excerpt: line}, found
 }

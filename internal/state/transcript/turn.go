@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // Texts that the model reads in place of a missing answer. Without an answer two messages of the user would become one, see Repair.
@@ -180,7 +182,7 @@ func lastTurn(f *os.File, size int64) (int64, error) {
 		}
 		asked = e.isPrompt()
 	}
-	for line, err := range backward(f, 0, end) {
+	for line, err := range store.Backward(f, 0, end) {
 		if err != nil {
 			return 0, err
 		}

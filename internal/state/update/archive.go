@@ -1,7 +1,6 @@
 package update
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -202,49 +201,28 @@ func (o *opened) stampsSince(from time.Time) (map[int64]bool, error) {
 	return used, nil
 }
 
-// highWater is an instant that no ts in the archive exceeds, told by its last whole line; zero without lines.
-func (o *opened) highWater() (time.Time, error) {
-	l, err := lastLine(o.Home.UpdateArchive())
-	return latest(l.At, l.Newest), err
-}
-
-// lastLine reads a file from its end until it has a valid line.
-func lastLine(path string) (line, error) {
-	f, err := store.Open(path, os.O_RDONLY)
+// highWater is an instant that no ts in the archive exceeds, as its last whole line says; zero without lines.
+func (o *opened) highWater() (high time.Time, err error) {
+	f, err := store.Open(o.Home.UpdateArchive(), os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {
-		return line{}, nil
+		return high, nil
 	}
 	if err != nil {
-		return line{}, err
+		return high, err
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {
-		return line{}, err
+		return high, err
 	}
-	for size := int64(16 << 10); ; size *= 4 {
-		start := max(0, info.Size()-size)
-		chunk := make([]byte, info.Size()-start)
-		if _, err := f.ReadAt(chunk, start); err != nil {
-			return line{}, err
-		}
-		if l, ok := lastIn(chunk, start == 0); ok || start == 0 {
-			return l, nil
-		}
-	}
-}
-
-// lastIn finds the last valid line; the first row may be the end of one unless the chunk starts the file.
-func lastIn(chunk []byte, fromStart bool) (line, bool) {
-	rows := bytes.Split(chunk, []byte("\n"))
-	if !fromStart {
-		rows = rows[1:]
-	}
-	for i := len(rows) - 1; i >= 0; i-- {
+	for row, err := range store.Backward(f, 0, info.Size()) {
 		var l line
-		if json.Unmarshal(rows[i], &l) == nil && l.valid() {
-			return l, true
+		if err != nil {
+			return high, err
+		}
+		if json.Unmarshal(row, &l) == nil && l.valid() {
+			return latest(l.At, l.Newest), nil
 		}
 	}
-	return line{}, false
+	return high, nil
 }

@@ -1,4 +1,4 @@
-package transcript
+package plaintext
 
 import (
 	"bytes"
@@ -7,38 +7,80 @@ import (
 	"unicode/utf8"
 )
 
-// needle is a word that is looked for, and what of it can be looked for in lines of JSON before they are decoded.
+// Query is words that a text must hold all of, in any order and case. A word may be a phrase.
+type Query []needle
+
+// needle is a word, and the part of it that can be found in a line of JSON before the line is decoded.
 type needle struct {
 	whole   folded
 	run     folded // its longest part that JSON has as it is; empty if there is none
 	foreign bool   // other software may write some of its characters by their numbers
 }
 
-func needles(words []string) (list []needle) {
+// NewQuery leaves out empty words.
+func NewQuery(words []string) (q Query) {
 	for _, w := range words {
 		if w = string([]rune(w)); w == "" { // no bytes that are not UTF-8
 			continue
 		}
-		n := needle{whole: fold(w)}
 		longest := ""
 		for _, run := range strings.FieldsFunc(w, escaped) {
 			if len(run) > len(longest) {
 				longest = run
 			}
 		}
-		n.run, n.foreign = fold(longest), strings.ContainsFunc(longest, func(r rune) bool { return r >= utf8.RuneSelf })
-		list = append(list, n)
+		foreign := strings.ContainsFunc(longest, func(r rune) bool { return r >= utf8.RuneSelf })
+		q = append(q, needle{fold(w), fold(longest), foreign})
 	}
-	return list
+	return q
 }
 
-// escaped says which characters may stand in JSON in another form.
+// escaped reports whether a character may stand in JSON in another form.
 func escaped(r rune) bool {
 	return unicode.IsControl(r) || strings.ContainsRune("\"\\/<>&\u2028\u2029\ufffd", r)
 }
 
-func (n needle) maybe(line []byte) bool {
-	return n.run.in(line) >= 0 || n.foreign && bytes.Contains(line, []byte(`\u`))
+// Maybe reports whether a line of JSON may hold the words: only then it is worth decoding.
+func (q Query) Maybe(line []byte) bool {
+	for _, n := range q {
+		if n.run.in(line) < 0 && (!n.foreign || !bytes.Contains(line, []byte(`\u`))) {
+			return false
+		}
+	}
+	return true
+}
+
+// Excerpt returns one line of the text around the first word, if the text holds all of the words.
+func (q Query) Excerpt(text string) (line string, found bool) {
+	const before, after = 60, 120 // bytes
+	first := -1
+	for _, n := range q {
+		at := n.whole.in([]byte(text))
+		if at < 0 {
+			return "", false
+		}
+		if first < 0 {
+			first = at
+		}
+	}
+	if first < 0 {
+		return "", false
+	}
+	from, to := max(0, first-before), min(len(text), first+after)
+	for from < first && !utf8.RuneStart(text[from]) {
+		from++
+	}
+	for to < len(text) && !utf8.RuneStart(text[to]) {
+		to++
+	}
+	line = Line(text[from:to])
+	if from > 0 {
+		line = "…" + line
+	}
+	if to < len(text) {
+		line += "…"
+	}
+	return line, true
 }
 
 // folded is a word to be found in any case.
@@ -53,7 +95,7 @@ func fold(word string) folded {
 	f := folded{word: []byte(word)}
 	lower, upper := strings.ToLower(word), strings.ToUpper(word)
 	if len(lower) != len(word) || len(upper) != len(word) {
-		lower, upper = word, word // of few words in few languages; they are found as they are written
+		lower, upper = word, word // of few words in few languages, which are found only as they are written
 	}
 	best := -1
 	for i := range len(word) {
@@ -64,7 +106,7 @@ func fold(word string) folded {
 	return f
 }
 
-// rarity is higher for what is rarer.
+// rarity is higher for bytes that are rarer.
 func rarity(b byte) int {
 	const common = "\"{}[]:, etaoinsrldhcumfpgwybvkxjqz"
 	switch at := strings.IndexByte(common, b); {
@@ -76,7 +118,7 @@ func rarity(b byte) int {
 	return len(common)
 }
 
-// in is where the word begins in a text, -1 if it is not there. The empty word is everywhere.
+// in returns where the word begins in a text, -1 if it is not there. The empty word is everywhere.
 func (f folded) in(text []byte) int {
 	if len(f.word) == 0 {
 		return 0
@@ -95,7 +137,7 @@ func (f folded) in(text []byte) int {
 	}
 }
 
-// next is where b is, not before from; known is the answer to an earlier question, or -1. What is nowhere is behind the text.
+// next returns the place of the first b at or after from, or the end of the text; known is an earlier answer for this b, or -1.
 func next(text []byte, known, from int, b byte) int {
 	if known >= from || from >= len(text) {
 		return max(known, from)
