@@ -138,11 +138,11 @@ func (s *subject) start(dir string) error {
 }
 
 func report(subjects []subject) {
-	floor := quantile(subjects[0].wall, 50)
+	least := quantile(subjects[0].wall, 50)
 	fmt.Println("| command | median | more than bare | p95 | peak RSS |\n| --- | --- | --- | --- | --- |")
 	for _, s := range subjects {
 		median := quantile(s.wall, 50)
-		fmt.Printf("| %s | %.1f ms | %+.1f ms | %.1f ms | %.1f MiB |\n", s.name, ms(median), ms(median-floor),
+		fmt.Printf("| %s | %.1f ms | %+.1f ms | %.1f ms | %.1f MiB |\n", s.name, ms(median), ms(median-least),
 			ms(quantile(s.wall, 95)), float64(quantile(s.rss, 50))/1024)
 	}
 }

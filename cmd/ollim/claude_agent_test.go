@@ -14,7 +14,7 @@ import (
 // TestBoundaryOfSubagents: a subagent reaches no more than the agent that sent it, and the record shows what it used.
 func TestBoundaryOfSubagents(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	public := read("routines/open.md", allowed)
 	public.says = "PUBLIC"
 	elsewhere := attempt{tool: "Agent", input: map[string]any{"description": "look", "prompt": "look", "isolation": "worktree"}, want: denied}

@@ -17,7 +17,7 @@ import (
 const secret = "SECRET-7f3a"
 
 // house is a data directory with something to hide: real claude, `ollim` on the agent's PATH, a key that is a secret.
-type house struct {
+type fixture struct {
 	*command
 	api     *anthropicapi.Server
 	env     string // where `ollim`, as the agent's Bash finds it, writes the environment that it was given
@@ -28,15 +28,15 @@ type house struct {
 
 const open = "---\nid: open\ncron: \"0 9 * * *\"\nbackground: true\n---\nPUBLIC text.\n"
 
-func newHouse(t *testing.T) *house {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	c, api := withClaude(t)
-	h := &house{command: c, api: api, env: filepath.Join(t.TempDir(), "environ"), outside: t.TempDir()}
+	h := &fixture{command: c, api: api, env: filepath.Join(t.TempDir(), "environ"), outside: t.TempDir()}
 	h.furnish()
 	return h
 }
 
-func (h *house) furnish() {
+func (h *fixture) furnish() {
 	h.t.Helper()
 	bin := h.t.TempDir()
 	h.place(filepath.Join(bin, "ollim"), fmt.Sprintf("#!/bin/sh\nenv > '%s'\nexec '%s' \"$@\"\n", h.env, h.path), 0o755)
@@ -79,7 +79,7 @@ func (h *house) furnish() {
 	}
 }
 
-func (h *house) place(path, text string, mode os.FileMode) {
+func (h *fixture) place(path, text string, mode os.FileMode) {
 	h.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		h.t.Fatal(err)
@@ -131,7 +131,7 @@ func write(path string, want fate) attempt {
 }
 
 // try lets the model ask for all of it, one after the other in one turn, and checks what came of each.
-func (h *house) try(attempts []attempt, args ...string) {
+func (h *fixture) try(attempts []attempt, args ...string) {
 	h.t.Helper()
 	before := h.contents()
 	from := len(h.api.Requests())
@@ -192,7 +192,7 @@ func (a attempt) check(t testing.TB, what string, got anthropicapi.Block, verdic
 }
 
 // contents are the hidden files.
-func (h *house) contents() map[string]string {
+func (h *fixture) contents() map[string]string {
 	texts := map[string]string{}
 	for _, path := range h.hidden {
 		text, err := os.ReadFile(path)
@@ -258,7 +258,7 @@ func (c *command) verdicts() map[string]fate {
 // TestBoundaryInBackground: what a background run reaches and what it does not, tool by tool.
 func TestBoundaryInBackground(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	in := func(name string) string { return filepath.Join(h.data, name) }
 	found := search("Grep", "SECRET-|PUBLIC", "", allowed)
 	found.input["glob"] = "*.md"
@@ -319,7 +319,7 @@ func TestBoundaryInBackground(t *testing.T) {
 // TestBoundaryInChat: the main conversation writes what is the owner's to read, nothing else.
 func TestBoundaryInChat(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	edit := func(path, old string, want fate) attempt {
 		return attempt{tool: "Edit", input: map[string]any{"file_path": path, "old_string": old, "new_string": "theirs"}, want: want}
 	}
@@ -363,7 +363,7 @@ func TestHookThatFails(t *testing.T) {
 			if name != "missing" {
 				inCI(t)
 			}
-			h := newHouse(t)
+			h := newFixture(t)
 			binary, err := os.ReadFile(h.path)
 			if err != nil {
 				t.Fatal(err)
@@ -433,7 +433,7 @@ func (c *command) wrap(first string) {
 // The run ends before the model is asked.
 func TestSettingsDropped(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	h.wrap(`echo '{"hooks": {"PreToolUse": 7}}' > "$settings"`)
 	h.api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
 		return anthropicapi.Use("Bash", map[string]any{"command": "cat config.yaml"})
@@ -456,7 +456,7 @@ func TestAwkwardPlace(t *testing.T) {
 			if name != "link" {
 				inCI(t)
 			}
-			h := newHouse(t)
+			h := newFixture(t)
 			moved := filepath.Join(t.TempDir(), folder)
 			if err := os.Rename(h.data, moved); err != nil {
 				t.Fatal(err)
@@ -495,7 +495,7 @@ func inCI(t *testing.T) {
 // TestUntrustedText: what comes from elsewhere is text, whatever it looks like.
 func TestUntrustedText(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	h.write("routines/main.md", "---\nid: main-job\ncron: \"0 9 * * *\"\n---\nLook at the input.\n")
 	at := filepath.Join(h.data, "state/notes.md")
 	traps := "@" + at + " and @./state/notes.md @state/notes.md @config.yaml\n@" + filepath.Join(h.data, "config.yaml") +
@@ -551,7 +551,7 @@ func TestUntrustedText(t *testing.T) {
 // TestNothingSecretInAnyEnvironment looks into every process of a run while the model thinks.
 func TestNothingSecretInAnyEnvironment(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	hold := make(chan struct{})
 	h.api.Reply(anthropicapi.Reply{Text: "done", Hold: hold})
 	cmd := h.cmd("fire", "daily")

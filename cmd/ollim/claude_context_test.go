@@ -347,7 +347,7 @@ func git(t *testing.T, dir string, args ...string) {
 // can act on, and it goes on.
 func TestShownButRefused(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	h.write("routines/silent.md", "---\nid: silent\ncron: \"0 9 * * *\"\nbackground: true\nallow-ping: false\nupdate-main-session: blocked\n---\nBe quiet.\n")
 	no := func(tool, says string, want fate, pairs ...string) attempt {
 		input := map[string]any{}

@@ -12,7 +12,7 @@ import (
 )
 
 // routine adds a background routine as its owner, who thereby approves what it asks for.
-func (h *house) routine(name string, flags ...string) {
+func (h *fixture) routine(name string, flags ...string) {
 	h.t.Helper()
 	h.ok(append(append([]string{"routine", "add", name, "--id", name, "--cron", "0 9 * * *", "--background"}, flags...), "Look around.")...)
 }
@@ -31,7 +31,7 @@ func TestSubagentOfAJob(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--isolated"}}[:full(2, 1)] {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t)
+			h := newFixture(t)
 			h.put("agents/critic.md", critic)
 			h.routine("review", append(flags, "--subagent", "critic")...)
 			call := delegate("critic", allowed)
@@ -96,7 +96,7 @@ func TestBadSubagent(t *testing.T) {
 // TestDirsOfAJob: folders of a job lie beside the data directory, for reading or for writing too, and open nothing else.
 func TestDirsOfAJob(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	reads, writes := t.TempDir(), t.TempDir()
 	for _, dir := range []string{reads, writes} {
 		h.place(filepath.Join(dir, "sub/main.go"), "package main // PUBLIC\n", 0o600)
@@ -141,7 +141,7 @@ func TestDirsOfAJob(t *testing.T) {
 func TestDirAroundEverything(t *testing.T) {
 	t.Parallel()
 	inCI(t)
-	h := newHouse(t)
+	h := newFixture(t)
 	around := filepath.Dir(h.data)
 	h.place(filepath.Join(around, "sub/main.go"), "package main // PUBLIC\n", 0o600)
 	if err := os.Remove(filepath.Join(h.outside, "outside.md")); err != nil {
@@ -167,7 +167,7 @@ func TestDirAroundEverything(t *testing.T) {
 // TestToolsOfAJob: the patterns that its owner gave it work as they stand, and not in a chain with anything else.
 func TestToolsOfAJob(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	git(t, h.data, "init", "-q")
 	git(t, h.data, "add", "routines/open.md")
 	git(t, h.data, "commit", "-q", "-m", "FIRST commit")
@@ -187,10 +187,10 @@ func TestToolsOfAJob(t *testing.T) {
 	if got := h.read("notes/a/b.md"); got != "mine" {
 		t.Errorf("notes/a/b.md: %q", got)
 	}
-	told := h.api.Requests()[0].LastUserText()
+	reported := h.api.Requests()[0].LastUserText()
 	for _, line := range []string{"TOOL RESTRICTIONS:", "\n- Bash(git log *)\n", "\n- Write(notes/**.md)\n", "\n- Read(./**.md)\n"} {
-		if !strings.Contains(told, line) {
-			t.Errorf("%q is not in %q", line, told)
+		if !strings.Contains(reported, line) {
+			t.Errorf("%q is not in %q", line, reported)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func TestToolsOfAJob(t *testing.T) {
 // TestSkillsOfAJob: the agent is told which skills it must use, and gets them rendered as the run began.
 func TestSkillsOfAJob(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	h.put("skills/stocks/SKILL.md", "---\nname: stocks\ndescription: Stocks.\n---\nHome: !`pwd`\n\nBuy $ARGUMENTS.\n")
 	h.put("skills/other/SKILL.md", "---\nname: other\ndescription: Another.\n---\nOTHER\n")
 	h.routine("trade", "--skills", "stocks", "--isolated")

@@ -21,12 +21,12 @@ func TestCronFires(t *testing.T) {
 	debian, busybox := daemons(t)
 	t.Parallel()
 	bare, api := withClaude(t)
-	houses := map[string]*fireHouse{"Debian": newFireHouse(t, "games"), "busybox": newFireHouse(t, "backup"), "both": newFireHouse(t, "man"), "by hand": newFireHouse(t, "news")}
-	at := time.Now().Add(6 * time.Second).Truncate(time.Minute).Add(time.Minute).In(houses["both"].zone)
+	dirs := map[string]*cronFixture{"Debian": newCronFixture(t, "games"), "busybox": newCronFixture(t, "backup"), "both": newCronFixture(t, "man"), "by hand": newCronFixture(t, "news")}
+	at := time.Now().Add(6 * time.Second).Truncate(time.Minute).Add(time.Minute).In(dirs["both"].zone)
 	bareLine(t, bare, at)
 	api.Reply(anthropicapi.Reply{Text: "done"})
 	tables := t.TempDir()
-	for name, h := range houses {
+	for name, h := range dirs {
 		h.write(t, filepath.Join(h.data, "routines", "once.md"), fmt.Sprintf("---\nid: once\ncron: \"%d %d * * *\"\n---\nOnce.\n", at.Minute(), at.Hour()))
 		if name == "by hand" {
 			h.byHand(t, at)
@@ -53,7 +53,7 @@ func TestCronFires(t *testing.T) {
 			t.Errorf("%d requests, want 1", got)
 		}
 	})
-	for name, h := range houses {
+	for name, h := range dirs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h.firedOnce(t, at)
@@ -119,7 +119,7 @@ func bareLine(t *testing.T, c *command, at time.Time) {
 }
 
 // fireHouse is a data directory of a user of the machine who has no crontab.
-type fireHouse struct {
+type cronFixture struct {
 	t    *testing.T
 	user *user.User
 	id   syscall.Credential
@@ -128,7 +128,7 @@ type fireHouse struct {
 	zone *time.Location
 }
 
-func newFireHouse(t *testing.T, name string) *fireHouse {
+func newCronFixture(t *testing.T, name string) *cronFixture {
 	t.Helper()
 	u, err := user.Lookup(name)
 	if err != nil {
@@ -144,7 +144,7 @@ func newFireHouse(t *testing.T, name string) *fireHouse {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	uid, _ := strconv.Atoi(u.Uid)
 	gid, _ := strconv.Atoi(u.Gid)
-	h := &fireHouse{t: t, user: u, id: syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, path: filepath.Join(dir, "ollim"), data: filepath.Join(dir, "data")}
+	h := &cronFixture{t: t, user: u, id: syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, path: filepath.Join(dir, "ollim"), data: filepath.Join(dir, "data")}
 	if out, err := exec.Command("cp", program, h.path).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -161,7 +161,7 @@ func newFireHouse(t *testing.T, name string) *fireHouse {
 	return h
 }
 
-func (h *fireHouse) write(t *testing.T, path, text string) {
+func (h *cronFixture) write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func (h *fireHouse) write(t *testing.T, path, text string) {
 }
 
 // run is a command of the user's that must go well.
-func (h *fireHouse) run(args ...string) string {
+func (h *cronFixture) run(args ...string) string {
 	h.t.Helper()
 	cmd := exec.Command(h.path, append([]string{"--data-dir", h.data}, args...)...)
 	cmd.Dir, cmd.Env = "/", []string{"HOME=" + h.data, "PATH=/usr/bin:/bin"}
@@ -184,7 +184,7 @@ func (h *fireHouse) run(args ...string) string {
 }
 
 // install puts the lines into the user's crontab, and takes them back in the end.
-func (h *fireHouse) install(t *testing.T, lines string) {
+func (h *cronFixture) install(t *testing.T, lines string) {
 	t.Helper()
 	t.Cleanup(func() { _ = exec.Command("crontab", "-u", h.user.Username, "-r").Run() })
 	h.run("schedule", "install", "crontab")
@@ -195,7 +195,7 @@ func (h *fireHouse) install(t *testing.T, lines string) {
 }
 
 // byHand gives the user a crontab with a bare line for the routine before and after that of the tick.
-func (h *fireHouse) byHand(t *testing.T, at time.Time) {
+func (h *cronFixture) byHand(t *testing.T, at time.Time) {
 	t.Helper()
 	t.Cleanup(func() { _ = exec.Command("crontab", "-u", h.user.Username, "-r").Run() })
 	ollim := h.path + " --data-dir " + h.data
@@ -208,7 +208,7 @@ func (h *fireHouse) byHand(t *testing.T, at time.Time) {
 }
 
 // firedOnce requires one run, of the minute that it was for, begun soon, and nothing left unaccounted for.
-func (h *fireHouse) firedOnce(t *testing.T, at time.Time) {
+func (h *cronFixture) firedOnce(t *testing.T, at time.Time) {
 	t.Helper()
 	h.t = t
 	list := settled(at, func() string { return h.run("run", "list") })

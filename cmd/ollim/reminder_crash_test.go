@@ -91,17 +91,17 @@ func TestKillReminder(t *testing.T) {
 		}
 		c.ok("tick") // ends the records of the dead
 		begun, well := c.agentRuns(id)
-		told := strings.Contains(c.ok("updates", "list", "--all"), "(agent unavailable) Do "+id+".")
-		if told {
+		reported := strings.Contains(c.ok("updates", "list", "--all"), "(agent unavailable) Do "+id+".")
+		if reported {
 			delivered++
 		}
 		// Killed between the deletion of its file and the end of its record, a run that went well counts as cut off.
-		if begun > 2 || begun == 0 && !told {
-			t.Errorf("%s: begun %d times, well %d times, told %v, in %d fires", id, begun, well, told, fires)
+		if begun > 2 || begun == 0 && !reported {
+			t.Errorf("%s: begun %d times, well %d times, told %v, in %d fires", id, begun, well, reported, fires)
 		}
 		children := c.children(id)
-		if children > 1 || children == 0 && !told || children == 1 && begun == 0 {
-			t.Errorf("%s: %d follow-ups; begun %d times, told %v", id, children, begun, told)
+		if children > 1 || children == 0 && !reported || children == 1 && begun == 0 {
+			t.Errorf("%s: %d follow-ups; begun %d times, told %v", id, children, begun, reported)
 		}
 	}
 	t.Logf("%d fires were killed in time, %d of %d reminders delivered as text", killed, delivered, rounds)
@@ -201,8 +201,8 @@ func TestTickAllTheTime(t *testing.T) {
 	if n := strings.Count(c.ok("run", "list", "-n", "0"), "\n"); n != count {
 		t.Errorf("%d records of %d runs", n, count)
 	}
-	if told := c.ok("updates", "list", "--all"); told != "" {
-		t.Errorf("told: %s", told)
+	if reported := c.ok("updates", "list", "--all"); reported != "" {
+		t.Errorf("told: %s", reported)
 	}
 }
 

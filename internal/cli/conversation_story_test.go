@@ -42,7 +42,7 @@ func TestReminderOfAReportIsNoTurn(t *testing.T) {
 }
 
 // TestLostMainIsToldOfIt: an agent whose main session is gone reads so.
-func TestLostMainIsToldOfIt(t *testing.T) {
+func TestLostMainIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	w.must("chat", "hi")

@@ -61,7 +61,7 @@ func (s *demo) act(ctx context.Context, job string, at time.Time, title string) 
 	if r, err = h.Runs().Load(r.ID); err != nil {
 		return err
 	}
-	if err := s.told(h, r); err != nil {
+	if err := s.reported(h, r); err != nil {
 		return err
 	}
 	for e, err := range h.Runs().Events(r.ID, nil) {
@@ -102,7 +102,7 @@ func demoLine(r runlog.Record, e runlog.Event) (head, text string) {
 }
 
 // told shows the pending updates that stand in the prompt.
-func (s *demo) told(h app.Home, r runlog.Record) error {
+func (s *demo) reported(h app.Home, r runlog.Record) error {
 	prompt, err := store.Read(h.Dir.Run(r.ID, "prompt.txt"))
 	if err != nil {
 		return err

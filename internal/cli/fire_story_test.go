@@ -61,7 +61,7 @@ func TestUnreadableProfileIsAWarning(t *testing.T) {
 }
 
 // A bad job file is reported once, and once more when it breaks again after it was good.
-func TestBadFileIsToldOnce(t *testing.T) {
+func TestBadFileIsReportedOnce(t *testing.T) {
 	const bad, good = "---\nid: b1\ncron: x\n---\nLook.\n", "---\nid: b1\ncron: \"0 9 * * *\"\n---\nLook.\n"
 	w := newWorld(t)
 	w.script(doneScript)
@@ -201,7 +201,7 @@ func TestNoEngineNoRecord(t *testing.T) {
 // An agent that owes a report is reminded twice; then its run ends as unreported, and where a report was always wanted the main
 // session is told.
 func TestAgentIsHeldToItsReport(t *testing.T) {
-	for mode, told := range map[string]bool{"always": true, "on_ping": false} {
+	for mode, reported := range map[string]bool{"always": true, "on_ping": false} {
 		w := newWorld(t)
 		w.script("turns:\n  - - tool: ping_user\n      input: {message: hello}\n    - text: done\n  - - text: no\n  - - text: still no\n")
 		w.must("config", "set", "delivery.command", "true")
@@ -213,7 +213,7 @@ func TestAgentIsHeldToItsReport(t *testing.T) {
 		if n := strings.Count(w.must("run", "log", "daily"), " nudge "); n != 2 {
 			t.Errorf("%s: %d nudges:\n%s", mode, n, w.must("run", "log", "daily"))
 		}
-		if list := w.must("updates", "list"); strings.Contains(list, "did not report what it did") != told {
+		if list := w.must("updates", "list"); strings.Contains(list, "did not report what it did") != reported {
 			t.Errorf("%s: updates %q", mode, list)
 		}
 	}

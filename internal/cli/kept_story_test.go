@@ -104,7 +104,7 @@ func TestNextTurnEndsTheOneThatDied(t *testing.T) {
 }
 
 // A routine whose process died is reported once, by the next fire or the next tick, whichever comes first, and runs again.
-func TestRoutineThatDiedIsToldOfOnce(t *testing.T) {
+func TestRoutineThatDiedIsReportedOnce(t *testing.T) {
 	for _, first := range []string{"fire", "tick"} {
 		w := newWorld(t)
 		w.script(doneScript)

@@ -77,8 +77,8 @@ func eventText(e runlog.Event) string {
 		}
 		return block("tool_result "+e.Tool, e.Text)
 	case runlog.Request:
-		if e.Told > 0 {
-			return fmt.Sprintf("request most=$%.4f, before it cost=$%.4f", e.Most, e.Told)
+		if e.Reported > 0 {
+			return fmt.Sprintf("request most=$%.4f, before it cost=$%.4f", e.Most, e.Reported)
 		}
 		return fmt.Sprintf("request most=$%.4f", e.Most)
 	case runlog.UsageEvent:

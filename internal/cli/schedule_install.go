@@ -77,15 +77,17 @@ func (d *Deps) applyUnits(ctx context.Context, o unitOptions, host installer.Hos
 }
 
 // otherHouse is the data directory whose entries are there: a user has one crontab and one folder of units.
-type otherHouse struct{ dir string }
+type otherDataDir struct{ dir string }
 
-func (*otherHouse) Error() string { return "the entries of another data directory are installed there" }
+func (*otherDataDir) Error() string {
+	return "the entries of another data directory are installed there"
+}
 
 // ownBlock is the block of a crontab, or "" where there is none.
 func ownBlock(host installer.Host, table []byte) (string, error) {
 	block, _, err := installer.Extract(table)
-	if dir := installer.HouseOf(block); err == nil && dir != "" && !sameDir(dir, host.DataDir) {
-		err = &otherHouse{dir}
+	if dir := installer.DataDirOf(block); err == nil && dir != "" && !sameDir(dir, host.DataDir) {
+		err = &otherDataDir{dir}
 	}
 	return block, err
 }
@@ -99,10 +101,10 @@ func sameDir(a, b string) bool {
 
 // owned refuses units of another data directory, if there is a single one: any of them may have been deleted by hand.
 func owned(host installer.Host, units installer.Units) error {
-	houses, err := units.Houses()
-	for _, dir := range houses {
+	dirs, err := units.DataDirs()
+	for _, dir := range dirs {
 		if err == nil && !sameDir(dir, host.DataDir) {
-			err = &otherHouse{dir}
+			err = &otherDataDir{dir}
 		}
 	}
 	return err

@@ -193,7 +193,7 @@ func (d *Deps) tellLeft(left []installer.Left) {
 
 // fault gives errors of units their status and what to do about them.
 func (o unitOptions) fault(err error) error {
-	other := &otherHouse{}
+	other := &otherDataDir{}
 	switch {
 	case errors.Is(err, installer.ErrMarkers):
 		return hint(&withStatus{err, statusData}, "mend them with crontab -e: one line %q, one %q below it", "# BEGIN ollim", "# END ollim")

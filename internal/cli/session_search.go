@@ -179,14 +179,14 @@ func inTranscript(h app.Home, run string, known map[string]bool) bool {
 type latest struct {
 	most  int // 0: all
 	hits  []hit
-	floor time.Time // older ones are not among them any more
+	least time.Time // older ones are not among them any more
 }
 
 // done says whether something that ended at an instant comes too late; zero is not known.
-func (l *latest) done(at time.Time) bool { return at.Before(l.floor) }
+func (l *latest) done(at time.Time) bool { return at.Before(l.least) }
 
 func (l *latest) add(h hit) {
-	if h.At.Before(l.floor) {
+	if h.At.Before(l.least) {
 		return
 	}
 	l.hits = append(l.hits, h)
@@ -205,7 +205,7 @@ func (l *latest) sorted() []hit {
 	})
 	if l.most > 0 && len(l.hits) >= l.most {
 		l.hits = l.hits[:l.most]
-		l.floor = l.hits[l.most-1].At
+		l.least = l.hits[l.most-1].At
 	}
 	return l.hits
 }

@@ -13,7 +13,7 @@ func bash(t testing.TB, p policy.Policy, allow bool, command string) {
 }
 
 func TestBashOfMain(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	p := h.policy(t, policy.DefaultMain()...)
 	for _, command := range lines(`
 		ollim
@@ -202,7 +202,7 @@ func TestBashOfMain(t *testing.T) {
 }
 
 func TestBashOfJobs(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	p := h.policy(t, "Bash(ollim help)", "Bash(ollim tasks *)", "Bash(cat *)", "Bash(curl -fsS https://example.com/*)", "Bash(git log * --oneline)",
 		"Bash(grep *)", "Bash(find *)", "Bash(git log *)", "Bash(git show *)", "Bash(git add *)", "Bash(cp *)", "Bash(curl -k *)", "Bash(echo 'a*' *)", "Bash(tar *)", "Bash(ls *)", "Bash(split *)", "Bash(git commit *)", "Bash(install *)")
 	for _, command := range lines(`
@@ -345,7 +345,7 @@ func TestBashOfJobs(t *testing.T) {
 
 // In a folder around nothing protected, walking it is fine; around the data directory it is not.
 func TestBashElsewhere(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	p := h.policy(t, "Bash(find *)", "Bash(grep *)", "Bash(ls *)")
 	p.Roots = []policy.Root{{Dir: h.write, Writable: true}}
 	for _, command := range []string{"find . -name x", "grep -r x", "ls -R", "grep -r x ."} {
@@ -370,7 +370,7 @@ func TestBashElsewhere(t *testing.T) {
 }
 
 func TestOllimCommands(t *testing.T) {
-	p := newHouse(t).policy(t, "Bash(ollim *)")
+	p := newFixture(t).policy(t, "Bash(ollim *)")
 	verbs := policy.Verbs{
 		"session": policy.All, "session list": policy.All, "session rm": policy.Never, "session compact": policy.Own,
 		"update": policy.All, "update add": policy.Own, "update clear": policy.Never, "help": policy.All, "pause": policy.Never,
@@ -398,7 +398,7 @@ func TestOllimCommands(t *testing.T) {
 }
 
 func TestBashFields(t *testing.T) {
-	p := newHouse(t).policy(t, "Bash(ollim help)")
+	p := newFixture(t).policy(t, "Bash(ollim help)")
 	for input, allow := range map[string]bool{
 		`{"command":"ollim help"}`: true,
 		`{"command":"ollim help","description":"d","timeout":5000,"run_in_background":false,"dangerouslyDisableSandbox":false}`: true,

@@ -10,7 +10,7 @@ import (
 )
 
 func TestRead(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	p := h.policy(t, "Read(./**.md)", "Read(LIB/**)", "Read(./notes/*.txt)")
 	for _, path := range lines(`
 		top.md
@@ -94,7 +94,7 @@ func TestRead(t *testing.T) {
 }
 
 func TestWrite(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	p := h.policy(t, "Write(./**.md)", "Write(SRC/**)", "Write(LIB/**)", "Edit(./notes/*)", "Write(./notes/.cfg/**)")
 	if err := syscall.Mkfifo(h.dir+"/fifo.md", 0o600); err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestWrite(t *testing.T) {
 
 // The innermost root decides: a read-only folder inside a writable one stays read-only, and the other way round.
 func TestNestedRoots(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	p := h.policy(t, "Write(./**.md)")
 	p.Roots = []policy.Root{{Dir: h.dir, Writable: true}, {Dir: h.dir + "/notes"}, {Dir: h.dir + "/notes/deep", Writable: true}}
 	for path, allow := range map[string]bool{"top.md": true, "notes/a.md": false, "notes/deep/x.md": true, "in/a.md": false} {
@@ -162,7 +162,7 @@ func TestNestedRoots(t *testing.T) {
 
 // A working directory that is named by a link.
 func TestLinkedRoot(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	p := h.policy(t, "Read(./**.md)", "Write(./notes/**)", "Read(TOP/linked/gates/**)", "Glob(./**.md)", "Bash(cat *)")
 	p.Roots = []policy.Root{{Dir: h.text("TOP/linked"), Writable: true}}
 	for path, allow := range map[string]bool{"top.md": true, "notes/a.md": true, "state/x.md": false, "gates/g": false, "DATA/top.md": true, "DATA/state/x.md": false} {
@@ -177,7 +177,7 @@ func TestLinkedRoot(t *testing.T) {
 
 // Protected places count before they exist, and through links.
 func TestProtectedNames(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	p := h.policy(t, "Write(./**.md)", "Write(./new/**)")
 	p.Protected = []string{h.dir + "/new", h.dir + "/in", h.text("TOP/linked/routines")}
 	for path, allow := range map[string]bool{"new/x.md": false, "new": false, "in/x.md": false, "notes/x.md": false, "routines/x.md": false, "news/x.md": true} {
@@ -190,7 +190,7 @@ func TestProtectedNames(t *testing.T) {
 }
 
 func TestSearch(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	p := h.policy(t, "Glob(./**.md)", "Grep(./**.md)", "Grep(LIB/**)", "Glob(SRC/**.go)")
 	glob := func(pattern, path string) json.RawMessage {
 		if path == "" {
@@ -265,7 +265,7 @@ func TestSearch(t *testing.T) {
 }
 
 func TestOtherTools(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	p := h.policy(t, "mcp__ollim__ping_user", "mcp__web", "mcp__db__get*", "mcp__all__*", "Skill(daily *)", "Skill(weekly)", "Task(reviewer)", "TodoWrite",
 		"Oddity", "WebFetch(domain:example.com)", "WebFetch(domain:*.example.org)", "WebSearch")
 	for _, c := range []struct {
@@ -320,7 +320,7 @@ func TestOtherTools(t *testing.T) {
 }
 
 func TestInputLimits(t *testing.T) {
-	p := newHouse(t).policy(t, "Write(./**.md)")
+	p := newFixture(t).policy(t, "Write(./**.md)")
 	expect(t, p, true, "Write", object(t, "file_path", "x.md", "content", strings.Repeat("a\n\x00", 1<<20)))
 	expect(t, p, false, "Write", object(t, "file_path", "x.md", "content", strings.Repeat("a", 17<<20)))
 	expect(t, p, false, "Write", json.RawMessage("{\"file_path\":\"x.md\",\"content\":\"\xff\"}"))

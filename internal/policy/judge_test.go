@@ -342,7 +342,7 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 	want := []string{"Bash", "Edit", "Glob", "Grep", "Read", "Skill", "Task", "WebFetch", "WebSearch", "Write"}
-	h := newHouse(t)
+	h := newFixture(t)
 	if got := h.policy(t, policy.DefaultMain()...).BuiltIns(); !slices.Equal(got, want) {
 		t.Errorf("main: %v", got)
 	}

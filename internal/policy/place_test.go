@@ -11,7 +11,7 @@ import (
 
 // What an engine is told about a path is what Decide has decided about it.
 func TestPlaceAgreesWithDecide(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	p := h.policy(t, "Read", "Write(./**.md)", "Write(SRC/**)", "Write(LIB/**)")
 	g, err := p.Ground()
 	if err != nil || g.Dir() != h.dir {
@@ -40,7 +40,7 @@ func TestPlaceAgreesWithDecide(t *testing.T) {
 }
 
 func TestHides(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	g, err := h.policy(t).Ground()
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 
 // What the refusals of programs leave: patterns that may be given, each with commands that they allow.
 func TestProgramsThatOnlyRead(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	for pattern, commands := range map[string][]string{
 		"docker ps *":               {"docker ps", "docker ps -a --no-trunc"},
 		"docker logs *":             {"docker logs --tail 20 web"},

@@ -17,7 +17,7 @@ import (
 
 // anything matches every ollim command that is one at all, so what Decide allows shows how it read the command.
 func anything(t testing.TB) policy.Policy {
-	return newHouse(t).policy(t, "Bash(ollim *)")
+	return newFixture(t).policy(t, "Bash(ollim *)")
 }
 
 // shells are those that are here; at least sh.
@@ -157,7 +157,7 @@ func checkSplit(t *testing.T, commands []string) {
 	if len(commands) == 0 {
 		t.Fatal("nothing was allowed")
 	}
-	h := newHouse(t)
+	h := newFixture(t)
 	for _, shell := range shells(t) {
 		for i, words := range split(t, shell, commands) {
 			if !slices.Equal(words, posix(commands[i])) {
@@ -171,7 +171,7 @@ func checkSplit(t *testing.T, commands []string) {
 	t.Logf("%d commands", len(commands))
 }
 
-func exact(t *testing.T, h house, command string, words []string) {
+func exact(t *testing.T, h fixture, command string, words []string) {
 	t.Helper()
 	pattern := "Bash(ollim"
 	for _, w := range words[1:] {

@@ -80,11 +80,11 @@ const overdueText = 200
 // Overdue is one update for all reminders that were due more than 24 hours ago, in the order given. It fits into an update:
 // those that found no place are counted.
 func Overdue(list []OverdueReminder) string {
-	const room = update.MaxChars - 100 // for the last line
+	const space = update.MaxChars - 100 // for the last line
 	text := "These reminders were due more than 24 hours ago and were not run (they are kept in state/late):"
 	for i, r := range list {
 		line := fmt.Sprintf("\n- %s: %s", r.At.Format("2006-01-02 Mon 3:04 PM"), plaintext.Short(plaintext.Line(r.Text), overdueText))
-		if utf8.RuneCountInString(text)+utf8.RuneCountInString(line) > room {
+		if utf8.RuneCountInString(text)+utf8.RuneCountInString(line) > space {
 			return text + fmt.Sprintf("\nand %d more, left out here.", len(list)-i)
 		}
 		text += line

@@ -86,13 +86,13 @@ func TestOverdueFits(t *testing.T) {
 				t.Errorf("%d of %d characters: %d characters", n, len(text), chars)
 			}
 			lines := strings.Split(got, "\n")
-			told, last := len(lines)-1, lines[len(lines)-1]
+			reported, last := len(lines)-1, lines[len(lines)-1]
 			var left int
 			if _, err := fmt.Sscanf(last, "and %d more, left out here.", &left); err == nil {
-				told--
+				reported--
 			}
-			if told+left != n || told < min(n, 10) {
-				t.Errorf("%d of %d characters: %d told, %d left out", n, len(text), told, left)
+			if reported+left != n || reported < min(n, 10) {
+				t.Errorf("%d of %d characters: %d told, %d left out", n, len(text), reported, left)
 			}
 			if cut := strings.HasSuffix(lines[1], "…"); cut != (utf8.RuneCountInString(text) > 200) {
 				t.Errorf("%d characters: cut: %v", utf8.RuneCountInString(text), cut)

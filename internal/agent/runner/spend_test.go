@@ -84,25 +84,25 @@ func newRunner(t *testing.T, e engine.Engine) *Runner {
 func TestWhatARunCosts(t *testing.T) {
 	began := runlog.Event{Type: runlog.Session, Session: "x"}
 	request := runlog.Event{Type: runlog.Request, Most: 0.125}
-	going := runlog.Event{Type: runlog.Request, Told: 0.5, Most: 0.125}
-	told := runlog.Event{Type: runlog.UsageEvent, Cost: 0.25, Usage: &runlog.Usage{}}
+	going := runlog.Event{Type: runlog.Request, Reported: 0.5, Most: 0.125}
+	reported := runlog.Event{Type: runlog.UsageEvent, Cost: 0.25, Usage: &runlog.Usage{}}
 	for name, c := range map[string]struct {
 		engine fake
 		spent  float64
 		runs   int
 	}{
-		"told":                     {fake{[]runlog.Event{began, told}, nil}, 0.25, 1},
-		"told, then failed":        {fake{[]runlog.Event{began, told}, errors.New("no")}, 0.25, 1},
+		"told":                     {fake{[]runlog.Event{began, reported}, nil}, 0.25, 1},
+		"told, then failed":        {fake{[]runlog.Event{began, reported}, errors.New("no")}, 0.25, 1},
 		"killed before it told":    {fake{[]runlog.Event{began}, errors.New("killed")}, 1, 1},
-		"killed in a second start": {fake{[]runlog.Event{began, told, began}, errors.New("killed")}, 1, 1},
-		"told much, then killed":   {fake{[]runlog.Event{began, told, told, began}, errors.New("killed")}, 1, 1},
+		"killed in a second start": {fake{[]runlog.Event{began, reported, began}, errors.New("killed")}, 1, 1},
+		"told much, then killed":   {fake{[]runlog.Event{began, reported, reported, began}, errors.New("killed")}, 1, 1},
 		"free of charge":           {fake{[]runlog.Event{began, {Type: runlog.UsageEvent}}, engine.ErrUnavailable}, 0, 1},
-		"overloaded at first":      {fake{[]runlog.Event{began, {Type: runlog.UsageEvent}, began, told}, nil}, 0.25, 1},
-		"killed at first":          {fake{[]runlog.Event{began, began, told, told}, nil}, 1.5, 1},
-		"killed in a request":      {fake{[]runlog.Event{began, told, request, request}, errors.New("killed")}, 0.375, 1},
+		"overloaded at first":      {fake{[]runlog.Event{began, {Type: runlog.UsageEvent}, began, reported}, nil}, 0.25, 1},
+		"killed at first":          {fake{[]runlog.Event{began, began, reported, reported}, nil}, 1.5, 1},
+		"killed in a request":      {fake{[]runlog.Event{began, reported, request, request}, errors.New("killed")}, 0.375, 1},
 		"killed between answers":   {fake{[]runlog.Event{began, request, going}, errors.New("killed")}, 0.625, 1},
-		"told after answers":       {fake{[]runlog.Event{began, request, going, told}, nil}, 0.25, 1},
-		"asked again":              {fake{[]runlog.Event{began, request, request, told}, nil}, 0.25, 1},
+		"told after answers":       {fake{[]runlog.Event{began, request, going, reported}, nil}, 0.25, 1},
+		"asked again":              {fake{[]runlog.Event{began, request, request, reported}, nil}, 0.25, 1},
 		"never began":              {fake{nil, engine.ErrUnavailable}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

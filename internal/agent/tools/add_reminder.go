@@ -123,7 +123,7 @@ func callAddReminder(ctx context.Context, b *Set, input json.RawMessage) (string
 	if err != nil {
 		return "", err
 	}
-	if err := b.roomForOne(); err != nil {
+	if err := b.spaceForOne(); err != nil {
 		return "", err
 	}
 	waits, err := b.empower(ctx, j)
@@ -203,7 +203,7 @@ func (b *Set) narrow(j *job.Job) error {
 // maxWaiting is how many reminders may wait when an agent adds one.
 const maxWaiting = 200
 
-func (b *Set) roomForOne() error {
+func (b *Set) spaceForOne() error {
 	s, err := b.Jobs.Load()
 	if err != nil {
 		return err

@@ -59,11 +59,11 @@ func TestSkill(t *testing.T) {
 func TestSkillCommands(t *testing.T) {
 	d := newDesk(t, skilled())
 	const refused = "error: The commands in the skill maps wait for the owner's word: ollim approve skill:maps"
-	const told = "The skill maps waits for you: it asks for more than you have approved (commands). To see it and approve it: `ollim approve skill:maps`"
+	const reported = "The skill maps waits for you: it asks for more than you have approved (commands). To see it and approve it: `ollim approve skill:maps`"
 	d.write("skills/maps/SKILL.md", skillFile+"Map: !`echo one`\n")
 	d.says("skill", `{"name":"maps"}`, refused)
 	d.says("skill", `{"name":"maps"}`, refused)
-	d.pending(told)
+	d.pending(reported)
 	approve := func() {
 		t.Helper()
 		s, err := d.Approvals.OfSkill("maps")
@@ -79,7 +79,7 @@ func TestSkillCommands(t *testing.T) {
 	d.write("skills/maps/helper.sh", "rm")
 	d.says("skill", `{"name":"maps"}`, refused)
 	d.says("skill", `{"name":"maps"}`, refused)
-	d.pending(told, told)
+	d.pending(reported, reported)
 	approve()
 	d.begins("skill", `{"name":"maps"}`, "Map: one")
 	d.recorded("refusal:skill refusal:skill refusal:skill refusal:skill")

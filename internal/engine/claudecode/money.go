@@ -35,10 +35,10 @@ type costs struct {
 	likely float64     // USD that were set aside, and may still be spent
 	each   int         // tokens of an answer, thoughts included
 
-	talks   map[string]talk    // by the tool use that called a subagent; "" is the agent's
-	answers map[string]*answer // by id
-	told    float64            // USD, of all answers
-	since   int                // answers since the last request in the record
+	talks    map[string]talk    // by the tool use that called a subagent; "" is the agent's
+	answers  map[string]*answer // by id
+	reported float64            // USD, of all answers
+	since    int                // answers since the last request in the record
 }
 
 // talk is the length of a conversation.
@@ -99,7 +99,7 @@ func (c *costs) answer(by string, m message) (again bool) {
 		priced = c.model
 	}
 	cost, _ := priced.Cost(model.Tokens(u))
-	c.told, a.cost = c.told+cost-a.cost, cost
+	c.reported, a.cost = c.reported+cost-a.cost, cost
 	t := c.talks[by]
 	if t.id != m.ID {
 		t = talk{id: m.ID}
@@ -141,5 +141,5 @@ func (c *costs) request(by string) runlog.Event {
 	}
 	asked, _ := c.model.Cost(model.Tokens{In: tokens})
 	answered, _ := c.model.Cost(model.Tokens{In: tokens, Out: c.each})
-	return runlog.Event{Type: runlog.Request, Told: c.told, Most: c.model.Question(tokens, cached) + answered - asked}
+	return runlog.Event{Type: runlog.Request, Reported: c.reported, Most: c.model.Question(tokens, cached) + answered - asked}
 }

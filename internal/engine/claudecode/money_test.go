@@ -30,29 +30,29 @@ func said(id, by, model string, usage [4]int) string {
 		by, id, model, usage[0], usage[1], usage[2], usage[3])
 }
 
-func told(by string) string {
+func reported(by string) string {
 	return fmt.Sprintf(`{"type":"user","parent_tool_use_id":%q,"message":{"content":[{"type":"tool_result","tool_use_id":"t"}]}}`, by)
 }
 
 // TestToldByAnswers: each answer is priced once, by its last usage and its own model's price, and every request is recorded.
-func TestToldByAnswers(t *testing.T) {
+func TestReportedByAnswers(t *testing.T) {
 	const opus, haiku = "claude-opus-4-8", "claude-haiku-4-5" // at 5 and 25, 1 and 5 USD
 	first := said("m1", "", opus, [4]int{1000, 1, 0, 0})
 	whole := said("m1", "", opus, [4]int{1000, 200, 0, 0}) // 0.01 USD
 	for name, c := range map[string]struct {
-		lines []string
-		told  []float64
+		lines    []string
+		reported []float64
 	}{
 		"the first request":           {nil, []float64{0}},
 		"an answer":                   {[]string{first, whole}, []float64{0}},
-		"a tool":                      {[]string{first, whole, told("")}, []float64{0, 0.01}},
-		"an answer between results":   {[]string{first, told(""), whole, told("")}, []float64{0, 0.005025, 0.01}},
-		"two tools":                   {[]string{whole, told(""), said("m2", "", opus, [4]int{0, 0, 1000, 1000}), told("")}, []float64{0, 0.01, 0.01675}},
-		"a subagent":                  {[]string{whole, said("m2", "t1", haiku, [4]int{1000, 0, 0, 0}), told("t1")}, []float64{0, 0.011, 0.011}},
-		"a subagent without a price":  {[]string{whole, said("m2", "t1", "unheard-of", [4]int{1000, 0, 0, 0}), told("t1")}, []float64{0, 0.015, 0.015}},
+		"a tool":                      {[]string{first, whole, reported("")}, []float64{0, 0.01}},
+		"an answer between results":   {[]string{first, reported(""), whole, reported("")}, []float64{0, 0.005025, 0.01}},
+		"two tools":                   {[]string{whole, reported(""), said("m2", "", opus, [4]int{0, 0, 1000, 1000}), reported("")}, []float64{0, 0.01, 0.01675}},
+		"a subagent":                  {[]string{whole, said("m2", "t1", haiku, [4]int{1000, 0, 0, 0}), reported("t1")}, []float64{0, 0.011, 0.011}},
+		"a subagent without a price":  {[]string{whole, said("m2", "t1", "unheard-of", [4]int{1000, 0, 0, 0}), reported("t1")}, []float64{0, 0.015, 0.015}},
 		"asked again without a tool":  {[]string{whole, said("m2", "", opus, [4]int{1000, 0, 0, 0})}, []float64{0, 0.015}},
 		"an error, not an answer":     {[]string{strings.Replace(first, `{`, `{"error":"rate_limit",`, 1)}, []float64{0}},
-		"a window behind the model's": {[]string{whole, told("")}, []float64{0, 0.01}},
+		"a window behind the model's": {[]string{whole, reported("")}, []float64{0, 0.01}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			model := opus
@@ -61,13 +61,13 @@ func TestToldByAnswers(t *testing.T) {
 			}
 			var got []float64
 			for _, e := range requests(t, model, c.lines...) {
-				got = append(got, math.Round(e.Told*1e6)/1e6)
+				got = append(got, math.Round(e.Reported*1e6)/1e6)
 				if e.Most < engine.UsualAnswer*25/1e6 {
 					t.Errorf("the request costs %v at most", e.Most)
 				}
 			}
-			if fmt.Sprint(got) != fmt.Sprint(c.told) {
-				t.Errorf("told %v, want %v", got, c.told)
+			if fmt.Sprint(got) != fmt.Sprint(c.reported) {
+				t.Errorf("told %v, want %v", got, c.reported)
 			}
 		})
 	}
@@ -76,7 +76,7 @@ func TestToldByAnswers(t *testing.T) {
 // TestOpenRequest: a request costs at most its whole conversation, of which the service has a part in its cache, and the
 // usual answer.
 func TestOpenRequest(t *testing.T) {
-	list := requests(t, "claude-opus-4-8", said("m1", "", "claude-opus-4-8", [4]int{0, 0, 90_000, 10_000}), told(""))
+	list := requests(t, "claude-opus-4-8", said("m1", "", "claude-opus-4-8", [4]int{0, 0, 90_000, 10_000}), reported(""))
 	if len(list) != 2 {
 		t.Fatalf("%+v", list)
 	}
@@ -95,10 +95,10 @@ func TestWithoutPrices(t *testing.T) {
 	c := e.costs(history{})
 	c.expect(engine.Request{Limits: engine.Limits{MaxCost: 1, Reserved: 0.25, Spent: 0.9}}, "Go.")
 	c.of("unheard-of")
-	if got := c.request(""); math.Abs(got.Most-0.1) > 1e-9 || got.Told != 0 {
+	if got := c.request(""); math.Abs(got.Most-0.1) > 1e-9 || got.Reported != 0 {
 		t.Errorf("%+v", got)
 	}
-	if list := requests(t, "unheard-of", said("m1", "", "unheard-of", [4]int{1000, 200, 0, 0}), told("")); len(list) != 1 {
+	if list := requests(t, "unheard-of", said("m1", "", "unheard-of", [4]int{1000, 200, 0, 0}), reported("")); len(list) != 1 {
 		t.Errorf("%+v", list)
 	}
 }

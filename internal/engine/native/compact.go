@@ -72,7 +72,7 @@ func user(blocks []transcript.Block) transcript.Message {
 }
 
 // makeRoom compacts a conversation that fills its window, also in the middle of a turn.
-func (t *turn) makeRoom(ctx context.Context) error {
+func (t *turn) makeSpace(ctx context.Context) error {
 	if t.size() < t.window()*fullAt/100 || t.cramped {
 		return nil
 	}
@@ -324,11 +324,11 @@ func (t *turn) window() int {
 
 // keep is how many of the last messages stay, at least a number.
 func (t *turn) keep(least int) int {
-	room := t.window() / 10 * engine.BytesPerToken
+	space := t.window() / 10 * engine.BytesPerToken
 	n := 0
 	for n < len(t.talk.entries)/2 && n < keptMessages {
-		room -= bytesOf(t.talk.entries[len(t.talk.entries)-1-n].Message)
-		if room < 0 {
+		space -= bytesOf(t.talk.entries[len(t.talk.entries)-1-n].Message)
+		if space < 0 {
 			break
 		}
 		n++

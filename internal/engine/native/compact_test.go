@@ -111,8 +111,8 @@ func TestCompactRefused(t *testing.T) {
 			if r.Session != old.Session || len(s.tools.calls) != 1 {
 				t.Errorf("session %s, calls %q", r.Session, s.tools.calls)
 			}
-			if told := strings.Join(s.told(), "\n"); !strings.Contains(told, "compact_failed") || !strings.Contains(told, "tool_result compact_session The compaction failed") {
-				t.Error(told)
+			if reported := strings.Join(s.reported(), "\n"); !strings.Contains(reported, "compact_failed") || !strings.Contains(reported, "tool_result compact_session The compaction failed") {
+				t.Error(reported)
 			}
 			if list, _, err := transcript.List(s.Sessions, "", nil); err != nil || len(list) != 1 {
 				t.Errorf("%d transcripts, %v", len(list), err)

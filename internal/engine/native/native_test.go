@@ -76,7 +76,7 @@ func (s *stage) says(r engine.Request, want string) engine.Result {
 }
 
 // told is the latest turn's events without the requests, each a type and what it says.
-func (s *stage) told() (all []string) {
+func (s *stage) reported() (all []string) {
 	for _, e := range s.events {
 		if e.Type == runlog.Request {
 			continue
@@ -166,7 +166,7 @@ func TestTurn(t *testing.T) {
 	if !strings.HasPrefix(r.Session, "n-") || len(r.Session) != 14 || r.Usage.In != 1000 || r.Cost != 0.002 {
 		t.Errorf("%+v", r)
 	}
-	same(t, s.told(), []string{"session", "thinking  hm", "text  hello", "usage", "result  hello"})
+	same(t, s.reported(), []string{"session", "thinking  hm", "text  hello", "usage", "result  hello"})
 	same(t, s.conversation(r.Session), []string{"user text hi", "assistant thinking hm", "assistant text hello"})
 	if q := s.api.Requests()[0]; q.System != "be brief" || q.Model != "tiny" || q.MaxTokens != 1000 {
 		t.Errorf("%+v", q)
@@ -194,7 +194,7 @@ func TestTools(t *testing.T) {
 		"user tool_result own Read", "user tool_result done ping_user", "user tool_result not here", "user tool_result there is no tool Bash here",
 		"assistant text done",
 	})
-	same(t, s.told(), []string{
+	same(t, s.reported(), []string{
 		"session", "text  looking", "usage", "tool_use Read", "tool_result Read own Read", "tool_use ping_user", "tool_result ping_user done ping_user",
 		"tool_use Write", "tool_result Write not here", "tool_use Bash", "tool_result Bash there is no tool Bash here",
 		"text  done", "usage", "result  done",

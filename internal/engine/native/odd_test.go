@@ -85,9 +85,9 @@ func TestNoArguments(t *testing.T) {
 		{Name: "Read", Arguments: `{"arguments":"d"}`}, {Name: "ping_user"},
 	}}, openaiapi.Reply{Text: "done"})
 	r := s.says(engine.Request{Input: engine.Input{Prompt: "go"}, Scope: engine.Scope{BuiltIns: []string{"Read"}}}, "done")
-	const told = "user tool_result the arguments are not a JSON object"
+	const reported = "user tool_result the arguments are not a JSON object"
 	same(t, s.conversation(r.Session)[8:], []string{
-		told, told, told, told, "user tool_result there is no tool Bash here", "user tool_result own Read", "user tool_result done ping_user", "assistant text done",
+		reported, reported, reported, reported, "user tool_result there is no tool Bash here", "user tool_result own Read", "user tool_result done ping_user", "assistant text done",
 	})
 	same(t, s.own.calls, []string{`Read {"arguments":"d"}`})
 	same(t, s.tools.calls, []string{"ping_user {}"})

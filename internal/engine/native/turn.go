@@ -65,7 +65,7 @@ func (t *turn) work(ctx context.Context) error {
 // long is compacted once and sent again.
 func (t *turn) answer(ctx context.Context) (provider.Answer, error) {
 	for compacted := false; ; compacted = true {
-		if err := t.makeRoom(ctx); err != nil {
+		if err := t.makeSpace(ctx); err != nil {
 			return provider.Answer{}, err
 		}
 		a, err := t.ask(ctx, !compacted)

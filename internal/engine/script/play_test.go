@@ -66,7 +66,7 @@ func (s *stage) says(r engine.Request, want string) engine.Result {
 }
 
 // told is the latest turn's events, each a type and what it says.
-func (s *stage) told() (all []string) {
+func (s *stage) reported() (all []string) {
 	for _, e := range s.events {
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s", e.Type, e.Text)))
 	}
@@ -99,8 +99,8 @@ const fourTurns = "turns:\n  - - text: one\n  - - text: two\n  - - text: three\n
 func TestTurnsCountOverResume(t *testing.T) {
 	s := newStage(t, fourTurns)
 	first := s.says(engine.Request{Input: engine.Input{Prompt: "a"}}, "one")
-	if want := []string{"session script engine, no model: turn 1", "text one", "usage", "result one"}; !slices.Equal(s.told(), want) {
-		t.Errorf("told %q", s.told())
+	if want := []string{"session script engine, no model: turn 1", "text one", "usage", "result one"}; !slices.Equal(s.reported(), want) {
+		t.Errorf("told %q", s.reported())
 	}
 	if s.events[0].Session != first.Session || s.events[0].Parent != "" {
 		t.Errorf("session event %+v", s.events[0])
@@ -197,8 +197,8 @@ func TestToolCalls(t *testing.T) {
 		t.Errorf("calls %q", s.tools.calls)
 	}
 	want := []string{"session script engine, no model: turn 1", "tool_use", "tool_result done", "tool_use", "tool_result no such tool", "text end", "usage", "result end"}
-	if !slices.Equal(s.told(), want) {
-		t.Fatalf("told %q", s.told())
+	if !slices.Equal(s.reported(), want) {
+		t.Fatalf("told %q", s.reported())
 	}
 	for i, pair := range [][]runlog.Event{s.events[1:3], s.events[3:5]} {
 		use, result := pair[0], pair[1]

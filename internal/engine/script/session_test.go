@@ -39,7 +39,7 @@ func TestSessionsOfOthers(t *testing.T) {
 				t.Errorf("Run of %s: %v, want %v", id, err, want)
 			}
 			if len(s.events) > 0 {
-				t.Errorf("Run of %s told %v", id, s.told())
+				t.Errorf("Run of %s told %v", id, s.reported())
 			}
 		}
 		if _, err := s.Compact(context.Background(), engine.Request{Session: engine.Session{ID: id}}, "", s.sink); !errors.Is(err, want) {
@@ -57,8 +57,8 @@ func TestErrorKeepsWhatWasSaid(t *testing.T) {
 	if err == nil || err.Error() != "the line went dead" || result.Session == "" {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	if want := []string{"session script engine, no model: turn 1", "thinking hm"}; !slices.Equal(s.told(), want) {
-		t.Errorf("told %q", s.told())
+	if want := []string{"session script engine, no model: turn 1", "thinking hm"}; !slices.Equal(s.reported(), want) {
+		t.Errorf("told %q", s.reported())
 	}
 	s.says(engine.Request{Session: engine.Session{ID: result.Session}}, "two")
 }
@@ -140,8 +140,8 @@ func TestMessages(t *testing.T) {
 		transcript.Said(transcript.User, "b"), {Role: transcript.User, Content: []transcript.Block{{Type: transcript.ToolResult, ToolUseID: "1"}}},
 	}
 	r := s.says(engine.Request{Input: engine.Input{Prompt: "c"}, Session: engine.Session{Messages: window}}, "three")
-	if told := s.told(); told[0] != "session script engine, no model: turn 3, after 4 messages" {
-		t.Errorf("%q", told)
+	if reported := s.reported(); reported[0] != "session script engine, no model: turn 3, after 4 messages" {
+		t.Errorf("%q", reported)
 	}
 	want := []transcript.Message{
 		{Role: transcript.Assistant, Content: []transcript.Block{

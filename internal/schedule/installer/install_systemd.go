@@ -274,16 +274,16 @@ func (u Units) Start(ctx context.Context, id string) error {
 	return u.systemctl(ctx, "start", "--no-block", Instance(id))
 }
 
-// Houses are the data directories that the installed units of ours are for, by name; more than one only after a failure.
-func (u Units) Houses() ([]string, error) {
+// DataDirs returns the data directories that the installed units are for, by name; more than one only after a failure.
+func (u Units) DataDirs() ([]string, error) {
 	have, err := u.installed()
-	var houses []string
+	var dirs []string
 	for _, text := range have {
 		if ours, _ := Marked(text); ours {
-			houses = append(houses, HouseOf(text))
+			dirs = append(dirs, DataDirOf(text))
 		}
 	}
-	slices.Sort(houses)
-	houses = slices.DeleteFunc(slices.Compact(houses), func(dir string) bool { return dir == "" }) // timers
-	return houses, err
+	slices.Sort(dirs)
+	dirs = slices.DeleteFunc(slices.Compact(dirs), func(dir string) bool { return dir == "" }) // timers
+	return dirs, err
 }

@@ -169,9 +169,9 @@ func label(j job.Job) string {
 	return text
 }
 
-// HouseOf is the data directory that an entry, as Crontab or Systemd makes it, is for; "" when it is for none. A user has one
+// DataDirOf is the data directory that an entry, as Crontab or Systemd makes it, is for; "" when it is for none. A user has one
 // crontab and one folder of units, and maybe two data directories.
-func HouseOf(entry string) string {
+func DataDirOf(entry string) string {
 	for line := range strings.Lines(entry) {
 		_, rest, found := strings.Cut(line, " --data-dir ")
 		if found && !strings.HasPrefix(line, "Description=") { // which may say anything

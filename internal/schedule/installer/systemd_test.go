@@ -28,8 +28,8 @@ func TestSystemd(t *testing.T) {
 			all.WriteString("==> " + f.Name + "\n" + f.Text + "\n")
 		}
 		golden(t, name, all.String())
-		if told := strings.Contains(find(t, files, "ollim-tick.service"), "\nEnvironment="+installer.UnitsVariable+"=user\n"); told == system {
-			t.Errorf("%s: the tick is told of a manager: %v", name, told)
+		if reported := strings.Contains(find(t, files, "ollim-tick.service"), "\nEnvironment="+installer.UnitsVariable+"=user\n"); reported == system {
+			t.Errorf("%s: the tick is told of a manager: %v", name, reported)
 		}
 	}
 }
@@ -316,7 +316,7 @@ func TestJobOf(t *testing.T) {
 }
 
 // Whose an entry is can be read from it, whatever the directory is called and whatever else it says.
-func TestHouseOf(t *testing.T) {
+func TestDataDirOf(t *testing.T) {
 	for _, dir := range append(hostilePaths, "/home/ada/.ollim-bot", `/a $HOME/b`, `/a$b`, `/a$$b`, `/a%%b`, `/a\`, `/a\"`, `/a "b" c`, "/a --data-dir /b") {
 		h := host(t)
 		h.DataDir = dir
@@ -329,7 +329,7 @@ func TestHouseOf(t *testing.T) {
 			if filepath.Ext(f.Name) == ".timer" {
 				want = ""
 			}
-			if got := installer.HouseOf(f.Text); got != want {
+			if got := installer.DataDirOf(f.Text); got != want {
 				t.Errorf("%s: %q, want %q", f.Name, got, want)
 			}
 		}
@@ -338,11 +338,11 @@ func TestHouseOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := installer.HouseOf(block); got != host(t).DataDir {
+	if got := installer.DataDirOf(block); got != host(t).DataDir {
 		t.Errorf("a crontab's: %q", got)
 	}
 	for _, text := range []string{"", "x", `ExecStart=/x --data-dir "`, "ExecStart=/x --data-dir "} {
-		if got := installer.HouseOf(text); got != "" {
+		if got := installer.DataDirOf(text); got != "" {
 			t.Errorf("%q: %q", text, got)
 		}
 	}

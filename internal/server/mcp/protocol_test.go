@@ -211,7 +211,7 @@ func TestProgressComesBeforeTheResultAmongManyCalls(t *testing.T) {
 			p.send(request(i, "it", fmt.Sprintf(`{"n":%d}`, i)))
 		}
 	}()
-	told := map[int]int{}
+	reported := map[int]int{}
 	for range n * (steps + 1) {
 		var m struct {
 			ID     *int
@@ -221,12 +221,12 @@ func TestProgressComesBeforeTheResultAmongManyCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		switch call := m.Params.Progress / steps; {
-		case m.ID != nil && told[*m.ID] != steps:
-			t.Errorf("call %d: its result came after %d of %d notifications", *m.ID, told[*m.ID], steps)
-		case m.ID == nil && m.Params.Progress%steps != told[call]:
-			t.Errorf("call %d: notification %d came as number %d", call, m.Params.Progress%steps, told[call])
+		case m.ID != nil && reported[*m.ID] != steps:
+			t.Errorf("call %d: its result came after %d of %d notifications", *m.ID, reported[*m.ID], steps)
+		case m.ID == nil && m.Params.Progress%steps != reported[call]:
+			t.Errorf("call %d: notification %d came as number %d", call, m.Params.Progress%steps, reported[call])
 		case m.ID == nil:
-			told[call]++
+			reported[call]++
 		}
 	}
 }

@@ -75,10 +75,10 @@ func clip(text string) string {
 	if len(text) <= MaxText { // no text has more units than bytes
 		return text
 	}
-	room := MaxText - len(cutNote) - 20 // more digits than any number has
+	space := MaxText - len(cutNote) - 20 // more digits than any number has
 	units, cut := 0, 0
 	for i, r := range text {
-		if units <= room {
+		if units <= space {
 			cut = i // not after it: the character here may have two units
 		}
 		if units += utf16.RuneLen(r); units > MaxText {

@@ -23,7 +23,7 @@ func remind(id string, more ...string) string {
 }
 
 // houseOf makes a data directory of files by their paths in it.
-func houseOf(t *testing.T, files map[string]string) paths.Dir {
+func fixtureOf(t *testing.T, files map[string]string) paths.Dir {
 	t.Helper()
 	dir := paths.Dir(t.TempDir())
 	for name, text := range files {
@@ -48,7 +48,7 @@ func found(t *testing.T, dir paths.Dir, id string) job.Job {
 }
 
 func TestLoadReminders(t *testing.T) {
-	dir := houseOf(t, map[string]string{
+	dir := fixtureOf(t, map[string]string{
 		"reminders/b.md": remind("two"), "reminders/a.md": remind("one"), "reminders/bad.md": remind("x", "cron: y"), "reminders/.c.md.tmp-1": remind("draft"),
 		"routines/a.md": good("three"), "routines/bad.md": good("y", "run-at: z"), "state/firing/four.md": remind("four"),
 		"state/firing/five.retry.md": remind("five"), "state/firing/bad.md": remind("z", "plane: x"),
@@ -101,7 +101,7 @@ func TestKindOf(t *testing.T) {
 
 // A reminder and a routine may have one name: then it takes more than the name to tell which is meant.
 func TestOneNameTwoKinds(t *testing.T) {
-	dir := houseOf(t, map[string]string{
+	dir := fixtureOf(t, map[string]string{
 		"reminders/daily.md": remind("r1", "description: Daily news"), "routines/daily.md": good("r2", "description: Daily news"), "routines/news.retry.md": good("r3"),
 		"routines/news.md": good("r4"), "reminders/twice.retry.md": remind("r5"),
 	})
@@ -131,7 +131,7 @@ func TestOneNameTwoKinds(t *testing.T) {
 }
 
 func TestTwinsOfTwoKinds(t *testing.T) {
-	dir := houseOf(t, map[string]string{
+	dir := fixtureOf(t, map[string]string{
 		"reminders/a.md": remind("same"), "routines/b.md": good("SAME"), "reminders/c.md": remind("gone"), "state/firing/gone.md": remind("gone"), "routines/d.md": good("d"),
 		"state/firing/e.md": remind("e"), "state/firing/e.retry.md": remind("e"),
 	})
@@ -151,7 +151,7 @@ state/firing/gone.md:2: id: "gone" is used twice, also in reminders/c.md`
 }
 
 func TestClaim(t *testing.T) {
-	dir := houseOf(t, map[string]string{"reminders/take-pizza.md": remind("p1", "description: Pizza")})
+	dir := fixtureOf(t, map[string]string{"reminders/take-pizza.md": remind("p1", "description: Pizza")})
 	l := job.Library{Home: dir}
 	waiting := found(t, dir, "take-pizza")
 	first, err := l.Claim(waiting)
@@ -194,7 +194,7 @@ func exists(path string) bool {
 }
 
 func TestClaimNotWritten(t *testing.T) {
-	dir := houseOf(t, map[string]string{"reminders/x.md": remind("x"), "state/firing": "no folder"})
+	dir := fixtureOf(t, map[string]string{"reminders/x.md": remind("x"), "state/firing": "no folder"})
 	j, err := job.Parse(job.Reminder, dir.Path("reminders", "x.md"), []byte(remind("x")))
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestClaimNotWritten(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	dir := houseOf(t, map[string]string{"reminders/x.md": remind("x"), "reminders/y.md": remind("y")})
+	dir := fixtureOf(t, map[string]string{"reminders/x.md": remind("x"), "reminders/y.md": remind("y")})
 	l := job.Library{Home: dir}
 	j := found(t, dir, "x")
 	if err := l.Cancel(j); err != nil {
@@ -225,7 +225,7 @@ func TestCancel(t *testing.T) {
 func TestClaimRace(t *testing.T) {
 	const rounds, each = 20, 4
 	for range rounds {
-		dir := houseOf(t, map[string]string{"reminders/x.md": remind("x")})
+		dir := fixtureOf(t, map[string]string{"reminders/x.md": remind("x")})
 		l, j := job.Library{Home: dir}, found(t, dir, "x")
 		results := make([]error, 2*each)
 		var all sync.WaitGroup
@@ -257,7 +257,7 @@ func TestClaimRace(t *testing.T) {
 // Reminders that are claimed, followed up and deleted while others read are never a fault of anybody's, and none that stays
 // is missed.
 func TestLoadDuringClaims(t *testing.T) {
-	dir := houseOf(t, map[string]string{"routines/r.md": good("r"), "reminders/stays.md": remind("stays")})
+	dir := fixtureOf(t, map[string]string{"routines/r.md": good("r"), "reminders/stays.md": remind("stays")})
 	l := job.Library{Home: dir}
 	end := time.Now().Add(200 * time.Millisecond)
 	var all sync.WaitGroup
@@ -287,7 +287,7 @@ func TestLoadDuringClaims(t *testing.T) {
 }
 
 func TestCreateReminder(t *testing.T) {
-	dir := houseOf(t, map[string]string{"routines/daily-news.md": good("r"), "routines/mine.md": good("m")})
+	dir := fixtureOf(t, map[string]string{"routines/daily-news.md": good("r"), "routines/mine.md": good("m")})
 	l := job.Library{Home: dir}
 	j := job.New(job.Reminder)
 	j.ID, j.RunAt, j.Description, j.Body = "a", time.Date(2026, 3, 7, 9, 0, 0, 0, time.UTC), "Daily news", "Do it."
@@ -317,7 +317,7 @@ func TestCreateReminder(t *testing.T) {
 
 // A folder that cannot be looked into is an error, not an endless search for a free name.
 func TestCreateWithoutFolder(t *testing.T) {
-	dir := houseOf(t, map[string]string{"reminders": "no folder", "routines": "no folder"})
+	dir := fixtureOf(t, map[string]string{"reminders": "no folder", "routines": "no folder"})
 	j := job.New(job.Reminder)
 	j.ID, j.Body = "a", "Do it."
 	var failed *store.NotWritten

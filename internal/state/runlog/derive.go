@@ -27,9 +27,9 @@ type Bill struct {
 	Assumed float64 // for requests whose cost was not reported, and one that is open: the most that they may have cost
 	Starts  int     // of the engine
 
-	silent bool    // nothing was reported since the last start or request
-	told   float64 // of answers whose usage is to follow
-	open   float64 // of the request, at most
+	silent   bool    // nothing was reported since the last start or request
+	reported float64 // of answers whose usage is to follow
+	open     float64 // of the request, at most
 }
 
 // Bill adds up a run's cost so far. An engine that was started and reported nothing at all counts as what the run had reserved.
@@ -49,12 +49,12 @@ func (b *Bill) add(e Event, r Record) {
 	switch e.Type {
 	case Session:
 		b.close()
-		b.Starts, b.silent, b.told, b.open = b.Starts+1, true, 0, 0
+		b.Starts, b.silent, b.reported, b.open = b.Starts+1, true, 0, 0
 		if r.Accounted {
 			b.open = max(0, r.Reserved-b.Cost)
 		}
 	case Request:
-		b.silent, b.told, b.open = true, e.Told, e.Most
+		b.silent, b.reported, b.open = true, e.Reported, e.Most
 	case UsageEvent:
 		b.silent = false
 		if e.Usage == nil {
@@ -66,7 +66,7 @@ func (b *Bill) add(e Event, r Record) {
 // close counts what is open.
 func (b *Bill) close() {
 	if b.silent {
-		b.Cost, b.Assumed, b.silent = b.Cost+b.told+b.open, b.Assumed+b.open, false
+		b.Cost, b.Assumed, b.silent = b.Cost+b.reported+b.open, b.Assumed+b.open, false
 	}
 }
 

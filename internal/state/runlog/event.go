@@ -53,10 +53,10 @@ type Event struct {
 	Session   string                `json:"session,omitempty"`
 	Parent    string                `json:"parent,omitempty"` // the session before; of what a subagent does, the tool use that started it
 	Usage     *Usage                `json:"usage,omitempty"`
-	Cost      float64               `json:"cost,omitempty"`  // USD
-	Most      float64               `json:"most,omitempty"`  // USD
-	Told      float64               `json:"told,omitempty"`  // USD
-	Count     int                   `json:"count,omitempty"` // of updates, attempts, answers
+	Cost      float64               `json:"cost,omitempty"`     // USD
+	Most      float64               `json:"most,omitempty"`     // USD
+	Reported  float64               `json:"reported,omitempty"` // USD
+	Count     int                   `json:"count,omitempty"`    // of updates, attempts, answers
 	Before    int                   `json:"before,omitempty"`
 	After     int                   `json:"after,omitempty"`       // tokens around a compaction
 	Model     string                `json:"model,omitempty"`       // of a session that began

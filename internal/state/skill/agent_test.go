@@ -9,7 +9,7 @@ import (
 )
 
 func TestLoadAgent(t *testing.T) {
-	dir := house(t, map[string]string{
+	dir := fixture(t, map[string]string{
 		"agents/critic.md": "---\nname: critic\ndescription: Finds faults\ntools: Read, Grep, Bash(git diff *)\nmodel: opus\ncolor: red\n---\n\nYou find faults.\n",
 		"agents/plain.md":  "---\ndescription: Plain\n---\nYou are plain.",
 		"agents/mute.md":   "---\ndescription: Mute\ntools: []\n---\nYou say nothing.",

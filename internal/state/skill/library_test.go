@@ -17,7 +17,7 @@ import (
 const good = "---\ndescription: Talks\n---\nTalk.\n"
 
 // house is a data directory with these files; a name that ends in / is a folder, a text "-> x" a link, "|" a pipe.
-func house(t *testing.T, files map[string]string) paths.Dir {
+func fixture(t *testing.T, files map[string]string) paths.Dir {
 	t.Helper()
 	dir := paths.Dir(t.TempDir())
 	for name, text := range files {
@@ -43,8 +43,8 @@ func house(t *testing.T, files map[string]string) paths.Dir {
 }
 
 func TestLoad(t *testing.T) {
-	outside := house(t, map[string]string{"SKILL.md": good})
-	dir := house(t, map[string]string{
+	outside := fixture(t, map[string]string{"SKILL.md": good})
+	dir := fixture(t, map[string]string{
 		"skills/weekly/SKILL.md": good,
 		"skills/daily/SKILL.md":  good,
 		"skills/README.md":       "about",
@@ -89,16 +89,16 @@ skills/up/SKILL.md: cannot be read: its folder is a link that leads out of skill
 }
 
 func TestLoadNothing(t *testing.T) {
-	if skills, faults, err := (skill.Library{Home: house(t, nil)}).Load(); skills != nil || faults != nil || err != nil {
+	if skills, faults, err := (skill.Library{Home: fixture(t, nil)}).Load(); skills != nil || faults != nil || err != nil {
 		t.Error(skills, faults, err)
 	}
-	if _, _, err := (skill.Library{Home: house(t, map[string]string{"skills": "a file"})}).Load(); err == nil {
+	if _, _, err := (skill.Library{Home: fixture(t, map[string]string{"skills": "a file"})}).Load(); err == nil {
 		t.Error("a file for a folder is no error")
 	}
 }
 
 func TestFind(t *testing.T) {
-	dir := house(t, map[string]string{
+	dir := fixture(t, map[string]string{
 		"skills/daily/SKILL.md": good, "skills/bad/SKILL.md": "Talk.\n", "SKILL.md": good, "skills/.x/SKILL.md": good, "skills/note": "",
 		"skills/pipe/SKILL.md": "|",
 	})

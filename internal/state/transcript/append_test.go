@@ -44,7 +44,7 @@ func TestTornAtEveryByte(t *testing.T) {
 		}
 		list, bad := load(t, f)
 		if len(list) != want+1 || bad != 0 || list[want].Message.Text() != "three" {
-			t.Fatalf("cut at %d: %v, %d bad", cut, told(messages(list)), bad)
+			t.Fatalf("cut at %d: %v, %d bad", cut, reported(messages(list)), bad)
 		}
 	}
 }

@@ -137,7 +137,7 @@ func TestCompact(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, _ := load(t, made)
-		if short := strings.Join(told(messages(got)), "|"); short != want {
+		if short := strings.Join(reported(messages(got)), "|"); short != want {
 			t.Errorf("keep %d: %s, want %s", keep, short, want)
 		}
 		for _, e := range got {
@@ -208,10 +208,10 @@ func TestCompactedIsWhole(t *testing.T) {
 		}
 		read := messages(made.Settled(list))
 		if got, changed := transcript.Repair(read); changed {
-			t.Fatalf("%q is not whole: %q", told(read), told(got))
+			t.Fatalf("%q is not whole: %q", reported(read), reported(got))
 		}
 		if !slices.ContainsFunc(list[:1], func(e transcript.Entry) bool { return strings.HasPrefix(e.Message.Text(), "summary") }) {
-			t.Fatalf("%q", told(messages(list)))
+			t.Fatalf("%q", reported(messages(list)))
 		}
 	})
 }

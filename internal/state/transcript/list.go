@@ -114,10 +114,10 @@ func lastText(f *os.File, size int64, words Words) (string, error) {
 
 // shorten makes one line of a text, with an ellipsis where it was cut.
 func shorten(text string) string {
-	const room = 4 // white space and controls go; a text is not long before that
-	rest := len(text) > room*longest
+	const space = 4 // white space and controls go; a text is not long before that
+	rest := len(text) > space*longest
 	if rest {
-		text = text[:room*longest]
+		text = text[:space*longest]
 	}
 	text = plaintext.Line(text)
 	if len(text) <= longest && !rest {

@@ -62,7 +62,7 @@ func TestLines(t *testing.T) {
 		"array":            {head + "[1]\n" + hi, "user: hi", 1},
 	} {
 		list, bad := loaded(t, tc.text)
-		if got := strings.Join(told(messages(list)), "|"); got != tc.want || bad != tc.bad {
+		if got := strings.Join(reported(messages(list)), "|"); got != tc.want || bad != tc.bad {
 			t.Errorf("%s: %q and %d bad, want %q and %d", name, got, bad, tc.want, tc.bad)
 		}
 	}

@@ -113,7 +113,7 @@ func load(t testing.TB, f transcript.Transcript) (list []transcript.Entry, bad i
 }
 
 // told is a conversation in short, for comparing.
-func told(messages []transcript.Message) (lines []string) {
+func reported(messages []transcript.Message) (lines []string) {
 	for _, m := range messages {
 		line := m.Role + ":"
 		for _, b := range m.Content {

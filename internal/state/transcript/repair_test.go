@@ -61,9 +61,9 @@ func TestRepair(t *testing.T) {
 		got, changed := transcript.Repair(tc.given)
 		want := tc.want
 		if want == "" {
-			want = strings.Join(told(tc.given), "|")
+			want = strings.Join(reported(tc.given), "|")
 		}
-		if short := strings.Join(told(got), "|"); short != want || changed != (tc.want != "") {
+		if short := strings.Join(reported(got), "|"); short != want || changed != (tc.want != "") {
 			t.Errorf("%s: %s, want %s; changed: %t", name, short, want, changed)
 		}
 	}
@@ -122,7 +122,7 @@ func TestRepairedIsTaken(t *testing.T) {
 			r.Fatalf("changed: %t", changed)
 		}
 		if again, changed := transcript.Repair(got); changed {
-			r.Fatalf("%q, and once more %q", told(got), told(again))
+			r.Fatalf("%q, and once more %q", reported(got), reported(again))
 		}
 		if want, texts := said(given, transcript.User), said(got, transcript.User); !slices.Equal(slices.DeleteFunc(texts, isNotice), want) {
 			r.Fatalf("said %q, kept %q", want, texts)
@@ -134,7 +134,7 @@ func TestRepairedIsTaken(t *testing.T) {
 			got = append(got, user("next"))
 		}
 		if status, answer := ask(t, s, signed(got)); status != http.StatusOK {
-			r.Fatalf("%q: %s", told(got), answer)
+			r.Fatalf("%q: %s", reported(got), answer)
 		}
 	})
 	if broken := s.Violations(); len(broken) > 0 {
@@ -160,7 +160,7 @@ func TestUnsignedThoughts(t *testing.T) {
 		for _, m := range got {
 			uses := slices.ContainsFunc(m.Content, func(b transcript.Block) bool { return b.Type == transcript.ToolUse })
 			if !uses && len(signed([]transcript.Message{m})[0].Content) < len(m.Content) {
-				r.Fatalf("%q", told(got))
+				r.Fatalf("%q", reported(got))
 			}
 		}
 	})

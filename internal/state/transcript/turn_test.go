@@ -50,14 +50,14 @@ func TestSettled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			list := append(slices.Clone(whole), tc.more...)
-			got := strings.Join(told(messages(transcript.Transcript{}.Settled(list))), "|")
+			got := strings.Join(reported(messages(transcript.Transcript{}.Settled(list))), "|")
 			if want := read + tc.want; got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 		})
 	}
 	summary := transcript.Transcript{Header: transcript.Header{Compacted: true}}
-	got := strings.Join(told(messages(summary.Settled([]transcript.Entry{by("", "S"), by("2", "q"), entry(agent("a"))}))), "|")
+	got := strings.Join(reported(messages(summary.Settled([]transcript.Entry{by("", "S"), by("2", "q"), entry(agent("a"))}))), "|")
 	if want := "user: S|assistant: [I have read the summary and go on from there.]|user: q|assistant: a"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -80,7 +80,7 @@ func TestSettledKeepsSpeakersApart(t *testing.T) {
 		whole, _ := transcript.Repair(append(settled, user("next")))
 		last := whole[len(whole)-1]
 		if last.Role != transcript.User || len(last.Content) != 1 || last.Text() != "next" {
-			t.Fatalf("%q: the last message is %+v", told(settled), last)
+			t.Fatalf("%q: the last message is %+v", reported(settled), last)
 		}
 	})
 }
@@ -159,7 +159,7 @@ func TestBranchOfACompaction(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, _ := load(t, made)
-			if text := strings.Join(told(messages(got)), "|"); text != tc.want || made.MidTurn {
+			if text := strings.Join(reported(messages(got)), "|"); text != tc.want || made.MidTurn {
 				t.Errorf("got  %s\nwant %s", text, tc.want)
 			}
 		})

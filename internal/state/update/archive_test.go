@@ -90,7 +90,7 @@ func TestArchiveWithBadLines(t *testing.T) {
 	}
 }
 
-func TestArchiveStopsWhenTold(t *testing.T) {
+func TestArchiveStopsWhenAsked(t *testing.T) {
 	w := newWorld(t)
 	w.addN(1, 12)
 	for range w.Archive(nil) {

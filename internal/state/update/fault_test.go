@@ -91,7 +91,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 // What has been used stays used when the archive cannot be written, and is archived as soon as it can.
-func TestDeliverWithoutRoomForTheArchive(t *testing.T) {
+func TestDeliverWithoutSpaceForTheArchive(t *testing.T) {
 	w := newWorld(t)
 	w.addN(1, 9)
 	limit := fmt.Sprint(len(w.read(w.Home.UpdateArchive())) + 250) // two lines fit, and the box itself

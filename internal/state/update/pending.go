@@ -44,11 +44,11 @@ func (p pending) with(u Update) pending {
 
 // limit applies the cap: the oldest go, into the sentinel's count.
 func (p *pending) limit() (dropped []Update) {
-	room := Max
+	space := Max
 	if p.omitted > 0 || len(p.real) > Max {
-		room = Max - 1
+		space = Max - 1
 	}
-	n := max(0, len(p.real)-room)
+	n := max(0, len(p.real)-space)
 	dropped, p.real = p.real[:n], p.real[n:]
 	if n > 0 {
 		p.omitted += n

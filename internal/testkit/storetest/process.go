@@ -22,7 +22,7 @@ func (s Store) addUntilTheEnd(dir string) {
 		close(done)
 	}()
 	warn := func(text string) { fail("warned: " + text) }
-	told := os.NewFile(3, "told")
+	reported := os.NewFile(3, "told")
 	for i := 0; ; i++ {
 		select {
 		case <-done:
@@ -32,7 +32,7 @@ func (s Store) addUntilTheEnd(dir string) {
 		if err := s.Add(context.Background(), dir, warn, fmt.Sprintf("%d-%d", os.Getpid(), i)); err != nil {
 			fail(err.Error())
 		}
-		if _, err := fmt.Fprintln(told, i); err != nil {
+		if _, err := fmt.Fprintln(reported, i); err != nil {
 			fail(err.Error())
 		}
 	}
@@ -45,11 +45,11 @@ func fail(text string) {
 
 // adder is a process that adds items.
 type adder struct {
-	cmd   *exec.Cmd
-	stdin io.Closer
-	told  *bufio.Reader
-	close func() error
-	added int
+	cmd      *exec.Cmd
+	stdin    io.Closer
+	reported *bufio.Reader
+	close    func() error
+	added    int
 }
 
 // start starts this test again in a process that adds items.
@@ -76,7 +76,7 @@ func start(t *testing.T, dir string) *adder {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	a := &adder{cmd: cmd, stdin: stdin, told: bufio.NewReader(read), close: read.Close}
+	a := &adder{cmd: cmd, stdin: stdin, reported: bufio.NewReader(read), close: read.Close}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return a
 }
@@ -85,7 +85,7 @@ func start(t *testing.T, dir string) *adder {
 func (a *adder) until(t *testing.T, n int) {
 	t.Helper()
 	for a.added < n {
-		if _, err := a.told.ReadString('\n'); err != nil {
+		if _, err := a.reported.ReadString('\n'); err != nil {
 			t.Fatalf("after %d items: %v, %v", a.added, err, a.cmd.Wait())
 		}
 		a.added++
@@ -105,7 +105,7 @@ func (a *adder) stop(t *testing.T) {
 func (a *adder) end(t *testing.T) int {
 	t.Helper()
 	for {
-		if line, _ := a.told.ReadString('\n'); !strings.HasSuffix(line, "\n") {
+		if line, _ := a.reported.ReadString('\n'); !strings.HasSuffix(line, "\n") {
 			break
 		}
 		a.added++

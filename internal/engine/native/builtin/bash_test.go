@@ -17,7 +17,7 @@ import (
 )
 
 func TestBash(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	script := func(name, text string) {
 		t.Helper()
 		h.put(t, "bin/"+name, "#!/bin/sh\n"+text)
@@ -62,7 +62,7 @@ func TestBash(t *testing.T) {
 }
 
 func TestBashEnds(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	if r := h.call(t, "Bash", "command", "sleep 100000", "timeout", 50); !r.IsError || r.Text != "it was ended after 50ms" {
 		t.Errorf("%+v", r)
 	}
@@ -88,7 +88,7 @@ func TestMiddle(t *testing.T) {
 
 func TestSecretsInCutLines(t *testing.T) {
 	const value = "sup3r-s3cret-t0ken"
-	h := newHouse(t)
+	h := newFixture(t)
 	h.box.Secrets = plaintext.NewSecrets(value)
 	h.put(t, "data/wide.md", strings.Repeat("x", readWidth-9)+value+"more\n"+value+"\n")
 	got := h.good(t, "Read", "file_path", "wide.md")
@@ -100,7 +100,7 @@ func TestSecretsInCutLines(t *testing.T) {
 // A secret is not shown by a piece where output is cut: in its middle, at its end, or at the beginning of standard error.
 func TestSecretsInCutOutput(t *testing.T) {
 	const value = "sup3r-s3cret-t0ken"
-	h := newHouse(t)
+	h := newFixture(t)
 	h.box.Secrets = plaintext.NewSecrets(value)
 	for name, text := range map[string]string{
 		"middle.sh": fmt.Sprintf("yes x | tr -d '\\n' | head -c %d; printf %s; yes y | tr -d '\\n' | head -c 50000", bashChars/2-9, value),

@@ -72,7 +72,7 @@ func TestSchemasAreWhatThePolicyReads(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	for _, c := range [][2]string{
 		{"Read", `{}`}, {"Read", `[]`}, {"Read", `{"file_path":"top.md","x":1}`}, {"Read", `{"file_path":"top.md","FILE_PATH":"notes/a.md"}`},
 		{"Read", `{"file_path":"top.md","file_path":"notes/a.md"}`}, {"Read", `{"file_path":"top.md","offset":-1}`},
@@ -93,7 +93,7 @@ func TestBadInput(t *testing.T) {
 }
 
 func TestStopped(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(errors.New("the owner said stop"))
 	for _, tool := range tools() {

@@ -20,7 +20,7 @@ import (
 )
 
 func TestRead(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	long := strings.Repeat("é", 2500)
 	for name, text := range map[string]string{
 		"empty": "", "nonl": "x", "crlf": "a\r\nb\r\n", "bom": "\ufeffa\n", "onlybom": "\ufeff", "long": long + "\nnext\n", "exact": strings.Repeat("y", 2000) + "\n",
@@ -75,7 +75,7 @@ func TestRead(t *testing.T) {
 
 // Nothing leads out: not by .., not by a link in any position, not by another spelling.
 func TestEscapes(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	paths := []string{
 		"../out/o.md", "notes/../../out/o.md", "out/o.md", "out/new.md", "out.md", "dangling.md", h.top + "/out/o.md", "/etc/passwd", "loop", "loop/x.md",
 		"notes/up/out/o.md", "notes/up/../../out/o.md", "~/x.md", "", ".", "/", "notes/", "a\x00b", "a\nb", `notes\a.md`, "/proc/self/environ", "/dev/null",
@@ -107,7 +107,7 @@ func orDot(path string) string {
 
 // A pipe, a socket or a device is told, and nobody waits for it.
 func TestNoRegularFile(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	if err := syscall.Mkfifo(filepath.Join(h.dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestSwapped(t *testing.T) {
 		{"notes/deep/er/c.md", "notes/deep", "../state"}, {"notes/deep/er/c.md", "notes", "state"}, {"notes/deep/er/c.md", "notes", "../out"},
 		{"notes/a.md", "notes", "sessions"}, {"notes/a.md", "notes/a.md", "b.txt"}, {"notes/a.md", "notes", "inner"},
 	} {
-		h := newHouse(t)
+		h := newFixture(t)
 		s, err := h.box.spot(c.path, toRead)
 		if err != nil {
 			t.Fatal(err)
@@ -164,7 +164,7 @@ func TestSwapped(t *testing.T) {
 
 // A protected folder under another name is known by what it is.
 func TestMovedIn(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	s, err := h.box.spot("notes/a.md", toRead)
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestMovedIn(t *testing.T) {
 
 // Whoever swaps folders and links without end never gets a tool to read or write elsewhere.
 func TestSwapping(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.put(t, "data/w/f.md", "fine\n")
 	if err := os.Symlink("state", filepath.Join(h.dir, "evil")); err != nil {
 		t.Fatal(err)
@@ -226,7 +226,7 @@ func TestSwapping(t *testing.T) {
 }
 
 func TestWrite(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	if err := os.Chmod(filepath.Join(h.dir, "top.md"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestWrite(t *testing.T) {
 
 // A draft that a killed writer left does not stop the next one, and a file that changes meanwhile is not overwritten.
 func TestReplace(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.put(t, "data/.top.md.tmp-0", "half")
 	h.good(t, "Write", "file_path", "top.md", "content", "new")
 	if h.get("data/.top.md.tmp-0") != "half" || h.get("data/top.md") != "new" {
@@ -295,7 +295,7 @@ func TestReplace(t *testing.T) {
 }
 
 func TestEdit(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	for _, c := range []struct {
 		text, old, new string
 		all            bool
@@ -331,7 +331,7 @@ func TestEdit(t *testing.T) {
 
 // Edits of one file at the same time are all made.
 func TestEditsAtOnce(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.put(t, "data/e.md", "0 1 2 3 4 5 6 7 8 9 ")
 	var all sync.WaitGroup
 	for i := range 10 {

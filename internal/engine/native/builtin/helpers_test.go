@@ -12,18 +12,18 @@ import (
 )
 
 // house is a working directory with protected places and links of every kind, and approved folders beside it.
-type house struct {
+type fixture struct {
 	top, dir, lib, src string
 	box                *Box
 }
 
-func newHouse(t testing.TB) house {
+func newFixture(t testing.TB) fixture {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := house{top: top, dir: filepath.Join(top, "data"), lib: filepath.Join(top, "lib"), src: filepath.Join(top, "src")}
+	h := fixture{top: top, dir: filepath.Join(top, "data"), lib: filepath.Join(top, "lib"), src: filepath.Join(top, "src")}
 	for path, text := range map[string]string{
 		"data/top.md": "top\n", "data/notes/a.md": "alpha\nbeta\ngamma\n", "data/notes/deep/er/c.md": "alpha deep\n", "data/notes/b.txt": "beta\n",
 		"data/notes/.hidden.md": "alpha hidden\n", "data/notes/.git/hook.md": "alpha git\n", "data/state/x.md": "SECRET alpha\n",
@@ -62,7 +62,7 @@ func newHouse(t testing.TB) house {
 }
 
 // allow adds patterns to what the box may do.
-func (h house) allow(t testing.TB, texts ...string) {
+func (h fixture) allow(t testing.TB, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		p, err := policy.Parse(text)
@@ -73,7 +73,7 @@ func (h house) allow(t testing.TB, texts ...string) {
 	}
 }
 
-func (h house) put(t testing.TB, path, text string) {
+func (h fixture) put(t testing.TB, path, text string) {
 	t.Helper()
 	path = filepath.Join(h.top, path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -85,7 +85,7 @@ func (h house) put(t testing.TB, path, text string) {
 }
 
 // get is a file's text, or what is wrong with it.
-func (h house) get(path string) string {
+func (h fixture) get(path string) string {
 	data, err := os.ReadFile(filepath.Join(h.top, path))
 	if err != nil {
 		return "error: " + err.Error()
@@ -94,7 +94,7 @@ func (h house) get(path string) string {
 }
 
 // untouched checks that nothing outside the reach of the tools has changed.
-func (h house) untouched(t testing.TB) {
+func (h fixture) untouched(t testing.TB) {
 	t.Helper()
 	for path, text := range map[string]string{
 		"data/state/x.md": "SECRET alpha\n", "data/sessions/s.md": "SECRET alpha\n", "data/config.yaml": "SECRET alpha\n",
@@ -127,13 +127,13 @@ func object(t testing.TB, kv ...any) json.RawMessage {
 	return text
 }
 
-func (h house) call(t testing.TB, tool string, kv ...any) engine.ToolResult {
+func (h fixture) call(t testing.TB, tool string, kv ...any) engine.ToolResult {
 	t.Helper()
 	return h.box.Call(t.Context(), tool, object(t, kv...))
 }
 
 // good is the text of a call that works.
-func (h house) good(t testing.TB, tool string, kv ...any) string {
+func (h fixture) good(t testing.TB, tool string, kv ...any) string {
 	t.Helper()
 	r := h.call(t, tool, kv...)
 	if r.IsError {
@@ -143,7 +143,7 @@ func (h house) good(t testing.TB, tool string, kv ...any) string {
 }
 
 // bad checks that a call fails, with these words.
-func (h house) bad(t testing.TB, words, tool string, kv ...any) {
+func (h fixture) bad(t testing.TB, words, tool string, kv ...any) {
 	t.Helper()
 	r := h.call(t, tool, kv...)
 	if !r.IsError || !strings.Contains(r.Text, words) || strings.Contains(r.Text, "SECRET") {

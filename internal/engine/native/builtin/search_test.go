@@ -17,7 +17,7 @@ import (
 )
 
 func TestGlob(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.put(t, "data/notes/new\nline.md", "alpha\n")
 	for i, name := range []string{"data/top.md", "data/notes/a.md", "data/notes/deep/er/c.md", "data/notes/.hidden.md", "data/state.md", "data/inner/i.md", "data/notes/b.txt", "data/notes/new\nline.md"} {
 		at := time.Unix(1_700_000_000-int64(i), 0)
@@ -54,7 +54,7 @@ func TestGlob(t *testing.T) {
 }
 
 func TestGrep(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.put(t, "data/g/one.txt", "1\n2 hit\n3\n4\n5\n6 hit hit\n7 hit\n8\n9")
 	h.put(t, "data/g/two.go", "package two\r\n// hit\r\n")
 	h.put(t, "data/g/bin.txt", "hit\x00\n")
@@ -94,7 +94,7 @@ func TestGrep(t *testing.T) {
 }
 
 func TestGrepBounds(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.put(t, "data/big/a.log", strings.Repeat("line with hit\n", 5000))
 	h.put(t, "data/big/b.log", strings.Repeat("x", grepBytes+1))
 	got := h.good(t, "Grep", "pattern", "hit", "output_mode", "content", "path", "big")
@@ -132,7 +132,7 @@ func TestGrepUnreadableFolder(t *testing.T) {
 	if !testkit.Unprivileged(t) {
 		return
 	}
-	h := newHouse(t)
+	h := newFixture(t)
 	h.put(t, "data/big/a.md", "top\n")
 	big := filepath.Join(h.dir, "big")
 	if err := os.Chmod(big, 0); err != nil {
@@ -146,7 +146,7 @@ func TestGrepUnreadableFolder(t *testing.T) {
 
 // A search comes back when it is stopped, in the middle of one match that takes very long too.
 func TestGrepStopped(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.put(t, "data/z/long.txt", strings.Repeat("ab", 2_000_000))
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer stop()
@@ -162,7 +162,7 @@ func FuzzSearch(f *testing.F) {
 	for _, s := range [][2]string{{"*.md", "."}, {"**", "notes"}, {"s?ate/*", "."}, {"**/x.md", "."}, {"*/*", "in"}, {"c*.yaml", "."}, {"STATE/**", "notes/up"}, {"[a]", "/"}, {"a\\*", "."}, {"**/**/?", "."}, {"***", "."}} {
 		f.Add(s[0], s[1])
 	}
-	h := newHouse(f)
+	h := newFixture(f)
 	f.Fuzz(func(t *testing.T, pattern, path string) {
 		glob := h.box.Call(t.Context(), "Glob", object(t, "pattern", pattern, "path", path))
 		grep := h.box.Call(t.Context(), "Grep", object(t, "pattern", ".", "glob", pattern, "path", path))
@@ -212,7 +212,7 @@ func FuzzSearch(f *testing.F) {
 
 // Every search that a policy allows finds only what that policy lets be read.
 func TestSearchAgreesWithPolicy(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	read := func(path string) json.RawMessage { return object(t, "file_path", path) }
 	for _, scope := range []string{"./**.md", "./notes/*.md", "./notes/**", "./*/*.md", "./**/er/*", "./s*.md"} {
 		rules := policy.Policy{Roots: h.box.Roots, Protected: h.box.Protected, SearchHides: true}

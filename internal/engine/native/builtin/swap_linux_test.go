@@ -12,7 +12,7 @@ import (
 // TestSwapper: while another process swaps a folder for a link to its parent and back, again and again, no write leaves the folder.
 func TestSwapper(t *testing.T) {
 	const rounds = 300
-	h := newHouse(t)
+	h := newFixture(t)
 	h.box.Allow = nil
 	h.allow(t, "Write(./notes/deep/**)")
 	h.box.Open()

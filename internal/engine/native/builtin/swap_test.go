@@ -11,7 +11,7 @@ import (
 
 // judged makes a use that the policy has allowed, and runs meanwhile between the verdict and the use, as the native engine would.
 // allowed is false if the policy refuses it.
-func (h house) judged(t *testing.T, meanwhile func(), tool string, kv ...any) (r engine.ToolResult, allowed bool) {
+func (h fixture) judged(t *testing.T, meanwhile func(), tool string, kv ...any) (r engine.ToolResult, allowed bool) {
 	t.Helper()
 	p := policy.Policy{Allow: h.box.Allow, Roots: h.box.Roots, Protected: h.box.Protected, SearchHides: true}
 	if !p.Decide(tool, object(t, kv...)).Allow {
@@ -44,7 +44,7 @@ func TestSwappedAfterTheVerdict(t *testing.T) {
 		"grep":                {"notes/deep/er", "../..", "Grep"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newFixture(t)
 			h.box.Allow = nil
 			h.allow(t, c.tool+"(./notes/deep/**)")
 			h.box.Open()
@@ -77,7 +77,7 @@ func TestSwappedAfterTheVerdict(t *testing.T) {
 // TestSwappedRoot: a root that is another folder than when the run began is not used, whatever the policy makes of it now.
 func TestSwappedRoot(t *testing.T) {
 	for _, to := range []string{"..", ".", "out"} {
-		h := newHouse(t)
+		h := newFixture(t)
 		h.box.Open()
 		swapIn(t, h.src, to)
 		for _, tool := range []string{"Write", "Read", "Glob", "Edit"} {

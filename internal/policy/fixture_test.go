@@ -11,17 +11,17 @@ import (
 )
 
 // house is a data directory with protected places, links of every kind, and two approved dirs beside it.
-type house struct {
+type fixture struct {
 	dir, read, write, secret string
 }
 
-func newHouse(t testing.TB) house {
+func newFixture(t testing.TB) fixture {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := house{filepath.Join(top, "data"), filepath.Join(top, "lib"), filepath.Join(top, "src"), filepath.Join(top, "secret")}
+	h := fixture{filepath.Join(top, "data"), filepath.Join(top, "lib"), filepath.Join(top, "src"), filepath.Join(top, "secret")}
 	for _, path := range []string{
 		"data/notes/deep/er/c.md", "data/notes/a.md", "data/notes/b.txt", "data/notes/.hidden.md", "data/notes/.git/hook.md", "data/top.md",
 		"data/state/x.md", "data/state/runs/1/run.json", "data/sessions/s.md", "data/gates/g", "data/config.yaml", "data/tool-policy.yaml",
@@ -55,7 +55,7 @@ func write(t testing.TB, path string) {
 	}
 }
 
-func (h house) policy(t testing.TB, patterns ...string) policy.Policy {
+func (h fixture) policy(t testing.TB, patterns ...string) policy.Policy {
 	t.Helper()
 	p := policy.Policy{
 		Roots:     []policy.Root{{Dir: h.dir, Writable: true}, {Dir: h.read}, {Dir: h.write, Writable: true}},
@@ -88,7 +88,7 @@ func anyCommand(args []string) (string, policy.Access) {
 }
 
 // text puts the house's folders into a text.
-func (h house) text(s string) string {
+func (h fixture) text(s string) string {
 	return strings.NewReplacer("DATA", h.dir, "LIB", h.read, "SRC", h.write, "SECRET", h.secret, "TOP", filepath.Dir(h.dir)).Replace(s)
 }
 
