@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -54,6 +55,23 @@ func TestPrune(t *testing.T) {
 	}
 	if r, err := c.minute.Runner.Runs.Load(dead.ID); err != nil || r.Outcome != runlog.Interrupted { // also one from long ago
 		t.Errorf("the dead run is %q, %v", r.Outcome, err)
+	}
+}
+
+// TestCannotPrune: what the first tick of a day cannot look through is an error.
+func TestCannotPrune(t *testing.T) {
+	for _, folder := range []func(paths.Dir) string{paths.Dir.Late, paths.Dir.Sessions} {
+		c := newClock(t)
+		c.tick()
+		path := folder(c.home)
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+		c.write(path, "a file where the folder should be")
+		c.wait(8 * 24 * time.Hour)
+		if err := c.minute.Pass(t.Context()); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }
 

@@ -61,6 +61,12 @@ func TestEventRoundTrip(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %+v", data, got, err, e)
 		}
 	}
+	for _, text := range []string{`{"session_id":5}`, `[]`, `{"session_id":"s","event":"created","timestamp":"today"}`} {
+		var e session.Event
+		if err := json.Unmarshal([]byte(text), &e); err == nil {
+			t.Errorf("%s was read as %+v", text, e)
+		}
+	}
 }
 
 func TestHistoryToleratesOtherSoftware(t *testing.T) {

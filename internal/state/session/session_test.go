@@ -244,6 +244,9 @@ func TestNotWritten(t *testing.T) {
 	if _, err := b.Routines(); err == nil {
 		t.Error("Routines: no error")
 	}
+	if owners, err := b.Current(); err == nil {
+		t.Errorf("Current: %v, no error", owners)
+	}
 }
 
 func FuzzSet(f *testing.F) {

@@ -343,7 +343,7 @@ func TestNote(t *testing.T) {
 	if zone := last.In(time.UTC); zone.String() != "Asia/Tokyo" {
 		t.Error(zone)
 	}
-	if zone := history["a"][0].In(time.UTC); zone != time.UTC {
+	if zone := history["a"][0].In(time.Local); zone != time.Local {
 		t.Error(zone)
 	}
 }

@@ -3,6 +3,7 @@ package spend
 import (
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 )
 
@@ -66,6 +67,8 @@ func TestHabitsAreForgotten(t *testing.T) {
 		d.settle(fmt.Sprint("b", d.now), 1)
 	}
 	d.wants(d.start("2", "a"), "+Inf of +Inf")
+	d.Share, d.Limits = 4, Limits{10, 500, 500, 500}
+	d.wants(d.start("3", "b"), "1 of 10") // what b's runs did cost lately is known still
 }
 
 // TestRaise: a run gets what it needs if it is there, and what it wishes for if others still find enough.
@@ -122,6 +125,11 @@ func TestRaiseAfterADeath(t *testing.T) {
 	}
 	d.totals("{0.2 1.8} {0.2 1.8} 2")
 	limit := &Limit{}
+	for _, wish := range [][2]float64{{math.NaN(), 4}, {-1, 4}, {1.9, math.NaN()}} {
+		if got, err := d.Raise(ctx, "2", wish[0], wish[1], look); got != 0 || !errors.Is(err, ErrCost) {
+			t.Errorf("%v: %v, %v", wish, got, err)
+		}
+	}
 	if _, err := d.Raise(ctx, "2", 1.9, 4, look); !errors.As(err, &limit) || limit.Passing() {
 		t.Error(err)
 	}

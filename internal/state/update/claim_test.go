@@ -324,6 +324,22 @@ func TestCorruptClaim(t *testing.T) {
 	}
 }
 
+// One opening of the box finishes everything that dead processes left, whatever of it comes first.
+func TestRecoverEverything(t *testing.T) {
+	w := newWorld(t)
+	claim := func(name, suffix, message string) {
+		w.put(w.claimPath(name, suffix), `{"run":"r","at":"2026-11-21T08:00:00Z","updates":[{"ts":"2026-11-21T08:00:00Z","message":"`+message+`"}]}`)
+	}
+	claim("a", back, "restored")
+	claim("b", done, "delivered")
+	claim("c", inUse, "returned")
+	w.expect("restored returned")
+	w.expectFates("delivered popped r")
+	if left := w.claims(); len(left) != 0 {
+		t.Errorf("left %q", left)
+	}
+}
+
 func TestStrangeThingsAmongTheClaims(t *testing.T) {
 	w := newWorld(t)
 	w.add("a")
