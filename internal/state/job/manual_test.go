@@ -12,18 +12,15 @@ import (
 // TestManual compares the KEYS of ollim-routine(5) and ollim-reminder(5) with the table of fields.
 func TestManual(t *testing.T) {
 	routine, reminder := manualKeys(t, "routine"), manualKeys(t, "reminder")
-	list := entry(t, `"as in a routine"`, ".PP")
+	list := entry(t, "\n.PP\nThe keys\n", "have the same meaning")
 	for key, hint := range routine {
 		if named(list, key) {
 			reminder[key] = hint
 		}
 	}
 	compareManual(t, Routine, routine)
-	if page := section(t, "routine"); !slices.IsSortedFunc(fields(Routine), func(a, b field) int { return place(page, a) - place(page, b) }) {
-		t.Error("routine: the page promises the order of the table")
-	}
 	compareManual(t, Reminder, reminder)
-	plain := entry(t, ".BR plain ", ".TP")
+	plain := entry(t, ".BR plain ", "are errors in a plain reminder")
 	for _, f := range fields(Reminder) {
 		if named(plain, f.key) != f.agentOnly {
 			t.Errorf("%s: an error beside plain: want %v", f.key, f.agentOnly)
@@ -41,8 +38,8 @@ func compareManual(t *testing.T, kind Kind, described map[string]string) {
 		if got := strings.Contains(hint, "background only"); got != f.bgOnly {
 			t.Errorf("%s: %s (%s): background only: %v, want %v", kind, f.key, hint, got, f.bgOnly)
 		}
-		if got := strings.Contains(hint, "widens"); got != slices.Contains(widens, f.key) {
-			t.Errorf("%s: %s (%s): widens: %v", kind, f.key, hint, got)
+		if got := strings.Contains(hint, "needs approval"); got != slices.Contains(widens, f.key) {
+			t.Errorf("%s: %s (%s): needs approval: %v", kind, f.key, hint, got)
 		}
 		if required := slices.Contains([]string{"id", "cron", "run-at"}, f.key); strings.Contains(hint, "required") != required {
 			t.Errorf("%s: %s (%s): required: want %v", kind, f.key, hint, required)
@@ -61,10 +58,6 @@ func manualKeys(t *testing.T, kind string) map[string]string {
 		keys[strings.ReplaceAll(m[1], `\-`, "-")] = m[2]
 	}
 	return keys
-}
-
-func place(page string, f field) int {
-	return strings.Index(page, "\n.BR "+strings.ReplaceAll(f.key, "-", `\-`)+` " (`)
 }
 
 // entry is a part of the KEYS of ollim-reminder(5).
