@@ -45,28 +45,24 @@ func builders() []string {
 }
 
 // verbs are, for programs that are another one with each verb, those that do not run what their arguments say; nil for other
-// programs. A verb of two words counts with both.
-func verbs(program string) []string {
-	switch program {
-	case "git":
-		return strings.Fields(`add annotate blame branch cat-file check-ignore checkout cherry cherry-pick clean commit count-objects
+// programs. A verb of two words, written with a + here, counts with both.
+func verbs(program string) (list []string) {
+	table := map[string]string{
+		"git": `add annotate blame branch cat-file check-ignore checkout cherry cherry-pick clean commit count-objects
 			describe diff diff-files diff-index diff-tree fetch for-each-ref grep log ls-files ls-remote ls-tree merge merge-base mv
 			name-rev pull push range-diff rebase reflog remote reset restore rev-list rev-parse revert rm shortlog show show-ref
-			stash status switch tag whatchanged worktree`)
-	case "gh":
-		return []string{
-			"api", "issue", "label", "pr", "search", "status", "workflow", "gist list", "gist view", "release list", "release view",
-			"repo list", "repo view", "run list", "run view", "run watch",
-		}
-	case "docker":
-		return strings.Fields("ps images inspect logs stats top port version info diff history events")
-	case "systemctl":
-		return strings.Fields(`status show cat is-active is-enabled is-failed list-units list-unit-files list-timers list-sockets
-			list-jobs list-dependencies`)
-	case "crontab":
-		return []string{"-l"}
+			stash status switch tag whatchanged worktree`,
+		"gh": `api issue label pr search status workflow gist+list gist+view release+list release+view repo+list repo+view
+			run+list run+view run+watch`,
+		"docker": "ps images inspect logs stats top port version info diff history events",
+		"systemctl": `status show cat is-active is-enabled is-failed list-units list-unit-files list-timers list-sockets
+			list-jobs list-dependencies`,
+		"crontab": "-l",
 	}
-	return nil
+	for verb := range strings.FieldsSeq(table[program]) {
+		list = append(list, strings.ReplaceAll(verb, "+", " "))
+	}
+	return list
 }
 
 // hasVerb reports whether the words of a command name one of the verbs of its program. Only what says where may come before it.
@@ -99,49 +95,35 @@ func walkers() []string {
 // runningOptions are the options by which a program that is no runner runs another one. A short option is also found with its
 // value attached; a long one also abbreviated.
 func runningOptions(program string) []string {
-	switch program {
-	case "find":
-		return strings.Fields("-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from")
-	case "fd", "fdfind":
-		return strings.Fields("-x -X --exec --exec-batch")
-	case "rg":
-		return strings.Fields("-z --pre --search-zip --hostname-bin")
-	case "git":
-		return strings.Fields("-c -O -x --config-env --exec-path --exec --extcmd --upload-pack --receive-pack --ext-diff --textconv --open-files-in-pager --output --no-index")
-	case "tar":
-		return strings.Fields("-I -F -T --files-from --to-command --checkpoint-action --use-compress-program --info-script --new-volume-script --rsh-command --rmt-command")
-	case "rsync":
-		return strings.Fields("-e -M --rsh --rsync-path --remote-option")
-	case "scp", "sftp":
-		return strings.Fields("-S -o -F -D")
-	case "sort":
-		return strings.Fields("--compress-program --files0-from")
-	case "wc", "du":
-		return strings.Fields("--files0-from")
-	case "systemctl":
-		return strings.Fields("-H -M --host --machine --root --image")
-	case "crontab":
-		return strings.Fields("-e -r -i -n -T -u -s")
-	case "jq", "gojq", "jaq":
-		return strings.Fields("-f -L --from-file --library-path")
-	case "split":
-		return strings.Fields("--filter")
-	case "install":
-		return strings.Fields("--strip-program")
-	case "diff", "sdiff":
-		return strings.Fields("--diff-program")
-	case "bat", "batcat":
-		return strings.Fields("--pager")
-	case "tcpdump":
-		return strings.Fields("-z")
-	case "curl":
-		return strings.Fields("-K -O -J --proto-default --config --remote-name --remote-name-all --remote-header-name")
-	case "wget":
-		return strings.Fields("-e --execute --config --use-askpass")
-	case "zip":
-		return strings.Fields("-T -TT --unzip-command")
-	}
-	return nil
+	return strings.Fields(map[string]string{
+		"find":      "-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from",
+		"fd":        "-x -X --exec --exec-batch",
+		"fdfind":    "-x -X --exec --exec-batch",
+		"rg":        "-z --pre --search-zip --hostname-bin",
+		"git":       "-c -O -x --config-env --exec-path --exec --extcmd --upload-pack --receive-pack --ext-diff --textconv --open-files-in-pager --output --no-index",
+		"tar":       "-I -F -T --files-from --to-command --checkpoint-action --use-compress-program --info-script --new-volume-script --rsh-command --rmt-command",
+		"rsync":     "-e -M --rsh --rsync-path --remote-option",
+		"scp":       "-S -o -F -D",
+		"sftp":      "-S -o -F -D",
+		"sort":      "--compress-program --files0-from",
+		"wc":        "--files0-from",
+		"du":        "--files0-from",
+		"systemctl": "-H -M --host --machine --root --image",
+		"crontab":   "-e -r -i -n -T -u -s",
+		"jq":        "-f -L --from-file --library-path",
+		"gojq":      "-f -L --from-file --library-path",
+		"jaq":       "-f -L --from-file --library-path",
+		"split":     "--filter",
+		"install":   "--strip-program",
+		"diff":      "--diff-program",
+		"sdiff":     "--diff-program",
+		"bat":       "--pager",
+		"batcat":    "--pager",
+		"tcpdump":   "-z",
+		"curl":      "-K -O -J --proto-default --config --remote-name --remote-name-all --remote-header-name",
+		"wget":      "-e --execute --config --use-askpass",
+		"zip":       "-T -TT --unzip-command",
+	}[program])
 }
 
 // runningVerbs are the verbs of a program that run other programs, or set what will be run.
