@@ -12,35 +12,51 @@ import (
 	"golang.org/x/net/html"
 )
 
-// page writes Markdown while it reads the tags of a page one after the other. It builds no tree: one of a few kilobytes can be
-// made that takes gigabytes. So its time and memory are bounded by the length of the page, and it stops when it has enough.
+// page writes Markdown while it reads the tags of a page one after the other. It builds no tree, because a page of a few kilobytes
+// can be made whose tree takes gigabytes. Its time and memory are bounded by the length of the page, and it stops when it has
+// written enough.
 type page struct {
-	base   *url.URL
-	most   int // characters
-	out    strings.Builder
-	chars  int
-	breaks int    // line ends that are due before the next text
-	space  bool   // a space is due
-	raw    string // the element whose text comes next and is no text of the page
-	hidden string // the element that is left out, with all in it
-	nested int    // elements of that name in it
-	pre    bool
-	quotes int
-	lists  []int  // the number of the last item; unordered: -1
-	mark   string // of a list item or a heading, before its first text
-	cells  int    // of the table row
-	link   *link
+	base  *url.URL
+	most  int // characters
+	out   strings.Builder
+	chars int
+	due
+	omitted
+	enclosing
+	link *link // nil outside a link
 }
 
-// link is one whose end has not come yet.
+// due is what must be written before the next text.
+type due struct {
+	breaks int // line ends
+	space  bool
+	mark   string // of a list item or a heading
+}
+
+// omitted is the elements whose text is not written.
+type omitted struct {
+	raw    string // an element whose text comes next and is no text of the page
+	hidden string // an element that is left out, with all in it
+	nested int    // elements of the same name in it
+}
+
+// enclosing is the elements that the next text is in.
+type enclosing struct {
+	pre    bool
+	quotes int
+	lists  []int // the number of the last item of each; -1 if it is unordered
+	cells  int   // of the table row
+}
+
+// link is a link whose end has not been read.
 type link struct {
 	to     string
-	breaks int // are due before it
+	breaks int // due before it
 	space  bool
 	text   strings.Builder
 }
 
-// markdown is the text of a page, as Markdown; what is behind its first so many characters is not looked at.
+// markdown returns the text of a page as Markdown, up to about so many characters.
 func markdown(text string, base *url.URL, most int) (string, error) {
 	p := page{base: base, most: most}
 	z := html.NewTokenizer(strings.NewReader(text))
