@@ -9,13 +9,13 @@ import (
 
 // Bounds of what an engine may print, in bytes.
 const (
-	MaxLine   = 32 << 20 // of a line of events: the largest request that a model's API takes, so that no message is longer
+	MaxLine   = 32 << 20 // of a line of events: the largest request that a model's API accepts, so no message is longer
 	MaxLog    = 1 << 20  // of standard error, kept from its beginning
-	MaxRecord = 64 << 20 // of the events of one run: some fifteen windows of a million tokens
+	MaxRecord = 64 << 20 // of the events of one run: about fifteen windows of a million tokens
 )
 
-// lastWords is how many bytes are kept of the end of standard error.
-const lastWords = 2 << 10
+// tailBytes is how many bytes of the end of standard error are kept.
+const tailBytes = 2 << 10
 
 // Meter counts the events of one run.
 type Meter struct {
@@ -24,10 +24,10 @@ type Meter struct {
 	taken int
 }
 
-// perEvent is what an event takes beside its text, in bytes.
+// perEvent is the size of an event besides its text, in bytes.
 const perEvent = 200
 
-// Take counts an event, and fails once the record would be too large. Events of use and cost are always taken.
+// Take counts an event, and fails if the record would be too large. An event of usage never fails.
 func (m *Meter) Take(e runlog.Event) error {
 	m.taken += perEvent + len(e.Text) + len(e.Input)
 	if m.taken > m.Most && e.Type != runlog.UsageEvent {
@@ -36,19 +36,19 @@ func (m *Meter) Take(e runlog.Event) error {
 	return nil
 }
 
-// Log is a file of an engine's standard error. It keeps the beginning, up to Most bytes, and the end.
+// Log writes an engine's standard error to a file. It keeps the beginning, up to Most bytes, and the end.
 type Log struct {
 	File *os.File
-	Most int64 // bytes of the file, whatever is in it already
+	Most int64 // bytes, including what the file holds already
 
-	size    int64 // of all that was written, what was in the file at first included
+	size    int64 // bytes in the file
 	begun   bool
 	tail    []byte
 	dropped int64
 }
 
-// Write never writes more than the bound. It never fails, because the engine would be killed by a broken pipe: what the file did
-// not take is left out.
+// Write writes up to the bound. It never fails, because a broken pipe would kill the engine: what the file does not accept is left
+// out.
 func (l *Log) Write(p []byte) (int, error) {
 	if !l.begun {
 		l.begun = true
@@ -56,8 +56,8 @@ func (l *Log) Write(p []byte) (int, error) {
 			l.size = info.Size()
 		}
 	}
-	l.tail = append(l.tail, p[max(0, len(p)-lastWords):]...)
-	l.tail = l.tail[max(0, len(l.tail)-lastWords):]
+	l.tail = append(l.tail, p[max(0, len(p)-tailBytes):]...)
+	l.tail = l.tail[max(0, len(l.tail)-tailBytes):]
 	written := 0
 	if kept := p[:min(int64(len(p)), max(0, l.Most-l.size))]; len(kept) > 0 {
 		var err error
@@ -70,11 +70,11 @@ func (l *Log) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Tail is the end of what was written.
+// Tail returns the end of what was written.
 func (l *Log) Tail() string { return string(l.tail) }
 
-// Close ends the file. Where something was left out it says so there, followed by the end of what was written, and returns how
-// many bytes are not in the file.
+// Close closes the file. If something was left out, it first appends a note and the end of what was written. It returns how many
+// bytes are not in the file.
 func (l *Log) Close() (leftOut int64, err error) {
 	if l.dropped > 0 {
 		end := l.tail[max(0, int64(len(l.tail))-l.dropped):]

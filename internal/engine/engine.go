@@ -1,5 +1,5 @@
-// Package engine is what all engines have in common: a request goes in, events in one normal form come out while it runs,
-// and a result at the end. An engine knows nothing of routines, budgets or delivery; the agent's tools are handed to it.
+// Package engine defines what all engines have in common. An engine takes a request, emits events of one form while the agent works,
+// and returns a result. It knows nothing of routines, budgets or delivery; it is given the agent's tools.
 package engine
 
 import (
@@ -15,29 +15,29 @@ import (
 
 // Engine runs an agent.
 type Engine interface {
-	// Run lets the agent answer one prompt, tools included, until its turn ends. Every event goes to sink in order; an
-	// error of sink ends the run with that error. The result is as complete as can be also when the error is not nil.
+	// Run lets the agent answer one prompt, with tools, until its turn ends. Events go to sink in order; an error of sink ends the
+	// turn with that error. With an error the result is as complete as possible.
 	Run(ctx context.Context, r Request, tools Tools, sink Sink) (Result, error)
 
-	// Compact begins a new session that holds a summary of the request's session, made by the given instructions; the
-	// request is otherwise that of the turn before, without a prompt. The old session stays as it is.
+	// Compact begins a new session with a summary of the request's session, made by the given instructions. The request is otherwise
+	// that of the turn before, without a prompt. The old session is not changed.
 	Compact(ctx context.Context, r Request, instructions string, sink Sink) (Compaction, error)
 
-	// Plan says what Run would offer the model for a request, and changes nothing. ErrSessionUnknown where the engine can
-	// tell that the request's session is gone, ErrForeignSession where it belongs to another engine.
+	// Plan returns what Run would offer the model for a request, and changes nothing. The error wraps ErrSessionUnknown if the engine
+	// can tell that the request's session is gone, ErrForeignSession if it belongs to another engine.
 	Plan(r Request, tools Tools) (Plan, error)
 
-	// Forget removes a session that is not to be kept. A session that is gone is no error.
+	// Forget removes a session. A session that does not exist is no error.
 	Forget(session string) error
 }
 
 // Plan is what a request would offer the model.
 type Plan struct {
-	Model string   // "": the engine has none
-	Tools []string // by the names that the model is shown, sorted
+	Model string   // "" if the engine has none
+	Tools []string // names as the model sees them, sorted
 }
 
-// Sink takes events as they happen.
+// Sink receives events as they happen.
 type Sink func(runlog.Event) error
 
 // Result is how a turn ended.
@@ -49,9 +49,9 @@ type Result struct {
 	Cost     float64 // USD
 }
 
-// Compaction is what a compaction did.
+// Compaction describes a compaction.
 type Compaction struct {
-	Session string // the new one
+	Session string // id of the new session
 	Summary string
 	Before  int // tokens of context
 	After   int
@@ -74,26 +74,26 @@ type Tools interface {
 	Nudge(ctx context.Context) (text string, err error)
 }
 
-// Tool is one tool as an agent sees it.
+// Tool describes a tool to an agent.
 type Tool struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage // JSON Schema of its input
 }
 
-// ToolResult is what a tool answered.
+// ToolResult is the answer of a tool.
 type ToolResult struct {
 	Text    string
 	IsError bool
 }
 
-// Errors of engines that a caller acts on.
+// Errors that a caller acts on.
 var (
 	// ErrUnavailable: the engine or the service behind it cannot be reached or used.
 	ErrUnavailable = errors.New("engine unavailable")
 	// ErrNoKey: the engine has neither a key nor a login. It is an ErrUnavailable.
 	ErrNoKey = fmt.Errorf("%w: no key or login", ErrUnavailable)
-	// ErrSessionUnknown: the session to continue is not there any more.
+	// ErrSessionUnknown: the session to continue does not exist any more.
 	ErrSessionUnknown = errors.New("session unknown to the engine")
 	// ErrForeignSession: the session belongs to another engine.
 	ErrForeignSession = errors.New("session of another engine")
@@ -101,14 +101,14 @@ var (
 	ErrNoAgents = errors.New("this engine has no subagents")
 	// ErrMaxCost: the request's limit was reached.
 	ErrMaxCost = errors.New("cost limit reached")
-	// ErrMaxTurns: the model did not come to an end in as many answers as it may give.
+	// ErrMaxTurns: the turn did not end within the answers that the model may give.
 	ErrMaxTurns = errors.New("turn limit reached")
 )
 
-// Overloaded is a refusal that may pass: a rate limit or an overload.
+// Overloaded is a temporary refusal of the service: a rate limit or an overload.
 type Overloaded struct {
 	Reason string
-	After  time.Duration // not before this; 0 when the service did not say
+	After  time.Duration // earliest time for a retry; 0 if the service gave none
 }
 
 func (e *Overloaded) Error() string {

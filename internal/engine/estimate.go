@@ -2,16 +2,16 @@ package engine
 
 import "time"
 
-// What an engine expects of requests before they are answered.
+// Estimates of what requests use before they are answered.
 const (
-	// UsualAnswer is how many tokens an answer may have at first, besides a budget of thoughts. What it may cost is reserved
-	// while it comes in, and a model's own limit, ten times as much, is more than a day may cost.
+	// UsualAnswer is the first limit of an answer in tokens, besides a budget of thoughts. The price of so many tokens is reserved
+	// before the request; that of the model's own limit, ten times as many, would be more than a day may cost.
 	UsualAnswer = 16384
-	// BytesPerToken is a common rule of thumb for what the service has not counted yet.
+	// BytesPerToken estimates the tokens of a text that the service has not counted.
 	BytesPerToken = 4
-	// Uncounted is how many bytes of a text, at least, make a token. It is half of BytesPerToken: a limit must hold for a text
-	// that is no English prose as well.
+	// Uncounted is the lowest number of bytes to a token, for upper bounds. It is half of BytesPerToken, because a limit must hold for
+	// text that is not English prose as well.
 	Uncounted = 2
-	// CacheLife is how long the service is expected to have the beginning of a conversation in its cache, with time to spare.
+	// CacheLife is how long the service keeps the beginning of a conversation in its cache, less a margin.
 	CacheLife = 4 * time.Minute
 )

@@ -7,14 +7,14 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// Names of engines whose sessions can be told by their ids.
+// Names of the engines. The form of a session id shows which engine it belongs to.
 const (
 	ClaudeCode = "claude-code" // UUIDs
 	Script     = "script"      // s-…
 	Native     = "native"      // n-…
 )
 
-// Foreign is the error of an engine that is given another one's session. It wraps ErrForeignSession.
+// Foreign returns the error for a session of another engine. It wraps ErrForeignSession.
 func Foreign(id string) error {
 	holder := "another engine"
 	if name := Holder(id); name != "" {
@@ -23,7 +23,7 @@ func Foreign(id string) error {
 	return fmt.Errorf("%w: %s belongs to %s", ErrForeignSession, id, holder)
 }
 
-// HolderOf is the engine that goes on with a transcript. Its header says so: other software gives ids of any form.
+// HolderOf returns the engine that continues a transcript, by its header: transcripts of other software have ids of any form.
 func HolderOf(h transcript.Header) string {
 	switch {
 	case h.Provider == ClaudeCode:
@@ -34,7 +34,7 @@ func HolderOf(h transcript.Header) string {
 	return Native
 }
 
-// Holder is the engine that a session id belongs to, by its form; "" when it has none of ours.
+// Holder returns the engine that a session id belongs to, by its form; "" if no engine gives such ids.
 func Holder(id string) string {
 	switch {
 	case isUUID(id):

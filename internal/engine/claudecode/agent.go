@@ -8,8 +8,8 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 )
 
-// agent is a subagent as the command wants it. The command would take more, such as permissions and hooks of the subagent's
-// own; those are not an agent file's to give.
+// agent is a subagent in the form of the command. The command accepts more, such as permissions and hooks of the subagent's own; an
+// agent file may not set those.
 type agent struct {
 	Description string   `json:"description"`
 	Prompt      string   `json:"prompt"`
@@ -17,8 +17,8 @@ type agent struct {
 	Model       string   `json:"model,omitempty"`
 }
 
-// offered is the flags that offer a subagent to the agent, beside those that the command has itself: the policy's patterns
-// say which of them may be called. What a subagent does goes through the same hook.
+// offered returns the flags that offer a subagent to the agent. The command has subagents of its own; the policy's patterns decide
+// which may be called. The tool uses of a subagent go through the same hook.
 func offered(a *engine.Subagent) ([]string, error) {
 	if a == nil {
 		return nil, nil
@@ -27,11 +27,10 @@ func offered(a *engine.Subagent) ([]string, error) {
 	return []string{"--agents", string(text)}, err
 }
 
-// lacks says why the subagent is not there, although it was offered: one that the command does not like it drops without a
-// word.
+// lacks returns an error if the command does not offer the subagent. It drops one that it does not accept, and prints nothing.
 func (e event) lacks(name string) error {
 	var names []string
-	_ = json.Unmarshal(e.Agents, &names) // a list that cannot be read has no names
+	_ = json.Unmarshal(e.Agents, &names) // an unreadable list has no names
 	if name == "" || slices.Contains(names, name) {
 		return nil
 	}

@@ -21,7 +21,7 @@ type Archive struct {
 	Env []string // of the command
 }
 
-// past is one line of a session file, as far as it is read here.
+// past is one line of a session file, as far as Archive reads it.
 type past struct {
 	Type      string    `json:"type"`
 	Subtype   string    `json:"subtype"`
@@ -29,10 +29,10 @@ type past struct {
 	Cwd       string    `json:"cwd"`
 	UUID      string    `json:"uuid"`
 	Parent    string    `json:"parentUuid"`
-	Before    string    `json:"logicalParentUuid"` // of what follows a compaction
+	Before    string    `json:"logicalParentUuid"` // of the line after a compaction
 	Summary   bool      `json:"isCompactSummary"`
 	Aside     bool      `json:"isSidechain"` // of a subagent
-	Meta      bool      `json:"isMeta"`      // not said by anybody
+	Meta      bool      `json:"isMeta"`      // neither of the user nor of the agent
 	Failure   bool      `json:"isApiErrorMessage"`
 	Message   struct {
 		ID      string          `json:"id"`
@@ -42,7 +42,7 @@ type past struct {
 	} `json:"message"`
 }
 
-// Find is the session of an id. Its header is made from the file's lines. The error wraps transcript.ErrUnknown.
+// Find returns the session of an id, with a header made from the lines of its file. The error wraps transcript.ErrUnknown.
 func (a Archive) Find(id string) (transcript.Transcript, error) {
 	none := fmt.Errorf("%w: %.100q", transcript.ErrUnknown, id)
 	if engine.Holder(id) != engine.ClaudeCode {
@@ -73,9 +73,8 @@ func (a Archive) Holds(t transcript.Transcript) bool {
 	return t.Provider == engine.ClaudeCode && filepath.Base(t.Path) == t.ID+".jsonl"
 }
 
-// Load reads what was said in a session, by its own agent, a summary included. The lines of one answer are one message. What a
-// turn left beside the conversation, because it was cut off, is no part of it. With current only what the model still has is
-// read: from the last summary on.
+// Load reads the conversation of a session, with summaries and without subagents. The lines of one answer are one message. Turns that
+// were cut off and left out are not part of it. With current it reads only what the model still has: from the last summary on.
 func (a Archive) Load(t transcript.Transcript, current bool, bad *int) ([]transcript.Entry, error) {
 	lines, unread, err := readPast(t.Path)
 	*bad += unread
@@ -111,7 +110,7 @@ func (a Archive) Answered(t transcript.Transcript, prompt func(text string) bool
 	return false, err
 }
 
-// conversation is what was said on the way from the first line to the last that was said, in the order of the file.
+// conversation returns the messages on the path from the first line to the last message, in the order of the file.
 func conversation(lines []past) (said []past) {
 	at := map[string]past{}
 	leaf := past{}
@@ -148,7 +147,7 @@ func (l past) blocks() (list []transcript.Block) {
 		block
 		Signature string `json:"signature"`
 	}
-	_ = json.Unmarshal(l.Message.Content, &parts) // what is not a block has no words
+	_ = json.Unmarshal(l.Message.Content, &parts) // what is not a block has no text
 	for _, p := range parts {
 		b := transcript.Block{
 			Type: p.Type, Text: p.Text, Thinking: p.Thinking, Signature: p.Signature, ID: p.ID, Name: p.Name, Input: p.Input,
@@ -162,8 +161,8 @@ func (l past) blocks() (list []transcript.Block) {
 	return list
 }
 
-// readPast reads a session file, which must be a regular file; bad counts the lines that are no JSON. A last line that is being
-// written is left out.
+// readPast reads a session file, which must be a regular file; bad counts the lines that are no JSON. It leaves out an incomplete last
+// line.
 func readPast(path string) (list []past, bad int, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -12,14 +12,13 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// server is the name under which the agent sees our tools: mcp__ollim__ping_user.
+// server is the name of our tool server. The agent sees its tools as mcp__ollim__ping_user and so on.
 const server = "ollim"
 
-// defaultModel is passed when nobody chose one: without the flag a resumed session gets another window and system prompt
-// than a new one.
+// defaultModel is used if none is chosen. Without the flag a resumed session gets another window and system prompt than a new one.
 const defaultModel = "opus"
 
-// common is the flags that every run, fork and compaction of a session has alike: none of them is kept in a session.
+// common returns the flags that turns, forks and compactions of a session have in common. The command does not store them.
 func (e *Engine) common(r engine.Request) ([]string, error) {
 	settings, err := e.settings(r)
 	if err != nil {
@@ -39,7 +38,7 @@ func (e *Engine) common(r engine.Request) ([]string, error) {
 		"--setting-sources", "", "--settings", settings,
 		"--strict-mcp-config", "--mcp-config", servers,
 		"--tools", strings.Join(r.Scope.BuiltIns, ","),
-		// Neither a list of allowed tools nor --add-dir for r.Dirs: what the hook says yes to needs none.
+		// A list of allowed tools and --add-dir for the folders are not needed: the hook allows tool uses.
 		"--permission-mode", "dontAsk",
 	}
 	switch {
@@ -56,7 +55,7 @@ func (e *Engine) common(r engine.Request) ([]string, error) {
 	return args, nil
 }
 
-// options is the flags of a turn that a compaction has not.
+// options returns the flags of a turn that a compaction does not have.
 func options(r engine.Request) (args []string) {
 	if r.Input.Delta != nil {
 		args = append(args, "--include-partial-messages")
@@ -73,8 +72,8 @@ func options(r engine.Request) (args []string) {
 // least is a budget, in USD, with which the command still starts.
 const least = 0.0001
 
-// reserve reserves what the command is about to spend. The command cannot ask for more while it works, so it gets as much as leaves
-// enough for other runs, and that is its limit: it stops after the response with which it is reached.
+// reserve reserves what the command may spend. The command cannot ask for more while it works, so it is granted as much as leaves
+// enough for other runs. That is its limit: it stops after the response that reaches it.
 func reserve(ctx context.Context, r engine.Request) (engine.Request, error) {
 	if r.Limits.MaxCost == 0 || r.Limits.Raise == nil {
 		return r, nil
@@ -111,14 +110,14 @@ type settings struct {
 	Hooks             map[string][]matcher `json:"hooks"`
 }
 
-// A hook that cannot be started lets the tool pass, but exit status 2 denies it: hence what stands behind pre-tool. A settings
-// file that the command does not like is dropped whole, without a word: hence the hook at the start, whose words it tells us
-// before anything else happens. (On standard output they would reach the model.)
+// A hook that cannot be started allows the tool, but exit status 2 denies it: hence "|| exit 2" after pre-tool. The command ignores
+// the whole settings file, and prints nothing, if it does not accept it: hence the hook at the start, whose standard error it reports
+// before anything else happens. (Its standard output would reach the model.)
 
-// settings writes the settings file of a run and returns its path. The deny rules hold also where no tool is used: an @path
-// in a prompt.
+// settings writes the settings file of a run and returns its path. The deny rules also apply where no tool is used: to an @path in a
+// prompt.
 func (e *Engine) settings(r engine.Request) (string, error) {
-	deny := []string{} // not null, which is no list: the command would drop the whole file
+	deny := []string{} // not null: the command would ignore the whole file
 	for _, path := range spelt(r.Scope.Protected) {
 		for _, tool := range []string{"Read", "Edit"} { // Edit covers every tool that writes, Read every one that reads
 			deny = append(deny, fmt.Sprintf("%s(/%s)", tool, path), fmt.Sprintf("%s(/%s/**)", tool, path))
@@ -128,7 +127,7 @@ func (e *Engine) settings(r engine.Request) (string, error) {
 		return []matcher{{Hooks: []hook{{Type: "command", Command: e.shell("hook", verb) + onFailure, Timeout: 60}}}}
 	}
 	return e.write(r.Run.ID, "settings.json", settings{
-		CleanupPeriodDays: 36500, // else every process of five seconds deletes sessions of thirty days
+		CleanupPeriodDays: 36500, // by default, a process that runs for five seconds deletes sessions older than thirty days
 		Permissions:       map[string][]string{"deny": deny},
 		Hooks: map[string][]matcher{
 			"SessionStart": {{Hooks: []hook{{Type: "command", Command: "echo '" + inForce(r.Run.ID) + "' >&2", Timeout: 60}}}},
@@ -137,9 +136,9 @@ func (e *Engine) settings(r engine.Request) (string, error) {
 	})
 }
 
-// spelt is the paths as named and with links followed, because the command knows its working directory by its true name;
-// each in the language of the rules, that of .gitignore, in which some letters must be escaped, and as it is: searches leave
-// out what a rule names only where that begins with the working directory, letter by letter.
+// spelt returns the paths as given and with links resolved, because the command uses the resolved name of its working directory.
+// Each is returned escaped, as the rules' .gitignore syntax needs it, and unescaped: searches apply a rule only if it begins with the
+// working directory, byte by byte.
 func spelt(paths []string) (all []string) {
 	escaped := strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `*`, `\*`, `?`, `\?`)
 	for _, named := range paths {
@@ -151,7 +150,7 @@ func spelt(paths []string) (all []string) {
 	return slices.Compact(all)
 }
 
-// followed is an absolute path with its links followed, as far as it exists.
+// followed returns an absolute path with its links resolved, as far as it exists.
 func followed(path string) string {
 	rest := ""
 	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
@@ -165,7 +164,7 @@ func followed(path string) string {
 
 func inForce(run string) string { return "ollim settings of " + run }
 
-// servers writes the file that names our tool server; alwaysLoad makes its tools part of the first request.
+// servers writes the file that names our tool server. With alwaysLoad its tools are in the first request.
 func (e *Engine) servers(r engine.Request) (string, error) {
 	return e.write(r.Run.ID, "mcp.json", map[string]any{"mcpServers": map[string]any{server: map[string]any{
 		"type": "stdio", "command": e.Self, "args": append(append([]string{}, e.Args...), "mcp", "serve"), "alwaysLoad": true,
@@ -178,7 +177,7 @@ func (e *Engine) write(run, name string, v any) (string, error) {
 	return path, store.WriteJSONAs(path, v, store.Buffered)
 }
 
-// shell is our own command line for a shell, which is how hooks are started.
+// shell returns our command line quoted for a shell, which starts the hooks.
 func (e *Engine) shell(words ...string) string {
 	line := make([]string, 0, len(words)+len(e.Args)+1)
 	for _, w := range append(append([]string{e.Self}, e.Args...), words...) {
@@ -187,7 +186,7 @@ func (e *Engine) shell(words ...string) string {
 	return strings.Join(line, " ")
 }
 
-// environment is the engine's: what was given, what keeps the command quiet and predictable, and the run it works for.
+// environment returns the command's environment: what was given, settings that keep it quiet and predictable, and the run.
 func (e *Engine) environment(r engine.Request) []string {
 	env := slices.Clone(e.Env)
 	fd := 3
@@ -201,9 +200,9 @@ func (e *Engine) environment(r engine.Request) []string {
 	env = append(env,
 		"DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 		"ENABLE_TOOL_SEARCH=false", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=4",
-		"CLAUDE_CODE_MAX_RETRIES=2", // longer waits are ours, see behaviour 2.5
+		"CLAUDE_CODE_MAX_RETRIES=2", // we do the longer waits, see behaviour 2.5
 		"CLAUDE_CODE_DISABLE_ATTACHMENTS=1",
-		"CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS=1", // or the system prompt holds git status, and is another at every turn
+		"CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS=1", // otherwise git status is in the system prompt, which then differs in every turn
 		"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1",      // a folder to write to that our policy refuses
 		"CLAUDE_CODE_MCP_ALLOWLIST_ENV=1",
 	)

@@ -1,7 +1,6 @@
-// Package claudecode runs the `claude` command as an engine: a child process per turn, its prompt on standard input, its
-// events read as they come. What it may do is settled three times over: only needed built-in tools are offered, settings
-// deny what is protected, and a hook of ours gives a verdict on every tool use. What is enforced while it runs is checked
-// again from the record when it has ended.
+// Package claudecode runs the `claude` command as an engine: one child process for each turn, with the prompt on standard input and
+// events on standard output. Three means limit what it may do: it is offered only the built-in tools that it needs, its settings deny
+// what is protected, and our hook decides every tool use. When it has ended, the verdicts are compared with its tool uses.
 package claudecode
 
 import (
@@ -21,21 +20,21 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// Engine is the command and the world it runs in.
+// Engine is the command and what it runs with.
 type Engine struct {
 	Command string                  // absolute path of claude
 	Self    string                  // absolute path of ollim, for the tool server and the hooks
 	Args    []string                // of Self before any verb, such as --data-dir
-	Env     []string                // the whole environment, KEY=value; nothing is inherited
+	Env     []string                // the whole environment, as KEY=value; nothing is inherited
 	Scratch func(run string) string // a directory of the run, for settings and standard error
-	Grace   time.Duration
-	Secrets []string // names of the variables in Env that are secrets
-	Sought  string   // where a key was looked for, for an error
+	Grace   time.Duration           // for each step of a stop, see stop
+	Secrets []string                // names of the variables in Env that are secrets
+	Sought  string                  // where a key was looked for, for an error message
 	Models  model.Table
 	Now     func() time.Time
 }
 
-// Plan says what the command is told: the model, its own tools, and those of our server.
+// Plan returns what the command is given: the model, its own tools, and those of our server.
 func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error) {
 	p := engine.Plan{Model: orElse(r.Model.Name, defaultModel), Tools: slices.Clone(r.Scope.BuiltIns)}
 	for _, tool := range tools.List() {
@@ -77,7 +76,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	return t.result, sink(runlog.Event{Type: runlog.Result, Text: t.result.Text})
 }
 
-// Compact makes a fork of the session and compacts that, so that the old session stays whole.
+// Compact forks the session and compacts the fork, so that the old session is not changed.
 func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions string, sink engine.Sink) (engine.Compaction, error) {
 	if err := own(r.Session.ID); err != nil {
 		return engine.Compaction{}, err
@@ -108,7 +107,7 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 	})
 }
 
-// own refuses the sessions of other engines, whose ids look different: ours are UUIDs.
+// own returns an error for a session of another engine. Our ids are UUIDs, those of others are not.
 func own(id string) error {
 	if id == "" || engine.Holder(id) == engine.ClaudeCode {
 		return nil
@@ -123,7 +122,7 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// text is a prompt that is taken as text: a word behind a leading slash would be a command.
+// text returns a prompt that the command takes as text. A leading slash would begin a command.
 func text(prompt string) string {
 	if strings.HasPrefix(prompt, "/") {
 		return " " + prompt
@@ -133,7 +132,7 @@ func text(prompt string) string {
 
 var errUnsaved = errors.New("the session was not saved: its folder, CLAUDE_CONFIG_DIR or ~/.claude, cannot be written")
 
-// check holds the record against what happened.
+// check compares the tool uses with the verdicts, and makes sure that the session was saved.
 func (e *Engine) check(r engine.Request, tools engine.Tools, t *turn) error {
 	judged, err := tools.Judged()
 	if err != nil {
@@ -143,8 +142,8 @@ func (e *Engine) check(r engine.Request, tools engine.Tools, t *turn) error {
 	for _, use := range t.uses {
 		switch {
 		case judged[use.id]:
-			denied = "" // the hook is there, again
-		case use.done: // an unknown tool or wrong arguments are refused before the hook is asked
+			denied = "" // the hook works again
+		case use.done: // a use that failed needs no verdict: unknown tools and wrong arguments are refused before the hook
 			return fmt.Errorf("the tool %s was used without a verdict of the hook: %s cannot be started by the engine", use.name, e.Self)
 		case use.unheard:
 			denied = use.name
@@ -173,10 +172,10 @@ func (e *Engine) Forget(id string) (err error) {
 	return err
 }
 
-// saved says whether a session's transcript is on disk. The command is silent when it could not write it.
+// saved reports whether a session's transcript is on disk. The command prints nothing if it could not write it.
 func (e *Engine) saved(id string) bool { return len(e.transcripts(id)) > 0 }
 
-// transcripts is where a session is kept, under a name made from the working directory.
+// transcripts returns the files of a session. Their folders are named after the working directory.
 func (e *Engine) transcripts(id string) []string {
 	var found []string
 	folders, err := os.ReadDir(e.projects())
@@ -192,7 +191,7 @@ func (e *Engine) transcripts(id string) []string {
 	return found
 }
 
-// projects is the command's folder of transcripts.
+// projects returns the command's folder of transcripts.
 func (e *Engine) projects() string {
 	dir := e.variable("CLAUDE_CONFIG_DIR")
 	if dir == "" {
@@ -201,8 +200,8 @@ func (e *Engine) projects() string {
 	return filepath.Join(dir, "projects")
 }
 
-// writable makes sure of the folder of transcripts before anything is said: afterwards it would be too late for what the
-// agent has done, and for the updates that it was told.
+// writable makes sure that transcripts can be written before the agent starts. Later would be too late for what the agent has done,
+// and for the updates that it was given.
 func (e *Engine) writable() error {
 	if !filepath.IsAbs(e.projects()) {
 		return fmt.Errorf("%w: env in config.yaml names no HOME, where claude keeps its sessions", engine.ErrUnavailable)

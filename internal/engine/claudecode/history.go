@@ -10,19 +10,18 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// What the command itself does with a turn that was cut off (2.1.197): one in which the model had begun it closes, when the
-// session is resumed, with an answer of its own making, "No response requested."; the prompt of one without any answer it joins
-// with the next prompt; and a fork holds whatever there is of a turn under way. Where it would not do, the flag
-// --resume-session-at names the answer after which the history is to be cut off. In the transcript the next turn then follows
-// that answer, and what was cut off stays beside it.
+// What the command does with a turn that was cut off (2.1.197): if the model had begun to answer, it closes the turn, when the session
+// is resumed, with an answer that it makes up, "No response requested."; if not, it joins the prompt with the next one. A fork holds
+// what there is of a turn in progress. Where that is wrong, the flag --resume-session-at names the answer after which the history is
+// cut off. The next turn then follows that answer in the transcript, and the lines of the other turn are ignored.
 
-// record is a line of the command's transcript. It is the command's own format: what we do not understand we leave to it.
+// record is a line of the command's transcript, as far as we read it.
 type record struct {
 	Type      string `json:"type"`
 	UUID      string `json:"uuid"`
 	Parent    string `json:"parentUuid"`
 	Sidechain bool   `json:"isSidechain"` // of a subagent
-	Meta      bool   `json:"isMeta"`      // said by the command, not by us
+	Meta      bool   `json:"isMeta"`      // from the command, not from us
 	Summary   bool   `json:"isCompactSummary"`
 	APIError  bool   `json:"isApiErrorMessage"`
 	Message   struct {
@@ -33,7 +32,7 @@ type record struct {
 	} `json:"message"`
 }
 
-// synthetic is the model of an answer that the command made up.
+// synthetic is the model of an answer that the command makes up.
 const synthetic = "<synthetic>"
 
 // ends reports whether a turn may end with a record.
@@ -41,7 +40,7 @@ func (r record) ends() bool {
 	return r.Type == "assistant" && !r.APIError && r.Message.StopReason != "" && r.Message.StopReason != "tool_use"
 }
 
-// isPrompt reports whether a record is something that we said.
+// isPrompt reports whether a record is a prompt of ours.
 func (r record) isPrompt() bool {
 	if r.Type != "user" || r.Meta || r.Summary {
 		return false
@@ -51,20 +50,20 @@ func (r record) isPrompt() bool {
 		!slices.ContainsFunc(parts, func(b block) bool { return b.Type == "tool_result" })
 }
 
-// isAnswer reports whether a record is the model's.
+// isAnswer reports whether a record is an answer of the model.
 func (r record) isAnswer() bool {
 	return r.Type == "assistant" && !r.APIError && r.Message.Model != synthetic
 }
 
-// resume returns the flags that go on from a session at the end of a turn, in it or under another id, and the session's history.
-// A branch leaves out the last turn unless it is complete; otherwise only what the command would join with the next prompt is left
-// out. A session in which no prompt was ever answered is begun again.
+// resume returns the session's history, and the flags that continue it at the end of a turn, under its id or another one. A branch
+// leaves out the last turn unless it is complete; a continuation leaves out only what the command would join with the next prompt. A
+// session without any answer is begun again.
 func (e *Engine) resume(session, id string, branch bool) ([]string, history, error) {
 	h, err := e.history(session)
 	if err != nil {
 		return nil, h, err
 	}
-	if branch && !h.found { // the command finds it a moment later, when the first turn is under way
+	if branch && !h.found { // the command itself would find it a moment later, when the first turn has begun
 		return nil, h, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, session)
 	}
 	if h.unanswered {
@@ -80,7 +79,7 @@ func (e *Engine) resume(session, id string, branch bool) ([]string, history, err
 	return args, h, nil
 }
 
-// setAside renames a session's transcripts, so that the command takes the id again.
+// setAside renames a session's transcripts, so that the command accepts the id again.
 func (e *Engine) setAside(id string) error {
 	for _, path := range e.transcripts(id) {
 		if err := os.Rename(path, path+".unanswered"); err != nil {
@@ -90,7 +89,7 @@ func (e *Engine) setAside(id string) error {
 	return nil
 }
 
-// step is what is remembered of a record: a transcript may be large.
+// step is the part of a record that is kept in memory: a transcript may be large.
 type step struct {
 	id, parent           string
 	ends, prompt, answer bool
@@ -100,16 +99,16 @@ func (r record) step() step {
 	return step{id: r.UUID, parent: r.Parent, ends: r.ends(), prompt: r.isPrompt(), answer: r.isAnswer()}
 }
 
-// history is how far a session has come.
+// history is the state of a session.
 type history struct {
-	end        string // the answer that ends the last complete turn; "" if that cannot be told
+	end        string // id of the answer that ends the last complete turn; "" if it is not known
 	merges     bool   // the command would join the last prompt with the next
-	unanswered bool   // no prompt has had an answer
+	unanswered bool   // no prompt has an answer
 	found      bool   // there is a transcript
 	tokens     int    // of the conversation, as the service has counted them
 }
 
-// history reads a session's transcript. One that is not there is left to the command, which says so.
+// history reads a session's transcript. A missing one is no error here: the command reports it.
 func (e *Engine) history(id string) (h history, err error) {
 	paths := e.transcripts(id)
 	if len(paths) == 0 {
@@ -121,7 +120,7 @@ func (e *Engine) history(id string) (h history, err error) {
 		if err != nil {
 			return h, err
 		}
-		if r.Summary { // the chain of parents leads around it, the model does not
+		if r.Summary { // the chain of parents goes past it, but the model reads it
 			clear(records)
 			leaf, summary = step{}, true
 			h.tokens = ownTokens + len(r.Message.Content)/engine.Uncounted

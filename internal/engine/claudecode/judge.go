@@ -10,8 +10,8 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 )
 
-// judge decides how a process ended that nobody stopped. Neither the exit status nor the result event alone is enough: an
-// interrupted turn exits 0, and an API error calls itself a success.
+// judge returns how a process ended that we did not stop. It needs the exit status and the result event: an interrupted turn exits 0,
+// and an API error is reported as a success.
 func (t *turn) judge(waitErr error, stderr string) error {
 	var exit *exec.ExitError
 	if waitErr != nil && !errors.As(waitErr, &exit) && !errors.Is(waitErr, exec.ErrWaitDelay) {
@@ -48,7 +48,7 @@ func (t *turn) judge(waitErr error, stderr string) error {
 	return errors.New(firstLine(why))
 }
 
-// passing says whether an error is one that may be gone in a while.
+// passing reports whether an error may be temporary.
 func passing(apiError string, e *event, why string) bool {
 	if apiError == "rate_limit" || apiError == "overloaded" || strings.Contains(why, "verloaded") {
 		return true
@@ -56,15 +56,15 @@ func passing(apiError string, e *event, why string) bool {
 	return e.Status != nil && (*e.Status == 429 || *e.Status == 529)
 }
 
-// ownPause is how long the command waits at most before its try number n+1, unless the service asks for more.
+// ownPause is the longest time that the command waits before try n+1, unless the service asks for more.
 func ownPause(n int) time.Duration {
 	return min(500*time.Millisecond<<max(0, min(n-1, 10)), 32*time.Second) * 5 / 4
 }
 
-// longestPause is what the command will wait for a service; where that asks for more, it gives up at once.
+// longestPause is the longest wait that the command accepts. If the service asks for more, it gives up at once.
 const longestPause = time.Minute
 
-// after is what the service asked to wait, as far as the command lets us know.
+// after returns the wait that the service asked for, as far as the command reports it.
 func (t *turn) after(e *event) time.Duration {
 	if !t.outage.retried && e.Status != nil {
 		return longestPause

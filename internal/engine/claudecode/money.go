@@ -10,14 +10,14 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// The command tells what a turn has cost only at its end. Until then the record has an estimate, which is what a run that is
-// killed has cost: the price of the answers so far, and the most that one open request is expected to cost. The table of models
-// has the prices. Where it has none for the session's model, the estimate is what was set aside for the run.
+// The command reports the cost of a turn only at its end. Until then the record has an estimate, which stands for a run that is
+// killed: the price of the answers so far, and the most that one open request is expected to cost. Prices are from the table of
+// models. If it has none for the session's model, the estimate is what was reserved for the run.
 
-// ownTokens is how many tokens the command's own instructions and tools are, at most.
+// ownTokens is an upper bound of the tokens of the command's own instructions and tools.
 const ownTokens = 40_000
 
-// usage is what one answer used. In the events it is provisional; where an answer is longer than its usage says, its length counts.
+// usage is what one answer used. In the events it is provisional: if an answer is longer than its usage says, its length counts.
 type usage struct {
 	In         int `json:"input_tokens"`
 	Out        int `json:"output_tokens"`
@@ -27,25 +27,25 @@ type usage struct {
 
 func (u usage) tokens() int { return u.In + u.Out + u.CacheRead + u.CacheWrite }
 
-// costs follows what one process of the command spends.
+// costs tracks what one process of the command spends.
 type costs struct {
 	models model.Table
 	now    func() time.Time
 	model  model.Model // of the session
-	likely float64     // USD that were set aside, and may still be spent
+	likely float64     // USD that were reserved and may still be spent
 	each   int         // tokens of an answer, thoughts included
 
-	talks    map[string]talk    // by the tool use that called a subagent; "" is the agent's
+	talks    map[string]talk    // by the tool use that called the subagent; "" for the agent itself
 	answers  map[string]*answer // by id
 	reported float64            // USD, of all answers
 	since    int                // answers since the last request in the record
 }
 
-// talk is the length of a conversation.
+// talk is the length of one conversation, of the agent or a subagent.
 type talk struct {
 	id     string // of the last answer
-	tokens int    // that the service has counted
-	bytes  int    // that it has not
+	tokens int    // counted by the service
+	bytes  int    // not yet counted
 	cached int    // tokens that it had in its cache
 	at     time.Time
 }
@@ -60,26 +60,26 @@ func (e *Engine) costs(past history) costs {
 	return costs{models: e.Models, now: e.Now, talks: map[string]talk{"": first}, answers: map[string]*answer{}}
 }
 
-// expect takes what is about to be asked.
+// expect prepares for a request and its prompt.
 func (c *costs) expect(r engine.Request, prompt string) {
 	if r.Limits.MaxCost > 0 {
 		c.likely = min(r.Limits.Reserved, max(r.Limits.MaxCost-r.Limits.Spent, least))
 	}
-	thoughts, _ := strconv.Atoi(r.Model.Thinking) // a word asks for no number
+	thoughts, _ := strconv.Atoi(r.Model.Thinking) // a word stands for no number
 	c.each = engine.UsualAnswer + max(0, thoughts)
 	first := c.talks[""]
 	first.bytes = len(r.Input.System) + len(prompt)
 	c.talks[""] = first
 }
 
-// of takes the session's model, whose name may end with its window: claude-opus-4-8[1m].
+// of sets the session's model. Its name may end with its window: claude-opus-4-8[1m].
 func (c *costs) of(name string) {
 	name, _, _ = strings.Cut(name, "[")
 	c.model = c.models.Resolve(name)
 }
 
-// answer counts a part of an answer. It reports whether its request is not in the record yet, as that of a subagent's first
-// answer.
+// answer counts a part of an answer. It reports whether the request that it answers is missing from the record, as that of a
+// subagent's first answer is.
 func (c *costs) answer(by string, m message) (again bool) {
 	if m.ID == "" || !c.model.Priced {
 		return false
@@ -109,7 +109,7 @@ func (c *costs) answer(by string, m message) (again bool) {
 	return again
 }
 
-// tell counts what the model is told.
+// tell counts what the model reads.
 func (c *costs) tell(by string, m message) {
 	if t, known := c.talks[by]; known {
 		t.bytes += len(m.Content)
@@ -117,7 +117,7 @@ func (c *costs) tell(by string, m message) {
 	}
 }
 
-// open records a request whose price is known, if there is one.
+// open records a new request if its price is known.
 func (t *turn) open(asked bool, by string) error {
 	if !asked || !t.cost.model.Priced {
 		return nil
@@ -125,7 +125,7 @@ func (t *turn) open(asked bool, by string) error {
 	return t.sink(t.cost.request(by))
 }
 
-// request is the event of the request that is open now.
+// request returns the event of the open request.
 func (c *costs) request(by string) runlog.Event {
 	c.since = 0
 	if !c.model.Priced {

@@ -19,7 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// start runs the command over one prompt and lets t read its events until the end.
+// start runs the command with one prompt and lets t read its events to the end.
 func (e *Engine) start(ctx context.Context, r engine.Request, args []string, prompt string, t *turn) (err error) {
 	if err := e.exposed(r); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, pro
 	}
 	said := &engine.Log{File: log, Most: engine.MaxLog}
 	defer func() { err = errors.Join(err, t.endLog(said)) }()
-	cmd := exec.Command(e.Command, append(flags, args...)...) //nolint:noctx // stopped by signals of our own choice, see stop
+	cmd := exec.Command(e.Command, append(flags, args...)...) //nolint:noctx // it is stopped by several signals, see stop
 	secrets, err := e.secrets()
 	defer func() {
 		for _, f := range secrets {
@@ -56,15 +56,15 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, pro
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = e.Grace
 	out, in := io.Pipe()
-	cmd.Stdout = in // copied by the exec package, so that a leftover which keeps the pipe open cannot keep us
+	cmd.Stdout = in // the exec package copies it, so that we do not wait for a process that keeps the pipe open
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, e.Command, reason(err))
 	}
-	defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // what it left behind, in whatever group: the id is set for the engine only
+	defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // processes that it left behind, in whatever group: only the engine has the variable
 	return e.attend(ctx, cmd, out, in, said, t)
 }
 
-// attend reads events until the command has ended, stopping it when ctx ends or t has seen enough.
+// attend reads events until the command has ended. It stops the command when ctx ends or t asks for it.
 func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io.Closer, said *engine.Log, t *turn) error {
 	enough, give := context.WithCancel(ctx)
 	defer give()
@@ -90,8 +90,8 @@ func (e *Engine) attend(ctx context.Context, cmd *exec.Cmd, out io.Reader, in io
 	return t.judge(waitErr, strings.TrimSpace(said.Tail()))
 }
 
-// stop ends the command when ctx is over: SIGINT, which it answers in a tenth of a second and with a session that can be
-// resumed, then SIGTERM, then SIGKILL to the whole group.
+// stop stops the command when ctx ends: by SIGINT, after which it exits within a tenth of a second with a session that can be
+// resumed, then by SIGTERM, then by SIGKILL to its process group.
 func (e *Engine) stop(ctx context.Context, pid int, ended <-chan struct{}) {
 	select {
 	case <-ended:
@@ -113,7 +113,7 @@ func (e *Engine) stop(ctx context.Context, pid int, ended <-chan struct{}) {
 	}
 }
 
-// endLog closes the log, and says in the record what is not in it.
+// endLog closes the log, and records what is not in it.
 func (t *turn) endLog(said *engine.Log) error {
 	leftOut, err := said.Close()
 	if leftOut > 0 {

@@ -10,11 +10,10 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 )
 
-// A variable of the command's environment is inherited by its children, an agent's Bash among them; a descriptor is not.
-// CLAUDE_CODE_SUBPROCESS_ENV_SCRUB would strip some variables from them, but it needs bubblewrap, and it forces a permission mode
-// that is not ours.
+// The command's children, such as the agent's Bash, inherit its variables but not its descriptors. CLAUDE_CODE_SUBPROCESS_ENV_SCRUB
+// would remove some variables, but it needs bubblewrap and sets a permission mode that is not ours.
 
-// descriptor is a secret that the command can also read from a file descriptor; the variable as holds its number.
+// descriptor is a secret that the command can read from a file descriptor, whose number is in the variable as.
 type descriptor struct{ name, as string }
 
 func descriptors() []descriptor {
@@ -24,7 +23,7 @@ func descriptors() []descriptor {
 	}
 }
 
-// secrets returns a pipe for each secret that is handed over by descriptor, in their order. The caller closes them.
+// secrets returns a pipe for each secret that is passed by descriptor, in order. The caller closes them.
 func (e *Engine) secrets() (files []*os.File, err error) {
 	for _, by := range descriptors() {
 		secret := e.variable(by.name)
@@ -44,8 +43,8 @@ func (e *Engine) secrets() (files []*os.File, err error) {
 	return files, nil
 }
 
-// exposed refuses a request whose Bash tool could read a secret from its environment. Where the policy allows no command but our
-// own, nothing prints it.
+// exposed returns an error if the request's Bash tool could read a secret from its environment. Our own commands print none, so a
+// policy that allows only those is accepted.
 func (e *Engine) exposed(r engine.Request) error {
 	if !slices.ContainsFunc(r.Scope.Allow, runsOthers) {
 		return nil

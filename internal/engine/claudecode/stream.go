@@ -114,7 +114,7 @@ type event struct {
 			Text string `json:"text"`
 		} `json:"delta"`
 	} `json:"event"` // a part of a message, where they were asked for
-	// Models is the use by model, that of subagents included, which the field usage leaves out though the cost holds it.
+	// Models is the usage by model, with that of subagents, which is in the cost but not in the field usage.
 	Models map[string]struct {
 		In         int     `json:"inputTokens"`
 		Out        int     `json:"outputTokens"`
@@ -126,7 +126,7 @@ type event struct {
 	} `json:"modelUsage"`
 }
 
-// message is the model's, or what it is told.
+// message is one of the conversation.
 type message struct {
 	ID      string          `json:"id"`
 	Model   string          `json:"model"`
@@ -147,10 +147,10 @@ type block struct {
 	IsError   bool            `json:"is_error"`
 }
 
-// errLongLine ends the run: the line may be a use of a tool, which the record would not have.
+// errLongLine ends the run, because the line may be a tool use, which would be missing in the record.
 var errLongLine = fmt.Errorf("the engine printed a line of more than %d bytes", engine.MaxLine)
 
-// read takes events until the stream ends. After a fault of ours it goes on reading, so that the process is not blocked.
+// read takes events until the stream ends. After an error it continues to read, so that the process is not blocked.
 func (t *turn) read(r *bufio.Reader) error {
 	var line []byte
 	for {
@@ -198,7 +198,7 @@ func (t *turn) take(e event) error {
 	case "assistant":
 		if e.Error != "" {
 			t.ended.apiError = e.Error
-			return nil // not the model's words
+			return nil // the text is not the model's
 		}
 		if t.outage = (outage{}); t.phase == guarded {
 			t.phase = answered
@@ -243,7 +243,7 @@ func (t *turn) system(e event) error {
 		}
 		return t.begin(e)
 	case "api_retry":
-		if e.ErrorCode == 401 { // ten tries of a wrong key take three minutes
+		if e.ErrorCode == 401 { // the ten tries with a wrong key would take three minutes
 			return t.keyRefused()
 		}
 		t.outage = outage{retried: true, wait: time.Duration(e.Delay * float64(time.Millisecond))}
@@ -266,7 +266,7 @@ func (t *turn) system(e event) error {
 	return nil
 }
 
-// begin tells of the session, and of the first request.
+// begin records the session and the first request.
 func (t *turn) begin(e event) error {
 	if t.result.Session == e.SessionID {
 		return nil
@@ -298,15 +298,15 @@ func (e event) toolServer() (status string) {
 	return "missing"
 }
 
-// blocks turns the parts of a message into events.
+// blocks records the parts of a message.
 func (t *turn) blocks(e event) error {
 	var parts []block
-	_ = json.Unmarshal(e.Message.Content, &parts) // a plain string, an echo of the prompt, has no parts
+	_ = json.Unmarshal(e.Message.Content, &parts) // a string, which repeats the prompt, has no parts
 	for _, b := range parts {
 		var err error
 		switch b.Type {
 		case "text":
-			if e.Type == "assistant" && t.compaction.of == "" && e.CalledBy == "" { // what a subagent says is the tool's result
+			if e.Type == "assistant" && t.compaction.of == "" && e.CalledBy == "" { // the text of a subagent is the tool's result
 				err = t.sink(runlog.Event{Type: runlog.Text, Text: b.Text})
 			}
 		case "thinking":
@@ -336,7 +336,7 @@ func (t *turn) finished(b block) {
 	}
 }
 
-// unheard knows the two ways in which the command denies a tool for want of a verdict: the hook failed, or had no answer.
+// unheard reports whether the command denied a tool use because the hook failed or gave no answer.
 func unheard(text string) bool {
 	return strings.HasPrefix(text, "PreToolUse:") && strings.Contains(text, " hook error: [") ||
 		strings.HasPrefix(text, "Permission to use ") && strings.Contains(text, "running in don't ask mode")
@@ -351,7 +351,7 @@ func (t *turn) nameOf(id string) string {
 	return ""
 }
 
-// textOf is the text of content, which is a string or a list of blocks.
+// textOf returns the text of content, which is a string or a list of blocks.
 func textOf(content json.RawMessage) string {
 	var s string
 	if json.Unmarshal(content, &s) == nil {
@@ -370,7 +370,7 @@ func textOf(content json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// end takes usage and cost from the result event; those of single messages are provisional.
+// end takes usage and cost from the result event, as those of single messages are provisional.
 func (t *turn) end(e event) error {
 	t.result.Text, t.result.Cost = e.Result, e.Cost
 	models := map[string]runlog.ModelUsage{}

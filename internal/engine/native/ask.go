@@ -34,8 +34,8 @@ const (
 	longestPause = time.Minute // unless the service asks for more
 )
 
-// errCrowded says that the service finds the conversation too long, and that a compaction may help.
-var errCrowded = errors.New("the conversation must be compacted")
+// errMustCompact says that the service finds the conversation too long, and that a compaction may help.
+var errMustCompact = errors.New("the conversation must be compacted")
 
 // ask asks the model for the next answer, and again after a fault that may pass. An overload before the first tool use is left to
 // the caller of the engine, who can begin the turn anew.
@@ -54,7 +54,7 @@ func (t *turn) ask(ctx context.Context, mayCompact bool) (provider.Answer, error
 		case errors.Is(err, provider.ErrThinking) && !t.how.plain:
 			t.how.withoutThoughts()
 		case errors.Is(err, provider.ErrTooLong) && mayCompact && !shown && len(t.talk.entries) > 1:
-			return a, cmp.Or(t.bill.bookPart(a.Usage), errCrowded)
+			return a, cmp.Or(t.bill.bookPart(a.Usage), errMustCompact)
 		case errors.As(err, &overloaded) && shown: // not as an overload: the caller would begin the turn anew
 			return a, errors.Join(fmt.Errorf("%w: %s", provider.ErrCut, overloaded.Reason), t.hearPart(a))
 		case errors.As(err, &overloaded) && t.tools.used == 0:

@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// fullAt is the part of the model's window, in percent, at which a conversation is compacted without being asked for it.
+	// fullAt is the part of the model's window, in percent, at which a conversation is compacted without being asked for.
 	fullAt = 80
-	// keptMessages is how many of the last messages stay as they are: half of them at most, as far as they fit into a tenth of the
-	// window.
+	// keptMessages is how many of the last messages a compaction keeps, at most: never more than half of them, and no more than fit
+	// into a tenth of the window.
 	keptMessages = 20
-	// commonWindow, in tokens, stands for that of a model of which nothing is known.
+	// commonWindow is the window, in tokens, of an unknown model.
 	commonWindow = 100_000
-	// summaryOutput is the most tokens of a summary, thoughts included, when it is first asked for.
+	// summaryOutput is the first limit of a summary in tokens, with thoughts.
 	summaryOutput = 16384
-	// A compaction that failed is tried again when the conversation has grown by retryGrowth percent of the window, or after
-	// retryWait: each try is paid for.
+	// A failed compaction is tried again after retryWait, or when the conversation has grown by retryGrowth percent of the window:
+	// each try costs money.
 	retryGrowth = 5
 	retryWait   = 24 * time.Hour
 )
@@ -71,19 +71,19 @@ func user(blocks []transcript.Block) transcript.Message {
 	return transcript.Message{Role: transcript.User, Content: blocks}
 }
 
-// makeRoom compacts a conversation that fills its window, also in the middle of a turn.
-func (t *turn) makeSpace(ctx context.Context) error {
-	if t.size() < t.window()*fullAt/100 || t.cramped {
+// compactIfFull compacts a conversation that fills its window, also in the middle of a turn.
+func (t *turn) compactIfFull(ctx context.Context) error {
+	if t.size() < t.window()*fullAt/100 || t.uncompacted {
 		return nil
 	}
-	return t.squeeze(ctx)
+	return t.tryCompact(ctx)
 }
 
-// squeeze compacts without being asked. If that fails the turn goes on as long as the service takes the conversation. A failure that
+// tryCompact compacts without being asked. If that fails the turn goes on as long as the service takes the conversation. A failure that
 // was paid for is recorded in the transcript, for later turns.
-func (t *turn) squeeze(ctx context.Context) error {
+func (t *turn) tryCompact(ctx context.Context) error {
 	if t.failedLately() {
-		t.cramped = true
+		t.uncompacted = true
 		return nil
 	}
 	spent := t.bill.usage
@@ -91,7 +91,7 @@ func (t *turn) squeeze(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if t.cramped = true; t.bill.usage != spent {
+	if t.uncompacted = true; t.bill.usage != spent {
 		t.talk.full = t.size()
 	}
 	return t.sink(runlog.Event{Type: runlog.CompactFailed, Text: err.Error()})
@@ -140,7 +140,7 @@ func (t *turn) moveTo(ctx context.Context, next history, summary string) (engine
 	return c, t.sink(runlog.Event{Type: runlog.Compacted, Session: c.Session, Parent: old, Text: summary, Before: c.Before, After: c.After})
 }
 
-// wish is the instructions of a use of the tool.
+// wish returns the instructions of a use of the compact tool.
 func (t *turn) wish(id string) string {
 	for _, e := range t.talk.entries {
 		for _, use := range toolUses(e.Message) {
@@ -152,8 +152,8 @@ func (t *turn) wish(id string) string {
 	return ""
 }
 
-// summary lets the model sum up a conversation. One that is empty, or lost a name that the instructions pin, is refused and
-// asked for once more.
+// summary asks the model to sum up a conversation, and once more if the summary is empty or lacks a name that the instructions
+// pin.
 func (t *turn) summary(ctx context.Context, entries []transcript.Entry, instructions string) (string, error) {
 	if len(entries) == 0 {
 		return "", errors.New("there is nothing to compact yet")
@@ -181,7 +181,7 @@ func (t *turn) summary(ctx context.Context, entries []transcript.Entry, instruct
 	return "", errors.New("the model made no summary")
 }
 
-// sumUp asks once. What is too long for the model is shortened.
+// sumUp asks once. A conversation that is too long for the model is shortened.
 func (t *turn) sumUp(ctx context.Context, entries []transcript.Entry, instructions, more string) (string, error) {
 	ask := "[system] The conversation above is about to be replaced by a summary of it. Write that summary: all that is not in it is " +
 		"forgotten. Answer with the summary alone, and use no tool.\n\n" + instructions
@@ -190,7 +190,7 @@ func (t *turn) sumUp(ctx context.Context, entries []transcript.Entry, instructio
 	}
 	for _, most := range []int{0, 2000, 200} {
 		a, err := t.wholeAnswer(ctx, func() []transcript.Message {
-			messages := t.messages(entries) // as in the question before, so that the service has them in its cache
+			messages := t.messages(entries) // as in the question before, which the service has in its cache
 			if most > 0 {
 				messages = clipped(messages, most)
 			}
@@ -209,15 +209,15 @@ func (t *turn) sumUp(ctx context.Context, entries []transcript.Entry, instructio
 		case a.Stop == provider.Refusal:
 			return "", errors.New("the model refused to make a summary")
 		case len(toolUses(a.Message)) > 0:
-			return "", nil // it went on with the work
+			return "", nil // it continued the work
 		}
 		return strings.TrimSpace(a.Message.Text()), nil
 	}
 	return "", provider.ErrTooLong
 }
 
-// wholeAnswer asks for a summary in as few tokens as most need. One that they cut short, as a model's thoughts may, is asked for
-// again with as many as the model can give. What an answer cost is booked.
+// wholeAnswer asks for a summary with a low limit. If the limit cuts it short, as a model's thoughts may make it, it asks again with
+// the model's own limit. It records what the answers cost.
 func (t *turn) wholeAnswer(ctx context.Context, messages func() []transcript.Message) (provider.Answer, error) {
 	q := t.question()
 	most := q.MaxTokens
@@ -243,7 +243,7 @@ func (t *turn) wholeAnswer(ctx context.Context, messages func() []transcript.Mes
 	}
 }
 
-// clipped is messages without thoughts, whose long parts are cut.
+// clipped returns messages without thoughts and with their long parts cut.
 func clipped(messages []transcript.Message, most int) []transcript.Message {
 	short := make([]transcript.Message, 0, len(messages)+1)
 	for _, m := range messages {
@@ -251,7 +251,7 @@ func clipped(messages []transcript.Message, most int) []transcript.Message {
 		for i, b := range m.Content {
 			m.Content[i].Text, m.Content[i].Content = head(b.Text, most), head(b.Content, most)
 			if len(b.Input) > most {
-				m.Content[i].Input, _ = json.Marshal(map[string]string{"input": head(string(b.Input), most)}) // a text always has a form
+				m.Content[i].Input, _ = json.Marshal(map[string]string{"input": head(string(b.Input), most)}) // a string can always be encoded
 			}
 		}
 		short = append(short, m)
@@ -266,7 +266,7 @@ func head(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + " […]"
 }
 
-// pinned is what lines such as "keep: AAPL, 2026-03-14" of the instructions name.
+// pinned returns the names in lines such as "keep: AAPL, 2026-03-14" of the instructions.
 func pinned(instructions string) (pins []string) {
 	for line := range strings.Lines(instructions) {
 		key, rest, found := strings.Cut(line, ":")
@@ -282,7 +282,7 @@ func pinned(instructions string) (pins []string) {
 	return pins
 }
 
-// marks are what stands around a word in Markdown.
+// marks are the characters around a word in Markdown.
 const marks = " \t\r\n*_-+>`\"'"
 
 func missing(text string, pins []string) (lost []string) {
@@ -294,7 +294,7 @@ func missing(text string, pins []string) (lost []string) {
 	return lost
 }
 
-// names says whether a text has a name, and not only within a longer one.
+// names reports whether a text holds a name, and not only as part of a longer word.
 func names(text, name string) bool {
 	first, _ := utf8.DecodeRuneInString(name)
 	last, _ := utf8.DecodeLastRuneInString(name)
@@ -322,13 +322,13 @@ func (t *turn) window() int {
 	return commonWindow
 }
 
-// keep is how many of the last messages stay, at least a number.
+// keep returns how many of the last messages a compaction keeps, but at least least.
 func (t *turn) keep(least int) int {
-	space := t.window() / 10 * engine.BytesPerToken
+	left := t.window() / 10 * engine.BytesPerToken
 	n := 0
 	for n < len(t.talk.entries)/2 && n < keptMessages {
-		space -= bytesOf(t.talk.entries[len(t.talk.entries)-1-n].Message)
-		if space < 0 {
+		left -= bytesOf(t.talk.entries[len(t.talk.entries)-1-n].Message)
+		if left < 0 {
 			break
 		}
 		n++
@@ -336,7 +336,7 @@ func (t *turn) keep(least int) int {
 	return max(n, least)
 }
 
-// size is the conversation's length in tokens: as the service counted it last, and a guess at what came since.
+// size is the conversation's length in tokens: as the service last counted it, and an estimate of what was added since.
 func (t *turn) size() int {
 	bytes := 0
 	for _, e := range slices.Backward(t.talk.entries) {

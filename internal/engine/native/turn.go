@@ -15,15 +15,15 @@ import (
 
 // turn is the work on one prompt.
 type turn struct {
-	e       *Engine
-	request engine.Request
-	sink    engine.Sink
-	tools   *toolbox
-	how     asking
-	talk    *conversation
-	bill    *bill
-	final   string // text of the last answer
-	cramped bool   // the conversation fills its window and cannot be compacted
+	e           *Engine
+	request     engine.Request
+	sink        engine.Sink
+	tools       *toolbox
+	how         asking
+	talk        *conversation
+	bill        *bill
+	final       string // text of the last answer
+	uncompacted bool   // the conversation fills its window, and a compaction failed
 }
 
 // mostTurns bounds the answers of the model in one turn of the conversation.
@@ -65,14 +65,14 @@ func (t *turn) work(ctx context.Context) error {
 // long is compacted once and sent again.
 func (t *turn) answer(ctx context.Context) (provider.Answer, error) {
 	for compacted := false; ; compacted = true {
-		if err := t.makeSpace(ctx); err != nil {
+		if err := t.compactIfFull(ctx); err != nil {
 			return provider.Answer{}, err
 		}
 		a, err := t.ask(ctx, !compacted)
-		if !errors.Is(err, errCrowded) {
+		if !errors.Is(err, errMustCompact) {
 			return a, err
 		}
-		if err := t.squeeze(ctx); err != nil {
+		if err := t.tryCompact(ctx); err != nil {
 			return provider.Answer{}, err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// Parse reads a script; name stands for it in errors.
+// Parse reads a script. Errors refer to it by name.
 func Parse(name string, data []byte) (Script, error) {
 	var s Script
 	doc, err := yamldoc.Parse(name, data, 1)
@@ -63,7 +63,7 @@ func (p *parser) steps(v yamldoc.Value) ([]Step, error) {
 	return steps, nil
 }
 
-// step reads one key that says what is done and, for some, what belongs to it.
+// step reads one action and its options.
 func (p *parser) step(v yamldoc.Value) (Step, error) {
 	p.count++
 	d := draft{Step: Step{identifier: p.count}}
@@ -81,18 +81,18 @@ func (p *parser) step(v yamldoc.Value) (Step, error) {
 	return d.Step, nil
 }
 
-// actions are the keys that say what a step does.
+// actions are the keys of the actions.
 func actions() []string {
 	return []string{"expect", "think", "text", "tool", "delay", "touch", "compact", "cost", "overloaded", "error"}
 }
 
-// draft is a step while it is read.
+// draft is a step that is being read.
 type draft struct {
 	Step
 	beside []option
 }
 
-// option is a key beside the one that says what is done.
+// option is a key of a step besides its action.
 type option struct {
 	of    string // the action it belongs to
 	value yamldoc.Value

@@ -17,7 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// Engine plays one script. Like a real engine it serves one run at a time.
+// Engine plays one script. It serves one run at a time.
 type Engine struct {
 	Home   paths.Dir
 	Script Script
@@ -27,7 +27,7 @@ type Engine struct {
 	refused map[int]int // how often each overloaded step has refused
 }
 
-// Run plays the turn of the request's session.
+// Run plays the next turn of the request's session.
 func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
 	s, err := e.enter(r)
 	if err != nil {
@@ -40,7 +40,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	return result, err
 }
 
-// Plan names the tools that the script may use.
+// Plan returns the tools that the script may use.
 func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error) {
 	p := engine.Plan{Model: r.Model.Name, Tools: slices.Clone(r.Scope.BuiltIns)}
 	for _, tool := range tools.List() {
@@ -86,7 +86,7 @@ func compacted(old string, c engine.Compaction) runlog.Event {
 	return runlog.Event{Type: runlog.Compacted, Session: c.Session, Parent: old, Text: c.Summary, Before: c.Before, After: c.After}
 }
 
-// turn is one turn being played.
+// turn is a turn that is being played.
 type turn struct {
 	e       *Engine
 	ctx     context.Context
@@ -99,7 +99,7 @@ type turn struct {
 	final string
 	cost  float64
 	calls int
-	moved bool // something was said or done
+	moved bool // at least one step said or did something
 }
 
 func (t *turn) play() (engine.Result, error) {
@@ -140,8 +140,8 @@ func (t *turn) play() (engine.Result, error) {
 	return result, err
 }
 
-// again says whether the turn will be played anew, as after a refusal of the service before anything had effects. What it
-// said then does not count.
+// again reports whether the turn will be played anew, because the service was overloaded before a tool was used. What the turn has
+// said is then not kept.
 func (t *turn) again(err error) bool {
 	var overloaded *engine.Overloaded
 	return t.calls == 0 && errors.As(err, &overloaded)
@@ -184,7 +184,7 @@ func (t *turn) step(s Step) error {
 	return nil
 }
 
-// touch leaves what is already in the file. Like every tool it keeps away from what is protected.
+// touch creates a file and does not change an existing one. Like every tool it refuses a protected path.
 func (t *turn) touch(path string) error {
 	full, err := filepath.Abs(path)
 	if err != nil {
@@ -223,7 +223,7 @@ func (t *turn) call(s Step) error {
 	return t.sink(runlog.Event{Type: runlog.ToolResult, Tool: s.Text, ToolID: id, Text: answer.Text, IsError: answer.IsError})
 }
 
-// compact is what a model's engine does by itself when its window is full: in mid-turn, without being asked.
+// compact compacts in the middle of a turn without being asked, as an engine with a model does when its window is full.
 func (t *turn) compact(instructions string) error {
 	next, c, err := t.e.compact(t.session, instructions)
 	if err != nil {

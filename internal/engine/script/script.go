@@ -1,6 +1,6 @@
-// Package script is an engine without a model: it plays a YAML file of turns. The tool calls in it are real ones, and so
-// are the sessions it keeps, so everything around a model can be shown and tested without an account. The event that
-// opens each turn says that it is a script.
+// Package script is an engine without a model: it plays the turns in a YAML file. Its tool calls and its sessions are real, so that
+// everything around a model can be shown and tested without an account. The event that opens a turn says that it is a script, and
+// how many messages the turn was given.
 package script
 
 import (
@@ -12,30 +12,30 @@ import (
 
 // Script is the content of a script file.
 type Script struct {
-	// Turns are played in the order of a session's turns: its first turn plays the first entry, and so on; the last entry
-	// serves all later turns. A branch and a session after a compaction count on from where the old session was.
+	// Turns are played in the order of a session's turns: its first turn plays the first entry and so on; the last entry serves all
+	// later turns. A branch and a compaction continue the count of the old session.
 	Turns [][]Step
-	// OnNudge is played when the agent is reminded of something that it owes.
+	// OnNudge is played when the prompt is a nudge.
 	OnNudge []Step
-	// Summary is the text that a compaction makes; empty: a line that quotes the instructions.
+	// Summary is the summary of a compaction; "" stands for a line that quotes the instructions.
 	Summary string
 }
 
-// Step is one thing that the scripted agent does.
+// Step is one action of the scripted agent.
 type Step struct {
 	Do         string         // the step's key: expect, think, text, tool, delay, touch, compact, cost, overloaded, error
 	Text       string         // its value
 	Input      map[string]any // of a tool
-	Wait       time.Duration  // of delay; of overloaded: what the service says to wait
+	Wait       time.Duration  // of delay; of overloaded, the wait that the service asks for
 	Cost       float64        // USD
-	Times      int            // overloaded: this often, then pass; 0 is always
+	Times      int            // of overloaded: how often it refuses; 0 means always
 	identifier int            // unique in the script
 }
 
 // maxScript is the largest script file, in bytes.
 const maxScript = 1 << 20
 
-// Load reads a script file, strictly; a fault in it is a yamldoc.Faults.
+// Load reads a script file. The error of an invalid script is a yamldoc.Faults.
 func Load(path string) (Script, error) {
 	info, err := os.Stat(path)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxScript) {
@@ -51,7 +51,7 @@ func Load(path string) (Script, error) {
 	return Parse(path, data)
 }
 
-// tokens estimates what a text of so many bytes would cost a model: a token for each four, as vendors say of English.
+// tokens estimates the tokens of a text of so many bytes: one for each four, as in English.
 func tokens(bytes int) int { return (bytes + 3) / 4 }
 
 func plural(n int, word string) string {

@@ -20,10 +20,10 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// prefix marks the script engine's session ids, so that no other engine takes one for its own.
+// prefix begins the script engine's session ids, so that other engines refuse them.
 const prefix = "s-"
 
-// line is a line of a session's file: a header first, then messages.
+// line is a line of a session's file: first the header, then messages.
 type line struct {
 	Type      string     `json:"type"` // session or message
 	ID        string     `json:"id,omitempty"`
@@ -43,7 +43,7 @@ type message struct {
 type session struct {
 	id       string
 	path     string // "" for a session that is not kept
-	turn     int    // turns so far, those before a branch or a compaction included
+	turn     int    // turns so far, with those before a branch or a compaction
 	own      int    // turns in the file
 	messages int
 	tokens   int
@@ -96,7 +96,7 @@ func (e *Engine) branch(source *session, kept bool) (*session, error) {
 	return s, nil
 }
 
-// Sessions lists the sessions that are on disk. A file whose header cannot be read is left out.
+// Sessions lists the sessions on disk. It leaves out a file with an unreadable header.
 func Sessions(h paths.Dir) (list []transcript.Summary, err error) {
 	entries, err := os.ReadDir(h.ScriptSessions())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,9 +122,9 @@ func (e *Engine) path(id string) string { return filepath.Join(e.Home.ScriptSess
 // Forget removes the file of a session.
 func (e *Engine) Forget(id string) error { return store.Remove(e.path(id)) }
 
-// open reads a session; engine.ErrForeignSession and engine.ErrSessionUnknown say why there is none.
+// open reads a session. The error wraps engine.ErrForeignSession or engine.ErrSessionUnknown.
 func (e *Engine) open(id string) (*session, error) {
-	if !strings.HasPrefix(id, prefix) || filepath.Base(id) != id { // an id names a file and must not lead out of the folder
+	if !strings.HasPrefix(id, prefix) || filepath.Base(id) != id { // the id is part of a file name and must not lead out of the folder
 		return nil, engine.Foreign(id)
 	}
 	if _, err := os.Stat(e.path(id)); errors.Is(err, os.ErrNotExist) {
@@ -144,7 +144,7 @@ func (e *Engine) open(id string) (*session, error) {
 	return s, nil
 }
 
-// outline is a line without what was said.
+// outline is a line with the length of its text instead of the text.
 type outline struct {
 	Type    string `json:"type"`
 	Turn    int    `json:"turn"`
@@ -176,7 +176,7 @@ func (s *session) add(messages ...message) error {
 		for i := range messages {
 			lines[i] = line{Type: "message", Message: &messages[i]}
 		}
-		if err := store.AppendAllJSON(s.path, store.Buffered, lines...); err != nil { // a kill leaves all of a turn or nothing
+		if err := store.AppendAllJSON(s.path, store.Buffered, lines...); err != nil { // a kill leaves a whole turn or nothing of it
 			return err
 		}
 	}
@@ -186,7 +186,7 @@ func (s *session) add(messages ...message) error {
 	return nil
 }
 
-// read counts a message that the request gave.
+// read counts a message of the request.
 func (s *session) read(m transcript.Message) {
 	size, result := 0, false
 	for _, b := range m.Content {
@@ -204,7 +204,7 @@ func (s *session) remember(role string, aside bool, size int) {
 	}
 }
 
-// compact begins the session that follows s: the summary is its only message. The turn count goes on.
+// compact begins the session that continues s. The summary is its only message; the count of turns goes on.
 func (e *Engine) compact(s *session, instructions string) (*session, engine.Compaction, error) {
 	summary := e.Script.Summary
 	if summary == "" {
