@@ -5,22 +5,19 @@ import (
 	"errors"
 	"io/fs"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // crash lets a copy of the test program write and kills it at a random moment.
 func crash(t *testing.T, role, path string) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), roleVar+"="+role+": "+path)
-	cmd.Stderr = os.Stderr
+	cmd := testkit.Child(t, role, path)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

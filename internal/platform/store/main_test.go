@@ -12,48 +12,37 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
-// roleVar makes a copy of the test program play a part: ROLE: PATH.
-const roleVar = "OLLIM_STORE_TEST_ROLE"
-
 func TestMain(m *testing.M) {
-	role, path, played := strings.Cut(os.Getenv(roleVar), ": ")
-	if !played {
-		os.Exit(m.Run())
-	}
-	if err := play(role, path); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-// play writes until it is killed, and says so when it has begun; or once.
-func play(role, path string) error {
-	runtime.LockOSThread() // strace counts calls by thread
-	switch role {
-	case "append once":
-		return store.AppendJSON(path, entry{N: 2}, store.Synced)
-	case "replace once":
-		return store.Replace(path, []byte("new"))
-	}
-	for i := 0; ; i++ {
-		var err error
-		switch role {
-		case "replace":
-			err = store.Replace(path, content(i))
-		case "append":
-			err = store.AppendJSON(path, entry{N: i, Text: strings.Repeat("x", 20_000)}, store.Buffered)
-		case "create":
-			err = store.Create(fmt.Sprintf("%s-%d", path, i), content(i))
-		}
-		if err != nil {
-			return err
-		}
-		if i == 0 {
-			fmt.Println("ready")
+	forever := func(write func(path string, i int) error) func([]string) error {
+		return func(args []string) error {
+			for i := 0; ; i++ {
+				if err := write(args[0], i); err != nil {
+					return err
+				}
+				if i == 0 {
+					fmt.Println("ready")
+				}
+			}
 		}
 	}
+	once := func(write func(path string) error) func([]string) error {
+		return func(args []string) error {
+			runtime.LockOSThread() // strace counts calls by thread
+			return write(args[0])
+		}
+	}
+	testkit.Main(m, map[string]func([]string) error{
+		"append once":  once(func(path string) error { return store.AppendJSON(path, entry{N: 2}, store.Synced) }),
+		"replace once": once(func(path string) error { return store.Replace(path, []byte("new")) }),
+		"replace":      forever(func(path string, i int) error { return store.Replace(path, content(i)) }),
+		"create":       forever(func(path string, i int) error { return store.Create(fmt.Sprintf("%s-%d", path, i), content(i)) }),
+		"append": forever(func(path string, i int) error {
+			return store.AppendJSON(path, entry{N: i, Text: strings.Repeat("x", 20_000)}, store.Buffered)
+		}),
+	})
 }
 
 // content is large, and of one letter, so that any mixture of two is seen.

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // faulty lets a copy of the test program write once, with its n-th fsync failing, and returns what it says.
@@ -18,8 +20,9 @@ func faulty(t *testing.T, role, path string, n string) string {
 		}
 		t.Skip("no strace, which makes fsync fail: apt-get install strace")
 	}
-	cmd := exec.Command(strace, "-f", "-qq", "-o", os.DevNull, "-e", "trace=fsync", "-e", "inject=fsync:error=EIO:when="+n, os.Args[0])
-	cmd.Env = append(os.Environ(), roleVar+"="+role+": "+path)
+	cmd := testkit.Child(t, role, path)
+	cmd.Args = append([]string{strace, "-f", "-qq", "-o", os.DevNull, "-e", "trace=fsync", "-e", "inject=fsync:error=EIO:when=" + n, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path, cmd.Stderr = strace, nil
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), "strace: ") || strings.Contains(string(out), "PTRACE") {
 		if os.Getenv("CI") == "true" {

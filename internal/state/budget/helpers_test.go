@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -13,21 +11,11 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
-// childEnv makes the test binary play another process: "<part> <data directory>".
-const childEnv = "OLLIM_BUDGET_TEST_CHILD"
-
 func TestMain(m *testing.M) {
-	if words := strings.Fields(os.Getenv(childEnv)); len(words) == 2 {
-		if err := play(words[0], words[1]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	_ = flag.Set("rapid.checks", "25") // the command line may say more
-	os.Exit(m.Run())
+	testkit.Main(m, map[string]func([]string) error{"all": takeAll, "some": takeSome})
 }
 
 // desk is a book with a clock that stands still until it is moved, and what was warned of.

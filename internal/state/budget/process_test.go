@@ -4,35 +4,35 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/ollim/ollim/internal/platform/paths"
-	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
-// play prints how many tokens this process took and kept.
-func play(part, dir string) error {
-	now := time.Date(2026, 2, 24, 12, 0, 0, 0, time.UTC)
-	disk := store.Disk{Now: func() time.Time { return now }, Warn: func(m string) { fmt.Fprintln(os.Stderr, m) }}
-	b := Book{Home: paths.Dir(dir), Disk: disk, Zone: time.UTC}
-	kept := 0
-	for i := 0; part == "all" || i < 6; i++ {
-		ok, _, err := b.Take(ctx)
-		if err != nil {
+func processBook(args []string) Book {
+	return bookAt(args[0], func(m string) { fmt.Fprintln(os.Stderr, m) })
+}
+
+// takeAll takes tokens until there is none, and prints how many it took.
+func takeAll(args []string) error {
+	for b, taken := processBook(args), 0; ; taken++ {
+		if ok, _, err := b.Take(ctx); err != nil || !ok {
+			fmt.Println(taken)
 			return err
 		}
-		if part == "all" && !ok {
-			break
-		}
-		if part == "some" { // two of three go back
-			err = b.TakeCritical(ctx)
-			if ok && i%3 != 0 {
-				err = errors.Join(err, b.Return(ctx, false))
-				ok = false
-			}
+	}
+}
+
+// takeSome takes six tokens at most, gives back two of three, and prints how many it kept.
+func takeSome(args []string) error {
+	b, kept := processBook(args), 0
+	for i := range 6 {
+		ok, _, err := b.Take(ctx)
+		err = errors.Join(err, b.TakeCritical(ctx))
+		if ok && i%3 != 0 {
+			err = errors.Join(err, b.Return(ctx, false))
+			ok = false
 		}
 		if err != nil {
 			return err
@@ -46,10 +46,6 @@ func play(part, dir string) error {
 }
 
 func TestManyProcesses(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for part, critical := range map[string]int{"all": 0, "some": 16 * 6} {
 		t.Run(part, func(t *testing.T) {
 			t.Parallel()
@@ -61,10 +57,7 @@ func TestManyProcesses(t *testing.T) {
 			total := 0
 			for range 16 {
 				group.Go(func() {
-					cmd := exec.Command(self)
-					cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", childEnv+"="+part+" "+dir)
-					cmd.Stderr = os.Stderr
-					out, err := cmd.Output()
+					out, err := testkit.Child(t, part, dir).Output()
 					mu.Lock()
 					defer mu.Unlock()
 					var kept int

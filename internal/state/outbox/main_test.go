@@ -14,19 +14,24 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 var start = time.Date(2026, 2, 24, 22, 30, 0, 0, time.UTC)
 
-// roleVar makes this binary one of several processes at the same outbox, see runRole.
-const roleVar = "DELIVER_TEST_ROLE"
-
+// TestMain makes this program one of several processes at the same outbox.
 func TestMain(m *testing.M) {
-	if role := os.Getenv(roleVar); role != "" {
-		runRole(role, os.Args[1], os.Args[2])
-		os.Exit(0)
+	roles := map[string]func([]string) error{}
+	for name, play := range map[string]func(context.Context, *office) error{
+		"send": sendOne, "send much": sendMuch, "queue": queueAll, "flush": flushOnce, "lockout": tryEverything,
+	} {
+		roles[name] = func(args []string) error {
+			o := officeAt(args[0])
+			o.Command = args[1:]
+			return play(context.Background(), o)
+		}
 	}
-	os.Exit(m.Run())
+	testkit.Main(m, roles)
 }
 
 // muchText does not fit into a pipe.
@@ -142,52 +147,45 @@ func (o *office) read(t *testing.T, name string) string {
 // child is this binary in a role, at the same data directory and with the same command.
 func (o *office) child(t *testing.T, role string) *exec.Cmd {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe, o.Home.Path(), strings.Join(o.Command, " "))
-	cmd.Env = append(os.Environ(), roleVar+"="+role)
-	cmd.Stderr = os.Stderr
-	return cmd
+	return testkit.Child(t, role, append([]string{o.Home.Path()}, o.Command...)...)
 }
 
-// runRole is a process at the outbox of dir.
-//
-//	send     sends the message "r.1"
-//	send much sends it with the text muchText
-//	queue    sends messages without end, with no command, and prints the id of each one that Send has taken
-//	flush    flushes, and prints the report
-//	lockout  sends "r.1" with a command that closes the outbox, flushes, and sends "r.2"; prints what came of each
-func runRole(role, dir, command string) {
-	o := officeAt(dir)
-	o.Command = strings.Fields(command)
-	ctx := context.Background()
-	switch role {
-	case "send":
-		fmt.Println(o.try(ctx, message("r.1")))
-	case "send much":
-		m := message("r.1")
-		m.Text = muchText
-		fmt.Println(o.try(ctx, m))
-	case "queue":
-		o.Command = nil
-		for i := 0; ; i++ {
-			id := fmt.Sprintf("p%d.%d", os.Getpid(), i)
-			if fate, err := o.try(ctx, message(id)); err != nil || fate != Queued {
-				panic(err)
-			}
-			fmt.Println(id)
+func sendOne(ctx context.Context, o *office) error {
+	fmt.Println(o.try(ctx, message("r.1")))
+	return nil
+}
+
+func sendMuch(ctx context.Context, o *office) error {
+	m := message("r.1")
+	m.Text = muchText
+	fmt.Println(o.try(ctx, m))
+	return nil
+}
+
+// queueAll queues messages until it is killed, and prints their ids.
+func queueAll(ctx context.Context, o *office) error {
+	o.Command = nil
+	for i := 0; ; i++ {
+		id := fmt.Sprintf("p%d.%d", os.Getpid(), i)
+		if fate, err := o.try(ctx, message(id)); err != nil || fate != Queued {
+			return fmt.Errorf("%s: %s, %w", id, fate, err)
 		}
-	case "flush":
-		r, err := o.Flush(ctx)
-		if err != nil {
-			panic(err)
-		}
-		_ = json.NewEncoder(os.Stdout).Encode(r)
-	case "lockout":
-		fmt.Println(o.try(ctx, message("r.1")))
-		fmt.Println(o.Flush(ctx))
-		fmt.Println(o.try(ctx, message("r.2")))
+		fmt.Println(id)
 	}
+}
+
+func flushOnce(ctx context.Context, o *office) error {
+	r, err := o.Flush(ctx)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(r)
+}
+
+// tryEverything prints what an owner can do who cannot change the outbox.
+func tryEverything(ctx context.Context, o *office) error {
+	fmt.Println(o.try(ctx, message("r.1")))
+	fmt.Println(o.Flush(ctx))
+	fmt.Println(o.try(ctx, message("r.2")))
+	return nil
 }

@@ -4,9 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,28 +19,21 @@ import (
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/slot"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
-// dirVar makes a copy of the test program claim one instant in that data directory, as soon as it may.
-const dirVar = "OLLIM_SLOT_TEST_DIR"
+func TestMain(m *testing.M) { testkit.Main(m, map[string]func([]string) error{"claim": claim}) }
 
-func TestMain(m *testing.M) {
-	dir := os.Getenv(dirVar)
-	if dir == "" {
-		os.Exit(m.Run())
+// claim claims one instant as soon as standard input ends, and prints whether it got it.
+func claim(args []string) error {
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	err := newBook(paths.Dir(args[0]), noon).Claim(slot.Claim{Job: "a", Slot: noon, Run: args[1]})
+	if errors.Is(err, slot.ErrClaimed) {
+		err = nil
+	} else if err == nil {
+		fmt.Print("won")
 	}
-	b := newBook(paths.Dir(dir), noon)
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go")); err == nil {
-			break
-		}
-	}
-	switch err := b.Claim(slot.Claim{Job: "a", Slot: noon, Run: os.Args[1]}); {
-	case errors.Is(err, slot.ErrClaimed):
-		os.Exit(75)
-	case err != nil:
-		panic(err)
-	}
+	return err
 }
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -51,28 +45,34 @@ func newBook(dir paths.Dir, now time.Time) slot.Book {
 // TestOneOfManyProcesses: of sixteen that claim one instant at once exactly one gets it, and the claim is its.
 func TestOneOfManyProcesses(t *testing.T) {
 	dir := t.TempDir()
+	begin, wait, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer begin.Close()
 	var mu sync.Mutex
 	var won []string
 	var all sync.WaitGroup
 	for i := range 16 {
 		id := string(rune('a' + i))
-		cmd := exec.Command(os.Args[0], id)
-		cmd.Env = append(os.Environ(), dirVar+"="+dir)
+		cmd := testkit.Child(t, "claim", dir, id)
+		var said strings.Builder
+		cmd.Stdin, cmd.Stdout = begin, &said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
 		all.Go(func() {
-			err := cmd.Run()
-			var exit *exec.ExitError
-			if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 75) {
+			if err := cmd.Wait(); err != nil {
 				t.Errorf("%s: %v", id, err)
 			}
-			if err == nil {
+			if said.String() == "won" {
 				mu.Lock()
 				defer mu.Unlock()
 				won = append(won, id)
 			}
 		})
 	}
-	time.Sleep(20 * time.Millisecond) // so that most are there to begin together
-	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+	if err := wait.Close(); err != nil { // for all at once
 		t.Fatal(err)
 	}
 	all.Wait()

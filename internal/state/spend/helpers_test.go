@@ -3,45 +3,20 @@ package spend
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
-// childEnv makes the test binary play another process: "<part> <data directory> <name>".
-const childEnv = "OLLIM_SPEND_TEST_CHILD"
-
 func TestMain(m *testing.M) {
-	if words := strings.Fields(os.Getenv(childEnv)); len(words) == 3 {
-		if err := play(words[0], words[1], words[2]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	_ = flag.Set("rapid.checks", "25") // the command line may say more
-	os.Exit(m.Run())
-}
-
-func child(t *testing.T, part, dir, name string) *exec.Cmd {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", strings.Join([]string{childEnv + "=" + part, dir, name}, " "))
-	cmd.Stderr = os.Stderr
-	return cmd
+	testkit.Main(m, map[string]func([]string) error{"keep": keep, "settle": settle, "nobody": nobody})
 }
 
 // desk is a book with a clock that stands still until it is moved, and what was warned of.

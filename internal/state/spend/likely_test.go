@@ -69,7 +69,7 @@ func TestHabitsAreForgotten(t *testing.T) {
 	d.wants(d.start("2", "a"), "+Inf of +Inf")
 	d.Share, d.Limits = 4, Limits{10, 500, 500, 500}
 	d.now = d.now.AddDate(0, 0, 1)
-	d.start("3", "a") // the first of a day forgets
+	d.start("3", "a")                     // the first of a day forgets
 	d.wants(d.start("4", "b"), "1 of 10") // what b's runs did cost lately is known still
 }
 

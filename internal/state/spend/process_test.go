@@ -12,31 +12,36 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/paths"
-	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // family are the limits of the processes: five cents are left over when everybody takes ten.
 var family = Limits{0.1, 2.05, 50, 500}
 
-func play(part, dir, name string) error {
-	now := time.Date(2026, 2, 24, 12, 0, 0, 0, time.UTC)
-	disk := store.Disk{Now: func() time.Time { return now }, Warn: func(m string) { fmt.Fprintln(os.Stderr, m) }}
-	b := Book{Home: paths.Dir(dir), Disk: disk, Zone: time.UTC, Limits: family}
-	switch part {
-	case "keep":
-		return b.spendAll(name, func(string, float64) error { return nil })
-	case "settle": // at a third of what was granted, by turns
-		return b.spendAll(name, func(run string, granted float64) error { return b.Settle(ctx, run, min(0.03, granted)) })
-	case "nobody": // an owner without the right to write
-		if os.Getuid() == 0 {
-			if err := syscall.Setuid(65534); err != nil {
-				return err
-			}
+func processBook(args []string) Book {
+	return bookAt(args[0], func(m string) { fmt.Fprintln(os.Stderr, m) })
+}
+
+// keep spends all it can and settles nothing.
+func keep(args []string) error {
+	return processBook(args).spendAll(args[1], func(string, float64) error { return nil })
+}
+
+// settle spends all it can and settles each run at a third of what it was granted.
+func settle(args []string) error {
+	b := processBook(args)
+	return b.spendAll(args[1], func(run string, granted float64) error { return b.Settle(ctx, run, min(0.03, granted)) })
+}
+
+// nobody is an owner without the right to write.
+func nobody(args []string) error {
+	if os.Getuid() == 0 {
+		if err := syscall.Setuid(65534); err != nil {
+			return err
 		}
-		return b.tryAll(now)
 	}
-	return errors.New("no such part: " + part)
+	b := processBook(args)
+	return b.tryAll(b.Disk.Now())
 }
 
 // spendAll takes all it can get and prints it. It goes on while others only hold what they may give back.
@@ -83,7 +88,7 @@ func TestManyProcesses(t *testing.T) {
 			total, grants := money(0), 0
 			for i := range 16 {
 				group.Go(func() {
-					out, err := child(t, part, dir, fmt.Sprint("p", i)).Output()
+					out, err := testkit.Child(t, part, dir, fmt.Sprint("p", i)).Output()
 					mu.Lock()
 					defer mu.Unlock()
 					if err != nil {
@@ -137,7 +142,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	}
 	mode(0o555, 0o444)
 	t.Cleanup(func() { mode(0o700, 0o600) })
-	out, err := child(t, "nobody", dir, "x").Output()
+	out, err := testkit.Child(t, "nobody", dir).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 func TestAdd(t *testing.T) {
@@ -270,7 +271,7 @@ func TestManyProcesses(t *testing.T) {
 	said := make([][]byte, 8)
 	for i := range said {
 		all.Go(func() {
-			out, err := child(t, string(d.Home), fmt.Sprint("p", i)).Output()
+			out, err := testkit.Child(t, "add", string(d.Home), fmt.Sprint("p", i)).Output()
 			if err != nil {
 				t.Error(err)
 			}

@@ -3,39 +3,24 @@ package task
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
-// childEnv makes the test binary another process that adds tasks: "<data directory> <name>".
-const childEnv = "OLLIM_TASK_TEST_CHILD"
-
-func TestMain(m *testing.M) {
-	if words := strings.Fields(os.Getenv(childEnv)); len(words) == 2 {
-		if err := addMany(words[0], words[1]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	_ = flag.Set("rapid.checks", "50") // the command line may say more
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { testkit.Main(m, map[string]func([]string) error{"add": addMany}) }
 
 const addsPerChild = 12
 
 // addMany prints "number text" of what it adds, and marks some of it as done or removes it.
-func addMany(dir, name string) error {
-	b := Book{paths.Dir(dir), store.Disk{Now: time.Now}, time.UTC}
+func addMany(args []string) error {
+	b, name := bookAt(args[0]), args[1]
 	for i := range addsPerChild {
 		text := fmt.Sprintf("%s-%02d", name, i)
 		number, err := b.Add(context.Background(), Draft{Text: text})
@@ -54,18 +39,6 @@ func addMany(dir, name string) error {
 		}
 	}
 	return nil
-}
-
-func child(t *testing.T, dir, name string) *exec.Cmd {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", childEnv+"="+dir+" "+name)
-	cmd.Stderr = os.Stderr
-	return cmd
 }
 
 // desk is a book on a day that has begun in its zone, but not in UTC.

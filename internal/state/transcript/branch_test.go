@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/transcript"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 func TestBranch(t *testing.T) {
@@ -73,8 +73,7 @@ func TestBranchKilled(t *testing.T) {
 		}
 	}
 	for i := range full(100, 6) {
-		c := exec.Command(os.Args[0])
-		c.Env = append(os.Environ(), branchVar+"="+sessions+": "+source.Path)
+		c := testkit.Child(t, "branch", sessions, source.Path)
 		out, err := c.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)

@@ -5,31 +5,26 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/transcript"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
-// branchVar makes a copy of the test program branch a transcript until it is killed: SESSIONS: PATH.
-const branchVar = "OLLIM_TRANSCRIPT_TEST_BRANCH"
+func TestMain(m *testing.M) { testkit.Main(m, map[string]func([]string) error{"branch": branchAll}) }
 
-func TestMain(m *testing.M) {
-	sessions, path, played := strings.Cut(os.Getenv(branchVar), ": ")
-	if !played {
-		os.Exit(m.Run())
-	}
-	source, err := transcript.Open(path)
+// branchAll makes branches of the transcript at args[1] in the folder args[0] until it is killed.
+func branchAll(args []string) error {
+	source, err := transcript.Open(args[1])
 	for i := 0; err == nil; i++ {
-		_, err = transcript.Branch(sessions, source, -1, header(fmt.Sprintf("n-%d-%d", os.Getpid(), i)))
+		_, err = transcript.Branch(args[0], source, -1, header(fmt.Sprintf("n-%d-%d", os.Getpid(), i)))
 		if i == 0 {
 			fmt.Println("ready")
 		}
 	}
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
+	return err
 }
 
 // full is all where CI=true asks for it, and some where somebody waits.

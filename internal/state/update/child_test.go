@@ -4,14 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -19,64 +16,43 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
-// childEnv makes the test binary play another process: "<part> <data directory> <name>".
-const childEnv = "OLLIM_UPDATE_TEST_CHILD"
-
 func TestMain(m *testing.M) {
-	if words := strings.Fields(os.Getenv(childEnv)); len(words) == 3 {
-		if err := play(words[0], words[1], words[2]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	as := func(play func(player) error) func([]string) error {
+		return func(args []string) error { return play(player{realBox(args[0]), args[1]}) }
 	}
-	_ = flag.Set("rapid.checks", "25") // the command line may say more
-	os.Exit(m.Run())
+	testkit.Main(m, map[string]func([]string) error{
+		"adder":  as(player.addMany),
+		"run":    as(func(p player) error { return p.readAs(p.turn) }),
+		"person": as(func(p player) error { return p.readAs(p.person) }),
+		"nobody": as(player.withoutRights),
+		"full":   as(player.withoutSpace),
+	})
 }
 
-// child prepares another process.
-func child(t *testing.T, part, dir, name string) *exec.Cmd {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+// withoutRights is an owner without the right to write.
+func (p player) withoutRights() error {
+	if os.Getuid() == 0 {
+		if err := syscall.Setuid(65534); err != nil {
+			return err
+		}
 	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", strings.Join([]string{childEnv + "=" + part, dir, name}, " "))
-	cmd.Stderr = os.Stderr
-	return cmd
+	return p.tryAll()
 }
 
-func play(part, dir, name string) error {
-	p := player{realBox(dir), name}
-	switch part {
-	case "adder":
-		return p.addMany()
-	case "run":
-		return p.readAs(p.turn)
-	case "person":
-		return p.readAs(p.person)
-	case "nobody": // an owner without the right to write
-		if os.Getuid() == 0 {
-			if err := syscall.Setuid(65534); err != nil {
-				return err
-			}
-		}
-		return p.tryAll()
-	case "full": // a disk on which no file may grow beyond so many bytes
-		var limit uint64
-		if _, err := fmt.Sscan(name, &limit); err != nil {
-			return err
-		}
-		signal.Ignore(syscall.SIGXFSZ)
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
-			return err
-		}
-		return p.tryAll()
+// withoutSpace has a disk on which no file may grow beyond as many bytes as its name says.
+func (p player) withoutSpace() error {
+	var limit uint64
+	if _, err := fmt.Sscan(p.name, &limit); err != nil {
+		return err
 	}
-	return errors.New("no such part: " + part)
+	signal.Ignore(syscall.SIGXFSZ)
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+		return err
+	}
+	return p.tryAll()
 }
 
 // realBox has a real clock; a run has started when its file is there.

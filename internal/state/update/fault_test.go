@@ -11,13 +11,14 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // try lets another process, which cannot write, do everything, and checks that nothing has changed.
 func (w *world) try(part, name string, want ...string) {
 	w.t.Helper()
 	before := w.snapshot()
-	cmd := child(w.t.(*testing.T), part, string(w.Home), name)
+	cmd := testkit.Child(w.t.(*testing.T), part, string(w.Home), name)
 	out, err := cmd.Output()
 	if err != nil {
 		w.t.Fatal(err)
@@ -95,7 +96,7 @@ func TestDeliverWithoutSpaceForTheArchive(t *testing.T) {
 	w := newWorld(t)
 	w.addN(1, 9)
 	limit := fmt.Sprint(len(w.read(w.Home.UpdateArchive())) + 250) // two lines fit, and the box itself
-	cmd := child(t, "full", string(w.Home), limit)
+	cmd := testkit.Child(t, "full", string(w.Home), limit)
 	out, err := cmd.Output()
 	want := "peek: 1 2 3 4 5 6 7 8 9\npop: \ndeliver: not written\nreturn: not written\nadd: not written\nclear: not written\n"
 	if string(out) != want || err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // Eight processes add while four pop, as runs and as persons. Three of the adders are killed, and the readers again and
@@ -59,7 +60,7 @@ func TestManyProcesses(t *testing.T) {
 
 // live runs a child until its end, or kills it when its time has come.
 func live(t *testing.T, part, dir, name string, life time.Duration) {
-	cmd := child(t, part, dir, name)
+	cmd := testkit.Child(t, part, dir, name)
 	if err := cmd.Start(); err != nil {
 		t.Error(err)
 		return

@@ -1,0 +1,48 @@
+package testkit
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// roleVar names the role that a copy of the test program plays.
+const roleVar = "OLLIM_TEST_ROLE"
+
+// Main is for TestMain: it runs the tests of a package or, in a process made by Child, a role. A role gets the arguments of Child;
+// its error ends the process with status 1. Main does not return.
+//
+// Tests with package rapid make 25 checks of each property instead of 100, unless the command line says otherwise.
+func Main(m *testing.M, roles map[string]func(args []string) error) {
+	role, playing := os.LookupEnv(roleVar) //nolint:forbidigo // how Child tells what to do
+	if !playing {
+		if flag.Lookup("rapid.checks") != nil {
+			_ = flag.Set("rapid.checks", "25")
+		}
+		os.Exit(m.Run())
+	}
+	play := roles[role]
+	if play == nil {
+		play = func([]string) error { return fmt.Errorf("no role %q", role) }
+	}
+	if err := play(os.Args[1:]); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Child prepares a copy of the test program that plays a role of Main. Its standard error is that of the test.
+func Child(t testing.TB, role string, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(cmd.Environ(), roleVar+"="+role, "GORACE=atexit_sleep_ms=0")
+	cmd.Stderr = os.Stderr
+	return cmd
+}
