@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -104,34 +105,48 @@ func (a *App) ConfigFile(dir paths.Dir) string {
 // used any more is reported once, and the settings that were read before it stay in force; without any the error is a
 // *ConfigFault.
 func (a *App) Config() (config.Config, error) {
+	s, err := a.settings()
+	return s.config, err
+}
+
+// settings is Config; its result is never nil, and the same one as long as the settings are.
+func (a *App) settings() (*settings, error) {
 	dir, err := a.Dir()
 	if err != nil {
-		return config.Config{}, err
-	}
-	path := a.ConfigFile(dir)
-	file, err := os.Stat(path)
-	if err != nil {
-		file = nil
+		return &settings{}, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if s := a.loaded; s != nil && s.path == path && same(s.file, file) {
-		return s.config, nil
+	path := a.ConfigFile(dir)
+	file := stat(path)
+	before := a.loaded
+	if before != nil && before.path == path && same(before.file, file) {
+		return before, nil
 	}
 	c, err := config.Load(config.Source{Path: path, Lookup: a.Lookup, Zone: a.SystemZone()})
-	if before := a.loaded; before != nil && before.path == path && before.config.Exists && (err != nil || !c.Exists) {
+	if before != nil && before.path == path && before.config.Exists && (err != nil || !c.Exists) {
 		if err == nil {
-			err = &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+			err = fmt.Errorf("%s: %w", path, ErrNoConfig)
 		}
 		a.warn(err.Error() + "; the settings that were read before stay in force")
 		before.file = file
-		return before.config, nil
+		return before, nil
 	}
+	s := &settings{c, path, file}
 	if err != nil {
-		return c, &ConfigFault{err}
+		return s, &ConfigFault{err}
 	}
-	a.loaded = &settings{c, path, file}
-	return c, nil
+	a.loaded = s
+	return s, nil
+}
+
+// stat returns the state of a file, nil if there is none.
+func stat(path string) fs.FileInfo {
+	file, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	return file
 }
 
 // same reports whether two states of a file are the same one, by identity, size and time of the last change.
@@ -143,21 +158,17 @@ func same(a, b fs.FileInfo) bool {
 }
 
 // defaults puts the default settings in force, for what must work although the file cannot be used.
-func (a *App) defaults(dir paths.Dir) (config.Config, error) {
+func (a *App) defaults(dir paths.Dir) (*settings, error) {
 	none := func(string) (string, bool) { return "", false }
 	c, err := config.Load(config.Source{Path: dir.Path("no-such-file"), Lookup: none, Zone: a.SystemZone()})
-	if err != nil {
-		return c, err
-	}
 	path := a.ConfigFile(dir)
-	file, err := os.Stat(path)
-	if err != nil {
-		file = nil
+	s := &settings{c, path, stat(path)}
+	if err == nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.loaded = s
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.loaded = &settings{c, path, file}
-	return c, nil
+	return s, err
 }
 
 // SystemZone returns the machine's zone by its IANA name: that of TZ, of /etc/timezone, or of the target of /etc/localtime.

@@ -32,6 +32,7 @@ type Home struct {
 	Disk   store.Disk
 
 	app     *App
+	by      *settings
 	secrets func() plaintext.Secrets // that no record and no result of a tool may contain
 }
 
@@ -42,14 +43,14 @@ func (a *App) Home() (Home, error) {
 	if err != nil {
 		return Home{}, err
 	}
-	c, err := a.Config()
+	s, err := a.settings()
 	if err != nil {
 		return Home{}, err
 	}
-	if !c.Exists {
+	if !s.config.Exists {
 		return Home{}, Hint(fmt.Errorf("%s: %w", a.ConfigFile(dir), ErrNoConfig), "ollim init")
 	}
-	return a.with(dir, c), nil
+	return a.with(dir, s), nil
 }
 
 // AnyHome is Home for commands that must work although the settings cannot be used (pause, stop, history): it warns, and takes the
@@ -64,8 +65,8 @@ func (a *App) AnyHome() (Home, error) {
 	if err != nil {
 		return Home{}, err
 	}
-	c, err := a.defaults(dir)
-	return a.with(dir, c), err
+	s, err := a.defaults(dir)
+	return a.with(dir, s), err
 }
 
 // NewHome is Home for a data directory that need not have been made.
@@ -74,12 +75,12 @@ func (a *App) NewHome() (Home, error) {
 	if err != nil {
 		return Home{}, err
 	}
-	c, err := a.Config()
-	return a.with(dir, c), err
+	s, err := a.settings()
+	return a.with(dir, s), err
 }
 
-func (a *App) with(dir paths.Dir, c config.Config) Home {
-	h := Home{Dir: dir, Config: c, Disk: a.Disk(), app: a}
+func (a *App) with(dir paths.Dir, s *settings) Home {
+	h := Home{Dir: dir, Config: s.config, Disk: a.Disk(), app: a, by: s}
 	h.secrets = sync.OnceValue(h.hidden) // the file is read when they are first needed
 	return h
 }

@@ -33,8 +33,8 @@ func refuseInside(id string) error {
 	return fmt.Errorf("%w: this is inside run %s", ErrNotAllowed, id)
 }
 
-// Box returns the tools of the run that OLLIM_RUN names, which must be in progress.
-func (h Home) Box() (*tools.Set, error) {
+// Tools returns the tools of the run that OLLIM_RUN names, which must be in progress.
+func (h Home) Tools() (*tools.Set, error) {
 	r, err := h.InProgress(h.app.RunID())
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func TestAccessOfAgents(t *testing.T) {
 	d.Commands = commandAccess()
 	root := newRoot(d)
 	root.InitDefaultHelpCmd()
-	box, err := d.insideBox()
+	box, err := d.insideTools()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestAccessAgreesWithPatternsAndTools(t *testing.T) {
 	w.must("fire", "talk")
 	defer w.inRun()()
 	d := w.deps(nil, nil, nil)
-	box, err := d.insideBox()
+	box, err := d.insideTools()
 	if err != nil {
 		t.Fatal(err)
 	}

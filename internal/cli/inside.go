@@ -16,7 +16,7 @@ func (d *Deps) inside() bool { return d.RunID() != "" }
 
 // useTool runs a command typed by an agent as the tool of the same purpose, with the same answers.
 func (d *Deps) useTool(ctx context.Context, h app.Home, tool string, input any) (string, error) {
-	box, err := h.Box()
+	box, err := h.Tools()
 	if err != nil {
 		return "", err
 	}

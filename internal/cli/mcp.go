@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/agent/tools"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/server/mcp"
 )
 
@@ -26,21 +27,21 @@ func newMCPServe(d *Deps) *cobra.Command {
 }
 
 func runMCPServe(ctx context.Context, d *Deps) error {
-	box, err := d.insideBox()
+	tools, err := d.Tools()
 	if err != nil {
 		return err
 	}
-	s := mcp.Server{Tools: box, Version: version(), Warn: d.warn}
+	s := mcp.Server{Tools: tools, Version: version(), Warn: d.warn}
 	return s.Serve(ctx, d.In, d.Stdout)
 }
 
-// insideBox returns the toolbox of the run that OLLIM_RUN names.
-func (d *Deps) insideBox() (*tools.Set, error) {
+// insideTools returns the tools of the run that OLLIM_RUN names.
+func (d *Deps) insideTools() (*tools.Set, error) {
 	h, err := d.Home()
 	if err != nil {
 		return nil, err
 	}
-	return h.Box()
+	return h.Tools()
 }
 
 func newMCPTools(d *Deps) *cobra.Command {
@@ -49,16 +50,11 @@ func newMCPTools(d *Deps) *cobra.Command {
 		Use:         "tools", Short: "List the tools of the run that OLLIM_RUN names", Hidden: true,
 		Args: checked(cobra.NoArgs),
 		RunE: works(func(*cobra.Command, []string) error {
-			box, err := d.insideBox()
+			tools, err := d.insideTools()
 			if err != nil {
 				return err
 			}
-			t := d.table()
-			defer t.end()
-			for _, tool := range box.List() {
-				t.row(tool.Name, tool.Description)
-			}
-			return nil
+			return records(d, false, tools.List(), func(t engine.Tool) []string { return []string{t.Name, t.Description} })
 		}),
 	}
 }

@@ -148,7 +148,7 @@ func newHelp(d *Deps, root *cobra.Command) *cobra.Command {
 			"manual. Inside a run, help alone lists what the run may use.",
 		RunE: works(func(_ *cobra.Command, args []string) error {
 			if d.inside() && len(args) == 0 {
-				if box, err := d.insideBox(); err == nil {
+				if box, err := d.insideTools(); err == nil {
 					return helpInside(root, box)
 				}
 			}

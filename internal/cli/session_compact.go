@@ -92,7 +92,7 @@ func (d *Deps) compactSession(ctx context.Context, h app.Home, c app.Conversatio
 
 // wishInRun is the compact_session tool, typed.
 func (d *Deps) wishInRun(ctx context.Context, h app.Home, id string, n app.SessionName, instructions string) error {
-	box, err := h.Box()
+	box, err := h.Tools()
 	if err != nil {
 		return err
 	}

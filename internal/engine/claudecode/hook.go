@@ -1,0 +1,70 @@
+package claudecode
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Hook is what the claude command writes to a hook.
+type Hook struct {
+	Tool   string          `json:"tool_name"`
+	Input  json.RawMessage `json:"tool_input"`
+	ToolID string          `json:"tool_use_id"`
+}
+
+// maxHook is the largest input of a hook that is read, in bytes.
+const maxHook = 64 << 20
+
+// ReadHook reads the input of a hook.
+func ReadHook(r io.Reader) (in Hook, err error) {
+	if err := json.NewDecoder(io.LimitReader(r, maxHook)).Decode(&in); err != nil {
+		return in, store.Misfit(err)
+	}
+	return in, nil
+}
+
+// preToolAnswer is the form in which the claude command takes a verdict.
+type preToolAnswer struct {
+	Output struct {
+		Event    string `json:"hookEventName"`
+		Decision string `json:"permissionDecision"`
+		Reason   string `json:"permissionDecisionReason,omitempty"`
+	} `json:"hookSpecificOutput"`
+}
+
+// PreTool decides the use of a tool, and returns the object that answers the hook.
+func (in Hook) PreTool(ctx context.Context, tools engine.Tools) (any, error) {
+	reason, err := tools.Verdict(ctx, in.Tool, in.ToolID, in.Input)
+	if err != nil {
+		return nil, err
+	}
+	var v preToolAnswer
+	v.Output.Event, v.Output.Decision, v.Output.Reason = "PreToolUse", "allow", reason
+	if reason != "" {
+		v.Output.Decision = "deny"
+	}
+	return v, nil
+}
+
+// stopAnswer makes the agent continue.
+type stopAnswer struct {
+	Decision string `json:"decision"`
+	Reason   string `json:"reason"`
+}
+
+// Stop reminds an agent that ends its turn of what it owes. It returns the object that answers the hook, nil if the agent may end.
+func (in Hook) Stop(ctx context.Context, tools engine.Tools) (any, error) {
+	text, err := tools.Nudge(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("stop: %w", err)
+	}
+	if text == "" {
+		return nil, nil
+	}
+	return stopAnswer{"block", text}, nil
+}
