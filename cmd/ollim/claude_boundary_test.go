@@ -16,7 +16,7 @@ import (
 // secret stands in everything that an agent may not read. What asks for it never spells it out.
 const secret = "SECRET-7f3a"
 
-// house is a data directory with something to hide: real claude, `ollim` on the agent's PATH, a key that is a secret.
+// guarded is a data directory with something to hide: real claude, `ollim` on the agent's PATH, a key that is a secret.
 type fixture struct {
 	*command
 	api     *anthropicapi.Server

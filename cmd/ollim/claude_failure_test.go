@@ -16,7 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
-// complains runs a command that must fail as the house demands: that status and on standard error one line that the
+// complains runs a command that must fail as every command does: with that status and on standard error one line that the
 // expression matches, with at most a hint behind it. Warnings may stand before it.
 func (c *command) complains(want int, said string, args ...string) {
 	c.t.Helper()
@@ -137,8 +137,8 @@ func failures() []failure {
 		{name: "404", status: 1, said: "model", ci: true, set: answer(anthropicapi.Reply{Status: 404, Message: "model: claude-x"})},
 		{name: "429 for ever", status: 124, said: "stopped after 4s", outcome: "timeout", set: answer(anthropicapi.Reply{Status: 429})},
 		{name: "529 for ever", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Status: 529})},
-		{name: "network refused", status: 69, said: "(?i)unable to connect", set: with("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")},
-		{name: "silent", status: 124, said: "stopped after 4s", outcome: "timeout", set: answer(anthropicapi.Reply{Text: "never", Fault: anthropicapi.Silent, After: 1})},
+		{name: "network refused", status: 69, said: "(?i)unable to connect", ci: true, set: with("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")},
+		{name: "silent", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Text: "never", Fault: anthropicapi.Silent, After: 1})},
 		{name: "mute", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Fault: anthropicapi.Mute})},
 		{name: "endless", status: 124, said: "stopped after 40s", outcome: "timeout", began: true, ci: true, set: answer(anthropicapi.Reply{Fault: anthropicapi.Endless})},
 		{name: "portal", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Fault: anthropicapi.WrongContentType})},

@@ -186,6 +186,7 @@ func TestFormatsLikeClaude(t *testing.T) {
 	})
 	t.Run("partial", func(t *testing.T) {
 		t.Parallel()
+		inCI(t)
 		f := formats{t, f.claude}
 		claude, ours := f.ask([]anthropicapi.Reply{{Text: "Hello there.", Usage: usage}}, dir, "--verbose", "--output-format", "stream-json", "--include-partial-messages")
 		for name, list := range ours {
@@ -204,6 +205,7 @@ func TestFormatsLikeClaude(t *testing.T) {
 	} {
 		t.Run(tc.subtype, func(t *testing.T) {
 			t.Parallel()
+			inCI(t)
 			f := formats{t, f.claude}
 			claude, ours := f.ask(tc.replies, dir, append([]string{"--output-format", "json"}, tc.args...)...)
 			want := only(t, claude, "result")
@@ -219,6 +221,7 @@ func TestFormatsLikeClaude(t *testing.T) {
 	}
 	t.Run("error", func(t *testing.T) {
 		t.Parallel()
+		inCI(t)
 		f := formats{t, f.claude}
 		ours := f.askOurs([]anthropicapi.Reply{denied, {Status: 400, Message: "bad"}}, dir, "--output-format", "json")
 		for name, list := range ours {

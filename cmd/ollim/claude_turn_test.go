@@ -52,6 +52,9 @@ func TestFailedTurnOnClaude(t *testing.T) {
 		for _, first := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: " first"}[first], func(t *testing.T) {
 				t.Parallel()
+				if name != "fork" || first {
+					inCI(t)
+				}
 				c, api := withClaude(t)
 				c.write("routines/look.md", job)
 				c.ok("updates", "add", "oil broke 75")
@@ -119,6 +122,9 @@ func TestForkOfARunningTurnOnClaude(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name != "after a tool" {
+				inCI(t)
+			}
 			c, api := withClaude(t)
 			c.write("routines/look.md", lookFork)
 			if !tc.first {
@@ -154,6 +160,7 @@ func TestForkOfARunningTurnOnClaude(t *testing.T) {
 // TestCompactAfterAFailedTurnOnClaude: a compaction does not sum up a request that failed.
 func TestCompactAfterAFailedTurnOnClaude(t *testing.T) {
 	t.Parallel()
+	inCI(t)
 	c, api := withClaude(t)
 	c.ok("chat", "hello")
 	c.ok("chat", "hello again")

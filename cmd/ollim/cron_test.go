@@ -118,7 +118,7 @@ func bareLine(t *testing.T, c *command, at time.Time) {
 	t.Cleanup(func() { _ = os.Remove(table) })
 }
 
-// fireHouse is a data directory of a user of the machine who has no crontab.
+// cronUser is a data directory of a user of the machine who has no crontab.
 type cronFixture struct {
 	t    *testing.T
 	user *user.User

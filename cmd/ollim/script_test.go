@@ -254,7 +254,7 @@ func await(ts *testscript.TestScript, what string, ok func() bool) {
 //
 //	complains STATUS REGEXP COMMAND [ARG...]
 //
-// It runs a command that must fail as the house demands: that status, nothing on standard output, and on standard error one
+// It runs a command that must fail as every command does: with that status, nothing on standard output, and on standard error one
 // line `ollim: …` that the expression matches, with at most a line `ollim: hint: …` behind it. Warnings, which are about
 // other files, may stand before it.
 func cmdComplains(ts *testscript.TestScript, neg bool, args []string) {

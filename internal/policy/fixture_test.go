@@ -10,7 +10,7 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// house is a data directory with protected places, links of every kind, and two approved dirs beside it.
+// fixture is a data directory with protected places, links of every kind, and two approved dirs beside it.
 type fixture struct {
 	dir, read, write, secret string
 }
@@ -87,7 +87,7 @@ func anyCommand(args []string) (string, policy.Access) {
 	return args[0], policy.All
 }
 
-// text puts the house's folders into a text.
+// text puts the folders of the fixture into a text.
 func (h fixture) text(s string) string {
 	return strings.NewReplacer("DATA", h.dir, "LIB", h.read, "SRC", h.write, "SECRET", h.secret, "TOP", filepath.Dir(h.dir)).Replace(s)
 }

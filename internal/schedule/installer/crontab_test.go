@@ -15,7 +15,7 @@ import (
 )
 
 func TestCrontab(t *testing.T) {
-	block, left, err := installer.Crontab(host(t), household(t))
+	block, left, err := installer.Crontab(host(t), someJobs(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestCrontab(t *testing.T) {
 func TestCrontabOfTheTickAlone(t *testing.T) {
 	h := host(t)
 	h.TickOnly, h.Config = true, "/etc/ollim.yaml"
-	block, left, err := installer.Crontab(h, household(t))
+	block, left, err := installer.Crontab(h, someJobs(t))
 	if err != nil || len(left) != 0 {
 		t.Fatal(left, err)
 	}
@@ -118,7 +118,7 @@ func TestCronReadsTheBlock(t *testing.T) {
 	}
 	h := host(t)
 	h.Ollim = "/home/ada@example.org/a+b,c:d/ollim=1.0"
-	jobs := household(t)
+	jobs := someJobs(t)
 	for _, text := range hostile {
 		jobs = append(jobs, routine(t, "h"+strings.Repeat("x", len(jobs)), "5 4 1-7 */3 *", described(text)))
 	}
@@ -150,7 +150,7 @@ func TestCronReadsTheBlock(t *testing.T) {
 
 // What stands in a line means what stands in the routine.
 func TestCrontabLinesMeanTheRoutine(t *testing.T) {
-	jobs := household(t)
+	jobs := someJobs(t)
 	block, left, err := installer.Crontab(host(t), jobs)
 	if err != nil {
 		t.Fatal(err)

@@ -52,8 +52,8 @@ func host(t testing.TB) installer.Host {
 	return installer.Host{Ollim: "/usr/local/bin/ollim", DataDir: "/home/ada/.ollim-bot", Zone: paris, Configured: paris, User: "ada"}
 }
 
-// household has a job of every sort that matters to a scheduler, not in order.
-func household(t testing.TB) []job.Job {
+// someJobs has a job of every sort that matters to a scheduler, not in order.
+func someJobs(t testing.TB) []job.Job {
 	t.Helper()
 	hook, reminder := job.New(job.Webhook), job.New(job.Reminder)
 	hook.ID, reminder.ID = "hook", "reminder"

@@ -19,7 +19,7 @@ func options() installer.KubeOptions {
 }
 
 func TestKubernetes(t *testing.T) {
-	text, left, err := installer.Kubernetes(host(t), household(t)[:3], options())
+	text, left, err := installer.Kubernetes(host(t), someJobs(t)[:3], options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestKubernetesReadBack(t *testing.T) {
 		}
 		names := map[string]bool{}
 		all := decode(t, text)
-		if want := 8 + len(jobs) - len(household(t)) + 1 - len(left); len(all) != want {
+		if want := 8 + len(jobs) - len(someJobs(t)) + 1 - len(left); len(all) != want {
 			t.Errorf("%d documents, want %d", len(all), want)
 		}
 		for _, c := range all {

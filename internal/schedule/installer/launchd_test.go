@@ -16,7 +16,7 @@ import (
 )
 
 func TestLaunchd(t *testing.T) {
-	files, left, err := installer.Launchd(host(t), household(t))
+	files, left, err := installer.Launchd(host(t), someJobs(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 func TestSystemd(t *testing.T) {
 	for _, system := range []bool{false, true} {
-		h, jobs, name := host(t), household(t), "systemd-user"
+		h, jobs, name := host(t), someJobs(t), "systemd-user"
 		if system {
 			h.System, h.Config, jobs, name = true, "/etc/ollim.yaml", jobs[:1], "systemd-system"
 		}
@@ -37,7 +37,7 @@ func TestSystemd(t *testing.T) {
 func TestSystemdOfTheTickAlone(t *testing.T) {
 	h := host(t)
 	h.TickOnly = true
-	files, err := installer.Systemd(h, household(t))
+	files, err := installer.Systemd(h, someJobs(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestSystemdRefuses(t *testing.T) {
 
 // hard is jobs that make the most of what a job file may hold.
 func hard(t *testing.T) []job.Job {
-	jobs := household(t)
+	jobs := someJobs(t)
 	for i, text := range hostile {
 		jobs = append(jobs, routine(t, "h"+strings.Repeat("x", i), "5 4 1-7 */3 sun", described(text)))
 	}
@@ -186,7 +186,7 @@ func TestVerifyWouldSayIt(t *testing.T) {
 	h := host(t)
 	h.Ollim = "/bin/true"
 	for _, damage := range [][2]string{{"OnCalendar=", "OnCalendar=x"}, {"Type=", "Tipe="}, {"/bin/true", "/bin/no-such"}} {
-		files, err := installer.Systemd(h, household(t))
+		files, err := installer.Systemd(h, someJobs(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func TestHardeningVerifies(t *testing.T) {
 	need(t, "systemd-analyze", "apt-get install systemd")
 	h := host(t)
 	h.Ollim = "/bin/true"
-	files, err := installer.Systemd(h, household(t))
+	files, err := installer.Systemd(h, someJobs(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func find(t *testing.T, files []installer.File, name string) string {
 }
 
 func TestMarked(t *testing.T) {
-	files, err := installer.Systemd(host(t), household(t))
+	files, err := installer.Systemd(host(t), someJobs(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +334,7 @@ func TestDataDirOf(t *testing.T) {
 			}
 		}
 	}
-	block, _, err := installer.Crontab(host(t), household(t))
+	block, _, err := installer.Crontab(host(t), someJobs(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func remind(id string, more ...string) string {
 	return page(append([]string{"id: " + id, "run-at: 2026-03-07T09:00"}, more...)...)
 }
 
-// houseOf makes a data directory of files by their paths in it.
+// fixtureOf makes a data directory of files by their paths in it.
 func fixtureOf(t *testing.T, files map[string]string) paths.Dir {
 	t.Helper()
 	dir := paths.Dir(t.TempDir())

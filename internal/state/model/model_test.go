@@ -11,7 +11,7 @@ import (
 )
 
 const small = `
-# Two of one house.
+# Two of one vendor.
 claude-big-4-5 alias=big,best window=200000 output=64000 in=3 out=15 cache-read=0.30 cache-write=3.75
 claude-small-4-5 alias=small window=100 in=1 out=5 long=1000 long-in=2 long-out=7.50
 
