@@ -94,7 +94,7 @@ func start(c Call, out, said io.Writer) (*exec.Cmd, error) {
 	if len(c.Argv) == 0 {
 		return nil, errors.New("no program is named")
 	}
-	path, err := LookPath(c.Argv[0], c.Env)
+	path, err := lookPath(c.Argv[0], c.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -213,9 +213,9 @@ func explain(cmd *exec.Cmd, err error) error {
 	return errno // not what wraps it: "fork/exec", and the path once more
 }
 
-// LookPath finds a program in the PATH of env: exec.LookPath would search ours, which under cron is another. A name with a
+// lookPath finds a program in the PATH of env: exec.LookPath would search ours, which under cron is another. A name with a
 // slash is a path already. Relative folders in PATH do not count: they would be wherever the program runs.
-func LookPath(name string, env []string) (string, error) {
+func lookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
 	}

@@ -12,7 +12,7 @@ import (
 
 // Open opens a file of ollim's own, one below state/ or sessions/. The file must be regular, and neither it nor a folder between
 // it and the last element called state or sessions may be a symbolic link: a link would lead a write to somebody else's file,
-// and a named pipe would never answer. Otherwise the error is a *fs.PathError with ErrLink or ErrNoFile. A new file has mode 0600.
+// and a named pipe would never answer. Otherwise the error is a *fs.PathError for a link, or ErrNoFile. A new file has mode 0600.
 func Open(path string, flags int) (*os.File, error) {
 	if err := noLinks(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -20,7 +20,7 @@ func Open(path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, fileMode)
 	switch {
 	case errors.Is(err, syscall.ELOOP):
-		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrLink}
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errLink}
 	case errors.Is(err, syscall.ENXIO): // a pipe without a reader, or a socket
 		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrNoFile}
 	case err != nil:
@@ -83,7 +83,7 @@ func noLinks(path string) error {
 	}
 	for p := path; root >= 0 && len(p) > root; p = filepath.Dir(p) {
 		if info, err := os.Lstat(p); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return &fs.PathError{Op: "open", Path: p, Err: ErrLink}
+			return &fs.PathError{Op: "open", Path: p, Err: errLink}
 		}
 	}
 	return nil

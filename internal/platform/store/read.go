@@ -13,8 +13,8 @@ import (
 var (
 	// ErrNoFile is what is not a file: a pipe, a device. A folder is the system's own EISDIR.
 	ErrNoFile = errors.New("not a file")
-	// ErrLink is a symbolic link where only the file itself will do.
-	ErrLink = errors.New("a symbolic link")
+	// errLink is a symbolic link where only the file itself will do.
+	errLink = errors.New("a symbolic link")
 )
 
 // ReadText reads a file that a person or an agent wrote, of at most so many bytes. Nothing but a file is read: a named pipe would
@@ -26,7 +26,7 @@ func ReadText(path string, most int, noLink bool) ([]byte, error) {
 	}
 	f, err := os.OpenFile(path, flags, 0)
 	if noLink && errors.Is(err, syscall.ELOOP) {
-		return nil, ErrLink
+		return nil, errLink
 	}
 	if err != nil {
 		return nil, err

@@ -37,10 +37,10 @@ type Change struct {
 
 // The changes.
 const (
-	Add    = "add"
-	Modify = "change"
-	Drop   = "remove"
-	Enable = "start" // the file is as it should be, but the manager does not run the timer
+	Add        = "add"
+	modifyUnit = "change"
+	Drop       = "remove"
+	enableUnit = "start" // the file is as it should be, but the manager does not run the timer
 )
 
 // Compare says what has to be done for the folder to hold these files of ours and no others, by name. ErrForeign names files
@@ -63,7 +63,7 @@ func (u Units) Compare(want []File) ([]Change, error) {
 		case !intact:
 			foreign = append(foreign, f.Name)
 		case old != f.Text:
-			changes = append(changes, Change{f.Name, Modify})
+			changes = append(changes, Change{f.Name, modifyUnit})
 		}
 	}
 	for name, text := range have {
@@ -127,7 +127,7 @@ func (u Units) Apply(ctx context.Context, want []File, now time.Time) ([]Change,
 // leave stops the timers that change, and takes those away that go. It ends with a reload in any case, before a file is
 // written: where no manager answers, nothing is changed.
 func (u Units) leave(ctx context.Context, changes []Change) error {
-	stop, gone := timers(changes, Modify), timers(changes, Drop)
+	stop, gone := timers(changes, modifyUnit), timers(changes, Drop)
 	if len(stop) > 0 {
 		if err := u.systemctl(ctx, append([]string{"stop"}, stop...)...); err != nil {
 			return err
@@ -263,7 +263,7 @@ func (u Units) Idle(ctx context.Context, want []File) (idle []Change) {
 		i := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "Id=") })
 		runs := slices.Contains(lines, "ActiveState=active") && slices.Contains(lines, "UnitFileState=enabled")
 		if i >= 0 && !runs {
-			idle = append(idle, Change{strings.TrimPrefix(lines[i], "Id="), Enable})
+			idle = append(idle, Change{strings.TrimPrefix(lines[i], "Id="), enableUnit})
 		}
 	}
 	return idle

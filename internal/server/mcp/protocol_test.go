@@ -256,14 +256,14 @@ func TestLongTextIsCut(t *testing.T) {
 		kept int // -1: all
 	}{
 		{"a", 0, -1},
-		{"a", MaxText, -1},
-		{"é", MaxText, -1},
-		{"😀", MaxText / 2, -1},
-		{"\xff", MaxText, -1},
-		{"a", MaxText + 1, 49_945},
-		{"日", 2 * MaxText, 49_945},
-		{"😀", MaxText/2 + 1, 24_972},
-		{"\xff", MaxText + 1, 49_945},
+		{"a", maxText, -1},
+		{"é", maxText, -1},
+		{"😀", maxText / 2, -1},
+		{"\xff", maxText, -1},
+		{"a", maxText + 1, 49_945},
+		{"日", 2 * maxText, 49_945},
+		{"😀", maxText/2 + 1, 24_972},
+		{"\xff", maxText + 1, 49_945},
 	} {
 		text := strings.Repeat(row.of, row.n)
 		want := text
@@ -271,7 +271,7 @@ func TestLongTextIsCut(t *testing.T) {
 			want = strings.Repeat(row.of, row.kept) + fmt.Sprintf("\n[%d more characters were cut here]", row.n-row.kept)
 		}
 		got := clip(text)
-		if units := len(utf16.Encode([]rune(got))); got != want || units > MaxText || row.kept >= 0 && units < MaxText-100 {
+		if units := len(utf16.Encode([]rune(got))); got != want || units > maxText || row.kept >= 0 && units < maxText-100 {
 			t.Errorf("%d times %q: %d units, %q", row.n, row.of, units, got[max(0, len(got)-50):])
 		}
 	}

@@ -9,7 +9,7 @@
 //   - What a tool tells before its result (a notification of progress) leaves before the result.
 //   - A tool's failure, its crash included, is a result with isError, which the model reads. An error of the protocol is
 //     kept for what is wrong with the request: an unknown tool, an unknown method, a line that is no JSON.
-//   - A result is no longer than [MaxText]; how much was cut is said at its end.
+//   - A result is no longer than maxText; how much was cut is said at its end.
 //
 // At the end of the input, calls that still run have a second to come to an end, so that requests may come from a file or a
 // pipe. Then, and at once when the context ends, they are cancelled; they have a second to obey, and the client has one to

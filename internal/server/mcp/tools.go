@@ -64,24 +64,24 @@ func (s Server) call(ctx context.Context, r mcp.CallToolRequest) (result *mcp.Ca
 	return mcp.NewToolResultText(clip(answer.Text)), nil
 }
 
-// MaxText is how long a tool's answer may be, in UTF-16 units, the note on what was cut included. Claude 2.1.197 writes what
+// maxText is how long a tool's answer may be, in UTF-16 units, the note on what was cut included. Claude 2.1.197 writes what
 // is longer to a file and shows the model only its beginning and its path, where a run has no business to read. (Measured:
 // 50,000 units pass, 50,001 do not. Below that, claude does not count tokens either.)
-const MaxText = 50_000
+const maxText = 50_000
 
 const cutNote = "\n[%d more characters were cut here]"
 
 func clip(text string) string {
-	if len(text) <= MaxText { // no text has more units than bytes
+	if len(text) <= maxText { // no text has more units than bytes
 		return text
 	}
-	space := MaxText - len(cutNote) - 20 // more digits than any number has
+	space := maxText - len(cutNote) - 20 // more digits than any number has
 	units, cut := 0, 0
 	for i, r := range text {
 		if units <= space {
 			cut = i // not after it: the character here may have two units
 		}
-		if units += utf16.RuneLen(r); units > MaxText {
+		if units += utf16.RuneLen(r); units > maxText {
 			return text[:cut] + fmt.Sprintf(cutNote, utf8.RuneCountInString(text[cut:]))
 		}
 	}

@@ -29,7 +29,7 @@ func (b Book) Difference(s Subject) ([]string, error) {
 		lines = last.difference(s)
 	}
 	for _, name := range sortedKeys(s.Files) {
-		if digest := s.Files[name]; digest != Missing && digest != last.Files[name] {
+		if digest := s.Files[name]; digest != missingFile && digest != last.Files[name] {
 			lines = append(lines, b.contents(name, digest)...)
 		}
 	}
@@ -85,7 +85,7 @@ func (a Approval) difference(s Subject) (lines []string) {
 	for _, name := range sortedKeys(s.Files) {
 		switch before, known := a.Files[name]; {
 		case s.Files[name] == before:
-		case s.Files[name] == Missing:
+		case s.Files[name] == missingFile:
 			say("file", legible(name)+" missing")
 		case known:
 			say("file", legible(name)+" changed")

@@ -37,7 +37,7 @@ func (b Book) file(files map[string]string, path string) error {
 	name := b.relative(path)
 	f, err := os.OpenFile(path, openFlags, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		files[name] = Missing
+		files[name] = missingFile
 		return nil
 	}
 	if err == nil {
@@ -108,7 +108,7 @@ func (b Book) folder(files map[string]string, dir string) error {
 	name := b.relative(dir)
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		files[name] = Missing
+		files[name] = missingFile
 		return nil
 	}
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/ollim/ollim/internal/state/config"
 )
 
-// PolicyName is the name by which the owner approves tool-policy.yaml. Job ids have no colon, so PolicyKey is not a job's.
+// PolicyName is the name by which the owner approves tool-policy.yaml. Job ids have no colon, so policyKey is not a job's.
 const (
 	PolicyName = "tool-policy.yaml"
-	PolicyKey  = "file:" + PolicyName
+	policyKey  = "file:" + PolicyName
 	policyKind = "policy"
 )
 
@@ -32,11 +32,11 @@ func (b Book) Policy() (p Policy, err error) {
 		return Policy{}, err
 	}
 	p.Empty = len(p.Main)+len(p.Background) == 0 && p.Override == nil
-	p.Subject = Subject{Key: PolicyKey, Kind: policyKind, Label: PolicyName, Body: p.Text, Files: map[string]string{}}
+	p.Subject = Subject{Key: policyKey, Kind: policyKind, Label: PolicyName, Body: p.Text, Files: map[string]string{}}
 	if err := b.named(p.Subject.Files, slices.Concat(p.Main, p.Background, p.Override), nil); err != nil {
 		return Policy{}, err
 	}
-	last, known, err := b.Last(PolicyKey)
+	last, known, err := b.Last(policyKey)
 	if err != nil {
 		return Policy{}, err
 	}

@@ -21,9 +21,9 @@ type Subject struct {
 	Files  map[string]string // path in the data directory: SHA-256 in hex, or Missing
 }
 
-// Missing stands for the digest of a file, or a skill's folder, that is not there. The job cannot run then and says so itself;
+// missingFile stands for the digest of a file, or a skill's folder, that is not there. The job cannot run then and says so itself;
 // once the file is there it needs the owner.
-const Missing = "missing"
+const missingFile = "missing"
 
 // skillKind is the Kind of a skill, and in front of its Key.
 const skillKind = "skill"

@@ -65,7 +65,7 @@ func TestWhatIsMissing(t *testing.T) {
 	d := newDesk(t)
 	s := d.of(widened())
 	want := map[string]string{
-		"agents/scout.md": Missing, "gates/check": Missing, "gates/clean": Missing, "skills/maps": Missing, "skills/news": Missing,
+		"agents/scout.md": missingFile, "gates/check": missingFile, "gates/clean": missingFile, "skills/maps": missingFile, "skills/news": missingFile,
 	}
 	if !maps.Equal(s.Files, want) {
 		t.Errorf("%v", s.Files)
@@ -82,7 +82,7 @@ func TestGateBehindALink(t *testing.T) {
 	if err := errors.Join(os.Remove(d.Home.Gate("check")), os.Symlink("../bin/real", d.Home.Gate("check"))); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.of(widened()).Files["gates/check"]; got != Missing {
+	if got := d.of(widened()).Files["gates/check"]; got != missingFile {
 		t.Errorf("a link to nothing: %q", got)
 	}
 	d.write("bin/real", "a")
@@ -267,7 +267,7 @@ func TestDigestTellsApart(t *testing.T) {
 }
 
 func TestDigestIsStable(t *testing.T) {
-	s := Subject{Key: "a", Kind: "routine", Body: "Do.", Fields: Fields{Gate: "g"}, Files: map[string]string{"gates/g": Missing}}
+	s := Subject{Key: "a", Kind: "routine", Body: "Do.", Fields: Fields{Gate: "g"}, Files: map[string]string{"gates/g": missingFile}}
 	const want = "b133bb54fbf4597ea645816734ff995c540a36dfa132acb3c544cd5de679a03e"
 	if got := s.Digest(); got != want {
 		t.Errorf("got %s: everything that was approved has to be approved again", got)

@@ -74,10 +74,10 @@ type Sender interface {
 }
 
 var (
-	// ErrID says that a message's id cannot name its file.
-	ErrID = errors.New("not a message id")
-	// ErrTaken says that the outbox has a message of that id already.
-	ErrTaken = errors.New("already in the outbox")
+	// errID says that a message's id cannot name its file.
+	errID = errors.New("not a message id")
+	// errTaken says that the outbox has a message of that id already.
+	errTaken = errors.New("already in the outbox")
 )
 
 // Post delivers the messages of one data directory.
@@ -97,7 +97,7 @@ func (p Post) Configured() bool { return len(p.Command) > 0 && p.Command[0] != "
 // ended. A failed attempt is Queued and no error; Pending has the reason.
 //
 // With an error, the fate still says what is known of the message: "" means that it is not known to be on disk and nothing
-// was sent (the error wraps ErrID, ErrTaken or a *store.NotWritten); Sent or Refused, that its entry could not be removed;
+// was sent (its id is bad or taken, or the error wraps a *store.NotWritten); Sent or Refused, that its entry could not be removed;
 // Queued, that the failed attempt could not be noted and so will be repeated sooner.
 func (p Post) Send(ctx context.Context, m Message) (Receipt, error) {
 	fate, err := p.send(ctx, m)

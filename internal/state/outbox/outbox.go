@@ -31,7 +31,7 @@ const putWait = 10 * time.Second
 // can be sent by somebody else.
 func (p Post) put(ctx context.Context, m Message) (*lock.Guard, error) {
 	if !isMessageID(m.ID) {
-		return nil, fmt.Errorf("message %q: %w", m.ID, ErrID)
+		return nil, fmt.Errorf("message %q: %w", m.ID, errID)
 	}
 	if err := store.MkdirOwn(p.Home.Outbox()); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (p Post) fresh(ctx context.Context, draft string) (*lock.Guard, error) {
 	for {
 		held, err := p.Disk.Locks.WaitGuard(ctx, draft)
 		if errors.Is(err, lock.ErrBusy) {
-			return nil, fmt.Errorf("%s: %w", draft, ErrTaken)
+			return nil, fmt.Errorf("%s: %w", draft, errTaken)
 		}
 		if err != nil {
 			return nil, notWritten(draft, err)
@@ -74,7 +74,7 @@ func (p Post) fresh(ctx context.Context, draft string) (*lock.Guard, error) {
 		}
 		held.Release()
 		if named { // a crash left it; the next Flush makes it an entry
-			return nil, fmt.Errorf("%s: %w", draft, ErrTaken)
+			return nil, fmt.Errorf("%s: %w", draft, errTaken)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func (p Post) fresh(ctx context.Context, draft string) (*lock.Guard, error) {
 func enter(draft, path string) error {
 	err := os.Link(draft, path)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s: %w", path, ErrTaken)
+		return fmt.Errorf("%s: %w", path, errTaken)
 	}
 	if err != nil {
 		return &store.NotWritten{Path: path, Err: err}
@@ -112,7 +112,7 @@ func (p Post) finishDraft(id string) error {
 		return err
 	}
 	defer held.Release()
-	if err := enter(draft, p.path(id)); err != nil && !errors.Is(err, ErrTaken) {
+	if err := enter(draft, p.path(id)); err != nil && !errors.Is(err, errTaken) {
 		return err
 	}
 	return store.Remove(draft)

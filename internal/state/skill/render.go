@@ -18,7 +18,7 @@ import (
 // The limits of dynamic commands.
 const (
 	EachLimit   = 10 * time.Second // for one command
-	AllLimit    = 30 * time.Second // for those of one skill together
+	allLimit    = 30 * time.Second // for those of one skill together
 	OutputLimit = 2000             // of one command's output, in characters
 )
 
@@ -38,7 +38,7 @@ type Renderer struct {
 	Dir  string        // where commands run: the data directory
 	Env  []string      // their whole environment, KEY=value
 	Each time.Duration // for one command; 0 is EachLimit
-	All  time.Duration // for those of one skill; 0 is AllLimit
+	All  time.Duration // for those of one skill; 0 is allLimit
 
 	Run func(context.Context, process.Call) (process.Result, error) // nil is program.Run
 }
@@ -65,7 +65,7 @@ func (r Renderer) Render(ctx context.Context, s Skill) string {
 
 func (r Renderer) each() time.Duration { return cmp.Or(r.Each, EachLimit) }
 
-func (r Renderer) all() time.Duration { return cmp.Or(r.All, AllLimit) }
+func (r Renderer) all() time.Duration { return cmp.Or(r.All, allLimit) }
 
 // output is what stands in a command's place.
 func (r Renderer) output(ctx context.Context, command string) string {

@@ -128,7 +128,7 @@ func TestRaiseAfterADeath(t *testing.T) {
 	d.totals("{0.2 1.8} {0.2 1.8} 2")
 	limit := &Limit{}
 	for _, wish := range [][2]float64{{math.NaN(), 4}, {-1, 4}, {1.9, math.NaN()}} {
-		if got, err := d.Raise(ctx, "2", wish[0], wish[1], look); got != 0 || !errors.Is(err, ErrCost) {
+		if got, err := d.Raise(ctx, "2", wish[0], wish[1], look); got != 0 || !errors.Is(err, errCost) {
 			t.Errorf("%v: %v, %v", wish, got, err)
 		}
 	}

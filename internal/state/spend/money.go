@@ -7,8 +7,8 @@ import (
 	"math"
 )
 
-// ErrCost is an amount that nothing can cost: negative, not a number, or above a thousand million USD.
-var ErrCost = errors.New("not a cost in USD")
+// errCost is an amount that nothing can cost: negative, not a number, or above a thousand million USD.
+var errCost = errors.New("not a cost in USD")
 
 // money is an amount in millionths of a USD, whole, so that sums are exact. Whatever is read or computed is at most
 // highest, which leaves room to add thousands of them.
@@ -25,7 +25,7 @@ func toMoney(usd float64) (money, error) {
 	if usd >= 0 && usd <= highest.usd() {
 		return money(math.Round(usd * float64(dollar))), nil
 	}
-	return 0, fmt.Errorf("%v: %w", usd, ErrCost)
+	return 0, fmt.Errorf("%v: %w", usd, errCost)
 }
 
 func (m money) usd() float64 {

@@ -221,10 +221,10 @@ func TestNoCosts(t *testing.T) {
 	d.reserve("a", 0, 1)
 	before := d.file()
 	for _, cost := range []float64{-0.000001, -1, math.NaN(), inf, -inf, 1e9 + 1, math.MaxFloat64} {
-		if err := d.Settle(ctx, "a", cost); !errors.Is(err, ErrCost) {
+		if err := d.Settle(ctx, "a", cost); !errors.Is(err, errCost) {
 			t.Errorf("Settle %v: %v", cost, err)
 		}
-		if got, err := d.ask("b", cost, nil, true); got != 0 || !errors.Is(err, ErrCost) {
+		if got, err := d.ask("b", cost, nil, true); got != 0 || !errors.Is(err, errCost) {
 			t.Errorf("Reserve %v: %v, %v", cost, got, err)
 		}
 	}

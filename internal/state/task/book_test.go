@@ -66,8 +66,8 @@ func TestRefusedTexts(t *testing.T) {
 		"a due:tomorrow":                    "due:tomorrow is no date: want due:YYYY-MM-DD",
 		"a due: 2026-01-01":                 "due: is no date: want due:YYYY-MM-DD",
 		"a due:2026-01-01 due:2026-01-02":   "due: is given twice",
-		strings.Repeat("é", MaxChars+1):     "longer than 4000 characters",
-		strings.Repeat("é", MaxChars) + "1": "longer than 4000 characters",
+		strings.Repeat("é", maxChars+1):     "longer than 4000 characters",
+		strings.Repeat("é", maxChars) + "1": "longer than 4000 characters",
 	} {
 		const content = "2026-01-01 a\n"
 		d := newDesk(t, content)
@@ -89,7 +89,7 @@ func TestRefusedTexts(t *testing.T) {
 		t.Error(err)
 	}
 	d.holds("")
-	d.add(Draft{Text: strings.Repeat("é", MaxChars)})
+	d.add(Draft{Text: strings.Repeat("é", maxChars)})
 }
 
 func TestDone(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxChars is how many characters (runes) the text of a task may have that Add or Edit writes.
-const MaxChars = 4000
+// maxChars is how many characters (runes) the text of a task may have that Add or Edit writes.
+const maxChars = 4000
 
 // None is the Draft.Priority that takes a priority away.
 const None = "none"
@@ -70,8 +70,8 @@ func check(text string) error {
 		return wrong("a task is one line")
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, harmful):
 		return wrong("control characters in the text")
-	case utf8.RuneCountInString(text) > MaxChars:
-		return wrong("longer than %d characters", MaxChars)
+	case utf8.RuneCountInString(text) > maxChars:
+		return wrong("longer than %d characters", maxChars)
 	}
 	dues := 0
 	for _, word := range strings.Fields(text) {

@@ -57,8 +57,8 @@ const (
 // Plain is the Prefix of an answer to a question without the thoughts of earlier ones, because the service refused them.
 const Plain = "plain"
 
-// Interrupted answers a tool use whose result nobody has seen.
-const Interrupted = "interrupted: it is not known whether this took effect"
+// interruptedText answers a tool use whose result nobody has seen.
+const interruptedText = "interrupted: it is not known whether this took effect"
 
 // Said is a message of one text.
 func Said(role, text string) Message {

@@ -134,7 +134,7 @@ func (r *repair) said(content []Block) {
 		}
 	}
 	for _, u := range r.open {
-		answer := Block{Type: ToolResult, Content: Interrupted, IsError: true}
+		answer := Block{Type: ToolResult, Content: interruptedText, IsError: true}
 		if i := slices.IndexFunc(results, func(b Block) bool { return b.ToolUseID == u.was }); i >= 0 {
 			answer = results[i]
 			results = slices.Delete(results, i, i+1)

@@ -101,7 +101,7 @@ func unanswered(entries []Entry) (results []Block) {
 			case b.Type == ToolUse && answers[b.ID] > 0:
 				answers[b.ID]--
 			case b.Type == ToolUse:
-				results = append(results, Block{Type: ToolResult, ToolUseID: b.ID, Content: Interrupted, IsError: true})
+				results = append(results, Block{Type: ToolResult, ToolUseID: b.ID, Content: interruptedText, IsError: true})
 			}
 		}
 	}

@@ -14,17 +14,17 @@ import (
 
 // What an update became.
 const (
-	Popped  = "popped"  // used: by the run Fate.To, or by a person
-	Dropped = "dropped" // left out by the cap, and counted by a sentinel
-	Cleared = "cleared" // thrown away unread, by Fate.To
+	becamePopped  = "popped"  // used: by the run Fate.To, or by a person
+	becameDropped = "dropped" // left out by the cap, and counted by a sentinel
+	becameCleared = "cleared" // thrown away unread, by Fate.To
 
-	added = "added" // nothing yet: the line notes who reported it
+	becameAdded = "added" // nothing yet: the line notes who reported it
 )
 
 // Fate is what became of an update; a sentinel has one too, when it was popped or cleared.
 type Fate struct {
 	Update
-	Became  string    `json:"became"`            // Popped, Dropped or Cleared
+	Became  string    `json:"became"`            // popped, dropped or cleared
 	At      time.Time `json:"at"`                // when that was
 	By      string    `json:"by,omitempty"`      // who reported it: a run id or "owner"; "" if unknown
 	To      string    `json:"to,omitempty"`      // the run that consumed it, or who cleared it; "" for a person
@@ -42,7 +42,7 @@ type line struct {
 // valid tells a line of ours from other JSON.
 func (l line) valid() bool {
 	switch l.Became {
-	case Popped, Dropped, Cleared, added:
+	case becamePopped, becameDropped, becameCleared, becameAdded:
 		return !l.TS.IsZero()
 	}
 	return false
@@ -65,7 +65,7 @@ func (b Box) Archive(bad *int) iter.Seq2[Fate, error] {
 				return
 			}
 			entry := index.of[index.key(l)]
-			if entry.last == n && l.Became != added && l.valid() {
+			if entry.last == n && l.Became != becameAdded && l.valid() {
 				l.By = cmp.Or(l.By, entry.by)
 				l.TS, l.At = l.TS.In(b.Zone), l.At.In(b.Zone)
 				if !yield(l.Fate, nil) {
@@ -183,7 +183,7 @@ func (o *opened) notArchived(fates []Fate) ([]Fate, error) {
 
 // allPopped says whether the archive has a popped line for each of the updates.
 func (o *opened) allPopped(list []Update) (bool, error) {
-	missing, err := o.notArchived(o.fates(list, Popped, ""))
+	missing, err := o.notArchived(o.fates(list, becamePopped, ""))
 	return len(missing) == 0, err
 }
 

@@ -60,7 +60,7 @@ func (b Box) Pop(ctx context.Context, owner Owner) (*Claim, error) {
 	return c, nil
 }
 
-// Deliver says that the updates have been used: they are archived as popped. A second call does nothing. ErrReturned if
+// Deliver says that the updates have been used: they are archived as popped. A second call does nothing. An error if
 // they were returned before, by this claim or because its owner looked dead. It works after ctx has ended, because a claim
 // must be settled then too, and is bounded by the wait for the box's lock.
 func (c *Claim) Deliver(ctx context.Context) error {
@@ -70,7 +70,7 @@ func (c *Claim) Deliver(ctx context.Context) error {
 		}
 		popped, err := o.allPopped(c.Updates)
 		if err == nil && !popped {
-			err = ErrReturned
+			err = errReturned
 		}
 		return err
 	})
@@ -95,7 +95,7 @@ func (c *Claim) settle(ctx context.Context, as settlement, act func(o *opened, f
 	case c.name == "", c.settled == as, c.settled == delivered:
 		return nil
 	case c.settled == returned:
-		return ErrReturned
+		return errReturned
 	}
 	o, err := c.box.open(context.WithoutCancel(ctx), c.owner, c.name)
 	if err != nil {
@@ -125,9 +125,9 @@ type claimFile struct {
 
 func (f claimFile) became() string {
 	if f.Cleared {
-		return Cleared
+		return becameCleared
 	}
-	return Popped
+	return becamePopped
 }
 
 // A claim's file tells its state by its suffix.
@@ -181,7 +181,7 @@ func (o *opened) giveBack(name string) error {
 	}
 	p := o.pending.merged(o.pendingOf(doc.Updates))
 	dropped := p.limit()
-	if err := o.archive(o.fates(dropped, Dropped, ""), store.Synced); err != nil {
+	if err := o.archive(o.fates(dropped, becameDropped, ""), store.Synced); err != nil {
 		return err
 	}
 	if err := o.writeClaim(name, back, claimFile{At: stampOf(o.now), Updates: entriesOf(p)}); err != nil {

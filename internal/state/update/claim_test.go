@@ -69,7 +69,7 @@ func TestReturnKeepsOrderAndCount(t *testing.T) {
 	w.giveBack(c)
 	w.expect("(4) 5 6 7 8 9 10 11 12 13")
 	w.expectFates("1 dropped", "2 dropped", "3 dropped", "4 dropped")
-	if err := c.Deliver(context.Background()); !errors.Is(err, ErrReturned) {
+	if err := c.Deliver(context.Background()); !errors.Is(err, errReturned) {
 		t.Errorf("Deliver after Return: %v, want ErrReturned", err)
 	}
 }
@@ -120,7 +120,7 @@ func TestReturnIsForGood(t *testing.T) {
 	c := w.pop(Owner{Run: "r1"})
 	w.giveBack(c)
 	w.deliver(w.pop(Owner{Run: "r2"}))
-	if err := c.Deliver(context.Background()); !errors.Is(err, ErrReturned) {
+	if err := c.Deliver(context.Background()); !errors.Is(err, errReturned) {
 		t.Errorf("Deliver of what another run has used: %v, want ErrReturned", err)
 	}
 	w.expectFates("a popped r2")
@@ -171,7 +171,7 @@ func TestSettleFromManyGoroutines(t *testing.T) {
 	if files := w.claims(); err != nil || len(files) != 0 {
 		t.Errorf("left %q, %v", files, err)
 	}
-	if box, archive := w.peek(), w.read(w.Home.UpdateArchive()); (box == "a") == strings.Contains(archive, Popped) {
+	if box, archive := w.peek(), w.read(w.Home.UpdateArchive()); (box == "a") == strings.Contains(archive, becamePopped) {
 		t.Errorf("box %q and archive %q", box, archive)
 	}
 }
@@ -287,7 +287,7 @@ func TestSettleAfterTheLockIsGone(t *testing.T) {
 	c = w.pop(Owner{Run: "r"})
 	w.crash(c)
 	w.expect("b")
-	if err := c.Deliver(context.Background()); !errors.Is(err, ErrReturned) {
+	if err := c.Deliver(context.Background()); !errors.Is(err, errReturned) {
 		t.Errorf("Deliver: %v, want ErrReturned", err)
 	}
 	w.giveBack(c)

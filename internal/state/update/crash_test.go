@@ -66,7 +66,7 @@ func (w *world) account(at string, messages []string) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if f.Became == Dropped {
+		if f.Became == becameDropped {
 			dropped++
 		}
 		if omitted += f.Omitted; f.Omitted == 0 {

@@ -105,7 +105,7 @@ func TestDeliverWithoutSpaceForTheArchive(t *testing.T) {
 	w.expect("")
 	w.expectFates("1 popped r", "2 popped r", "3 popped r", "4 popped r", "5 popped r", "6 popped r", "7 popped r",
 		"8 popped r", "9 popped r")
-	if n := strings.Count(w.read(w.Home.UpdateArchive()), Popped); n != 9 {
+	if n := strings.Count(w.read(w.Home.UpdateArchive()), becamePopped); n != 9 {
 		t.Errorf("%d lines, want 9", n)
 	}
 }

@@ -44,9 +44,9 @@ func (p pending) with(u Update) pending {
 
 // limit applies the cap: the oldest go, into the sentinel's count.
 func (p *pending) limit() (dropped []Update) {
-	space := Max
-	if p.omitted > 0 || len(p.real) > Max {
-		space = Max - 1
+	space := maxEntries
+	if p.omitted > 0 || len(p.real) > maxEntries {
+		space = maxEntries - 1
 	}
 	n := max(0, len(p.real)-space)
 	dropped, p.real = p.real[:n], p.real[n:]

@@ -102,7 +102,7 @@ func countEverything(t *testing.T, b Box, killed int) {
 		case f.Omitted > 0:
 			omitted += f.Omitted
 			continue
-		case f.Became == Dropped:
+		case f.Became == becameDropped:
 			dropped++
 		}
 		if other, twice := fates[f.Message]; twice {
@@ -160,7 +160,7 @@ func usedUpdates(t *testing.T, h paths.Dir, fates map[string]Fate) int {
 					t.Errorf("%q was used by %s and %s", u.Message, other, filepath.Base(path))
 				}
 				by[u.Message] = filepath.Base(path)
-				if f := fates[u.Message]; f.Became != Popped || f.To != to {
+				if f := fates[u.Message]; f.Became != becamePopped || f.To != to {
 					t.Errorf("%q was used by %s, the archive says %+v", u.Message, filepath.Base(path), f)
 				}
 			}

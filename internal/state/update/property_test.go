@@ -40,7 +40,7 @@ type modelClaim struct {
 
 func (m *model) limit() {
 	slices.Sort(m.real)
-	for len(m.real) > Max || m.omitted > 0 && len(m.real) > Max-1 {
+	for len(m.real) > maxEntries || m.omitted > 0 && len(m.real) > maxEntries-1 {
 		m.dropped = append(m.dropped, m.real[0])
 		m.real = m.real[1:]
 		m.omitted++
@@ -247,7 +247,7 @@ func (x *machine) Check(t *rapid.T) {
 	if err == nil {
 		err = json.Unmarshal(data, &entries)
 	}
-	if err != nil || len(entries) == 0 || len(entries) > Max {
+	if err != nil || len(entries) == 0 || len(entries) > maxEntries {
 		t.Fatalf("the array has %d entries, %v", len(entries), err)
 	}
 }
@@ -262,17 +262,17 @@ func (x *machine) Audit(t *rapid.T) {
 			t.Fatal(err)
 		case f.Omitted == 0:
 			got[f.Became+" "+f.Message]++
-			if f.Became == Popped {
+			if f.Became == becamePopped {
 				popped++
 			}
-		case f.Became == Popped:
+		case f.Became == becamePopped:
 			poppedOmitted += f.Omitted
-		case f.Became == Cleared:
+		case f.Became == becameCleared:
 			clearedOmitted += f.Omitted
 		}
 	}
 	want := map[string]int{}
-	for became, list := range map[string][]int{Popped: x.m.popped, Dropped: x.m.dropped, Cleared: x.m.cleared} {
+	for became, list := range map[string][]int{becamePopped: x.m.popped, becameDropped: x.m.dropped, becameCleared: x.m.cleared} {
 		for _, n := range list {
 			want[became+" "+x.m.messages[n]]++
 		}

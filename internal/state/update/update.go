@@ -3,7 +3,7 @@
 // Return that it has not. The claim of a process that died goes back into the box, or counts as delivered if its run had
 // got under way, so each update is used exactly once and none is lost, wherever a process is killed.
 //
-// At most Max entries wait; beyond that the oldest go and one sentinel in front counts them. What became of every update is
+// At most ten entries wait; beyond that the oldest go and one sentinel in front counts them. What became of every update is
 // kept in an archive. An update is identified by its ts and message, which no two ever share.
 //
 // On disk: state/pending_updates.json is an array of {ts, message}, absent when empty. The folder pending_updates.claim
@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// Max is how many entries the box holds, the sentinel included.
-	Max = 10
+	// maxEntries is how many entries the box holds, the sentinel included.
+	maxEntries = 10
 	// MaxChars is how many characters (runes) a message has at most; a longer one is cut and says so.
 	MaxChars = 4000
 )
@@ -33,8 +33,8 @@ const (
 var (
 	// ErrEmpty refuses a message without any text.
 	ErrEmpty = errors.New("empty update")
-	// ErrReturned says that a claim cannot be delivered, because its updates have gone back into the box.
-	ErrReturned = errors.New("the updates have gone back into the box")
+	// errReturned says that a claim cannot be delivered, because its updates have gone back into the box.
+	errReturned = errors.New("the updates have gone back into the box")
 )
 
 // Update is one message, in the box with TS in the configured zone and to the microsecond.
@@ -189,7 +189,7 @@ func (o *opened) nextTS() (time.Time, error) {
 func (o *opened) add(u Update) error {
 	p := o.pending.with(u)
 	dropped := p.limit()
-	if err := o.archive(o.fates(dropped, Dropped, ""), store.Synced); err != nil {
+	if err := o.archive(o.fates(dropped, becameDropped, ""), store.Synced); err != nil {
 		return err
 	}
 	return o.write(p)
@@ -197,7 +197,7 @@ func (o *opened) add(u Update) error {
 
 // noteReporter comes after the update is safe, and losing it costs a name, not the update.
 func (o *opened) noteReporter(u Update, by string) {
-	note := Fate{Update: u, Became: added, At: o.now, By: by}
+	note := Fate{Update: u, Became: becameAdded, At: o.now, By: by}
 	if err := o.archive([]Fate{note}, store.Buffered); err != nil {
 		o.Disk.Warn(fmt.Sprintf("the reporter of an update is not noted: %v", err))
 	}

@@ -48,7 +48,7 @@ func TestCap(t *testing.T) {
 	w.expect("(2) 3 4 5 6 7 8 9 10 11")
 	w.addN(12, 30)
 	w.expect("(21) 22 23 24 25 26 27 28 29 30")
-	if list, _ := w.Peek(context.Background()); len(list) != Max || list[0].Message != "(21 earlier update(s) omitted — cap reached)" {
+	if list, _ := w.Peek(context.Background()); len(list) != maxEntries || list[0].Message != "(21 earlier update(s) omitted — cap reached)" {
 		t.Errorf("sentinel %q, %d entries", list[0].Message, len(list))
 	}
 	var dropped []string

@@ -28,12 +28,12 @@ func TestPublic(t *testing.T) {
 			2002:808:808::1 3fff::1 5f00::1 fc00::1 fd00:ec2::254 fe80::1 fe80::1%eth0 2606:4700::1%eth0 fec0::1 ff02::1 4000::1`,
 	} {
 		for address := range strings.FieldsSeq(addresses) {
-			if got := Public(netip.MustParseAddr(address)); got != want {
+			if got := isPublic(netip.MustParseAddr(address)); got != want {
 				t.Errorf("%s: %v", address, got)
 			}
 		}
 	}
-	if Public(netip.Addr{}) {
+	if isPublic(netip.Addr{}) {
 		t.Error("no address")
 	}
 }
@@ -49,7 +49,7 @@ func TestFetcher(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if r, err := Fetcher(Public).Do(request); err == nil {
+		if r, err := Fetcher(isPublic).Do(request); err == nil {
 			_ = r.Body.Close()
 			t.Errorf("%s was reached", host)
 		} else if strings.HasPrefix(host, "127.0") && !errors.Is(err, errPrivate) {

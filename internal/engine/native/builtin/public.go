@@ -41,10 +41,10 @@ func Fetcher(public func(netip.Addr) bool) *http.Client {
 	}
 }
 
-// Public tells whether an address is one of the public internet: none of this machine, its networks, its provider's services
+// isPublic reports whether an address is one of the public internet: none of this machine, its networks, its provider's services
 // or of no place at all, nor one in which such an address is wrapped. The blocks are those of the IANA registries of special
 // purposes.
-func Public(a netip.Addr) bool {
+func isPublic(a netip.Addr) bool {
 	if a.Zone() != "" || a.Is4In6() {
 		return false
 	}
@@ -56,7 +56,7 @@ func Public(a netip.Addr) bool {
 	}
 	if in(a, "64:ff9b::/96") { // where a network has no IPv4 of its own, this is how it reaches it
 		b := a.As16()
-		return Public(netip.AddrFrom4([4]byte(b[12:])))
+		return isPublic(netip.AddrFrom4([4]byte(b[12:])))
 	}
 	return in(a, "2000::/3") && !in(a, "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 }

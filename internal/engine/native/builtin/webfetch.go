@@ -50,7 +50,7 @@ func callWebFetch(ctx context.Context, b *Box, input json.RawMessage) (string, e
 	defer stop()
 	client := b.Fetch
 	if client == nil {
-		client = Fetcher(Public)
+		client = Fetcher(isPublic)
 	}
 	text, err := fetch(ctx, client, in.URL)
 	if err != nil && ctx.Err() != nil {
