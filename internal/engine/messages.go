@@ -25,11 +25,10 @@ func MessageOf(e runlog.Event) (m transcript.Message, ok bool) {
 func Collect(messages *[]transcript.Message, next Sink) Sink {
 	return func(e runlog.Event) error {
 		if m, ok := MessageOf(e); ok {
-			all := *messages
-			if n := len(all); n > 0 && all[n-1].Role == m.Role {
-				all[n-1].Content = append(all[n-1].Content, m.Content...)
+			if n := len(*messages) - 1; n >= 0 && (*messages)[n].Role == m.Role {
+				(*messages)[n].Content = append((*messages)[n].Content, m.Content...)
 			} else {
-				*messages = append(all, m)
+				*messages = append(*messages, m)
 			}
 		}
 		return next(e)

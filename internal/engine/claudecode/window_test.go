@@ -61,7 +61,7 @@ func TestQuoted(t *testing.T) {
 // transcripts lists the session files of the command.
 func (w *world) transcripts() (all []string) {
 	w.t.Helper()
-	err := filepath.WalkDir(w.engine.projects(), func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(w.engine.projects(), func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".jsonl") {
 			all = append(all, path)
 		}
