@@ -219,14 +219,6 @@ func (o *fireOptions) verdict(d *Deps, r runlog.Record, err error) error {
 	return failure
 }
 
-// outside refuses what only makes sense outside a run: a fire or a turn inside one would belong to two.
-func (d *Deps) outside() error {
-	if id, inside := d.Lookup("OLLIM_RUN"); inside && id != "" {
-		return fmt.Errorf("%w: this is inside run %s", app.ErrNotAllowed, id)
-	}
-	return nil
-}
-
 // explain adds what to do about an error before a run.
 func explain(err error) error {
 	var unknown *job.Unknown
