@@ -1,5 +1,5 @@
 // Command startup measures what starting ollim costs beside a bare Go program: whole processes, interleaved in one run, so
-// that whatever else the machine does falls on both. Run it from the repository: go run ./bench/startup
+// that other work on the machine falls on all of them. Run it from the repository: go run ./bench/startup
 package main
 
 import (
@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -41,65 +43,83 @@ const script = `turns:
 type subject struct {
 	name string
 	argv []string
+	home string // the data directory
 	wall []time.Duration
 	rss  []int64 // kB
 }
 
 func main() {
 	n := flag.Int("n", 200, "starts of each command")
+	builds := flag.String("ollim", "", "binaries to measure instead of this tree, separated by commas")
 	flag.Parse()
-	if err := measure(*n); err != nil {
+	if err := measure(*n, strings.FieldsFunc(*builds, func(r rune) bool { return r == ',' })); err != nil {
 		fmt.Fprintln(os.Stderr, "startup:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(n int) error {
+func measure(n int, builds []string) error {
 	dir, err := os.MkdirTemp("", "ollim-bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	subjects, err := prepare(dir)
+	plain := filepath.Join(dir, "plain")
+	if err := write(dir, map[string]string{"bare/main.go": bare, "bare/go.mod": "module bare\n\ngo 1.26\n"}); err != nil {
+		return err
+	}
+	if err := build(filepath.Join(dir, "bare"), plain, "."); err != nil {
+		return err
+	}
+	if len(builds) == 0 {
+		builds = []string{filepath.Join(dir, "ollim")}
+		if err := build(".", builds[0], "./cmd/ollim"); err != nil {
+			return err
+		}
+	}
+	memory, err := os.MkdirTemp("/dev/shm", "ollim-bench-")
 	if err != nil {
 		return err
 	}
+	defer func() { _ = os.RemoveAll(memory) }()
+	subjects := []subject{{name: "bare Go program", argv: []string{plain}}}
+	for i, ollim := range builds {
+		name := strconv.Itoa(i)
+		more, err := commands(ollim, filepath.Join(dir, "idle"+name), filepath.Join(dir, name), filepath.Join(memory, name))
+		if err != nil {
+			return err
+		}
+		subjects = append(subjects, more...)
+	}
 	for range n {
 		for i := range subjects {
-			if err := subjects[i].start(dir); err != nil {
+			if err := subjects[i].start(); err != nil {
 				return err
 			}
 		}
 	}
 	report(subjects)
-	return sizes(dir)
+	return sizes(append(builds, plain))
 }
 
-func prepare(dir string) ([]subject, error) {
-	files := map[string]string{"bare/main.go": bare, "bare/go.mod": "module bare\n\ngo 1.26\n"}
-	if err := write(dir, files); err != nil {
-		return nil, err
+// commands makes data directories: one in which nothing ever runs, one on the disk, and one in memory, where syncing costs nothing.
+func commands(ollim, idle, disk, memory string) ([]subject, error) {
+	for _, home := range []string{idle, disk, memory} {
+		init := subject{argv: []string{ollim, "init"}, home: home}
+		if err := init.start(); err != nil {
+			return nil, err
+		}
+		if err := write(home, map[string]string{"routines/bench.md": routine, "bench.yaml": script}); err != nil {
+			return nil, err
+		}
 	}
-	ollim, plain := filepath.Join(dir, "ollim"), filepath.Join(dir, "plain")
-	if err := build(".", ollim, "./cmd/ollim"); err != nil {
-		return nil, err
-	}
-	if err := build(filepath.Join(dir, "bare"), plain, "."); err != nil {
-		return nil, err
-	}
-	init := subject{argv: []string{ollim, "init"}}
-	if err := init.start(dir); err != nil {
-		return nil, err
-	}
-	if err := write(dir, map[string]string{"data/routines/bench.md": routine, "data/bench.yaml": script}); err != nil {
-		return nil, err
-	}
+	name := filepath.Base(ollim)
 	return []subject{
-		{name: "bare Go program", argv: []string{plain}},
-		{name: "ollim version", argv: []string{ollim, "version"}},
-		{name: "ollim routine list", argv: []string{ollim, "routine", "list"}},
-		{name: "ollim updates list", argv: []string{ollim, "updates", "list"}},
-		{name: "ollim fire (script)", argv: []string{ollim, "fire", "bench"}},
+		{name: name + " version", argv: []string{ollim, "version"}, home: idle},
+		{name: name + " update list", argv: []string{ollim, "update", "list"}, home: idle},
+		{name: name + " tick, nothing due", argv: []string{ollim, "tick"}, home: idle},
+		{name: name + " fire (script)", argv: []string{ollim, "fire", "bench"}, home: disk},
+		{name: name + " fire (script), in memory", argv: []string{ollim, "fire", "bench"}, home: memory},
 	}, nil
 }
 
@@ -118,13 +138,13 @@ func write(dir string, files map[string]string) error {
 
 func build(dir, out, what string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", out, what)
-	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	cmd.Dir, cmd.Stderr, cmd.Env = dir, os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
 	return cmd.Run()
 }
 
-func (s *subject) start(dir string) error {
+func (s *subject) start() error {
 	cmd := exec.Command(s.argv[0], s.argv[1:]...)
-	cmd.Env = []string{"OLLIM_DATA_DIR=" + filepath.Join(dir, "data"), "HOME=" + dir, "PATH=/usr/bin:/bin"}
+	cmd.Env = []string{"OLLIM_DATA_DIR=" + s.home, "HOME=" + s.home, "PATH=/usr/bin:/bin"}
 	cmd.Stderr = os.Stderr
 	begin := time.Now()
 	if err := cmd.Run(); err != nil {
@@ -138,22 +158,22 @@ func (s *subject) start(dir string) error {
 }
 
 func report(subjects []subject) {
-	least := quantile(subjects[0].wall, 50)
-	fmt.Println("| command | median | more than bare | p95 | peak RSS |\n| --- | --- | --- | --- | --- |")
+	bare := quantile(subjects[0].wall, 50)
+	fmt.Println("| command | median | times bare | p95 | peak RSS |\n| --- | --- | --- | --- | --- |")
 	for _, s := range subjects {
 		median := quantile(s.wall, 50)
-		fmt.Printf("| %s | %.1f ms | %+.1f ms | %.1f ms | %.1f MiB |\n", s.name, ms(median), ms(median-least),
+		fmt.Printf("| %s | %.2f ms | %.2f | %.2f ms | %.1f MiB |\n", s.name, ms(median), float64(median)/float64(bare),
 			ms(quantile(s.wall, 95)), float64(quantile(s.rss, 50))/1024)
 	}
 }
 
-func sizes(dir string) error {
-	for _, name := range []string{"plain", "ollim"} {
-		info, err := os.Stat(filepath.Join(dir, name))
+func sizes(paths []string) error {
+	for _, path := range paths {
+		info, err := os.Stat(path)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("\n%s: %.1f MB stripped", name, float64(info.Size())/1e6)
+		fmt.Printf("\n%s: %.2f MB", filepath.Base(path), float64(info.Size())/1e6)
 	}
 	fmt.Println()
 	return nil
