@@ -173,19 +173,22 @@ func (a *App) defaults(dir paths.Dir) (*settings, error) {
 
 // SystemZone returns the machine's zone by its IANA name: that of TZ, of /etc/timezone, or of the target of /etc/localtime.
 func (a *App) SystemZone() string {
-	candidates := []string{}
-	if tz, ok := a.Lookup("TZ"); ok {
-		candidates = append(candidates, strings.TrimPrefix(tz, ":"))
-	}
-	if text, err := os.ReadFile("/etc/timezone"); err == nil {
-		candidates = append(candidates, strings.TrimSpace(string(text)))
-	}
-	if target, err := filepath.EvalSymlinks("/etc/localtime"); err == nil {
-		if _, name, found := strings.Cut(target, "zoneinfo/"); found {
-			candidates = append(candidates, name)
-		}
-	}
-	for _, name := range candidates {
+	for _, candidate := range []func() string{
+		func() string {
+			tz, _ := a.Lookup("TZ")
+			return strings.TrimPrefix(tz, ":")
+		},
+		func() string {
+			text, _ := os.ReadFile("/etc/timezone") // not every system has one
+			return strings.TrimSpace(string(text))
+		},
+		func() string {
+			target, _ := filepath.EvalSymlinks("/etc/localtime")
+			_, name, _ := strings.Cut(target, "zoneinfo/")
+			return name
+		},
+	} {
+		name := candidate()
 		if _, err := time.LoadLocation(name); err == nil && name != "" && name != "Local" {
 			return name
 		}

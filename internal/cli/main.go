@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -60,20 +61,40 @@ func execute(ctx context.Context, d *Deps, args []string) int {
 }
 
 // untilSignal returns a context that the first terminating signal cancels; the signal is its cause. A second one ends the process.
+// Signals are handled from the moment that the context is first asked for its end. Before that, and in a command that waits for
+// nothing, a signal ends the process: handling it takes two threads, a tenth of the time of a start.
 func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, end := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	go func() {
-		select {
-		case s := <-signals:
-			number, _ := s.(syscall.Signal)
-			end(signalled(number))
-		case <-ctx.Done():
-		}
-		signal.Stop(signals)
-	}()
-	return ctx, func() { end(nil) }
+	handle := sync.OnceFunc(func() {
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+		go func() {
+			select {
+			case s := <-signals:
+				number, _ := s.(syscall.Signal)
+				end(signalled(number))
+			case <-ctx.Done():
+			}
+			signal.Stop(signals)
+		}()
+	})
+	return onDemand{ctx, handle}, func() { end(nil) }
+}
+
+// onDemand is a context that calls begin when it is asked whether it has ended.
+type onDemand struct {
+	context.Context
+	begin func()
+}
+
+func (c onDemand) Done() <-chan struct{} {
+	c.begin()
+	return c.Context.Done()
+}
+
+func (c onDemand) Err() error {
+	c.begin()
+	return c.Context.Err()
 }
 
 // signalled is the cause of a context that a signal ended.

@@ -1,7 +1,7 @@
 package installer
 
 import (
-	"encoding/xml"
+	"html"
 	"fmt"
 	"strconv"
 	"strings"
@@ -53,12 +53,12 @@ func (a agent) text() string {
 <plist version="1.0">
 <dict>
 	<key>Label</key>
-	<string>` + escapeXML(a.Name) + `</string>
+	<string>` + html.EscapeString(a.Name) + `</string>
 	<key>ProgramArguments</key>
 	<array>
 `)
 	for _, word := range a.Command {
-		b.WriteString("\t\t<string>" + escapeXML(word) + "</string>\n")
+		b.WriteString("\t\t<string>" + html.EscapeString(word) + "</string>\n")
 	}
 	b.WriteString("\t</array>\n")
 	if len(a.Times) == 0 {
@@ -151,10 +151,4 @@ func values(key, field string, low, high int) (parts []part) {
 		}
 	}
 	return parts
-}
-
-func escapeXML(text string) string {
-	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a builder takes everything
-	return b.String()
 }
