@@ -29,7 +29,7 @@ func addReminder() tool {
 		description: addReminderText,
 		schemaOf:    reminderSchema,
 		may:         listed("add_reminder"),
-		call:        callAddReminder,
+		call:        takes(callAddReminder),
 	}
 }
 
@@ -114,11 +114,7 @@ type reminder struct {
 	MaxChain     int      `json:"max_chain"`
 }
 
-func callAddReminder(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
-	var in reminder
-	if err := decode(input, &in); err != nil {
-		return "", err
-	}
+func callAddReminder(ctx context.Context, b *Set, in reminder) (string, error) {
 	j, err := b.reminderOf(in)
 	if err != nil {
 		return "", err

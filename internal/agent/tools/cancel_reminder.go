@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 
 	"github.com/ollim/ollim/internal/state/job"
@@ -19,17 +18,13 @@ func cancelReminder() tool {
 		schema: `{"type":"object","properties":{"id":{"type":"string","minLength":1}},` +
 			`"required":["id"],"additionalProperties":false}`,
 		may:  listed("cancel_reminder"),
-		call: callCancelReminder,
+		call: takes(callCancelReminder),
 	}
 }
 
-func callCancelReminder(_ context.Context, b *Set, input json.RawMessage) (string, error) {
-	var in struct {
-		ID string `json:"id"`
-	}
-	if err := decode(input, &in); err != nil {
-		return "", err
-	}
+func callCancelReminder(_ context.Context, b *Set, in struct {
+	ID string `json:"id"`
+}) (string, error) {
 	s, err := b.Jobs.Load()
 	if err != nil {
 		return "", err

@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"strings"
 
@@ -20,7 +19,7 @@ func compactSession() tool {
 		schema: `{"type":"object","properties":{"instructions":{"type":"string","minLength":1}},` +
 			`"required":["instructions"],"additionalProperties":false}`,
 		may:  persistent,
-		call: callCompact,
+		call: takes(callCompact),
 	}
 }
 
@@ -31,13 +30,9 @@ func persistent(b *Set) error {
 	return nil
 }
 
-func callCompact(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
-	var in struct {
-		Instructions string `json:"instructions"`
-	}
-	if err := decode(input, &in); err != nil {
-		return "", err
-	}
+func callCompact(ctx context.Context, b *Set, in struct {
+	Instructions string `json:"instructions"`
+}) (string, error) {
 	if strings.TrimSpace(in.Instructions) == "" {
 		return "", errors.New("bad arguments: instructions are empty")
 	}

@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -22,18 +21,14 @@ func discordEmbed() tool {
 			text + `,"value":` + text + `,"inline":{"type":"boolean"}},"required":["name","value"],"additionalProperties":false}},"footer":` + text +
 			`,"critical":{"type":"boolean"}},"required":["title"],"additionalProperties":false}`,
 		may:  pings,
-		call: callEmbed,
+		call: takes(callEmbed),
 	}
 }
 
-func callEmbed(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
-	var in struct {
-		outbox.Embed
-		Critical bool `json:"critical"`
-	}
-	if err := decode(input, &in); err != nil {
-		return "", err
-	}
+func callEmbed(ctx context.Context, b *Set, in struct {
+	outbox.Embed
+	Critical bool `json:"critical"`
+}) (string, error) {
 	embed, err := in.Clean()
 	if err != nil {
 		return "", fmt.Errorf("bad arguments: %w", err)

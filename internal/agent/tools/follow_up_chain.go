@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -23,7 +22,7 @@ func followUpChain() tool {
 			`"required":["minutes_from_now"],"additionalProperties":false}`,
 		may:    chains,
 		guides: inChain,
-		call:   callFollowUp,
+		call:   takes(callFollowUp),
 	}
 }
 
@@ -44,13 +43,9 @@ func chains(b *Set) error {
 // maxFollowUp is a week, in minutes.
 const maxFollowUp = 7 * 24 * 60
 
-func callFollowUp(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
-	var in struct {
-		Minutes int `json:"minutes_from_now"`
-	}
-	if err := decode(input, &in); err != nil {
-		return "", err
-	}
+func callFollowUp(ctx context.Context, b *Set, in struct {
+	Minutes int `json:"minutes_from_now"`
+}) (string, error) {
 	if in.Minutes < 1 || in.Minutes > maxFollowUp {
 		return "", fmt.Errorf("bad arguments: minutes_from_now must be 1 to %d", maxFollowUp)
 	}

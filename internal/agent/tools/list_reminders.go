@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,14 +20,11 @@ func listReminders() tool {
 		description: listRemindersText,
 		schema:      `{"type":"object","properties":{},"additionalProperties":false}`,
 		may:         listed("list_reminders"),
-		call:        callListReminders,
+		call:        takes(callListReminders),
 	}
 }
 
-func callListReminders(_ context.Context, b *Set, input json.RawMessage) (string, error) {
-	if err := decode(input, &struct{}{}); err != nil {
-		return "", err
-	}
+func callListReminders(_ context.Context, b *Set, _ struct{}) (string, error) {
 	s, err := b.Jobs.Load()
 	if err != nil {
 		return "", err

@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -20,18 +19,14 @@ func pingUser() tool {
 		schema: `{"type":"object","properties":{"message":{"type":"string","minLength":1},"critical":{"type":"boolean"}},` +
 			`"required":["message"],"additionalProperties":false}`,
 		may:  pings,
-		call: callPing,
+		call: takes(callPing),
 	}
 }
 
-func callPing(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
-	var in struct {
-		Message  string `json:"message"`
-		Critical bool   `json:"critical"`
-	}
-	if err := decode(input, &in); err != nil {
-		return "", err
-	}
+func callPing(ctx context.Context, b *Set, in struct {
+	Message  string `json:"message"`
+	Critical bool   `json:"critical"`
+}) (string, error) {
 	text := update.Clean(in.Message)
 	if text == "" {
 		return "", errors.New("bad arguments: message is empty")

@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 
 	"github.com/ollim/ollim/internal/state/job"
@@ -21,7 +20,7 @@ func reportUpdates() tool {
 		schema: `{"type":"object","properties":{"message":{"type":"string","minLength":1}},` +
 			`"required":["message"],"additionalProperties":false}`,
 		may:  reports,
-		call: callReport,
+		call: takes(callReport),
 	}
 }
 
@@ -35,13 +34,9 @@ func reports(b *Set) error {
 	return nil
 }
 
-func callReport(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
-	var in struct {
-		Message string `json:"message"`
-	}
-	if err := decode(input, &in); err != nil {
-		return "", err
-	}
+func callReport(ctx context.Context, b *Set, in struct {
+	Message string `json:"message"`
+}) (string, error) {
 	if err := b.report(ctx, in.Message); err != nil {
 		return "", err
 	}

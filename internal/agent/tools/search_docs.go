@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 
 	"github.com/ollim/ollim/man"
 )
@@ -18,16 +17,12 @@ func searchDocs() tool {
 		schema: `{"type":"object","properties":{"query":{"type":"string","minLength":1}},` +
 			`"required":["query"],"additionalProperties":false}`,
 		may:  listed("search_docs"),
-		call: callSearchDocs,
+		call: takes(callSearchDocs),
 	}
 }
 
-func callSearchDocs(_ context.Context, _ *Set, input json.RawMessage) (string, error) {
-	var in struct {
-		Query string `json:"query"`
-	}
-	if err := decode(input, &in); err != nil {
-		return "", err
-	}
+func callSearchDocs(_ context.Context, _ *Set, in struct {
+	Query string `json:"query"`
+}) (string, error) {
 	return man.Answer(in.Query), nil
 }

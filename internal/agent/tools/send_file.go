@@ -28,19 +28,15 @@ func sendFile() tool {
 		schema: `{"type":"object","properties":{"path":{"type":"string","minLength":1},"message":{"type":"string"},"critical":{"type":"boolean"}},` +
 			`"required":["path"],"additionalProperties":false}`,
 		may:  pings,
-		call: callSendFile,
+		call: takes(callSendFile),
 	}
 }
 
-func callSendFile(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
-	var in struct {
-		Path     string `json:"path"`
-		Message  string `json:"message"`
-		Critical bool   `json:"critical"`
-	}
-	if err := decode(input, &in); err != nil {
-		return "", err
-	}
+func callSendFile(ctx context.Context, b *Set, in struct {
+	Path     string `json:"path"`
+	Message  string `json:"message"`
+	Critical bool   `json:"critical"`
+}) (string, error) {
 	path, err := b.fileToSend(in.Path)
 	if err != nil {
 		return "", err

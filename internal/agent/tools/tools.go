@@ -140,6 +140,17 @@ func (t tool) use(ctx context.Context, b *Set, input json.RawMessage) (string, e
 	return t.call(ctx, b, input)
 }
 
+// takes makes a tool's call of a function that takes the decoded arguments.
+func takes[T any](call func(context.Context, *Set, T) (string, error)) func(context.Context, *Set, json.RawMessage) (string, error) {
+	return func(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
+		var in T
+		if err := decode(input, &in); err != nil {
+			return "", err
+		}
+		return call(ctx, b, in)
+	}
+}
+
 // decode reads a tool's input strictly, so that a misspelt argument is told and not ignored.
 func decode(input json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(input))

@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -26,18 +25,14 @@ func updateNames() tool {
 			}
 			return nil
 		},
-		call: callNames,
+		call: takes(callNames),
 	}
 }
 
-func callNames(_ context.Context, b *Set, input json.RawMessage) (string, error) {
-	var in struct {
-		User string `json:"user_name"`
-		Bot  string `json:"bot_name"`
-	}
-	if err := decode(input, &in); err != nil {
-		return "", err
-	}
+func callNames(_ context.Context, b *Set, in struct {
+	User string `json:"user_name"`
+	Bot  string `json:"bot_name"`
+}) (string, error) {
 	for _, name := range []*string{&in.User, &in.Bot} {
 		*name = plaintext.Line(*name) // it becomes part of a sentence in every system prompt
 		if err := config.CheckName(*name); *name != "" && err != nil {

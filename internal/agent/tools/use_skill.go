@@ -29,18 +29,14 @@ func useSkill() tool {
 			}
 			return nil
 		},
-		call: callSkill,
+		call: takes(callSkill),
 	}
 }
 
-func callSkill(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
-	var in struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	}
-	if err := decode(input, &in); err != nil {
-		return "", err
-	}
+func callSkill(ctx context.Context, b *Set, in struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}) (string, error) {
 	use := map[string]string{"skill": in.Name}
 	if in.Arguments != "" {
 		use["args"] = in.Arguments

@@ -48,6 +48,14 @@ type Result struct {
 	End    string // the same in words: "exit status 1", "signal: killed"
 }
 
+// Failure returns nil for exit status 0, else how the program ended and what it wrote to standard error, on one line.
+func (r Result) Failure() error {
+	if r.Status == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %s", r.End, strings.Join(strings.Fields(r.Stderr), " "))
+}
+
 // Run runs it. The error is nil whatever status it exits with; it says that the program could not be started (wraps the
 // cause), or it is context.Cause(ctx) if ctx ended first: a program that was ended is not asked for its status, for a trap
 // that exits 0 has not done the work. After the end of ctx Run takes at most Grace and 2 s.

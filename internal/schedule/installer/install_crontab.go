@@ -42,7 +42,7 @@ func (t Table) Read(ctx context.Context) ([]byte, error) {
 	case len(r.Out) == 0 && isNone(r.Stderr):
 		return nil, nil
 	}
-	return nil, fmt.Errorf("%w: crontab -l: %s: %s", ErrTable, r.End, strings.TrimSpace(r.Stderr))
+	return nil, fmt.Errorf("%w: crontab -l: %w", ErrTable, r.Failure())
 }
 
 // exact is the crontab that was listed, byte for byte: where Debian's crontab -l shows \r or \b, it may be one byte that would
@@ -52,8 +52,8 @@ func (t Table) exact(ctx context.Context, listed []byte) ([]byte, error) {
 		return listed, nil
 	}
 	r, err := t.run(ctx, append(slices.Clone(t.Env), "VISUAL=cat", "EDITOR=cat"), "-e")
-	if err == nil && r.Status != 0 {
-		err = fmt.Errorf("%s: %s", r.End, strings.TrimSpace(r.Stderr))
+	if err == nil {
+		err = r.Failure()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: crontab -e: %w", ErrTable, err)
@@ -146,8 +146,8 @@ func (t Table) put(ctx context.Context, text []byte) error {
 		return &store.NotWritten{Path: draft.Name(), Err: err}
 	}
 	r, err := t.run(ctx, t.Env, draft.Name())
-	if err == nil && r.Status != 0 {
-		err = fmt.Errorf("%s: %s", r.End, strings.Join(strings.Fields(r.Stderr), " "))
+	if err == nil {
+		err = r.Failure()
 	}
 	if err != nil {
 		return fmt.Errorf("%w was not taken: %w", ErrTable, err)

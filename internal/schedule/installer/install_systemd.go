@@ -237,8 +237,8 @@ func (u Units) ask(ctx context.Context, args ...string) (said []byte, err error)
 	ctx, cancel := context.WithTimeout(ctx, managerLimit)
 	defer cancel()
 	r, err := process.Run(ctx, process.Call{Argv: append(argv, args...), Env: u.Env, Limit: maxSaid})
-	if err == nil && r.Status != 0 {
-		err = fmt.Errorf("%s: %s", r.End, strings.Join(strings.Fields(r.Stderr), " "))
+	if err == nil {
+		err = r.Failure()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w %s: %w", ErrManager, args[0], err)

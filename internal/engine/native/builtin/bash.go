@@ -3,7 +3,6 @@ package builtin
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -33,18 +32,14 @@ func bashTool() tool {
 			`"timeout":{"type":"integer","minimum":1,"maximum":600000},"description":{"type":"string"}},` +
 			`"required":["command"],"additionalProperties":false}`,
 		effects: true,
-		call:    callBash,
+		call:    takes(callBash),
 	}
 }
 
-func callBash(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
-	var in struct {
-		Command string `json:"command"`
-		Timeout count  `json:"timeout"`
-	}
-	if err := decode(input, &in); err != nil {
-		return "", err
-	}
+func callBash(ctx context.Context, b *Box, in struct {
+	Command string `json:"command"`
+	Timeout count  `json:"timeout"`
+}) (string, error) {
 	words, err := policy.Words(in.Command)
 	if err != nil {
 		return "", fmt.Errorf("the command: %w", err)

@@ -107,6 +107,17 @@ func (b *Box) use(ctx context.Context, name string, input json.RawMessage) (stri
 
 func badInput(err error) error { return fmt.Errorf("bad arguments: %w", err) }
 
+// takes makes a tool's call of a function that takes the decoded arguments.
+func takes[T any](call func(context.Context, *Box, T) (string, error)) func(context.Context, *Box, json.RawMessage) (string, error) {
+	return func(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+		var in T
+		if err := decode(input, &in); err != nil {
+			return "", err
+		}
+		return call(ctx, b, in)
+	}
+}
+
 // decode reads an input whose fields are checked already.
 func decode(input json.RawMessage, into any) error {
 	if err := json.Unmarshal(input, into); err != nil {

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,20 +26,16 @@ func editTool() tool {
 			`"new_string":{"type":"string"},"replace_all":{"type":"boolean"}},` +
 			`"required":["file_path","old_string","new_string"],"additionalProperties":false}`,
 		effects: true,
-		call:    callEdit,
+		call:    takes(callEdit),
 	}
 }
 
-func callEdit(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
-	var in struct {
-		Path string `json:"file_path"`
-		Old  string `json:"old_string"`
-		New  string `json:"new_string"`
-		All  bool   `json:"replace_all"`
-	}
-	if err := decode(input, &in); err != nil {
-		return "", err
-	}
+func callEdit(ctx context.Context, b *Box, in struct {
+	Path string `json:"file_path"`
+	Old  string `json:"old_string"`
+	New  string `json:"new_string"`
+	All  bool   `json:"replace_all"`
+}) (string, error) {
 	return b.at(in.Path, toEdit, func(s spot) (string, error) {
 		f, was, err := s.open()
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,20 +31,16 @@ func readTool() tool {
 		description: readText,
 		schema: `{"type":"object","properties":{"file_path":{"type":"string","minLength":1},"offset":{"type":"integer","minimum":1},` +
 			`"limit":{"type":"integer","minimum":1}},"required":["file_path"],"additionalProperties":false}`,
-		call: callRead,
+		call: takes(callRead),
 	}
 }
 
-func callRead(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
-	var in struct {
-		Path   string `json:"file_path"`
-		Offset count  `json:"offset"`
-		Limit  count  `json:"limit"`
-		Pages  string `json:"pages"`
-	}
-	if err := decode(input, &in); err != nil {
-		return "", err
-	}
+func callRead(ctx context.Context, b *Box, in struct {
+	Path   string `json:"file_path"`
+	Offset count  `json:"offset"`
+	Limit  count  `json:"limit"`
+	Pages  string `json:"pages"`
+}) (string, error) {
 	if in.Pages != "" {
 		return "", badInput(errors.New("pages is for PDF files, which cannot be read here"))
 	}

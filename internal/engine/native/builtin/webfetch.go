@@ -3,7 +3,6 @@ package builtin
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -35,17 +34,13 @@ func webFetchTool() tool {
 		description: webFetchText,
 		schema: `{"type":"object","properties":{"url":{"type":"string","minLength":1},"prompt":{"type":"string"}},` +
 			`"required":["url"],"additionalProperties":false}`,
-		call: callWebFetch,
+		call: takes(callWebFetch),
 	}
 }
 
-func callWebFetch(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
-	var in struct {
-		URL string `json:"url"`
-	}
-	if err := decode(input, &in); err != nil {
-		return "", err
-	}
+func callWebFetch(ctx context.Context, b *Box, in struct {
+	URL string `json:"url"`
+}) (string, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, fetchTimeout, fmt.Errorf("no answer within %s", fetchTimeout))
 	defer stop()
 	client := b.Fetch

@@ -3,7 +3,6 @@ package builtin
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,18 +21,14 @@ func writeTool() tool {
 		schema: `{"type":"object","properties":{"file_path":{"type":"string","minLength":1},"content":{"type":"string"}},` +
 			`"required":["file_path","content"],"additionalProperties":false}`,
 		effects: true,
-		call:    callWrite,
+		call:    takes(callWrite),
 	}
 }
 
-func callWrite(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
-	var in struct {
-		Path    string `json:"file_path"`
-		Content string `json:"content"`
-	}
-	if err := decode(input, &in); err != nil {
-		return "", err
-	}
+func callWrite(ctx context.Context, b *Box, in struct {
+	Path    string `json:"file_path"`
+	Content string `json:"content"`
+}) (string, error) {
 	return b.at(in.Path, toWrite, func(s spot) (string, error) {
 		was, err := look(s.g, s.dir, s.name, s.place.Real)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
