@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/app"
 )
 
 // budgetRow is the bucket for programs.
@@ -32,18 +35,14 @@ func newBudget(d *Deps) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: works(func(*cobra.Command, []string) error { return runBudget(d, asJSON) }),
+		RunE: inAnyHome(d, func(_ context.Context, h app.Home, _ []string) error { return runBudget(d, h, asJSON) }),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as one JSON object")
 	cmd.AddCommand(newBudgetSet(d))
 	return cmd
 }
 
-func runBudget(d *Deps, asJSON bool) error {
-	h, err := d.AnyHome()
-	if err != nil {
-		return err
-	}
+func runBudget(d *Deps, h app.Home, asJSON bool) error {
 	s, err := h.Budget().Status()
 	if err != nil {
 		return err

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/config"
 )
 
@@ -60,12 +62,8 @@ func newConfigSet(d *Deps) *cobra.Command {
 		Short:       "Change one setting in config.yaml and leave the rest as it is; several values make a list",
 		Example:     `  ollim config set delivery.command sh -c 'mail -s "$OLLIM_LABEL" me'`,
 		Args:        checked(cobra.MinimumNArgs(2)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
-			h, err := d.Home()
-			if err != nil {
-				return err
-			}
-			return h.Set(cmd.Context(), args[0], withoutDashes(args[1:])...)
+		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			return h.Set(ctx, args[0], withoutDashes(args[1:])...)
 		}),
 	}
 	cmd.Flags().SetInterspersed(false) // a value may look like a flag: sh -c …

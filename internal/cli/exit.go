@@ -208,6 +208,15 @@ func (f *failures) add(object string, err error) {
 	}
 }
 
+// each does something for each argument of a command. One bad argument does not stop the rest.
+func (d *Deps) each(verb string, names []string, do func(name string) error) error {
+	f := failures{d: d, verb: verb}
+	for _, name := range names {
+		f.add(name, do(name))
+	}
+	return f.err()
+}
+
 // err is nil, or one reported error: the status that all failures share, else 1.
 func (f *failures) err() error {
 	if len(f.statuses) == 0 {

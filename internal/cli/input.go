@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/ollim/ollim/internal/platform/store"
@@ -24,6 +25,14 @@ func readInput(in io.Reader) (string, error) {
 		return "", hint(fmt.Errorf("standard input: %w: more than %d KiB", errTooLong, maxInput>>10), "shorten it with head -c %d", maxInput)
 	}
 	return string(bytes.ToValidUTF8(data, []byte("\ufffd"))), nil
+}
+
+// wordsOrInput returns the words of a command line as a text, or standard input where they are a single -.
+func wordsOrInput(d *Deps, words []string) (string, error) {
+	if text := strings.Join(words, " "); text != "-" {
+		return text, nil
+	}
+	return readInput(d.In)
 }
 
 // readGiven reads a file that a command line names, up to one byte more than so many. It may be a pipe, as the shell's <(COMMAND)

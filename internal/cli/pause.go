@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -17,11 +19,7 @@ func newPause(d *Deps) *cobra.Command {
 			"cron or a systemd timer starts them. What you type yourself still runs.",
 		Example: "  ollim pause 2h",
 		Args:    checked(cobra.MaximumNArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
-			h, err := d.AnyHome()
-			if err != nil {
-				return err
-			}
+		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			var until time.Time
 			if len(args) == 1 {
 				pause, err := job.ParseDuration(args[0])
@@ -30,7 +28,7 @@ func newPause(d *Deps) *cobra.Command {
 				}
 				until = d.Now().Add(pause).In(h.Config.Zone)
 			}
-			return h.Spend().Pause(cmd.Context(), until)
+			return h.Spend().Pause(ctx, until)
 		}),
 	}
 }
@@ -41,12 +39,8 @@ func newResume(d *Deps) *cobra.Command {
 		Use:         "resume",
 		Short:       "Let automatic runs start again",
 		Args:        checked(cobra.NoArgs),
-		RunE: works(func(cmd *cobra.Command, _ []string) error {
-			h, err := d.AnyHome()
-			if err != nil {
-				return err
-			}
-			return h.Spend().Resume(cmd.Context())
+		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
+			return h.Spend().Resume(ctx)
 		}),
 	}
 }

@@ -28,15 +28,13 @@ func newRemind(d *Deps) *cobra.Command {
 }
 
 func runRemind(ctx context.Context, d *Deps, at string, words []string) error {
-	text := strings.Join(words, " ")
 	h, err := d.Home()
 	if err != nil {
 		return err
 	}
-	if text == "-" {
-		if text, err = readInput(d.In); err != nil {
-			return err
-		}
+	text, err := wordsOrInput(d, words)
+	if err != nil {
+		return err
 	}
 	due, err := timeparse.Either(at, d.Now(), h.Config.Zone)
 	if err != nil {

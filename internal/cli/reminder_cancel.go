@@ -18,25 +18,18 @@ func newReminderCancel(d *Deps) *cobra.Command {
 		Use:         "cancel REMINDER...",
 		Short:       "Delete reminders that wait",
 		Args:        checked(cobra.MinimumNArgs(1)),
-		RunE:        works(func(cmd *cobra.Command, args []string) error { return runReminderCancel(cmd.Context(), d, args) }),
+		RunE:        inHome(d, func(ctx context.Context, h app.Home, args []string) error { return runReminderCancel(ctx, d, h, args) }),
 	}
 }
 
-func runReminderCancel(ctx context.Context, d *Deps, names []string) error {
-	h, err := d.Home()
-	if err != nil {
-		return err
-	}
-	failed := failures{d: d, verb: "reminder cancel"}
-	for _, name := range names {
+func runReminderCancel(ctx context.Context, d *Deps, h app.Home, names []string) error {
+	return d.each("reminder cancel", names, func(name string) error {
 		if d.inside() {
 			_, err := d.useTool(ctx, h, "cancel_reminder", map[string]any{"id": name})
-			failed.add(name, err)
-			continue
+			return err
 		}
-		failed.add(name, cancelReminder(h, name))
-	}
-	return failed.err()
+		return cancelReminder(h, name)
+	})
 }
 
 // cancelReminder deletes the file that is meant, whether or not it can be read, and whether it waits for its first attempt or for

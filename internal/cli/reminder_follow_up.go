@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -16,11 +17,7 @@ func newReminderFollowUp(d *Deps) *cobra.Command {
 		Use:         "follow-up DELAY",
 		Short:       "Inside a run of a chain reminder: have it come back after DELAY, such as 30m",
 		Args:        checked(cobra.ExactArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
-			h, err := d.Home()
-			if err != nil {
-				return err
-			}
+		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			if !d.inside() {
 				return hint(fmt.Errorf("%w: this is not inside a run", app.ErrNotAllowed), "ollim reminder add --in %s", args[0])
 			}
@@ -28,7 +25,7 @@ func newReminderFollowUp(d *Deps) *cobra.Command {
 			if err != nil {
 				return usage("%v", err)
 			}
-			text, err := d.useTool(cmd.Context(), h, "follow_up_chain", map[string]any{"minutes_from_now": int(delay / time.Minute)})
+			text, err := d.useTool(ctx, h, "follow_up_chain", map[string]any{"minutes_from_now": int(delay / time.Minute)})
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/man"
 )
 
@@ -104,6 +106,26 @@ func works(do func(*cobra.Command, []string) error) func(*cobra.Command, []strin
 		}
 		return nil
 	}
+}
+
+// inHome is works for a command that needs the data directory and its settings.
+func inHome(d *Deps, do func(context.Context, app.Home, []string) error) func(*cobra.Command, []string) error {
+	return opened(d.Home, do)
+}
+
+// inAnyHome is inHome for a command that must work although the settings cannot be used.
+func inAnyHome(d *Deps, do func(context.Context, app.Home, []string) error) func(*cobra.Command, []string) error {
+	return opened(d.AnyHome, do)
+}
+
+func opened(open func() (app.Home, error), do func(context.Context, app.Home, []string) error) func(*cobra.Command, []string) error {
+	return works(func(cmd *cobra.Command, args []string) error {
+		h, err := open()
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), h, args)
+	})
 }
 
 // checked turns what cobra says of the number of arguments into our words.

@@ -23,17 +23,13 @@ func newRoutineEdit(d *Deps) *cobra.Command {
 		Use:         "edit JOB",
 		Short:       "Edit a routine file in $VISUAL or $EDITOR; it is replaced only if it is good",
 		Args:        checked(cobra.ExactArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
-			return runRoutineEdit(cmd.Context(), d, args[0])
+		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			return runRoutineEdit(ctx, d, h, args[0])
 		}),
 	}
 }
 
-func runRoutineEdit(ctx context.Context, d *Deps, name string) error {
-	h, err := d.Home()
-	if err != nil {
-		return err
-	}
+func runRoutineEdit(ctx context.Context, d *Deps, h app.Home, name string) error {
 	s, err := h.Jobs().Load() // no warnings: the file to be mended may be among the bad ones
 	if err != nil {
 		return err

@@ -20,24 +20,18 @@ func newRoutineRm(d *Deps) *cobra.Command {
 		Use:         "rm JOB...",
 		Short:       "Delete routine files, and with them the sessions of persistent routines",
 		Args:        checked(cobra.MinimumNArgs(1)),
-		RunE:        works(func(cmd *cobra.Command, args []string) error { return runRoutineRm(cmd.Context(), d, args) }),
+		RunE:        inHome(d, func(ctx context.Context, h app.Home, args []string) error { return runRoutineRm(ctx, d, h, args) }),
 	}
 }
 
-func runRoutineRm(ctx context.Context, d *Deps, names []string) error {
-	h, err := d.Home()
-	if err != nil {
-		return err
-	}
+func runRoutineRm(ctx context.Context, d *Deps, h app.Home, names []string) error {
 	s, err := h.Jobs().Load() // no warnings: the file to be deleted may be among the bad ones
 	if err != nil {
 		return err
 	}
-	failed := failures{d: d, verb: "routine rm"}
-	for _, name := range names {
-		failed.add(name, removeRoutine(ctx, h, s, name))
-	}
-	return failed.err()
+	return d.each("routine rm", names, func(name string) error {
+		return removeRoutine(ctx, h, s, name)
+	})
 }
 
 // removeRoutine keeps the session of a file that could not be read: its id is not known for certain.

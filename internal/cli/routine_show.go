@@ -25,18 +25,15 @@ func runJobShow(d *Deps, kind job.Kind, names []string) error {
 	if err != nil {
 		return err
 	}
-	failed := failures{d: d, verb: string(kind) + " show"}
-	for _, name := range names {
+	return d.each(string(kind)+" show", names, func(name string) error {
 		path, err := jobPath(s, h, kind, name)
 		if err != nil {
-			failed.add(name, err)
-			continue
+			return err
 		}
 		text, err := store.ReadText(path, maxShown, false)
 		if err == nil {
 			_, err = d.Out.Write(text)
 		}
-		failed.add(name, err)
-	}
-	return failed.err()
+		return err
+	})
 }

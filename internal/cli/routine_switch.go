@@ -22,11 +22,9 @@ func runRoutineSwitch(d *Deps, verb string, names []string, on bool) error {
 	if err != nil {
 		return err
 	}
-	failed := failures{d: d, verb: verb}
-	for _, name := range names {
-		failed.add(name, switchRoutine(s.Only(job.Routine), name, on))
-	}
-	return failed.err()
+	return d.each(verb, names, func(name string) error {
+		return switchRoutine(s.Only(job.Routine), name, on)
+	})
 }
 
 func switchRoutine(s job.Shelf, name string, on bool) error {

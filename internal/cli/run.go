@@ -26,8 +26,8 @@ func newRunList(d *Deps) *cobra.Command {
 		Use:         "list [JOB]",
 		Short:       "List runs, newest first: id, start, job, outcome, duration, cost, error",
 		Args:        checked(cobra.MaximumNArgs(1)),
-		RunE: works(func(_ *cobra.Command, args []string) error {
-			return runRunList(d, strings.TrimSuffix(strings.Join(args, ""), ".md"), n, asJSON)
+		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
+			return runRunList(d, h, strings.TrimSuffix(strings.Join(args, ""), ".md"), n, asJSON)
 		}),
 	}
 	cmd.Flags().IntVarP(&n, "number", "n", 20, "at most this many; 0 is all")
@@ -35,11 +35,7 @@ func newRunList(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runRunList(d *Deps, job string, n int, asJSON bool) error {
-	h, err := d.AnyHome()
-	if err != nil {
-		return err
-	}
+func runRunList(d *Deps, h app.Home, job string, n int, asJSON bool) error {
 	if n < 0 {
 		return usage("-n %d: want 0 or more", n)
 	}
@@ -107,17 +103,12 @@ func newRunShow(d *Deps) *cobra.Command {
 			"the latest that ran; fires that were skipped or paused count only where there is no other. JOB~N is the N-th that ran " +
 			"before the latest.",
 		Args: checked(cobra.MinimumNArgs(1)),
-		RunE: works(func(_ *cobra.Command, args []string) error { return runRunShow(d, args) }),
+		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error { return runRunShow(d, h, args) }),
 	}
 }
 
-func runRunShow(d *Deps, names []string) error {
-	h, err := d.AnyHome()
-	if err != nil {
-		return err
-	}
-	failed := failures{d: d, verb: "run show"}
-	for _, name := range names {
+func runRunShow(d *Deps, h app.Home, names []string) error {
+	return d.each("run show", names, func(name string) error {
 		r, err := h.Runs().Find(name)
 		if err == nil {
 			e := json.NewEncoder(d.Out)
@@ -125,9 +116,8 @@ func runRunShow(d *Deps, names []string) error {
 			e.SetIndent("", "  ")
 			err = e.Encode(cutOff(h, r))
 		}
-		failed.add(name, err)
-	}
-	return failed.err()
+		return err
+	})
 }
 
 func newRunLog(d *Deps) *cobra.Command {
@@ -137,8 +127,8 @@ func newRunLog(d *Deps) *cobra.Command {
 		Use:         "log RUN",
 		Short:       "Print what a run did: prompt, tool calls with inputs and results, text, errors",
 		Args:        checked(cobra.ExactArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
-			return runRunLog(cmd.Context(), d, args[0], follow, asJSON)
+		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			return runRunLog(ctx, d, h, args[0], follow, asJSON)
 		}),
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
@@ -149,11 +139,7 @@ func newRunLog(d *Deps) *cobra.Command {
 // followEvery is how often a followed log is read again.
 const followEvery = 200 * time.Millisecond
 
-func runRunLog(ctx context.Context, d *Deps, name string, follow, asJSON bool) error {
-	h, err := d.AnyHome()
-	if err != nil {
-		return err
-	}
+func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow, asJSON bool) error {
 	r, err := h.Runs().Find(name)
 	if err != nil {
 		return err

@@ -20,7 +20,9 @@ func newScheduleFailed(d *Deps) *cobra.Command {
 		Annotations: agentNever(programs),
 		Use:         "failed UNIT", Short: "Tell of the failure of a unit, if its run has not", Hidden: true,
 		Args: checked(cobra.ExactArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error { return runScheduleFailed(cmd.Context(), d, args[0]) }),
+		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			return runScheduleFailed(ctx, d, h, args[0])
+		}),
 	}
 }
 
@@ -29,11 +31,7 @@ const justNow = 5 * time.Minute
 
 // runScheduleFailed is silent when there is a run to tell of: one that has ended just now, in whatever way, has told by itself, and
 // the next tick ends and tells of one whose process died. What never came so far is told once a day.
-func runScheduleFailed(ctx context.Context, d *Deps, name string) error {
-	h, err := d.AnyHome()
-	if err != nil {
-		return err
-	}
+func runScheduleFailed(ctx context.Context, d *Deps, h app.Home, name string) error {
 	if status, ok := d.Lookup("MONITOR_EXIT_STATUS"); ok && (status == "65" || status == "66") {
 		return nil // of a file that cannot be read the fire itself tells
 	}

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/session"
 )
 
@@ -18,19 +20,15 @@ func newSessionHistory(d *Deps) *cobra.Command {
 		Short:       "List what happened to sessions, oldest first: time, event, id, parent",
 		Long:        "History lists the lifecycle events of all sessions, or of one: then also of those it came from, back to the first.",
 		Args:        checked(cobra.MaximumNArgs(1)),
-		RunE: works(func(_ *cobra.Command, args []string) error {
-			return runSessionHistory(d, strings.Join(args, ""), asJSON)
+		RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
+			return runSessionHistory(d, h, strings.Join(args, ""), asJSON)
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line, as in session_history.jsonl")
 	return cmd
 }
 
-func runSessionHistory(d *Deps, name string, asJSON bool) error {
-	h, err := d.Home()
-	if err != nil {
-		return err
-	}
+func runSessionHistory(d *Deps, h app.Home, name string, asJSON bool) error {
 	var events []session.Event
 	bad := 0
 	for e, err := range h.Sessions().History(&bad) {

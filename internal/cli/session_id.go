@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/app"
 )
 
 func newSessionID(d *Deps) *cobra.Command {
@@ -12,11 +15,7 @@ func newSessionID(d *Deps) *cobra.Command {
 		Use:         "id SESSION",
 		Short:       "Print the id of a session, in full",
 		Args:        checked(cobra.ExactArgs(1)),
-		RunE: works(func(_ *cobra.Command, args []string) error {
-			h, err := d.Home()
-			if err != nil {
-				return err
-			}
+		RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
 			c, err := h.Conversation(args[0])
 			if err != nil {
 				return about(args[0], err)

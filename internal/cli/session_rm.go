@@ -24,16 +24,10 @@ func newSessionRm(d *Deps) *cobra.Command {
 			"and while main or a routine goes on with it. What an engine keeps in a form of its own stays.",
 		Example: "  ollim session rm main\n  ollim session rm n-a1b2c3d4e5f6",
 		Args:    checked(cobra.MinimumNArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
-			h, err := d.Home()
-			if err != nil {
-				return err
-			}
-			failed := failures{d: d, verb: "session rm"}
-			for _, name := range args {
-				failed.add(name, d.removeSession(cmd.Context(), h, name))
-			}
-			return failed.err()
+		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			return d.each("session rm", args, func(name string) error {
+				return d.removeSession(ctx, h, name)
+			})
 		}),
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"io"
 	"os"
 	"strconv"
@@ -22,7 +23,7 @@ func newSessionShow(d *Deps) *cobra.Command {
 		Long: "Show prints the header of a transcript, its length in messages, bytes and, as the service counted it last, tokens, and in " +
 			"lineage the ids that it came from by branching and compacting, the nearest first.",
 		Args: checked(cobra.MinimumNArgs(1)),
-		RunE: works(func(_ *cobra.Command, args []string) error { return runSessionShow(d, args, asJSON) }),
+		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error { return runSessionShow(d, h, args, asJSON) }),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd
@@ -75,11 +76,7 @@ func (f sessionFacts) rows() [][]string {
 	return rows
 }
 
-func runSessionShow(d *Deps, names []string, asJSON bool) error {
-	h, err := d.AnyHome()
-	if err != nil {
-		return err
-	}
+func runSessionShow(d *Deps, h app.Home, names []string, asJSON bool) error {
 	failed := failures{d: d, verb: "session show"}
 	gap := ""
 	for _, name := range names {

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/skill"
 )
 
@@ -28,17 +30,13 @@ func newSkillList(d *Deps) *cobra.Command {
 		Use:         "list",
 		Short:       "List skills: name, how many commands it runs, description",
 		Args:        checked(cobra.NoArgs),
-		RunE:        works(func(*cobra.Command, []string) error { return runSkillList(d, asJSON) }),
+		RunE:        inHome(d, func(_ context.Context, h app.Home, _ []string) error { return runSkillList(d, h, asJSON) }),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
 	return cmd
 }
 
-func runSkillList(d *Deps, asJSON bool) error {
-	h, err := d.Home()
-	if err != nil {
-		return err
-	}
+func runSkillList(d *Deps, h app.Home, asJSON bool) error {
 	skills, faults, err := h.Skills().Load()
 	for _, fault := range faults {
 		d.warn(fault.Error())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/skill"
 )
 
@@ -20,19 +21,15 @@ func newSkillRender(d *Deps) *cobra.Command {
 			"all. What goes wrong stands in its place, in brackets. ARGS stand for $ARGUMENTS, or at the end.",
 		Example: "  ollim skill render standup\n  ollim skill render review internal/platform/cron",
 		Args:    checked(cobra.MinimumNArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
-			return runSkillRender(cmd.Context(), d, args[0], strings.Join(args[1:], " "))
+		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			return runSkillRender(ctx, d, h, args[0], strings.Join(args[1:], " "))
 		}),
 	}
 	cmd.Flags().SetInterspersed(false) // what follows NAME is the skill's
 	return cmd
 }
 
-func runSkillRender(ctx context.Context, d *Deps, name, args string) error {
-	h, err := d.Home()
-	if err != nil {
-		return err
-	}
+func runSkillRender(ctx context.Context, d *Deps, h app.Home, name, args string) error {
 	s, err := h.Skills().Find(name)
 	if err != nil {
 		return explainSkill(err)

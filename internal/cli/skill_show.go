@@ -1,6 +1,12 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/app"
+)
 
 func newSkillShow(d *Deps) *cobra.Command {
 	return &cobra.Command{
@@ -8,22 +14,16 @@ func newSkillShow(d *Deps) *cobra.Command {
 		Use:         "show NAME...",
 		Short:       "Print SKILL.md files as they are",
 		Args:        checked(cobra.MinimumNArgs(1)),
-		RunE:        works(func(_ *cobra.Command, args []string) error { return runSkillShow(d, args) }),
+		RunE:        inHome(d, func(_ context.Context, h app.Home, args []string) error { return runSkillShow(d, h, args) }),
 	}
 }
 
-func runSkillShow(d *Deps, names []string) error {
-	h, err := d.Home()
-	if err != nil {
-		return err
-	}
-	failed := failures{d: d, verb: "skill show"}
-	for _, name := range names {
+func runSkillShow(d *Deps, h app.Home, names []string) error {
+	return d.each("skill show", names, func(name string) error {
 		text, err := h.Skills().Text(name)
 		if err == nil {
 			_, err = d.Out.Write(text)
 		}
-		failed.add(name, explainSkill(err))
-	}
-	return failed.err()
+		return explainSkill(err)
+	})
 }

@@ -49,15 +49,13 @@ func runStop(ctx context.Context, d *Deps, names []string) error {
 			}
 		}
 	}
-	failed := failures{d: d, verb: "stop"}
-	for _, name := range names {
+	return d.each("stop", names, func(name string) error {
 		r, err := h.Runs().Find(name)
 		if err == nil {
 			err = d.stopRun(ctx, h, r)
 		}
-		failed.add(name, err)
-	}
-	return failed.err()
+		return err
+	})
 }
 
 // stopPatience is how long a run may take for its stop: three steps of the engine's, and then some.

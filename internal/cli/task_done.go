@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/app"
 )
 
 func newTaskDone(d *Deps) *cobra.Command {
@@ -15,15 +17,11 @@ func newTaskDone(d *Deps) *cobra.Command {
 			"All numbers stay.",
 		Example: "  ollim task done 3\n  ollim task done plumber",
 		Args:    checked(cobra.MinimumNArgs(1)),
-		RunE:    works(func(cmd *cobra.Command, args []string) error { return runTaskDone(cmd.Context(), d, args) }),
+		RunE:    inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error { return runTaskDone(ctx, d, h, args) }),
 	}
 }
 
-func runTaskDone(ctx context.Context, d *Deps, names []string) error {
-	h, err := d.AnyHome()
-	if err != nil {
-		return err
-	}
+func runTaskDone(ctx context.Context, d *Deps, h app.Home, names []string) error {
 	failed := failures{d: d, verb: "task done"}
 	for _, name := range names {
 		t, err := h.Tasks().Done(ctx, name)

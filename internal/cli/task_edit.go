@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/task"
 )
 
@@ -18,20 +19,17 @@ func newTaskEdit(d *Deps) *cobra.Command {
 			"date stays, and so does the priority unless TEXT begins with another.",
 		Example: "  ollim task edit 3 Call the plumber again +house due:2027-02-01\n  ollim task edit 3 --priority none Call the plumber",
 		Args:    checked(cobra.MinimumNArgs(2)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
-			return runTaskEdit(cmd.Context(), d, args[0], args[1:], priority)
+		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			return runTaskEdit(ctx, d, h, args[0], args[1:], priority)
 		}),
 	}
 	cmd.Flags().StringVar(&priority, "priority", "", "a letter, A is the highest, or none; the same as (A) in front of TEXT")
 	return cmd
 }
 
-func runTaskEdit(ctx context.Context, d *Deps, name string, words []string, priority string) error {
-	h, err := d.AnyHome()
+func runTaskEdit(ctx context.Context, d *Deps, h app.Home, name string, words []string, priority string) error {
+	priority, err := taskPriority(priority)
 	if err != nil {
-		return err
-	}
-	if priority, err = taskPriority(priority); err != nil {
 		return err
 	}
 	text, err := taskText(d, words)

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/app"
 )
 
 func newTaskRm(d *Deps) *cobra.Command {
@@ -14,16 +16,12 @@ func newTaskRm(d *Deps) *cobra.Command {
 		Long: taskNames + "The line is left blank, so that no number ever means another task than it did; take blank lines out with an " +
 			"editor when nobody is at work.",
 		Args: checked(cobra.MinimumNArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error { return runTaskRm(cmd.Context(), d, args) }),
+		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error { return runTaskRm(ctx, d, h, args) }),
 	}
 }
 
 // runTaskRm removes one after the other, which it may because numbers stay.
-func runTaskRm(ctx context.Context, d *Deps, names []string) error {
-	h, err := d.AnyHome()
-	if err != nil {
-		return err
-	}
+func runTaskRm(ctx context.Context, d *Deps, h app.Home, names []string) error {
 	failed := failures{d: d, verb: "task rm"}
 	for _, name := range names {
 		t, err := h.Tasks().Remove(ctx, name)

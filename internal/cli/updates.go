@@ -3,11 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/update"
 )
 
@@ -110,22 +110,16 @@ func newUpdatesAdd(d *Deps) *cobra.Command {
 		Short:       "Leave a message for the next conversation; - reads it from standard input",
 		Example:     `  ollim updates add "the backup disk is 91% full"`,
 		Args:        checked(cobra.MinimumNArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
-			return runUpdatesAdd(cmd.Context(), d, args)
+		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			return runUpdatesAdd(ctx, d, h, args)
 		}),
 	}
 }
 
-func runUpdatesAdd(ctx context.Context, d *Deps, words []string) error {
-	h, err := d.AnyHome()
+func runUpdatesAdd(ctx context.Context, d *Deps, h app.Home, words []string) error {
+	message, err := wordsOrInput(d, words)
 	if err != nil {
 		return err
-	}
-	message := strings.Join(words, " ")
-	if message == "-" {
-		if message, err = readInput(d.In); err != nil {
-			return err
-		}
 	}
 	if d.inside() {
 		_, err := d.useTool(ctx, h, "report_updates", map[string]any{"message": message}) // the report counts
@@ -140,12 +134,8 @@ func newUpdatesClear(d *Deps) *cobra.Command {
 		Use:         "clear",
 		Short:       "Drop all pending updates; the archive keeps them",
 		Args:        checked(cobra.NoArgs),
-		RunE: works(func(cmd *cobra.Command, _ []string) error {
-			h, err := d.AnyHome()
-			if err != nil {
-				return err
-			}
-			n, err := h.Updates().Clear(cmd.Context(), "owner")
+		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
+			n, err := h.Updates().Clear(ctx, "owner")
 			d.note("cleared %d updates; see: ollim updates list --all", n)
 			return err
 		}),
