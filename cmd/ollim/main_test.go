@@ -60,7 +60,7 @@ func build(dir string) error {
 		return err
 	}
 	program = filepath.Join(dir, "ollim")
-	return errors.Join(os.WriteFile(program, data, 0o700), os.Setenv("PATH", dir+":"+os.Getenv("PATH")))
+	return errors.Join(os.WriteFile(program, data, 0o755), os.Setenv("PATH", dir+":"+os.Getenv("PATH")))
 }
 
 // patience bounds the wait for an event that must come. It is never a measure of speed: on a busy machine everything takes
