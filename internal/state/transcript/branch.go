@@ -93,20 +93,8 @@ func extent(f *os.File, messages int) (from, to int64, err error) {
 // errNoSummary: a compaction that forgets everything.
 var errNoSummary = errors.New("the summary is empty")
 
-// Compact begins a transcript with a summary of another, as a message of the user, and that one's last messages; see Cut for
-// how many. Results of tools whose call was not kept are left out. The messages' lengths in tokens are not known any
-// more, and thoughts are left out: services bind them to the conversation before. The parent in h becomes the source, which
-// stays as it is. Errors as in Create, or the source's.
-func Compact(sessions string, source Transcript, summary string, keep int, h Header) (Transcript, error) {
-	entries, err := source.Load(nil)
-	if err != nil {
-		return Transcript{}, err
-	}
-	h.ParentID = source.ID
-	return Summed(sessions, summary, entries[Cut(entries, keep):], h)
-}
-
-// Summed begins a transcript with a summary and the messages that were kept of another, which h names as its parent; see Compact.
+// Summed begins a transcript with a summary, as a message of the user, and the messages that were kept of another, which h names as
+// its parent. Errors as in Create.
 func Summed(sessions, summary string, kept []Entry, h Header) (Transcript, error) {
 	entries, err := Summarized(summary, kept, h.Timestamp)
 	if err != nil {
@@ -123,7 +111,9 @@ func Summed(sessions, summary string, kept []Entry, h Header) (Transcript, error
 	})
 }
 
-// Summarized returns the entries of a compaction that is made at an instant; see Compact.
+// Summarized returns the entries of a compaction that is made at an instant. Results of tools whose call was not kept are left out.
+// The lengths of the messages in tokens are no longer known, and thoughts are left out: services bind them to the conversation
+// before.
 func Summarized(summary string, kept []Entry, at time.Time) ([]Entry, error) {
 	if strings.TrimSpace(summary) == "" {
 		return nil, errNoSummary

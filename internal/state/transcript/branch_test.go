@@ -131,7 +131,7 @@ func TestCompact(t *testing.T) {
 		before := read(t, source.Path)
 		h := header(fmt.Sprint("c", keep))
 		h.Timestamp = noon.Add(time.Hour)
-		made, err := transcript.Compact(sessions, source, "S", keep, h)
+		made, err := compact(sessions, source, "S", keep, h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestCompact(t *testing.T) {
 			t.Errorf("parent %q", made.ParentID)
 		}
 	}
-	if _, err := transcript.Compact(sessions, begin(t, sessions, "e"), " \n", 0, header("f")); err == nil {
+	if _, err := compact(sessions, begin(t, sessions, "e"), " \n", 0, header("f")); err == nil {
 		t.Error("an empty summary was taken")
 	}
 }
@@ -197,7 +197,7 @@ func TestCompactedIsWhole(t *testing.T) {
 		if n++; n > full(100, 25) {
 			return // each waits for the disk
 		}
-		made, err := transcript.Compact(sessions, source, "summary", keep, h)
+		made, err := compact(sessions, source, "summary", keep, h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestCompactWithoutThoughts(t *testing.T) {
 		{Type: transcript.ThinkingBlock, Thinking: "hm", Signature: "s"}, {Type: transcript.RedactedBlock, Data: "d"}, {Type: transcript.TextBlock, Text: "two"},
 	}}
 	source := begin(t, dir, "n-1", user("one"), thought, user("three"))
-	made, err := transcript.Compact(dir, source, "the summary", 2, header("n-2"))
+	made, err := compact(dir, source, "the summary", 2, header("n-2"))
 	if err != nil {
 		t.Fatal(err)
 	}

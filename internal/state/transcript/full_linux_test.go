@@ -41,7 +41,7 @@ func TestFullDisk(t *testing.T) {
 	for name, make := range map[string]func() (transcript.Transcript, error){
 		"branch": func() (transcript.Transcript, error) { return transcript.Branch(dir, f, -1, header("n-2")) },
 		"compaction": func() (transcript.Transcript, error) {
-			return transcript.Compact(dir, f, strings.Repeat("z", 50_000), 0, header("n-3"))
+			return compact(dir, f, strings.Repeat("z", 50_000), 0, header("n-3"))
 		},
 	} {
 		if _, err := make(); !errors.As(err, new(*store.NotWritten)) || !errors.Is(err, syscall.ENOSPC) {

@@ -168,3 +168,13 @@ func names(t testing.TB, dir string) (list []string) {
 	}
 	return list
 }
+
+// compact begins a transcript with a summary of another and its last messages, as the native engine does.
+func compact(sessions string, source transcript.Transcript, summary string, keep int, h transcript.Header) (transcript.Transcript, error) {
+	entries, err := source.Load(nil)
+	if err != nil {
+		return transcript.Transcript{}, err
+	}
+	h.ParentID = source.ID
+	return transcript.Summed(sessions, summary, entries[transcript.Cut(entries, keep):], h)
+}
