@@ -35,7 +35,7 @@ func TestAskRefusedForNow(t *testing.T) {
 	t.Parallel()
 	c, api := withNative(t)
 	api.Reply(anthropicapi.Reply{Status: 529}, anthropicapi.Reply{Text: "ok"})
-	if a := c.question("hi"); a.out != "ok\n" || a.status != 0 || !strings.Contains(a.said, "ollim: warning: tried again: ") {
+	if a := c.question("hi"); a.out != "ok\n" || a.status != 0 || !strings.Contains(a.said, "ollim: warning: retried: ") {
 		t.Errorf("%+v", a)
 	}
 	api.Reply(anthropicapi.Use("Glob", map[string]string{"pattern": "*"}), anthropicapi.Reply{Status: 429, RetryAfter: "3600"})

@@ -212,7 +212,7 @@ func TestSkillsOfAJob(t *testing.T) {
 	h.try([]attempt{
 		use("stocks", "oil", allowed, "Home: "+h.data+"\n\nBuy oil."), use("stocks", "", allowed, "Home: "+h.data),
 		use("stocks", "!`cat config.yaml`", refused, "no !` in the arguments"), use("other", "", refused, `"other" matches none of the allowed patterns`),
-		use("../stocks", "", refused, "is no skill's name"), read("skills/stocks/SKILL.md", allowed),
+		use("../stocks", "", refused, "is not the name of a skill"), read("skills/stocks/SKILL.md", allowed),
 		{tool: "Skill", input: map[string]any{"skill": "stocks"}, want: unknown},
 	}, "fire", "trade")
 	first := h.api.Requests()[0]

@@ -77,7 +77,7 @@ func (a *App) UserHome() (string, error) {
 	}
 	u, err := user.Current()
 	if err != nil || u.HomeDir == "" {
-		return "", Hint(errors.New("no home directory is known"), "set OLLIM_DATA_DIR or use --data-dir")
+		return "", Hint(errors.New("the home directory is unknown"), "set OLLIM_DATA_DIR or use --data-dir")
 	}
 	return u.HomeDir, nil
 }

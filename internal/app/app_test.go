@@ -114,7 +114,7 @@ func TestConfigThatCannotBeUsedAnyMore(t *testing.T) {
 			t.Errorf("without the file: %s, %v", h.Config.Timezone, err)
 		}
 	}
-	if got := warnings(); len(got) != 2 || !strings.Contains(got[1], "there is no configuration") {
+	if got := warnings(); len(got) != 2 || !strings.Contains(got[1], "no configuration") {
 		t.Errorf("warnings %q", got)
 	}
 	write("timezone: Asia/Tokyo\n")

@@ -7,7 +7,7 @@ import (
 
 // Errors that a caller acts on.
 var (
-	ErrNoConfig   = errors.New("there is no configuration")
+	ErrNoConfig   = errors.New("no configuration")
 	ErrNotAllowed = errors.New("not allowed") // to an agent
 	ErrNoSession  = errors.New("no session")
 )

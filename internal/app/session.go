@@ -38,7 +38,7 @@ func (h Home) SessionName(text string) (n SessionName, found bool, err error) {
 		return SessionName{}, false, nil
 	}
 	if name == "" { // which NameOf would take for main
-		return SessionName{}, true, &BadArgument{fmt.Sprintf("%q names no routine", text)}
+		return SessionName{}, true, &BadArgument{fmt.Sprintf("no routine %q", text)}
 	}
 	shelf, err := h.Jobs().Load()
 	if err != nil {

@@ -147,7 +147,7 @@ func TestPolicyCountsAsApproved(t *testing.T) {
 		}
 	}
 	const how = "ollim approve tool-policy.yaml"
-	if out := w.must("check"); !strings.Contains(out, "tool-policy.yaml: note: waits for your approval, and gives no tools until then: "+how) {
+	if out := w.must("check"); !strings.Contains(out, "tool-policy.yaml: note: gives no tools until you approve it: "+how) {
 		t.Errorf("check prints\n%s", out)
 	}
 	if out := w.must("approve"); out != "file:tool-policy.yaml\ttool-policy.yaml\tpolicy\tnew\ttools\n" {

@@ -24,10 +24,11 @@ func newApprove(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(refused),
 		Use:         "approve [JOB...]",
-		Short:       "See and approve what gives jobs more power: tools, gates, folders, skills and the files behind them",
-		Long: "Approve lists what waits for approval: id, name, kind, new or changed, and what widens it. With jobs, skill:NAME, " +
-			"tool-policy.yaml or --all, it prints of each what was not approved yet and asks on the terminal; it exits 1 when an answer was no. A job that " +
-			"waits does not run. A job without allowed-tools, gate, after, dirs, subagent and skills needs no approval.",
+		Short:       "List and approve jobs that ask for more permissions",
+		Long: "Approve lists what waits for approval: id, name, kind, new or changed, and the fields that need approval. " +
+			"With jobs, skill:NAME, tool-policy.yaml or --all it prints the unapproved changes of each and asks on the " +
+			"terminal; it exits 1 if an answer was no. A job with allowed-tools, gate, after, dirs, subagent or skills runs " +
+			"only in the form that was approved; other jobs need no approval.",
 		Example: "  ollim approve\n  ollim approve daily-market",
 		Args:    checked(cobra.ArbitraryArgs),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
@@ -36,16 +37,16 @@ func newApprove(d *Deps) *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.all, "all", false, "ask about everything that waits")
-	f.BoolVar(&o.list, "list", false, "list what is approved, too")
-	f.BoolVar(&o.asJSON, "json", false, "one JSON object a line, of a list")
+	f.BoolVar(&o.all, "all", false, "ask about everything that waits for approval")
+	f.BoolVar(&o.list, "list", false, "list what is already approved as well")
+	f.BoolVar(&o.asJSON, "json", false, "list as one JSON object per line")
 	return cmd
 }
 
 func runApprove(ctx context.Context, d *Deps, o approveOptions) error {
 	asks := o.all || len(o.names) > 0
 	if o.all && len(o.names) > 0 || asks && (o.list || o.asJSON) {
-		return usage("want JOB... or --all, or a list with --list and --json")
+		return usage("want JOB... or --all; --list and --json are for lists")
 	}
 	s, h, err := d.shelf(o.names...)
 	if err != nil {

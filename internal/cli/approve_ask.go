@@ -66,7 +66,7 @@ func (a *approver) ask(ctx context.Context, tty *terminalOf, c candidate) error 
 	}
 	now, err := c.again()
 	if err != nil || now.Digest() != c.subject.Digest() {
-		err = &withStatus{errors.New("changed while it was shown, and not approved"), statusTempFail}
+		err = &withStatus{errors.New("not approved: it changed while it was shown"), statusTempFail}
 		return hint(err, "ollim approve %s", c.name)
 	}
 	return a.h.Approvals().Approve(ctx, c.subject, approval.Owner)
@@ -81,7 +81,7 @@ type terminalOf struct {
 func openTerminal() (*terminalOf, error) {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return nil, hint(fmt.Errorf("%w: there is no terminal to ask on", app.ErrNotAllowed), "run it in a terminal")
+		return nil, hint(fmt.Errorf("%w: no terminal to ask on", app.ErrNotAllowed), "run it in a terminal")
 	}
 	return &terminalOf{f, bufio.NewReader(f)}, nil
 }

@@ -46,19 +46,21 @@ type askOptions struct {
 }
 
 func (o *askOptions) flags(f *pflag.FlagSet) {
-	f.BoolVarP(&o.noInput, "no-input", "n", false, "leave standard input alone")
-	f.BoolVarP(&o.goOn, "continue", "c", false, "go on with the latest session of this directory")
-	f.StringVarP(&o.resume, "resume", "r", "", "go on with the session of this id, or the beginning of one; on a terminal without one: choose")
+	f.BoolVarP(&o.noInput, "no-input", "n", false, "do not read standard input")
+	f.BoolVarP(&o.goOn, "continue", "c", false, "continue the latest conversation of this directory")
+	f.StringVarP(&o.resume, "resume", "r", "", "continue the conversation whose id begins with this; without a value, choose "+
+		"on the terminal")
 	f.Lookup("resume").NoOptDefVal = pickOne
-	f.StringVar(&o.file, "session", "", "go on with the session of this transcript")
-	f.BoolVar(&o.noSession, "no-session", false, "keep nothing of what was said; the record has times, cost and outcome")
-	f.StringVar(&o.model, "model", "", "use this model instead")
-	f.StringVar(&o.engine, "engine", "", "use this engine instead, such as native or script:FILE")
-	f.StringArrayVar(&o.tools, "allowed-tools", nil, "a pattern of tools that it may use besides Read, Glob and Grep; may be given again")
-	f.StringVar(&o.format, "output-format", "text", "text, json (one object) or stream-json (an object for each event)")
-	f.BoolVar(&o.partial, "include-partial-messages", false, "with stream-json, also the text as it arrives")
-	f.IntVar(&o.maxTurns, "max-turns", 0, "end as failed after so many answers of the model; 0 is no limit of yours")
-	f.Float64Var(&o.maxCost, "max-cost", 0, "the most that it may cost, in USD (default spend.per-run)")
+	f.StringVar(&o.file, "session", "", "continue the conversation of this transcript file")
+	f.BoolVar(&o.noSession, "no-session", false, "keep nothing of the conversation; the record has times, cost and outcome only")
+	f.StringVar(&o.model, "model", "", "use this model")
+	f.StringVar(&o.engine, "engine", "", "use this engine, such as native or script:FILE")
+	f.StringArrayVar(&o.tools, "allowed-tools", nil, "allow tools that match this pattern, besides Read, Glob and Grep "+
+		"(repeatable)")
+	f.StringVar(&o.format, "output-format", "text", "text, json (one object) or stream-json (one object per event)")
+	f.BoolVar(&o.partial, "include-partial-messages", false, "with stream-json: include text as it arrives")
+	f.IntVar(&o.maxTurns, "max-turns", 0, "fail after this many answers of the model; 0 means the engine's own limit")
+	f.Float64Var(&o.maxCost, "max-cost", 0, "maximum cost in USD (default spend.per-run)")
 }
 
 func newAsk(d *Deps) *cobra.Command {
@@ -66,11 +68,12 @@ func newAsk(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "ask [TEXT...]",
-		Short:       "Ask the agent one thing at a shell; ollim -p is the same",
-		Long: "Ask prints the agent's answer. A terminal shows it as it arrives; a pipe or a file receives the final text alone. What is piped in is part of the question, at most 256 KiB. The agent works in the directory " +
-			"that you are in: it may read the files there, and use what --allowed-tools gives it. It has no part in your main conversation; " +
-			"its own is kept as a transcript, which -c and -r go on with. ollim -p, -c and -r before any command word mean ask. The exit " +
-			"status says whether it worked.",
+		Short:       "Ask the agent one question; ollim -p is the same",
+		Long: "Ask prints the agent's answer. A terminal shows it as it arrives; a pipe or file receives the final text " +
+			"only. Standard input, if it is a pipe, is added to the question (at most 256 KiB). The agent works in the " +
+			"current directory, may read the files there, and may use the tools that --allowed-tools allows. The question is " +
+			"not part of the main conversation; it is kept as a transcript, which -c and -r continue. ollim -p, -c and -r " +
+			"before any command word mean ask. The exit status says whether the run succeeded.",
 		Example: "  git diff | ollim -p \"what is risky here?\"\n  cat file.py | ollim -p \"add type hints\" > typed.py\n" +
 			"  ollim -c \"and why?\"\n  ollim -p --output-format json hello | jq -r .result",
 		RunE: works(func(cmd *cobra.Command, args []string) error {
@@ -135,11 +138,11 @@ func (o *askOptions) check() error {
 	case !slices.Contains([]string{"text", "json", "stream-json"}, o.format):
 		return usage("--output-format %q: want text, json or stream-json", o.format)
 	case o.partial && o.format != "stream-json":
-		return usage("--include-partial-messages wants --output-format stream-json")
+		return usage("--include-partial-messages needs --output-format stream-json")
 	case o.empty:
-		return usage("-r and --session want an id or a file, not nothing")
+		return usage("-r and --session want an id or a file, not an empty word")
 	case given > 1:
-		return usage("-c, -r and --session say the same: give one")
+		return usage("-c, -r and --session exclude each other")
 	case o.maxTurns < 0:
 		return usage("--max-turns %d: want 0 or more", o.maxTurns)
 	case o.free || !(o.maxCost >= 0 && o.maxCost < 1e9):
@@ -194,7 +197,7 @@ func (o *askOptions) question(d *Deps, h app.Home) (runner.Question, runner.Opti
 		q.Session, q.Branch = t.ID, others[t.ID]
 		options.Engine, options.Model = cmp.Or(options.Engine, engineOf(t)), cmp.Or(options.Model, t.Model)
 		if options.Engine == engine.ClaudeCode && t.Cwd != q.Root {
-			return q, options, hint(usage("%s goes on only where it began", t.ID), "cd %s", t.Cwd)
+			return q, options, hint(usage("%s can only be continued in its own directory", t.ID), "cd %s", t.Cwd)
 		}
 	}
 	return q, options, nil
@@ -207,7 +210,8 @@ func workingDir() (string, error) {
 		dir, err = filepath.EvalSymlinks(dir)
 	}
 	if err != nil {
-		return "", hint(fmt.Errorf("the working directory: %s", store.Cause(err)), "cd to one that is there and may be read")
+		return "", hint(fmt.Errorf("the working directory: %s", store.Cause(err)), "change to a directory that exists and is "+
+			"readable")
 	}
 	return dir, nil
 }
@@ -231,7 +235,7 @@ func (o *askOptions) transcript(d *Deps, h app.Home, root string, in *bufio.Read
 		return list[0].Transcript, nil
 	case o.resume == pickOne:
 		if !isTerminal(d.In) {
-			return transcript.Transcript{}, hint(usage("-r wants an id: there is no terminal to choose on"), "ollim session list --here")
+			return transcript.Transcript{}, hint(usage("-r wants an id: no terminal to choose on"), "ollim session list --here")
 		}
 		list, err := questions(h, root)
 		if err != nil {
@@ -270,7 +274,7 @@ func questions(h app.Home, root string) ([]transcript.Summary, error) {
 }
 
 func noSessionIn(root string) error {
-	return hint(&withStatus{fmt.Errorf("there is no session in %s", root), statusNoJob}, "ollim session list --all")
+	return hint(&withStatus{fmt.Errorf("no session in %s", root), statusNoJob}, "ollim session list --all")
 }
 
 // openSession opens a transcript by its path. Only those in the data directory are gone on with, or an engine could not find
@@ -293,7 +297,7 @@ func openSession(sessions, file string) (transcript.Transcript, error) {
 	}
 	if errors.Is(err, transcript.ErrUnknown) {
 		place := transcript.Place(sessions, t.Header)
-		return t, hint(usage("%s does not lie in %s", file, sessions), "mkdir -p %s && cp -n %s %s", filepath.Dir(place), file, place)
+		return t, hint(usage("%s is not in %s", file, sessions), "mkdir -p %s && cp -n %s %s", filepath.Dir(place), file, place)
 	}
 	return known, err
 }

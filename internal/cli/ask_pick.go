@@ -22,11 +22,11 @@ func (d *Deps) pickSession(in *bufio.Reader, list []transcript.Summary) (transcr
 	_, _ = fmt.Fprint(d.Stderr, "which? ")
 	line, err := in.ReadString('\n')
 	if err != nil {
-		return none, usage("nothing was chosen")
+		return none, usage("no choice was made")
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(line))
 	if err != nil || n < 1 || n > len(list) {
-		return none, usage("%q is none of them: write a number from 1 to %d", strings.TrimSpace(line), len(list))
+		return none, usage("%q is not in the list: want a number from 1 to %d", strings.TrimSpace(line), len(list))
 	}
 	return list[n-1].Transcript, nil
 }

@@ -26,9 +26,9 @@ func newBudget(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "budget",
 		Aliases:     []string{"budgets"},
-		Short:       "Say how many pings background runs may still send",
-		Long: "A ping of a background run takes a token, and tokens come back with time. A run that finds none leaves an update " +
-			"instead, unless its ping is critical.",
+		Short:       "Show the ping budget",
+		Long: "A ping of a background run takes a token from the budget; tokens are refilled over time. A run that finds no " +
+			"token leaves an update instead, unless its ping is critical.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage("unknown command %q: want set", args[0])

@@ -14,10 +14,11 @@ func newBudgetSet(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "set [--capacity N] [--rate MINUTES]",
-		Short:       "Change how many pings there are, and how fast they come back",
-		Long:        "What is not given stays as it is, and so do the pings that are there, but for those above a lower capacity. Capacity 0 leaves only critical pings.",
-		Example:     "  ollim budget set --capacity 3 --rate 120",
-		Args:        checked(cobra.NoArgs),
+		Short:       "Change the capacity and the refill rate of the ping budget",
+		Long: "Values that are not given stay the same. Available tokens are kept, up to the new capacity. Capacity 0 " +
+			"allows only critical pings.",
+		Example: "  ollim budget set --capacity 3 --rate 120",
+		Args:    checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
 			given := func(name string, value *int) *int {
 				if cmd.Flags().Changed(name) {
@@ -28,8 +29,8 @@ func newBudgetSet(d *Deps) *cobra.Command {
 			return runBudgetSet(cmd.Context(), d, given("capacity", &capacity), given("rate", &rate))
 		}),
 	}
-	cmd.Flags().IntVar(&capacity, "capacity", 0, "how many pings can be saved up, 0 to 1000")
-	cmd.Flags().IntVar(&rate, "rate", 0, "one comes back in so many minutes, 1 to 10080")
+	cmd.Flags().IntVar(&capacity, "capacity", 0, "maximum number of tokens, 0 to 1000")
+	cmd.Flags().IntVar(&rate, "rate", 0, "minutes until a token is refilled, 1 to 10080")
 	return cmd
 }
 

@@ -18,17 +18,17 @@ func newChanged(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentOwn(""),
 		Use:         "changed KEY",
-		Short:       "Tell what is new on standard input since the last time",
-		Long: "Changed reads standard input. If it differs from the value that KEY had last, it prints the lines that are gone (\"- \") and " +
-			"new (\"+ \"), exits 0, and the new value is KEY's from then on. If it does not differ it prints nothing and exits 1. Inside a " +
-			"run, as in a gate, the new value becomes KEY's only when the run ends ok.",
+		Short:       "Print how standard input differs from the last time",
+		Long: "Changed reads standard input and compares it with the value stored under KEY. If they differ, it prints the " +
+			"removed (\"- \") and added (\"+ \") lines, stores the new value, and exits 0. If they are equal, it prints " +
+			"nothing and exits 1. Inside a run, as in a gate, the new value is stored only when the run ends ok.",
 		Example: "  curl -fsS URL | jq -r .tag | ollim changed releases && make update",
 		Args:    checked(cobra.ExactArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			return notOne(runChanged(cmd.Context(), d, args[0], allowEmpty))
 		}),
 	}
-	cmd.Flags().BoolVar(&allowEmpty, "allow-empty", false, "take an empty input for a value, not for the failure of what should have written it")
+	cmd.Flags().BoolVar(&allowEmpty, "allow-empty", false, "accept empty input as a value instead of an error")
 	return cmd
 }
 
@@ -86,7 +86,7 @@ func readValue(ctx context.Context, in io.Reader, allowEmpty bool) ([]byte, erro
 	}
 	if len(bytes.TrimSpace(value)) == 0 && !allowEmpty {
 		return nil, hint(&withStatus{errors.New("standard input is empty"), statusData},
-			"the command that should have written it may have failed; --allow-empty if nothing is a value too")
+			"the command before the pipe may have failed; use --allow-empty if empty input is valid")
 	}
 	return value, nil
 }

@@ -20,16 +20,16 @@ func newChat(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "chat [TEXT...]",
-		Short:       "Say something in your main conversation; what background runs reported is told first",
-		Long: "Chat is one turn of the main conversation, or a loop of turns on a terminal without TEXT. Piped input is part of the " +
-			"message. It waits for a turn that is under way. A terminal shows the text as it arrives; a pipe or a file receives the " +
-			"final text alone.",
+		Short:       "Take a turn in the main conversation, which begins with the pending updates",
+		Long: "Chat is one turn of the main conversation or, on a terminal without TEXT, a series of turns. Standard input, " +
+			"if it is a pipe, is added to the message. A turn waits for one that is in progress. A terminal shows the text " +
+			"as it arrives; a pipe or file receives the final text only.",
 		Example: `  ollim chat "what did I miss?"`,
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			return runChat(cmd.Context(), d, strings.Join(args, " "), model)
 		}),
 	}
-	cmd.Flags().StringVar(&model, "model", "", "use this model instead")
+	cmd.Flags().StringVar(&model, "model", "", "use this model")
 	return cmd
 }
 
@@ -56,7 +56,7 @@ func runChat(ctx context.Context, d *Deps, text, model string) error {
 		text, input = strings.TrimSpace(input), ""
 	}
 	if text == "" {
-		return usage("nothing to say: give a TEXT, or pipe one in")
+		return usage("no message: give a TEXT, or pipe one in")
 	}
 	return d.chatTurn(ctx, h, text, input, model)
 }

@@ -25,15 +25,14 @@ func newCheck(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "check [FILE...]",
-		Short:       "Check job files, skills and settings, and say when each job fires next",
-		Long: "Check reads every job file, every skill, config.yaml and tool-policy.yaml of the data directory, or the files it is given, " +
-			"which need not lie in one: a folder named reminders makes a file a reminder. " +
-			"It prints a line FILE:LINE: KEY: REASON for everything that is wrong and exits 65 if there is any; for a good job, a " +
-			"line with its next fire.",
+		Short:       "Check job files, skills and settings, and print when each job fires next",
+		Long: "Check reads all job files, all skills, config.yaml and tool-policy.yaml of the data directory, or the given " +
+			"files, which may be elsewhere: a file in a directory named reminders is read as a reminder. It prints one line " +
+			"FILE:LINE: KEY: REASON for each error and exits 65 if there is any; for a valid job it prints the next fire.",
 		Args: checked(cobra.ArbitraryArgs),
 		RunE: works(func(cmd *cobra.Command, args []string) error { return runCheck(cmd.Context(), d, args, asJSON) }),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 

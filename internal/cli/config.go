@@ -11,7 +11,7 @@ import (
 )
 
 func newConfig(d *Deps) *cobra.Command {
-	return group("config", "configs", "Settings, each with where it comes from",
+	return group("config", "configs", "Show and change settings",
 		newConfigList(d), newConfigGet(d), newConfigSet(d))
 }
 
@@ -30,7 +30,7 @@ func newConfigList(d *Deps) *cobra.Command {
 			return records(d, asJSON, c.Items(), func(i config.Item) []string { return []string{i.Key, i.Text(), i.Origin} })
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 
@@ -59,7 +59,7 @@ func newConfigSet(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "set KEY VALUE...",
-		Short:       "Change one setting in config.yaml and leave the rest as it is; several values make a list",
+		Short:       "Change one setting in config.yaml and keep the rest; several values make a list",
 		Example:     `  ollim config set delivery.command sh -c 'mail -s "$OLLIM_LABEL" me'`,
 		Args:        checked(cobra.MinimumNArgs(2)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {

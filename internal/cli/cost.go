@@ -30,13 +30,13 @@ func newCost(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "cost",
-		Short:       "Say what runs have cost: key, runs, USD, tokens in, tokens out",
+		Short:       "Show the cost of runs: key, runs, USD, tokens in, tokens out",
 		Args:        checked(cobra.NoArgs),
 		RunE:        works(func(*cobra.Command, []string) error { return runCost(d, by, since, asJSON) }),
 	}
-	cmd.Flags().StringVar(&by, "by", "job", "one line for each job, day or model")
-	cmd.Flags().StringVar(&since, "since", "30d", "how far back")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.Flags().StringVar(&by, "by", "job", "group by job, day or model")
+	cmd.Flags().StringVar(&since, "since", "30d", "how far to look back")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 

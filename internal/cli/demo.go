@@ -26,7 +26,7 @@ type demoOptions struct {
 }
 
 func (o *demoOptions) flags(f *pflag.FlagSet) {
-	f.BoolVar(&o.keep, "keep", false, "leave the data directory for you to look at")
+	f.BoolVar(&o.keep, "keep", false, "keep the data directory")
 	f.StringVar(&o.receive, "receive", "", "append standard input to a file: the demo's own delivery command")
 	_ = f.MarkHidden("receive") // cannot fail: it was defined in the line above
 }
@@ -36,10 +36,11 @@ func newDemo(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(programs),
 		Use:         "demo",
-		Short:       "Show a routine at work in a throw-away directory, without an account",
-		Long: "Demo fires a routine with a session of its own on three days of a made-up week, played by a script instead of a model. Its " +
-			"context grows, the agent pings once and reports, compacts its session by its own instructions, and in the evening the main " +
-			"conversation is told. Everything but the model is real; what is printed is read back from the state files.",
+		Short:       "Show a routine at work in a temporary directory, without an account",
+		Long: "Demo fires a persistent routine on three days of an invented week. A script takes the place of the model; " +
+			"everything else is real. The session grows, the agent pings once and reports, the session is compacted by the " +
+			"agent's instructions, and in the evening the main conversation receives the report. What is printed is read " +
+			"back from the state files.",
 		Args: checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
 			if o.receive != "" {
@@ -131,15 +132,10 @@ func copyFiles(dir string, files fs.FS) error {
 
 func (d *Deps) demoEnd(dir string, keep bool) error {
 	if keep {
-		_, err := fmt.Fprintf(d.Out, "The directory is still there. Look around in it:\n"+
-			"  export OLLIM_DATA_DIR=%s\n  ollim run list\n  ollim run log daily-market\n  ollim updates list --all\n"+
-			"  ollim schedule list -n 5\n  cat $OLLIM_DATA_DIR/state/session_history.jsonl\n", dir)
+		_, err := fmt.Fprintf(d.Out, "The directory was kept. To look around in it:\n  export OLLIM_DATA_DIR=%s\n  ollim run list\n  ollim run log daily-market\n  ollim update list --all\n  ollim schedule list -n 5\n  cat $OLLIM_DATA_DIR/state/session_history.jsonl\n", dir)
 		return err
 	}
-	_, err := fmt.Fprint(d.Out, "Nothing is left behind. To go on:\n"+
-		"  ollim demo --keep      the same, and the directory stays for you to look at\n"+
-		"  ollim init             your own data directory, with a sample routine\n"+
-		"  ollim help             the commands; ollim(7) is the place to begin\n")
+	_, err := fmt.Fprint(d.Out, "The temporary directory has been removed. Next:\n  ollim demo --keep      run the demo again and keep the directory\n  ollim init             create your own data directory, with a sample routine\n  ollim help             list the commands; ollim(7) is the manual to begin with\n")
 	return err
 }
 

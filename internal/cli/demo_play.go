@@ -27,13 +27,12 @@ func (s *demo) play(ctx context.Context) error {
 		after time.Duration
 		title string
 	}{
-		{"daily-market", 0, "the first fire begins a session"},
-		{"daily-market", day, "the second continues it; something happened"},
-		{"daily-market", 2 * day, "the third; the agent finds its context large enough to compact"},
-		{"evening", 2*day + 9*time.Hour, "a turn of your own conversation"},
+		{"daily-market", 0, "the first fire starts a session"},
+		{"daily-market", day, "the second fire continues it; the oil price has moved"},
+		{"daily-market", 2 * day, "the third fire; the agent decides to compact its session"},
+		{"evening", 2*day + 9*time.Hour, "a turn of the main conversation"},
 	}
-	if err := s.say("A routine with a session of its own, fired on three days of a made-up week.\n" +
-		"Its agent is a script, not a model; all else is real. What follows is read from the state files.\n"); err != nil {
+	if err := s.say("A persistent routine, fired on three days of an invented week.\nA script takes the place of the model; everything else is real. The output below is read from the state files.\n"); err != nil {
 		return err
 	}
 	for _, act := range acts {
@@ -92,7 +91,7 @@ func demoLine(r runlog.Record, e runlog.Event) (head, text string) {
 	case runlog.Text:
 		return "agent", e.Text
 	case runlog.CompactWish:
-		return "compact", "asked for by the agent: " + e.Text
+		return "compact", "requested by the agent: " + e.Text
 	case runlog.Compacted:
 		return "compacted", fmt.Sprintf("%s -> %s, context %d -> %d tokens", e.Parent, e.Session, e.Before, e.After)
 	case runlog.UsageEvent:

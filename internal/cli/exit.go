@@ -48,19 +48,19 @@ const (
 // statusTable is EXIT STATUS of the manual pages.
 func statusTable() []meaning {
 	return []meaning{
-		{statusOK, "done; also a fire that its gate held back"},
-		{statusFailed, "failed, or ended without a report that was due; several arguments failed in different ways"},
-		{statusUsage, "the command line is wrong"},
-		{statusData, "a file, or what was piped in, is wrong"},
+		{statusOK, "success, or nothing to do"},
+		{statusFailed, "the run failed, or ended without a required report; several arguments failed differently"},
+		{statusUsage, "usage error"},
+		{statusData, "invalid file or input"},
 		{statusNoJob, "no such job, run, skill, session or task"},
-		{statusUnavailable, "an engine or service cannot be used"},
+		{statusUnavailable, "engine or service unavailable"},
 		{statusUnwritten, "state or output could not be written"},
-		{statusTempFail, "skipped, paused, or busy: try again later"},
-		{statusRefused, "refused: not allowed"},
-		{statusConfig, "the configuration is missing or wrong"},
-		{statusTimeout, "stopped at its time limit"},
+		{statusTempFail, "skipped, paused or busy; try again later"},
+		{statusRefused, "refused"},
+		{statusConfig, "missing or invalid configuration"},
+		{statusTimeout, "time limit reached"},
 		{statusHangup, "ended by SIGHUP"},
-		{statusInterrupted, "interrupted"},
+		{statusInterrupted, "ended by SIGINT"},
 		{statusTerminated, "ended by SIGTERM"},
 	}
 }

@@ -38,16 +38,17 @@ type fireOptions struct {
 }
 
 func (o *fireOptions) flags(f *pflag.FlagSet) {
-	f.BoolVar(&o.dryRun, "dry-run", false, "print the prompt, tools, patterns, model and session that the request would carry, and change nothing")
-	f.BoolVar(&o.print, "print", false, "write the agent's final text to standard output")
-	f.BoolVar(&o.json, "json", false, "write the run record, or with --dry-run the plan, as one JSON object per job")
-	f.BoolVar(&o.asCron, "as-cron", false, "do it under exactly cron's environment, from /, to see whether it would work there")
-	f.BoolVar(&o.scheduled, "scheduled", false, "for timers: exit 0 silently when no slot is due or another fire answers it, and keep to the limits")
-	f.StringVar(&o.slot, "slot", "", "with --scheduled: the slot that this answers late, RFC 3339")
-	f.StringVar(&o.engine, "engine", "", "run it by this engine instead, such as script:FILE")
-	f.StringVar(&o.model, "model", "", "use this model instead")
-	f.StringVar(&o.wait, "wait", "0", "wait this long for a run of the same job to end, instead of skipping")
-	f.StringVar(&o.now, "now", "", "fire as if it were this time, RFC 3339 (script engine and --dry-run only)")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print the prompt, tools, patterns, model and session, and change nothing")
+	f.BoolVar(&o.print, "print", false, "print the agent's final text")
+	f.BoolVar(&o.json, "json", false, "print the run record, or with --dry-run the plan, as one JSON object per job")
+	f.BoolVar(&o.asCron, "as-cron", false, "run with cron's environment, from /, to see whether it works there")
+	f.BoolVar(&o.scheduled, "scheduled", false, "for timers: exit 0 silently if no slot is due or another fire has claimed "+
+		"it, and respect the limits")
+	f.StringVar(&o.slot, "slot", "", "with --scheduled: the missed slot that this fire catches up, RFC 3339")
+	f.StringVar(&o.engine, "engine", "", "use this engine, such as script:FILE")
+	f.StringVar(&o.model, "model", "", "use this model")
+	f.StringVar(&o.wait, "wait", "0", "wait this long for a running fire of the job, instead of skipping")
+	f.StringVar(&o.now, "now", "", "pretend that it is this time, RFC 3339 (script engine and --dry-run only)")
 }
 
 func newFire(d *Deps) *cobra.Command {
@@ -56,10 +57,11 @@ func newFire(d *Deps) *cobra.Command {
 		Annotations: agentNever(nested),
 		Use:         "fire JOB... [-]",
 		Short:       "Run jobs now, once each",
-		Long: "Fire runs each job once and exits with how it ended. It is what cron and systemd call: safe at any moment, from any " +
-			"directory, with a bare environment, by several schedulers at once. A job whose last run is still alive is skipped. A fire in " +
-			"the 15 minutes after a routine's time answers that time, so that ollim tick and --scheduled do not fire it again. A fire " +
-			"that did its work prints nothing. With - as the last argument standard input, at most 256 KiB, joins the prompt as data.",
+		Long: "Fire runs each job once and exits with the status of its outcome. It is the command that cron and systemd " +
+			"call: it may be called at any moment, from any directory, with a bare environment, and by several schedulers at " +
+			"once. A job whose previous run is still alive is skipped. A fire within 15 minutes after a slot of a routine " +
+			"claims that slot, so that ollim tick and --scheduled do not fire it again. A successful fire prints nothing. " +
+			"With - as the last argument standard input (at most 256 KiB) is added to the prompt as data.",
 		Example: "  ollim fire daily-market\n  git log -p @{1.week}.. | ollim fire review -\n  ollim fire --print digest | mail -s digest me",
 		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
@@ -108,7 +110,7 @@ func (o *fireOptions) resolve(d *Deps) (runner.Options, error) {
 	}
 	var late time.Time
 	if o.slot != "" && (!o.scheduled || len(o.jobs) > 1) {
-		return runner.Options{}, usage("--slot goes with --scheduled and one job")
+		return runner.Options{}, usage("--slot needs --scheduled and exactly one job")
 	}
 	if o.slot != "" {
 		if late, err = time.Parse(time.RFC3339, o.slot); err != nil {
@@ -124,7 +126,7 @@ func (o *fireOptions) resolve(d *Deps) (runner.Options, error) {
 	out.Cron = !out.Owner && !out.Scheduled && process.UnderCron()
 	if last := len(o.jobs) - 1; o.jobs[last] == "-" {
 		if o.jobs = o.jobs[:last]; last == 0 {
-			return out, usage("which job? - only says that standard input joins the prompt")
+			return out, usage("no job: - only adds standard input to the prompt")
 		}
 		out.Input, err = readInput(d.In)
 	}

@@ -13,9 +13,9 @@ import (
 
 // newHook is what the engine calls, not people: `hook pre-tool` before every use of a tool, `hook stop` at the end of a turn.
 func newHook(d *Deps) *cobra.Command {
-	cmd := group("hook", "hooks", "What the Claude Code engine calls",
-		newHookVerb(d, "pre-tool", "Give a verdict on a use of a tool", claudecode.Hook.PreTool),
-		newHookVerb(d, "stop", "Hold the agent to the report that it owes", claudecode.Hook.Stop))
+	cmd := group("hook", "hooks", "Commands that the Claude Code engine calls",
+		newHookVerb(d, "pre-tool", "Allow or deny a use of a tool", claudecode.Hook.PreTool),
+		newHookVerb(d, "stop", "Remind the agent of a report that it owes", claudecode.Hook.Stop))
 	cmd.Hidden = true
 	return cmd
 }

@@ -34,11 +34,13 @@ func newImportCrontab(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(refused),
 		Use:         "crontab [FILE|-]",
-		Short:       "Print the routine files that do what the lines with claude -p in your crontab do",
-		Long: "Crontab reads your crontab (crontab -l), or a file in its format, and prints a routine file for each line that runs claude -p, with a " +
-			"warning for whatever of the line a routine does not do. With --write it writes the files, which ollim tick then fires, and " +
-			"prints the routines' ids. A routine with tools or folders waits for ollim approve. The crontab is never changed: take the old lines out yourself, or both will run. Times of a line without " +
-			"CRON_TZ are in the zone of this machine; where a file comes from a machine in another one, correct the routines' timezone.",
+		Short:       "Convert crontab lines that run claude -p into routines",
+		Long: "Crontab reads your crontab (crontab -l), or a file in its format, and prints a routine file for each line " +
+			"that runs claude -p, with a warning for each part of the line that the routine does not do. With --write it " +
+			"creates the files, which ollim tick then fires, and prints the ids of the routines. A routine with tools or " +
+			"directories waits for ollim approve. The crontab is not changed: remove the old lines yourself, or both will " +
+			"run. Times of lines without CRON_TZ are taken to be in the zone of this machine; for a file from a machine in " +
+			"another zone, correct the timezone of the routines.",
 		Example: "  ollim import crontab\n  ollim import crontab --write\n  ssh host crontab -l | ollim import crontab -",
 		Args:    checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
@@ -48,7 +50,7 @@ func newImportCrontab(d *Deps) *cobra.Command {
 			return runImportCrontab(cmd.Context(), d, o)
 		}),
 	}
-	cmd.Flags().BoolVar(&o.write, "write", false, "write the files")
+	cmd.Flags().BoolVar(&o.write, "write", false, "create the files")
 	return cmd
 }
 

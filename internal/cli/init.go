@@ -28,9 +28,10 @@ type initOptions struct {
 }
 
 func (o *initOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.timezone, "timezone", "", "zone of schedules and times (default the system's)")
-	f.StringVar(&o.engine, "engine", "", "what runs the agent: claude-code, native or script:FILE (default: claude-code where the claude command is found)")
-	f.StringVar(&o.delivery, "delivery", "", "shell command that reaches you with the text on its standard input")
+	f.StringVar(&o.timezone, "timezone", "", "time zone of schedules and output (default: the system's)")
+	f.StringVar(&o.engine, "engine", "", "engine: claude-code, native or script:FILE (default: claude-code if the claude "+
+		"command is found)")
+	f.StringVar(&o.delivery, "delivery", "", "shell command that sends you the text on its standard input")
 }
 
 func newInit(d *Deps) *cobra.Command {
@@ -38,10 +39,11 @@ func newInit(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(programs),
 		Use:         "init",
-		Short:       "Make the data directory, its settings and a sample routine; nothing is overwritten",
-		Long: "Init makes the folders (0700), config.yaml with every key and its default, an empty tool-policy.yaml, and the sample routine daily-market, which is " +
-			"switched off. What is there already stays as it is, so it may be run again. On a terminal it asks what is not given by a flag, " +
-			"and whether you approve what widens the power of jobs that were there before; elsewhere it names them.",
+		Short:       "Create the data directory, its settings and a sample routine",
+		Long: "Init creates the directories (mode 0700), config.yaml with every key and its default, an empty " +
+			"tool-policy.yaml, and the disabled sample routine daily-market. Existing files are never overwritten, so init " +
+			"can be run again. On a terminal it asks for settings that no flag gives, and whether to approve existing jobs; " +
+			"elsewhere it lists the jobs that wait for approval.",
 		Example: "  ollim init --timezone Europe/Paris",
 		Args:    checked(cobra.NoArgs),
 		RunE:    works(func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), d, o) }),
@@ -80,12 +82,12 @@ func runInit(ctx context.Context, d *Deps, o initOptions) error {
 
 func (d *Deps) tellMade(dir paths.Dir, made []string, settings map[string]string) {
 	if len(made) == 0 {
-		d.note("%s: everything was there already", dir)
+		d.note("%s: nothing to create", dir)
 		return
 	}
-	d.note("made %s", strings.Join(made, ", "))
+	d.note("created %s", strings.Join(made, ", "))
 	if settings["engine"] == config.ClaudeCode {
-		d.note("the engine is %s; it pays by its login, or by a key: engine.ANTHROPIC_API_KEY=… in %s (chmod 600)",
+		d.note("the engine is %s; it uses its own login, or a key: engine.ANTHROPIC_API_KEY=… in %s (mode 0600)",
 			settings["claude-code.command"], d.SecretsFile())
 	}
 }
@@ -105,7 +107,7 @@ func (o *initOptions) ask(d *Deps) {
 		*value = strings.TrimSpace(line)
 	}
 	question(&o.timezone, "Timezone", d.SystemZone())
-	question(&o.delivery, "Shell command that reaches you (text on its standard input)", "none yet")
+	question(&o.delivery, "Shell command that sends you a message (text on its standard input)", "none")
 }
 
 // settings are the lines of config.yaml that are not left at their default, each checked.

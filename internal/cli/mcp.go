@@ -11,7 +11,7 @@ import (
 )
 
 func newMCP(d *Deps) *cobra.Command {
-	return group("mcp", "mcps", "The agent's tools over the Model Context Protocol", newMCPServe(d), newMCPTools(d))
+	return group("mcp", "mcps", "Serve the agent's tools over the Model Context Protocol", newMCPServe(d), newMCPTools(d))
 }
 
 func newMCPServe(d *Deps) *cobra.Command {
@@ -19,8 +19,8 @@ func newMCPServe(d *Deps) *cobra.Command {
 		Annotations: agentNever(programs),
 		Use:         "serve",
 		Short:       "Serve the agent's tools on standard input and output",
-		Long: "Serve speaks the Model Context Protocol over standard input and output. Which tools there are, and what each may do, is " +
-			"decided by the record of the run that OLLIM_RUN names. It ends with its input.",
+		Long: "Serve speaks the Model Context Protocol on standard input and output. The record of the run that OLLIM_RUN " +
+			"names determines which tools there are and what each may do. It exits at the end of its input.",
 		Args: checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error { return runMCPServe(cmd.Context(), d) }),
 	}

@@ -5,5 +5,5 @@ import (
 )
 
 func newModel(d *Deps) *cobra.Command {
-	return group("model", "models", "Models: what is known of them", newModelList(d))
+	return group("model", "models", "The table of models", newModelList(d))
 }

@@ -57,14 +57,15 @@ func newModelList(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "list",
-		Short:       "List models: id, aliases, window, most output, USD for a million tokens in, out, read from cache, written to cache",
-		Long: "List prints the table of models that comes with the program, with what the key models of the settings changes in it. " +
-			"The window and the most output of one answer are in tokens. What is not known is left empty. Some models take more for long " +
-			"questions: --json tells that too, and which model is the default of the native engine.",
+		Short: "List models: id, aliases, context window, maximum output, and USD per million tokens: in, out, cache read, " +
+			"cache write",
+		Long: "List prints the built-in table of models with the changes from the setting models. The context window and the " +
+			"maximum output are in tokens. Unknown values are empty. --json also shows higher prices for long prompts, and " +
+			"which model is the native engine's default.",
 		Args: checked(cobra.NoArgs),
 		RunE: works(func(*cobra.Command, []string) error { return runModelList(d, asJSON) }),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 

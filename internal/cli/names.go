@@ -12,14 +12,14 @@ func newNames(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentOwn("update_names"),
 		Use:         "names [--user NAME] [--bot NAME]",
-		Short:       "Print, or set, what the owner and the agent call each other",
+		Short:       "Show or set the names of the owner and the agent",
 		Args:        checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
 			return runNames(cmd.Context(), d, user, bot)
 		}),
 	}
-	cmd.Flags().StringVar(&user, "user", "", "what the agent calls its owner")
-	cmd.Flags().StringVar(&bot, "bot", "", "what the agent is called")
+	cmd.Flags().StringVar(&user, "user", "", "name of the owner")
+	cmd.Flags().StringVar(&bot, "bot", "", "name of the agent")
 	return cmd
 }
 

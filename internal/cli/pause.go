@@ -14,9 +14,9 @@ func newPause(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentNever(refused),
 		Use:         "pause [DURATION]",
-		Short:       "Stop every automatic run, for a while or until resume",
-		Long: "While paused a fire is recorded as paused and exits 75; the slot is not made up for. So are ask, chat and session compact when " +
-			"cron or a systemd timer starts them. What you type yourself still runs.",
+		Short:       "Pause all automatic runs, for a time or until resume",
+		Long: "While paused, a fire is recorded as paused and exits 75, and its slot does not run later. ask, chat and " +
+			"session compact are paused too if cron or a systemd timer starts them. Commands that you type still run.",
 		Example: "  ollim pause 2h",
 		Args:    checked(cobra.MaximumNArgs(1)),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
@@ -37,7 +37,7 @@ func newResume(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentNever(refused),
 		Use:         "resume",
-		Short:       "Let automatic runs start again",
+		Short:       "Resume automatic runs",
 		Args:        checked(cobra.NoArgs),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
 			return h.Spend().Resume(ctx)

@@ -102,6 +102,6 @@ func TestPersistentOwnReportIsNoNews(t *testing.T) {
 	w.must("fire", "other") // the script's first turn: it reports the same words
 	w.must("fire", "market")
 	if p := w.prompt(); strings.Count(p, "Oil broke 75.") != 1 {
-		t.Errorf("the report of another routine is left out:\n%s", p)
+		t.Errorf("the report of another routine is omitted:\n%s", p)
 	}
 }

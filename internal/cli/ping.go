@@ -31,10 +31,11 @@ func newPing(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentOwn("ping_user"),
 		Use:         "ping [TEXT...|-]",
-		Short:       "Send the owner a message; inside a run its gates hold",
-		Long: "Ping hands TEXT to the delivery command of config.yaml; - reads it from standard input. What does not get through is kept and " +
-			"tried again. Without a delivery command it becomes a pending update. Inside a run it is the agent's ping_user, discord_embed or " +
-			"send_file, with their gates: the job's allow-ping, one message a run, the owner's conversation, the budget.",
+		Short:       "Send the owner a message",
+		Long: "Ping passes TEXT to the delivery command of config.yaml; - reads it from standard input. An undelivered " +
+			"message is kept and retried. Without a delivery command it becomes a pending update. Inside a run it is the " +
+			"agent's tool ping_user, discord_embed or send_file, subject to the job's allow-ping, one message per run, the " +
+			"main conversation being idle, and the budget.",
 		Example: "  df -h / | ollim ping -\n  ollim ping --embed '{\"title\":\"Backup\",\"fields\":[{\"name\":\"size\",\"value\":\"3 GB\"}]}'",
 		Args:    checked(cobra.ArbitraryArgs),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
@@ -42,9 +43,11 @@ func newPing(d *Deps) *cobra.Command {
 			return runPing(cmd.Context(), d, o)
 		}),
 	}
-	cmd.Flags().StringVar(&o.embed, "embed", "", "a message in parts, as JSON: title, description, url, color, fields, footer; - reads it")
-	cmd.Flags().StringVar(&o.file, "file", "", "a file to send along, at most 10 MiB")
-	cmd.Flags().BoolVar(&o.critical, "critical", false, "inside a run: send it although the owner is busy or the budget used up")
+	cmd.Flags().StringVar(&o.embed, "embed", "", "send structured data, as JSON with title, description, url, color, fields "+
+		"and footer; - reads it from standard input")
+	cmd.Flags().StringVar(&o.file, "file", "", "attach this file, at most 10 MiB")
+	cmd.Flags().BoolVar(&o.critical, "critical", false, "inside a run: send even if the main conversation is busy or the "+
+		"budget is empty")
 	return cmd
 }
 
@@ -69,7 +72,7 @@ func runPing(ctx context.Context, d *Deps, o pingOptions) error {
 	}
 	post := h.Post()
 	if !post.Configured() {
-		d.note("no delivery is configured: the next conversation will say it")
+		d.note("no delivery is configured: the message becomes a pending update")
 		if m.File != "" {
 			m.Text += " (file: " + m.File + ")"
 		}
@@ -83,7 +86,7 @@ func runPing(ctx context.Context, d *Deps, o pingOptions) error {
 	receipt, err := post.Send(ctx, m)
 	switch receipt.Fate {
 	case outbox.Queued:
-		d.note("not delivered yet; it is kept and tried again")
+		d.note("not delivered yet; it is kept and will be retried")
 	case outbox.Refused:
 		err = errors.Join(errors.New("the delivery command refused it"), err)
 	}
@@ -94,11 +97,11 @@ func runPing(ctx context.Context, d *Deps, o pingOptions) error {
 func (o *pingOptions) read(d *Deps) (err error) {
 	switch {
 	case o.text != "" && o.embed != "":
-		return usage("TEXT or --embed, one of them: an embed has its own description")
+		return usage("TEXT and --embed exclude each other: an embed has its own description")
 	case o.embed != "" && o.file != "":
-		return usage("--embed or --file, one of them")
+		return usage("--embed and --file exclude each other")
 	case o.text == "" && o.embed == "" && o.file == "":
-		return usage("send what? give TEXT, - or --embed")
+		return usage("nothing to send: give TEXT, - or --embed")
 	case o.text == "-":
 		o.text, err = readInput(d.In)
 		if err == nil && strings.TrimSpace(o.text) == "" {
@@ -170,7 +173,7 @@ func (o *pingOptions) message() (outbox.Message, error) {
 		m.Text = cmp.Or(m.Text, plaintext.Line(filepath.Base(m.File)))
 	}
 	if m.Text == "" {
-		return m, usage("there is nothing in that message")
+		return m, usage("the message is empty")
 	}
 	return m, nil
 }

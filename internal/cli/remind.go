@@ -16,9 +16,10 @@ func newRemind(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentOwn("add_reminder"),
 		Use:         "remind WHEN TEXT...|-",
-		Short:       "Be told something later, without an agent; prints the reminder's id and its time",
-		Long: "Remind has TEXT delivered at its time as it is: no model, no cost, no ping budget. WHEN is one word or quoted: a delay such as " +
-			"45m, or a time such as \"tomorrow 9am\". ollim tick, a line in your crontab, delivers it. For something that an agent should do then, see ollim reminder add.",
+		Short:       "Set a plain reminder: text that is delivered without an agent; prints its id and time",
+		Long: "Remind delivers TEXT as it is at the given time: no model, no cost, no ping budget. WHEN is one word or " +
+			"quoted: a delay such as 45m, or a time such as \"tomorrow 9am\". ollim tick, which must run every minute, " +
+			"delivers it. For a task that an agent should do at that time, see ollim reminder add.",
 		Example: "  ollim remind 45m take the pizza out\n  ollim remind \"tomorrow 9am\" call Ada",
 		Args:    checked(cobra.MinimumNArgs(2)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
@@ -42,7 +43,7 @@ func runRemind(ctx context.Context, d *Deps, at string, words []string) error {
 	}
 	if longer := at + " " + words[0]; len(words) > 1 {
 		if _, err := timeparse.Either(longer, d.Now(), h.Config.Zone); err == nil {
-			return hint(usage("%q or %q?", at, longer), "put the time between quotes, or the text")
+			return hint(usage("%q or %q?", at, longer), "quote the time, or the text")
 		}
 	}
 	if d.inside() {

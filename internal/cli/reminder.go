@@ -9,7 +9,7 @@ import (
 )
 
 func newReminder(d *Deps) *cobra.Command {
-	return group("reminder", "reminders", "Reminders: jobs that run once, at their time",
+	return group("reminder", "reminders", "Manage reminders: jobs that run once",
 		newReminderList(d), newJobShow(d, job.Reminder), newReminderAdd(d), newReminderCancel(d), newReminderFollowUp(d))
 }
 

@@ -27,10 +27,11 @@ func newReminderAdd(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentOwn("add_reminder"),
 		Use:         "add (--in DELAY | --at TIME) BODY...|-",
-		Short:       "Have the agent do something once, later; prints the reminder's id and its time",
-		Long: "Add writes a reminder, whose BODY is the prompt of a run at its time; - reads it from standard input. ollim tick, which cron or " +
-			"systemd starts each minute, starts what is due. DELAY is like 45m, 2h or 3d; TIME like \"tomorrow 9am\", \"friday 17:30\", " +
-			"2026-03-07T09:00 or an ISO time with an offset. The other fields of ollim-reminder(5) are flags.",
+		Short:       "Add a reminder for the agent; prints its id and time",
+		Long: "Add creates a reminder. BODY is the prompt of its run; - reads it from standard input. ollim tick, which must " +
+			"run every minute, starts reminders that are due. DELAY is like 45m, 2h or 3d; TIME is like \"tomorrow 9am\", " +
+			"\"friday 17:30\", 2026-03-07T09:00, or an ISO time with an offset. The other fields of ollim-reminder(5) are " +
+			"flags.",
 		Example: "  ollim reminder add --in 45m \"Is the build green? Ping me if not.\"\n  ollim reminder add --at \"tomorrow 9am\" --max-chain 3 \"Has Ada answered?\"",
 		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
@@ -39,15 +40,15 @@ func newReminderAdd(d *Deps) *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.in, "in", "", "how long from now")
-	f.StringVar(&o.at, "at", "", "at what time, in the configured zone")
+	f.StringVar(&o.in, "in", "", "delay from now")
+	f.StringVar(&o.at, "at", "", "time, in the configured zone")
 	o.fields.flags(f, job.Reminder, "run-at", "chain-depth", "chain-parent")
 	return cmd
 }
 
 func runReminderAdd(ctx context.Context, d *Deps, o reminderAddOptions) error {
 	if (o.in == "") == (o.at == "") {
-		return usage("when? give --in or --at, one of them")
+		return usage("no time: give either --in or --at")
 	}
 	s, h, err := d.shelf()
 	if err != nil {

@@ -16,7 +16,7 @@ func newReminderCancel(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentOwn("cancel_reminder"),
 		Use:         "cancel REMINDER...",
-		Short:       "Delete reminders that wait",
+		Short:       "Delete pending reminders",
 		Args:        checked(cobra.MinimumNArgs(1)),
 		RunE:        inHome(d, func(ctx context.Context, h app.Home, args []string) error { return runReminderCancel(ctx, d, h, args) }),
 	}

@@ -15,11 +15,11 @@ func newReminderFollowUp(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentOwn("follow_up_chain"),
 		Use:         "follow-up DELAY",
-		Short:       "Inside a run of a chain reminder: have it come back after DELAY, such as 30m",
+		Short:       "Inside the run of a chained reminder: run it again after DELAY, such as 30m",
 		Args:        checked(cobra.ExactArgs(1)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			if !d.inside() {
-				return hint(fmt.Errorf("%w: this is not inside a run", app.ErrNotAllowed), "ollim reminder add --in %s", args[0])
+				return hint(fmt.Errorf("%w: not inside a run", app.ErrNotAllowed), "ollim reminder add --in %s", args[0])
 			}
 			delay, err := timeparse.Delay(args[0])
 			if err != nil {

@@ -30,13 +30,13 @@ func newReminderList(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: map[string]string{agentKey: "all", toolKey: "list_reminders"},
 		Use:         "list",
-		Short:       "List reminders by time: id, time, state, what for",
-		Long: "The states: set (the agent does it at its time), plain (its text is delivered), off (enabled: false), running, again (it failed " +
-			"once and is tried once more), unapproved (see ollim approve).",
+		Short:       "List reminders by time: id, time, state, description",
+		Long: "The states are set (an agent reminder), plain (text only), off (enabled: false), running, again (failed once " +
+			"and will be retried) and unapproved (see ollim approve).",
 		Args: checked(cobra.NoArgs),
 		RunE: works(func(*cobra.Command, []string) error { return runReminderList(d, asJSON) }),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 

@@ -21,11 +21,10 @@ func newRoot(d *Deps, args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "ollim",
-		Short:       "Small commands for a personal agent that works on a schedule",
-		Long: "ollim fires routines, markdown files with a cron line, from the system's own cron or systemd. The agent works in the " +
-			"background, keeps a session across fires if the routine asks for it, and reaches its owner by a ping or by an update " +
-			"that surfaces in the next conversation. Nothing runs between fires; all state is plain files in one directory. " +
-			"ollim(7) is the place to begin.",
+		Short:       "Run a personal AI agent on a schedule",
+		Long: "ollim runs an AI agent on a schedule. A routine is a Markdown file with a prompt and a cron line; cron or " +
+			"systemd fires it, the agent works in the background, and its owner hears of it by a message or in the next " +
+			"conversation. There is no daemon, and all state is plain files in one directory. See ollim(7).",
 		SilenceErrors: true, SilenceUsage: true,
 		Args: checked(cobra.NoArgs),
 		RunE: works(func(*cobra.Command, []string) error { return runBare(d) }),
@@ -33,9 +32,9 @@ func newRoot(d *Deps, args ...string) *cobra.Command {
 	f := root.PersistentFlags()
 	f.StringVar(&d.DataDir, "data-dir", "", "the data directory (default $OLLIM_DATA_DIR, else ~/.ollim-bot)")
 	f.StringVar(&d.ConfigPath, "config", "", "the settings file (default $OLLIM_CONFIG, else config.yaml in the data directory)")
-	f.BoolVarP(&d.quiet, "quiet", "q", false, "leave out what is only information")
-	f.BoolVarP(&d.verbose, "verbose", "v", false, "tell more on standard error")
-	f.StringVar(&d.logFormat, "log-format", "text", "form of the lines on standard error: text or json")
+	f.BoolVarP(&d.quiet, "quiet", "q", false, "print only warnings and errors")
+	f.BoolVarP(&d.verbose, "verbose", "v", false, "print more on standard error")
+	f.StringVar(&d.logFormat, "log-format", "text", "format of messages on standard error: text or json")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if strings.Contains(err.Error(), "unknown shorthand flag: ' '") {
 			return &ran{hint(usage("%v", err), "put -- before a text that begins with a dash")}
@@ -91,7 +90,7 @@ func group(use, plural, short string, verbs ...*cobra.Command) *cobra.Command {
 			names = append(names, v.Name())
 		}
 		if len(args) == 0 {
-			return usage("which one? %s", strings.Join(names, ", "))
+			return usage("missing command: want %s", strings.Join(names, ", "))
 		}
 		return usage("unknown command %q: want one of %s", args[0], strings.Join(names, ", "))
 	}
@@ -155,9 +154,7 @@ func verbOf(cmd *cobra.Command) string {
 }
 
 func runBare(d *Deps) error {
-	_, err := io.WriteString(d.Out, "ollim demo       shows what this is, in a throw-away directory, without an account\n"+
-		"ollim init       makes the data directory and a first routine\n"+
-		"ollim help       lists the commands; man ollim, or ollim(7), is the place to begin\n")
+	_, err := io.WriteString(d.Out, "ollim demo       show it at work in a temporary directory, without an account\nollim init       create the data directory and a sample routine\nollim help       list the commands; see also man ollim, and ollim(7)\n")
 	return err
 }
 
@@ -165,9 +162,9 @@ func newHelp(d *Deps, root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "help [COMMAND | all | search WORDS...]",
-		Short:       "Say what a command does; all lists every command, search looks in the manual",
-		Long: "Help describes a command, or lists the commands to begin with. all lists every command, and search looks in the " +
-			"manual. Inside a run, help alone lists what the run may use.",
+		Short:       "Show help for a command; all lists all commands, search searches the manuals",
+		Long: "Help describes a command, or lists the main commands. all lists all commands, and search searches the " +
+			"manuals. Inside a run, help alone lists the commands and tools that the run may use.",
 		RunE: works(func(_ *cobra.Command, args []string) error {
 			if d.inside() && len(args) == 0 {
 				if box, err := d.insideTools(); err == nil {

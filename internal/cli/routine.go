@@ -11,10 +11,10 @@ import (
 )
 
 func newRoutine(d *Deps) *cobra.Command {
-	return group("routine", "routines", "Routine files: jobs with a cron line",
+	return group("routine", "routines", "Manage routines: jobs with a cron line",
 		newRoutineList(d), newJobShow(d, job.Routine), newRoutineAdd(d), newRoutineEdit(d), newRoutineRm(d),
-		newRoutineSwitch(d, "enable", "Let routines fire again", true),
-		newRoutineSwitch(d, "disable", "Keep routines from firing, without deleting them", false))
+		newRoutineSwitch(d, "enable", "Enable routines", true),
+		newRoutineSwitch(d, "disable", "Disable routines, without deleting them", false))
 }
 
 // jobPath is the file of the job of a kind that name means, whether or not it can be read.

@@ -23,10 +23,11 @@ func newRoutineAdd(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(programs),
 		Use:         "add [NAME] BODY|-",
-		Short:       "Write a new routine file and print the routine's id",
-		Long: "Add writes routines/NAME.md with the given fields and the body, the prompt, which - reads from standard input. " +
-			"Without NAME the file is named after the description, else after the body. Every field of ollim-routine(5) is a flag.",
-		Example: `  ollim routine add disk --cron @daily --background "Say which disk is nearly full."`,
+		Short:       "Add a routine and print its id",
+		Long: "Add creates routines/NAME.md with the given fields. BODY is the prompt; - reads it from standard input. " +
+			"Without NAME the file is named after the description, else after the body. Every field of ollim-routine(5) is a " +
+			"flag.",
+		Example: `  ollim routine add disk --cron @daily --background --allowed-tools "Bash(df -h)" "Run df -h. Is a disk nearly full?"`,
 		Args:    checked(cobra.RangeArgs(1, 2)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			o.body = args[len(args)-1]
@@ -57,7 +58,7 @@ func runRoutineAdd(ctx context.Context, d *Deps, o routineAddOptions) error {
 	}
 	j, err = h.Jobs().Create(j, o.name)
 	if errors.Is(err, fs.ErrExist) {
-		return hint(&withStatus{fmt.Errorf("%s: exists already", j.Path), statusData}, "ollim routine edit %s", o.name)
+		return hint(&withStatus{fmt.Errorf("%s: already exists", j.Path), statusData}, "ollim routine edit %s", o.name)
 	}
 	if err != nil {
 		return err

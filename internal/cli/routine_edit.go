@@ -21,7 +21,7 @@ func newRoutineEdit(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentNever(programs),
 		Use:         "edit JOB",
-		Short:       "Edit a routine file in $VISUAL or $EDITOR; it is replaced only if it is good",
+		Short:       "Edit a routine file in $VISUAL or $EDITOR; only a valid result is saved",
 		Args:        checked(cobra.ExactArgs(1)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return runRoutineEdit(ctx, d, h, args[0])
@@ -82,7 +82,7 @@ func (d *Deps) editDraft(ctx context.Context, s job.Shelf, path, draft string, b
 	if bytes.Equal(before, after) {
 		return false, nil
 	}
-	kept := func(err error) error { return hint(err, "the file is as before; your text is in %s", draft) }
+	kept := func(err error) error { return hint(err, "the file was not changed; your text is in %s", draft) }
 	j, err := job.Parse(job.Routine, path, after)
 	if err != nil {
 		return true, kept(err)
@@ -93,7 +93,7 @@ func (d *Deps) editDraft(ctx context.Context, s job.Shelf, path, draft string, b
 		}
 	}
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, before) {
-		return true, kept(&withStatus{fmt.Errorf("%s was changed by somebody else meanwhile", path), statusTempFail})
+		return true, kept(&withStatus{fmt.Errorf("%s was changed meanwhile", path), statusTempFail})
 	}
 	if err := store.Replace(path, after); err != nil {
 		return true, kept(err)

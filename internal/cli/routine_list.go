@@ -35,7 +35,7 @@ func newRoutineList(d *Deps) *cobra.Command {
 		Args:        checked(cobra.NoArgs),
 		RunE:        works(func(*cobra.Command, []string) error { return runRoutineList(d, asJSON) }),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 

@@ -18,7 +18,7 @@ func newRoutineRm(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentNever(refused),
 		Use:         "rm JOB...",
-		Short:       "Delete routine files, and with them the sessions of persistent routines",
+		Short:       "Delete routine files, and the sessions of persistent routines",
 		Args:        checked(cobra.MinimumNArgs(1)),
 		RunE:        inHome(d, func(ctx context.Context, h app.Home, args []string) error { return runRoutineRm(ctx, d, h, args) }),
 	}

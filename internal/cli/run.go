@@ -14,7 +14,7 @@ import (
 )
 
 func newRun(d *Deps) *cobra.Command {
-	return group("run", "runs", "Run records: what ran, when, and how it ended",
+	return group("run", "runs", "Show run records",
 		newRunList(d), newRunShow(d), newRunLog(d))
 }
 
@@ -30,8 +30,8 @@ func newRunList(d *Deps) *cobra.Command {
 			return runRunList(d, h, strings.TrimSuffix(strings.Join(args, ""), ".md"), n, asJSON)
 		}),
 	}
-	cmd.Flags().IntVarP(&n, "number", "n", 20, "at most this many; 0 is all")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line, as in run.json")
+	cmd.Flags().IntVarP(&n, "number", "n", 20, "maximum number of runs; 0 means all")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line, as in run.json")
 	return cmd
 }
 
@@ -99,9 +99,9 @@ func newRunShow(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "show RUN...",
 		Short:       "Print run records as JSON; RUN is an id, last, JOB or JOB~N",
-		Long: "RUN is an id or the beginning of one, `last` (the newest record), or a job. A JOB means its run that is under way, else " +
-			"the latest that ran; fires that were skipped or paused count only where there is no other. JOB~N is the N-th that ran " +
-			"before the latest.",
+		Long: "RUN is an id or its beginning, `last` (the newest record), or a job. A JOB means its run in progress, else " +
+			"the latest that ran; skipped and paused fires count only if there is no other. JOB~N is the N-th run before the " +
+			"latest.",
 		Args: checked(cobra.MinimumNArgs(1)),
 		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error { return runRunShow(d, h, args) }),
 	}
@@ -131,8 +131,8 @@ func newRunLog(d *Deps) *cobra.Command {
 			return runRunLog(ctx, d, h, args[0], follow, asJSON)
 		}),
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "the events as they are recorded, one JSON object a line")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow the log until the run ends")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the events as they are recorded, one JSON object per line")
 	return cmd
 }
 

@@ -49,7 +49,7 @@ func (d *Deps) printEvents(h app.Home, id string, seen int, asJSON bool) (int, e
 		}
 	}
 	if bad > 0 && seen == 0 {
-		d.warn(fmt.Sprintf("run %s: %d events cannot be read and are left out", id, bad))
+		d.warn(fmt.Sprintf("run %s: %d events cannot be read and are omitted", id, bad))
 	}
 	return n, nil
 }

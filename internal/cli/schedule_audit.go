@@ -27,11 +27,11 @@ func newScheduleAudit(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(programs),
 		Use:         "audit [JOB]",
-		Short:       "Say what became of every slot: id, slot, outcome, run; exit 1 when one is unaccounted for",
-		Long: "Audit computes every slot that there should have been, by what the routine files said at the time, and says what became of " +
-			"each. An outcome is that of a run, or missed (nobody answered in 15 minutes), running, or unaccounted: neither a scheduler nor " +
-			"ollim tick was there. So exit status 0 proves that each was answered, or that it is on record why not. The last 15 minutes are " +
-			"left out, as is what was before ollim tick or a fire first read the file.",
+		Short:       "List past slots: id, slot, outcome, run; exits 1 if one is unaccounted for",
+		Long: "Audit computes every slot that should have fired, from the schedules in force at the time, and prints its " +
+			"outcome: that of its run, missed (unclaimed after 15 minutes), running, or unaccounted (no scheduler was " +
+			"working). Exit status 0 means that every slot was claimed or has a recorded reason why not. The last 15 minutes " +
+			"are omitted, as is the time before ollim tick or a fire first read the file.",
 		Example: "  ollim schedule audit daily-market --since 30d\n" +
 			"  ollim schedule audit --since 1d >/dev/null || ollim ping \"a slot is unaccounted for\"",
 		Args: checked(cobra.MaximumNArgs(1)),
@@ -42,15 +42,15 @@ func newScheduleAudit(d *Deps) *cobra.Command {
 			return runScheduleAudit(d, o)
 		}),
 	}
-	cmd.Flags().StringVar(&o.since, "since", "7d", "how far to look back, no further than keep.runs")
-	cmd.Flags().BoolVar(&o.json, "json", false, "one JSON object a line")
+	cmd.Flags().StringVar(&o.since, "since", "7d", "how far to look back, at most keep.runs")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object per line")
 	return cmd
 }
 
 func runScheduleAudit(d *Deps, o scheduleAuditOptions) error {
 	back, err := job.ParseDuration(o.since)
 	if err != nil || back == 0 {
-		return usage("--since %q: write a duration like 7d", o.since)
+		return usage("--since %q: want a duration like 7d", o.since)
 	}
 	h, err := d.AnyHome()
 	if err != nil {

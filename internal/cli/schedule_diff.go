@@ -13,9 +13,10 @@ import (
 )
 
 func newScheduleDiff(d *Deps) *cobra.Command {
-	return newScheduleUnits(d, "diff", "Say what install would change; exit 1 when there is anything",
-		"Diff compares what is installed with the routines. For crontab it prints lines that would go (-) and come (+), for systemd one line "+
-			"for each unit: its name, and add, change or remove, or start where the files are right but systemd does not run the timer.",
+	return newScheduleUnits(d, "diff", "Show what install would change; exits 1 if anything",
+		"Diff compares the installed entries with the routines. For crontab it prints the lines to remove (-) and to add "+
+			"(+). For systemd it prints one line per unit: its name, and add, change, remove, or start if the files are "+
+			"right but systemd does not run the timer.",
 		[]string{forCrontab, forSystemd}, programs, runScheduleDiff)
 }
 

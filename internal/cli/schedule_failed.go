@@ -18,7 +18,7 @@ import (
 func newScheduleFailed(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentNever(programs),
-		Use:         "failed UNIT", Short: "Tell of the failure of a unit, if its run has not", Hidden: true,
+		Use:         "failed UNIT", Short: "Report the failure of a unit, unless its run has reported it", Hidden: true,
 		Args: checked(cobra.ExactArgs(1)),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return runScheduleFailed(ctx, d, h, args[0])
@@ -53,7 +53,8 @@ func runScheduleFailed(ctx context.Context, d *Deps, h app.Home, name string) er
 	if err != nil || !first {
 		return err
 	}
-	return h.Updates().Add(ctx, fmt.Sprintf("%s failed before it could say why; the journal may: journalctl -u %s (with --user for your own units).", name, name), "ollim")
+	return h.Updates().Add(ctx, fmt.Sprintf("%s failed before its run began; see the journal: journalctl -u %s (with --user "+
+		"for user units).", name, name), "ollim")
 }
 
 // tells says whether a job's latest run may be the unit's, so that the owner hears of it. One that is under way is not: the unit

@@ -12,11 +12,12 @@ import (
 )
 
 func newScheduleInstall(d *Deps) *cobra.Command {
-	return newScheduleUnits(d, "install", "Have cron or systemd fire all routines",
-		"Install writes a block of lines into your crontab, last and between markers, or units and timers for systemd, and removes those of "+
-			"routines that are gone. Every other line and unit stays as it is; the crontab that was is kept in state/backups. What cron cannot "+
-			"express is left to ollim tick, and said. Run it again when routines have changed; until then ollim tick fires what is new. "+
-			"Units of your own work only while you are logged in, unless you call loginctl enable-linger once. See SCHEDULES in ollim(7).",
+	return newScheduleUnits(d, "install", "Install entries for all routines in cron or systemd",
+		"Install writes a block of lines between two markers at the end of your crontab, or units and timers for systemd, "+
+			"and removes entries of deleted routines. All other lines and units are kept, and the previous crontab is saved "+
+			"in state/backups. Routines that cron cannot express are left to ollim tick, with a message. Run install again "+
+			"when routines have changed; until then ollim tick fires the new ones. User units run only while you are logged "+
+			"in, unless you enable lingering (loginctl enable-linger). See SCHEDULES in ollim(7).",
 		[]string{forCrontab, forSystemd}, refused, runScheduleInstall)
 }
 
@@ -26,7 +27,7 @@ func runScheduleInstall(ctx context.Context, d *Deps, o unitOptions) error {
 		return err
 	}
 	if passing(host.Ollim) {
-		return hint(&withStatus{fmt.Errorf("%s is gone when go run ends", host.Ollim), statusConfig}, "go install ./cmd/ollim, then ollim schedule install %s", o.target)
+		return hint(&withStatus{fmt.Errorf("%s is deleted when go run ends", host.Ollim), statusConfig}, "go install ./cmd/ollim, then ollim schedule install %s", o.target)
 	}
 	if o.target == forCrontab {
 		block, left, err := installer.Crontab(host, jobs)
@@ -41,7 +42,7 @@ func runScheduleInstall(ctx context.Context, d *Deps, o unitOptions) error {
 			return installer.Merge(old, block)
 		})
 		if err == nil && changed {
-			d.note("installed; take it back with: ollim schedule remove crontab")
+			d.note("installed; to undo: ollim schedule remove crontab")
 		}
 		return o.fault(err)
 	}

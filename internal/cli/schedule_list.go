@@ -34,11 +34,12 @@ type scheduleListOptions struct {
 }
 
 func (o *scheduleListOptions) flags(f *pflag.FlagSet) {
-	f.IntVarP(&o.n, "number", "n", 10, "how many fires to list")
-	f.IntVar(&o.days, "days", 0, "list all fires of so many days instead")
-	f.BoolVar(&o.cost, "cost", false, "also what each costs as in the past, the sum so far, and the pings left if all ping")
-	f.StringVar(&o.now, "now", "", "list what comes after this time, RFC 3339, instead of now")
-	f.BoolVar(&o.json, "json", false, "one JSON object a line, with job and at")
+	f.IntVarP(&o.n, "number", "n", 10, "number of fires to list")
+	f.IntVar(&o.days, "days", 0, "list all fires of this many days instead")
+	f.BoolVar(&o.cost, "cost", false, "add the expected cost of each fire, the sum so far, and the pings left if every run "+
+		"pings")
+	f.StringVar(&o.now, "now", "", "list the fires after this time, RFC 3339, instead of now")
+	f.BoolVar(&o.json, "json", false, "print one JSON object per line, with job and at")
 }
 
 func newScheduleList(d *Deps) *cobra.Command {
@@ -46,10 +47,10 @@ func newScheduleList(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(programs),
 		Use:         "list [JOB]",
-		Short:       "List the fires to come: id, time, name, description, what may surprise",
-		Long: "List prints the fires to come of all enabled routines and reminders, or of one, with what may surprise about them: a change of " +
-			"the clock, a run that usually takes longer than until the next, many jobs at one minute. With --cost three columns come before " +
-			"the description: cost, sum, pings left.",
+		Short:       "List future fires: id, time, name, description, notes",
+		Long: "List prints the future fires of all enabled routines and reminders, or of one. The notes warn of clock " +
+			"changes, of runs that usually take longer than the time to the next fire, and of many jobs in one minute. With " +
+			"--cost three columns precede the description: cost, sum, pings left.",
 		Example: "  ollim schedule list -n 3\n  ollim schedule list --days 7 --cost\n  ollim schedule list daily-market --json --now 2026-03-07T09:00:00Z",
 		Args:    checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
@@ -60,7 +61,7 @@ func newScheduleList(d *Deps) *cobra.Command {
 			case o.n < 1, days && o.days < 1:
 				return usage("-n and --days: want 1 or more")
 			case days && number:
-				return usage("-n or --days, one of them")
+				return usage("-n and --days exclude each other")
 			}
 			return runScheduleList(cmd.Context(), d, o)
 		}),
@@ -163,7 +164,7 @@ func (o *scheduleListOptions) fires(ctx context.Context, jobs []job.Job, h app.H
 			break
 		}
 		if len(fires) >= maxFires && o.days > 0 {
-			return nil, usage("--days %d: more than %d fires, ask for fewer", o.days, maxFires)
+			return nil, usage("--days %d: more than %d fires; use fewer days", o.days, maxFires)
 		}
 		fires = append(fires, f)
 		if err := ctx.Err(); err != nil {

@@ -11,9 +11,10 @@ import (
 )
 
 func newSchedulePrint(d *Deps) *cobra.Command {
-	return newScheduleUnits(d, "print", "Print the entries that fire all routines",
-		"Print writes what install would install. For kubernetes and launchd, which install does not know, it is what to apply, or to put "+
-			"into ~/Library/LaunchAgents; kubernetes wants --image and --claim. Several files are told apart by lines ==> NAME <==.",
+	return newScheduleUnits(d, "print", "Print the entries that install would install",
+		"Print prints the entries that install would install. For kubernetes and launchd, which install does not support, it "+
+			"prints files to apply, or to put into ~/Library/LaunchAgents; kubernetes needs --image and --claim. If there "+
+			"are several files, each begins with a line ==> NAME <==.",
 		[]string{forCrontab, forSystemd, forKubernetes, forLaunchd}, programs, runSchedulePrint)
 }
 

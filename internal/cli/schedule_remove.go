@@ -11,9 +11,9 @@ import (
 )
 
 func newScheduleRemove(d *Deps) *cobra.Command {
-	return newScheduleUnits(d, "remove", "Take back what install has installed",
-		"Remove takes our block out of your crontab, byte for byte as it was before, or stops and deletes the units that we wrote. The data "+
-			"directory may be gone by then.",
+	return newScheduleUnits(d, "remove", "Remove the entries that install has installed",
+		"Remove deletes our block from your crontab and restores the rest byte for byte, or stops and deletes our units. It "+
+			"works even if the data directory has been deleted.",
 		[]string{forCrontab, forSystemd}, refused, runScheduleRemove)
 }
 

@@ -40,12 +40,12 @@ type unitOptions struct {
 }
 
 func (o *unitOptions) flags(f *pflag.FlagSet, verb string, targets []string) {
-	f.BoolVar(&o.system, "system", false, "systemd: units of the machine's manager, not of the user's own")
+	f.BoolVar(&o.system, "system", false, "systemd: use system units instead of user units")
 	if verb != "remove" {
 		f.BoolVar(&o.tickOnly, "tick-only", false, "only the line or timer of ollim tick, which fires everything")
 	}
 	if verb == "diff" {
-		f.BoolVar(&o.json, "json", false, "one JSON object a line")
+		f.BoolVar(&o.json, "json", false, "print one JSON object per line")
 	}
 	if slices.Contains(targets, forKubernetes) {
 		o.kubeFlags(f)
@@ -59,13 +59,13 @@ func (o *unitOptions) wants(targets []string, args []string) error {
 		return usage("%q: want one of %s", o.target, strings.Join(targets, ", "))
 	}
 	if o.system && o.target != forSystemd {
-		return usage("--system is for systemd")
+		return usage("--system is for systemd only")
 	}
 	if o.target == forKubernetes && (o.kube.Image == "" || o.kube.Claim == "") {
 		return usage("kubernetes: want --image and --claim")
 	}
 	if o.target != forKubernetes && o.kube != (installer.KubeOptions{}) {
-		return usage("--image, --namespace, --claim and --secret are for kubernetes")
+		return usage("--image, --namespace, --claim and --secret are for kubernetes only")
 	}
 	return nil
 }
@@ -89,9 +89,10 @@ func newScheduleUnits(d *Deps, verb, short, long string, targets []string, insid
 }
 
 func (o *unitOptions) kubeFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.kube.Image, "image", "", "kubernetes: the image that has ollim at this path, and the engine's command")
+	f.StringVar(&o.kube.Image, "image", "", "kubernetes: the image, with ollim at the path of this machine and the engine's "+
+		"command")
 	f.StringVar(&o.kube.Namespace, "namespace", "", "kubernetes: the namespace")
-	f.StringVar(&o.kube.Claim, "claim", "", "kubernetes: the claim of the volume with the data directory and the engine's home")
+	f.StringVar(&o.kube.Claim, "claim", "", "kubernetes: the volume claim with the data directory and the engine's home")
 	f.StringVar(&o.kube.Secret, "secret", "", "kubernetes: the secret that holds secrets.env as its key ollim-secrets")
 }
 
@@ -196,11 +197,12 @@ func (o unitOptions) fault(err error) error {
 	other := &otherDataDir{}
 	switch {
 	case errors.Is(err, installer.ErrMarkers):
-		return hint(&withStatus{err, statusData}, "mend them with crontab -e: one line %q, one %q below it", "# BEGIN ollim", "# END ollim")
+		return hint(&withStatus{err, statusData}, "correct the markers with crontab -e: one line %q, and one %q below it", "# BEGIN ollim", "# END ollim")
 	case errors.Is(err, installer.ErrForeign):
 		return hint(&withStatus{err, statusData}, "move it away, or put your changes into a drop-in: %s edit UNIT", o.systemctl())
 	case errors.As(err, &other):
-		return hint(&withStatus{err, statusConfig}, "ollim --data-dir '%s' schedule remove %s, first; where that directory is gone, delete its entries by hand", other.dir, o.where())
+		return hint(&withStatus{err, statusConfig}, "first run ollim --data-dir '%s' schedule remove %s; if that directory "+
+			"does not exist, delete its entries by hand", other.dir, o.where())
 	case errors.Is(err, installer.ErrUnfit) && o.target == forCrontab:
 		return hint(&withStatus{err, statusConfig}, "move it to such a path, or: ollim schedule install systemd")
 	case errors.Is(err, installer.ErrUnfit):

@@ -12,11 +12,11 @@ import (
 )
 
 func newSession(d *Deps) *cobra.Command {
-	cmd := group("session", "sessions", "Sessions: the main one, those of persistent routines, and transcripts",
+	cmd := group("session", "sessions", "Manage sessions and transcripts",
 		newSessionList(d), newSessionShow(d), newSessionID(d), newSessionCompact(d), newSessionBranch(d), newSessionExport(d),
 		newSessionHistory(d), newSessionSearch(d), newSessionRm(d))
-	cmd.Long = "SESSION is main, routine:ID, the id of a transcript or the beginning of one, or the path of a transcript. Only the owner " +
-		"looks at transcripts: inside a run the names alone are known."
+	cmd.Long = "SESSION is main, routine:ID, a transcript's id or its beginning, or the path of a transcript. Transcripts " +
+		"are for the owner only: inside a run only the names are known."
 	return cmd
 }
 
@@ -53,5 +53,5 @@ func readable(c app.Conversation) error {
 	if name := c.Holder(); name != "" {
 		keeper = "the " + name + " engine"
 	}
-	return &withStatus{fmt.Errorf("%s is kept by %s, there is no transcript of it here", c.ID, keeper), statusNoJob}
+	return &withStatus{fmt.Errorf("%s is stored by %s; there is no transcript of it here", c.ID, keeper), statusNoJob}
 }

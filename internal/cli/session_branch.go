@@ -20,16 +20,17 @@ func newSessionBranch(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(refused),
 		Use:         "branch SESSION",
-		Short:       "Begin a session with the messages of another, or the first of them, and print its id",
-		Long: "Branch copies messages into a new transcript, whose header names the one it came from; that one stays as it is. " +
-			"Without --after it copies all complete turns: a turn that is under way, or that was cut off at the end, is left out. " +
-			"ollim -r ID goes on with the new one. A branch of a session of claude-code is the native engine's, which goes on with what " +
-			"was said there; sessions of other engines cannot be branched.",
+		Short:       "Start a new session from the messages of another, and print its id",
+		Long: "Branch copies messages into a new transcript whose header names the original; the original is not changed. " +
+			"Without --after it copies all complete turns; a turn that is in progress or was cut off is omitted. ollim -r ID " +
+			"continues the new session. A branch of a session of claude-code belongs to the native engine; sessions of other " +
+			"engines cannot be branched.",
 		Example: "  ollim -r $(ollim session branch n-a1b2 --after 4) \"and if it rains?\"",
 		Args:    checked(cobra.ExactArgs(1)),
 		RunE:    works(func(_ *cobra.Command, args []string) error { return runSessionBranch(d, args[0], after) }),
 	}
-	cmd.Flags().IntVar(&after, "after", 0, "only the first so many messages, as search --json counts them; 0 is all complete turns")
+	cmd.Flags().IntVar(&after, "after", 0, "copy only this many messages, as search --json counts them; 0 means all complete "+
+		"turns")
 	return cmd
 }
 

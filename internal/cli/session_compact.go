@@ -20,23 +20,24 @@ func newSessionCompact(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentOwn("compact_session"),
 		Use:         "compact SESSION INSTRUCTIONS...",
-		Short:       "Replace a session by a summary made by your instructions; the old transcript stays",
-		Long: "Compact begins a new session that holds a summary of the old one, makes it the one that goes on, and prints its id. Typed " +
-			"inside a run it notes the wish instead, as the agent's compact_session does, and the session is compacted when the turn " +
-			"ends. A transcript by its id is compacted if it is the native engine's.",
+		Short:       "Replace a session by a summary made by your instructions",
+		Long: "Compact starts a new session that contains a summary of the old one, makes it the current one, and prints its " +
+			"id. The old transcript is kept. Inside a run it only records the request, like the agent's compact_session, and " +
+			"the session is compacted when the turn ends. A transcript that is named by its id can be compacted if it " +
+			"belongs to the native engine.",
 		Example: `  ollim session compact routine:daily-market "keep positions and price levels"`,
 		Args:    checked(cobra.MinimumNArgs(2)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			return runSessionCompact(cmd.Context(), d, args[0], strings.Join(args[1:], " "), engine)
 		}),
 	}
-	cmd.Flags().StringVar(&engine, "engine", "", "the engine that holds it (default the routine's, else the configured one)")
+	cmd.Flags().StringVar(&engine, "engine", "", "the engine of the session (default: the routine's, else the configured one)")
 	return cmd
 }
 
 func runSessionCompact(ctx context.Context, d *Deps, name, instructions, engine string) error {
 	if strings.TrimSpace(instructions) == "" {
-		return usage("the instructions are empty: say what must survive")
+		return usage("the instructions are empty: say what to keep")
 	}
 	h, err := d.Home()
 	if err != nil {

@@ -21,10 +21,10 @@ type exportOptions struct {
 }
 
 func (o *exportOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.format, "format", "markdown", "markdown, or json: the header, then the messages, one object a line")
-	f.BoolVar(&o.json, "json", false, "the same as --format json")
-	f.BoolVar(&o.lineage, "lineage", false, "first the sessions that it came from, the oldest first, each in full")
-	f.BoolVar(&o.thinking, "thinking", false, "in markdown, the model's thoughts too")
+	f.StringVar(&o.format, "format", "markdown", "markdown, or json: the header, then one message per line")
+	f.BoolVar(&o.json, "json", false, "same as --format json")
+	f.BoolVar(&o.lineage, "lineage", false, "include the sessions that it came from, oldest first, each in full")
+	f.BoolVar(&o.thinking, "thinking", false, "markdown: include the model's thinking")
 }
 
 func newSessionExport(d *Deps) *cobra.Command {
@@ -32,10 +32,10 @@ func newSessionExport(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(refused),
 		Use:         "export SESSION",
-		Short:       "Print a conversation as markdown, or as JSON",
-		Long: "Export prints what was said as it was said, tools and their results included. JSON is the form of a transcript, without " +
-			"the lines that cannot be read. A branch begins with the messages of the session that it came from, and a summary is " +
-			"followed by the last ones, so with --lineage they stand there twice.",
+		Short:       "Print a conversation as Markdown or JSON",
+		Long: "Export prints the whole conversation, including tool calls and their results. JSON has the form of a " +
+			"transcript, without unreadable lines. A branch begins with the messages of its parent, and a compacted session " +
+			"with a summary and its parent's last messages, so --lineage prints these twice.",
 		Example: "  ollim session export main | less\n  ollim session export --json main | jq -r 'select(.message.role==\"user\").message.content'",
 		Args:    checked(cobra.ExactArgs(1)),
 		RunE:    works(func(_ *cobra.Command, args []string) error { return runSessionExport(d, args[0], o) }),
@@ -101,7 +101,7 @@ func (d *Deps) load(t transcript.Transcript) ([]transcript.Entry, error) {
 	}
 	entries, err := load(&bad)
 	if bad > 0 {
-		d.warn(fmt.Sprintf("%s: %d lines cannot be read and are left out", t.Path, bad))
+		d.warn(fmt.Sprintf("%s: %d lines cannot be read and are omitted", t.Path, bad))
 	}
 	return entries, err
 }

@@ -17,14 +17,14 @@ func newSessionHistory(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "history [SESSION]",
-		Short:       "List what happened to sessions, oldest first: time, event, id, parent",
-		Long:        "History lists the lifecycle events of all sessions, or of one: then also of those it came from, back to the first.",
+		Short:       "List the events of sessions, oldest first: time, event, id, parent",
+		Long:        "History lists the lifecycle events of all sessions, or of one and the sessions it came from.",
 		Args:        checked(cobra.MaximumNArgs(1)),
 		RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
 			return runSessionHistory(d, h, strings.Join(args, ""), asJSON)
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line, as in session_history.jsonl")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line, as in session_history.jsonl")
 	return cmd
 }
 
@@ -38,7 +38,7 @@ func runSessionHistory(d *Deps, h app.Home, name string, asJSON bool) error {
 		events = append(events, e)
 	}
 	if bad > 0 {
-		d.warn(fmt.Sprintf("%s: %d lines cannot be read and are left out", h.Dir.SessionHistory(), bad))
+		d.warn(fmt.Sprintf("%s: %d lines cannot be read and are omitted", h.Dir.SessionHistory(), bad))
 	}
 	if name != "" {
 		c, err := h.Conversation(name)

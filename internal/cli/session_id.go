@@ -13,7 +13,7 @@ func newSessionID(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "id SESSION",
-		Short:       "Print the id of a session, in full",
+		Short:       "Print the full id of a session",
 		Args:        checked(cobra.ExactArgs(1)),
 		RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
 			c, err := h.Conversation(args[0])

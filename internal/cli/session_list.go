@@ -39,9 +39,9 @@ func newSessionList(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "list",
 		Short:       "List sessions: name, id, idle or busy, routine; with --all or --here transcripts",
-		Long: "List names the main session and those of persistent routines. With --all it lists the transcripts instead, whoever " +
-			"began them, the one that was changed last first: id, when it was changed, which session it is now, directory, service and " +
-			"model, first words. --here leaves out those of other directories; ollim -r goes on with one.",
+		Long: "List prints the main session and those of persistent routines. With --all it prints all transcripts instead, " +
+			"most recently changed first: id, time of the change, current name, directory, service and model, first words. " +
+			"--here prints only those of the current directory; ollim -r continues one.",
 		Example: "  ollim session list --here\n  ollim session list --all --json | jq -r 'select(.size>1e7).id'",
 		Args:    checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
@@ -52,9 +52,9 @@ func newSessionList(d *Deps) *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.BoolVarP(&o.all, "all", "a", false, "transcripts instead, of all directories")
-	f.BoolVar(&o.here, "here", false, "transcripts instead, of this directory")
-	f.BoolVar(&o.json, "json", false, "one JSON object a line")
+	f.BoolVarP(&o.all, "all", "a", false, "list the transcripts of all directories")
+	f.BoolVar(&o.here, "here", false, "list the transcripts of this directory")
+	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
 	return cmd
 }
 
@@ -149,7 +149,7 @@ func runTranscriptList(d *Deps, o sessionListOptions) error {
 		return err
 	}
 	if skipped > 0 {
-		d.warn(fmt.Sprintf("%s: %d files cannot be read and are left out", h.Dir.Sessions(), skipped))
+		d.warn(fmt.Sprintf("%s: %d files cannot be read and are omitted", h.Dir.Sessions(), skipped))
 	}
 	held, err := h.CurrentNames()
 	if err != nil {

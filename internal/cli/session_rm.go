@@ -18,10 +18,11 @@ func newSessionRm(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentNever(refused),
 		Use:         "rm SESSION...",
-		Short:       "Forget main or a routine's session, whose transcript stays, or delete a transcript",
-		Long: "Rm of main or routine:ID forgets the session's id, so that the next turn begins a new one; what was said stays. Rm of a " +
-			"transcript, by its whole id or its path, deletes what was said for good. It is refused while the transcript is in use, " +
-			"and while main or a routine goes on with it. What an engine keeps in a form of its own stays.",
+		Short:       "Forget the main session or a routine's, or delete a transcript",
+		Long: "Rm of main or routine:ID forgets the session's id, so that the next turn starts a new session; the transcript " +
+			"is kept. Rm of a transcript, by its full id or its path, deletes the conversation permanently. It is refused " +
+			"while the transcript is in use, or is the session of main or a routine. What an engine stores in its own format " +
+			"is kept.",
 		Example: "  ollim session rm main\n  ollim session rm n-a1b2c3d4e5f6",
 		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
@@ -46,9 +47,9 @@ func (d *Deps) removeSession(ctx context.Context, h app.Home, text string) error
 	}
 	switch {
 	case app.IsPath(text) && !lies(c.File.Path, h.Dir.Sessions()):
-		return usage("it does not lie in %s", h.Dir.Sessions())
+		return usage("it is not in %s", h.Dir.Sessions())
 	case !app.IsPath(text) && text != c.ID:
-		return hint(usage("rm wants the whole id"), "ollim session rm %s", c.ID)
+		return hint(usage("rm wants the full id"), "ollim session rm %s", c.ID)
 	}
 	return deleteTranscript(h, c)
 }

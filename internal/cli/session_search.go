@@ -24,19 +24,19 @@ func newSessionSearch(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(refused),
 		Use:         "search WORDS...",
-		Short:       "Find messages in transcripts and runs, newest first: time, session or run, who, excerpt",
-		Long: "Search finds the messages that hold all of the words, in any order and case; a word in quotes may be a phrase. It looks " +
-			"in all transcripts, and in the records of runs whose conversation has none here: at what was said, and at the input and the " +
-			"results of tools, not at the time and the instructions that ollim puts in front of a prompt. A message that branches share is listed once. When nothing is found it prints nothing and " +
-			"exits 1.",
+		Short:       "Search transcripts and runs, newest first: time, session or run, role, excerpt",
+		Long: "Search finds the messages that contain all of the words, in any order and case; a quoted word may be a " +
+			"phrase. It searches all transcripts, and the records of runs that have none. It searches text, tool inputs and " +
+			"results, but not the time and the preamble that ollim adds to a prompt. A message that branches share is listed " +
+			"once. If nothing is found, it prints nothing and exits 1.",
 		Example: "  ollim session search invoice \"due date\"\n  ollim session search --json zebra | jq -r 'select(.session).session' | sort -u | xargs -n1 ollim session show",
 		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			return runSessionSearch(cmd.Context(), d, args, n, asJSON)
 		}),
 	}
-	cmd.Flags().IntVarP(&n, "number", "n", 20, "at most this many; 0 is all")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.Flags().IntVarP(&n, "number", "n", 20, "maximum number of results; 0 means all")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 
@@ -61,7 +61,7 @@ func runSessionSearch(ctx context.Context, d *Deps, words []string, n int, asJSO
 	}
 	for _, w := range words {
 		if strings.TrimSpace(w) == "" {
-			return usage("a word is empty")
+			return usage("empty word")
 		}
 	}
 	h, err := d.AnyHome()

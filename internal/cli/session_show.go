@@ -19,13 +19,13 @@ func newSessionShow(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(refused),
 		Use:         "show SESSION...",
-		Short:       "Print what is known of sessions, a key and a value a line; not what was said: that is export",
-		Long: "Show prints the header of a transcript, its length in messages, bytes and, as the service counted it last, tokens, and in " +
-			"lineage the ids that it came from by branching and compacting, the nearest first.",
+		Short:       "Print facts about sessions, one key and value per line; for the conversation see export",
+		Long: "Show prints the header of a transcript, its length in messages, bytes and tokens (as last reported by the " +
+			"service) and, as lineage, the ids that it came from by branching and compaction, newest first.",
 		Args: checked(cobra.MinimumNArgs(1)),
 		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error { return runSessionShow(d, h, args, asJSON) }),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 func newSkill(d *Deps) *cobra.Command {
-	return group("skill", "skills", "Skills: what agents can be taught", newSkillList(d), newSkillShow(d), newSkillRender(d))
+	return group("skill", "skills", "Show skills", newSkillList(d), newSkillShow(d), newSkillRender(d))
 }
 
 // explainSkill adds what to do about a skill that is not there.

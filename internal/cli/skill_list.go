@@ -28,11 +28,11 @@ func newSkillList(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "list",
-		Short:       "List skills: name, how many commands it runs, description",
+		Short:       "List skills: name, number of commands, description",
 		Args:        checked(cobra.NoArgs),
 		RunE:        inHome(d, func(_ context.Context, h app.Home, _ []string) error { return runSkillList(d, h, asJSON) }),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 

@@ -15,10 +15,11 @@ func newSkillRender(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "render NAME [ARGS...]",
-		Short:       "Run a skill's commands and print what an agent would see",
-		Long: "Render prints a skill as an agent would see it. Each !`command` in it is run in the data directory, without a shell, under " +
-			"the environment of the settings, and replaced by what it prints: at most 2,000 characters, after at most 10 s, and 30 s for " +
-			"all. What goes wrong stands in its place, in brackets. ARGS stand for $ARGUMENTS, or at the end.",
+		Short:       "Print a skill as an agent would see it",
+		Long: "Render prints a skill as an agent would see it. Each !`command` in it is run in the data directory, without a " +
+			"shell, with the configured environment, and replaced by its output: at most 2,000 characters, at most 10 s for " +
+			"each command and 30 s for all. A command that fails is replaced by its error in brackets. ARGS replace " +
+			"$ARGUMENTS, or are appended.",
 		Example: "  ollim skill render standup\n  ollim skill render review internal/platform/cron",
 		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {

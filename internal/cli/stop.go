@@ -19,9 +19,10 @@ func newStop(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(refused),
 		Use:         "stop RUN... | --all",
-		Short:       "End runs that are under way; they are recorded as interrupted",
-		Long: "Stop asks each run to end, and waits until it has ended. Its engine is stopped in order and its session is kept. A run in a " +
-			"container, or in another PID namespace, finds the request within a second. An engine whose own ollim was killed is killed.",
+		Short:       "Stop running runs; they are recorded as interrupted",
+		Long: "Stop asks each run to end and waits until it has ended. Its engine is stopped in an orderly way, and its " +
+			"session is kept. A run in a container or another PID namespace sees the request within a second. If the ollim " +
+			"of a run was killed, its engine is killed.",
 		Args: checked(cobra.ArbitraryArgs),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) > 0) {
@@ -30,7 +31,7 @@ func newStop(d *Deps) *cobra.Command {
 			return runStop(cmd.Context(), d, args)
 		}),
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "every run that is under way")
+	cmd.Flags().BoolVar(&all, "all", false, "stop all running runs")
 	return cmd
 }
 
@@ -64,7 +65,7 @@ const stopPatience = 4 * app.Grace
 // stopRun asks a run to end, waits for that, and ends what is left of its engine.
 func (d *Deps) stopRun(ctx context.Context, h app.Home, r runlog.Record) error {
 	if r.Done() {
-		return errors.New("has ended already")
+		return errors.New("has already ended")
 	}
 	if err := h.Runs().AskStop(r.ID); err != nil {
 		return err
@@ -93,7 +94,7 @@ func (d *Deps) stopRun(ctx context.Context, h app.Home, r runlog.Record) error {
 func (d *Deps) waitWhile(ctx context.Context, so func() bool) error {
 	for waited := time.Duration(0); so(); waited += followEvery {
 		if waited > stopPatience {
-			return fmt.Errorf("still there after %s", stopPatience)
+			return fmt.Errorf("still running after %s", stopPatience)
 		}
 		if err := d.Sleep(ctx, followEvery); err != nil {
 			return err

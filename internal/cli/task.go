@@ -9,12 +9,13 @@ import (
 )
 
 func newTask(d *Deps) *cobra.Command {
-	return group("task", "tasks", "The owner's tasks: tasks/todo.txt, in the todo.txt format",
+	return group("task", "tasks", "Manage the owner's tasks (tasks/todo.txt)",
 		newTaskList(d), newTaskAdd(d), newTaskDone(d), newTaskEdit(d), newTaskRm(d))
 }
 
 // taskNames is how the verbs that change a task are told which.
-const taskNames = "TASK is its number, or a part of its text that fits only one, in any case; open tasks come before done ones. "
+const taskNames = "TASK is a number, or a part of the text that matches exactly one task, in any case; open tasks come " +
+	"before done ones. "
 
 // taskError gives the errors of the list their statuses.
 func taskError(err error) error {

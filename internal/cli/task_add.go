@@ -19,10 +19,10 @@ type taskAddOptions struct {
 }
 
 func (o *taskAddOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.priority, "priority", "", "a letter, A is the highest; the same as (A) in front of TEXT")
-	f.StringVar(&o.due, "due", "", "YYYY-MM-DD, today or tomorrow; the same as due:YYYY-MM-DD in TEXT")
-	f.StringArrayVar(&o.projects, "project", nil, "the same as +PROJECT in TEXT (repeat the flag)")
-	f.StringArrayVar(&o.contexts, "context", nil, "the same as @CONTEXT in TEXT (repeat the flag)")
+	f.StringVar(&o.priority, "priority", "", "priority, a letter from A (highest) to Z; same as (A) at the beginning of TEXT")
+	f.StringVar(&o.due, "due", "", "due date: YYYY-MM-DD, today or tomorrow; same as due:YYYY-MM-DD in TEXT")
+	f.StringArrayVar(&o.projects, "project", nil, "project; same as +PROJECT in TEXT (repeatable)")
+	f.StringArrayVar(&o.contexts, "context", nil, "context; same as @CONTEXT in TEXT (repeatable)")
 }
 
 func newTaskAdd(d *Deps) *cobra.Command {
@@ -31,8 +31,9 @@ func newTaskAdd(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "add TEXT...|-",
 		Short:       "Add a task and print its number",
-		Long: "Add appends a line with today's date to tasks/todo.txt; - reads the text from standard input. TEXT is in the todo.txt " +
-			"format: (A) in front is a priority, +PROJECT, @CONTEXT and due:YYYY-MM-DD stand anywhere, any other key:value is kept.",
+		Long: "Add appends a line with today's date to tasks/todo.txt; - reads the text from standard input. TEXT is in the " +
+			"todo.txt format: (A) at the beginning is a priority; +PROJECT, @CONTEXT and due:YYYY-MM-DD may be anywhere; " +
+			"other key:value pairs are kept.",
 		Example: "  ollim task add Call the plumber +house @phone --due tomorrow\n  ollim task add '(A) Renew the passport due:2027-01-31'",
 		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {

@@ -12,9 +12,9 @@ func newTaskDone(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "done TASK...",
-		Short:       "Mark tasks as done today; one that is done stays as it is",
-		Long: taskNames + "The line becomes `x DATE`, then its creation date and its text; a priority (A) is kept as pri:A. " +
-			"All numbers stay.",
+		Short:       "Mark tasks as done today",
+		Long: taskNames + "The line becomes `x DATE`, followed by its creation date and text; a priority (A) is kept as pri:A. " +
+			"Numbers do not change, and a task that is already done stays as it is.",
 		Example: "  ollim task done 3\n  ollim task done plumber",
 		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE:    inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error { return runTaskDone(ctx, d, h, args) }),

@@ -15,15 +15,15 @@ func newTaskEdit(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "edit TASK TEXT...|-",
 		Short:       "Replace the text of a task",
-		Long: taskNames + "TEXT takes the place of the whole text, due: and +PROJECTs included; - reads it from standard input. The creation " +
-			"date stays, and so does the priority unless TEXT begins with another.",
+		Long: taskNames + "TEXT replaces the whole text, including due: and +PROJECTs; - reads it from standard input. The creation date " +
+			"is kept, and so is the priority unless TEXT begins with another.",
 		Example: "  ollim task edit 3 Call the plumber again +house due:2027-02-01\n  ollim task edit 3 --priority none Call the plumber",
 		Args:    checked(cobra.MinimumNArgs(2)),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return runTaskEdit(ctx, d, h, args[0], args[1:], priority)
 		}),
 	}
-	cmd.Flags().StringVar(&priority, "priority", "", "a letter, A is the highest, or none; the same as (A) in front of TEXT")
+	cmd.Flags().StringVar(&priority, "priority", "", "priority, a letter from A (highest) to Z, or none; same as (A) at the beginning of TEXT")
 	return cmd
 }
 

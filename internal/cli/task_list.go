@@ -18,9 +18,9 @@ type taskListOptions struct {
 }
 
 func (o *taskListOptions) flags(f *pflag.FlagSet) {
-	f.BoolVar(&o.all, "all", false, "also done tasks, with an x for their priority")
-	f.BoolVar(&o.due, "due", false, "only tasks with a due date, the earliest first")
-	f.BoolVar(&o.json, "json", false, "one JSON object a line")
+	f.BoolVar(&o.all, "all", false, "include done tasks, with the priority x")
+	f.BoolVar(&o.due, "due", false, "only tasks with a due date, earliest first")
+	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
 }
 
 func newTaskList(d *Deps) *cobra.Command {
@@ -29,8 +29,9 @@ func newTaskList(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "list [WORD...]",
 		Short:       "List open tasks: number, priority, due date, text",
-		Long: "List prints the open tasks in the order of the file. With WORDs only those that have all of them: +PROJECT and @CONTEXT " +
-			"by name, anything else as a part of the text, all without regard to case. A task's number is that of its line.",
+		Long: "List prints the open tasks in the order of the file. With WORDs it prints only those that match all of them: " +
+			"+PROJECT and @CONTEXT by name, other words as part of the text, in any case. The number of a task is its line " +
+			"number.",
 		Example: "  ollim task list +garden @phone\n  ollim task list --due --json | jq -r .due",
 		Args:    checked(cobra.ArbitraryArgs),
 		RunE: works(func(_ *cobra.Command, args []string) error {

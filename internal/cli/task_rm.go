@@ -12,9 +12,9 @@ func newTaskRm(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "rm TASK...",
-		Short:       "Delete tasks, done or not; the other tasks keep their numbers",
-		Long: taskNames + "The line is left blank, so that no number ever means another task than it did; take blank lines out with an " +
-			"editor when nobody is at work.",
+		Short:       "Delete tasks; the other tasks keep their numbers",
+		Long: taskNames + "The line is left blank, so that a number never changes its meaning. To remove blank lines, use an editor while " +
+			"no program is using the file.",
 		Args: checked(cobra.MinimumNArgs(1)),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error { return runTaskRm(ctx, d, h, args) }),
 	}

@@ -29,24 +29,25 @@ func newTick(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "tick",
-		Short:       "Start what is due, send what was not sent, tidy up; for a line in cron, each minute",
-		Long: "Tick starts the routines whose slot nobody has answered, late where their catch-up wants it, and notes which slots were missed. " +
-			"It starts the reminders that are due, and tells of those that are more than a day late in one pending update. It ends runs whose " +
-			"process died, and sends messages that did not get through. It starts and exits, and waits for no engine. Two at once do no harm. " +
-			"One line in cron is enough for all jobs; ollim schedule install adds one for each routine.",
+		Short:       "Start due jobs, retry messages and clean up; run it every minute",
+		Long: "Tick starts routines with an unclaimed slot (late ones if catch-up allows it) and reminders that are due, " +
+			"records missed slots, and reports reminders that are more than a day late in one pending update. It completes " +
+			"runs whose process died, and retries undelivered messages. It does not wait for an engine. Two ticks at once do " +
+			"no harm. One crontab line fires all jobs; ollim schedule install adds one for each routine.",
 		Example: "  * * * * * /usr/local/bin/ollim tick",
 		Args:    checked(cobra.NoArgs),
 		RunE:    works(func(cmd *cobra.Command, _ []string) error { return runTick(cmd.Context(), d, o) }),
 	}
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list what would be started (start) or told of (collect), and change nothing")
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait for what was started, as in a container that ends with its first process")
-	cmd.Flags().BoolVar(&o.json, "json", false, "with --dry-run: one JSON object a line")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list what would be started (start) or reported as late (collect), and "+
+		"change nothing")
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait for the started jobs, as in a container that ends with its first process")
+	cmd.Flags().BoolVar(&o.json, "json", false, "with --dry-run: print one JSON object per line")
 	return cmd
 }
 
 func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 	if o.json && !o.dryRun {
-		return usage("--json is for --dry-run")
+		return usage("--json needs --dry-run")
 	}
 	h, err := d.Home()
 	if err != nil {

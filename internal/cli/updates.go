@@ -12,7 +12,7 @@ import (
 )
 
 func newUpdates(d *Deps) *cobra.Command {
-	return group("update", "updates", "Pending updates: what the next conversation will be told",
+	return group("update", "updates", "Manage pending updates: messages for the next conversation",
 		newUpdatesList(d), newUpdatesPeek(d), newUpdatesAdd(d), newUpdatesPop(d), newUpdatesClear(d))
 }
 
@@ -46,14 +46,14 @@ func newUpdatesList(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "list",
-		Short:       "List pending updates, oldest first; nothing is used up",
+		Short:       "List pending updates, oldest first; they stay pending",
 		Args:        checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
 			return runUpdatesList(cmd.Context(), d, all, asJSON)
 		}),
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "also those that were popped, dropped or cleared, with what became of them")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.Flags().BoolVar(&all, "all", false, "include delivered, dropped and cleared updates, with what became of them")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 
@@ -72,7 +72,7 @@ func runUpdatesList(ctx context.Context, d *Deps, all, asJSON bool) error {
 			rows = append(rows, updateRow{fate.TS.In(h.Config.Zone), fate.Message, fate.Became, fate.By, fate.To})
 		}
 		if bad > 0 {
-			d.warn(fmt.Sprintf("%s: %d lines cannot be read and are left out", h.Dir.UpdateArchive(), bad))
+			d.warn(fmt.Sprintf("%s: %d lines cannot be read and are omitted", h.Dir.UpdateArchive(), bad))
 		}
 	}
 	pending, err := h.Updates().Peek(ctx)
@@ -93,13 +93,13 @@ func newUpdatesPeek(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "peek",
-		Short:       "List pending updates as a background run sees them: what list shows, without using it up",
+		Short:       "List pending updates as a background run sees them",
 		Args:        checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
 			return runUpdatesList(cmd.Context(), d, false, asJSON)
 		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 
@@ -107,8 +107,8 @@ func newUpdatesAdd(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentOwn("report_updates"),
 		Use:         "add MESSAGE...|-",
-		Short:       "Leave a message for the next conversation; - reads it from standard input",
-		Example:     `  ollim updates add "the backup disk is 91% full"`,
+		Short:       "Add a pending update; - reads it from standard input",
+		Example:     `  ollim update add "the backup disk is 91% full"`,
 		Args:        checked(cobra.MinimumNArgs(1)),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return runUpdatesAdd(ctx, d, h, args)
@@ -132,11 +132,11 @@ func newUpdatesClear(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "clear",
-		Short:       "Drop all pending updates; the archive keeps them",
+		Short:       "Clear all pending updates; the archive keeps them",
 		Args:        checked(cobra.NoArgs),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
 			n, err := h.Updates().Clear(ctx, "owner")
-			d.note("cleared %d updates; see: ollim updates list --all", n)
+			d.note("cleared %d updates; see ollim update list --all", n)
 			return err
 		}),
 	}

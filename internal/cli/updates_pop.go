@@ -17,14 +17,15 @@ func newUpdatesPop(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "pop [-- COMMAND ARG...]",
-		Short:       "Print pending updates and use them up",
-		Long: "Pop prints what list prints and then removes it, once it has been written. With a COMMAND it is piped into that, and " +
-			"removed only if the command exits 0; else it stays pending. The archive keeps everything: ollim updates list --all.",
-		Example: "  ollim updates pop -- mail -s updates me",
+		Short:       "Print pending updates and remove them",
+		Long: "Pop prints what list prints and then removes it, once it has been written. With a COMMAND it pipes the " +
+			"updates into it and removes them only if the command exits 0. The archive keeps everything: ollim update list " +
+			"--all.",
+		Example: "  ollim update pop -- mail -s updates me",
 		Args:    checked(cobra.ArbitraryArgs),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return usage("want: ollim updates pop [-- COMMAND ARG...]")
+				return usage("want: ollim update pop [-- COMMAND ARG...]")
 			}
 			return runUpdatesPop(cmd.Context(), d, args, asJSON)
 		}),

@@ -12,7 +12,7 @@ func newVersion(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "version",
-		Short:       "Print the version of ollim and what it was built with",
+		Short:       "Print the version and how it was built",
 		Args:        checked(cobra.NoArgs),
 		RunE:        works(func(*cobra.Command, []string) error { return runVersion(d) }),
 	}

@@ -31,7 +31,7 @@ const perEvent = 200
 func (m *Meter) Take(e runlog.Event) error {
 	m.taken += perEvent + len(e.Text) + len(e.Input)
 	if m.taken > m.Most && e.Type != runlog.UsageEvent {
-		return fmt.Errorf("the engine printed more than the %d bytes that a record takes", m.Most)
+		return fmt.Errorf("the engine printed more than %d bytes, the limit of a run record", m.Most)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (l *Log) Close() (leftOut int64, err error) {
 		end := l.tail[max(0, int64(len(l.tail))-l.dropped):]
 		note := ""
 		if leftOut = l.dropped - int64(len(end)); leftOut > 0 {
-			note = fmt.Sprintf("\n[%d bytes left out]\n", leftOut)
+			note = fmt.Sprintf("\n[%d bytes omitted]\n", leftOut)
 		}
 		if _, err := l.File.WriteString(note + string(end)); err != nil {
 			leftOut = l.dropped

@@ -19,7 +19,7 @@ func TestLog(t *testing.T) {
 		"short":       {"", "abc", "abc", 0},
 		"full":        {"", strings.Repeat("x", 10), strings.Repeat("x", 10), 0},
 		"a little":    {"", strings.Repeat("x", 12), strings.Repeat("x", 12), 0},
-		"far over":    {"", strings.Repeat("x", 5000) + "the end", strings.Repeat("x", 10) + "\n[2949 bytes left out]\n" + strings.Repeat("x", tailBytes-7) + "the end", 2949},
+		"far over":    {"", strings.Repeat("x", 5000) + "the end", strings.Repeat("x", 10) + "\n[2949 bytes omitted]\n" + strings.Repeat("x", tailBytes-7) + "the end", 2949},
 		"second time": {"12345678", "abcd", "12345678abcd", 0},
 	} {
 		path := filepath.Join(t.TempDir(), "log")

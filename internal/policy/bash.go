@@ -37,7 +37,7 @@ func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
 		return Pattern{}, err
 	}
 	if name := g.encloses(g.cwd); name != "" && walksHere(words) {
-		return Pattern{}, fmt.Errorf("%s could walk into a protected place (%s); use Glob or Grep with a path", quoteless(words[0]), name)
+		return Pattern{}, fmt.Errorf("%s could read a protected path (%s); use Glob or Grep with a path", quoteless(words[0]), name)
 	}
 	if words[0] == ollim {
 		return patterns[at], g.ollimWords(words)
@@ -122,7 +122,7 @@ func (g ground) whole(text string, around bool) error {
 		named = filepath.Join(g.named, text)
 	}
 	if named != "/dev/null" && (within(named, "/proc") || within(named, "/dev")) {
-		return fmt.Errorf("%s is not a file to use", quote(text))
+		return fmt.Errorf("%s is not a regular file", quote(text))
 	}
 	real, err := Resolve(named)
 	if err != nil {
@@ -132,13 +132,13 @@ func (g ground) whole(text string, around bool) error {
 		real = named // a text, or a path that leads nowhere
 	}
 	if name := g.protects(named, real); name != "" {
-		return fmt.Errorf("%s is in a protected place (%s)", quote(text), name)
+		return fmt.Errorf("%s is in a protected path (%s)", quote(text), name)
 	}
 	if !filepath.IsAbs(text) && !slices.ContainsFunc(g.roots, func(r realRoot) bool { return within(real, r.real) || within(real, r.named) }) {
 		return fmt.Errorf("%s leads out of the working directory", quote(text))
 	}
 	if name := g.encloses(real); around && name != "" {
-		return fmt.Errorf("%s contains a protected place (%s); name what is needed in it", quote(text), name)
+		return fmt.Errorf("%s contains a protected path (%s); be more specific", quote(text), name)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (g ground) place(path string) (place, realRoot, error) {
 		return place{}, realRoot{}, fmt.Errorf("%s: %w", quote(path), err)
 	}
 	if name := g.protects(at.named, at.real); name != "" {
-		return place{}, realRoot{}, fmt.Errorf("%s is in a protected place (%s)", quote(path), name)
+		return place{}, realRoot{}, fmt.Errorf("%s is in a protected path (%s)", quote(path), name)
 	}
 	root, ok := g.rootOf(at.real)
 	if !ok {
@@ -63,13 +63,13 @@ func literalPath(path string) error {
 	case strings.ContainsAny(path, `\`):
 		return errors.New(`no \ in a path`)
 	case strings.HasPrefix(path, "~"):
-		return errors.New("write the folder out instead of ~")
+		return errors.New("write the directory instead of ~")
 	case strings.HasSuffix(path, "/"):
 		return errors.New("no / at the end")
 	case slices.Contains(strings.Split(path, "/"), ".."):
 		return errors.New("no .. in a path")
 	case strings.Count(path, "/") > deepest:
-		return fmt.Errorf("more than %d folders deep", deepest)
+		return fmt.Errorf("more than %d directories deep", deepest)
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func decideFile(g ground, tool string, in fields, patterns []Pattern) (Pattern, 
 	}
 	write := kindOf(tool) == writing
 	if write && !root.writable {
-		return Pattern{}, fmt.Errorf("%s is in a folder that may only be read", quote(path))
+		return Pattern{}, fmt.Errorf("%s is in a read-only directory", quote(path))
 	}
 	if at.info != nil && !at.info.Mode().IsRegular() {
 		return Pattern{}, fmt.Errorf("%s is not a regular file", quote(path))

@@ -43,7 +43,7 @@ func segmentsOf(text string) ([]string, error) {
 	}
 	parts := strings.Split(text, "/")
 	if len(parts) > deepest {
-		return nil, fmt.Errorf("more than %d folders deep", deepest)
+		return nil, fmt.Errorf("more than %d directories deep", deepest)
 	}
 	var segs []string
 	for i, part := range parts {
@@ -52,7 +52,7 @@ func segmentsOf(text string) ([]string, error) {
 		case part == "" || part == "." || part == "..":
 			return nil, fmt.Errorf("%q is not allowed as a part of it", part)
 		case strings.Contains(rest, anyDepth), deep && strings.HasPrefix(rest, "*"):
-			return nil, errors.New("** may only begin a name")
+			return nil, errors.New("** may only be at the beginning of a name")
 		case !deep:
 			segs = append(segs, part)
 		case rest != "":

@@ -45,17 +45,17 @@ func (p Policy) ground() (ground, error) {
 		g.roots = append(g.roots, realRoot{named: dir, real: real, writable: r.Writable})
 	}
 	if len(g.roots) == 0 {
-		return ground{}, errors.New("there is no working directory")
+		return ground{}, errors.New("no working directory")
 	}
 	g.named, g.cwd = g.roots[0].named, g.roots[0].real
 	for _, path := range p.Protected {
 		if !filepath.IsAbs(path) {
-			return ground{}, errors.New("a protected place of this policy is not an absolute path")
+			return ground{}, errors.New("a protected path of this policy is not absolute")
 		}
 		named := filepath.Clean(path)
 		real, err := Resolve(named)
 		if err != nil {
-			return ground{}, fmt.Errorf("a protected place cannot be looked at: %s", filepath.Base(named))
+			return ground{}, fmt.Errorf("a protected path cannot be read: %s", filepath.Base(named))
 		}
 		info, err := os.Stat(real)
 		if err != nil {
@@ -67,7 +67,7 @@ func (p Policy) ground() (ground, error) {
 }
 
 // errLink says that a path could not be followed to its end.
-var errLink = errors.New("it leads through a link or a file that cannot be followed")
+var errLink = errors.New("it contains a link or a file that cannot be followed")
 
 // Resolve follows the links of an absolute path. What does not exist is taken below its deepest existing folder. A link that
 // leads nowhere is an error: what it will lead to can be made later.

@@ -72,7 +72,7 @@ func readInput(tool string, input json.RawMessage) (fields, error) {
 	for name, value := range in {
 		typ, ok := types[name]
 		if !ok {
-			return nil, fmt.Errorf("the field %s is not known", quote(name))
+			return nil, fmt.Errorf("unknown field %s", quote(name))
 		}
 		if typeOf(value) != typ {
 			return nil, fmt.Errorf("the field %s has the wrong type", name)
@@ -120,7 +120,7 @@ func readObject(input []byte) (fields, error) {
 		return nil, err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("the input has something after its end")
+		return nil, errors.New("text after the end of the input")
 	}
 	in, ok := value.(fields)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-var errUnknown = errors.New("no tool of this name is known; names are written with their capitals, as in Read and WebFetch")
+var errUnknown = errors.New("unknown tool; names are case-sensitive, as in Read and WebFetch")
 
 // Judge says why a pattern may not stand in a job or policy file, nil if it may: everything that Parse refuses, tools that are
 // not known, ollim patterns that match an owner's verb, and paths that reach into the protected names or leave the roots. Roots
@@ -45,7 +45,7 @@ func (p Pattern) judge(roots []Root) error {
 func (p Pattern) judgeCommand() error {
 	if p.words[0][0] == ollim {
 		if verb := ownerPattern(p.words); verb != "" {
-			return fmt.Errorf("it would match %s, which is the owner's", verb)
+			return fmt.Errorf("it would match %s, which is reserved to the owner", verb)
 		}
 		var literal []string
 		for _, w := range p.words {

@@ -325,7 +325,7 @@ func TestJudgeRefuses(t *testing.T) {
 
 func TestJudgeUnknownTool(t *testing.T) {
 	for text, want := range map[string]string{
-		"Nope": "no tool of this name is known", "Nope(x)": "no tool of this name is known", "read(x.md)": "no tool of this name is known",
+		"Nope": "unknown tool", "Nope(x)": "unknown tool", "read(x.md)": "unknown tool",
 		"WebSearch(x)": "WebSearch takes no scope",
 	} {
 		if err := policy.Judge(text); err == nil || !strings.Contains(err.Error(), ": "+want) {

@@ -96,7 +96,7 @@ func ollimRefusal(words []string, access OllimAccess) string {
 	for _, word := range words[1:] {
 		for _, flag := range ownerFlags() {
 			if strings.HasPrefix(word, flag) {
-				return fmt.Sprintf("ollim %s is the owner's to use", flag)
+				return fmt.Sprintf("ollim %s is reserved to the owner", flag)
 			}
 		}
 	}
@@ -108,7 +108,7 @@ func ollimRefusal(words []string, access OllimAccess) string {
 		if len(args) == 1 && slices.Contains([]string{"-h", "--help", "--version"}, args[0]) {
 			return ""
 		}
-		return "ollim: the verb comes first, options after it (ollim ask for ollim -p)"
+		return "ollim: the command comes first, then options (ollim ask for ollim -p)"
 	}
 	switch command, is := access(args); {
 	case command == "":
@@ -129,7 +129,7 @@ func pipesInto(args []string) string {
 		return ""
 	}
 	if slices.ContainsFunc(args[at+1:], func(a string) bool { return a == "--" || !strings.HasPrefix(a, "-") }) {
-		return "ollim updates pop runs the command it is given; call it without one"
+		return "ollim update pop -- runs the given command; call it without one"
 	}
 	return ""
 }

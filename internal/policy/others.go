@@ -24,14 +24,14 @@ func decideSkill(in fields, patterns []Pattern) (Pattern, error) {
 	_, newer := in["skill"]
 	_, older := in["command"]
 	if newer == older {
-		return Pattern{}, errors.New("it needs the skill's name, once")
+		return Pattern{}, errors.New("it needs the name of one skill")
 	}
 	name, args := in.text("skill")+in.text("command"), in.text("args")
 	if older {
 		name, args = strings.TrimPrefix(name, "/"), strings.TrimSpace(args)
 	}
 	if !isSkill(name) {
-		return Pattern{}, fmt.Errorf("%s is no skill's name", quote(name))
+		return Pattern{}, fmt.Errorf("%s is not the name of a skill", quote(name))
 	}
 	if strings.Contains(args, "!`") {
 		return Pattern{}, errors.New("no !` in the arguments")
@@ -76,13 +76,13 @@ func publicHost(address string) (string, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host != authority {
-		return "", errors.New("it is not a web address")
+		return "", errors.New("not a web address")
 	}
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	switch {
 	case !isHost(host), strings.Trim(last, "0123456789") == "", strings.HasPrefix(last, "0x"):
-		return "", errors.New("its host must be a name, not an address") // 127.1 and 0x7f.1 are addresses to some
+		return "", errors.New("the host must be a name, not an address") // 127.1 and 0x7f.1 are addresses to some
 	case last == host, slices.Contains([]string{"localhost", "local", "internal", "localdomain", "lan", "home", "arpa"}, last):
 		return "", errors.New("only public hosts")
 	}

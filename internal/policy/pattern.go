@@ -77,14 +77,14 @@ func parse(text string) (Pattern, error) {
 		}
 		scope = strings.TrimSuffix(scope, ")")
 		if strings.TrimSpace(scope) == "" {
-			return Pattern{}, errors.New("nothing between the parentheses")
+			return Pattern{}, errors.New("empty parentheses")
 		}
 	}
 	if server, ok := strings.CutPrefix(p.tool, "mcp__"); ok {
 		return p, p.checkMCP(server)
 	}
 	if !isName(p.tool) {
-		return Pattern{}, fmt.Errorf("%q is no tool's name", p.tool)
+		return Pattern{}, fmt.Errorf("%q is not the name of a tool", p.tool)
 	}
 	return p, p.readScope(scope)
 }
@@ -140,7 +140,7 @@ func (p *Pattern) readCommand(scope string) error {
 		return errors.New("it allows every command; name one, such as Bash(ollim tasks *)")
 	}
 	if strings.HasSuffix(scope, ":*") {
-		return fmt.Errorf("write Bash(%s *): a * stands as a word of its own", quoteless(strings.TrimSuffix(scope, ":*")))
+		return fmt.Errorf("write Bash(%s *): the * must be a separate word", quoteless(strings.TrimSuffix(scope, ":*")))
 	}
 	words, err := splitShell(scope, true)
 	if err != nil {
@@ -172,7 +172,7 @@ func (p *Pattern) readGlob(scope string, write bool) error {
 	}
 	p.glob = globOf(segs)
 	if write && p.glob.vague() {
-		return errors.New("writing needs a scope that names a folder or a kind of file, such as (./notes/**.md)")
+		return errors.New("writing needs a scope that names a directory or a kind of file, such as (./notes/**.md)")
 	}
 	return nil
 }

@@ -178,7 +178,7 @@ func programPattern(words []wild) error {
 func programRefusal(words []string) string {
 	name := words[0]
 	if strings.HasPrefix(name, "-") || strings.HasSuffix(name, "/") {
-		return fmt.Sprintf("%s is no command", quoteless(name))
+		return fmt.Sprintf("%s is not a command", quoteless(name))
 	}
 	if program(name) == ollim || strings.HasPrefix(strings.ToLower(path.Base(name)), ollim+".") {
 		if name != ollim {
@@ -188,18 +188,18 @@ func programRefusal(words []string) string {
 	}
 	if inTable(runners(), name) && !hasVerb(words) {
 		if allowed := verbs(program(name)); allowed != nil {
-			return fmt.Sprintf("%s may only be followed by one of these words: %s", quoteless(name), strings.Join(allowed, ", "))
+			return fmt.Sprintf("%s must be followed by one of these words: %s", quoteless(name), strings.Join(allowed, ", "))
 		}
 		return fmt.Sprintf("%s runs any command it is given", quoteless(name))
 	}
 	if inTable(unpackers(), name) {
-		return fmt.Sprintf("%s writes wherever its input says", quoteless(name))
+		return fmt.Sprintf("%s writes to files named in its input", quoteless(name))
 	}
 	if reason := ownRefusal(program(name), words[1:]); reason != "" {
 		return reason
 	}
 	if at := slices.IndexFunc(words[1:], func(w string) bool { return !strings.HasPrefix(w, "-") }); at >= 0 && slices.Contains(runningVerbs(program(name)), words[1:][at]) {
-		return fmt.Sprintf("%s %s can run other programs, or set what will be run", quoteless(name), words[1:][at])
+		return fmt.Sprintf("%s %s can run other programs, or set what is run", quoteless(name), words[1:][at])
 	}
 	for i, word := range words[1:] {
 		if i == 0 && program(name) == "tar" && !strings.HasPrefix(word, "-") {
@@ -219,13 +219,13 @@ func ownRefusal(program string, words []string) string {
 	switch program {
 	case "tar":
 		if unpacksHere(words) {
-			return "tar writes wherever the archive says; name a folder with -C"
+			return "tar writes to files named in the archive; name a directory with -C"
 		}
 	case "curl":
 		return curlRefusal(words)
 	case "wget":
 		if !slices.ContainsFunc(words, func(w string) bool { return isOption(w, "-O") || isOption(w, "--output-document") }) {
-			return "wget takes the name of the file from the address; name a file with -O"
+			return "wget takes the file name from the address; name a file with -O"
 		}
 	case "jq", "gojq", "jaq":
 		imports := regexp.MustCompile(`(^|[^.$\w])(import|include)\b`)
@@ -257,9 +257,9 @@ func curlRefusal(words []string) string {
 		case strings.Contains(strings.ToLower(word), "file:"):
 			return "curl file: reads any file"
 		case strings.ContainsAny(word, "{}[]") && !curlText(word):
-			return "curl reads {} and [] as lists of addresses and files; write other text in one word with their option, as in '-d{\"a\": 1}'"
+			return "curl expands {} and []; write other text in one word with its option, as in '-d{\"a\": 1}'"
 		case strings.HasPrefix(word, "#"), strings.HasPrefix(word, "-") && strings.Contains(word, "#"), strings.Contains(word, "#") && !strings.Contains(word, "://"):
-			return "curl # makes the name of a file of what it fetched"
+			return "curl # makes a file name from what it fetched"
 		}
 	}
 	return ""

@@ -22,7 +22,7 @@ func (p Policy) decideSearch(g ground, tool string, in fields, patterns []Patter
 	}
 	if at.info != nil && !at.info.IsDir() {
 		if tool != "Grep" || !at.info.Mode().IsRegular() {
-			return Pattern{}, fmt.Errorf("%s is not a folder", quote(path))
+			return Pattern{}, fmt.Errorf("%s is not a directory", quote(path))
 		}
 		return g.cover(split(at.real), path, patterns, true)
 	}
@@ -32,12 +32,13 @@ func (p Policy) decideSearch(g ground, tool string, in fields, patterns []Patter
 	}
 	if what = filepath.Join(path, what); !p.SearchHides || !within(at.real, g.cwd) {
 		if name := g.findable(at.real, found); name != "" {
-			return Pattern{}, fmt.Errorf("%s could find what is in a protected place (%s); name another folder in path, such as \"routines\"", quote(what), name)
+			return Pattern{}, fmt.Errorf("%s could match files in a protected path (%s); name another directory in path, "+
+				"such as \"routines\"", quote(what), name)
 		}
 	}
 	by, err := g.cover(append(split(at.real), found...), what, patterns, true)
 	if err != nil && tool == "Grep" && in.text("glob") == "" {
-		err = fmt.Errorf("%w; narrow it by glob, such as \"*.md\"", err)
+		err = fmt.Errorf("%w; narrow it with glob, such as \"*.md\"", err)
 	}
 	return by, err
 }
@@ -54,7 +55,7 @@ func searched(tool string, in fields) ([]string, string, error) {
 	}
 	segs, err := searchGlob(text)
 	if err == nil && tool == "Grep" && strings.Contains(strings.TrimPrefix(text, "**/"), "/") {
-		err = errors.New("put the folder into path") // tools disagree about what it would be relative to
+		err = errors.New("put the directory into path") // tools disagree about what it would be relative to
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("the glob %s: %w", quote(text), err)
@@ -71,7 +72,7 @@ func searchGlob(text string) ([]string, error) {
 	case strings.ContainsAny(text, ", "):
 		return nil, errors.New("one glob at a time, without commas and spaces")
 	case strings.HasPrefix(text, "/"):
-		return nil, errors.New("put the folder into path")
+		return nil, errors.New("put the directory into path")
 	}
 	segs, err := segmentsOf(text)
 	if err == nil && !strings.Contains(text, "/") && segs[0] != anyDepth {

@@ -62,7 +62,7 @@ func splitShell(text string, stars bool) ([]shellWord, error) {
 		}
 	}
 	if !words[0].bare || words[0].wild[0] == "" {
-		return nil, errors.New("the command's name must stand without quotes and wildcards")
+		return nil, errors.New("the command name must not contain quotes or wildcards")
 	}
 	return words, nil
 }

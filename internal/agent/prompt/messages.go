@@ -21,8 +21,8 @@ func Unreported(label string) string {
 
 // NotCompacted is the update about a session that is nearly as long as its model can read.
 func NotCompacted(label, reason string) string {
-	return fmt.Sprintf("%s: the session nearly fills the model's window and could not be compacted (%s). Compaction is tried again "+
-		"tomorrow, or when the session has grown by a twentieth of the window.", label, reason)
+	return fmt.Sprintf("%s: the session nearly fills the model's window and could not be compacted (%s). The next attempt is "+
+		"made tomorrow, or when the session has grown by a twentieth of the window.", label, reason)
 }
 
 // Failure tells the owner that a job did not do its work. count is how often in a row.
@@ -39,7 +39,7 @@ func Failure(label, what, reason string, count int) string {
 
 // BadFile tells the owner of a job file that cannot be used.
 func BadFile(fault string) string {
-	return fmt.Sprintf("A job file cannot be used until it is corrected (`ollim check` shows it): %s", fault)
+	return fmt.Sprintf("A job file is invalid and cannot run until it is corrected (see `ollim check`): %s", fault)
 }
 
 // RefusedJob tells the owner of a job that was not allowed to run.
@@ -49,20 +49,22 @@ func RefusedJob(label, reason string) string {
 
 // MissedSlot tells the owner of a time at which a routine did not run, because other runs held what was left of a limit.
 func MissedSlot(label string, at time.Time, reason string) string {
-	return fmt.Sprintf("%s did not run at %s: for 15 minutes other runs had reserved what was left to spend (%s)",
+	return fmt.Sprintf("%s did not run at %s: for 15 minutes other runs had reserved the rest of the spending limit (%s)",
 		label, at.Format("2006-01-02 15:04"), reason)
 }
 
 // Unapproved tells the owner of a job that does not run because it asks for more than was approved. name is one that ollim
 // approve takes, keys are the fields that ask.
 func Unapproved(label, name string, keys []string) string {
-	return fmt.Sprintf("%s waits for you: it asks for more than you have approved (%s). To see it and approve it: `ollim approve %s`",
+	return fmt.Sprintf("%s waits for your approval: it asks for more than you have approved (%s). To see it and approve it: "+
+		"`ollim approve %s`",
 		label, strings.Join(keys, ", "), name)
 }
 
 // UnapprovedPolicy tells the owner that the file of tools for all runs is not as it was approved.
 func UnapprovedPolicy(name string) string {
-	return fmt.Sprintf("%s differs from what you approved, so it gives no tools. To see what is new and approve it: `ollim approve %s`", name, name)
+	return fmt.Sprintf("%s differs from what you approved, so it gives no tools. To see the changes and approve them: `ollim "+
+		"approve %s`", name, name)
 }
 
 // Unavailable is a reminder in its own words, when no agent could be had to act on it.
@@ -85,7 +87,7 @@ func Overdue(list []OverdueReminder) string {
 	for i, r := range list {
 		line := fmt.Sprintf("\n- %s: %s", r.At.Format("2006-01-02 Mon 3:04 PM"), plaintext.Short(plaintext.Line(r.Text), overdueText))
 		if utf8.RuneCountInString(text)+utf8.RuneCountInString(line) > space {
-			return text + fmt.Sprintf("\nand %d more, left out here.", len(list)-i)
+			return text + fmt.Sprintf("\nand %d more.", len(list)-i)
 		}
 		text += line
 	}
@@ -106,7 +108,7 @@ func FollowUpTooLate(foreground, pings bool, mode job.UpdateMode) string {
 	case pings:
 		return s + "If it is still open, ping the owner now with `ping_user`; otherwise use `report_updates`."
 	case mode == job.Blocked:
-		return s + "Do what is still to be done, and end."
+		return s + "Finish the task and end."
 	}
 	return s + "If it is still open, say so with `report_updates`."
 }

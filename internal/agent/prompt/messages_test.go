@@ -49,9 +49,9 @@ func TestMessages(t *testing.T) {
 	for got, want := range map[string]string{
 		prompt.Unreported("Market check"):                      "Market check ran but did not report what it did.",
 		prompt.RefusedJob("Market check", "gate is not there"): "Market check was not run: gate is not there",
-		prompt.BadFile("routines/a.md:3: corn: unknown key"):   "A job file cannot be used until it is corrected (`ollim check` shows it): routines/a.md:3: corn: unknown key",
+		prompt.BadFile("routines/a.md:3: corn: unknown key"):   "A job file is invalid and cannot run until it is corrected (see `ollim check`): routines/a.md:3: corn: unknown key",
 		prompt.Unavailable("Take the pizza out."):              "(agent unavailable) Take the pizza out.",
-		prompt.Unapproved("Market check", "daily-market", []string{"allowed-tools", "gate"}): "Market check waits for you: it asks for more than you have approved (allowed-tools, gate). " +
+		prompt.Unapproved("Market check", "daily-market", []string{"allowed-tools", "gate"}): "Market check waits for your approval: it asks for more than you have approved (allowed-tools, gate). " +
 			"To see it and approve it: `ollim approve daily-market`",
 		prompt.CatchingUp: "catching up on background activity…",
 	} {
@@ -88,7 +88,7 @@ func TestOverdueFits(t *testing.T) {
 			lines := strings.Split(got, "\n")
 			reported, last := len(lines)-1, lines[len(lines)-1]
 			var left int
-			if _, err := fmt.Sscanf(last, "and %d more, left out here.", &left); err == nil {
+			if _, err := fmt.Sscanf(last, "and %d more.", &left); err == nil {
 				reported--
 			}
 			if reported+left != n || reported < min(n, 10) {

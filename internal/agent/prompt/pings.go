@@ -40,7 +40,8 @@ func pings(b Input) string {
 	return strings.Join(append(lines,
 		"All background tasks share this budget: send at most one ping, embed or file in this run, and only if the owner would regret "+
 			"missing it (the regret test); otherwise "+instead+".",
-		"`critical=True` passes the budget and a busy owner: it is for what cannot wait, such as a loss or a missed deadline that can still be averted."), "\n")
+		"`critical=True` bypasses the budget and a busy owner: use it only for what cannot wait, such as a loss or a missed "+
+			"deadline that can still be averted."), "\n")
 }
 
 // entry is a line of the forward schedule: - 9:30 AM: Label (silent) — "description" (routines/x.md) [tag].

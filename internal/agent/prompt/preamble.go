@@ -139,7 +139,7 @@ func lastWord(t Task) string {
 	case t.AllowPing:
 		return worth + "use `report_updates`."
 	case t.Update == job.Blocked:
-		return "Do what is still to be done, and end."
+		return "Finish the task and end."
 	}
 	return "If it is still unresolved, say so with `report_updates`."
 }

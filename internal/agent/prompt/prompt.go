@@ -157,7 +157,8 @@ func notes(b Input) []string {
 		return []string{"NOTE: Your earlier session is gone and could not be resumed. You start without its context."}
 	case !b.Task.Persistent:
 	case b.Session == Compacted:
-		return []string{"NOTE: Your session was compacted in your previous fire: of what came before you have the summary."}
+		return []string{"NOTE: Your session was compacted in your previous fire: its earlier content is replaced by the " +
+			"summary."}
 	case b.Session == CompactionFailed:
 		return []string{"NOTE: The compaction that you requested in your previous fire was not carried out: your session is as it was. " +
 			"If it is still needed, call `compact_session` again."}

@@ -269,7 +269,7 @@ func TestFacts(t *testing.T) {
 			"\n~2 refills before last task.\n":                                                  pings,
 			"at most one ping, embed or file":                                                   pings,
 			"regret test":                                                                       pings,
-			"\n`critical=True` passes":                                                          pings,
+			"\n`critical=True` bypasses":                                                        pings,
 			"(the regret test); otherwise `report_updates` is enough.":                          pings && reports,
 			"(the regret test); otherwise send nothing.":                                        pings && !reports,
 
@@ -286,8 +286,8 @@ func TestFacts(t *testing.T) {
 			"would regret missing it. With or without a ping, call `report_updates`.":                                    final && pings && c.update == job.Always,
 			"Ping only if it is still unresolved and the owner would regret missing it; otherwise end without.":          final && pings && !reports,
 			"If it is still unresolved, say so with `report_updates`.":                                                   final && !pings && reports,
-			"Do what is still to be done, and end.":                                                                      final && background && !pings && !reports,
-			"If it is still unresolved, say so plainly.":                                                                 final && !background,
+			"Finish the task and end.":                   final && background && !pings && !reports,
+			"If it is still unresolved, say so plainly.": final && !background,
 
 			"\n\nLook at the oil price.\n\nCompare it with yesterday's.\n": true,
 

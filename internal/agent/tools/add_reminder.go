@@ -50,9 +50,9 @@ func reminderSchema(b *Set) json.RawMessage {
 		p["items"] = map[string]string{"type": "string"}
 		return p
 	}
-	message := text("The task, as you are given it then: say what to look at and what to do.")
+	message := text("The task, worded as a prompt for yourself: say what to look at and what to do.")
 	message["maxLength"] = maxBody
-	chain := property("integer", "How often the reminder may come back, one follow_up_chain after the other. Default 0.")
+	chain := property("integer", "How many follow-ups the reminder may have, each set by follow_up_chain. Default 0.")
 	chain["minimum"] = 0
 	mode := text("What the run reports to the main session: on_ping (default): whenever it has sent the owner something; always; " +
 		"freely: what it likes; blocked: nothing." + backgroundOnly)
@@ -61,14 +61,16 @@ func reminderSchema(b *Set) json.RawMessage {
 		"message": message,
 		"when": text("A delay, such as 45m, 2h, 1h30m or 3 days, or a time, such as 17:30, tomorrow 9am, monday 9am, march 7 9am or " +
 			"2026-03-07T09:00. A time without an offset such as +01:00 is in the zone " + b.Zone.String() + ". At most ten years ahead."),
-		"description":         text("A label for lists and schedules, in one line."),
-		"background":          property("boolean", "Default true. false: the task runs in the main conversation, and its answer goes to the owner. A background task cannot set false."),
-		"plain":               property("boolean", "Default false. true: the message itself is delivered to the owner, without an agent, so it goes with description only. A background task cannot set true."),
+		"description": text("A label for lists and schedules, on one line."),
+		"background": property("boolean", "Default true. false: the task runs in the main conversation, and its answer is "+
+			"delivered to the owner. A background task cannot set false."),
+		"plain": property("boolean", "Default false. true: the message itself is delivered to the owner, without an agent; "+
+			"only description can be set beside it. A background task cannot set true."),
 		"isolated":            property("boolean", "Default false. true: the run begins without the history of the main conversation."+backgroundOnly),
 		"allow_ping":          property("boolean", "Default true, unless this run may not ping the owner. false: the run sends the owner nothing."+backgroundOnly),
 		"update_main_session": mode,
-		"model":               text("An alias, such as opus, sonnet or haiku, or a model's id. Default: the configured model."),
-		"allowed_tools":       list("Tool patterns besides the default ones, such as Bash(git log *)."),
+		"model":               text("An alias, such as opus, sonnet or haiku, or a model id. Default: the configured model."),
+		"allowed_tools":       list("Tool patterns in addition to the default ones, such as Bash(git log *)."),
 		"skills":              list("Names of skills that the agent must invoke first."),
 		"max_chain":           chain,
 	}
@@ -131,7 +133,7 @@ func callAddReminder(ctx context.Context, b *Set, in reminder) (string, error) {
 	}
 	answer := fmt.Sprintf("Reminder %s is set for %s.", j.ID, j.RunAt.Format("Mon 2006-01-02 3:04 PM MST"))
 	if waits {
-		answer += " It asks for more than this run may do, so it will not run before the owner approves it."
+		answer += " It asks for more than this run may do, so it will not run until the owner approves it."
 		err = b.tellWaiting(ctx, j)
 	}
 	return answer, err
@@ -205,7 +207,7 @@ func (b *Set) spaceForOne() error {
 		return err
 	}
 	if n := len(s.Only(job.Reminder).Jobs); n >= maxWaiting {
-		return &Refused{fmt.Sprintf("%d reminders wait already; cancel some first.", n)}
+		return &Refused{fmt.Sprintf("%d reminders are already waiting; cancel some first.", n)}
 	}
 	return nil
 }

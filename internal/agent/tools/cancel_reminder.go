@@ -34,7 +34,7 @@ func callCancelReminder(_ context.Context, b *Set, in struct {
 		return "", err
 	}
 	if err := b.Jobs.Cancel(j); errors.Is(err, job.ErrFiring) {
-		return "", &Refused{"It is running already."}
+		return "", &Refused{"It is already running."}
 	} else if err != nil {
 		return "", err
 	}

@@ -39,5 +39,5 @@ func callCompact(ctx context.Context, b *Set, in struct {
 	if err := b.Run.Event(ctx, runlog.Event{Type: runlog.CompactWish, Text: in.Instructions}); err != nil {
 		return "", err
 	}
-	return "Noted: the session is compacted by these instructions when this turn ends.", nil
+	return "Noted: the session will be compacted by these instructions when this turn ends.", nil
 }

@@ -172,7 +172,7 @@ func TestNudge(t *testing.T) {
 
 func TestUnknownToolAndArguments(t *testing.T) {
 	d := newDesk(t, talks()).delivers("cat")
-	d.says("order_pizza", `{}`, `error: there is no tool "order_pizza"`)
+	d.says("order_pizza", `{}`, `error: no tool "order_pizza"`)
 	for _, bad := range []string{``, `null x`, `[]`, `3`, `{"message":"a"} {}`, `{"message":"a"}]`, `{"mesage":"a"}`, `{"message":3}`, `{"message":"a","critical":"yes"}`} {
 		d.begins("ping_user", bad, "error: bad arguments: ")
 	}
@@ -280,7 +280,7 @@ func TestRefund(t *testing.T) {
 	d.says("ping_user", object("message", "look", "critical", true), "error: the message was not sent")
 	d.budgeted(5, 0, 0)
 	d.delivers("exit 1")
-	d.says("ping_user", pingInput, "Not delivered yet; it is queued and will be tried again.")
+	d.says("ping_user", pingInput, "Not delivered yet; it is queued and will be retried.")
 	d.recorded("ping ping_refused ping ping_refused ping")
 	d.budgeted(4, 1, 0)
 	d.says("ping_user", pingInput, "error: This run has already sent its one message.")
@@ -296,7 +296,7 @@ func TestRefund(t *testing.T) {
 // With nowhere to send it the next conversation says it, and the run has reported.
 func TestNoDelivery(t *testing.T) {
 	d := newDesk(t, talks())
-	d.says("ping_user", pingInput, "No delivery is configured, so the owner will read this in the next conversation.")
+	d.says("ping_user", pingInput, "No delivery is configured, so the owner will see this in the next conversation.")
 	d.pending("look")
 	d.recorded("ping report")
 	d.budgeted(4, 1, 0)
@@ -385,7 +385,7 @@ func TestFollowUp(t *testing.T) {
 		"pings":           {runlog.Record{AllowPing: true, Update: "on_ping"}, "If it is still open, ping the owner now with `ping_user`; otherwise use `report_updates`."},
 		"pings, blocked":  {runlog.Record{AllowPing: true, Update: "blocked"}, "If it is still open, ping the owner now with `ping_user`; otherwise end without."},
 		"silent":          {runlog.Record{Update: "always"}, "If it is still open, say so with `report_updates`."},
-		"silent, blocked": {runlog.Record{Update: "blocked"}, "Do what is still to be done, and end."},
+		"silent, blocked": {runlog.Record{Update: "blocked"}, "Finish the task and end."},
 		"main":            {inMain(), "If it is still open, tell the owner in your answer."},
 	} {
 		tc.record.MaxChain, tc.record.ChainDepth = 2, 2

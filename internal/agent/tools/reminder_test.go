@@ -58,7 +58,7 @@ func TestCancelWhatIsNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.says("cancel_reminder", object("id", j.ID), "error: It is running already.")
+	d.says("cancel_reminder", object("id", j.ID), "error: It is already running.")
 	d.recorded("refusal:cancel_reminder")
 }
 
@@ -189,13 +189,13 @@ func TestEmpower(t *testing.T) {
 				d.pending()
 				return
 			}
-			if got != set+" It asks for more than this run may do, so it will not run before the owner approves it." {
+			if got != set+" It asks for more than this run may do, so it will not run until the owner approves it." {
 				t.Errorf("%q", got)
 			}
 			if again, err := d.Notices.Once(ctx, "refused "+j.ID+" "+s.Digest()); again || err != nil {
 				t.Errorf("a fire that is refused would tell it again, %v", err)
 			}
-			d.pending(fmt.Sprintf("look-again waits for you: it asks for more than you have approved (%s). To see it and approve it: `ollim approve %s`", tc.waits, j.ID))
+			d.pending(fmt.Sprintf("look-again waits for your approval: it asks for more than you have approved (%s). To see it and approve it: `ollim approve %s`", tc.waits, j.ID))
 		})
 	}
 }
@@ -206,7 +206,7 @@ func TestTooManyReminders(t *testing.T) {
 	for i := range 200 {
 		d.write(fmt.Sprintf("reminders/%d.md", i), fmt.Sprintf("---\nid: r%d\nrun-at: 2026-03-01T09:00:00+01:00\n---\nm\n", i))
 	}
-	d.says("add_reminder", `{"message":"m","when":"1h"}`, "error: 200 reminders wait already; cancel some first.")
+	d.says("add_reminder", `{"message":"m","when":"1h"}`, "error: 200 reminders are already waiting; cancel some first.")
 	d.recorded("refusal:add_reminder")
 	if err := os.Remove(d.Home.Path("reminders", "0.md")); err != nil {
 		t.Fatal(err)

@@ -104,7 +104,7 @@ func (b *Set) send(ctx context.Context, m outbox.Message) (string, error) {
 	case outbox.Sent:
 		return "Sent.", nil
 	case outbox.Queued:
-		return "Not delivered yet; it is queued and will be tried again.", nil
+		return "Not delivered yet; it is queued and will be retried.", nil
 	}
 	return "", errors.Join(errors.New("the message was not sent"), err)
 }
@@ -131,5 +131,5 @@ func (b *Set) sendByUpdate(ctx context.Context, m outbox.Message) (string, error
 	if err := b.report(ctx, m.Text); err != nil {
 		return "", err
 	}
-	return "No delivery is configured, so the owner will read this in the next conversation.", nil
+	return "No delivery is configured, so the owner will see this in the next conversation.", nil
 }

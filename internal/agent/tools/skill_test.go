@@ -39,8 +39,8 @@ func TestSkill(t *testing.T) {
 	for input, reason := range map[string]string{
 		`{"name":"live","arguments":"x"}`:            `"live" matches none of the allowed patterns`,
 		`{"name":"hidden"}`:                          `"hidden" matches none of the allowed patterns`,
-		`{"name":"../news"}`:                         "is no skill's name",
-		`{"name":""}`:                                "is no skill's name",
+		`{"name":"../news"}`:                         "is not the name of a skill",
+		`{"name":""}`:                                "is not the name of a skill",
 		"{\"name\":\"news\",\"arguments\":\"!`x`\"}": "no !` in the arguments",
 	} {
 		if got := d.call("skill", input); !strings.HasPrefix(got, "error: Skill: ") || !strings.Contains(got, reason) {
@@ -58,8 +58,8 @@ func TestSkill(t *testing.T) {
 // Commands in a skill run only as the owner approved them; that they wait is told once for each version.
 func TestSkillCommands(t *testing.T) {
 	d := newDesk(t, skilled())
-	const refused = "error: The commands in the skill maps wait for the owner's word: ollim approve skill:maps"
-	const reported = "The skill maps waits for you: it asks for more than you have approved (commands). To see it and approve it: `ollim approve skill:maps`"
+	const refused = "error: The commands in the skill maps wait for the owner's approval: ollim approve skill:maps"
+	const reported = "The skill maps waits for your approval: it asks for more than you have approved (commands). To see it and approve it: `ollim approve skill:maps`"
 	d.write("skills/maps/SKILL.md", skillFile+"Map: !`echo one`\n")
 	d.says("skill", `{"name":"maps"}`, refused)
 	d.says("skill", `{"name":"maps"}`, refused)

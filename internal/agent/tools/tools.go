@@ -124,7 +124,7 @@ func (b *Set) Use(ctx context.Context, name string, input json.RawMessage) (stri
 	list := tools()
 	at := slices.IndexFunc(list, func(t tool) bool { return t.name == name })
 	if at < 0 {
-		return "", fmt.Errorf("there is no tool %q", name)
+		return "", fmt.Errorf("no tool %q", name)
 	}
 	text, err := list[at].use(ctx, b, input)
 	if refused := (*Refused)(nil); errors.As(err, &refused) {

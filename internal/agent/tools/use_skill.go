@@ -70,7 +70,7 @@ func (b *Set) prepared(ctx context.Context, name string) (string, error) {
 			return "", err
 		}
 		if again, err := (skill.Library{Home: b.Home}).Find(name); err != nil || again.Body != s.Body {
-			return "", errors.Join(errors.New("the skill was changed this moment; try again"), err)
+			return "", errors.Join(errors.New("the skill has just been changed; try again"), err)
 		}
 	}
 	return skill.Renderer{Dir: string(b.Home), Env: b.Env}.Render(ctx, s), nil
@@ -90,7 +90,7 @@ func (b *Set) approvedSkill(ctx context.Context, name string) error {
 	if err == nil && first {
 		err = b.Updates.Add(ctx, prompt.Unapproved("The skill "+name, "skill:"+name, subject.Widening()), b.Run.ID)
 	}
-	return errors.Join(&Refused{fmt.Sprintf("The commands in the skill %s wait for the owner's word: ollim approve skill:%s", name, name)}, err)
+	return errors.Join(&Refused{fmt.Sprintf("The commands in the skill %s wait for the owner's approval: ollim approve skill:%s", name, name)}, err)
 }
 
 // Prepare renders a skill that the job names into the record of its run. still is asked between the reading and the commands:

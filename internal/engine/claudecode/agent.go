@@ -34,7 +34,7 @@ func (e event) lacks(name string) error {
 	if name == "" || slices.Contains(names, name) {
 		return nil
 	}
-	return fmt.Errorf("the engine did not take the subagent %s: it needs a description and a prompt", name)
+	return fmt.Errorf("the engine rejected the subagent %s: it needs a description and a prompt", name)
 }
 
 func nameOf(a *engine.Subagent) string {

@@ -130,7 +130,7 @@ func text(prompt string) string {
 	return prompt
 }
 
-var errUnsaved = errors.New("the session was not saved: its folder, CLAUDE_CONFIG_DIR or ~/.claude, cannot be written")
+var errUnsaved = errors.New("the session was not saved: its directory, CLAUDE_CONFIG_DIR or ~/.claude, is not writable")
 
 // check compares the tool uses with the verdicts, and makes sure that the session was saved.
 func (e *Engine) check(r engine.Request, tools engine.Tools, t *turn) error {
@@ -150,7 +150,7 @@ func (e *Engine) check(r engine.Request, tools engine.Tools, t *turn) error {
 		}
 	}
 	if denied != "" {
-		return fmt.Errorf("the tool %s was denied for want of a verdict: the hook, %s, fails or cannot be started", denied, e.Self)
+		return fmt.Errorf("the tool %s was denied without a verdict: the hook, %s, fails or cannot be started", denied, e.Self)
 	}
 	if !unkept(r.Session) && !e.saved(t.result.Session) {
 		return errUnsaved
@@ -204,7 +204,7 @@ func (e *Engine) projects() string {
 // and for the updates that it was given.
 func (e *Engine) writable() error {
 	if !filepath.IsAbs(e.projects()) {
-		return fmt.Errorf("%w: env in config.yaml names no HOME, where claude keeps its sessions", engine.ErrUnavailable)
+		return fmt.Errorf("%w: env in config.yaml sets no HOME, where claude keeps its sessions", engine.ErrUnavailable)
 	}
 	err := os.MkdirAll(e.projects(), 0o700)
 	if err == nil {

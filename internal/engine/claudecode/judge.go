@@ -22,7 +22,7 @@ func (t *turn) judge(waitErr error, stderr string) error {
 		if strings.Contains(stderr, "No conversation found") {
 			return engine.ErrSessionUnknown
 		}
-		return fmt.Errorf("the engine ended without a result (%v): %s", exitOf(exit), orElse(firstLine(stderr), "it said nothing"))
+		return fmt.Errorf("the engine ended without a result (%v): %s", exitOf(exit), orElse(firstLine(stderr), "no output"))
 	}
 	why := orElse(e.Result, strings.Join(e.Errors, "; "), firstLine(stderr), e.Subtype)
 	switch {

@@ -52,8 +52,9 @@ func (e *Engine) exposed(r engine.Request) error {
 	for _, name := range e.Secrets {
 		handed := slices.ContainsFunc(descriptors(), func(by descriptor) bool { return by.name == name })
 		if !handed && !strings.HasSuffix(name, "_BASE_URL") && e.variable(name) != "" {
-			return fmt.Errorf("%w: claude would pass the secret engine.%s on to the commands that this run may use; use a login, "+
-				"engine.ANTHROPIC_API_KEY or engine.CLAUDE_CODE_OAUTH_TOKEN, which are kept from them, or allow no Bash pattern",
+			return fmt.Errorf("%w: claude would pass the secret engine.%s on to the commands that this run may use; use a "+
+				"login, engine.ANTHROPIC_API_KEY or engine.CLAUDE_CODE_OAUTH_TOKEN, which commands do not inherit, or allow "+
+				"no Bash pattern",
 				engine.ErrUnavailable, name)
 		}
 	}

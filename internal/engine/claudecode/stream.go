@@ -230,7 +230,7 @@ func (t *turn) system(e event) error {
 		}
 	case "init":
 		if t.phase == starting {
-			return fmt.Errorf("%w: it does not use our settings, with its boundaries and hooks", engine.ErrUnavailable)
+			return fmt.Errorf("%w: it does not use our settings with the deny rules and hooks", engine.ErrUnavailable)
 		}
 		if status := e.toolServer(); status != "connected" && t.compaction.of == "" {
 			return fmt.Errorf("%w: the tool server is %s, not connected", engine.ErrUnavailable, status)

@@ -88,7 +88,7 @@ func has(list []engine.Tool, name string) bool {
 
 // notBegun is the result of a tool use that the end of the run prevented.
 func notBegun() engine.ToolResult {
-	return engine.ToolResult{Text: "this was not begun: the run had to end", IsError: true}
+	return engine.ToolResult{Text: "not started: the run had to end", IsError: true}
 }
 
 // decline answers tool uses that are not begun.

@@ -136,7 +136,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%v left: %v", left, err)
 		}
 		said := s.conversation(s.events[0].Session)
-		if begun := said[2] != "user tool_result this was not begun: the run had to end"; begun != (want == nil) || begun != (len(s.tools.calls) == 1) {
+		if begun := said[2] != "user tool_result not started: the run had to end"; begun != (want == nil) || begun != (len(s.tools.calls) == 1) {
 			t.Errorf("%v left: %q, %q", left, said, s.tools.calls)
 		}
 	}
@@ -157,7 +157,7 @@ func TestStopped(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || len(s.tools.calls) != 1 {
 		t.Errorf("%q, %v", s.tools.calls, err)
 	}
-	if said := s.conversation(s.events[0].Session); len(said) != 5 || said[4] != "user tool_result this was not begun: the run had to end" {
+	if said := s.conversation(s.events[0].Session); len(said) != 5 || said[4] != "user tool_result not started: the run had to end" {
 		t.Errorf("%q", said)
 	}
 }

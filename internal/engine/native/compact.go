@@ -35,15 +35,15 @@ const (
 )
 
 // ownInstructions are those of a compaction that nobody asked for.
-const ownInstructions = `Keep what is needed to go on with the work without the conversation: what was asked for and why, what was found and
-decided, names, numbers, dates, paths and identifiers as they are, what is done, what is open, and what comes next.`
+const ownInstructions = `Keep what is needed to continue the work without the conversation: what was asked for and why, findings and decisions, names,
+numbers, dates, paths and identifiers exactly as they are, what is done, what is open, and what comes next.`
 
 // compactNow carries out the compaction that the agent asked for in results[at]; the other results are those of tools that it used
 // in the same answer. The agent is told of a failure, and the conversation stays as it is.
 func (t *turn) compactNow(ctx context.Context, results []transcript.Block, at int) error {
 	id := results[at].ToolUseID
-	said := engine.ToolResult{Text: fmt.Sprintf("The session was compacted: your summary and the last messages are all that is left of "+
-		"about %d tokens. It goes on from here; the old transcript stays as %s.", t.size(), t.talk.id())}
+	said := engine.ToolResult{Text: fmt.Sprintf("The session was compacted: about %d tokens were replaced by your summary "+
+		"and the last messages. It continues from here; the old transcript is kept as %s.", t.size(), t.talk.id())}
 	results[at] = answer(id, said)
 	whole := append(slices.Clip(t.talk.entries), t.talk.entry(user(results)))
 	keep := t.keep(2) // the call and its result
@@ -156,7 +156,7 @@ func (t *turn) wish(id string) string {
 // pin.
 func (t *turn) summary(ctx context.Context, entries []transcript.Entry, instructions string) (string, error) {
 	if len(entries) == 0 {
-		return "", errors.New("there is nothing to compact yet")
+		return "", errors.New("nothing to compact yet")
 	}
 	pins, more := pinned(instructions), ""
 	var lost []string
@@ -168,9 +168,9 @@ func (t *turn) summary(ctx context.Context, entries []transcript.Entry, instruct
 		lost = missing(text, pins)
 		switch {
 		case text == "":
-			more = "You gave no summary. Answer with the summary alone, and use no tool."
+			more = "You gave no summary. Answer with the summary only, and use no tool."
 		case len(lost) > 0:
-			more = "Your last summary left out what must stand in it letter by letter: " + strings.Join(lost, ", ")
+			more = "Your last summary omitted what it must contain literally: " + strings.Join(lost, ", ")
 		default:
 			return text, nil
 		}
@@ -205,7 +205,7 @@ func (t *turn) sumUp(ctx context.Context, entries []transcript.Entry, instructio
 		}
 		switch {
 		case a.Stop == provider.MaxTokens:
-			return "", errors.New("the summary is longer than an answer may be")
+			return "", errors.New("the summary is longer than the maximum answer")
 		case a.Stop == provider.Refusal:
 			return "", errors.New("the model refused to make a summary")
 		case len(toolUses(a.Message)) > 0:

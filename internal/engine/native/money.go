@@ -71,7 +71,7 @@ func (t *turn) try(ctx context.Context, q provider.Request, delta func(provider.
 	a, err := t.e.Service.Ask(ctx, q, delta)
 	t.bill.asking += t.e.Now().Sub(begin)
 	if err == nil && cut && reached(a, may.tokens) {
-		return a, fmt.Errorf("%w: the answer needs more than %d tokens, and more may not be spent", engine.ErrMaxCost, may.tokens)
+		return a, fmt.Errorf("%w: the answer needs more than %d tokens, which exceeds the limit", engine.ErrMaxCost, may.tokens)
 	}
 	if ctx.Err() == nil && !errors.Is(err, provider.ErrCut) && !errors.Is(err, provider.ErrGarbled) {
 		return a, err

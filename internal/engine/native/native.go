@@ -82,7 +82,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 // Compact begins a session that holds a summary of the request's session and its last messages.
 func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions string, sink engine.Sink) (engine.Compaction, error) {
 	if r.Session.ID == "" {
-		return engine.Compaction{}, errors.New("there is no session to compact")
+		return engine.Compaction{}, errors.New("no session to compact")
 	}
 	r.Session.Fork = false
 	t, err := e.begin(ctx, r, nil, sink)
@@ -123,8 +123,8 @@ func (e *Engine) begin(ctx context.Context, r engine.Request, tools engine.Tools
 		return nil, e.NoModel
 	}
 	if r.Limits.MaxCost > 0 && !e.Service.Local && !m.Priced {
-		return nil, fmt.Errorf("%w: no price is known of the model %s, so the limit on the cost cannot be kept: "+
-			"ollim config set models '%s in=USD out=USD' (per million tokens)", engine.ErrUnavailable, m.ID, m.ID)
+		return nil, fmt.Errorf("%w: the price of the model %s is unknown, so the cost limit cannot be enforced: ollim config "+
+			"set models '%s in=USD out=USD' (per million tokens)", engine.ErrUnavailable, m.ID, m.ID)
 	}
 	how := asking{model: m, thinking: r.Model.Thinking}
 	// A cache of some minutes has expired when the session is next used, one of an hour has not. Only Anthropic's API offers both.

@@ -87,12 +87,12 @@ func (t *turn) ending(a provider.Answer, first bool) error {
 		thought := len(a.Message.Unthought().Content) < len(a.Message.Content)
 		switch silent := first && !t.request.Input.Nudge && strings.TrimSpace(a.Message.Text()) == ""; {
 		case silent && thought && t.request.Input.Awaited:
-			return fmt.Errorf("%s thought, and said nothing", id)
+			return fmt.Errorf("%s answered with thinking only", id)
 		case silent && !thought:
-			return fmt.Errorf("%s said nothing", id)
+			return fmt.Errorf("%s gave an empty answer", id)
 		}
 	case provider.MaxTokens:
-		return fmt.Errorf("the answer of %s reached its limit and is not whole: ollim config set native.max-tokens N", id)
+		return fmt.Errorf("the answer of %s was cut at its token limit: ollim config set native.max-tokens N", id)
 	case provider.Refusal:
 		return fmt.Errorf("%s refused to answer", id)
 	}

@@ -48,7 +48,7 @@ func (m *messages) Ask(ctx context.Context, r Request, delta func(Delta) error) 
 		return d.end(r, x.host)
 	case d.whole:
 		d.whole = false
-		return d.answer(r), x.reason(errors.New("an answer without its beginning, message_start"))
+		return d.answer(r), x.reason(errors.New("an answer without message_start"))
 	}
 	return d.answer(r), x.reason(nil)
 }

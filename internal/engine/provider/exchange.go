@@ -74,7 +74,7 @@ func events[E interface{ failed() bool }](x *exchange, address string, header ma
 				err = x.refusal(raw).err()
 			default:
 				if err = json.Unmarshal(raw, &e); err != nil {
-					err = x.reason(fmt.Errorf("an event that is not understood: %w", err))
+					err = x.reason(fmt.Errorf("an invalid event: %w", err))
 				} else if e.failed() {
 					err = x.refusal(raw).err()
 				}
@@ -139,7 +139,7 @@ func (x *exchange) failed(err error) error {
 func (x *exchange) reason(err error) error {
 	switch cause := context.Cause(x.ctx); {
 	case errors.Is(cause, errIdle):
-		return fmt.Errorf("%w: nothing came from %s for %s", ErrCut, x.host, x.o.Idle)
+		return fmt.Errorf("%w: no data from %s for %s", ErrCut, x.host, x.o.Idle)
 	case cause != nil:
 		return cause
 	case x.fail != nil:
@@ -164,7 +164,7 @@ func unreachable(host string, err error) error {
 		begun = begun || errors.Is(err, end)
 	}
 	if begun {
-		return fmt.Errorf("%w: %s hung up: %s", ErrCut, host, why)
+		return fmt.Errorf("%w: %s closed the connection: %s", ErrCut, host, why)
 	}
 	if host == "" {
 		return fmt.Errorf("%w: the request cannot be sent: %s", engine.ErrUnavailable, why)
@@ -187,7 +187,7 @@ func (b *body) Read(p []byte) (int, error) {
 	x.timer.Stop()
 	b.read += int64(n)
 	if b.read > x.o.limit {
-		return n, x.failed(fmt.Errorf("%w: more than %d bytes came from %s without an end", ErrGarbled, x.o.limit, x.host))
+		return n, x.failed(fmt.Errorf("%w: more than %d bytes from %s without an end", ErrGarbled, x.o.limit, x.host))
 	}
 	if err == nil || errors.Is(err, io.EOF) {
 		return n, err

@@ -32,12 +32,12 @@ var (
 	// ErrUnreached: there is no way to the service, maybe for a moment only.
 	ErrUnreached = fmt.Errorf("%w: no connection", engine.ErrUnavailable)
 	// ErrGarbled: what came is not what such a service sends.
-	ErrGarbled = errors.New("the service answered with something else")
+	ErrGarbled = errors.New("the service gave an unexpected answer")
 	// ErrTooLong: the conversation does not fit into the model's window, or the answer to it does not.
 	ErrTooLong = errors.New("the conversation is too long for the model")
 	// ErrThinking: the thoughts in the conversation, or how much to think, are not what the model takes. It may be asked again
 	// without the one and the other.
-	ErrThinking = errors.New("the service does not take these thoughts")
+	ErrThinking = errors.New("the service rejected the thinking of earlier turns")
 )
 
 // Request is one question.

@@ -33,7 +33,7 @@ const maxRefusal = 1 << 20 // bytes that are read of one
 func (x *exchange) refused(resp *http.Response, kind string) error {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // what of it came must do
 	if to, err := resp.Location(); err == nil && resp.StatusCode < 400 {
-		return fmt.Errorf("%w: %s sends requests on to %s: another base URL, a proxy or a network's log-in page", ErrGarbled, x.host, to.Host)
+		return fmt.Errorf("%w: %s redirects requests to %s: a different base URL, a proxy or a network's login page", ErrGarbled, x.host, to.Host)
 	}
 	f := x.refusal(raw)
 	if f.after = retryAfter(resp.Header); resp.StatusCode >= 400 {
@@ -43,8 +43,8 @@ func (x *exchange) refused(resp *http.Response, kind string) error {
 	if kind == "application/json" && f.message != "" { // some local servers say 200 to everything
 		return f.err()
 	}
-	return fmt.Errorf("%w: %s sent %s with status %d, as a proxy or a network's log-in page does", ErrGarbled, x.host,
-		cmp.Or(short(kind), "nothing that has a type"), resp.StatusCode)
+	return fmt.Errorf("%w: %s sent %s with status %d, as a proxy or a network's login page does", ErrGarbled, x.host,
+		cmp.Or(short(kind), "no content type"), resp.StatusCode)
 }
 
 // refusal reads what a service sent; without a status of HTTP it follows from the kind of error.
@@ -134,7 +134,7 @@ func (f refusal) err() error {
 	case f.status == http.StatusNotFound:
 		return fmt.Errorf("%w: model %q: %s (is the base URL right?)", engine.ErrUnavailable, f.model, said)
 	case f.status == http.StatusUnauthorized && f.keyless:
-		return fmt.Errorf("%w: the service wants a key: %s (put it into %s)", engine.ErrUnavailable, said, f.keyName)
+		return fmt.Errorf("%w: the service needs a key: %s (put it into %s)", engine.ErrUnavailable, said, f.keyName)
 	case f.status == http.StatusUnauthorized, f.status == http.StatusForbidden:
 		return fmt.Errorf("%w: the key was refused: %s (it is %s)", engine.ErrUnavailable, said, f.keyName)
 	case f.status == http.StatusRequestTimeout, f.status == http.StatusConflict, f.status == http.StatusTooManyRequests, f.status >= 500:

@@ -40,7 +40,7 @@ func thinkingOf(model, wish string, maxTokens, most int) (*wireThinking, int, er
 		n, err := strconv.Atoi(wish)
 		switch {
 		case err != nil || n < 0:
-			return nil, 0, fmt.Errorf("thinking: %q is neither off nor adaptive nor a number of tokens", wish)
+			return nil, 0, fmt.Errorf("thinking: %q is not off, adaptive or a number of tokens", wish)
 		case n == 0:
 			return leastThinking(model), maxTokens, nil
 		case strings.Contains(model, "claude") && !before(model, 4, 7):

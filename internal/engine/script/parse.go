@@ -71,7 +71,7 @@ func (p *parser) step(v yamldoc.Value) (Step, error) {
 		return Step{}, err
 	}
 	if d.Do == "" {
-		return Step{}, v.Wrong("want a step that does something: one of " + strings.Join(actions(), ", "))
+		return Step{}, v.Wrong("want a step with an action: one of " + strings.Join(actions(), ", "))
 	}
 	for _, b := range d.beside {
 		if b.of != d.Do {

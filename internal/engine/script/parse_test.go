@@ -70,15 +70,15 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseFaults(t *testing.T) {
-	const noAction = "want a step that does something: one of expect, think, text, tool, delay, touch, compact, cost, overloaded, error"
+	const noAction = "want a step with an action: one of expect, think, text, tool, delay, touch, compact, cost, overloaded, error"
 	const noTurn = "f: turns: want at least one turn, a list of steps"
 	for name, tc := range map[string]struct{ text, want string }{
 		"empty":           {"", noTurn},
 		"no turns":        {"summary: x\n", noTurn},
 		"turns are none":  {"summary: x\nturns: []\n", "f:2: turns: want at least one turn, a list of steps"},
-		"turns are null":  {"turns:\n", "f:1: turns: want a list, not nothing"},
+		"turns are null":  {"turns:\n", "f:1: turns: want a list, not an empty value"},
 		"turns are text":  {"turns: hello\n", `f:1: turns: want a list, not "hello"`},
-		"a turn is null":  {"turns:\n  - []\n  -\n", "f:3: turns[1]: want a list, not nothing"},
+		"a turn is null":  {"turns:\n  - []\n  -\n", "f:3: turns[1]: want a list, not an empty value"},
 		"a turn is a map": {"turns:\n  - text: x\n", "f:2: turns[0]: want a list, not a section"},
 		"unknown key":     {"turn:\n  - - text: x\n", "f:1: turn: unknown key (did you mean turns?)"},
 		"two spellings":   {"turns:\n  - []\non-nudge: []\non_nudge: []\n", "f:4: on_nudge: given twice (as on-nudge on line 3)"},
@@ -94,7 +94,7 @@ func TestParseFaults(t *testing.T) {
 		"two actions":        {"turns:\n  - - text: x\n      tool: y\n", "f:3: turns[0][0].tool: a step does one thing, and this one has text already"},
 		"two without text":   {"turns:\n  - - cost: 1\n      delay: 1s\n", "f:3: turns[0][0].delay: a step does one thing, and this one has cost already"},
 		"one action twice":   {"turns:\n  - - text: x\n      text: y\n", "f:3: turns[0][0].text: given twice (as text on line 2)"},
-		"text is null":       {"turns:\n  - - text:\n", "f:2: turns[0][0].text: want text, not nothing"},
+		"text is null":       {"turns:\n  - - text:\n", "f:2: turns[0][0].text: want text, not an empty value"},
 		"text is a list":     {"turns:\n  - - text: [x]\n", "f:2: turns[0][0].text: want text, not a list"},
 		"only input":         {"turns:\n  - - text: x\n    - input: {a: 1}\n", "f:3: turns[0][1]: " + noAction},
 		"only times":         {"turns:\n  - - times: 1\n", "f:2: turns[0][0]: " + noAction},

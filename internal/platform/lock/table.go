@@ -49,7 +49,7 @@ const shortWait = 10 * time.Second
 const hungWait = 100 * time.Millisecond
 
 // errHung is why the context of a WaitShort ends.
-var errHung = errors.New("the lock holder hangs")
+var errHung = errors.New("the lock holder does not respond")
 
 // WaitShort is Wait for the lock of a data file. It waits at most ten seconds, and a tenth of a second while the lock has the
 // holder that an earlier WaitShort has waited ten seconds for: one hung holder delays a process once.

@@ -100,7 +100,7 @@ func Run(ctx context.Context, c Call) (Result, error) {
 
 func start(c Call, out, said io.Writer) (*exec.Cmd, error) {
 	if len(c.Argv) == 0 {
-		return nil, errors.New("no program is named")
+		return nil, errors.New("no program given")
 	}
 	path, err := lookPath(c.Argv[0], c.Env)
 	if err != nil {
@@ -209,13 +209,13 @@ func explain(cmd *exec.Cmd, err error) error {
 	}
 	switch errno {
 	case syscall.ENOEXEC:
-		return fmt.Errorf("neither a program of this machine nor a script with a #! line: %w", errno)
+		return fmt.Errorf("neither a program for this machine nor a script with a #! line: %w", errno)
 	case syscall.ENOENT:
 		if _, err := os.Stat(cmp.Or(cmd.Dir, ".")); err != nil {
 			return fmt.Errorf("cannot run in %s: %w", cmd.Dir, errno)
 		}
 		if _, err := os.Stat(path); err == nil {
-			return fmt.Errorf("the interpreter that it names: %w", errno)
+			return fmt.Errorf("its interpreter: %w", errno)
 		}
 	}
 	return errno // not what wraps it: "fork/exec", and the path once more

@@ -220,14 +220,14 @@ func TestCannotStart(t *testing.T) {
 		cause error
 		text  string
 	}{
-		"nothing":        {Call{}, nil, "no program is named"},
+		"nothing":        {Call{}, nil, "no program given"},
 		"not in PATH":    {Call{Argv: []string{"no-such-program"}, Env: []string{path}}, ErrNotFound, "no-such-program: not found in " + path},
 		"missing":        {Call{Argv: []string{"/no/such"}}, syscall.ENOENT, "/no/such: no such file or directory"},
 		"not executable": {Call{Argv: []string{file(t, "x", "#!/bin/sh\n", 0o600)}}, syscall.EACCES, "x: permission denied"},
 		"a folder":       {Call{Argv: []string{dir}}, syscall.EACCES, dir + ": permission denied"},
-		"no #! line":     {Call{Argv: []string{file(t, "x", "echo hello\n", 0o700)}}, syscall.ENOEXEC, "x: neither a program of this machine nor a script with a #! line: exec format error"},
+		"no #! line":     {Call{Argv: []string{file(t, "x", "echo hello\n", 0o700)}}, syscall.ENOEXEC, "x: neither a program for this machine nor a script with a #! line: exec format error"},
 		"empty file":     {Call{Argv: []string{file(t, "x", "", 0o700)}}, syscall.ENOEXEC, "a script with a #! line"},
-		"interpreter":    {Call{Argv: []string{file(t, "x", "#!/no/such/shell\n", 0o700)}}, syscall.ENOENT, "x: the interpreter that it names: no such file or directory"},
+		"interpreter":    {Call{Argv: []string{file(t, "x", "#!/no/such/shell\n", 0o700)}}, syscall.ENOENT, "x: its interpreter: no such file or directory"},
 		"no folder":      {Call{Argv: []string{"/bin/sh"}, Dir: "/no/such"}, syscall.ENOENT, "/bin/sh: cannot run in /no/such: no such file"},
 		"nul":            {Call{Argv: []string{"/bin/sh", "a\x00b"}}, syscall.EINVAL, "/bin/sh: invalid argument"},
 		"too long":       {Call{Argv: []string{"/bin/sh", strings.Repeat("x", 1<<20)}}, syscall.E2BIG, "argument list too long"},

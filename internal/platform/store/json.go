@@ -45,7 +45,7 @@ func ReadJSON[T any](d Disk, path string) (T, error) {
 	if err != nil {
 		return zero, err
 	}
-	d.Warn(fmt.Sprintf("%s: not valid (%v): kept as %s, a new one is begun", path, cause, aside))
+	d.Warn(fmt.Sprintf("%s: not valid (%v): kept as %s, and a new one was started", path, cause, aside))
 	return zero, nil
 }
 
@@ -67,7 +67,7 @@ func Misfit(err error) error {
 func wantedOf(kind reflect.Kind) string {
 	switch kind {
 	case reflect.String:
-		return "a text"
+		return "text"
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Float32, reflect.Float64:

@@ -161,7 +161,7 @@ func TestMisfit(t *testing.T) {
 		`[]`:                  "want a JSON object",
 		`{"number":0.5}`:      "number: want a whole number",
 		`{"cost":"x"}`:        "cost: want a number",
-		`{"text":1}`:          "text: want a text",
+		`{"text":1}`:          "text: want text",
 		`{"list":"x"}`:        "list: want a list",
 		`{"list":[{"on":1}]}`: "on: want true or false",
 		`{"part":[]}`:         "part: want a JSON object",

@@ -117,7 +117,7 @@ func isoDate(s string) (time.Time, error) {
 	return d, nil
 }
 
-func noSuchDate() *Unreadable { return &Unreadable{Reason: "there is no such date"} }
+func noSuchDate() *Unreadable { return &Unreadable{Reason: "no such date"} }
 
 // dateOf is false for 30 February and the like.
 func dateOf(year int, month time.Month, date int) (time.Time, bool) {

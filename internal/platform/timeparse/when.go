@@ -102,7 +102,7 @@ const nine = 9 * 3600
 // read finds the instant that the words name; it may be over. now is in the zone of the clock on the wall.
 func read(w []string, now time.Time) (time.Time, error) {
 	if len(w) == 0 {
-		return time.Time{}, &Unreadable{Reason: "nothing is written"}
+		return time.Time{}, &Unreadable{Reason: "empty"}
 	}
 	w = splitISO(w)
 	if at, ok, err := readInstant(w); ok {
@@ -119,7 +119,7 @@ func read(w []string, now time.Time) (time.Time, error) {
 	case len(days) == 0:
 		days = []time.Time{today, today.AddDate(0, 0, 1)}
 	case len(rest) > 0 && rest[len(rest)-1] == "midnight":
-		return time.Time{}, &Unreadable{Reason: "midnight at which end of the day? 00:00 is where it begins"}
+		return time.Time{}, &Unreadable{Reason: "midnight is ambiguous: 00:00 is the beginning of the day"}
 	case len(rest) == 0:
 		return firstAhead(days, seconds, now), nil
 	}

@@ -177,7 +177,7 @@ func (d *Doc) checked(path []string, texts ...[]byte) (*Doc, error) {
 			return edited, nil
 		}
 	}
-	return nil, byHand(path, "cannot be changed without disturbing the rest")
+	return nil, byHand(path, "cannot be changed without affecting other lines")
 }
 
 func byHand(path []string, why string) error {

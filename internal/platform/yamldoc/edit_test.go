@@ -12,7 +12,7 @@ import (
 
 // An empty want means that the edit is refused.
 func TestSet(t *testing.T) {
-	const disturbing = ": cannot be changed without disturbing the rest: edit it by hand"
+	const disturbing = ": cannot be changed without affecting other lines: edit it by hand"
 	for name, tc := range map[string]struct {
 		text, path string
 		value      any

@@ -72,7 +72,7 @@ func oddity(text []byte) (at int, reason string) {
 		case r == utf8.RuneError && size == 1:
 			return i, "not valid UTF-8"
 		case r == '\r' && !bytes.HasPrefix(text[i:], []byte("\r\n")), r == 0x85, r == 0x2028, r == 0x2029:
-			return i, fmt.Sprintf("the line break %U is not supported, only the newline is", r)
+			return i, fmt.Sprintf("the line break %U is not supported; use a newline", r)
 		}
 		i += size
 	}

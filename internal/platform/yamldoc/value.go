@@ -178,7 +178,7 @@ func (v Value) got() string {
 	case v.node.Kind == yaml.MappingNode:
 		return "not a section"
 	case v.node.Tag == "!!null":
-		return "not nothing"
+		return "not an empty value"
 	}
 	return "not " + strconv.Quote(v.node.Value)
 }

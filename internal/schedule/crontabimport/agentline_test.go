@@ -86,11 +86,11 @@ func TestCommands(t *testing.T) {
 // What is lost is told, and nothing else.
 func TestLost(t *testing.T) {
 	for command, want := range map[string]string{
-		`claude -p "Do it" --max-turns 5`:                     "Do it!--max-turns 5 is left out",
-		`claude -p "Do it" --output-format json`:              "Do it!--output-format json is left out",
-		`claude -p "Do it" --settings '{"key":"hunter2"}'`:    "Do it!--settings is left out",
-		`claude -p "Do it" --permission-mode acceptEdits`:     "Do it!--permission-mode is left out",
-		`claude -p "Do it" --dangerously-skip-permissions`:    "Do it!--dangerously-skip-permissions is left out",
+		`claude -p "Do it" --max-turns 5`:                     "Do it!--max-turns 5 is omitted",
+		`claude -p "Do it" --output-format json`:              "Do it!--output-format json is omitted",
+		`claude -p "Do it" --settings '{"key":"hunter2"}'`:    "Do it!--settings is omitted",
+		`claude -p "Do it" --permission-mode acceptEdits`:     "Do it!--permission-mode is omitted",
+		`claude -p "Do it" --dangerously-skip-permissions`:    "Do it!--dangerously-skip-permissions is omitted",
 		`claude -p "Do it" --allowedTools Bash Read`:          "allowed-tools:\n  - Read\n---\nDo it!--allowedTools: tool pattern \"Bash\": it allows every command",
 		`claude -p "Do it" --resume 1b2c`:                     "session: persistent\n---\nDo it!--resume: ",
 		`claude -pc "Do it"`:                                  "session: persistent\n---\nDo it!-c: ",
@@ -98,19 +98,19 @@ func TestLost(t *testing.T) {
 		`(cd && claude -p "Do it") >> ~/log 2>&1`:             "Do it!its answer went to ~/log: ",
 		`git log | claude -p "Do it"`:                         "Do it!git log pipes into claude: ",
 		`claude -p "Do it" < notes.md`:                        "Do it!claude reads notes.md: ",
-		`[ -f x ] && claude -p "Do it"`:                       "Do it![ -f x ] is left out: ",
-		`if [[ -f x ]]; then claude -p "Do it"; fi`:           "Do it![[ -f x ]] is left out: ",
-		`claude -p "Do it" && touch done`:                     "Do it!touch done is left out: ",
+		`[ -f x ] && claude -p "Do it"`:                       "Do it![ -f x ] is omitted: ",
+		`if [[ -f x ]]; then claude -p "Do it"; fi`:           "Do it![[ -f x ]] is omitted: ",
+		`claude -p "Do it" && touch done`:                     "Do it!touch done is omitted: ",
 		`KEY=hunter2 claude -p "Do it"`:                       "Do it!it sets KEY: ",
 		`env B=hunter2 A=1 claude -p "Do it"`:                 "Do it!it sets A, B: ",
 		`cd ~/src && claude -p "Do it"`:                       "dirs:\n  - ~/src\n---\nDo it!it worked in ~/src: ",
 		`cd src; claude -p "Do it" --allowedTools Edit,Write`: "dirs:\n  - rw:~/src\n---\nDo it!it worked in ~/src: ",
 		`cd ${HOME}/a && claude -p "Do it"`:                   "dirs:\n  - ~/a\n---\nDo it!it worked in ~/a: ",
 		`sh -c "cd /srv && claude -p 'Do it'"`:                "dirs:\n  - /srv\n---\nDo it!it worked in /srv: ",
-		`cd $X && claude -p "Do it"`:                          "Do it!the folder ~/$X cannot stand in dirs",
+		`cd $X && claude -p "Do it"`:                          "Do it!the directory ~/$X cannot be used in dirs",
 		`claude -p "/review"`:                                 "description: /review\n---\n/review!/review is a command of Claude Code",
-		`claude -p "Do $X"`:                                   "description: Do $X\nenabled: false\n---\nDo $X!the shell fills in a part",
-		`claude -p "Do it" --model $M`:                        "Do it!--model is filled in",
+		`claude -p "Do $X"`:                                   "description: Do $X\nenabled: false\n---\nDo $X!the shell inserts a part",
+		`claude -p "Do it" --model $M`:                        "Do it!--model is inserted",
 		`timeout x claude -p "Do it"`:                         "Do it!timeout x is not understood",
 		`claude -p "Do it" --system-prompt "Be X"`:            "Be X\n\nDo it!--system-prompt becomes",
 	} {
@@ -203,9 +203,9 @@ func TestCrontab(t *testing.T) {
 		fmt.Fprintf(&got, "%d %q %q %s %q %v\n", f.Line, f.Job.Cron, f.Job.Timezone, f.Job.Body, f.Lost, f.Err)
 	}
 	const want = `2 "0 9 * * Mon-Fri" "" one [] <nil>
-6 "*/5 * * * *" "" two ["it sets TOKEN: env in config.yaml is for that, or secrets.env"] <nil>
-12 "@daily" "Europe/Paris" three ["it sets TOKEN: env in config.yaml is for that, or secrets.env"] <nil>
-14 "@hourly" "" four ["CRON_TZ=Mars/X is no zone" "it sets TOKEN: env in config.yaml is for that, or secrets.env"] <nil>
+6 "*/5 * * * *" "" two ["it sets TOKEN: use env in config.yaml, or secrets.env"] <nil>
+12 "@daily" "Europe/Paris" three ["it sets TOKEN: use env in config.yaml, or secrets.env"] <nil>
+14 "@hourly" "" four ["CRON_TZ=Mars/X is not a zone" "it sets TOKEN: use env in config.yaml, or secrets.env"] <nil>
 `
 	if got.String() != want {
 		t.Errorf("got\n%swant\n%s", &got, want)

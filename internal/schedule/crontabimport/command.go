@@ -64,7 +64,7 @@ func (e entry) call() (*reading, error) {
 	case !mention(e.command):
 		return nil, nil
 	case e.input != "":
-		return nil, fmt.Errorf("its command, which cron ends at the first %% (write \\%%): %w", err)
+		return nil, fmt.Errorf("its command, which cron cuts at the first %% (write \\%%): %w", err)
 	default:
 		return nil, fmt.Errorf("its command: %w", err)
 	}
@@ -207,7 +207,7 @@ func (r *reading) around(commands []policy.Command, at, first, last int) {
 			}
 		case "export", "declare", "typeset", "true", ":", "exit", "set":
 		default:
-			r.lose("%s is left out: see gate and after in ollim-routine(5)", shown(c))
+			r.lose("%s is omitted: see gate and after in ollim-routine(5)", shown(c))
 		}
 	}
 	r.workDir = r.addDir(dir)
@@ -225,7 +225,7 @@ func (r *reading) addDir(dir string) (entry string) {
 	}
 	full := path.Clean(strings.Replace(dir, "~/", "/home/", 1))
 	if _, err := policy.OfDir(policy.Root{Dir: full, Writable: true}); err != nil || strings.ContainsAny(dir, "$`") {
-		r.lose("the folder %s cannot stand in dirs", dir)
+		r.lose("the directory %s cannot be used in dirs", dir)
 		return ""
 	}
 	if !slices.Contains(r.job.Dirs, dir) {
@@ -243,7 +243,7 @@ func (r *reading) leaveVariables() {
 	})
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) > 0 {
-		r.lose("it sets %s: env in config.yaml is for that, or secrets.env", strings.Join(names, ", "))
+		r.lose("it sets %s: use env in config.yaml, or secrets.env", strings.Join(names, ", "))
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 
 // Errors that say why a line has no routine.
 var (
-	ErrUnclear  = errors.New("it seems to run claude -p, in a way that is not understood")
+	ErrUnclear  = errors.New("it seems to run claude -p, but cannot be parsed")
 	ErrSeveral  = errors.New("it runs claude more than once: make it one prompt")
 	ErrNoPrompt = errors.New("its prompt is not in the line")
 )
@@ -70,7 +70,7 @@ func (r *reading) routine() (job.Job, error) {
 		j.Timezone = zone
 		if _, err := time.LoadLocation(zone); err != nil || zone == "Local" {
 			j.Timezone = ""
-			r.lose("CRON_TZ=%s is no zone", zone)
+			r.lose("CRON_TZ=%s is not a zone", zone)
 		}
 	}
 	j.Body = strings.Join(slices.DeleteFunc([]string{r.system, r.prompt, r.input}, blank), "\n\n")
@@ -80,7 +80,7 @@ func (r *reading) routine() (job.Job, error) {
 	j.Description = describe(r.prompt + "\n" + r.input)
 	if r.filled {
 		j.Enabled = false
-		r.lose("the shell fills in a part of the prompt: write it out, then take out enabled: false")
+		r.lose("the shell inserts a part of the prompt: write it out, then remove enabled: false")
 	}
 	r.allow(&j)
 	r.leaveVariables()
@@ -99,7 +99,7 @@ func checked(j job.Job) (job.Job, error) {
 	j, err = job.Parse(job.Routine, "routine", text)
 	var faults yamldoc.Faults
 	if errors.As(err, &faults) {
-		return j, fmt.Errorf("no job file can hold it: %s: %s", faults[0].Key, faults[0].Reason)
+		return j, fmt.Errorf("it cannot be written as a job file: %s: %s", faults[0].Key, faults[0].Reason)
 	}
 	j.ID = ""
 	return j, err

@@ -86,7 +86,7 @@ func (r *reading) options(words []policy.Word) {
 			}
 			r.system = strings.TrimSpace(r.system + "\n\n" + said)
 			if o.name == "--system-prompt" {
-				r.lose("--system-prompt becomes a part of the prompt")
+				r.lose("--system-prompt becomes part of the prompt")
 			}
 		default:
 			r.option(o, said)
@@ -94,7 +94,7 @@ func (r *reading) options(words []policy.Word) {
 	}
 	r.prompt = strings.Join(prompt, " ")
 	if word := strings.Fields(r.prompt + " ."); r.system == "" && len(word[0]) > 1 && word[0][0] == '/' && !strings.Contains(word[0][1:], "/") {
-		r.lose("%s is a command of Claude Code: a routine has skills", word[0])
+		r.lose("%s is a command of Claude Code: a routine has skills instead", word[0])
 	}
 }
 
@@ -104,7 +104,7 @@ func (r *reading) option(o option, said string) {
 	case "-p", "--print", "--verbose", "--no-session-persistence", "--exclude-dynamic-system-prompt-sections":
 	case "-r", "--resume", "-c", "--continue":
 		r.job.Session = "persistent"
-		r.lose("%s: the routine begins a session of its own, and keeps it", o.name)
+		r.lose("%s: the routine starts and keeps its own session", o.name)
 	case "--add-dir":
 		for _, w := range o.words {
 			r.addDir(w.Text)
@@ -115,7 +115,7 @@ func (r *reading) option(o option, said string) {
 		}
 	case "--model":
 		if !literal(o.words) {
-			r.lose("--model is filled in by the shell")
+			r.lose("--model is inserted by the shell")
 			return
 		}
 		r.job.Model = said
@@ -127,20 +127,20 @@ func (r *reading) option(o option, said string) {
 		}
 		r.job.MaxCost = usd
 	case "--max-turns":
-		r.lose("--max-turns %s is left out: a routine has timeout and max-cost", said)
+		r.lose("--max-turns %s is omitted: a routine has timeout and max-cost", said)
 	case "--output-format":
-		r.lose("--output-format %s is left out: ollim run log shows the answer", said)
+		r.lose("--output-format %s is omitted: ollim run log shows the answer", said)
 	case "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions", "--permission-mode":
 		r.edits = r.edits || o.name == "--dangerously-skip-permissions" || said == "acceptEdits" || said == "bypassPermissions"
 		if said == "plan" {
 			r.denial = o.name + " plan"
 		}
-		r.lose("%s is left out: a routine uses its default tools and those that allowed-tools names", o.name)
+		r.lose("%s is omitted: a routine uses its default tools and those of allowed-tools", o.name)
 	case "--disallowedTools", "--disallowed-tools", "--tools", "--settings":
 		r.denial = o.name
 		fallthrough
 	default:
-		r.lose("%s is left out", o.name) // without its value, which may be a secret
+		r.lose("%s is omitted", o.name) // without its value, which may be a secret
 	}
 }
 
@@ -170,7 +170,7 @@ func splitTools(text string) (tools []string) {
 func (r *reading) allow(j *job.Job) {
 	if r.denial != "" && len(r.tools)+len(j.Dirs) > 0 {
 		j.Dirs = nil
-		r.lose("its tools and folders are left out: a routine cannot take any away as %s does", r.denial)
+		r.lose("its tools and directories are omitted: a routine cannot remove any, as %s does", r.denial)
 		return
 	}
 	has := func(tool string) bool { return slices.Contains(r.tools, tool) }
@@ -183,7 +183,7 @@ func (r *reading) allow(j *job.Job) {
 		r.allowTool(j, tool)
 	}
 	if r.workDir != "" {
-		r.lose("it worked in %s: the routine works in the data directory, and may use that folder by its full name", r.workDir)
+		r.lose("it worked in %s: the routine works in the data directory, and may use that directory by its full path", r.workDir)
 	}
 }
 
@@ -195,10 +195,11 @@ func (r *reading) allowTool(j *job.Job, tool string) {
 	case slices.Contains(j.AllowedTools, tool), writes && len(j.Dirs) > 0 && strings.HasPrefix(j.Dirs[0], "rw:"):
 		return
 	case writes && len(j.Dirs) > 0:
-		r.lose("--allowedTools: %s is left out: a routine writes in a folder with Write and Edit, which the line did not both have", tool)
+		r.lose("--allowedTools: %s is omitted: a routine writes in a directory with Write and Edit, and the line does not "+
+			"have both", tool)
 		return
 	case file && scoped:
-		r.lose("--allowedTools: %s is left out: a path there is one of the data directory", tool)
+		r.lose("--allowedTools: %s is omitted: such a path is relative to the data directory", tool)
 		return
 	}
 	if err := policy.Judge(tool, j.Roots("")...); err != nil {

@@ -73,7 +73,7 @@ func overlap(p Past, until time.Duration) []string {
 	if p.Runs == 0 || p.Time < until {
 		return nil
 	}
-	return []string{fmt.Sprintf("usually takes %s, the next fire would be skipped", job.FormatDuration(p.Time.Round(time.Second)))}
+	return []string{fmt.Sprintf("usually takes %s; the next fire would be skipped", job.FormatDuration(p.Time.Round(time.Second)))}
 }
 
 // clockChange says that the clock changes in the night before the day, or in the morning. (Noon is never skipped.)
@@ -84,7 +84,7 @@ func clockChange(f Fire) []string {
 	if before == now {
 		return nil
 	}
-	return []string{"the clock changes that day, to " + name}
+	return []string{"the clock changes on that day, to " + name}
 }
 
 // markHerds notes, at the first of them, that many jobs fire in one minute.
@@ -95,7 +95,7 @@ func markHerds(list []Outlook) {
 			n++
 		}
 		if n >= herd {
-			list[i].Notes = append(list[i].Notes, fmt.Sprintf("%d jobs at this minute", n))
+			list[i].Notes = append(list[i].Notes, fmt.Sprintf("%d jobs in this minute", n))
 		}
 		i += n
 	}

@@ -34,7 +34,7 @@ func TestForecast(t *testing.T) {
 	muted := func(j *job.Job) { j.AllowPing = false }
 	front := func(j *job.Job) { j.Background = false }
 	bucket := forecast.Bucket{Capacity: 5, Available: 1.5, Every: 90 * time.Minute}
-	const overlaps = "usually takes 1h30m, the next fire would be skipped"
+	const overlaps = "usually takes 1h30m; the next fire would be skipped"
 	for name, c := range map[string]struct {
 		jobs   []job.Job
 		n      int
@@ -96,7 +96,7 @@ func TestForecastHerds(t *testing.T) {
 			noted = append(noted, o.At.Format("Mon 15:04 ")+n)
 		}
 	}
-	if want := []string{"Mon 09:00 5 jobs at this minute", "Tue 09:00 5 jobs at this minute"}; !slices.Equal(noted, want) {
+	if want := []string{"Mon 09:00 5 jobs in this minute", "Tue 09:00 5 jobs in this minute"}; !slices.Equal(noted, want) {
 		t.Errorf("%q, want %q", noted, want)
 	}
 }
@@ -124,7 +124,7 @@ func TestForecastClockChange(t *testing.T) {
 			for i, o := range forecast.Forecast(firstFires(newYork, now, 4, j), nil, forecast.Bucket{}, now) {
 				want := ""
 				if c.want[i] != "" {
-					want = "the clock changes that day, to " + c.want[i]
+					want = "the clock changes on that day, to " + c.want[i]
 				}
 				if got := strings.Join(o.Notes, "; "); got != want {
 					t.Errorf("%s: %q, want %q", o.At, got, want)

@@ -20,8 +20,8 @@ func TestCrontab(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "crontab", block)
-	const want = "both-days: both its day fields have to match, and not every cron reads it so\n" +
-		"tokyo: its zone Asia/Tokyo is not that of cron (Europe/Paris)"
+	const want = "both-days: both day fields must match, which not every cron supports\n" +
+		"tokyo: its zone Asia/Tokyo differs from that of cron (Europe/Paris)"
 	if got := ids(left); got != want {
 		t.Errorf("left to the tick:\n%s\nwant:\n%s", got, want)
 	}

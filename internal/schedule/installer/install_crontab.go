@@ -60,7 +60,7 @@ func (t Table) exact(ctx context.Context, listed []byte) ([]byte, error) {
 	}
 	shown := bytes.ReplaceAll(bytes.ReplaceAll(r.Out, []byte("\r"), []byte(`\r`)), []byte("\b"), []byte(`\b`))
 	if !bytes.Equal(r.Out, listed) && !bytes.Equal(shown, listed) {
-		return nil, fmt.Errorf("%w: crontab -e has another one than crontab -l", ErrTable)
+		return nil, fmt.Errorf("%w: crontab -e edits a different crontab than crontab -l prints", ErrTable)
 	}
 	return r.Out, nil
 }
@@ -96,7 +96,7 @@ func (t Table) Edit(ctx context.Context, change func(old []byte) ([]byte, error)
 	}
 	now, err := t.Read(ctx)
 	if err == nil && !bytes.Equal(now, written) {
-		err = fmt.Errorf("%w was written and reads back as something else; what it was is in %s", ErrTable, kept)
+		err = fmt.Errorf("%w was written but reads back differently; the previous one is in %s", ErrTable, kept)
 	}
 	return true, err
 }
@@ -150,7 +150,7 @@ func (t Table) put(ctx context.Context, text []byte) error {
 		err = r.Failure()
 	}
 	if err != nil {
-		return fmt.Errorf("%w was not taken: %w", ErrTable, err)
+		return fmt.Errorf("%w was rejected: %w", ErrTable, err)
 	}
 	return nil
 }

@@ -196,10 +196,10 @@ func TestTableRefused(t *testing.T) {
 		"a list that breaks off":   {"-l) test", "-l) cat table; exit 1;; -x) test", "exit status 1"},
 		"no right to it":           {"-l) test", "-l) echo 'not allowed to use this program' >&2; exit 1;; -x) test", "not allowed"},
 		"a killed list":            {"-l) test", "-l) kill -9 $$;; -x) test", "signal: killed"},
-		"another one to edit":      {"-e) $EDITOR table", "-e) echo", "crontab -e has another one than crontab -l"},
+		"another one to edit":      {"-e) $EDITOR table", "-e) echo", "crontab -e edits a different crontab than crontab -l prints"},
 		"none to edit":             {"-e) $EDITOR table", "-e) exit 1", "crontab -e: exit status 1"},
-		"not taken":                {"*) cat", "*) echo 'bad minute' >&2; exit 1;; -x) cat", "was not taken: exit status 1: bad minute"},
-		"taken, and changed by it": {"mv draft table", "tr a-z A-Z <draft >table", "reads back as something else"},
+		"not taken":                {"*) cat", "*) echo 'bad minute' >&2; exit 1;; -x) cat", "was rejected: exit status 1: bad minute"},
+		"taken, and changed by it": {"mv draft table", "tr a-z A-Z <draft >table", "reads back differently"},
 		"a list that is too long":  {"-l) test", "-l) head -c 17000000 /dev/zero;; -x) test", "larger than 16 MiB"},
 	} {
 		table, dir := theTable(t, strings.Replace(fakeCrontab, c.from, c.to, 1))

@@ -52,7 +52,7 @@ type File struct {
 }
 
 // ErrUnfit is a path, name or id that the format cannot carry.
-var ErrUnfit = errors.New("cannot be written there")
+var ErrUnfit = errors.New("cannot be expressed there")
 
 // routines are the jobs that fire by the clock, by id.
 func (h Host) routines(jobs []job.Job) ([]job.Job, error) {
@@ -91,7 +91,7 @@ func isUTC(zone string) bool { return zone == "UTC" || zone == "Etc/UTC" }
 // portable is a routine's line for schedulers that know five fields and no zone; why is set when there is none.
 func (h Host) portable(j job.Job, scheduler string) (fields, why string) {
 	if zone := h.foreignZone(j); zone != "" {
-		return "", fmt.Sprintf("its zone %s is not that of %s (%s)", zone, scheduler, h.Zone)
+		return "", fmt.Sprintf("its zone %s differs from that of %s (%s)", zone, scheduler, h.Zone)
 	}
 	return fiveFields(j)
 }
@@ -99,7 +99,7 @@ func (h Host) portable(j job.Job, scheduler string) (fields, why string) {
 func fiveFields(j job.Job) (fields, why string) {
 	fields, ok := j.Schedule.Crontab()
 	if !ok {
-		return "", "both its day fields have to match, and not every cron reads it so"
+		return "", "both day fields must match, which not every cron supports"
 	}
 	return fields, ""
 }
@@ -139,7 +139,7 @@ func (h Host) checkPaths(unfit func(string) (why string)) error {
 // unprintable finds fault with what not even quotes make safe.
 func unprintable(text string) (why string) {
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return "a character that cannot be printed"
+		return "an unprintable character"
 	}
 	return ""
 }

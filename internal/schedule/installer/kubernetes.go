@@ -65,16 +65,16 @@ type cronJob struct {
 
 func (o KubeOptions) check() error {
 	if o.Image == "" || unquoted(o.Image) != "" {
-		return fmt.Errorf("image %q: %w: not the name of an image", o.Image, ErrUnfit)
+		return fmt.Errorf("image %q: %w: not an image name", o.Image, ErrUnfit)
 	}
 	if o.Namespace != "" && !isClusterName(o.Namespace) {
-		return fmt.Errorf("namespace %q: %w: not a name in a cluster", o.Namespace, ErrUnfit)
+		return fmt.Errorf("namespace %q: %w: not a valid name", o.Namespace, ErrUnfit)
 	}
 	if !isDottedName(o.Claim) {
-		return fmt.Errorf("claim %q: %w: not a name in a cluster", o.Claim, ErrUnfit)
+		return fmt.Errorf("claim %q: %w: not a valid name", o.Claim, ErrUnfit)
 	}
 	if o.Secret != "" && !isDottedName(o.Secret) {
-		return fmt.Errorf("secret %q: %w: not a name in a cluster", o.Secret, ErrUnfit)
+		return fmt.Errorf("secret %q: %w: not a valid name", o.Secret, ErrUnfit)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func TestKubernetes(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "kubernetes.yaml", text)
-	if got, want := ids(left), "both-days: both its day fields have to match, and not every cron reads it so"; got != want {
+	if got, want := ids(left), "both-days: both day fields must match, which not every cron supports"; got != want {
 		t.Errorf("left to the tick: %s", got)
 	}
 }

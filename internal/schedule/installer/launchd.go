@@ -1,8 +1,8 @@
 package installer
 
 import (
-	"html"
 	"fmt"
+	"html"
 	"strconv"
 	"strings"
 
@@ -108,7 +108,7 @@ func moments(fields string) (times []moment, why string) {
 		count += max(1, len(month)) * max(1, len(either)) * max(1, len(hour)) * max(1, len(minute))
 	}
 	if count > maxMoments {
-		return nil, fmt.Sprintf("launchd would have to be told %d moments", count)
+		return nil, fmt.Sprintf("launchd would need %d calendar entries", count)
 	}
 	for _, either := range days {
 		each := []moment{nil}

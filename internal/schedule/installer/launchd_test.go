@@ -25,9 +25,9 @@ func TestLaunchd(t *testing.T) {
 		all.WriteString("==> " + f.Name + "\n" + f.Text + "\n")
 	}
 	golden(t, "launchd-agents", all.String())
-	const want = "both-days: both its day fields have to match, and not every cron reads it so\n" +
-		"busy: launchd would have to be told 792 moments\n" +
-		"tokyo: its zone Asia/Tokyo is not that of launchd (Europe/Paris)"
+	const want = "both-days: both day fields must match, which not every cron supports\n" +
+		"busy: launchd would need 792 calendar entries\n" +
+		"tokyo: its zone Asia/Tokyo differs from that of launchd (Europe/Paris)"
 	if got := ids(left); got != want {
 		t.Errorf("left to the tick:\n%s\nwant:\n%s", got, want)
 	}

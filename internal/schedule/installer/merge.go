@@ -78,11 +78,11 @@ func find(text []byte) (at span, err error) {
 		number++
 		switch isBegin, isEnd := isMark(line, beginMark), isMark(line, endMark); {
 		case isBegin && (open || at.found):
-			return span{}, fmt.Errorf("%w: line %d begins a second one", ErrMarkers, number)
+			return span{}, fmt.Errorf("%w: line %d begins a second block", ErrMarkers, number)
 		case isBegin:
 			at.from, open = offset, true
 		case isEnd && !open:
-			return span{}, fmt.Errorf("%w: line %d ends what was not begun", ErrMarkers, number)
+			return span{}, fmt.Errorf("%w: line %d ends a block that has no beginning", ErrMarkers, number)
 		case isEnd:
 			at.to, at.found, open = offset+len(line), true, false
 			at.noted = string(line) == endNoted+"\n"
@@ -90,7 +90,7 @@ func find(text []byte) (at span, err error) {
 		offset += len(line)
 	}
 	if open {
-		return span{}, fmt.Errorf("%w: it is begun and has no end", ErrMarkers)
+		return span{}, fmt.Errorf("%w: the block has no end", ErrMarkers)
 	}
 	return at, nil
 }

@@ -55,17 +55,17 @@ func TestMergeRemoveExtract(t *testing.T) {
 
 func TestDamagedMarkers(t *testing.T) {
 	for _, c := range []struct{ text, why string }{
-		{begin, "it is begun and has no end"},
-		{"a\n" + begin + "b", "it is begun and has no end"},
-		{end, "line 1 ends what was not begun"},
-		{"a\n" + noted, "line 2 ends what was not begun"},
-		{end + begin, "line 1 ends what was not begun"},
-		{block + block, "line 4 begins a second one"},
-		{block + "a\n" + end, "line 5 ends what was not begun"},
-		{begin + block, "line 2 begins a second one"},
-		{begin + begin + end + end, "line 2 begins a second one"},
-		{strings.ReplaceAll(begin, "\n", "\r\n"), "it is begun and has no end"},
-		{"  # END ollim", "line 1 ends what was not begun"},
+		{begin, "the block has no end"},
+		{"a\n" + begin + "b", "the block has no end"},
+		{end, "line 1 ends a block that has no beginning"},
+		{"a\n" + noted, "line 2 ends a block that has no beginning"},
+		{end + begin, "line 1 ends a block that has no beginning"},
+		{block + block, "line 4 begins a second block"},
+		{block + "a\n" + end, "line 5 ends a block that has no beginning"},
+		{begin + block, "line 2 begins a second block"},
+		{begin + begin + end + end, "line 2 begins a second block"},
+		{strings.ReplaceAll(begin, "\n", "\r\n"), "the block has no end"},
+		{"  # END ollim", "line 1 ends a block that has no beginning"},
 	} {
 		old := []byte(c.text)
 		_, mergeErr := installer.Merge(old, block)

@@ -28,10 +28,10 @@ func Systemd(h Host, jobs []job.Job) ([]File, error) {
 		return nil, err
 	}
 	if strings.ContainsAny(h.Ollim, `"'\`) {
-		return nil, fmt.Errorf("%q: %w: systemd takes no quotes and no backslashes in the path of a program", h.Ollim, ErrUnfit)
+		return nil, fmt.Errorf("%q: %w: systemd does not support quotes and backslashes in the path of a program", h.Ollim, ErrUnfit)
 	}
 	if h.System && (h.User == "" || unquoted(h.User) != "") {
-		return nil, fmt.Errorf("user %q: %w: units of the system need the name of a user", h.User, ErrUnfit)
+		return nil, fmt.Errorf("user %q: %w: system units need the name of a user", h.User, ErrUnfit)
 	}
 	routines, err := h.routines(jobs)
 	if err != nil {
@@ -44,7 +44,7 @@ func Systemd(h Host, jobs []job.Job) ([]File, error) {
 		add(jobPrefix+j.ID+".timer", routineTimer(about(j), j.Schedule.OnCalendar(h.foreignZone(j))))
 	}
 	add(firePrefix+".service", h.fireService("ollim: %i, started by the tick", execLine(h.command("fire", "--scheduled", "--"))+" %i"))
-	add(failedPrefix+".service", h.failedService("ollim: tell of the failure of %i", execLine(h.command("schedule", "failed", "--"))+" %i"))
+	add(failedPrefix+".service", h.failedService("ollim: report the failure of %i", execLine(h.command("schedule", "failed", "--"))+" %i"))
 	add(tickName+".service", h.tickService("ollim: what is due this minute", execLine(h.tick())))
 	add(tickName+".timer", tickTimer)
 	return files, nil

@@ -235,7 +235,7 @@ func (c *conn) finish(written <-chan error) error {
 	if c.wait(context.Background()) {
 		close(c.answers)
 	} else {
-		c.warn("tool calls did not end when they were cancelled, and are left behind")
+		c.warn("tool calls did not end when cancelled, and were abandoned")
 		close(c.quit)
 	}
 	late := time.NewTimer(patience)

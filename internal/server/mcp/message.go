@@ -102,7 +102,7 @@ func crashSite() string {
 		}
 		panicking = panicking || frame.Function == "runtime.gopanic"
 		if !more {
-			return "an unknown place"
+			return "an unknown location"
 		}
 	}
 }

@@ -268,7 +268,7 @@ func TestLongTextIsCut(t *testing.T) {
 		text := strings.Repeat(row.of, row.n)
 		want := text
 		if row.kept >= 0 {
-			want = strings.Repeat(row.of, row.kept) + fmt.Sprintf("\n[%d more characters were cut here]", row.n-row.kept)
+			want = strings.Repeat(row.of, row.kept) + fmt.Sprintf("\n[%d more characters omitted]", row.n-row.kept)
 		}
 		got := clip(text)
 		if units := len(utf16.Encode([]rune(got))); got != want || units > maxText || row.kept >= 0 && units < maxText-100 {

@@ -121,7 +121,7 @@ func TestTheRealClaude(t *testing.T) {
 	if r := results[1]; !strings.HasPrefix(r.ResultText, "the tool crash crashed: ") || !r.IsError {
 		t.Errorf("crash: %+v", r)
 	}
-	if r := results[2]; r.IsError || len(r.ResultText) < maxText-100 || !strings.HasSuffix(r.ResultText, "more characters were cut here]") {
+	if r := results[2]; r.IsError || len(r.ResultText) < maxText-100 || !strings.HasSuffix(r.ResultText, "more characters omitted]") {
 		t.Errorf("long: %d characters: …%s", len(r.ResultText), r.ResultText[max(0, len(r.ResultText)-300):])
 	}
 	if r := results[3]; r.ResultText != "{}" || r.IsError {

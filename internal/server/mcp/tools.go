@@ -44,7 +44,7 @@ func (s Server) schema(t engine.Tool) json.RawMessage {
 		if err == nil && object != nil {
 			return t.Schema
 		}
-		s.Warn(fmt.Sprintf("tool %s: its schema is no JSON object and is not shown to the agent", t.Name))
+		s.Warn(fmt.Sprintf("tool %s: its schema is not a JSON object, so the tool is not offered", t.Name))
 	}
 	return json.RawMessage(`{"type":"object"}`)
 }
@@ -69,7 +69,7 @@ func (s Server) call(ctx context.Context, r mcp.CallToolRequest) (result *mcp.Ca
 // 50,000 units pass, 50,001 do not. Below that, claude does not count tokens either.)
 const maxText = 50_000
 
-const cutNote = "\n[%d more characters were cut here]"
+const cutNote = "\n[%d more characters omitted]"
 
 func clip(text string) string {
 	if len(text) <= maxText { // no text has more units than bytes

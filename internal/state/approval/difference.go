@@ -52,14 +52,14 @@ func (b Book) contents(name, digest string) (lines []string) {
 	case hex.EncodeToString(sum[:]) != digest:
 		return append(lines, name+": was changed this moment")
 	case bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data):
-		return append(lines, fmt.Sprintf("%s: %d bytes that are no text", name, len(data)))
+		return append(lines, fmt.Sprintf("%s: %d bytes, not text", name, len(data)))
 	}
 	shown := data[:min(len(data), maxShown)]
 	for _, line := range split(strings.TrimRight(string(shown), "\n")) {
 		lines = append(lines, name+": | "+legible(line))
 	}
 	if len(data) > maxShown {
-		lines = append(lines, fmt.Sprintf("%s: and %d bytes more", name, len(data)-maxShown))
+		lines = append(lines, fmt.Sprintf("%s: and %d more bytes", name, len(data)-maxShown))
 	}
 	return lines
 }

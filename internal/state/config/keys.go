@@ -35,7 +35,7 @@ func keys() []key {
 func general() []key {
 	return []key{
 		{
-			name: "timezone", about: "The zone of every schedule and every time shown.", example: "timezone: Europe/Paris",
+			name: "timezone", about: "Time zone of schedules and output.", example: "timezone: Europe/Paris",
 			standard: func(s Source) any { return s.Zone },
 			check: func(s string) error {
 				if _, err := time.LoadLocation(s); err != nil || s == "Local" || s == "" {
@@ -47,14 +47,14 @@ func general() []key {
 		},
 		{
 			name: "engine", example: "engine: claude-code",
-			about: "What runs the agent: claude-code is the claude command; native needs no other program and asks a service\n" +
-				"itself; script:FILE plays a file of turns, without a model.",
+			about:    "Engine: claude-code runs the claude command; native calls a model service itself and needs no other program;\nscript:FILE plays a file of turns, without a model.",
 			standard: func(Source) any { return "" },
 			check:    CheckEngine,
 			value:    func(c Config) any { return c.Engine },
 		},
 		{
-			name: "env", list: true, about: "The environment of the commands that we start, as KEY=value; HOME, PATH and TZ as found where it does not name them.",
+			name: "env", list: true, about: "Environment of child processes, as KEY=value; HOME, PATH and TZ are inherited " +
+				"unless set here.",
 			example:  "env: [\"PATH=/usr/local/bin:/usr/bin:/bin\"]",
 			standard: func(Source) any { return []string{} },
 			check: func(s string) error {
@@ -66,7 +66,8 @@ func general() []key {
 			value: func(c Config) any { return c.Env },
 		},
 		{
-			name: "models", list: true, about: "Models to add to the table of `ollim model list`, or what to change in it: windows in tokens, prices in USD per million.",
+			name: "models", list: true, about: "Additions and changes to the table of `ollim model list`: windows in tokens, " +
+				"prices in USD per million tokens.",
 			example:  "models: [\"qwen3:8b window=32768 in=0 out=0\"]",
 			standard: func(Source) any { return []string{} },
 			check: func(s string) error {
@@ -87,7 +88,7 @@ func delivery() []key {
 			value:    func(c Config) any { return c.Delivery.Command },
 		},
 		{
-			name: "delivery.timeout", about: "Limit of one attempt.", example: "timeout: 30s",
+			name: "delivery.timeout", about: "Time limit of one attempt.", example: "timeout: 30s",
 			standard: func(Source) any { return 30 * time.Second },
 			check: func(s string) error {
 				if d, err := time.ParseDuration(s); err != nil || d <= 0 {
@@ -103,7 +104,7 @@ func delivery() []key {
 func engines() []key {
 	return []key{
 		{
-			name: "claude-code.command", about: "The claude command, as an absolute path: cron knows no other.", example: "command: /usr/local/bin/claude",
+			name: "claude-code.command", about: "Absolute path of the claude command, because cron has a short PATH.", example: "command: /usr/local/bin/claude",
 			standard: func(Source) any { return "" },
 			check: func(s string) error {
 				if !filepath.IsAbs(s) {
@@ -118,10 +119,10 @@ func engines() []key {
 
 func spending() []key {
 	return []key{
-		amount("spend.per-run", "The most that one automatic run may cost, in USD; none is no limit.", "1.00", func(s Spend) string { return s.PerRun }),
-		amount("spend.per-day", "At this no automatic run starts before the next day.", "5.00", func(s Spend) string { return s.PerDay }),
-		amount("spend.per-month", "Likewise by month.", "50.00", func(s Spend) string { return s.PerMonth }),
-		amount("spend.runs-per-day", "How many automatic runs may reach an engine in a day.", "500", func(s Spend) string { return s.RunsPerDay }),
+		amount("spend.per-run", "Maximum cost of one automatic run in USD; none means no limit.", "1.00", func(s Spend) string { return s.PerRun }),
+		amount("spend.per-day", "Maximum cost per day; at the limit no automatic run starts until the next day.", "5.00", func(s Spend) string { return s.PerDay }),
+		amount("spend.per-month", "Maximum cost per month.", "50.00", func(s Spend) string { return s.PerMonth }),
+		amount("spend.runs-per-day", "Maximum number of automatic runs per day that reach an engine.", "500", func(s Spend) string { return s.RunsPerDay }),
 	}
 }
 
@@ -129,13 +130,13 @@ func spending() []key {
 func keeping() []key {
 	return []key{
 		{
-			name: "keep.runs", about: "How long run records stay.", example: "runs: 90d",
+			name: "keep.runs", about: "How long run records are kept.", example: "runs: 90d",
 			standard: func(Source) any { return "90d" },
 			check:    func(s string) error { _, err := Days(s); return err },
 			value:    func(c Config) any { return c.Keep.Runs },
 		},
-		name("names.user", "What the agent calls its owner.", "user: Ada", func(c Config) any { return c.Names.User }),
-		name("names.bot", "What the agent is called.", "bot: Ollim", func(c Config) any { return c.Names.Bot }),
+		name("names.user", "Name of the owner.", "user: Ada", func(c Config) any { return c.Names.User }),
+		name("names.bot", "Name of the agent.", "bot: Ollim", func(c Config) any { return c.Names.Bot }),
 	}
 }
 
@@ -151,7 +152,7 @@ func name(full, about, example string, value func(Config) any) key {
 func CheckName(s string) error {
 	if s == "" || utf8.RuneCountInString(s) > 60 || !utf8.ValidString(s) || strings.TrimSpace(s) != s ||
 		strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return fmt.Errorf("%q is not a name: write one of at most 60 characters on one line", s)
+		return fmt.Errorf("%q is not a name: want at most 60 characters on one line", s)
 	}
 	return nil
 }

@@ -20,8 +20,7 @@ func native() []key {
 	return []key{
 		{
 			name: "native.provider", example: "provider: anthropic",
-			about: "How the service speaks: anthropic, or openai, which many others and local servers speak too. Its key is the line\n" +
-				"engine.ANTHROPIC_API_KEY=… or engine.OPENAI_API_KEY=… in ~/.config/ollim/secrets.env.",
+			about:    "API of the service: anthropic, or openai, which many other services and local servers support. The key is the line\nengine.ANTHROPIC_API_KEY=… or engine.OPENAI_API_KEY=… in ~/.config/ollim/secrets.env.",
 			standard: func(Source) any { return Anthropic },
 			check: func(s string) error {
 				if s != Anthropic && s != OpenAI {
@@ -32,13 +31,13 @@ func native() []key {
 			value: func(c Config) any { return c.Native.Provider },
 		},
 		{
-			name: "native.base-url", about: "Where it is, if not at the provider's own address.", example: "base-url: http://localhost:11434/v1",
+			name: "native.base-url", about: "Address of the service (default: the provider's own).", example: "base-url: http://localhost:11434/v1",
 			standard: func(Source) any { return "" },
 			check:    CheckURL,
 			value:    func(c Config) any { return c.Native.BaseURL },
 		},
 		{
-			name: "native.model", about: "The model, by an alias or by the service's own name for it.", example: "model: sonnet",
+			name: "native.model", about: "Model: an alias or the service's own name.", example: "model: sonnet",
 			standard: func(Source) any { return "sonnet" },
 			check: func(s string) error {
 				if s == "" || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
@@ -49,7 +48,7 @@ func native() []key {
 			value: func(c Config) any { return c.Native.Model },
 		},
 		{
-			name: "native.max-tokens", about: "The most tokens of one answer; 0 is as many as the model can.", example: "max-tokens: 0",
+			name: "native.max-tokens", about: "Maximum tokens of one answer; 0 means the maximum of the model.", example: "max-tokens: 0",
 			standard: func(Source) any { return 0 },
 			check: func(s string) error {
 				if n, err := strconv.ParseUint(s, 10, 31); err != nil || strconv.FormatUint(n, 10) != s { // 010 would be read as 8
@@ -66,7 +65,7 @@ func native() []key {
 func CheckURL(s string) error {
 	u, err := url.Parse(s)
 	if err == nil && (u.User != nil || u.RawQuery != "" || u.Fragment != "") {
-		return errors.New("an address of a service has no password and no query: keys are lines of secrets.env")
+		return errors.New("the address of a service must have no password and no query; keys belong in secrets.env")
 	}
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		return fmt.Errorf("%q is not the address of a service: write one like http://localhost:11434/v1", s)

@@ -9,18 +9,18 @@ import (
 
 // recipes are ways to reach somebody with what a machine already has. The command gets the text on its standard input and
 // OLLIM_LABEL, OLLIM_JOB, OLLIM_KIND (ping, text or failure), OLLIM_CRITICAL and OLLIM_MESSAGE_ID in its environment.
-const recipes = `The command that reaches you; it gets the text on standard input. Recipes:
+const recipes = `Command that sends you a message; it gets the text on standard input. Examples:
 command: [sh, -c, 'notify-send "$OLLIM_LABEL" "$(cat)"']
 command: [sh, -c, 'mail -s "$OLLIM_LABEL" you@example.org']
 command: [sh, -c, 'curl -fsS -H "Title: $OLLIM_LABEL" --data-binary @- https://ntfy.sh/your-topic']
 command: [sh, -c, 'curl -fsS "https://api.telegram.org/bot$TOKEN/sendMessage" -d chat_id=ID --data-urlencode text@-']
-(TOKEN comes from the line delivery.TOKEN=… in ~/.config/ollim/secrets.env.)`
+(TOKEN is the line delivery.TOKEN=… in ~/.config/ollim/secrets.env.)`
 
 // Template is the text of a new config.yaml: every key with its default, commented out, except those of set, whose values
 // are as Check takes them.
 func Template(set map[string]string) string {
 	var b strings.Builder
-	b.WriteString("# Settings of ollim, see `ollim config list`. A flag beats OLLIM_<KEY>, which beats this file.\n")
+	b.WriteString("# Settings of ollim, see `ollim config list`. Flags take precedence over OLLIM_<KEY>, which takes precedence over this file.\n")
 	section := ""
 	for _, k := range keys() {
 		indent := ""

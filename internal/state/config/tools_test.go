@@ -39,7 +39,7 @@ func TestLoadToolsRefused(t *testing.T) {
 		"background:\n  override: [Read, 'Bash(ollim approve)']\n":    `:2: background.override: item 2: tool pattern "Bash(ollim approve)": it would match ollim approve`,
 		"background:\n  additional-allowed: [Read(/etc/passwd)]\n":    `:2: background.additional-allowed: item 1: tool pattern "Read(/etc/passwd)": it leaves`,
 		"background:\n  additional-allowed: [Write(./state/**.md)]\n": `:2: background.additional-allowed: item 1: tool pattern "Write(./state/**.md)": it reaches state`,
-		"background:\n  override:\n":                                  ":2: background.override: want a list like [a, b], not nothing",
+		"background:\n  override:\n":                                  ":2: background.override: want a list like [a, b], not an empty value",
 		"background:\n  override: Read\n":                             `:2: background.override: want a list like [a, b], not "Read"`,
 		"main:\n  override: []\n":                                     ":2: main.override: unknown key",
 		"main:\n  additional-allow: []\n":                             ":2: main.additional-allow: unknown key (did you mean additional-allowed?)",

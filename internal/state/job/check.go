@@ -26,7 +26,7 @@ func checkID(id string) error {
 	for i, r := range id {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 		if !letter && (i == 0 || !strings.ContainsRune("._-", r)) {
-			return fmt.Errorf("%q cannot be an id: letters, digits and . _ - behind the first", id)
+			return fmt.Errorf("%q is not a valid id: want letters and digits and, after the first character, . _ -", id)
 		}
 	}
 	return nil
@@ -35,7 +35,7 @@ func checkID(id string) error {
 // checkName is for what names a file in a folder of ours: a gate, a skill, an agent.
 func checkName(name string) error {
 	if checkID(name) != nil {
-		return fmt.Errorf("%q is not a name: letters, digits and . _ - behind the first", name)
+		return fmt.Errorf("%q is not a name: want letters and digits and, after the first character, . _ -", name)
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func checkDir(entry string) error {
 		dir = "/home" + dir[1:] // wherever it is
 	}
 	if !filepath.IsAbs(dir) {
-		return fmt.Errorf("%q: write the directory in full, or from ~/; rw: in front to write as well", entry)
+		return fmt.Errorf("%q: want an absolute path or one that begins with ~/; rw: in front allows writing", entry)
 	}
 	_, err := policy.OfDir(policy.Root{Dir: filepath.Clean(dir), Writable: writable})
 	return err

@@ -64,7 +64,7 @@ func (j *Job) rules(known yamldoc.Faults, table []field) (faults yamldoc.Faults)
 		switch {
 		case !doc.Has(f.key):
 		case j.Plain && f.agentOnly:
-			wrong(f.key, "a plain reminder has no agent: take out plain: true, or this")
+			wrong(f.key, "a plain reminder has no agent: remove plain: true, or this key")
 		case !j.Background && f.bgOnly && !unclear("background"):
 			wrong(f.key, "only a background "+string(j.Kind)+" can have it: "+j.wayToBackground())
 		}
@@ -89,7 +89,7 @@ func (j *Job) rules(known yamldoc.Faults, table []field) (faults yamldoc.Faults)
 
 func (j *Job) wayToBackground() string {
 	if j.Kind == Reminder {
-		return "take out background: false"
+		return "remove background: false"
 	}
 	return "add background: true"
 }

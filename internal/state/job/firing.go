@@ -29,7 +29,7 @@ var (
 	// ErrFiring says that the reminder's run has begun.
 	ErrFiring = errors.New("its run has begun")
 	// ErrGone says that somebody else has taken or deleted the file.
-	ErrGone = errors.New("it is not there any more")
+	ErrGone = errors.New("it no longer exists")
 )
 
 // Attempt is how far the job's file has come; a job that is no reminder always waits.

@@ -136,16 +136,16 @@ func TestTwinsOfTwoKinds(t *testing.T) {
 		"state/firing/e.md": remind("e"), "state/firing/e.retry.md": remind("e"),
 	})
 	s := load(t, dir)
-	want := `reminders/a.md:2: id: "same" differs from "SAME" in routines/b.md by capitals only
+	want := `reminders/a.md:2: id: "same" differs from "SAME" in routines/b.md only in case
 reminders/c.md:2: id: "gone" is used twice, also in state/firing/gone.md
-routines/b.md:2: id: "SAME" differs from "same" in reminders/a.md by capitals only
+routines/b.md:2: id: "SAME" differs from "same" in reminders/a.md only in case
 state/firing/e.md:2: id: "e" is used twice, also in state/firing/e.retry.md
 state/firing/e.retry.md:2: id: "e" is used twice, also in state/firing/e.md
 state/firing/gone.md:2: id: "gone" is used twice, also in reminders/c.md`
 	if got := faults(s.Faults); got != want || !slices.Equal(ids(s.Jobs), []string{"d"}) {
 		t.Errorf("%q\n%s\nwant\n%s", ids(s.Jobs), got, want)
 	}
-	if _, err := s.Only(job.Reminder).Find("same"); !strings.Contains(fmt.Sprint(err), "by capitals only") {
+	if _, err := s.Only(job.Reminder).Find("same"); !strings.Contains(fmt.Sprint(err), "only in case") {
 		t.Errorf("Find: %v", err)
 	}
 }

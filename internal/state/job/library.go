@@ -170,7 +170,7 @@ func (s *Shelf) refuseTwins() {
 		}
 		reason := fmt.Sprintf("%q is used twice, also in %s", j.ID, l.relative(other.Path))
 		if other.ID != j.ID {
-			reason = fmt.Sprintf("%q differs from %q in %s by capitals only", j.ID, other.ID, l.relative(other.Path))
+			reason = fmt.Sprintf("%q differs from %q in %s only in case", j.ID, other.ID, l.relative(other.Path))
 		}
 		fault := j.page.Doc.Fault("id", reason)
 		s.Faults = append(s.Faults, fault)

@@ -116,8 +116,8 @@ func TestTwins(t *testing.T) {
 	})
 	want := `routines/a.md:2: id: "same" is used twice, also in routines/b.md
 routines/b.md:4: id: "same" is used twice, also in routines/a.md
-routines/d.md:2: id: "Cap" differs from "cAP" in routines/e.md by capitals only
-routines/e.md:2: id: "cAP" differs from "Cap" in routines/d.md by capitals only
+routines/d.md:2: id: "Cap" differs from "cAP" in routines/e.md only in case
+routines/e.md:2: id: "cAP" differs from "Cap" in routines/d.md only in case
 routines/f.md:2: id: "same" is used twice, also in routines/a.md
 routines/i.md:4: corn: unknown key (did you mean cron?)`
 	if got := faults(s.Faults); got != want {

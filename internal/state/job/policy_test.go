@@ -80,7 +80,7 @@ func TestLineOfATool(t *testing.T) {
 		page("id: a", "cron: 0 9 * * *", "allowed_tools:", "  - Read", "  # mine", "  - Write"):               `x.md:7: allowed-tools: item 2: tool pattern "Write": `,
 		page("allowed-tools:", "  - Read(/x/**)", "  - Read(/z/**)", "id: a", "cron: '@daily'", "dirs: [/x]"): `x.md:4: allowed-tools: item 2: tool pattern "Read(/z/**)": `,
 		page("corn: x", "id: a", "cron: '@daily'", "allowed-tools:", "  - Foo"):                               "x.md:2: corn: unknown key (did you mean cron?)\nx.md:6: allowed-tools: item 1: ",
-		page("id: a", "cron: '@daily'", "allowed-tools:", "  - Read(/x/y)", "dirs:", "  - x"):                 `x.md:7: dirs: item 1: "x": write the directory`,
+		page("id: a", "cron: '@daily'", "allowed-tools:", "  - Read(/x/y)", "dirs:", "  - x"):                 `x.md:7: dirs: item 1: "x": want an absolute path`,
 		page("id: a", "cron: '@daily'", "skills:", "  - a", "  - b c"):                                        `x.md:6: skills: item 2: `,
 	} {
 		_, err := job.Parse(job.Routine, "x.md", []byte(text))
@@ -91,7 +91,7 @@ func TestLineOfATool(t *testing.T) {
 }
 
 func TestDirs(t *testing.T) {
-	const full = ": write the directory in full, or from ~/; rw: in front to write as well"
+	const full = ": want an absolute path or one that begins with ~/; rw: in front allows writing"
 	for entry, want := range map[string]string{
 		"/srv/data": "", "/srv/data/": "", "~/src": "", "~/": "", "rw:~/src/foo": "", "rw:/srv/x": "", "rw:~/": "", "/": "", "~/My Documents": "", "/été/日本": "",
 		"/a/../b": "",

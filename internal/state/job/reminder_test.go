@@ -35,8 +35,8 @@ func TestReminderDefaults(t *testing.T) {
 
 // Each line is added to a good reminder whose frontmatter ends on line 3.
 func TestRulesOfReminders(t *testing.T) {
-	const noAgent = ": a plain reminder has no agent: take out plain: true, or this"
-	const onlyBg = ": only a background reminder can have it: take out background: false"
+	const noAgent = ": a plain reminder has no agent: remove plain: true, or this key"
+	const onlyBg = ": only a background reminder can have it: remove background: false"
 	rules := map[string]string{
 		"":                                  "",
 		"background: false":                 "",
@@ -62,7 +62,7 @@ func TestRulesOfReminders(t *testing.T) {
 		"chain_depth: 1; max_chain: many":   `x.md:5: max-chain: want a whole number, not "many"`,
 		"max-chain: 1; chain-depth: -1":     "x.md:5: chain-depth: want 0 to 1000",
 		"max-chain: 1; chain-depth: 9999":   "x.md:5: chain-depth: want 0 to 1000",
-		"max-chain: 1; chain-parent: ../x":  `x.md:5: chain-parent: "../x" cannot be an id: letters, digits and . _ - behind the first`,
+		"max-chain: 1; chain-parent: ../x":  `x.md:5: chain-parent: "../x" is not a valid id: want letters and digits and, after the first character, . _ -`,
 		"chain-parent: b":                   "",
 		"run_at: 2026-03-07T10:00":          "x.md:4: run_at: given twice (as run-at on line 3)",
 		"cron: 0 9 * * *":                   "x.md:4: cron: unknown key",
@@ -103,7 +103,7 @@ func TestRequiredOfReminders(t *testing.T) {
 		"---\n---\nDo it.": "x.md: id: is missing\nx.md: run-at: is missing",
 		"---\nid: a\nrun-at: 2026-03-07T09:00\n---\n ": "x.md: the text below the frontmatter, the prompt, is empty",
 		page("id: a"):                                   "x.md: run-at: is missing",
-		page("id: a", "run-at:"):                        "x.md:3: run-at: want text, not nothing",
+		page("id: a", "run-at:"):                        "x.md:3: run-at: want text, not an empty value",
 		page("id: a", "run-at: ''"):                     `x.md:3: run-at: ""` + notTime,
 		page("id: a", "run-at: tomorrow"):               `x.md:3: run-at: "tomorrow"` + notTime,
 		page("id: a", "run-at: 2026-02-30T09:00"):       `x.md:3: run-at: "2026-02-30T09:00"` + notTime,

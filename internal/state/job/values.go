@@ -128,7 +128,7 @@ func timezone() field {
 // runAt is a whole second, and written with its offset.
 func runAt() field {
 	return field{
-		key: "run-at", kind: Text, help: "its time, such as 2026-03-07T09:00 (in the configured zone) or with an offset behind it",
+		key: "run-at", kind: Text, help: "time, such as 2026-03-07T09:00 (in the configured zone), or with an offset",
 		read: func(j *Job, v yamldoc.Value) error {
 			s, err := v.Text()
 			if err == nil {
@@ -143,7 +143,7 @@ func runAt() field {
 
 // chainParent of the first of a chain is its own id, which is not written.
 func chainParent() field {
-	f := text("chain-parent", "id of the first of the chain", func(j *Job) *string { return &j.ChainParent }, checkID)
+	f := text("chain-parent", "id of the first reminder of the chain", func(j *Job) *string { return &j.ChainParent }, checkID)
 	f.write = func(j Job) any {
 		return unless(j.ChainParent == "" || j.MaxChain > 0 && j.ChainParent == j.ID, j.ChainParent)
 	}
@@ -152,7 +152,7 @@ func chainParent() field {
 
 // description of nothing but white space is none.
 func description() field {
-	f := text("description", "a line that names the job in lists and messages", func(j *Job) *string { return &j.Description }, nil)
+	f := text("description", "name of the job in lists and messages", func(j *Job) *string { return &j.Description }, nil)
 	read := f.read
 	f.read = func(j *Job, v yamldoc.Value) error {
 		err := read(j, v)
@@ -214,7 +214,7 @@ func updateMode() field {
 
 func maxCost() field {
 	return field{
-		key: "max-cost", kind: Text, help: "stop the run when it has cost this much, in USD",
+		key: "max-cost", kind: Text, help: "maximum cost of a run, in USD",
 		read: func(j *Job, v yamldoc.Value) (err error) {
 			j.MaxCost, err = v.Number()
 			if err == nil && !(j.MaxCost > 0 && j.MaxCost < 1e9) {

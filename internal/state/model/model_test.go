@@ -144,7 +144,7 @@ func TestWith(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	for line, want := range map[string]string{
-		"a=b":                               `"a=b" is no model's name: want letters, digits and -_.:/@+~`,
+		"a=b":                               `"a=b" is not the name of a model: want letters, digits and -_.:/@+~`,
 		"a window":                          `a: "window" is not KEY=VALUE`,
 		"a # b":                             `a: "#" is not KEY=VALUE`,
 		"a windw=1":                         `a: "windw": unknown key (did you mean window?)`,
@@ -154,19 +154,19 @@ func TestFaults(t *testing.T) {
 		"a alias= alias=":                   "a: alias: given twice",
 		"a alias=b,b":                       "a: alias: b: given twice",
 		"a alias=a":                         "a: alias: a: given twice",
-		"a alias=b,,c":                      `a: alias: "" is no model's name: want letters, digits and -_.:/@+~`,
+		"a alias=b,,c":                      `a: alias: "" is not the name of a model: want letters, digits and -_.:/@+~`,
 		"a window=0":                        `a: window: "0" is not a number of tokens: write one like 200000`,
 		"a window=200k":                     `a: window: "200k" is not a number of tokens: write one like 200000`,
 		"a output=-1":                       `a: output: "-1" is not a number of tokens: write one like 200000`,
 		"a window=99999999999999999":        `a: window: "99999999999999999" is not a number of tokens: write one like 200000`,
-		"a in=$3 out=1":                     `a: in: "$3" is not a price: write USD for a million tokens, like 0.30`,
-		"a in=3,5 out=1":                    `a: in: "3,5" is not a price: write USD for a million tokens, like 0.30`,
-		"a in=-1 out=1":                     `a: in: "-1" is not a price: write USD for a million tokens, like 0.30`,
-		"a in=1e3 out=1":                    `a: in: "1e3" is not a price: write USD for a million tokens, like 0.30`,
-		"a in=NaN out=1":                    `a: in: "NaN" is not a price: write USD for a million tokens, like 0.30`,
-		"a in=inf out=1":                    `a: in: "inf" is not a price: write USD for a million tokens, like 0.30`,
-		"a in= out=1":                       `a: in: "" is not a price: write USD for a million tokens, like 0.30`,
-		"a in=9999999 out=1":                `a: in: "9999999" is not a price: write USD for a million tokens, like 0.30`,
+		"a in=$3 out=1":                     `a: in: "$3" is not a price: want USD per million tokens, like 0.30`,
+		"a in=3,5 out=1":                    `a: in: "3,5" is not a price: want USD per million tokens, like 0.30`,
+		"a in=-1 out=1":                     `a: in: "-1" is not a price: want USD per million tokens, like 0.30`,
+		"a in=1e3 out=1":                    `a: in: "1e3" is not a price: want USD per million tokens, like 0.30`,
+		"a in=NaN out=1":                    `a: in: "NaN" is not a price: want USD per million tokens, like 0.30`,
+		"a in=inf out=1":                    `a: in: "inf" is not a price: want USD per million tokens, like 0.30`,
+		"a in= out=1":                       `a: in: "" is not a price: want USD per million tokens, like 0.30`,
+		"a in=9999999 out=1":                `a: in: "9999999" is not a price: want USD per million tokens, like 0.30`,
 		"a in=1":                            "a: in without out",
 		"a out=1":                           "a: out without in",
 		"a cache-read=1":                    "a: cache-read without in",
@@ -191,10 +191,10 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"a\na":                 "t:2: a: the name a stands here already, for a",
-		"a alias=b\nb":         "t:2: b: the name b stands here already, for a",
-		"a\nb alias=a":         "t:2: b: the name a stands here already, for a",
-		"a alias=c\nb alias=c": "t:2: b: the name c stands here already, for a",
+		"a\na":                 "t:2: a: the name a is already used by a",
+		"a alias=b\nb":         "t:2: b: the name b is already used by a",
+		"a\nb alias=a":         "t:2: b: the name a is already used by a",
+		"a alias=c\nb alias=c": "t:2: b: the name c is already used by a",
 	} {
 		if _, err := model.Parse("t", text); err == nil || err.Error() != want {
 			t.Errorf("Parse(%q): %v, want %s", text, err, want)

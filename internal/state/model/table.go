@@ -130,7 +130,7 @@ func (t Table) clash(e entry) error {
 	for _, other := range t.entries {
 		for _, name := range append([]string{e.id}, e.aliases...) {
 			if name == other.id || slices.Contains(other.aliases, name) {
-				return fmt.Errorf("%s: the name %s stands here already, for %s", e.id, name, other.id)
+				return fmt.Errorf("%s: the name %s is already used by %s", e.id, name, other.id)
 			}
 		}
 	}
@@ -216,7 +216,7 @@ func checkName(s string) error {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(signs, r)
 	}
 	if s == "" || len(s) > 200 || strings.TrimFunc(s, letters) != "" {
-		return fmt.Errorf("%q is no model's name: want letters, digits and %s", s, signs)
+		return fmt.Errorf("%q is not the name of a model: want letters, digits and %s", s, signs)
 	}
 	return nil
 }
@@ -232,7 +232,7 @@ func count(text string) (float64, error) {
 func price(text string) (float64, error) {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || strings.Trim(text, "0123456789.") != "" || n > mostPrice {
-		return 0, fmt.Errorf("%q is not a price: write USD for a million tokens, like 0.30", text)
+		return 0, fmt.Errorf("%q is not a price: want USD per million tokens, like 0.30", text)
 	}
 	return n, nil
 }

@@ -22,7 +22,7 @@ const (
 // command starts the command once. The reason, one line, says why the message was not sent.
 func (p Post) command(ctx context.Context, m Message) (fate Fate, reason string) {
 	timeout := cmp.Or(p.Timeout, defaultTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not done within %s", timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no end within %s", timeout))
 	defer cancel()
 	r, err := process.Run(ctx, process.Call{
 		Argv: p.Command, Env: p.environment(m), Dir: p.Home.Path(),

@@ -246,7 +246,7 @@ while :; do sleep 1; done`)
 	for _, who := range []string{"leader", "child"} {
 		dies(t, strings.TrimSpace(o.read(t, who)))
 	}
-	if got := o.pending(t)[0].LastError; got != "not done within 2s: working" {
+	if got := o.pending(t)[0].LastError; got != "no end within 2s: working" {
 		t.Errorf("%q", got)
 	}
 }
@@ -261,7 +261,7 @@ sh -c 'trap "" TERM; exec 2> /dev/null; while :; do sleep 1; done' & echo $! > "
 wait`)
 	o.send(t, message("r.1"), Queued)
 	dies(t, strings.TrimSpace(o.read(t, "child")))
-	if got := o.pending(t)[0].LastError; got != "not done within 4s: bye" {
+	if got := o.pending(t)[0].LastError; got != "no end within 4s: bye" {
 		t.Errorf("%q", got)
 	}
 }

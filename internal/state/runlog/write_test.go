@@ -136,10 +136,10 @@ func TestFinishBoundsTheRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := d.load(r.ID)
-	if len(got.Text) > 1<<20+100 || !strings.HasSuffix(got.Text, "\u00e9\n[1048576 bytes left out]") || !utf8.ValidString(got.Text) {
+	if len(got.Text) > 1<<20+100 || !strings.HasSuffix(got.Text, "\u00e9\n[1048576 bytes omitted]") || !utf8.ValidString(got.Text) {
 		t.Errorf("a final text of %d bytes: …%q", len(got.Text), got.Text[len(got.Text)-40:])
 	}
-	if len(got.Error) > 5000 || !strings.HasSuffix(got.Error, "x\n[1044480 bytes left out]") {
+	if len(got.Error) > 5000 || !strings.HasSuffix(got.Error, "x\n[1044480 bytes omitted]") {
 		t.Errorf("an error of %d bytes", len(got.Error))
 	}
 	if events, _ := d.events(r.ID); len(events) != 1 || events[0].Text != text {

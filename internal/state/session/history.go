@@ -102,7 +102,7 @@ func (b Book) History(bad *int) iter.Seq2[Event, error] {
 
 func (l line) event(zone *time.Location) (Event, error) {
 	if l.Event == "" {
-		return Event{}, errors.New("not an event of a session")
+		return Event{}, errors.New("not a session event")
 	}
 	at, err := time.Parse(time.RFC3339, l.Timestamp)
 	if err != nil {

@@ -144,6 +144,6 @@ func (b Book) read(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	b.Disk.Warn(fmt.Sprintf("%s: %q is no session id: kept as %s, a new session is begun", path, plaintext.Short(id, 200), aside))
+	b.Disk.Warn(fmt.Sprintf("%s: %q is not a session id: kept as %s, and a new session was started", path, plaintext.Short(id, 200), aside))
 	return "", nil
 }

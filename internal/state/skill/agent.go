@@ -76,22 +76,22 @@ func ParseAgent(name, file string, data []byte) (Agent, error) {
 }
 
 func (a *Agent) fields() []yamldoc.Field {
-	const ofRun = "a subagent has what the run has"
+	const ofRun = "a subagent has what its run has"
 	return []yamldoc.Field{
 		text("description", &a.Description, notBlank),
 		tools("tools", &a.Tools),
 		text("model", &a.Model, notBlank),
 		passed("color"),
-		refused("disallowedTools", "name the tools that it has, in tools"),
+		refused("disallowedTools", "list its tools in tools"),
 		refused("permissionMode", "permissions are those of the run"),
 		refused("mcpServers", ofRun),
 		refused("skills", "name them in the job"),
 		refused("hooks", ofRun),
-		refused("memory", "a subagent remembers nothing"),
+		refused("memory", "a subagent has no memory"),
 		refused("maxTurns", "give the job a timeout or max-cost"),
-		refused("effort", "the job's thinking counts"),
-		refused("background", "a subagent works while its run waits"),
-		refused("isolation", "a subagent works where its run does"),
-		refused("initialPrompt", "the run says what to do"),
+		refused("effort", "the thinking of the job applies"),
+		refused("background", "the run waits for its subagent"),
+		refused("isolation", "a subagent works in the directory of its run"),
+		refused("initialPrompt", "the run gives it the task"),
 	}
 }

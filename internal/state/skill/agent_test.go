@@ -49,9 +49,9 @@ func TestParseAgentFaults(t *testing.T) {
 		"no prompt":      {"---\ndescription: a\n---\n", "f.md: the text below the frontmatter, the system prompt, is empty"},
 		"other name":     {page(described, "name: x"), `f.md:3: name: "x" is not the name of its file, "daily"`},
 		"no model":       {page(described, "model: ''"), "f.md:3: model: is empty"},
-		"tools":          {page(described, "tools: Read; Grep"), `f.md:3: tools: "Read;" is no tool: want TOOL or TOOL(SCOPE)`},
+		"tools":          {page(described, "tools: Read; Grep"), `f.md:3: tools: "Read;" is not a tool: want TOOL or TOOL(SCOPE)`},
 		"permissions":    {page(described, "permissionMode: bypassPermissions"), "f.md:3: permissionMode: is not supported: permissions are those of the run"},
-		"hooks":          {page(described, "hooks: {}"), "f.md:3: hooks: is not supported: a subagent has what the run has"},
+		"hooks":          {page(described, "hooks: {}"), "f.md:3: hooks: is not supported: a subagent has what its run has"},
 		"unknown":        {page(described, "tool: Read"), "f.md:3: tool: unknown key (did you mean tools?)"},
 	} {
 		t.Run(name, func(t *testing.T) {

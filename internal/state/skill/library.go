@@ -135,7 +135,7 @@ func (l Library) inside(name string) error {
 		return err
 	}
 	if rel, err := filepath.Rel(skills, folder); err != nil || !filepath.IsLocal(rel) || rel == "." {
-		return errors.New("its folder is a link that leads out of skills")
+		return errors.New("its directory is a link that leads out of skills")
 	}
 	return nil
 }

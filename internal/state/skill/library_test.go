@@ -73,16 +73,16 @@ func TestLoad(t *testing.T) {
 	if want := []string{"again", "daily", "weekly"}; !slices.Equal(names, want) {
 		t.Errorf("skills %q, want %q", names, want)
 	}
-	want := `skills/away/SKILL.md: cannot be read: its folder is a link that leads out of skills
+	want := `skills/away/SKILL.md: cannot be read: its directory is a link that leads out of skills
 skills/bad/SKILL.md:1: does not open with a --- line (frontmatter)
 skills/dangling/SKILL.md: cannot be read: no such file or directory
 skills/empty/SKILL.md: cannot be read: no such file or directory
 skills/folder/SKILL.md: cannot be read: a symbolic link
 skills/huge/SKILL.md: cannot be read: larger than 1048576 bytes
 skills/link/SKILL.md: cannot be read: a symbolic link
-skills/my skill/SKILL.md: cannot be read: "my skill" is not a name: letters, digits and . _ - behind the first
+skills/my skill/SKILL.md: cannot be read: "my skill" is not a name: want letters and digits and, after the first character, . _ -
 skills/pipe/SKILL.md: cannot be read: not a file
-skills/up/SKILL.md: cannot be read: its folder is a link that leads out of skills`
+skills/up/SKILL.md: cannot be read: its directory is a link that leads out of skills`
 	if got := lines(faults); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}

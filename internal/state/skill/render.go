@@ -29,8 +29,8 @@ const reasonLimit = 300
 const placeholder = "$ARGUMENTS"
 
 var (
-	errEach = errors.New("one command has run too long")
-	errAll  = errors.New("all commands have run too long")
+	errEach = errors.New("one command took too long")
+	errAll  = errors.New("the commands together took too long")
 )
 
 // Renderer runs the dynamic commands of skills.
@@ -57,7 +57,7 @@ func (r Renderer) Render(ctx context.Context, s Skill) string {
 		case command:
 			b.WriteString(r.output(ctx, p.text))
 		case block:
-			b.WriteString("[commands not run: a block of them would need a shell; write single ones]")
+			b.WriteString("[commands not run: a block of commands would need a shell; write single ones]")
 		}
 	}
 	return defuse(b.String())

@@ -98,7 +98,7 @@ func TestRender(t *testing.T) {
 		"assignment":    {"!`A=b date`", "[command not run: no variable assignment]"},
 		"newline":       {"!`date\ndate`", "[command not run: no newline]"},
 		"blank":         {"!` `", "[command not run: it is empty]"},
-		"a shell block": {"```!\ndate | wc\n```\n", "[commands not run: a block of them would need a shell; write single ones]\n"},
+		"a shell block": {"```!\ndate | wc\n```\n", "[commands not run: a block of commands would need a shell; write single ones]\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := render(f, tc.body); got != tc.want {

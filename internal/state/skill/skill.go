@@ -74,13 +74,13 @@ func (s *Skill) fields() []yamldoc.Field {
 		hint("argument-hint", &s.ArgumentHint),
 		passed("version"), passed("license"), passed("compatibility"), passed("metadata"),
 		passed("model"), passed("effort"), passed("paths"), passed("user-invocable"), passed("disable-model-invocation"),
-		refused("disallowed-tools", "a skill cannot take tools away: leave them out of the job's allowed-tools"),
+		refused("disallowed-tools", "a skill cannot remove tools: omit them from the job's allowed-tools"),
 		refused("context", "a skill runs in the run that invokes it; a job can have a subagent"),
 		refused("agent", "a skill runs in the run that invokes it; a job can have a subagent"),
 		refused("background", "a skill runs in the run that invokes it"),
-		refused("hooks", "hooks of a skill are not run here"),
+		refused("hooks", "hooks of a skill are not supported"),
 		refused("shell", "commands run without a shell"),
-		refused("arguments", "arguments have no names here: write $ARGUMENTS"),
+		refused("arguments", "named arguments are not supported: write $ARGUMENTS"),
 	}
 }
 
@@ -185,7 +185,7 @@ func checkTool(tool string) error {
 		good = good && (isLetter(r) || i > 0 && (isDigit(r) || r == '_' || r == '-'))
 	}
 	if !good || name == "*" || scoped && (!closed || strings.TrimSpace(inner) == "") {
-		return fmt.Errorf("%q is no tool: want TOOL or TOOL(SCOPE)", tool)
+		return fmt.Errorf("%q is not a tool: want TOOL or TOOL(SCOPE)", tool)
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func checkTool(tool string) error {
 func checkName(name string) error {
 	for i, r := range name {
 		if !isLetter(r) && !isDigit(r) && (i == 0 || !strings.ContainsRune("._-", r)) {
-			return fmt.Errorf("%q is not a name: letters, digits and . _ - behind the first", name)
+			return fmt.Errorf("%q is not a name: want letters and digits and, after the first character, . _ -", name)
 		}
 	}
 	if name == "" || len(name) > maxName {

@@ -74,7 +74,7 @@ func TestPastUnknown(t *testing.T) {
 	d.put(d.path(), "{")
 	d.Past = func(time.Time) ([]Past, error) { return nil, errors.New("no records") }
 	for range 3 {
-		if got, err := d.ask("a", 0, nil, false); got != 0 || err == nil || !strings.HasSuffix(err.Error(), "spend.json: cannot be made again: no records") {
+		if got, err := d.ask("a", 0, nil, false); got != 0 || err == nil || !strings.HasSuffix(err.Error(), "spend.json: cannot be rebuilt: no records") {
 			t.Error(got, err)
 		}
 		if _, err := d.Totals(); err == nil {

@@ -58,7 +58,7 @@ func (p *page) UnmarshalJSON(data []byte) error {
 		}
 	}
 	if p.Days == nil || p.Runs == nil || p.Jobs == nil || p.rest == nil {
-		return fmt.Errorf("null where an object belongs")
+		return fmt.Errorf("null instead of an object")
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func (e entry) granted() money {
 
 func (e entry) open(run string) error {
 	if e.Settled != "" {
-		return fmt.Errorf("run %s: has settled already", run)
+		return fmt.Errorf("run %s: already settled", run)
 	}
 	return nil
 }

@@ -53,11 +53,11 @@ func (b Book) Paused() (paused bool, until time.Time, err error) {
 		return false, time.Time{}, nil
 	}
 	if err != nil {
-		return true, time.Time{}, fmt.Errorf("taken as paused: %w", err)
+		return true, time.Time{}, fmt.Errorf("treated as paused: %w", err)
 	}
 	var s stop
 	if err := json.Unmarshal(data, &s); err != nil {
-		return true, time.Time{}, fmt.Errorf("%s: not valid (%w): taken as paused", b.pausePath(), err)
+		return true, time.Time{}, fmt.Errorf("%s: not valid (%w): treated as paused", b.pausePath(), err)
 	}
 	if s.Until.IsZero() {
 		return true, time.Time{}, nil

@@ -280,7 +280,7 @@ func (b Book) begin(p *page, run string, now time.Time) error {
 	}
 	runs, err := b.Past(now.AddDate(0, 0, -31)) // what is of an earlier month does not matter
 	if err != nil {
-		return fmt.Errorf("%s: cannot be made again: %w", b.Home.State("spend.json"), err)
+		return fmt.Errorf("%s: cannot be rebuilt: %w", b.Home.State("spend.json"), err)
 	}
 	for _, r := range runs {
 		if r.Run != run {

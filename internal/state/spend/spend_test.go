@@ -136,7 +136,7 @@ func TestAgain(t *testing.T) {
 	d.release("a") // too late
 	d.release("x")
 	d.totals("{0.2 0.8} {0.2 0.8} 2")
-	if got, err := d.ask("a", 0, nil, true); err == nil || err.Error() != "run a: has settled already" {
+	if got, err := d.ask("a", 0, nil, true); err == nil || err.Error() != "run a: already settled" {
 		t.Error(got, err)
 	}
 	d.totals("{0.2 0.8} {0.2 0.8} 2")

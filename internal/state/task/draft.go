@@ -50,7 +50,7 @@ func (d Draft) task(old Task) (Task, error) {
 	}
 	t.Number, t.Done, t.Completed = old.Number, old.Done, old.Completed
 	if !t.survives() {
-		return t, wrong("%q would be read as something else", t.line())
+		return t, wrong("%q would be read as a different field", t.line())
 	}
 	return t, nil
 }
@@ -80,7 +80,7 @@ func check(text string) error {
 			continue
 		}
 		if dues++; !isDate(value) {
-			return wrong("due:%s is no date: want due:YYYY-MM-DD", value)
+			return wrong("due:%s is not a date: want due:YYYY-MM-DD", value)
 		}
 	}
 	if dues > 1 {

@@ -351,7 +351,7 @@ func TestStrangeThingsAmongTheClaims(t *testing.T) {
 	w.put(filepath.Join(folder, "old.json.corrupt-20261121T120000.000000Z"), `{`)
 	w.add("b")
 	w.expect("a b")
-	if len(w.warned) != 2 || !strings.Contains(w.warned[0], "passed over") {
+	if len(w.warned) != 2 || !strings.Contains(w.warned[0], "was ignored") {
 		t.Errorf("warned %q", w.warned)
 	}
 	if ok, _ := exists(filepath.Join(folder, "empty.json")); ok {

@@ -108,7 +108,7 @@ func (o *opened) judge(name string, owner Owner, mine bool) error {
 	doc, err := store.ReadJSON[claimFile](o.Disk, path)
 	switch {
 	case err != nil:
-		o.Disk.Warn(fmt.Sprintf("a claim of updates is passed over: %v", err))
+		o.Disk.Warn(fmt.Sprintf("a claim of updates was ignored: %v", err))
 		return nil
 	case len(doc.Updates) == 0: // set aside as corrupt, or without a use
 		return store.Remove(path)

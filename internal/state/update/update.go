@@ -34,7 +34,7 @@ var (
 	// ErrEmpty refuses a message without any text.
 	ErrEmpty = errors.New("empty update")
 	// errReturned says that a claim cannot be delivered, because its updates have gone back into the box.
-	errReturned = errors.New("the updates have gone back into the box")
+	errReturned = errors.New("the updates were returned to the queue")
 )
 
 // Update is one message, in the box with TS in the configured zone and to the microsecond.
@@ -199,6 +199,6 @@ func (o *opened) add(u Update) error {
 func (o *opened) noteReporter(u Update, by string) {
 	note := Fate{Update: u, Became: becameAdded, At: o.now, By: by}
 	if err := o.archive([]Fate{note}, store.Buffered); err != nil {
-		o.Disk.Warn(fmt.Sprintf("the reporter of an update is not noted: %v", err))
+		o.Disk.Warn(fmt.Sprintf("the reporter of an update was not recorded: %v", err))
 	}
 }

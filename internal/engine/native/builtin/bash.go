@@ -52,7 +52,7 @@ func callBash(ctx context.Context, b *Box, in struct {
 	if in.Timeout > 0 {
 		limit = min(time.Duration(in.Timeout)*time.Millisecond, bashLongest)
 	}
-	late := fmt.Errorf("it was ended after %s", limit)
+	late := fmt.Errorf("stopped after %s", limit)
 	ctx, stop := context.WithTimeoutCause(ctx, limit, late)
 	defer stop()
 	r, err := process.Run(ctx, process.Call{Argv: words, Env: b.Env, Dir: g.Dir(), Files: b.Hold, Limit: bashBytes, Grace: bashGrace, Tied: true})
@@ -105,5 +105,5 @@ func middle(s string, most int) string {
 		}
 		i++
 	}
-	return fmt.Sprintf("%s\n… (%d characters left out) …\n%s", s[:left], n-2*(most/2), s[right:])
+	return fmt.Sprintf("%s\n… (%d characters omitted) …\n%s", s[:left], n-2*(most/2), s[right:])
 }

@@ -53,7 +53,7 @@ func TestBash(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", command, r, want)
 		}
 	}
-	if got := h.good(t, "Bash", "command", "long"); !strings.HasPrefix(got, "BEGIN") || !strings.HasSuffix(got, "END") || len(got) > bashChars+100 || !strings.Contains(got, "20008 characters left out") {
+	if got := h.good(t, "Bash", "command", "long"); !strings.HasPrefix(got, "BEGIN") || !strings.HasSuffix(got, "END") || len(got) > bashChars+100 || !strings.Contains(got, "20008 characters omitted") {
 		t.Errorf("%d, %.100q", len(got), got)
 	}
 	if got := h.good(t, "Bash", "command", "flood"); !strings.HasSuffix(got, "(cut at 4 MiB)") || len(got) > bashChars+100 {
@@ -63,7 +63,7 @@ func TestBash(t *testing.T) {
 
 func TestBashEnds(t *testing.T) {
 	h := newFixture(t)
-	if r := h.call(t, "Bash", "command", "sleep 100000", "timeout", 50); !r.IsError || r.Text != "it was ended after 50ms" {
+	if r := h.call(t, "Bash", "command", "sleep 100000", "timeout", 50); !r.IsError || r.Text != "stopped after 50ms" {
 		t.Errorf("%+v", r)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)

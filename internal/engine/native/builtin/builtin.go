@@ -94,7 +94,7 @@ func (b *Box) use(ctx context.Context, name string, input json.RawMessage) (stri
 	list := tools()
 	at := slices.IndexFunc(list, func(t tool) bool { return t.name == name })
 	if at < 0 {
-		return "", fmt.Errorf("there is no tool %q", name)
+		return "", fmt.Errorf("no tool %q", name)
 	}
 	if err := policy.CheckInput(name, input); err != nil {
 		return "", badInput(err)
@@ -147,7 +147,7 @@ func clean(s string) string {
 // deadline bounds a tool that looks at files: a search of a huge tree, or a dead disk.
 const deadline = time.Minute
 
-var errSlow = errors.New("it took longer than a minute; name a smaller folder or file")
+var errSlow = errors.New("it took longer than a minute; name a smaller directory or file")
 
 // soon comes back when work does, or when ctx ends: then work goes on by itself until it notices, and what it returns is lost.
 func soon(ctx context.Context, work func(context.Context) (string, error)) (string, error) {

@@ -87,7 +87,7 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("%s %s: %+v", c[0], c[1], r)
 		}
 	}
-	if got := h.good(t, "Read", "file_path", "notes/a.md", "offset", json.Number("2.0"), "limit", json.Number("1e0")); got != "     2\tbeta\n(the file goes on; read it from offset 3)" {
+	if got := h.good(t, "Read", "file_path", "notes/a.md", "offset", json.Number("2.0"), "limit", json.Number("1e0")); got != "     2\tbeta\n(the file continues; read it from offset 3)" {
 		t.Errorf("%q", got)
 	}
 }

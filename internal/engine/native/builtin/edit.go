@@ -88,11 +88,12 @@ func edited(text, old, replacement string, all bool) (changed string, lines []in
 	n := strings.Count(text, old)
 	switch {
 	case n == 0 && strings.Contains(text, "\r\n") && strings.Contains(old, "\n"):
-		return "", nil, errors.New(`old_string is not in it; some of its lines end in \r\n and some in \n: name one line at a time`)
+		return "", nil, errors.New("old_string was not found; some lines of the file end in \\r\\n and some in \\n: use one " +
+			"line at a time")
 	case n == 0:
-		return "", nil, errors.New("old_string is not in it; it must be the same letter by letter, white space included")
+		return "", nil, errors.New("old_string was not found; it must match exactly, including white space")
 	case n > 1 && !all:
-		return "", nil, fmt.Errorf("old_string is in it %d times; give more of the text around the one that is meant, or replace_all", n)
+		return "", nil, fmt.Errorf("old_string was found %d times; include more of the surrounding text, or set replace_all", n)
 	}
 	return strings.ReplaceAll(text, old, replacement), linesOf(text, old), nil
 }

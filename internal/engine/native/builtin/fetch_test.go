@@ -156,7 +156,7 @@ func TestWebFetch(t *testing.T) {
 	for path, want := range map[string]string{
 		"/": "Title: T\n\nHello [there](http://example.com/x).", "/text": "as <b>it</b> is", "/json": `{"a":1}`, "/none": "sniffed", "/latin": "café €", "/nul": "a\ufffdb\u00ff",
 		"/same": "as <b>it</b> is", "/chain": "at last", "/long": strings.Repeat("é", fetchChars) + "\n(cut at 60000 characters)", "/empty": "(the page has no text)", "/agent": "ollim ",
-		"/other":   "The page redirects to another place, which was not fetched. If that is what you want, call WebFetch with:\nhttp://other.example.org/page?x=1",
+		"/other":   "The page redirects to another address, which was not fetched. To fetch it, call WebFetch with:\nhttp://other.example.org/page?x=1",
 		"/endless": "begin</\n(the page is longer than 5 MiB; only that much was read)", "/bomb": strings.Repeat("b", fetchChars) + "\n(cut at 60000 characters)",
 	} {
 		if r := b.Call(t.Context(), "WebFetch", object(t, "url", "http://example.com"+path, "prompt", "what is it?")); r.IsError || r.Text != want {

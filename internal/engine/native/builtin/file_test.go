@@ -35,13 +35,13 @@ func TestRead(t *testing.T) {
 		offset, limit int
 		want          string
 	}{
-		{"notes/a.md", 0, 0, "     1\talpha\n     2\tbeta\n     3\tgamma\n"}, {"notes/a.md", 2, 1, "     2\tbeta\n(the file goes on; read it from offset 3)"},
+		{"notes/a.md", 0, 0, "     1\talpha\n     2\tbeta\n     3\tgamma\n"}, {"notes/a.md", 2, 1, "     2\tbeta\n(the file continues; read it from offset 3)"},
 		{"notes/a.md", 3, 5, "     3\tgamma\n"}, {"nonl", 1, 1, "     1\tx\n"}, {"crlf", 0, 0, "     1\ta\n     2\tb\n"}, {"bom", 0, 0, "     1\ta\n"},
 		{"empty", 0, 0, "(the file is empty)"}, {"empty", 5, 0, "(the file is empty)"}, {"onlybom", 0, 0, "(the file is empty)"},
 		{"long", 0, 0, "     1\t" + strings.Repeat("é", 2000) + "… (line cut)\n     2\tnext\n"}, {"exact", 0, 0, "     1\t" + strings.Repeat("y", 2000) + "\n"},
-		{"huge", 2, 1, "     2\tend\n"}, {"huge", 1, 1, "     1\t" + strings.Repeat("z", 2000) + "… (line cut)\n(the file goes on; read it from offset 2)"},
-		{"latin", 1, 1, "     1\tok\n(the file goes on; read it from offset 2)"}, {"broken", 1, 1, "     1\t" + strings.Repeat("x", 2000) + "… (line cut)\n"},
-		{filepath.Join(h.dir, "top.md"), 0, 0, "     1\ttop\n"}, {"alias.md", 1, 1, "     1\talpha\n(the file goes on; read it from offset 2)"},
+		{"huge", 2, 1, "     2\tend\n"}, {"huge", 1, 1, "     1\t" + strings.Repeat("z", 2000) + "… (line cut)\n(the file continues; read it from offset 2)"},
+		{"latin", 1, 1, "     1\tok\n(the file continues; read it from offset 2)"}, {"broken", 1, 1, "     1\t" + strings.Repeat("x", 2000) + "… (line cut)\n"},
+		{filepath.Join(h.dir, "top.md"), 0, 0, "     1\ttop\n"}, {"alias.md", 1, 1, "     1\talpha\n(the file continues; read it from offset 2)"},
 		{"abs.md", 3, 0, "     3\tgamma\n"}, {"in/a.md", 3, 0, "     3\tgamma\n"}, {"mylib/l.md", 0, 0, "     1\talpha lib\n"}, {h.lib + "/l.md", 0, 0, "     1\talpha lib\n"},
 		{"notes/up/top.md", 0, 0, "     1\ttop\n"}, {"inner/i.md", 0, 0, "     1\talpha inner\n"}, {`a "b"`, 0, 0, "     1\tq\n"},
 	} {
@@ -70,7 +70,7 @@ func TestRead(t *testing.T) {
 		h.bad(t, words, "Read", "file_path", name)
 	}
 	h.bad(t, "not UTF-8 text", "Read", "file_path", "latenul", "offset", 9000)
-	h.bad(t, "offset 9 is behind its end; it has 3 lines", "Read", "file_path", "notes/a.md", "offset", 9)
+	h.bad(t, "offset 9 is past the end of the file; it has 3 lines", "Read", "file_path", "notes/a.md", "offset", 9)
 }
 
 // Nothing leads out: not by .., not by a link in any position, not by another spelling.
@@ -388,7 +388,7 @@ func TestReadPages(t *testing.T) {
 				}
 				return
 			}
-			body, more, _ := strings.Cut(text, "(the file goes on")
+			body, more, _ := strings.Cut(text, "(the file continues")
 			for line := range strings.Lines(body) {
 				if _, line, ok := strings.Cut(line, "\t"); ok {
 					got = append(got, strings.TrimSuffix(line, "\n"))

@@ -60,7 +60,7 @@ func (b *Box) glob(ctx context.Context, path string, search policy.Search) (stri
 	}
 	defer func() { _ = from.dir.Close() }()
 	if from.file != "" {
-		return "", fmt.Errorf("%s: it is a file, not a folder", shown(path))
+		return "", fmt.Errorf("%s: it is a file, not a directory", shown(path))
 	}
 	var files []found
 	s := searching{g: g, search: search}
@@ -93,7 +93,7 @@ func (s *searching) unread() []string {
 	case 0:
 		return nil
 	case 1:
-		return []string{"(1 folder could not be read)"}
+		return []string{"(1 directory could not be read)"}
 	}
-	return []string{fmt.Sprintf("(%d folders could not be read)", s.closed)}
+	return []string{fmt.Sprintf("(%d directories could not be read)", s.closed)}
 }

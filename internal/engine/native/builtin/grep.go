@@ -178,7 +178,7 @@ func namesOf(kind string) ([]string, error) {
 			return strings.Fields(patterns), nil
 		}
 	}
-	return nil, fmt.Errorf("the type %q is not known here; use glob, such as \"*.%s\"", kind, kind)
+	return nil, fmt.Errorf("unknown type %q; use glob, such as \"*.%s\"", kind, kind)
 }
 
 //go:embed grep_types.txt

@@ -281,10 +281,10 @@ func (r *report) add(line string) error {
 	n := utf8.RuneCountInString(line) + 1
 	switch {
 	case r.most > 0 && len(r.lines) == r.most:
-		r.cut = fmt.Sprintf("(there is more; go on with offset %d)", r.skip+r.most)
+		r.cut = fmt.Sprintf("(more results follow; continue with offset %d)", r.skip+r.most)
 		return errEnough
 	case r.chars+n > grepChars:
-		r.cut = fmt.Sprintf("(cut at %d characters; go on with offset %d, or narrow the search)", grepChars, r.skip+len(r.lines))
+		r.cut = fmt.Sprintf("(cut at %d characters; continue with offset %d, or narrow the search)", grepChars, r.skip+len(r.lines))
 		return errEnough
 	}
 	r.lines, r.chars = append(r.lines, line), r.chars+n
@@ -296,7 +296,7 @@ func (r *report) result() []string {
 	case r.seen == 0:
 		return []string{"(no match)"}
 	case len(r.lines) == 0:
-		return []string{fmt.Sprintf("(offset %d is behind the end; there are %d lines)", r.skip, r.seen)}
+		return []string{fmt.Sprintf("(offset %d is past the end; there are %d lines)", r.skip, r.seen)}
 	case r.cut != "":
 		return append(r.lines, r.cut)
 	}

@@ -20,7 +20,7 @@ import (
 
 var (
 	errProtected = errors.New("it is in a protected place")
-	errMoved     = errors.New("it was moved or replaced just now")
+	errMoved     = errors.New("it has just been moved or replaced")
 )
 
 // spot is a name in an opened folder.
@@ -118,7 +118,7 @@ func (b *Box) spot(path string, what purpose) (spot, error) {
 	case place.Real == place.Root:
 		return spot{}, wrong(path, errFolder)
 	case what != toRead && !place.Writable:
-		return spot{}, wrong(path, errors.New("it is in a folder that may only be read"))
+		return spot{}, wrong(path, errors.New("it is in a read-only directory"))
 	}
 	s := spot{name: filepath.Base(place.Real), place: place, as: path, g: g, fresh: 0o600}
 	var folders fs.FileMode
@@ -162,7 +162,7 @@ func step(g policy.Ground, dir *os.Root, name, at string) (*os.Root, error) {
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
-		return nil, notKind(info, "a folder")
+		return nil, notKind(info, "a directory")
 	case g.Hides(at, info):
 		return nil, errProtected
 	}
@@ -213,7 +213,7 @@ func look(g policy.Ground, dir *os.Root, name, at string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-var errFolder = errors.New("it is a folder")
+var errFolder = errors.New("it is a directory")
 
 func notKind(info fs.FileInfo, want string) error {
 	switch mode := info.Mode(); {

@@ -42,7 +42,7 @@ func callRead(ctx context.Context, b *Box, in struct {
 	Pages  string `json:"pages"`
 }) (string, error) {
 	if in.Pages != "" {
-		return "", badInput(errors.New("pages is for PDF files, which cannot be read here"))
+		return "", badInput(errors.New("pages is for PDF files, which are not supported"))
 	}
 	lines := int(in.Limit)
 	if lines == 0 || lines > readLines {
@@ -114,13 +114,13 @@ func readPage(ctx context.Context, f *os.File, first, lines int) (string, error)
 	case number == 0:
 		return "(the file is empty)", nil
 	case page.Len() == 0:
-		return "", fmt.Errorf("offset %d is behind its end; it has %d lines", first, number)
+		return "", fmt.Errorf("offset %d is past the end of the file; it has %d lines", first, number)
 	}
 	return page.String(), nil
 }
 
 func goesOn(number int) string {
-	return fmt.Sprintf("(the file goes on; read it from offset %d)", number)
+	return fmt.Sprintf("(the file continues; read it from offset %d)", number)
 }
 
 // checkText looks at the beginning of a file, and skips the mark that some editors put there.

@@ -43,7 +43,7 @@ func TestGlob(t *testing.T) {
 			t.Errorf("%s in %q: %s\nwant %s", c.pattern, c.path, got, c.want)
 		}
 	}
-	h.bad(t, "it is a file, not a folder", "Glob", "pattern", "*", "path", "top.md")
+	h.bad(t, "it is a file, not a directory", "Glob", "pattern", "*", "path", "top.md")
 	h.bad(t, "no such file", "Glob", "pattern", "*", "path", "nope")
 	for i := range 250 {
 		h.put(t, fmt.Sprintf("data/many/%d.x", i), "")
@@ -76,8 +76,8 @@ func TestGrep(t *testing.T) {
 		{[]any{"pattern", "hit", "path", "g/one.txt", "output_mode", "content", "context", 2, "-A", 0}, "g/one.txt-1-1 g/one.txt:2:2 hit -- g/one.txt-4-4 g/one.txt-5-5 g/one.txt:6:6 hit hit g/one.txt:7:7 hit"},
 		{[]any{"pattern", "2.*4", "path", "g", "multiline", true, "output_mode", "content"}, "g/one.txt:2:2 hit g/one.txt:3:3 g/one.txt:4:4"},
 		{[]any{"pattern", "2.*4", "path", "g"}, "(no match)"}, {[]any{"pattern", "^5$\n^6", "path", "g", "multiline", true, "output_mode", "count"}, "g/one.txt:1"},
-		{[]any{"pattern", "alpha", "head_limit", 2}, "inner/i.md notes/.hidden.md (there is more; go on with offset 2)"}, {[]any{"pattern", "alpha", "head_limit", 2, "offset", 3}, "notes/deep/er/c.md state.md"},
-		{[]any{"pattern", "alpha", "offset", 9}, "(offset 9 is behind the end; there are 5 lines)"}, {[]any{"pattern", "SECRET"}, "(no match)"}, {[]any{"pattern", "SECRET", "path", "notes/up"}, "(no match)"},
+		{[]any{"pattern", "alpha", "head_limit", 2}, "inner/i.md notes/.hidden.md (more results follow; continue with offset 2)"}, {[]any{"pattern", "alpha", "head_limit", 2, "offset", 3}, "notes/deep/er/c.md state.md"},
+		{[]any{"pattern", "alpha", "offset", 9}, "(offset 9 is past the end; there are 5 lines)"}, {[]any{"pattern", "SECRET"}, "(no match)"}, {[]any{"pattern", "SECRET", "path", "notes/up"}, "(no match)"},
 		{[]any{"pattern", "hit", "path", "g/wide.json", "output_mode", "content"}, "g/wide.json:1:" + strings.Repeat("x", 500) + "… (line cut)"},
 		{[]any{"pattern", "Hit", "path", "g", "output_mode", "content"}, "g/latin.csv:1:caf\ufffd Hit"}, {[]any{"pattern", "", "path", "g/two.go", "output_mode", "count", "multiline", true}, "g/two.go:21"},
 		{[]any{"pattern", "git", "path", "notes/.git"}, "notes/.git/hook.md"}, {[]any{"pattern", "x*", "path", "top.md", "output_mode", "content", "-o", true}, "(no match)"},
@@ -98,7 +98,7 @@ func TestGrepBounds(t *testing.T) {
 	h.put(t, "data/big/a.log", strings.Repeat("line with hit\n", 5000))
 	h.put(t, "data/big/b.log", strings.Repeat("x", grepBytes+1))
 	got := h.good(t, "Grep", "pattern", "hit", "output_mode", "content", "path", "big")
-	if len(got) > grepChars+300 || len(got) < grepChars-300 || !strings.Contains(got, "cut at 20000 characters; go on with offset") {
+	if len(got) > grepChars+300 || len(got) < grepChars-300 || !strings.Contains(got, "cut at 20000 characters; continue with offset") {
 		t.Errorf("%d: %q", len(got), got[len(got)-200:])
 	}
 	seen, offset := 0, 0
@@ -139,7 +139,7 @@ func TestGrepUnreadableFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = os.Chmod(big, 0o700) }()
-	if got := h.good(t, "Grep", "pattern", "top"); got != "top.md\n(1 folder could not be read)" {
+	if got := h.good(t, "Grep", "pattern", "top"); got != "top.md\n(1 directory could not be read)" {
 		t.Errorf("%q", got)
 	}
 }

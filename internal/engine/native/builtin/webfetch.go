@@ -70,9 +70,9 @@ func fetch(ctx context.Context, client *http.Client, address string) (string, er
 		}
 		switch to, err := policy.PublicHost(next); {
 		case err != nil:
-			return "", fmt.Errorf("it redirects to %q, which is not to be fetched: %w", next, err)
+			return "", fmt.Errorf("it redirects to %q, which may not be fetched: %w", next, err)
 		case to != host, strings.HasPrefix(address, "https:") && !strings.HasPrefix(next, "https:"):
-			return fmt.Sprintf("The page redirects to another place, which was not fetched. If that is what you want, call WebFetch with:\n%s", next), nil
+			return fmt.Sprintf("The page redirects to another address, which was not fetched. To fetch it, call WebFetch with:\n%s", next), nil
 		}
 		address = next
 	}
@@ -101,7 +101,7 @@ func fetchOne(ctx context.Context, client *http.Client, address string) (next, t
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		to, err := r.Location()
 		if err != nil {
-			return "", "", errors.New("it redirects, but does not say where")
+			return "", "", errors.New("it redirects without an address")
 		}
 		return to.String(), "", nil
 	}
@@ -198,7 +198,7 @@ func decoded(body []byte, charset string) (string, error) {
 	case charset == "utf-8" || charset == "utf8":
 		return string(body), nil // somewhere wrong, or cut; that is mended later
 	case charset != "" && charset != "us-ascii" && charset != "iso-8859-1" && charset != "latin1" && charset != "windows-1252" && charset != "cp1252":
-		return "", fmt.Errorf("it is written in %s, which cannot be read here", cut(clean(charset), 50, false))
+		return "", fmt.Errorf("its character set, %s, is not supported", cut(clean(charset), 50, false))
 	}
 	const from80 = "€\ufffd‚ƒ„…†‡ˆ‰Š‹Œ\ufffdŽ\ufffd\ufffd‘’“”•–—˜™š›œ\ufffdžŸ"
 	high := []rune(from80)

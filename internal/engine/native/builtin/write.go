@@ -47,7 +47,7 @@ func callWrite(ctx context.Context, b *Box, in struct {
 
 var (
 	errReadOnly = errors.New("it is read-only")
-	errChanged  = errors.New("it was changed just now by somebody else; read it again")
+	errChanged  = errors.New("it has just been changed by another process; read it again")
 )
 
 // replace puts data in the place of the file that was there, nil if there was none: all of it or nothing, also after a power
@@ -135,7 +135,7 @@ func (s spot) sync() error {
 	}
 	defer func() { _ = dir.Close() }()
 	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
-		return fmt.Errorf("written, but perhaps lost in a power cut: %w", err)
+		return fmt.Errorf("written, but may be lost in a power failure: %w", err)
 	}
 	return nil
 }
