@@ -67,11 +67,11 @@ func (c credentials) place(a *App, name string) string {
 
 // sought describes where a key was looked for.
 func (c credentials) sought(a *App, name string) string {
-	places := fmt.Sprintf("there is no engine.%s in %s, and no %s in env of config.yaml", name, a.SecretsFile(), name)
+	places := fmt.Sprintf("no engine.%s in %s, and no %s in env of config.yaml", name, a.SecretsFile(), name)
 	if c.atShell {
 		return places + " or in this environment"
 	}
-	return places + "; only ask, chat and session compact, typed at a shell, also look in their environment"
+	return places + "; only ask, chat and session compact, typed at a shell, also use their environment"
 }
 
 // AnthropicKeyHint adds to an error both ways to give a key for Anthropic's service.

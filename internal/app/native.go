@@ -30,7 +30,7 @@ func (h Home) native(atShell bool) (engine.Engine, error) {
 	c := h.Config.Native
 	var noModel error
 	if model, err := h.Config.Get("native.model"); err == nil && model.Origin == "default" && c.Provider == config.OpenAI {
-		noModel = Hint(&config.Wrong{Reason: "native.model is not set: " + c.Model + " is none of this provider's"}, "ollim config set native.model MODEL")
+		noModel = Hint(&config.Wrong{Reason: "native.model is not set: " + c.Model + " is not a model of this provider"}, "ollim config set native.model MODEL")
 		c.Model = ""
 	}
 	if c.BaseURL, err = h.app.address(c, keys); err != nil {

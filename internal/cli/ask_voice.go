@@ -55,7 +55,7 @@ func (v *voice) hear(e runlog.Event) {
 	case v.format == "stream-json":
 		v.stream(e)
 	case e.Type == runlog.Retry:
-		v.d.warn("tried again: " + e.Text)
+		v.d.warn("retried: " + e.Text)
 	case e.Type == runlog.Text && v.live():
 		if !v.streamed {
 			v.say(e.Text)

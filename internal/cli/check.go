@@ -73,7 +73,7 @@ func runCheck(ctx context.Context, d *Deps, files []string, asJSON bool) error {
 	policy, err := c.approvals.Policy()
 	c.fault(err)
 	if policy.Waits {
-		c.say(finding{File: approval.PolicyName, What: "note", Text: "waits for your approval, and gives no tools until then: ollim approve " + approval.PolicyName})
+		c.say(finding{File: approval.PolicyName, What: "note", Text: "gives no tools until you approve it: ollim approve " + approval.PolicyName})
 	}
 	_, faults, err := h.Skills().Load()
 	c.fault(err)

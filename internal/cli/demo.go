@@ -132,10 +132,19 @@ func copyFiles(dir string, files fs.FS) error {
 
 func (d *Deps) demoEnd(dir string, keep bool) error {
 	if keep {
-		_, err := fmt.Fprintf(d.Out, "The directory was kept. To look around in it:\n  export OLLIM_DATA_DIR=%s\n  ollim run list\n  ollim run log daily-market\n  ollim update list --all\n  ollim schedule list -n 5\n  cat $OLLIM_DATA_DIR/state/session_history.jsonl\n", dir)
+		_, err := fmt.Fprintf(d.Out, "The directory was kept. To look around in it:\n"+
+			"  export OLLIM_DATA_DIR=%s\n"+
+			"  ollim run list\n"+
+			"  ollim run log daily-market\n"+
+			"  ollim update list --all\n"+
+			"  ollim schedule list -n 5\n"+
+			"  cat $OLLIM_DATA_DIR/state/session_history.jsonl\n", dir)
 		return err
 	}
-	_, err := fmt.Fprint(d.Out, "The temporary directory has been removed. Next:\n  ollim demo --keep      run the demo again and keep the directory\n  ollim init             create your own data directory, with a sample routine\n  ollim help             list the commands; ollim(7) is the manual to begin with\n")
+	_, err := fmt.Fprint(d.Out, "The temporary directory has been removed. Next:\n"+
+		"  ollim demo --keep      run the demo again and keep the directory\n"+
+		"  ollim init             create your own data directory, with a sample routine\n"+
+		"  ollim help             list the commands; ollim(7) is the manual to begin with\n")
 	return err
 }
 

@@ -32,7 +32,8 @@ func (s *demo) play(ctx context.Context) error {
 		{"daily-market", 2 * day, "the third fire; the agent decides to compact its session"},
 		{"evening", 2*day + 9*time.Hour, "a turn of the main conversation"},
 	}
-	if err := s.say("A persistent routine, fired on three days of an invented week.\nA script takes the place of the model; everything else is real. The output below is read from the state files.\n"); err != nil {
+	if err := s.say("A persistent routine, fired on three days of an invented week.\n" +
+		"A script takes the place of the model; everything else is real. The output below is read from the state files.\n"); err != nil {
 		return err
 	}
 	for _, act := range acts {
@@ -112,7 +113,7 @@ func (s *demo) reported(h app.Home, r runlog.Record) error {
 	}
 	updates, _, _ = strings.Cut(updates, "\n\n")
 	_, updates, _ = strings.Cut(updates, "\n")
-	return s.say("  told       %s\n", wrap(updates, 13))
+	return s.say("  updates    %s\n", wrap(updates, 13))
 }
 
 // after shows what the fire left outside its record.

@@ -153,7 +153,7 @@ func (i *importer) line(f crontabimport.Found) error {
 	}
 	for _, k := range i.known {
 		if k.Kind == job.Routine && k.Cron == j.Cron && k.Timezone == j.Timezone && k.Body == j.Body {
-			i.warn(f, "left out: "+k.Path+" does it already")
+			i.warn(f, "omitted: "+k.Path+" already does it")
 			return nil
 		}
 	}
@@ -220,8 +220,8 @@ func (i *importer) farewell(o importCrontabOptions) {
 	}
 	lines := "line " + strings.Join(i.lines, ", ")
 	if !i.write {
-		i.d.note("ollim import crontab --write writes them; the crontab stays as it is: then take out %s with %s", lines, from)
+		i.d.note("to create these files: ollim import crontab --write; then remove %s with %s", lines, from)
 		return
 	}
-	i.d.note("the crontab is as it was: take out %s with %s, or both will run", lines, from)
+	i.d.note("the crontab was not changed: remove %s with %s, or both will run", lines, from)
 }

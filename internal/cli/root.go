@@ -154,7 +154,9 @@ func verbOf(cmd *cobra.Command) string {
 }
 
 func runBare(d *Deps) error {
-	_, err := io.WriteString(d.Out, "ollim demo       show it at work in a temporary directory, without an account\nollim init       create the data directory and a sample routine\nollim help       list the commands; see also man ollim, and ollim(7)\n")
+	_, err := io.WriteString(d.Out, "ollim demo       show it at work in a temporary directory, without an account\n"+
+		"ollim init       create the data directory and a sample routine\n"+
+		"ollim help       list the commands; see also man ollim, and ollim(7)\n")
 	return err
 }
 
