@@ -26,7 +26,7 @@ func readClock(w []string) (seconds int, err error) {
 	case ok:
 		return seconds, nil
 	case len(w) == 1 && isNumber(w[0], 1, len(w[0])):
-		return 0, &Unreadable{Reason: "a number needs a unit"}
+		return 0, &Unreadable{Reason: "a number alone is not enough"}
 	case strings.Contains(all, "/"):
 		return 0, &Unreadable{Reason: "day or month first?"}
 	}

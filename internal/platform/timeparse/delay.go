@@ -15,7 +15,7 @@ const (
 func sum(w []string) (total time.Duration, err error) {
 	rest := strings.Join(w, " ")
 	if rest == "" {
-		return 0, &Unreadable{Reason: "empty"}
+		return 0, &Unreadable{Reason: "nothing is written"}
 	}
 	smallest := time.Duration(0)
 	for rest != "" {
@@ -26,11 +26,11 @@ func sum(w []string) (total time.Duration, err error) {
 		case count == "":
 			return 0, cannot(rest)
 		case count == rest:
-			return 0, &Unreadable{Reason: "a number needs a unit"}
+			return 0, &Unreadable{Reason: "a number alone is not enough"}
 		case u == 0:
 			return 0, cannot(rest)
 		case smallest != 0 && u >= smallest:
-			return 0, &Unreadable{Reason: "write the largest unit first, and each unit once"}
+			return 0, &Unreadable{Reason: "the largest unit comes first, each only once"}
 		}
 		if n, err := strconv.ParseInt(count, 10, 64); err != nil || n > int64(maxDelay/u) {
 			total = maxDelay + 1 // what follows must still be readable

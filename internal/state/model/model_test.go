@@ -179,7 +179,7 @@ func TestFaults(t *testing.T) {
 		"a in=1 out=1 long-cache-read=1":    "a: long-cache-read without long-in",
 		"a in=1 out=1 long-cache-write=1":   "a: long-cache-write without long-in",
 		"a b/c\u200b=1":                     `a: "b/c\u200b": unknown key, want one of`,
-		"\x1b[1m":                           `"\x1b[1m" is no model's name`,
+		"\x1b[1m":                           `"\x1b[1m" is not the name of a model`,
 	} {
 		_, err := model.Parse("t", "# 1\n\n"+line+"\nz\n")
 		if err == nil || !strings.HasPrefix(err.Error(), "t:3: "+want) {

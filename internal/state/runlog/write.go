@@ -34,7 +34,7 @@ func short(text string, most int) string {
 		return text
 	}
 	kept := strings.ToValidUTF8(text[:most], "")
-	return fmt.Sprintf("%s\n[%d bytes left out]", kept, len(text)-len(kept))
+	return fmt.Sprintf("%s\n[%d bytes omitted]", kept, len(text)-len(kept))
 }
 
 func (r *Run) save(d store.Durability) error {
