@@ -46,7 +46,7 @@ func reminderSchema(b *Set) json.RawMessage {
 		return p
 	}
 	list := func(description string) map[string]any {
-		p := property("array", description+" Those that this run does not have itself wait until the owner approves the reminder.")
+		p := property("array", description+" If this run does not have them itself, the reminder waits for the approval of the owner.")
 		p["items"] = map[string]string{"type": "string"}
 		return p
 	}
@@ -54,8 +54,8 @@ func reminderSchema(b *Set) json.RawMessage {
 	message["maxLength"] = maxBody
 	chain := property("integer", "How many follow-ups the reminder may have, each set by follow_up_chain. Default 0.")
 	chain["minimum"] = 0
-	mode := text("What the run reports to the main session: on_ping (default): whenever it has sent the owner something; always; " +
-		"freely: what it likes; blocked: nothing." + backgroundOnly)
+	mode := text("When the run reports to the main session: on_ping (default), after it has sent the owner a message; always; " +
+		"freely, if it wants to; blocked, never." + backgroundOnly)
 	mode["enum"] = []job.UpdateMode{job.OnPing, job.Always, job.Freely, job.Blocked}
 	properties := map[string]any{
 		"message": message,

@@ -47,7 +47,8 @@ func general() []key {
 		},
 		{
 			name: "engine", example: "engine: claude-code",
-			about:    "Engine: claude-code runs the claude command; native calls a model service itself and needs no other program;\nscript:FILE plays a file of turns, without a model.",
+			about: "Engine: claude-code runs the claude command; native needs no other program and calls a model\n" +
+				"service itself; script:FILE plays a file of turns, without a model.",
 			standard: func(Source) any { return "" },
 			check:    CheckEngine,
 			value:    func(c Config) any { return c.Engine },

@@ -20,7 +20,8 @@ func native() []key {
 	return []key{
 		{
 			name: "native.provider", example: "provider: anthropic",
-			about:    "API of the service: anthropic, or openai, which many other services and local servers support. The key is the line\nengine.ANTHROPIC_API_KEY=… or engine.OPENAI_API_KEY=… in ~/.config/ollim/secrets.env.",
+			about: "API of the service: anthropic, or openai, which many other services and local servers support. The key is the line\n" +
+				"engine.ANTHROPIC_API_KEY=… or engine.OPENAI_API_KEY=… in ~/.config/ollim/secrets.env.",
 			standard: func(Source) any { return Anthropic },
 			check: func(s string) error {
 				if s != Anthropic && s != OpenAI {
