@@ -96,7 +96,7 @@ const (
 	stateApproved = "approved"
 )
 
-func (a *approver) collectAll(s job.Shelf) error {
+func (a *approver) collectAll(s job.Set) error {
 	for _, j := range s.Jobs {
 		a.failed.add(j.Name(), a.addJob(j))
 	}
@@ -113,7 +113,7 @@ func (a *approver) collectAll(s job.Shelf) error {
 	return err
 }
 
-func (a *approver) collect(s job.Shelf, names []string) {
+func (a *approver) collect(s job.Set, names []string) {
 	for _, name := range names {
 		if which, named := strings.CutPrefix(name, skillPrefix); named {
 			a.failed.add(name, a.addSkill(which))

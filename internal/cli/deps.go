@@ -32,10 +32,10 @@ var errTooLong = errors.New("too long")
 
 // shelf returns the job files, and warns of those that cannot be read, except those that the command is about, whose error it
 // reports itself.
-func (d *Deps) shelf(about ...string) (job.Shelf, app.Home, error) {
+func (d *Deps) shelf(about ...string) (job.Set, app.Home, error) {
 	h, err := d.Home()
 	if err != nil {
-		return job.Shelf{}, h, err
+		return job.Set{}, h, err
 	}
 	s, err := h.Jobs().Load()
 	for _, fault := range s.Faults {

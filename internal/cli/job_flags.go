@@ -40,7 +40,7 @@ func (o *jobFlags) flags(f *pflag.FlagSet, kind job.Kind, without ...string) {
 }
 
 // job is what the flags say, with a new id unless one is given, which must be free. more are the fields without a flag.
-func (o *jobFlags) job(d *Deps, s job.Shelf, body string, more ...yamldoc.Pair) (job.Job, error) {
+func (o *jobFlags) job(d *Deps, s job.Set, body string, more ...yamldoc.Pair) (job.Job, error) {
 	id := *o.texts["id"]
 	if id == "" {
 		var err error

@@ -18,7 +18,7 @@ func newRoutine(d *Deps) *cobra.Command {
 }
 
 // jobPath is the file of the job of a kind that name means, whether or not it can be read.
-func jobPath(s job.Shelf, h app.Home, kind job.Kind, name string) (string, error) {
+func jobPath(s job.Set, h app.Home, kind job.Kind, name string) (string, error) {
 	j, err := s.Only(kind).Find(name)
 	var faults yamldoc.Faults
 	var unknown *job.Unknown

@@ -71,7 +71,7 @@ func (d *Deps) approveEdited(ctx context.Context, h app.Home, path string) error
 }
 
 // editDraft says whether the draft holds work that would otherwise be lost.
-func (d *Deps) editDraft(ctx context.Context, s job.Shelf, path, draft string, before []byte) (keep bool, err error) {
+func (d *Deps) editDraft(ctx context.Context, s job.Set, path, draft string, before []byte) (keep bool, err error) {
 	if err := d.openEditor(ctx, draft); err != nil {
 		return differs(draft, before), err
 	}

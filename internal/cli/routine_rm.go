@@ -35,7 +35,7 @@ func runRoutineRm(ctx context.Context, d *Deps, h app.Home, names []string) erro
 }
 
 // removeRoutine keeps the session of a file that could not be read: its id is not known for certain.
-func removeRoutine(ctx context.Context, h app.Home, s job.Shelf, name string) error {
+func removeRoutine(ctx context.Context, h app.Home, s job.Set, name string) error {
 	path, err := jobPath(s, h, job.Routine, name)
 	if err != nil {
 		return err

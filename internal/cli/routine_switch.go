@@ -27,7 +27,7 @@ func runRoutineSwitch(d *Deps, verb string, names []string, on bool) error {
 	})
 }
 
-func switchRoutine(s job.Shelf, name string, on bool) error {
+func switchRoutine(s job.Set, name string, on bool) error {
 	j, err := s.Find(name)
 	if err != nil {
 		return explain(err)

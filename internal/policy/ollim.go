@@ -87,7 +87,7 @@ func inFile(args []string) (command string, access Access) {
 // ownerFlags are options that change whose directory, settings or engine is used.
 func ownerFlags() []string { return []string{"--data-dir", "--config", "--engine"} }
 
-// quietFlags are the only options that may stand before the command: the command line library is told that they have no value.
+// quietFlags are the only options that may stand before the command: they have no value.
 func quietFlags() []string { return []string{"-q", "-v", "--quiet", "--verbose"} }
 
 // ollimRefusal says why an agent may not run ollim with these words, "" if it may. access says which command its arguments name

@@ -26,7 +26,7 @@ const (
 const again = 10 * time.Minute
 
 // routines starts the slots that nobody has claimed, and notes in the ledger those that nobody will.
-func (m Minute) routines(ctx context.Context, shelf job.Shelf) error {
+func (m Minute) routines(ctx context.Context, shelf job.Set) error {
 	jobs := shelf.Only(job.Routine).Jobs
 	now := make([]slot.Schedule, len(jobs))
 	for i, j := range jobs {
@@ -54,7 +54,7 @@ func (m Minute) routines(ctx context.Context, shelf job.Shelf) error {
 }
 
 // faulty says whether a file of that name is there and cannot be read.
-func faulty(shelf job.Shelf, name string) bool {
+func faulty(shelf job.Set, name string) bool {
 	return slices.ContainsFunc(shelf.Faults, func(f *yamldoc.Fault) bool { return filepath.Base(f.File) == name+".md" })
 }
 

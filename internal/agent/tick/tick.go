@@ -119,7 +119,7 @@ func (m Minute) Pass(ctx context.Context) error {
 
 func (m Minute) now() time.Time { return m.Runner.Disk.Now() }
 
-func (m Minute) reminders(ctx context.Context, shelf job.Shelf) error {
+func (m Minute) reminders(ctx context.Context, shelf job.Set) error {
 	due, late, err := m.due(ctx, shelf, true)
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (m Minute) reminders(ctx context.Context, shelf job.Shelf) error {
 
 // due is the reminders to start, oldest first, and those that are too late for that. While everything is paused there are none.
 // With tell the owner hears of those that cannot be started.
-func (m Minute) due(ctx context.Context, shelf job.Shelf, tell bool) (start, late []job.Job, err error) {
+func (m Minute) due(ctx context.Context, shelf job.Set, tell bool) (start, late []job.Job, err error) {
 	if paused, _, err := m.Runner.Spend.Paused(); paused || err != nil {
 		return nil, nil, err
 	}

@@ -1,4 +1,4 @@
-// Package paths knows where everything in the data directory lies. It holds paths and nothing else: no room below or
+// Package paths knows where everything in the data directory lies. It holds paths and nothing else: no package below or
 // above it joins path elements of the data directory by hand, and no function here touches the disk.
 package paths
 
@@ -100,7 +100,7 @@ func (d Dir) Reminders() string { return d.Path("reminders") }
 // Firing is the folder of reminders whose run has begun: <id>.md, and <id>.retry.md at the second attempt.
 func (d Dir) Firing() string { return d.State("firing") }
 
-// Late has the reminders that were told of and not run.
+// Late has the reminders that were reported and not run.
 func (d Dir) Late() string { return d.State("late") }
 
 // Skill is the file of one skill.

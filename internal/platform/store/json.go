@@ -27,7 +27,7 @@ func (d Disk) Lock(ctx context.Context, path string) (*lock.Held, error) {
 }
 
 // ReadJSON reads the document at path. A file that is not there is the zero T. One that is not valid JSON of that shape
-// is moved aside, told through Warn, and is the zero T too. The caller holds the file's lock.
+// is moved aside, reported through Warn, and is the zero T too. The caller holds the file's lock.
 func ReadJSON[T any](d Disk, path string) (T, error) {
 	var v, zero T
 	data, err := Read(path)

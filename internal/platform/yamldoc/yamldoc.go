@@ -189,7 +189,7 @@ func unknown(key string, fields []Field) string {
 // Kebab is a key in the spelling that we write.
 func Kebab(key string) string { return strings.ReplaceAll(key, "_", "-") }
 
-// Fault makes a fault about key at the line where it stands; line 0 when the document has no such key. With it a room
+// Fault makes a fault about key at the line where it stands; line 0 when the document has no such key. With it a caller
 // reports rules that span several keys.
 func (d *Doc) Fault(key, reason string) *Fault {
 	for i := 0; i < len(d.root.Content); i += 2 {

@@ -109,7 +109,7 @@ func opened(commands []policy.Command, depth int) (all []policy.Command) {
 	return all
 }
 
-// shellText is the text that a shell is told to run; "" when these words tell none.
+// shellText is the text that a shell runs; "" when these words give none.
 func shellText(words []policy.Word) string {
 	if len(words) < 3 || !slices.Contains([]string{"sh", "bash", "dash", "zsh", "ksh"}, path.Base(words[0].Text)) {
 		return ""

@@ -5,7 +5,7 @@
 // No scheduler here decides whether a routine runs. Each only calls `ollim fire --scheduled`, which knows the slots, so a
 // scheduler that calls too often, late, or beside another one does no harm. What a scheduler cannot express is left to
 // `ollim tick`, which every one of them calls each minute and which fires whatever nobody else has; those routines are
-// returned as Left, to be told of.
+// returned as Left, to be reported.
 //
 // Routines that are disabled or never fire are in no file. Texts that would need quoting are quoted where the format has
 // rules for it that hold everywhere, and refused where it has not.

@@ -22,7 +22,7 @@ const (
 const UnitsVariable = "OLLIM_UNITS"
 
 // Systemd is the units of a host, each marked, see Marked: a service and a timer for each routine, a service to be
-// instantiated by the tick, the tick with its timer, and the service that is told of failures. The error, if any, is ErrUnfit.
+// instantiated by the tick, the tick with its timer, and the service that reports failures. The error, if any, is ErrUnfit.
 func Systemd(h Host, jobs []job.Job) ([]File, error) {
 	if err := h.checkPaths(unprintable); err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ import (
 type Server struct {
 	Tools        Tools                // called from several goroutines at once
 	Version      string               // of this program, as clients show it
-	Instructions string               // what the model is told of the tools as a whole; may be empty
+	Instructions string               // for the model, about the tools as a whole; may be empty
 	Warn         func(message string) // one line, no newline; from several goroutines at once; never nil
 }
 

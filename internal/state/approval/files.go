@@ -21,7 +21,7 @@ const (
 	maxBytes   = 32 << 20
 )
 
-// Unfit is a file that cannot be approved, because what it holds cannot be told.
+// Unfit is a file that cannot be approved, because its content cannot be determined.
 type Unfit struct {
 	Path   string // in the data directory
 	Reason string

@@ -69,7 +69,7 @@ func (s Status) Refills(within time.Duration) int {
 // whole. It is 5 ms of 90 minutes.
 const speck = 1e-6
 
-// add puts tokens in, as many as there is room for.
+// add adds tokens, up to the capacity.
 func (s *Status) add(tokens float64) {
 	s.Available = min(max(s.Available+tokens, 0), float64(s.Capacity))
 	if whole := math.Round(s.Available); math.Abs(s.Available-whole) <= speck {

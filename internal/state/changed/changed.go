@@ -23,7 +23,7 @@ import (
 // MaxValue is how many bytes a value may have.
 const MaxValue = 1 << 20
 
-// Errors of this room.
+// Errors of this package.
 var (
 	ErrKey     = errors.New("not a key: want at most 64 letters, digits, '.', '_' and '-', the first a letter or digit")
 	ErrTooLong = errors.New("too long: a value has at most 1 MiB")

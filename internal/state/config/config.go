@@ -69,7 +69,7 @@ type Keep struct {
 	Runs string `mapstructure:"runs"`
 }
 
-// Names is what the two call each other; "" is not told.
+// Names is what the two call each other; "" is unknown.
 type Names struct {
 	User string `mapstructure:"user"`
 	Bot  string `mapstructure:"bot"`

@@ -31,8 +31,8 @@ type Library struct {
 	Zone *time.Location // the configured one, in which times without an offset are read
 }
 
-// Shelf is the jobs as they were read at one moment.
-type Shelf struct {
+// Set is the jobs as they were read at one moment.
+type Set struct {
 	Jobs   []Job          // good ones, by path
 	Faults yamldoc.Faults // what is wrong with the others, by path
 
@@ -50,15 +50,15 @@ func (l Library) folder(kind Kind) string {
 
 // Load reads every job file, also the reminders whose run has begun. A bad file is among the faults and affects no other; only
 // a folder that cannot be listed is an error.
-func (l Library) Load() (Shelf, error) {
-	s := Shelf{home: l.Home, twins: map[string]yamldoc.Faults{}}
+func (l Library) Load() (Set, error) {
+	s := Set{home: l.Home, twins: map[string]yamldoc.Faults{}}
 	err := errors.Join(
 		s.load(l, Reminder, l.folder(Reminder)), s.load(l, Routine, l.folder(Routine)), s.load(l, Reminder, l.Home.Firing()))
 	s.refuseTwins()
 	return s, err
 }
 
-func (s *Shelf) load(l Library, kind Kind, folder string) error {
+func (s *Set) load(l Library, kind Kind, folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -112,8 +112,8 @@ func gone(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Only is the shelf with the jobs of one kind; what is wrong with other files is left out as well.
-func (s Shelf) Only(kind Kind) Shelf {
+// Only is the set with the jobs of one kind; what is wrong with other files is left out as well.
+func (s Set) Only(kind Kind) Set {
 	s.Jobs = slices.DeleteFunc(slices.Clone(s.Jobs), func(j Job) bool { return j.Kind != kind })
 	s.Faults = slices.DeleteFunc(slices.Clone(s.Faults), func(f *yamldoc.Fault) bool { return KindOf(f.File) != kind })
 	return s
@@ -154,7 +154,7 @@ func (l Library) relative(path string) string {
 // told. Capitals do not tell ids apart, because on some file systems they do not tell names apart.
 //
 // A reminder that was claimed while we read is there twice, too: before and after it was moved.
-func (s *Shelf) refuseTwins() {
+func (s *Set) refuseTwins() {
 	byID := s.byID()
 	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool { return len(byID[strings.ToLower(j.ID)]) > 1 && gone(j.Path) })
 	byID = s.byID()
@@ -183,7 +183,7 @@ func (s *Shelf) refuseTwins() {
 // twin is a job beside others of its id.
 type twin struct{ ID, Path string }
 
-func (s *Shelf) byID() map[string][]twin {
+func (s *Set) byID() map[string][]twin {
 	twins := make(map[string][]twin, len(s.Jobs))
 	for _, j := range s.Jobs {
 		id := strings.ToLower(j.ID)
@@ -218,7 +218,7 @@ func (e *Ambiguous) Error() string {
 }
 
 // ByID is the job with an id.
-func (s Shelf) ByID(id string) (Job, bool) {
+func (s Set) ByID(id string) (Job, bool) {
 	if i := slices.IndexFunc(s.Jobs, func(j Job) bool { return j.ID == id }); i >= 0 {
 		return s.Jobs[i], true
 	}
@@ -227,7 +227,7 @@ func (s Shelf) ByID(id string) (Job, bool) {
 
 // Find finds the one job that name means: its id, its file's name with or without .md, the slug of its description, or a
 // path to its file. Errors: *Unknown, *Ambiguous, or the yamldoc.Faults of the file that was meant.
-func (s Shelf) Find(name string) (Job, error) {
+func (s Set) Find(name string) (Job, error) {
 	if faults := s.faultsOf(name); len(faults) > 0 {
 		return Job{}, faults
 	}
@@ -249,7 +249,7 @@ func (s Shelf) Find(name string) (Job, error) {
 	return Job{}, e
 }
 
-func (s Shelf) all(fits func(Job) bool) (found []Job) {
+func (s Set) all(fits func(Job) bool) (found []Job) {
 	for _, j := range s.Jobs {
 		if fits(j) {
 			found = append(found, j)
@@ -258,7 +258,7 @@ func (s Shelf) all(fits func(Job) bool) (found []Job) {
 	return found
 }
 
-func (s Shelf) means(j Job, name string) bool {
+func (s Set) means(j Job, name string) bool {
 	return j.ID == name || j.Name() == name || j.Name()+".md" == name ||
 		strings.ContainsRune(name, filepath.Separator) && baseName(name) == baseName(j.Path) && samePath(s.home, name, j.Path)
 }
@@ -278,7 +278,7 @@ func samePath(dir paths.Dir, typed, path string) bool {
 }
 
 // faultsOf are those of the file that name means by its name or path, or of the files whose shared id it is.
-func (s Shelf) faultsOf(name string) (faults yamldoc.Faults) {
+func (s Set) faultsOf(name string) (faults yamldoc.Faults) {
 	for _, f := range s.Faults {
 		isPath := strings.ContainsRune(name, filepath.Separator)
 		if baseName(f.File) == baseName(name) && (!isPath || samePath(s.home, name, s.home.Path(f.File))) {
@@ -291,7 +291,7 @@ func (s Shelf) faultsOf(name string) (faults yamldoc.Faults) {
 	return faults
 }
 
-func (s Shelf) names() (names []string) {
+func (s Set) names() (names []string) {
 	for _, j := range s.Jobs {
 		names = append(names, j.Name())
 		if j.ID != j.Name() {
@@ -301,7 +301,7 @@ func (s Shelf) names() (names []string) {
 	return names
 }
 
-func (s Shelf) badFiles() int {
+func (s Set) badFiles() int {
 	files := map[string]bool{}
 	for _, f := range s.Faults {
 		files[f.File] = true

@@ -20,7 +20,7 @@ import (
 )
 
 // shelfOf makes a data directory of these routine files and loads it.
-func shelfOf(t *testing.T, files map[string]string) (job.Shelf, paths.Dir) {
+func shelfOf(t *testing.T, files map[string]string) (job.Set, paths.Dir) {
 	t.Helper()
 	dir := paths.Dir(t.TempDir())
 	if err := os.MkdirAll(dir.Routines(), 0o700); err != nil {
@@ -34,7 +34,7 @@ func shelfOf(t *testing.T, files map[string]string) (job.Shelf, paths.Dir) {
 	return load(t, dir), dir
 }
 
-func load(t *testing.T, dir paths.Dir) job.Shelf {
+func load(t *testing.T, dir paths.Dir) job.Set {
 	t.Helper()
 	s, err := job.Library{Home: dir}.Load()
 	if err != nil {

@@ -55,7 +55,7 @@ type Fate string
 const (
 	Sent    Fate = "sent"
 	Queued  Fate = "queued"  // in the outbox, for Flush
-	Refused Fate = "refused" // for good; the reason was told through Disk.Warn
+	Refused Fate = "refused" // for good; the reason was reported through Disk.Warn
 )
 
 // Receipt is what is known of a message after an attempt to send it.
@@ -133,7 +133,7 @@ type Report struct {
 }
 
 // Flush tries every message that is due, oldest first. Any number of processes may do so at once; each message is tried
-// by one of them. An entry that is not a message is set aside and told through Disk.Warn. When ctx ends, the rest stays
+// by one of them. An entry that is not a message is set aside and reported through Disk.Warn. When ctx ends, the rest stays
 // and the error wraps ctx.Err; trouble with one entry does not keep the others from being sent and is part of the error.
 // Without a command nothing happens.
 func (p Post) Flush(ctx context.Context) (Report, error) {
@@ -173,7 +173,7 @@ func (r *Report) count(f Fate) {
 }
 
 // Pending lists the messages in the outbox, oldest first, also those that are being sent right now. It changes nothing;
-// an entry that is not a message is left out and told through Disk.Warn.
+// an entry that is not a message is left out and reported through Disk.Warn.
 func (p Post) Pending() ([]Entry, error) {
 	entries, err := p.entries()
 	var pending []Entry

@@ -14,7 +14,7 @@ const (
 	Thinking   EventType = "thinking"
 	ToolUse    EventType = "tool_use"
 	ToolResult EventType = "tool_result"
-	Request    EventType = "request" // a service is asked; until the next usage it counts as Most, and the answers since the last as Told
+	Request    EventType = "request" // a service is asked; until the next usage it counts as Most, and the answers since the last as Reported
 	UsageEvent EventType = "usage"   // without Usage: what was asked was not answered, and Cost is assumed
 	Compacted  EventType = "compacted"
 	Session    EventType = "session" // the session's id became known or changed

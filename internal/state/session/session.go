@@ -33,7 +33,7 @@ type Book struct {
 	Zone *time.Location // of the timestamps in the history; never nil
 }
 
-// Main is the id of the main session, "" if there is none. A file that holds something else is set aside and told through
+// Main is the id of the main session, "" if there is none. A file that holds something else is set aside and reported through
 // Disk.Warn: then there is none.
 func (b Book) Main() (string, error) { return b.read(b.Home.MainSession()) }
 

@@ -1,6 +1,6 @@
 // Package slot is the ledger of scheduled instants: one file for each that was answered, state/slots/<job>/<instant>, made by
 // exclusive creation before anything else is done. So two schedulers, a line written by hand and a repeated catch-up make exactly
-// one run of an instant, and what became of each can be told for as long as the files stay.
+// one run of an instant, and what became of each is known for as long as the files stay.
 //
 // A claim says which run answers it, and later how that ended. One whose run never got a record, because its process died
 // between the two, is void: whoever holds the job's lock may take it over.

@@ -11,7 +11,7 @@ import (
 var errCost = errors.New("not a cost in USD")
 
 // money is an amount in millionths of a USD, whole, so that sums are exact. Whatever is read or computed is at most
-// highest, which leaves room to add thousands of them.
+// highest, so that thousands of them can be added.
 type money int64
 
 const (
@@ -20,7 +20,7 @@ const (
 	unlimited money = math.MaxInt64
 )
 
-// toMoney rounds to the nearest millionth.
+// toMoney rounds to a millionth.
 func toMoney(usd float64) (money, error) {
 	if usd >= 0 && usd <= highest.usd() {
 		return money(math.Round(usd * float64(dollar))), nil

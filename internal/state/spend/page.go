@@ -224,7 +224,7 @@ func newEntry(date string, c Claim, grant money) entry {
 	return entry{Day: date, Job: c.Job, Owner: c.Force, Reserved: grant}
 }
 
-// granted is what newEntry was told.
+// granted is what newEntry was given.
 func (e entry) granted() money {
 	if e.Reserved == 0 {
 		return unlimited

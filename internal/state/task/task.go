@@ -1,5 +1,5 @@
 // Package task keeps the owner's list of tasks in the todo.txt format, one task a line. The file is a person's: whatever
-// this room does not change stays byte for byte as it was, foreign key:value words, odd spacing, comments, blank lines, line
+// this package does not change stays byte for byte as it was, foreign key:value words, odd spacing, comments, blank lines, line
 // ends and a missing last one included. Nothing in the file is wrong when read; what is written by Add and Edit is checked.
 //
 // A task's number is the number of its line, from 1. Done and Remove keep every other number: a removed task leaves a blank

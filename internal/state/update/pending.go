@@ -107,7 +107,7 @@ func latest(a time.Time, more ...time.Time) time.Time {
 	return a
 }
 
-// read reads the array; a corrupt one is set aside, told, and empty.
+// read reads the array; a corrupt one is set aside and reported, and is empty.
 func (o *opened) read() (pending, error) {
 	entries, err := store.ReadJSON[[]entry](o.Disk, o.Home.PendingUpdates())
 	return o.pendingOf(entries), err

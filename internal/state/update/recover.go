@@ -102,7 +102,7 @@ func (o *opened) finish(name string, again bool) error {
 	return store.Remove(path)
 }
 
-// judge settles a claim if its owner is dead. A file that cannot be read is told and left: it must not stop all others.
+// judge settles a claim if its owner is dead. A file that cannot be read is reported and left, so that it does not stop the others.
 func (o *opened) judge(name string, owner Owner, mine bool) error {
 	path := o.claimPath(name, inUse)
 	doc, err := store.ReadJSON[claimFile](o.Disk, path)
