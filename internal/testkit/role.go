@@ -16,7 +16,7 @@ const roleVar = "OLLIM_TEST_ROLE"
 //
 // Tests with package rapid make 25 checks of each property instead of 100, unless the command line says otherwise.
 func Main(m *testing.M, roles map[string]func(args []string) error) {
-	role, playing := os.LookupEnv(roleVar) //nolint:forbidigo // how Child tells what to do
+	role, playing := os.LookupEnv(roleVar)
 	if !playing {
 		if flag.Lookup("rapid.checks") != nil {
 			_ = flag.Set("rapid.checks", "25")

@@ -55,9 +55,9 @@ func ClaudeEnv(t testing.TB, s *Server) []string {
 }
 
 func env(key string) string {
-	return os.Getenv(key) //nolint:forbidigo // the tests' own surroundings; there is no cli above that could hand them down
+	return os.Getenv(key)
 }
 
 func now() time.Time {
-	return time.Now() //nolint:forbidigo // stamps what other processes did; they run on the real clock
+	return time.Now()
 }

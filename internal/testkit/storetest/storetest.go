@@ -38,7 +38,7 @@ type Store struct {
 // Run tests the store. The calling test must do nothing else: its processes run it again, to add items.
 func Run(t *testing.T, s Store) {
 	t.Helper()
-	if dir := os.Getenv(dirVar); dir != "" { //nolint:forbidigo // how the test tells its processes what to do
+	if dir := os.Getenv(dirVar); dir != "" {
 		s.addUntilTheEnd(dir)
 		return
 	}
@@ -81,7 +81,7 @@ func complain(t *testing.T) func(string) {
 }
 
 // refuse tries every act, each of which must fail with an error that good accepts, and change nothing.
-func (s Store) refuse(t *testing.T, ctx context.Context, dir string, good func(error) bool) {
+func (s Store) refuse(ctx context.Context, t *testing.T, dir string, good func(error) bool) {
 	t.Helper()
 	before := s.contents(t, dir)
 	for name, act := range s.acts() {
@@ -125,7 +125,7 @@ func (s Store) busy(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s.refuse(t, ctx, dir, func(err error) bool { return strings.Contains(err.Error(), s.Busy.Error()) })
+	s.refuse(ctx, t, dir, func(err error) bool { return strings.Contains(err.Error(), s.Busy.Error()) })
 }
 
 // noLock: what cannot be locked is not changed.
@@ -135,7 +135,7 @@ func (s Store) noLock(t *testing.T) {
 	if err := os.MkdirAll(s.Lock(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s.refuse(t, t.Context(), dir, func(err error) bool { return strings.Contains(err.Error(), ": cannot lock: ") })
+	s.refuse(t.Context(), t, dir, func(err error) bool { return strings.Contains(err.Error(), ": cannot lock: ") })
 }
 
 // notWritten: a change that does not reach the disk is an error, and what was there still is.
@@ -153,7 +153,7 @@ func (s Store) notWritten(t *testing.T) {
 	}
 	chmod(t, folder, 0o500)
 	t.Cleanup(func() { chmod(t, folder, 0o700) })
-	s.refuse(t, t.Context(), dir, func(err error) bool { return strings.Contains(err.Error(), "permission denied") })
+	s.refuse(t.Context(), t, dir, func(err error) bool { return strings.Contains(err.Error(), "permission denied") })
 }
 
 func chmod(t *testing.T, path string, mode os.FileMode) {
