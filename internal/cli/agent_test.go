@@ -2,12 +2,15 @@ package cli
 
 import (
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/policy"
 )
 
@@ -148,5 +151,40 @@ func TestAccessAgreesWithPatternsAndTools(t *testing.T) {
 		if tool := cmd.Annotations[toolKey]; !tools[tool] || tool != "" && accessOf(cmd) == policy.Never {
 			t.Errorf("%s: tool %q, access %v", verbOf(cmd), tool, accessOf(cmd))
 		}
+	}
+}
+
+// ollim(7) lists the commands that no agent may use.
+func TestManualListsCommandsThatAgentsMayNotUse(t *testing.T) {
+	text, err := os.ReadFile("../../man/ollim.7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, found := strings.Cut(string(text), "No agent may use these commands, whatever its patterns allow:\n")
+	if !found {
+		t.Fatal("ollim(7) does not list the commands that no agent may use")
+	}
+	list, _, _ = strings.Cut(list, "Inside a run")
+	var listed []string
+	for _, match := range regexp.MustCompile(`(?m)^\.BR? "?([a-z -]+?)"?( [,.])?$`).FindAllStringSubmatch(list, -1) {
+		listed = append(listed, match[1])
+	}
+	root := newRoot(&Deps{App: &app.App{}})
+	root.InitDefaultCompletionCmd()
+	var never []string
+	for _, noun := range root.Commands() {
+		if accessOf(noun) == policy.Never {
+			never = append(never, noun.Name())
+			continue
+		}
+		for _, cmd := range noun.Commands() {
+			if accessOf(cmd) == policy.Never {
+				never = append(never, verbOf(cmd))
+			}
+		}
+	}
+	slices.Sort(never)
+	if !slices.Equal(listed, never) {
+		t.Errorf("listed %q\nwant   %q", listed, never)
 	}
 }

@@ -13,16 +13,16 @@ import (
 )
 
 // helpInside lists what a run may use: the commands of ollim that its patterns allow, and its tools.
-func helpInside(root *cobra.Command, box *tools.Set) error {
+func helpInside(root *cobra.Command, set *tools.Set) error {
 	var lines []string
 	walk(root, func(cmd *cobra.Command) {
-		if spelling := allowed(cmd, box); spelling != "" {
+		if spelling := allowed(cmd, set); spelling != "" {
 			usage := strings.TrimPrefix(strings.TrimSuffix(cmd.UseLine(), " [flags]"), cmd.CommandPath())
 			lines = append(lines, fmt.Sprintf("%-52s %s\n", spelling+usage, cmd.Short))
 		}
 	})
 	text := "Commands of ollim that this run may use; all except help take --help:\n" + strings.Join(lines, "")
-	if names := box.Usable(); len(names) > 0 {
+	if names := set.Usable(); len(names) > 0 {
 		text += "\nTools of ollim that this run may use: " + strings.Join(names, ", ") + "\n"
 	}
 	_, err := io.WriteString(root.OutOrStdout(), text)
@@ -31,8 +31,8 @@ func helpInside(root *cobra.Command, box *tools.Set) error {
 
 // allowed is the command's words in the spelling that the run may use, as a noun may stand in the plural; "" when it may not
 // use the command.
-func allowed(cmd *cobra.Command, box *tools.Set) string {
-	if cmd.Annotations[onlyVerbs] != "" || !cmd.HasParent() || accessOf(cmd) == policy.Never || unusable(cmd, box) {
+func allowed(cmd *cobra.Command, set *tools.Set) string {
+	if cmd.Annotations[onlyVerbs] != "" || !cmd.HasParent() || accessOf(cmd) == policy.Never || unusable(cmd, set) {
 		return ""
 	}
 	nouns, verb := []string{cmd.Name()}, ""
@@ -41,7 +41,7 @@ func allowed(cmd *cobra.Command, box *tools.Set) string {
 	}
 	for _, noun := range nouns {
 		words := "ollim " + noun + verb
-		if box.MayRun(words) || cmd.Name() != "help" && box.MayRun(words+" x") {
+		if set.MayRun(words) || cmd.Name() != "help" && set.MayRun(words+" x") {
 			return words
 		}
 	}
@@ -49,10 +49,10 @@ func allowed(cmd *cobra.Command, box *tools.Set) string {
 }
 
 // unusable reports whether a command is one of the agent's tools, which the run may not use.
-func unusable(cmd *cobra.Command, box *tools.Set) bool {
-	if verbOf(cmd) == "remind" && !box.Run.Foreground {
+func unusable(cmd *cobra.Command, set *tools.Set) bool {
+	if verbOf(cmd) == "remind" && !set.Run.Foreground {
 		return true
 	}
 	tool := cmd.Annotations[toolKey]
-	return tool != "" && !slices.Contains(box.Usable(), tool)
+	return tool != "" && !slices.Contains(set.Usable(), tool)
 }

@@ -16,7 +16,7 @@ func (d *Deps) inside() bool { return d.RunID() != "" }
 
 // useTool runs a command typed by an agent as the tool of the same purpose, with the same answers.
 func (d *Deps) useTool(ctx context.Context, h app.Home, tool string, input any) (string, error) {
-	box, err := h.Tools()
+	set, err := h.Tools()
 	if err != nil {
 		return "", err
 	}
@@ -24,7 +24,7 @@ func (d *Deps) useTool(ctx context.Context, h app.Home, tool string, input any) 
 	if err != nil {
 		return "", err
 	}
-	answer, err := box.Use(ctx, tool, data)
+	answer, err := set.Use(ctx, tool, data)
 	if err == nil {
 		return answer, nil
 	}

@@ -150,7 +150,7 @@ func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow, as
 		}
 	}
 	seen := 0
-	for {
+	for !follow || ctx.Err() == nil { // signals are handled from the first question on
 		ended := r.Done() || cutOff(h, r).Outcome != "" // asked before reading: what came after is read in the next round
 		if seen, err = d.printEvents(h, r.ID, seen, asJSON); err != nil {
 			return err
@@ -168,4 +168,5 @@ func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow, as
 			return err
 		}
 	}
+	return &reported{statusOf(ctx.Err())}
 }
