@@ -88,7 +88,7 @@ func TestAskLimits(t *testing.T) {
 	}
 	api.Handle(nil)
 	api.Reply(anthropicapi.Reply{ToolUses: dear.ToolUses, StopReason: "max_tokens"})
-	if a := c.question("hi"); a.status != 1 || !strings.Contains(a.said, "reached its limit") {
+	if a := c.question("hi"); a.status != 1 || !strings.Contains(a.said, "cut at its token limit") {
 		t.Errorf("%+v", a)
 	}
 	if log := c.ok("run", "log", "ask"); strings.Contains(log, "tool_use") {

@@ -104,7 +104,7 @@ func TestShellKeysOnClaude(t *testing.T) {
 	}
 	for want, args := range map[string][]string{"or in this environment": {"-p", "-n", "hi"}, "only ask, chat and session compact": {"fire", "daily"}} {
 		out := run(69, args...)
-		for _, part := range []string{"no key or login", "there is no engine.ANTHROPIC_API_KEY in /", want, "hint: put the line engine.ANTHROPIC_API_KEY=", "export ANTHROPIC_API_KEY="} {
+		for _, part := range []string{"no key or login", "no engine.ANTHROPIC_API_KEY in /", want, "hint: put the line engine.ANTHROPIC_API_KEY=", "export ANTHROPIC_API_KEY="} {
 			if !strings.Contains(out, part) {
 				t.Errorf("%q lacks %q:\n%s", args, part, out)
 			}

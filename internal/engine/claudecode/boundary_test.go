@@ -84,7 +84,7 @@ func TestHookLost(t *testing.T) {
 		silent        bool
 		want          string
 	}{
-		"for good":   {breaks: 2, want: "denied for want of a verdict"},
+		"for good":   {breaks: 2, want: "denied without a verdict"},
 		"for a time": {breaks: 2, mends: 3},
 		"silently":   {breaks: 2, silent: true, want: "without a verdict"},
 	} {

@@ -129,7 +129,7 @@ func TestCompactRetried(t *testing.T) {
 	if err != nil || c.Summary != "AAPL" || c.Session == old.Session || c.After >= c.Before {
 		t.Errorf("%+v %v", c, err)
 	}
-	if q := s.api.Requests(); !strings.Contains(q[len(q)-1].LastUserText(), "letter by letter: AAPL") {
+	if q := s.api.Requests(); !strings.Contains(q[len(q)-1].LastUserText(), "contain literally: AAPL") {
 		t.Error(q[len(q)-1].LastUserText())
 	}
 	s.api.Reply(anthropicapi.Reply{Text: "fine"})

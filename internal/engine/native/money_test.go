@@ -47,7 +47,7 @@ func TestAnswerWithinTheLimit(t *testing.T) {
 	s := newStage(t)
 	s.api.Reply(long(5000))
 	_, err := s.run(engine.Request{Input: engine.Input{Prompt: "write a book"}, Model: engine.Model{Name: "sonnet"}, Limits: engine.Limits{MaxCost: 0.06}})
-	if !errors.Is(err, engine.ErrMaxCost) || !strings.Contains(err.Error(), "more may not be spent") {
+	if !errors.Is(err, engine.ErrMaxCost) || !strings.Contains(err.Error(), "exceeds the limit") {
 		t.Error(err)
 	}
 	if got := s.limits(); len(got) != 1 || got[0] < 4000 || got[0] > 6000 {

@@ -191,12 +191,12 @@ func TestTools(t *testing.T) {
 	r := s.says(engine.Request{Input: engine.Input{Prompt: "go"}, Scope: engine.Scope{BuiltIns: []string{"Read", "Write", "Task"}}}, "done")
 	same(t, s.conversation(r.Session), []string{
 		"user text go", "assistant text looking", "assistant tool_use Read", "assistant tool_use ping_user", "assistant tool_use Write", "assistant tool_use Bash",
-		"user tool_result own Read", "user tool_result done ping_user", "user tool_result not here", "user tool_result no tool Bash here",
+		"user tool_result own Read", "user tool_result done ping_user", "user tool_result not here", "user tool_result there is no tool Bash here",
 		"assistant text done",
 	})
 	same(t, s.reported(), []string{
 		"session", "text  looking", "usage", "tool_use Read", "tool_result Read own Read", "tool_use ping_user", "tool_result ping_user done ping_user",
-		"tool_use Write", "tool_result Write not here", "tool_use Bash", "tool_result Bash no tool Bash here",
+		"tool_use Write", "tool_result Write not here", "tool_use Bash", "tool_result Bash there is no tool Bash here",
 		"text  done", "usage", "result  done",
 	})
 	same(t, s.own.calls, []string{`Read {"file_path":"x"}`})
@@ -309,7 +309,7 @@ func TestEndings(t *testing.T) {
 		r     engine.Request
 		want  string
 	}{
-		"max tokens": {anthropicapi.Reply{Text: "half", StopReason: "max_tokens"}, engine.Request{}, "reached its limit"},
+		"max tokens": {anthropicapi.Reply{Text: "half", StopReason: "max_tokens"}, engine.Request{}, "cut at its token limit"},
 		"refusal":    {anthropicapi.Reply{StopReason: "refusal"}, engine.Request{}, "refused"},
 		"key":        {anthropicapi.Reply{Status: 401}, engine.Request{}, "key"},
 		"bad":        {anthropicapi.Reply{Status: 400, Message: "no such field"}, engine.Request{}, "no such field"},

@@ -22,7 +22,7 @@ func (s *stage) onOpenAI() *openaiapi.Server {
 // TestSilent: a turn in which nothing was said has failed, and the session goes on. Behind a tool the model may be silent.
 func TestSilent(t *testing.T) {
 	for want, replies := range map[string][]anthropicapi.Reply{
-		"tiny said nothing":                {{}, {Text: " \n"}, {StopReason: "tool_use"}},
+		"tiny gave an empty answer":                {{}, {Text: " \n"}, {StopReason: "tool_use"}},
 		"tiny answered with thinking only": {{Thinking: "hm"}, {Thinking: "hm", Text: "\n"}},
 	} {
 		for _, reply := range replies {
@@ -58,7 +58,7 @@ func TestSilentOpenAI(t *testing.T) {
 	s := newStage(t)
 	api := s.onOpenAI()
 	for want, reply := range map[string]openaiapi.Reply{
-		"tiny said nothing":                {},
+		"tiny gave an empty answer":                {},
 		"tiny answered with thinking only": {Reasoning: "hm"},
 	} {
 		api.Reply(reply)
@@ -87,7 +87,7 @@ func TestNoArguments(t *testing.T) {
 	r := s.says(engine.Request{Input: engine.Input{Prompt: "go"}, Scope: engine.Scope{BuiltIns: []string{"Read"}}}, "done")
 	const reported = "user tool_result the arguments are not a JSON object"
 	same(t, s.conversation(r.Session)[8:], []string{
-		reported, reported, reported, reported, "user tool_result no tool Bash here", "user tool_result own Read", "user tool_result done ping_user", "assistant text done",
+		reported, reported, reported, reported, "user tool_result there is no tool Bash here", "user tool_result own Read", "user tool_result done ping_user", "assistant text done",
 	})
 	same(t, s.own.calls, []string{`Read {"arguments":"d"}`})
 	same(t, s.tools.calls, []string{"ping_user {}"})

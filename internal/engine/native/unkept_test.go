@@ -69,7 +69,7 @@ func TestMessages(t *testing.T) {
 		"user text what is oil at?", "assistant tool_use ping_user", "user tool_result 80", "assistant text 80 dollars", "user text and gas?",
 	}
 	turn := []string{
-		"assistant tool_use ping_user", "assistant tool_use Write", "user tool_result done ping_user", "user tool_result no tool Write here",
+		"assistant tool_use ping_user", "assistant tool_use Write", "user tool_result done ping_user", "user tool_result there is no tool Write here",
 		"assistant text 75",
 	}
 	same(t, blocks(r.Messages), turn)

@@ -185,7 +185,7 @@ func TestBroken(t *testing.T) {
 		says  string
 		text  string
 	}{
-		"hung up":       {reply{fault: "hangUp"}, ErrCut, "hung up", ""},
+		"closed the connection":       {reply{fault: "hangUp"}, ErrCut, "closed the connection", ""},
 		"cut at once":   {reply{text: "one two", fault: "cut"}, ErrCut, "", ""},
 		"cut":           {reply{text: "one two", fault: "cut", events: 4}, ErrCut, "127.0.0.1", "o"},
 		"short":         {reply{text: "one two", fault: "short", events: 4}, ErrCut, "", "o"},
@@ -292,7 +292,7 @@ func TestNoKey(t *testing.T) {
 	vendors(t, func(t *testing.T, v vendor) {
 		v.reply(reply{status: 401}, reply{text: "ok"})
 		_, err := v.provider(Options{BaseURL: v.url, Key: " \n", KeyName: "KEY in FILE"}).Ask(t.Context(), ask("hi"), nil)
-		if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "wants a key") || !strings.Contains(err.Error(), "KEY in FILE") || v.lastKey() != "" {
+		if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "needs a key") || !strings.Contains(err.Error(), "KEY in FILE") || v.lastKey() != "" {
 			t.Errorf("%v", err)
 		}
 	})

@@ -160,7 +160,7 @@ func TestOpenAIErrors(t *testing.T) {
 		"error as no JSON":    {200, "text/event-stream", text + "error: out of memory\n\n", busy, "out of memory"},
 		"error as no event":   {200, "text/event-stream", text + `{"error":{"message":"gone","type":"server_error"}}` + "\n", busy, "gone"},
 		"no reason to stop":   {200, "text/event-stream", text + "data: [DONE]\n\n", ErrCut, ""},
-		"not an event":        {200, "text/event-stream", text + "data: hello\n\n", ErrGarbled, "not understood"},
+		"not an event":        {200, "text/event-stream", text + "data: hello\n\n", ErrGarbled, "an invalid event"},
 		"wrong type":          {200, "text/event-stream", `data: {"choices":"none"}` + "\n\n", ErrGarbled, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

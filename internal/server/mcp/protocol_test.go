@@ -260,10 +260,10 @@ func TestLongTextIsCut(t *testing.T) {
 		{"é", maxText, -1},
 		{"😀", maxText / 2, -1},
 		{"\xff", maxText, -1},
-		{"a", maxText + 1, 49_945},
-		{"日", 2 * maxText, 49_945},
-		{"😀", maxText/2 + 1, 24_972},
-		{"\xff", maxText + 1, 49_945},
+		{"a", maxText + 1, 49_951},
+		{"日", 2 * maxText, 49_951},
+		{"😀", maxText/2 + 1, 24_975},
+		{"\xff", maxText + 1, 49_951},
 	} {
 		text := strings.Repeat(row.of, row.n)
 		want := text

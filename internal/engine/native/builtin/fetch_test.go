@@ -164,8 +164,8 @@ func TestWebFetch(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"/png": "it is not text but image/png, 12 bytes", "/meta": "it is written in shift_jis", "/inside": "not to be fetched", "/metadata": "only public hosts", "/user": "not to be fetched",
-		"/file": "not to be fetched", "/loop": "more than 5 redirects", "/nowhere": "does not say where", "/500": "500 Internal Server Error\nbroken", "/nope": "404 Not Found",
+		"/png": "it is not text but image/png, 12 bytes", "/meta": "its character set, shift_jis, is not supported", "/inside": "may not be fetched", "/metadata": "only public hosts", "/user": "may not be fetched",
+		"/file": "may not be fetched", "/loop": "more than 5 redirects", "/nowhere": "without an address", "/500": "500 Internal Server Error\nbroken", "/nope": "404 Not Found",
 	} {
 		if r := b.Call(t.Context(), "WebFetch", object(t, "url", "http://example.com"+path)); !r.IsError || !strings.Contains(r.Text, want) || len(r.Text) > 3000 {
 			t.Errorf("%s: %v, %.300q", path, r.IsError, r.Text)

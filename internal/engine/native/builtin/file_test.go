@@ -65,7 +65,7 @@ func TestRead(t *testing.T) {
 	}
 	for name, words := range map[string]string{
 		"bin": "not UTF-8 text but application/octet-stream", "png": "image/png", "pdf": "application/pdf", "latin": "line 2 is not UTF-8 text",
-		"notes": "notes: it is a folder", ".": "it is a folder", "nope.md": "nope.md: no such file", "notes/nope/x.md": "no such file", "top.md/x": "cannot be followed",
+		"notes": "notes: it is a directory", ".": "it is a directory", "nope.md": "nope.md: no such file", "notes/nope/x.md": "no such file", "top.md/x": "cannot be followed",
 	} {
 		h.bad(t, words, "Read", "file_path", name)
 	}
@@ -92,8 +92,8 @@ func TestEscapes(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"mylib/l.md", h.lib + "/new.md", "inner/i.md", "inner/new/x.md"} { // may only be read
-		h.bad(t, "may only be read", "Write", "file_path", path, "content", "x")
-		h.bad(t, "may only be read", "Edit", "file_path", path, "old_string", "alpha", "new_string", "x")
+		h.bad(t, "read-only directory", "Write", "file_path", path, "content", "x")
+		h.bad(t, "read-only directory", "Edit", "file_path", path, "old_string", "alpha", "new_string", "x")
 	}
 	h.untouched(t)
 }
@@ -117,7 +117,7 @@ func TestNoRegularFile(t *testing.T) {
 	if got := h.good(t, "Grep", "pattern", "top", "path", ".", "glob", "*"); got != "top.md" {
 		t.Errorf("%q", got)
 	}
-	h.bad(t, "it is a pipe, not a folder", "Grep", "pattern", "x", "path", "pipe")
+	h.bad(t, "it is a pipe, not a directory", "Grep", "pattern", "x", "path", "pipe")
 	if runtime.GOOS != "linux" {
 		return
 	}
@@ -249,7 +249,7 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.bad(t, "read-only", "Write", "file_path", "top.md", "content", "x")
-	h.bad(t, "notes: it is a folder", "Write", "file_path", "notes", "content", "x")
+	h.bad(t, "notes: it is a directory", "Write", "file_path", "notes", "content", "x")
 	h.bad(t, "cannot be followed", "Write", "file_path", "none.md", "content", "x")
 	name := strings.Repeat("ü", 127)
 	h.good(t, "Write", "file_path", name, "content", "")
@@ -314,8 +314,8 @@ func TestEdit(t *testing.T) {
 	}
 	h.put(t, "data/e.md", "x x\r\ny\n")
 	for words, kv := range map[string][]any{
-		"in it 2 times": {"old_string", "x", "new_string", "z"}, "letter by letter": {"old_string", "q", "new_string", "z"}, "are the same": {"old_string", "x x", "new_string", "x x"},
-		"old_string is empty": {"old_string", "", "new_string", "z"}, "some of its lines end": {"old_string", "x\ny", "new_string", "z"},
+		"found 2 times": {"old_string", "x", "new_string", "z"}, "match exactly": {"old_string", "q", "new_string", "z"}, "are the same": {"old_string", "x x", "new_string", "x x"},
+		"old_string is empty": {"old_string", "", "new_string", "z"}, "some lines of the file end": {"old_string", "x\ny", "new_string", "z"},
 	} {
 		h.bad(t, words, "Edit", append(kv, "file_path", "e.md")...)
 	}

@@ -105,7 +105,7 @@ func TestGrepBounds(t *testing.T) {
 	for page := got; ; page = h.good(t, "Grep", "pattern", "hit", "output_mode", "content", "path", "big", "offset", offset) {
 		n := strings.Count(page, "line with hit")
 		seen, offset = seen+n, offset+n
-		if !strings.Contains(page, "go on with offset "+fmt.Sprint(offset)) {
+		if !strings.Contains(page, "continue with offset "+fmt.Sprint(offset)) {
 			break
 		}
 	}
