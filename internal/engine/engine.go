@@ -26,9 +26,6 @@ type Engine interface {
 	// Plan returns what Run would offer the model for a request, and changes nothing. The error wraps ErrSessionUnknown if the engine
 	// can tell that the request's session is gone, ErrForeignSession if it belongs to another engine.
 	Plan(r Request, tools Tools) (Plan, error)
-
-	// Forget removes a session. A session that does not exist is no error.
-	Forget(session string) error
 }
 
 // Plan is what a request would offer the model.

@@ -53,23 +53,10 @@ func (f *Runner) endOrphan(ctx context.Context, r runlog.Record) {
 	if !cutOff || err != nil {
 		return
 	}
-	f.warn(f.forgetPrivate(closed))
 	if r.Kind == string(job.Routine) { // a reminder is tried again, and reported at the end
 		f.reportFailure(ctx, closed, "was cut off before it ended")
 	}
 	if left := f.Runs.Leftover(f.Home.RunLock(r.ID)); left != nil {
 		f.reportLeftover(ctx, closed, left)
 	}
-}
-
-// forgetPrivate removes the session of a private run whose process was killed before it could do so.
-func (f *Runner) forgetPrivate(r runlog.Record) error {
-	if !r.Private || r.SessionAfter == "" || r.SessionAfter == r.SessionBefore {
-		return nil
-	}
-	e, err := f.Engines(r.Engine)
-	if err != nil {
-		return err
-	}
-	return e.Forget(r.SessionAfter)
 }

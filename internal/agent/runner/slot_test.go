@@ -33,8 +33,6 @@ func (e turn) Run(_ context.Context, request engine.Request, _ engine.Tools, sin
 }
 
 func (turn) Plan(engine.Request, engine.Tools) (engine.Plan, error) { return engine.Plan{}, nil }
-func (turn) Forget(string) error                                    { return nil }
-
 func (turn) Compact(context.Context, engine.Request, string, engine.Sink) (engine.Compaction, error) {
 	return engine.Compaction{}, errors.New("not asked for")
 }

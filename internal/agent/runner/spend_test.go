@@ -41,8 +41,6 @@ func (e fake) Run(_ context.Context, _ engine.Request, _ engine.Tools, sink engi
 }
 
 func (fake) Plan(engine.Request, engine.Tools) (engine.Plan, error) { return engine.Plan{}, nil }
-func (fake) Forget(string) error                                    { return nil }
-
 func (fake) Compact(context.Context, engine.Request, string, engine.Sink) (engine.Compaction, error) {
 	return engine.Compaction{}, errors.New("not asked for")
 }

@@ -68,20 +68,12 @@ func (p *page) note(m transcript.Message) {
 }
 
 func (p *page) write(ctx context.Context, e runlog.Event) (err error) {
-	switch e.Type {
-	case runlog.Session:
+	if e.Type == runlog.Session {
 		p.t.asked = p.request.Input.Prompt
 		err = p.open(ctx, e.Session)
-	case runlog.Text:
-		p.note(transcript.Said(transcript.Assistant, e.Text))
-	case runlog.ToolUse:
-		p.note(transcript.Message{Role: transcript.Assistant, Content: []transcript.Block{{
-			Type: transcript.ToolUse, ID: e.ToolID, Name: e.Tool, Input: e.Input,
-		}}})
-	case runlog.ToolResult:
-		p.note(transcript.Message{Role: transcript.User, Content: []transcript.Block{{
-			Type: transcript.ToolResult, ToolUseID: e.ToolID, Content: e.Text, IsError: e.IsError,
-		}}})
+	}
+	if m, ok := engine.MessageOf(e); ok {
+		p.note(m)
 	}
 	if err == nil && p.file.Path != "" && len(p.said) > 0 {
 		err, p.said = p.file.Append(store.Buffered, p.said...), nil

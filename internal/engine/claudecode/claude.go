@@ -162,14 +162,10 @@ func (e *Engine) check(r engine.Request, tools engine.Tools, t *turn) error {
 func unkept(s engine.Session) bool { return s.Begins() && !s.Kept() }
 
 // forget removes a transcript that a failed compaction leaves.
-func (e *Engine) forget(id string) { _ = e.Forget(id) } // nothing refers to it
-
-// Forget removes the transcript of a session.
-func (e *Engine) Forget(id string) (err error) {
+func (e *Engine) forget(id string) {
 	for _, path := range e.transcripts(id) {
-		err = errors.Join(err, os.Remove(path))
+		_ = os.Remove(path) // nothing refers to it
 	}
-	return err
 }
 
 // saved reports whether a session's transcript is on disk. The command prints nothing if it could not write it.

@@ -21,7 +21,6 @@ import (
 	"github.com/ollim/ollim/internal/engine/provider"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/process"
-	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/transcript"
@@ -162,18 +161,6 @@ func (e *Engine) toolbox(r engine.Request, agent engine.Tools) *toolbox {
 func (e *Engine) header(r engine.Request) (transcript.Header, error) {
 	id, err := NewID(e.Random)
 	return transcript.Header{ID: id, Cwd: r.Scope.Root, Provider: e.Service.Name, Model: e.model(r).ID, Timestamp: e.Now()}, err
-}
-
-// Forget removes the transcript of a session.
-func (e *Engine) Forget(session string) error {
-	file, err := transcript.Find(e.Sessions, session)
-	if errors.Is(err, transcript.ErrUnknown) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return store.Remove(file.Path)
 }
 
 // NewID returns the id of a new session. The error is random's.

@@ -119,9 +119,6 @@ func Sessions(h paths.Dir) (list []transcript.Summary, err error) {
 
 func (e *Engine) path(id string) string { return filepath.Join(e.Home.ScriptSessions(), id+".jsonl") }
 
-// Forget removes the file of a session.
-func (e *Engine) Forget(id string) error { return store.Remove(e.path(id)) }
-
 // open reads a session. The error wraps engine.ErrForeignSession or engine.ErrSessionUnknown.
 func (e *Engine) open(id string) (*session, error) {
 	if !strings.HasPrefix(id, prefix) || filepath.Base(id) != id { // the id is part of a file name and must not lead out of the folder
