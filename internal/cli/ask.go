@@ -97,9 +97,6 @@ func runAsk(ctx context.Context, d *Deps, o askOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := d.Outside(); err != nil {
-		return err
-	}
 	q, options, err := o.question(d, h)
 	if err != nil {
 		return err

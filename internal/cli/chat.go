@@ -39,9 +39,6 @@ func runChat(ctx context.Context, d *Deps, text, model string) error {
 	if err != nil {
 		return err
 	}
-	if err := d.Outside(); err != nil {
-		return err
-	}
 	if isTerminal(d.In) {
 		if text == "" {
 			return d.chatLoop(ctx, h, model)

@@ -79,9 +79,6 @@ func runFire(ctx context.Context, d *Deps, o fireOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := d.Outside(); err != nil {
-		return err
-	}
 	if o.asCron {
 		return d.asCron(ctx, h, o)
 	}

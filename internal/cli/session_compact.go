@@ -43,13 +43,13 @@ func runSessionCompact(ctx context.Context, d *Deps, name, instructions, engine 
 	if err != nil {
 		return err
 	}
-	if id, inside := d.Lookup("OLLIM_RUN"); inside && id != "" {
+	if d.inside() {
 		n, found, err := h.SessionName(name)
 		if err != nil {
 			return err
 		}
 		if found {
-			return d.wishInRun(ctx, h, id, n, instructions)
+			return d.wishInRun(ctx, h, n, instructions)
 		}
 	}
 	c, err := h.Conversation(name)
@@ -92,7 +92,7 @@ func (d *Deps) compactSession(ctx context.Context, h app.Home, c app.Conversatio
 }
 
 // wishInRun is the compact_session tool, typed.
-func (d *Deps) wishInRun(ctx context.Context, h app.Home, id string, n app.SessionName, instructions string) error {
+func (d *Deps) wishInRun(ctx context.Context, h app.Home, n app.SessionName, instructions string) error {
 	box, err := h.Tools()
 	if err != nil {
 		return err

@@ -70,7 +70,7 @@ func runSessionSearch(ctx context.Context, d *Deps, words []string, n int, asJSO
 	}
 	found := latest{most: n}
 	known := map[string]bool{}
-	if err := errors.Join(searchTranscripts(h, ctx, words, &found), d.searchClaude(h, words, known, &found), searchRuns(h, ctx, words, known, &found)); err != nil {
+	if err := errors.Join(searchTranscripts(ctx, h, words, &found), d.searchClaude(h, words, known, &found), searchRuns(ctx, h, words, known, &found)); err != nil {
 		return err
 	}
 	hits := found.sorted()
@@ -80,7 +80,7 @@ func runSessionSearch(ctx context.Context, d *Deps, words []string, n int, asJSO
 	return records(d, asJSON, hits, hit.cells)
 }
 
-func searchTranscripts(h app.Home, ctx context.Context, words []string, found *latest) error {
+func searchTranscripts(ctx context.Context, h app.Home, words []string, found *latest) error {
 	changed, path := time.Time{}, ""
 	for m, err := range transcript.Search(ctx, h.Dir.Sessions(), words, prompt.Said()) {
 		if err != nil {
@@ -135,7 +135,7 @@ func (d *Deps) searchClaude(h app.Home, words []string, known map[string]bool, f
 }
 
 // searchRuns leaves out what transcripts hold as well: they are where a conversation goes on.
-func searchRuns(h app.Home, ctx context.Context, words []string, known map[string]bool, found *latest) error {
+func searchRuns(ctx context.Context, h app.Home, words []string, known map[string]bool, found *latest) error {
 	id, twice := "", false
 	for f, err := range h.Runs().Search(ctx, words, prompt.Said()) {
 		if err != nil {
