@@ -266,8 +266,8 @@ func (f *fire) Postpone(_ context.Context, run *runlog.Run, later *Later) error 
 	return errors.Join(err, f.Jobs.GiveBack(f.job, run.Path))
 }
 
-// End reports what the owner must know, starts what they want at the end, and puts a reminder away.
-func (f *fire) End(ctx context.Context, run *runlog.Run, cause error) {
+// Report counts the job's failures and reports what the owner must know.
+func (f *fire) Report(ctx context.Context, run *runlog.Run, cause error) {
 	switch run.Outcome {
 	case runlog.OK, runlog.Unreported:
 		f.warn(f.Notices.Worked(ctx, f.job.ID))
@@ -279,6 +279,10 @@ func (f *fire) End(ctx context.Context, run *runlog.Run, cause error) {
 	case runlog.Refused:
 		f.reportRefusal(ctx, run.Record, cause)
 	}
+}
+
+// End starts what the owner wants at the end, and puts a reminder away.
+func (f *fire) End(ctx context.Context, run *runlog.Run, cause error) {
 	if f.permitted {
 		f.runAfter(ctx, run)
 	}

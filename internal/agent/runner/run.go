@@ -41,6 +41,7 @@ func (r *Runner) Run(ctx context.Context, s Spec) (runlog.Record, error) {
 	}
 	cause = w.conclude(ctx, cause)
 	w.settle(ctx)
+	w.spec.Origin.Report(ctx, w.run, cause)
 	w.deliver(ctx)
 	w.spec.Origin.End(ctx, w.run, cause)
 	return w.finish(cause)

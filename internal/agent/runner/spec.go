@@ -112,6 +112,9 @@ type Origin interface {
 	// Postpone takes back what the origin did for a run that could not take place because of the reservations of others.
 	Postpone(ctx context.Context, r *runlog.Run, later *Later) error
 
-	// End does what follows from how the run ended. The record is not finished yet; nothing changes the outcome any more.
+	// Report reports how the run ended to whoever must know, before its text is delivered.
+	Report(ctx context.Context, r *runlog.Run, cause error)
+
+	// End does what else follows from how the run ended. The record is not finished yet; nothing changes the outcome any more.
 	End(ctx context.Context, r *runlog.Run, cause error)
 }

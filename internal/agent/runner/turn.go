@@ -162,8 +162,11 @@ func (o *turnOrigin) Complete(*engine.Request) error { return nil }
 
 func (o *turnOrigin) Postpone(context.Context, *runlog.Run, *Later) error { return nil }
 
-// End reports a refusal. What the owner typed has an exit status and streams that say how it ended.
-func (o *turnOrigin) End(ctx context.Context, run *runlog.Run, cause error) {
+// End has nothing to do.
+func (o *turnOrigin) End(context.Context, *runlog.Run, error) {}
+
+// Report reports a refusal. What the owner typed has an exit status and streams that say how it ended.
+func (o *turnOrigin) Report(ctx context.Context, run *runlog.Run, cause error) {
 	if run.Outcome == runlog.Refused && !o.owner {
 		o.runner.reportRefusal(ctx, run.Record, cause)
 	}
