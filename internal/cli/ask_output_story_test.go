@@ -25,7 +25,7 @@ func TestPipeReceivesFinalText(t *testing.T) {
 			t.Errorf("%q after a broken stream: %q", verb, out)
 		}
 		api.Reply(anthropicapi.Reply{Text: "x: i", StopReason: "max_tokens"})
-		if r := w.run(verb...); r.status != 1 || r.out != "" || !strings.Contains(r.errOut, "not whole") {
+		if r := w.run(verb...); r.status != 1 || r.out != "" || !strings.Contains(r.errOut, "cut at its token limit") {
 			t.Errorf("%q, cut short: %+v", verb, r)
 		}
 	}
