@@ -11,3 +11,10 @@ func (t *Table) Waiters(path string) (n int) {
 	}
 	return n
 }
+
+// Queues counts the locks that are waited for.
+func (t *Table) Queues() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.queues)
+}

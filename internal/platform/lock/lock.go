@@ -80,26 +80,35 @@ type key struct {
 	guard bool
 }
 
-// take opens the lock file and locks it. A lock file that Delete has removed before it was locked is no lock; take opens the new one.
+// take opens the lock file and locks it. A file that was deleted before it was locked is no lock; take opens the new one.
 func (k key) take(lock func(locker) error) (locker, error) {
 	for {
-		l, err := k.open()
-		if err != nil {
-			return nil, k.failed(err)
-		}
-		switch err = lock(l); {
-		case err == nil && !k.deleted(l):
-			return l, nil
-		case errors.Is(err, ErrBusy):
-			err = fmt.Errorf("%s: %w", k.path, err)
-		case err != nil:
-			err = k.failed(err)
-		}
-		_ = l.Unlock()
-		if err != nil {
-			return nil, err
+		if l, err := k.once(lock); !errors.Is(err, errDeleted) {
+			return l, err
 		}
 	}
+}
+
+// errDeleted says that Delete removed the lock file before it was locked.
+var errDeleted = errors.New("the lock file was deleted")
+
+func (k key) once(lock func(locker) error) (locker, error) {
+	l, err := k.open()
+	if err != nil {
+		return nil, k.failed(err)
+	}
+	switch err = lock(l); {
+	case err == nil && !k.deleted(l):
+		return l, nil
+	case err == nil:
+		err = errDeleted
+	case errors.Is(err, ErrBusy):
+		err = fmt.Errorf("%s: %w", k.path, err)
+	default:
+		err = k.failed(err)
+	}
+	_ = l.Unlock()
+	return nil, err
 }
 
 // open opens the lock file for reading and writing, because an emulated flock (NFS) needs a writable descriptor, and never what a

@@ -142,7 +142,7 @@ func (t *Table) leave(k key, waiter chan grant, hung bool) bool {
 // serve waits for the lock and gives it to the first waiter, until there is none.
 func (t *Table) serve(k key) {
 	for {
-		l, err := k.take(block)
+		l, err := k.once(block)
 		if !t.give(k, grant{l, err}) {
 			return
 		}
@@ -156,6 +156,9 @@ func (t *Table) give(k key, g grant) (more bool) {
 	defer t.mu.Unlock()
 	q := t.queues[k]
 	q.hung = false
+	if len(q.waiters) > 0 && errors.Is(g.err, errDeleted) {
+		return true // for them the file is made anew
+	}
 	if len(q.waiters) > 0 {
 		q.waiters[0] <- g
 		q.waiters = q.waiters[1:]
