@@ -1,5 +1,5 @@
-// Package cli is the command line: it turns words into calls of the rooms below, and values and errors into lines and
-// exit statuses. Here alone live exit numbers, output, the clock, the environment and the terminal.
+// Package cli is the command line: it turns words into calls of the packages below, and values and errors into lines and exit
+// statuses. It alone deals with exit statuses, output, the clock, the environment and the terminal.
 package cli
 
 import (

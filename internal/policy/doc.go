@@ -1,12 +1,12 @@
-// Package policy says which tools an agent may use: it parses tool patterns ("Read(./**.md)", "Bash(ollim tasks *)",
-// "WebFetch", "mcp__ollim__ping_user"), judges whether a pattern may stand in a file, and decides each use at dispatch.
-// It starts nothing, writes nothing and reads no file; it looks at the file system only to see what a path leads to.
+// Package policy decides which tools an agent may use: it parses tool patterns ("Read(./**.md)", "Bash(ollim tasks *)",
+// "WebFetch", "mcp__ollim__ping_user"), judges whether a file may contain a pattern, and decides each use at dispatch. It
+// starts nothing, writes nothing and reads no file contents; it uses the file system only to resolve paths.
 //
-// Three questions, three functions. Parse: is this a pattern at all? It refuses what no policy may hold. Judge: may a job or
-// policy file hold it? Policy.Decide: may this use go ahead? Decide does not trust that anybody judged: what is refused
-// for its shape, for an owner's verb, for a program that runs other programs or for a protected place is refused whatever the
-// patterns say. What is not understood is refused: unknown tools and fields, repeated keys, text that two readers could read
-// differently. A refusal's reason is one line, meant for the agent.
+// Parse checks whether a text is a pattern and refuses what no policy may contain. Judge reports whether a job or policy file
+// may contain a pattern. Policy.Decide reports whether one use is allowed. Decide does not trust that anybody judged: what is
+// refused for its shape, for an owner's verb, for a program that runs other programs or for a protected place is refused
+// whatever the patterns say. What is not understood is refused: unknown tools and fields, repeated keys, text that two readers
+// could read differently. A refusal's reason is one line, meant for the agent.
 //
 // Bash. A command is exactly one simple command of literal words. Unquoted, a word may hold ASCII letters, digits and
 // _ . / : , @ % + = - ; anything else goes into single quotes, or into double quotes in which $ and ` are escaped. So every

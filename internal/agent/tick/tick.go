@@ -1,6 +1,6 @@
-// Package tick is what happens once a minute: routines and reminders that are due are started, those that are long past are told of in one
-// update, what died without a word is ended, messages that did not get through are tried again, and once a day what is too old
-// goes. It waits for no engine, and two at once do no harm: the second finds the first at work and leaves.
+// Package tick does the work of one minute: it starts routines and reminders that are due, reports long overdue reminders in
+// one update, completes the records of runs whose process died, retries undelivered messages and, once a day, removes old
+// data. It waits for no engine. Two ticks at once do no harm: the second one finds the first at work and returns.
 package tick
 
 import (

@@ -1,6 +1,6 @@
-// Package tools is the agent's tools. What a tool may do is decided by the record of the run that calls it, never by
-// memory: the process that fires, a server that the engine starts and a shell command that the agent types all come to
-// the same answer. One file, and one .md description that the agent reads, for each tool.
+// Package tools implements the agent's tools. The record of the calling run determines what a tool may do, never memory, so
+// the process that fires, the server that the engine starts and a shell command that the agent types agree. Each tool is one
+// file, with a .md file for the description that the agent reads.
 package tools
 
 import (

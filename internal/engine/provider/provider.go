@@ -1,6 +1,6 @@
-// Package provider talks to the services that have the models: one request, one streamed answer. A service speaks the
-// Anthropic Messages API or that of OpenAI's chat completions, which many others and local servers speak too; here both look
-// alike. It keeps nothing, runs no tool and tries nothing twice: whoever asks knows what may be asked again.
+// Package provider calls model services: one request, one streamed answer. A service speaks the Anthropic Messages API or
+// OpenAI's chat completions API, as many other services and local servers do; this package hides the difference. It keeps no
+// state, runs no tools and repeats nothing: the caller knows which requests may be repeated.
 package provider
 
 import (

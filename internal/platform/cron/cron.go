@@ -1,14 +1,11 @@
-// Package cron knows what a cron expression means: it reads one, writes it in
-// a normal form, for a crontab, for systemd and in words, and finds the
-// instants at which it fires.
+// Package cron implements cron expressions: it parses one, writes it in normal form, for a crontab, for systemd and in words,
+// and computes the instants at which it fires.
 //
-// The meaning is that of Debian's cron, the grammar is stricter. Minute 0-59,
-// hour 0-23, day-of-month 1-31, month 1-12 or jan-dec, day-of-week 0-7 or
-// sun-sat (0 and 7 are Sunday), each a list of values, ranges and *, with steps
-// on ranges and on *; or one of @hourly, @daily, @midnight, @weekly, @monthly,
-// @yearly, @annually. What cron reads and then ignores or never fires (reversed
-// ranges, steps on a single number, trailing text) is an error here, and the
-// error says where.
+// The semantics are those of Debian's cron, but the grammar is stricter. Minute 0-59, hour 0-23, day-of-month 1-31, month 1-12
+// or jan-dec, day-of-week 0-7 or sun-sat (0 and 7 are Sunday), each a list of values, ranges and *, with steps on ranges and
+// on *; or one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually. Expressions that cron accepts and then
+// ignores or never fires (reversed ranges, steps on a single number, trailing text) are errors here, and the error gives the
+// position.
 //
 // The two day fields are alternatives: a date matches if either does. Only if
 // one of them starts with * must a date match both.

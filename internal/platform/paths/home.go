@@ -1,5 +1,5 @@
-// Package paths knows where everything in the data directory lies. It holds paths and nothing else: no package below or
-// above it joins path elements of the data directory by hand, and no function here touches the disk.
+// Package paths defines where everything in the data directory is. It contains paths only: no other package joins path
+// elements of the data directory, and no function here accesses the disk.
 package paths
 
 import "path/filepath"

@@ -1,5 +1,5 @@
-// Package plaintext makes text that somebody else wrote fit to be shown and stored: valid UTF-8, nothing in it that could
-// move a cursor, hide what stands before it or turn the direction of writing, and no values of secrets.
+// Package plaintext makes foreign text safe to show and store: valid UTF-8, without characters that move the cursor, hide
+// preceding text or change the direction of writing, and without the values of secrets.
 package plaintext
 
 import (

@@ -1,10 +1,10 @@
-// Package process finds processes and tells them apart, and runs programs. A process id alone may by now belong to another
-// process, so an ID holds the start time, too.
+// Package process identifies processes and runs programs. A process id alone may have been reused by another process, so an ID
+// also holds the start time.
 //
 // Run starts one program without a shell and returns in time, whatever the program does: it may read no input, flood its
 // output, hang, ignore SIGTERM, or leave children that keep its output open. A program inherits nothing: no variables, no
-// descriptors, no terminal. It leads a session and a process group of its own, which is ended as a whole. What a program that
-// exits by itself in time has left in the background keeps running.
+// descriptors, no terminal. It leads its own session and process group, which is killed as a whole. Background processes of a
+// program that exits in time keep running.
 package process
 
 import (

@@ -1,6 +1,6 @@
-// Package store keeps bytes safe across crashes: a file is replaced whole or not at all, a line is appended whole or not
-// at all, a torn or malformed line never hides the others, and a file that cannot be parsed is moved aside instead of
-// being overwritten. Callers hold the lock of what they change.
+// Package store keeps files consistent across crashes: a file is replaced completely or not at all, a line is appended
+// completely or not at all, a torn or malformed line never hides the others, and a file that cannot be parsed is moved aside
+// instead of being overwritten. Callers hold the lock of the file that they change.
 package store
 
 import (

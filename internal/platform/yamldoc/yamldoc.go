@@ -1,6 +1,6 @@
-// Package yamldoc reads YAML that people write, strictly, and changes it without disturbing the rest. Every fault names
-// file, line and key; an edit replaces the lines of one entry and leaves every other byte, comment and blank line as it
-// was. A Page is a markdown file that opens with such YAML between two --- lines.
+// Package yamldoc reads YAML written by people, strictly, and edits it in place. Every error names file, line and key; an edit
+// replaces the lines of one entry and keeps every other byte, comment and blank line. A Page is a Markdown file that begins
+// with such YAML between two --- lines.
 package yamldoc
 
 import (

@@ -1,6 +1,6 @@
-// Package changed remembers the value that each key of `ollim changed` had last, so that a pipeline can tell what is new
-// since then. A value becomes the committed one when whoever compared it is done with it: at once, or, when a run proposed
-// it, when that run ended well. A run that fails leaves the old value, and what is new is found once more.
+// Package changed stores the last value of each key of `ollim changed`, so that a pipeline can find out what is new. A value
+// is committed at once or, if a run proposed it, when that run ends ok. After a run that fails the old value is kept, and the
+// same change is found again.
 //
 // On disk: state/changed/<key> is the committed value byte for byte, state/runs/<run>/changed/<key> a proposed one; both
 // are changed under the lock "changed". Whatever bytes a file holds are a value, so there is no corrupt one.

@@ -1,6 +1,6 @@
-// Package config resolves the settings: a flag beats the environment, the environment beats config.yaml, config.yaml
-// beats the default, and each value remembers where it came from. A file with anything unknown or wrong in it is refused
-// as a whole, with file, line and key; nothing is ignored.
+// Package config resolves the settings: a flag takes precedence over the environment, the environment over config.yaml, and
+// config.yaml over the default. Each value records its origin. A file with an unknown key or an invalid value is refused as a
+// whole, with file, line and key; nothing is ignored.
 package config
 
 import (

@@ -1,5 +1,5 @@
-// Package job is what people and agents write down to be run: routines in routines/*.md, reminders in reminders/*.md. It reads
-// such files strictly, each on its own, finds one by the names people use for it, and writes new ones. It never runs anything.
+// Package job defines the files that people and agents write: routines in routines/*.md, reminders in reminders/*.md. It reads
+// each file strictly and independently of the others, finds a job by its names, and writes new files. It never runs anything.
 package job
 
 import (

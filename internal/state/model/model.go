@@ -1,6 +1,5 @@
-// Package model knows models: their aliases, their windows and what they cost. All of it stands in one table of plain lines,
-// models.txt, which the owner's settings may add to. A model that is not in it may be used as well; then its window and its
-// price are not known, and nothing is guessed.
+// Package model is the table of models: their aliases, context windows and prices, in the lines of models.txt and of the
+// owner's settings. A model that is not in the table can be used; its window and price are then unknown and not guessed.
 package model
 
 import (

@@ -1,15 +1,15 @@
-// Package outbox reaches the owner by a command of their choice, and keeps in an outbox what did not get through.
+// Package outbox delivers messages to the owner by a configured command, and keeps undelivered ones for another attempt.
 //
-// A message is on disk before the first attempt and leaves the disk only when it was sent or definitely refused, so that
-// a crash at any point costs at most a repetition: delivery is at least once, and a repetition has the same
-// OLLIM_MESSAGE_ID. The command gets the text on its standard input, ending in exactly one newline; that is a regular file,
-// so that the command reads all of it even if ollim is killed meanwhile. Its exit status says what came of the message: 0 sent,
-// 77 (EX_NOPERM) refused for good, anything else not now. It runs in the data directory, with the environment that Post was given
-// and OLLIM_MESSAGE_ID, OLLIM_MESSAGE_RUN, OLLIM_JOB, OLLIM_LABEL, OLLIM_KIND, OLLIM_CRITICAL (0 or 1) and OLLIM_FILE (if there is
-// a file to send along); never with OLLIM_RUN, which would put an ollim inside it under that run's rules.
+// A message is on disk before the first attempt and leaves the disk only when it was sent or definitely refused, so that a
+// crash at any point costs at most a repetition: delivery is at least once, and a repetition has the same OLLIM_MESSAGE_ID.
+// The command gets the text on its standard input, ending in exactly one newline; that is a regular file, so that the command
+// reads all of it even if ollim is killed meanwhile. Its exit status 0 means sent, 77 (EX_NOPERM) refused for good, and any
+// other status try again later. It runs in the data directory, with the environment that Post was given and OLLIM_MESSAGE_ID,
+// OLLIM_MESSAGE_RUN, OLLIM_JOB, OLLIM_LABEL, OLLIM_KIND, OLLIM_CRITICAL (0 or 1) and OLLIM_FILE (if there is a file to send
+// along); never with OLLIM_RUN, which would put an ollim inside it under that run's rules.
 //
-// The outbox holds one file per message, <message id>.jsonl: the message, then a line for every attempt that failed.
-// Whoever sends it, or takes it out, holds an flock on that file; its inode stays the same as long as it has the name.
+// The outbox holds one file per message, <message id>.jsonl: the message, then a line for every attempt that failed. A process
+// that sends or removes a message holds an flock on its file, whose inode does not change.
 package outbox
 
 import (

@@ -1,6 +1,6 @@
-// Package runlog is the record of what ran: one directory for each fire, with run.json (what it was and how it ended),
-// prompt.txt, events.jsonl (what the engine and its tools did, in full) and stderr.log. Separate processes agree on what
-// a run has done and may still do because they all derive it from its events.
+// Package runlog keeps the records of runs: one directory for each, with run.json (what ran and how it ended), prompt.txt,
+// events.jsonl (everything that the engine and its tools did) and stderr.log. Separate processes agree on what a run has done
+// and may still do because all of them derive it from the events.
 package runlog
 
 import (

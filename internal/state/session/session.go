@@ -1,8 +1,8 @@
-// Package session remembers conversations by their ids: that of the main session, one per persistent routine, and the
-// history of what happened to every session. An id lies in a file of its own as a bare string, with no newline, and is
-// replaced whole or not at all. Ids name transcripts, locks and arguments of engines, so one that could lead elsewhere is
-// neither stored nor read. Other software may have written the files: surrounding white space and a byte order mark are
-// passed over, and a blank file, or one that holds the JSON object of an older layout, holds no id.
+// Package session stores the ids of sessions, that of the main session and one for each persistent routine, and the history of
+// all sessions. An id is stored in its own file as a bare string without newline, which is replaced atomically. Ids are used
+// in names of transcripts and locks and in arguments of engines, so an id that could escape a directory is neither stored nor
+// read. Files may have been written by other software: surrounding white space and a byte order mark are ignored, and a blank
+// file, or one with the JSON object of an older layout, holds no id.
 //
 // Callers hold the session's own lock (home.Dir.SessionLock) around the setters; reading and Log need none.
 package session

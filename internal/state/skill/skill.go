@@ -1,16 +1,16 @@
-// Package skill is what an agent can be taught: skills/<name>/SKILL.md, read strictly and each on its own, and rendered: a
-// skill's dynamic commands, !`command`, are run without a shell and replaced by what they print. Beside them stand the
-// subagents, agents/<name>.md.
+// Package skill reads skills, skills/<name>/SKILL.md, strictly and independently of each other, and renders them: their
+// dynamic commands, !`command`, are run without a shell and replaced by their output. It also reads subagents,
+// agents/<name>.md.
 //
 // The format is the public one of Claude Code, with these choices. The frontmatter and its description are required: by it
-// people and models choose, and a file without is more likely a mistake than a skill. A name, if it is given, is the
-// folder's. Keys that only say how a skill looks or is offered elsewhere are read and passed over; keys that would change
-// what it may do, or how it runs, and that have no mechanism here are faults, for leaving them out would run something else.
+// people and models choose, and a file without is more likely a mistake than a skill. A name, if it is given, is the folder's.
+// Keys that only affect how a skill is shown or offered elsewhere are ignored; unsupported keys that would change what it may
+// do, or how it runs, are errors, because ignoring them would run something else.
 //
-// A command stands between !` and the next `, where ! begins a line or follows white space (KEY=!`x` is text). Markdown is
-// not looked at: a command in a code fence or in double backticks runs too, as it does in Claude Code, so that a fence can
-// hold output. A block that opens with ```! is for a shell and is never run. Text that is rendered once holds no command
-// any more, whatever was printed: an engine that looks for commands again finds none.
+// A command stands between !` and the next `, where ! begins a line or follows white space (KEY=!`x` is text). Markdown is not
+// parsed: a command in a code fence or in double backticks runs too, as it does in Claude Code, so that a fence can hold
+// output. A block that opens with ```! is for a shell and is never run. Text that is rendered once holds no command any more,
+// whatever was printed: an engine that looks for commands again finds none.
 package skill
 
 import (

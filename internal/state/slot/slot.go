@@ -1,9 +1,9 @@
-// Package slot is the ledger of scheduled instants: one file for each that was answered, state/slots/<job>/<instant>, made by
-// exclusive creation before anything else is done. So two schedulers, a line written by hand and a repeated catch-up make exactly
-// one run of an instant, and what became of each is known for as long as the files stay.
+// Package slot records scheduled instants: one file for each claimed one, state/slots/<job>/<instant>, created exclusively
+// before anything else is done. Two schedulers, a crontab line and a repeated catch-up therefore make exactly one run per
+// slot, and the outcome of each slot is known as long as the files are kept.
 //
-// A claim says which run answers it, and later how that ended. One whose run never got a record, because its process died
-// between the two, is void: whoever holds the job's lock may take it over.
+// A claim names its run and later the outcome. A claim whose run has no record, because the process died in between, is void:
+// the holder of the job's lock may take it over.
 package slot
 
 import (

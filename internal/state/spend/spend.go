@@ -1,6 +1,6 @@
-// Package spend knows what may be spent, and keeps the switch that stops everything. A run reserves what it is likely to
-// cost before it reaches an engine, raises that as it spends, and settles what it did cost at its end, so that processes
-// which start at once spend what there is and no more.
+// Package spend enforces the spending limits and stores the pause switch. A run reserves its likely cost before it reaches an
+// engine, raises the reservation as it spends, and replaces it by the actual cost at its end, so that concurrent processes
+// together stay within the limits.
 //
 // On disk: state/spend.json, changed under the lock "spend". Amounts are in USD, exact to a millionth:
 //
@@ -13,20 +13,20 @@
 //	  "jobs": {"<job>": {"likely": 0.05, "day": "2026-02-24"}}  what the next run of the job is likely to cost
 //	}
 //
-// A job's likely cost is that of its dearest run of late: a dearer run raises it, each cheaper one lowers it by a quarter of
-// the difference.
+// A job's likely cost follows its most expensive recent run: a more expensive run raises it, and each cheaper one lowers it by
+// a quarter of the difference.
 //
 // A run counts, whole, on the day and in the month in which it reserved, by the calendar of the book's zone.
 //
-// A clock set back frees nothing: what is dated later than today counts today as well. It is noted as such ("also"), and
-// from the day after it counts by its own date alone; so a clock that was once years ahead blocks one day and one month.
+// Setting the clock back frees no money: what is dated later than today counts today as well. It is noted as such ("also"),
+// and from the day after it counts by its own date alone; so a clock that was once years ahead blocks one day and one month.
 //
-// A file that is missing or cannot be parsed is made again from Book.Past, so that neither a crash nor rm frees anything.
-// Keys of spend.json that this version does not know are kept, at its top level. Days are kept for two months, a settled
-// run until there have been runs on two later days.
+// A file that is missing or cannot be parsed is rebuilt from Book.Past, so that neither a crash nor rm frees money. Keys of
+// spend.json that this version does not know are kept, at its top level. Days are kept for two months, a settled run until
+// there have been runs on two later days.
 //
-// state/pause.json, changed under the lock "pause", stops every automatic fire while it is there: {"until": "<time>"}, or
-// {} until it is removed. One that cannot be understood stops them too.
+// state/pause.json, changed under the lock "pause", stops every automatic fire while it is there: {"until": "<time>"}, or {}
+// until it is removed. An invalid file stops them too.
 package spend
 
 import (

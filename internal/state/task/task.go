@@ -1,13 +1,13 @@
-// Package task keeps the owner's list of tasks in the todo.txt format, one task a line. The file is a person's: whatever
-// this package does not change stays byte for byte as it was, foreign key:value words, odd spacing, comments, blank lines, line
-// ends and a missing last one included. Nothing in the file is wrong when read; what is written by Add and Edit is checked.
+// Package task stores the owner's tasks in the todo.txt format, one per line. The file belongs to a person: everything that
+// this package does not change stays byte for byte as it was, including foreign key:value words, odd spacing, comments, blank
+// lines, line ends and a missing last one. Reading accepts anything; Add and Edit check what they write.
 //
 // A task's number is the number of its line, from 1. Done and Remove keep every other number: a removed task leaves a blank
-// line, as todo.txt-cli does by default, so that a number somebody was shown a minute ago never means another task. A line
-// that begins with # like a heading ("# ", "## ") is a comment, not a task.
+// line, as todo.txt-cli does by default, so that a number that was shown before never means another task. A line that begins
+// with # like a heading ("# ", "## ") is a comment, not a task.
 //
-// On disk: tasks/todo.txt, replaced whole under the lock "tasks". A person's editor does not take that lock: of it and a
-// change of ours within the same moment the later one wins.
+// On disk: tasks/todo.txt, replaced whole under the lock "tasks". An editor does not take that lock: if it saves at the same
+// moment, the later write wins.
 package task
 
 import (

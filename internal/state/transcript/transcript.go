@@ -1,4 +1,4 @@
-// Package transcript keeps conversations as plain lines of JSON, one file each, under
+// Package transcript stores conversations as lines of JSON, one file each, under
 //
 //	sessions/--home-ada-project--/2026-02-24T14-30-00_n-a1b2c3d4e5f6.jsonl
 //
@@ -10,11 +10,10 @@
 // A message of the user that a run has said names the run, and an answer that the model was not finished with says "more". From
 // these the reader knows which turns were cut off; nothing is written when that happens. See Settled and Branch.
 //
-// Lines are only ever added. A branch or a compaction is a new file whose header names the one it came from; a summary is an
-// ordinary message of the user. What a crash leaves of a last line is nobody's message: readers pass over it, the next append
-// cuts it off.
+// Files are only appended to. A branch or a compaction is a new file whose header names the one it came from; a summary is an
+// ordinary message of the user. A torn last line is not a message: readers skip it, and the next append cuts it off.
 //
-// Whoever appends holds the session's lock. Readers need none.
+// Appending needs the session's lock; reading needs none.
 package transcript
 
 import (

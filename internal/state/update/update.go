@@ -1,14 +1,14 @@
-// Package update is the box of messages that wait for the main conversation. Add puts one in, Peek looks, and Pop takes
-// everything out in two phases: what it hands over stays on disk as a claim until Deliver says that it has been used or
-// Return that it has not. The claim of a process that died goes back into the box, or counts as delivered if its run had
-// got under way, so each update is used exactly once and none is lost, wherever a process is killed.
+// Package update is the queue of messages for the main session. Add appends a message, Peek reads the queue, and Pop takes all
+// messages in two phases: they stay on disk as a claim until Deliver marks them as used or Return puts them back. The claim of
+// a dead process is returned to the queue, or counts as delivered if its run had begun to answer. Each update is therefore
+// used exactly once and none is lost, wherever a process is killed.
 //
-// At most ten entries wait; beyond that the oldest go and one sentinel in front counts them. What became of every update is
-// kept in an archive. An update is identified by its ts and message, which no two ever share.
+// The queue holds at most ten entries; beyond that the oldest are dropped, and a sentinel in front counts them. An archive
+// records what became of every update. An update is identified by its ts and message, which no two ever share.
 //
-// On disk: state/pending_updates.json is an array of {ts, message}, absent when empty. The folder pending_updates.claim
-// holds, per claim, NAME.json (in use), NAME.done (delivered, not yet archived) or NAME.back (the box must hold exactly
-// this). state/updates.jsonl is the archive. All three are changed under the one lock "pending_updates" only.
+// On disk: state/pending_updates.json is an array of {ts, message}, absent when empty. The folder pending_updates.claim holds,
+// per claim, NAME.json (in use), NAME.done (delivered, not yet archived) or NAME.back (the queue must contain exactly this).
+// state/updates.jsonl is the archive. All three are changed under the one lock "pending_updates" only.
 package update
 
 import (

@@ -1,10 +1,10 @@
-// Package builtin is the native engine's own tools: Read, Write, Edit, Glob, Grep, Bash and WebFetch, with the input that
-// toolpolicy judges. Whether a use may go ahead is asked before it comes here; what stands here is the boundary that a verdict
-// cannot be, since a folder can be swapped after it. Files are reached from a root downwards, through plain folders alone, none of
-// them protected. The root must still be the folder that it was when the run began, and the place that is reached is judged again.
-// Commands run without a shell. Web pages come from public addresses only, as they are when they are dialled.
+// Package builtin implements the native engine's own tools: Read, Write, Edit, Glob, Grep, Bash and WebFetch, with the input
+// that package policy judges. Each use is judged before it gets here. This package enforces what a verdict cannot, because a
+// directory can be replaced after the verdict: files are opened from a root downwards, through plain directories only, none of
+// them protected; the root must still be the directory that it was when the run began, and the path that is reached is judged
+// again. Commands run without a shell. Web pages are fetched from public addresses only, as resolved when dialled.
 //
-// A result is text for the model, bounded in length; what was left out is said. What goes wrong is a result too.
+// A result is text for the model. Its length is bounded, and it says what was omitted. An error is a result too.
 package builtin
 
 import (
