@@ -1,9 +1,11 @@
 // Command mutate changes the program in one place at a time and reports which changes no test notices. Run it from the
 // repository:
 //
+
 //	go run ./bench/mutate -n 20 internal/agent/runner internal/agent/conversation
 //
-// A change that does not compile is left out. A change is caught by the tests of its own package, by those of the command line,
+
+// A change that does not compile is omitted. A change is caught by the tests of its own package, by those of the command line,
 // which run in process, or by the scripts. The sources stay as they are: each change is an overlay of the go command.
 package main
 
@@ -44,7 +46,7 @@ func main() {
 	}
 }
 
-// mutate tests changes of the packages in the folders dirs and writes a line for each that survives, and the sums.
+// mutate tests changes of the packages in the directories dirs and writes a line for each that survives, and the sums.
 func mutate(out io.Writer, dirs []string, n int, seed uint64, jobs int) error {
 	scratch, err := os.MkdirTemp("", "ollim-mutate-")
 	if err != nil {
@@ -113,7 +115,7 @@ func verdicts(out io.Writer, scratch string, all []change, n, jobs int) tally {
 // errInvalid is a change that does not compile.
 var errInvalid = errors.New("it does not compile")
 
-// test reports whether a test fails with the change. Its files go to the folder dir.
+// test reports whether a test fails with the change. Its files go to the directory dir.
 func (c change) test(dir string) (bool, error) {
 	overlay, err := c.write(dir)
 	if err != nil {

@@ -21,7 +21,7 @@ type fixture struct {
 	*command
 	api     *anthropicapi.Server
 	env     string // where `ollim`, as the agent's Bash finds it, writes the environment that it was given
-	outside string // a folder beside the data directory
+	outside string // a directory beside the data directory
 	hidden  []string
 	uses    int
 }
@@ -446,7 +446,7 @@ func TestSettingsDropped(t *testing.T) {
 	}
 }
 
-// TestAwkwardPlace: the names of folders above the data directory mean nothing to the boundary, whatever the language of the
+// TestAwkwardPlace: the names of directories above the data directory mean nothing to the boundary, whatever the language of the
 // rules makes of them.
 func TestAwkwardPlace(t *testing.T) {
 	t.Parallel()

@@ -314,7 +314,7 @@ func TestPromptCacheHolds(t *testing.T) {
 	}
 }
 
-// put writes a file and makes the folder that it is in.
+// put writes a file and makes the directory that it is in.
 func (c *command) put(name, text string) {
 	c.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(filepath.Join(c.data, name)), 0o700); err != nil {

@@ -93,7 +93,7 @@ func TestBadSubagent(t *testing.T) {
 	}
 }
 
-// TestDirsOfAJob: folders of a job lie beside the data directory, for reading or for writing too, and open nothing else.
+// TestDirsOfAJob: directories of a job lie beside the data directory, for reading or for writing too, and open nothing else.
 func TestDirsOfAJob(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
@@ -137,7 +137,7 @@ func TestDirsOfAJob(t *testing.T) {
 	}
 }
 
-// TestDirAroundEverything: a folder of a job that the data directory lies in opens none of the protected places.
+// TestDirAroundEverything: a directory of a job that the data directory lies in opens none of the protected places.
 func TestDirAroundEverything(t *testing.T) {
 	t.Parallel()
 	inCI(t)
@@ -145,7 +145,7 @@ func TestDirAroundEverything(t *testing.T) {
 	around := filepath.Dir(h.data)
 	h.place(filepath.Join(around, "sub/main.go"), "package main // PUBLIC\n", 0o600)
 	if err := os.Remove(filepath.Join(h.outside, "outside.md")); err != nil {
-		t.Fatal(err) // it would be in that folder
+		t.Fatal(err) // it would be in that directory
 	}
 	h.hidden = slices.DeleteFunc(h.hidden, func(path string) bool { return strings.HasPrefix(path, h.outside) })
 	h.routine("watch", "--dirs", "rw:"+around)

@@ -13,7 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
-// TestForkLeavesMainAlone: a forked run while the main turn is under way sees main's history and changes nothing of it.
+// TestForkLeavesMainAlone: a forked run while the main turn is in progress sees main's history and changes nothing of it.
 func TestForkLeavesMainAlone(t *testing.T) {
 	t.Parallel()
 	c, api := withClaude(t)

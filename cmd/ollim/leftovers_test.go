@@ -18,7 +18,7 @@ import (
 const alone = "---\nid: alone\ncron: \"* * * * *\"\nbackground: true\nisolated: true\nengine: script:alone.yaml\n---\nGo.\n"
 
 // TestKillsLeaveNothing kills fires of a routine with slots, of one whose session is compacted, and of reminders with -9: at random
-// moments, and as a reminder is put away. After a day's first tick nothing is left of them: no folder of a run without a record, no
+// moments, and as a reminder is put away. After a day's first tick nothing is left of them: no directory of a run without a record, no
 // draft, no lock of a job that is gone, no session of an isolated run. Every slot has the outcome of its run, every compaction the
 // session that it came from, and a reminder that was put away a record that says how its run ended.
 func TestKillsLeaveNothing(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 var program string
 
 // TestMain builds ollim once, as users get it: without the race detector, which would make each of some thousand starts
-// several times as long and which sees no race between processes. The folder of the program is the first in PATH.
+// several times as long and which sees no race between processes. The directory of the program is the first in PATH.
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "ollim-test-")
 	if err == nil {

@@ -109,7 +109,7 @@ func TestModesOnNative(t *testing.T) {
 	}
 }
 
-// TestAskOnNative: a question has no part in the main conversation, also where that is kept: it goes on with a branch of it at
+// TestAskOnNative: a question has no part in the main conversation, also where that is kept: it continues with a branch of it at
 // most. One that was refused for a while is asked again, also without a session.
 func TestAskOnNative(t *testing.T) {
 	t.Parallel()

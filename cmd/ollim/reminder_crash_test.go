@@ -33,7 +33,7 @@ func (c *command) reminder(id string, ago time.Duration, more string) {
 	c.write("reminders/"+id+".md", fmt.Sprintf("---\nid: %s\nrun-at: %s\n%s---\nDo %s.\n", id, at, more, id))
 }
 
-// there says whether the reminder has a file, waiting or fired.
+// there reports whether the reminder has a file, waiting or fired.
 func (c *command) there(id string) bool {
 	for _, name := range []string{"reminders/" + id + ".md", "state/firing/" + id + ".md", "state/firing/" + id + ".retry.md"} {
 		if _, err := os.Stat(filepath.Join(c.data, name)); err == nil {
@@ -211,7 +211,7 @@ func (c *command) anyReminder() bool {
 	return len(out) > 0 || err != nil && !c.started()
 }
 
-// started says whether anything was ever claimed.
+// started reports whether anything was ever claimed.
 func (c *command) started() bool {
 	_, err := os.Stat(filepath.Join(c.data, "state", "firing"))
 	return err == nil

@@ -57,7 +57,7 @@ func TestCompactTranscript(t *testing.T) {
 	c.complains(66, `no session "n-zzz"`, "session", "compact", "n-zzz", "all")
 }
 
-// TestCompactByID: the id of the session that main goes on with means main, so that main goes on with the summary.
+// TestCompactByID: the id of the session that main continues with means main, so that main continues with the summary.
 func TestCompactByID(t *testing.T) {
 	t.Parallel()
 	c, api := withNative(t)

@@ -133,7 +133,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// packages maps each folder with Go code to what its non-test files import.
+// packages maps each directory with Go code to what its non-test files import.
 func packages(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}

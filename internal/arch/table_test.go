@@ -1,6 +1,6 @@
 package arch
 
-// layer is a folder of packages. Its packages may import those of the layers before it in the table, and of their own layer only
+// layer is a directory of packages. Its packages may import those of the layers before it in the table, and of their own layer only
 // what beside says.
 type layer struct {
 	path   string
@@ -42,7 +42,7 @@ func layers() []layer {
 	}
 }
 
-// tests is the folder of packages that only tests import; they import no other package of the module but each other.
+// tests is the directory of packages that only tests import; they import no other package of the module but each other.
 const tests = "internal/testkit"
 
 // owners maps each outside library to the package that alone may import it.

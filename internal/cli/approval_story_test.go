@@ -231,7 +231,7 @@ func TestUnreadableApprovals(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(path, 0o700); err != nil { // reading a folder fails, also for root
+	if err := os.Mkdir(path, 0o700); err != nil { // reading a directory fails, also for root
 		t.Fatal(err)
 	}
 	r := w.run("fire", "daily")

@@ -213,7 +213,7 @@ func workingDir() (string, error) {
 	return dir, nil
 }
 
-// transcript is the one to go on with; the zero one begins a new session.
+// transcript is the one to continue with; the zero one begins a new session.
 func (o *askOptions) transcript(d *Deps, h app.Home, root string, in *bufio.Reader) (transcript.Transcript, error) {
 	sessions := h.Dir.Sessions()
 	switch {

@@ -122,7 +122,7 @@ func (c *checker) file(ctx context.Context, path string) {
 		c.fault(wrong(path, "", store.Cause(err)))
 		return
 	}
-	full, err := filepath.Abs(path) // its folder says what it is
+	full, err := filepath.Abs(path) // its directory says what it is
 	if err != nil {
 		c.fault(err)
 		return
@@ -239,7 +239,7 @@ func (c *checker) next(j job.Job) (time.Time, bool) {
 	return at.In(c.zone), ok
 }
 
-// waits says whether a job of the data directory asks for more than was approved.
+// waits reports whether a job of the data directory asks for more than was approved.
 func (c *checker) waits(j job.Job) bool {
 	if c.approvals == nil {
 		return false

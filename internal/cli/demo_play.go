@@ -77,7 +77,7 @@ func (s *demo) act(ctx context.Context, job string, at time.Time, title string) 
 	return s.after(ctx, h, r)
 }
 
-// demoLine is an event in the demo's words; without a head it is left out.
+// demoLine is an event in the demo's words; without a head it is omitted.
 func demoLine(r runlog.Record, e runlog.Event) (head, text string) {
 	switch e.Type {
 	case runlog.Session:

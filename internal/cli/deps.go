@@ -46,7 +46,7 @@ func (d *Deps) shelf(about ...string) (job.Set, app.Home, error) {
 	return s, h, err
 }
 
-// stem is a job file's name without folder and .md.
+// stem is a job file's name without directory and .md.
 func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") }
 
 func exists(path string) bool {

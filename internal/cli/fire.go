@@ -168,7 +168,7 @@ func (o *fireOptions) one(ctx context.Context, d *Deps, f *runner.Runner, name s
 	return o.verdict(d, r, err)
 }
 
-// needless says whether there was nothing to do: somebody else answers the slot, or the entry is stale. Among files that cannot
+// needless reports whether there was nothing to do: another process answers the slot, or the entry is stale. Among files that cannot
 // be read may be the one that it was made for.
 func (o *fireOptions) needless(err error) bool {
 	if unknown := (*job.Unknown)(nil); errors.As(err, &unknown) {

@@ -40,7 +40,7 @@ func (d *Deps) asCron(ctx context.Context, h app.Home, o fireOptions) error {
 	return err
 }
 
-// words is the options as they were typed, but for --as-cron.
+// words is the options as they were typed, except for --as-cron.
 func (o *fireOptions) words(quiet bool) (words []string) {
 	for flag, on := range map[string]bool{"--dry-run": o.dryRun, "--print": o.print, "--json": o.json, "--scheduled": o.scheduled, "--quiet": quiet} {
 		if on {

@@ -16,7 +16,7 @@ func (w *world) gated(name, program string, flags ...string) {
 	w.must(append(append(args, flags...), "Go.")...)
 }
 
-// The exit status of a gate says whether its job runs; only status 1 in silence is no failure.
+// The exit status of a gate reports whether its job runs; only status 1 in silence is no failure.
 func TestGateDecidesWhetherTheJobRuns(t *testing.T) {
 	for name, tc := range map[string]struct {
 		program, outcome, reason string

@@ -103,7 +103,7 @@ func TestNoFolderOfTheStateIsALink(t *testing.T) {
 	}
 }
 
-// files is the files below a folder with their contents.
+// files is the files below a directory with their contents.
 func files(t *testing.T, dir string) string {
 	t.Helper()
 	var out strings.Builder

@@ -146,7 +146,7 @@ func automatic() bool {
 // atShell reports whether a person typed the command, at a terminal or in a script of theirs.
 func (d *Deps) atShell() bool { return isTerminal(d.In) || !d.Automatic() }
 
-// isTerminal says whether a stream is somebody's screen or keyboard.
+// isTerminal reports whether a stream is somebody's screen or keyboard.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

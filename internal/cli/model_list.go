@@ -9,7 +9,7 @@ import (
 	"github.com/ollim/ollim/internal/state/model"
 )
 
-// modelRow is a model as listings show it. What is not known is left out.
+// modelRow is a model as listings show it. What is not known is omitted.
 type modelRow struct {
 	ID      string   `json:"id"`
 	Aliases []string `json:"aliases"`

@@ -13,5 +13,5 @@ func newReminder(d *Deps) *cobra.Command {
 		newReminderList(d), newJobShow(d, job.Reminder), newReminderAdd(d), newReminderCancel(d), newReminderFollowUp(d))
 }
 
-// running says whether a fire of the job is under way.
+// running reports whether a fire of the job is in progress.
 func running(h app.Home, j job.Job) bool { return !lock.Free(h.Dir.JobLock(j.ID)) }

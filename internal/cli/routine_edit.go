@@ -70,7 +70,7 @@ func (d *Deps) approveEdited(ctx context.Context, h app.Home, path string) error
 	return nil // it was as bad as before, and is left so
 }
 
-// editDraft says whether the draft holds work that would otherwise be lost.
+// editDraft reports whether the draft holds work that would otherwise be lost.
 func (d *Deps) editDraft(ctx context.Context, s job.Set, path, draft string, before []byte) (keep bool, err error) {
 	if err := d.openEditor(ctx, draft); err != nil {
 		return differs(draft, before), err

@@ -112,7 +112,7 @@ func auditedJob(h app.Home, name string) (string, error) {
 	return "", explain(unknown)
 }
 
-// became is the outcome of a claim that does not say it; "" is of a run that is under way.
+// became is the outcome of a claim that does not say it; "" is of a run that is in progress.
 func became(h app.Home, c slot.Claim) string {
 	r, err := h.Runs().Load(c.Run)
 	switch {

@@ -57,7 +57,7 @@ func runScheduleFailed(ctx context.Context, d *Deps, h app.Home, name string) er
 		"for user units).", name, name), "ollim")
 }
 
-// tells says whether a job's latest run may be the unit's, so that the owner hears of it. One that is under way is not: the unit
+// tells reports whether a job's latest run may be the unit's, so that the owner hears of it. One that is in progress is not: the unit
 // was another's.
 func tells(h app.Home, r runlog.Record) bool {
 	if r.Done() {

@@ -53,7 +53,7 @@ func runScheduleInstall(ctx context.Context, d *Deps, o unitOptions) error {
 	return d.applyUnits(ctx, o, host, files)
 }
 
-// passing says whether a program is one that go run has built.
+// passing reports whether a program is one that go run has built.
 func passing(program string) bool {
 	return strings.Contains(program, "/go-build") && strings.Contains(program, "/exe/")
 }
@@ -77,7 +77,7 @@ func (d *Deps) applyUnits(ctx context.Context, o unitOptions, host installer.Hos
 	return nil
 }
 
-// otherHouse is the data directory whose entries are there: a user has one crontab and one folder of units.
+// otherHouse is the data directory whose entries are there: a user has one crontab and one directory of units.
 type otherDataDir struct{ dir string }
 
 func (*otherDataDir) Error() string {
@@ -93,7 +93,7 @@ func ownBlock(host installer.Host, table []byte) (string, error) {
 	return block, err
 }
 
-// sameDir says whether two paths lead to one directory.
+// sameDir reports whether two paths lead to one directory.
 func sameDir(a, b string) bool {
 	one, err := os.Stat(a)
 	other, otherErr := os.Stat(b)

@@ -23,7 +23,7 @@ func (w *world) secrets(lines string) {
 	}
 }
 
-// holding is the files below a folder of the data directory that hold a text.
+// holding is the files below a directory of the data directory that hold a text.
 func (w *world) holding(folder, text string) (names []string) {
 	w.t.Helper()
 	err := filepath.WalkDir(filepath.Join(w.dir, folder), func(path string, e os.DirEntry, err error) error {

@@ -89,7 +89,7 @@ func branchable(c app.Conversation) error {
 }
 
 // branchOfClaude begins a transcript of the native engine with what was said in a session of the claude command, which is only
-// read. It ends with a whole answer. Thoughts are left out: services bind them to their own conversation.
+// read. It ends with a whole answer. Thoughts are omitted: services bind them to their own conversation.
 func (d *Deps) branchOfClaude(h app.Home, c app.Conversation, after int) error {
 	entries, err := d.load(c.File)
 	if err == nil && after == 0 { // else they are counted as search --json counts them
@@ -104,7 +104,7 @@ func (d *Deps) branchOfClaude(h app.Home, c app.Conversation, after int) error {
 		entries = entries[:after]
 	}
 	for len(entries) > 0 && after == 0 && !isAnswer(entries[len(entries)-1].Message) {
-		entries = entries[:len(entries)-1] // a turn that is under way, or was cut off
+		entries = entries[:len(entries)-1] // a turn that is in progress, or was cut off
 	}
 	for i := range entries {
 		entries[i].Message = entries[i].Message.Unthought()

@@ -54,7 +54,7 @@ func (d *Deps) removeSession(ctx context.Context, h app.Home, text string) error
 	return deleteTranscript(h, c)
 }
 
-// lies says whether a file, and not only a link to it, lies somewhere in a folder.
+// lies reports whether a file, and not only a link to it, lies somewhere in a directory.
 func lies(path, folder string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -74,7 +74,7 @@ func lies(path, folder string) bool {
 	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// deleteTranscript deletes a file that nobody writes and that nobody will go on with.
+// deleteTranscript deletes a file that nobody writes and that nobody will continue with.
 func deleteTranscript(h app.Home, c app.Conversation) error {
 	guard, err := lock.TryGuard(c.File.Path)
 	if err != nil {

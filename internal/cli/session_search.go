@@ -154,7 +154,7 @@ func searchRuns(ctx context.Context, h app.Home, words []string, known map[strin
 	return nil
 }
 
-// inTranscript says whether what was said in a run stands in a transcript; known is what was answered before, by session.
+// inTranscript reports whether what was said in a run stands in a transcript; known is what was answered before, by session.
 func inTranscript(h app.Home, run string, known map[string]bool) bool {
 	id := ""
 	if r, err := h.Runs().Load(run); err == nil {
@@ -182,7 +182,7 @@ type latest struct {
 	least time.Time // older ones are not among them any more
 }
 
-// done says whether something that ended at an instant comes too late; zero is not known.
+// done reports whether something that ended at an instant comes too late; zero is not known.
 func (l *latest) done(at time.Time) bool { return at.Before(l.least) }
 
 func (l *latest) add(h hit) {

@@ -29,7 +29,7 @@ func newSessionShow(d *Deps) *cobra.Command {
 	return cmd
 }
 
-// sessionFacts is what is known of a session; what a transcript would say is left out where there is none.
+// sessionFacts is what is known of a session; what a transcript would say is omitted where there is none.
 type sessionFacts struct {
 	Session   string    `json:"session,omitempty"` // main or routine:ID
 	ID        string    `json:"id"`

@@ -116,7 +116,7 @@ func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-// write writes a file of the data directory, made with its folders.
+// write writes a file of the data directory, made with its directories.
 func (w *world) write(name, text string) {
 	w.t.Helper()
 	path := filepath.Join(w.dir, name)

@@ -73,7 +73,7 @@ func (l *Log) Write(p []byte) (int, error) {
 // Tail returns the end of what was written.
 func (l *Log) Tail() string { return string(l.tail) }
 
-// Close closes the file. If something was left out, it first appends a note and the end of what was written. It returns how many
+// Close closes the file. If something was omitted, it first appends a note and the end of what was written. It returns how many
 // bytes are not in the file.
 func (l *Log) Close() (leftOut int64, err error) {
 	if l.dropped > 0 {

@@ -69,7 +69,7 @@ type Limits struct {
 // Scope is what the agent may use.
 type Scope struct {
 	Root      string        // the working directory
-	Dirs      []policy.Root // folders outside Root that file tools may use, absolute
+	Dirs      []policy.Root // directories outside Root that file tools may use, absolute
 	Protected []string      // absolute paths that no file tool may reach
 	BuiltIns  []string      // the engine's own tools that at least one pattern of the run's policy allows
 	Allow     []string      // patterns of the tool uses that the run's policy allows

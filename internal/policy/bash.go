@@ -108,7 +108,7 @@ func spellings(word string) []string {
 }
 
 // whole refuses text that, taken as a path, leads into a protected place or to the machinery in which one can be reached by
-// other names; with around also a folder that contains one, and any climbing.
+// other names; with around also a directory that contains one, and any climbing.
 func (g ground) whole(text string, around bool) error {
 	if text == "" || len(text) > longestPath || strings.ContainsRune(text, 0) {
 		return nil

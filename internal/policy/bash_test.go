@@ -343,7 +343,7 @@ func TestBashOfJobs(t *testing.T) {
 	bash(t, p, true, "cp -t/usr/share/ notes/a.md")
 }
 
-// In a folder around nothing protected, walking it is fine; around the data directory it is not.
+// In a directory around nothing protected, walking it is fine; around the data directory it is not.
 func TestBashElsewhere(t *testing.T) {
 	h := newFixture(t)
 	p := h.policy(t, "Bash(find *)", "Bash(grep *)", "Bash(ls *)")

@@ -179,7 +179,7 @@ func (l *lister) word(w *syntax.Word) Word {
 	return Word{text.String(), literal}
 }
 
-// quoted writes what stands between double quotes, and says whether it is literal.
+// quoted writes what stands between double quotes, and reports whether it is literal.
 func (l *lister) quoted(q *syntax.DblQuoted, text *strings.Builder) bool {
 	literal := !q.Dollar
 	for _, part := range q.Parts {

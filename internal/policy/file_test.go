@@ -150,7 +150,7 @@ func TestWrite(t *testing.T) {
 	expect(t, p, false, "Write", object(t, "file_path", "top.md", "content", "x"))
 }
 
-// The innermost root decides: a read-only folder inside a writable one stays read-only, and the other way round.
+// The innermost root decides: a read-only directory inside a writable one stays read-only, and in reverse.
 func TestNestedRoots(t *testing.T) {
 	h := newFixture(t)
 	p := h.policy(t, "Write(./**.md)")

@@ -87,7 +87,7 @@ func anyCommand(args []string) (string, policy.Access) {
 	return args[0], policy.All
 }
 
-// text puts the folders of the fixture into a text.
+// text puts the directories of the fixture into a text.
 func (h fixture) text(s string) string {
 	return strings.NewReplacer("DATA", h.dir, "LIB", h.read, "SRC", h.write, "SECRET", h.secret, "TOP", filepath.Dir(h.dir)).Replace(s)
 }

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// deepest is how many folders a glob or a path may name.
+// deepest is how many directories a glob or a path may name.
 const deepest = 128
 
-// anyDepth is the segment that stands for any number of folders, also none.
+// anyDepth is the segment that stands for any number of directories, also none.
 const anyDepth = "**"
 
-// glob is a pattern for paths, one element per folder, the last for the file.
+// glob is a pattern for paths, one element per directory, the last for the file.
 type glob []segment
 
 type segment struct {
-	deep bool // any number of folders; name is unused
+	deep bool // any number of directories; name is unused
 	name wild
 	text string // of a search that is made: what name was read from, in which a ? is one character
 }
@@ -87,9 +87,9 @@ func literals(segs []string) glob {
 	return g
 }
 
-// covers tells whether g matches the path, or, where segs come from another glob, everything that it matches: a star of
+// covers reports whether g matches the path, or, where segs come from another glob, everything that it matches: a star of
 // theirs is then text that only a star of g can take, and their ** can only be taken by a ** of g. It may miss that one glob
-// contains another, never the other way round. Without dots, wildcards do not match names that begin with a dot.
+// contains another, never in reverse. Without dots, wildcards do not match names that begin with a dot.
 func (g glob) covers(segs []string, dots bool) bool {
 	states := g.rest([]int{0})
 	for _, seg := range segs {
@@ -98,7 +98,7 @@ func (g glob) covers(segs []string, dots bool) bool {
 	return slices.Contains(states, len(g))
 }
 
-// enters tells whether g could match the path or anything below it.
+// enters reports whether g could match the path or anything below it.
 func (g glob) enters(names []string) bool {
 	states := g.rest([]int{0})
 	for _, seg := range names {
@@ -136,7 +136,7 @@ func (g glob) rest(states []int) []int {
 	return slices.Compact(states)
 }
 
-// vague tells whether the glob names nothing: only wildcards and dots.
+// vague reports whether the glob names nothing: only wildcards and dots.
 func (g glob) vague() bool {
 	for _, s := range g {
 		if !s.deep && strings.Trim(strings.Join(s.name, ""), ".?") != "" {

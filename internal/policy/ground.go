@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ground is the policy's folders as they are on disk at this moment.
+// ground is the policy's directories as they are on disk at this moment.
 type ground struct {
 	named  string // the working directory as the policy names it
 	cwd    string // and with links resolved
@@ -69,7 +69,7 @@ func (p Policy) ground() (ground, error) {
 // errLink says that a path could not be followed to its end.
 var errLink = errors.New("it contains a link or a file that cannot be followed")
 
-// Resolve follows the links of an absolute path. What does not exist is taken below its deepest existing folder. A link that
+// Resolve follows the links of an absolute path. What does not exist is taken below its deepest existing directory. A link that
 // leads nowhere is an error: what it will lead to can be made later.
 func Resolve(path string) (string, error) {
 	rest := ""
@@ -94,19 +94,19 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// isFile tells whether there is anything but a folder.
+// isFile reports whether there is anything but a directory.
 func isFile(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil && !isDir(path)
 }
 
-// within tells whether path is dir or below it. Both are clean.
+// within reports whether path is dir or below it. Both are clean.
 func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }
 
 // protects returns the name of the protected place that one of the paths (as named, and as resolved) is or lies in. Names are
-// compared without case, since some file systems do; folders that exist also by identity.
+// compared without case, since some file systems do; directories that exist also by identity.
 func (g ground) protects(named, real string) string {
 	for _, guard := range g.guards {
 		for _, path := range []string{strings.ToLower(named), strings.ToLower(real)} {
@@ -129,7 +129,7 @@ func (g ground) protects(named, real string) string {
 	}
 }
 
-// encloses returns the name of a protected place that lies in the folder.
+// encloses returns the name of a protected place that lies in the directory.
 func (g ground) encloses(real string) string {
 	for _, guard := range g.guards {
 		if within(strings.ToLower(guard.named), strings.ToLower(real)) || within(strings.ToLower(guard.real), strings.ToLower(real)) {

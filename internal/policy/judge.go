@@ -12,7 +12,7 @@ var errUnknown = errors.New("unknown tool; names are case-sensitive, as in Read 
 
 // Judge says why a pattern may not stand in a job or policy file, nil if it may: everything that Parse refuses, tools that are
 // not known, ollim patterns that match an owner's verb, and paths that reach into the protected names or leave the roots. Roots
-// are the folders outside the working directory that absolute patterns may reach (a job's dirs); Dir must be absolute.
+// are the directories outside the working directory that absolute patterns may reach (a job's dirs); Dir must be absolute.
 // Judge looks at nothing but the text; what links lead to is Decide's to see.
 func Judge(text string, roots ...Root) error {
 	p, err := Parse(text)

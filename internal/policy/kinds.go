@@ -55,7 +55,7 @@ func DefaultBackground() []string {
 func DefaultAsk() []string { return []string{"Read(./**)", "Glob(./**)", "Grep(./**)"} }
 
 // OfDir are the patterns that a job's dirs entry adds: reading below it, and writing if it is writable. The error is Judge's, for
-// a folder whose name a pattern cannot hold.
+// a directory whose name a pattern cannot hold.
 func OfDir(root Root) ([]string, error) {
 	if !filepath.IsAbs(root.Dir) {
 		return nil, errors.New("a root is an absolute path")

@@ -201,7 +201,7 @@ func (p Pattern) absolute(cwd string) (base string, rest glob) {
 	return base, rest
 }
 
-// matchTool tells whether the pattern names this tool; for MCP also by server or by the beginning of the tool's name.
+// matchTool reports whether the pattern names this tool; for MCP also by server or by the beginning of the tool's name.
 func (p Pattern) matchTool(tool string) bool {
 	if p.tool == "" {
 		return false
@@ -222,17 +222,17 @@ func (p Pattern) matchTool(tool string) bool {
 	return ok && isName(name) && !strings.Contains(name, "__") && strings.HasPrefix(name, strings.TrimSuffix(begin, "*"))
 }
 
-// isName tells whether s is ASCII letters, digits, _ and -, at least one and at most 128.
+// isName reports whether s is ASCII letters, digits, _ and -, at least one and at most 128.
 func isName(s string) bool {
 	return s != "" && len(s) <= 128 && plaintext.IsWord(s, "_-")
 }
 
-// isSkill tells whether s can be a skill's name; plugin:skill is one.
+// isSkill reports whether s can be a skill's name; plugin:skill is one.
 func isSkill(s string) bool {
 	return isName(strings.NewReplacer(".", "", ":", "").Replace(s)) && !strings.HasPrefix(s, ".")
 }
 
-// isHost tells whether s is a host name of letters, digits, dots and hyphens.
+// isHost reports whether s is a host name of letters, digits, dots and hyphens.
 func isHost(s string) bool {
 	for label := range strings.SplitSeq(s, ".") {
 		if !isName(label) {

@@ -55,7 +55,7 @@ func (g Ground) Covers(allow []Pattern, tool, real string, found Search) error {
 	return err
 }
 
-// Roots are the folders that file tools stay in, without links, the working directory first.
+// Roots are the directories that file tools stay in, without links, the working directory first.
 func (g Ground) Roots() (dirs []string) {
 	for _, r := range g.roots {
 		dirs = append(dirs, r.real)
@@ -66,7 +66,7 @@ func (g Ground) Roots() (dirs []string) {
 // Dir is the working directory, without links.
 func (g Ground) Dir() string { return g.cwd }
 
-// Hides tells whether a path, absolute and without links, is or lies in a protected place, or what info describes is one. By
+// Hides reports whether a path, absolute and without links, is or lies in a protected place, or what info describes is one. By
 // identity only the last name is compared: whoever goes down a tree asks at every step. info may be nil.
 func (g Ground) Hides(path string, info fs.FileInfo) bool {
 	folded := strings.ToLower(path)
@@ -79,7 +79,7 @@ func (g Ground) Hides(path string, info fs.FileInfo) bool {
 	return false
 }
 
-// Search is what a use of Glob or Grep could find below its folder, as Decide has judged it.
+// Search is what a use of Glob or Grep could find below its directory, as Decide has judged it.
 type Search struct{ glob glob }
 
 // Searched reads the glob of a search.
@@ -99,16 +99,16 @@ func Searched(tool string, input json.RawMessage) (Search, error) {
 	return Search{found}, nil
 }
 
-// Finds tells whether the search is for a file of this name, given as its folders' names and its own.
+// Finds reports whether the search is for a file of this name, given as its directories' names and its own.
 func (s Search) Finds(names []string) bool { return s.glob.covers(names, true) }
 
-// Enters tells whether the search could be for something in the folder of this name.
+// Enters reports whether the search could be for something in the directory of this name.
 func (s Search) Enters(names []string) bool { return s.glob.enters(names) }
 
 // PublicHost is the host of a web address, in lower case, as Decide reads it. The error says why it is none that may be fetched.
 func PublicHost(address string) (string, error) { return publicHost(address) }
 
-// Below is the names that lead from a folder to what is in it, or false. Both are clean and absolute.
+// Below is the names that lead from a directory to what is in it, or false. Both are clean and absolute.
 func Below(path, dir string) ([]string, bool) {
 	if !within(path, dir) {
 		return nil, false

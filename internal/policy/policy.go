@@ -9,7 +9,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-// Root is a folder that file tools may use.
+// Root is a directory that file tools may use.
 type Root struct {
 	Dir      string // absolute
 	Writable bool
@@ -18,9 +18,9 @@ type Root struct {
 // Policy is what one run may do. Its zero value allows nothing.
 type Policy struct {
 	Allow []Pattern
-	// Roots are the folders that file tools stay in. The first is the request's working directory, which paths are relative to.
+	// Roots are the directories that file tools stay in. The first is the request's working directory, which paths are relative to.
 	Roots []Root
-	// Protected are absolute paths, of files or folders, that no tool reaches, whether they exist or not.
+	// Protected are absolute paths, of files or directories, that no tool reaches, whether they exist or not.
 	Protected []string
 	// Ollim says what the agent may do with the commands of ollim; nil: nothing.
 	Ollim OllimAccess
@@ -36,7 +36,7 @@ type Verdict struct {
 	By     Pattern // that allows it
 }
 
-// Decide says whether the tool may be used with this input, a JSON object as the engine got it from the model.
+// Decide reports whether the tool may be used with this input, a JSON object as the engine got it from the model.
 func (p Policy) Decide(tool string, input json.RawMessage) Verdict {
 	by, err := p.decide(tool, input)
 	if err != nil {

@@ -134,7 +134,7 @@ func runningVerbs(program string) []string {
 	return nil
 }
 
-// program is what a command's name is called in the tables: without folder, version and capitals.
+// program is what a command's name is called in the tables: without directory, version and capitals.
 func program(name string) string {
 	base := strings.TrimSuffix(strings.ToLower(path.Base(name)), ".exe")
 	if short := strings.TrimRight(base, "0123456789.-"); short != "" {
@@ -236,7 +236,7 @@ func ownRefusal(program string, words []string) string {
 	return ""
 }
 
-// unpacksHere says whether a tar reads an archive into the working directory.
+// unpacksHere reports whether a tar reads an archive into the working directory.
 func unpacksHere(words []string) bool {
 	unpacks := len(words) > 0 && !strings.HasPrefix(words[0], "-") && strings.Contains(words[0], "x") // tar xf
 	for _, word := range words {
@@ -284,7 +284,7 @@ func ownOptions(program, word string) string {
 	return word
 }
 
-// isOption tells whether word is the option, perhaps with its value, abbreviated, or within a cluster of short ones.
+// isOption reports whether word is the option, perhaps with its value, abbreviated, or within a cluster of short ones.
 func isOption(word, option string) bool {
 	long := strings.HasPrefix(option, "--")
 	switch head, _, _ := strings.Cut(word, "="); {
@@ -298,7 +298,7 @@ func isOption(word, option string) bool {
 	return false
 }
 
-// walksHere tells whether the command goes through the working directory by itself.
+// walksHere reports whether the command goes through the working directory by itself.
 func walksHere(words []string) bool {
 	name := program(words[0])
 	if inTable(walkers(), words[0]) {

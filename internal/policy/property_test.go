@@ -38,7 +38,7 @@ func shells(t testing.TB) []string {
 	return found
 }
 
-// split lets a real shell split commands, each followed by an empty line's worth of separation, in an empty folder without any
+// split lets a real shell split commands, each followed by an empty line's worth of separation, in an empty directory without any
 // program to find. It fails if the shell did anything else.
 func split(t testing.TB, shell string, commands []string) [][]string {
 	t.Helper()

@@ -43,7 +43,7 @@ func (p Policy) decideSearch(g ground, tool string, in fields, patterns []Patter
 	return by, err
 }
 
-// searched is what a search could find below its folder, as segments of a glob, and as text.
+// searched is what a search could find below its directory, as segments of a glob, and as text.
 func searched(tool string, in fields) ([]string, string, error) {
 	text := in.text("pattern")
 	if tool == "Grep" {

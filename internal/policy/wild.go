@@ -15,10 +15,10 @@ func parseWild(text string) wild {
 
 func (w wild) literal() bool { return len(w) == 1 }
 
-// any tells whether w is a lone star.
+// any reports whether w is a lone star.
 func (w wild) any() bool { return len(w) == 2 && w[0] == "" && w[1] == "" }
 
-// match tells whether s is w with each wildcard replaced by some text. It takes the leftmost place for each piece, which
+// match reports whether s is w with each wildcard replaced by some text. It takes the leftmost place for each piece, which
 // finds a match if there is one.
 func (w wild) match(s string) bool {
 	if w.literal() {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// MemoryDir returns a new folder in memory, if there is one, for a test with thousands of fsyncs that does not depend on the disk.
+// MemoryDir returns a new directory in memory, if there is one, for a test with thousands of fsyncs that does not depend on the disk.
 // Programs may be forbidden to run from it.
 func MemoryDir(t testing.TB) string {
 	t.Helper()

@@ -2,10 +2,12 @@
 // Unprivileged, which runs a test as a user whom file permissions bind. The servers end with their test, keep what was asked, know which reply is next, and send it with the faults of a bad
 // network. What a request and a reply say is theirs.
 //
+
 // What answers a request that breaks no rule, in this order: the routes of [Server.On], the newest first, which take nothing
 // from the queue; the queue of [Server.Reply], one reply each, in the order of arrival (a client's retry is a request too); the
 // function of [Server.Handle].
 //
+
 // Requests run at the same time; the queue and the records are safe for that, and functions given to On and Handle must be.
 // What is still held, silent or endless at the end of the test is cut. A function that waits for the test itself would keep the
 // server from ending: wait with [Way.Hold].
@@ -208,7 +210,7 @@ func (x Exchange[Q, R]) Next(q Q) R {
 }
 
 // ID is prefix and a new number. Ids are unique in a conversation, and a resumed one may have begun on another server, so those
-// that it holds already are left out.
+// that it holds already are omitted.
 func (x Exchange[Q, R]) ID(prefix string, taken func(id string) bool) string {
 	x.s.mu.Lock()
 	defer x.s.mu.Unlock()

@@ -45,7 +45,7 @@ func Unprivileged(t *testing.T) bool {
 	return false
 }
 
-// copyProgram copies this test program, which may lie in a folder of root's.
+// copyProgram copies this test program, which may lie in a directory of root's.
 func copyProgram(t *testing.T, to string) {
 	t.Helper()
 	self, err := os.Executable()

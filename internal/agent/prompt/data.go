@@ -16,7 +16,7 @@ func indent(text string) string {
 		"\x1d", "\n  ", "\x1e", "\n  ", "\u0085", "\n  ", "\u2028", "\n  ", "\u2029", "\n  ").Replace(text)
 }
 
-// data is a section that somebody else wrote, every line of it set off; none without text.
+// data is a section of foreign text, every line of it set off; none without text.
 func data(name, text string) []string {
 	if strings.TrimSpace(text) == "" {
 		return nil

@@ -94,7 +94,7 @@ func Overdue(list []OverdueReminder) string {
 	return text
 }
 
-// FollowUpTooLate is what an agent is told that asks for a follow-up at the final check of its chain: what to do instead, with
+// FollowUpTooLate is what an agent is notified that asks for a follow-up at the final check of its chain: what to do instead, with
 // what its run has to speak with. pings and mode are those of a background run.
 func FollowUpTooLate(foreground, pings bool, mode job.UpdateMode) string {
 	const s = "This is the final check of the chain: no follow-up is possible. "

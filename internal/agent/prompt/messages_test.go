@@ -77,7 +77,7 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// However many and however long, all are told of or counted, in one update.
+// However many and however long, all are reported or counted, in one update.
 func TestOverdueFits(t *testing.T) {
 	for _, text := range []string{"", "x", strings.Repeat("é", 199), strings.Repeat("é", 200), strings.Repeat("é", 201), strings.Repeat("word ", 1000)} {
 		for _, n := range []int{1, 10, 15, 16, 17, 18, 50, 200, 5000} {

@@ -21,7 +21,7 @@ var rewrite = flag.Bool("update", false, "write the golden files anew")
 // now is the instant of every prompt in these tests: Tuesday afternoon on the west coast.
 var now = time.Date(2026, 2, 24, 14, 30, 0, 0, time.FixedZone("PST", -8*3600))
 
-// combination is all that the text of a prompt depends on, but for what a job asks for besides.
+// combination is all that the text of a prompt depends on, except for what a job asks for besides.
 type combination struct {
 	mode   job.Mode
 	kind   job.Kind
@@ -109,7 +109,7 @@ var agentTools = []string{
 	"ping_user", "discord_embed", "send_file", "report_updates", "follow_up_chain", "compact_session", "`skill`", "`Task`",
 }
 
-// offers says whether a run of this combination may use a tool (behaviour 2.4, 3.5, 6 and 9.2), and has use for it.
+// offers reports whether a run of this combination may use a tool (behaviour 2.4, 3.5, 6 and 9.2), and has use for it.
 func (c combination) offers(tool string) bool {
 	switch tool {
 	case "report_updates":

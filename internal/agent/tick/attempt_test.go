@@ -79,7 +79,7 @@ func TestRefused(t *testing.T) {
 	c.starts()
 	c.wait(1)
 	c.starts("a")
-	c.wait(25 * time.Hour) // it never ran: it is told of like any other
+	c.wait(25 * time.Hour) // it never ran: it is notified of like any other
 	c.starts()
 	c.has()
 }

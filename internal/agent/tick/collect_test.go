@@ -80,7 +80,7 @@ func TestFiftyOverdue(t *testing.T) {
 	}
 }
 
-// TestCollectCutOff: one that was claimed for the update and not told of is told of by the next tick.
+// TestCollectCutOff: one that was claimed for the update and not told of is notified of by the next tick.
 func TestCollectCutOff(t *testing.T) {
 	c := newClock(t)
 	c.write(c.home.Path("state", "firing", "a.md"), reminder("a", c.now.Add(-48*time.Hour), ""))
@@ -126,7 +126,7 @@ func TestCollectBusy(t *testing.T) {
 func TestCollectCannotTell(t *testing.T) {
 	c := newClock(t)
 	c.remind("a", c.now.Add(-48*time.Hour), "")
-	if err := os.MkdirAll(c.home.PendingUpdates(), 0o700); err != nil { // a folder where the file should be
+	if err := os.MkdirAll(c.home.PendingUpdates(), 0o700); err != nil { // a directory where the file should be
 		t.Fatal(err)
 	}
 	if err := c.minute.Pass(t.Context()); err == nil {

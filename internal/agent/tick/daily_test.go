@@ -117,7 +117,7 @@ func TestWrongDate(t *testing.T) {
 	there(false)
 }
 
-// TestLeftOvers: what killed processes left goes after a day: folders of runs without a record, and the locks of jobs that are gone
+// TestLeftOvers: what killed processes left goes after a day: directories of runs without a record, and the locks of jobs that are gone
 // and of their sessions. Nothing goes that is younger, held, or of a job that is there.
 func TestLeftOvers(t *testing.T) {
 	c := newClock(t)
@@ -239,7 +239,7 @@ func TestForgetApprovals(t *testing.T) {
 	}
 }
 
-// TestOrphans: a routine whose process died is told of, a reminder is not; of both the records are ended.
+// TestOrphans: a routine whose process died is notified of, a reminder is not; of both the records are ended.
 func TestOrphans(t *testing.T) {
 	c := newClock(t)
 	c.tick() // the daily work is done

@@ -19,7 +19,7 @@ func TestCannotTell(t *testing.T) {
 			d := newClock(t)
 			d.engine.err = errors.New("dead")
 			d.remind("a", d.now, c.more)
-			if err := os.MkdirAll(d.home.PendingUpdates(), 0o700); err != nil { // a folder where the file should be
+			if err := os.MkdirAll(d.home.PendingUpdates(), 0o700); err != nil { // a directory where the file should be
 				t.Fatal(err)
 			}
 			for range 3 {

@@ -31,7 +31,7 @@ func TestDue(t *testing.T) {
 	c.starts("later") // the others have a minute to begin
 }
 
-// A bad file is told of once, and again if it is corrected and spoilt in between.
+// A bad file is notified of once, and again if it is corrected and spoilt in between.
 func TestTellsBadFiles(t *testing.T) {
 	c := newClock(t)
 	c.write(c.home.Path("reminders", "bad.md"), "---\nid: bad\n---\nx\n")

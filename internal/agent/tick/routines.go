@@ -53,7 +53,7 @@ func (m Minute) routines(ctx context.Context, shelf job.Set) error {
 	return errors.Join(err, m.account(ctx, history, late))
 }
 
-// faulty says whether a file of that name is there and cannot be read.
+// faulty reports whether a file of that name is there and cannot be read.
 func faulty(shelf job.Set, name string) bool {
 	return slices.ContainsFunc(shelf.Faults, func(f *yamldoc.Fault) bool { return filepath.Base(f.File) == name+".md" })
 }
@@ -144,7 +144,7 @@ func (m Minute) missedLately(j job.Job, history []slot.Schedule) (at time.Time, 
 	return at, ok && m.Runner.Unanswered(j.ID, at)
 }
 
-// account notes as missed every slot, since the last minute that did this, that nobody answered in time, but for those that are
+// account notes as missed every slot, since the last minute that did this, that nobody answered in time, except for those that are
 // still to run late, which it remembers.
 func (m Minute) account(ctx context.Context, history map[string][]slot.Schedule, late map[string]time.Time) error {
 	p, err := m.page()

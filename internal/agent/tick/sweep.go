@@ -23,7 +23,7 @@ func (m Minute) isLeftOver(path string) bool {
 	return err == nil && info.ModTime().Before(m.now().Add(-leftOver))
 }
 
-// sweepRuns removes the folders of runs that have no record: their process was killed before it wrote one.
+// sweepRuns removes the directories of runs that have no record: their process was killed before it wrote one.
 func (m Minute) sweepRuns() error {
 	runs := m.Runner.Runs
 	ids, err := runs.Before(m.now())
@@ -87,7 +87,7 @@ func (m Minute) present() (map[string]bool, error) {
 func (m Minute) sweepDrafts() error {
 	return filepath.WalkDir(string(m.Runner.Home), func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // a folder that has gone, or cannot be read, holds nothing to sweep
+			return nil //nolint:nilerr // a directory that has gone, or cannot be read, holds nothing to sweep
 		}
 		if e.IsDir() && path == m.Runner.Home.Runs() {
 			return fs.SkipDir

@@ -35,8 +35,8 @@ type Minute struct {
 // Bounds of a minute.
 const (
 	maxStarts  = 10               // reminders and late slots that one minute starts; the rest is due in the next
-	overdue    = 24 * time.Hour   // after which a reminder is told of and not run
-	retryAfter = 5 * time.Minute  // an attempt that failed, or that only a pause or runs under way held back
+	overdue    = 24 * time.Hour   // after which a reminder is notified of and not run
+	retryAfter = 5 * time.Minute  // an attempt that failed, or that only a pause or runs in progress held back
 	askAgain   = time.Hour        // after a fire that was refused
 	startTime  = time.Minute      // that a fire which was started has to take its job's lock
 	orphanAge  = 24 * time.Hour   // how far back a minute looks for runs that died; once a day it looks further
@@ -169,7 +169,7 @@ func (m Minute) last(j job.Job) runlog.Record {
 	return r
 }
 
-// resting says whether it is too early for another attempt. How a reminder ended that had the same id before means nothing.
+// resting reports whether it is too early for another attempt. How a reminder ended that had the same id before means nothing.
 func (m Minute) resting(last runlog.Record) bool {
 	if last.ID == "" {
 		return false
@@ -186,7 +186,7 @@ func (m Minute) resting(last runlog.Record) bool {
 	return false
 }
 
-// within says whether an instant is in the last so much time. One in the future is of a clock that was set back since, and says
+// within reports whether an instant is in the last so much time. One in the future is of a clock that was set back since, and says
 // nothing about how long ago it was.
 func (m Minute) within(at time.Time, d time.Duration) bool {
 	ago := m.now().Sub(at)
@@ -194,7 +194,7 @@ func (m Minute) within(at time.Time, d time.Duration) bool {
 }
 
 // collect tells of all that is long past in one update. The files are claimed before and put aside after it is in the box, so that
-// none is lost and at worst one is told of twice.
+// none is lost and at worst one is notified of twice.
 func (m Minute) collect(ctx context.Context, late []job.Job) error {
 	var claimed []job.Job
 	var list []prompt.OverdueReminder

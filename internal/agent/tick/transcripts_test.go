@@ -12,7 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// TestTranscripts: those of forked and isolated runs go after a week, unless somebody goes on with what became of them. All others
+// TestTranscripts: those of forked and isolated runs go after a week, unless somebody continues with what became of them. All others
 // stay: of main, of routines, of questions, of other engines, and what they came from.
 func TestTranscripts(t *testing.T) {
 	c := newClock(t)

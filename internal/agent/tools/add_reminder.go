@@ -240,7 +240,7 @@ func (b *Set) tellWaiting(ctx context.Context, j job.Job) error {
 	return b.Updates.Add(ctx, prompt.Unapproved(j.Label(), j.ID, subject.Widening()), b.Run.ID)
 }
 
-// has says whether the run itself may do all that the job asks for.
+// has reports whether the run itself may do all that the job asks for.
 func (b *Set) has(j job.Job) bool {
 	own := b.Run.Tools
 	for _, pattern := range j.AllowedTools {

@@ -94,7 +94,7 @@ func furnish(d *desk, other, outside string) {
 	}
 }
 
-// A file of the run's folders is sent as a copy; nothing else is.
+// A file of the run's directories is sent as a copy; nothing else is.
 func TestSendFile(t *testing.T) {
 	r := talks()
 	other, outside := t.TempDir(), t.TempDir()

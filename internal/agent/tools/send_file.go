@@ -84,7 +84,7 @@ func (b *Set) keepFile(path, message string) (string, error) {
 	return kept, store.Write(kept, data, store.Synced)
 }
 
-// mayRead allows every file of the run's folders that is not protected: it goes to the owner, not to the agent.
+// mayRead allows every file of the run's directories that is not protected: it goes to the owner, not to the agent.
 func (b *Set) mayRead(path string) error {
 	p := b.policy()
 	p.Allow = nil

@@ -20,7 +20,7 @@ func delegate(to string) anthropicapi.ToolUse {
 	return anthropicapi.ToolUse{Name: "Agent", Input: map[string]any{"description": "look", "prompt": "Look at it.", "subagent_type": to}}
 }
 
-// bySubagent says whether a subagent's own conversation asks.
+// bySubagent reports whether a subagent's own conversation asks.
 func bySubagent(q anthropicapi.Request) bool { return strings.Contains(q.System, "LOOKER") }
 
 // TestSubagent: what a subagent does is judged like the rest, its words are a tool's result and its cost is the run's.

@@ -38,7 +38,7 @@ func (e *Engine) common(r engine.Request) ([]string, error) {
 		"--setting-sources", "", "--settings", settings,
 		"--strict-mcp-config", "--mcp-config", servers,
 		"--tools", strings.Join(r.Scope.BuiltIns, ","),
-		// A list of allowed tools and --add-dir for the folders are not needed: the hook allows tool uses.
+		// A list of allowed tools and --add-dir for the directories are not needed: the hook allows tool uses.
 		"--permission-mode", "dontAsk",
 	}
 	switch {

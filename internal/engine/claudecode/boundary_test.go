@@ -23,7 +23,7 @@ func (w *world) ask(tool string, input map[string]any) string {
 	return id
 }
 
-// TestWhatTheHookAllows needs no list of allowed tools: in folders outside the working directory, with commands, on the web.
+// TestWhatTheHookAllows needs no list of allowed tools: in directories outside the working directory, with commands, on the web.
 func TestWhatTheHookAllows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

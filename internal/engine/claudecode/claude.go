@@ -171,7 +171,7 @@ func (e *Engine) forget(id string) {
 // saved reports whether a session's transcript is on disk. The command prints nothing if it could not write it.
 func (e *Engine) saved(id string) bool { return len(e.transcripts(id)) > 0 }
 
-// transcripts returns the files of a session. Their folders are named after the working directory.
+// transcripts returns the files of a session. Their directories are named after the working directory.
 func (e *Engine) transcripts(id string) []string {
 	var found []string
 	folders, err := os.ReadDir(e.projects())
@@ -187,7 +187,7 @@ func (e *Engine) transcripts(id string) []string {
 	return found
 }
 
-// projects returns the command's folder of transcripts.
+// projects returns the command's directory of transcripts.
 func (e *Engine) projects() string {
 	dir := e.variable("CLAUDE_CONFIG_DIR")
 	if dir == "" {

@@ -44,7 +44,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestUnreached: a connection that fails is tried again, for half a minute. Who waits for an answer is told of it at once, unless
+// TestUnreached: a connection that fails is tried again, for half a minute. Who waits for an answer is notified of it at once, unless
 // it fails in mid-turn.
 func TestUnreached(t *testing.T) {
 	silent := func(string) error { return nil }

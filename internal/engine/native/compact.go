@@ -39,7 +39,7 @@ const ownInstructions = `Keep what is needed to continue the work without the co
 numbers, dates, paths and identifiers exactly as they are, what is done, what is open, and what comes next.`
 
 // compactNow carries out the compaction that the agent asked for in results[at]; the other results are those of tools that it used
-// in the same answer. The agent is told of a failure, and the conversation stays as it is.
+// in the same answer. The agent is notified of a failure, and the conversation stays as it is.
 func (t *turn) compactNow(ctx context.Context, results []transcript.Block, at int) error {
 	id := results[at].ToolUseID
 	said := engine.ToolResult{Text: fmt.Sprintf("The session was compacted: about %d tokens were replaced by your summary "+

@@ -245,7 +245,7 @@ func TestCompactUnwritten(t *testing.T) {
 	s := newStage(t)
 	old := s.grown()
 	path := s.path(old.Session)
-	s.tools.on = func(string) *engine.ToolResult { // from here on there is no folder for a new one
+	s.tools.on = func(string) *engine.ToolResult { // from here on there is no directory for a new one
 		folder := filepath.Dir(path)
 		if err := errors.Join(os.Rename(folder, folder+"-away"), os.WriteFile(folder, nil, 0o600)); err != nil {
 			t.Fatal(err)
@@ -289,7 +289,7 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// TestFollow: whoever goes on with a session by its old id goes where a compaction has taken it, where that is wanted.
+// TestFollow: whoever continues with a session by its old id goes where a compaction has taken it, where that is wanted.
 func TestFollow(t *testing.T) {
 	s := newStage(t)
 	old := s.grown()

@@ -273,7 +273,7 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// TestTwoAtOnce: who goes on with a session waits for who is at it, and sees what it said.
+// TestTwoAtOnce: who continues with a session waits for who is at it, and sees what it said.
 func TestTwoAtOnce(t *testing.T) {
 	s := newStage(t)
 	s.api.Reply(anthropicapi.Reply{Text: "one"})

@@ -22,7 +22,7 @@ func (s *stage) onOpenAI() *openaiapi.Server {
 // TestSilent: a turn in which nothing was said has failed, and the session goes on. Behind a tool the model may be silent.
 func TestSilent(t *testing.T) {
 	for want, replies := range map[string][]anthropicapi.Reply{
-		"tiny gave an empty answer":                {{}, {Text: " \n"}, {StopReason: "tool_use"}},
+		"tiny gave an empty answer":        {{}, {Text: " \n"}, {StopReason: "tool_use"}},
 		"tiny answered with thinking only": {{Thinking: "hm"}, {Thinking: "hm", Text: "\n"}},
 	} {
 		for _, reply := range replies {
@@ -58,7 +58,7 @@ func TestSilentOpenAI(t *testing.T) {
 	s := newStage(t)
 	api := s.onOpenAI()
 	for want, reply := range map[string]openaiapi.Reply{
-		"tiny gave an empty answer":                {},
+		"tiny gave an empty answer":        {},
 		"tiny answered with thinking only": {Reasoning: "hm"},
 	} {
 		api.Reply(reply)

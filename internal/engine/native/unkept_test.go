@@ -13,7 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
-// files lists everything in the folder of the transcripts.
+// files lists everything in the directory of the transcripts.
 func (s *stage) files() (all []string) {
 	s.t.Helper()
 	err := filepath.WalkDir(s.Sessions, func(path string, d fs.DirEntry, err error) error {

@@ -83,7 +83,7 @@ type eventBlock struct {
 	Input     json.RawMessage `json:"input"` // {} with Anthropic; others send all of it here
 }
 
-// eventUsage counts the tokens of the answer so far. A count that is left out is zero.
+// eventUsage counts the tokens of the answer so far. A count that is omitted is zero.
 type eventUsage struct {
 	In         int `json:"input_tokens"`
 	Out        int `json:"output_tokens"`
@@ -93,7 +93,7 @@ type eventUsage struct {
 
 func (e messageEvent) failed() bool { return e.Type == "error" }
 
-// blocks is a draft whose blocks have numbers. Blocks of unknown types are left out.
+// blocks is a draft whose blocks have numbers. Blocks of unknown types are omitted.
 type blocks struct {
 	draft
 	byIndex map[int]*part

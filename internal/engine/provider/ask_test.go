@@ -185,14 +185,14 @@ func TestBroken(t *testing.T) {
 		says  string
 		text  string
 	}{
-		"closed the connection":       {reply{fault: "hangUp"}, ErrCut, "closed the connection", ""},
-		"cut at once":   {reply{text: "one two", fault: "cut"}, ErrCut, "", ""},
-		"cut":           {reply{text: "one two", fault: "cut", events: 4}, ErrCut, "127.0.0.1", "o"},
-		"short":         {reply{text: "one two", fault: "short", events: 4}, ErrCut, "", "o"},
-		"malformed":     {reply{text: "one two", fault: "malformed", events: 4}, ErrGarbled, "", "o"},
-		"page":          {reply{fault: "page"}, ErrGarbled, "text/html", ""},
-		"cut in tool":   {reply{text: "one", uses: []use{{"Read", `{"path":"a"}`}}, fault: "cut", events: 9}, ErrCut, "", "one"},
-		"short in tool": {reply{text: "one", uses: []use{{"Read", `{"path":"a"}`}}, fault: "short", events: 9}, ErrCut, "", "one"},
+		"closed the connection": {reply{fault: "hangUp"}, ErrCut, "closed the connection", ""},
+		"cut at once":           {reply{text: "one two", fault: "cut"}, ErrCut, "", ""},
+		"cut":                   {reply{text: "one two", fault: "cut", events: 4}, ErrCut, "127.0.0.1", "o"},
+		"short":                 {reply{text: "one two", fault: "short", events: 4}, ErrCut, "", "o"},
+		"malformed":             {reply{text: "one two", fault: "malformed", events: 4}, ErrGarbled, "", "o"},
+		"page":                  {reply{fault: "page"}, ErrGarbled, "text/html", ""},
+		"cut in tool":           {reply{text: "one", uses: []use{{"Read", `{"path":"a"}`}}, fault: "cut", events: 9}, ErrCut, "", "one"},
+		"short in tool":         {reply{text: "one", uses: []use{{"Read", `{"path":"a"}`}}, fault: "short", events: 9}, ErrCut, "", "one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			vendors(t, func(t *testing.T, v vendor) {

@@ -127,7 +127,7 @@ func isObject(raw []byte) bool {
 const maxName = 64 // bytes of a tool's name, OpenAI's limit
 
 // nameUses gives each tool use of an answer an id that the conversation does not have yet, and a name that services take
-// back; found says whether there are any. Ollama and llama.cpp leave ids out or begin at the same number every time.
+// back; found reports whether there are any. Ollama and llama.cpp leave ids out or begin at the same number every time.
 func nameUses(answer []transcript.Block, before []transcript.Message) (found bool) {
 	taken := map[string]bool{}
 	for i := range answer {
@@ -181,7 +181,7 @@ func stopOf(name string) Stop {
 	return EndTurn
 }
 
-// said says whether a block holds a text that services take: none takes white space alone.
+// said reports whether a block holds a text that services take: none takes white space alone.
 func said(b transcript.Block) bool {
 	return b.Type == transcript.TextBlock && strings.TrimSpace(b.Text) != ""
 }

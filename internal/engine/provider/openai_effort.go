@@ -65,7 +65,7 @@ func takesNone(model string) bool {
 		!strings.Contains(model, "-codex") && !strings.Contains(model, "-astra")
 }
 
-// under says whether a host is a domain's.
+// under reports whether a host is a domain's.
 func under(host, domain string) bool {
 	return host == domain || strings.HasSuffix(host, "."+domain)
 }

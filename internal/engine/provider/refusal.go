@@ -169,7 +169,7 @@ func (f refusal) tooLong() bool {
 	return false
 }
 
-// thinking says whether the request was wrong in what it says of thoughts. OpenAI does not always name the field in its words.
+// thinking reports whether the request was wrong in what it says of thoughts. OpenAI does not always name the field in its words.
 func (f refusal) thinking() bool {
 	if f.status != http.StatusBadRequest && f.status != http.StatusUnprocessableEntity {
 		return false
@@ -202,5 +202,5 @@ func retryAfter(h http.Header) time.Duration {
 
 const maxSaid = 400 // runes of what a service said in an error
 
-// short is one line of what somebody else wrote.
+// short is foreign text on one line.
 func short(text string) string { return plaintext.Short(plaintext.Line(text), maxSaid) }

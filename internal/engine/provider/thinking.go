@@ -62,7 +62,7 @@ func thinkingOf(model, wish string, maxTokens, most int) (*wireThinking, int, er
 	return &wireThinking{Type: "enabled", Budget: budget}, maxTokens, nil
 }
 
-// adaptive lets the model choose. From Claude 4.7 on what was thought is left out of an answer unless one asks for it.
+// adaptive lets the model choose. From Claude 4.7 on what was thought is omitted of an answer unless one asks for it.
 func adaptive(model string) *wireThinking {
 	if strings.Contains(model, "claude") && !before(model, 4, 7) {
 		return &wireThinking{Type: "adaptive", Display: "summarized"}
@@ -91,7 +91,7 @@ func KeepsThoughts(model string) bool {
 	return strings.Contains(model, "claude") && (!before(model, 4, 6) || strings.Contains(model, "opus") && !before(model, 4, 5))
 }
 
-// before says whether a model of Claude is older than a version. Names without a version are of newer models or of none that
+// before reports whether a model of Claude is older than a version. Names without a version are of newer models or of none that
 // is known.
 func before(model string, major, minor int) bool {
 	v, ok := versionOf(model)

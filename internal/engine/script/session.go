@@ -121,7 +121,7 @@ func (e *Engine) path(id string) string { return filepath.Join(e.Home.ScriptSess
 
 // open reads a session. The error wraps engine.ErrForeignSession or engine.ErrSessionUnknown.
 func (e *Engine) open(id string) (*session, error) {
-	if !strings.HasPrefix(id, prefix) || filepath.Base(id) != id { // the id is part of a file name and must not lead out of the folder
+	if !strings.HasPrefix(id, prefix) || filepath.Base(id) != id { // the id is part of a file name and must not lead out of the directory
 		return nil, engine.Foreign(id)
 	}
 	if _, err := os.Stat(e.path(id)); errors.Is(err, os.ErrNotExist) {

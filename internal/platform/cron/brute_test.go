@@ -190,7 +190,7 @@ func sameTime(a, b time.Time) bool {
 	return a.Equal(b) && a.Location() == b.Location()
 }
 
-// Far from any window, Prev must still undo Next and the other way round.
+// Far from any window, Prev must still undo Next and in reverse.
 func TestPrevUndoesNext(t *testing.T) {
 	count := full(600, 200)
 	r := rand.New(rand.NewSource(7))

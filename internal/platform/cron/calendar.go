@@ -11,6 +11,7 @@ import (
 // never fires. The zone is an IANA name, spelt exactly; if it is empty, the
 // timer follows the zone of the system.
 //
+
 // Systemd differs on the nights when clocks change: it skips the times of a
 // gap, and a time that the clock shows twice fires at its first showing only,
 // even if the schedule is wild.

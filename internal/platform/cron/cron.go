@@ -1,18 +1,22 @@
 // Package cron implements cron expressions: it parses one, writes it in normal form, for a crontab, for systemd and in words,
 // and computes the instants at which it fires.
 //
+
 // The semantics are those of Debian's cron, but the grammar is stricter. Minute 0-59, hour 0-23, day-of-month 1-31, month 1-12
 // or jan-dec, day-of-week 0-7 or sun-sat (0 and 7 are Sunday), each a list of values, ranges and *, with steps on ranges and
 // on *; or one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually. Expressions that cron accepts and then
 // ignores or never fires (reversed ranges, steps on a single number, trailing text) are errors here, and the error gives the
 // position.
 //
+
 // The two day fields are alternatives: a date matches if either does. Only if
 // one of them starts with * must a date match both.
 //
+
 // A fire is an instant at which the clock of the given zone shows a whole
 // minute that matches, with two additions for the nights when clocks change:
 //
+
 //   - A schedule whose minute or hour field starts with * is wild. It follows
 //     real minutes: a time that the clock skips is skipped, a time that the
 //     clock shows twice fires twice.
@@ -20,6 +24,7 @@
 //     times are skipped, it fires once, at the first whole minute after the
 //     gap. A time that the clock shows twice fires at its first showing only.
 //
+
 // The package does no I/O and never asks for the time or the local zone.
 package cron
 

@@ -4,6 +4,7 @@ package cron
 // and busybox read alike: the normal form of String. It fires at the same
 // instants in every zone, and is wild if the schedule is.
 //
+
 // It returns false if there is no such line: the schedule never fires, or its
 // dates must match both day fields, which busybox reads as alternatives.
 func (s Schedule) Crontab() (fields string, ok bool) {

@@ -16,8 +16,10 @@ type SyntaxError struct {
 
 // Error is one line such as
 //
+
 //	column 9: day-of-week "fri-mon": range runs backwards (write fri-sun,mon)
 //
+
 // The column counts bytes from 1.
 func (e *SyntaxError) Error() string {
 	const longest = 40 // bytes of the expression that a message repeats

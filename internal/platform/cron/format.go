@@ -7,9 +7,11 @@ import "strings"
 // field that starts with *, where that decides anything, still does. Parse of
 // the normal form gives an equal schedule.
 //
+
 // One meaning has no portable form: day fields that must both match, neither
 // of them complete (0 0 */2 * 1). Busybox reads them as alternatives.
 //
+
 // The zero Schedule is the empty string.
 func (s Schedule) String() string {
 	if s == (Schedule{}) {

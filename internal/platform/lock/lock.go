@@ -43,7 +43,7 @@ func (h *Held) Release() {
 	}
 }
 
-// Try takes the lock at path without waiting; the error wraps ErrBusy if it is taken. The file and its folder are made if
+// Try takes the lock at path without waiting; the error wraps ErrBusy if it is taken. The file and its directory are made if
 // missing.
 func Try(path string) (*Held, error) { return held(key{path: path}.take(try)) }
 

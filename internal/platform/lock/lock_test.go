@@ -236,7 +236,7 @@ func TestAskingIsNotHolding(t *testing.T) {
 			}
 		})
 	}
-	misses := 0 // one that asks may be held up by the machine for longer than somebody else looks; who looks once misses hundreds
+	misses := 0 // one that asks may be held up by the machine for longer than another process looks; who looks once misses hundreds
 	for range 5000 {
 		if guard, err := lock.TryGuard(path); err == nil {
 			guard.Release()

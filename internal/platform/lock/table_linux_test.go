@@ -27,7 +27,7 @@ func waits(table *lock.Table) map[string]func(context.Context, string) (release 
 	}
 }
 
-// entries counts what is in a folder.
+// entries counts what is in a directory.
 func entries(t *testing.T, dir string) int {
 	t.Helper()
 	list, err := os.ReadDir(dir)
@@ -77,7 +77,7 @@ func TestTimedOutWaits(t *testing.T) {
 	}
 }
 
-// TestWaitersComeInOrder: the lock goes to the waiters in the order of their calls, and those who have given up are passed over.
+// TestWaitersComeInOrder: the lock goes to the waiters in the order of their calls, and those who have given up are skipped.
 func TestWaitersComeInOrder(t *testing.T) {
 	table := &lock.Table{}
 	for name, wait := range waits(table) {

@@ -29,13 +29,13 @@ func (d Dir) Folders() []string {
 // Config is the settings file.
 func (d Dir) Config() string { return d.Path("config.yaml") }
 
-// Routines is the folder of routine files.
+// Routines is the directory of routine files.
 func (d Dir) Routines() string { return d.Path("routines") }
 
-// Sessions is the folder of transcripts.
+// Sessions is the directory of transcripts.
 func (d Dir) Sessions() string { return d.Path("sessions") }
 
-// Locks is the folder of flock files; those of jobs that are gone are deleted by their holder.
+// Locks is the directory of flock files; those of jobs that are gone are deleted by their holder.
 func (d Dir) Locks() string { return d.State("locks") }
 
 // Lock is the flock file of one name, such as "pending_updates" or "job-a1b2c3d4".
@@ -56,7 +56,7 @@ func (d Dir) SessionLock(routine string) string {
 	return d.ConversationLock("routine-" + routine)
 }
 
-// Runs is the folder of run records.
+// Runs is the directory of run records.
 func (d Dir) Runs() string { return d.State("runs") }
 
 // Run joins elements below one run's record.
@@ -73,7 +73,7 @@ func (d Dir) StopRequest(id string) string { return d.State("stop", id) }
 // PendingUpdates is the array of updates that the next main turn will pop.
 func (d Dir) PendingUpdates() string { return d.State("pending_updates.json") }
 
-// UpdateClaims is the folder of updates that a turn has taken and not yet used.
+// UpdateClaims is the directory of updates that a turn has taken and not yet used.
 func (d Dir) UpdateClaims() string { return d.State("pending_updates.claim") }
 
 // UpdateArchive is the log of what became of every update.
@@ -85,19 +85,19 @@ func (d Dir) MainSession() string { return d.State("sessions.json") }
 // SessionHistory is the log of session lifecycle events.
 func (d Dir) SessionHistory() string { return d.State("session_history.jsonl") }
 
-// RoutineSessions is the folder of the session ids of persistent routines.
+// RoutineSessions is the directory of the session ids of persistent routines.
 func (d Dir) RoutineSessions() string { return d.State("routine_sessions") }
 
 // RoutineSession holds the session id of one persistent routine as a bare string.
 func (d Dir) RoutineSession(id string) string { return filepath.Join(d.RoutineSessions(), id) }
 
-// Outbox is the folder of messages that have not reached the owner yet.
+// Outbox is the directory of messages that have not reached the owner yet.
 func (d Dir) Outbox() string { return d.State("outbox") }
 
-// Reminders is the folder of reminder files.
+// Reminders is the directory of reminder files.
 func (d Dir) Reminders() string { return d.Path("reminders") }
 
-// Firing is the folder of reminders whose run has begun: <id>.md, and <id>.retry.md at the second attempt.
+// Firing is the directory of reminders whose run has begun: <id>.md, and <id>.retry.md at the second attempt.
 func (d Dir) Firing() string { return d.State("firing") }
 
 // Late has the reminders that were reported and not run.
@@ -106,7 +106,7 @@ func (d Dir) Late() string { return d.State("late") }
 // Skill is the file of one skill.
 func (d Dir) Skill(name string) string { return filepath.Join(d.Skills(), name, "SKILL.md") }
 
-// Skills is the folder of skills, a folder each.
+// Skills is the directory of skills, a directory each.
 func (d Dir) Skills() string { return d.Path("skills") }
 
 // Gate is one of the owner's executables.
@@ -127,13 +127,13 @@ func (d Dir) PingBudget() string { return d.State("ping_budget.json") }
 // Approvals is what the owner approved.
 func (d Dir) Approvals() string { return d.State("approvals.json") }
 
-// Changed is the folder of the values that were committed by `ollim changed`.
+// Changed is the directory of the values that were committed by `ollim changed`.
 func (d Dir) Changed() string { return d.State("changed") }
 
 // ForkMessages joins delivered messages to the sessions that sent them.
 func (d Dir) ForkMessages() string { return d.State("fork_messages.json") }
 
-// Slots is the ledger of scheduled instants, a folder for each job.
+// Slots is the ledger of scheduled instants, a directory for each job.
 func (d Dir) Slots() string { return d.State("slots") }
 
 // Schedules is each routine's schedule over time.
@@ -145,5 +145,5 @@ func (d Dir) Backups() string { return d.State("backups") }
 // Notices holds what has been reported to the owner.
 func (d Dir) Notices() string { return d.State("notices.json") }
 
-// ScriptSessions is the folder of the script engine's sessions.
+// ScriptSessions is the directory of the script engine's sessions.
 func (d Dir) ScriptSessions() string { return d.Path("sessions", "script") }

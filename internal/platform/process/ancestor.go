@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Inside says whether a process that this one descends from began with the variable name in its environment, not empty, and
+// Inside reports whether a process that this one descends from began with the variable name in its environment, not empty, and
 // gives the value of the closest one. What a process was started with stays to be seen, whatever it or its children unset. Nothing
 // is found behind an ancestor that has ended, because its children are given to another, and nothing at all without /proc.
 func Inside(name string) (value string, inside bool) {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// UnderCron says whether a process that this one descends from is a cron daemon. None is found behind an ancestor that has
+// UnderCron reports whether a process that this one descends from is a cron daemon. None is found behind an ancestor that has
 // ended, and none at all without /proc.
 func UnderCron() bool {
 	for pid := os.Getppid(); pid > 0; pid = parent(pid) {

@@ -156,7 +156,7 @@ func nameless(dir string, data []byte) (*os.File, error) {
 }
 
 // keepDescriptors marks what we have inherited ourselves, beside the three streams, as not to be passed on. Inside a run it
-// may be the lock of a job or a session (an engine inherits these), which something left behind would hold for good. What
+// may be the lock of a job or a session (an engine inherits these), which something left behind would hold permanently. What
 // Go opens is marked already.
 func keepDescriptors() {
 	open, err := os.ReadDir("/dev/fd")
@@ -222,7 +222,7 @@ func explain(cmd *exec.Cmd, err error) error {
 }
 
 // lookPath finds a program in the PATH of env: exec.LookPath would search ours, which under cron is another. A name with a
-// slash is a path already. Relative folders in PATH do not count: they would be wherever the program runs.
+// slash is a path already. Relative directories in PATH do not count: they would be wherever the program runs.
 func lookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil

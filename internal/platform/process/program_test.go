@@ -18,7 +18,7 @@ import (
 
 const path = "PATH=/usr/local/bin:/usr/bin:/bin"
 
-// sh is a call of a shell that runs body, in a new folder.
+// sh is a call of a shell that runs body, in a new directory.
 func sh(t *testing.T, body string) Call {
 	t.Helper()
 	return Call{Argv: []string{"/bin/sh", "-c", body}, Env: []string{path}, Dir: t.TempDir(), Limit: 1 << 16, Grace: 100 * time.Millisecond}
@@ -46,7 +46,7 @@ func run(t *testing.T, c Call) Result {
 // patience bounds the wait for what another process does.
 const patience = 5 * time.Minute
 
-// pid waits for the process id that a program writes into its folder.
+// pid waits for the process id that a program writes into its directory.
 func pid(t *testing.T, c Call, name string) int {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -183,7 +183,7 @@ func TestStdin(t *testing.T) {
 	}
 }
 
-// What is inherited: the given variables, the given folder, three descriptors. Not our variables, files or session.
+// What is inherited: the given variables, the given directory, three descriptors. Not our variables, files or session.
 func TestNothingOfOurs(t *testing.T) {
 	t.Setenv("LEAK", "ours")
 	inherited, err := syscall.Dup(1) // as a shell or an engine would pass it on to us

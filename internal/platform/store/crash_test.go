@@ -66,7 +66,7 @@ func TestKilledCreateIsThereWholeOrNot(t *testing.T) {
 }
 
 // others fails for a file that is not one of ours and does not look like what a killed writer leaves, which every reader
-// of a folder knows by its dot.
+// of a directory knows by its dot.
 func others(t *testing.T, dir string, ours func(name string) bool) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -104,7 +104,7 @@ func TestKilledAppendSpoilsNothing(t *testing.T) {
 	}
 }
 
-// inOrder says whether a list is 0, 1, 2 and so on.
+// inOrder reports whether a list is 0, 1, 2 and so on.
 func inOrder(list []int) bool {
 	for i, n := range list {
 		if i != n {

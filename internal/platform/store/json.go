@@ -49,7 +49,7 @@ func ReadJSON[T any](d Disk, path string) (T, error) {
 	return zero, nil
 }
 
-// Misfit is an error of decoding what somebody else wrote, in plain words: the key and what is wanted there.
+// Misfit is an error of decoding foreign data, in plain words: the key and what is wanted there.
 func Misfit(err error) error {
 	if typ := (*json.UnmarshalTypeError)(nil); errors.As(err, &typ) {
 		wanted := "want " + wantedOf(typ.Type.Kind())

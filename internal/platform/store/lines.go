@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 )
 
-// Durability says whether an append waits for the disk.
+// Durability reports whether an append waits for the disk.
 type Durability bool
 
 const (
@@ -91,7 +91,7 @@ func appendLine(f *os.File, line []byte, d Durability) (size int64, err error) {
 }
 
 // Lines reads the JSON lines of a file into T, oldest first, with their numbers from 1. Lines that are torn or malformed
-// are passed over and counted in *bad, which may be nil. A file that is not there has no lines. Reading stops at the
+// are skipped and counted in *bad, which may be nil. A file that is not there has no lines. Reading stops at the
 // first I/O error, which is yielded with the zero T.
 func Lines[T any](path string, bad *int) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {

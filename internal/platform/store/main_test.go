@@ -88,7 +88,7 @@ func permissions(t *testing.T, path string, want fs.FileMode) {
 	}
 }
 
-// only fails unless a folder holds exactly these names.
+// only fails unless a directory holds exactly these names.
 func only(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Open opens a file of ollim's own, one below state/ or sessions/. The file must be regular, and neither it nor a folder between
-// it and the last element called state or sessions may be a symbolic link: a link would lead a write to somebody else's file,
+// Open opens a file of ollim's own, one below state/ or sessions/. The file must be regular, and neither it nor a directory between
+// it and the last element called state or sessions may be a symbolic link: a link would lead a write to a foreign file,
 // and a named pipe would never answer. Otherwise the error is a *fs.PathError for a link, or ErrNoFile. A new file has mode 0600.
 func Open(path string, flags int) (*os.File, error) {
 	if err := noLinks(filepath.Dir(path)); err != nil {
@@ -65,7 +65,7 @@ func Write(path string, data []byte, d Durability) error {
 	return replace(path, data, fileMode, d)
 }
 
-// MkdirOwn is MkdirAll for a folder of ollim's own: a link in its place is an error, see Open.
+// MkdirOwn is MkdirAll for a directory of ollim's own: a link in its place is an error, see Open.
 func MkdirOwn(path string) error {
 	if err := noLinks(path); err != nil {
 		return &NotWritten{path, err}
@@ -73,9 +73,9 @@ func MkdirOwn(path string) error {
 	return MkdirAll(path)
 }
 
-// noLinks refuses a path of which an element below the last folder called state or sessions is a link.
+// noLinks refuses a path of which an element below the last directory called state or sessions is a link.
 func noLinks(path string) error {
-	root := -1 // the length of the path of that folder
+	root := -1 // the length of the path of that directory
 	for _, folder := range []string{"/state/", "/sessions/"} {
 		if at := strings.LastIndex(path, folder); at >= 0 {
 			root = max(root, at+len(folder)-1)

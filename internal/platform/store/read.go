@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// ErrNoFile is what is not a file: a pipe, a device. A folder is the system's own EISDIR.
+	// ErrNoFile is what is not a file: a pipe, a device. A directory is the system's own EISDIR.
 	ErrNoFile = errors.New("not a file")
 	// errLink is a symbolic link where only the file itself will do.
 	errLink = errors.New("a symbolic link")

@@ -104,7 +104,7 @@ func Remove(path string) error {
 	return SyncDir(path)
 }
 
-// Rename renames a file within its folder, durably.
+// Rename renames a file within its directory, durably.
 func Rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return &NotWritten{to, err}
@@ -163,7 +163,7 @@ func follow(path string) (string, error) {
 	return "", syscall.ELOOP
 }
 
-// writeTemp writes data, synced, to a new temporary file in the folder of path.
+// writeTemp writes data, synced, to a new temporary file in the directory of path.
 func writeTemp(path string, data []byte, mode fs.FileMode, d Durability) (temp string, err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-*")
@@ -190,7 +190,7 @@ func writeTemp(path string, data []byte, mode fs.FileMode, d Durability) (temp s
 	return f.Name(), nil
 }
 
-// SyncDir makes the name of path durable, by syncing its folder. A file system that cannot sync a folder (EINVAL) is no failure:
+// SyncDir makes the name of path durable, by syncing its directory. A file system that cannot sync a directory (EINVAL) is no failure:
 // the change itself has happened.
 func SyncDir(path string) error {
 	d, err := os.Open(filepath.Dir(path))
@@ -204,7 +204,7 @@ func SyncDir(path string) error {
 	return nil
 }
 
-// IsDraft says whether a name is that of a file that was being written: one that is old was left by a writer that died.
+// IsDraft reports whether a name is that of a file that was being written: one that is old was left by a writer that died.
 func IsDraft(name string) bool {
 	at := strings.LastIndex(name, ".tmp-")
 	if at < 1 || name[0] != '.' {

@@ -50,7 +50,7 @@ func TestAgreesWithCron(t *testing.T) {
 	})
 }
 
-// again says whether the clock has shown a time before.
+// again reports whether the clock has shown a time before.
 func again(at time.Time) bool {
 	for _, back := range []time.Duration{30 * time.Minute, time.Hour, 2 * time.Hour} {
 		if at.Add(-back).Format("2006-01-02 15:04") == at.Format("2006-01-02 15:04") {

@@ -265,7 +265,7 @@ func TestEditsTouchNothingElse(t *testing.T) {
 	})
 }
 
-// inserted says whether long is short with some lines put in at one place.
+// inserted reports whether long is short with some lines put in at one place.
 func inserted(short, long string) bool {
 	a, b := strings.SplitAfter(short, "\n"), strings.SplitAfter(long, "\n")
 	head := 0

@@ -98,7 +98,7 @@ func read(text []byte) (*yaml.Node, error) {
 	return empty, nil
 }
 
-// nothing says whether a node is an absent or null value.
+// nothing reports whether a node is an absent or null value.
 func nothing(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Tag == "!!null" && n.Anchor == ""
 }
@@ -200,7 +200,7 @@ func (d *Doc) Fault(key, reason string) *Fault {
 	return d.fault(0, key, reason)
 }
 
-// Has says whether the document has an entry for key, in either spelling.
+// Has reports whether the document has an entry for key, in either spelling.
 func (d *Doc) Has(key string) bool { return find(d.root, key) >= 0 }
 
 // Text is the document as written.
@@ -224,7 +224,7 @@ func (d *Doc) Line(path ...string) int {
 	return 0
 }
 
-// Values is the whole document as nested maps under kebab-case keys; scalars are text as written, nothings are left out.
+// Values is the whole document as nested maps under kebab-case keys; scalars are text as written, nothings are omitted.
 func (d *Doc) Values() map[string]any { return values(d.root) }
 
 func values(m *yaml.Node) map[string]any {

@@ -125,7 +125,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// A routine has no tool and no folder that its line had not.
+// A routine has no tool and no directory that its line had not.
 func TestGivesNoMoreThanTheLine(t *testing.T) {
 	for command, want := range map[string]string{
 		`cd ~/src/foo && claude -p "Do it" --allowedTools "Bash(git log:*)"`:            "allowed-tools:\n  - Bash(git log *)\ndirs:\n  - ~/src/foo\n---\nDo it",

@@ -25,8 +25,8 @@ type reading struct {
 	source                string // where its input comes from, when that is not in the line
 	workDir               string // where the last cd went, as an entry of dirs
 	tools                 []string
-	edits                 bool     // claude changes files of its folders without being asked
-	denial                string   // an option that takes tools or folders away
+	edits                 bool     // claude changes files of its directories without being asked
+	denial                string   // an option that takes tools or directories away
 	sets                  []string // names of variables
 }
 
@@ -191,7 +191,7 @@ func (r *reading) limit(text string) {
 	}
 }
 
-// around notes what the commands outside of claude's pipe do: cd, variables, and what is left out.
+// around notes what the commands outside of claude's pipe do: cd, variables, and what is omitted.
 func (r *reading) around(commands []policy.Command, at, first, last int) {
 	dir := "" // home, where cron begins
 	for i, c := range commands {
@@ -213,8 +213,8 @@ func (r *reading) around(commands []policy.Command, at, first, last int) {
 	r.workDir = r.addDir(dir)
 }
 
-// addDir gives the routine a folder that claude worked in, for reading, and returns the entry of dirs. A path that is not absolute
-// begins at home, where cron starts its commands. All of home is left out: every line of a crontab works there.
+// addDir gives the routine a directory that claude worked in, for reading, and returns the entry of dirs. A path that is not absolute
+// begins at home, where cron starts its commands. All of home is omitted: every line of a crontab works there.
 func (r *reading) addDir(dir string) (entry string) {
 	dir = regexp.MustCompile(`^\$(HOME|\{HOME\})(/|$)`).ReplaceAllString(dir, "~$2")
 	if dir == "" || dir == "~" || dir == "~/" || dir == "." {

@@ -164,7 +164,7 @@ func splitTools(text string) (tools []string) {
 	return tools
 }
 
-// allow gives the routine what claude had, and no more: those of its tools that a routine may have, and its folders, to write to
+// allow gives the routine what claude had, and no more: those of its tools that a routine may have, and its directories, to write to
 // only where claude changed files in them without being asked. Where an option took tools away nothing is given, since a routine
 // has no such option.
 func (r *reading) allow(j *job.Job) {

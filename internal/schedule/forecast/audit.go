@@ -92,7 +92,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // Audit says what became of every slot in [from, to), by time. look finds the outcome of a claim's run when that does not say it: "" is
-// one that is under way.
+// one that is in progress.
 func Audit(book slot.Book, from, to time.Time, look func(slot.Claim) string) ([]Answer, error) {
 	history, err := book.History()
 	if err != nil {

@@ -131,7 +131,7 @@ func TestExpected(t *testing.T) {
 	}
 }
 
-// TestExpectedIsInForce: every slot is one of the schedule that was in force at its time, none is left out, they ascend, and the
+// TestExpectedIsInForce: every slot is one of the schedule that was in force at its time, none is omitted, they ascend, and the
 // latest is the last.
 func TestExpectedIsInForce(t *testing.T) {
 	start := time.Date(2026, 3, 7, 0, 0, 0, 0, time.UTC)

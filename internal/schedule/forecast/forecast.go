@@ -68,7 +68,7 @@ func (b *Bucket) pass(d time.Duration) {
 	}
 }
 
-// overlap says whether the job is likely to run still when it is due again.
+// overlap reports whether the job is likely to run still when it is due again.
 func overlap(p Past, until time.Duration) []string {
 	if p.Runs == 0 || p.Time < until {
 		return nil

@@ -72,11 +72,12 @@ type row struct {
 }
 
 // Around lists the background tasks around now: what fired in the last 15 minutes, the fire of the job with the id current
-// ("" is none) that is going on now, and what fires in the next three hours. If that is less than three entries it looks
+// ("" is none) that is in progress now, and what fires in the next three hours. If that is less than three entries it looks
 // further ahead, at most twelve hours. A job has at most three entries to come; the last one counts the rest. Times are in zone,
 // which is also that of jobs without one of their own; relative turns a job's path into the one to be shown. The caller fills in
 // Refills.
 //
+
 // Listed are enabled background routines and reminders, except plain ones, which no agent runs. The current job is listed
 // when it was disabled since, too. A firing reminder is found only if the caller has it among the jobs.
 func Around(jobs []job.Job, zone *time.Location, now time.Time, current string, relative func(path string) string) Forward {

@@ -156,7 +156,7 @@ func TestRecent(t *testing.T) {
 		"next 3h", recent[2], recent[3], strings.Replace(recent[4], "just fired", "this task", 1), recent[5], recent[6], recent[7])
 }
 
-// The fire that is going on is listed even if nothing was scheduled now.
+// The fire that is in progress is listed even if nothing was scheduled now.
 func TestThisTask(t *testing.T) {
 	now := clock(t, "2026-03-04 12:20:30", time.UTC)
 	jobs := []job.Job{

@@ -1,4 +1,4 @@
-// Package forecast is the future of all jobs together: which fires when, in one order.
+// Package forecast computes the future fires of all jobs, in one order.
 package forecast
 
 import (

@@ -33,7 +33,7 @@ func TestUpcomingReminders(t *testing.T) {
 		routine(t, "daily", "0 10 * * *"), routine(t, "switched", "0 10 * * *", off),
 		routine(t, "tokyo", "0 21 * * *", func(j *job.Job) { j.Timezone = "Asia/Tokyo" }),
 	}
-	// a reminder fires once, also one that is plain, in the configured zone; of one instant (13:00 CET is 21:00 JST) the folder
+	// a reminder fires once, also one that is plain, in the configured zone; of one instant (13:00 CET is 21:00 JST) the directory
 	// reminders comes first
 	want := []string{
 		"soon 07 09:00 CET", "plain 07 10:00 CET", "daily 07 10:00 CET", "tokyo 07 21:00 JST", "daily 08 10:00 CET", "later 08 13:00 CET", "tokyo 08 21:00 JST",

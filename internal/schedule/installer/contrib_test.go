@@ -32,7 +32,7 @@ func TestContrib(t *testing.T) {
 // hardening is the example of a drop-in, which nothing installs.
 const hardening = "hardening.conf"
 
-// contrib compares a folder with what it should have besides what was written by hand, and with -update makes it so.
+// contrib compares a directory with what it should have besides what was written by hand, and with -update makes it so.
 func contrib(t *testing.T, folder string, files []installer.File, byHand ...string) {
 	t.Helper()
 	wanted := map[string]bool{}

@@ -70,7 +70,7 @@ func isNone(said string) bool {
 	return strings.Contains(said, "no crontab for") || strings.Contains(said, "can't open '") && strings.Contains(said, "No such file")
 }
 
-// Edit changes the crontab and says whether it did. What it was is kept in the data directory first, what it is now is read
+// Edit changes the crontab and reports whether it did. What it was is kept in the data directory first, what it is now is read
 // again and compared. Two of ours do not do so at once.
 func (t Table) Edit(ctx context.Context, change func(old []byte) ([]byte, error)) (changed bool, err error) {
 	held, err := t.Disk.Lock(ctx, t.Home.Lock("crontab"))

@@ -30,7 +30,7 @@ case $1 in
 esac
 `
 
-// theTable is a Table over the program, a shell script, and the folder in which that lives.
+// theTable is a Table over the program, a shell script, and the directory in which that lives.
 func theTable(t *testing.T, script string) (installer.Table, string) {
 	t.Helper()
 	dir := t.TempDir()

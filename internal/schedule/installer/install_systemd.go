@@ -14,7 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Units is the units of ours in one manager's folder.
+// Units is the units of ours in one manager's directory.
 type Units struct {
 	Dir    string   // of the unit files
 	Stamps string   // where the manager keeps when timers fired last
@@ -43,7 +43,7 @@ const (
 	enableUnit = "start" // the file is as it should be, but the manager does not run the timer
 )
 
-// Compare says what has to be done for the folder to hold these files of ours and no others, by name. ErrForeign names files
+// Compare says what has to be done for the directory to hold these files of ours and no others, by name. ErrForeign names files
 // that are in the way.
 func (u Units) Compare(want []File) ([]Change, error) {
 	have, err := u.installed()
@@ -105,7 +105,7 @@ func (u Units) installed() (map[string]string, error) {
 	return have, nil
 }
 
-// Apply makes the folder hold these files of ours and no others, and has the manager take note, in the order in which no timer
+// Apply makes the directory hold these files of ours and no others, and has the manager take note, in the order in which no timer
 // fires because of it: systemd fires a timer at once whose new times lie between its last one and now, unless it was stopped and
 // its stamp is new. An empty list removes everything.
 func (u Units) Apply(ctx context.Context, want []File, now time.Time) ([]Change, error) {
@@ -206,7 +206,7 @@ func timers(changes []Change, what string) (names []string) {
 
 // stamp tells the manager that a timer fired just now.
 func (u Units) stamp(timer string, now time.Time) error {
-	if err := os.MkdirAll(u.Stamps, 0o755); err != nil { //nolint:gosec // the manager's own folder has these
+	if err := os.MkdirAll(u.Stamps, 0o755); err != nil { //nolint:gosec // the manager's own directory has these
 		return err
 	}
 	path := filepath.Join(u.Stamps, "stamp-"+timer)

@@ -1,12 +1,13 @@
-// Package installer turns routines into what a scheduler reads: a block for a crontab, systemd units, Kubernetes CronJobs, files
-// for launchd. The same jobs on the same host give the same text, byte for byte, so that what is installed can be compared
-// with what would be.
+// Package installer converts routines into the input of a scheduler: a block for a crontab, systemd units, Kubernetes
+// CronJobs, files for launchd. The same jobs on the same host give the same text, byte for byte, so that installed entries can
+// be compared with expected ones.
 //
+
 // No scheduler here decides whether a routine runs. Each only calls `ollim fire --scheduled`, which knows the slots, so a
-// scheduler that calls too often, late, or beside another one does no harm. What a scheduler cannot express is left to
-// `ollim tick`, which every one of them calls each minute and which fires whatever nobody else has; those routines are
-// returned as Left, to be reported.
+// scheduler that calls too often, late, or beside another one does no harm. Every scheduler also calls `ollim tick` each
+// minute, which fires the routines that the scheduler cannot express; these are returned as Left, to be reported.
 //
+
 // Routines that are disabled or never fire are in no file. Texts that would need quoting are quoted where the format has
 // rules for it that hold everywhere, and refused where it has not.
 package installer
@@ -47,7 +48,7 @@ type Left struct {
 
 // File is one file to be installed.
 type File struct {
-	Name string // without a folder
+	Name string // without a directory
 	Text string
 }
 
@@ -82,7 +83,7 @@ func (h Host) foreignZone(j job.Job) string {
 	return own
 }
 
-// SameZone says whether two names mean one zone, as far as it matters here.
+// SameZone reports whether two names mean one zone, as far as it matters here.
 func SameZone(a, b string) bool { return a == b || isUTC(a) && isUTC(b) }
 
 // isUTC knows the two names that systems write down by themselves.
@@ -170,7 +171,7 @@ func label(j job.Job) string {
 }
 
 // DataDirOf is the data directory that an entry, as Crontab or Systemd makes it, is for; "" when it is for none. A user has one
-// crontab and one folder of units, and maybe two data directories.
+// crontab and one directory of units, and maybe two data directories.
 func DataDirOf(entry string) string {
 	for line := range strings.Lines(entry) {
 		_, rest, found := strings.Cut(line, " --data-dir ")

@@ -33,7 +33,7 @@ func TestLaunchd(t *testing.T) {
 	}
 }
 
-// moments is the StartCalendarInterval of a file; ok says whether it has one.
+// moments is the StartCalendarInterval of a file; ok reports whether it has one.
 func moments(t *testing.T, text string) (all []map[string]int, ok bool) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(text))

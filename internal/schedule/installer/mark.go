@@ -17,7 +17,7 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Marked says whether a unit file is ours, and whether it is still as we wrote it. What is not ours is never touched.
+// Marked reports whether a unit file is ours, and whether it is still as we wrote it. What is not ours is never touched.
 func Marked(text string) (ours, intact bool) {
 	first, rest, _ := strings.Cut(text, "\n")
 	hash, ours := strings.CutPrefix(first, markPrefix)

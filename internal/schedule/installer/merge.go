@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The lines around the block. What follows the words may change in later versions: it is not looked at, but for the note.
+// The lines around the block. What follows the words may change in later versions: it is not looked at, except for the note.
 const (
 	beginMark = "# BEGIN ollim"
 	endMark   = "# END ollim"
@@ -35,7 +35,7 @@ func Merge(old []byte, block string) ([]byte, error) {
 	return append(bytes.Clone(rest), block...), nil
 }
 
-// Remove is the crontab without the block, byte for byte as it was before Merge; found says whether there was one. The
+// Remove is the crontab without the block, byte for byte as it was before Merge; found reports whether there was one. The
 // error, if any, is ErrMarkers.
 func Remove(old []byte) (rest []byte, found bool, err error) {
 	at, err := find(old)

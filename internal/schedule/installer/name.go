@@ -5,7 +5,7 @@ import "strings"
 // clusterLimit is the longest name of a CronJob, whose jobs and pods get longer ones.
 const clusterLimit = 52
 
-// lowerName makes a name from an id for where names are lower case: in a cluster, or in a folder that does not tell cases
+// lowerName makes a name from an id for where names are lower case: in a cluster, or in a directory that does not tell cases
 // apart. An id that is such a name already is kept; from any other a hash keeps it apart from its like.
 func lowerName(id string) string {
 	const kept, changed = "ollim-job-", "ollim-id-"

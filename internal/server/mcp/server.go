@@ -1,9 +1,11 @@
-// Package mcp is the door by which an engine that is another process reaches the agent's tools: the Model Context
-// Protocol over two streams, one JSON message a line. It translates and decides nothing: what a run may use and do is said
-// by [Tools], which is asked anew at every list and every call.
+// Package mcp gives an engine that is another process access to the agent's tools: the Model Context Protocol over two
+// streams, one JSON message per line. It translates and decides nothing: [Tools] determines what a run may use and do, and is
+// asked at every list and every call.
 //
+
 // What a client may rely on:
 //
+
 //   - Nothing but messages of the protocol goes to the output.
 //   - Calls run at the same time, and each gets one answer, except one that the client has cancelled, which gets none.
 //   - What a tool tells before its result (a notification of progress) leaves before the result.
@@ -11,10 +13,12 @@
 //     kept for what is wrong with the request: an unknown tool, an unknown method, a line that is no JSON.
 //   - A result is no longer than maxText; how much was cut is said at its end.
 //
+
 // At the end of the input, calls that still run have a second to come to an end, so that requests may come from a file or a
 // pipe. Then, and at once when the context ends, they are cancelled; they have a second to obey, and the client has one to
 // take the last answers. Nothing is written after Serve has returned.
 //
+
 // mcp-go speaks the protocol; the streams are ours (see conn.go). Its version is held at v0.49.0, the last one that does not
 // import santhosh-tekuri/jsonschema, whose variables take four milliseconds in the start of every command of this binary.
 package mcp
@@ -48,7 +52,7 @@ type Tools interface {
 const name = "ollim" // tools appear to the model as mcp__ollim__…
 
 // Serve answers a client until in ends or ctx does, and is nil at the end of in. It may leave behind what nothing can end: a
-// Read of in or a Write of out that is under way, and a tool that does not obey.
+// Read of in or a Write of out that is in progress, and a tool that does not obey.
 func (s Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	mcpServer := server.NewMCPServer(name, s.Version,
 		server.WithToolCapabilities(false), server.WithInstructions(s.Instructions))

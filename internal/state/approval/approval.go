@@ -1,10 +1,13 @@
-// Package approval keeps what the owner approved. A job is widened when it has allowed-tools, gate, after, dirs, subagent or
-// skills; that power counts only as the owner saw it. What was seen is a Subject: the id, those fields, the prompt, and the
-// bytes of every file that they name, also as a literal word of a Bash pattern. tool-policy.yaml is a subject of its own. A change
-// of any of it needs the owner again. Asking is up to the caller.
+// Package approval records what the owner approved. A job with allowed-tools, gate, after, dirs, subagent or skills has
+// permissions beyond the default, which take effect only in the form that the owner saw. That form is a Subject: the id, those
+// fields, the prompt, and the contents of every file that they name, including literal words of Bash patterns.
+// tool-policy.yaml is a subject of its own. After a change of any part the owner must approve it again. The caller asks the
+// owner.
 //
+
 // On disk: state/approvals.json, absent when nothing is approved, an object of
 //
+
 //	"<job id>", "skill:<name>" or "file:tool-policy.yaml": {
 //	  "digest":   "<SHA-256 of the subject>",   this alone decides
 //	  "approved": "2026-02-24T14:30:00+01:00",
@@ -12,6 +15,7 @@
 //	  "kind": "routine", "fields": {…}, "body": "…", "files": {"gates/x": "<SHA-256>"}   for telling what changed
 //	}
 //
+
 // changed under the lock "approvals". A file that cannot be parsed is set aside, and nothing is approved then.
 package approval
 
@@ -56,7 +60,7 @@ type Approval struct {
 // page is approvals.json.
 type page map[string]Approval
 
-// Approved says whether exactly this was approved.
+// Approved reports whether exactly this was approved.
 func (b Book) Approved(s Subject) (bool, error) {
 	last, known, err := b.Last(s.Key)
 	return known && last.Digest == s.Digest(), err
@@ -111,7 +115,7 @@ func (b Book) Approve(ctx context.Context, s Subject, by string) error {
 	})
 }
 
-// has says whether a file of that digest is among what was approved.
+// has reports whether a file of that digest is among what was approved.
 func (p page) has(name, digest string) bool {
 	for _, a := range p {
 		if known, ok := a.Files[name]; ok && known == digest {

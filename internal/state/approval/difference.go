@@ -16,7 +16,7 @@ import (
 )
 
 // Difference is what s has that was not approved last, and what it has no longer, in lines for a person: `KEY: + VALUE`,
-// `KEY: - VALUE`, `file: PATH changed`. Nothing is left out, and characters that cannot be seen are written as escapes.
+// `KEY: - VALUE`, `file: PATH changed`. Nothing is omitted, and characters that cannot be seen are written as escapes.
 // It is empty when s is approved.
 func (b Book) Difference(s Subject) ([]string, error) {
 	last, known, err := b.Last(s.Key)

@@ -106,7 +106,7 @@ func TestEditsAreRight(t *testing.T) {
 	})
 }
 
-// explains says whether b is a without the lines "- " and with the lines "+ ", each in its place.
+// explains reports whether b is a without the lines "- " and with the lines "+ ", each in its place.
 func explains(a, b, out []string) bool {
 	if len(out) > 0 {
 		line := out[0][2:]

@@ -15,7 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// Limits of a skill's folder. It is text and small programs, and every fire reads all of it.
+// Limits of a skill's directory. It is text and small programs, and every fire reads all of it.
 const (
 	maxEntries = 1000
 	maxBytes   = 32 << 20
@@ -47,7 +47,7 @@ func (b Book) file(files map[string]string, path string) error {
 }
 
 // named adds the digests of the files in the data directory and the roots that Bash patterns name literally. A name without
-// a file is left out: when the file appears, the subject changes.
+// a file is omitted: when the file appears, the subject changes.
 func (b Book) named(files map[string]string, patterns []string, roots []policy.Root) error {
 	for _, text := range patterns {
 		p, err := policy.Parse(text)
@@ -102,7 +102,7 @@ func (b Book) Altered(p policy.Pattern, roots []policy.Root) (name string, err e
 	return "", nil
 }
 
-// folder adds the digests of all files of a skill. The folder may be a link; in it there may be none, since what they lead
+// directory adds the digests of all files of a skill. The directory may be a link; in it there may be none, since what they lead
 // to could change unseen.
 func (b Book) folder(files map[string]string, dir string) error {
 	name := b.relative(dir)

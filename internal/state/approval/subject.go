@@ -21,7 +21,7 @@ type Subject struct {
 	Files  map[string]string // path in the data directory: SHA-256 in hex, or Missing
 }
 
-// missingFile stands for the digest of a file, or a skill's folder, that is not there. The job cannot run then and says so itself;
+// missingFile stands for the digest of a file, or a skill's directory, that is not there. The job cannot run then and says so itself;
 // once the file is there it needs the owner.
 const missingFile = "missing"
 

@@ -74,7 +74,7 @@ func (b Book) Return(ctx context.Context, critical bool) error {
 }
 
 // Set changes how many tokens the bucket holds and in how many minutes one comes back; nil leaves one as it is. The tokens
-// that are there stay, but for those above a lower capacity. The error wraps ErrCapacity or ErrRate when a value is out of
+// that are there stay, except for those above a lower capacity. The error wraps ErrCapacity or ErrRate when a value is out of
 // bounds.
 func (b Book) Set(ctx context.Context, capacity, rateMinutes *int) error {
 	if capacity != nil && (*capacity < 0 || *capacity > maxCapacity) {

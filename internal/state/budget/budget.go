@@ -1,9 +1,11 @@
-// Package budget is the token bucket that bounds how often background runs may ping their owner. A ping takes one whole
-// token; tokens come back one by one, as time passes, up to the capacity. Nothing runs for that: what has come back is
-// computed whenever somebody looks, and written only by who changes something.
+// Package budget is the token bucket that limits how often background runs may ping their owner. A ping takes one token;
+// tokens are refilled over time, up to the capacity. No process refills them: the current number is computed on every read,
+// and written only with a change.
 //
+
 // On disk: state/ping_budget.json, changed under the lock "ping_budget", absent until something was taken or set:
 //
+
 //	{
 //	  "capacity": 5,
 //	  "available": 3.25,                                 tokens at last_refill
@@ -15,12 +17,14 @@
 //	  "critical_reset_date": "2026-02-24"
 //	}
 //
-// Days are those of the book's zone; a count of any other day than today is 0. Whatever is missing, or is no value of its
-// kind, has its default (a full bucket of 5, a token in 90 minutes); what is out of bounds counts as the bound. Keys that
-// this version does not know are kept.
+
+// Days are those of the book's zone; a count of any other day than today is 0. A missing value, or one of the wrong type, has
+// its default (a full bucket of 5, a token every 90 minutes); a value out of bounds counts as the bound. Keys that this
+// version does not know are kept.
 //
-// A clock set back takes nothing away: the tokens stay, and from the next change on, a refused Take too, they grow again
-// from the time that it is then.
+
+// Setting the clock back removes no tokens: they are kept, and are refilled again from the time of the next change, which may
+// be a refused Take.
 package budget
 
 import (

@@ -236,7 +236,7 @@ func TestHourTwice(t *testing.T) {
 	d.shows("budget: 0/5 (next refill in 30 min), used today: 0. critical bypasses: 0.")
 }
 
-// Looking writes nothing, not even a folder.
+// Looking writes nothing, not even a directory.
 func TestStatusOnlyReads(t *testing.T) {
 	d := newDesk(t)
 	d.shows("budget: 5/5 (full), used today: 0. critical bypasses: 0.")

@@ -128,7 +128,7 @@ func TestFirstEmptyValue(t *testing.T) {
 	b.same(t, "k", "")
 }
 
-// Take away the lines that are gone, add those that are new: that is the new value, but for the order.
+// Take away the lines that are gone, add those that are new: that is the new value, except for the order.
 func TestDifferenceIsComplete(t *testing.T) {
 	b := newBook(t)
 	text := rapid.Custom(func(t *rapid.T) string {

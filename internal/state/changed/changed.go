@@ -2,6 +2,7 @@
 // is committed at once or, if a run proposed it, when that run ends ok. After a run that fails the old value is kept, and the
 // same change is found again.
 //
+
 // On disk: state/changed/<key> is the committed value byte for byte, state/runs/<run>/changed/<key> a proposed one; both
 // are changed under the lock "changed". Whatever bytes a file holds are a value, so there is no corrupt one.
 package changed
@@ -36,7 +37,7 @@ type Book struct {
 	Disk store.Disk
 }
 
-// Compare says whether value differs from the committed one of key, and in which lines: "- " and one that is gone, "+ " and
+// Compare reports whether value differs from the committed one of key, and in which lines: "- " and one that is gone, "+ " and
 // one that is new. The first value of a key differs, and all its lines are new. One newline at the end makes no difference.
 func (b Book) Compare(key string, value []byte) (diff string, changed bool, err error) {
 	if err := check(key, value); err != nil {
@@ -94,7 +95,7 @@ func (b Book) CommitRun(ctx context.Context, run string) error {
 func (b Book) commit(proposal, key string) error {
 	value, err := store.Read(proposal)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // committed by somebody else in the meantime
+		return nil // committed by another process in the meantime
 	}
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func checkID(id string) error {
 	return nil
 }
 
-// checkName is for what names a file in a folder of ours: a gate, a skill, an agent.
+// checkName is for what names a file in a directory of ours: a gate, a skill, an agent.
 func checkName(name string) error {
 	if checkID(name) != nil {
 		return fmt.Errorf("%q is not a name: want letters and digits and, after the first character, . _ -", name)

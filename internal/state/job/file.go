@@ -95,7 +95,7 @@ func (j *Job) wayToBackground() string {
 }
 
 // judge refuses tool patterns that no job may have. It reads them once more, because what they may reach depends on dirs. The
-// owner's home is not known here, so a folder below ~/ widens nothing for a pattern that names it in full; dirs itself adds the
+// owner's home is not known here, so a directory below ~/ widens nothing for a pattern that names it in full; dirs itself adds the
 // patterns for it.
 func (j *Job) judge() (faults yamldoc.Faults) {
 	const key = "allowed-tools"

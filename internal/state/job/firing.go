@@ -28,7 +28,7 @@ const retry = ".retry"
 var (
 	// ErrFiring says that the reminder's run has begun.
 	ErrFiring = errors.New("its run has begun")
-	// ErrGone says that somebody else has taken or deleted the file.
+	// ErrGone says that another process has taken or deleted the file.
 	ErrGone = errors.New("it no longer exists")
 )
 
@@ -82,7 +82,7 @@ func (l Library) GiveBack(j Job, path string) error {
 	return nil
 }
 
-// Cancel deletes a reminder that waits. ErrFiring when its run has begun, ErrGone when somebody else was quicker: the file is
+// Cancel deletes a reminder that waits. ErrFiring when its run has begun, ErrGone when another process was quicker: the file is
 // renamed first, which only one of those who claim and cancel it can do.
 func (l Library) Cancel(j Job) error {
 	if j.Attempt() != Waiting {

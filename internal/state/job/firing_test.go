@@ -315,7 +315,7 @@ func TestCreateReminder(t *testing.T) {
 	}
 }
 
-// A folder that cannot be looked into is an error, not an endless search for a free name.
+// A directory that cannot be looked into is an error, not an endless search for a free name.
 func TestCreateWithoutFolder(t *testing.T) {
 	dir := fixtureOf(t, map[string]string{"reminders": "no folder", "routines": "no folder"})
 	j := job.New(job.Reminder)

@@ -189,7 +189,7 @@ func roundTrip(t *rapid.T, j job.Job) {
 	}
 }
 
-// isSet says whether a field differs from its default.
+// isSet reports whether a field differs from its default.
 func isSet(j job.Job, key string) bool {
 	set, known := map[string]bool{
 		"id": true, "cron": true, "run-at": true, "timezone": j.Timezone != "", "description": j.Description != "",

@@ -13,7 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// Kind is the sort of a job; its plural is its folder.
+// Kind is the sort of a job; its plural is its directory.
 type Kind string
 
 // The kinds of jobs.
@@ -147,7 +147,7 @@ func (j Job) Zone(configured *time.Location) *time.Location {
 	return configured
 }
 
-// Roots are the folders of dirs; home is the owner's, for those that begin with ~/.
+// Roots are the directories of dirs; home is the owner's, for those that begin with ~/.
 func (j Job) Roots(home string) (roots []policy.Root) {
 	for _, entry := range j.Dirs {
 		dir, writable := strings.CutPrefix(entry, "rw:")
@@ -159,7 +159,7 @@ func (j Job) Roots(home string) (roots []policy.Root) {
 	return roots
 }
 
-// FollowUp is the next reminder of the job's chain: all as it is, but for its id, time and place in the chain.
+// FollowUp is the next reminder of the job's chain: all as it is, except for its id, time and place in the chain.
 func (j Job) FollowUp(id string, at time.Time) Job {
 	j.ID, j.RunAt, j.floating, j.ChainDepth = id, at, false, j.ChainDepth+1
 	return j

@@ -40,7 +40,7 @@ type Set struct {
 	twins map[string]yamldoc.Faults // by the id that they share
 }
 
-// folder is where the files of a kind lie.
+// directory is where the files of a kind lie.
 func (l Library) folder(kind Kind) string {
 	if kind == Reminder {
 		return l.Home.Reminders()
@@ -49,7 +49,7 @@ func (l Library) folder(kind Kind) string {
 }
 
 // Load reads every job file, also the reminders whose run has begun. A bad file is among the faults and affects no other; only
-// a folder that cannot be listed is an error.
+// a directory that cannot be listed is an error.
 func (l Library) Load() (Set, error) {
 	s := Set{home: l.Home, twins: map[string]yamldoc.Faults{}}
 	err := errors.Join(
@@ -106,13 +106,13 @@ func (l Library) readAll(kind Kind, folder string, entries []fs.DirEntry) []read
 	return results
 }
 
-// gone says that a file has been moved or deleted since its folder was listed, as reminders are at any time.
+// gone says that a file has been moved or deleted since its directory was listed, as reminders are at any time.
 func gone(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Only is the set with the jobs of one kind; what is wrong with other files is left out as well.
+// Only is the set with the jobs of one kind; what is wrong with other files is omitted as well.
 func (s Set) Only(kind Kind) Set {
 	s.Jobs = slices.DeleteFunc(slices.Clone(s.Jobs), func(j Job) bool { return j.Kind != kind })
 	s.Faults = slices.DeleteFunc(slices.Clone(s.Faults), func(f *yamldoc.Fault) bool { return KindOf(f.File) != kind })
@@ -153,6 +153,7 @@ func (l Library) relative(path string) string {
 // refuseTwins turns jobs that share an id into faults: which of them a lock, a session or a slot belongs to could not be
 // told. Capitals do not tell ids apart, because on some file systems they do not tell names apart.
 //
+
 // A reminder that was claimed while we read is there twice, too: before and after it was moved.
 func (s *Set) refuseTwins() {
 	byID := s.byID()

@@ -68,7 +68,7 @@ func entry(t *testing.T, from, to string) string {
 	return text
 }
 
-// named says whether a text names a key in a line of its own.
+// named reports whether a text names a key in a line of its own.
 func named(text, key string) bool {
 	return regexp.MustCompile(`(?m)^\.BR? ` + regexp.QuoteMeta(strings.ReplaceAll(key, "-", `\-`)) + `( [,.])?$`).MatchString(text)
 }

@@ -115,7 +115,7 @@ func undated(id string) string {
 	return id
 }
 
-// like says whether text has the form, whose zeros stand for any digit.
+// like reports whether text has the form, whose zeros stand for any digit.
 func like(text, form string) bool {
 	for i := range len(form) {
 		if digit := '0' <= text[i] && text[i] <= '9'; digit != (form[i] == '0') || !digit && text[i] != form[i] {

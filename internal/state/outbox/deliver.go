@@ -1,13 +1,15 @@
 // Package outbox delivers messages to the owner by a configured command, and keeps undelivered ones for another attempt.
 //
+
 // A message is on disk before the first attempt and leaves the disk only when it was sent or definitely refused, so that a
 // crash at any point costs at most a repetition: delivery is at least once, and a repetition has the same OLLIM_MESSAGE_ID.
 // The command gets the text on its standard input, ending in exactly one newline; that is a regular file, so that the command
-// reads all of it even if ollim is killed meanwhile. Its exit status 0 means sent, 77 (EX_NOPERM) refused for good, and any
+// reads all of it even if ollim is killed meanwhile. Its exit status 0 means sent, 77 (EX_NOPERM) refused permanently, and any
 // other status try again later. It runs in the data directory, with the environment that Post was given and OLLIM_MESSAGE_ID,
 // OLLIM_MESSAGE_RUN, OLLIM_JOB, OLLIM_LABEL, OLLIM_KIND, OLLIM_CRITICAL (0 or 1) and OLLIM_FILE (if there is a file to send
 // along); never with OLLIM_RUN, which would put an ollim inside it under that run's rules.
 //
+
 // The outbox holds one file per message, <message id>.jsonl: the message, then a line for every attempt that failed. A process
 // that sends or removes a message holds an flock on its file, whose inode does not change.
 package outbox
@@ -90,12 +92,13 @@ type Post struct {
 	Terminal io.Writer     // if set, Send writes messages of kind Text there instead of starting the command
 }
 
-// Configured says whether there is a command.
+// Configured reports whether there is a command.
 func (p Post) Configured() bool { return len(p.Command) > 0 && p.Command[0] != "" }
 
 // Send puts m into the outbox and tries once to deliver it. Without a command it only queues, and so it does if ctx has
 // ended. A failed attempt is Queued and no error; Pending has the reason.
 //
+
 // With an error, the fate still says what is known of the message: "" means that it is not known to be on disk and nothing
 // was sent (its id is bad or taken, or the error wraps a *store.NotWritten); Sent or Refused, that its entry could not be removed;
 // Queued, that the failed attempt could not be noted and so will be repeated sooner.
@@ -173,7 +176,7 @@ func (r *Report) count(f Fate) {
 }
 
 // Pending lists the messages in the outbox, oldest first, also those that are being sent right now. It changes nothing;
-// an entry that is not a message is left out and reported through Disk.Warn.
+// an entry that is not a message is omitted and reported through Disk.Warn.
 func (p Post) Pending() ([]Entry, error) {
 	entries, err := p.entries()
 	var pending []Entry

@@ -141,7 +141,7 @@ func FuzzEmbed(f *testing.F) {
 	})
 }
 
-// A message's file and embed reach the command and survive the outbox; a file of somebody else's never does.
+// A message's file and embed reach the command and survive the outbox; a foreign file never does.
 func TestFileAndEmbed(t *testing.T) {
 	o := newOffice(t)
 	o.Env = append(o.Env, "OLLIM_FILE=/of/another/message")

@@ -67,7 +67,7 @@ func (e *Entry) plan(now time.Time) {
 	}
 }
 
-// needsWork says whether Flush has anything to do here.
+// needsWork reports whether Flush has anything to do here.
 func (e *Entry) needsWork(now time.Time) bool {
 	return e.broken != nil || e.done || !e.Stuck && !now.Before(e.Next)
 }

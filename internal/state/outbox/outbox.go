@@ -28,7 +28,7 @@ func (p Post) draft(id string) string { return filepath.Join(p.Home.Outbox(), ".
 const putWait = 10 * time.Second
 
 // put makes the entry of m, which the caller then holds. The lock is taken on the draft, because an entry that can be seen
-// can be sent by somebody else.
+// can be sent by another process.
 func (p Post) put(ctx context.Context, m Message) (*lock.Guard, error) {
 	if !isMessageID(m.ID) {
 		return nil, fmt.Errorf("message %q: %w", m.ID, errID)
@@ -45,7 +45,7 @@ func (p Post) put(ctx context.Context, m Message) (*lock.Guard, error) {
 	if err == nil {
 		err = enter(draft, p.path(m.ID))
 	}
-	removed := store.Remove(draft) // it syncs the folder: only now does the entry survive a power cut
+	removed := store.Remove(draft) // it syncs the directory: only now does the entry survive a power cut
 	if err == nil {
 		err = removed
 	}
@@ -153,7 +153,7 @@ func identify(held *lock.Guard, path string) (size int64, named bool) {
 	return ours.Size(), err == nil && os.SameFile(ours, now)
 }
 
-// list names what is in the outbox; a folder that is not there is empty.
+// list names what is in the outbox; a directory that is not there is empty.
 func (p Post) list() ([]string, error) {
 	entries, err := os.ReadDir(p.Home.Outbox())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

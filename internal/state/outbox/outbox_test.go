@@ -62,7 +62,7 @@ func TestInodeStays(t *testing.T) {
 	}
 }
 
-// Each step sets the clock, flushes, and says whether an attempt is made.
+// Each step sets the clock, flushes, and reports whether an attempt is made.
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	type step struct {

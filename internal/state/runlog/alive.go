@@ -51,7 +51,7 @@ func (b Book) Attended(r Record) bool {
 	return !lock.Free(b.Home.RunLock(r.ID))
 }
 
-// Alive reports whether a run is under way: its ollim lives, or an engine that outlived it.
+// Alive reports whether a run is in progress: its ollim lives, or an engine that outlived it.
 func (b Book) Alive(r Record) bool {
 	if r.Done() {
 		return false

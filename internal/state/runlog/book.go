@@ -83,7 +83,7 @@ func (b Book) Load(id string) (Record, error) {
 }
 
 // List yields every record, newest first. One that cannot be read is yielded with its error and the id alone,
-// and the folder, if it cannot be read, with its error alone: then there is no more.
+// and the directory, if it cannot be read, with its error alone: then there is no more.
 func (b Book) List() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		ids, err := b.ids()
@@ -104,7 +104,7 @@ func (b Book) List() iter.Seq2[Record, error] {
 	}
 }
 
-// isID says whether a name has the form of NewID's, so that no other file of the folder is taken for a run.
+// isID reports whether a name has the form of NewID's, so that no other file of the directory is taken for a run.
 func isID(name string) bool {
 	stamp, digits, found := strings.Cut(name, "-")
 	if !found || len(digits) != 6 || strings.Trim(digits, "0123456789abcdef") != "" {
@@ -188,7 +188,7 @@ func (b Book) Find(name string) (Record, error) {
 // ran reports whether the run was more than the record of a fire that did not happen.
 func (r Record) ran() bool { return r.Outcome != Skipped && r.Outcome != Paused }
 
-// is says whether a name, as Find has it, fits.
+// is reports whether a name, as Find has it, fits.
 func (r Record) is(name string) bool {
 	switch name {
 	case "":
@@ -210,7 +210,7 @@ func dedupe(words []string) (once []string) {
 	return once
 }
 
-// Events reads what a run did, oldest first. A torn line is passed over and counted in *bad.
+// Events reads what a run did, oldest first. A torn line is skipped and counted in *bad.
 func (b Book) Events(id string, bad *int) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), bad) {
@@ -237,7 +237,7 @@ func (b Book) unfold(id string, e *Event) error {
 	return nil
 }
 
-// outline reads events for what they add up to: the large ones stay in their files, but for those whose text counts. One
+// outline reads events for what they add up to: the large ones stay in their files, except for those whose text counts. One
 // whose file is gone counts without it, because a run must be able to end all the same.
 func (b Book) outline(id string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {

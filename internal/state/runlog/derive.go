@@ -80,8 +80,8 @@ func (b Book) CutOff(r Record) Record {
 	return dead.Record
 }
 
-// Since yields the records of runs that began at or after an instant, newest first. Records that cannot be read are left out. An
-// error of the folder is the last thing that it yields.
+// Since yields the records of runs that began at or after an instant, newest first. Records that cannot be read are omitted. An
+// error of the directory is the last thing that it yields.
 func (b Book) Since(at time.Time) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for r, err := range b.List() {

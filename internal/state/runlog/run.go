@@ -130,7 +130,7 @@ func (r Record) Label() string {
 	return r.Name
 }
 
-// Done says whether the run has ended and said so.
+// Done reports whether the run has ended and said so.
 func (r Record) Done() bool { return r.Finished != nil }
 
 // idTime is the layout of the first part of a run id.

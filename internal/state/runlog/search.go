@@ -30,8 +30,8 @@ type Found struct {
 
 // Search looks for texts of runs that hold all of the words, in any order and case: prompts, what was said, what tools were
 // given and answered, errors. A word may be a phrase. The run that did something last comes first, so that whoever has enough
-// can stop early; of each the oldest text comes first. The final text of a turn is left out where it was said before. What
-// cannot be read is passed over. The sequence ends with the first error of the whole, which is yielded with the zero Found.
+// can stop early; of each the oldest text comes first. The final text of a turn is omitted where it was said before. What
+// cannot be read is skipped. The sequence ends with the first error of the whole, which is yielded with the zero Found.
 func (b Book) Search(ctx context.Context, words []string, said func(prompt string) string) iter.Seq2[Found, error] {
 	return func(yield func(Found, error) bool) {
 		s := search{b, said, plaintext.NewQuery(words)}
@@ -80,7 +80,7 @@ type search struct {
 	words plaintext.Query
 }
 
-// in searches one run. It says whether yield wants more.
+// in searches one run. It reports whether yield wants more.
 func (s search) in(f Found, yield func(Found) bool) bool {
 	if text, err := store.Read(s.book.Home.Run(f.Run, "prompt.txt")); err == nil && s.words.Maybe(text) {
 		var found bool

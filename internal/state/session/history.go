@@ -76,7 +76,7 @@ func (b Book) Log(ctx context.Context, e Event) error {
 	return store.AppendJSON(b.Home.SessionHistory(), e, store.Synced)
 }
 
-// History reads every event, oldest first. Lines that are torn, malformed or no events are passed over and counted in
+// History reads every event, oldest first. Lines that are torn, malformed or no events are skipped and counted in
 // *bad, which may be nil; events of a kind unknown here are kept. A time without a zone is read in Zone. Reading stops at
 // the first I/O error, which is yielded with the zero Event.
 func (b Book) History(bad *int) iter.Seq2[Event, error] {

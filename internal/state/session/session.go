@@ -4,6 +4,7 @@
 // read. Files may have been written by other software: surrounding white space and a byte order mark are ignored, and a blank
 // file, or one with the JSON object of an older layout, holds no id.
 //
+
 // Callers hold the session's own lock (home.Dir.SessionLock) around the setters; reading and Log need none.
 package session
 
@@ -70,7 +71,7 @@ func (b Book) RemoveRoutine(routineID string) error {
 }
 
 // Routines lists the ids of routines that have a session file, sorted. What cannot be one (temporary files, files set
-// aside, folders) is left out, so that nobody who tidies up after deleted routines touches it.
+// aside, directories) is omitted, so that nobody who tidies up after deleted routines touches it.
 func (b Book) Routines() ([]string, error) {
 	entries, err := os.ReadDir(b.Home.RoutineSessions())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -116,7 +116,7 @@ func TestSetWritesABareString(t *testing.T) {
 	}
 }
 
-// The inode tells whether a file was replaced; time stamps are too coarse.
+// The inode reports whether a file was replaced; time stamps are too coarse.
 func TestUnchangedIsNotWritten(t *testing.T) {
 	b, _ := newBook(t)
 	write(t, b.Home.MainSession(), "one\n")

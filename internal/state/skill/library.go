@@ -32,7 +32,7 @@ func (e *Unknown) Error() string {
 	return s
 }
 
-// Load reads every skill, by name. A bad one is among the faults and affects no other; only a folder that cannot be listed
+// Load reads every skill, by name. A bad one is among the faults and affects no other; only a directory that cannot be listed
 // is an error.
 func (l Library) Load() (skills []Skill, faults yamldoc.Faults, err error) {
 	names, err := l.names()
@@ -65,7 +65,7 @@ func (l Library) Text(name string) ([]byte, error) {
 	return l.text(name)
 }
 
-// known refuses a name that no folder has. Only names that could be ones become part of a path.
+// known refuses a name that no directory has. Only names that could be ones become part of a path.
 func (l Library) known(name string) error {
 	if checkName(name) == nil {
 		if _, err := os.Lstat(l.folder(name)); !errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +76,7 @@ func (l Library) known(name string) error {
 	return &Unknown{"skill", name, plaintext.Similar(name, names)}
 }
 
-// names are those of the folders in skills/, good ones or not. Files and what is hidden lie there for other reasons.
+// names are those of the directories in skills/, good ones or not. Files and what is hidden lie there for other reasons.
 func (l Library) names() (names []string, err error) {
 	entries, err := os.ReadDir(l.Home.Skills())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -124,7 +124,7 @@ func (l Library) text(name string) ([]byte, error) {
 	return data, nil
 }
 
-// inside refuses a folder that is a link to somewhere else: what lies there is not among what the owner looks at.
+// inside refuses a directory that is a link to somewhere else: what lies there is not among what the owner looks at.
 func (l Library) inside(name string) error {
 	skills, err := filepath.EvalSymlinks(l.Home.Skills())
 	if err != nil {

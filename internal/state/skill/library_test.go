@@ -16,7 +16,7 @@ import (
 
 const good = "---\ndescription: Talks\n---\nTalk.\n"
 
-// fixture is a data directory with these files; a name that ends in / is a folder, a text "-> x" a link, "|" a pipe.
+// fixture is a data directory with these files; a name that ends in / is a directory, a text "-> x" a link, "|" a pipe.
 func fixture(t *testing.T, files map[string]string) paths.Dir {
 	t.Helper()
 	dir := paths.Dir(t.TempDir())

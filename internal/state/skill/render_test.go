@@ -108,7 +108,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// What a command is given: its words, the folder, the environment, no input, and room for what is shown.
+// What a command is given: its words, the directory, the environment, no input, and room for what is shown.
 func TestRenderCalls(t *testing.T) {
 	var calls []process.Call
 	r := skill.Renderer{Dir: "/data", Env: []string{"A=b"}, Run: func(ctx context.Context, c process.Call) (process.Result, error) {

@@ -2,11 +2,13 @@
 // dynamic commands, !`command`, are run without a shell and replaced by their output. It also reads subagents,
 // agents/<name>.md.
 //
+
 // The format is the public one of Claude Code, with these choices. The frontmatter and its description are required: by it
-// people and models choose, and a file without is more likely a mistake than a skill. A name, if it is given, is the folder's.
+// people and models choose, and a file without is more likely a mistake than a skill. A name, if it is given, is the directory's.
 // Keys that only affect how a skill is shown or offered elsewhere are ignored; unsupported keys that would change what it may
 // do, or how it runs, are errors, because ignoring them would run something else.
 //
+
 // A command stands between !` and the next `, where ! begins a line or follows white space (KEY=!`x` is text). Markdown is not
 // parsed: a command in a code fence or in double backticks runs too, as it does in Claude Code, so that a fence can hold
 // output. A block that opens with ```! is for a shell and is never run. Text that is rendered once holds no command any more,
@@ -31,17 +33,17 @@ const (
 
 // Skill is one SKILL.md.
 type Skill struct {
-	Name         string // of its folder
+	Name         string // of its directory
 	Description  string
 	WhenToUse    string   // more of the description, "" if there is none
 	ArgumentHint string   // what to write behind the name, "" if there is none
 	AllowedTools []string // patterns of which only the form was checked
 	Body         string   // below the frontmatter, without blank lines around it
 	Path         string   // of SKILL.md
-	Dir          string   // the folder of SKILL.md
+	Dir          string   // the directory of SKILL.md
 }
 
-// Parse reads a SKILL.md that stands in a folder called name. file stands for it in errors. The error is a yamldoc.Faults
+// Parse reads a SKILL.md that stands in a directory called name. file stands for it in errors. The error is a yamldoc.Faults
 // with everything that is wrong.
 func Parse(name, file string, data []byte) (Skill, error) {
 	page, err := yamldoc.ParsePage(file, data)
@@ -190,7 +192,7 @@ func checkTool(tool string) error {
 	return nil
 }
 
-// checkName is for what names a folder or file of ours.
+// checkName is for what names a directory or file of ours.
 func checkName(name string) error {
 	for i, r := range name {
 		if !isLetter(r) && !isDigit(r) && (i == 0 || !strings.ContainsRune("._-", r)) {

@@ -32,7 +32,7 @@ func (s Schedule) In(configured *time.Location) *time.Location {
 	return configured
 }
 
-// holds says whether the schedule, noted before, is what the file says now. One of the future is of a clock that was set back.
+// holds reports whether the schedule, noted before, is what the file says now. One of the future is of a clock that was set back.
 func (s Schedule) holds(now Schedule, at time.Time) bool {
 	return s.Name == now.Name && s.Cron == now.Cron && s.Zone == now.Zone && s.Enabled == now.Enabled && !s.At.After(at)
 }
@@ -88,7 +88,7 @@ func (b Book) Note(ctx context.Context, now []Schedule, gone func(name string) b
 		return history, err
 	}
 	defer held.Release()
-	if history, err = b.History(); err != nil { // somebody else may have been first
+	if history, err = b.History(); err != nil { // another process may have been first
 		return history, err
 	}
 	for _, s := range b.differing(history, now, gone) {

@@ -2,6 +2,7 @@
 // before anything else is done. Two schedulers, a crontab line and a repeated catch-up therefore make exactly one run per
 // slot, and the outcome of each slot is known as long as the files are kept.
 //
+
 // A claim names its run and later the outcome. A claim whose run has no record, because the process died in between, is void:
 // the holder of the job's lock may take it over.
 package slot
@@ -46,7 +47,7 @@ type Claim struct {
 	Held     string    `json:"held,omitempty"`      // why the latest attempt to answer it was given up before it began
 }
 
-// Alive says whether the process that made the claim still runs.
+// Alive reports whether the process that made the claim still runs.
 func (c Claim) Alive() bool { return process.ID{PID: c.PID, Start: c.PIDStart}.Alive() }
 
 // Book is the ledger of one data directory.
@@ -202,7 +203,7 @@ func (b Book) Jobs() ([]string, error) {
 	return ids, nil
 }
 
-// Prune removes the claims of instants before a time, and folders that nothing has come to since.
+// Prune removes the claims of instants before a time, and directories that nothing has come to since.
 func (b Book) Prune(before time.Time) error {
 	jobs, err := b.Jobs()
 	for _, id := range jobs {
@@ -218,7 +219,7 @@ func (b Book) Prune(before time.Time) error {
 	return err
 }
 
-// drop removes a job's folder if it is empty and has been since a time: one that was made this moment is to hold a claim.
+// drop removes a job's directory if it is empty and has been since a time: one that was made this moment is to hold a claim.
 func (b Book) drop(id string, since time.Time) {
 	if info, err := os.Stat(b.folder(id)); err == nil && info.ModTime().Before(since) {
 		_ = os.Remove(b.folder(id)) // which fails if it is not

@@ -37,7 +37,7 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 type Limit struct {
 	Key      string    // of the configuration: per-run, per-day, per-month or runs-per-day
 	Used     float64   // USD; for runs-per-day their number
-	Reserved float64   // USD, by runs under way
+	Reserved float64   // USD, by runs in progress
 	Allowed  float64   // as Used
 	Needs    float64   // as Used: what the run asked for
 	Until    time.Time // when the next day or month begins, in the book's zone; zero for per-run, which time does not lift
@@ -62,7 +62,7 @@ func (e *Limit) Error() string {
 	return fmt.Sprintf("limit %s: %.2f spent%s of %.2f USD, until %s%s", e.Key, e.Used, reserved, e.Allowed, e.Until.Format(time.RFC3339), earlier)
 }
 
-// Passing reports whether the limit is reached only by what runs under way have reserved, so that it may lift before Until.
+// Passing reports whether the limit is reached only by what runs in progress have reserved, so that it may lift before Until.
 func (e *Limit) Passing() bool { return e.passing }
 
 // The keys of the configuration below spend.

@@ -176,7 +176,7 @@ func (p *page) recall(r Past, l Limits, zone *time.Location) {
 }
 
 // note remembers, of every day that is later than today, that it counts today, and of every other that its time has come
-// (again). It says whether that was new.
+// (again). It reports whether that was new.
 func (p *page) note(today string) (changed bool) {
 	for date, d := range p.Days {
 		also := d.Also

@@ -45,7 +45,7 @@ func (b Book) Resume(ctx context.Context) error {
 	return store.Remove(b.pausePath())
 }
 
-// Paused says whether automatic fires are stopped, and until when: zero is until Resume. It takes no lock and changes
+// Paused reports whether automatic fires are stopped, and until when: zero is until Resume. It takes no lock and changes
 // nothing. An error goes with true: the file is there and cannot be understood.
 func (b Book) Paused() (paused bool, until time.Time, err error) {
 	data, err := store.Read(b.pausePath())

@@ -55,7 +55,7 @@ func (d Draft) task(old Task) (Task, error) {
 	return t, nil
 }
 
-// survives says whether a task's line is read as that task again. An x or a # in front of a text makes it another where
+// survives reports whether a task's line is read as that task again. An x or a # in front of a text makes it another where
 // nothing stands before it, and so does a creation date of a task that was completed at no date.
 func (t Task) survives() bool {
 	back, ok := parse(t.line())

@@ -16,7 +16,7 @@ import (
 )
 
 // Branch begins a transcript with the first so many messages of another; a negative number means all complete turns: a turn that
-// is under way, or that was cut off at the end, stays out. If the summary that the source begins with holds a part of such a
+// is in progress, or that was cut off at the end, stays out. If the summary that the source begins with holds a part of such a
 // turn, the branch is one of the transcript before. Nothing is decoded that need not be: whole lines are copied as they stand.
 // The parent in h becomes the source, which the branch does not go on for. Errors as in Create, or the source's.
 func Branch(sessions string, source Transcript, after int, h Header) (Transcript, error) {
@@ -111,8 +111,8 @@ func Summed(sessions, summary string, kept []Entry, h Header) (Transcript, error
 	})
 }
 
-// Summarized returns the entries of a compaction that is made at an instant. Results of tools whose call was not kept are left out.
-// The lengths of the messages in tokens are no longer known, and thoughts are left out: services bind them to the conversation
+// Summarized returns the entries of a compaction that is made at an instant. Results of tools whose call was not kept are omitted.
+// The lengths of the messages in tokens are no longer known, and thoughts are omitted: services bind them to the conversation
 // before.
 func Summarized(summary string, kept []Entry, at time.Time) ([]Entry, error) {
 	if strings.TrimSpace(summary) == "" {

@@ -22,7 +22,7 @@ type file struct {
 	size     int64
 }
 
-// files lists what has the name of a transcript in one folder, the last name first. A folder that is not there has none.
+// files lists what has the name of a transcript in one directory, the last name first. A directory that is not there has none.
 func files(dir string) ([]file, error) {
 	found, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -48,7 +48,7 @@ func idOf(name string) (string, bool) {
 	return id, err == nil && plaintext.IsName(id)
 }
 
-// everywhere lists the files of all folders. Folders of others, such as the script engine's, have other names.
+// everywhere lists the files of all directories. Folders of others, such as the script engine's, have other names.
 func everywhere(sessions string) ([]file, error) {
 	folders, err := os.ReadDir(sessions)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -17,8 +17,8 @@ type part struct {
 	bad     int
 }
 
-// Load reads all messages. Lines that are malformed are passed over and counted in *bad, which may be nil; a last line that
-// was torn, or is being written, is left out.
+// Load reads all messages. Lines that are malformed are skipped and counted in *bad, which may be nil; a last line that
+// was torn, or is being written, is omitted.
 func (t Transcript) Load(bad *int) ([]Entry, error) {
 	f, err := openFile(t.Path)
 	if err != nil {

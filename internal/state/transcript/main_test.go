@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m, map[string]func([]string) error{"branch": branchAll}) }
 
-// branchAll makes branches of the transcript at args[1] in the folder args[0] until it is killed.
+// branchAll makes branches of the transcript at args[1] in the directory args[0] until it is killed.
 func branchAll(args []string) error {
 	source, err := transcript.Open(args[1])
 	for i := 0; err == nil; i++ {

@@ -13,9 +13,10 @@ const (
 	maxToolName = 128
 )
 
-// Repair makes a conversation, whatever a kill or another program left of it, one that services take. changed says whether
+// Repair makes a conversation, whatever a kill or another program left of it, one that services take. changed reports whether
 // there was anything to do; messages itself stays as it is. Doing it twice changes nothing more.
 //
+
 //   - Messages of one role in a row become one. Blank texts, thoughts at the end of an answer, blocks of kinds that do not
 //     belong there, and messages that are empty then, go.
 //   - Thoughts without a signature stay in an answer that uses tools, and go from others. Services that do not sign want them
@@ -24,6 +25,7 @@ const (
 //     answers nothing goes, as a second answer does. Ids and names get a form that is allowed; a use without a name goes.
 //   - The first message is the user's: before an answer that comes first it is said that the beginning is lost.
 //
+
 // No text of the user or of an answer is lost. The last message may be an answer, unless it uses tools.
 func Repair(messages []Message) (repaired []Message, changed bool) {
 	r := repair{ids: map[string]bool{}}
@@ -77,7 +79,7 @@ func join(list []Message, role string, content []Block) []Message {
 	return append(list, Message{role, content})
 }
 
-// belongs says whether a block may stand in a message of a role.
+// belongs reports whether a block may stand in a message of a role.
 func belongs(b Block, role string) bool {
 	switch b.Type {
 	case TextBlock:

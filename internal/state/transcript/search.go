@@ -23,7 +23,7 @@ type Match struct {
 // Search looks for messages that hold all of the words, in any order and case: in what was said, as own leaves it, and in what
 // tools were given and answered. A word may be a phrase. The transcript that was changed last comes first, and of each the last
 // message, so that a caller that has enough can stop early; no more than a line is held in memory. Files that are no transcripts
-// are passed over. The sequence ends with the first error, which is yielded with the zero Match.
+// are skipped. The sequence ends with the first error, which is yielded with the zero Match.
 func Search(ctx context.Context, sessions string, words []string, own Words) iter.Seq2[Match, error] {
 	return func(yield func(Match, error) bool) {
 		s := search{words: plaintext.NewQuery(words), own: own}

@@ -1,18 +1,24 @@
 // Package transcript stores conversations as lines of JSON, one file each, under
 //
+
 //	sessions/--home-ada-project--/2026-02-24T14-30-00_n-a1b2c3d4e5f6.jsonl
 //
-// in a folder for the directory that the conversation is about: a header line and a line for each message, nothing else.
+
+// in a directory for the directory that the conversation is about: a header line and a line for each message, nothing else.
 //
+
 //	{"type":"session","id":"…","cwd":"/home/ada/project","provider":"anthropic","model":"…","timestamp":"…","parent_id":"…"}
 //	{"type":"message","timestamp":"…","message":{"role":"user","content":"…"}}
 //
+
 // A message of the user that a run has said names the run, and an answer that the model was not finished with says "more". From
 // these the reader knows which turns were cut off; nothing is written when that happens. See Settled and Branch.
 //
+
 // Files are only appended to. A branch or a compaction is a new file whose header names the one it came from; a summary is an
 // ordinary message of the user. A torn last line is not a message: readers skip it, and the next append cuts it off.
 //
+
 // Appending needs the session's lock; reading needs none.
 package transcript
 
@@ -74,7 +80,7 @@ const (
 )
 
 // Folder is where the transcripts about a directory lie: /Users/foo/myproject has --Users-foo-myproject--. Different
-// directories may share a folder, so that only the header says which one a transcript is about. A name that would be too
+// directories may share a directory, so that only the header says which one a transcript is about. A name that would be too
 // long is cut and ends in a hash of the directory.
 func Folder(sessions, cwd string) string {
 	cwd = clean(cwd)
@@ -104,7 +110,7 @@ func Place(sessions string, h Header) string {
 // clean is a directory as headers have it: JSON takes no bytes that are not UTF-8.
 func clean(cwd string) string { return string([]rune(filepath.Clean(cwd))) }
 
-// Create begins a transcript; its folder is made, too. The error wraps ErrID, fs.ErrExist, or is a *store.NotWritten. It
+// Create begins a transcript; its directory is made, too. The error wraps ErrID, fs.ErrExist, or is a *store.NotWritten. It
 // reaches the disk with the first synced append.
 func Create(sessions string, h Header) (Transcript, error) {
 	return create(sessions, h, store.Buffered, func(io.Writer) error { return nil })
@@ -155,7 +161,7 @@ type headerLine struct {
 	Header
 }
 
-// header reads a first line, with its line break. Fields that are not known are passed over.
+// header reads a first line, with its line break. Fields that are not known are skipped.
 func header(line []byte) (Header, bool) {
 	var l struct {
 		headerLine

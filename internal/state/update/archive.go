@@ -181,7 +181,7 @@ func (o *opened) notArchived(fates []Fate) ([]Fate, error) {
 	return missing, nil
 }
 
-// allPopped says whether the archive has a popped line for each of the updates.
+// allPopped reports whether the archive has a popped line for each of the updates.
 func (o *opened) allPopped(list []Update) (bool, error) {
 	missing, err := o.notArchived(o.fates(list, becamePopped, ""))
 	return len(missing) == 0, err

@@ -164,7 +164,7 @@ func (o *opened) take(doc claimFile) (name string, held *lock.Held, err error) {
 	return name, held, nil
 }
 
-// deliver finishes a claim for good. The rename decides; see finish for what follows.
+// deliver finishes a claim permanently. The rename decides; see finish for what follows.
 func (o *opened) deliver(name string) error {
 	if err := o.move(name, inUse, done); err != nil {
 		return err

@@ -297,7 +297,7 @@ func TestSettleAfterTheLockIsGone(t *testing.T) {
 	w.started["r2"] = true
 	w.crash(c)
 	w.expect("")
-	w.deliver(c) // somebody else has, for us
+	w.deliver(c) // another process has, for us
 	w.expectFates("a popped r", "b popped r2")
 }
 

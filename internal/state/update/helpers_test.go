@@ -154,7 +154,7 @@ func (w *world) expectFates(want ...string) {
 	}
 }
 
-// claims lists the files in the claims folder.
+// claims lists the files in the claims directory.
 func (w *world) claims() []string {
 	w.t.Helper()
 	list, err := os.ReadDir(w.Home.UpdateClaims())

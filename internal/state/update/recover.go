@@ -121,7 +121,7 @@ func (o *opened) judge(name string, owner Owner, mine bool) error {
 	return o.giveBack(name)
 }
 
-// dead says whether nobody can use the claim any more. Whoever pops under the same session lock for another run proves it
+// dead reports whether nobody can use the claim any more. Whoever pops under the same session lock for another run proves it
 // by holding that lock; it would look taken otherwise, and each new turn of a conversation would pass the claim over.
 func dead(doc claimFile, path string, owner Owner) bool {
 	if doc.Lock == "" {

@@ -90,7 +90,7 @@ func TestStampsIncrease(t *testing.T) {
 	}
 }
 
-// An update is known by ts and message for good, so a clock that stands still must not give out a pair twice, be the first
+// An update is identified by its ts and message permanently, so a clock that stands still must not give out a pair twice, be the first
 // one in the box, claimed, or long used.
 func TestStampsAreNeverUsedTwice(t *testing.T) {
 	w := newWorld(t)

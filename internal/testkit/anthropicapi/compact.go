@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// IsCompaction says whether claude asks for a summary of the conversation, by /compact or on its own.
+// IsCompaction reports whether claude asks for a summary of the conversation, by /compact or on its own.
 func (q Request) IsCompaction() bool {
 	return strings.Contains(q.LastUserText(), "CRITICAL: Respond with TEXT ONLY")
 }

@@ -97,7 +97,7 @@ func signature(thinking string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// signed says whether a block of thinking is as it was sent. Its text may be left out, as with the display "omitted".
+// signed reports whether a block of thinking is as it was sent. Its text may be left out, as with the display "omitted".
 func signed(b Block) bool {
 	return b.Signature == signature(b.Text) || b.Text == "" && b.Signature != ""
 }

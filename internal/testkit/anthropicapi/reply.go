@@ -87,7 +87,7 @@ func kinds() []Reply {
 	}
 }
 
-// isError says whether r is an error of HTTP. An error event is one too when there is no stream to put it in.
+// isError reports whether r is an error of HTTP. An error event is one too when there is no stream to put it in.
 func (r Reply) isError(streamed bool) bool {
 	if r.Fault == ErrorEvent {
 		return !streamed

@@ -78,7 +78,7 @@ func (q Request) ToolResults() []Block {
 	return slices.DeleteFunc(q.news(), func(b Block) bool { return b.Type != "tool_result" })
 }
 
-// Has says whether text stands anywhere in the conversation: in what was said, thought, given to a tool (as JSON) or
+// Has reports whether text stands anywhere in the conversation: in what was said, thought, given to a tool (as JSON) or
 // answered by one. The system prompt does not count.
 func (q Request) Has(text string) bool {
 	for _, m := range q.Messages {
@@ -108,7 +108,7 @@ func (q Request) Key() string {
 	return strings.TrimSpace(token) // a client whose helper for keys fails sends the word alone
 }
 
-// uses says whether the conversation holds a tool use with this id.
+// uses reports whether the conversation holds a tool use with this id.
 func (q Request) uses(id string) bool {
 	return slices.ContainsFunc(q.Messages, func(m Message) bool {
 		return slices.ContainsFunc(m.Content, func(b Block) bool { return b.Type == "tool_use" && b.ID == id })

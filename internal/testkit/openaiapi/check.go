@@ -100,7 +100,7 @@ func parse(header http.Header, raw []byte) (q Request, fault string) {
 // Key is the token that the request carries, or "".
 func (q Request) Key() string { return strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer ") }
 
-// Has says whether text stands anywhere in the conversation, the system prompt and the arguments of tools included.
+// Has reports whether text stands anywhere in the conversation, the system prompt and the arguments of tools included.
 func (q Request) Has(text string) bool {
 	return slices.ContainsFunc(q.Messages, func(m Message) bool {
 		return strings.Contains(m.Text(), text) ||
@@ -108,7 +108,7 @@ func (q Request) Has(text string) bool {
 	})
 }
 
-// calls says whether the conversation holds a tool call with this id.
+// calls reports whether the conversation holds a tool call with this id.
 func (q Request) calls(id string) bool {
 	return slices.ContainsFunc(q.Messages, func(m Message) bool {
 		return slices.ContainsFunc(m.ToolCalls, func(c SentCall) bool { return c.ID == id })

@@ -4,6 +4,7 @@
 // them protected; the root must still be the directory that it was when the run began, and the path that is reached is judged
 // again. Commands run without a shell. Web pages are fetched from public addresses only, as resolved when dialled.
 //
+
 // A result is text for the model. Its length is bounded, and it says what was omitted. An error is a result too.
 package builtin
 
@@ -33,7 +34,7 @@ type Box struct {
 	Protected []string          // absolute; nothing there is read, written, listed or found
 	Env       []string          // of commands, whole
 	Hold      []*os.File        // locks that commands keep for as long as they live
-	Shared    bool              // new files and folders are as the umask has them; else they are the owner's alone
+	Shared    bool              // new files and directories are as the umask has them; else they are the owner's alone
 	Fetch     *http.Client      // nil: Fetcher(Public)
 	Secrets   plaintext.Secrets // are replaced in every result
 
@@ -55,7 +56,7 @@ func tools() []tool {
 	return []tool{readTool(), writeTool(), editTool(), globTool(), grepTool(), bashTool(), webFetchTool()}
 }
 
-// HasEffects tells whether a use of the tool changes something, so that it must not be made twice.
+// HasEffects reports whether a use of the tool changes something, so that it must not be made twice.
 func HasEffects(name string) bool {
 	return slices.ContainsFunc(tools(), func(t tool) bool { return t.name == name && t.effects })
 }

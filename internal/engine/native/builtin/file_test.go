@@ -162,7 +162,7 @@ func TestSwapped(t *testing.T) {
 	}
 }
 
-// A protected folder under another name is known by what it is.
+// A protected directory under another name is known by what it is.
 func TestMovedIn(t *testing.T) {
 	h := newFixture(t)
 	s, err := h.box.spot("notes/a.md", toRead)
@@ -179,7 +179,7 @@ func TestMovedIn(t *testing.T) {
 	}
 }
 
-// Whoever swaps folders and links without end never gets a tool to read or write elsewhere.
+// Whoever swaps directories and links without end never gets a tool to read or write elsewhere.
 func TestSwapping(t *testing.T) {
 	h := newFixture(t)
 	h.put(t, "data/w/f.md", "fine\n")

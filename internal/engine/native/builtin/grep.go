@@ -159,7 +159,7 @@ func (b *Box) grep(ctx context.Context, g *grep, search policy.Search) (string, 
 	return strings.Join(append(g.out.result(), append(g.unsearched(), s.unread()...)...), "\n"), nil
 }
 
-// wants tells whether the file is of the type that is searched.
+// wants reports whether the file is of the type that is searched.
 func (g *grep) wants(name string) bool {
 	return g.names == nil || slices.ContainsFunc(g.names, func(pattern string) bool {
 		ok, err := filepath.Match(pattern, name)

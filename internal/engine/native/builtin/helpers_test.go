@@ -11,7 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// fixture is a working directory with protected places and links of every kind, and approved folders beside it.
+// fixture is a working directory with protected places and links of every kind, and approved directories beside it.
 type fixture struct {
 	top, dir, lib, src string
 	box                *Box

@@ -232,7 +232,7 @@ func (g *grep) line(name string, mark rune, number int, text []byte) string {
 	return fmt.Sprintf("%s%c%s", name, mark, s)
 }
 
-// unsearched says which files were left out.
+// unsearched says which files were omitted.
 func (g *grep) unsearched() (lines []string) {
 	if n := len(g.large); n > 0 {
 		lines = append(lines, fmt.Sprintf("(not searched, larger than %d MiB: %s)", grepBytes>>20, some(g.large)))
@@ -263,7 +263,7 @@ var errEnough = errors.New("enough")
 
 // report collects the lines of a result.
 type report struct {
-	skip  int // lines that are left out at the beginning
+	skip  int // lines that are omitted at the beginning
 	most  int // lines; 0: any number
 	lines []string
 	chars int

@@ -23,7 +23,7 @@ var (
 	errMoved     = errors.New("it has just been moved or replaced")
 )
 
-// spot is a name in an opened folder.
+// spot is a name in an opened directory.
 type spot struct {
 	dir   *os.Root
 	name  string
@@ -69,7 +69,7 @@ func (b *Box) pin() *pinned {
 	return &b.pinned
 }
 
-// enter opens the folder path on the way to place, after it has judged a use of the tool at place itself. Folders that are
+// enter opens the directory path on the way to place, after it has judged a use of the tool at place itself. Folders that are
 // missing are made with a mode; 0 makes none.
 func (b *Box) enter(g policy.Ground, tool string, place policy.Place, found policy.Search, path string, making fs.FileMode) (*os.Root, error) {
 	p := b.pin()
@@ -104,7 +104,7 @@ const (
 	toWrite purpose = "Write" // folders that are missing on the way are made
 )
 
-// spot opens the folder that a path lies in.
+// spot opens the directory that a path lies in.
 func (b *Box) spot(path string, what purpose) (spot, error) {
 	g, err := b.ground()
 	if err != nil {
@@ -134,7 +134,7 @@ func (b *Box) spot(path string, what purpose) (spot, error) {
 	return s, nil
 }
 
-// down goes from an opened folder, which is at a path, to one below it, and closes what it has passed.
+// down goes from an opened directory, which is at a path, to one below it, and closes what it has passed.
 func down(g policy.Ground, dir *os.Root, at string, names []string, making fs.FileMode) (*os.Root, error) {
 	for _, name := range names {
 		if making != 0 {
@@ -154,7 +154,7 @@ func down(g policy.Ground, dir *os.Root, at string, names []string, making fs.Fi
 	return dir, nil
 }
 
-// step opens a folder in a folder. at is its path, in which links were followed before: one that is met now was put there
+// step opens a directory in a directory. at is its path, in which links were followed before: one that is met now was put there
 // since, and is not followed.
 func step(g policy.Ground, dir *os.Root, name, at string) (*os.Root, error) {
 	info, err := dir.Lstat(name)

@@ -36,7 +36,7 @@ type due struct {
 // omitted is the elements whose text is not written.
 type omitted struct {
 	raw    string // an element whose text comes next and is no text of the page
-	hidden string // an element that is left out, with all in it
+	hidden string // an element that is omitted, with all in it
 	nested int    // elements of the same name in it
 }
 

@@ -194,7 +194,7 @@ func FuzzSearch(f *testing.F) {
 		}
 		var found []string
 		if grep.IsError {
-			return // a glob with a folder in it
+			return // a glob with a directory in it
 		}
 		for line := range strings.Lines(grep.Text) {
 			if line = strings.TrimSpace(line); !strings.HasPrefix(line, "(") {

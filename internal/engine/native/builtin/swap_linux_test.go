@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSwapper: while another process swaps a folder for a link to its parent and back, again and again, no write leaves the folder.
+// TestSwapper: while another process swaps a directory for a link to its parent and back, again and again, no write leaves the directory.
 func TestSwapper(t *testing.T) {
 	const rounds = 300
 	h := newFixture(t)

@@ -21,7 +21,7 @@ func (h fixture) judged(t *testing.T, meanwhile func(), tool string, kv ...any) 
 	return h.call(t, tool, kv...), true
 }
 
-// swapIn puts a link in the place of a folder.
+// swapIn puts a link in the place of a directory.
 func swapIn(t *testing.T, path, to string) {
 	t.Helper()
 	if err := os.Rename(path, path+"-aside"); err != nil {
@@ -32,7 +32,7 @@ func swapIn(t *testing.T, path, to string) {
 	}
 }
 
-// TestSwappedAfterTheVerdict: a folder that becomes a link between the verdict and the use leads to no place that the policy does
+// TestSwappedAfterTheVerdict: a directory that becomes a link between the verdict and the use leads to no place that the policy does
 // not allow, though that lies within the roots.
 func TestSwappedAfterTheVerdict(t *testing.T) {
 	for name, c := range map[string]struct{ swap, to, tool string }{
@@ -74,7 +74,7 @@ func TestSwappedAfterTheVerdict(t *testing.T) {
 	}
 }
 
-// TestSwappedRoot: a root that is another folder than when the run began is not used, whatever the policy makes of it now.
+// TestSwappedRoot: a root that is another directory than when the run began is not used, whatever the policy makes of it now.
 func TestSwappedRoot(t *testing.T) {
 	for _, to := range []string{"..", ".", "out"} {
 		h := newFixture(t)

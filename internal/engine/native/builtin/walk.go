@@ -12,7 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// deepest is how many folders below its beginning a search goes.
+// deepest is how many directories below its beginning a search goes.
 const deepest = 128
 
 // searching is one search.
@@ -20,10 +20,10 @@ type searching struct {
 	g      policy.Ground
 	search policy.Search
 	file   func(dir *os.Root, name, path string) error // what to do with a file that is found; its error ends the search
-	closed int                                         // folders that cannot be read
+	closed int                                         // directories that cannot be read
 }
 
-// folder is where a search begins, with links followed. A Grep may begin at a file, then dir is its folder and file its name.
+// directory is where a search begins, with links followed. A Grep may begin at a file, then dir is its directory and file its name.
 type folder struct {
 	dir  *os.Root
 	path string // of dir
@@ -53,8 +53,8 @@ func (b *Box) begin(g policy.Ground, tool, path string, search policy.Search) (f
 	return folder{}, wrong(path, err)
 }
 
-// all goes through a folder, in the order of names. names lead to it from where the search began, path from the file
-// system's root. What is protected is left out, what version control keeps as well, and links are not followed.
+// all goes through a directory, in the order of names. names lead to it from where the search began, path from the file
+// system's root. What is protected is omitted, what version control keeps as well, and links are not followed.
 func (s *searching) all(ctx context.Context, dir *os.Root, path string, names []string) error {
 	entries, err := entriesOf(dir)
 	if err != nil {
@@ -105,7 +105,7 @@ func entriesOf(dir *os.Root) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// versions tells whether a folder is what version control keeps.
+// versions reports whether a directory is what version control keeps.
 func versions(name string) bool {
 	switch name {
 	case ".git", ".hg", ".jj", ".sl", ".svn":

@@ -169,7 +169,7 @@ func first(s string, most int) string {
 	return s
 }
 
-// readable tells whether a media type is text.
+// readable reports whether a media type is text.
 func readable(kind string) bool {
 	switch kind {
 	case "application/json", "application/xml", "application/xhtml+xml", "application/javascript", "application/ecmascript",

@@ -127,7 +127,7 @@ func (s spot) same(was fs.FileInfo) error {
 	return nil
 }
 
-// sync makes the name durable. A file system that cannot sync a folder (EINVAL) is no failure: the change is made.
+// sync makes the name durable. A file system that cannot sync a directory (EINVAL) is no failure: the change is made.
 func (s spot) sync() error {
 	dir, err := s.dir.Open(".")
 	if err != nil {
