@@ -3,7 +3,6 @@ package cron
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
 // OnCalendar is the schedule for a systemd timer: the values of one or, where
@@ -11,7 +10,6 @@ import (
 // never fires. The zone is an IANA name, spelt exactly; if it is empty, the
 // timer follows the zone of the system.
 //
-
 // Systemd differs on the nights when clocks change: it skips the times of a
 // gap, and a time that the clock shows twice fires at its first showing only,
 // even if the schedule is wild.
@@ -58,7 +56,7 @@ func weekdayNames(set uint64) string {
 	}
 	var names []string
 	for _, n := range values(sundayLast(set)) {
-		names = append(names, time.Weekday(n % 7).String()[:3])
+		names = append(names, weekdayName(n)[:3])
 	}
 	return strings.Join(names, ",") + " "
 }
@@ -66,4 +64,49 @@ func weekdayNames(set uint64) string {
 // sundayLast turns Sunday's 0 into 7.
 func sundayLast(weekdays uint64) uint64 {
 	return weekdays&^1 | weekdays&1<<7
+}
+
+// Crontab is the schedule for a line of a crontab that Debian's cron, cronie
+// and busybox read alike: the normal form of String. It fires at the same
+// instants in every zone, and is wild if the schedule is.
+//
+// It returns false if there is no such line: the schedule never fires, or its
+// dates must match both day fields, which busybox reads as alternatives.
+func (s Schedule) Crontab() (fields string, ok bool) {
+	if s.Never() {
+		return "", false
+	}
+	if s.meetingDays() {
+		s = s.realDates() // February's 1-29 is *
+	}
+	if s.meetingDays() {
+		return "", false
+	}
+	return s.String(), true
+}
+
+// meetingDays reports whether a date must match both day fields and both
+// leave some out.
+func (s Schedule) meetingDays() bool {
+	return s.bothDays() && !s.full(dayField) && !s.full(weekdayField)
+}
+
+// realDates takes out the dates that none of the months has; a day field that
+// then decides nothing becomes *. The schedule must be one that can fire.
+func (s Schedule) realDates() Schedule {
+	longest := 0
+	for month := 1; month <= 12; month++ {
+		if s.has(monthField, month) {
+			longest = max(longest, daysIn(2000, month)) // a leap year
+		}
+	}
+	dates := fieldAt(dayField).all() & upTo(longest)
+	s.sets[dayField] &= dates
+	switch s.sets[dayField] {
+	case 0: // alternatives of which only the weekdays are real
+		s.sets[dayField], s.stars[dayField] = fieldAt(dayField).all(), true
+	case dates:
+		s.sets[dayField] = fieldAt(dayField).all()
+	}
+	return s.normalise()
 }

@@ -16,51 +16,39 @@ const (
 // firstMinute finds the first civil minute that matches, from first up to but
 // not including end.
 func (s Schedule) firstMinute(first, end int64) (int64, bool) {
-	if first >= end {
-		return 0, false
+	for first < end {
+		day := floorDiv(first, minutesPerDay)
+		date, days, dates := s.month(day)
+		found := lowest(dates, date)
+		if found == date {
+			if at := s.firstClock(int(first - day*minutesPerDay)); at < minutesPerDay {
+				first = day*minutesPerDay + int64(at)
+				return first, first < end
+			}
+			found = lowest(dates, date+1)
+		}
+		first = (day + int64(min(found, days+1)-date)) * minutesPerDay
 	}
-	day := floorDiv(first, minutesPerDay)
-	clock := int(first - day*minutesPerDay)
-	final := floorDiv(end-1, minutesPerDay)
-	for {
-		found, ok := s.firstDay(day, final)
-		if !ok {
-			return 0, false
-		}
-		if found > day {
-			clock = 0
-		}
-		if at := s.firstClock(clock); at < minutesPerDay {
-			minute := found*minutesPerDay + int64(at)
-			return minute, minute < end
-		}
-		day, clock = found+1, 0
-	}
+	return 0, false
 }
 
 // lastMinute finds the last civil minute that matches, from first up to but
 // not including end.
 func (s Schedule) lastMinute(first, end int64) (int64, bool) {
-	if first >= end {
-		return 0, false
+	for first < end {
+		day := floorDiv(end-1, minutesPerDay)
+		date, _, dates := s.month(day)
+		found := highest(dates, date)
+		if found == date {
+			if at := s.lastClock(int(end - 1 - day*minutesPerDay)); at >= 0 {
+				last := day*minutesPerDay + int64(at)
+				return last, last >= first
+			}
+			found = highest(dates, date-1)
+		}
+		end = (day + int64(max(found, 0)-date) + 1) * minutesPerDay
 	}
-	day := floorDiv(end-1, minutesPerDay)
-	clock := int(end - 1 - day*minutesPerDay)
-	final := floorDiv(first, minutesPerDay)
-	for {
-		found, ok := s.lastDay(day, final)
-		if !ok {
-			return 0, false
-		}
-		if found < day {
-			clock = minutesPerDay - 1
-		}
-		if at := s.lastClock(clock); at >= 0 {
-			minute := found*minutesPerDay + int64(at)
-			return minute, minute >= first
-		}
-		day, clock = found-1, minutesPerDay-1
-	}
+	return 0, false
 }
 
 // firstClock finds the first matching minute of a day from clock on; at least
@@ -83,45 +71,18 @@ func (s Schedule) lastClock(clock int) int {
 	return highest(s.sets[hourField], hour-1)*60 + highest(s.sets[minuteField], 59)
 }
 
-// firstDay finds the first matching civil day from day to final.
-func (s Schedule) firstDay(day, final int64) (int64, bool) {
-	year, month, date := dateOf(day)
-	for start := day - int64(date) + 1; start <= final; {
-		if s.has(monthField, month) {
-			if d := lowest(s.dates(year, month, start), date); d <= 31 {
-				found := start + int64(d) - 1
-				return found, found <= final
-			}
-		}
-		start += int64(daysIn(year, month))
-		if date, month = 1, month+1; month > 12 {
-			year, month = year+1, 1
-		}
-	}
-	return 0, false
-}
-
-// lastDay finds the last matching civil day from day back to final.
-func (s Schedule) lastDay(day, final int64) (int64, bool) {
-	year, month, date := dateOf(day)
-	for start := day - int64(date) + 1; ; start -= int64(daysIn(year, month)) {
-		if s.has(monthField, month) {
-			if d := highest(s.dates(year, month, start), date); d >= 1 {
-				found := start + int64(d) - 1
-				return found, found >= final
-			}
-		}
-		if start <= final {
-			return 0, false
-		}
-		if date, month = 31, month-1; month < 1 {
-			year, month = year-1, 12
-		}
-	}
+// month returns the date of a civil day, the number of days of its month, and
+// those that match.
+func (s Schedule) month(day int64) (date, days int, dates uint64) {
+	year, month, date := time.Unix(day*secondsPerDay, 0).UTC().Date()
+	return date, daysIn(year, int(month)), s.dates(year, int(month), day-int64(date)+1)
 }
 
 // dates is the set of matching days of a month that starts on a civil day.
 func (s Schedule) dates(year, month int, start int64) uint64 {
+	if !s.has(monthField, month) {
+		return 0
+	}
 	const weeks = 1 | 1<<7 | 1<<14 | 1<<21 | 1<<28 | 1<<35
 	weekday := start + 4 // day 0 was a Thursday
 	weekday -= 7 * floorDiv(weekday, 7)
@@ -134,24 +95,15 @@ func (s Schedule) dates(year, month int, start int64) uint64 {
 	return dates & upTo(daysIn(year, month))
 }
 
-// dateOf turns a civil day into a date.
-func dateOf(day int64) (year, month, date int) {
-	y, m, d := time.Unix(day*secondsPerDay, 0).UTC().Date()
-	return y, int(m), d
-}
-
 // daysIn is the number of days of a month in the Gregorian calendar.
 func daysIn(year, month int) int {
-	switch month {
-	case 2:
-		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
-			return 29
-		}
+	switch {
+	case month == 2 && year%4 == 0 && (year%100 != 0 || year%400 == 0):
+		return 29
+	case month == 2:
 		return 28
-	case 4, 6, 9, 11:
-		return 30
 	}
-	return 31
+	return 30 + (month+month/8)%2
 }
 
 // lowest is the lowest element of a set from n on; 64 if there is none.

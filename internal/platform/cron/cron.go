@@ -1,22 +1,18 @@
 // Package cron implements cron expressions: it parses one, writes it in normal form, for a crontab, for systemd and in words,
 // and computes the instants at which it fires.
 //
-
 // The semantics are those of Debian's cron, but the grammar is stricter. Minute 0-59, hour 0-23, day-of-month 1-31, month 1-12
 // or jan-dec, day-of-week 0-7 or sun-sat (0 and 7 are Sunday), each a list of values, ranges and *, with steps on ranges and
 // on *; or one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually. Expressions that cron accepts and then
 // ignores or never fires (reversed ranges, steps on a single number, trailing text) are errors here, and the error gives the
 // position.
 //
-
 // The two day fields are alternatives: a date matches if either does. Only if
 // one of them starts with * must a date match both.
 //
-
 // A fire is an instant at which the clock of the given zone shows a whole
 // minute that matches, with two additions for the nights when clocks change:
 //
-
 //   - A schedule whose minute or hour field starts with * is wild. It follows
 //     real minutes: a time that the clock skips is skipped, a time that the
 //     clock shows twice fires twice.
@@ -24,9 +20,13 @@
 //     times are skipped, it fires once, at the first whole minute after the
 //     gap. A time that the clock shows twice fires at its first showing only.
 //
-
 // The package does no I/O and never asks for the time or the local zone.
 package cron
+
+import (
+	"strconv"
+	"strings"
+)
 
 // Schedule is a parsed cron expression, an immutable value that may be used
 // from several goroutines. Two schedules are equal (==) if their normal forms
@@ -94,4 +94,54 @@ func (s Schedule) normalise() Schedule {
 
 func (s Schedule) full(field int) bool {
 	return s.sets[field] == fieldAt(field).all()
+}
+
+// String is the normal form: five fields that every daemon reads alike, with
+// lists of numbers in ascending order, Sunday as 0, no names and no ranges. A
+// field that starts with *, where that decides anything, still does. Parse of
+// the normal form gives an equal schedule.
+//
+// One meaning has no portable form: day fields that must both match, neither
+// of them complete (0 0 */2 * 1). Busybox reads them as alternatives.
+//
+// The zero Schedule is the empty string.
+func (s Schedule) String() string {
+	if s == (Schedule{}) {
+		return ""
+	}
+	var fields [fieldCount]string
+	for i := range fields {
+		if f := fieldAt(i); s.stars[i] {
+			fields[i] = f.starred(s.sets[i])
+		} else {
+			fields[i] = list(s.sets[i])
+		}
+	}
+	return strings.Join(fields[:], " ")
+}
+
+// list writes a set as numbers with commas.
+func list(set uint64) string {
+	var items []string
+	for _, n := range values(set) {
+		items = append(items, strconv.Itoa(n))
+	}
+	return strings.Join(items, ",")
+}
+
+// starred writes a set that holds the lowest value so that it starts with *:
+// as the smallest step from there that stays inside the set, then the rest.
+func (f field) starred(set uint64) string {
+	step := 1
+	for f.fold(steps(f.low, f.high, step))&^set != 0 {
+		step++ // ends at count, which reaches the lowest value alone
+	}
+	text := "*"
+	if step > 1 {
+		text += "/" + strconv.Itoa(step)
+	}
+	if rest := set &^ f.fold(steps(f.low, f.high, step)); rest != 0 {
+		text += "," + list(rest)
+	}
+	return text
 }

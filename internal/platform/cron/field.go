@@ -14,30 +14,20 @@ type field struct {
 }
 
 func fieldAt(i int) field {
-	switch i {
-	case minuteField:
-		return field{name: "minute", low: 0, high: 59}
-	case hourField:
-		return field{name: "hour", low: 0, high: 23}
-	case dayField:
-		return field{name: "day-of-month", low: 1, high: 31}
-	case monthField:
-		return field{
-			name: "month", low: 1, high: 12, kind: "a month (1-12 or jan-dec)",
-			word: func(n int) string { return time.Month(n).String() },
-		}
-	default:
-		return field{
-			name: "day-of-week", low: 0, high: 7, kind: "a weekday (0-7 or sun-sat)",
-			word: func(n int) string { return time.Weekday(n % 7).String() },
-		}
-	}
+	return [...]field{
+		{name: "minute", high: 59},
+		{name: "hour", high: 23},
+		{name: "day-of-month", low: 1, high: 31},
+		{name: "month", low: 1, high: 12, kind: "a month (1-12 or jan-dec)", word: monthName},
+		{name: "day-of-week", high: 7, kind: "a weekday (0-7 or sun-sat)", word: weekdayName},
+	}[i]
 }
 
+func monthName(n int) string   { return time.Month(n).String() }
+func weekdayName(n int) string { return time.Weekday(n % 7).String() }
+
 // weekly reports whether this is the field in which 7 is another name for 0.
-func (f field) weekly() bool {
-	return f.high == 7
-}
+func (f field) weekly() bool { return f.high == 7 }
 
 // fold turns Sunday's 7 into 0 and drops nothing else.
 func (f field) fold(set uint64) uint64 {
@@ -71,11 +61,8 @@ func steps(low, high, step int) uint64 {
 
 // named finds a value by its three letters, in any case.
 func (f field) named(text string) (int, bool) {
-	if f.word == nil || len(text) != 3 {
-		return 0, false
-	}
-	for n := f.low; n <= f.high; n++ {
-		if strings.EqualFold(text, f.word(n)[:3]) {
+	for n := f.low; f.word != nil && n <= f.high; n++ {
+		if strings.EqualFold(text, f.short(n)) {
 			return n, true
 		}
 	}
@@ -86,6 +73,4 @@ func (f field) named(text string) (int, bool) {
 func (f field) short(n int) string { return strings.ToLower(f.word(n)[:3]) }
 
 // upTo is the set of 0 to n; empty for a negative n.
-func upTo(n int) uint64 {
-	return 1<<(n+1) - 1
-}
+func upTo(n int) uint64 { return 1<<(n+1) - 1 }

@@ -51,9 +51,7 @@ func (s Schedule) PerYear(year int) int {
 	days := 0
 	start := floorDiv(time.Date(year, time.January, 1, 0, 0, 0, 0, time.UTC).Unix(), secondsPerDay)
 	for month := 1; month <= 12; month++ {
-		if s.has(monthField, month) {
-			days += bits.OnesCount64(s.dates(year, month, start))
-		}
+		days += bits.OnesCount64(s.dates(year, month, start))
 		start += int64(daysIn(year, month))
 	}
 	return days * bits.OnesCount64(s.sets[hourField]) * bits.OnesCount64(s.sets[minuteField])

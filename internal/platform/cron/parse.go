@@ -59,20 +59,38 @@ func (p part) fail(reason string) *SyntaxError {
 
 // split finds the fields. Other white space than spaces and tabs is no
 // separator: a line break inside an expression is an error.
-func split(expr string) []part {
-	parts := make([]part, 0, fieldCount)
-	start := -1
-	for i := range len(expr) + 1 {
-		blank := i == len(expr) || expr[i] == ' ' || expr[i] == '\t'
-		switch {
-		case blank && start >= 0:
-			parts = append(parts, part{expr[start:i], start})
-			start = -1
-		case !blank && start < 0:
-			start = i
-		}
+func split(expr string) (parts []part) {
+	end := 0
+	for word := range strings.FieldsFuncSeq(expr, func(r rune) bool { return r == ' ' || r == '\t' }) {
+		at := end + strings.Index(expr[end:], word)
+		parts = append(parts, part{word, at})
+		end = at + len(word)
 	}
 	return parts
+}
+
+// nickname returns the five fields that an @word stands for. They are written
+// out here and nowhere handed on by name: systemd's weekly is a Monday.
+func nickname(parts []part) (string, *SyntaxError) {
+	meanings := map[string]string{
+		"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
+		"@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *",
+	}
+	name := parts[0]
+	meaning, lower := meanings[name.text], strings.ToLower(name.text)
+	switch {
+	case meaning != "" && len(parts) == 1:
+		return meaning, nil
+	case meaning != "":
+		return "", parts[1].fail("nothing may follow " + name.text)
+	case meanings[lower] != "":
+		return "", name.fail("nicknames are lower case (write " + lower + ")")
+	case lower == "@reboot":
+		return "", name.fail("a system start is not a time on the calendar")
+	case lower == "@every":
+		return "", name.fail("intervals are not supported (write a step such as */5 * * * *)")
+	}
+	return "", name.fail("unknown nickname (write @hourly, @daily, @weekly, @monthly or @yearly)")
 }
 
 // checkCount refuses anything but five fields.
@@ -90,9 +108,9 @@ func checkCount(expr string, parts []part) *SyntaxError {
 		if n == 1 {
 			noun = " field"
 		}
-		return part{at: end}.fail(decimal(n) + noun + ", 5 are needed " + fields)
+		return part{at: end}.fail(strconv.Itoa(n) + noun + ", 5 are needed " + fields)
 	case n > fieldCount:
-		return parts[fieldCount].fail(decimal(n) +
+		return parts[fieldCount].fail(strconv.Itoa(n) +
 			" fields, 5 are needed (seconds and years are not supported)")
 	}
 	return nil
@@ -168,7 +186,7 @@ func (f field) step(item, p part) (int, *SyntaxError) {
 	}
 	n := number(p.text)
 	if n < 1 || n > f.count() {
-		return 0, p.fail("step is not in 1-" + decimal(f.count()))
+		return 0, p.fail("step is not in 1-" + strconv.Itoa(f.count()))
 	}
 	return n, nil
 }
@@ -205,7 +223,7 @@ func (f field) value(p part) (int, *SyntaxError) {
 	}
 	n := number(p.text)
 	if n < f.low || n > f.high {
-		reason := "not in " + decimal(f.low) + "-" + decimal(f.high)
+		reason := "not in " + strconv.Itoa(f.low) + "-" + strconv.Itoa(f.high)
 		if n == 24 && f.high == 23 {
 			reason += " (midnight is 0)"
 		}
@@ -218,15 +236,8 @@ func digits(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789") == ""
 }
 
-// number reads digits. Anything above 999 becomes 1000, which no field holds.
+// number reads digits; what does not fit in an int is the largest one.
 func number(text string) int {
-	n := 0
-	for _, digit := range []byte(text) {
-		n = min(n*10+int(digit-'0'), 1000)
-	}
+	n, _ := strconv.Atoi(text)
 	return n
-}
-
-func decimal(n int) string {
-	return strconv.Itoa(n)
 }

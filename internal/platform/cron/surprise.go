@@ -3,7 +3,7 @@ package cron
 import (
 	"fmt"
 	"math/bits"
-	"time"
+	"slices"
 )
 
 // Surprises says what about the schedule people often do not expect: short
@@ -12,13 +12,11 @@ func (s Schedule) Surprises() []string {
 	if s == (Schedule{}) {
 		return nil
 	}
-	var all []string
-	for _, surprise := range []string{s.everyMinute(), s.unevenMinutes(), s.unevenHours(), s.dayRule(), s.unevenDates(), s.missingDates()} {
-		if surprise != "" {
-			all = append(all, surprise)
-		}
+	all := []string{
+		s.everyMinute(), s.unevenSteps(minuteField, "each full hour"), s.unevenSteps(hourField, "midnight"),
+		s.dayRule(), s.unevenDates(), s.missingDates(),
 	}
-	return all
+	return slices.DeleteFunc(all, func(surprise string) bool { return surprise == "" })
 }
 
 // everyMinute is about * 9 * * * for 0 9 * * *, and * * 1 * * for 0 0 1 * *.
@@ -35,31 +33,16 @@ func (s Schedule) everyMinute() string {
 	return fmt.Sprintf("fires every minute of the day: %d times a day", minutesPerDay)
 }
 
-func (s Schedule) unevenMinutes() string {
-	step, last := s.uneven(minuteField)
-	if step == 0 || bits.OnesCount64(s.sets[hourField]) == 1 {
+// unevenSteps is about a minute or hour field that is written as a step, from
+// 0 therefore, that does not fit.
+func (s Schedule) unevenSteps(field int, begin string) string {
+	list, f := values(s.sets[field]), fieldAt(field)
+	step, last := even(list), list[len(list)-1]
+	fits := !s.stars[field] || step == 0 || last+step <= f.count()
+	if fits || field == minuteField && bits.OnesCount64(s.sets[hourField]) == 1 {
 		return ""
 	}
-	return fmt.Sprintf("*/%d starts again at each full hour: minute %d is followed by minute 0", step, last)
-}
-
-func (s Schedule) unevenHours() string {
-	step, last := s.uneven(hourField)
-	if step == 0 {
-		return ""
-	}
-	return fmt.Sprintf("*/%d starts again at midnight: hour %d is followed by hour 0", step, last)
-}
-
-// uneven returns the step and the last value of the minute or hour field if it
-// is written as a step, from 0 therefore, that does not fit; else 0.
-func (s Schedule) uneven(field int) (step, last int) {
-	list := values(s.sets[field])
-	step, count := even(list), fieldAt(field).count()
-	if !s.stars[field] || step == 0 || list[len(list)-1]+step <= count {
-		return 0, 0
-	}
-	return step, list[len(list)-1]
+	return fmt.Sprintf("*/%d starts again at %s: %s %d is followed by %s 0", step, begin, f.name, last, f.name)
 }
 
 // dayRule is about the two day fields, which are alternatives unless one of
@@ -129,6 +112,6 @@ func (s Schedule) missingDates() string {
 		if len(without) == 1 {
 			have = "has"
 		}
-		return spell(without, func(n int) string { return time.Month(n).String() }) + " " + have + " no " + ordinal(date)
+		return spell("and", without, monthName) + " " + have + " no " + ordinal(date)
 	}
 }

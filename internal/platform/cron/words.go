@@ -2,8 +2,9 @@ package cron
 
 import (
 	"fmt"
+	"math/bits"
+	"strconv"
 	"strings"
-	"time"
 )
 
 // Words says in English when the schedule fires, as "at 09:00 on Monday to
@@ -29,15 +30,15 @@ func (s Schedule) clockWords() string {
 	first, last := clocks[0], clocks[len(clocks)-1]
 	switch {
 	case s.full(minuteField) && len(hours) == 1:
-		return "every minute of hour " + decimal(hours[0])
+		return "every minute of hour " + strconv.Itoa(hours[0])
 	case len(clocks) <= 3 || step == 0 && len(clocks) <= longestList:
-		return "at " + spell(clocks, clockText)
+		return "at " + spell("and", clocks, clockText)
 	case step == 0:
 		return s.minuteWords() + " of " + s.hourWords()
 	case first+minutesPerDay-last != step: // it starts again at midnight
 		return "every " + span(step) + " from " + clockText(first) + " to " + clockText(last)
 	case step == 60:
-		return "every hour at minute " + decimal(first)
+		return "every hour at minute " + strconv.Itoa(first)
 	case step < 60 && first == 0:
 		return "every " + span(step)
 	}
@@ -61,9 +62,9 @@ func (s Schedule) minuteWords() string {
 	case step > 1 && len(minutes) > 3:
 		return fmt.Sprintf("every %d minutes from minute %d to %d", step, minutes[0], minutes[len(minutes)-1])
 	case len(minutes) == 1:
-		return "at minute " + decimal(minutes[0])
+		return "at minute " + strconv.Itoa(minutes[0])
 	}
-	return "at minutes " + spell(minutes, decimal)
+	return "at minutes " + spell("and", minutes, strconv.Itoa)
 }
 
 func (s Schedule) hourWords() string {
@@ -74,16 +75,16 @@ func (s Schedule) hourWords() string {
 	case step > 1 && len(hours) > 3:
 		return fmt.Sprintf("every %s hour from %d to %d", ordinal(step), hours[0], hours[len(hours)-1])
 	case len(hours) == 1:
-		return "hour " + decimal(hours[0])
+		return "hour " + strconv.Itoa(hours[0])
 	}
-	return "hours " + spell(hours, decimal)
+	return "hours " + spell("and", hours, strconv.Itoa)
 }
 
 // dayWords says on which days of which months; it is empty for every day.
 func (s Schedule) dayWords() string {
 	day, weekday := s.full(dayField), s.full(weekdayField)
 	year := s.full(monthField)
-	months := spell(values(s.sets[monthField]), func(n int) string { return time.Month(n).String() })
+	months := spell("and", values(s.sets[monthField]), monthName)
 	of := " of " + months
 	if year {
 		of = " of the month"
@@ -116,7 +117,7 @@ func (s Schedule) dateWords() string {
 	if step := even(dates); step > 1 && len(dates) > 3 {
 		return fmt.Sprintf("every %s day from the %s to the %s", ordinal(step), ordinal(dates[0]), ordinal(dates[len(dates)-1]))
 	}
-	return "the " + spell(dates, ordinal)
+	return "the " + spell("and", dates, ordinal)
 }
 
 // weekdayWords lists the weekdays, with an ending on each (Mondays and
@@ -128,5 +129,79 @@ func (s Schedule) weekdayWords(ending, and string) string {
 			ending = ""
 		}
 	}
-	return spellWith(and, days, func(n int) string { return time.Weekday(n%7).String() + ending })
+	return spell(and, days, func(n int) string { return weekdayName(n) + ending })
+}
+
+// values lists a set in ascending order.
+func values(set uint64) []int {
+	var list []int
+	for ; set != 0; set &= set - 1 {
+		list = append(list, bits.TrailingZeros64(set))
+	}
+	return list
+}
+
+// even is the distance between neighbours if all of them are equally far
+// apart, else 0.
+func even(list []int) int {
+	if len(list) < 2 {
+		return 0
+	}
+	step := list[1] - list[0]
+	for i := range list[1:] {
+		if list[i+1]-list[i] != step {
+			return 0
+		}
+	}
+	return step
+}
+
+// spell writes an ascending list as "1, 5 and 7 to 10".
+func spell(and string, list []int, name func(int) string) string {
+	var items []string
+	for len(list) > 0 {
+		run := 1
+		for run < len(list) && list[run] == list[0]+run {
+			run++
+		}
+		if run > 2 {
+			items = append(items, name(list[0])+" to "+name(list[run-1]))
+		} else {
+			run = 1
+			items = append(items, name(list[0]))
+		}
+		list = list[run:]
+	}
+	last := len(items) - 1
+	if last == 0 {
+		return items[0]
+	}
+	return strings.Join(items[:last], ", ") + " " + and + " " + items[last]
+}
+
+// clockText writes a minute of the day as 09:05.
+func clockText(minute int) string {
+	return fmt.Sprintf("%02d:%02d", minute/60, minute%60)
+}
+
+// span writes a distance of whole hours, or of less than one, in minutes.
+func span(minutes int) string {
+	switch {
+	case minutes == 1:
+		return "minute"
+	case minutes == 60:
+		return "hour"
+	case minutes < 60:
+		return strconv.Itoa(minutes) + " minutes"
+	}
+	return strconv.Itoa(minutes/60) + " hours"
+}
+
+// ordinal writes 1 as 1st.
+func ordinal(n int) string {
+	suffix := "th"
+	if unit := n % 10; n/10 != 1 && 1 <= unit && unit <= 3 {
+		suffix = [...]string{"st", "nd", "rd"}[unit-1]
+	}
+	return strconv.Itoa(n) + suffix
 }

@@ -1,10 +1,8 @@
 // Package timeparse reads the times and delays that people and agents write for reminders. The grammar is small and strict: what
 // can be understood in two ways is refused, with an error that shows what can be written instead.
 //
-
 // Times ("--at"), a day and a clock time:
 //
-
 //	17:30                      the next time the clock shows it, today or tomorrow
 //	9am                        the same; also 9:15 pm, noon and midnight
 //	today 17:30                also "today at 17:30"
@@ -19,24 +17,19 @@
 //	2026-03-07T09:00:00+01:00  RFC 3339
 //	2026-03-07                 a day alone means 09:00; so do tomorrow, monday, march 7
 //
-
 // Delays ("--in"), each unit at most once, the largest first:
 //
-
 //	45m                        also 90s, 2h, 3d, 1w; a day is 24 hours
 //	1h30m                      also 1h 30m
 //	45 minutes                 also 2 hours, 1 hour 30 minutes, 1 day, 2 weeks
 //
-
 // Capitals and the amount of space do not matter. There is no locale: words are English, 7/3/2026 is refused. A result is a
 // whole second, after now and at most ten years ahead.
 //
-
 // Nights on which clocks change are treated as in internal/platform/cron: a time that the clock skips is the first instant after the
 // gap, a time that it shows twice is the first showing. Other than a cron line, what is written during the second showing
 // means that one rather than nothing: a time is the first showing that is still to come.
 //
-
 // The package does no I/O and never asks for the time or the local zone.
 package timeparse
 

@@ -77,7 +77,6 @@ type row struct {
 // which is also that of jobs without one of their own; relative turns a job's path into the one to be shown. The caller fills in
 // Refills.
 //
-
 // Listed are enabled background routines and reminders, except plain ones, which no agent runs. The current job is listed
 // when it was disabled since, too. A firing reminder is found only if the caller has it among the jobs.
 func Around(jobs []job.Job, zone *time.Location, now time.Time, current string, relative func(path string) string) Forward {

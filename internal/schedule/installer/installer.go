@@ -2,12 +2,10 @@
 // CronJobs, files for launchd. The same jobs on the same host give the same text, byte for byte, so that installed entries can
 // be compared with expected ones.
 //
-
 // No scheduler here decides whether a routine runs. Each only calls `ollim fire --scheduled`, which knows the slots, so a
 // scheduler that calls too often, late, or beside another one does no harm. Every scheduler also calls `ollim tick` each
 // minute, which fires the routines that the scheduler cannot express; these are returned as Left, to be reported.
 //
-
 // Routines that are disabled or never fire are in no file. Texts that would need quoting are quoted where the format has
 // rules for it that hold everywhere, and refused where it has not.
 package installer

@@ -153,7 +153,6 @@ func (l Library) relative(path string) string {
 // refuseTwins turns jobs that share an id into faults: which of them a lock, a session or a slot belongs to could not be
 // told. Capitals do not tell ids apart, because on some file systems they do not tell names apart.
 //
-
 // A reminder that was claimed while we read is there twice, too: before and after it was moved.
 func (s *Set) refuseTwins() {
 	byID := s.byID()

@@ -2,13 +2,11 @@
 // dynamic commands, !`command`, are run without a shell and replaced by their output. It also reads subagents,
 // agents/<name>.md.
 //
-
 // The format is the public one of Claude Code, with these choices. The frontmatter and its description are required: by it
 // people and models choose, and a file without is more likely a mistake than a skill. A name, if it is given, is the directory's.
 // Keys that only affect how a skill is shown or offered elsewhere are ignored; unsupported keys that would change what it may
 // do, or how it runs, are errors, because ignoring them would run something else.
 //
-
 // A command stands between !` and the next `, where ! begins a line or follows white space (KEY=!`x` is text). Markdown is not
 // parsed: a command in a code fence or in double backticks runs too, as it does in Claude Code, so that a fence can hold
 // output. A block that opens with ```! is for a shell and is never run. Text that is rendered once holds no command any more,

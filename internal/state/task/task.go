@@ -2,12 +2,10 @@
 // this package does not change stays byte for byte as it was, including foreign key:value words, odd spacing, comments, blank
 // lines, line ends and a missing last one. Reading accepts anything; Add and Edit check what they write.
 //
-
 // A task's number is the number of its line, from 1. Done and Remove keep every other number: a removed task leaves a blank
 // line, as todo.txt-cli does by default, so that a number that was shown before never means another task. A line that begins
 // with # like a heading ("# ", "## ") is a comment, not a task.
 //
-
 // On disk: tasks/todo.txt, replaced whole under the lock "tasks". An editor does not take that lock: if it saves at the same
 // moment, the later write wins.
 package task
