@@ -122,7 +122,6 @@ data: {"type":"message_stop"}
 // BenchmarkOverhead measures what a fire costs beyond claude itself: the same prompt by `claude -p` alone and by
 // `ollim fire`, in turns in one run, against a model that answers at once.
 //
-
 // go test ./cmd/ollim -run '^$' -bench Overhead -benchtime 15x
 func BenchmarkOverhead(b *testing.B) {
 	claude := anthropicapi.Claude(b)

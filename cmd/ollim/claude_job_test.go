@@ -115,7 +115,7 @@ func TestDirsOfAJob(t *testing.T) {
 	listed := search("Glob", "**/*.go", writes, allowed)
 	listed.says = "main.go"
 	only := write(in(reads, "new.go"), denied)
-	only.says = "may only be read"
+	only.says = "read-only directory"
 	h.try([]attempt{
 		source, read(in(writes, "sub/main.go"), allowed), found, listed, search("Grep", "PUBLIC", in(writes, "sub"), allowed),
 		write(in(writes, "new.go"), allowed), write(in(writes, "deeper/new.txt"), allowed), only,

@@ -96,10 +96,8 @@ func sideJobs(ts *testscript.TestScript) map[string]*sideJob {
 
 // cmdExits is
 //
-
 //	exits STATUS COMMAND [ARG...] [&NAME&]
 //
-
 // It runs a command and requires exactly that exit status. With &NAME& the command goes on beside the script (without
 // standard input), and `ended NAME` requires the status.
 func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
@@ -254,10 +252,8 @@ func await(ts *testscript.TestScript, what string, ok func() bool) {
 
 // cmdComplains is
 //
-
 //	complains STATUS REGEXP COMMAND [ARG...]
 //
-
 // It runs a command that must fail as every command does: with that status, nothing on standard output, and on standard error one
 // line `ollim: …` that the expression matches, with at most a line `ollim: hint: …` behind it. Warnings, which are about
 // other files, may stand before it.

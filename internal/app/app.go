@@ -2,7 +2,6 @@
 // the stores, the engines and the runner. Every entry point (a command, the MCP server, a listener) gets one App, and takes from
 // it a Home, which is the data directory with the settings as they are now.
 //
-
 // Nothing is opened before it is asked for: an App that is never asked touches no file. An App may be used from several
 // goroutines at once; a Home is a value, and its settings do not change under its holder.
 package app

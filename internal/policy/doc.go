@@ -2,14 +2,12 @@
 // "WebFetch", "mcp__ollim__ping_user"), judges whether a file may contain a pattern, and decides each use at dispatch. It
 // starts nothing, writes nothing and reads no file contents; it uses the file system only to resolve paths.
 //
-
 // Parse checks whether a text is a pattern and refuses what no policy may contain. Judge reports whether a job or policy file
 // may contain a pattern. Policy.Decide reports whether one use is allowed. Decide does not trust that anybody judged: what is
 // refused for its shape, for an owner's verb, for a program that runs other programs or for a protected place is refused
 // whatever the patterns say. What is not understood is refused: unknown tools and fields, repeated keys, text that two readers
 // could read differently. A refusal's reason is one line, meant for the agent.
 //
-
 // Bash. A command is exactly one simple command of literal words. Unquoted, a word may hold ASCII letters, digits and
 // _ . / : , @ % + = - ; anything else goes into single quotes, or into double quotes in which $ and ` are escaped. So every
 // POSIX shell, bash and zsh split it alike, and so does an engine that has no shell. The words match the pattern's one by one:
@@ -24,12 +22,10 @@
 // into a protected place, contain one, or climb by "..". Programs that walk the working directory by themselves are refused
 // where that would enter a protected place.
 //
-
 // ollim. Policy.Ollim says which of its commands an agent may use; it may not use others, nor --data-dir, --config or --engine. No
 // file may hold a pattern that matches one of OwnerVerbs. Only -q, -v and --log-format may precede the command: the command line library takes the word after an option it does not know for that option's value,
 // and skips empty words, so that another word would become the verb.
 //
-
 // Paths. A path is relative to the first root. It is resolved through symbolic links (its deepest existing directory, when it does
 // not exist) and what it resolves to counts: it must lie in a root (for writing: the innermost root around it is writable),
 // outside every protected place (compared without case, and by file identity), and match a pattern. In a
@@ -37,12 +33,10 @@
 // file below notes. A bare Read, Glob or Grep matches the roots; writing tools always need a scope that names something,
 // and their wildcards do not match names that begin with a dot. Absolute patterns serve the other roots.
 //
-
 // Glob and Grep. A search is allowed if a pattern of that tool covers all that it could find and none of it could lie in a
 // protected place, decided from the text of path and glob alone. A glob without a slash searches at every depth, as ripgrep's
 // do. It is assumed that the tools do not follow links inside the searched directory, as ripgrep does not.
 //
-
 // Not covered. Between a decision and the use, a link may be swapped: Decide is a check, not a boundary. The native engine
 // opens files through os.Root; for others a writable root is only as good as the set of processes that write there. Hard
 // links into a protected directory are not seen. WebFetch takes host names only, no addresses and none of

@@ -27,7 +27,6 @@ type Verbs map[string]Access
 
 // Access is an OllimAccess.
 //
-
 // The second word is the subcommand. The command line library looks for it past options and empty words, and takes the word after
 // an option that it does not know for that option's value: so where the second word is none of the subcommands, every later one
 // counts.

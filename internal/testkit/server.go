@@ -2,12 +2,10 @@
 // Unprivileged, which runs a test as a user whom file permissions bind. The servers end with their test, keep what was asked, know which reply is next, and send it with the faults of a bad
 // network. What a request and a reply say is theirs.
 //
-
 // What answers a request that breaks no rule, in this order: the routes of [Server.On], the newest first, which take nothing
 // from the queue; the queue of [Server.Reply], one reply each, in the order of arrival (a client's retry is a request too); the
 // function of [Server.Handle].
 //
-
 // Requests run at the same time; the queue and the records are safe for that, and functions given to On and Handle must be.
 // What is still held, silent or endless at the end of the test is cut. A function that waits for the test itself would keep the
 // server from ending: wait with [Way.Hold].

@@ -1,7 +1,6 @@
 // Package native is the built-in engine. It needs no other program: it loops over a model's API, with its own tools and with
 // transcripts in plain JSONL. The model answers and its tools are used, until it has no more to do.
 //
-
 // A conversation that a kill leaves behind can always be continued. A message is on disk before the next step begins, and synced
 // before a tool with effects begins. When the session is continued, a tool use without a result is answered with an error that
 // says it was interrupted; it is never run again.

@@ -20,7 +20,6 @@ type Provider interface {
 	// given its pieces in order; an error of delta ends the stream with that error. With an error the answer holds what had
 	// arrived: whole blocks only, and text as far as it came.
 	//
-
 	// The error wraps engine.ErrUnavailable (ErrUnreached, the key was refused, no such model), is an
 	// *engine.Overloaded (429, 529, other 5xx), ErrCut, ErrTooLong, ErrThinking or ErrGarbled, or says what the service said.
 	Ask(ctx context.Context, r Request, delta func(Delta) error) (Answer, error)

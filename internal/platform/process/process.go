@@ -1,7 +1,6 @@
 // Package process identifies processes and runs programs. A process id alone may have been reused by another process, so an ID
 // also holds the start time.
 //
-
 // Run starts one program without a shell and returns in time, whatever the program does: it may read no input, flood its
 // output, hang, ignore SIGTERM, or leave children that keep its output open. A program inherits nothing: no variables, no
 // descriptors, no terminal. It leads its own session and process group, which is killed as a whole. Background processes of a

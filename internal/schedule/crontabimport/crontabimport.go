@@ -1,7 +1,6 @@
 // Package crontabimport finds the lines of a crontab that run Claude Code without a terminal (claude -p). It returns the routine
 // that would do the same, and what the routine would not do. It reads text only: it opens no file and runs nothing.
 //
-
 // A line is read as cron reads it: variables hold from their line on, the first % that is not quoted by a backslash ends the
 // command, and the rest is its input. The command is read as a shell would read it, also after cd, timeout, nice, env and the like,
 // and within sh -c. What it does beside claude is reported, never taken over: a routine runs no shell.

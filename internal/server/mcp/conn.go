@@ -19,7 +19,6 @@ import (
 // of its own and comes after the result in 40 of 40 calls, the end of the input does not cancel a call but waits for it
 // without an end (v0.49), a last line without a newline is lost, and all servers of a process share one session.
 //
-
 // One goroutine reads lines, one writes, alone, so that nothing is mixed, and one runs each call.
 type conn struct {
 	handle  func(context.Context, json.RawMessage) mcp.JSONRPCMessage
@@ -168,7 +167,6 @@ func (c *conn) send(answer []byte, until <-chan struct{}) {
 // write is the only one to write to out. A tool puts its notifications into the queue before it returns its result, so what
 // waits there when an answer comes goes first, and the order is right without any waiting.
 //
-
 // When out fails, everything else is stopped, and what still comes is taken and dropped so that nobody hangs.
 func (c *conn) write(out io.Writer, stop context.CancelCauseFunc) (failed error) {
 	put := func(data []byte) {

@@ -2,10 +2,8 @@
 // streams, one JSON message per line. It translates and decides nothing: [Tools] determines what a run may use and do, and is
 // asked at every list and every call.
 //
-
 // What a client may rely on:
 //
-
 //   - Nothing but messages of the protocol goes to the output.
 //   - Calls run at the same time, and each gets one answer, except one that the client has cancelled, which gets none.
 //   - What a tool tells before its result (a notification of progress) leaves before the result.
@@ -13,12 +11,10 @@
 //     kept for what is wrong with the request: an unknown tool, an unknown method, a line that is no JSON.
 //   - A result is no longer than maxText; how much was cut is said at its end.
 //
-
 // At the end of the input, calls that still run have a second to come to an end, so that requests may come from a file or a
 // pipe. Then, and at once when the context ends, they are cancelled; they have a second to obey, and the client has one to
 // take the last answers. Nothing is written after Serve has returned.
 //
-
 // mcp-go speaks the protocol; the streams are ours (see conn.go). Its version is held at v0.49.0, the last one that does not
 // import santhosh-tekuri/jsonschema, whose variables take four milliseconds in the start of every command of this binary.
 package mcp

@@ -4,10 +4,8 @@
 // tool-policy.yaml is a subject of its own. After a change of any part the owner must approve it again. The caller asks the
 // owner.
 //
-
 // On disk: state/approvals.json, absent when nothing is approved, an object of
 //
-
 //	"<job id>", "skill:<name>" or "file:tool-policy.yaml": {
 //	  "digest":   "<SHA-256 of the subject>",   this alone decides
 //	  "approved": "2026-02-24T14:30:00+01:00",
@@ -15,7 +13,6 @@
 //	  "kind": "routine", "fields": {…}, "body": "…", "files": {"gates/x": "<SHA-256>"}   for telling what changed
 //	}
 //
-
 // changed under the lock "approvals". A file that cannot be parsed is set aside, and nothing is approved then.
 package approval
 

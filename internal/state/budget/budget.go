@@ -2,10 +2,8 @@
 // tokens are refilled over time, up to the capacity. No process refills them: the current number is computed on every read,
 // and written only with a change.
 //
-
 // On disk: state/ping_budget.json, changed under the lock "ping_budget", absent until something was taken or set:
 //
-
 //	{
 //	  "capacity": 5,
 //	  "available": 3.25,                                 tokens at last_refill
@@ -17,12 +15,10 @@
 //	  "critical_reset_date": "2026-02-24"
 //	}
 //
-
 // Days are those of the book's zone; a count of any other day than today is 0. A missing value, or one of the wrong type, has
 // its default (a full bucket of 5, a token every 90 minutes); a value out of bounds counts as the bound. Keys that this
 // version does not know are kept.
 //
-
 // Setting the clock back removes no tokens: they are kept, and are refilled again from the time of the next change, which may
 // be a refused Take.
 package budget

@@ -2,7 +2,6 @@
 // is committed at once or, if a run proposed it, when that run ends ok. After a run that fails the old value is kept, and the
 // same change is found again.
 //
-
 // On disk: state/changed/<key> is the committed value byte for byte, state/runs/<run>/changed/<key> a proposed one; both
 // are changed under the lock "changed". Whatever bytes a file holds are a value, so there is no corrupt one.
 package changed

@@ -1,16 +1,13 @@
 // Package notice remembers what has been reported to the owner, so that nothing is reported twice, and a problem that comes back
 // is reported again. It decides whether to report; the caller reports, after the decision is on disk.
 //
-
 // On disk: state/notices.json, absent when it would be empty,
 //
-
 //	{
 //	  "seen":     {"<key>": "2026-02-24T14:30:00Z"},  when a problem was first reported
 //	  "failures": {"<job>": 4}                        how often a job has failed in a row
 //	}
 //
-
 // changed under the lock "notices". A file that cannot be parsed is set aside, and everything is reported once more. The file was
 // called told.json; one of that name is renamed.
 package notice

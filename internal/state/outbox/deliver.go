@@ -1,6 +1,5 @@
 // Package outbox delivers messages to the owner by a configured command, and keeps undelivered ones for another attempt.
 //
-
 // A message is on disk before the first attempt and leaves the disk only when it was sent or definitely refused, so that a
 // crash at any point costs at most a repetition: delivery is at least once, and a repetition has the same OLLIM_MESSAGE_ID.
 // The command gets the text on its standard input, ending in exactly one newline; that is a regular file, so that the command
@@ -9,7 +8,6 @@
 // OLLIM_MESSAGE_RUN, OLLIM_JOB, OLLIM_LABEL, OLLIM_KIND, OLLIM_CRITICAL (0 or 1) and OLLIM_FILE (if there is a file to send
 // along); never with OLLIM_RUN, which would put an ollim inside it under that run's rules.
 //
-
 // The outbox holds one file per message, <message id>.jsonl: the message, then a line for every attempt that failed. A process
 // that sends or removes a message holds an flock on its file, whose inode does not change.
 package outbox
@@ -98,7 +96,6 @@ func (p Post) Configured() bool { return len(p.Command) > 0 && p.Command[0] != "
 // Send puts m into the outbox and tries once to deliver it. Without a command it only queues, and so it does if ctx has
 // ended. A failed attempt is Queued and no error; Pending has the reason.
 //
-
 // With an error, the fate still says what is known of the message: "" means that it is not known to be on disk and nothing
 // was sent (its id is bad or taken, or the error wraps a *store.NotWritten); Sent or Refused, that its entry could not be removed;
 // Queued, that the failed attempt could not be noted and so will be repeated sooner.

@@ -4,7 +4,6 @@
 // read. Files may have been written by other software: surrounding white space and a byte order mark are ignored, and a blank
 // file, or one with the JSON object of an older layout, holds no id.
 //
-
 // Callers hold the session's own lock (home.Dir.SessionLock) around the setters; reading and Log need none.
 package session
 

@@ -2,7 +2,6 @@
 // before anything else is done. Two schedulers, a crontab line and a repeated catch-up therefore make exactly one run per
 // slot, and the outcome of each slot is known as long as the files are kept.
 //
-
 // A claim names its run and later the outcome. A claim whose run has no record, because the process died in between, is void:
 // the holder of the job's lock may take it over.
 package slot

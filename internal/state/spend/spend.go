@@ -2,10 +2,8 @@
 // engine, raises the reservation as it spends, and replaces it by the actual cost at its end, so that concurrent processes
 // together stay within the limits.
 //
-
 // On disk: state/spend.json, changed under the lock "spend". Amounts are in USD, exact to a millionth:
 //
-
 //	{
 //	  "days": {"2026-02-24": {"spent": 0.42, "runs": 3}},       of settled runs; all that were counted
 //	  "runs": {
@@ -15,23 +13,18 @@
 //	  "jobs": {"<job>": {"likely": 0.05, "day": "2026-02-24"}}  what the next run of the job is likely to cost
 //	}
 //
-
 // A job's likely cost follows its most expensive recent run: a more expensive run raises it, and each cheaper one lowers it by
 // a quarter of the difference.
 //
-
 // A run counts, whole, on the day and in the month in which it reserved, by the calendar of the book's zone.
 //
-
 // Setting the clock back frees no money: what is dated later than today counts today as well. It is noted as such ("also"),
 // and from the day after it counts by its own date alone; so a clock that was once years ahead blocks one day and one month.
 //
-
 // A file that is missing or cannot be parsed is rebuilt from Book.Past, so that neither a crash nor rm frees money. Keys of
 // spend.json that this version does not know are kept, at its top level. Days are kept for two months, a settled run until
 // there have been runs on two later days.
 //
-
 // state/pause.json, changed under the lock "pause", stops every automatic fire while it is there: {"until": "<time>"}, or {}
 // until it is removed. An invalid file stops them too.
 package spend
@@ -97,11 +90,9 @@ type Grant struct {
 // the Book's share of what it may cost at most. That most is the smallest of the claim's, Limits.PerRun and what is not
 // yet spent today and this month. Where less than the likely cost is unspent, all of that is reserved.
 //
-
 // The error is a *Limit when so much is not left; then nothing is reserved. With Force the run is never refused; Most and
 // PerRun still bound it, unless PerRun is 0.
 //
-
 // Dead runs are settled on the way: at the cost that look tells or else at all they had reserved. A nil look takes every
 // run for alive. A run that has reserved already is granted the same again; one that has settled is an error, and so is a
 // most that is no cost (ErrCost).

@@ -16,7 +16,6 @@ const (
 // Repair makes a conversation, whatever a kill or another program left of it, one that services take. changed reports whether
 // there was anything to do; messages itself stays as it is. Doing it twice changes nothing more.
 //
-
 //   - Messages of one role in a row become one. Blank texts, thoughts at the end of an answer, blocks of kinds that do not
 //     belong there, and messages that are empty then, go.
 //   - Thoughts without a signature stay in an answer that uses tools, and go from others. Services that do not sign want them
@@ -25,7 +24,6 @@ const (
 //     answers nothing goes, as a second answer does. Ids and names get a form that is allowed; a use without a name goes.
 //   - The first message is the user's: before an answer that comes first it is said that the beginning is lost.
 //
-
 // No text of the user or of an answer is lost. The last message may be an answer, unless it uses tools.
 func Repair(messages []Message) (repaired []Message, changed bool) {
 	r := repair{ids: map[string]bool{}}

@@ -1,24 +1,18 @@
 // Package transcript stores conversations as lines of JSON, one file each, under
 //
-
 //	sessions/--home-ada-project--/2026-02-24T14-30-00_n-a1b2c3d4e5f6.jsonl
 //
-
 // in a directory for the directory that the conversation is about: a header line and a line for each message, nothing else.
 //
-
 //	{"type":"session","id":"…","cwd":"/home/ada/project","provider":"anthropic","model":"…","timestamp":"…","parent_id":"…"}
 //	{"type":"message","timestamp":"…","message":{"role":"user","content":"…"}}
 //
-
 // A message of the user that a run has said names the run, and an answer that the model was not finished with says "more". From
 // these the reader knows which turns were cut off; nothing is written when that happens. See Settled and Branch.
 //
-
 // Files are only appended to. A branch or a compaction is a new file whose header names the one it came from; a summary is an
 // ordinary message of the user. A torn last line is not a message: readers skip it, and the next append cuts it off.
 //
-
 // Appending needs the session's lock; reading needs none.
 package transcript
 

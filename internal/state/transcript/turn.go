@@ -44,13 +44,11 @@ func (t Transcript) Answered(run string) (bool, error) {
 // Settled is a conversation as the model reads it when something new is about to be said to it: every turn has an end, so that
 // nothing is said in one message with something else.
 //
-
 //   - A prompt of a run that was never answered is omitted: the model has not read it, and a later turn repeats it if need be.
 //   - A turn that was cut off after the model had begun ends in an answer that says so. Uses of tools without a result get an
 //     error as theirs, see Repair.
 //   - A message that no run said, such as the summary that a compaction begins with, gets an answer.
 //
-
 // The entries themselves stay as they are.
 func (h Header) Settled(entries []Entry) []Entry {
 	settled := make([]Entry, 0, len(entries)+1)

@@ -3,11 +3,9 @@
 // a dead process is returned to the queue, or counts as delivered if its run had begun to answer. Each update is therefore
 // used exactly once and none is lost, wherever a process is killed.
 //
-
 // The queue holds at most ten entries; beyond that the oldest are dropped, and a sentinel in front counts them. An archive
 // records what became of every update. An update is identified by its ts and message, which no two ever share.
 //
-
 // On disk: state/pending_updates.json is an array of {ts, message}, absent when empty. The directory pending_updates.claim holds,
 // per claim, NAME.json (in use), NAME.done (delivered, not yet archived) or NAME.back (the queue must contain exactly this).
 // state/updates.jsonl is the archive. All three are changed under the one lock "pending_updates" only.

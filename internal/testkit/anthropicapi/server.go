@@ -2,16 +2,13 @@
 // answers, tool use, thinking, errors by status, and the faults of a bad network. The real claude command and the native
 // engine both talk to it; it holds no model, a test says what the model answers.
 //
-
 // What answers a request to POST /v1/messages, in this order:
 //
-
 //  1. the checks of the real API (see check.go). What breaks a rule gets 400 and is kept for [Server.Violations].
 //  2. the script of the test (see package testkit). One route is there from the start: a request of claude for a summary
 //     ([Request.IsCompaction]) gets a summary that quotes its additional instructions.
 //  3. the text "ok".
 //
-
 // No credentials are judged: any x-api-key or Authorization will do, none is 401.
 package anthropicapi
 

@@ -2,11 +2,9 @@
 // many servers of that kind do: streamed and whole answers, tool calls in fragments, reasoning, usage, errors by status, and
 // the faults of a bad network. It is to the OpenAI side what package anthropicapi is to Anthropic's, and is used in the same way.
 //
-
 // What answers a request to POST /v1/chat/completions, in this order: the checks of the real service (see check.go), whose
 // refusals are kept for [Server.Violations]; then the script of the test (see package testkit), and without one the text "ok".
 //
-
 // The server ends with its test: what is still held, silent or endless then is cut. No key is judged.
 package openaiapi
 

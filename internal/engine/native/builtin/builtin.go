@@ -4,7 +4,6 @@
 // them protected; the root must still be the directory that it was when the run began, and the path that is reached is judged
 // again. Commands run without a shell. Web pages are fetched from public addresses only, as resolved when dialled.
 //
-
 // A result is text for the model. Its length is bounded, and it says what was omitted. An error is a result too.
 package builtin
 
