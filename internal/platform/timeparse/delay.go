@@ -15,7 +15,7 @@ const (
 func sum(w []string) (total time.Duration, err error) {
 	rest := strings.Join(w, " ")
 	if rest == "" {
-		return 0, &Unreadable{Reason: "nothing is written"}
+		return 0, &Unreadable{Reason: "empty"}
 	}
 	smallest := time.Duration(0)
 	for rest != "" {

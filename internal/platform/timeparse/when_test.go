@@ -114,12 +114,12 @@ func TestDay(t *testing.T) {
 		{"next wed 13:00", "2026-03-11 13:00:00 PDT"},
 		{"next tue", "2026-03-10 09:00:00 PDT"},
 
-		{"tomorrow midnight", "?which end"}, {"friday at midnight", "?which end"},
+		{"tomorrow midnight", "?ambiguous"}, {"friday at midnight", "?ambiguous"},
 		{"tomorrow in the evening", `?"tomorrow in the evening": cannot read "in the evening" (write`},
 		{"in the evening", "?cannot read"}, {"tonight", "?cannot read"}, {"next week", "?cannot read"}, {"next", "?cannot read"},
 		{"tomorrow 9", "?a number alone"}, {"tomorrow 9am 10am", "?cannot read"}, {"9am tomorrow", "?cannot read"},
 		{"next tomorrow", "?cannot read"}, {"next next monday", "?cannot read"}, {"mond", "?cannot read"}, {"tomorow", "?cannot read"},
-		{"every monday", "?cannot read"}, {"tomorrow at", "?cannot read"}, {"", "?nothing"}, {" \n ", "?nothing"},
+		{"every monday", "?cannot read"}, {"tomorrow at", "?cannot read"}, {"", "?empty"}, {" \n ", "?empty"},
 		{"yesterday", "?cannot read"}, {"in 45m", "?cannot read"}, {"45m", "?cannot read"}, {"\u212a", "?cannot read"},
 		{strings.Repeat("x\x1b", 500), `?x\x1bx…"`},
 	})
@@ -164,7 +164,7 @@ func TestDate(t *testing.T) {
 		{"2026-03-07T", "?cannot read"}, {"2026-03-07T9", "?a number alone"}, {"2026-03-07T09:00 Z", "?cannot read"},
 		{"2026-03-07T09:00+0100", "?cannot read"}, {"2026-03-07T09:00+15:00", "?cannot read"}, {"2026-03-07T09:00+01", "?cannot read"},
 		{"2026-03-07T09:00+01:60", "?cannot read"}, {"2026-03-07T9amZ", "?cannot read"}, {"2026-03-07T09:00ZZ", "?cannot read"},
-		{"2026-03-07 midnight", "?which end"}, {"2026-03-07Z", "?cannot read"}, {"2026-03-07+01:00", "?cannot read"},
+		{"2026-03-07 midnight", "?ambiguous"}, {"2026-03-07Z", "?cannot read"}, {"2026-03-07+01:00", "?cannot read"},
 		{"32 march", "?cannot read"}, {"0 march", "?no such date"}, {"march", "?cannot read"}, {"march 2027", "?cannot read"},
 		{"march 7th", "?cannot read"}, {"7 march 26", "?a number alone"}, {"march 7, 9am", "?cannot read"}, {"march march", "?cannot read"},
 		{"7 8 2026", "?cannot read"}, {"saturday march 7", "?cannot read"}, {"7 march 2026 2027", "?a number alone"},
@@ -242,7 +242,7 @@ func TestDelay(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":             `"": nothing is written (write 45m,`,
+		"":             `"": empty (write 45m,`,
 		"45":           `"45": a number alone is not enough (write 45m,`,
 		"1h 30":        "a number alone",
 		"30m1h":        "the largest unit comes first",
@@ -282,7 +282,7 @@ func TestEither(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"": "nothing is written (write 45m, 1h30m, 3d, 17:30", "in": "cannot read", "in 17:30": "cannot read", "30": "a number alone",
+		"": "empty (write 45m, 1h30m, 3d, 17:30", "in": "cannot read", "in 17:30": "cannot read", "30": "a number alone",
 		"0m": "(write 45m", "in 9999w": "is more than ten years ahead", "2099-01-01": "is more than ten years ahead",
 		"today 1am": `"today 1am" is 2026-03-08 01:00:00 EST, in the past`,
 	} {

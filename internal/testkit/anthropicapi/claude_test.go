@@ -27,7 +27,6 @@ type desk struct {
 }
 
 func newDesk(t *testing.T) *desk {
-	t.Parallel()
 	claude := Claude(t)
 	s := New(t)
 	return &desk{s, claude, t.TempDir(), ClaudeEnv(t, s)}
