@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,38 +51,40 @@ func (u Units) Compare(want []File) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
+	wanted := texts(want)
+	all := maps.Clone(wanted)
+	maps.Copy(all, have)
 	var changes []Change
 	var foreign []string
-	wanted := map[string]bool{}
-	for _, f := range want {
-		wanted[f.Name] = true
-		old, exists := have[f.Name]
-		_, intact := Marked(old)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		old, exists := have[name]
+		text, needed := wanted[name]
+		ours, intact := Marked(old)
 		switch {
 		case !exists:
-			changes = append(changes, Change{f.Name, Add})
-		case !intact:
-			foreign = append(foreign, f.Name)
-		case old != f.Text:
-			changes = append(changes, Change{f.Name, modifyUnit})
-		}
-	}
-	for name, text := range have {
-		ours, intact := Marked(text)
-		switch {
-		case wanted[name] || !ours:
+			changes = append(changes, Change{name, Add})
+		case !needed && !ours:
 		case !intact:
 			foreign = append(foreign, name)
-		default:
+		case !needed:
 			changes = append(changes, Change{name, Drop})
+		case old != text:
+			changes = append(changes, Change{name, modifyUnit})
 		}
 	}
-	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Name, b.Name) })
 	if len(foreign) > 0 {
-		slices.Sort(foreign)
 		return changes, fmt.Errorf("%s: %w", strings.Join(foreign, ", "), ErrForeign)
 	}
 	return changes, nil
+}
+
+// texts is the text of each file, by name.
+func texts(files []File) map[string]string {
+	texts := make(map[string]string, len(files))
+	for _, f := range files {
+		texts[f.Name] = f.Text
+	}
+	return texts
 }
 
 // installed is the unit files with names like ours, by name.
@@ -127,14 +130,15 @@ func (u Units) Apply(ctx context.Context, want []File, now time.Time) ([]Change,
 // leave stops the timers that change, and takes those away that go. It ends with a reload in any case, before a file is
 // written: where no manager answers, nothing is changed.
 func (u Units) leave(ctx context.Context, changes []Change) error {
-	stop, gone := timers(changes, modifyUnit), timers(changes, Drop)
-	if len(stop) > 0 {
-		if err := u.systemctl(ctx, append([]string{"stop"}, stop...)...); err != nil {
-			return err
+	for _, step := range []struct {
+		what string
+		verb []string
+	}{{modifyUnit, []string{"stop"}}, {Drop, []string{"disable", "--now"}}} {
+		names := timers(changes, func(c Change) string { return when(c.What == step.what, c.Name) })
+		if len(names) == 0 {
+			continue
 		}
-	}
-	if len(gone) > 0 {
-		if err := u.systemctl(ctx, append([]string{"disable", "--now"}, gone...)...); err != nil {
+		if err := u.systemctl(ctx, append(step.verb, names...)...); err != nil {
 			return err
 		}
 	}
@@ -151,10 +155,7 @@ func (u Units) leave(ctx context.Context, changes []Change) error {
 }
 
 func (u Units) write(changes []Change, want []File, now time.Time) error {
-	texts := map[string]string{}
-	for _, f := range want {
-		texts[f.Name] = f.Text
-	}
+	text := texts(want)
 	if err := store.MkdirAll(u.Dir); err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (u Units) write(changes []Change, want []File, now time.Time) error {
 		if c.What == Drop {
 			continue
 		}
-		if err := store.Replace(filepath.Join(u.Dir, c.Name), []byte(texts[c.Name])); err != nil {
+		if err := store.Replace(filepath.Join(u.Dir, c.Name), []byte(text[c.Name])); err != nil {
 			return err
 		}
 		if filepath.Ext(c.Name) != ".timer" {
@@ -178,12 +179,7 @@ func (u Units) write(changes []Change, want []File, now time.Time) error {
 // enter has the manager read what is new, and starts the timers: all of them, because one that an install wrote which was then
 // cut short looks as it should. To those that run already it does nothing.
 func (u Units) enter(ctx context.Context, changes []Change, want []File) error {
-	var start []string
-	for _, f := range want {
-		if filepath.Ext(f.Name) == ".timer" {
-			start = append(start, f.Name)
-		}
-	}
+	start := timers(want, fileName)
 	if len(start) == 0 {
 		return nil
 	}
@@ -195,14 +191,17 @@ func (u Units) enter(ctx context.Context, changes []Change, want []File) error {
 	return u.systemctl(ctx, append([]string{"enable", "--now"}, start...)...)
 }
 
-func timers(changes []Change, what string) (names []string) {
-	for _, c := range changes {
-		if c.What == what && filepath.Ext(c.Name) == ".timer" {
-			names = append(names, c.Name)
+// timers are the timers among the names of some items.
+func timers[T any](items []T, name func(T) string) (names []string) {
+	for _, item := range items {
+		if n := name(item); filepath.Ext(n) == ".timer" {
+			names = append(names, n)
 		}
 	}
 	return names
 }
+
+func fileName(f File) string { return f.Name }
 
 // stamp tells the manager that a timer fired just now.
 func (u Units) stamp(timer string, now time.Time) error {
@@ -248,13 +247,7 @@ func (u Units) ask(ctx context.Context, args ...string) (said []byte, err error)
 
 // Idle is the timers among the files that the manager would have to enable or start; none where no manager answers.
 func (u Units) Idle(ctx context.Context, want []File) (idle []Change) {
-	show := []string{"show", "--property=Id,ActiveState,UnitFileState"}
-	for _, f := range want {
-		if filepath.Ext(f.Name) == ".timer" {
-			show = append(show, f.Name)
-		}
-	}
-	said, err := u.ask(ctx, show...)
+	said, err := u.ask(ctx, append([]string{"show", "--property=Id,ActiveState,UnitFileState"}, timers(want, fileName)...)...)
 	if err != nil {
 		return nil
 	}

@@ -53,12 +53,11 @@ type File struct {
 // ErrUnfit is a path, name or id that the format cannot carry.
 var ErrUnfit = errors.New("cannot be expressed there")
 
-// routines are the jobs that fire by the clock, by id.
-func (h Host) routines(jobs []job.Job) ([]job.Job, error) {
-	if h.TickOnly {
-		return nil, nil
+// routines are the jobs that fire by the clock, by id. It refuses paths in which unfit finds fault.
+func (h Host) routines(jobs []job.Job, unfit func(string) (why string)) (found []job.Job, err error) {
+	if err := h.checkPaths(unfit); err != nil || h.TickOnly {
+		return nil, err
 	}
-	var found []job.Job
 	for _, j := range jobs {
 		if j.Kind != job.Routine || !j.Enabled || j.Schedule.Never() {
 			continue

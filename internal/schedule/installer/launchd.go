@@ -14,10 +14,7 @@ const maxMoments = 250
 
 // Launchd is the files of a Mac: an agent for each routine, and one for the tick. The error, if any, is ErrUnfit.
 func Launchd(h Host, jobs []job.Job) (files []File, left []Left, err error) {
-	if err := h.checkPaths(unprintable); err != nil {
-		return nil, nil, err
-	}
-	routines, err := h.routines(jobs)
+	routines, err := h.routines(jobs, unprintable)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -23,3 +23,23 @@ func Marked(text string) (ours, intact bool) {
 	hash, ours := strings.CutPrefix(first, markPrefix)
 	return ours, ours && hash == digest(rest)
 }
+
+// clusterLimit is the longest name of a CronJob, whose jobs and pods get longer ones.
+const clusterLimit = 52
+
+// lowerName makes a name from an id for where names are lower case: in a cluster, or in a directory that does not tell cases
+// apart. An id that is such a name already is kept; from any other a hash keeps it apart from its like.
+func lowerName(id string) string {
+	const kept, changed = "ollim-job-", "ollim-id-"
+	name := strings.Map(func(r rune) rune {
+		if r == '.' || r == '_' {
+			return '-'
+		}
+		return r
+	}, strings.ToLower(id))
+	if name == id && !strings.HasSuffix(id, "-") && len(kept+id) <= clusterLimit {
+		return kept + id
+	}
+	hash := "-" + digest(id)[:8]
+	return changed + strings.TrimRight(name[:min(len(name), clusterLimit-len(changed+hash))], "-") + hash
+}
