@@ -31,20 +31,14 @@ func Encode(pairs []Pair) ([]byte, error) {
 }
 
 func encodeEntry(key string, value any) ([]byte, error) {
-	node, err := toNode(value)
+	node, err := toNode(Pair{key, value})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
-	return encodeNode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
-		{Kind: yaml.ScalarNode, Value: key}, node,
-	}})
-}
-
-func encodeNode(n *yaml.Node) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
-	err := errors.Join(encoder.Encode(n), encoder.Close())
+	err = errors.Join(encoder.Encode(node), encoder.Close())
 	return out.Bytes(), err
 }
 
@@ -188,21 +182,18 @@ func byHand(path []string, why string) error {
 func sameBut(a, b *yaml.Node, path []string) bool {
 	restA, innerA := apart(a, path[0])
 	restB, innerB := apart(b, path[0])
-	if !same(restA, restB) {
-		return false
-	}
-	return len(path) == 1 || sameBut(innerA, innerB, path[1:])
+	return same(restA, restB) && (len(path) == 1 || sameBut(innerA, innerB, path[1:]))
 }
 
 // apart divides a mapping into the entry of a key, when that is a section, and all the others.
 func apart(m *yaml.Node, key string) (rest, inner *yaml.Node) {
 	rest, inner = &yaml.Node{}, &yaml.Node{}
-	for i := 0; i < len(m.Content); i += 2 {
+	for name, value := range entries(m) {
 		switch {
-		case Kebab(m.Content[i].Value) != Kebab(key):
-			rest.Content = append(rest.Content, m.Content[i], m.Content[i+1])
-		case m.Content[i+1].Kind == yaml.MappingNode:
-			inner = m.Content[i+1]
+		case Kebab(name.Value) != Kebab(key):
+			rest.Content = append(rest.Content, name, value)
+		case value.Kind == yaml.MappingNode:
+			inner = value
 		}
 	}
 	return rest, inner

@@ -9,9 +9,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// find is the index of key's name in a mapping's content, in either spelling, or -1.
+// find is the index of key's name in a mapping's content, in either spelling; -1 if there is none, or no mapping.
 func find(m *yaml.Node, key string) int {
-	for i := 0; i < len(m.Content); i += 2 {
+	for i := 0; m.Kind == yaml.MappingNode && i < len(m.Content); i += 2 {
 		if Kebab(m.Content[i].Value) == Kebab(key) {
 			return i
 		}
@@ -95,9 +95,7 @@ func lastOfQuote(n *yaml.Node, lines []string) int {
 	for line := n.Line; ; line++ {
 		for i := 0; i < len(text); i++ {
 			switch {
-			case text[i] == '\\' && quote == '"':
-				i++
-			case text[i] == quote && quote == '\'' && strings.HasPrefix(text[i+1:], "'"):
+			case text[i] == '\\' && quote == '"', quote == '\'' && strings.HasPrefix(text[i:], "''"):
 				i++
 			case text[i] == quote:
 				return line
@@ -149,13 +147,9 @@ func (d *Doc) splice(first, last int, text []byte) []byte {
 
 // shift indents every line of an entry.
 func shift(entry []byte, indent string) []byte {
-	if indent == "" {
-		return entry
-	}
 	var out []byte
 	for line := range bytes.Lines(entry) {
-		out = append(out, indent...)
-		out = append(out, line...)
+		out = append(append(out, indent...), line...)
 	}
 	return out
 }

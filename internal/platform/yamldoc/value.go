@@ -89,11 +89,15 @@ func (v Value) Items() ([]Value, error) {
 	if v.node.Kind != yaml.SequenceNode {
 		return nil, v.Wrong("want a list, " + v.got())
 	}
+	return v.items(), nil
+}
+
+func (v Value) items() []Value {
 	items := make([]Value, 0, len(v.node.Content))
 	for i, item := range v.node.Content {
 		items = append(items, Value{v.doc, item, fmt.Sprintf("%s[%d]", v.path, i)})
 	}
-	return items, nil
+	return items
 }
 
 // Section is a nested mapping as JSON-like data, for what has no keys of ours. Dates stay text.
@@ -109,8 +113,8 @@ func (v Value) data() (any, error) {
 	switch {
 	case v.node.Kind == yaml.SequenceNode:
 		list := make([]any, 0, len(v.node.Content))
-		for i, item := range v.node.Content {
-			data, err := Value{v.doc, item, fmt.Sprintf("%s[%d]", v.path, i)}.data()
+		for _, item := range v.items() {
+			data, err := item.data()
 			if err != nil {
 				return nil, err
 			}
@@ -127,20 +131,19 @@ func (v Value) data() (any, error) {
 		if n, err := strconv.ParseInt(v.node.Value, 10, 64); err == nil {
 			return n, nil
 		}
-		return nil, v.Wrong("want a number that JSON can have, " + v.got())
 	case v.node.Tag == "!!float":
 		if n, err := strconv.ParseFloat(v.node.Value, 64); err == nil && !math.IsInf(n, 0) && !math.IsNaN(n) {
 			return n, nil
 		}
-		return nil, v.Wrong("want a number that JSON can have, " + v.got())
+	default:
+		return v.node.Value, nil
 	}
-	return v.node.Value, nil
+	return nil, v.Wrong("want a number that JSON can have, " + v.got())
 }
 
 func (v Value) section() (map[string]any, error) {
 	m := map[string]any{}
-	for i := 0; i < len(v.node.Content); i += 2 {
-		name, value := v.node.Content[i], v.node.Content[i+1]
+	for name, value := range entries(v.node) {
 		key := Value{v.doc, name, v.path + "." + name.Value}
 		if name.Kind != yaml.ScalarNode {
 			return nil, key.Wrong("a key must be text")
@@ -165,10 +168,7 @@ func (v Value) Decode(fields []Field) error {
 		}
 		return v.Wrong("want a section of `key: value` lines, " + v.got())
 	}
-	if faults := v.doc.decode(v.node, v.path+".", fields); len(faults) > 0 {
-		return faults
-	}
-	return nil
+	return v.doc.decode(v.node, v.path+".", fields)
 }
 
 func (v Value) got() string {

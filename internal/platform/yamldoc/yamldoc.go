@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,30 +132,40 @@ type Field struct {
 
 // Decode reads every entry through its field. Unknown keys, duplicates, both spellings of one key and refused values are
 // faults; all are found, not only the first. The error is a Faults.
-func (d *Doc) Decode(fields []Field) error {
-	if faults := d.decode(d.root, "", fields); len(faults) > 0 {
-		return faults
-	}
-	return nil
-}
+func (d *Doc) Decode(fields []Field) error { return d.decode(d.root, "", fields) }
 
-func (d *Doc) decode(m *yaml.Node, prefix string, fields []Field) (faults Faults) {
+func (d *Doc) decode(m *yaml.Node, prefix string, fields []Field) error {
+	var faults Faults
 	seen := map[string]*yaml.Node{}
-	for i := 0; i < len(m.Content); i += 2 {
-		name, value := m.Content[i], m.Content[i+1]
+	for name, value := range entries(m) {
 		key := Kebab(name.Value)
 		at := slices.IndexFunc(fields, func(f Field) bool { return f.Key == key })
 		switch {
 		case at < 0:
 			faults = append(faults, d.fault(name.Line, prefix+name.Value, unknown(key, fields)))
 		case seen[key] != nil:
-			faults = append(faults, d.fault(name.Line, prefix+name.Value, d.twice(seen[key])))
+			twice := fmt.Sprintf("given twice (as %s on line %d)", seen[key].Value, d.lineOf(seen[key]))
+			faults = append(faults, d.fault(name.Line, prefix+name.Value, twice))
 		default:
 			faults = append(faults, d.read(fields[at], prefix, value)...)
 		}
 		seen[key] = name
 	}
+	if len(faults) == 0 {
+		return nil
+	}
 	return faults
+}
+
+// entries yields the names and values of a mapping.
+func entries(m *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(name, value *yaml.Node) bool) {
+		for pair := range slices.Chunk(m.Content, 2) {
+			if !yield(pair[0], pair[1]) {
+				return
+			}
+		}
+	}
 }
 
 func (d *Doc) read(f Field, prefix string, value *yaml.Node) Faults {
@@ -169,10 +180,6 @@ func (d *Doc) read(f Field, prefix string, value *yaml.Node) Faults {
 		return Faults{d.fault(deeper.line, deeper.key, err.Error())}
 	}
 	return Faults{d.fault(value.Line, prefix+f.Key, err.Error())}
-}
-
-func (d *Doc) twice(before *yaml.Node) string {
-	return fmt.Sprintf("given twice (as %s on line %d)", before.Value, before.Line+d.first-1)
 }
 
 func unknown(key string, fields []Field) string {
@@ -191,14 +198,7 @@ func Kebab(key string) string { return strings.ReplaceAll(key, "_", "-") }
 
 // Fault makes a fault about key at the line where it stands; line 0 when the document has no such key. With it a caller
 // reports rules that span several keys.
-func (d *Doc) Fault(key, reason string) *Fault {
-	for i := 0; i < len(d.root.Content); i += 2 {
-		if Kebab(d.root.Content[i].Value) == key {
-			return d.fault(d.root.Content[i].Line, key, reason)
-		}
-	}
-	return d.fault(0, key, reason)
-}
+func (d *Doc) Fault(key, reason string) *Fault { return &Fault{d.file, d.Line(key), key, reason} }
 
 // Has reports whether the document has an entry for key, in either spelling.
 func (d *Doc) Has(key string) bool { return find(d.root, key) >= 0 }
@@ -208,29 +208,27 @@ func (d *Doc) Text() []byte { return d.text }
 
 // Line is the line of the file where the entry at path stands, from 1; 0 when there is none.
 func (d *Doc) Line(path ...string) int {
-	m := d.root
-	for depth, key := range path {
+	m, line := d.root, 0
+	for _, key := range path {
 		i := find(m, key)
 		if i < 0 {
 			return 0
 		}
-		if depth == len(path)-1 {
-			return m.Content[i].Line + d.first - 1
-		}
-		if m = m.Content[i+1]; m.Kind != yaml.MappingNode {
-			return 0
-		}
+		line, m = d.lineOf(m.Content[i]), m.Content[i+1]
 	}
-	return 0
+	return line
 }
+
+// lineOf is the line of the file, from 1, with which a node begins.
+func (d *Doc) lineOf(n *yaml.Node) int { return n.Line + d.first - 1 }
 
 // Values is the whole document as nested maps under kebab-case keys; scalars are text as written, nothings are omitted.
 func (d *Doc) Values() map[string]any { return values(d.root) }
 
 func values(m *yaml.Node) map[string]any {
 	out := map[string]any{}
-	for i := 0; i < len(m.Content); i += 2 {
-		key, value := Kebab(m.Content[i].Value), m.Content[i+1]
+	for name, value := range entries(m) {
+		key := Kebab(name.Value)
 		switch {
 		case value.Kind == yaml.MappingNode:
 			out[key] = values(value)
