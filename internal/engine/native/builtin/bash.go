@@ -2,13 +2,13 @@ package builtin
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/policy"
 )
@@ -20,21 +20,6 @@ const (
 	bashBytes   = 4 << 20 // of standard output that are kept
 	bashChars   = 30000   // of them that are shown
 )
-
-//go:embed bash.md
-var bashText string
-
-func bashTool() tool {
-	return tool{
-		name:        "Bash",
-		description: bashText,
-		schema: `{"type":"object","properties":{"command":{"type":"string","minLength":1},` +
-			`"timeout":{"type":"integer","minimum":1,"maximum":600000},"description":{"type":"string"}},` +
-			`"required":["command"],"additionalProperties":false}`,
-		effects: true,
-		call:    takes(callBash),
-	}
-}
 
 func callBash(ctx context.Context, b *Box, in struct {
 	Command string `json:"command"`
@@ -77,8 +62,9 @@ func (b *Box) output(r process.Result) string {
 		text += fmt.Sprintf("\n(cut at %d MiB)", bashBytes>>20)
 	}
 	text = middle(text, bashChars)
-	if said := strings.TrimRight(b.Secrets.HideCut(r.Stderr, len(r.Stderr) >= process.StderrLimit, false), "\n"); said != "" {
-		if len(r.Stderr) >= process.StderrLimit {
+	cut := len(r.Stderr) >= process.StderrLimit
+	if said := strings.TrimRight(b.Secrets.HideCut(r.Stderr, cut, false), "\n"); said != "" {
+		if cut {
 			said = "… " + said
 		}
 		if text != "" {
@@ -95,15 +81,11 @@ func middle(s string, most int) string {
 	if n <= most {
 		return s
 	}
-	i, left, right := 0, len(s), 0
-	for at := range s {
-		if i == most/2 {
-			left = at
-		}
-		if i == n-most/2 {
-			right = at
-		}
-		i++
+	left, _ := plaintext.First(s, most/2)
+	right := len(s)
+	for range most / 2 {
+		_, size := utf8.DecodeLastRuneInString(s[:right])
+		right -= size
 	}
-	return fmt.Sprintf("%s\n… (%d characters omitted) …\n%s", s[:left], n-2*(most/2), s[right:])
+	return fmt.Sprintf("%s\n… (%d characters omitted) …\n%s", left, n-2*(most/2), s[right:])
 }

@@ -9,6 +9,7 @@ package builtin
 
 import (
 	"context"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,25 +35,57 @@ type Box struct {
 	Env       []string          // of commands, whole
 	Hold      []*os.File        // locks that commands keep for as long as they live
 	Shared    bool              // new files and directories are as the umask has them; else they are the owner's alone
-	Fetch     *http.Client      // nil: Fetcher(Public)
 	Secrets   plaintext.Secrets // are replaced in every result
 
-	writing sync.Mutex // two edits of one file at once would lose one
+	client  *http.Client // of WebFetch; nil: one that connects to public addresses only
+	writing sync.Mutex   // two edits of one file at once would lose one
 	once    sync.Once
 	pinned  pinned
 }
 
 // tool is one entry of the box.
 type tool struct {
-	name        string
-	description string
-	schema      string
-	effects     bool
-	call        func(context.Context, *Box, json.RawMessage) (string, error)
+	name    string
+	effects bool // a use changes something, so that it must not be made twice
+	call    func(context.Context, *Box, json.RawMessage) (string, error)
+	schema  string
 }
 
+//go:embed *.md
+var descriptions embed.FS
+
 func tools() []tool {
-	return []tool{readTool(), writeTool(), editTool(), globTool(), grepTool(), bashTool(), webFetchTool()}
+	const (
+		text    = `{"type":"string"}`
+		name    = `{"type":"string","minLength":1}`
+		number  = `{"type":"integer","minimum":0}`
+		ordinal = `{"type":"integer","minimum":1}`
+		flag    = `{"type":"boolean"}`
+		mode    = `{"type":"string","enum":["files_with_matches","content","count"]}`
+		timeout = `{"type":"integer","minimum":1,"maximum":600000}`
+	)
+	return []tool{
+		{"Read", false, takes(callRead), schema(1, "file_path", name, "offset", ordinal, "limit", ordinal)},
+		{"Write", true, takes(callWrite), schema(2, "file_path", name, "content", text)},
+		{"Edit", true, takes(callEdit), schema(3, "file_path", name, "old_string", name, "new_string", text, "replace_all", flag)},
+		{"Glob", false, callGlob, schema(1, "pattern", name, "path", name)},
+		{"Grep", false, callGrep, schema(1, "pattern", name, "path", name, "glob", name, "type", text, "output_mode", mode,
+			"-A", number, "-B", number, "-C", number, "context", number, "-n", flag, "-i", flag, "-o", flag,
+			"head_limit", number, "offset", number, "multiline", flag)},
+		{"Bash", true, takes(callBash), schema(1, "command", name, "timeout", timeout, "description", text)},
+		{"WebFetch", false, takes(callWebFetch), schema(1, "url", name, "prompt", text)},
+	}
+}
+
+// schema is the JSON Schema of an input, from the names and the types of its fields, of which the first are required.
+func schema(required int, fields ...string) string {
+	var properties, names []string
+	for field := range slices.Chunk(fields, 2) {
+		names = append(names, strconv.Quote(field[0]))
+		properties = append(properties, names[len(names)-1]+":"+field[1])
+	}
+	return fmt.Sprintf(`{"type":"object","properties":{%s},"required":[%s],"additionalProperties":false}`,
+		strings.Join(properties, ","), strings.Join(names[:required], ","))
 }
 
 // HasEffects reports whether a use of the tool changes something, so that it must not be made twice.
@@ -65,7 +98,8 @@ func (b *Box) List(names []string) []engine.Tool {
 	var list []engine.Tool
 	for _, t := range tools() {
 		if slices.Contains(names, t.name) {
-			list = append(list, engine.Tool{Name: t.name, Description: t.description, Schema: json.RawMessage(t.schema)})
+			description, _ := descriptions.ReadFile(strings.ToLower(t.name) + ".md") // every tool has one
+			list = append(list, engine.Tool{Name: t.name, Description: string(description), Schema: json.RawMessage(t.schema)})
 		}
 	}
 	return list

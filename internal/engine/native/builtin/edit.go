@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -15,21 +14,6 @@ import (
 // editBytes is the size of the largest file that can be edited.
 const editBytes = 16 << 20
 
-//go:embed edit.md
-var editText string
-
-func editTool() tool {
-	return tool{
-		name:        "Edit",
-		description: editText,
-		schema: `{"type":"object","properties":{"file_path":{"type":"string","minLength":1},"old_string":{"type":"string","minLength":1},` +
-			`"new_string":{"type":"string"},"replace_all":{"type":"boolean"}},` +
-			`"required":["file_path","old_string","new_string"],"additionalProperties":false}`,
-		effects: true,
-		call:    takes(callEdit),
-	}
-}
-
 func callEdit(ctx context.Context, b *Box, in struct {
 	Path string `json:"file_path"`
 	Old  string `json:"old_string"`
@@ -37,7 +21,7 @@ func callEdit(ctx context.Context, b *Box, in struct {
 	All  bool   `json:"replace_all"`
 }) (string, error) {
 	return b.at(in.Path, toEdit, func(s spot) (string, error) {
-		f, was, err := s.open()
+		f, was, err := openFile(s.g, s.dir, s.name, s.place.Real)
 		if err != nil {
 			return "", err
 		}
@@ -105,16 +89,12 @@ func crlf(s string) string {
 // linesOf is the lines in which old begins.
 func linesOf(text, old string) (lines []int) {
 	line := 1
-	for {
-		at := strings.Index(text, old)
-		if at < 0 {
-			return lines
-		}
-		line += strings.Count(text[:at], "\n")
+	for before, after, found := strings.Cut(text, old); found; before, after, found = strings.Cut(after, old) {
+		line += strings.Count(before, "\n")
 		lines = append(lines, line)
 		line += strings.Count(old, "\n")
-		text = text[at+len(old):]
 	}
+	return lines
 }
 
 // places tells how often and where.

@@ -49,7 +49,7 @@ func TestFetcher(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if r, err := Fetcher(isPublic).Do(request); err == nil {
+		if r, err := fetcher(isPublic).Do(request); err == nil {
 			_ = r.Body.Close()
 			t.Errorf("%s was reached", host)
 		} else if strings.HasPrefix(host, "127.0") && !errors.Is(err, errPrivate) {
@@ -61,7 +61,7 @@ func TestFetcher(t *testing.T) {
 	}
 	t.Setenv("HTTP_PROXY", server.URL)
 	var asked []netip.Addr
-	client := Fetcher(func(a netip.Addr) bool { asked = append(asked, a); return true })
+	client := fetcher(func(a netip.Addr) bool { asked = append(asked, a); return true })
 	r, err := client.Get("http://localhost:" + port)
 	if err != nil || hits != 1 || len(asked) == 0 || !asked[len(asked)-1].IsLoopback() {
 		t.Fatal(err, hits, asked)
@@ -77,7 +77,7 @@ func web(t *testing.T, pages http.HandlerFunc) *Box {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", server.Listener.Addr().String())
 	}
-	return &Box{Fetch: &http.Client{Transport: &http.Transport{DialContext: dial}}}
+	return &Box{client: &http.Client{Transport: &http.Transport{DialContext: dial}}}
 }
 
 func TestWebFetch(t *testing.T) {

@@ -272,7 +272,7 @@ func TestReplace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
+	defer func() { _ = s.dir.Close() }()
 	was, err := look(s.g, s.dir, s.name, s.place.Real)
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package builtin
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -16,19 +15,6 @@ import (
 
 // globFiles is how many files are listed.
 const globFiles = 200
-
-//go:embed glob.md
-var globText string
-
-func globTool() tool {
-	return tool{
-		name:        "Glob",
-		description: globText,
-		schema: `{"type":"object","properties":{"pattern":{"type":"string","minLength":1},"path":{"type":"string","minLength":1}},` +
-			`"required":["pattern"],"additionalProperties":false}`,
-		call: callGlob,
-	}
-}
 
 func callGlob(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
 	in := struct {
@@ -44,39 +30,29 @@ func callGlob(ctx context.Context, b *Box, input json.RawMessage) (string, error
 	return soon(ctx, func(ctx context.Context) (string, error) { return b.glob(ctx, in.Path, search) })
 }
 
-type found struct {
-	path string
-	at   time.Time
-}
-
 func (b *Box) glob(ctx context.Context, path string, search policy.Search) (string, error) {
-	g, err := b.ground()
-	if err != nil {
-		return "", err
-	}
-	from, err := b.begin(g, "Glob", path, search)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = from.dir.Close() }()
-	if from.file != "" {
-		return "", fmt.Errorf("%s: it is a file, not a directory", shown(path))
+	type found struct {
+		path string
+		at   time.Time
 	}
 	var files []found
-	s := searching{g: g, search: search}
+	s := searching{search: search}
 	s.file = func(dir *os.Root, name, at string) error {
-		if info, err := look(g, dir, name, at); err == nil {
+		if info, err := look(s.g, dir, name, at); err == nil {
 			files = append(files, found{at, info.ModTime()})
 		}
 		return nil
 	}
-	if err := s.all(ctx, from.dir, from.path, nil); err != nil {
+	s.only = func(*os.Root, string, string) error {
+		return fmt.Errorf("%s: it is a file, not a directory", shown(path))
+	}
+	if err := s.run(ctx, b, "Glob", path); err != nil {
 		return "", err
 	}
 	slices.SortFunc(files, func(a, b found) int { return cmp.Or(b.at.Compare(a.at), strings.Compare(a.path, b.path)) })
 	var lines []string
 	for _, f := range files[:min(len(files), globFiles)] {
-		lines = append(lines, nameOf(g, f.path))
+		lines = append(lines, nameOf(s.g, f.path))
 	}
 	if len(files) > globFiles {
 		lines = append(lines, fmt.Sprintf("(the newest %d of %d files)", globFiles, len(files)))

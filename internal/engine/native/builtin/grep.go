@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -15,24 +16,6 @@ import (
 
 	"github.com/ollim/ollim/internal/policy"
 )
-
-//go:embed grep.md
-var grepText string
-
-func grepTool() tool {
-	return tool{
-		name:        "Grep",
-		description: grepText,
-		schema: `{"type":"object","properties":{"pattern":{"type":"string","minLength":1},"path":{"type":"string","minLength":1},` +
-			`"glob":{"type":"string","minLength":1},"type":{"type":"string"},` +
-			`"output_mode":{"type":"string","enum":["files_with_matches","content","count"]},` +
-			`"-A":{"type":"integer","minimum":0},"-B":{"type":"integer","minimum":0},"-C":{"type":"integer","minimum":0},` +
-			`"context":{"type":"integer","minimum":0},"-n":{"type":"boolean"},"-i":{"type":"boolean"},"-o":{"type":"boolean"},` +
-			`"head_limit":{"type":"integer","minimum":0},"offset":{"type":"integer","minimum":0},"multiline":{"type":"boolean"}},` +
-			`"required":["pattern"],"additionalProperties":false}`,
-		call: callGrep,
-	}
-}
 
 type grepInput struct {
 	Pattern   string `json:"pattern"`
@@ -60,7 +43,7 @@ func callGrep(ctx context.Context, b *Box, input json.RawMessage) (string, error
 	if err != nil {
 		return "", badInput(err)
 	}
-	g := grep{in: in}
+	g := grep{in: in, searching: searching{search: search}}
 	if g.re, err = compile(in); err != nil {
 		return "", badInput(err)
 	}
@@ -71,27 +54,14 @@ func callGrep(ctx context.Context, b *Box, input json.RawMessage) (string, error
 		return "", badInput(errors.New("output_mode is files_with_matches, content or count"))
 	}
 	g.literal, _ = g.re.LiteralPrefix()
-	g.before, g.after = around(in)
-	const farthest = 1_000_000 // lines
+	const (
+		widest   = 1000      // lines before and after a match
+		farthest = 1_000_000 // lines
+	)
+	g.before = min(int(*cmp.Or(in.Before, in.Around, in.Context, new(count))), widest)
+	g.after = min(int(*cmp.Or(in.After, in.Around, in.Context, new(count))), widest)
 	g.out.skip, g.out.most = min(int(in.Offset), farthest), int(in.Head)
-	return soon(ctx, func(ctx context.Context) (string, error) { return b.grep(ctx, &g, search) })
-}
-
-// around is how many lines before and after a match are wanted; the special wish counts more than the common one.
-func around(in grepInput) (before, after int) {
-	const most = 1000
-	for _, n := range []*count{in.Context, in.Around} {
-		if n != nil {
-			before, after = int(*n), int(*n)
-		}
-	}
-	if in.Before != nil {
-		before = int(*in.Before)
-	}
-	if in.After != nil {
-		after = int(*in.After)
-	}
-	return min(before, most), min(after, most)
+	return soon(ctx, func(ctx context.Context) (string, error) { return g.find(ctx, b) })
 }
 
 // compile reads the pattern. Its size bounds the time that one match can take.
@@ -100,11 +70,13 @@ func compile(in grepInput) (*regexp.Regexp, error) {
 		longest = 4 << 10
 		most    = 2000 // instructions
 	)
-	flags := syntax.Perl
+	flags, named, text := syntax.Perl, "", in.Pattern
 	if in.Fold {
-		flags |= syntax.FoldCase
+		flags, named = flags|syntax.FoldCase, "i"
 	}
-	text := in.Pattern
+	if in.Multiline {
+		named += "ms"
+	}
 	if len(text) > longest {
 		return nil, fmt.Errorf("the pattern is longer than %d bytes", longest)
 	}
@@ -119,44 +91,21 @@ func compile(in grepInput) (*regexp.Regexp, error) {
 	if len(prog.Inst) > most {
 		return nil, errors.New("the pattern is too complicated")
 	}
-	prefix := "(?:"
-	switch {
-	case in.Fold && in.Multiline:
-		prefix = "(?ims:"
-	case in.Fold:
-		prefix = "(?i:"
-	case in.Multiline:
-		prefix = "(?ms:"
-	}
-	return regexp.Compile(prefix + text + ")")
+	return regexp.Compile("(?" + named + ":" + text + ")")
 }
 
-func (b *Box) grep(ctx context.Context, g *grep, search policy.Search) (string, error) {
-	ground, err := b.ground()
-	if err != nil {
-		return "", err
-	}
-	from, err := b.begin(ground, "Grep", g.in.Path, search)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = from.dir.Close() }()
-	s := searching{g: ground, search: search}
-	s.file = func(dir *os.Root, name, at string) error {
+func (g *grep) find(ctx context.Context, b *Box) (string, error) {
+	g.only = func(dir *os.Root, name, at string) error { return g.look(ctx, dir, name, at) }
+	g.file = func(dir *os.Root, name, at string) error {
 		if !g.wants(name) {
 			return nil
 		}
-		return g.look(ctx, ground, dir, name, at)
+		return g.look(ctx, dir, name, at)
 	}
-	if from.file != "" {
-		err = g.look(ctx, ground, from.dir, from.file, filepath.Join(from.path, from.file))
-	} else {
-		err = s.all(ctx, from.dir, from.path, nil)
-	}
-	if err != nil && !errors.Is(err, errEnough) {
+	if err := g.run(ctx, b, "Grep", g.in.Path); err != nil && !errors.Is(err, errEnough) {
 		return "", err
 	}
-	return strings.Join(append(g.out.result(), append(g.unsearched(), s.unread()...)...), "\n"), nil
+	return strings.Join(slices.Concat(g.out.result(), g.unsearched(), g.unread()), "\n"), nil
 }
 
 // wants reports whether the file is of the type that is searched.

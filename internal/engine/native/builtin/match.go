@@ -10,9 +10,8 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"unicode/utf8"
-
-	"github.com/ollim/ollim/internal/policy"
 )
 
 const (
@@ -23,6 +22,7 @@ const (
 
 // grep is one search for text.
 type grep struct {
+	searching
 	in            grepInput
 	re            *regexp.Regexp
 	literal       string   // every match begins with it
@@ -31,7 +31,7 @@ type grep struct {
 	out           report
 	data          []byte // of the file that is looked at
 	large         []string
-	closed        int
+	unreadable    int // files
 }
 
 // hit is a match: its lines, from 0, and its text.
@@ -41,16 +41,16 @@ type hit struct {
 }
 
 // look searches one file. The error ends the search.
-func (g *grep) look(ctx context.Context, ground policy.Ground, dir *os.Root, name, at string) error {
-	shownAt := nameOf(ground, at)
-	if err := g.load(ctx, ground, dir, name, at); err != nil {
+func (g *grep) look(ctx context.Context, dir *os.Root, name, at string) error {
+	shownAt := nameOf(g.g, at)
+	if err := g.load(ctx, dir, name, at); err != nil {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, errLarge):
 			g.large = append(g.large, shownAt)
 		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errProtected):
-			g.closed++
+			g.unreadable++
 		}
 		return nil
 	}
@@ -84,8 +84,8 @@ func (g *grep) look(ctx context.Context, ground policy.Ground, dir *os.Root, nam
 var errLarge = errors.New("too large")
 
 // load reads a file into g.data.
-func (g *grep) load(ctx context.Context, ground policy.Ground, dir *os.Root, name, at string) error {
-	f, info, err := openFile(ground, dir, name, at)
+func (g *grep) load(ctx context.Context, dir *os.Root, name, at string) error {
+	f, info, err := openFile(g.g, dir, name, at)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (g *grep) showLines(name string, hits []hit) error {
 	next := -1 // the first line that is not written yet
 	for i, h := range hits {
 		start := max(next, h.from-g.before, 0)
-		if g.before+g.after > 0 && start > next && !g.out.empty() {
+		if g.before+g.after > 0 && start > next && g.out.seen > 0 {
 			if err := g.out.add("--"); err != nil {
 				return err
 			}
@@ -234,24 +234,18 @@ func (g *grep) line(name string, mark rune, number int, text []byte) string {
 
 // unsearched says which files were omitted.
 func (g *grep) unsearched() (lines []string) {
-	if n := len(g.large); n > 0 {
+	if len(g.large) > 0 {
 		lines = append(lines, fmt.Sprintf("(not searched, larger than %d MiB: %s)", grepBytes>>20, some(g.large)))
 	}
-	if g.closed > 0 {
-		lines = append(lines, fmt.Sprintf("(files that could not be read: %d)", g.closed))
+	if g.unreadable > 0 {
+		lines = append(lines, fmt.Sprintf("(files that could not be read: %d)", g.unreadable))
 	}
 	return lines
 }
 
 func some(names []string) string {
 	const most = 5
-	text := ""
-	for i, name := range names[:min(most, len(names))] {
-		if i > 0 {
-			text += ", "
-		}
-		text += name
-	}
+	text := strings.Join(names[:min(most, len(names))], ", ")
 	if len(names) > most {
 		text += fmt.Sprintf(" and %d more", len(names)-most)
 	}
@@ -270,8 +264,6 @@ type report struct {
 	seen  int
 	cut   string // why there is no more
 }
-
-func (r *report) empty() bool { return r.seen == 0 }
 
 func (r *report) add(line string) error {
 	r.seen++

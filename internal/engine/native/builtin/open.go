@@ -29,14 +29,8 @@ type spot struct {
 	name  string
 	place policy.Place
 	fresh fs.FileMode // of a new file, before the umask
-	as    string      // as the model named it
 	g     policy.Ground
 }
-
-func (s spot) close() { _ = s.dir.Close() }
-
-// wrong is an error about it.
-func (s spot) wrong(err error) error { return wrong(s.as, err) }
 
 func wrong(path string, err error) error { return fmt.Errorf("%s: %s", shown(path), store.Cause(err)) }
 
@@ -52,9 +46,7 @@ type pinned struct {
 }
 
 // Open remembers the roots as they are now. Without it the first use of a file tool does.
-func (b *Box) Open() { b.pin() }
-
-func (b *Box) pin() *pinned {
+func (b *Box) Open() {
 	b.once.Do(func() {
 		b.pinned.roots = map[string]fs.FileInfo{}
 		if b.pinned.g, b.pinned.err = b.ground(); b.pinned.err != nil {
@@ -66,13 +58,13 @@ func (b *Box) pin() *pinned {
 			}
 		}
 	})
-	return &b.pinned
 }
 
 // enter opens the directory path on the way to place, after it has judged a use of the tool at place itself. Folders that are
 // missing are made with a mode; 0 makes none.
 func (b *Box) enter(g policy.Ground, tool string, place policy.Place, found policy.Search, path string, making fs.FileMode) (*os.Root, error) {
-	p := b.pin()
+	b.Open()
+	p := &b.pinned
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -120,7 +112,7 @@ func (b *Box) spot(path string, what purpose) (spot, error) {
 	case what != toRead && !place.Writable:
 		return spot{}, wrong(path, errors.New("it is in a read-only directory"))
 	}
-	s := spot{name: filepath.Base(place.Real), place: place, as: path, g: g, fresh: 0o600}
+	s := spot{name: filepath.Base(place.Real), place: place, g: g, fresh: 0o600}
 	var folders fs.FileMode
 	if what == toWrite {
 		folders = 0o700
@@ -129,7 +121,7 @@ func (b *Box) spot(path string, what purpose) (spot, error) {
 		s.fresh, folders = 0o666, folders|folders>>3|folders>>6
 	}
 	if s.dir, err = b.enter(g, string(what), place, policy.Search{}, filepath.Dir(place.Real), folders); err != nil {
-		return spot{}, s.wrong(err)
+		return spot{}, wrong(path, err)
 	}
 	return s, nil
 }
@@ -177,11 +169,7 @@ func step(g policy.Ground, dir *os.Root, name, at string) (*os.Root, error) {
 	return next, nil
 }
 
-// open opens the regular file for reading. It never waits for a pipe, nor touches a device.
-func (s spot) open() (*os.File, fs.FileInfo, error) {
-	return openFile(s.g, s.dir, s.name, s.place.Real)
-}
-
+// openFile opens a regular file for reading. It never waits for a pipe, nor touches a device.
 func openFile(g policy.Ground, dir *os.Root, name, at string) (*os.File, fs.FileInfo, error) {
 	info, err := look(g, dir, name, at)
 	if err != nil {
@@ -222,13 +210,15 @@ func notKind(info fs.FileInfo, want string) error {
 	case mode&fs.ModeSymlink != 0:
 		return errMoved
 	case mode&fs.ModeNamedPipe != 0:
-		return fmt.Errorf("it is a pipe, not %s", want)
+		want = "a pipe, not " + want
 	case mode&fs.ModeDevice != 0:
-		return fmt.Errorf("it is a device, not %s", want)
+		want = "a device, not " + want
 	case mode&fs.ModeSocket != 0:
-		return fmt.Errorf("it is a socket, not %s", want)
+		want = "a socket, not " + want
+	default:
+		want = "not " + want
 	}
-	return fmt.Errorf("it is not %s", want)
+	return errors.New("it is " + want)
 }
 
 // patient reads until ctx ends.

@@ -97,11 +97,11 @@ func (p *page) text(z *html.Tokenizer) {
 		return
 	}
 	text := string(z.Text())
-	switch {
-	case p.pre:
+	if p.pre {
 		p.write(strings.ReplaceAll(text, "\r\n", "\n"))
 		return
-	case strings.TrimSpace(text) == "":
+	}
+	if strings.TrimSpace(text) == "" {
 		p.space = p.space || text != ""
 		return
 	}
@@ -156,9 +156,6 @@ func (p *page) indent() string {
 
 // block sees to it that the next text begins a line, after an empty one for 2.
 func (p *page) block(breaks int) {
-	if breaks == 0 {
-		return
-	}
 	p.space = false
 	if p.mark == "" { // else it is the beginning of an item, and stays beside its mark
 		p.breaks = max(p.breaks, breaks)
@@ -201,33 +198,25 @@ func (p *page) start(z *html.Tokenizer, closed bool) {
 // open begins an element that shapes the text.
 func (p *page) open(name string) {
 	const deepest = 100 // lists
+	p.around(name)
 	switch name {
 	case "h1", "h2", "h3", "h4", "h5", "h6":
-		p.block(2)
 		p.mark = strings.Repeat("#", int(name[1]-'0')) + " "
 	case "title":
-		p.block(2)
 		p.mark = "Title: "
 	case "ul", "ol":
-		p.block(2)
-		if len(p.lists) > 0 {
-			p.breaks = 1
-		}
 		if number := map[string]int{"ul": -1, "ol": 0}[name]; len(p.lists) < deepest {
 			p.lists = append(p.lists, number)
 		}
 	case "li":
-		p.block(1)
 		p.mark = "- "
 		if n := len(p.lists) - 1; n >= 0 && p.lists[n] >= 0 {
 			p.lists[n]++
 			p.mark = fmt.Sprintf("%d. ", p.lists[n])
 		}
 	case "blockquote":
-		p.block(2)
 		p.quotes++
 	case "pre":
-		p.block(2)
 		if !p.pre {
 			p.endLink()
 			p.write("```\n")
@@ -242,7 +231,6 @@ func (p *page) open(name string) {
 		p.write("---")
 		p.block(2)
 	case "tr":
-		p.block(1)
 		p.cells = 0
 	case "td", "th":
 		if p.cells++; p.cells > 1 {
@@ -250,8 +238,6 @@ func (p *page) open(name string) {
 			p.write("|")
 			p.space = true
 		}
-	default:
-		p.block(breaksOf(name))
 	}
 }
 
@@ -271,52 +257,45 @@ func (p *page) end(name string) {
 	case "ul", "ol":
 		p.lists = p.lists[:max(0, len(p.lists)-1)]
 		p.mark = ""
-		p.block(2)
-		if len(p.lists) > 0 {
-			p.breaks = 1
-		}
 	case "blockquote":
 		p.quotes = max(0, p.quotes-1)
-		p.block(2)
 	case "pre":
 		if p.pre {
 			p.pre = false
 			p.write("\n```")
 		}
-		p.block(2)
 	case "code", "tt", "kbd", "samp":
 		p.tick()
 	case "h1", "h2", "h3", "h4", "h5", "h6", "title":
 		p.mark = ""
-		p.block(2)
-	case "li", "tr":
-		p.block(1)
-	default:
-		p.block(breaksOf(name))
 	}
+	p.around(name)
 }
 
-// breaksOf tells how an element stands apart: 0 in the line, 1 on lines of its own, 2 as a paragraph.
-func breaksOf(name string) int {
+// around sees to it that an element stands apart: on lines of its own, or as a paragraph. A list within a list is no paragraph.
+func (p *page) around(name string) {
 	switch name {
-	case "p", "table", "dl", "figure", "main", "article", "section", "header", "footer", "nav", "aside", "fieldset", "details":
-		return 2
-	case "div", "dt", "dd", "form", "address", "caption", "figcaption", "summary", "thead", "tbody", "tfoot", "option", "center", "legend", "body":
-		return 1
+	case "ul", "ol":
+		p.block(2)
+		if len(p.lists) > 0 {
+			p.breaks = 1
+		}
+	case "h1", "h2", "h3", "h4", "h5", "h6", "title", "blockquote", "pre", "p", "table", "dl", "figure", "main", "article", "section", "header", "footer", "nav", "aside", "fieldset", "details":
+		p.block(2)
+	case "li", "tr", "div", "dt", "dd", "form", "address", "caption", "figcaption", "summary", "thead", "tbody", "tfoot", "option", "center", "legend", "body":
+		p.block(1)
 	}
-	return 0
 }
 
 // tick begins or ends code within a line.
 func (p *page) tick() {
-	if p.pre {
-		return
-	}
-	if p.link != nil {
+	switch {
+	case p.pre:
+	case p.link != nil:
 		p.link.text.WriteByte('`')
-		return
+	default:
+		p.write("`")
 	}
-	p.write("`")
 }
 
 // endLink writes the link that is open, if one is. One without text leads nowhere that a reader could choose.

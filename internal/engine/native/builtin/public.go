@@ -1,7 +1,6 @@
 package builtin
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -14,9 +13,9 @@ import (
 
 var errPrivate = errors.New("it is not a public address")
 
-// Fetcher is an HTTP client that connects to addresses that public allows and to no others, whatever a name resolves to and
-// whenever that changes. It uses no proxy, keeps no cookies, follows no redirects and reads nothing from the environment.
-func Fetcher(public func(netip.Addr) bool) *http.Client {
+// fetcher is an HTTP client that connects to addresses that public allows and to no others, whatever a name resolves to and
+// whenever that changes. It uses no proxy, keeps no cookies and reads nothing from the environment.
+func fetcher(public func(netip.Addr) bool) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
 		if err != nil {
@@ -27,18 +26,13 @@ func Fetcher(public func(netip.Addr) bool) *http.Client {
 		}
 		return nil
 	}}
-	return &http.Client{
-		Transport: &http.Transport{
-			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-				return dialer.DialContext(ctx, network, address)
-			},
-			ForceAttemptHTTP2:      true,
-			DisableKeepAlives:      true,
-			TLSHandshakeTimeout:    10 * time.Second,
-			MaxResponseHeaderBytes: 256 << 10,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	return &http.Client{Transport: &http.Transport{
+		DialContext:            dialer.DialContext,
+		ForceAttemptHTTP2:      true,
+		DisableKeepAlives:      true,
+		TLSHandshakeTimeout:    10 * time.Second,
+		MaxResponseHeaderBytes: 256 << 10,
+	}}
 }
 
 // isPublic reports whether an address is one of the public internet: none of this machine, its networks, its provider's services

@@ -3,8 +3,8 @@ package builtin
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -22,19 +22,6 @@ const (
 	readWidth = 2000      // characters of a line
 )
 
-//go:embed read.md
-var readText string
-
-func readTool() tool {
-	return tool{
-		name:        "Read",
-		description: readText,
-		schema: `{"type":"object","properties":{"file_path":{"type":"string","minLength":1},"offset":{"type":"integer","minimum":1},` +
-			`"limit":{"type":"integer","minimum":1}},"required":["file_path"],"additionalProperties":false}`,
-		call: takes(callRead),
-	}
-}
-
 func callRead(ctx context.Context, b *Box, in struct {
 	Path   string `json:"file_path"`
 	Offset count  `json:"offset"`
@@ -44,13 +31,10 @@ func callRead(ctx context.Context, b *Box, in struct {
 	if in.Pages != "" {
 		return "", badInput(errors.New("pages is for PDF files, which are not supported"))
 	}
-	lines := int(in.Limit)
-	if lines == 0 || lines > readLines {
-		lines = readLines
-	}
+	lines := min(int(cmp.Or(in.Limit, readLines)), readLines)
 	return soon(ctx, func(ctx context.Context) (string, error) {
 		return b.at(in.Path, toRead, func(s spot) (string, error) {
-			f, _, err := s.open()
+			f, _, err := openFile(s.g, s.dir, s.name, s.place.Real)
 			if err != nil {
 				return "", err
 			}
@@ -70,10 +54,10 @@ func (b *Box) at(path string, what purpose, work func(spot) (string, error)) (st
 	if err != nil {
 		return "", err
 	}
-	defer s.close()
+	defer func() { _ = s.dir.Close() }()
 	text, err := work(s)
 	if err != nil {
-		return "", s.wrong(err)
+		return "", wrong(path, err)
 	}
 	return text, nil
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/ollim/ollim/internal/policy"
 )
@@ -20,43 +19,41 @@ type searching struct {
 	g      policy.Ground
 	search policy.Search
 	file   func(dir *os.Root, name, path string) error // what to do with a file that is found; its error ends the search
+	only   func(dir *os.Root, name, path string) error // what to do with a file at which the search begins
 	closed int                                         // directories that cannot be read
 }
 
-// directory is where a search begins, with links followed. A Grep may begin at a file, then dir is its directory and file its name.
-type folder struct {
-	dir  *os.Root
-	path string // of dir
-	file string
-}
-
-// begin opens the place that a search of the tool begins at.
-func (b *Box) begin(g policy.Ground, tool, path string, search policy.Search) (folder, error) {
-	place, err := g.Place(path)
-	if err != nil {
-		return folder{}, err
+// run makes a search of the tool from a path, with links followed.
+func (s *searching) run(ctx context.Context, b *Box, tool, path string) (err error) {
+	if s.g, err = b.ground(); err != nil {
+		return err
 	}
-	dir, err := b.enter(g, tool, place, search, place.Real, 0)
+	place, err := s.g.Place(path)
+	if err != nil {
+		return err
+	}
+	dir, err := b.enter(s.g, tool, place, s.search, place.Real, 0)
 	if err == nil {
-		return folder{dir: dir, path: place.Real}, nil
+		defer func() { _ = dir.Close() }()
+		return s.all(ctx, dir, place.Real, nil)
 	}
 	if place.Real == place.Root || errors.Is(err, fs.ErrNotExist) {
-		return folder{}, wrong(path, err)
+		return wrong(path, err)
 	}
-	above := filepath.Dir(place.Real)
-	if dir, aboveErr := b.enter(g, tool, place, policy.Search{}, above, 0); aboveErr == nil {
-		if _, fileErr := look(g, dir, filepath.Base(place.Real), place.Real); fileErr == nil {
-			return folder{dir: dir, path: above, file: filepath.Base(place.Real)}, nil
+	above, name := filepath.Dir(place.Real), filepath.Base(place.Real)
+	if dir, aboveErr := b.enter(s.g, tool, place, policy.Search{}, above, 0); aboveErr == nil {
+		defer func() { _ = dir.Close() }()
+		if _, fileErr := look(s.g, dir, name, place.Real); fileErr == nil {
+			return s.only(dir, name, place.Real)
 		}
-		_ = dir.Close()
 	}
-	return folder{}, wrong(path, err)
+	return wrong(path, err)
 }
 
 // all goes through a directory, in the order of names. names lead to it from where the search began, path from the file
 // system's root. What is protected is omitted, what version control keeps as well, and links are not followed.
 func (s *searching) all(ctx context.Context, dir *os.Root, path string, names []string) error {
-	entries, err := entriesOf(dir)
+	entries, err := fs.ReadDir(dir.FS(), ".") // in the order of names
 	if err != nil {
 		s.closed++
 		return nil //nolint:nilerr // it is counted, and the search goes on elsewhere
@@ -80,10 +77,11 @@ func (s *searching) all(ctx context.Context, dir *os.Root, path string, names []
 }
 
 func (s *searching) below(ctx context.Context, dir *os.Root, path string, names []string) error {
-	if name := names[len(names)-1]; versions(name) || len(names) > deepest || !s.search.Enters(names) {
+	name, versions := names[len(names)-1], []string{".git", ".hg", ".jj", ".sl", ".svn"}
+	if slices.Contains(versions, name) || len(names) > deepest || !s.search.Enters(names) {
 		return nil
 	}
-	next, err := step(s.g, dir, names[len(names)-1], path)
+	next, err := step(s.g, dir, name, path)
 	if err != nil {
 		if !errors.Is(err, errProtected) && !errors.Is(err, fs.ErrNotExist) {
 			s.closed++
@@ -92,24 +90,4 @@ func (s *searching) below(ctx context.Context, dir *os.Root, path string, names 
 	}
 	defer func() { _ = next.Close() }()
 	return s.all(ctx, next, path, names)
-}
-
-func entriesOf(dir *os.Root) ([]fs.DirEntry, error) {
-	f, err := dir.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	entries, err := f.ReadDir(-1)
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, err
-}
-
-// versions reports whether a directory is what version control keeps.
-func versions(name string) bool {
-	switch name {
-	case ".git", ".hg", ".jj", ".sl", ".svn":
-		return true
-	}
-	return false
 }

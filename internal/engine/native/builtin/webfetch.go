@@ -1,8 +1,8 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -25,29 +25,12 @@ const (
 	fetchChars     = 60000
 )
 
-//go:embed webfetch.md
-var webFetchText string
-
-func webFetchTool() tool {
-	return tool{
-		name:        "WebFetch",
-		description: webFetchText,
-		schema: `{"type":"object","properties":{"url":{"type":"string","minLength":1},"prompt":{"type":"string"}},` +
-			`"required":["url"],"additionalProperties":false}`,
-		call: takes(callWebFetch),
-	}
-}
-
 func callWebFetch(ctx context.Context, b *Box, in struct {
 	URL string `json:"url"`
 }) (string, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, fetchTimeout, fmt.Errorf("no answer within %s", fetchTimeout))
 	defer stop()
-	client := b.Fetch
-	if client == nil {
-		client = Fetcher(isPublic)
-	}
-	text, err := fetch(ctx, client, in.URL)
+	text, err := fetch(ctx, cmp.Or(b.client, fetcher(isPublic)), in.URL)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -91,7 +74,7 @@ func fetchOne(ctx context.Context, client *http.Client, address string) (next, t
 	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	r, err := once.Do(request)
 	if err != nil {
-		if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+		if wrapped, ok := errors.AsType[*url.Error](err); ok {
 			err = wrapped.Err
 		}
 		return "", "", err
@@ -146,8 +129,7 @@ func readBody(ctx context.Context, r *http.Response) (string, error) {
 	}
 	if isPage {
 		page := text
-		text, err = soon(ctx, func(context.Context) (string, error) { return markdown(page, r.Request.URL, fetchChars+1) })
-		if err != nil {
+		if text, err = soon(ctx, func(context.Context) (string, error) { return markdown(page, r.Request.URL, fetchChars+1) }); err != nil {
 			return "", err
 		}
 	}

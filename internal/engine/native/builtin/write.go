@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,20 +9,6 @@ import (
 	"strings"
 	"syscall"
 )
-
-//go:embed write.md
-var writeText string
-
-func writeTool() tool {
-	return tool{
-		name:        "Write",
-		description: writeText,
-		schema: `{"type":"object","properties":{"file_path":{"type":"string","minLength":1},"content":{"type":"string"}},` +
-			`"required":["file_path","content"],"additionalProperties":false}`,
-		effects: true,
-		call:    takes(callWrite),
-	}
-}
 
 func callWrite(ctx context.Context, b *Box, in struct {
 	Path    string `json:"file_path"`
