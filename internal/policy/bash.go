@@ -13,7 +13,7 @@ import (
 
 // decideBash decides a command: what it is, what it may never be, which pattern has its words, where its words lead.
 func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
-	words, err := commandWords(in.text("command"))
+	words, err := Words(in.text("command"))
 	if err != nil {
 		return Pattern{}, err
 	}
@@ -28,11 +28,11 @@ func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
 			return Pattern{}, errors.New(reason)
 		}
 	}
-	at := slices.IndexFunc(patterns, func(pattern Pattern) bool { return len(pattern.words) > 0 && matchWords(pattern.words, words) })
-	if at < 0 {
-		return Pattern{}, unmatched("the command", patterns)
+	by, err := pick(patterns, "the command", func(p Pattern) bool { return len(p.words) > 0 && matchWords(p.words, words) })
+	if err != nil {
+		return Pattern{}, err
 	}
-	g, err := p.ground()
+	g, err := p.Ground()
 	if err != nil {
 		return Pattern{}, err
 	}
@@ -40,19 +40,19 @@ func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
 		return Pattern{}, fmt.Errorf("%s could read a protected path (%s); use Glob or Grep with a path", quoteless(words[0]), name)
 	}
 	if words[0] == ollim {
-		return patterns[at], g.ollimWords(words)
+		return by, g.ollimWords(words)
 	}
 	for _, word := range words {
 		if err := g.word(word); err != nil {
 			return Pattern{}, err
 		}
 	}
-	return patterns[at], nil
+	return by, nil
 }
 
 // ollimWords looks at ollim's arguments. They are text and names more often than paths, so only a word that is a path as a whole
 // counts, and a bare word that is no file (as in "ollim sessions list") only as an option's value.
-func (g ground) ollimWords(words []string) error {
+func (g Ground) ollimWords(words []string) error {
 	for i, word := range words[1:] {
 		value := strings.HasPrefix(words[i], "-") && !slices.Contains(quietFlags(), words[i])
 		if !value && !strings.ContainsAny(word, "/.=") && !isFile(filepath.Join(g.named, word)) {
@@ -71,7 +71,7 @@ func (g ground) ollimWords(words []string) error {
 }
 
 // word looks at an argument of any other program: as a path, as an option with a path, and at every piece of it.
-func (g ground) word(word string) error {
+func (g Ground) word(word string) error {
 	for _, s := range spellings(word) {
 		if err := g.whole(s, true); err != nil {
 			return err
@@ -109,7 +109,7 @@ func spellings(word string) []string {
 
 // whole refuses text that, taken as a path, leads into a protected place or to the machinery in which one can be reached by
 // other names; with around also a directory that contains one, and any climbing.
-func (g ground) whole(text string, around bool) error {
+func (g Ground) whole(text string, around bool) error {
 	if text == "" || len(text) > longestPath || strings.ContainsRune(text, 0) {
 		return nil
 	}
@@ -117,10 +117,7 @@ func (g ground) whole(text string, around bool) error {
 	if path && slices.Contains(strings.Split(text, "/"), "..") {
 		return fmt.Errorf("%s: no .. in a path", quote(text))
 	}
-	named := filepath.Clean(text)
-	if !filepath.IsAbs(text) {
-		named = filepath.Join(g.named, text)
-	}
+	named := g.absolute(text)
 	if named != "/dev/null" && (within(named, "/proc") || within(named, "/dev")) {
 		return fmt.Errorf("%s is not a regular file", quote(text))
 	}

@@ -161,34 +161,26 @@ func (l *lister) source(n syntax.Node) string {
 
 func (l *lister) word(w *syntax.Word) Word {
 	var text strings.Builder
+	literal := l.parts(w.Parts, "", &text)
+	return Word{text.String(), literal}
+}
+
+// parts writes the parts of a word, in which a backslash quotes as unescaped says, and reports whether they are literal.
+func (l *lister) parts(parts []syntax.WordPart, only string, text *strings.Builder) bool {
 	literal := true
-	for _, part := range w.Parts {
+	for _, part := range parts {
 		switch part := part.(type) {
 		case *syntax.Lit:
-			text.WriteString(unescaped(part.Value, ""))
+			text.WriteString(unescaped(part.Value, only))
 		case *syntax.SglQuoted:
 			literal = literal && !part.Dollar
 			text.WriteString(part.Value)
 		case *syntax.DblQuoted:
-			literal = l.quoted(part, &text) && literal
+			literal = l.parts(part.Parts, "\\\"$`\n", text) && literal && !part.Dollar
 		default:
 			literal = false
 			text.WriteString(l.source(part))
 		}
-	}
-	return Word{text.String(), literal}
-}
-
-// quoted writes what stands between double quotes, and reports whether it is literal.
-func (l *lister) quoted(q *syntax.DblQuoted, text *strings.Builder) bool {
-	literal := !q.Dollar
-	for _, part := range q.Parts {
-		if lit, ok := part.(*syntax.Lit); ok {
-			text.WriteString(unescaped(lit.Value, "\\\"$`\n"))
-			continue
-		}
-		literal = false
-		text.WriteString(l.source(part))
 	}
 	return literal
 }

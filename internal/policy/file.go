@@ -3,7 +3,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,37 +16,40 @@ const (
 	longestName = 255
 )
 
-// place is a path from a tool's input.
-type place struct {
-	named string
-	real  string
-	info  fs.FileInfo // nil if there is nothing
+// Place is what a path leads to. Real need not exist.
+type Place struct {
+	Real     string // absolute, without links
+	Root     string // the innermost root around it, without links
+	Writable bool   // that root is
 }
 
-// place reads a path and finds what it leads to: inside a root, outside the protected places.
-func (g ground) place(path string) (place, realRoot, error) {
+// Place follows a path of a tool's input. The error says why no tool may go there: it is no plain path, protected, or outside
+// the roots.
+func (g Ground) Place(path string) (Place, error) {
 	if err := literalPath(path); err != nil {
-		return place{}, realRoot{}, fmt.Errorf("%s: %w", quote(path), err)
+		return Place{}, fmt.Errorf("%s: %w", quote(path), err)
 	}
-	at := place{named: filepath.Clean(path)}
-	if !filepath.IsAbs(path) {
-		at.named = filepath.Join(g.named, path)
+	named := g.absolute(path)
+	real, err := Resolve(named)
+	if err != nil {
+		return Place{}, fmt.Errorf("%s: %w", quote(path), err)
 	}
-	var err error
-	if at.real, err = Resolve(at.named); err != nil {
-		return place{}, realRoot{}, fmt.Errorf("%s: %w", quote(path), err)
+	if name := g.protects(named, real); name != "" {
+		return Place{}, fmt.Errorf("%s is in a protected path (%s)", quote(path), name)
 	}
-	if name := g.protects(at.named, at.real); name != "" {
-		return place{}, realRoot{}, fmt.Errorf("%s is in a protected path (%s)", quote(path), name)
-	}
-	root, ok := g.rootOf(at.real)
+	root, ok := g.rootOf(real)
 	if !ok {
-		return place{}, realRoot{}, fmt.Errorf("%s is outside the working directory and the approved dirs", quote(path))
+		return Place{}, fmt.Errorf("%s is outside the working directory and the approved dirs", quote(path))
 	}
-	if info, err := os.Stat(at.real); err == nil {
-		at.info = info
+	return Place{Real: real, Root: root.real, Writable: root.writable}, nil
+}
+
+// absolute is a path as it is named from the file system's root on.
+func (g Ground) absolute(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
 	}
-	return at, root, nil
+	return filepath.Join(g.named, path)
 }
 
 // literalPath refuses paths that some tool would read as something else.
@@ -75,31 +77,32 @@ func literalPath(path string) error {
 }
 
 // decideFile decides a tool that reads or writes one file.
-func decideFile(g ground, tool string, in fields, patterns []Pattern) (Pattern, error) {
+func (p Policy) decideFile(tool string, in fields, patterns []Pattern) (Pattern, error) {
+	g, err := p.Ground()
+	if err != nil {
+		return Pattern{}, err
+	}
 	path := in.text("file_path")
 	if tool == "NotebookEdit" {
 		path = in.text("notebook_path")
 	}
-	at, root, err := g.place(path)
+	at, err := g.Place(path)
 	if err != nil {
 		return Pattern{}, err
 	}
 	write := kindOf(tool) == writing
-	if write && !root.writable {
+	if write && !at.Writable {
 		return Pattern{}, fmt.Errorf("%s is in a read-only directory", quote(path))
 	}
-	if at.info != nil && !at.info.Mode().IsRegular() {
+	if info, err := os.Stat(at.Real); err == nil && !info.Mode().IsRegular() {
 		return Pattern{}, fmt.Errorf("%s is not a regular file", quote(path))
 	}
-	return g.cover(split(at.real), path, patterns, !write)
+	return g.cover(split(at.Real), path, patterns, !write)
 }
 
 // cover returns the pattern that covers the path, or the glob's segments, that what describes.
-func (g ground) cover(segs []string, what string, patterns []Pattern, dots bool) (Pattern, error) {
-	for _, p := range patterns {
-		if !p.scoped && kindOf(p.tool) != writing || p.scoped && g.glob(p).covers(segs, dots) {
-			return p, nil
-		}
-	}
-	return Pattern{}, unmatched(quote(what), patterns)
+func (g Ground) cover(segs []string, what string, patterns []Pattern, dots bool) (Pattern, error) {
+	return pick(patterns, quote(what), func(p Pattern) bool {
+		return !p.scoped && kindOf(p.tool) != writing || p.scoped && g.glob(p).covers(segs, dots)
+	})
 }

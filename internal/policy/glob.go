@@ -91,20 +91,19 @@ func literals(segs []string) glob {
 // theirs is then text that only a star of g can take, and their ** can only be taken by a ** of g. It may miss that one glob
 // contains another, never in reverse. Without dots, wildcards do not match names that begin with a dot.
 func (g glob) covers(segs []string, dots bool) bool {
+	return slices.Contains(g.states(segs, dots), len(g))
+}
+
+// enters reports whether g could match the path or anything below it.
+func (g glob) enters(names []string) bool { return len(g.states(names, true)) > 0 }
+
+// states are where g can be after the path.
+func (g glob) states(segs []string, dots bool) []int {
 	states := g.rest([]int{0})
 	for _, seg := range segs {
 		states = g.step(states, seg, dots)
 	}
-	return slices.Contains(states, len(g))
-}
-
-// enters reports whether g could match the path or anything below it.
-func (g glob) enters(names []string) bool {
-	states := g.rest([]int{0})
-	for _, seg := range names {
-		states = g.step(states, seg, true)
-	}
-	return len(states) > 0
+	return states
 }
 
 // step moves every state past one name.

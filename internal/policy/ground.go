@@ -6,11 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// ground is the policy's directories as they are on disk at this moment.
-type ground struct {
+// Ground is a policy's roots and protected places as they are on disk at one moment.
+type Ground struct {
 	named  string // the working directory as the policy names it
 	cwd    string // and with links resolved
 	roots  []realRoot
@@ -28,11 +29,23 @@ type guard struct {
 	info        fs.FileInfo // nil if it does not exist
 }
 
-func (p Policy) ground() (ground, error) {
-	var g ground
+// holds reports whether a path is the place or lies in it. Names are compared without case, since some file systems do.
+func (g guard) holds(path string) bool {
+	path = strings.ToLower(path)
+	return within(path, strings.ToLower(g.named)) || within(path, strings.ToLower(g.real))
+}
+
+// is reports whether info describes the place itself, under whatever name.
+func (g guard) is(info fs.FileInfo) bool {
+	return info != nil && g.info != nil && os.SameFile(info, g.info)
+}
+
+// Ground looks at them. Without a working directory there is none.
+func (p Policy) Ground() (Ground, error) {
+	var g Ground
 	for i, r := range p.Roots {
 		if !filepath.IsAbs(r.Dir) {
-			return ground{}, errors.New("a root of this policy is not an absolute path")
+			return Ground{}, errors.New("a root of this policy is not an absolute path")
 		}
 		dir := filepath.Clean(r.Dir)
 		real, err := filepath.EvalSymlinks(dir)
@@ -45,22 +58,19 @@ func (p Policy) ground() (ground, error) {
 		g.roots = append(g.roots, realRoot{named: dir, real: real, writable: r.Writable})
 	}
 	if len(g.roots) == 0 {
-		return ground{}, errors.New("no working directory")
+		return Ground{}, errors.New("no working directory")
 	}
 	g.named, g.cwd = g.roots[0].named, g.roots[0].real
 	for _, path := range p.Protected {
 		if !filepath.IsAbs(path) {
-			return ground{}, errors.New("a protected path of this policy is not absolute")
+			return Ground{}, errors.New("a protected path of this policy is not absolute")
 		}
 		named := filepath.Clean(path)
 		real, err := Resolve(named)
 		if err != nil {
-			return ground{}, fmt.Errorf("a protected path cannot be read: %s", filepath.Base(named))
+			return Ground{}, fmt.Errorf("a protected path cannot be read: %s", filepath.Base(named))
 		}
-		info, err := os.Stat(real)
-		if err != nil {
-			info = nil
-		}
+		info, _ := os.Stat(real) // nil if there is nothing
 		g.guards = append(g.guards, guard{named: named, real: real, info: info})
 	}
 	return g, nil
@@ -107,21 +117,16 @@ func within(path, dir string) bool {
 
 // protects returns the name of the protected place that one of the paths (as named, and as resolved) is or lies in. Names are
 // compared without case, since some file systems do; directories that exist also by identity.
-func (g ground) protects(named, real string) string {
+func (g Ground) protects(named, real string) string {
 	for _, guard := range g.guards {
-		for _, path := range []string{strings.ToLower(named), strings.ToLower(real)} {
-			if within(path, strings.ToLower(guard.named)) || within(path, strings.ToLower(guard.real)) {
-				return filepath.Base(guard.named)
-			}
+		if guard.holds(named) || guard.holds(real) {
+			return filepath.Base(guard.named)
 		}
 	}
 	for at := real; ; at = filepath.Dir(at) {
-		if info, err := os.Stat(at); err == nil {
-			for _, guard := range g.guards {
-				if guard.info != nil && os.SameFile(info, guard.info) {
-					return filepath.Base(guard.named)
-				}
-			}
+		info, _ := os.Stat(at) // nil if there is nothing
+		if i := slices.IndexFunc(g.guards, func(guard guard) bool { return guard.is(info) }); i >= 0 {
+			return filepath.Base(g.guards[i].named)
 		}
 		if at == filepath.Dir(at) {
 			return ""
@@ -130,7 +135,7 @@ func (g ground) protects(named, real string) string {
 }
 
 // encloses returns the name of a protected place that lies in the directory.
-func (g ground) encloses(real string) string {
+func (g Ground) encloses(real string) string {
 	for _, guard := range g.guards {
 		if within(strings.ToLower(guard.named), strings.ToLower(real)) || within(strings.ToLower(guard.real), strings.ToLower(real)) {
 			return filepath.Base(guard.named)
@@ -140,7 +145,7 @@ func (g ground) encloses(real string) string {
 }
 
 // rootOf is the innermost root around a resolved path.
-func (g ground) rootOf(real string) (realRoot, bool) {
+func (g Ground) rootOf(real string) (realRoot, bool) {
 	var best realRoot
 	found := false
 	for _, r := range g.roots {
@@ -152,7 +157,7 @@ func (g ground) rootOf(real string) (realRoot, bool) {
 }
 
 // glob is a file pattern from the file system's root on, with the roots' own links resolved.
-func (g ground) glob(p Pattern) glob {
+func (g Ground) glob(p Pattern) glob {
 	if p.base == "" {
 		return append(literals(split(g.cwd)), p.glob...)
 	}

@@ -21,33 +21,23 @@ type fields map[string]any
 // shape lists the fields of a tool's input with a letter for the type (s string, n number, b bool, a array); ! marks a required
 // one. A tool without a shape takes any object.
 func shape(tool string) string {
-	switch tool {
-	case "Read":
-		return "file_path:s! offset:n limit:n pages:s"
-	case "Write":
-		return "file_path:s! content:s!"
-	case "Edit":
-		return "file_path:s! old_string:s! new_string:s! replace_all:b"
-	case "MultiEdit":
-		return "file_path:s! edits:a!"
-	case "NotebookEdit":
-		return "notebook_path:s! new_source:s! cell_id:s cell_type:s edit_mode:s"
-	case "Glob":
-		return "pattern:s! path:s"
-	case "Grep":
-		return "pattern:s! path:s glob:s type:s output_mode:s -A:n -B:n -C:n context:n -n:b -i:b -o:b head_limit:n offset:n multiline:b"
-	case "Bash":
-		return "command:s! description:s timeout:n run_in_background:b dangerouslyDisableSandbox:b"
-	case "WebFetch":
-		return "url:s! prompt:s"
-	case "WebSearch":
-		return "query:s! allowed_domains:a blocked_domains:a"
-	case "Task", "Agent":
-		return "description:s prompt:s! subagent_type:s model:s name:s run_in_background:b"
-	case "Skill":
-		return "skill:s command:s args:s"
-	}
-	return ""
+	const task = "description:s prompt:s! subagent_type:s model:s name:s run_in_background:b"
+	return map[string]string{
+		"Read":         "file_path:s! offset:n limit:n pages:s",
+		"Write":        "file_path:s! content:s!",
+		"Edit":         "file_path:s! old_string:s! new_string:s! replace_all:b",
+		"MultiEdit":    "file_path:s! edits:a!",
+		"NotebookEdit": "notebook_path:s! new_source:s! cell_id:s cell_type:s edit_mode:s",
+		"Glob":         "pattern:s! path:s",
+		"Grep": "pattern:s! path:s glob:s type:s output_mode:s -A:n -B:n -C:n context:n -n:b -i:b -o:b head_limit:n offset:n " +
+			"multiline:b",
+		"Bash":      "command:s! description:s timeout:n run_in_background:b dangerouslyDisableSandbox:b",
+		"WebFetch":  "url:s! prompt:s",
+		"WebSearch": "query:s! allowed_domains:a blocked_domains:a",
+		"Task":      task,
+		"Agent":     task,
+		"Skill":     "skill:s command:s args:s",
+	}[tool]
 }
 
 // readInput reads the object and checks its fields. What two JSON readers could read differently is refused.
@@ -114,13 +104,18 @@ func readObject(input []byte) (fields, error) {
 		return nil, errors.New("the input is not valid UTF-8")
 	}
 	dec := json.NewDecoder(bytes.NewReader(input))
+	var text json.RawMessage
+	if dec.Decode(&text) != nil {
+		return nil, errors.New("the input is not valid JSON")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("text after the end of the input")
+	}
+	dec = json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
 	value, err := readValue(dec, 0)
 	if err != nil {
 		return nil, err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("text after the end of the input")
 	}
 	in, ok := value.(fields)
 	if !ok {
@@ -129,17 +124,27 @@ func readObject(input []byte) (fields, error) {
 	return in, nil
 }
 
+// readValue reads the next value of a valid text.
 func readValue(dec *json.Decoder, depth int) (any, error) {
 	if depth > deepestInput {
 		return nil, errors.New("the input is nested too deep")
 	}
 	token, err := dec.Token()
-	if err != nil {
-		return nil, errors.New("the input is not valid JSON")
-	}
 	switch token {
 	case json.Delim('{'):
-		return readMembers(dec, depth)
+		in := fields{}
+		for dec.More() {
+			key, _ := dec.Token()
+			name, _ := key.(string)
+			if _, twice := in[name]; twice {
+				return nil, fmt.Errorf("the field %s is given twice", quote(name))
+			}
+			if in[name], err = readValue(dec, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		_, err = dec.Token()
+		return in, err
 	case json.Delim('['):
 		list := []any{}
 		for dec.More() {
@@ -149,36 +154,8 @@ func readValue(dec *json.Decoder, depth int) (any, error) {
 			}
 			list = append(list, value)
 		}
-		return list, closed(dec)
+		_, err = dec.Token()
+		return list, err
 	}
-	return token, nil
-}
-
-func readMembers(dec *json.Decoder, depth int) (fields, error) {
-	in := fields{}
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, errors.New("the input is not valid JSON")
-		}
-		name, ok := key.(string)
-		if !ok {
-			return nil, errors.New("the input is not valid JSON")
-		}
-		if _, twice := in[name]; twice {
-			return nil, fmt.Errorf("the field %s is given twice", quote(name))
-		}
-		if in[name], err = readValue(dec, depth+1); err != nil {
-			return nil, err
-		}
-	}
-	return in, closed(dec)
-}
-
-// closed reads the } or ] that More has seen.
-func closed(dec *json.Decoder) error {
-	if _, err := dec.Token(); err != nil {
-		return errors.New("the input is not valid JSON")
-	}
-	return nil
+	return token, err
 }

@@ -10,12 +10,8 @@ import (
 
 // decideTask decides a delegation, by the name of the subagent.
 func decideTask(in fields, patterns []Pattern) (Pattern, error) {
-	for _, p := range patterns {
-		if !p.scoped || p.name.match(in.text("subagent_type")) {
-			return p, nil
-		}
-	}
-	return Pattern{}, unmatched(quote(in.text("subagent_type")), patterns)
+	name := in.text("subagent_type")
+	return pick(patterns, quote(name), func(p Pattern) bool { return !p.scoped || p.name.match(name) })
 }
 
 // decideSkill decides a skill, by its name and whether it has arguments. Arguments become part of the skill's text, so they
@@ -40,29 +36,21 @@ func decideSkill(in fields, patterns []Pattern) (Pattern, error) {
 	if args != "" {
 		words = append(words, args)
 	}
-	at := slices.IndexFunc(patterns, func(p Pattern) bool { return !p.scoped || matchWords(p.words, words) })
-	if at < 0 {
-		return Pattern{}, unmatched(quote(name), patterns)
-	}
-	return patterns[at], nil
+	return pick(patterns, quote(name), func(p Pattern) bool { return !p.scoped || matchWords(p.words, words) })
 }
 
 // decideFetch decides a web address, by its host.
 func decideFetch(in fields, patterns []Pattern) (Pattern, error) {
-	host, err := publicHost(in.text("url"))
+	host, err := PublicHost(in.text("url"))
 	if err != nil {
 		return Pattern{}, fmt.Errorf("%s: %w", quote(in.text("url")), err)
 	}
-	at := slices.IndexFunc(patterns, func(p Pattern) bool { return !p.scoped || p.name.match(host) })
-	if at < 0 {
-		return Pattern{}, unmatched(quote(host), patterns)
-	}
-	return patterns[at], nil
+	return pick(patterns, quote(host), func(p Pattern) bool { return !p.scoped || p.name.match(host) })
 }
 
-// publicHost is the host of a web address that is written as every reader of addresses understands it, and that is not plainly
-// this machine or its network: a name with a dot.
-func publicHost(address string) (string, error) {
+// PublicHost is the host of a web address, in lower case. The address must be written as every reader of addresses understands it,
+// and must not plainly be this machine or its network: its host is a name with a dot.
+func PublicHost(address string) (string, error) {
 	if err := plainText(address, longestPath); err != nil {
 		return "", err
 	}

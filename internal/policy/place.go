@@ -3,8 +3,8 @@ package policy
 import (
 	"encoding/json"
 	"io/fs"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -16,32 +16,6 @@ import (
 func CheckInput(tool string, input json.RawMessage) error {
 	_, err := readInput(tool, input)
 	return err
-}
-
-// Ground is a policy's roots and protected places as they are on disk at one moment.
-type Ground struct{ ground }
-
-// Ground looks at them. Without a working directory there is none.
-func (p Policy) Ground() (Ground, error) {
-	g, err := p.ground()
-	return Ground{g}, err
-}
-
-// Place is what a path leads to. Real need not exist.
-type Place struct {
-	Real     string // absolute, without links
-	Root     string // the innermost root around it, without links
-	Writable bool   // that root is
-}
-
-// Place follows a path of a tool's input. The error says why no tool may go there: it is no plain path, protected, or outside
-// the roots.
-func (g Ground) Place(path string) (Place, error) {
-	at, root, err := g.place(path)
-	if err != nil {
-		return Place{}, err
-	}
-	return Place{Real: at.real, Root: root.real, Writable: root.writable}, nil
 }
 
 // Covers says why no pattern allows the use of a file tool at a place, absolute and without links; nil if one does. A search is of
@@ -69,14 +43,7 @@ func (g Ground) Dir() string { return g.cwd }
 // Hides reports whether a path, absolute and without links, is or lies in a protected place, or what info describes is one. By
 // identity only the last name is compared: whoever goes down a tree asks at every step. info may be nil.
 func (g Ground) Hides(path string, info fs.FileInfo) bool {
-	folded := strings.ToLower(path)
-	for _, guard := range g.guards {
-		if within(folded, strings.ToLower(guard.named)) || within(folded, strings.ToLower(guard.real)) ||
-			info != nil && guard.info != nil && os.SameFile(info, guard.info) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.guards, func(guard guard) bool { return guard.holds(path) || guard.is(info) })
 }
 
 // Search is what a use of Glob or Grep could find below its directory, as Decide has judged it.
@@ -104,9 +71,6 @@ func (s Search) Finds(names []string) bool { return s.glob.covers(names, true) }
 
 // Enters reports whether the search could be for something in the directory of this name.
 func (s Search) Enters(names []string) bool { return s.glob.enters(names) }
-
-// PublicHost is the host of a web address, in lower case, as Decide reads it. The error says why it is none that may be fetched.
-func PublicHost(address string) (string, error) { return publicHost(address) }
 
 // Below is the names that lead from a directory to what is in it, or false. Both are clean and absolute.
 func Below(path, dir string) ([]string, bool) {

@@ -55,28 +55,19 @@ func (p Policy) decide(tool string, input json.RawMessage) (Pattern, error) {
 	if err != nil {
 		return Pattern{}, err
 	}
-	switch kindOf(tool) {
-	case reading, writing, searching:
-		g, err := p.ground()
-		if err != nil {
-			return Pattern{}, err
-		}
-		if kindOf(tool) == searching {
-			return p.decideSearch(g, tool, in, patterns)
-		}
-		return decideFile(g, tool, in, patterns)
-	case delegating:
+	switch kind := kindOf(tool); {
+	case kind == reading, kind == writing:
+		return p.decideFile(tool, in, patterns)
+	case kind == searching:
+		return p.decideSearch(tool, in, patterns)
+	case kind == delegating:
 		return decideTask(in, patterns)
-	case other:
-		switch tool {
-		case "Bash":
-			return p.decideBash(in, patterns)
-		case "Skill":
-			return decideSkill(in, patterns)
-		case "WebFetch":
-			return decideFetch(in, patterns)
-		}
-	case unknown:
+	case tool == "Bash":
+		return p.decideBash(in, patterns)
+	case tool == "Skill":
+		return decideSkill(in, patterns)
+	case tool == "WebFetch":
+		return decideFetch(in, patterns)
 	}
 	return patterns[0], nil
 }
@@ -86,13 +77,7 @@ func (p Policy) of(tool string) []Pattern {
 	if !isName(tool) {
 		return nil
 	}
-	var found []Pattern
-	for _, pattern := range p.Allow {
-		if pattern.matchTool(tool) {
-			found = append(found, pattern)
-		}
-	}
-	return found
+	return slices.DeleteFunc(slices.Clone(p.Allow), func(pattern Pattern) bool { return !pattern.matchTool(tool) })
 }
 
 // BuiltIns names the engine's own tools that some pattern needs, sorted; an engine offers no others.
@@ -107,8 +92,11 @@ func (p Policy) BuiltIns() []string {
 	return slices.Compact(names)
 }
 
-// unmatched says what would have been allowed.
-func unmatched(what string, patterns []Pattern) error {
+// pick returns the first pattern that matches. The error says what would have been allowed instead of what.
+func pick(patterns []Pattern, what string, matches func(Pattern) bool) (Pattern, error) {
+	if at := slices.IndexFunc(patterns, matches); at >= 0 {
+		return patterns[at], nil
+	}
 	const most = 6
 	var texts []string
 	for _, p := range patterns[:min(most, len(patterns))] {
@@ -117,5 +105,5 @@ func unmatched(what string, patterns []Pattern) error {
 	if len(patterns) > most {
 		texts = append(texts, "…")
 	}
-	return fmt.Errorf("%s matches none of the allowed patterns: %s", what, strings.Join(texts, ", "))
+	return Pattern{}, fmt.Errorf("%s matches none of the allowed patterns: %s", what, strings.Join(texts, ", "))
 }

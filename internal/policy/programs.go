@@ -126,12 +126,10 @@ func runningOptions(program string) []string {
 	}[program])
 }
 
-// runningVerbs are the verbs of a program that run other programs, or set what will be run.
-func runningVerbs(program string) []string {
-	if program == "git" {
-		return strings.Fields("config bisect submodule filter-branch difftool mergetool instaweb send-email daemon hook credential maintenance apply am init checkout-index read-tree remote-ext remote-fd")
-	}
-	return nil
+// gitRunners are the verbs of git that run other programs, or set what will be run.
+func gitRunners() []string {
+	return strings.Fields(`config bisect submodule filter-branch difftool mergetool instaweb send-email daemon hook credential
+		maintenance apply am init checkout-index read-tree remote-ext remote-fd`)
 }
 
 // program is what a command's name is called in the tables: without directory, version and capitals.
@@ -198,8 +196,9 @@ func programRefusal(words []string) string {
 	if reason := ownRefusal(program(name), words[1:]); reason != "" {
 		return reason
 	}
-	if at := slices.IndexFunc(words[1:], func(w string) bool { return !strings.HasPrefix(w, "-") }); at >= 0 && slices.Contains(runningVerbs(program(name)), words[1:][at]) {
-		return fmt.Sprintf("%s %s can run other programs, or set what is run", quoteless(name), words[1:][at])
+	at := slices.IndexFunc(words[1:], func(w string) bool { return !strings.HasPrefix(w, "-") }) + 1
+	if program(name) == "git" && at > 0 && slices.Contains(gitRunners(), words[at]) {
+		return fmt.Sprintf("%s %s can run other programs, or set what is run", quoteless(name), words[at])
 	}
 	for i, word := range words[1:] {
 		if i == 0 && program(name) == "tar" && !strings.HasPrefix(word, "-") {

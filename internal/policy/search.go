@@ -3,40 +3,45 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 )
 
 // decideSearch decides Glob and Grep: one pattern must cover all that could be found, and none of it may be protected.
-func (p Policy) decideSearch(g ground, tool string, in fields, patterns []Pattern) (Pattern, error) {
+func (p Policy) decideSearch(tool string, in fields, patterns []Pattern) (Pattern, error) {
+	g, err := p.Ground()
+	if err != nil {
+		return Pattern{}, err
+	}
 	path := "."
 	if given, ok := in["path"]; ok {
 		path, _ = given.(string)
 	}
-	at, _, err := g.place(path)
+	at, err := g.Place(path)
 	if err != nil {
 		return Pattern{}, err
 	}
 	if kind := in.text("type"); strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
 		return Pattern{}, errors.New("type is a word such as md")
 	}
-	if at.info != nil && !at.info.IsDir() {
-		if tool != "Grep" || !at.info.Mode().IsRegular() {
+	if info, err := os.Stat(at.Real); err == nil && !info.IsDir() {
+		if tool != "Grep" || !info.Mode().IsRegular() {
 			return Pattern{}, fmt.Errorf("%s is not a directory", quote(path))
 		}
-		return g.cover(split(at.real), path, patterns, true)
+		return g.cover(split(at.Real), path, patterns, true)
 	}
 	found, what, err := searched(tool, in)
 	if err != nil {
 		return Pattern{}, err
 	}
-	if what = filepath.Join(path, what); !p.SearchHides || !within(at.real, g.cwd) {
-		if name := g.findable(at.real, found); name != "" {
+	if what = filepath.Join(path, what); !p.SearchHides || !within(at.Real, g.cwd) {
+		if name := g.findable(at.Real, found); name != "" {
 			return Pattern{}, fmt.Errorf("%s could match files in a protected path (%s); name another directory in path, "+
 				"such as \"routines\"", quote(what), name)
 		}
 	}
-	by, err := g.cover(append(split(at.real), found...), what, patterns, true)
+	by, err := g.cover(append(split(at.Real), found...), what, patterns, true)
 	if err != nil && tool == "Grep" && in.text("glob") == "" {
 		err = fmt.Errorf("%w; narrow it with glob, such as \"*.md\"", err)
 	}
@@ -82,7 +87,7 @@ func searchGlob(text string) ([]string, error) {
 }
 
 // findable returns the name of a protected place that a search below base could find, or find something in.
-func (g ground) findable(base string, segs []string) string {
+func (g Ground) findable(base string, segs []string) string {
 	folded := make([]string, len(segs))
 	for i, s := range segs {
 		if folded[i] = s; s != anyDepth {

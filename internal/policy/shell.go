@@ -24,10 +24,7 @@ type shellWord struct {
 
 // Words splits a command into its words: one simple command of literal words, which every shell would split alike. The error
 // says why it is none.
-func Words(command string) ([]string, error) { return commandWords(command) }
-
-// commandWords splits a command as every shell would, or says why shells could do otherwise or more.
-func commandWords(text string) ([]string, error) {
+func Words(text string) ([]string, error) {
 	parsed, err := splitShell(text, false)
 	if err != nil {
 		return nil, err
@@ -158,18 +155,10 @@ func doubleQuoted(q *syntax.DblQuoted) (string, error) {
 		if !ok {
 			return "", errors.New("no substitution or expansion in double quotes; use single quotes if it is meant literally")
 		}
-		for s := lit.Value; s != ""; {
-			switch {
-			case s[0] == '$' || s[0] == '`':
-				return "", errors.New("no $ or ` in double quotes; use single quotes if it is meant literally")
-			case s[0] == '\\' && len(s) > 1 && strings.IndexByte("\\\"$`", s[1]) >= 0:
-				text.WriteByte(s[1])
-				s = s[2:]
-			default:
-				text.WriteByte(s[0])
-				s = s[1:]
-			}
+		if strings.ContainsAny(strings.NewReplacer(`\\`, "", `\$`, "", "\\`", "").Replace(lit.Value), "$`") {
+			return "", errors.New("no $ or ` in double quotes; use single quotes if it is meant literally")
 		}
+		text.WriteString(unescaped(lit.Value, "\\\"$`"))
 	}
 	return text.String(), nil
 }

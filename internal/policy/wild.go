@@ -28,16 +28,13 @@ func (w wild) match(s string) bool {
 	if !ok {
 		return false
 	}
-	s, ok = strings.CutSuffix(s, w[len(w)-1])
-	if !ok {
+	if s, ok = strings.CutSuffix(s, w[len(w)-1]); !ok {
 		return false
 	}
 	for _, piece := range w[1 : len(w)-1] {
-		at := strings.Index(s, piece)
-		if at < 0 {
+		if _, s, ok = strings.Cut(s, piece); !ok {
 			return false
 		}
-		s = s[at+len(piece):]
 	}
 	return true
 }
