@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/cron"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/policy"
 )
 
@@ -17,24 +18,20 @@ const maxID = 64
 
 // checkID refuses what could not safely name a file.
 func checkID(id string) error {
-	if id == "" {
+	switch {
+	case id == "":
 		return errors.New("is empty")
-	}
-	if len(id) > maxID {
+	case len(id) > maxID:
 		return fmt.Errorf("longer than %d characters", maxID)
-	}
-	for i, r := range id {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-		if !letter && (i == 0 || !strings.ContainsRune("._-", r)) {
-			return fmt.Errorf("%q is not a valid id: want letters and digits and, after the first character, . _ -", id)
-		}
+	case !plaintext.IsID(id):
+		return fmt.Errorf("%q is not a valid id: want letters and digits and, after the first character, . _ -", id)
 	}
 	return nil
 }
 
 // checkName is for what names a file in a directory of ours: a gate, a skill, an agent.
 func checkName(name string) error {
-	if checkID(name) != nil {
+	if !plaintext.IsID(name) {
 		return fmt.Errorf("%q is not a name: want letters and digits and, after the first character, . _ -", name)
 	}
 	return nil
@@ -73,14 +70,12 @@ func checkDir(entry string) error {
 
 // parseInstant reads an ISO 8601 time; floating is one without an offset, as if it were in UTC.
 func parseInstant(s string) (at time.Time, floating bool, err error) {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04Z07:00"} {
+	for _, layout := range []string{
+		time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04Z07:00",
+		"2006-01-02T15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04",
+	} {
 		if at, err = time.Parse(layout, s); err == nil {
-			return at, false, nil
-		}
-	}
-	for _, layout := range []string{"2006-01-02T15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"} {
-		if at, err = time.Parse(layout, s); err == nil {
-			return at, true, nil
+			return at, !strings.HasSuffix(layout, "Z07:00"), nil
 		}
 	}
 	return time.Time{}, false, fmt.Errorf("%q is not a time: write one like 2026-03-07T09:00 or 2026-03-07T09:00:00+01:00", s)
@@ -126,11 +121,10 @@ func FormatDuration(d time.Duration) string {
 		return s
 	}
 	short := d.String()
-	if strings.HasSuffix(short, "m0s") {
-		short = strings.TrimSuffix(short, "0s")
-	}
-	if strings.HasSuffix(short, "h0m") {
-		short = strings.TrimSuffix(short, "0m")
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(short, zero) {
+			short = short[:len(short)-len("0s")]
+		}
 	}
 	return s + short
 }

@@ -74,7 +74,7 @@ func table() []field {
 		bg(agent(thinking())),
 		bg(agent(updateMode())),
 		bg(agent(boolean("allow-ping", "the agent may ping the owner", func(j *Job) *bool { return &j.AllowPing }))),
-		agent(list("allowed-tools", "tool patterns in addition to the default ones", func(j *Job) *[]string { return &j.AllowedTools }, nil)),
+		agent(list("allowed-tools", "tool patterns in addition to the default ones", func(j *Job) *[]string { return &j.AllowedTools })),
 		agent(list("skills", "skills that the agent must read first", func(j *Job) *[]string { return &j.Skills }, checkName)),
 		agent(text("subagent", "delegate to agents/NAME.md", func(j *Job) *string { return &j.Subagent }, checkName)),
 		agent(text("engine", "engine (default: the configured one)", func(j *Job) *string { return &j.Engine }, nil)),

@@ -123,11 +123,8 @@ func Format(j Job) ([]byte, error) {
 
 // WithEnabled is the text of the job's file with enabled set or, for true, left out; nothing else changes.
 func (j Job) WithEnabled(enabled bool) ([]byte, error) {
-	var doc *yamldoc.Doc
-	var err error
-	if enabled {
-		doc, err = j.page.Doc.Delete([]string{"enabled"})
-	} else {
+	doc, err := j.page.Doc.Delete([]string{"enabled"})
+	if !enabled {
 		doc, err = j.page.Doc.Set([]string{"enabled"}, false)
 	}
 	if err != nil {

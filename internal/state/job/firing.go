@@ -53,12 +53,8 @@ func (l Library) Claim(j Job) (Job, error) {
 	if j.Attempt() != Waiting {
 		path = filepath.Join(l.Home.Firing(), j.ID+retry+".md")
 	}
-	err := os.Rename(j.Path, path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return j, fmt.Errorf("%s: %w", j.Path, ErrGone)
-	}
-	if err != nil {
-		return j, &store.NotWritten{Path: path, Err: err}
+	if err := j.move(path, path); err != nil {
+		return j, err
 	}
 	j.Path = path
 	return j, nil
@@ -90,12 +86,20 @@ func (l Library) Cancel(j Job) error {
 	}
 	dir, name := filepath.Split(j.Path)
 	draft := dir + "." + name + ".tmp-0" // see store.IsDraft
-	err := os.Rename(j.Path, draft)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w", j.Path, ErrGone)
-	}
-	if err != nil {
-		return &store.NotWritten{Path: j.Path, Err: err}
+	if err := j.move(draft, j.Path); err != nil {
+		return err
 	}
 	return store.Remove(draft)
+}
+
+// move renames the job's file. ErrGone when it is no longer there; any other error names the file called changed.
+func (j Job) move(to, changed string) error {
+	err := os.Rename(j.Path, to)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: %w", j.Path, ErrGone)
+	case err != nil:
+		return &store.NotWritten{Path: changed, Err: err}
+	}
+	return nil
 }

@@ -36,7 +36,7 @@ type Set struct {
 	Jobs   []Job          // good ones, by path
 	Faults yamldoc.Faults // what is wrong with the others, by path
 
-	home  paths.Dir
+	from  Library
 	twins map[string]yamldoc.Faults // by the id that they share
 }
 
@@ -51,7 +51,7 @@ func (l Library) folder(kind Kind) string {
 // Load reads every job file, also the reminders whose run has begun. A bad file is among the faults and affects no other; only
 // a directory that cannot be listed is an error.
 func (l Library) Load() (Set, error) {
-	s := Set{home: l.Home, twins: map[string]yamldoc.Faults{}}
+	s := Set{from: l, twins: map[string]yamldoc.Faults{}}
 	err := errors.Join(
 		s.load(l, Reminder, l.folder(Reminder)), s.load(l, Routine, l.folder(Routine)), s.load(l, Reminder, l.Home.Firing()))
 	s.refuseTwins()
@@ -158,7 +158,6 @@ func (s *Set) refuseTwins() {
 	byID := s.byID()
 	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool { return len(byID[strings.ToLower(j.ID)]) > 1 && gone(j.Path) })
 	byID = s.byID()
-	l := Library{Home: s.home}
 	s.Jobs = slices.DeleteFunc(s.Jobs, func(j Job) bool {
 		twins := byID[strings.ToLower(j.ID)]
 		if len(twins) == 1 {
@@ -168,9 +167,9 @@ func (s *Set) refuseTwins() {
 		if other.Path == j.Path {
 			other = twins[1]
 		}
-		reason := fmt.Sprintf("%q is used twice, also in %s", j.ID, l.relative(other.Path))
+		reason := fmt.Sprintf("%q is used twice, also in %s", j.ID, s.from.relative(other.Path))
 		if other.ID != j.ID {
-			reason = fmt.Sprintf("%q differs from %q in %s only in case", j.ID, other.ID, l.relative(other.Path))
+			reason = fmt.Sprintf("%q differs from %q in %s only in case", j.ID, other.ID, s.from.relative(other.Path))
 		}
 		fault := j.page.Doc.Fault("id", reason)
 		s.Faults = append(s.Faults, fault)
@@ -235,7 +234,6 @@ func (s Set) Find(name string) (Job, error) {
 	if len(found) == 0 && name != "" { // a description comes last: it must not make somebody's id or file name ambiguous
 		found = s.all(func(j Job) bool { return Slug(j.Description) == name })
 	}
-	l := Library{Home: s.home}
 	switch len(found) {
 	case 1:
 		return found[0], nil
@@ -244,7 +242,7 @@ func (s Set) Find(name string) (Job, error) {
 	}
 	e := &Ambiguous{Name: name}
 	for _, j := range found {
-		e.Paths = append(e.Paths, l.relative(j.Path))
+		e.Paths = append(e.Paths, s.from.relative(j.Path))
 	}
 	return Job{}, e
 }
@@ -260,7 +258,7 @@ func (s Set) all(fits func(Job) bool) (found []Job) {
 
 func (s Set) means(j Job, name string) bool {
 	return j.ID == name || j.Name() == name || j.Name()+".md" == name ||
-		strings.ContainsRune(name, filepath.Separator) && baseName(name) == baseName(j.Path) && samePath(s.home, name, j.Path)
+		strings.ContainsRune(name, filepath.Separator) && baseName(name) == baseName(j.Path) && samePath(s.from.Home, name, j.Path)
 }
 
 // samePath compares a path somebody typed, relative to where they are or to the data directory, with a job's.
@@ -281,7 +279,7 @@ func samePath(dir paths.Dir, typed, path string) bool {
 func (s Set) faultsOf(name string) (faults yamldoc.Faults) {
 	for _, f := range s.Faults {
 		isPath := strings.ContainsRune(name, filepath.Separator)
-		if baseName(f.File) == baseName(name) && (!isPath || samePath(s.home, name, s.home.Path(f.File))) {
+		if baseName(f.File) == baseName(name) && (!isPath || samePath(s.from.Home, name, s.from.Home.Path(f.File))) {
 			faults = append(faults, f)
 		}
 	}

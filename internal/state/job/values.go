@@ -12,44 +12,42 @@ import (
 )
 
 func text(key, help string, at func(*Job) *string, check func(string) error) field {
+	return parsed(key, help, at, func(j *Job) error {
+		if check == nil {
+			return nil
+		}
+		return check(*at(j))
+	})
+}
+
+// parsed is a text that has been read into the job when parse takes it further.
+func parsed(key, help string, at func(*Job) *string, parse func(*Job) error) field {
 	return field{
-		key: key, kind: Text, help: help,
-		read: func(j *Job, v yamldoc.Value) error {
-			s, err := v.Text()
-			if err == nil && check != nil {
-				err = check(s)
+		key: key, kind: Text, help: help, write: unlessDefault(at),
+		read: func(j *Job, v yamldoc.Value) (err error) {
+			if *at(j), err = v.Text(); err == nil {
+				err = parse(j)
 			}
-			*at(j) = s
 			return err
 		},
-		write: func(j Job) any { return unless(*at(&j) == "", *at(&j)) },
 	}
 }
 
 func boolean(key, help string, at func(*Job) *bool) field {
 	return field{
-		key: key, kind: Bool, help: help, flag: at,
+		key: key, kind: Bool, help: help, flag: at, write: unlessDefault(at),
 		read: func(j *Job, v yamldoc.Value) (err error) {
 			*at(j), err = v.Bool()
 			return err
 		},
-		write: func(j Job) any {
-			fresh := New(j.Kind)
-			return unless(*at(&j) == *at(&fresh), *at(&j))
-		},
 	}
 }
 
-func list(key, help string, at func(*Job) *[]string, check func(string) error) field {
+func list(key, help string, at func(*Job) *[]string, check ...func(string) error) field {
 	return field{
 		key: key, kind: List, help: help,
-		read: func(j *Job, v yamldoc.Value) error {
-			var checks []func(string) error
-			if check != nil {
-				checks = append(checks, check)
-			}
-			items, err := v.Texts(checks...)
-			*at(j) = items
+		read: func(j *Job, v yamldoc.Value) (err error) {
+			*at(j), err = v.Texts(check...)
 			return err
 		},
 		write: func(j Job) any { return unless(len(*at(&j)) == 0, *at(&j)) },
@@ -82,47 +80,35 @@ func duration(key, help string, positive bool, at func(*Job) *time.Duration) fie
 func count(key, help string, at func(*Job) *int) field {
 	const most = 1000
 	return field{
-		key: key, kind: Text, help: help,
+		key: key, kind: Text, help: help, write: unlessDefault(at),
 		read: func(j *Job, v yamldoc.Value) (err error) {
 			if *at(j), err = v.Int(); err == nil && (*at(j) < 0 || *at(j) > most) {
 				err = fmt.Errorf("want 0 to %d", most)
 			}
 			return err
 		},
-		write: func(j Job) any { return unless(*at(&j) == 0, *at(&j)) },
 	}
 }
 
 func cronLine() field {
-	f := text("cron", "five cron fields, or @hourly @daily @weekly @monthly @yearly", func(j *Job) *string { return &j.Cron }, nil)
-	read := f.read
-	f.read = func(j *Job, v yamldoc.Value) error {
-		err := read(j, v)
-		if err == nil {
-			j.Schedule, err = parseCron(j.Cron)
-		}
+	const help = "five cron fields, or @hourly @daily @weekly @monthly @yearly"
+	return parsed("cron", help, func(j *Job) *string { return &j.Cron }, func(j *Job) (err error) {
+		j.Schedule, err = parseCron(j.Cron)
 		return err
-	}
-	return f
+	})
 }
 
 // timezone loads each zone once for all the files that are read with its table: loading one reads a file.
 func timezone() field {
-	f := text("timezone", "IANA zone of the cron line (default: the configured one)", func(j *Job) *string { return &j.Timezone }, nil)
+	const help = "IANA zone of the cron line (default: the configured one)"
 	zones := map[string]*time.Location{}
-	read := f.read
-	f.read = func(j *Job, v yamldoc.Value) error {
-		err := read(j, v)
-		if err != nil {
-			return err
-		}
+	return parsed("timezone", help, func(j *Job) *string { return &j.Timezone }, func(j *Job) (err error) {
 		if zones[j.Timezone] == nil {
 			zones[j.Timezone], err = loadZone(j.Timezone)
 		}
 		j.zone = zones[j.Timezone]
 		return err
-	}
-	return f
+	})
 }
 
 // runAt is a whole second, and written with its offset.
@@ -152,16 +138,12 @@ func chainParent() field {
 
 // description of nothing but white space is none.
 func description() field {
-	f := text("description", "name of the job in lists and messages", func(j *Job) *string { return &j.Description }, nil)
-	read := f.read
-	f.read = func(j *Job, v yamldoc.Value) error {
-		err := read(j, v)
+	return parsed("description", "name of the job in lists and messages", func(j *Job) *string { return &j.Description }, func(j *Job) error {
 		if strings.TrimSpace(j.Description) == "" {
 			j.Description = ""
 		}
-		return err
-	}
-	return f
+		return nil
+	})
 }
 
 // thinking comes in several spellings (True, 0100) and is kept in one.
@@ -198,23 +180,14 @@ func thinking() field {
 
 func updateMode() field {
 	modes := []string{string(OnPing), string(Always), string(Freely), string(Blocked)}
-	return field{
-		key: "update-main-session", kind: Text, help: strings.Join(modes, ", ") + ": when the run reports to the main session",
-		read: func(j *Job, v yamldoc.Value) error {
-			s, err := v.Text()
-			j.Update = UpdateMode(s)
-			if err == nil {
-				err = oneOf(modes...)(s)
-			}
-			return err
-		},
-		write: func(j Job) any { return unless(j.Update == OnPing, string(j.Update)) },
-	}
+	help := strings.Join(modes, ", ") + ": when the run reports to the main session"
+	return text("update-main-session", help, func(j *Job) *string { return (*string)(&j.Update) }, oneOf(modes...))
 }
 
 func maxCost() field {
 	return field{
 		key: "max-cost", kind: Text, help: "maximum cost of a run, in USD",
+		write: unlessDefault(func(j *Job) *float64 { return &j.MaxCost }),
 		read: func(j *Job, v yamldoc.Value) (err error) {
 			j.MaxCost, err = v.Number()
 			if err == nil && !(j.MaxCost > 0 && j.MaxCost < 1e9) {
@@ -222,7 +195,14 @@ func maxCost() field {
 			}
 			return err
 		},
-		write: func(j Job) any { return unless(j.MaxCost == 0, j.MaxCost) },
+	}
+}
+
+// unlessDefault writes a value as it is unless it is that of a new job.
+func unlessDefault[T comparable](at func(*Job) *T) func(Job) any {
+	return func(j Job) any {
+		fresh := New(j.Kind)
+		return unless(*at(&j) == *at(&fresh), *at(&j))
 	}
 }
 
