@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -37,8 +38,7 @@ type Answer struct {
 func Expected(history []slot.Schedule, zone *time.Location, from, to time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		for i, s := range history {
-			begin, end := span(history, i, from, to)
-			expr, ok := inForce(s, begin, end)
+			begin, end, expr, ok := inForce(history, i, from, to)
 			if !ok {
 				continue
 			}
@@ -54,8 +54,7 @@ func Expected(history []slot.Schedule, zone *time.Location, from, to time.Time) 
 // Latest is the last of Expected.
 func Latest(history []slot.Schedule, zone *time.Location, from, to time.Time) (time.Time, bool) {
 	for i, s := range slices.Backward(history) {
-		begin, end := span(history, i, from, to)
-		expr, ok := inForce(s, begin, end)
+		begin, end, expr, ok := inForce(history, i, from, to)
 		if !ok {
 			continue
 		}
@@ -66,22 +65,18 @@ func Latest(history []slot.Schedule, zone *time.Location, from, to time.Time) (t
 	return time.Time{}, false
 }
 
-// span is the part of [from, to) in which the i-th schedule was that of the job.
-func span(history []slot.Schedule, i int, from, to time.Time) (begin, end time.Time) {
+// inForce is the part of [from, to) in which the i-th schedule was that of the job, and its expression; not ok when there is no such
+// part, or it was switched off, gone, or noted by a version that knew more.
+func inForce(history []slot.Schedule, i int, from, to time.Time) (begin, end time.Time, expr cron.Schedule, ok bool) {
 	begin, end = later(from, history[i].At), to
 	if i+1 < len(history) && history[i+1].At.Before(to) {
 		end = history[i+1].At
 	}
-	return begin, end
-}
-
-// inForce is the expression of a schedule; not ok when it was switched off, gone, or noted by a version that knew more.
-func inForce(s slot.Schedule, begin, end time.Time) (expr cron.Schedule, ok bool) {
-	if !s.Enabled || !begin.Before(end) {
-		return expr, false
+	if !history[i].Enabled || !begin.Before(end) {
+		return begin, end, expr, false
 	}
-	expr, err := cron.Parse(s.Cron)
-	return expr, err == nil
+	expr, err := cron.Parse(history[i].Cron)
+	return begin, end, expr, err == nil
 }
 
 func later(a, b time.Time) time.Time {
@@ -98,11 +93,7 @@ func Audit(book slot.Book, from, to time.Time, look func(slot.Claim) string) ([]
 	if err != nil {
 		return nil, err
 	}
-	ids := make([]string, 0, len(history))
-	for id := range history {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
+	ids := slices.Sorted(maps.Keys(history))
 	parts := make([][]Answer, len(ids))
 	failures := make([]error, len(ids))
 	workers := min(runtime.GOMAXPROCS(0), len(ids)) // each reads many small files

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 	"unicode"
@@ -94,11 +95,12 @@ func Around(jobs []job.Job, zone *time.Location, now time.Time, current string, 
 		}
 		isCurrent := j.ID == current
 		last, fired := latest(j, own, now)
+		if !fired {
+			last = now
+		}
 		switch {
-		case isCurrent && fired:
-			rows = append(rows, row{at: last, job: j, tag: ThisTask})
 		case isCurrent:
-			rows = append(rows, row{at: now, job: j, tag: ThisTask})
+			rows = append(rows, row{at: last, job: j, tag: ThisTask})
 		case fired && j.Enabled:
 			recent = append(recent, row{at: last, job: j, tag: JustFired})
 		}
@@ -135,11 +137,11 @@ func upcoming(rows []row, j *job.Job, zone *time.Location, now time.Time) []row 
 		}
 		return rows
 	}
-	n := 0
+	most := len(rows) + perJob
 	for at := range j.Schedule.Between(now, end, zone) {
 		rows = append(rows, row{at: at, job: j})
-		if n++; n == perJob {
-			rows[len(rows)-1].zone = zone
+		if len(rows) == most {
+			rows[most-1].zone = zone
 			break
 		}
 	}
@@ -179,11 +181,7 @@ func window(rows []row, now time.Time) (Forward, []row) {
 
 // until is the number of sorted rows that are not after end.
 func until(rows []row, end time.Time) int {
-	n := 0
-	for n < len(rows) && !rows[n].at.After(end) {
-		n++
-	}
-	return n
+	return sort.Search(len(rows), func(i int) bool { return rows[i].at.After(end) })
 }
 
 // countMore counts the fires of the row's job after the row, up to end.
@@ -227,13 +225,10 @@ func label(j *job.Job) string {
 // description is empty for a routine that has one, because that is its label.
 func description(j *job.Job) string {
 	words := beginning(j.Description)
-	switch {
-	case words == "":
-		return beginning(j.Body)
-	case j.Kind == job.Routine:
+	if words != "" && j.Kind == job.Routine {
 		return ""
 	}
-	return words
+	return cmp.Or(words, beginning(j.Body))
 }
 
 // beginning is what a text begins with, in one line. It reads no more of a long text than it needs.

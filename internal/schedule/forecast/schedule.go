@@ -2,6 +2,7 @@
 package forecast
 
 import (
+	"cmp"
 	"container/heap"
 	"iter"
 	"time"
@@ -49,16 +50,19 @@ func next(j *job.Job, zone *time.Location, after time.Time) (time.Time, bool) {
 	return j.Schedule.Next(after, j.Zone(zone))
 }
 
+// Late reports whether a fire that was to be at an instant is late enough for the run to be informed: by more than two minutes. A zero at,
+// of a fire that was never scheduled, is not late.
+func Late(at, now time.Time) bool {
+	return !at.IsZero() && now.Sub(at) > 2*time.Minute
+}
+
 // queue orders fires by time, those of one instant by their jobs' files.
 type queue []Fire
 
 func (q queue) Len() int { return len(q) }
 
 func (q queue) Less(a, b int) bool {
-	if q[a].At.Equal(q[b].At) {
-		return q[a].Job.Path < q[b].Job.Path
-	}
-	return q[a].At.Before(q[b].At)
+	return cmp.Or(q[a].At.Compare(q[b].At), cmp.Compare(q[a].Job.Path, q[b].Job.Path)) < 0
 }
 
 func (q queue) Swap(a, b int) { q[a], q[b] = q[b], q[a] }
