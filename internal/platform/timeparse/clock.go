@@ -59,22 +59,17 @@ func clock12(s string) (seconds int, ok bool) {
 		return 0, true
 	}
 	rest, afternoon := strings.CutSuffix(s, "pm")
-	if !afternoon {
-		if rest, ok = strings.CutSuffix(s, "am"); !ok {
-			return 0, false
-		}
-	}
+	rest, morning := strings.CutSuffix(rest, "am")
 	hour, minute, exact := strings.Cut(rest, ":")
-	h, ok := number(hour, 1, 12)
-	m := 0
-	if exact && ok {
-		m, ok = number(minute, 2, 59)
+	if !exact {
+		minute = "00"
 	}
-	if !ok || h == 0 {
+	h, okHour := number(hour, 1, 12)
+	m, okMinute := number(minute, 2, 59)
+	if morning == afternoon || !okHour || !okMinute || h == 0 {
 		return 0, false
 	}
-	h %= 12
-	if afternoon {
+	if h %= 12; afternoon {
 		h += 12
 	}
 	return h*3600 + m*60, true
@@ -101,11 +96,8 @@ func cutOffset(s string) (clock string, offset int, ok bool) {
 
 // number reads one or two digits, at least so many, up to a highest value.
 func number(s string, least, highest int) (int, bool) {
-	if !isNumber(s, least, 2) {
-		return 0, false
-	}
 	n, err := strconv.Atoi(s)
-	return n, err == nil && n <= highest
+	return n, err == nil && isNumber(s, least, 2) && n <= highest
 }
 
 func isNumber(s string, least, most int) bool {

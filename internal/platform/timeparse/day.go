@@ -1,6 +1,7 @@
 package timeparse
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,23 +16,19 @@ const leap = 8
 // readDays reads the day that the words begin with, and returns the dates it can be, in order, and the other words. No
 // dates and no error: the words do not begin with a day.
 func readDays(w []string, today time.Time) (days []time.Time, rest []string, err error) {
-	switch w[0] {
-	case "today":
+	ahead, rest := 0, w
+	if w[0] == "next" && len(w) > 1 {
+		ahead, rest = 1, w[1:]
+	}
+	d, isWeekday := named(rest[0], time.Sunday, time.Saturday)
+	switch {
+	case isWeekday:
+		return weekdays(d, today, ahead), rest[1:], nil
+	case w[0] == "today":
 		return []time.Time{today}, w[1:], nil
-	case "tomorrow":
+	case w[0] == "tomorrow":
 		return []time.Time{today.AddDate(0, 0, 1)}, w[1:], nil
-	case "next":
-		if len(w) > 1 {
-			if d, ok := weekday(w[1]); ok {
-				return weekdays(d, today, 1), w[2:], nil
-			}
-		}
-		return nil, w, nil
-	}
-	if d, ok := weekday(w[0]); ok {
-		return weekdays(d, today, 0), w[1:], nil
-	}
-	if isISO(w[0]) {
+	case isISO(w[0]):
 		d, err := isoDate(w[0])
 		return []time.Time{d}, w[1:], err
 	}
@@ -60,9 +57,9 @@ func readNamed(w []string, today time.Time) (days []time.Time, rest []string, er
 		to, rest = from, rest[1:]
 		second = strings.TrimSuffix(second, ",")
 	}
-	month, ok := monthOf(first)
+	month, ok := named(first, time.January, time.December)
 	if !ok {
-		month, ok = monthOf(second)
+		month, ok = named(second, time.January, time.December)
 		second = first
 	}
 	date, okDate := number(second, 1, 31)
@@ -70,7 +67,7 @@ func readNamed(w []string, today time.Time) (days []time.Time, rest []string, er
 		return nil, w, nil
 	}
 	for year := from; year <= to; year++ {
-		if d, ok := dateOf(year, month, date); ok {
+		if d := time.Date(year, month, date, 0, 0, 0, 0, time.UTC); d.Day() == date { // else 30 February and the like
 			days = append(days, d)
 		}
 	}
@@ -119,33 +116,15 @@ func isoDate(s string) (time.Time, error) {
 
 func noSuchDate() *Unreadable { return &Unreadable{Reason: "no such date"} }
 
-// dateOf is false for 30 February and the like.
-func dateOf(year int, month time.Month, date int) (time.Time, bool) {
-	d := time.Date(year, month, date, 0, 0, 0, 0, time.UTC)
-	return d, d.Day() == date
-}
-
-// weekday knows the days of the week by their whole names and by the first three letters.
-func weekday(s string) (time.Weekday, bool) {
-	for d := time.Sunday; d <= time.Saturday; d++ {
-		if named(s, d.String()) {
-			return d, true
+// named finds the day of the week or month, from first to last, that a text names: by its whole name or the first three letters.
+func named[T interface {
+	~int
+	fmt.Stringer
+}](s string, first, last T) (T, bool) {
+	for v := first; v <= last; v++ {
+		if name := strings.ToLower(v.String()); s == name || s == name[:3] {
+			return v, true
 		}
 	}
 	return 0, false
-}
-
-// monthOf knows the months likewise.
-func monthOf(s string) (time.Month, bool) {
-	for m := time.January; m <= time.December; m++ {
-		if named(s, m.String()) {
-			return m, true
-		}
-	}
-	return 0, false
-}
-
-func named(s, name string) bool {
-	name = strings.ToLower(name)
-	return s == name || s == name[:3]
 }

@@ -23,11 +23,9 @@ func sum(w []string) (total time.Duration, err error) {
 		name := leading(strings.TrimPrefix(rest[len(count):], " "), 'a', 'z')
 		u := unit(name)
 		switch {
-		case count == "":
-			return 0, cannot(rest)
-		case count == rest:
+		case count == rest: // and not empty
 			return 0, &Unreadable{Reason: "a number alone is not enough"}
-		case u == 0:
+		case count == "", u == 0:
 			return 0, cannot(rest)
 		case smallest != 0 && u >= smallest:
 			return 0, &Unreadable{Reason: "the largest unit comes first, each only once"}
@@ -38,8 +36,7 @@ func sum(w []string) (total time.Duration, err error) {
 			total = min(total+time.Duration(n)*u, maxDelay+1)
 		}
 		smallest = u
-		rest = strings.TrimPrefix(rest[len(count):], " ")
-		rest = strings.TrimPrefix(rest[len(name):], " ")
+		rest = strings.TrimPrefix(strings.TrimPrefix(rest[len(count):], " ")[len(name):], " ")
 	}
 	switch {
 	case total == 0:
@@ -52,26 +49,16 @@ func sum(w []string) (total time.Duration, err error) {
 
 // unit is 0 for a name that is none.
 func unit(name string) time.Duration {
-	switch name {
-	case "w", "week", "weeks":
-		return week
-	case "d", "day", "days":
-		return day
-	case "h", "hr", "hrs", "hour", "hours":
-		return time.Hour
-	case "m", "min", "mins", "minute", "minutes":
-		return time.Minute
-	case "s", "sec", "secs", "second", "seconds":
-		return time.Second
-	}
-	return 0
+	return map[string]time.Duration{
+		"w": week, "week": week, "weeks": week,
+		"d": day, "day": day, "days": day,
+		"h": time.Hour, "hr": time.Hour, "hrs": time.Hour, "hour": time.Hour, "hours": time.Hour,
+		"m": time.Minute, "min": time.Minute, "mins": time.Minute, "minute": time.Minute, "minutes": time.Minute,
+		"s": time.Second, "sec": time.Second, "secs": time.Second, "second": time.Second, "seconds": time.Second,
+	}[name]
 }
 
 // leading is what a text begins with, of letters or digits between two.
-func leading(s string, low, high byte) string {
-	n := 0
-	for n < len(s) && s[n] >= low && s[n] <= high {
-		n++
-	}
-	return s[:n]
+func leading(s string, low, high rune) string {
+	return s[:len(s)-len(strings.TrimLeftFunc(s, func(r rune) bool { return low <= r && r <= high }))]
 }
