@@ -57,18 +57,13 @@ func agentNames(dir paths.Dir) (names []string) {
 // ParseAgent reads the file of the subagent called name. file stands for it in errors. The error is a yamldoc.Faults with
 // everything that is wrong.
 func ParseAgent(name, file string, data []byte) (Agent, error) {
-	page, err := yamldoc.ParsePage(file, data)
+	a := Agent{Name: name}
+	page, faults, err := parse(name, "file", file, data, a.fields())
 	if err != nil {
 		return Agent{}, err
 	}
-	a := Agent{Name: name, Prompt: bodyOf(page)}
-	var given string
-	faults := decode(page, append(a.fields(),
-		text("name", &given, func(got string) error { return sameName(got, name, "file") })))
+	a.Prompt = bodyOf(page)
 	a.Description = strings.TrimSpace(a.Description)
-	if !page.Doc.Has("description") {
-		faults = append(faults, page.Doc.Fault("description", "is missing"))
-	}
 	if strings.TrimSpace(a.Prompt) == "" {
 		faults = append(faults, page.Doc.Fault("", "the text below the frontmatter, the system prompt, is empty"))
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -47,7 +48,8 @@ type Renderer struct {
 // the end, at most OutputLimit characters. What went wrong stands in its place, in brackets: a skill is always rendered.
 // Commands run one after the other, each once. When ctx ends, the rest is not run.
 func (r Renderer) Render(ctx context.Context, s Skill) string {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.all(), errAll)
+	r.Each, r.All = cmp.Or(r.Each, EachLimit), cmp.Or(r.All, allLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, r.All, errAll)
 	defer cancel()
 	var b strings.Builder
 	for _, p := range split(s.Body) {
@@ -63,17 +65,13 @@ func (r Renderer) Render(ctx context.Context, s Skill) string {
 	return defuse(b.String())
 }
 
-func (r Renderer) each() time.Duration { return cmp.Or(r.Each, EachLimit) }
-
-func (r Renderer) all() time.Duration { return cmp.Or(r.All, allLimit) }
-
 // output is what stands in a command's place.
 func (r Renderer) output(ctx context.Context, command string) string {
 	words, err := policy.Words(command)
 	if err != nil {
 		return marker("not run", err.Error())
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, r.each(), errEach)
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Each, errEach)
 	defer cancel()
 	run := r.Run
 	if run == nil {
@@ -81,16 +79,11 @@ func (r Renderer) output(ctx context.Context, command string) string {
 	}
 	result, err := run(ctx, process.Call{Argv: words, Env: r.Env, Dir: r.Dir, Limit: OutputLimit * utf8.UTFMax})
 	said, cut := plaintext.First(trimEnd(plaintext.Lines(string(result.Out))), OutputLimit)
-	var parts []string
-	if said = trimEnd(said); said != "" {
-		parts = append(parts, said)
-	}
+	parts := []string{trimEnd(said), "", r.trouble(words[0], result, err)}
 	if cut || result.Cut {
-		parts = append(parts, "[output cut at 2,000 characters]")
+		parts[1] = "[output cut at 2,000 characters]"
 	}
-	if trouble := r.trouble(words[0], result, err); trouble != "" {
-		parts = append(parts, trouble)
-	}
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 	return strings.ReplaceAll(strings.Join(parts, "\n"), placeholder, "$ ARGUMENTS") // which only the skill's author may write
 }
 
@@ -98,9 +91,9 @@ func (r Renderer) output(ctx context.Context, command string) string {
 func (r Renderer) trouble(name string, result process.Result, err error) string {
 	switch {
 	case errors.Is(err, errEach):
-		return fmt.Sprintf("[command timed out after %s]", r.each())
+		return fmt.Sprintf("[command timed out after %s]", r.Each)
 	case errors.Is(err, errAll):
-		return fmt.Sprintf("[command not finished: the commands of a skill have %s together]", r.all())
+		return fmt.Sprintf("[command not finished: the commands of a skill have %s together]", r.All)
 	case errors.Is(err, process.ErrNotFound):
 		return marker("not run", name+": not found in PATH") // which is nothing for the agent
 	case err != nil:

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
 
@@ -44,24 +45,19 @@ type Skill struct {
 // Parse reads a SKILL.md that stands in a directory called name. file stands for it in errors. The error is a yamldoc.Faults
 // with everything that is wrong.
 func Parse(name, file string, data []byte) (Skill, error) {
-	page, err := yamldoc.ParsePage(file, data)
+	s := Skill{Name: name}
+	page, faults, err := parse(name, "folder", file, data, s.fields())
 	if err != nil {
 		return Skill{}, err
 	}
-	s := Skill{Name: name, Body: bodyOf(page)}
-	var given string
-	faults := decode(page, append(s.fields(),
-		text("name", &given, func(got string) error { return sameName(got, name, "folder") })))
+	s.Body = bodyOf(page)
 	s.Description = strings.TrimSpace(s.Description) // a block of text ends with a newline
-	wrong := func(key, reason string) { faults = append(faults, page.Doc.Fault(key, reason)) }
-	if !page.Doc.Has("description") {
-		wrong("description", "is missing")
-	}
+	wrong := func(reason string) { faults = append(faults, page.Doc.Fault("", reason)) }
 	if strings.TrimSpace(s.Body) == "" {
-		wrong("", "the text below the frontmatter is empty")
+		wrong("the text below the frontmatter is empty")
 	}
 	if n := len(s.Commands()); n > maxCommands {
-		wrong("", fmt.Sprintf("%d commands, more than %d", n, maxCommands))
+		wrong(fmt.Sprintf("%d commands, more than %d", n, maxCommands))
 	}
 	return s, inOrder(faults)
 }
@@ -99,9 +95,23 @@ func bodyOf(page *yamldoc.Page) string {
 	return strings.Trim(strings.ReplaceAll(page.Body, "\r\n", "\n"), "\r\n")
 }
 
-func decode(page *yamldoc.Page, fields []yamldoc.Field) (faults yamldoc.Faults) {
-	errors.As(page.Doc.Decode(fields), &faults)
-	return faults
+// parse reads the fields of a file whose name, without its extension, is that of its place ("folder" or "file"). A description is
+// required.
+func parse(name, place, file string, data []byte, fields []yamldoc.Field) (page *yamldoc.Page, faults yamldoc.Faults, err error) {
+	if page, err = yamldoc.ParsePage(file, data); err != nil {
+		return nil, nil, err
+	}
+	var given string
+	errors.As(page.Doc.Decode(append(fields, text("name", &given, func(got string) error {
+		if got != name {
+			return fmt.Errorf("%q is not the name of its %s, %q", got, place, name)
+		}
+		return nil
+	}))), &faults)
+	if !page.Doc.Has("description") {
+		faults = append(faults, page.Doc.Fault("description", "is missing"))
+	}
+	return page, faults, nil
 }
 
 func inOrder(faults yamldoc.Faults) error {
@@ -143,11 +153,9 @@ func tools(key string, at *[]string) yamldoc.Field {
 		}
 		*at = splitTools(line)
 		for _, tool := range *at {
-			if err := checkTool(tool); err != nil {
-				return err
-			}
+			err = cmp.Or(err, checkTool(tool))
 		}
-		return nil
+		return err
 	}}
 }
 
@@ -180,11 +188,10 @@ func splitTools(line string) []string {
 func checkTool(tool string) error {
 	name, scope, scoped := strings.Cut(tool, "(")
 	inner, closed := strings.CutSuffix(scope, ")")
-	good := name != "" && !strings.ContainsFunc(tool, func(r rune) bool { return r < ' ' || r == 0x7f })
-	for i, r := range strings.TrimSuffix(name, "*") {
-		good = good && (isLetter(r) || i > 0 && (isDigit(r) || r == '_' || r == '-'))
-	}
-	if !good || name == "*" || scoped && (!closed || strings.TrimSpace(inner) == "") {
+	stem := strings.TrimSuffix(name, "*")
+	good := plaintext.IsWord(stem, "_-") && stem != "" && strings.IndexByte("0123456789_-", stem[0]) < 0
+	unprintable := strings.ContainsFunc(tool, func(r rune) bool { return r < ' ' || r == 0x7f })
+	if !good || unprintable || scoped && (!closed || strings.TrimSpace(inner) == "") {
 		return fmt.Errorf("%q is not a tool: want TOOL or TOOL(SCOPE)", tool)
 	}
 	return nil
@@ -192,24 +199,11 @@ func checkTool(tool string) error {
 
 // checkName is for what names a directory or file of ours.
 func checkName(name string) error {
-	for i, r := range name {
-		if !isLetter(r) && !isDigit(r) && (i == 0 || !strings.ContainsRune("._-", r)) {
-			return fmt.Errorf("%q is not a name: want letters and digits and, after the first character, . _ -", name)
-		}
-	}
-	if name == "" || len(name) > maxName {
+	switch {
+	case name == "" || len(name) > maxName:
 		return fmt.Errorf("%q is not a name: want 1 to %d characters", name, maxName)
-	}
-	return nil
-}
-
-func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
-
-func isDigit(r rune) bool { return r >= '0' && r <= '9' }
-
-func sameName(got, want, place string) error {
-	if got != want {
-		return fmt.Errorf("%q is not the name of its %s, %q", got, place, want)
+	case !plaintext.IsID(name):
+		return fmt.Errorf("%q is not a name: want letters and digits and, after the first character, . _ -", name)
 	}
 	return nil
 }
