@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -174,22 +175,20 @@ func (b Book) today() string { return b.Disk.Now().In(b.Zone).Format(time.DateOn
 func find(list []Task, name string) (Task, error) {
 	name = strings.TrimSpace(name)
 	if strings.Trim(name, "0123456789") == "" {
-		return byNumber(list, name)
-	}
-	part := strings.ToLower(name)
-	for _, done := range []bool{false, true} {
-		var whole, partly []Task
-		for _, t := range list {
-			text := strings.ToLower(t.Text)
-			switch {
-			case t.Done != done:
-			case text == part:
-				whole = append(whole, t)
-			case strings.Contains(text, part):
-				partly = append(partly, t)
-			}
+		n, err := strconv.Atoi(name)
+		if i := slices.IndexFunc(list, func(t Task) bool { return t.Number == n }); i >= 0 && err == nil {
+			return list[i], nil
 		}
-		for _, found := range [][]Task{whole, partly} {
+		return Task{}, &Unknown{name}
+	}
+	for _, done := range []bool{false, true} {
+		for _, fits := range []func(text, name string) bool{isWhole, strings.Contains} {
+			var found []Task
+			for _, t := range list {
+				if t.Done == done && fits(strings.ToLower(t.Text), strings.ToLower(name)) {
+					found = append(found, t)
+				}
+			}
 			if len(found) == 1 {
 				return found[0], nil
 			}
@@ -201,12 +200,4 @@ func find(list []Task, name string) (Task, error) {
 	return Task{}, &Unknown{name}
 }
 
-func byNumber(list []Task, name string) (Task, error) {
-	n, err := strconv.Atoi(name)
-	for _, t := range list {
-		if err == nil && t.Number == n {
-			return t, nil
-		}
-	}
-	return Task{}, &Unknown{name}
-}
+func isWhole(text, name string) bool { return text == name }

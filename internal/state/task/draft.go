@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -39,15 +40,10 @@ func (d Draft) task(old Task) (Task, error) {
 		return t, wrong("a task needs a text")
 	case d.Priority != "" && t.Priority != "":
 		return t, wrong("the priority is given twice")
-	case d.Priority == None:
-	case d.Priority != "":
-		t.Priority = d.Priority
-	case t.Priority == "":
-		t.Priority = old.Priority
+	case d.Priority != None:
+		t.Priority = cmp.Or(d.Priority, t.Priority, old.Priority)
 	}
-	if t.Created == "" {
-		t.Created = old.Created
-	}
+	t.Created = cmp.Or(t.Created, old.Created)
 	t.Number, t.Done, t.Completed = old.Number, old.Done, old.Completed
 	if !t.survives() {
 		return t, wrong("%q would be read as a different field", t.line())

@@ -1,6 +1,9 @@
 package task
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // byteOrderMark begins files of some editors, and is no part of the first task.
 const byteOrderMark = "\ufeff"
@@ -54,9 +57,7 @@ func (f *file) tasks() (list []Task) {
 
 // add appends a line and returns its number.
 func (f *file) add(text string) int {
-	end := f.end()
-	f.finish(end)
-	f.lines = append(f.lines, line{text, end})
+	f.lines = append(f.lines, line{text, f.finish()})
 	return len(f.lines)
 }
 
@@ -64,23 +65,21 @@ func (f *file) set(number int, text string) { f.lines[number-1].text = text }
 
 // remove blanks a line. It stays a line, also where it is the last and had no end: its number must not be given again.
 func (f *file) remove(number int) {
-	f.finish(f.end())
+	f.finish()
 	f.set(number, "")
 }
 
-// finish ends a last line that does not.
-func (f *file) finish(end string) {
-	if n := len(f.lines); n > 0 && f.lines[n-1].end == "" {
-		f.lines[n-1].end = end
-	}
-}
-
-// end is how a new line is to end: as the last one that does.
-func (f *file) end() string {
-	for i := len(f.lines) - 1; i >= 0; i-- {
-		if end := f.lines[i].end; end != "" {
-			return end
+// finish ends a last line that does not, and returns the end of a new line: that of the last one that has one.
+func (f *file) finish() (end string) {
+	end = "\n"
+	for _, l := range slices.Backward(f.lines) {
+		if l.end != "" {
+			end = l.end
+			break
 		}
 	}
-	return "\n"
+	if n := len(f.lines); n > 0 {
+		f.lines[n-1].end = end
+	}
+	return end
 }

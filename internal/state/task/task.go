@@ -11,6 +11,8 @@
 package task
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -71,9 +73,7 @@ func (t *Task) read(text string) {
 			t.Contexts = append(t.Contexts, word[1:])
 		case !isPair:
 		case key == "due" && isDate(value):
-			if t.Due == "" {
-				t.Due = value
-			}
+			t.Due = cmp.Or(t.Due, value)
 		default:
 			if _, known := t.Extensions[key]; !known {
 				t.Extensions[key] = value
@@ -84,19 +84,14 @@ func (t *Task) read(text string) {
 
 // line puts a task together.
 func (t Task) line() string {
-	var words []string
-	if t.Done {
-		words = append(words, "x")
+	words := []string{"x", "(" + t.Priority + ")", t.Completed, t.Created, t.Text}
+	if !t.Done {
+		words[0] = ""
 	}
-	if t.Priority != "" {
-		words = append(words, "("+t.Priority+")")
+	if t.Priority == "" {
+		words[1] = ""
 	}
-	for _, word := range []string{t.Completed, t.Created, t.Text} {
-		if word != "" {
-			words = append(words, word)
-		}
-	}
-	return strings.Join(words, " ")
+	return strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " ")
 }
 
 // complete marks a task as done; its priority becomes an extension, because only open tasks are sorted by it.
