@@ -2,7 +2,7 @@ package native
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/ollim/ollim/internal/engine"
@@ -48,12 +48,7 @@ func (b *toolbox) agentTools() []engine.Tool {
 }
 
 // offer lists the tools: the engine's own, then the agent's.
-func (b *toolbox) offer() (list []provider.Tool) {
-	for _, tool := range slices.Concat(b.ownTools(), b.agentTools()) {
-		list = append(list, provider.Tool{Name: tool.Name, Description: tool.Description, Schema: tool.Schema})
-	}
-	return list
-}
+func (b *toolbox) offer() []engine.Tool { return slices.Concat(b.ownTools(), b.agentTools()) }
 
 // harmless reports whether a tool only reads, so that a kill may lose its use.
 func (b *toolbox) harmless(name string) bool {
@@ -91,26 +86,13 @@ func notBegun() engine.ToolResult {
 	return engine.ToolResult{Text: "not started: the run had to end", IsError: true}
 }
 
-// decline answers tool uses that are not begun.
-func (t *turn) decline(uses []transcript.Block) error {
-	if len(uses) == 0 {
-		return nil
-	}
-	var results []transcript.Block
-	for _, use := range uses {
-		results = append(results, answer(use.ID, notBegun()))
-	}
-	return t.talk.add(store.Buffered, t.talk.entry(user(results)))
-}
-
 // act uses the tools that the model asked for, one after the other, and stores their results. Every use is answered, also one that
-// is not begun because the run is stopped.
-func (t *turn) act(ctx context.Context, uses []transcript.Block) error {
+// is not begun because the run is stopped, as it is from the start by stop.
+func (t *turn) act(ctx context.Context, uses []transcript.Block, stop error) error {
 	if len(uses) == 0 {
-		return nil
+		return stop
 	}
 	results := make([]transcript.Block, len(uses))
-	var stop error
 	compact := -1
 	for i, use := range uses {
 		result := notBegun()
@@ -133,10 +115,7 @@ func (t *turn) act(ctx context.Context, uses []transcript.Block) error {
 	if stop != nil {
 		d = store.Synced
 	}
-	if err := t.talk.add(d, t.talk.entry(user(results))); err != nil {
-		return err
-	}
-	return stop
+	return errors.Join(stop, t.talk.add(d, t.talk.entry(user(results))))
 }
 
 func answer(id string, r engine.ToolResult) transcript.Block {
@@ -156,15 +135,4 @@ func (t *turn) use(ctx context.Context, use transcript.Block) (engine.ToolResult
 		err = context.Cause(ctx)
 	}
 	return result, err
-}
-
-// instructionsOf returns the instructions of a use of the compact tool.
-func instructionsOf(use transcript.Block) string {
-	var in struct {
-		Instructions string `json:"instructions"`
-	}
-	if json.Unmarshal(use.Input, &in) != nil {
-		return "" // the tool refuses it
-	}
-	return in.Instructions
 }

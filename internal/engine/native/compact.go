@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -145,7 +146,9 @@ func (t *turn) wish(id string) string {
 	for _, e := range t.talk.entries {
 		for _, use := range toolUses(e.Message) {
 			if use.ID == id {
-				return instructionsOf(use)
+				var in struct{ Instructions string }
+				_ = json.Unmarshal(use.Input, &in) // the tool refuses other input
+				return in.Instructions
 			}
 		}
 	}
@@ -165,7 +168,7 @@ func (t *turn) summary(ctx context.Context, entries []transcript.Entry, instruct
 		if err != nil {
 			return "", err
 		}
-		lost = missing(text, pins)
+		lost = slices.DeleteFunc(slices.Clone(pins), func(pin string) bool { return names(text, pin) })
 		switch {
 		case text == "":
 			more = "You gave no summary. Answer with the summary only, and use no tool."
@@ -285,15 +288,6 @@ func pinned(instructions string) (pins []string) {
 // marks are the characters around a word in Markdown.
 const marks = " \t\r\n*_-+>`\"'"
 
-func missing(text string, pins []string) (lost []string) {
-	for _, pin := range pins {
-		if !names(text, pin) {
-			lost = append(lost, pin)
-		}
-	}
-	return lost
-}
-
 // names reports whether a text holds a name, and not only as part of a longer word.
 func names(text, name string) bool {
 	first, _ := utf8.DecodeRuneInString(name)
@@ -315,12 +309,7 @@ func names(text, name string) bool {
 
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
-func (t *turn) window() int {
-	if t.how.model.Window > 0 {
-		return t.how.model.Window
-	}
-	return commonWindow
-}
+func (t *turn) window() int { return cmp.Or(max(0, t.how.model.Window), commonWindow) }
 
 // keep returns how many of the last messages a compaction keeps, but at least least.
 func (t *turn) keep(least int) int {

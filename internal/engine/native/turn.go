@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ollim/ollim/internal/engine"
@@ -51,10 +52,7 @@ func (t *turn) work(ctx context.Context) error {
 		if err == nil {
 			err = t.request.Limits.Affordable(t.bill.cost)
 		}
-		if err != nil {
-			return errors.Join(err, t.decline(uses))
-		}
-		if err := t.act(ctx, uses); err != nil {
+		if err := t.act(ctx, uses, err); err != nil {
 			return err
 		}
 	}
@@ -145,12 +143,8 @@ func (t *turn) hearPart(a provider.Answer) error {
 // known that the tool was begun.
 func (t *turn) durability(m transcript.Message) store.Durability {
 	uses := toolUses(m)
-	for _, use := range uses {
-		if !t.tools.harmless(use.Name) {
-			return store.Synced
-		}
-	}
-	if len(uses) == 0 {
+	effects := func(use transcript.Block) bool { return !t.tools.harmless(use.Name) }
+	if len(uses) == 0 || slices.ContainsFunc(uses, effects) {
 		return store.Synced
 	}
 	return store.Buffered

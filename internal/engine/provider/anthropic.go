@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -151,13 +152,8 @@ func (d *blocks) start(index int, b eventBlock) error {
 
 // count takes over the counts that are there.
 func (d *blocks) count(u eventUsage) {
-	latest := func(of *int, count int) {
-		if count > 0 {
-			*of = count
-		}
-	}
-	latest(&d.usage.In, u.In)
-	latest(&d.usage.Out, u.Out)
-	latest(&d.usage.CacheRead, u.CacheRead)
-	latest(&d.usage.CacheWrite, u.CacheWrite)
+	d.usage.In = cmp.Or(max(0, u.In), d.usage.In)
+	d.usage.Out = cmp.Or(max(0, u.Out), d.usage.Out)
+	d.usage.CacheRead = cmp.Or(max(0, u.CacheRead), d.usage.CacheRead)
+	d.usage.CacheWrite = cmp.Or(max(0, u.CacheWrite), d.usage.CacheWrite)
 }

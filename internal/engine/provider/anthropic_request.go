@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
@@ -124,7 +125,7 @@ func (w *wireRequest) mark(hour bool) {
 	}
 }
 
-func schema(t Tool) json.RawMessage {
+func schema(t engine.Tool) json.RawMessage {
 	if !isObject(t.Schema) {
 		return json.RawMessage(`{"type":"object","properties":{}}`)
 	}

@@ -44,7 +44,7 @@ func TestParallelToolUse(t *testing.T) {
 		v.reply(reply{text: "I look.", uses: []use{{"Read", `{"path":"a \"b\"","n":[1,2]}`}, {"Bash", "{}"}, {"Read", `{"path":"ü"}`}}},
 			reply{text: "done"})
 		r := ask("hi")
-		r.Tools = []Tool{{"Read", "reads", []byte(`{"type":"object"}`)}, {Name: "Bash"}}
+		r.Tools = []engine.Tool{{Name: "Read", Description: "reads", Schema: []byte(`{"type":"object"}`)}, {Name: "Bash"}}
 		a, err := v.open().Ask(t.Context(), r, nil)
 		if err != nil || a.Stop != ToolUse || types(a.Message) != "text tool_use tool_use tool_use" {
 			t.Fatalf("%+v %v", a, err)

@@ -23,8 +23,9 @@ type draft struct {
 // part is one block. What grows is kept apart: adding to a string copies it each time.
 type part struct {
 	transcript.Block
-	grown strings.Builder // the text, the thoughts, or the input of a tool
-	done  bool
+	grown  strings.Builder // the text, the thoughts, or the input of a tool
+	done   bool
+	number int // of a call, as the service numbers it
 }
 
 func (d *draft) add(b transcript.Block) *part {
@@ -104,10 +105,7 @@ func object(input string) json.RawMessage {
 	case isObject([]byte(text)):
 		return json.RawMessage(text)
 	}
-	wrapped, err := json.Marshal(map[string]string{noObject: input})
-	if err != nil {
-		return json.RawMessage("{}")
-	}
+	wrapped, _ := json.Marshal(map[string]string{noObject: input}) // a string can always be encoded
 	return wrapped
 }
 
@@ -129,21 +127,18 @@ const maxName = 64 // bytes of a tool's name, OpenAI's limit
 // nameUses gives each tool use of an answer an id that the conversation does not have yet, and a name that services take
 // back; found reports whether there are any. Ollama and llama.cpp leave ids out or begin at the same number every time.
 func nameUses(answer []transcript.Block, before []transcript.Message) (found bool) {
-	taken := map[string]bool{}
+	taken := map[string]bool{"": true}
+	for _, m := range before {
+		for _, old := range m.Content {
+			taken[old.ID] = true
+		}
+	}
 	for i := range answer {
 		b := &answer[i]
 		if b.Type != transcript.ToolUse {
 			continue
 		}
-		if !found {
-			found = true
-			for _, m := range before {
-				for _, old := range m.Content {
-					taken[old.ID] = true
-				}
-			}
-			taken[""] = true
-		}
+		found = true
 		for n := len(taken); taken[b.ID]; n++ {
 			b.ID = fmt.Sprintf("call_%d", n)
 		}
@@ -166,17 +161,15 @@ func legal(name string) string {
 
 // stopOf is the reason under any name that a service has for it.
 func stopOf(name string) Stop {
-	switch {
-	case name == "length" || name == "max_tokens":
+	switch stop := Stop(name); stop {
+	case "length", MaxTokens:
 		return MaxTokens
-	case name == string(fullWindow):
-		return fullWindow
-	case name == "content_filter" || name == "refusal":
+	case "content_filter", Refusal:
 		return Refusal
-	case name == "tool_calls" || name == "tool_use" || name == "function_call":
+	case "tool_calls", "function_call", ToolUse:
 		return ToolUse
-	case name == string(Pause):
-		return Pause
+	case fullWindow, Pause:
+		return stop
 	}
 	return EndTurn
 }

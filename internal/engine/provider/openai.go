@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -109,13 +110,8 @@ func (k chunk) failed() bool {
 // chunks is a draft that comes in chunks.
 type chunks struct {
 	draft
-	calls    []numbered
+	calls    []*part
 	finished bool // the reason to stop has come
-}
-
-type numbered struct {
-	index int
-	part  *part
 }
 
 func (d *chunks) take(k chunk) error {
@@ -128,14 +124,11 @@ func (d *chunks) take(k chunk) error {
 		if c.Index != 0 {
 			continue
 		}
-		thoughts := c.Delta.Reasoning
-		if thoughts == "" {
-			thoughts = c.Delta.Thoughts // some send both
+		err := d.say(transcript.ThinkingBlock, string(cmp.Or(c.Delta.Reasoning, c.Delta.Thoughts))) // some send both
+		if err == nil {
+			err = d.say(transcript.TextBlock, string(c.Delta.Content+c.Delta.Refusal))
 		}
-		if err := d.say(transcript.ThinkingBlock, string(thoughts)); err != nil {
-			return err
-		}
-		if err := d.say(transcript.TextBlock, string(c.Delta.Content+c.Delta.Refusal)); err != nil {
+		if err != nil {
 			return err
 		}
 		if f := c.Delta.Function; len(c.Delta.Calls) == 0 && f != (function{}) {
@@ -180,23 +173,21 @@ func (d *chunks) call(bit callBit) {
 	if bit.Index != nil {
 		index = *bit.Index
 	} else if bit.Function.Name == "" && index > 0 {
-		index = d.calls[index-1].index
+		index = d.calls[index-1].number
 	}
 	var p *part
 	for _, c := range d.calls {
-		same := c.index == index && (bit.ID == "" || bit.ID == c.part.ID)
-		again := bit.Function.Name != "" && bit.Function.Arguments != "" && isObject([]byte(c.part.grown.String()))
+		same := c.number == index && (bit.ID == "" || bit.ID == c.ID)
+		again := bit.Function.Name != "" && bit.Function.Arguments != "" && isObject([]byte(c.grown.String()))
 		if same && !again {
-			p = c.part
+			p = c
 		}
 	}
 	if p == nil {
 		p = d.next(transcript.Block{Type: transcript.ToolUse, ID: bit.ID})
-		d.calls = append(d.calls, numbered{index, p})
+		p.number, d.calls = index, append(d.calls, p)
 	}
-	if p.Name == "" {
-		p.Name = bit.Function.Name
-	}
+	p.Name = cmp.Or(p.Name, bit.Function.Name)
 	p.grown.WriteString(string(bit.Function.Arguments))
 }
 

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -46,10 +47,9 @@ func level(wish string) string {
 
 // takesEffort knows the models of OpenAI that take low, medium and high.
 func takesEffort(model string) bool {
-	for _, other := range []string{"-chat", "-pro", "-search", "o1-mini", "o1-preview"} {
-		if strings.Contains(model, other) {
-			return false
-		}
+	others := []string{"-chat", "-pro", "-search", "o1-mini", "o1-preview"}
+	if slices.ContainsFunc(others, func(other string) bool { return strings.Contains(model, other) }) {
+		return false
 	}
 	if series, _, _ := strings.Cut(model, "-"); series == "o1" || series == "o3" || series == "o4" {
 		return true

@@ -1,10 +1,10 @@
 package provider
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/ollim/ollim/internal/state/transcript"
@@ -12,18 +12,14 @@ import (
 
 // chatRequest is the body of a request for a chat completion.
 type chatRequest struct {
-	Model               string        `json:"model"`
-	Messages            []chatMessage `json:"messages"`
-	MaxTokens           int           `json:"max_tokens,omitempty"` // deprecated by OpenAI alone
-	MaxCompletionTokens int           `json:"max_completion_tokens,omitempty"`
-	Stream              bool          `json:"stream"`
-	Tools               []chatTool    `json:"tools,omitempty"`
-	StreamOptions       streamOptions `json:"stream_options"`
-	ReasoningEffort     string        `json:"reasoning_effort,omitempty"`
-}
-
-type streamOptions struct {
-	IncludeUsage bool `json:"include_usage"`
+	Model               string          `json:"model"`
+	Messages            []chatMessage   `json:"messages"`
+	MaxTokens           int             `json:"max_tokens,omitempty"` // deprecated by OpenAI alone
+	MaxCompletionTokens int             `json:"max_completion_tokens,omitempty"`
+	Stream              bool            `json:"stream"`
+	Tools               []chatTool      `json:"tools,omitempty"`
+	StreamOptions       map[string]bool `json:"stream_options"`
+	ReasoningEffort     string          `json:"reasoning_effort,omitempty"`
 }
 
 type chatMessage struct {
@@ -64,7 +60,7 @@ func openaiRequest(r Request, baseURL string) chatRequest {
 		host = u.Hostname()
 	}
 	q := chatRequest{
-		Model: r.Model, Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
+		Model: r.Model, Stream: true, StreamOptions: map[string]bool{"include_usage": true},
 		Messages: openaiMessages(r, wantsThoughts(host)), ReasoningEffort: effort(r, host),
 	}
 	for _, t := range r.Tools {
@@ -81,23 +77,14 @@ func openaiRequest(r Request, baseURL string) chatRequest {
 // refusesMaxTokens reports whether a model wants the limit of the answer under its new name. Most servers of other models know
 // the old name only.
 func refusesMaxTokens(model string) bool {
-	for _, series := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
-		if strings.HasPrefix(model, series) {
-			return true
-		}
-	}
-	return false
+	newer := []string{"o1", "o3", "o4", "gpt-5", "gpt-6"}
+	return slices.ContainsFunc(newer, func(series string) bool { return strings.HasPrefix(model, series) })
 }
 
 // wantsThoughts reports whether a service refuses a conversation whose thoughts before a tool call are missing. Others refuse
 // the field.
 func wantsThoughts(host string) bool {
-	for _, domain := range []string{"deepseek.com", "moonshot.ai", "moonshot.cn"} {
-		if under(host, domain) {
-			return true
-		}
-	}
-	return false
+	return under(host, "deepseek.com") || under(host, "moonshot.ai") || under(host, "moonshot.cn")
 }
 
 func openaiMessages(r Request, thoughts bool) []chatMessage {
@@ -162,14 +149,11 @@ func results(m transcript.Message) (list []chatMessage) {
 
 // texts are the texts of a message in one, empty ones left out.
 func texts(m transcript.Message) string {
-	var b bytes.Buffer
-	for _, c := range m.Content {
-		if said(c) {
-			if b.Len() > 0 {
-				b.WriteString("\n\n")
-			}
-			b.WriteString(c.Text)
+	var list []string
+	for _, b := range m.Content {
+		if said(b) {
+			list = append(list, b.Text)
 		}
 	}
-	return b.String()
+	return strings.Join(list, "\n\n")
 }

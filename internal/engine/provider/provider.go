@@ -5,7 +5,6 @@ package provider
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -45,18 +44,11 @@ type Request struct {
 	Model     string // as the service knows it
 	System    string
 	Messages  []transcript.Message // roles alternate, the last is the user's
-	Tools     []Tool
+	Tools     []engine.Tool
 	MaxTokens int    // of the answer; a budget for thoughts may raise it
 	Most      int    // to which MaxTokens may be raised; 0 is not known
 	Hour      bool   // the cache is to keep the conversation for an hour, where the service can; else for some minutes
 	Thinking  string // "" is the model's default; off (or as little as it takes), adaptive, or a number of tokens
-}
-
-// Tool is one that the model may use.
-type Tool struct {
-	Name        string
-	Description string
-	Schema      json.RawMessage // JSON Schema of its input, an object
 }
 
 // Delta is a piece of an answer that is coming in: one of the two.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -98,25 +99,23 @@ func statusOf(kind, code string) int {
 	if n, err := strconv.Atoi(code); err == nil && n >= 400 && n < 600 {
 		return n
 	}
-	for _, name := range []string{code, kind} {
-		switch name {
-		case "invalid_request_error", "BadRequestError", "context_length_exceeded", "exceed_context_size_error":
-			return http.StatusBadRequest
-		case "authentication_error", "invalid_api_key":
-			return http.StatusUnauthorized
-		case "billing_error":
-			return http.StatusPaymentRequired
-		case "permission_error":
-			return http.StatusForbidden
-		case "not_found_error", "model_not_found", "NotFoundError":
-			return http.StatusNotFound
-		case "request_too_large":
-			return http.StatusRequestEntityTooLarge
-		case "rate_limit_error", "rate_limit_exceeded":
-			return http.StatusTooManyRequests
-		}
+	known := map[string]int{
+		"invalid_request_error":     http.StatusBadRequest,
+		"BadRequestError":           http.StatusBadRequest,
+		"context_length_exceeded":   http.StatusBadRequest,
+		"exceed_context_size_error": http.StatusBadRequest,
+		"authentication_error":      http.StatusUnauthorized,
+		"invalid_api_key":           http.StatusUnauthorized,
+		"billing_error":             http.StatusPaymentRequired,
+		"permission_error":          http.StatusForbidden,
+		"not_found_error":           http.StatusNotFound,
+		"model_not_found":           http.StatusNotFound,
+		"NotFoundError":             http.StatusNotFound,
+		"request_too_large":         http.StatusRequestEntityTooLarge,
+		"rate_limit_error":          http.StatusTooManyRequests,
+		"rate_limit_exceeded":       http.StatusTooManyRequests,
 	}
-	return http.StatusInternalServerError
+	return cmp.Or(known[code], known[kind], http.StatusInternalServerError)
 }
 
 // err is the error that a caller acts on.
@@ -155,18 +154,13 @@ func (f refusal) tooLong() bool {
 		return false
 	}
 	said := strings.ToLower(f.message)
-	for _, words := range []string{
+	return slices.ContainsFunc([]string{
 		"prompt is too long", "exceed context limit", "maximum context length", "available context size", "context_length_exceeded",
 		"longer than the maximum model length", "longer than the model's context length", "exceeds the context length",
 		"exceed context window", "context the overflows", "greater than the context length", "exceeds the context window",
 		"exceeds the maximum number of tokens", "maximum prompt length", "max_tokens must be at least 1, got -",
 		"reduce the length of the messages",
-	} {
-		if strings.Contains(said, words) {
-			return true
-		}
-	}
-	return false
+	}, func(words string) bool { return strings.Contains(said, words) })
 }
 
 // thinking reports whether the request was wrong in what it says of thoughts. OpenAI does not always name the field in its words.

@@ -22,7 +22,7 @@ func TestAnthropicRequest(t *testing.T) {
 	s.Reply(anthropicapi.Reply{Thinking: "hm", Text: "I look", ToolUses: []anthropicapi.ToolUse{{Name: "Read", Input: map[string]any{"p": "<a&b>"}}}})
 	p := NewAnthropic(Options{BaseURL: s.URL(), Key: "k"})
 	r := ask("one")
-	r.System, r.Tools = "be good", []Tool{{Name: "Read", Description: "reads"}, {Name: "Edit", Schema: json.RawMessage(`{"type":"object","x":1}`)}}
+	r.System, r.Tools = "be good", []engine.Tool{{Name: "Read", Description: "reads"}, {Name: "Edit", Schema: json.RawMessage(`{"type":"object","x":1}`)}}
 	a, err := p.Ask(t.Context(), r, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestAnthropicRequest(t *testing.T) {
 func TestOpenAIRequest(t *testing.T) {
 	s := openaiapi.New(t)
 	r := ask("one")
-	r.System, r.Tools = "be good", []Tool{{Name: "Read", Description: "reads"}}
+	r.System, r.Tools = "be good", []engine.Tool{{Name: "Read", Description: "reads"}}
 	r.Messages = append(r.Messages,
 		transcript.Message{Role: transcript.Assistant, Content: []transcript.Block{
 			{Type: transcript.ThinkingBlock, Thinking: "secret", Signature: "s"}, {Type: transcript.TextBlock, Text: "a"}, {Type: transcript.TextBlock, Text: "b"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/transcript"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
@@ -180,7 +181,7 @@ func TestEffort(t *testing.T) {
 		r := ask("hi")
 		r.Model, r.Thinking = tc.model, tc.wish
 		if tc.tools {
-			r.Tools = []Tool{{Name: "f"}}
+			r.Tools = []engine.Tool{{Name: "f"}}
 		}
 		if q := openaiRequest(r, tc.base); q.ReasoningEffort != tc.want {
 			t.Errorf("%s %s %q: %q", tc.base, tc.model, tc.wish, q.ReasoningEffort)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
@@ -59,7 +60,7 @@ func sent(t *testing.T, open func(Options) Provider, baseURL string, r Request) 
 func everything() Request {
 	return Request{
 		Model: "claude-sonnet-5-5", System: "Be brief.", MaxTokens: 1000, Hour: true,
-		Tools: []Tool{{"Read", "Reads a file.", json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)}, {Name: "Now"}},
+		Tools: []engine.Tool{{Name: "Read", Description: "Reads a file.", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)}, {Name: "Now"}},
 		Messages: []transcript.Message{
 			transcript.Said(transcript.User, "What is in it?"),
 			{Role: transcript.Assistant, Content: []transcript.Block{
@@ -99,7 +100,7 @@ func bodies(t *testing.T) (list []string) {
 	}
 	add("Messages", sent(t, NewAnthropic, "", ask("hi")))
 	for _, wish := range []string{"", "off", "1024", "8000", "32000"} {
-		for _, tools := range [][]Tool{nil, everything().Tools} {
+		for _, tools := range [][]engine.Tool{nil, everything().Tools} {
 			r := everything()
 			r.Model, r.Thinking, r.Tools = "gpt-5.1", wish, tools
 			add("Completions", sent(t, NewOpenAI, "", r))
