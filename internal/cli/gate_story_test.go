@@ -25,10 +25,10 @@ func TestGateDecidesWhetherTheJobRuns(t *testing.T) {
 		"shut":   {"echo nothing new; exit 1", "gated", ""},
 		"warns":  {"echo careful >&2", "ok", ""},
 		"speaks": {"echo no route to host >&2; exit 1", "failed", "gate speaks: exit status 1: no route to host"},
-		"blank":  {"echo >&2; exit 1", "failed", "gate blank: exit status 1: it said nothing"},
-		"breaks": {"exit 2", "failed", "gate breaks: exit status 2: it said nothing"},
+		"blank":  {"echo >&2; exit 1", "failed", "gate blank: exit status 1: it printed no reason"},
+		"breaks": {"exit 2", "failed", "gate breaks: exit status 2: it printed no reason"},
 		"both":   {"echo no disk >&2; exit 3", "failed", "gate both: exit status 3: no disk"},
-		"killed": {"kill -9 $$", "failed", "gate killed: signal: killed: it said nothing"},
+		"killed": {"kill -9 $$", "failed", "gate killed: signal: killed: it printed no reason"},
 	} {
 		w := newWorld(t)
 		w.script("turns:\n  - - text: done\n")
@@ -139,7 +139,7 @@ func TestAfterThatFailsIsAWarning(t *testing.T) {
 	w.script("turns:\n  - - text: done\n")
 	for name, tc := range map[string]struct{ program, want string }{
 		"fine":  {"echo hello; echo there >&2", ""},
-		"mute":  {"exit 3", "after mute: exit status 3: it said nothing"},
+		"mute":  {"exit 3", "after mute: exit status 3: it printed no reason"},
 		"loud":  {"echo no printer >&2; exit 1", "after loud: exit status 1: no printer"},
 		"spoil": {"exit 0", "after spoil: not started, because it was changed during the run"},
 	} {

@@ -98,7 +98,7 @@ func (w *work) enforce(ctx context.Context, t *Turn) error {
 	return nil
 }
 
-// compact does what the agent asked for, unless its turn went wrong: then the session stays whole for whoever looks. The agent's
+// compact does what the agent asked for, unless its turn went wrong: then the session stays whole. The agent's
 // next fire reads that a compaction was not carried out.
 func (w *work) compact(ctx context.Context, t *Turn, ended error) error {
 	if ended != nil && !errors.Is(ended, errUnreported) {

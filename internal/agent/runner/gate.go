@@ -43,7 +43,7 @@ func (f *fire) gate(ctx context.Context, r *runlog.Run) (string, error) {
 	case result.Status == gateNothing && result.Stderr == "":
 		return "", errGated
 	case result.Status != 0:
-		return "", fmt.Errorf("gate %s: %s: %s", j.Gate, result.End, cmp.Or(said, "it said nothing"))
+		return "", fmt.Errorf("gate %s: %s: %s", j.Gate, result.End, cmp.Or(said, "it printed no reason"))
 	}
 	text := []rune(strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && unicode.IsControl(r) {
@@ -86,7 +86,7 @@ func (f *fire) runAfter(ctx context.Context, r *runlog.Run) {
 		Stdin: append(record, '\n'),
 	})
 	if err == nil && result.Status != 0 {
-		err = fmt.Errorf("%s: %s", result.End, cmp.Or(strings.TrimSpace(result.Stderr), "it said nothing"))
+		err = fmt.Errorf("%s: %s", result.End, cmp.Or(strings.TrimSpace(result.Stderr), "it printed no reason"))
 	}
 	if err != nil {
 		f.warn(fmt.Errorf("after %s: %w", j.After, err))

@@ -9,11 +9,11 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// settleAge is how long after the end of a run a minute looks whether the slot of the run has its outcome.
+// settleAge is how long after the end of a run its slot is checked for the outcome.
 const settleAge = time.Hour
 
-// EndOrphans ends the runs that began since an instant and whose process died without a word: their engine, if it goes on alone,
-// at the run's time limit. Their owner is told, as by the next fire. When ctx has ended the rest is left to the next time.
+// EndOrphans ends the records of runs that began since an instant and whose process died. An engine that outlived the process is
+// ended at the run's time limit. The failure is reported as the next fire would. When ctx ends, the rest is left to the next call.
 func (f *Runner) EndOrphans(ctx context.Context, since time.Time) {
 	for r, err := range f.Runs.Since(since) {
 		if ctx.Err() != nil {
@@ -32,7 +32,7 @@ func (f *Runner) EndOrphans(ctx context.Context, since time.Time) {
 		if f.Runs.Attended(r) {
 			continue
 		}
-		// The native engine died with its ollim, so that what its commands left behind holds the lock for no engine.
+		// The native engine ended with its process; a command that it left behind holds the lock for no engine.
 		if r.Engine != engine.Native && f.Runs.Alive(r) {
 			if r.Deadline == nil || f.Disk.Now().Before(*r.Deadline) {
 				continue

@@ -14,8 +14,8 @@ var (
 type Refusal struct {
 	kind   error // ErrRefused or ErrPaused
 	reason string
-	key    string // under which the owner is told once; "" is by job and reason
-	text   string // that the owner is told; "" is made of job and reason
+	key    string // under which it is reported once; "" is made of job and reason
+	text   string // of the report; "" is made of job and reason
 	cause  error  // may be nil
 }
 

@@ -16,7 +16,7 @@ import (
 // errSpent: both attempts of a reminder were cut off.
 var errSpent = errors.New("it was tried twice, and cut off both times")
 
-// claim takes a reminder's file for this attempt, so that whoever finds it after a crash knows what was tried.
+// claim takes a reminder's file for this attempt, so that the next process finds after a crash what was tried.
 func (f *fire) claim() error {
 	if f.job.Kind != job.Reminder || f.job.Plain && f.job.Attempt() != job.Waiting {
 		return nil
@@ -46,9 +46,9 @@ func (f *fire) concluded(ctx context.Context) bool {
 	return false
 }
 
-// putAway ends a reminder: it is deleted when it is done with, follows itself up if the agent asked for that, and stays for
-// another attempt after the first failure. After the second its text is delivered without an agent. One that was not tried goes
-// back to where it was. A file that stays is found by the next tick.
+// putAway ends a reminder. The file is deleted after a success, and the follow-up written if the agent asked for one. After the first
+// failure the file stays for another attempt, which tick starts; after the second the text is delivered without an agent. A reminder
+// that was not tried goes back to where it was.
 func (f *fire) putAway(ctx context.Context, r *runlog.Run, cause error) {
 	j := f.job
 	if j.Kind != job.Reminder || errors.Is(cause, job.ErrGone) { // it was cancelled just before
@@ -71,7 +71,7 @@ func (f *fire) putAway(ctx context.Context, r *runlog.Run, cause error) {
 }
 
 // giveUp delivers the text of a reminder without an agent, unless another attempt is to come. An attempt that failed before the
-// file was claimed, for want of the engine, counts too.
+// file was claimed, because there was no engine, counts too.
 func (f *fire) giveUp(ctx context.Context, j *job.Job, r *runlog.Run) (over bool, err error) {
 	if j.Plain {
 		return true, f.tell(ctx, f.Outbox, r, j.Body)
@@ -110,7 +110,7 @@ func (f *fire) followUp(ctx context.Context, j job.Job, r *runlog.Run) error {
 	return err
 }
 
-// childID is the same each time, so that a chain that is cut off goes on once.
+// childID is the same each time, so that a chain continues once after a crash.
 func childID(j job.Job) string {
 	sum := sha256.Sum256([]byte(j.ChainParent + "\n" + strconv.Itoa(j.ChainDepth+1)))
 	return fmt.Sprintf("%x", sum[:4])

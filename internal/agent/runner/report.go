@@ -14,8 +14,8 @@ var errUnreported = errors.New("the agent did not report")
 // Report is the duty of a background run to report to the main conversation, as its record says.
 type Report struct{}
 
-// Enforce reminds the agent of a report that it owes. If it still makes none, and one was always wanted, main is told that there
-// is none.
+// Enforce reminds the agent of a report that it owes. If it still makes none and its job always wants one, an update
+// says so.
 func (Report) Enforce(ctx context.Context, r *Runner, t *Turn) error {
 	var dear error
 	for dear == nil {

@@ -13,19 +13,19 @@ import (
 	"github.com/ollim/ollim/internal/state/slot"
 )
 
-// ScheduleOf is what a routine's file says of its time, in the zone that it has today: the configured one may be another tomorrow.
+// ScheduleOf returns the schedule of a routine's file, with the zone that is configured now.
 func (f *Runner) ScheduleOf(j job.Job) slot.Schedule {
 	return slot.Schedule{Job: j.ID, Name: j.Name(), Cron: j.Cron, Zone: j.Zone(f.Zone).String(), Enabled: j.Enabled}
 }
 
-// claimSlot makes the fire the answer to the routine's latest slot, if that is recent, or to the one that it is told. Before
-// anything else is done, so that whoever comes later finds it answered.
+// claimSlot claims the slot that Options names, else the routine's latest one if that is recent. It comes before anything else, so
+// that a later fire finds the slot claimed.
 func (f *fire) claimSlot(ctx context.Context) error {
 	if f.job.Kind != job.Routine || f.options.Moved {
 		return nil
 	}
 	history, err := f.Slots.Note(ctx, []slot.Schedule{f.ScheduleOf(f.job)}, nil)
-	f.warn(err) // the past may be told of less well, but the job runs
+	f.warn(err) // the history of schedules is incomplete, but the job runs
 	at, err := f.slotOf(history[f.job.ID])
 	if err != nil || at.IsZero() {
 		return err
@@ -41,8 +41,8 @@ func (f *fire) claimSlot(ctx context.Context) error {
 	return err
 }
 
-// giveWay lets the run that has a slot begin, for a second at most: if one more fire took the job's lock before it, the slot would
-// be skipped.
+// giveWay waits until the run that claimed a slot has begun, for a second at most: if this fire took the job's lock before that run,
+// the slot would be skipped.
 func (f *fire) giveWay(ctx context.Context, id string, at time.Time) {
 	for range 100 {
 		c, err := f.Slots.Load(id, at)
@@ -55,12 +55,12 @@ func (f *fire) giveWay(ctx context.Context, id string, at time.Time) {
 	}
 }
 
-// slotOf is the slot that the fire is for; zero when it is for none, which a timer's may not be.
+// slotOf returns the slot that the fire is for, zero if it is for none. A timer's fire for no slot is an ErrNone.
 func (f *fire) slotOf(history []slot.Schedule) (at time.Time, err error) {
 	now, zone := f.Disk.Now(), f.job.Zone(f.Zone)
 	if late := f.options.Slot; !late.IsZero() {
 		own, _ := f.job.Schedule.Prev(late, zone)
-		_, former := forecast.Latest(history, f.Zone, late, late.Add(time.Nanosecond)) // of an expression that it had then
+		_, former := forecast.Latest(history, f.Zone, late, late.Add(time.Nanosecond)) // of the expression at that time
 		if late.After(now) || !own.Equal(late) && !former {
 			return at, slot.ErrNone
 		}
@@ -70,14 +70,14 @@ func (f *fire) slotOf(history []slot.Schedule) (at time.Time, err error) {
 	switch recent := ok && now.Sub(latest) <= slot.Grace; {
 	case recent && f.job.Enabled:
 		return latest, nil
-	case f.options.Scheduled: // a timer that is stale; or an older slot, which is the tick's, if the routine catches up
+	case f.options.Scheduled: // the timer is stale, or the slot is older, which tick starts late if the routine catches up
 		return at, slot.ErrNone
 	}
-	return at, nil // if it is not enabled, that is told where it is permitted
+	return at, nil // permit reports a routine that is not enabled
 }
 
-// beaten says whether a timer's fire is done, because another run answers its slot. Such a fire must not take the job's lock,
-// not for a moment: the other run may be about to, and would be skipped.
+// beaten reports whether a timer's fire has nothing to do because another run serves its slot. Such a fire must not take the job's
+// lock even for a moment: the other run may be about to take it, and would be skipped.
 func (f *fire) beaten() bool {
 	return f.yields() && !f.Unanswered(f.job.ID, f.rival)
 }
@@ -85,15 +85,15 @@ func (f *fire) beaten() bool {
 // cronDelay is how long after its minute began a line in a crontab may have been started for it.
 const cronDelay = 2 * time.Minute
 
-// yields says whether the fire is for a slot that somebody claimed before it, and not one more: a timer's always is, and that of
-// a bare line in a crontab if it comes in the slot's own time.
+// yields reports whether the fire gives way to the run that claimed its slot. A timer's fire always does, and that of a line in a
+// crontab within cronDelay of the slot. Any other fire is an additional run.
 func (f *fire) yields() bool {
 	byTime := f.options.Scheduled || f.options.Cron && f.Disk.Now().Sub(f.rival) < cronDelay
 	return byTime && !f.rival.IsZero()
 }
 
-// contest makes sure of the slot, as we hold the job's lock. A claim that another run has is taken over if it is void. If not, a
-// timer's fire is done, and anybody else's is one more.
+// contest checks the claim of the slot under the job's lock. A void claim of another run is taken over. A valid one leaves a timer's
+// fire with nothing to do, and makes any other fire an additional run.
 func (f *fire) contest() error {
 	at := f.slot
 	if at.IsZero() {
@@ -119,9 +119,8 @@ func (f *fire) contest() error {
 	return nil
 }
 
-// void says whether a claim came to nothing: its process died before there was a record of the run. In this order, or a run that
-// comes to its end between the two would look like one that never was. A slot that was given up under a clock that has been set
-// back since may still be answered.
+// void reports whether a claim is without a run: its process died before it wrote the record. The process is checked before the
+// record, because a run may end between the two. A slot that was given up is open again if the clock was set back since.
 func (f *Runner) void(c slot.Claim) bool {
 	if c.Outcome != "" {
 		return c.Run == "" && c.Claimed.After(f.Disk.Now())
@@ -133,7 +132,7 @@ func (f *Runner) void(c slot.Claim) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Unanswered says whether nobody answers a slot: there is no claim, or one that came to nothing.
+// Unanswered reports whether a slot has no claim, or a void one.
 func (f *Runner) Unanswered(id string, at time.Time) bool {
 	c, err := f.Slots.Load(id, at)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -142,7 +141,7 @@ func (f *Runner) Unanswered(id string, at time.Time) bool {
 	return err == nil && f.void(c) && lock.Free(f.Home.JobLock(id))
 }
 
-// Miss records a slot as missed if no run answered it in time. The owner is told if a limit held it up.
+// Miss records a slot as missed if it is unanswered. The owner is notified if a limit held it up.
 func (f *Runner) Miss(ctx context.Context, id string, at time.Time) (missed bool, err error) {
 	err = f.Slots.Claim(slot.Claim{Job: id, Slot: at, Outcome: slot.Missed})
 	if !errors.Is(err, slot.ErrClaimed) {
@@ -167,7 +166,7 @@ func (f *Runner) Miss(ctx context.Context, id string, at time.Time) (missed bool
 	return true, errors.Join(f.Slots.Rewrite(c), err)
 }
 
-// settleSlot notes in the ledger how the fire ended; one that came to no record has failed.
+// settleSlot notes in the claim how the fire ended. A fire without a record has failed.
 func (f *fire) settleSlot(outcome runlog.Outcome) {
 	if f.slot.IsZero() {
 		return
@@ -178,14 +177,14 @@ func (f *fire) settleSlot(outcome runlog.Outcome) {
 	f.warn(f.Slots.Settle(f.job.ID, f.slot, f.run, string(outcome)))
 }
 
-// settleCutOff does so for a run whose process died.
+// settleCutOff notes in the claim that the process of a run died.
 func (f *Runner) settleCutOff(r runlog.Record) {
 	if r.Kind == string(job.Routine) && r.Scheduled != nil {
 		f.warn(f.Slots.Settle(r.Job, *r.Scheduled, r.ID, string(runlog.Interrupted)))
 	}
 }
 
-// settleKilled notes in the ledger how a run ended whose process was killed after the end of its record and before that note.
+// settleKilled notes in the claim how a run ended whose process was killed between the end of its record and that note.
 func (f *Runner) settleKilled(r runlog.Record) {
 	if r.Kind != string(job.Routine) || r.Scheduled == nil {
 		return
@@ -200,8 +199,8 @@ func (f *Runner) settleKilled(r runlog.Record) {
 	}
 }
 
-// Due is what a minute has to do with the slots of one routine: the latest, if it is recent and nobody answers it. A slot before
-// the file said so is none.
+// Due returns the latest slot of a routine and reports whether it is recent and unanswered. An instant before the file had its
+// schedule is no slot.
 func (f *Runner) Due(j job.Job, history []slot.Schedule, now time.Time) (at time.Time, due bool) {
 	at, due = forecast.Latest(history, f.Zone, now.Add(-slot.Grace), now.Add(time.Nanosecond))
 	return at, due && f.Unanswered(j.ID, at)

@@ -24,7 +24,7 @@ type Spec struct {
 	Policy       Policy
 	Limits       Limits
 	Duties       []Duty        // what must hold before the run may end
-	Origin       Origin        // nil: an automatic turn of nobody's job
+	Origin       Origin        // nil: an automatic turn without a job
 	Sender       outbox.Sender // how the owner hears of it; nil: as configured
 	Observe      Observer
 	Plain        bool   // no engine runs: the body of the task itself is sent to the owner
@@ -112,7 +112,7 @@ type Origin interface {
 	// Postpone takes back what the origin did for a run that could not take place because of the reservations of others.
 	Postpone(ctx context.Context, r *runlog.Run, later *Later) error
 
-	// Report reports how the run ended to whoever must know, before its text is delivered.
+	// Report reports how the run ended to the owner or the main conversation, before its text is delivered.
 	Report(ctx context.Context, r *runlog.Run, cause error)
 
 	// End does what else follows from how the run ended. The record is not finished yet; nothing changes the outcome any more.

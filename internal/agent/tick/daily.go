@@ -25,15 +25,15 @@ type page struct {
 	Pending time.Time            `json:"pending,omitzero"`  // becomes Settled when the clock has gone on from there
 	Started map[string]time.Time `json:"started,omitempty"` // by job, what was started in the last minute
 
-	Accounted time.Time            `json:"accounted"`      // up to here the ledger has every slot, but for
-	Owed      map[string]time.Time `json:"owed,omitempty"` // by job, those that are still to run late
+	Accounted time.Time            `json:"accounted"`      // up to here every slot is recorded, except for
+	Owed      map[string]time.Time `json:"owed,omitempty"` // by job, the slots that are still to run late
 }
 
 func (m Minute) pagePath() string { return m.Runner.Home.State("tick.json") }
 
 func (m Minute) page() (page, error) { return store.ReadJSON[page](m.Runner.Disk, m.pagePath()) }
 
-// noteStarts remembers what is about to be started: until that has taken its job's lock nothing else says so.
+// noteStarts remembers the jobs that are about to be started. Until a fire has taken its job's lock nothing else shows it.
 func (m Minute) noteStarts(jobs []job.Job) error {
 	if len(jobs) == 0 {
 		return nil
@@ -114,7 +114,7 @@ func (m Minute) pruneRuns(before time.Time) error {
 	return err
 }
 
-// pruneLate removes the reminders that were told of before an instant.
+// pruneLate removes the reminders that were reported before an instant.
 func (m Minute) pruneLate(before time.Time) error {
 	entries, err := os.ReadDir(m.Runner.Home.Late())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -21,11 +21,11 @@ const (
 	maxMissed = 1000           // slots that are noted as missed; the rest is in the next minute
 )
 
-// again is how much of the past each minute accounts for once more: what a power cut has taken of the notes before it, and claims
-// whose process died since.
+// again is how much of the past each minute accounts for once more: a power cut may have lost the last notes, and the process of a
+// claim may have died since.
 const again = 10 * time.Minute
 
-// routines starts the slots that nobody has claimed, and notes in the ledger those that nobody will.
+// routines starts the unclaimed slots that are due, and records as missed those that will not be started.
 func (m Minute) routines(ctx context.Context, shelf job.Set) error {
 	jobs := shelf.Only(job.Routine).Jobs
 	now := make([]slot.Schedule, len(jobs))
@@ -33,7 +33,7 @@ func (m Minute) routines(ctx context.Context, shelf job.Set) error {
 		now[i] = m.Runner.ScheduleOf(j)
 	}
 	history, noteErr := m.Runner.Slots.Note(ctx, now, func(name string) bool { return !faulty(shelf, name) })
-	for i, j := range jobs { // all the same they are to fire
+	for i, j := range jobs { // they fire all the same
 		history[j.ID] = slot.Extend(history[j.ID], now[i], m.now())
 	}
 	paused, _, err := m.Runner.Spend.Paused()
@@ -47,7 +47,7 @@ func (m Minute) routines(ctx context.Context, shelf job.Set) error {
 		}
 	}
 	err = m.startSlots(ctx, jobs, history, late, paused)
-	if noteErr != nil { // what was missed cannot be told
+	if noteErr != nil { // the missed slots are not known
 		return errors.Join(noteErr, err)
 	}
 	return errors.Join(err, m.account(ctx, history, late))
@@ -58,7 +58,7 @@ func faulty(shelf job.Set, name string) bool {
 	return slices.ContainsFunc(shelf.Faults, func(f *yamldoc.Fault) bool { return filepath.Base(f.File) == name+".md" })
 }
 
-// answer is a fire that is to be started for a slot.
+// answer is a fire to start for a slot.
 type answer struct {
 	job  job.Job
 	at   time.Time
@@ -98,7 +98,7 @@ func (m Minute) startSlots(ctx context.Context, jobs []job.Job, history map[stri
 	return errors.Join(err, m.startAll(answers))
 }
 
-// forgo notes that a routine's late slot, if it has one, will not run.
+// forgo records that a routine's late slot, if it has one, will not run.
 func (m Minute) forgo(ctx context.Context, late map[string]time.Time, id string) error {
 	at, isLate := late[id]
 	if !isLate {
@@ -125,7 +125,7 @@ func (m Minute) startAll(answers []answer) error {
 	return err
 }
 
-// claim notes what became of a slot without a run, unless somebody has claimed it.
+// claim records the outcome of a slot without a run, unless the slot is claimed.
 func (m Minute) claim(a answer, outcome runlog.Outcome) error {
 	err := m.Runner.Slots.Claim(slot.Claim{Job: a.job.ID, Slot: a.at, Outcome: string(outcome)})
 	if errors.Is(err, slot.ErrClaimed) {
@@ -134,7 +134,7 @@ func (m Minute) claim(a answer, outcome runlog.Outcome) error {
 	return err
 }
 
-// missedLately is the newest slot that was missed and that the routine still wants run.
+// missedLately returns the newest missed slot that the routine still catches up.
 func (m Minute) missedLately(j job.Job, history []slot.Schedule) (at time.Time, ok bool) {
 	if j.CatchUp == 0 || !j.Enabled {
 		return at, false
@@ -144,8 +144,8 @@ func (m Minute) missedLately(j job.Job, history []slot.Schedule) (at time.Time, 
 	return at, ok && m.Runner.Unanswered(j.ID, at)
 }
 
-// account notes as missed every slot, since the last minute that did this, that nobody answered in time, except for those that are
-// still to run late, which it remembers.
+// account records as missed every unanswered slot since the last call, except for those that are still to run late, which it
+// remembers.
 func (m Minute) account(ctx context.Context, history map[string][]slot.Schedule, late map[string]time.Time) error {
 	p, err := m.page()
 	if err != nil {

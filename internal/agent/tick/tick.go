@@ -57,7 +57,7 @@ const (
 	Collect = "collect"
 )
 
-// Plan says what Pass would do now with reminders and routines, and changes nothing.
+// Plan returns what Pass would do now with reminders and routines, and changes nothing.
 func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 	shelf, err := m.Runner.Jobs.Load()
 	if err != nil {
@@ -93,7 +93,7 @@ func (m Minute) action(do string, j job.Job, at time.Time) Action {
 	return Action{Do: do, Job: j.ID, Name: j.Name(), At: at.In(m.Runner.Zone)}
 }
 
-// Pass is the minute's work. Trouble with one part does not keep the others from being done.
+// Pass does the minute's work. An error in one part does not stop the others.
 func (m Minute) Pass(ctx context.Context) error {
 	guard, err := lock.TryGuard(m.Runner.Home.Lock("tick"))
 	if errors.Is(err, lock.ErrBusy) {
@@ -131,8 +131,8 @@ func (m Minute) reminders(ctx context.Context, shelf job.Set) error {
 	return err
 }
 
-// due is the reminders to start, oldest first, and those that are too late for that. While everything is paused there are none.
-// With tell the owner hears of those that cannot be started.
+// due returns the reminders to start, oldest first, and those that are overdue. While everything is paused there are none. With tell
+// those that cannot be started are reported.
 func (m Minute) due(ctx context.Context, shelf job.Set, tell bool) (start, late []job.Job, err error) {
 	if paused, _, err := m.Runner.Spend.Paused(); paused || err != nil {
 		return nil, nil, err
@@ -158,7 +158,7 @@ func (m Minute) due(ctx context.Context, shelf job.Set, tell bool) (start, late 
 	return start[:min(len(start), maxStarts)], late, nil
 }
 
-// neverRan says that no attempt was made; one that was claimed without a run was being collected.
+// neverRan reports whether no attempt was made. A reminder that is claimed and has no run was being collected.
 func neverRan(j job.Job, last runlog.Record) bool {
 	return j.Attempt() == job.Waiting || j.Attempt() == job.First && last.ID == ""
 }
@@ -169,7 +169,7 @@ func (m Minute) last(j job.Job) runlog.Record {
 	return r
 }
 
-// resting reports whether it is too early for another attempt. How a reminder ended that had the same id before means nothing.
+// resting reports whether it is too early for another attempt. The run of an earlier reminder with the same id does not count.
 func (m Minute) resting(last runlog.Record) bool {
 	if last.ID == "" {
 		return false
@@ -193,20 +193,20 @@ func (m Minute) within(at time.Time, d time.Duration) bool {
 	return ago >= 0 && ago < d
 }
 
-// collect tells of all that is long past in one update. The files are claimed before and put aside after it is in the box, so that
-// none is lost and at worst one is notified of twice.
+// collect reports all overdue reminders in one update. The files are claimed before the update is written and moved away after it, so
+// that none is lost and at worst one is reported twice.
 func (m Minute) collect(ctx context.Context, late []job.Job) error {
 	var claimed []job.Job
 	var list []prompt.OverdueReminder
 	for _, j := range late {
 		guard, err := lock.TryGuard(m.Runner.Home.JobLock(j.ID))
 		if err != nil {
-			continue // somebody is at it
+			continue // another process holds it
 		}
 		defer guard.Release()
 		if j.Attempt() == job.Waiting {
 			if j, err = m.Runner.Jobs.Claim(j); err != nil {
-				continue // it was cancelled this moment
+				continue // it has just been cancelled
 			}
 		}
 		claimed = append(claimed, j)
@@ -225,7 +225,7 @@ func (m Minute) collect(ctx context.Context, late []job.Job) error {
 	return err
 }
 
-// shelve keeps a reminder that was only told of, because that may have cut its text.
+// shelve keeps the file of a reminder that was only reported, because the report may have cut its text.
 func (m Minute) shelve(j job.Job) error {
 	kept := filepath.Join(m.Runner.Home.Late(), j.ID+".md")
 	if err := store.MkdirOwn(filepath.Dir(kept)); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// pruneTranscripts removes those of forked and isolated runs on the native and the script engine that nothing goes back to, and
-// that nobody has written since an instant. The claude command looks after its own.
+// pruneTranscripts removes the transcripts of forked and isolated runs on the native and the script engine that nothing refers to and
+// that were not written since an instant. The claude command removes its own.
 func (m Minute) pruneTranscripts(before time.Time) error {
 	f := m.Runner
 	list, _, err := transcript.List(f.Home.Sessions(), "", nil)
@@ -32,7 +32,7 @@ func (m Minute) pruneTranscripts(before time.Time) error {
 		return err
 	}
 	for id := range current {
-		delete(alone, id) // somebody made it the session of a routine
+		delete(alone, id) // it became the session of a routine
 	}
 	kept := named(list, alone)
 	for _, t := range list {
