@@ -1,6 +1,7 @@
 package cron
 
 import (
+	"math/bits"
 	"strings"
 	"time"
 )
@@ -43,12 +44,7 @@ func (f field) all() uint64 {
 }
 
 // count is the number of different values, and so the largest step.
-func (f field) count() int {
-	if f.weekly() {
-		return 7
-	}
-	return f.high - f.low + 1
-}
+func (f field) count() int { return bits.OnesCount64(f.all()) }
 
 // steps is the set of low, low+step, low+2*step and so on up to high.
 func steps(low, high, step int) uint64 {

@@ -15,22 +15,14 @@ const horizon = 30 * 31_557_600
 // there is none within 30 years. It panics if zone is nil.
 func (s Schedule) Next(after time.Time, zone *time.Location) (time.Time, bool) {
 	from := after.Unix() // fires are whole seconds
-	fire, ok := s.first(from+1, from+horizon, zone)
-	if !ok {
-		return time.Time{}, false
-	}
-	return time.Unix(fire, 0).In(zone), true
+	return s.first(from+1, from+horizon, zone)
 }
 
 // Prev returns the latest fire at or before an instant, in the zone; false if
 // there is none within 30 years. It panics if zone is nil.
 func (s Schedule) Prev(at time.Time, zone *time.Location) (time.Time, bool) {
 	to := at.Unix()
-	fire, ok := s.last(to-horizon, to, zone)
-	if !ok {
-		return time.Time{}, false
-	}
-	return time.Unix(fire, 0).In(zone), true
+	return s.last(to-horizon, to, zone)
 }
 
 // Between yields every fire after from and not after to, in the zone and in
@@ -39,8 +31,8 @@ func (s Schedule) Between(from, to time.Time, zone *time.Location) iter.Seq[time
 	return func(yield func(time.Time) bool) {
 		last := to.Unix()
 		fire, ok := s.first(from.Unix()+1, last, zone)
-		for ok && yield(time.Unix(fire, 0).In(zone)) {
-			fire, ok = s.first(fire+1, last, zone)
+		for ok && yield(fire) {
+			fire, ok = s.first(fire.Unix()+1, last, zone)
 		}
 	}
 }
@@ -58,36 +50,36 @@ func (s Schedule) PerYear(year int) int {
 }
 
 // first finds the first fire from from to to (Unix seconds, both included).
-func (s Schedule) first(from, to int64, zone *time.Location) (int64, bool) {
+func (s Schedule) first(from, to int64, zone *time.Location) (time.Time, bool) {
 	if from > to {
-		return 0, false
+		return time.Time{}, false
 	}
 	for st := stretchAt(from, zone); ; st = st.following(zone) {
 		if fire, ok := s.afterGap(st); ok && from <= fire && fire <= to {
-			return fire, true // no minute of this stretch is earlier
+			return time.Unix(fire, 0).In(zone), true // no minute of this stretch is earlier
 		}
 		first, end := st.civil(from, to, !s.Wild())
 		if minute, ok := s.firstMinute(first, end); ok {
-			return st.instant(minute), true
+			return time.Unix(st.instant(minute), 0).In(zone), true
 		}
 		if st.end > to {
-			return 0, false
+			return time.Time{}, false
 		}
 	}
 }
 
 // last finds the last fire from from to to (Unix seconds, both included).
-func (s Schedule) last(from, to int64, zone *time.Location) (int64, bool) {
+func (s Schedule) last(from, to int64, zone *time.Location) (time.Time, bool) {
 	for st := stretchAt(to, zone); ; st = stretchAt(st.start-1, zone) {
 		first, end := st.civil(from, to, !s.Wild())
 		if minute, ok := s.lastMinute(first, end); ok {
-			return st.instant(minute), true
+			return time.Unix(st.instant(minute), 0).In(zone), true
 		}
 		if fire, ok := s.afterGap(st); ok && from <= fire && fire <= to {
-			return fire, true
+			return time.Unix(fire, 0).In(zone), true
 		}
 		if st.start <= from {
-			return 0, false
+			return time.Time{}, false
 		}
 	}
 }

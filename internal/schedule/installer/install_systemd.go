@@ -163,13 +163,11 @@ func (u Units) write(changes []Change, want []File, now time.Time) error {
 		if c.What == Drop {
 			continue
 		}
-		if err := store.Replace(filepath.Join(u.Dir, c.Name), []byte(text[c.Name])); err != nil {
-			return err
+		err := store.Replace(filepath.Join(u.Dir, c.Name), []byte(text[c.Name]))
+		if err == nil && filepath.Ext(c.Name) == ".timer" {
+			err = u.stamp(c.Name, now) // of a new one, too: an older one of its name may have left its own
 		}
-		if filepath.Ext(c.Name) != ".timer" {
-			continue
-		}
-		if err := u.stamp(c.Name, now); err != nil { // of a new one, too: an older one of its name may have left its own
+		if err != nil {
 			return err
 		}
 	}
@@ -272,11 +270,10 @@ func (u Units) DataDirs() ([]string, error) {
 	have, err := u.installed()
 	var dirs []string
 	for _, text := range have {
-		if ours, _ := Marked(text); ours {
+		if ours, _ := Marked(text); ours && DataDirOf(text) != "" { // a timer has none
 			dirs = append(dirs, DataDirOf(text))
 		}
 	}
 	slices.Sort(dirs)
-	dirs = slices.DeleteFunc(slices.Compact(dirs), func(dir string) bool { return dir == "" }) // timers
-	return dirs, err
+	return slices.Compact(dirs), err
 }

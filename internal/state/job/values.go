@@ -12,7 +12,7 @@ import (
 )
 
 func text(key, help string, at func(*Job) *string, check func(string) error) field {
-	return parsed(key, help, at, func(j *Job) error {
+	return scalar(key, help, at, yamldoc.Value.Text, func(j *Job) error {
 		if check == nil {
 			return nil
 		}
@@ -20,27 +20,29 @@ func text(key, help string, at func(*Job) *string, check func(string) error) fie
 	})
 }
 
-// parsed is a text that has been read into the job when parse takes it further.
-func parsed(key, help string, at func(*Job) *string, parse func(*Job) error) field {
+// scalar is a single value that get reads into the job, where parse, which may be nil, takes it further.
+func scalar[T comparable](
+	key, help string, at func(*Job) *T, get func(yamldoc.Value) (T, error), parse func(*Job) error,
+) field {
 	return field{
-		key: key, kind: Text, help: help, write: unlessDefault(at),
+		key: key, kind: Text, help: help,
 		read: func(j *Job, v yamldoc.Value) (err error) {
-			if *at(j), err = v.Text(); err == nil {
+			if *at(j), err = get(v); err == nil && parse != nil {
 				err = parse(j)
 			}
 			return err
+		},
+		write: func(j Job) any {
+			fresh := New(j.Kind)
+			return unless(*at(&j) == *at(&fresh), *at(&j))
 		},
 	}
 }
 
 func boolean(key, help string, at func(*Job) *bool) field {
-	return field{
-		key: key, kind: Bool, help: help, flag: at, write: unlessDefault(at),
-		read: func(j *Job, v yamldoc.Value) (err error) {
-			*at(j), err = v.Bool()
-			return err
-		},
-	}
+	f := scalar(key, help, at, yamldoc.Value.Bool, nil)
+	f.kind, f.flag = Bool, at
+	return f
 }
 
 func list(key, help string, at func(*Job) *[]string, check ...func(string) error) field {
@@ -79,20 +81,17 @@ func duration(key, help string, positive bool, at func(*Job) *time.Duration) fie
 // count is a small number, 0 by default.
 func count(key, help string, at func(*Job) *int) field {
 	const most = 1000
-	return field{
-		key: key, kind: Text, help: help, write: unlessDefault(at),
-		read: func(j *Job, v yamldoc.Value) (err error) {
-			if *at(j), err = v.Int(); err == nil && (*at(j) < 0 || *at(j) > most) {
-				err = fmt.Errorf("want 0 to %d", most)
-			}
-			return err
-		},
-	}
+	return scalar(key, help, at, yamldoc.Value.Int, func(j *Job) error {
+		if n := *at(j); n < 0 || n > most {
+			return fmt.Errorf("want 0 to %d", most)
+		}
+		return nil
+	})
 }
 
 func cronLine() field {
 	const help = "five cron fields, or @hourly @daily @weekly @monthly @yearly"
-	return parsed("cron", help, func(j *Job) *string { return &j.Cron }, func(j *Job) (err error) {
+	return scalar("cron", help, func(j *Job) *string { return &j.Cron }, yamldoc.Value.Text, func(j *Job) (err error) {
 		j.Schedule, err = parseCron(j.Cron)
 		return err
 	})
@@ -102,7 +101,7 @@ func cronLine() field {
 func timezone() field {
 	const help = "IANA zone of the cron line (default: the configured one)"
 	zones := map[string]*time.Location{}
-	return parsed("timezone", help, func(j *Job) *string { return &j.Timezone }, func(j *Job) (err error) {
+	return scalar("timezone", help, func(j *Job) *string { return &j.Timezone }, yamldoc.Value.Text, func(j *Job) (err error) {
 		if zones[j.Timezone] == nil {
 			zones[j.Timezone], err = loadZone(j.Timezone)
 		}
@@ -138,7 +137,8 @@ func chainParent() field {
 
 // description of nothing but white space is none.
 func description() field {
-	return parsed("description", "name of the job in lists and messages", func(j *Job) *string { return &j.Description }, func(j *Job) error {
+	const help = "name of the job in lists and messages"
+	return scalar("description", help, func(j *Job) *string { return &j.Description }, yamldoc.Value.Text, func(j *Job) error {
 		if strings.TrimSpace(j.Description) == "" {
 			j.Description = ""
 		}
@@ -185,25 +185,13 @@ func updateMode() field {
 }
 
 func maxCost() field {
-	return field{
-		key: "max-cost", kind: Text, help: "maximum cost of a run, in USD",
-		write: unlessDefault(func(j *Job) *float64 { return &j.MaxCost }),
-		read: func(j *Job, v yamldoc.Value) (err error) {
-			j.MaxCost, err = v.Number()
-			if err == nil && !(j.MaxCost > 0 && j.MaxCost < 1e9) {
-				err = errors.New("must be more than zero, and less than a billion")
-			}
-			return err
-		},
-	}
-}
-
-// unlessDefault writes a value as it is unless it is that of a new job.
-func unlessDefault[T comparable](at func(*Job) *T) func(Job) any {
-	return func(j Job) any {
-		fresh := New(j.Kind)
-		return unless(*at(&j) == *at(&fresh), *at(&j))
-	}
+	const help = "maximum cost of a run, in USD"
+	return scalar("max-cost", help, func(j *Job) *float64 { return &j.MaxCost }, yamldoc.Value.Number, func(j *Job) error {
+		if !(j.MaxCost > 0 && j.MaxCost < 1e9) {
+			return errors.New("must be more than zero, and less than a billion")
+		}
+		return nil
+	})
 }
 
 func unless(normal bool, value any) any {
