@@ -22,7 +22,7 @@ func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
 	}
 	if words[0] == ollim {
 		if p.Ollim == nil {
-			p.Ollim = noCommand
+			p.Ollim = Verbs{}.Access
 		}
 		if reason := ollimRefusal(words, p.Ollim); reason != "" {
 			return Pattern{}, errors.New(reason)

@@ -99,15 +99,11 @@ func Resolve(path string) (string, error) {
 	}
 }
 
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
-
 // isFile reports whether there is anything but a directory.
 func isFile(path string) bool {
 	_, err := os.Lstat(path)
-	return err == nil && !isDir(path)
+	info, statErr := os.Stat(path)
+	return err == nil && (statErr != nil || !info.IsDir())
 }
 
 // within reports whether path is dir or below it. Both are clean.

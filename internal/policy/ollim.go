@@ -84,9 +84,6 @@ func inFile(args []string) (command string, access Access) {
 	return args[0], All
 }
 
-// ownerFlags are options that change whose directory, settings or engine is used.
-func ownerFlags() []string { return []string{"--data-dir", "--config", "--engine"} }
-
 // quietFlags are the only options that may stand before the command: they have no value.
 func quietFlags() []string { return []string{"-q", "-v", "--quiet", "--verbose"} }
 
@@ -94,7 +91,7 @@ func quietFlags() []string { return []string{"-q", "-v", "--quiet", "--verbose"}
 // and what an agent may do with it.
 func ollimRefusal(words []string, access OllimAccess) string {
 	for _, word := range words[1:] {
-		for _, flag := range ownerFlags() {
+		for _, flag := range []string{"--data-dir", "--config", "--engine"} { // whose directory, settings or engine is used
 			if strings.HasPrefix(word, flag) {
 				return fmt.Sprintf("ollim %s is reserved to the owner", flag)
 			}
@@ -118,9 +115,6 @@ func ollimRefusal(words []string, access OllimAccess) string {
 	}
 	return pipesInto(args)
 }
-
-// noCommand is the access where nothing says which commands an agent may use.
-func noCommand([]string) (string, Access) { return "", Never }
 
 // pipesInto refuses ollim updates pop -- COMMAND.
 func pipesInto(args []string) string {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -234,12 +235,7 @@ func isSkill(s string) bool {
 
 // isHost reports whether s is a host name of letters, digits, dots and hyphens.
 func isHost(s string) bool {
-	for label := range strings.SplitSeq(s, ".") {
-		if !isName(label) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(strings.Split(s, "."), func(label string) bool { return !isName(label) })
 }
 
 // quote shows text from outside in one short line.
