@@ -99,8 +99,8 @@ func (t *turn) again(ctx context.Context, spent runlog.Usage, why error, pause t
 func (t *turn) question() provider.Request {
 	m := t.how.model
 	q := provider.Request{
-		Model: m.ID, System: t.request.Input.System, Tools: t.tools.offer(), MaxTokens: t.limit(), Most: m.Output,
-		Thinking: t.how.thinking, Hour: t.how.hour,
+		Model: m.ID, System: t.request.Input.System, Tools: t.tools.offer(), Most: m.Output,
+		MaxTokens: cmp.Or(max(0, t.e.MaxTokens), max(0, m.Output), commonOutput), Thinking: t.how.thinking, Hour: t.how.hour,
 	}
 	if m.Window > 0 { // the answer counts in the window, whole
 		left := max(leastOutput, m.Window*97/100-t.size())
@@ -117,10 +117,6 @@ const leastOutput = 1024
 
 // commonOutput is the limit of one answer, in tokens, of an unknown model: every service accepts it.
 const commonOutput = 8192
-
-func (t *turn) limit() int {
-	return cmp.Or(max(0, t.e.MaxTokens), max(0, t.how.model.Output), commonOutput)
-}
 
 // delta passes the agent's text on as it arrives, and notes in shown that it did; nil if nobody watches.
 func (t *turn) delta(shown *bool) func(provider.Delta) error {

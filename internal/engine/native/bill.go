@@ -49,9 +49,6 @@ func (b *bill) bookPart(u runlog.Usage) error {
 	return b.book(u, "")
 }
 
-// assume counts the price of an answer that broke off before the service reported its usage.
-func (b *bill) assume(usd float64) error { return b.record(runlog.Event{Cost: usd}) }
-
 // close records that a turn without an answer cost nothing.
 func (b *bill) close() error {
 	if b.events > 0 {
@@ -66,26 +63,20 @@ func (b *bill) record(e runlog.Event) error {
 	return b.sink(e)
 }
 
-// allowance is what one question may cost.
-type allowance struct {
-	input  float64 // the expected price of the question itself
-	tokens int     // of the answer
-}
-
 // afford reserves the price of a question of at most length tokens, and of an answer to it of least to most tokens, of which usual
 // are expected. The error is an ErrMaxCost.
-func (b *bill) afford(ctx context.Context, length, least, most, usual int) (allowance, error) {
+func (b *bill) afford(ctx context.Context, length, least, most, usual int) (input float64, tokens int, err error) {
 	if !b.model.Priced {
-		return allowance{tokens: most}, nil
+		return 0, most, nil
 	}
-	input := b.inputPrice(length)
+	input = b.inputPrice(length)
 	asked, _ := b.model.Cost(model.Tokens{In: length})
 	answered, _ := b.model.Cost(model.Tokens{In: length, Out: 1e6})
 	each := (answered - asked) / 1e6
 	low, high := input+each*float64(min(least, most)), input+each*float64(most)
 	spent, l := b.limits.Spent+b.cost, b.limits
 	if l.MaxCost > 0 && spent+low > l.MaxCost {
-		return allowance{}, b.unaffordable(ctx, spent, low)
+		return input, 0, b.unaffordable(ctx, spent, low)
 	}
 	if l.MaxCost > 0 {
 		high = min(high, l.MaxCost-spent)
@@ -93,16 +84,16 @@ func (b *bill) afford(ctx context.Context, length, least, most, usual int) (allo
 	if l.Raise != nil {
 		granted, err := l.Raise(ctx, spent+low, spent+high)
 		if err != nil {
-			return allowance{}, err
+			return input, 0, err
 		}
 		high = granted - spent
 	}
-	tokens := most
+	tokens = most
 	if each > 0 {
 		tokens = max(1, min(most, int((high-input)/each+1e-6)))
 	}
 	expected := input + each*float64(usual)
-	return allowance{input, tokens}, b.sink(runlog.Event{Type: runlog.Request, Most: min(high, expected)})
+	return input, tokens, b.sink(runlog.Event{Type: runlog.Request, Most: min(high, expected)})
 }
 
 // unaffordable is the error of a question that may cost low and would exceed MaxCost. If Raise reports that a limit for all runs

@@ -1,9 +1,11 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/ollim/ollim/internal/engine"
@@ -59,19 +61,19 @@ func budget(thinking string) int {
 
 // try asks for an answer of at most so many tokens, or of fewer if the run may not cost so much, but not below least.
 func (t *turn) try(ctx context.Context, q provider.Request, delta func(provider.Delta) error, least, most int) (provider.Answer, error) {
-	may, err := t.bill.afford(ctx, expected(t.talk.entries, q), least, most, usualAnswer(q))
+	input, tokens, err := t.bill.afford(ctx, expected(t.talk.entries, q), least, most, usualAnswer(q))
 	if err != nil {
 		return provider.Answer{}, err
 	}
-	cut := may.tokens < min(q.MaxTokens, most)
+	cut := tokens < min(q.MaxTokens, most)
 	if t.how.model.Priced {
-		q.MaxTokens, q.Most = min(q.MaxTokens, may.tokens), may.tokens
+		q.MaxTokens, q.Most = min(q.MaxTokens, tokens), tokens
 	}
 	begin := t.e.Now()
 	a, err := t.e.Service.Ask(ctx, q, delta)
 	t.bill.asking += t.e.Now().Sub(begin)
-	if err == nil && cut && reached(a, may.tokens) {
-		return a, fmt.Errorf("%w: the answer needs more than %d tokens, which exceeds the limit", engine.ErrMaxCost, may.tokens)
+	if err == nil && cut && reached(a, tokens) {
+		return a, fmt.Errorf("%w: the answer needs more than %d tokens, which exceeds the limit", engine.ErrMaxCost, tokens)
 	}
 	if ctx.Err() == nil && !errors.Is(err, provider.ErrCut) && !errors.Is(err, provider.ErrGarbled) {
 		return a, err
@@ -82,20 +84,17 @@ func (t *turn) try(ctx context.Context, q provider.Request, delta func(provider.
 		return a, err
 	}
 	lost, _ := t.how.model.Cost(model.Tokens{Out: said})
-	return a, errors.Join(err, t.bill.assume(may.input+lost))
+	return a, errors.Join(err, t.bill.record(runlog.Event{Cost: input + lost}))
 }
 
 // expected is how many tokens a question has at most: those that the service has counted, and an estimate of the rest.
 func expected(conversation []transcript.Entry, q provider.Request) int {
 	counted, rest, entries := 0, 0, 0
-	for i := len(conversation) - 1; i >= 0; i-- {
-		if counted == 0 {
-			counted = conversation[i].Tokens
-			if counted == 0 {
-				rest += bytesOf(conversation[i].Message)
-			}
+	for _, e := range slices.Backward(conversation) {
+		entries += bytesOf(e.Message)
+		if counted = cmp.Or(counted, e.Tokens); counted == 0 {
+			rest += bytesOf(e.Message)
 		}
-		entries += bytesOf(conversation[i].Message)
 	}
 	if counted == 0 {
 		rest += len(q.System)
