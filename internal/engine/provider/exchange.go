@@ -88,11 +88,13 @@ func events[E interface{ failed() bool }](x *exchange, address string, header ma
 
 // send returns the body of a response that is a stream of events.
 func (x *exchange) send(address string, header map[string]string, request any) (io.ReadCloser, error) {
-	raw, err := encode(request)
-	if err != nil {
+	var raw bytes.Buffer
+	encoder := json.NewEncoder(&raw)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(request); err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, address, bytes.NewReader(raw))
+	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, address, &raw)
 	if err != nil {
 		return nil, x.failed(unreachable("", err))
 	}
@@ -116,15 +118,6 @@ func (x *exchange) send(address string, header map[string]string, request any) (
 	}
 	defer func() { _ = resp.Body.Close() }()
 	return nil, x.failed(x.refused(resp, kind))
-}
-
-// encode returns JSON without the escapes that are for HTML.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return b.Bytes(), err
 }
 
 // failed keeps the first failure.
