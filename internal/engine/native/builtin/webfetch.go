@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -153,10 +154,8 @@ func first(s string, most int) string {
 
 // readable reports whether a media type is text.
 func readable(kind string) bool {
-	switch kind {
-	case "application/json", "application/xml", "application/xhtml+xml", "application/javascript", "application/ecmascript",
-		"application/yaml", "application/x-yaml", "application/toml", "application/x-ndjson", "application/jsonl",
-		"application/x-sh", "application/sql", "application/rtf", "application/x-tex":
+	others := `json xml xhtml+xml javascript ecmascript yaml x-yaml toml x-ndjson jsonl x-sh sql rtf x-tex`
+	if other, ok := strings.CutPrefix(kind, "application/"); ok && slices.Contains(strings.Fields(others), other) {
 		return true
 	}
 	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml") || strings.HasSuffix(kind, "+yaml")
@@ -179,7 +178,7 @@ func decoded(body []byte, charset string) (string, error) {
 		return strings.TrimPrefix(string(body), "\ufeff"), nil
 	case charset == "utf-8" || charset == "utf8":
 		return string(body), nil // somewhere wrong, or cut; that is mended later
-	case charset != "" && charset != "us-ascii" && charset != "iso-8859-1" && charset != "latin1" && charset != "windows-1252" && charset != "cp1252":
+	case !slices.Contains([]string{"", "us-ascii", "iso-8859-1", "latin1", "windows-1252", "cp1252"}, charset):
 		return "", fmt.Errorf("its character set, %s, is not supported", cut(clean(charset), 50, false))
 	}
 	const from80 = "€\ufffd‚ƒ„…†‡ˆ‰Š‹Œ\ufffdŽ\ufffd\ufffd‘’“”•–—˜™š›œ\ufffdžŸ"
