@@ -48,11 +48,7 @@ func (t *turn) compactNow(ctx context.Context, results []transcript.Block, at in
 	results[at] = answer(id, said)
 	whole := append(slices.Clip(t.talk.entries), t.talk.entry(user(results)))
 	keep := t.keep(2) // the call and its result
-	summary, err := t.summary(ctx, whole[:transcript.Cut(whole, keep)], t.wish(id))
-	var next history
-	if err == nil {
-		next, err = t.successor(summary, whole, keep)
-	}
+	summary, next, err := t.successor(ctx, whole, t.wish(id), keep)
 	if err != nil {
 		said = engine.ToolResult{Text: "The compaction failed, and the session is as it was: " + err.Error(), IsError: true}
 		results[at] = answer(id, said)
@@ -111,24 +107,26 @@ func (t *turn) failedLately() bool {
 
 // compact replaces the conversation by a summary and its last messages, in a new transcript.
 func (t *turn) compact(ctx context.Context, instructions string, keep int) (engine.Compaction, error) {
-	summary, err := t.summary(ctx, t.talk.entries[:transcript.Cut(t.talk.entries, keep)], instructions)
-	if err != nil {
-		return engine.Compaction{}, err
-	}
-	next, err := t.successor(summary, t.talk.entries, keep)
+	summary, next, err := t.successor(ctx, t.talk.entries, instructions, keep)
 	if err != nil {
 		return engine.Compaction{}, err
 	}
 	return t.moveTo(ctx, next, summary)
 }
 
-// successor begins the history that continues the conversation, with a summary and the last of some entries.
-func (t *turn) successor(summary string, entries []transcript.Entry, keep int) (history, error) {
+// successor sums up some entries, and begins the history that continues with the summary and the last keep of them.
+func (t *turn) successor(ctx context.Context, entries []transcript.Entry, instructions string, keep int) (string, history, error) {
+	at := transcript.Cut(entries, keep)
+	summary, err := t.summary(ctx, entries[:at], instructions)
+	if err != nil {
+		return "", nil, err
+	}
 	h, err := t.e.header(t.request)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	return t.talk.compact(summary, entries[transcript.Cut(entries, keep):], h)
+	next, err := t.talk.compact(summary, entries[at:], h)
+	return summary, next, err
 }
 
 // moveTo continues in the history that successor began.

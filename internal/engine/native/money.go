@@ -41,10 +41,7 @@ func reached(a provider.Answer, limit int) bool {
 
 // capacity is how many tokens an answer may have, thoughts included.
 func capacity(q provider.Request) int {
-	if q.Most > 0 {
-		return q.Most
-	}
-	return q.MaxTokens + budget(q.Thinking)
+	return cmp.Or(max(0, q.Most), q.MaxTokens+budget(q.Thinking))
 }
 
 // usualAnswer is how many tokens an answer is expected to have at most.

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,10 +33,7 @@ const mostTurns = 200
 
 // work lets the model answer and uses its tools until it uses none.
 func (t *turn) work(ctx context.Context) error {
-	most := mostTurns
-	if limit := t.request.Limits.MaxTurns; limit > 0 {
-		most = min(most, limit)
-	}
+	most := min(mostTurns, cmp.Or(max(0, t.request.Limits.MaxTurns), mostTurns))
 	for n := range most {
 		a, err := t.answer(ctx)
 		if err != nil {
