@@ -18,10 +18,12 @@ func Launchd(h Host, jobs []job.Job) (files []File, left []Left, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	write := func(a agent) { files = append(files, File{a.Name + ".plist", a.text()}) }
+	write := func(name string, command, times []string) {
+		files = append(files, File{name + ".plist", plist(name, command, times)})
+	}
 	for _, j := range routines {
 		fields, why := h.portable(j, "launchd")
-		var times []moment
+		var times []string
 		if why == "" {
 			times, why = moments(fields)
 		}
@@ -29,20 +31,14 @@ func Launchd(h Host, jobs []job.Job) (files []File, left []Left, err error) {
 			left = append(left, Left{j, why})
 			continue
 		}
-		write(agent{lowerName(j.ID), h.fire(j.ID), times})
+		write(lowerName(j.ID), h.fire(j.ID), times)
 	}
-	write(agent{tickName, h.tick(), nil})
+	write(tickName, h.tick(), nil)
 	return files, left, nil
 }
 
-// agent is what one file is made from.
-type agent struct {
-	Name    string
-	Command []string
-	Times   []moment // none: each minute
-}
-
-func (a agent) text() string {
+// plist is the file of an agent that runs a command at the times, each of which is the content of a dict; none is each minute.
+func plist(name string, command, times []string) string {
 	var b strings.Builder
 	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
@@ -50,20 +46,20 @@ func (a agent) text() string {
 <plist version="1.0">
 <dict>
 	<key>Label</key>
-	<string>` + html.EscapeString(a.Name) + `</string>
+	<string>` + html.EscapeString(name) + `</string>
 	<key>ProgramArguments</key>
 	<array>
 `)
-	for _, word := range a.Command {
+	for _, word := range command {
 		b.WriteString("\t\t<string>" + html.EscapeString(word) + "</string>\n")
 	}
 	b.WriteString("\t</array>\n")
-	if len(a.Times) == 0 {
+	if len(times) == 0 {
 		b.WriteString("\t<key>StartInterval</key>\n\t<integer>60</integer>\n\t<key>AbandonProcessGroup</key>\n\t<true/>\n")
 	} else {
 		b.WriteString("\t<key>StartCalendarInterval</key>\n\t<array>\n")
-		for _, m := range a.Times {
-			b.WriteString("\t\t<dict>" + m.text() + "</dict>\n")
+		for _, at := range times {
+			b.WriteString("\t\t<dict>" + at + "</dict>\n")
 		}
 		b.WriteString("\t</array>\n")
 	}
@@ -71,34 +67,18 @@ func (a agent) text() string {
 	return b.String()
 }
 
-// moment is the parts of a time that have to be so; the others may be anything.
-type moment []part
-
-func (m moment) text() string {
-	var b strings.Builder
-	for _, p := range m {
-		fmt.Fprintf(&b, "<key>%s</key><integer>%d</integer>", p.Key, p.Value)
-	}
-	return b.String()
-}
-
-type part struct {
-	Key   string
-	Value int
-}
-
 // moments are the times of five portable fields; why is set when they are too many. Where either day field is enough, each
 // has its own moments, because it is not written down what launchd makes of both in one.
-func moments(fields string) (times []moment, why string) {
+func moments(fields string) (times []string, why string) {
 	five := strings.Fields(fields)
 	minute, hour := values("Minute", five[0], 0, 59), values("Hour", five[1], 0, 23)
 	day, month, weekday := values("Day", five[2], 1, 31), values("Month", five[3], 1, 12), values("Weekday", five[4], 0, 6)
-	days := [][]part{day}
+	days := [][]string{day}
 	switch {
 	case day == nil:
-		days = [][]part{weekday}
+		days = [][]string{weekday}
 	case weekday != nil:
-		days = [][]part{day, weekday}
+		days = [][]string{day, weekday}
 	}
 	count := 0
 	for _, either := range days {
@@ -108,8 +88,8 @@ func moments(fields string) (times []moment, why string) {
 		return nil, fmt.Sprintf("launchd would need %d calendar entries", count)
 	}
 	for _, either := range days {
-		each := []moment{nil}
-		for _, field := range [][]part{month, either, hour, minute} {
+		each := []string{""}
+		for _, field := range [][]string{month, either, hour, minute} {
 			each = cross(each, field)
 		}
 		times = append(times, each...)
@@ -117,22 +97,23 @@ func moments(fields string) (times []moment, why string) {
 	return times, ""
 }
 
-// cross is every moment with every one of the parts; no parts leave them as they are.
-func cross(times []moment, parts []part) []moment {
+// cross is each of the times with each of the parts; no parts leave them as they are.
+func cross(times, parts []string) (all []string) {
 	if parts == nil {
 		return times
 	}
-	var all []moment
 	for _, t := range times {
 		for _, p := range parts {
-			all = append(all, append(t[:len(t):len(t)], p))
+			all = append(all, t+p)
 		}
 	}
 	return all
 }
 
-// values are the values of a portable field: numbers, or * with or without a step, with commas; none if it is all of them.
-func values(key, field string, low, high int) (parts []part) {
+// values are the entries of a dict for the values of a portable field: numbers, or * with or without a step, with commas; none
+// if it is all of them.
+func values(key, field string, low, high int) (parts []string) {
+	entry := func(n int) string { return fmt.Sprintf("<key>%s</key><integer>%d</integer>", key, n) }
 	for item := range strings.SplitSeq(field, ",") {
 		step, isStep := strings.CutPrefix(item, "*/")
 		n, err := strconv.Atoi(step)
@@ -140,10 +121,10 @@ func values(key, field string, low, high int) (parts []part) {
 		case err != nil:
 			return nil // a bare star
 		case !isStep:
-			parts = append(parts, part{key, n})
+			parts = append(parts, entry(n))
 		default:
 			for v := low; v <= high; v += n {
-				parts = append(parts, part{key, v})
+				parts = append(parts, entry(v))
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package installer
 import (
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -87,22 +88,11 @@ func execLine(words []string) string {
 // readWord is the first word of a command as execLine wrote it, not its program, or of one that needed no quotes.
 func readWord(text string) string {
 	word, _, _ := strings.Cut(strings.TrimRight(text, "\n"), " ")
-	if inside, quoted := strings.CutPrefix(text, `"`); quoted {
-		word = unquote(inside)
+	if strings.HasPrefix(text, `"`) {
+		quoted, _ := strconv.QuotedPrefix(text)
+		word, _ = strconv.Unquote(quoted) // empty if no quote ends it
 	}
 	return strings.NewReplacer("$$", "$", "%%", "%").Replace(word)
-}
-
-// unquote is the text before the quote that ends it.
-func unquote(inside string) string {
-	var b strings.Builder
-	for i := 0; i < len(inside) && inside[i] != '"'; i++ {
-		if inside[i] == '\\' && i+1 < len(inside) {
-			i++
-		}
-		b.WriteByte(inside[i])
-	}
-	return b.String()
 }
 
 // escapePercent keeps systemd from reading specifiers.
