@@ -28,14 +28,15 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Owner is who approves; a run only passes on.
+// Owner is the approver; a run only passes approvals on.
 const Owner = "owner"
 
-// ErrNotInherited says that a run would pass on a file that the owner has not approved as it is now.
+// ErrNotInherited is the error of a run that passes on a file which differs from the one the owner approved.
 var ErrNotInherited = errors.New("not as the owner approved it")
 
-// Book is the approvals of one data directory. An error of a change wraps *store.NotWritten or *lock.Failed, or
-// lock.ErrBusy after ten seconds; nothing has been approved then. Whoever cannot read the book must take nothing for approved.
+// Book holds the approvals of one data directory. An error of a change wraps *store.NotWritten or *lock.Failed, or
+// lock.ErrBusy after ten seconds; then nothing has been approved. A caller that cannot read the book must treat
+// everything as not approved.
 type Book struct {
 	Home paths.Dir
 	Disk store.Disk
@@ -43,7 +44,7 @@ type Book struct {
 	User string // the owner's home, for ~/ in dirs
 }
 
-// Approval is what was approved last under one key.
+// Approval is the last approval under one key.
 type Approval struct {
 	Digest string            `json:"digest"`
 	At     time.Time         `json:"approved"`
@@ -54,16 +55,16 @@ type Approval struct {
 	Files  map[string]string `json:"files,omitempty"`
 }
 
-// page is approvals.json.
+// page is the content of approvals.json.
 type page map[string]Approval
 
-// Approved reports whether exactly this was approved.
+// Approved reports whether exactly this subject was approved.
 func (b Book) Approved(s Subject) (bool, error) {
 	last, known, err := b.Last(s.Key)
 	return known && last.Digest == s.Digest(), err
 }
 
-// Last is what was approved last under a key, whether or not it still holds.
+// Last returns the last approval under a key, whether or not it still holds.
 func (b Book) Last(key string) (last Approval, known bool, err error) {
 	p, err := b.read()
 	if err != nil {
@@ -73,8 +74,8 @@ func (b Book) Last(key string) (last Approval, known bool, err error) {
 	return last, known, nil
 }
 
-// read takes no lock: the file is replaced whole. Only to set aside one that cannot be parsed it does, since by then
-// somebody may have put a good one there.
+// read takes no lock, because the file is replaced as a whole. It takes the lock only to set aside a file that cannot
+// be parsed, since another process may have replaced it by then.
 func (b Book) read() (p page, err error) {
 	data, err := store.Read(b.Home.Approvals())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,9 +95,10 @@ func (b Book) read() (p page, err error) {
 	return store.ReadJSON[page](b.Disk, b.Home.Approvals())
 }
 
-// Approve records s as approved by the Owner, who is to have been shown exactly that, or by the run with the id by, which
-// passes on to a child what it has itself. That it has the fields is up to the caller. Files a run passes on only with bytes
-// that stand in the book already, else ErrNotInherited: it may have changed a skill since the owner looked.
+// Approve records s as approved, either by the Owner, who must have been shown exactly s, or by the run with the id by,
+// which passes its own permissions on to a child. The caller checks that the run has these fields. A run may pass on
+// only files whose bytes are in the book already, else the error is ErrNotInherited: it may have changed a skill since
+// the owner looked.
 func (b Book) Approve(ctx context.Context, s Subject, by string) error {
 	return b.edit(ctx, func(p page) (bool, error) {
 		for _, name := range sortedKeys(s.Files) {
@@ -112,7 +114,7 @@ func (b Book) Approve(ctx context.Context, s Subject, by string) error {
 	})
 }
 
-// has reports whether a file of that digest is among what was approved.
+// has reports whether a file with that digest has been approved.
 func (p page) has(name, digest string) bool {
 	for _, a := range p {
 		if known, ok := a.Files[name]; ok && known == digest {
@@ -122,7 +124,7 @@ func (p page) has(name, digest string) bool {
 	return false
 }
 
-// Touched are the files of s, sorted, that were approved with other bytes.
+// Touched returns the files of s, sorted, that were approved with other bytes.
 func (a Approval) Touched(s Subject) (names []string) {
 	for _, name := range sortedKeys(s.Files) {
 		if digest, known := a.Files[name]; known && digest != s.Files[name] {
@@ -132,7 +134,7 @@ func (a Approval) Touched(s Subject) (names []string) {
 	return names
 }
 
-// Forget drops what is approved under keys that are gone. keep is called under the lock and must not use the book.
+// Forget drops the approvals whose keys keep rejects. keep is called under the lock and must not use the book.
 func (b Book) Forget(ctx context.Context, keep func(key string, a Approval) bool) error {
 	return b.edit(ctx, func(p page) (bool, error) {
 		before := len(p)
@@ -145,7 +147,7 @@ func (b Book) Forget(ctx context.Context, keep func(key string, a Approval) bool
 	})
 }
 
-// edit changes the page under its lock and writes it only if change says that it did.
+// edit changes the page under its lock and writes it only if change reports a change.
 func (b Book) edit(ctx context.Context, change func(page) (bool, error)) error {
 	held, err := b.Disk.Lock(ctx, b.Home.Lock("approvals"))
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Difference is what s has that was not approved last, and what it has no longer, in lines for a person: `KEY: + VALUE`,
-// `KEY: - VALUE`, `file: PATH changed`. Nothing is omitted, and characters that cannot be seen are written as escapes.
-// It is empty when s is approved.
+// Difference returns what s adds to the last approval and what it lacks, in lines for a person: `KEY: + VALUE`, `KEY: -
+// VALUE`, `file: PATH changed`. It lists everything, with invisible characters as escapes. It is empty when s is
+// approved.
 func (b Book) Difference(s Subject) ([]string, error) {
 	last, known, err := b.Last(s.Key)
 	if err != nil || known && last.Digest == s.Digest() {
@@ -25,7 +25,7 @@ func (b Book) Difference(s Subject) ([]string, error) {
 	}
 	lines := last.difference(s)
 	if len(lines) == 0 {
-		last = Approval{} // an entry that somebody edited: only the digest differs
+		last = Approval{} // an entry edited by hand: only the digest differs
 		lines = last.difference(s)
 	}
 	for _, name := range sortedKeys(s.Files) {
@@ -36,10 +36,10 @@ func (b Book) Difference(s Subject) ([]string, error) {
 	return lines, nil
 }
 
-// maxShown is how much of a file is shown, in bytes; whoever approves more than that must look for themselves.
+// maxShown is the part of a file that is shown, in bytes; the owner must open a larger file.
 const maxShown = 64 << 10
 
-// contents is a file that is to be approved, line by line: what it does counts, not its name.
+// contents returns the lines of a file that is to be approved, because its content matters, not its name.
 func (b Book) contents(name, digest string) (lines []string) {
 	path := b.Home.Path(name)
 	if target, err := os.Readlink(path); err == nil {
@@ -104,7 +104,7 @@ func split(body string) []string {
 	return strings.Split(body, "\n")
 }
 
-// edits are the lines to take away ("- ") and to add ("+ ") that make b of a, in order.
+// edits returns the lines to remove ("- ") and to add ("+ ") that turn a into b, in order.
 func edits(a, b []string) (out []string) {
 	text := func(lines []string) []byte {
 		var b strings.Builder
@@ -119,7 +119,8 @@ func edits(a, b []string) (out []string) {
 	return out
 }
 
-// legible writes what cannot be seen, or would turn the text around it, as an escape: nobody approves what is hidden.
+// legible escapes characters that are invisible or would reorder the text around them, so that nothing is approved
+// unseen.
 func legible(s string) string {
 	var b strings.Builder
 	for len(s) > 0 {

@@ -15,13 +15,13 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// Limits of a skill's directory. It is text and small programs, and every fire reads all of it.
+// Limits of a skill's directory. It holds text and small programs, and every fire reads all of it.
 const (
 	maxEntries = 1000
 	maxBytes   = 32 << 20
 )
 
-// Unfit is a file that cannot be approved, because its content cannot be determined.
+// Unfit is the error of a file that cannot be approved, because its content cannot be determined.
 type Unfit struct {
 	Path   string // in the data directory
 	Reason string
@@ -29,10 +29,10 @@ type Unfit struct {
 
 func (e *Unfit) Error() string { return e.Path + ": cannot be approved: " + e.Reason }
 
-// openFlags do not wait for the other end of a named pipe.
+// openFlags avoid blocking on a named pipe.
 const openFlags = os.O_RDONLY | syscall.O_NONBLOCK
 
-// file adds the digest of one file, which a symbolic link may lead to.
+// file adds the digest of one file. The path may be a symbolic link.
 func (b Book) file(files map[string]string, path string) error {
 	name := b.relative(path)
 	f, err := os.OpenFile(path, openFlags, 0)
@@ -52,7 +52,7 @@ func (b Book) named(files map[string]string, patterns []string, roots []policy.R
 	for _, text := range patterns {
 		p, err := policy.Parse(text)
 		if err != nil {
-			continue // it allows nothing
+			continue // it grants nothing
 		}
 		for _, name := range p.Files() {
 			path := filepath.Clean(name)
@@ -102,8 +102,8 @@ func (b Book) Altered(p policy.Pattern, roots []policy.Root) (name string, err e
 	return "", nil
 }
 
-// directory adds the digests of all files of a skill. The directory may be a link; in it there may be none, since what they lead
-// to could change unseen.
+// folder adds the digests of all files of a skill. The directory may be a symbolic link; it may contain none, since
+// their targets could change unseen.
 func (b Book) folder(files map[string]string, dir string) error {
 	name := b.relative(dir)
 	root, err := os.OpenRoot(dir)
@@ -143,7 +143,7 @@ func (b Book) folder(files map[string]string, dir string) error {
 	})
 }
 
-// digest reads f and closes it.
+// digest returns the digest and size of f and closes it.
 func digest(f *os.File) (sum string, size int64, err error) {
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
@@ -165,7 +165,7 @@ func (b Book) relative(path string) string {
 	return path
 }
 
-// unfit is err as an *Unfit, without the operating system's path.
+// unfit returns err as an *Unfit, without the operating system's path.
 func unfit(name string, err error) error {
 	if err == nil {
 		return nil

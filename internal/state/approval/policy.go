@@ -7,19 +7,20 @@ import (
 	"github.com/ollim/ollim/internal/state/config"
 )
 
-// PolicyName is the name by which the owner approves tool-policy.yaml. Job ids have no colon, so policyKey is not a job's.
+// PolicyName is the name by which the owner approves tool-policy.yaml. Job ids have no colon, so policyKey cannot be a
+// job's.
 const (
 	PolicyName = "tool-policy.yaml"
 	policyKey  = "file:" + PolicyName
 	policyKind = "policy"
 )
 
-// Policy is what tool-policy.yaml gives.
+// Policy is the policy in tool-policy.yaml.
 type Policy struct {
-	config.Tools // that are in force
+	config.Tools // the tools in force
 	Subject      Subject
 	Empty        bool // the file names no tools
-	Waits        bool // for approval: the file is not as it was approved
+	Waits        bool // the file differs from the approved one
 }
 
 // Policy reads tool-policy.yaml. A file that is not as the owner approved it gives no tools. Its override still applies,

@@ -11,24 +11,25 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// Subject is what is approved, of one job or one skill.
+// Subject is the content to approve, of one job or one skill.
 type Subject struct {
 	Key    string // the job's id, or "skill:" and a name
 	Kind   string // of the job, or "skill"
-	Label  string // for people; not part of what is approved
+	Label  string // for display; not part of the approval
 	Fields Fields
 	Body   string            // of the job
 	Files  map[string]string // path in the data directory: SHA-256 in hex, or Missing
 }
 
-// missingFile stands for the digest of a file, or a skill's directory, that is not there. The job cannot run then and says so itself;
-// once the file is there it needs the owner.
+// missingFile stands for the digest of a file or skill directory that does not exist. The job cannot run then and
+// reports so itself; once the file exists the owner must approve it.
 const missingFile = "missing"
 
-// skillKind is the Kind of a skill, and in front of its Key.
+// skillKind is the Kind of a skill and the prefix of its Key.
 const skillKind = "skill"
 
-// Fields are the keys of a job file that widen it. Lists are sorted, each value once: their order gives no power.
+// Fields are the keys of a job file that widen it. Lists are sorted and without duplicates, because their order grants
+// nothing.
 type Fields struct {
 	AllowedTools []string `json:"allowed-tools,omitempty"`
 	Gate         string   `json:"gate,omitempty"`
@@ -65,7 +66,7 @@ func fieldsOf(j job.Job) Fields {
 	}
 }
 
-// Widening names what gives the power: the keys of the fields that are set, or a skill's commands.
+// Widening returns the keys that grant permissions: those of the fields that are set, or a skill's commands.
 func (s Subject) Widening() (keys []string) {
 	switch s.Kind {
 	case skillKind:
@@ -81,7 +82,8 @@ func (s Subject) Widening() (keys []string) {
 	return keys
 }
 
-// Of is what is to be approved of a job as it is now; a job that is not widened needs no approval. The error is an *Unfit.
+// Of returns the subject of a job as it is now, and reports whether the job is widened and so needs approval. The error
+// is an *Unfit.
 func (b Book) Of(j job.Job) (s Subject, widened bool, err error) {
 	s = Subject{Key: j.ID, Kind: string(j.Kind), Label: j.Label(), Fields: fieldsOf(j), Body: j.Body, Files: map[string]string{}}
 	if len(s.Widening()) == 0 {
@@ -101,15 +103,15 @@ func (b Book) Of(j job.Job) (s Subject, widened bool, err error) {
 	return s, true, cmp.Or(err, b.named(s.Files, j.AllowedTools, j.Roots(b.User)))
 }
 
-// OfSkill is what is to be approved of a skill whose commands run in the main conversation. name is a skill's name, as it is
-// in skills/. The error is an *Unfit.
+// OfSkill returns the subject of a skill whose commands run in the main conversation. name is a skill's name, as in
+// skills/. The error is an *Unfit.
 func (b Book) OfSkill(name string) (Subject, error) {
 	s := Subject{Key: skillKind + ":" + name, Kind: skillKind, Label: name, Files: map[string]string{}}
 	return s, b.folder(s.Files, b.Home.Path("skills", name))
 }
 
-// Digest is the SHA-256 of the subject, in hex. Every part has its length in front, so that no two subjects, whatever bytes
-// they are made of, are written alike.
+// Digest returns the SHA-256 of the subject, in hex. Every part is prefixed by its length, so that no two subjects are
+// encoded alike.
 func (s Subject) Digest() string {
 	h := sha256.New()
 	put := func(parts ...string) {

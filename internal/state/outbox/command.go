@@ -19,7 +19,7 @@ const (
 	maxValue       = 4 << 10 // bytes of one variable: beyond 128 KiB the kernel would not start the command at all
 )
 
-// command starts the command once. The reason, one line, says why the message was not sent.
+// command runs the command once. The reason is one line that explains why the message was not sent.
 func (p Post) command(ctx context.Context, m Message) (fate Fate, reason string) {
 	timeout := cmp.Or(p.Timeout, defaultTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no end within %s", timeout))
@@ -39,7 +39,7 @@ func (p Post) command(ctx context.Context, m Message) (fate Fate, reason string)
 	return Queued, oneLine(r.End + ": " + r.Stderr)
 }
 
-// body ends in one newline, however many the text has.
+// body returns the text with exactly one newline at its end.
 func body(m Message) string { return strings.TrimRight(m.Text, "\n") + "\n" }
 
 func (p Post) environment(m Message) []string {
@@ -66,13 +66,13 @@ func (p Post) environment(m Message) []string {
 	)
 }
 
-// value makes s fit a variable that scripts read line by line.
+// value makes s fit for a variable that scripts read line by line.
 func value(s string) string {
 	s = strings.Join(strings.Fields(strings.ReplaceAll(s, "\x00", "")), " ")
 	return strings.ToValidUTF8(s[:min(len(s), maxValue)], "")
 }
 
-// oneLine makes what a program said fit a line of a listing: no cut character at its start, no colon with nothing behind it.
+// oneLine makes the output of a program fit one line of a listing: no cut character at its start, no trailing colon.
 func oneLine(s string) string {
 	return strings.TrimSuffix(plaintext.Line(strings.ToValidUTF8(s, "")), ":")
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Kind says what a message is to the owner.
+// Kind is the kind of a message.
 type Kind string
 
 // The kinds of message.
@@ -34,7 +34,7 @@ const (
 	Failure Kind = "failure" // a run failed or timed out
 )
 
-// Message is something for the owner.
+// Message is a message for the owner.
 type Message struct {
 	ID       string    `json:"id"` // "<run>.<n>", [A-Za-z0-9._-]{1,128} without a leading dot, never used twice
 	Run      string    `json:"run"`
@@ -48,7 +48,7 @@ type Message struct {
 	Created  time.Time `json:"created"`         // zero: now
 }
 
-// Fate is what became of a message; "" if it never got as far as the outbox.
+// Fate is the outcome of a message; "" if it did not reach the outbox.
 type Fate string
 
 // The fates of a message.
@@ -58,25 +58,25 @@ const (
 	Refused Fate = "refused" // for good; the reason was reported through Disk.Warn
 )
 
-// Receipt is what is known of a message after an attempt to send it.
+// Receipt is the state of a message after an attempt to send it.
 type Receipt struct {
 	Fate    Fate
-	Outside string // the id that a reply will quote, where the way to the owner gives messages ids of its own; "": the message's ID
+	Outside string // the id that a reply will quote, if the messenger assigns ids of its own; "": the message's ID
 }
 
-// Sender reaches the owner.
+// Sender sends messages to the owner.
 type Sender interface {
-	// Configured reports whether there is a way to the owner. Without one, messages that matter become pending updates.
+	// Configured reports whether messages can be sent. If not, important messages become pending updates.
 	Configured() bool
 
-	// Send tries to deliver a message. With an error the receipt still says what is known of it, as for Post.Send.
+	// Send tries to deliver a message. The receipt is valid with an error too, as for Post.Send.
 	Send(ctx context.Context, m Message) (Receipt, error)
 }
 
 var (
-	// errID says that a message's id cannot name its file.
+	// errID is the error of a message id that cannot name a file.
 	errID = errors.New("not a message id")
-	// errTaken says that the outbox has a message of that id already.
+	// errTaken is the error of a message id that is in the outbox already.
 	errTaken = errors.New("already in the outbox")
 )
 
@@ -93,12 +93,12 @@ type Post struct {
 // Configured reports whether there is a command.
 func (p Post) Configured() bool { return len(p.Command) > 0 && p.Command[0] != "" }
 
-// Send puts m into the outbox and tries once to deliver it. Without a command it only queues, and so it does if ctx has
-// ended. A failed attempt is Queued and no error; Pending has the reason.
+// Send puts m into the outbox and tries once to deliver it. Without a command, or after ctx has ended, it only queues
+// the message. A failed attempt is Queued and no error; Pending has the reason.
 //
-// With an error, the fate still says what is known of the message: "" means that it is not known to be on disk and nothing
-// was sent (its id is bad or taken, or the error wraps a *store.NotWritten); Sent or Refused, that its entry could not be removed;
-// Queued, that the failed attempt could not be noted and so will be repeated sooner.
+// With an error, the fate is still valid. "" means that the message is not known to be on disk and was not sent (its id
+// is bad or taken, or the error wraps a *store.NotWritten). Sent or Refused means that its entry could not be removed.
+// Queued means that the failed attempt could not be recorded and will be repeated sooner.
 func (p Post) Send(ctx context.Context, m Message) (Receipt, error) {
 	fate, err := p.send(ctx, m)
 	return Receipt{Fate: fate}, err
@@ -108,7 +108,7 @@ func (p Post) send(ctx context.Context, m Message) (Fate, error) {
 	if m.Created.IsZero() {
 		m.Created = p.Disk.Now()
 	}
-	m.Text = strings.ToValidUTF8(m.Text, "\ufffd") // as JSON will keep it, so that a repetition has the same text
+	m.Text = strings.ToValidUTF8(m.Text, "\ufffd") // as JSON stores it, so that a repetition has the same text
 	held, err := p.put(ctx, m)
 	if err != nil {
 		return "", err
@@ -125,17 +125,17 @@ func (p Post) send(ctx context.Context, m Message) (Fate, error) {
 	return Queued, nil
 }
 
-// Report counts what one Flush did. Messages that another process is sending at that moment are not in it.
+// Report counts the results of one Flush. Messages that another process is sending at that moment are not counted.
 type Report struct {
 	Sent    int
-	Queued  int // left in the outbox: tried in vain, not yet due, or stuck
+	Queued  int // left in the outbox: failed, not yet due, or stuck
 	Refused int
 }
 
-// Flush tries every message that is due, oldest first. Any number of processes may do so at once; each message is tried
-// by one of them. An entry that is not a message is set aside and reported through Disk.Warn. When ctx ends, the rest stays
-// and the error wraps ctx.Err; trouble with one entry does not keep the others from being sent and is part of the error.
-// Without a command nothing happens.
+// Flush tries every message that is due, oldest first. Any number of processes may call it at once; each message is
+// tried by one of them. An entry that is not a message is set aside and reported through Disk.Warn. When ctx ends, the
+// remaining messages stay and the error wraps ctx.Err. A failure with one entry is part of the error and does not keep
+// the others from being sent. Without a command Flush does nothing.
 func (p Post) Flush(ctx context.Context) (Report, error) {
 	var r Report
 	if !p.Configured() {
@@ -172,8 +172,8 @@ func (r *Report) count(f Fate) {
 	}
 }
 
-// Pending lists the messages in the outbox, oldest first, also those that are being sent right now. It changes nothing;
-// an entry that is not a message is omitted and reported through Disk.Warn.
+// Pending lists the messages in the outbox, oldest first, including those that are being sent right now. It is
+// read-only; an entry that is not a message is omitted and reported through Disk.Warn.
 func (p Post) Pending() ([]Entry, error) {
 	entries, err := p.entries()
 	var pending []Entry
@@ -189,7 +189,8 @@ func (p Post) Pending() ([]Entry, error) {
 	return pending, err
 }
 
-// retry is Flush for one entry. What was read before is only a guess: another process may have been faster.
+// retry is Flush for one entry. It reads the entry again under the lock, because another process may have sent the
+// message.
 func (p Post) retry(ctx context.Context, id string) (Fate, error) {
 	held, err := claim(p.path(id))
 	if held == nil {
@@ -208,7 +209,7 @@ func (p Post) retry(ctx context.Context, id string) (Fate, error) {
 	return p.attempt(ctx, e.Message, p.command)
 }
 
-// attempt tries once, and records what came of it. The caller holds the entry.
+// attempt tries once and records the result. The caller holds the entry.
 func (p Post) attempt(ctx context.Context, m Message, try func(context.Context, Message) (Fate, string)) (Fate, error) {
 	fate, reason := try(ctx, m)
 	if fate == Queued {
@@ -218,13 +219,13 @@ func (p Post) attempt(ctx context.Context, m Message, try func(context.Context, 
 		p.Disk.Warn("message " + m.ID + " was refused: " + reason)
 	}
 	err := store.Remove(p.path(m.ID))
-	if err != nil { // at least do not send it again every minute
+	if err != nil { // avoids sending it again every minute
 		err = errors.Join(err, p.note(m.ID, ""))
 	}
 	return fate, err
 }
 
-// show writes to the terminal; a terminal that has gone away leaves the message to the command.
+// show writes to the terminal. If the terminal is gone, the message is left to the command.
 func (p Post) show(_ context.Context, m Message) (Fate, string) {
 	if _, err := io.WriteString(p.Terminal, body(m)); err != nil {
 		return Queued, oneLine(err.Error())

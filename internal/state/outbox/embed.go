@@ -9,7 +9,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-// Embed is a message in parts, with the names and limits that Discord gives them.
+// Embed is a message in parts, with Discord's names and limits.
 type Embed struct {
 	Title       string  `json:"title"`
 	Description string  `json:"description,omitempty"`
@@ -26,13 +26,13 @@ type Field struct {
 	Inline bool   `json:"inline,omitempty"`
 }
 
-// maxEmbed is how many characters an embed has in all, maxFields how many fields.
+// maxEmbed is the maximum number of characters of an embed, maxFields that of its fields.
 const (
 	maxEmbed  = 6000
 	maxFields = 25
 )
 
-// Clean is the embed without control characters, or what is wrong with it.
+// Clean returns the embed without control characters, or an error if it is invalid.
 func (e Embed) Clean() (Embed, error) {
 	e.Fields = append([]Field{}, e.Fields...)
 	total := 0
@@ -74,7 +74,7 @@ func isColor(s string) bool {
 	return len(s) == 7 && s[0] == '#' && strings.Trim(s[1:], "0123456789abcdefABCDEF") == ""
 }
 
-// Text is the embed for those who read plain text.
+// Text returns the embed as plain text.
 func (e Embed) Text() string {
 	lines := []string{e.Title}
 	if e.URL != "" {

@@ -14,26 +14,26 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Entry is a message in the outbox and what became of it so far.
+// Entry is a message in the outbox with its history.
 type Entry struct {
 	Message
 	Attempts  int       `json:"attempts"`
 	LastError string    `json:"last_error,omitempty"` // one line
 	LastTry   time.Time `json:"last_attempt,omitzero"`
 	Next      time.Time `json:"next_attempt,omitzero"` // the first instant at which Flush tries again; zero when stuck
-	Stuck     bool      `json:"stuck"`                 // given up; it stays for the owner to see
+	Stuck     bool      `json:"stuck"`                 // given up; it stays in the outbox for the owner to see
 
 	done   bool  // sent or refused, but the file could not be removed
-	broken error // it could not be read; or errNoMessage, errEmpty
+	broken error // the read error, errNoMessage or errEmpty
 }
 
-// failure is a line of an entry after the first. One without an error says that the message is done with.
+// failure is a line of an entry after the first. One without an error marks the message as done.
 type failure struct {
 	At    time.Time `json:"at"`
 	Error string    `json:"error"`
 }
 
-// Bounds of the schedule of attempts, see plan.
+// Bounds of the retry schedule, see plan.
 const (
 	minWait    = time.Minute // tick flushes once a minute
 	maxWait    = time.Hour
@@ -41,17 +41,17 @@ const (
 )
 
 var (
-	// errNoMessage is a file in the outbox whose first line is not the message that its name promises.
+	// errNoMessage is the error of a file in the outbox whose first line is not the message that its name promises.
 	errNoMessage = errors.New("not a message")
-	// errEmpty is a file that claim is about to remove, see there.
+	// errEmpty is the error of an empty file, which claim removes.
 	errEmpty = errors.New("empty")
 )
 
-// plan says when the next attempt is due. One that was never made is due at once. After that the wait is as long as the
-// message was old at the last attempt, so that it doubles: 1, 1, 2, 4, 8, 16, 32 minutes, then every hour. A message that
-// failed when it was seven days old, and still is that old, is stuck. Both conditions count, so that neither a machine
-// that slept for a week nor a clock that was wrong at an attempt gives up too soon; a last attempt that lies in the future
-// is one of a clock set back since, and the next is due at once.
+// plan computes when the next attempt is due. The first is due at once. After that the wait equals the age of the
+// message at the last attempt, so it doubles: 1, 1, 2, 4, 8, 16, 32 minutes, then every hour. A message that failed
+// when it was seven days old, and still is that old, is stuck. Both conditions count, so that neither a machine that
+// slept for a week nor a clock that was wrong at an attempt gives up too soon. A last attempt in the future means that
+// the clock was set back since; the next attempt is due at once.
 func (e *Entry) plan(now time.Time) {
 	tried := e.LastTry.Sub(e.Created)
 	switch {
@@ -67,12 +67,12 @@ func (e *Entry) plan(now time.Time) {
 	}
 }
 
-// needsWork reports whether Flush has anything to do here.
+// needsWork reports whether Flush has to process this entry.
 func (e *Entry) needsWork(now time.Time) bool {
 	return e.broken != nil || e.done || !e.Stuck && !now.Before(e.Next)
 }
 
-// entries reads the outbox, oldest message first. Files of other names are not ours to judge.
+// entries reads the outbox, oldest message first. Files with other names are ignored.
 func (p Post) entries() ([]Entry, error) {
 	names, err := p.list()
 	var entries []Entry
@@ -91,8 +91,8 @@ func (p Post) entries() ([]Entry, error) {
 	return entries, err
 }
 
-// load reads one entry. It needs no lock, because lines are only ever added. One that has gone is broken by
-// fs.ErrNotExist.
+// load reads one entry. It needs no lock, because lines are only ever appended. An entry that is gone has
+// fs.ErrNotExist as broken.
 func (p Post) load(id string) Entry {
 	var e Entry
 	lines := 0
@@ -116,7 +116,7 @@ func (p Post) load(id string) Entry {
 
 func broken(id string, err error) Entry { return Entry{Message: Message{ID: id}, broken: err} }
 
-// whyNothing says why an entry has no lines.
+// whyNothing returns the reason why an entry has no lines.
 func (p Post) whyNothing(id string) error {
 	info, err := os.Lstat(p.path(id))
 	switch {
@@ -137,8 +137,8 @@ func (e *Entry) add(raw json.RawMessage) {
 	e.LastTry, e.LastError, e.done = f.At, f.Error, f.Error == ""
 }
 
-// note records a failed attempt, or, with no reason, that the message is done with. The caller holds the entry. The owner
-// may have deleted it meanwhile: then it stays deleted.
+// note records a failed attempt or, without a reason, marks the message as done. The caller holds the entry. An entry
+// that the owner has deleted meanwhile stays deleted.
 func (p Post) note(id, reason string) error {
 	if _, err := os.Lstat(p.path(id)); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -146,7 +146,7 @@ func (p Post) note(id, reason string) error {
 	return store.AppendJSON(p.path(id), failure{At: p.Disk.Now(), Error: reason}, store.Synced)
 }
 
-// setAside moves away an entry that is no message; one that merely could not be read now stays. The caller holds it.
+// setAside moves away an entry that is not a message; one that merely cannot be read now stays. The caller holds it.
 func (p Post) setAside(e Entry) error {
 	if !errors.Is(e.broken, errNoMessage) {
 		return e.broken

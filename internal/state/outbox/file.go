@@ -7,10 +7,10 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// MaxFile is what Discord takes without a subscription, in bytes.
+// MaxFile is Discord's limit for a file without a subscription, in bytes.
 const MaxFile = 10 << 20
 
-// CheckFile says why the file at path cannot be sent.
+// CheckFile returns the reason why the file at path cannot be sent, or nil.
 func CheckFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -24,5 +24,5 @@ func CheckFile(path string) error {
 	return nil
 }
 
-// TooLarge is the error of a file with more than MaxFile bytes.
+// TooLarge returns the error of a file with more than MaxFile bytes.
 func TooLarge(path string) error { return fmt.Errorf("%s: larger than %d MiB", path, MaxFile>>20) }

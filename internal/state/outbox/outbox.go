@@ -24,11 +24,11 @@ func (p Post) path(id string) string { return filepath.Join(p.Home.Outbox(), id+
 
 func (p Post) draft(id string) string { return filepath.Join(p.Home.Outbox(), "."+id+draftExt) }
 
-// putWait bounds the wait for a draft. Nobody but finishDrafts takes one that is not its own, for milliseconds.
+// putWait bounds the wait for a draft. Only finishDrafts locks another process's draft, for milliseconds.
 const putWait = 10 * time.Second
 
-// put makes the entry of m, which the caller then holds. The lock is taken on the draft, because an entry that can be seen
-// can be sent by another process.
+// put creates the entry of m, locked by the caller. The lock is taken on the draft, because any process can send an
+// entry once it is visible.
 func (p Post) put(ctx context.Context, m Message) (*lock.Guard, error) {
 	if !isMessageID(m.ID) {
 		return nil, fmt.Errorf("message %q: %w", m.ID, errID)
@@ -45,7 +45,7 @@ func (p Post) put(ctx context.Context, m Message) (*lock.Guard, error) {
 	if err == nil {
 		err = enter(draft, p.path(m.ID))
 	}
-	removed := store.Remove(draft) // it syncs the directory: only now does the entry survive a power cut
+	removed := store.Remove(draft) // it syncs the directory: the entry survives a power cut from here on
 	if err == nil {
 		err = removed
 	}
@@ -56,7 +56,7 @@ func (p Post) put(ctx context.Context, m Message) (*lock.Guard, error) {
 	return held, nil
 }
 
-// fresh takes a new, empty draft, even if ctx has ended: a message must not be lost.
+// fresh creates an empty draft, even if ctx has ended, so that a message is not lost.
 func (p Post) fresh(ctx context.Context, draft string) (*lock.Guard, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putWait)
 	defer cancel()
@@ -73,13 +73,13 @@ func (p Post) fresh(ctx context.Context, draft string) (*lock.Guard, error) {
 			return held, nil
 		}
 		held.Release()
-		if named { // a crash left it; the next Flush makes it an entry
+		if named { // left by a crash; the next Flush makes it an entry
 			return nil, fmt.Errorf("%s: %w", draft, errTaken)
 		}
 	}
 }
 
-// enter gives a draft its entry's name, without ever taking that of another.
+// enter renames a draft to its entry, and never replaces another entry.
 func enter(draft, path string) error {
 	err := os.Link(draft, path)
 	if errors.Is(err, fs.ErrExist) {
@@ -91,7 +91,7 @@ func enter(draft, path string) error {
 	return nil
 }
 
-// finishDrafts does what a sender that was killed while it made an entry had left to do.
+// finishDrafts completes the drafts of senders that were killed while they created an entry.
 func (p Post) finishDrafts() error {
 	names, err := p.list()
 	errs := []error{err}
@@ -118,8 +118,8 @@ func (p Post) finishDraft(id string) error {
 	return store.Remove(draft)
 }
 
-// claim takes the file at path for this process. Without an error, nil means that the file is gone or another process is
-// at it. An empty file is no message: it is what TryGuard makes of a file that has just gone, and is removed.
+// claim locks the file at path for this process. Without an error, nil means that the file is gone or locked by another
+// process. An empty file is not a message: TryGuard creates it if the file has just been removed. claim removes it.
 func claim(path string) (*lock.Guard, error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -142,8 +142,8 @@ func claim(path string) (*lock.Guard, error) {
 	return nil, nil
 }
 
-// identify says how long the locked file is and whether path still leads to it: it may have been removed between our opening
-// and our locking it, and then the lock says nothing about what is at path now.
+// identify returns the size of the locked file and reports whether path still leads to it. The file may have been
+// removed between opening and locking it; then the lock does not cover the file that is at path now.
 func identify(held *lock.Guard, path string) (size int64, named bool) {
 	ours, err := held.File().Stat()
 	if err != nil {
@@ -153,7 +153,7 @@ func identify(held *lock.Guard, path string) (size int64, named bool) {
 	return ours.Size(), err == nil && os.SameFile(ours, now)
 }
 
-// list names what is in the outbox; a directory that is not there is empty.
+// list returns the names in the outbox; a missing directory is empty.
 func (p Post) list() ([]string, error) {
 	entries, err := os.ReadDir(p.Home.Outbox())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -166,12 +166,14 @@ func (p Post) list() ([]string, error) {
 	return names, nil
 }
 
-// isMessageID is [A-Za-z0-9._-]{1,128} without a leading dot: that is for drafts and temporary files.
+// isMessageID reports whether id is [A-Za-z0-9._-]{1,128} without a leading dot, which is reserved for drafts and
+// temporary files.
 func isMessageID(id string) bool {
 	return id != "" && len(id) <= 128 && id[0] != '.' && plaintext.IsWord(id, "._-")
 }
 
-// notWritten gives a lock that could not be taken the form of every other change that did not reach the disk.
+// notWritten converts the error of a lock that could not be taken into a *store.NotWritten, as for every other change
+// that did not reach the disk.
 func notWritten(path string, err error) error {
 	if failed, ok := errors.AsType[*lock.Failed](err); ok {
 		err = failed.Err

@@ -12,16 +12,16 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Process is the ollim that carries out the run.
+// Process returns the process that executes the run.
 func (r Record) Process() process.ID {
 	return process.ID{PID: r.PID, Start: r.PIDStart, Boot: r.BootID, Namespace: r.PIDNamespace}
 }
 
-// mark is the entry by which an engine, and what it starts, is known in its environment.
+// mark returns the environment entry that identifies an engine and its child processes.
 func mark(id string) string { return "OLLIM_RUN=" + id }
 
-// Hold takes the lock of a run that has no record yet. Its holder, and an engine that inherits it, keep the run alive for every
-// process, whatever its PID namespace.
+// Hold takes the lock of a run that has no record yet. Its holder, and an engine that inherits it, mark the run as
+// alive for every process, in any PID namespace.
 func (b Book) Hold(id string) (*lock.Guard, error) {
 	if err := store.MkdirOwn(b.Home.Run(id)); err != nil {
 		return nil, err
@@ -40,10 +40,11 @@ func (b Book) Hold(id string) (*lock.Guard, error) {
 // Leave releases the lock of a run that has ended, and removes its file.
 func (b Book) Leave(id string, guard *lock.Guard) {
 	guard.Release()
-	_ = os.Remove(b.Home.RunLock(id)) // a file that is not locked says the same
+	_ = os.Remove(b.Home.RunLock(id)) // an unlocked file has the same meaning
 }
 
-// Attended reports whether the ollim of a run lives. One of another boot or PID namespace is judged by the run's lock alone.
+// Attended reports whether the process that executes a run is alive. For one of another boot or PID namespace the run's
+// lock alone decides.
 func (b Book) Attended(r Record) bool {
 	if p := r.Process(); !p.Foreign() {
 		return p.Alive()
@@ -51,7 +52,7 @@ func (b Book) Attended(r Record) bool {
 	return !lock.Free(b.Home.RunLock(r.ID))
 }
 
-// Alive reports whether a run is in progress: its ollim lives, or an engine that outlived it.
+// Alive reports whether a run is in progress: its process, or an engine that outlived it, is alive.
 func (b Book) Alive(r Record) bool {
 	if r.Done() {
 		return false
@@ -60,7 +61,7 @@ func (b Book) Alive(r Record) bool {
 	return b.Attended(r) || !lock.Free(path) && b.leftover(path, r.ID) == nil
 }
 
-// Leftover is a process that an engine started and left behind, and that still holds a lock of its run.
+// Leftover is a process that an engine started and left running, and that still holds a lock of its run.
 type Leftover struct {
 	Process process.ID
 	Run     string
@@ -73,13 +74,13 @@ func (e *Leftover) Error() string {
 // Unwrap makes it a lock.ErrBusy.
 func (e *Leftover) Unwrap() error { return lock.ErrBusy }
 
-// Noted loads the record of the run that last held the lock at path, as it has noted in the lock file.
+// Noted loads the record of the run that last held the lock at path, as noted in the lock file.
 func (b Book) Noted(path string) (Record, error) {
 	return b.Load(strings.TrimSpace(lock.ReadNote(path)))
 }
 
-// Leftover returns the process that keeps the lock at path although the run that is noted in it has ended; nil if there is none.
-// Such a process may hold the lock for ever, so waiting for it is of no use.
+// Leftover returns the process that holds the lock at path although the run noted in it has ended; nil if there is
+// none. Such a process may hold the lock for ever, so waiting for it is pointless.
 func (b Book) Leftover(path string) *Leftover {
 	if lock.Free(path) {
 		return nil
@@ -95,10 +96,10 @@ func (b Book) leftover(path, id string) *Leftover {
 	return &Leftover{process.ID{PID: pids[0]}, id}
 }
 
-// KillEngine kills the engine of a run and all that it started, as far as they can be seen from here.
+// KillEngine kills the engine of a run and all processes that it started, as far as they are visible to this process.
 func KillEngine(id string) { process.KillAll(mark(id)) }
 
-// AskStop asks a run to end, whatever process carries it out.
+// AskStop requests that a run ends, in whichever process it runs.
 func (b Book) AskStop(id string) error {
 	if err := store.MkdirOwn(b.Home.State("stop")); err != nil {
 		return err
@@ -110,13 +111,13 @@ func (b Book) AskStop(id string) error {
 	return err
 }
 
-// StopAsked reports whether a run was asked to end.
+// StopAsked reports whether a run was requested to end.
 func (b Book) StopAsked(id string) bool {
 	_, err := os.Lstat(b.Home.StopRequest(id))
 	return err == nil
 }
 
-// ForgetStop removes the request to end a run, if there is one.
+// ForgetStop removes the request to end a run, if any.
 func (b Book) ForgetStop(id string) error {
 	if !b.StopAsked(id) {
 		return nil
@@ -124,7 +125,7 @@ func (b Book) ForgetStop(id string) error {
 	return store.Remove(b.Home.StopRequest(id))
 }
 
-// SweepStops removes the requests whose runs have ended, or are gone, without anybody to remove them.
+// SweepStops removes the requests of runs that have ended or are gone.
 func (b Book) SweepStops() error {
 	entries, err := os.ReadDir(b.Home.State("stop"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -28,11 +28,11 @@ type Book struct {
 	Disk store.Disk
 	Zone *time.Location
 
-	// Secrets returns what is replaced in whatever is recorded from now on; nil: nothing is.
+	// Secrets returns the values that are replaced in everything recorded from now on; nil: none.
 	Secrets func() plaintext.Secrets
 }
 
-// secrets is what is replaced.
+// secrets returns the values to replace.
 func (b Book) secrets() plaintext.Secrets {
 	if b.Secrets == nil {
 		return plaintext.Secrets{}
@@ -40,20 +40,20 @@ func (b Book) secrets() plaintext.Secrets {
 	return b.Secrets()
 }
 
-// Open begins the record of a run: its directory and run.json exist when it returns.
+// Open creates the record of a run: its directory and run.json exist when it returns.
 func (b Book) Open(r Record) (*Run, error) {
 	r.Started = r.Started.In(b.Zone)
 	if err := store.MkdirOwn(b.Home.Run(r.ID)); err != nil {
 		return nil, err
 	}
 	opened := &Run{Record: r, book: b}
-	if r.Scheduled != nil { // what answers a slot must be known to have begun after a power cut, or it would run again
+	if r.Scheduled != nil { // the start of a slot's run must survive a power cut, or the slot would run again
 		return opened, opened.save(store.Synced)
 	}
 	return opened, opened.save(store.Buffered)
 }
 
-// At is a run that another process began, for adding events to it. fs.ErrNotExist when there is none.
+// At returns a run that another process started, for adding events to it. The error is fs.ErrNotExist if there is none.
 func (b Book) At(id string) (*Run, error) {
 	r, err := b.Load(id)
 	if err != nil {
@@ -62,7 +62,7 @@ func (b Book) At(id string) (*Run, error) {
 	return &Run{Record: r, book: b}, nil
 }
 
-// Load reads one record. fs.ErrNotExist when there is none of that id.
+// Load reads one record. The error is fs.ErrNotExist if there is none with that id.
 func (b Book) Load(id string) (Record, error) {
 	if !isID(id) {
 		return Record{}, fmt.Errorf("run %q: %w", id, fs.ErrNotExist)
@@ -82,8 +82,8 @@ func (b Book) Load(id string) (Record, error) {
 	return r, nil
 }
 
-// List yields every record, newest first. One that cannot be read is yielded with its error and the id alone,
-// and the directory, if it cannot be read, with its error alone: then there is no more.
+// List yields every record, newest first. An unreadable record is yielded with its error and only the id. If the
+// directory cannot be read, its error is yielded alone and ends the sequence.
 func (b Book) List() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		ids, err := b.ids()
@@ -94,7 +94,7 @@ func (b Book) List() iter.Seq2[Record, error] {
 		for _, id := range slices.Backward(ids) {
 			r, err := b.Load(id)
 			if errors.Is(err, fs.ErrNotExist) {
-				continue // begun this moment, or killed before run.json
+				continue // just created, or killed before run.json was written
 			}
 			r.ID = id
 			if !yield(r, err) {
@@ -114,7 +114,7 @@ func isID(name string) bool {
 	return err == nil
 }
 
-// Unknown is a name that fits no run.
+// Unknown is the error of a name that matches no run.
 type Unknown struct {
 	Name string
 	Near []string
@@ -128,12 +128,12 @@ func (e *Unknown) Error() string {
 	return s
 }
 
-// longestTurn bounds a run that holds no job's lock (a turn of a conversation, a question at a shell): a later one of the same
-// name may have ended while it goes on.
+// longestTurn bounds a run without a job's lock (a turn of a conversation, a question at a shell): a later run of the
+// same name may have ended while it is in progress.
 const longestTurn = 24 * time.Hour
 
-// Find finds the run that name means: an id or the beginning of one, "last" (the newest record), or a job's id or its file's
-// name with or without .md. A job means its run that is alive, else the latest that ran; a fire that was skipped or paused
+// Find finds the run that name means: an id or its beginning, "last" (the newest record), or a job's id or file name
+// with or without .md. A job means its run that is alive, else the latest that ran; a fire that was skipped or paused
 // counts only if the job has no other record. JOB~N is the N-th that ran before the latest.
 func (b Book) Find(name string) (Record, error) {
 	if isID(name) {
@@ -185,10 +185,10 @@ func (b Book) Find(name string) (Record, error) {
 	return *latest, nil
 }
 
-// ran reports whether the run was more than the record of a fire that did not happen.
+// ran reports whether the record is of a run rather than of a fire that was skipped or paused.
 func (r Record) ran() bool { return r.Outcome != Skipped && r.Outcome != Paused }
 
-// is reports whether a name, as Find has it, fits.
+// is reports whether name, as given to Find, matches the run.
 func (r Record) is(name string) bool {
 	switch name {
 	case "":
@@ -196,7 +196,7 @@ func (r Record) is(name string) bool {
 	case "last", r.Job, r.Name, r.Name + ".md":
 		return true
 	}
-	return len(name) > 8 && strings.HasPrefix(r.ID, name) // a whole date at least
+	return len(name) > 8 && strings.HasPrefix(r.ID, name) // at least a whole date
 }
 
 func dedupe(words []string) (once []string) {
@@ -210,7 +210,7 @@ func dedupe(words []string) (once []string) {
 	return once
 }
 
-// Events reads what a run did, oldest first. A torn line is skipped and counted in *bad.
+// Events reads the events of a run, oldest first. A torn line is skipped and counted in *bad.
 func (b Book) Events(id string, bad *int) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), bad) {
@@ -237,8 +237,8 @@ func (b Book) unfold(id string, e *Event) error {
 	return nil
 }
 
-// outline reads events for what they add up to: the large ones stay in their files, except for those whose text counts. One
-// whose file is gone counts without it, because a run must be able to end all the same.
+// outline reads events for their totals: large ones stay in their files, except for those whose text counts. An event
+// whose file is gone counts without its text, because a run must be able to end all the same.
 func (b Book) outline(id string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
@@ -255,7 +255,7 @@ func (b Book) outline(id string) iter.Seq2[Event, error] {
 	}
 }
 
-// Standing is what a run has done so far.
+// Standing returns the current state of a run.
 func (b Book) Standing(id string) (Standing, error) {
 	var s Standing
 	for e, err := range b.outline(id) {
@@ -267,7 +267,7 @@ func (b Book) Standing(id string) (Standing, error) {
 	return s, nil
 }
 
-// cutOff is how a run ended whose process died.
+// cutOff returns the outcome of a run whose process died.
 func cutOff(r Record) (Outcome, string) {
 	if r.Outcome != "" {
 		return r.Outcome, r.Error
@@ -276,15 +276,15 @@ func cutOff(r Record) (Outcome, string) {
 }
 
 // Close finishes the record of a run whose process died: with the outcome that the record has already (see Conclude and
-// Update), else as interrupted. It kills the processes and removes the drafts that the process left. A finished record stays as it
-// is. It reports whether it changed anything.
+// Update), else as interrupted. It kills the processes and removes the drafts that the process left. A finished record
+// stays as it is. Close reports whether it changed anything.
 func (b Book) Close(id string) (changed bool, err error) {
 	r, err := b.At(id)
 	if err != nil || r.Done() {
 		return false, err
 	}
 	KillEngine(id)
-	at := r.Started // or the last thing that is known of it, which is nearer to its end than now
+	at := r.Started // or the time of the last known activity, which is closer to its end than now
 	for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
 		if err == nil {
 			at = e.At
@@ -295,7 +295,7 @@ func (b Book) Close(id string) (changed bool, err error) {
 	return err == nil, err
 }
 
-// removeDrafts removes the files that a process was writing when it was killed.
+// removeDrafts removes the files that a killed process was writing.
 func (b Book) removeDrafts(id string) error {
 	entries, err := os.ReadDir(b.Home.Run(id))
 	for _, e := range entries {
@@ -306,7 +306,8 @@ func (b Book) removeDrafts(id string) error {
 	return err
 }
 
-// Before lists the ids of the runs that began before an instant, as their ids say, oldest first; also those without a record.
+// Before lists the ids of the runs that began before an instant, by their ids, oldest first, including those without a
+// record.
 func (b Book) Before(at time.Time) ([]string, error) {
 	ids, err := b.ids()
 	end, _ := slices.BinarySearch(ids, at.UTC().Format(idTime))
@@ -315,7 +316,7 @@ func (b Book) Before(at time.Time) ([]string, error) {
 
 // ids lists all runs, oldest first.
 func (b Book) ids() ([]string, error) {
-	folder, err := os.OpenFile(b.Home.Runs(), os.O_RDONLY|syscall.O_DIRECTORY, 0) // a named pipe would never answer
+	folder, err := os.OpenFile(b.Home.Runs(), os.O_RDONLY|syscall.O_DIRECTORY, 0) // does not block on a named pipe
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -329,7 +330,7 @@ func (b Book) ids() ([]string, error) {
 	return names, err
 }
 
-// lock is the run's own lock, in its directory: a lock that is needed by one run only goes when the run's record goes.
+// lock takes the run's own lock, which lies in its directory and is removed with the record.
 func (b Book) lock(ctx context.Context, id string) (*lock.Held, error) {
 	return b.Disk.Lock(ctx, b.Home.Run(id, "lock"))
 }

@@ -21,18 +21,18 @@ func (r *Run) Judged() (map[string]bool, error) {
 	return judged, nil
 }
 
-// Bill is what a run has cost, according to its events.
+// Bill is the cost of a run, derived from its events.
 type Bill struct {
 	Cost    float64 // USD; Assumed is a part of it
-	Assumed float64 // for requests whose cost was not reported, and one that is open: the most that they may have cost
+	Assumed float64 // for requests without a reported cost and one that is open: their highest possible cost
 	Starts  int     // of the engine
 
 	silent   bool    // nothing was reported since the last start or request
-	reported float64 // of answers whose usage is to follow
+	reported float64 // of answers whose usage follows
 	open     float64 // of the request, at most
 }
 
-// Bill adds up a run's cost so far. An engine that was started and reported nothing at all counts as what the run had reserved.
+// Bill adds up a run's cost so far. An engine that was started and reported nothing counts as the whole reservation.
 func (b Book) Bill(r Record) (bill Bill, err error) {
 	for e, err := range store.Lines[Event](b.Home.Run(r.ID, "events.jsonl"), nil) {
 		if err != nil {
@@ -63,25 +63,26 @@ func (b *Bill) add(e Event, r Record) {
 	}
 }
 
-// close counts what is open.
+// close counts the open request.
 func (b *Bill) close() {
 	if b.silent {
 		b.Cost, b.Assumed, b.silent = b.Cost+b.reported+b.open, b.Assumed+b.open, false
 	}
 }
 
-// CutOff is the record of a run whose process died without a word, as Close will write it; any other as it is.
+// CutOff returns the record of a run whose process died unreported, as Close will write it, and any other record
+// unchanged.
 func (b Book) CutOff(r Record) Record {
 	if r.Done() || b.Alive(r) {
 		return r
 	}
 	dead := Run{Record: r, book: b}
-	_ = dead.Conclude(cutOff(r)) // what can be known of it
+	_ = dead.Conclude(cutOff(r)) // sets what is known of it
 	return dead.Record
 }
 
-// Since yields the records of runs that began at or after an instant, newest first. Records that cannot be read are omitted. An
-// error of the directory is the last thing that it yields.
+// Since yields the records of runs that began at or after an instant, newest first. Unreadable records are omitted. An
+// error of the directory is yielded last.
 func (b Book) Since(at time.Time) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for r, err := range b.List() {

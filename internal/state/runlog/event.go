@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// EventType is what an event tells of.
+// EventType is the type of an event.
 type EventType string
 
-// What an engine does. All engines speak this one form.
+// Events of an engine. All engines use the same ones.
 const (
 	Text       EventType = "text"
 	Thinking   EventType = "thinking"
 	ToolUse    EventType = "tool_use"
 	ToolResult EventType = "tool_result"
 	Request    EventType = "request" // a service is asked; until the next usage it counts as Most, and the answers since the last as Reported
-	UsageEvent EventType = "usage"   // without Usage: what was asked was not answered, and Cost is assumed
+	UsageEvent EventType = "usage"   // without Usage: the request was not answered, and Cost is assumed
 	Compacted  EventType = "compacted"
 	Session    EventType = "session" // the session's id became known or changed
 	ErrorEvent EventType = "error"
 	Result     EventType = "result" // the final text of one turn
 )
 
-// What the tools and the fire itself did.
+// Events of the tools and of the fire itself.
 const (
 	Ping          EventType = "ping"         // reserved: the one message of this run
 	PingRefused   EventType = "ping_refused" // definitely not sent: the reservation is given back
@@ -32,7 +32,7 @@ const (
 	CompactWish   EventType = "compact_wish" // asked for by the agent, done when the turn ends
 	CompactFailed EventType = "compact_failed"
 	FollowUp      EventType = "follow_up" // At is written in Text: the next reminder of the chain; the last one counts
-	Nudge         EventType = "nudge"     // reminded that a report is owed
+	Nudge         EventType = "nudge"     // reminded that a report is due
 	Message       EventType = "message"   // a message other than a ping has its number; Tool is its kind
 	Delivered     EventType = "delivered" // what became of that message
 	Retry         EventType = "retry"
@@ -61,13 +61,13 @@ type Event struct {
 	After     int                   `json:"after,omitempty"`       // tokens around a compaction
 	Model     string                `json:"model,omitempty"`       // of a session that began
 	Models    map[string]ModelUsage `json:"models,omitempty"`      // of usage, where there was more than the session's
-	Unpriced  bool                  `json:"unpriced,omitempty"`    // of usage: the model has no known price, so Cost is not what it cost
+	Unpriced  bool                  `json:"unpriced,omitempty"`    // of usage: the model has no known price, so Cost is not the actual cost
 	Stop      string                `json:"stop_reason,omitempty"` // of usage: why the answer ended, in the words of Anthropic's API
-	APIMillis int64                 `json:"api_ms,omitempty"`      // of usage: how long the service took
+	APIMillis int64                 `json:"api_ms,omitempty"`      // of usage: the response time of the service
 	File      string                `json:"file,omitempty"`        // in the run's directory: holds Text (or Input) when it is large
 }
 
-// unsaid is the event without anything that was said; how a run failed stays.
+// unsaid returns the event without any content of the conversation; the error of a failed run stays.
 func (e Event) unsaid() Event {
 	e.Input = nil
 	if e.Type != ErrorEvent && e.Type != Retry {
@@ -76,7 +76,7 @@ func (e Event) unsaid() Event {
 	return e
 }
 
-// ModelUsage is what one model did in a turn.
+// ModelUsage is the usage of one model in a turn.
 type ModelUsage struct {
 	Usage
 	Cost   float64 `json:"cost,omitempty"`   // USD
@@ -84,25 +84,25 @@ type ModelUsage struct {
 	Output int     `json:"output,omitempty"` // tokens of one answer at most
 }
 
-// Standing is what a run has done so far, as its events say.
+// Standing is the current state of a run, derived from its events.
 type Standing struct {
 	Started     bool // the model has answered something: text, thinking or a tool use
 	Pings       int
 	Unreported  int // pings since the last report
 	Reports     int
 	Nudges      int
-	Messages    int // that have a number, pings included: it is given before the first attempt, and never again
-	Popped      int // updates taken out of the box
+	Messages    int // numbered messages, pings included: a number is assigned before the first attempt and never reused
+	Popped      int // updates taken out of the queue
 	Compactions int
-	Wish        string // instructions of the latest compaction that was asked for and not done
+	Wish        string // instructions of the latest compaction that was requested and is not done
 	Wished      bool
-	Uncompacted bool      // the latest compaction that was asked for failed
-	Session     string    // as it is now
-	FollowUp    time.Time // when the chain goes on; zero: it ends
-	Effects     bool      // a tool was used: the turn cannot simply be run again
+	Uncompacted bool      // the latest requested compaction failed
+	Session     string    // the current one
+	FollowUp    time.Time // when the chain continues; zero: it ends
+	Effects     bool      // a tool was used: the turn cannot simply be repeated
 }
 
-// Stand derives the standing from events in their order.
+// Stand updates the standing by the next event.
 func (s *Standing) Stand(e Event) {
 	if e.Session != "" && (e.Type == Session || e.Type == Compacted) {
 		s.Session = e.Session
@@ -133,7 +133,7 @@ func (s *Standing) Stand(e Event) {
 		s.Wish, s.Wished, s.Uncompacted = "", false, s.Uncompacted || s.Wished
 	case Compacted:
 		s.Compactions++
-		if e.Session != e.Parent || e.Session == "" { // else the engine's own, which leaves the wish open
+		if e.Session != e.Parent || e.Session == "" { // else it is the engine's own, which leaves the wish open
 			s.Wish, s.Wished, s.Uncompacted = "", false, false
 		}
 	}

@@ -1,6 +1,6 @@
-// Package runlog keeps the records of runs: one directory for each, with run.json (what ran and how it ended), prompt.txt,
-// events.jsonl (everything that the engine and its tools did) and stderr.log. Separate processes agree on what a run has done
-// and may still do because all of them derive it from the events.
+// Package runlog keeps the records of runs: one directory for each, with run.json (the run and its outcome),
+// prompt.txt, events.jsonl (everything that the engine and its tools did) and stderr.log. Separate processes agree on
+// what a run has done and may still do because all of them derive it from the events.
 package runlog
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Outcome is how a run ended.
+// Outcome is the outcome of a run.
 type Outcome string
 
 // The outcomes.
@@ -26,7 +26,7 @@ const (
 	Interrupted Outcome = "interrupted"
 )
 
-// Ask is the kind of a question at a shell, which its owner has just typed: what it names needs no approval.
+// Ask is the kind of a question at a shell, which the owner has just typed: the files that it names need no approval.
 const Ask = "ask"
 
 // Record is run.json. Times are in the configured zone.
@@ -50,7 +50,7 @@ type Record struct {
 	PIDStart uint64 `json:"pid_start"` // clock ticks after boot, from /proc/PID/stat
 	PIDGroup int    `json:"pid_group"`
 
-	BootID       string `json:"boot_id,omitempty"`       // of the kernel that the pid is of
+	BootID       string `json:"boot_id,omitempty"`       // of the kernel that assigned the pid
 	PIDNamespace string `json:"pid_namespace,omitempty"` // in which the pid means the process
 
 	AllowPing bool   `json:"allow_ping"`
@@ -58,18 +58,18 @@ type Record struct {
 	Busy      bool   `json:"busy"` // the main conversation was in a turn at the start
 
 	Foreground bool   `json:"foreground,omitempty"`   // the run is part of the owner's own conversation
-	Shared     bool   `json:"shared,omitempty"`       // the run is in main or a branch of main, whose tools are the same
-	Persistent bool   `json:"persistent,omitempty"`   // the session goes on in the job's next run
+	Shared     bool   `json:"shared,omitempty"`       // the run is in main or a branch of main, which have the same tools
+	Persistent bool   `json:"persistent,omitempty"`   // the session continues in the job's next run
 	Key        string `json:"conversation,omitempty"` // of the conversation's lock; "" when no other run can know the session
 
 	Tools      []string   `json:"tools,omitempty"`         // the patterns in force
-	Root       string     `json:"root,omitempty"`          // the working directory, if that is not the data directory
-	Dirs       []string   `json:"dirs,omitempty"`          // folders outside the data directory; rw: in front of those that may be written
+	Root       string     `json:"root,omitempty"`          // the working directory, if it is not the data directory
+	Dirs       []string   `json:"dirs,omitempty"`          // directories outside the data directory; rw: marks writable ones
 	Skills     []string   `json:"skills,omitempty"`        // prepared in the run's directory
 	MaxChain   int        `json:"max_chain,omitempty"`     // of a reminder
 	ChainDepth int        `json:"chain_depth,omitempty"`   // its place, from 0
 	Scheduled  *time.Time `json:"scheduled_for,omitempty"` // the time that the run is for
-	Deadline   *time.Time `json:"deadline,omitempty"`      // after which nothing of it should still run
+	Deadline   *time.Time `json:"deadline,omitempty"`      // everything of the run should have ended by then
 
 	Shown time.Time `json:"updates_shown,omitzero"` // updates up to here were shown to an earlier run of the job
 
@@ -80,9 +80,9 @@ type Record struct {
 	Compaction Compaction `json:"compaction,omitempty"` // reported to the job's next turn
 
 	Text        string  `json:"text,omitempty"`      // the final text
-	Private     bool    `json:"private,omitempty"`   // nothing of what was said is kept
+	Private     bool    `json:"private,omitempty"`   // the conversation is not recorded
 	Accounted   bool    `json:"accounted,omitempty"` // it stands in the accounts
-	Reserved    float64 `json:"reserved,omitempty"`  // USD that were set aside at its start; 0 is no limit
+	Reserved    float64 `json:"reserved,omitempty"`  // USD reserved at its start; 0 is no limit
 	Turns       int     `json:"turns"`
 	Pings       int     `json:"pings"`
 	Reports     int     `json:"reports"`
@@ -92,7 +92,8 @@ type Record struct {
 	Assumed     float64 `json:"cost_assumed,omitempty"` // of Cost: for answers whose price was not reported, the most it can be
 }
 
-// Compaction is the result of the latest compaction of a session, until it was reported to a turn of the session.
+// Compaction is the result of the latest compaction of a session, kept until it has been reported to a turn of the
+// session.
 type Compaction string
 
 // The results of a compaction.
@@ -109,12 +110,12 @@ type Usage struct {
 	CacheWrite int `json:"cache_write"`
 }
 
-// Add is the sum of two counts.
+// Add returns the sum of two counts.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{u.In + v.In, u.Out + v.Out, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
 }
 
-// ShownUntil is the time up to which this run and the ones before it have shown pending updates to their agent.
+// ShownUntil returns the time up to which this run and the ones before it have shown pending updates to their agent.
 func (r Record) ShownUntil() time.Time {
 	if r.Turns > 0 {
 		return r.Started
@@ -122,7 +123,7 @@ func (r Record) ShownUntil() time.Time {
 	return r.Shown
 }
 
-// Label is how the owner knows the run's job, in one line.
+// Label returns the name of the run's job for the owner, in one line.
 func (r Record) Label() string {
 	if words := strings.Fields(r.Description); len(words) > 0 {
 		return strings.Join(words, " ")
@@ -130,13 +131,13 @@ func (r Record) Label() string {
 	return r.Name
 }
 
-// Done reports whether the run has ended and said so.
+// Done reports whether the record of the run is finished.
 func (r Record) Done() bool { return r.Finished != nil }
 
 // idTime is the layout of the first part of a run id.
 const idTime = "20060102T150405.000Z"
 
-// NewID makes a run id: the UTC time to the millisecond, which makes names sort by age, and 6 random hex digits.
+// NewID returns a run id: the UTC time to the millisecond, which makes names sort by age, and 6 random hex digits.
 func NewID(now time.Time, random io.Reader) (string, error) {
 	b := make([]byte, 3)
 	if _, err := io.ReadFull(random, b); err != nil {

@@ -16,22 +16,23 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Prompt is what Search calls the text that a run was given; it is no event.
+// Prompt is the type under which Search returns the prompt of a run, which is not an event.
 const Prompt EventType = "prompt"
 
-// Found is a text of a run in which all words were found.
+// Found is a text of a run that contains all words.
 type Found struct {
 	Run     string
-	Changed time.Time // when the run last did anything
+	Changed time.Time // time of the run's last activity
 	At      time.Time
 	Type    EventType
 	Excerpt string // one line around the first word
 }
 
-// Search looks for texts of runs that hold all of the words, in any order and case: prompts, what was said, what tools were
-// given and answered, errors. A word may be a phrase. The run that did something last comes first, so that whoever has enough
-// can stop early; of each the oldest text comes first. The final text of a turn is omitted where it was said before. What
-// cannot be read is skipped. The sequence ends with the first error of the whole, which is yielded with the zero Found.
+// Search finds texts of runs that contain all of the words, in any order and case: prompts, spoken text, the inputs and
+// results of tools, errors. A word may be a phrase. The run with the latest activity comes first, so that a caller can
+// stop early; within each the oldest text comes first. The final text of a turn is omitted if it was found before.
+// Unreadable files are skipped. The sequence ends with the first error of the whole, which is yielded with the zero
+// Found.
 func (b Book) Search(ctx context.Context, words []string, said func(prompt string) string) iter.Seq2[Found, error] {
 	return func(yield func(Found, error) bool) {
 		s := search{b, said, plaintext.NewQuery(words)}
@@ -52,7 +53,7 @@ func (b Book) Search(ctx context.Context, words []string, said func(prompt strin
 	}
 }
 
-// latest lists runs by when they last did anything, as Found values that hold no more than that.
+// latest lists runs by their latest activity, as Found values with only these fields.
 func (b Book) latest() ([]Found, error) {
 	entries, err := os.ReadDir(b.Home.Runs())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -76,7 +77,7 @@ func (b Book) latest() ([]Found, error) {
 
 type search struct {
 	book  Book
-	said  func(string) string // leaves of a prompt what was said; nil: all
+	said  func(string) string // extracts the spoken text of a prompt; nil: all of it
 	words plaintext.Query
 }
 
@@ -100,7 +101,7 @@ func (s search) in(f Found, yield func(Found) bool) bool {
 	defer func() { _ = events.Close() }()
 	said := ""
 	for line := range lines(events) {
-		if !s.words.Maybe(line) && !bytes.Contains(line, []byte(`"file":"`)) { // of what is large only the file's name stands here
+		if !s.words.Maybe(line) && !bytes.Contains(line, []byte(`"file":"`)) { // for a large event only the file's name is in this line
 			continue
 		}
 		e, ok := s.event(f.Run, line)
@@ -132,7 +133,7 @@ func (s search) event(run string, line []byte) (e Event, ok bool) {
 	return e, true
 }
 
-// visible is what somebody who reads the log would look for.
+// visible returns the readable content of an event.
 func (e Event) visible() string {
 	switch e.Type {
 	case Text, ToolResult, Result, Compacted, ErrorEvent:

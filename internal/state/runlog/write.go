@@ -12,8 +12,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// large is the size, in bytes, from which a text or a tool's input goes into a file beside events.jsonl, so that the log
-// stays readable line by line.
+// large is the size, in bytes, from which a text or a tool's input is written to a file next to events.jsonl, so that
+// the log stays readable line by line.
 const large = 64 << 10
 
 // Run is an open run record.
@@ -22,13 +22,13 @@ type Run struct {
 	book Book
 }
 
-// Bounds of what run.json, which every list reads, holds in full, in bytes. The events have the whole of it.
+// Limits of texts in run.json, which every list reads, in bytes. The events have the full texts.
 const (
 	maxText  = 1 << 20
 	maxError = 4 << 10
 )
 
-// short is a text of at most so many bytes, with a word about the rest.
+// short returns a text of at most most bytes, with a note about the rest.
 func short(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -41,7 +41,7 @@ func (r *Run) save(d store.Durability) error {
 	return store.WriteJSONAs(r.book.Home.Run(r.ID, "run.json"), r.Record, d)
 }
 
-// Prompt writes the text that goes to the engine, with secrets replaced. The prompt of a private run is not kept.
+// Prompt writes the text that is sent to the engine, with secrets replaced. The prompt of a private run is not kept.
 func (r *Run) Prompt(text string) error {
 	if r.Private {
 		return nil
@@ -52,7 +52,7 @@ func (r *Run) Prompt(text string) error {
 // Hide replaces the values of secrets in a text.
 func (r *Run) Hide(text string) string { return r.book.secrets().Hide(text) }
 
-// Event appends an event, stamped with the current time if it has none. Any process may do so.
+// Event appends an event, stamped with the current time if it has none. Any process may call it.
 func (r *Run) Event(ctx context.Context, e Event) error {
 	held, err := r.book.lock(ctx, r.ID)
 	if err != nil {
@@ -62,8 +62,8 @@ func (r *Run) Event(ctx context.Context, e Event) error {
 	return r.append(e)
 }
 
-// Decide appends the event that decide makes of the run's standing, both under the run's own lock: two processes cannot
-// both find that nothing was sent yet. An error of decide is returned and nothing is written.
+// Decide appends the event that decide derives from the run's standing, both under the run's own lock, so that two
+// processes cannot both find that nothing was sent yet. An error of decide is returned and nothing is written.
 func (r *Run) Decide(ctx context.Context, decide func(Standing) (Event, error)) error {
 	held, err := r.book.lock(ctx, r.ID)
 	if err != nil {
@@ -108,7 +108,7 @@ func (r *Run) append(e Event) error {
 	return store.AppendJSON(r.book.Home.Run(r.ID, "events.jsonl"), e, durability)
 }
 
-// fold moves what is large into a file of its own; the caller holds the run's lock.
+// fold moves a large text or input into a file of its own; the caller holds the run's lock.
 func (r *Run) fold(e *Event) error {
 	body := []byte(e.Text)
 	if e.Type == ToolUse {
@@ -130,8 +130,8 @@ func (r *Run) fold(e *Event) error {
 	return nil
 }
 
-// free is a name that no file of the run has yet. (To try store.Create on one after the other would write the whole body
-// for each name that is taken.)
+// free returns a name that no file of the run has yet. (Trying store.Create with each name would write the whole body
+// for each one taken.)
 func (r *Run) free(stem string) string {
 	for n := 1; ; n++ {
 		name := fmt.Sprintf("%s-%d.txt", stem, n)
@@ -141,10 +141,10 @@ func (r *Run) free(stem string) string {
 	}
 }
 
-// Standing is what the run has done so far.
+// Standing returns the current state of the run.
 func (r *Run) Standing() (Standing, error) { return r.book.Standing(r.ID) }
 
-// Update changes the record in mid-run.
+// Update changes the record of a run in progress.
 func (r *Run) Update(change func(*Record)) error {
 	change(&r.Record)
 	return r.save(store.Buffered)
@@ -156,13 +156,13 @@ func (r *Run) Finish(outcome Outcome, reason string) error {
 }
 
 func (r *Run) finishAt(now time.Time, outcome Outcome, reason string) error {
-	sumErr := r.Conclude(outcome, reason) // a run must end also when its events cannot be read
+	sumErr := r.Conclude(outcome, reason) // a run must end even if its events cannot be read
 	now = now.In(r.book.Zone)
 	r.Finished = &now
 	return errors.Join(r.save(store.Synced), sumErr)
 }
 
-// Conclude puts into the record, but not yet on disk, how the run ended and what its events add up to.
+// Conclude sets the outcome of the run and the totals of its events in the record, but not yet on disk.
 func (r *Run) Conclude(outcome Outcome, reason string) error {
 	r.Outcome, r.Error = outcome, short(r.Hide(reason), maxError)
 	r.Usage, r.Turns = Usage{}, 0
@@ -190,10 +190,10 @@ func (r *Run) Conclude(outcome Outcome, reason string) error {
 	return nil
 }
 
-// millionths rounds an amount to what the accounts keep of it.
+// millionths rounds an amount to the precision of the accounts.
 func millionths(usd float64) float64 { return math.Round(usd*1e6) / 1e6 }
 
-// Remove removes the record: the run did not take place.
+// Remove removes the record of a run that did not take place.
 func (r *Run) Remove() error { return os.RemoveAll(r.book.Home.Run(r.ID)) }
 
 func (r *Run) sum(e Event) {

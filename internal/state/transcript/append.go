@@ -9,8 +9,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Append adds messages, all in one write. The caller holds the session's lock. What an earlier crash left of a line is cut
-// off first, see mend; after a failed write the file has its old length. The error is a *store.NotWritten.
+// Append appends messages, all in one write. The caller holds the session's lock. The rest of a line left by a crash is
+// cut off first, see mend; after a failed write the file has its old length. The error is a *store.NotWritten.
 func (t Transcript) Append(d store.Durability, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -66,8 +66,8 @@ func appendTo(f *os.File, text []byte, d store.Durability) error {
 	return err
 }
 
-// mend ends a last line that has no line break: a message that lacks nothing else is given one, what is torn is cut off. It
-// returns the length of the file.
+// mend repairs a last line without a line break: a complete message gets one, a torn line is cut off. It returns the
+// length of the file.
 func mend(f *os.File, whole, size int64) (int64, error) {
 	rest, err := tail(f, whole, size)
 	if err != nil {

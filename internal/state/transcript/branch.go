@@ -15,10 +15,10 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Branch begins a transcript with the first so many messages of another; a negative number means all complete turns: a turn that
-// is in progress, or that was cut off at the end, stays out. If the summary that the source begins with holds a part of such a
-// turn, the branch is one of the transcript before. Nothing is decoded that need not be: whole lines are copied as they stand.
-// The parent in h becomes the source, which the branch does not go on for. Errors as in Create, or the source's.
+// Branch creates a transcript from the first messages of another. A negative number means all complete turns, without a
+// turn that is in progress or was cut off at the end. If the summary that the source begins with holds a part of such a
+// turn, Branch copies from the transcript before it. Lines are copied undecoded where possible. The parent in h becomes
+// the source, which the branch does not continue. Errors as in Create, or the source's.
 func Branch(sessions string, source Transcript, after int, h Header) (Transcript, error) {
 	if after < 0 {
 		var err error
@@ -53,7 +53,8 @@ func Branch(sessions string, source Transcript, after int, h Header) (Transcript
 	})
 }
 
-// extent is where the lines of the first so many messages begin and end, of all complete turns if the number is negative.
+// extent returns the offsets at which the lines of the first messages begin and end; a negative number means all
+// complete turns.
 func extent(f *os.File, messages int) (from, to int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -90,11 +91,11 @@ func extent(f *os.File, messages int) (from, to int64, err error) {
 	return from, min(to, info.Size()), nil
 }
 
-// errNoSummary: a compaction that forgets everything.
+// errNoSummary is the error of a compaction without a summary.
 var errNoSummary = errors.New("the summary is empty")
 
-// Summed begins a transcript with a summary, as a message of the user, and the messages that were kept of another, which h names as
-// its parent. Errors as in Create.
+// Summed creates a transcript with a summary, as a message of the user, and the kept messages of another transcript,
+// which h names as its parent. Errors as in Create.
 func Summed(sessions, summary string, kept []Entry, h Header) (Transcript, error) {
 	entries, err := Summarized(summary, kept, h.Timestamp)
 	if err != nil {
@@ -111,15 +112,15 @@ func Summed(sessions, summary string, kept []Entry, h Header) (Transcript, error
 	})
 }
 
-// Summarized returns the entries of a compaction that is made at an instant. Results of tools whose call was not kept are omitted.
-// The lengths of the messages in tokens are no longer known, and thoughts are omitted: services bind them to the conversation
-// before.
+// Summarized returns the entries of a compaction made at an instant. Results of tools whose call was not kept are
+// omitted. The lengths of the messages in tokens are reset to unknown. Thoughts are omitted, because services bind them
+// to the conversation before.
 func Summarized(summary string, kept []Entry, at time.Time) ([]Entry, error) {
 	if strings.TrimSpace(summary) == "" {
 		return nil, errNoSummary
 	}
 	entries := []Entry{{Message: Said(User, summary), At: at}}
-	begun := false // by an answer: only after one there may be results of tools
+	begun := false // begun by an answer: results of tools are valid only after one
 	for _, e := range kept {
 		e.Tokens, e.Full, e.Prefix, e.Message = 0, 0, "", e.Message.Unthought()
 		if begun = begun || e.Message.Role == Assistant; !begun {
@@ -132,8 +133,8 @@ func Summarized(summary string, kept []Entry, at time.Time) ([]Entry, error) {
 	return entries, nil
 }
 
-// Cut says from which entry on a conversation is kept so that about the last keep messages stay: more of them where a tool's
-// result would lose its call or an answer of several messages its beginning.
+// Cut returns the index of the first entry to keep so that about the last keep messages stay. It keeps more if a tool's
+// result would lose its call or a multi-message answer its beginning.
 func Cut(entries []Entry, keep int) int {
 	calls := map[string]int{} // where each id was last used for a call
 	needs := make([]int, len(entries))
@@ -159,8 +160,8 @@ func Cut(entries []Entry, keep int) int {
 	return cut
 }
 
-// create begins a transcript with whatever fill writes behind the header. The file appears complete under its name, so that
-// one whose writer was killed is never taken for a whole one; the draft that is left then is for store.IsDraft to know.
+// create creates a transcript with the header and the output of fill. The file appears complete under its name, so that
+// a file of a killed writer is never taken for a complete one; store.IsDraft recognizes the draft that is left.
 func create(sessions string, h Header, d store.Durability, fill func(io.Writer) error) (Transcript, error) {
 	if !plaintext.IsName(h.ID) {
 		return Transcript{}, fmt.Errorf("session %.100q: %w", h.ID, ErrID)
@@ -180,7 +181,7 @@ func create(sessions string, h Header, d store.Durability, fill func(io.Writer) 
 		err = closeErr
 	}
 	if err == nil {
-		err = os.Link(draft.Name(), t.Path) // unlike a renaming it replaces nothing
+		err = os.Link(draft.Name(), t.Path) // unlike a rename it replaces nothing
 	}
 	_ = os.Remove(draft.Name())
 	if err == nil && d == store.Synced {

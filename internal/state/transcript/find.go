@@ -14,15 +14,16 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-// file is a transcript by its name; what is in it is not known yet.
+// file is a file named like a transcript; its content has not been read.
 type file struct {
 	path, id string
-	alias    string    // the id in the name of a file of other software, whose header has another one
-	modified time.Time // only where it was asked for
+	alias    string    // the id in the name of a file of other software whose header has another id
+	modified time.Time // set only by newest
 	size     int64
 }
 
-// files lists what has the name of a transcript in one directory, the last name first. A directory that is not there has none.
+// files lists the files of a directory that are named like transcripts, the last name first. A missing directory is
+// empty.
 func files(dir string) ([]file, error) {
 	found, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -37,7 +38,7 @@ func files(dir string) ([]file, error) {
 	return list, err
 }
 
-// idOf takes a name such as 2026-02-24T14-30-00_n-a1b2c3d4e5f6.jsonl apart.
+// idOf parses a name such as 2026-02-24T14-30-00_n-a1b2c3d4e5f6.jsonl.
 func idOf(name string) (string, bool) {
 	id, ends := strings.CutSuffix(name, suffix)
 	if !ends || len(id) < len(nameTime)+2 || id[len(nameTime)] != '_' {
@@ -48,7 +49,8 @@ func idOf(name string) (string, bool) {
 	return id, err == nil && plaintext.IsName(id)
 }
 
-// everywhere lists the files of all directories. Folders of others, such as the script engine's, have other names.
+// everywhere lists the files of all directories. Directories of other programs, such as the script engine's, have other
+// names.
 func everywhere(sessions string) ([]file, error) {
 	folders, err := os.ReadDir(sessions)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -68,7 +70,8 @@ func everywhere(sessions string) ([]file, error) {
 	return all, nil
 }
 
-// identified is everywhere with the ids of headers, which may differ from those in the names where other software wrote the file.
+// identified is everywhere with the ids of the headers, which may differ from those in the names if other software
+// wrote the file.
 func identified(sessions string) ([]file, error) {
 	all, err := everywhere(sessions)
 	for i, f := range all {
@@ -82,12 +85,13 @@ func identified(sessions string) ([]file, error) {
 	return all, err
 }
 
-// isOurs reports whether an id has the form of those that engines here give, which are the same in name and header.
+// isOurs reports whether an id has the form of those that ollim's engines assign, which are the same in name and
+// header.
 func isOurs(id string) bool {
 	return strings.HasPrefix(id, "n-") || strings.HasPrefix(id, "s-") || len(id) == len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
 }
 
-// newest lists files, the one that was changed last first: those that may be about a directory, or all for cwd "".
+// newest lists files, the last modified first: those that may be about a directory, or all for cwd "".
 func newest(sessions, cwd string) ([]file, error) {
 	var all []file
 	var err error
@@ -114,7 +118,7 @@ func newest(sessions, cwd string) ([]file, error) {
 	return known, nil
 }
 
-// Find is the transcript of a session, whatever it is about. The error wraps ErrUnknown.
+// Find returns the transcript of a session, for any directory. The error wraps ErrUnknown.
 func Find(sessions, id string) (Transcript, error) {
 	all, err := identified(sessions)
 	if err != nil {
@@ -129,7 +133,7 @@ func Find(sessions, id string) (Transcript, error) {
 
 func unknown(id string) error { return fmt.Errorf("%w: %.100q", ErrUnknown, id) }
 
-// pick opens the last of the files of an id that is one.
+// pick opens the last file of an id that is a transcript.
 func pick(all []file, id string) (found Transcript, ok bool) {
 	for _, f := range all {
 		if f.id != id || ok && filepath.Base(f.path) < filepath.Base(found.Path) {
@@ -142,8 +146,8 @@ func pick(all []file, id string) (found Transcript, ok bool) {
 	return found, ok
 }
 
-// Successor is the transcript that goes on for one that was compacted, the latest if it was more than once. The error wraps
-// ErrUnknown when there is none.
+// Successor returns the transcript that continues a compacted one, the latest if it was compacted more than once. The
+// error wraps ErrUnknown if it was not compacted.
 func Successor(t Transcript) (Transcript, error) {
 	all, err := files(filepath.Dir(t.Path))
 	if err != nil {
@@ -160,8 +164,8 @@ func Successor(t Transcript) (Transcript, error) {
 	return Transcript{}, unknown(t.ID)
 }
 
-// FindPrefix is Find for people, who type as much of an id as is needed. The error wraps ErrUnknown or ErrAmbiguous; then it
-// lists the ids.
+// FindPrefix is Find for a prefix that a person typed. The error wraps ErrUnknown or ErrAmbiguous; the latter lists the
+// ids.
 func FindPrefix(sessions, prefix string) (Transcript, error) {
 	all, err := identified(sessions)
 	if err != nil {
@@ -194,7 +198,7 @@ func FindPrefix(sessions, prefix string) (Transcript, error) {
 	return Transcript{}, fmt.Errorf("%w begins with %q: %s%s", ErrAmbiguous, prefix, strings.Join(ids, ", "), more)
 }
 
-// Latest is the transcript about a directory that was changed last; with cwd "", of all. The error wraps ErrUnknown.
+// Latest returns the last modified transcript about a directory; with cwd "", of all. The error wraps ErrUnknown.
 func Latest(sessions, cwd string) (Transcript, error) {
 	all, err := newest(sessions, cwd)
 	if err != nil {
@@ -213,7 +217,7 @@ func Latest(sessions, cwd string) (Transcript, error) {
 
 func (t Transcript) about(cwd string) bool { return cwd == "" || clean(t.Cwd) == clean(cwd) }
 
-// Lineage is t, the one that it came from, and so on back to the first, as far as they are still there.
+// Lineage returns t, its parent, and so on back to the first, as far as they still exist.
 func Lineage(sessions string, t Transcript) ([]Transcript, error) {
 	all, err := identified(sessions)
 	if err != nil {

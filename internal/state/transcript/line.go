@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// messageLine is what a message is on disk.
+// messageLine is a message on disk.
 type messageLine struct {
 	Type      string      `json:"type"`
 	Timestamp string      `json:"timestamp,omitempty"`
@@ -25,13 +25,13 @@ type wireMessage struct {
 	Content any    `json:"content"` // a string, or blocks
 }
 
-// errNoMessage is a line that is something else.
+// errNoMessage is the error of a line that is not a message.
 var errNoMessage = errors.New("not a message")
 
-// MarshalJSON writes the form of the Messages API; one text alone is a plain string.
+// MarshalJSON writes the form of the Messages API; a single text is a plain string.
 func (m Message) MarshalJSON() ([]byte, error) { return marshal(wire(m)) }
 
-// UnmarshalJSON reads that form.
+// UnmarshalJSON reads the form of the Messages API.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	var l struct {
 		Role    string          `json:"role"`
@@ -45,7 +45,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// MarshalJSON writes the line that a transcript has.
+// MarshalJSON writes the line of a transcript.
 func (e Entry) MarshalJSON() ([]byte, error) {
 	l := messageLine{Type: "message", Message: wire(e.Message), Tokens: e.Tokens, Prefix: e.Prefix, Full: e.Full, Run: e.Run, More: e.More}
 	if !e.At.IsZero() {
@@ -54,7 +54,7 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 	return marshal(l)
 }
 
-// UnmarshalJSON reads such a line.
+// UnmarshalJSON reads the line of a transcript.
 func (e *Entry) UnmarshalJSON(data []byte) error {
 	var l struct {
 		Type      string `json:"type"`
@@ -92,7 +92,7 @@ func blocks(content json.RawMessage) (b []Block, err error) {
 	return b, err
 }
 
-// wire keeps what came as a tool's input even if it is no JSON: as a string.
+// wire returns m for encoding. A tool's input that is not JSON becomes a string.
 func wire(m Message) wireMessage {
 	w := wireMessage{Role: m.Role}
 	if c := m.Content; len(c) == 1 && c[0].Type == TextBlock && isPlain(c[0]) {
@@ -111,13 +111,13 @@ func wire(m Message) wireMessage {
 	return w
 }
 
-// isPlain says that a block has nothing but its type and a text.
+// isPlain reports whether a block has only its type and a text.
 func isPlain(b Block) bool {
 	return b.Thinking == "" && b.Signature == "" && b.Data == "" && b.ID == "" && b.Name == "" && b.Input == nil &&
 		b.ToolUseID == "" && b.Content == "" && !b.IsError
 }
 
-// marshal leaves <, > and & as they are, so that what stands in a file is what somebody would search for.
+// marshal leaves <, > and & unescaped, so that the files can be searched for literal text.
 func marshal(v any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -126,7 +126,7 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// encode is the lines of entries.
+// encode returns entries as lines.
 func encode(entries []Entry) ([]byte, error) {
 	var out bytes.Buffer
 	for _, e := range entries {
@@ -140,8 +140,8 @@ func encode(entries []Entry) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// decode reads one line. bad is a line that is no JSON object, or a message that cannot be read; a line of another type, such
-// as the header, is neither a message nor bad.
+// decode reads one line. bad reports a line that is not a JSON object, or a message that cannot be read. A line of
+// another type, such as the header, is neither a message nor bad.
 func decode(line []byte) (e Entry, ok, bad bool) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 {
@@ -158,7 +158,8 @@ func decode(line []byte) (e Entry, ok, bad bool) {
 	return Entry{}, false, bad
 }
 
-// isMessage is a cheap guess at whether decode makes a message of a line; it is wrong only where a line was damaged within.
+// isMessage guesses cheaply whether decode makes a message of a line; the guess is wrong only if a line is damaged
+// inside.
 func isMessage(line []byte) bool {
 	if bytes.HasPrefix(line, []byte(opening)) && bytes.HasSuffix(line, []byte("}")) {
 		return true
@@ -167,10 +168,10 @@ func isMessage(line []byte) bool {
 	return ok
 }
 
-// opening is how our own message lines begin.
+// opening is the beginning of the message lines that ollim writes.
 const opening = `{"type":"message"`
 
-// visible is what a message holds for somebody who reads it: texts, what tools were given and what they answered.
+// visible returns the readable content of a block: texts, the inputs of tools and their results.
 func (b Block) visible() string {
 	switch b.Type {
 	case TextBlock:

@@ -10,10 +10,11 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// lines reads a file forward, in pieces of whole lines. Of a last line without its line break only a whole message counts.
+// lines reads a file forward, in pieces of whole lines. A last line without a line break counts only if it is a whole
+// message.
 type lines struct {
 	from io.Reader
-	rest []byte // the beginning of the line that the next piece begins with
+	rest []byte // the beginning of the line that the next piece starts with
 }
 
 // next fills buf, or a larger one if a line needs it. At the end the error is io.EOF.
@@ -43,7 +44,7 @@ func (l *lines) next(buf []byte) ([]byte, error) {
 	}
 }
 
-// forward yields the lines of a file from where it stands, without their line breaks.
+// forward yields the lines of a file from its current offset, without their line breaks.
 func forward(f io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		l := lines{from: f}
@@ -66,8 +67,8 @@ func forward(f io.Reader) iter.Seq2[[]byte, error] {
 	}
 }
 
-// upward yields the lines of a file's first so many bytes, the last first, without their line breaks: those that begin in the last
-// most of them. As with forward a last message may lack its line break.
+// upward yields the lines that begin in the last most bytes of a file of the given size, the last first, without their
+// line breaks. As with forward, the last message may lack its line break.
 func upward(f *os.File, size, most int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		whole, err := wholeLines(f, size)
@@ -90,7 +91,8 @@ func upward(f *os.File, size, most int64) iter.Seq2[[]byte, error] {
 	}
 }
 
-// tail is a message at the end of a file that lacks its line break alone, as an editor may leave it; nil if there is none.
+// tail returns a complete message at the end of a file that lacks only its line break, as an editor may leave it; nil
+// if there is none.
 func tail(f io.ReaderAt, whole, size int64) ([]byte, error) {
 	if whole == size {
 		return nil, nil
@@ -110,13 +112,13 @@ func isEntry(line []byte) bool {
 	return ok
 }
 
-// wholeLines is the length of a file without a last line that has no line break.
+// wholeLines returns the length of a file up to its last line break.
 func wholeLines(f *os.File, size int64) (int64, error) {
 	buf := make([]byte, 0, 4<<10)
 	for end := size; end > 0; {
 		n := min(int64(cap(buf)), end)
 		if end == size {
-			n = 1 // nearly always that is all
+			n = 1 // nearly always all of it
 		}
 		buf = buf[:n]
 		if _, err := f.ReadAt(buf, end-n); err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-// Summary is what a list tells of a transcript.
+// Summary is one transcript in a list.
 type Summary struct {
 	Transcript
 	Modified time.Time `json:"modified"`
 	Size     int64     `json:"size"`            // bytes
 	First    string    `json:"first,omitempty"` // what the user said first, on one line, shortened
-	Last     string    `json:"last,omitempty"`  // the last text of anybody, likewise
+	Last     string    `json:"last,omitempty"`  // the last text of any role, likewise
 }
 
 const (
@@ -26,10 +26,10 @@ const (
 	longest   = 200       // bytes of First and Last
 )
 
-// Words takes from a message of the user what a program added to it, such as the time in front; nil takes nothing.
+// Words removes from a message of the user what a program added to it, such as the time in front; nil removes nothing.
 type Words func(text string) string
 
-// of is the words of a message.
+// of returns the words of a message.
 func (w Words) of(m Message) string {
 	text := m.Text()
 	if w != nil && m.Role == User {
@@ -38,8 +38,8 @@ func (w Words) of(m Message) string {
 	return strings.TrimSpace(text)
 }
 
-// List tells of the transcripts about a directory, or of all for cwd "", the one that was changed last first. Of each it reads
-// the beginning and the end, however long it is. skipped is how many files could not be read or are none.
+// List summarizes the transcripts about a directory, or all for cwd "", the last modified first. It reads only the
+// beginning and the end of each. skipped counts files that are unreadable or not transcripts.
 func List(sessions, cwd string, words Words) (list []Summary, skipped int, err error) {
 	all, err := newest(sessions, cwd)
 	if err != nil {
@@ -71,9 +71,9 @@ func summary(of file, words Words) (Summary, error) {
 	return s, err
 }
 
-// firstText is taken even from a line of which only the beginning was read.
+// firstText returns the first text even if only the beginning of its line was read.
 func firstText(head []byte, words Words) string {
-	head = bytes.ToValidUTF8(head, nil) // it may end in the middle of a character
+	head = bytes.ToValidUTF8(head, nil) // a character may be cut at its end
 	for line := range bytes.Lines(head) {
 		if line[len(line)-1] != '\n' {
 			return shorten(words.of(Said(User, beginning(line))))
@@ -85,11 +85,11 @@ func firstText(head []byte, words Words) string {
 	return ""
 }
 
-// beginning is the first text of a message of the user whose line was cut somewhere.
+// beginning returns the first text of a user's message whose line was cut.
 func beginning(line []byte) string {
 	for _, key := range []string{`"role":"user","content":"`, `"role":"user","content":[{"type":"text","text":"`} {
 		_, rest, found := bytes.Cut(line, []byte(key))
-		for cut := 0; found && cut <= min(len(rest), len(`\u0000`)); cut++ { // it may have been cut in an escape
+		for cut := 0; found && cut <= min(len(rest), len(`\u0000`)); cut++ { // it may be cut inside an escape
 			var text string
 			if json.Unmarshal(slices.Concat([]byte(`"`), rest[:len(rest)-cut], []byte(`"`)), &text) == nil {
 				return text
@@ -99,7 +99,7 @@ func beginning(line []byte) string {
 	return ""
 }
 
-// lastText looks for it in the last lines.
+// lastText searches the last lines for a text.
 func lastText(f *os.File, size int64, words Words) (string, error) {
 	for line, err := range upward(f, size, tailBytes) {
 		if err != nil {
@@ -112,9 +112,9 @@ func lastText(f *os.File, size int64, words Words) (string, error) {
 	return "", nil
 }
 
-// shorten makes one line of a text, with an ellipsis where it was cut.
+// shorten returns a text as one line, with an ellipsis where it was cut.
 func shorten(text string) string {
-	const space = 4 // white space and controls go; a text is not long before that
+	const space = 4 // white space and control characters are removed; a text is not long before that
 	rest := len(text) > space*longest
 	if rest {
 		text = text[:space*longest]

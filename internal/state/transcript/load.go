@@ -8,17 +8,17 @@ import (
 	"sync"
 )
 
-// pieceSize is what one worker decodes at a time, in bytes; a longer line makes a longer piece.
+// pieceSize is the amount that one worker decodes at a time, in bytes; a longer line makes a longer piece.
 const pieceSize = 256 << 10
 
-// part is what one piece of a file holds.
+// part is the content of one piece of a file.
 type part struct {
 	entries []Entry
 	bad     int
 }
 
-// Load reads all messages. Lines that are malformed are skipped and counted in *bad, which may be nil; a last line that
-// was torn, or is being written, is omitted.
+// Load reads all messages. Malformed lines are skipped and counted in *bad, which may be nil; a last line that is torn
+// or being written is omitted.
 func (t Transcript) Load(bad *int) ([]Entry, error) {
 	f, err := openFile(t.Path)
 	if err != nil {
@@ -40,7 +40,7 @@ func (t Transcript) Load(bad *int) ([]Entry, error) {
 	return entries, nil
 }
 
-// joined returns the entries of all parts and how many lines were malformed.
+// joined returns the entries of all parts and the number of malformed lines.
 func joined(parts []*part) (entries []Entry, bad int) {
 	n := 0
 	for _, p := range parts {
@@ -54,7 +54,7 @@ func joined(parts []*part) (entries []Entry, bad int) {
 	return entries, bad
 }
 
-// decodeAll lets every processor decode a piece. There are as many buffers as workers: who reads ahead waits for a free one.
+// decodeAll decodes pieces on every processor. There are as many buffers as workers: the reader waits for a free one.
 func decodeAll(f io.Reader, size int) (parts []*part, err error) {
 	workers := runtime.GOMAXPROCS(0)
 	free := make(chan []byte, workers)

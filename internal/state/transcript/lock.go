@@ -6,8 +6,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 )
 
-// Lock takes the transcript for appending, waiting until ctx ends; then the error wraps lock.ErrBusy. Entries that were loaded
-// before may be out of date. Readers need no lock.
+// Lock locks the transcript for appending, waiting until ctx ends; then the error wraps lock.ErrBusy. Entries that were
+// loaded earlier may be out of date. Readers need no lock.
 func (t Transcript) Lock(ctx context.Context, locks *lock.Table) (*lock.Guard, error) {
 	return locks.WaitGuard(ctx, t.Path)
 }

@@ -11,14 +11,14 @@ import (
 type Entry struct {
 	Message Message
 	At      time.Time
-	Tokens  int    // the conversation's length up to and with this answer, as the service counted it; 0: not known
-	Prefix  string // names the model, system prompt and tools that the thoughts of this answer belong to, see Plain
-	Full    int    // the conversation's length, in tokens, at which a compaction failed just before this message; 0: none did
-	Run     string // the id of the run that said this to the model; "" for an answer, a tool's result and a summary
-	More    bool   // the answer is not finished: it broke off, or the model goes on in the next message
+	Tokens  int    // the length of the conversation including this answer, as counted by the service; 0: unknown
+	Prefix  string // identifies the model, system prompt and tools that the thoughts of this answer belong to, see Plain
+	Full    int    // the length of the conversation, in tokens, at which a compaction failed just before this message; 0: none failed
+	Run     string // the id of the run that sent this to the model; "" for an answer, a tool's result and a summary
+	More    bool   // the answer is not finished: it broke off, or continues in the next message
 }
 
-// Message is one message of a conversation, in the form of the Anthropic Messages API, whatever service it went to.
+// Message is one message of a conversation, in the form of the Anthropic Messages API for every service.
 type Message struct {
 	Role    string // User or Assistant
 	Content []Block
@@ -54,24 +54,24 @@ const (
 	ToolResult    = "tool_result"
 )
 
-// Plain is the Prefix of an answer to a question without the thoughts of earlier ones, because the service refused them.
+// Plain is the Prefix of an answer to a request without earlier thoughts, because the service refused them.
 const Plain = "plain"
 
-// interruptedText answers a tool use whose result nobody has seen.
+// interruptedText answers a tool use whose result is unknown.
 const interruptedText = "interrupted: it is not known whether this took effect"
 
-// Said is a message of one text.
+// Said returns a message of one text.
 func Said(role, text string) Message {
 	return Message{Role: role, Content: []Block{{Type: TextBlock, Text: text}}}
 }
 
-// Unthought is the message without its thoughts.
+// Unthought returns the message without its thoughts.
 func (m Message) Unthought() Message {
 	m.Content = slices.DeleteFunc(slices.Clone(m.Content), func(b Block) bool { return b.Type == ThinkingBlock || b.Type == RedactedBlock })
 	return m
 }
 
-// Text is what the message says, its texts joined by newlines.
+// Text returns the texts of the message, joined by newlines.
 func (m Message) Text() string {
 	var b bytes.Buffer
 	for _, c := range m.Content {

@@ -13,18 +13,19 @@ const (
 	maxToolName = 128
 )
 
-// Repair makes a conversation, whatever a kill or another program left of it, one that services take. changed reports whether
-// there was anything to do; messages itself stays as it is. Doing it twice changes nothing more.
+// Repair turns a conversation, as a kill or another program left it, into one that services accept. changed reports
+// whether it differs; messages itself is not modified. Repair is idempotent.
 //
-//   - Messages of one role in a row become one. Blank texts, thoughts at the end of an answer, blocks of kinds that do not
-//     belong there, and messages that are empty then, go.
-//   - Thoughts without a signature stay in an answer that uses tools, and go from others. Services that do not sign want them
-//     back there; to one that signs they must not be sent, and without them something is left of each message.
-//   - Every use of a tool has one result, at the beginning of the next message: what has none gets an error that says so, what
-//     answers nothing goes, as a second answer does. Ids and names get a form that is allowed; a use without a name goes.
-//   - The first message is the user's: before an answer that comes first it is said that the beginning is lost.
+//   - Adjacent messages of one role are merged. Blank texts, thoughts at the end of an answer, blocks of kinds that do not
+//     belong there, and messages that are then empty are removed.
+//   - Thoughts without a signature are kept in an answer that uses tools and removed from others. Services that do not sign
+//     want them back there. They must not be sent to a service that signs; each message keeps other content without them.
+//   - Every use of a tool has one result, at the beginning of the next message. A missing result becomes an error that says
+//     so; a result without a use and a second result are removed. Ids and names are converted to an allowed form; a use
+//     without a name is removed.
+//   - The first message is the user's: an answer that comes first is preceded by a note that the beginning is lost.
 //
-// No text of the user or of an answer is lost. The last message may be an answer, unless it uses tools.
+// All text of the user and of answers is kept. The last message may be an answer, unless it uses tools.
 func Repair(messages []Message) (repaired []Message, changed bool) {
 	r := repair{ids: map[string]bool{}}
 	for _, turn := range turns(messages) {
@@ -38,7 +39,7 @@ func Repair(messages []Message) (repaired []Message, changed bool) {
 	return r.out, !slices.EqualFunc(messages, r.out, same)
 }
 
-// turns cleans messages and joins those of one role.
+// turns cleans messages and merges adjacent ones of one role.
 func turns(messages []Message) (list []Message) {
 	for _, m := range messages {
 		var content []Block
@@ -64,7 +65,7 @@ func turns(messages []Message) (list []Message) {
 	return list
 }
 
-// join adds to the last message if that has the role.
+// join appends content to the last message if that has the role, else as a new message.
 func join(list []Message, role string, content []Block) []Message {
 	n := len(list)
 	switch {
@@ -77,7 +78,7 @@ func join(list []Message, role string, content []Block) []Message {
 	return append(list, Message{role, content})
 }
 
-// belongs reports whether a block may stand in a message of a role.
+// belongs reports whether a block is allowed in a message of a role.
 func belongs(b Block, role string) bool {
 	switch b.Type {
 	case TextBlock:
@@ -94,11 +95,11 @@ func belongs(b Block, role string) bool {
 	return false
 }
 
-// repair is a conversation that is being put together.
+// repair is a conversation under construction.
 type repair struct {
 	out  []Message
 	ids  map[string]bool // of all uses of tools
-	open []use           // not answered yet
+	open []use           // unanswered
 }
 
 // use is a call; its id may have been replaced.
@@ -123,7 +124,7 @@ func (r *repair) answer(content []Block) {
 	r.out = join(r.out, Assistant, content)
 }
 
-// said answers what is open and adds what else the user said.
+// said answers the open uses and appends the rest of the user's message.
 func (r *repair) said(content []Block) {
 	var results, rest, all []Block
 	for _, b := range content {
@@ -146,7 +147,7 @@ func (r *repair) said(content []Block) {
 	r.out = join(r.out, User, append(all, rest...))
 }
 
-// unique is id, or id with a number if another use has it.
+// unique returns id, with a number if another use has it.
 func (r *repair) unique(id string) string {
 	free := id
 	for n := 2; r.ids[free]; n++ {
@@ -156,7 +157,7 @@ func (r *repair) unique(id string) string {
 	return free
 }
 
-// allowed is an id or a name in the form that the service wants.
+// allowed returns an id or a name in the form that the service accepts.
 func allowed(s string) string {
 	s = strings.Map(func(c rune) rune {
 		if c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' {

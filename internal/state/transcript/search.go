@@ -11,7 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-// Match is a message in which all words were found.
+// Match is a message that contains all words.
 type Match struct {
 	Transcript Transcript `json:"transcript"`
 	Index      int        `json:"index"` // of the message in Load's entries
@@ -20,9 +20,9 @@ type Match struct {
 	Excerpt    string     `json:"excerpt"` // one line around the first word
 }
 
-// Search looks for messages that hold all of the words, in any order and case: in what was said, as own leaves it, and in what
-// tools were given and answered. A word may be a phrase. The transcript that was changed last comes first, and of each the last
-// message, so that a caller that has enough can stop early; no more than a line is held in memory. Files that are no transcripts
+// Search finds messages that contain all of the words, in any order and case: in the texts, as own leaves them, and in
+// the inputs and results of tools. A word may be a phrase. The last modified transcript comes first, and within each
+// the last message, so that a caller can stop early; at most one line is held in memory. Files that are not transcripts
 // are skipped. The sequence ends with the first error, which is yielded with the zero Match.
 func Search(ctx context.Context, sessions string, words []string, own Words) iter.Seq2[Match, error] {
 	return func(yield func(Match, error) bool) {
@@ -95,7 +95,7 @@ func (s *search) in(ctx context.Context, t Transcript) iter.Seq2[Match, error] {
 	}
 }
 
-// count is the number of messages in a file's first bytes. It is asked for only where something was found.
+// count returns the number of messages in the first end bytes of a file. It is called only for a match.
 func (s *search) count(f *os.File, end int64) (n int, err error) {
 	for line, err := range forward(io.NewSectionReader(f, 0, end)) {
 		if err != nil {
@@ -116,7 +116,7 @@ func (s *search) match(line []byte) (Match, bool) {
 	return s.matchEntry(e)
 }
 
-// Matches looks in the messages of t that were read already; see Search.
+// Matches searches messages of t that are already loaded; see Search.
 func Matches(t Transcript, entries []Entry, words []string, own Words) (found []Match) {
 	s := search{words: plaintext.NewQuery(words), own: own}
 	for i, e := range entries {

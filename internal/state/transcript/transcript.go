@@ -37,13 +37,13 @@ import (
 )
 
 var (
-	// ErrUnknown says that there is no such transcript.
+	// ErrUnknown is the error of a missing transcript.
 	ErrUnknown = errors.New("no such session")
-	// ErrAmbiguous says that more than one session begins like this.
+	// ErrAmbiguous is the error of a prefix that fits more than one session.
 	ErrAmbiguous = errors.New("more than one session")
-	// ErrID is a session id that could name a file elsewhere.
+	// ErrID is the error of a session id that could name a file elsewhere.
 	ErrID = errors.New("not a valid session id")
-	// ErrForeign is a file that is no transcript, or whose header cannot be read.
+	// ErrForeign is the error of a file that is not a transcript, or whose header cannot be read.
 	ErrForeign = errors.New("not a transcript")
 )
 
@@ -56,10 +56,10 @@ type Header struct {
 	Timestamp time.Time `json:"timestamp"`
 	ParentID  string    `json:"parent_id,omitempty"` // the session that this is a branch or a compaction of
 	Compacted bool      `json:"compacted,omitempty"` // a compaction: it begins with a summary, and goes on for its parent
-	MidTurn   bool      `json:"mid_turn,omitempty"`  // the summary holds the beginning of a turn that was under way
+	MidTurn   bool      `json:"mid_turn,omitempty"`  // the summary holds the beginning of an unfinished turn
 }
 
-// Transcript is a conversation's file and what its header says.
+// Transcript is the file of a conversation and its header.
 type Transcript struct {
 	Path string `json:"path"`
 	Header
@@ -69,13 +69,13 @@ const (
 	suffix    = ".jsonl"
 	nameTime  = "2006-01-02T15-04-05" // UTC
 	maxName   = 255                   // bytes of a file's name
-	maxID     = 200                   // of a session id: it fits a file name with the time and what a draft adds
+	maxID     = 200                   // of a session id: it fits a file name with the time and the suffix of a draft
 	headBytes = 16 << 10              // read of a file's beginning; a header is shorter
 )
 
-// Folder is where the transcripts about a directory lie: /Users/foo/myproject has --Users-foo-myproject--. Different
-// directories may share a directory, so that only the header says which one a transcript is about. A name that would be too
-// long is cut and ends in a hash of the directory.
+// Folder returns the directory of the transcripts about cwd: /Users/foo/myproject has --Users-foo-myproject--.
+// Different directories may share one, so that only the header identifies the directory of a transcript. A name that is
+// too long is cut and ends in a hash of the directory.
 func Folder(sessions, cwd string) string {
 	cwd = clean(cwd)
 	name := strings.Map(func(r rune) rune {
@@ -96,21 +96,22 @@ func Folder(sessions, cwd string) string {
 	return filepath.Join(sessions, "--"+name+"--")
 }
 
-// Place is the path of the transcript that a header begins.
+// Place returns the path of the transcript that a header begins.
 func Place(sessions string, h Header) string {
 	return filepath.Join(Folder(sessions, h.Cwd), h.Timestamp.UTC().Format(nameTime)+"_"+h.ID+suffix)
 }
 
-// clean is a directory as headers have it: JSON takes no bytes that are not UTF-8.
+// clean returns a directory as headers store it: JSON allows only UTF-8.
 func clean(cwd string) string { return string([]rune(filepath.Clean(cwd))) }
 
-// Create begins a transcript; its directory is made, too. The error wraps ErrID, fs.ErrExist, or is a *store.NotWritten. It
-// reaches the disk with the first synced append.
+// Create creates a transcript and its directory. The error wraps ErrID or fs.ErrExist, or is a *store.NotWritten. The
+// file reaches the disk with the first synced append.
 func Create(sessions string, h Header) (Transcript, error) {
 	return create(sessions, h, store.Buffered, func(io.Writer) error { return nil })
 }
 
-// Open reads the header of the transcript at path, which may be a link. The error wraps ErrForeign, or is the operating system's.
+// Open reads the header of the transcript at path, which may be a link. The error wraps ErrForeign, or is the operating
+// system's.
 func Open(path string) (Transcript, error) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -125,7 +126,7 @@ func Open(path string) (Transcript, error) {
 	return t, err
 }
 
-// readHead is what a file's header says, and its first bytes, the header included.
+// readHead returns a file's header and its first bytes, which include the header.
 func readHead(f *os.File) (Transcript, []byte, error) {
 	head := make([]byte, headBytes)
 	n, err := f.ReadAt(head, 0)
@@ -140,7 +141,7 @@ func readHead(f *os.File) (Transcript, []byte, error) {
 	return Transcript{Path: f.Name(), Header: h}, head, nil
 }
 
-// openFile opens a transcript for reading; what is not a regular file is ErrForeign.
+// openFile opens a transcript for reading; the error is ErrForeign if it is not a regular file.
 func openFile(path string) (*os.File, error) {
 	f, err := store.Open(path, os.O_RDONLY)
 	if errors.Is(err, store.ErrNoFile) || errors.Is(err, syscall.EISDIR) {
@@ -155,7 +156,7 @@ type headerLine struct {
 	Header
 }
 
-// header reads a first line, with its line break. Fields that are not known are skipped.
+// header parses a first line, with its line break. Unknown fields are skipped.
 func header(line []byte) (Header, bool) {
 	var l struct {
 		headerLine
@@ -169,7 +170,7 @@ func header(line []byte) (Header, bool) {
 	return h, l.Type == "session" && plaintext.IsName(h.ID) && h.Cwd != ""
 }
 
-// stamp reads a time; one without a zone is UTC, and what is none is the zero time.
+// stamp parses a time; one without a zone is UTC, an invalid one the zero time.
 func stamp(s string) time.Time {
 	at, err := time.Parse(time.RFC3339, s)
 	if err != nil {

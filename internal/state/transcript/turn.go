@@ -9,20 +9,21 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Texts that the model reads in place of a missing answer. Without an answer two messages of the user would become one, see Repair.
+// Texts that the model reads in place of a missing answer. Without one, two messages of the user would be merged, see
+// Repair.
 const (
-	// CutOff closes a turn that a failure, a stop or a kill ended.
+	// CutOff closes a turn that was ended by a failure, a stop or a kill.
 	CutOff = "[This turn was cut off before it was finished. I do not go on with it unless I am asked again.]"
 	noText = "[No answer.]"
 	read   = "[I have read the summary and go on from there.]"
 )
 
-// isPrompt reports whether an entry is something that was said to the model, and not a result of its tools.
+// isPrompt reports whether an entry is a prompt to the model rather than a result of its tools.
 func (e Entry) isPrompt() bool {
 	return e.Message.Role == User && !slices.ContainsFunc(e.Message.Content, func(b Block) bool { return b.Type == ToolResult })
 }
 
-// ends reports whether an entry may be the last of a turn: an answer that is finished and uses no tool.
+// ends reports whether an entry may be the last of a turn: a finished answer without a tool use.
 func (e Entry) ends() bool {
 	return e.Message.Role == Assistant && !e.More &&
 		!slices.ContainsFunc(e.Message.Content, func(b Block) bool { return b.Type == ToolUse })
@@ -41,15 +42,15 @@ func (t Transcript) Answered(run string) (bool, error) {
 	return false, err
 }
 
-// Settled is a conversation as the model reads it when something new is about to be said to it: every turn has an end, so that
-// nothing is said in one message with something else.
+// Settled returns a conversation as the model reads it before the next prompt. Every turn is closed, so that prompts
+// are not merged into one message.
 //
 //   - A prompt of a run that was never answered is omitted: the model has not read it, and a later turn repeats it if need be.
 //   - A turn that was cut off after the model had begun ends in an answer that says so. Uses of tools without a result get an
 //     error as theirs, see Repair.
-//   - A message that no run said, such as the summary that a compaction begins with, gets an answer.
+//   - A message without a run, such as the summary that a compaction begins with, gets an answer.
 //
-// The entries themselves stay as they are.
+// The entries themselves are not modified.
 func (h Header) Settled(entries []Entry) []Entry {
 	settled := make([]Entry, 0, len(entries)+1)
 	for i, e := range entries {
@@ -64,7 +65,7 @@ func (h Header) Settled(entries []Entry) []Entry {
 	return h.closed(settled)
 }
 
-// closed is the beginning of a conversation with an end of its last turn.
+// closed returns entries with an end of their last turn.
 func (h Header) closed(entries []Entry) []Entry {
 	if len(entries) == 0 {
 		return nil
@@ -87,7 +88,7 @@ func (h Header) closed(entries []Entry) []Entry {
 	return append(entries, Entry{Message: Said(Assistant, text), At: last.At})
 }
 
-// unanswered is results for the uses of tools in the last turn that have none.
+// unanswered returns results for the tool uses of the last turn that lack one.
 func unanswered(entries []Entry) (results []Block) {
 	answers := map[string]int{} // of later messages, by id
 	for _, e := range slices.Backward(entries) {
@@ -124,14 +125,14 @@ func Complete(sessions string, source Transcript) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := io.MultiReader(io.NewSectionReader(f, from, to-from), strings.NewReader("\n")) // the last line may have no end
+	lines := io.MultiReader(io.NewSectionReader(f, from, to-from), strings.NewReader("\n")) // the last line may lack its line break
 	parts, err := decodeAll(lines, int(min(to-from+1, pieceSize)))
 	entries, _ := joined(parts)
 	return entries, err
 }
 
-// complete is the transcript that holds the last complete turn of a conversation: source, or the one that source was compacted
-// from in the middle of the turn after it.
+// complete returns the transcript that holds the last complete turn of a conversation: source, or its parent if source
+// was compacted in the middle of the turn after it.
 func complete(sessions string, source Transcript) (Transcript, error) {
 	if !source.MidTurn {
 		return source, nil
@@ -148,7 +149,7 @@ func complete(sessions string, source Transcript) (Transcript, error) {
 			return t, err
 		}
 	}
-	return source, nil // what it came from was removed
+	return source, nil // its parent was removed
 }
 
 func (t Transcript) holdsTurn() (bool, error) {
@@ -165,7 +166,8 @@ func (t Transcript) holdsTurn() (bool, error) {
 	return end > 0, err
 }
 
-// lastTurn is where the last complete turn in a file's first so many bytes ends; 0 if there is none.
+// lastTurn returns the offset at which the last complete turn in the first size bytes of a file ends; 0 if there is
+// none.
 func lastTurn(f *os.File, size int64) (int64, error) {
 	end, err := wholeLines(f, size)
 	if err != nil {
@@ -175,7 +177,7 @@ func lastTurn(f *os.File, size int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	asked := true // something else is said after the entry, or nothing
+	asked := true // a prompt follows the entry, or the end of the file
 	if e, ok, _ := decode(rest); ok {
 		if e.ends() {
 			return size, nil

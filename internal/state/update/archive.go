@@ -12,7 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// What an update became.
+// The fates of an update.
 const (
 	becamePopped  = "popped"  // used: by the run Fate.To, or by a person
 	becameDropped = "dropped" // left out by the cap, and counted by a sentinel
@@ -21,11 +21,11 @@ const (
 	becameAdded = "added" // nothing yet: the line notes who reported it
 )
 
-// Fate is what became of an update; a sentinel has one too, when it was popped or cleared.
+// Fate is how an update left the queue. A sentinel has a fate too when it is popped or cleared.
 type Fate struct {
 	Update
 	Became  string    `json:"became"`            // popped, dropped or cleared
-	At      time.Time `json:"at"`                // when that was
+	At      time.Time `json:"at"`                // when it left the queue
 	By      string    `json:"by,omitempty"`      // who reported it: a run id or "owner"; "" if unknown
 	To      string    `json:"to,omitempty"`      // the run that consumed it, or who cleared it; "" for a person
 	Omitted int       `json:"omitted,omitempty"` // of a sentinel: how many dropped updates it stood for
@@ -34,12 +34,12 @@ type Fate struct {
 // line is a line of the archive.
 type line struct {
 	Fate
-	// Newest is the latest ts or at of the archive so far, written where the clock was set back since: the last line must
-	// tell what no earlier one exceeds.
+	// Newest is the latest ts or at in the archive so far. It is written if the clock has been set back since, because
+	// the last line must give the high-water mark.
 	Newest time.Time `json:"newest,omitzero"`
 }
 
-// valid tells a line of ours from other JSON.
+// valid reports whether the line is an archive line rather than other JSON.
 func (l line) valid() bool {
 	switch l.Became {
 	case becamePopped, becameDropped, becameCleared, becameAdded:
@@ -48,9 +48,9 @@ func (l line) valid() bool {
 	return false
 }
 
-// Archive yields what became of every update that waits no longer, oldest fate first, each once: after a crash the later of
-// two lines counts. Lines that are torn or malformed are counted in *bad, which may be nil. Reading stops at the first I/O
-// error, which is yielded with the zero Fate.
+// Archive yields the fate of every update that has left the queue, oldest fate first, each update once: after a crash
+// the later of two lines counts. Torn or malformed lines are skipped and counted in *bad, which may be nil. Reading
+// stops at the first I/O error, which is yielded with the zero Fate.
 func (b Box) Archive(bad *int) iter.Seq2[Fate, error] {
 	return func(yield func(Fate, error) bool) {
 		index, err := b.index(bad)
@@ -77,7 +77,7 @@ func (b Box) Archive(bad *int) iter.Seq2[Fate, error] {
 	}
 }
 
-// archiveIndex tells per update the line that counts and the reporter, without holding the messages in memory.
+// archiveIndex holds, per update, the reporter and the line that counts. It does not hold the messages in memory.
 type archiveIndex struct {
 	seed maphash.Seed
 	of   map[hashKey]indexed
@@ -97,7 +97,7 @@ func (x archiveIndex) key(l line) hashKey {
 	return hashKey{l.TS.UnixMicro(), maphash.String(x.seed, l.Message)}
 }
 
-// Reporters says who reported each of the updates: a run's id, "owner", or "" where that is unknown.
+// Reporters returns the reporter of each update: a run's id, "owner", or "" if it is unknown.
 func (b Box) Reporters(list []Update) ([]string, error) {
 	by := make([]string, len(list))
 	if len(list) == 0 {
@@ -128,7 +128,7 @@ func (b Box) index(bad *int) (archiveIndex, error) {
 	return x, nil
 }
 
-// fates says the same of all updates of a list, which may begin with a sentinel.
+// fates returns the same fate for all updates of a list, which may begin with a sentinel.
 func (o *opened) fates(list []Update, became, to string) []Fate {
 	var fates []Fate
 	for i, u := range list {
@@ -141,7 +141,7 @@ func (o *opened) fates(list []Update, became, to string) []Fate {
 	return fates
 }
 
-// archive appends fates; the durability is that of the last, which covers all.
+// archive appends fates. The durability is applied to the last line and covers all.
 func (o *opened) archive(fates []Fate, d store.Durability) error {
 	high, err := o.highWater()
 	if err != nil {
@@ -159,7 +159,7 @@ func (o *opened) archive(fates []Fate, d store.Durability) error {
 	return nil
 }
 
-// notArchived is those fates of which the archive has no line yet.
+// notArchived returns the fates that have no line in the archive yet.
 func (o *opened) notArchived(fates []Fate) ([]Fate, error) {
 	type fact struct {
 		key
@@ -187,7 +187,7 @@ func (o *opened) allPopped(list []Update) (bool, error) {
 	return len(missing) == 0, err
 }
 
-// stampsSince collects every ts of the archive from an instant on, in microseconds.
+// stampsSince collects every ts in the archive from an instant on, in microseconds.
 func (o *opened) stampsSince(from time.Time) (map[int64]bool, error) {
 	used := map[int64]bool{}
 	for l, err := range store.Lines[line](o.Home.UpdateArchive(), nil) {
@@ -201,7 +201,7 @@ func (o *opened) stampsSince(from time.Time) (map[int64]bool, error) {
 	return used, nil
 }
 
-// highWater is an instant that no ts in the archive exceeds, as its last whole line says; zero without lines.
+// highWater returns the latest ts in the archive, as recorded by its last whole line; zero if there are no lines.
 func (o *opened) highWater() (high time.Time, err error) {
 	f, err := store.Open(o.Home.UpdateArchive(), os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {

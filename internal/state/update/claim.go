@@ -12,21 +12,21 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Owner is who pops.
+// Owner identifies the caller of Pop.
 type Owner struct {
 	Run string // run id, "" for a person
 	// Lock is the absolute path of the session lock that the run holds from before Pop until its end; the claim is dead
-	// once that is free. "": the claim lives until this process ends.
+	// once that lock is free. If "", the claim lives until this process ends.
 	Lock string
 }
 
-// Claim holds updates that have been taken out of the box, and not yet used. It may be used by several goroutines.
+// Claim holds updates that have been taken out of the queue and are not used yet. It is safe for concurrent use.
 type Claim struct {
 	Updates []Update // the sentinel first, if there is one
 
 	box     Box
 	owner   Owner
-	name    string     // of its file, "" if there was nothing to take
+	name    string     // of its file; "" if the queue was empty
 	held    *lock.Held // on its file, if the owner has no lock
 	mu      sync.Mutex
 	settled settlement
@@ -40,9 +40,9 @@ const (
 	returned
 )
 
-// Pop takes everything out of the box. The caller says Deliver as soon as the updates have been used, and Return if they
-// will not be; if it dies before, the next caller of the box decides. With nothing to take, the claim is empty and leaves no
-// file.
+// Pop takes all updates out of the queue. The caller calls Deliver as soon as the updates have been used, or Return if
+// they will not be used. If it dies before that, the next operation on the queue settles the claim. If the queue is
+// empty, the claim is empty and has no file.
 func (b Box) Pop(ctx context.Context, owner Owner) (*Claim, error) {
 	o, err := b.open(ctx, owner, "")
 	if err != nil {
@@ -60,9 +60,9 @@ func (b Box) Pop(ctx context.Context, owner Owner) (*Claim, error) {
 	return c, nil
 }
 
-// Deliver says that the updates have been used: they are archived as popped. A second call does nothing. An error if
-// they were returned before, by this claim or because its owner looked dead. It works after ctx has ended, because a claim
-// must be settled then too, and is bounded by the wait for the box's lock.
+// Deliver marks the updates as used: they are archived as popped. A second call does nothing. It fails if the updates
+// were returned earlier, by this claim or because its owner appeared dead. It works after ctx has ended, because a
+// claim must be settled then too; the wait for the queue's lock bounds it.
 func (c *Claim) Deliver(ctx context.Context) error {
 	return c.settle(ctx, delivered, func(o *opened, found bool) error {
 		if found {
@@ -76,8 +76,8 @@ func (c *Claim) Deliver(ctx context.Context) error {
 	})
 }
 
-// Return says that the updates have not been used: they go back into the box in the order of their ts, and the cap is
-// applied again. A second call does nothing, nor does a call after Deliver. It works after ctx has ended.
+// Return marks the updates as not used: they go back into the queue in the order of their ts, and the cap is applied
+// again. A second call does nothing, nor does a call after Deliver. It works after ctx has ended.
 func (c *Claim) Return(ctx context.Context) error {
 	return c.settle(ctx, returned, func(o *opened, found bool) error {
 		if found {
@@ -87,7 +87,7 @@ func (c *Claim) Return(ctx context.Context) error {
 	})
 }
 
-// settle acts on the claim's file, whose presence under the lock is the truth about it, once.
+// settle runs act on the claim's file, once. The presence of that file under the lock decides the state of the claim.
 func (c *Claim) settle(ctx context.Context, as settlement, act func(o *opened, found bool) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +130,7 @@ func (f claimFile) became() string {
 	return becamePopped
 }
 
-// A claim's file tells its state by its suffix.
+// The suffix of a claim's file gives its state.
 const (
 	inUse = ".json" // somebody uses it, or died
 	done  = ".done" // delivered: archive its updates, then remove it
@@ -141,8 +141,8 @@ func (b Box) claimPath(name, suffix string) string {
 	return filepath.Join(b.Home.UpdateClaims(), name+suffix)
 }
 
-// take moves the whole box into a claim. Until the rename at the end, the file says that the box must be as it was, so that
-// dying anywhere before leaves the box as it was and dying after leaves a claim of a dead owner.
+// take moves the whole queue into a claim. Until the final rename the file says that the queue must be restored, so a
+// crash before it leaves the queue unchanged and a crash after it leaves a claim of a dead owner.
 func (o *opened) take(doc claimFile) (name string, held *lock.Held, err error) {
 	name = o.now.UTC().Format("20060102T150405.000000Z") + "-" + rand.Text()[:8]
 	doc.At, doc.Updates = stampOf(o.now), entriesOf(o.pending)
@@ -164,7 +164,7 @@ func (o *opened) take(doc claimFile) (name string, held *lock.Held, err error) {
 	return name, held, nil
 }
 
-// deliver finishes a claim permanently. The rename decides; see finish for what follows.
+// deliver finishes a claim permanently. The rename decides; finish does the rest.
 func (o *opened) deliver(name string) error {
 	if err := o.move(name, inUse, done); err != nil {
 		return err
@@ -172,8 +172,8 @@ func (o *opened) deliver(name string) error {
 	return o.finish(name, false)
 }
 
-// giveBack puts the updates of a claim back into the box. Until the new file is there nothing has happened; from then on
-// the box must hold what it says.
+// giveBack puts the updates of a claim back into the queue. Nothing has changed until the new file exists; from then on
+// the queue must hold its content.
 func (o *opened) giveBack(name string) error {
 	doc, err := store.ReadJSON[claimFile](o.Disk, o.claimPath(name, inUse))
 	if err != nil {

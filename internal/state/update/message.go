@@ -10,8 +10,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-// Clean makes a message fit to be shown and stored, as Add does: valid UTF-8 without control characters, trimmed, at most
-// MaxChars, and never to be mistaken for the sentinel. Cleaning twice changes nothing.
+// Clean makes a message fit to be shown and stored, as Add does: valid UTF-8 without control characters, trimmed, at
+// most MaxChars long, and distinct from any sentinel. Clean is idempotent.
 func Clean(message string) string {
 	text := strings.TrimSpace(plaintext.Lines(message))
 	if n := utf8.RuneCountInString(text); n > MaxChars {
@@ -23,7 +23,7 @@ func Clean(message string) string {
 	return text
 }
 
-// cut shortens a text of n characters to MaxChars, the marker included.
+// cut shortens a text of n characters to MaxChars, including the marker.
 func cut(text string, n int) string {
 	marker := fmt.Sprintf("… [cut: %d characters in all]", n)
 	keep := MaxChars - utf8.RuneCountInString(marker)
@@ -39,14 +39,14 @@ func cut(text string, n int) string {
 const (
 	sentinelHead = "("
 	sentinelTail = " earlier update(s) omitted — cap reached)"
-	// sentinelDigits keeps sums of counts from other people's files far from overflow.
+	// sentinelDigits keeps sums of counts read from files far from overflow.
 	sentinelDigits = 15
 )
 
-// sentinel is the message that stands for n updates left out.
+// sentinel returns the message that stands for n dropped updates.
 func sentinel(n int) string { return sentinelHead + strconv.Itoa(n) + sentinelTail }
 
-// sentinelCount is n if the message is exactly sentinel(n).
+// sentinelCount returns n if the message is exactly sentinel(n).
 func sentinelCount(message string) (n int, ok bool) {
 	digits := strings.TrimSuffix(strings.TrimPrefix(message, sentinelHead), sentinelTail)
 	if len(digits) > sentinelDigits {

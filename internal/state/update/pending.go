@@ -9,16 +9,16 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// pending is the content of the box.
+// pending is the content of the queue.
 type pending struct {
-	omitted int       // how many the sentinel stands for; 0: there is no sentinel
-	since   time.Time // ts of the sentinel: of the newest update it stands for
+	omitted int       // number of updates that the sentinel counts; 0: there is no sentinel
+	since   time.Time // ts of the sentinel: that of the newest update it counts
 	real    []Update  // ts strictly increasing
 }
 
 func (p pending) empty() bool { return p.omitted == 0 && len(p.real) == 0 }
 
-// list is the box as readers see it.
+// list returns the queue as readers see it.
 func (p pending) list() []Update {
 	if p.omitted == 0 {
 		return p.real
@@ -28,7 +28,7 @@ func (p pending) list() []Update {
 
 func (p pending) sentinel() Update { return Update{p.since, sentinel(p.omitted)} }
 
-// newest is the latest ts, zero if the box is empty.
+// newest returns the latest ts, zero if the queue is empty.
 func (p pending) newest() time.Time {
 	newest := p.since
 	for _, u := range p.real {
@@ -42,7 +42,7 @@ func (p pending) with(u Update) pending {
 	return p
 }
 
-// limit applies the cap: the oldest go, into the sentinel's count.
+// limit applies the cap: the oldest updates are dropped and counted in the sentinel.
 func (p *pending) limit() (dropped []Update) {
 	space := maxEntries
 	if p.omitted > 0 || len(p.real) > maxEntries {
@@ -57,8 +57,8 @@ func (p *pending) limit() (dropped []Update) {
 	return dropped
 }
 
-// merged puts what a claim held back among what waits. What stands in both, because somebody copied files by hand, stays
-// once.
+// merged merges the updates of a claim into the queue. An update that is in both, because files were copied by hand, is
+// kept once.
 func (p pending) merged(back pending) pending {
 	if back.omitted != p.omitted || !back.since.Equal(p.since) {
 		p.omitted += back.omitted
@@ -78,8 +78,8 @@ func (p pending) merged(back pending) pending {
 	return p
 }
 
-// ordered sorts by ts and makes it strictly increasing, which other writers of the array do not promise. It depends on the
-// list alone, so two readers of one file agree.
+// ordered sorts by ts and makes the ts strictly increasing, which other writers of the array do not guarantee. It
+// depends on the list alone, so two readers of one file agree.
 func ordered(list []Update) []Update {
 	slices.SortStableFunc(list, func(a, b Update) int { return a.TS.Compare(b.TS) })
 	for i := 1; i < len(list); i++ {
@@ -107,13 +107,13 @@ func latest(a time.Time, more ...time.Time) time.Time {
 	return a
 }
 
-// read reads the array; a corrupt one is set aside and reported, and is empty.
+// read reads the array. A corrupt one is set aside and reported, and read as empty.
 func (o *opened) read() (pending, error) {
 	entries, err := store.ReadJSON[[]entry](o.Disk, o.Home.PendingUpdates())
 	return o.pendingOf(entries), err
 }
 
-// write replaces the array; there must be something in it.
+// write replaces the array, which must not be empty.
 func (o *opened) write(p pending) error {
 	return store.WriteJSON(o.Home.PendingUpdates(), entriesOf(p))
 }
@@ -146,7 +146,7 @@ type entry struct {
 	Message string `json:"message"`
 }
 
-// UnmarshalJSON refuses an entry without ts or message: that is another format, and reading it as empty would lose it.
+// UnmarshalJSON rejects an entry without ts or message: it has another format, and reading it as empty would lose it.
 func (e *entry) UnmarshalJSON(data []byte) error {
 	var raw struct {
 		TS      *stamp  `json:"ts"`

@@ -13,8 +13,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// recover finishes what dead processes left and reads the box. First the box is made what it must be, then what was
-// delivered is archived, then the claims of dead owners are settled. The claim named mine is left alone.
+// recover completes the unfinished work of dead processes and reads the queue. It first restores the queue, then
+// archives delivered updates, then settles the claims of dead owners. It leaves the claim named mine alone.
 func (o *opened) recover(owner Owner, mine string) error {
 	files, err := o.claimFiles()
 	if err != nil {
@@ -41,7 +41,7 @@ func (o *opened) recover(owner Owner, mine string) error {
 	return nil
 }
 
-// claimFiles lists the names of claims by state, oldest first; it has no key without names.
+// claimFiles lists the names of claims by state, oldest first. A state without claims has no key.
 func (b Box) claimFiles() (map[string][]string, error) {
 	list, err := os.ReadDir(b.Home.UpdateClaims())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -58,7 +58,7 @@ func (b Box) claimFiles() (map[string][]string, error) {
 	return files, nil
 }
 
-// restoreFile does what a .back file says. A corrupt one has been set aside, and the claim beside it, if any, counts.
+// restoreFile applies a .back file. A corrupt one has been set aside, and the claim next to it, if any, counts.
 func (o *opened) restoreFile(name string) error {
 	doc, err := store.ReadJSON[claimFile](o.Disk, o.claimPath(name, back))
 	if err != nil || len(doc.Updates) == 0 {
@@ -67,8 +67,8 @@ func (o *opened) restoreFile(name string) error {
 	return o.restore(name, o.pendingOf(doc.Updates))
 }
 
-// restore makes the box hold exactly p and ends the claim. It may be repeated from any point, because the .back file, which
-// repeats it, goes last.
+// restore makes the queue hold exactly p and ends the claim. It may be repeated from any point, because the .back file,
+// which starts it again, is removed last.
 func (o *opened) restore(name string, p pending) error {
 	if err := o.write(p); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (o *opened) restore(name string, p pending) error {
 	return nil
 }
 
-// finish archives a delivered claim and removes it; again if it may have been archived before.
+// finish archives a delivered claim and removes it. If again is set, updates that are in the archive are skipped.
 func (o *opened) finish(name string, again bool) error {
 	path := o.claimPath(name, done)
 	doc, err := store.ReadJSON[claimFile](o.Disk, path)
@@ -102,7 +102,8 @@ func (o *opened) finish(name string, again bool) error {
 	return store.Remove(path)
 }
 
-// judge settles a claim if its owner is dead. A file that cannot be read is reported and left, so that it does not stop the others.
+// judge settles a claim if its owner is dead. An unreadable file is reported and left in place, so that it does not
+// block the others.
 func (o *opened) judge(name string, owner Owner, mine bool) error {
 	path := o.claimPath(name, inUse)
 	doc, err := store.ReadJSON[claimFile](o.Disk, path)
@@ -121,8 +122,9 @@ func (o *opened) judge(name string, owner Owner, mine bool) error {
 	return o.giveBack(name)
 }
 
-// dead reports whether nobody can use the claim any more. Whoever pops under the same session lock for another run proves it
-// by holding that lock; it would look taken otherwise, and each new turn of a conversation would pass the claim over.
+// dead reports whether the owner of the claim has died. A caller that pops under the same session lock for another run
+// proves it by holding that lock. The lock would look taken otherwise, and each new turn of a conversation would skip
+// the claim.
 func dead(doc claimFile, path string, owner Owner) bool {
 	if doc.Lock == "" {
 		return lock.Free(path)
@@ -130,7 +132,7 @@ func dead(doc claimFile, path string, owner Owner) bool {
 	return lock.Free(doc.Lock) || doc.Lock == owner.Lock && doc.Run != owner.Run
 }
 
-// writeClaim makes a new file for a claim.
+// writeClaim creates the file of a claim.
 func (o *opened) writeClaim(name, suffix string, doc claimFile) error {
 	path := o.claimPath(name, suffix)
 	data, err := json.MarshalIndent(doc, "", "  ")
@@ -140,7 +142,7 @@ func (o *opened) writeClaim(name, suffix string, doc claimFile) error {
 	return store.Create(path, append(data, '\n'))
 }
 
-// move renames a claim's file into another state, durably.
+// move renames a claim's file to another state, durably.
 func (o *opened) move(name, from, to string) error {
 	return store.Rename(o.claimPath(name, from), o.claimPath(name, to))
 }

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// stampLayout is Python's isoformat: always six digits and a numeric offset, because older readers of it take nothing else.
+// stampLayout is Python's isoformat with six digits and a numeric offset, the only form that older readers accept.
 const stampLayout = "2006-01-02T15:04:05.000000-07:00"
 
 // stamp is an instant on disk.
 type stamp struct {
 	time.Time
-	floating bool // written without an offset: the numbers mean the configured zone, and Time has them as UTC
+	floating bool // written without an offset: the time is in the configured zone, and Time holds its digits as UTC
 }
 
 func stampOf(t time.Time) stamp { return stamp{Time: t} }
@@ -21,7 +21,7 @@ func stampOf(t time.Time) stamp { return stamp{Time: t} }
 // MarshalJSON writes ISO 8601 with microseconds and offset.
 func (s stamp) MarshalJSON() ([]byte, error) { return json.Marshal(s.Format(stampLayout)) }
 
-// UnmarshalJSON reads ISO 8601 with or without fraction and offset.
+// UnmarshalJSON reads ISO 8601 with an optional fraction and offset.
 func (s *stamp) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
@@ -42,7 +42,7 @@ func (s *stamp) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// in is the instant in a zone, to the microsecond.
+// in returns the instant in a zone, to the microsecond.
 func (s stamp) in(zone *time.Location) time.Time {
 	t := s.Time
 	if s.floating {

@@ -24,39 +24,40 @@ import (
 )
 
 const (
-	// maxEntries is how many entries the box holds, the sentinel included.
+	// maxEntries is the maximum number of entries in the queue, including the sentinel.
 	maxEntries = 10
-	// MaxChars is how many characters (runes) a message has at most; a longer one is cut and says so.
+	// MaxChars is the maximum length of a message in characters (runes). A longer message is cut and ends in a marker.
 	MaxChars = 4000
 )
 
 var (
-	// ErrEmpty refuses a message without any text.
+	// ErrEmpty rejects a message without text.
 	ErrEmpty = errors.New("empty update")
-	// errReturned says that a claim cannot be delivered, because its updates have gone back into the box.
+	// errReturned is the error of delivering a claim whose updates have gone back into the queue.
 	errReturned = errors.New("the updates were returned to the queue")
 )
 
-// Update is one message, in the box with TS in the configured zone and to the microsecond.
+// Update is one message. In the queue its TS is in the configured zone, to the microsecond.
 type Update struct {
 	TS      time.Time `json:"ts"`
 	Message string    `json:"message"`
 }
 
-// Box is the box of one data directory. A change that could not be made wraps *store.NotWritten or *lock.Failed and has
-// left everything as it was; a lock that stayed taken for ten seconds wraps lock.ErrBusy. Only what has been delivered or
-// cleared stays so if the archive cannot be written: then the next caller writes it.
+// Box is the queue of one data directory. A failed change wraps *store.NotWritten or *lock.Failed and has left
+// everything as it was; a lock that stayed taken for ten seconds wraps lock.ErrBusy. Updates that were delivered or
+// cleared stay so even if the archive cannot be written: the next operation writes it.
 type Box struct {
 	Home paths.Dir
 	Disk store.Disk
 	Zone *time.Location // the configured zone; never nil
-	// Started reports whether the model has answered anything in a run that was killed, so that what the run took counts as
-	// delivered. It is called under the box's lock and must not use the box. Nil: no run has.
+	// Started reports whether the model has answered anything in a killed run, so that the updates which the run took
+	// count as delivered. It is called under the queue's lock and must not use the Box. Nil stands for a function that
+	// returns false.
 	Started func(runID string) bool
 }
 
-// Add puts a message into the box, cleaned of control characters and cut to MaxChars. The archive notes who reported it: by
-// is a run's id or "owner". ErrEmpty if nothing is left of the message.
+// Add appends a message to the queue, cleaned of control characters and cut to MaxChars. The archive records the
+// reporter: by is a run's id or "owner". Add returns ErrEmpty if no text is left of the message.
 func (b Box) Add(ctx context.Context, message, by string) error {
 	text := Clean(message)
 	if text == "" {
@@ -79,8 +80,8 @@ func (b Box) Add(ctx context.Context, message, by string) error {
 	return nil
 }
 
-// Peek is what a reader of the box would be given, the sentinel first. It writes nothing unless a dead claim must be
-// returned, and without claims it works where nothing can be written.
+// Peek returns the queue, the sentinel first. It writes only if a dead claim must be returned; without claims it works
+// on a read-only file system.
 func (b Box) Peek(ctx context.Context) ([]Update, error) {
 	if list, ok := b.glance(); ok {
 		return list, nil
@@ -93,8 +94,8 @@ func (b Box) Peek(ctx context.Context) ([]Update, error) {
 	return o.pending.list(), nil
 }
 
-// glance reads without the lock, which is right as long as there are no claims: the array is replaced whole. A file that
-// cannot be parsed is left to somebody who holds the lock.
+// glance reads without the lock, which is correct while there are no claims, because the array is replaced as a whole.
+// A file that cannot be parsed is left to a reader that holds the lock.
 func (b Box) glance() ([]Update, bool) {
 	if files, err := b.claimFiles(); err != nil || len(files) > 0 {
 		return nil, false
@@ -110,8 +111,8 @@ func (b Box) glance() ([]Update, bool) {
 	return b.pendingOf(entries).list(), true
 }
 
-// Clear drops everything that waits, archived as cleared by a run or "owner", and says how many updates that were; those
-// that the sentinel stood for are not counted.
+// Clear drops all queued updates, archived as cleared by a run or "owner", and returns their number without those that
+// the sentinel counts.
 func (b Box) Clear(ctx context.Context, by string) (int, error) {
 	o, err := b.open(ctx, Owner{}, "")
 	if err != nil {
@@ -122,7 +123,8 @@ func (b Box) Clear(ctx context.Context, by string) (int, error) {
 	if o.pending.empty() {
 		return 0, nil
 	}
-	// As a claim that is delivered at once: so the archive and the box agree wherever this is killed.
+	// Clear makes a claim and delivers it at once, so that the archive and the queue agree wherever the process is
+	// killed.
 	name, held, err := o.take(claimFile{Run: by, Cleared: true})
 	if err != nil {
 		return 0, err
@@ -134,7 +136,7 @@ func (b Box) Clear(ctx context.Context, by string) (int, error) {
 	return n, nil
 }
 
-// opened is the box under its lock, with nothing left half done by others.
+// opened is the queue under its lock, after recovery.
 type opened struct {
 	Box
 	release func()
@@ -143,8 +145,8 @@ type opened struct {
 	claimed time.Time // the latest ts in a claim that is in use
 }
 
-// open takes the lock and finishes what dead processes left. owner is who opens; its own claim, if it has one, is named by
-// mine and left alone.
+// open takes the lock and recovers the queue. owner is the caller; mine names its own claim, if any, which is left
+// alone.
 func (b Box) open(ctx context.Context, owner Owner, mine string) (*opened, error) {
 	held, err := b.Disk.Lock(ctx, b.Home.Lock("pending_updates"))
 	if err != nil {
@@ -160,11 +162,11 @@ func (b Box) open(ctx context.Context, owner Owner, mine string) (*opened, error
 
 func (o *opened) close() { o.release() }
 
-// local is t as it stands in the box.
+// local returns t in the queue's zone and precision.
 func (b Box) local(t time.Time) time.Time { return t.In(b.Zone).Truncate(time.Microsecond) }
 
-// nextTS is the ts of a new update: later than everything that waits or is claimed, and never used before. Only a clock that
-// stands still or was set back costs more than a look at the end of the archive.
+// nextTS returns the ts of a new update: later than every queued or claimed one, and never used before. It reads more
+// than the end of the archive only if the clock stands still or was set back.
 func (o *opened) nextTS() (time.Time, error) {
 	ts := o.now
 	if newest := latest(o.claimed, o.pending.newest()); !ts.After(newest) {
@@ -184,8 +186,8 @@ func (o *opened) nextTS() (time.Time, error) {
 	return ts, nil
 }
 
-// add appends to the array. What the cap drops is archived first: if we die in between it stands in both, and the archive
-// is read so that the later fate of an update counts.
+// add appends to the array. Updates that the cap drops are archived first. After a crash in between they are in both
+// files, and the archive is read so that the later fate of an update counts.
 func (o *opened) add(u Update) error {
 	p := o.pending.with(u)
 	dropped := p.limit()
@@ -195,7 +197,7 @@ func (o *opened) add(u Update) error {
 	return o.write(p)
 }
 
-// noteReporter comes after the update is safe, and losing it costs a name, not the update.
+// noteReporter runs once the update is safe: a failure loses only the reporter's name.
 func (o *opened) noteReporter(u Update, by string) {
 	note := Fate{Update: u, Became: becameAdded, At: o.now, By: by}
 	if err := o.archive([]Fate{note}, store.Buffered); err != nil {
