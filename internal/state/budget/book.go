@@ -12,21 +12,22 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Book is the bucket of one data directory. An error of a method that changes it wraps *store.NotWritten or *lock.Failed,
-// or lock.ErrBusy after ten seconds; nothing has been taken, given back or set then.
+// Book is the bucket of one data directory. An error of a method that changes it wraps *store.NotWritten or
+// *lock.Failed, or lock.ErrBusy after ten seconds; the bucket is unchanged then.
 type Book struct {
 	Home paths.Dir
 	Disk store.Disk
 	Zone *time.Location
 }
 
-// What Set refuses.
+// Errors of Set.
 var (
 	ErrCapacity = errors.New("want 0 to 1000 tokens")
 	ErrRate     = errors.New("want 1 to 10080 minutes")
 )
 
-// Status looks. It takes no lock and changes nothing, so a file that cannot be parsed is only warned of.
+// Status returns the state of the bucket. It takes no lock and is read-only, so a file that cannot be parsed only
+// causes a warning.
 func (b Book) Status() (Status, error) {
 	var f file
 	path := b.Home.PingBudget()
@@ -42,8 +43,8 @@ func (b Book) Status() (Status, error) {
 	return f.at(b.now()), nil
 }
 
-// Take takes a token for a ping and counts it, or says that there is no whole one. The status is the one after that; it is
-// zero with an error.
+// Take takes a token for a ping and counts it, or reports that there is no whole token. The status is the one
+// afterwards; it is zero with an error.
 func (b Book) Take(ctx context.Context) (ok bool, s Status, err error) {
 	s, err = b.edit(ctx, func(s *Status) {
 		if ok = s.Available >= 1; ok {
@@ -60,7 +61,7 @@ func (b Book) TakeCritical(ctx context.Context) error {
 	return err
 }
 
-// Return gives back what Take, or with critical what TakeCritical took, for a ping that was definitely not delivered.
+// Return gives back what Take, or with critical what TakeCritical, took for a ping that was definitely not delivered.
 func (b Book) Return(ctx context.Context, critical bool) error {
 	_, err := b.edit(ctx, func(s *Status) {
 		if critical {
@@ -73,8 +74,8 @@ func (b Book) Return(ctx context.Context, critical bool) error {
 	return err
 }
 
-// Set changes how many tokens the bucket holds and in how many minutes one comes back; nil leaves one as it is. The tokens
-// that are there stay, except for those above a lower capacity. The error wraps ErrCapacity or ErrRate when a value is out of
+// Set changes the capacity of the bucket and the minutes in which one token is refilled; nil leaves a value as it is.
+// The available tokens stay, up to a lower capacity. The error wraps ErrCapacity or ErrRate if a value is out of
 // bounds.
 func (b Book) Set(ctx context.Context, capacity, rateMinutes *int) error {
 	if capacity != nil && (*capacity < 0 || *capacity > maxCapacity) {
@@ -95,11 +96,11 @@ func (b Book) Set(ctx context.Context, capacity, rateMinutes *int) error {
 	return err
 }
 
-// now has the precision of the file, so that no time is lost or won by writing it down.
+// now returns the time in the precision of the file, so that storing it neither loses nor gains time.
 func (b Book) now() time.Time { return b.Disk.Now().In(b.Zone).Truncate(time.Microsecond) }
 
-// edit changes the bucket under its lock. It is written also when nothing was taken: that ends the wait for the time to
-// which a clock had been set that is right again.
+// edit changes the bucket under its lock. It writes even if nothing was taken: that ends the wait for the time to which
+// a clock was set before it was corrected.
 func (b Book) edit(ctx context.Context, change func(*Status)) (Status, error) {
 	held, err := b.Disk.Lock(ctx, b.Home.Lock("ping_budget"))
 	if err != nil {

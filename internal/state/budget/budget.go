@@ -35,11 +35,11 @@ type Status struct {
 	Available    float64       // tokens, fractional; a ping needs a whole one
 	RefillEvery  time.Duration // for one token
 	NextRefill   time.Duration // until the next whole token; 0 when the bucket is full
-	DailyUsed    int           // pings today, in the configured zone, critical ones left out
+	DailyUsed    int           // pings today, in the configured zone, without critical ones
 	CriticalUsed int           // critical pings today
 }
 
-// String is the bucket in a line, such as "budget: 3/5 (next refill in 42 min)".
+// String returns the bucket in one line, such as "budget: 3/5 (next refill in 42 min)".
 func (s Status) String() string {
 	next := "full"
 	switch {
@@ -51,12 +51,12 @@ func (s Status) String() string {
 	return fmt.Sprintf("budget: %d/%d (%s)", int(s.Available), s.Capacity, next)
 }
 
-// Full is String and, in a second line, what was used today: "used today: 2. critical bypasses: 1."
+// Full returns String and, in a second line, the use of today: "used today: 2. critical bypasses: 1."
 func (s Status) Full() string {
 	return fmt.Sprintf("%s\nused today: %d. critical bypasses: %d.", s, s.DailyUsed, s.CriticalUsed)
 }
 
-// Refills is how many whole tokens the bucket gains within a time from now if nothing is taken.
+// Refills returns the number of whole tokens that the bucket gains within a time from now if none is taken.
 func (s Status) Refills(within time.Duration) int {
 	if s.NextRefill <= 0 || s.RefillEvery <= 0 || within < s.NextRefill {
 		return 0
@@ -65,8 +65,8 @@ func (s Status) Refills(within time.Duration) int {
 	return int(min(gained, time.Duration(s.Capacity-int(s.Available))))
 }
 
-// speck is the part of a token by which sums of fractions may be wrong: a token of which no more than that is missing is
-// whole. It is 5 ms of 90 minutes.
+// speck is the rounding error of sums of fractions: a token that lacks no more than this is whole. It is 5 ms of 90
+// minutes.
 const speck = 1e-6
 
 // add adds tokens, up to the capacity.

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Where nothing is said, and how far a value may go.
+// Defaults and bounds of values.
 const (
 	defaultCapacity, maxCapacity = 5, 1000
 	defaultRate, maxRate         = 90, 7 * 24 * 60 // minutes for a token
 	maxCount                     = 1_000_000       // pings of a day
 )
 
-// stampLayout is Python's isoformat: always six digits and a numeric offset, because older readers of it take nothing else.
+// stampLayout is Python's isoformat with six digits and a numeric offset, the only form that older readers accept.
 const stampLayout = "2006-01-02T15:04:05.000000-07:00"
 
-// file is ping_budget.json; nil is one that is not there.
+// file is the content of ping_budget.json; nil if it does not exist.
 type file map[string]json.RawMessage
 
-// at is the bucket now, with what has come back since the file was written.
+// at returns the bucket now, including the tokens refilled since the file was written.
 func (f file) at(now time.Time) Status {
 	today := now.Format(time.DateOnly)
 	capacity := int(f.number("capacity", defaultCapacity, 0, maxCapacity))
@@ -37,7 +37,7 @@ func (f file) at(now time.Time) Status {
 	return s
 }
 
-// with is the file that holds a bucket as it is now, and what else was in f.
+// with returns the file with a bucket as it is now and the other keys of f.
 func (f file) with(s Status, now time.Time) map[string]any {
 	today := now.Format(time.DateOnly)
 	all := map[string]any{}
@@ -53,7 +53,7 @@ func (f file) with(s Status, now time.Time) map[string]any {
 	return all
 }
 
-// number is a value within its bounds. A number too large to be read is infinite, and so at a bound too.
+// number returns a value within its bounds. A number too large to parse is infinite, and so is clamped too.
 func (f file) number(key string, otherwise, low, high float64) float64 {
 	n, err := strconv.ParseFloat(string(f[key]), 64)
 	if errors.Is(err, strconv.ErrSyntax) {
@@ -62,7 +62,7 @@ func (f file) number(key string, otherwise, low, high float64) float64 {
 	return min(max(n, low), high)
 }
 
-// count is a number of pings if it is of today.
+// count returns a number of pings if it is of today, else 0.
 func (f file) count(key, dateKey, today string) int {
 	if f.text(dateKey) != today {
 		return 0
@@ -70,8 +70,8 @@ func (f file) count(key, dateKey, today string) int {
 	return int(f.number(key, 0, 0, maxCount))
 }
 
-// instant is a time in ISO 8601, with or without fraction and offset; without, it is one of now's zone. What cannot be read
-// is now.
+// instant returns a time in ISO 8601 with an optional fraction and offset; without an offset it is in now's zone. An
+// invalid time is now.
 func (f file) instant(key string, now time.Time) time.Time {
 	text := strings.Replace(f.text(key), " ", "T", 1)
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05"} {
@@ -82,7 +82,7 @@ func (f file) instant(key string, now time.Time) time.Time {
 	return now
 }
 
-// text is a string, "" if it is none.
+// text returns a string, "" if the value is not one.
 func (f file) text(key string) string {
 	var s string
 	if json.Unmarshal(f[key], &s) != nil {

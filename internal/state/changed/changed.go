@@ -20,7 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// MaxValue is how many bytes a value may have.
+// MaxValue is the maximum size of a value, in bytes.
 const MaxValue = 1 << 20
 
 // Errors of this package.
@@ -29,15 +29,16 @@ var (
 	ErrTooLong = errors.New("too long: a value has at most 1 MiB")
 )
 
-// Book is the values of one data directory. Errors are ErrKey and ErrTooLong; *store.NotWritten, *lock.Failed, or
-// lock.ErrBusy after ten seconds, when nothing has been changed; *fs.PathError for a value that cannot be read.
+// Book holds the values of one data directory. The error is ErrKey or ErrTooLong; *store.NotWritten, *lock.Failed, or
+// lock.ErrBusy after ten seconds, with the values unchanged; or a *fs.PathError for a value that cannot be read.
 type Book struct {
 	Home paths.Dir
 	Disk store.Disk
 }
 
-// Compare reports whether value differs from the committed one of key, and in which lines: "- " and one that is gone, "+ " and
-// one that is new. The first value of a key differs, and all its lines are new. One newline at the end makes no difference.
+// Compare reports whether value differs from the committed one of key, and returns the differing lines: "- " for
+// removed, "+ " for added ones. The first value of a key differs, and all its lines are added. One newline at the end
+// makes no difference.
 func (b Book) Compare(key string, value []byte) (diff string, changed bool, err error) {
 	if err := check(key, value); err != nil {
 		return "", false, err
@@ -54,18 +55,18 @@ func (b Book) Compare(key string, value []byte) (diff string, changed bool, err 
 	return plaintext.Diff(before, after), true, nil
 }
 
-// Commit makes value the committed one of key.
+// Commit commits value for key.
 func (b Book) Commit(ctx context.Context, key string, value []byte) error {
 	return b.write(ctx, b.path(key), key, value, store.Synced)
 }
 
-// Propose keeps value in the record of a run, for CommitRun. A second one of the same key replaces the first.
+// Propose stores value in the record of a run, for CommitRun. A second proposal of the same key replaces the first.
 func (b Book) Propose(ctx context.Context, run, key string, value []byte) error {
-	return b.write(ctx, filepath.Join(b.proposals(run), key), key, value, store.Buffered) // CommitRun is what lasts
+	return b.write(ctx, filepath.Join(b.proposals(run), key), key, value, store.Buffered) // CommitRun makes it durable
 }
 
-// CommitRun commits what a run has proposed, which may be nothing. Each proposal is gone when it is committed, so that a
-// second call, also after a failed one, never brings back an old value.
+// CommitRun commits the proposals of a run, if any. Each is removed once committed, so that a second call, also after a
+// failed one, never restores an old value.
 func (b Book) CommitRun(ctx context.Context, run string) error {
 	entries, err := os.ReadDir(b.proposals(run))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,7 +82,7 @@ func (b Book) CommitRun(ctx context.Context, run string) error {
 	defer held.Release()
 	for _, entry := range entries {
 		if !plaintext.IsID(entry.Name()) {
-			continue // left by a proposal that was killed half-way
+			continue // left by a proposal that was killed while it was written
 		}
 		if err := b.commit(filepath.Join(b.proposals(run), entry.Name()), entry.Name()); err != nil {
 			return err
@@ -90,7 +91,7 @@ func (b Book) CommitRun(ctx context.Context, run string) error {
 	return nil
 }
 
-// commit takes over one proposal. The caller holds the lock.
+// commit commits one proposal. The caller holds the lock.
 func (b Book) commit(proposal, key string) error {
 	value, err := store.Read(proposal)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -131,7 +132,7 @@ func check(key string, value []byte) error {
 	return nil
 }
 
-// lines is a value with one newline behind its last line; nothing, and a newline alone, have no lines.
+// lines returns a value with one newline after its last line; an empty value and a single newline have no lines.
 func lines(value []byte) []byte {
 	value = bytes.TrimSuffix(value, []byte("\n"))
 	if len(value) == 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
 
-// Config is the settings. Lists of KEY=value instead of maps, because viper folds the case of keys.
+// Config is the settings. It has lists of KEY=value instead of maps, because viper folds the case of keys.
 type Config struct {
 	Timezone string   `mapstructure:"timezone"`
 	Engine   string   `mapstructure:"engine"`
@@ -37,26 +37,26 @@ type Config struct {
 	origins map[string]string
 }
 
-// Delivery is how the owner is reached.
+// Delivery configures how messages reach the owner.
 type Delivery struct {
 	Command []string      `mapstructure:"command"`
 	Timeout time.Duration `mapstructure:"timeout"`
 }
 
-// Claude is the Claude Code engine.
+// Claude configures the Claude Code engine.
 type Claude struct {
 	Command string `mapstructure:"command"` // absolute path
 }
 
-// Service is the one that the native engine asks. The key is a secret, not a setting.
+// Service is the model service of the native engine. The key is a secret, not a setting.
 type Service struct {
-	Provider  string `mapstructure:"provider"`   // Anthropic or OpenAI: how it speaks
-	BaseURL   string `mapstructure:"base-url"`   // "" is the provider's own
-	Model     string `mapstructure:"model"`      // any name that model.Table.Resolve takes
+	Provider  string `mapstructure:"provider"`   // Anthropic or OpenAI: the protocol
+	BaseURL   string `mapstructure:"base-url"`   // "": the provider's own
+	Model     string `mapstructure:"model"`      // any name that model.Table.Resolve accepts
 	MaxTokens int    `mapstructure:"max-tokens"` // of one answer; 0 is the model's own most
 }
 
-// Spend is what automatic runs may spend; each is for Amount.
+// Spend holds the spending limits of automatic runs; each is for Amount.
 type Spend struct {
 	PerRun     string `mapstructure:"per-run"` // USD
 	PerDay     string `mapstructure:"per-day"`
@@ -64,18 +64,18 @@ type Spend struct {
 	RunsPerDay string `mapstructure:"runs-per-day"` // runs that reach an engine
 }
 
-// Keep is how long things stay; each is for Days.
+// Keep holds retention times; each is for Days.
 type Keep struct {
 	Runs string `mapstructure:"runs"`
 }
 
-// Names is what the two call each other; "" is unknown.
+// Names holds the names of the owner and the agent; "" is unknown.
 type Names struct {
 	User string `mapstructure:"user"`
 	Bot  string `mapstructure:"bot"`
 }
 
-// Amount reads a limit: a number from 0, or none, which is +Inf.
+// Amount parses a limit: a number from 0, or none, which is +Inf.
 func Amount(text string) (float64, error) {
 	if text == "none" {
 		return math.Inf(1), nil
@@ -87,7 +87,7 @@ func Amount(text string) (float64, error) {
 	return n, nil
 }
 
-// Source is where settings may come from, besides the defaults.
+// Source is the sources of settings besides the defaults.
 type Source struct {
 	Path   string                      // of config.yaml
 	Lookup func(string) (string, bool) // the process environment
@@ -95,13 +95,13 @@ type Source struct {
 	Zone   string                      // the system's zone, default of timezone
 }
 
-// Load resolves every key. A missing file is an empty one. The error is a yamldoc.Faults for the file and a *Wrong for
+// Load resolves every key. A missing file counts as empty. The error is a yamldoc.Faults for the file and a *Wrong for
 // the rest.
 func Load(src Source) (Config, error) {
 	c := Config{origins: map[string]string{}}
 	text, err := read(src.Path)
 	if src.Path == os.DevNull {
-		err = nil // how people spell an empty file
+		err = nil // an empty file
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return c, err
@@ -128,10 +128,10 @@ func Load(src Source) (Config, error) {
 	return c, nil
 }
 
-// maxFile is the largest file of settings that is read, in bytes.
+// maxFile is the maximum size of a file of settings, in bytes.
 const maxFile = 1 << 20
 
-// read reads a file of settings; the error says which one it is. That there is none is fs.ErrNotExist.
+// read reads a file of settings; the error names the file. A missing file is fs.ErrNotExist.
 func read(path string) ([]byte, error) {
 	text, err := store.ReadText(path, maxFile, false)
 	if err != nil && !errors.As(err, new(*fs.PathError)) {
@@ -140,7 +140,7 @@ func read(path string) ([]byte, error) {
 	return text, err
 }
 
-// Wrong is a bad value that did not come from the file.
+// Wrong is the error of an invalid value from outside the file.
 type Wrong struct {
 	Origin string
 	Reason string
@@ -193,7 +193,7 @@ type Item struct {
 	Origin string `json:"origin"` // "default", FILE:LINE, a variable's name or "flag"
 }
 
-// Text is the value in one line.
+// Text returns the value in one line.
 func (i Item) Text() string {
 	if list, ok := i.Value.([]string); ok {
 		return strings.Join(list, " ")
@@ -210,8 +210,8 @@ func (c Config) Items() []Item {
 	return items
 }
 
-// Set changes one key in the file, leaving the rest as it is; values is one text, or the items of a list. The result is
-// checked before it replaces the file. The caller holds the lock of the file.
+// Set changes one key in the file and leaves the rest as it is; values is one text, or the items of a list. The result
+// is checked before it replaces the file. The caller holds the lock of the file.
 func Set(path, key string, values []string) error {
 	k, err := lookup(key)
 	if err != nil {

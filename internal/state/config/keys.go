@@ -16,7 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/state/model"
 )
 
-// key is one setting. This table is the only place that knows them.
+// key is one setting. This table is the only list of them.
 type key struct {
 	name     string
 	list     bool
@@ -27,7 +27,7 @@ type key struct {
 	value    func(Config) any
 }
 
-// keys is the table, in the order of a new config.yaml.
+// keys returns the table, in the order of a new config.yaml.
 func keys() []key {
 	return slices.Concat(general(), delivery(), engines(), native(), spending(), keeping())
 }
@@ -127,7 +127,7 @@ func spending() []key {
 	}
 }
 
-// keeping is what is remembered, and for how long.
+// keeping returns the keys of retention times.
 func keeping() []key {
 	return []key{
 		{
@@ -149,7 +149,7 @@ func name(full, about, example string, value func(Config) any) key {
 	}
 }
 
-// CheckName refuses what is no name: it becomes part of every prompt.
+// CheckName rejects an invalid name: names become part of every prompt.
 func CheckName(s string) error {
 	if s == "" || utf8.RuneCountInString(s) > 60 || !utf8.ValidString(s) || strings.TrimSpace(s) != s ||
 		strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -158,7 +158,7 @@ func CheckName(s string) error {
 	return nil
 }
 
-// Days reads how long something is kept, such as 90d, in days.
+// Days parses a retention time, such as 90d, in days.
 func Days(s string) (int, error) {
 	n, err := strconv.ParseUint(strings.TrimSuffix(s, "d"), 10, 16)
 	if err != nil || n == 0 || !strings.HasSuffix(s, "d") {
@@ -167,7 +167,7 @@ func Days(s string) (int, error) {
 	return int(n), nil
 }
 
-// checkNUL refuses what no argument or environment of a process can hold.
+// checkNUL rejects text that a process cannot have in an argument or its environment.
 func checkNUL(s string) error {
 	if strings.ContainsRune(s, 0) {
 		return errors.New("a NUL character")
@@ -175,13 +175,13 @@ func checkNUL(s string) error {
 	return nil
 }
 
-// Engines by their names; the third, script:FILE, has a file in its own.
+// Engines by name; the third, script:FILE, contains a file name.
 const (
 	ClaudeCode = "claude-code" // the claude command
-	Native     = "native"      // our own loop
+	Native     = "native"      // the built-in loop
 )
 
-// amount is a key of a limit.
+// amount returns the key of a limit.
 func amount(name, about, normal string, value func(Spend) string) key {
 	_, last, _ := strings.Cut(name, ".")
 	return key{
@@ -192,7 +192,7 @@ func amount(name, about, normal string, value func(Spend) string) key {
 	}
 }
 
-// CheckEngine says what is wrong with the name of an engine.
+// CheckEngine returns an error if the name of an engine is invalid.
 func CheckEngine(name string) error {
 	if kind, file, found := strings.Cut(name, ":"); name == ClaudeCode || name == Native || found && kind == "script" && file != "" {
 		return nil
@@ -204,7 +204,7 @@ func (k key) path() []string { return strings.Split(k.name, ".") }
 
 func (k key) last() string { return k.name[strings.LastIndexByte(k.name, '.')+1:] }
 
-// variable is the environment variable of a key; lists have none, because no way of splitting them is obvious.
+// variable returns the environment variable of a key; lists have none, because there is no obvious way to split them.
 func (k key) variable() string {
 	if k.list {
 		return ""
@@ -212,7 +212,7 @@ func (k key) variable() string {
 	return "OLLIM_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(k.name))
 }
 
-// parse turns the words of `config set` into a value.
+// parse converts the arguments of `config set` to a value.
 func (k key) parse(values []string) (any, error) {
 	for _, v := range values {
 		if err := k.check(v); err != nil {
@@ -236,7 +236,7 @@ func lookup(name string) (key, error) {
 	return key{}, &UnknownKey{name, plaintext.Similar(name, Keys())}
 }
 
-// UnknownKey is a name that is no setting.
+// UnknownKey is the error of a name that is not a setting.
 type UnknownKey struct {
 	Name string
 	Near []string
@@ -259,7 +259,7 @@ func Keys() []string {
 	return names
 }
 
-// Get is one resolved setting; the error is an *UnknownKey.
+// Get returns one resolved setting; the error is an *UnknownKey.
 func (c Config) Get(name string) (Item, error) {
 	k, err := lookup(name)
 	if err != nil {
@@ -268,12 +268,12 @@ func (c Config) Get(name string) (Item, error) {
 	return Item{k.name, k.value(c), c.origins[k.name]}, nil
 }
 
-// check reads a whole file strictly; the error is a yamldoc.Faults.
+// check parses a whole file strictly; the error is a yamldoc.Faults.
 func check(doc *yamldoc.Doc) error {
 	return doc.Decode(fields(keys()))
 }
 
-// fields nests the keys as they stand in the file.
+// fields nests the keys as in the file.
 func fields(keys []key) []yamldoc.Field {
 	var out []yamldoc.Field
 	sections := map[string][]key{}
@@ -306,7 +306,7 @@ func (k key) read(v yamldoc.Value) error {
 	return k.check(text)
 }
 
-// Check says what is wrong with one value for Template: the text of a value, or a list as it would stand in the file.
+// Check returns an error if a value for Template is invalid: the text of a value, or a list as written in the file.
 func Check(name, text string) error {
 	k, err := lookup(name)
 	if err != nil {

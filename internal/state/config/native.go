@@ -15,7 +15,7 @@ const (
 	OpenAI    = "openai"
 )
 
-// native is the service of the native engine.
+// native returns the keys of the native engine's service.
 func native() []key {
 	return []key{
 		{
@@ -62,7 +62,8 @@ func native() []key {
 	}
 }
 
-// CheckURL judges the address of a service. Its error does not quote what may hold a secret.
+// CheckURL returns an error if the address of a service is invalid. The error does not quote parts that may hold a
+// secret.
 func CheckURL(s string) error {
 	u, err := url.Parse(s)
 	if err == nil && (u.User != nil || u.RawQuery != "" || u.Fragment != "") {

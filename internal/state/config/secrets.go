@@ -11,19 +11,20 @@ import (
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
 
-// Secrets are what must not lie in the data directory: an agent may read that. Each is for one of our parts: the file's
-// line engine.ANTHROPIC_API_KEY=… reaches the engine, delivery.TOKEN=… the delivery command, and nothing else.
+// Secrets are values that must not be in the data directory, because an agent may read it. Each is for one part of the
+// program only: the line engine.ANTHROPIC_API_KEY=… reaches the engine, delivery.TOKEN=… the delivery command.
 type Secrets struct{ lines []secret }
 
 type secret struct{ part, entry string }
 
-// LoadSecrets reads a file of PART.KEY=value lines; # begins a comment line. A missing file holds none. A file that others
-// can read is refused; a credential, which a manager gave us, our group may read. The error is a yamldoc.Faults, which never quotes a value.
+// LoadSecrets reads a file of PART.KEY=value lines; # begins a comment line. A missing file is empty. A file that
+// others can read is refused; a credential from a service manager may be readable by our group. The error is a
+// yamldoc.Faults, which never quotes a value.
 func LoadSecrets(path string, credential bool) (Secrets, error) {
 	var s Secrets
 	open := fs.FileMode(0o077)
 	if credential {
-		open = 0o007 // systemd and Kubernetes give it to us by our group
+		open = 0o007 // systemd and Kubernetes grant access through our group
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,8 +54,8 @@ func LoadSecrets(path string, credential bool) (Secrets, error) {
 	return s, nil
 }
 
-// Values returns the values, and each word of a value with spaces, which may be two secrets in use together. Addresses
-// (…BASE_URL) are not secrets.
+// Values returns the values and, for a value with spaces, each of its words, because it may be two secrets in use
+// together. Addresses (…BASE_URL) are not secrets.
 func (s Secrets) Values() (values []string) {
 	for _, l := range s.lines {
 		name, value, _ := strings.Cut(l.entry, "=")
@@ -65,7 +66,7 @@ func (s Secrets) Values() (values []string) {
 	return values
 }
 
-// For is the KEY=value entries of one part.
+// For returns the KEY=value entries of one part.
 func (s Secrets) For(part string) (entries []string) {
 	for _, l := range s.lines {
 		if l.part == part {

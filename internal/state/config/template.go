@@ -7,7 +7,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
 
-// recipes are ways to reach somebody with what a machine already has. The command gets the text on its standard input and
+// recipes are examples of delivery commands for common tools. The command gets the text on its standard input and
 // OLLIM_LABEL, OLLIM_JOB, OLLIM_KIND (ping, text or failure), OLLIM_CRITICAL and OLLIM_MESSAGE_ID in its environment.
 const recipes = `Command that sends you a message; it gets the text on standard input. Examples:
 command: [sh, -c, 'notify-send "$OLLIM_LABEL" "$(cat)"']
@@ -16,8 +16,8 @@ command: [sh, -c, 'curl -fsS -H "Title: $OLLIM_LABEL" --data-binary @- https://n
 command: [sh, -c, 'curl -fsS "https://api.telegram.org/bot$TOKEN/sendMessage" -d chat_id=ID --data-urlencode text@-']
 (TOKEN is the line delivery.TOKEN=… in ~/.config/ollim/secrets.env.)`
 
-// Template is the text of a new config.yaml: every key with its default, commented out, except those of set, whose values
-// are as Check takes them.
+// Template returns the text of a new config.yaml: every key with its default, commented out, except those of set, whose
+// values are in the form of Check.
 func Template(set map[string]string) string {
 	var b strings.Builder
 	b.WriteString("# Settings of ollim, see `ollim config list`. Flags take precedence over OLLIM_<KEY>, which takes precedence over this file.\n")

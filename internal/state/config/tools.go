@@ -8,15 +8,15 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// Tools is tool-policy.yaml: the tool patterns that the owner gives to everything.
+// Tools is the content of tool-policy.yaml: the owner's additional tool patterns for all runs.
 type Tools struct {
 	Text       string   // the file as it was read
 	Main       []string // added to those of the main conversation
 	Background []string // added to those of background runs
-	Override   []string // takes the place of the standard ones of background runs; nil: the standard ones stay
+	Override   []string // replaces the standard tools of background runs; nil: they stay
 }
 
-// LoadTools reads a tool-policy.yaml; one that is not there adds nothing. The error is a yamldoc.Faults, or why it cannot be read.
+// LoadTools reads a tool-policy.yaml; a missing file adds no tools. The error is a yamldoc.Faults or the read error.
 func LoadTools(path string) (Tools, error) {
 	text, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -28,7 +28,7 @@ func LoadTools(path string) (Tools, error) {
 	return ParseTools(path, text)
 }
 
-// ParseTools reads the text of a tool-policy.yaml. The error is a yamldoc.Faults that names path.
+// ParseTools parses the text of a tool-policy.yaml. The error is a yamldoc.Faults that names path.
 func ParseTools(path string, text []byte) (Tools, error) {
 	t := Tools{Text: string(text)}
 	doc, err := yamldoc.Parse(path, text, 1)
@@ -50,7 +50,7 @@ func patterns(into *[]string) func(yamldoc.Value) error {
 	return func(v yamldoc.Value) error {
 		list, err := v.Texts(func(text string) error { return policy.Judge(text) })
 		if list == nil {
-			list = []string{} // an empty override takes everything away
+			list = []string{} // an empty override removes all tools
 		}
 		*into = list
 		return err

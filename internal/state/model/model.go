@@ -9,24 +9,24 @@ import (
 
 // Model is one model.
 type Model struct {
-	ID      string // what the service is asked for
-	Entry   string // the id of its line; "" when there is none. They differ for anthropic/claude-… and for dated ids
+	ID      string // the name sent to the service
+	Entry   string // the id of its line; "" if it has none. It differs from ID for anthropic/claude-… and dated ids
 	Known   bool   // it has a line
 	Aliases []string
-	Window  int // tokens of a conversation, answer included; 0 is not known
-	Output  int // tokens of one answer; 0 is not known
+	Window  int // tokens of a conversation including the answer; 0: unknown
+	Output  int // tokens of one answer; 0: unknown
 
 	Priced    bool // Price is known
 	Price     Price
-	Long      int // a question of more tokens is charged at LongPrice; 0 is none
+	Long      int // a request of more tokens is charged at LongPrice; 0: none
 	LongPrice Price
 }
 
-// Price is in USD for a million tokens. CacheHour is that of what is written to the cache for an hour, 0 if that is not known.
+// Price is in USD for a million tokens. CacheHour is the price of writing to the one-hour cache, 0 if unknown.
 type Price struct{ In, Out, CacheRead, CacheWrite, CacheHour float64 }
 
-// Hourly is the model with the prices of a cache that lasts an hour. pays reports whether writing a conversation to that and
-// reading it once costs less than writing it twice to the cache that lasts some minutes.
+// Hourly returns the model with the prices of the one-hour cache. pays reports whether writing a conversation to that
+// cache and reading it once costs less than writing it twice to the cache of a few minutes.
 func (m Model) Hourly() (hourly Model, pays bool) {
 	pays = m.Priced
 	for _, p := range []*Price{&m.Price, &m.LongPrice} {
@@ -39,11 +39,11 @@ func (m Model) Hourly() (hourly Model, pays bool) {
 	return m, pays
 }
 
-// Tokens is what one answer used; In does not hold what was read from or written to the cache. A run.Usage converts to it.
+// Tokens is the token usage of one answer; In excludes cache reads and writes. A run.Usage converts to it.
 type Tokens struct{ In, Out, CacheRead, CacheWrite int }
 
-// Cost is what one answer cost in USD, and whether that is known. The price may depend on the length of the question, so it is
-// asked for answer by answer, not for a sum of them.
+// Cost returns the cost of one answer in USD, and reports whether it is known. The price may depend on the length of
+// the request, so Cost is called for each answer, not for a sum of them.
 func (m Model) Cost(t Tokens) (usd float64, known bool) {
 	p := m.Price
 	if m.Long > 0 && t.In+t.CacheRead+t.CacheWrite > m.Long {
@@ -53,7 +53,7 @@ func (m Model) Cost(t Tokens) (usd float64, known bool) {
 	return sum / 1e6, m.Priced
 }
 
-// Question is the most that a question costs, in USD, of which the service has so many tokens in its cache.
+// Question returns the highest cost of a request, in USD, with that many tokens in the service's cache.
 func (m Model) Question(tokens, cached int) float64 {
 	anew, _ := m.Cost(Tokens{In: tokens - cached, CacheRead: cached})
 	written, _ := m.Cost(Tokens{CacheWrite: tokens - cached, CacheRead: cached})
@@ -69,9 +69,9 @@ func (t Table) Models() []Model {
 	return list
 }
 
-// Resolve finds a model by any name: an alias, an id, an id with its date (claude-sonnet-4-5-20250929), or one with its provider
-// (anthropic/claude-sonnet-4.5, as OpenRouter has it). A name that is more than an alias stays what the service is asked for. An
-// alias beats an id, so one can send an old id to another model.
+// Resolve finds a model by any name: an alias, an id, an id with its date (claude-sonnet-4-5-20250929), or one with its
+// provider (anthropic/claude-sonnet-4.5, as on OpenRouter). Any name but an alias is sent to the service unchanged. An
+// alias takes precedence over an id, so an old id can be redirected to another model.
 func (t Table) Resolve(name string) Model {
 	for _, e := range t.entries {
 		if slices.Contains(e.aliases, name) {
@@ -88,7 +88,7 @@ func (t Table) Resolve(name string) Model {
 	return Model{ID: name}
 }
 
-// variants are the ids that a name may stand for, the name itself first.
+// variants returns the ids that a name may mean, the name itself first.
 func variants(name string) []string {
 	list := []string{name}
 	for rest, more := name, true; more; {
@@ -105,7 +105,7 @@ func variants(name string) []string {
 	return list
 }
 
-// undated leaves out a date at the end: -20250929, @20250929 or -2025-09-29.
+// undated removes a date at the end: -20250929, @20250929 or -2025-09-29.
 func undated(id string) string {
 	for _, form := range []string{"-00000000", "@00000000", "-0000-00-00"} {
 		if rest := len(id) - len(form); rest > 0 && like(id[rest:], form) {
@@ -115,7 +115,7 @@ func undated(id string) string {
 	return id
 }
 
-// like reports whether text has the form, whose zeros stand for any digit.
+// like reports whether text matches form, in which 0 matches any digit.
 func like(text, form string) bool {
 	for i := range len(form) {
 		if digit := '0' <= text[i] && text[i] <= '9'; digit != (form[i] == '0') || !digit && text[i] != form[i] {

@@ -14,14 +14,14 @@ import (
 //go:embed models.txt
 var known string
 
-// Table is what is known of models. It is immutable.
+// Table is a table of models. It is immutable.
 type Table struct{ entries []entry }
 
-// entry is a line: the keys that it gives, and no others, so that a later line can change some of them.
+// entry is a line with only the keys that it sets, so that a later line can change some of them.
 type entry struct {
 	id      string
 	aliases []string
-	named   bool // it gives aliases, though perhaps none
+	named   bool // it sets aliases, perhaps to none
 	numbers map[string]float64
 }
 
@@ -46,19 +46,19 @@ func prices() []string {
 	}
 }
 
-// mostTokens and mostPrice bound what can be meant.
+// mostTokens and mostPrice are plausibility limits.
 const (
 	mostTokens = 1e9
 	mostPrice  = 1e6 // USD for a million tokens
 )
 
-// Known is the table that comes with the program. It is read anew each time.
+// Known returns the built-in table. It is parsed on each call.
 func Known() Table {
-	t, _ := Parse("models.txt", known) // a test reads it
+	t, _ := Parse("models.txt", known) // checked by a test
 	return t
 }
 
-// Parse reads a table in which every id and every alias stands once. The error names file and line.
+// Parse parses a table in which every id and every alias occurs once. The error names file and line.
 func Parse(name, text string) (Table, error) {
 	var t Table
 	number := 0
@@ -83,8 +83,8 @@ func Parse(name, text string) (Table, error) {
 	return t, nil
 }
 
-// With is the table with lines of the same form on top, each of which adds a model or changes keys of one. The error quotes what
-// is wrong; lines that are good one by one are good together.
+// With returns the table overlaid with lines of the same form, each of which adds a model or changes keys of one. The
+// error quotes the invalid line; lines that are valid one by one are valid together.
 func (t Table) With(lines []string) (Table, error) {
 	t.entries = slices.Clone(t.entries)
 	for _, line := range lines {
@@ -111,7 +111,7 @@ func (t Table) With(lines []string) (Table, error) {
 	return t, nil
 }
 
-// without is a new list, because tables share theirs.
+// without returns a new list, because tables share theirs.
 func without(list, gone []string) (rest []string) {
 	for _, s := range list {
 		if !slices.Contains(gone, s) {
@@ -125,7 +125,7 @@ func (t Table) find(id string) int {
 	return slices.IndexFunc(t.entries, func(e entry) bool { return e.id == id })
 }
 
-// clash says which name of a line stands in the table already.
+// clash returns an error if a name of the line is in the table already.
 func (t Table) clash(e entry) error {
 	for _, other := range t.entries {
 		for _, name := range append([]string{e.id}, e.aliases...) {
@@ -137,7 +137,7 @@ func (t Table) clash(e entry) error {
 	return nil
 }
 
-// parse reads one line.
+// parse parses one line.
 func parse(line string) (entry, error) {
 	words := strings.Fields(line)
 	if len(words) == 0 {
@@ -192,7 +192,7 @@ func unknownKey(key string) error {
 	return fmt.Errorf("%q: unknown key, want one of %s", key, strings.Join(all, ", "))
 }
 
-// names reads a list of aliases; "" is none.
+// names parses a list of aliases; "" is an empty list.
 func names(id, text string) (list []string, err error) {
 	if text == "" {
 		return nil, nil
@@ -209,7 +209,7 @@ func names(id, text string) (list []string, err error) {
 	return list, nil
 }
 
-// checkName allows what services have in ids, which holds no sign of this format.
+// checkName allows the characters that services use in ids, and none of this format's separators.
 func checkName(s string) error {
 	const signs = "-_.:/@+~"
 	letters := func(r rune) bool {
@@ -237,7 +237,7 @@ func price(text string) (float64, error) {
 	return n, nil
 }
 
-// changed is the entry with the keys of another on top.
+// changed returns the entry overlaid with the keys of another.
 func (e entry) changed(by entry) entry {
 	numbers := maps.Clone(e.numbers)
 	if numbers == nil {
@@ -251,7 +251,7 @@ func (e entry) changed(by entry) entry {
 	return e
 }
 
-// complete says which key is missing. Each rule holds for a union of keys when it holds for both parts.
+// complete returns an error if a key is missing. A union of keys that pass also passes.
 func (e entry) complete() error {
 	for _, need := range [][2]string{
 		{in, out},
@@ -286,7 +286,7 @@ func (e entry) model() Model {
 	}
 }
 
-// price is one of the two prices of a line.
+// price returns one of the two prices of a line.
 func (e entry) price(prefix string) Price {
 	p := Price{In: e.numbers[prefix+in], Out: e.numbers[prefix+out], CacheHour: e.numbers[prefix+cacheHour]}
 	p.CacheRead, p.CacheWrite = p.In, 1.25*p.In

@@ -21,24 +21,24 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Book is the notices of one data directory. An error wraps *store.NotWritten or *lock.Failed, or lock.ErrBusy after ten
-// seconds; then nothing has been changed, and the caller decides whether to report.
+// Book holds the notices of one data directory. An error wraps *store.NotWritten or *lock.Failed, or lock.ErrBusy after
+// ten seconds; the notices are unchanged then, and the caller decides whether to report.
 type Book struct {
 	Home paths.Dir
 	Disk store.Disk
 }
 
-// page is the file.
+// page is the content of the file.
 type page struct {
 	Seen     map[string]time.Time `json:"seen,omitempty"`
 	Failures map[string]int       `json:"failures,omitempty"`
 }
 
-// Refusal returns the key of the notice that a job may not run, one for each cause. Without a cause it is the prefix of all of
-// the job's.
+// Refusal returns the key of the notice that a job may not run, one for each cause. Without a cause it is the prefix of
+// all such keys of the job.
 func Refusal(job, cause string) string { return "refused " + job + " " + cause }
 
-// Once reports whether key, for example one distinct error of a job file, is new, and remembers it.
+// Once reports whether key, for example one distinct error of a job file, is new, and records it.
 func (b Book) Once(ctx context.Context, key string) (first bool, err error) {
 	err = b.edit(ctx, func(p *page) bool {
 		if _, seen := p.Seen[key]; seen {
@@ -54,8 +54,8 @@ func (b Book) Once(ctx context.Context, key string) (first bool, err error) {
 	return first && err == nil, err
 }
 
-// Forget drops the keys that keep does not keep, so that they are reported again when they recur. keep is called under the lock
-// and must not use the book.
+// Forget drops the keys that keep rejects, so that they are reported again when they recur. keep is called under the
+// lock and must not use the book.
 func (b Book) Forget(ctx context.Context, keep func(key string) bool) error {
 	return b.edit(ctx, func(p *page) bool {
 		before := len(p.Seen)
@@ -94,7 +94,7 @@ func (b Book) Worked(ctx context.Context, job string) error {
 	})
 }
 
-// edit changes the page under its lock and writes it only if change says that it did.
+// edit changes the page under its lock and writes it only if change reports a change.
 func (b Book) edit(ctx context.Context, change func(*page) bool) error {
 	held, err := b.Disk.Lock(ctx, b.Home.Lock("notices"))
 	if err != nil {
@@ -121,7 +121,7 @@ func powerOfTen(n int) bool {
 	return n == 1
 }
 
-// renameFormer renames told.json, as the file was called, or removes it if there is a newer one.
+// renameFormer renames told.json, the former file name, or removes it if the new file exists.
 func (b Book) renameFormer() error {
 	former := b.Home.State("told.json")
 	if _, err := os.Lstat(former); err != nil {

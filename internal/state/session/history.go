@@ -10,10 +10,10 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Kind says what happened to a session.
+// Kind is the kind of an event.
 type Kind string
 
-// What can happen to a session; parent is the session it came from.
+// Kinds of events; parent is the session that this one came from.
 const (
 	Created         Kind = "created"
 	Compacted       Kind = "compacted" // parent: the id before the compaction
@@ -26,15 +26,15 @@ const (
 	Restarting      Kind = "restarting"
 )
 
-// Event is one line of the history. In JSON an empty parent is null.
+// Event is one line of the history. An empty parent is null in JSON.
 type Event struct {
 	SessionID       string
 	Event           Kind
 	Timestamp       time.Time
-	ParentSessionID string // "" when there is none
+	ParentSessionID string // "" if there is none
 }
 
-// line is an event as it lies on disk. The time is text, because other software writes it without a zone.
+// line is an event on disk. The time is text, because other software writes it without a zone.
 type line struct {
 	SessionID       string  `json:"session_id"`
 	Event           Kind    `json:"event"`
@@ -42,7 +42,7 @@ type line struct {
 	ParentSessionID *string `json:"parent_session_id"`
 }
 
-// MarshalJSON writes the form that is on disk.
+// MarshalJSON writes the form on disk.
 func (e Event) MarshalJSON() ([]byte, error) {
 	l := line{SessionID: e.SessionID, Event: e.Event, Timestamp: e.Timestamp.Format(time.RFC3339Nano)}
 	if e.ParentSessionID != "" {
@@ -51,7 +51,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(l)
 }
 
-// UnmarshalJSON reads the form that is on disk; a time without a zone is taken as UTC.
+// UnmarshalJSON reads the form on disk; a time without a zone is UTC.
 func (e *Event) UnmarshalJSON(data []byte) error {
 	var l line
 	if err := json.Unmarshal(data, &l); err != nil {
@@ -62,8 +62,8 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Log appends an event to the history and waits for the disk; a zero Timestamp becomes now. The error wraps
-// lock.ErrBusy, if the lock was not free before ctx ended or within ten seconds, or is a *lock.Failed or *store.NotWritten.
+// Log appends an event to the history and waits for the disk; a zero Timestamp becomes now. The error is a *lock.Failed
+// or *store.NotWritten, or wraps lock.ErrBusy if the lock was not free before ctx ended or within ten seconds.
 func (b Book) Log(ctx context.Context, e Event) error {
 	if e.Timestamp.IsZero() {
 		e.Timestamp = b.Disk.Now().In(b.Zone)
@@ -76,8 +76,8 @@ func (b Book) Log(ctx context.Context, e Event) error {
 	return store.AppendJSON(b.Home.SessionHistory(), e, store.Synced)
 }
 
-// History reads every event, oldest first. Lines that are torn, malformed or no events are skipped and counted in
-// *bad, which may be nil; events of a kind unknown here are kept. A time without a zone is read in Zone. Reading stops at
+// History reads every event, oldest first. Lines that are torn, malformed or not events are skipped and counted in
+// *bad, which may be nil; events of an unknown kind are kept. A time without a zone is read in Zone. Reading stops at
 // the first I/O error, which is yielded with the zero Event.
 func (b Book) History(bad *int) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {

@@ -9,7 +9,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Message joins a message that a run has sent to the session that sent it, for a reply.
+// Message links a message to the session that sent it, for a reply.
 type Message struct {
 	MessageID       string    `json:"message_id"`
 	Outside         string    `json:"outside_id,omitempty"` // that a reply quotes, if that is another
@@ -18,13 +18,13 @@ type Message struct {
 	TS              time.Time `json:"ts"`
 }
 
-// Run returns the id of the run that sent the message, which its MessageID begins with.
+// Run returns the id of the run that sent the message, the prefix of its MessageID.
 func (m Message) Run() string { return m.MessageID[:max(0, strings.LastIndexByte(m.MessageID, '.'))] }
 
-// ReplyLimit is how long a message can be answered into its session.
+// ReplyLimit is how long a reply to a message reaches its session.
 const ReplyLimit = 7 * 24 * time.Hour
 
-// Sent notes a message, and drops those that are too old to be answered.
+// Sent records a message, and drops those that are too old for a reply.
 func (b Book) Sent(ctx context.Context, m Message) error {
 	m.TS = b.Disk.Now().In(b.Zone)
 	return b.editMessages(ctx, func(all *[]Message) {
@@ -33,7 +33,7 @@ func (b Book) Sent(ctx context.Context, m Message) error {
 	})
 }
 
-// Received notes the id that a reply to a message will quote.
+// Received records the id that a reply to a message will quote.
 func (b Book) Received(ctx context.Context, messageID, outside string) error {
 	return b.editMessages(ctx, func(all *[]Message) {
 		for i, m := range *all {
@@ -51,7 +51,7 @@ func (b Book) editMessages(ctx context.Context, edit func(*[]Message)) error {
 	})
 }
 
-// ByMessage returns the latest message of an id, its own or the one that a reply quotes. found is false if there is none that can
+// ByMessage returns the latest message with an id, its own or the one that a reply quotes. found is false if none can
 // still be answered.
 func (b Book) ByMessage(ctx context.Context, id string) (m Message, found bool, err error) {
 	held, err := b.Disk.Lock(ctx, b.Home.Lock("fork_messages"))

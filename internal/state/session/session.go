@@ -22,30 +22,30 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// ErrID says that a session id or a routine id is not one: it could name a file elsewhere, pass for an option of a
-// command, or would not be read back as it was written.
+// ErrID is the error of an invalid session or routine id: it could name a file elsewhere, look like an option of a
+// command, or be read back differently.
 var ErrID = errors.New("not a valid id")
 
-// Book is where the ids of one data directory stand.
+// Book holds the session ids of one data directory.
 type Book struct {
 	Home paths.Dir
 	Disk store.Disk
 	Zone *time.Location // of the timestamps in the history; never nil
 }
 
-// Main is the id of the main session, "" if there is none. A file that holds something else is set aside and reported through
-// Disk.Warn: then there is none.
+// Main returns the id of the main session, "" if there is none. A file with other content is set aside and reported
+// through Disk.Warn, and the id is "".
 func (b Book) Main() (string, error) { return b.read(b.Home.MainSession()) }
 
-// SetMain makes id the main session. The caller holds session-main. An unchanged id is not written again. The error wraps
-// ErrID, also for the empty id (an engine that reported none must not cost the history: see ClearMain), or is a
-// *store.NotWritten.
+// SetMain makes id the main session. The caller holds session-main. An unchanged id is not written again. The error is
+// a *store.NotWritten or wraps ErrID. The empty id is an error too, so that an engine that reports none does not lose
+// the history; see ClearMain.
 func (b Book) SetMain(id string) error { return b.set(b.Home.MainSession(), id) }
 
-// ClearMain forgets the main session; the next turn begins a new one. The caller holds session-main.
+// ClearMain removes the id of the main session; the next turn creates a new session. The caller holds session-main.
 func (b Book) ClearMain() error { return store.Remove(b.Home.MainSession()) }
 
-// Routine is the id of a persistent routine's session, "" if it has none yet. Errors as in Main.
+// Routine returns the id of a persistent routine's session, "" if it has none yet. Errors as in Main.
 func (b Book) Routine(routineID string) (string, error) {
 	if !plaintext.IsID(routineID) {
 		return "", fmt.Errorf("routine %q: %w", routineID, ErrID)
@@ -61,7 +61,7 @@ func (b Book) SetRoutine(routineID, id string) error {
 	return b.set(b.Home.RoutineSession(routineID), id)
 }
 
-// RemoveRoutine forgets the session of a persistent routine; that there is none is no error.
+// RemoveRoutine removes the session id of a persistent routine. It succeeds if there is none.
 func (b Book) RemoveRoutine(routineID string) error {
 	if !plaintext.IsID(routineID) {
 		return fmt.Errorf("routine %q: %w", routineID, ErrID)
@@ -69,8 +69,8 @@ func (b Book) RemoveRoutine(routineID string) error {
 	return store.Remove(b.Home.RoutineSession(routineID))
 }
 
-// Routines lists the ids of routines that have a session file, sorted. What cannot be one (temporary files, files set
-// aside, directories) is omitted, so that nobody who tidies up after deleted routines touches it.
+// Routines lists the ids of routines that have a session file, sorted. Other files (temporary, set aside, directories)
+// are omitted, so that a cleanup after deleted routines leaves them alone.
 func (b Book) Routines() ([]string, error) {
 	entries, err := os.ReadDir(b.Home.RoutineSessions())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +86,7 @@ func (b Book) Routines() ([]string, error) {
 	return ids, nil
 }
 
-// Current says of the ids of the sessions that go on whose they are: a routine's id, or "" for main. Errors as in Main.
+// Current returns the owner of each current session id: a routine's id, or "" for main. Errors as in Main.
 func (b Book) Current() (map[string]string, error) {
 	routines, err := b.Routines()
 	if err != nil {
@@ -100,12 +100,12 @@ func (b Book) Current() (map[string]string, error) {
 		}
 		owner[id] = routine
 	}
-	id, err := b.Main() // counts first
+	id, err := b.Main() // takes precedence
 	if err != nil {
 		return nil, err
 	}
 	owner[id] = ""
-	delete(owner, "") // there is none yet
+	delete(owner, "") // not created yet
 	return owner, nil
 }
 
@@ -123,8 +123,8 @@ func (b Book) set(path, id string) error {
 	return store.Write(path, []byte(id), store.Synced)
 }
 
-// read takes no lock: a file is only ever replaced whole. What is no id is set aside, for the bytes may be all that is left
-// of a long conversation's name.
+// read takes no lock: a file is always replaced as a whole. An invalid id is set aside, because its bytes may be the
+// only link to a long conversation.
 func (b Book) read(path string) (string, error) {
 	data, err := store.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,7 +9,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Schedule is what a routine's file said of its time from an instant on.
+// Schedule is the schedule in a routine's file from an instant on.
 type Schedule struct {
 	At      time.Time `json:"at"`
 	Job     string    `json:"job"`
@@ -18,10 +18,10 @@ type Schedule struct {
 	Zone    string    `json:"timezone,omitempty"`
 	Enabled bool      `json:"enabled"`
 
-	zone *time.Location // Zone, if it was loaded
+	zone *time.Location // loaded from Zone, if possible
 }
 
-// In is the zone in which the schedule is read; configured is that of schedules without one of their own.
+// In returns the zone in which the schedule is read; configured is the default zone.
 func (s Schedule) In(configured *time.Location) *time.Location {
 	if s.zone != nil {
 		return s.zone
@@ -32,21 +32,23 @@ func (s Schedule) In(configured *time.Location) *time.Location {
 	return configured
 }
 
-// holds reports whether the schedule, noted before, is what the file says now. One of the future is of a clock that was set back.
+// holds reports whether the noted schedule equals the one in the file now. One noted in the future is from before the
+// clock was set back.
 func (s Schedule) holds(now Schedule, at time.Time) bool {
 	return s.Name == now.Name && s.Cron == now.Cron && s.Zone == now.Zone && s.Enabled == now.Enabled && !s.At.After(at)
 }
 
-// Extend is a job's history with what its file says now, noted in the minute of at, if that differs from the last.
+// Extend returns a job's history with the schedule now in its file, noted in the minute of at, if it differs from the
+// last.
 func Extend(history []Schedule, now Schedule, at time.Time) []Schedule {
 	if n := len(history); n > 0 && history[n-1].holds(now, at) {
 		return history
 	}
-	now.At = at.Truncate(time.Minute) // written before the minute began, as far as anybody can tell
+	now.At = at.Truncate(time.Minute) // treated as written before this minute began
 	return append(slices.Clip(before(history, now.At)), now)
 }
 
-// History is every schedule that was noted, by job, oldest first.
+// History returns every noted schedule, by job, oldest first.
 func (b Book) History() (map[string][]Schedule, error) {
 	history := map[string][]Schedule{}
 	zones := map[string]*time.Location{} // loading one reads a file
@@ -66,7 +68,7 @@ func (b Book) History() (map[string][]Schedule, error) {
 	return history, nil
 }
 
-// before is a history without what was noted under a clock that was set back since.
+// before returns a history without the schedules noted under a clock that was set back since.
 func before(history []Schedule, at time.Time) []Schedule {
 	n := len(history)
 	for n > 0 && history[n-1].At.After(at) {
@@ -75,9 +77,9 @@ func before(history []Schedule, at time.Time) []Schedule {
 	return history[:n]
 }
 
-// Note keeps what differs from the last that was noted, and returns the history with it. If gone is given, now is every routine
-// there is, and gone says of one that is not among them, by its last file name, whether that is because it was removed. Nothing
-// is noted at a time before all that was: it is a clock that has not been set yet.
+// Note records schedules that differ from the last noted ones, and returns the history with them. If gone is given, now
+// lists all routines, and gone reports whether a routine missing from it, given by its last file name, was removed. If
+// the clock is earlier than the latest note, it is not set yet, and nothing is noted.
 func (b Book) Note(ctx context.Context, now []Schedule, gone func(name string) bool) (map[string][]Schedule, error) {
 	history, err := b.History()
 	if err != nil || b.tooEarly(history) || len(b.differing(history, now, gone)) == 0 {
@@ -88,7 +90,7 @@ func (b Book) Note(ctx context.Context, now []Schedule, gone func(name string) b
 		return history, err
 	}
 	defer held.Release()
-	if history, err = b.History(); err != nil { // another process may have been first
+	if history, err = b.History(); err != nil { // another process may have noted it first
 		return history, err
 	}
 	for _, s := range b.differing(history, now, gone) {

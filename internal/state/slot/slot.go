@@ -1,9 +1,9 @@
-// Package slot records scheduled instants: one file for each claimed one, state/slots/<job>/<instant>, created exclusively
-// before anything else is done. Two schedulers, a crontab line and a repeated catch-up therefore make exactly one run per
-// slot, and the outcome of each slot is known as long as the files are kept.
+// Package slot records scheduled instants: one file for each claimed one, state/slots/<job>/<instant>, created
+// exclusively before anything else is done. Two schedulers, a crontab line and a repeated catch-up therefore make
+// exactly one run per slot, and the outcome of each slot is known as long as the files are kept.
 //
-// A claim names its run and later the outcome. A claim whose run has no record, because the process died in between, is void:
-// the holder of the job's lock may take it over.
+// A claim names its run and later the outcome. A claim whose run has no record, because the process died in between, is
+// void: the holder of the job's lock may take it over.
 package slot
 
 import (
@@ -22,31 +22,31 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// ErrClaimed says that the instant has been answered by another run.
+// ErrClaimed is the error of an instant that another run has claimed.
 var ErrClaimed = errors.New("already claimed")
 
-// ErrNone says that no slot is due: a timer was late, or is stale.
+// ErrNone is the error of a fire without a due slot: a timer was late, or is stale.
 var ErrNone = errors.New("no slot is due")
 
-// Missed is the outcome of an instant that nobody answered in time; the others are those of runs.
+// Missed is the outcome of an instant that was not claimed in time; the other outcomes are those of runs.
 const Missed = "missed"
 
-// Grace is how long a slot may wait to be answered; after that it is missed.
+// Grace is the time in which a slot can be claimed; after that it is missed.
 const Grace = 15 * time.Minute
 
-// Claim is one file.
+// Claim is the content of one file.
 type Claim struct {
 	Job      string    `json:"-"`
 	Slot     time.Time `json:"slot"`
 	Claimed  time.Time `json:"claimed"`
-	Run      string    `json:"run,omitempty"`       // its id; "" when no run answers it
-	PID      int       `json:"pid,omitempty"`       // of the process that is to run it
+	Run      string    `json:"run,omitempty"`       // its id; "" if the slot has no run
+	PID      int       `json:"pid,omitempty"`       // of the process that will execute it
 	PIDStart uint64    `json:"pid_start,omitempty"` // as in the run's record
-	Outcome  string    `json:"outcome,omitempty"`   // "" while the run is under way
-	Held     string    `json:"held,omitempty"`      // why the latest attempt to answer it was given up before it began
+	Outcome  string    `json:"outcome,omitempty"`   // "" while the run is in progress
+	Held     string    `json:"held,omitempty"`      // why the latest attempt to run it was given up before it began
 }
 
-// Alive reports whether the process that made the claim still runs.
+// Alive reports whether the process that made the claim is still alive.
 func (c Claim) Alive() bool { return process.ID{PID: c.PID, Start: c.PIDStart}.Alive() }
 
 // Book is the ledger of one data directory.
@@ -56,8 +56,9 @@ type Book struct {
 	Zone *time.Location
 }
 
-// Claim takes an instant for a run, or notes what became of one without a run. ErrClaimed when it is taken. A run's claim survives
-// a power cut, as what the run does may. Other notes need not, since whoever made them finds the instant free again.
+// Claim claims an instant for a run, or records its outcome without a run. The error is ErrClaimed if it is taken. A
+// run's claim survives a power cut, because the effects of the run may. Other records need not: after their loss the
+// instant is free and is recorded again.
 func (b Book) Claim(c Claim) error {
 	c.Slot, c.Claimed = c.Slot.In(b.Zone), b.Disk.Now().In(b.Zone)
 	data, err := json.Marshal(c)
@@ -75,8 +76,8 @@ func (b Book) Claim(c Claim) error {
 	return err
 }
 
-// jot is store.Create without waiting for the disk, and not in one step: who looks this moment may find an empty file, which is a
-// claim without a run.
+// jot is store.Create without waiting for the disk, and not in one step: a concurrent reader may find an empty file,
+// which counts as a claim without a run.
 func jot(path string, data []byte) error {
 	f, err := store.Open(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,14 +96,14 @@ func jot(path string, data []byte) error {
 	return nil
 }
 
-// Rewrite changes a claim: it is taken over by another run, or has ended. The caller is the run that has it, or holds the job's
-// lock.
+// Rewrite changes a claim that is taken over by another run or has ended. The caller is the run that has it, or holds
+// the job's lock.
 func (b Book) Rewrite(c Claim) error {
 	c.Slot = c.Slot.In(b.Zone)
 	return store.WriteJSONAs(b.path(c.Job, c.Slot), c, store.Buffered)
 }
 
-// Release gives up a run's claim, so that it is void, and says why. A claim that another run has by now stays as it is.
+// Release voids a run's claim and records the reason. A claim that now belongs to another run stays as it is.
 func (b Book) Release(job string, at time.Time, run, why string) error {
 	c, err := b.Load(job, at)
 	if err != nil || c.Run != run {
@@ -111,7 +112,7 @@ func (b Book) Release(job string, at time.Time, run, why string) error {
 	return b.Rewrite(Claim{Job: job, Slot: at, Claimed: c.Claimed, Held: why})
 }
 
-// Settle notes how the run that has a claim ended. A claim that another run has by now stays as it is.
+// Settle records the outcome of the run that has a claim. A claim that now belongs to another run stays as it is.
 func (b Book) Settle(job string, at time.Time, run, outcome string) error {
 	c, err := b.Load(job, at)
 	if err != nil || c.Run != run {
@@ -121,8 +122,8 @@ func (b Book) Settle(job string, at time.Time, run, outcome string) error {
 	return b.Rewrite(c)
 }
 
-// Load reads one claim; fs.ErrNotExist when nobody has claimed the instant. A file that cannot be read as a claim is one
-// without a run: it was claimed.
+// Load reads one claim; the error is fs.ErrNotExist if the instant is unclaimed. A file that cannot be parsed counts as
+// a claim without a run.
 func (b Book) Load(job string, at time.Time) (Claim, error) {
 	c := Claim{Job: job, Slot: at}
 	data, err := read(b.path(job, at))
@@ -135,10 +136,10 @@ func (b Book) Load(job string, at time.Time) (Claim, error) {
 	return c, nil
 }
 
-// most is more than any claim has, in bytes.
+// most is larger than any claim, in bytes.
 const most = 1 << 10
 
-// read is os.ReadFile for small files, in half the calls: an audit reads tens of thousands.
+// read is os.ReadFile for small files, with half the system calls: an audit reads tens of thousands of files.
 func read(path string) ([]byte, error) {
 	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	for err == syscall.EINTR {
@@ -159,7 +160,7 @@ func read(path string) ([]byte, error) {
 	return buffer[:n], nil
 }
 
-// List is the claims of a job for instants from since on, oldest first.
+// List returns the claims of a job for instants from since on, oldest first.
 func (b Book) List(job string, since time.Time) ([]Claim, error) {
 	entries, err := os.ReadDir(b.folder(job))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -176,7 +177,7 @@ func (b Book) List(job string, since time.Time) ([]Claim, error) {
 		}
 		c, err := b.Load(job, at)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // pruned this moment
+			continue // just pruned
 		}
 		if err != nil {
 			return claims, err
@@ -186,7 +187,7 @@ func (b Book) List(job string, since time.Time) ([]Claim, error) {
 	return claims, nil
 }
 
-// Jobs names the jobs that have claims, sorted.
+// Jobs returns the ids of the jobs that have claims, sorted.
 func (b Book) Jobs() ([]string, error) {
 	entries, err := os.ReadDir(b.Home.Slots())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -202,7 +203,7 @@ func (b Book) Jobs() ([]string, error) {
 	return ids, nil
 }
 
-// Prune removes the claims of instants before a time, and directories that nothing has come to since.
+// Prune removes the claims of instants before a time, and directories that are empty and unchanged since then.
 func (b Book) Prune(before time.Time) error {
 	jobs, err := b.Jobs()
 	for _, id := range jobs {
@@ -218,14 +219,14 @@ func (b Book) Prune(before time.Time) error {
 	return err
 }
 
-// drop removes a job's directory if it is empty and has been since a time: one that was made this moment is to hold a claim.
+// drop removes a job's directory if it is empty and unchanged since a time: a new directory is about to get a claim.
 func (b Book) drop(id string, since time.Time) {
 	if info, err := os.Stat(b.folder(id)); err == nil && info.ModTime().Before(since) {
-		_ = os.Remove(b.folder(id)) // which fails if it is not
+		_ = os.Remove(b.folder(id)) // fails if it is not empty
 	}
 }
 
-// form is the name of a claim: its instant in UTC, which sorts by time.
+// form is the layout of a claim's name: its instant in UTC, which sorts by time.
 const form = "20060102T150405Z"
 
 func (b Book) path(job string, at time.Time) string {

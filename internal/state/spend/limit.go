@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Limits bound what automatic runs may spend, in USD by run, day and month, and how many may reach an engine in a day. 0
-// means none at all, and so does what makes no sense (negative, not a number). No limit is +Inf, or anything above a
-// thousand million, and for runs math.MaxInt; in the configuration that is the word "none", which no slip of the hand makes.
+// Limits bound the cost of automatic runs, in USD by run, day and month, and the number of runs that may reach an
+// engine in a day. 0 allows nothing, and so does an invalid value (negative, NaN). Unlimited is +Inf, or anything above
+// a thousand million, and for runs math.MaxInt; the configuration spells it "none", which cannot be a typing error.
 type Limits struct {
 	PerRun, PerDay, PerMonth float64
 	RunsPerDay               int
 }
 
-// MarshalJSON writes a limit that is none as null, since JSON has no infinity.
+// MarshalJSON writes an infinite limit as null, since JSON has no infinity.
 func (l Limits) MarshalJSON() ([]byte, error) {
 	usd := func(limit float64) *float64 {
 		if v := ceiling(limit).usd(); !math.IsInf(v, 1) {
@@ -36,11 +36,11 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 // Limit is the error of a run that may not start.
 type Limit struct {
 	Key      string    // of the configuration: per-run, per-day, per-month or runs-per-day
-	Used     float64   // USD; for runs-per-day their number
+	Used     float64   // USD; for runs-per-day a number of runs
 	Reserved float64   // USD, by runs in progress
-	Allowed  float64   // as Used
-	Needs    float64   // as Used: what the run asked for
-	Until    time.Time // when the next day or month begins, in the book's zone; zero for per-run, which time does not lift
+	Allowed  float64   // unit as Used
+	Needs    float64   // requested by the run; unit as Used
+	Until    time.Time // when the next day or month begins, in the book's zone; zero for per-run, which is not lifted by time
 
 	passing bool
 }
@@ -62,7 +62,8 @@ func (e *Limit) Error() string {
 	return fmt.Sprintf("limit %s: %.2f spent%s of %.2f USD, until %s%s", e.Key, e.Used, reserved, e.Allowed, e.Until.Format(time.RFC3339), earlier)
 }
 
-// Passing reports whether the limit is reached only by what runs in progress have reserved, so that it may lift before Until.
+// Passing reports whether the limit is reached only by the reservations of runs in progress, so that it may lift before
+// Until.
 func (e *Limit) Passing() bool { return e.passing }
 
 // The keys of the configuration below spend.
@@ -73,7 +74,7 @@ const (
 	runsPerDay = "runs-per-day"
 )
 
-// ceiling is a limit as money.
+// ceiling converts a limit to money.
 func ceiling(limit float64) money {
 	if limit > highest.usd() {
 		return unlimited
@@ -81,7 +82,7 @@ func ceiling(limit float64) money {
 	return known(limit, 0)
 }
 
-// most is what a run that wishes for so much may come to cost. It is never 0.
+// most returns the highest possible cost of a run that wishes for so much. It is never 0.
 func (l Limits) most(p *page, now time.Time, wish money, force bool) money {
 	run := ceiling(l.PerRun)
 	if force {
@@ -95,7 +96,8 @@ func (l Limits) most(p *page, now time.Time, wish money, force bool) money {
 	return max(1, min(wish, run, today.unspent(ceiling(l.PerDay)), month.unspent(ceiling(l.PerMonth))))
 }
 
-// grant is what to reserve for a run that may cost most, or the limit that bars it: of several the one that lasts longest.
+// grant returns what to reserve for a run of at most that cost, or the limit that bars it: of several limits the one
+// that lasts longest.
 func (b Book) grant(p *page, now time.Time, c Claim, most money) (money, *Limit) {
 	l := b.Limits
 	want := b.likely(p, c.Job, most)
@@ -117,13 +119,13 @@ func (b Book) grant(p *page, now time.Time, c Claim, most money) (money, *Limit)
 	return want, nil
 }
 
-// likely is what a run that may cost most is likely to cost.
+// likely returns the likely cost of a run of at most that cost.
 func (b Book) likely(p *page, job string, most money) money {
 	if h, known := p.Jobs[job]; known {
 		return max(1, min(h.Likely, most))
 	}
 	some := min(most, ceiling(b.Limits.PerDay), ceiling(b.Limits.PerMonth))
-	if some == unlimited || some == 0 { // with no limit, and where only force passes
+	if some == unlimited || some == 0 { // without a limit, and if only force passes
 		some = most
 	}
 	if some == unlimited {
@@ -132,10 +134,10 @@ func (b Book) likely(p *page, job string, most money) money {
 	return max(1, b.share(some))
 }
 
-// share is the part of an amount that one run takes for itself.
+// share returns the part of an amount that one run may take.
 func (b Book) share(of money) money { return of / money(max(1, b.Share)) }
 
-// raised is what a run may have reserved that needs low and wishes for high, or the limit that bars it.
+// raised returns the new reservation of a run that needs low and wishes for high, or the limit that bars it.
 func (b Book) raised(p *page, now time.Time, e entry, low, high money) (money, *Limit) {
 	have := e.granted()
 	if e.Owner || have >= high {
@@ -165,10 +167,10 @@ func exhausted(key string, s sum, limit float64, needs money, until time.Time) *
 	return &Limit{key, s.spent.usd(), s.reserved.usd(), ceiling(limit).usd(), needs.usd(), until, s.unspent(ceiling(limit)) >= needs}
 }
 
-// turn is the first second after now at which a label changes. It searches, because midnight does not exist on every day
-// in every zone.
+// turn returns the first second after now at which a label changes. It searches, because some zones have days without a
+// midnight.
 func turn(now time.Time, of func(time.Time) string) time.Time {
-	const month = 32 * 24 * 60 * 60 // and a little
+	const month = 32 * 24 * 60 * 60 // and a margin
 	at := func(i int) time.Time { return now.Truncate(time.Second).Add(time.Duration(i) * time.Second) }
 	return at(sort.Search(month, func(i int) bool { return of(at(i)) > of(now) }))
 }

@@ -7,11 +7,11 @@ import (
 	"math"
 )
 
-// errCost is an amount that nothing can cost: negative, not a number, or above a thousand million USD.
+// errCost is the error of an invalid cost: negative, NaN, or above a thousand million USD.
 var errCost = errors.New("not a cost in USD")
 
-// money is an amount in millionths of a USD, whole, so that sums are exact. Whatever is read or computed is at most
-// highest, so that thousands of them can be added.
+// money is an amount in whole millionths of a USD, so that sums are exact. Amounts that are read or computed are capped
+// at highest, so that thousands of them can be added.
 type money int64
 
 const (
@@ -46,15 +46,15 @@ func (m *money) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// sum is what counts on a day or in a month.
+// sum is the total of a day or month.
 type sum struct{ spent, reserved money }
 
 func (s sum) usd() Sum { return Sum{s.spent.usd(), s.reserved.usd()} }
 
-// unspent is what remains below a limit when nothing is reserved.
+// unspent returns what remains below a limit, ignoring reservations.
 func (s sum) unspent(limit money) money { return sum{spent: s.spent}.left(limit) }
 
-// left is what remains below a limit.
+// left returns what remains below a limit.
 func (s sum) left(limit money) money {
 	if limit == unlimited {
 		return unlimited

@@ -14,17 +14,17 @@ type page struct {
 	Runs map[string]entry // by id
 	Jobs map[string]habit // by id
 
-	rest map[string]json.RawMessage // the keys of other versions; nil when the page does not come from the disk
+	rest map[string]json.RawMessage // keys of other versions; nil if the page was not read from disk
 }
 
-// day is what was settled for the runs that reserved on one day. Its count is of a type too small to overflow the sum.
+// day is the total of the settled runs that reserved on one day. Its count has a type too small to overflow the sum.
 type day struct {
 	Spent money  `json:"spent"`
 	Runs  uint32 `json:"runs"`
 	Also  string `json:"also,omitempty"` // the earlier day, seen since, on which it counts as well
 }
 
-// habit is what a job's recent runs have cost.
+// habit is the recent cost of a job's runs.
 type habit struct {
 	Likely money  `json:"likely"`
 	Day    string `json:"day"` // of the latest
@@ -34,7 +34,7 @@ type habit struct {
 type entry struct {
 	Day      string `json:"day"`
 	Job      string `json:"job,omitempty"`
-	Owner    bool   `json:"owner,omitempty"`    // the owner started it: it is never refused
+	Owner    bool   `json:"owner,omitempty"`    // started by the owner: never refused
 	Reserved money  `json:"reserved,omitempty"` // 0 when it was granted without limit
 	Cost     money  `json:"cost,omitempty"`
 	Settled  string `json:"settled,omitempty"` // the date on which it got its cost; "" until then
@@ -74,11 +74,12 @@ func (p page) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// label is the date of an instant as the page writes it, and monthOf the beginning of that which all days of a month share.
+// label returns the date of an instant as stored in the page. monthOf returns the prefix that all days of a month
+// share.
 func label(t time.Time) string   { return t.Format(time.DateOnly) }
 func monthOf(t time.Time) string { return label(t)[:len("2006-01")] }
 
-// sum adds up what counts on a day or in a month, which is given by its label.
+// sum returns the total of a day or month, given by its label.
 func (p *page) sum(on string) (s sum, runs int) {
 	for date, d := range p.Days {
 		if period(date, on) == on || period(date, on) > on && (d.Also == "" || period(d.Also, on) >= on) {
@@ -94,7 +95,7 @@ func (p *page) sum(on string) (s sum, runs int) {
 	return s, runs
 }
 
-// of adds up what counts on a past day or in its month, both given by a label, by the dates alone.
+// of returns the total of a past day or of its month, both given by a label, by the dates alone.
 func (p *page) of(on string) (s sum) {
 	for date, d := range p.Days {
 		if period(date, on) == on {
@@ -109,10 +110,10 @@ func (p *page) of(on string) (s sum) {
 	return s
 }
 
-// period is the day or the month of a date, whichever on is.
+// period returns the day or the month of a date, in the form of on.
 func period(date, on string) string { return date[:min(len(date), len(on))] }
 
-// add counts for a day.
+// add adds runs and their cost to a day.
 func (p *page) add(date string, spent money, runs int) {
 	d := p.Days[date]
 	d.Spent = min(max(d.Spent+spent, 0), highest)
@@ -120,7 +121,7 @@ func (p *page) add(date string, spent money, runs int) {
 	p.Days[date] = d
 }
 
-// settle gives a run that is in the page its cost.
+// settle sets the cost of a run that is in the page.
 func (p *page) settle(run string, cost money, today string) {
 	e := p.Runs[run]
 	before := money(0)
@@ -134,14 +135,14 @@ func (p *page) settle(run string, cost money, today string) {
 	p.Runs[run] = entry{Day: e.Day, Job: e.Job, Owner: e.Owner, Cost: cost, Settled: today}
 }
 
-// learn notes what the next run of a job is likely to cost.
+// learn records the likely cost of a job's next run.
 func (p *page) learn(job string, likely money, today string) {
 	if job != "" && likely > 0 {
 		p.Jobs[job] = habit{likely, today}
 	}
 }
 
-// reclaim settles the runs that have died.
+// reclaim settles dead runs.
 func (p *page) reclaim(look Look, today string) {
 	for run, e := range p.Runs {
 		if e.Settled != "" || look == nil {
@@ -153,7 +154,7 @@ func (p *page) reclaim(look Look, today string) {
 	}
 }
 
-// known is a cost, or what to assume when it is none.
+// known returns a cost, or the assumed one if it is invalid.
 func known(cost float64, otherwise money) money {
 	if m, err := toMoney(cost); err == nil {
 		return m
@@ -161,7 +162,7 @@ func known(cost float64, otherwise money) money {
 	return otherwise
 }
 
-// recall enters a run of which the page has lost its knowledge.
+// recall enters a run that the page has lost.
 func (p *page) recall(r Past, l Limits, zone *time.Location) {
 	date, perRun := label(r.Started.In(zone)), ceiling(l.PerRun)
 	if perRun == unlimited {
@@ -175,8 +176,8 @@ func (p *page) recall(r Past, l Limits, zone *time.Location) {
 	}
 }
 
-// note remembers, of every day that is later than today, that it counts today, and of every other that its time has come
-// (again). It reports whether that was new.
+// note marks every day later than today as counting today, and unmarks every day that has been reached. It reports
+// whether anything changed.
 func (p *page) note(today string) (changed bool) {
 	for date, d := range p.Days {
 		also := d.Also
@@ -194,10 +195,10 @@ func (p *page) note(today string) (changed bool) {
 	return changed
 }
 
-// kept is how many days before today stay in the page. A month needs 30.
+// kept is the number of days before today that stay in the page. A month needs 30.
 const kept = 62
 
-// forget drops what no total needs: the oldest days, and the runs that settled before the latest day but today.
+// forget drops what no total needs: the oldest days, and the runs that settled before the latest day other than today.
 func (p *page) forget(today string) {
 	var past []string
 	for _, date := range slices.Sorted(maps.Keys(p.Days)) {
@@ -224,7 +225,7 @@ func newEntry(date string, c Claim, grant money) entry {
 	return entry{Day: date, Job: c.Job, Owner: c.Force, Reserved: grant}
 }
 
-// granted is what newEntry was given.
+// granted returns the amount that newEntry was given.
 func (e entry) granted() money {
 	if e.Reserved == 0 {
 		return unlimited

@@ -18,8 +18,8 @@ type stop struct {
 
 func (b Book) pausePath() string { return b.Home.State("pause.json") }
 
-// Pause stops every automatic fire until an instant, or until Resume when it is zero, whatever was said before. An instant
-// that is not in the future is an error.
+// Pause stops every automatic fire until an instant, or until Resume if it is zero. It replaces an earlier pause. An
+// instant that is not in the future is an error.
 func (b Book) Pause(ctx context.Context, until time.Time) error {
 	if !until.IsZero() {
 		if until = until.In(b.Zone); !until.After(b.Disk.Now()) {
@@ -32,21 +32,21 @@ func (b Book) Pause(ctx context.Context, until time.Time) error {
 	})
 }
 
-// Resume allows automatic fires again; that they were not paused is no error.
+// Resume allows automatic fires again. It succeeds if they are not paused.
 func (b Book) Resume(ctx context.Context) error {
 	held, err := b.Disk.Lock(ctx, b.Home.Lock("pause"))
 	if err != nil {
 		return err
 	}
 	defer held.Release()
-	if _, err := store.ReadJSON[stop](b.Disk, b.pausePath()); err != nil { // sets a corrupt one aside
+	if _, err := store.ReadJSON[stop](b.Disk, b.pausePath()); err != nil { // sets a corrupt file aside
 		return err
 	}
 	return store.Remove(b.pausePath())
 }
 
-// Paused reports whether automatic fires are stopped, and until when: zero is until Resume. It takes no lock and changes
-// nothing. An error goes with true: the file is there and cannot be understood.
+// Paused reports whether automatic fires are stopped, and until when; zero means until Resume. It takes no lock and is
+// read-only. An error comes with true: the file exists and is invalid.
 func (b Book) Paused() (paused bool, until time.Time, err error) {
 	data, err := store.Read(b.pausePath())
 	if errors.Is(err, fs.ErrNotExist) {

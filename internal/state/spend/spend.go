@@ -41,61 +41,61 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Book is the accounts of one data directory. Besides what its methods name, an error wraps *store.NotWritten,
-// *lock.Failed, or lock.ErrBusy after ten seconds; nothing is known to be counted then, and no run may start. Every method
-// that changes something may simply be called again.
+// Book holds the accounts of one data directory. Besides those that its methods name, an error wraps *store.NotWritten,
+// *lock.Failed, or lock.ErrBusy after ten seconds; then the run is not counted and must not start. Every method that
+// changes something may be repeated.
 type Book struct {
 	Home   paths.Dir
 	Disk   store.Disk
 	Zone   *time.Location
 	Limits Limits
 
-	// Past tells of every run since an instant that reached an engine, from the run records, when spend.json is missing or
-	// corrupt. Without it the accounts begin at zero then. It is called under the lock and must not use the book.
+	// Past returns every run since an instant that reached an engine, from the run records, if spend.json is missing or
+	// corrupt. Without it the accounts begin at zero. It is called under the lock and must not use the book.
 	Past func(since time.Time) ([]Past, error)
 
-	// Share says how much one run takes for itself: a run of which nothing is known reserves one part in so many of what it
-	// may cost, and a raise takes no more than one part in so many of what is left. 0 and 1 are all of it.
+	// Share limits what one run takes: a run without a known cost reserves one part in Share of its highest possible
+	// cost, and a raise takes at most one part in Share of what is left. 0 and 1 mean all of it.
 	Share int
 }
 
-// Past is a run as its record shows it.
+// Past is a run according to its record.
 type Past struct {
 	Run     string
 	Job     string
 	Started time.Time
-	Cost    float64 // USD; negative when it is not known: Limits.PerRun is assumed
+	Cost    float64 // USD; negative if unknown: Limits.PerRun is assumed
 	Alive   bool    // it may still spend: Limits.PerRun is reserved for it
 }
 
-// Look finds out about a run that has reserved and not settled. It is alive as long as anything of it, an orphaned engine
-// too, can spend. Otherwise cost is what its record shows in USD, negative when that cannot be known. It is called under
-// the lock and must not use the book.
+// Look returns the state of a run that has reserved and not settled. It is alive as long as any part of it, including
+// an orphaned engine, can spend. Otherwise cost is the cost in its record in USD, negative if unknown. Look is called
+// under the lock and must not use the book.
 type Look func(run string) (cost float64, alive bool)
 
-// Claim is what a run asks for before it starts.
+// Claim is the request of a run before it starts.
 type Claim struct {
 	Run, Job string  // ids
-	Most     float64 // USD that the run may cost, as its job's file says; 0 for no limit of its own
-	Force    bool    // the owner starts it: it counts, and is never refused
+	Most     float64 // USD that the run may cost according to its job file; 0: no limit of its own
+	Force    bool    // started by the owner: it is counted and never refused
 }
 
-// Grant is what a run was given, in USD; +Inf is without limit.
+// Grant is the amount granted to a run, in USD; +Inf is unlimited.
 type Grant struct {
 	Reserved float64
-	Most     float64 // that the run may come to cost; what is above Reserved has to be asked for
+	Most     float64 // the highest cost that the run may reach; more than Reserved requires Raise
 }
 
-// Reserve lets a run start and counts it. It reserves what the run is likely to cost: what its job's runs did cost, else
-// the Book's share of what it may cost at most. That most is the smallest of the claim's, Limits.PerRun and what is not
-// yet spent today and this month. Where less than the likely cost is unspent, all of that is reserved.
+// Reserve admits a run and counts it. It reserves the run's likely cost: the cost of the job's recent runs, else the
+// Book's share of the run's highest possible cost. That highest cost is the smallest of the claim's, Limits.PerRun and
+// what is unspent today and this month. If less than the likely cost is unspent, all of that is reserved.
 //
-// The error is a *Limit when so much is not left; then nothing is reserved. With Force the run is never refused; Most and
+// The error is a *Limit if too little is left; then nothing is reserved. With Force the run is never refused; Most and
 // PerRun still bound it, unless PerRun is 0.
 //
-// Dead runs are settled on the way: at the cost that look tells or else at all they had reserved. A nil look takes every
-// run for alive. A run that has reserved already is granted the same again; one that has settled is an error, and so is a
-// most that is no cost (ErrCost).
+// Reserve also settles dead runs: at the cost that look returns, else at their whole reservation. A nil look treats
+// every run as alive. A run that has reserved already is granted the same again. A run that has settled is an error, as
+// is an invalid most (ErrCost).
 func (b Book) Reserve(ctx context.Context, c Claim, look Look) (Grant, error) {
 	wish := unlimited
 	if c.Most != 0 {
@@ -129,10 +129,10 @@ func (b Book) Reserve(ctx context.Context, c Claim, look Look) (Grant, error) {
 	return Grant{reserved.usd(), most.usd()}, nil
 }
 
-// Raise makes what a run has reserved at least least USD in all, and as much as most where others still find enough: of what
-// is left it takes no more than the Book's share beyond least. It returns what the run may now have cost, most at most. The
-// error is a *Limit when least cannot be had, even after dead runs were settled as by Reserve; the reservation is then as it was.
-// A run of the owner's gets all it asks for.
+// Raise raises the reservation of a run to at least least USD in all, and up to most if enough is left for others:
+// beyond least it takes at most the Book's share of what is left. It returns what the run may now cost, at most most.
+// The error is a *Limit if least is not available, even after dead runs were settled as by Reserve; the reservation is
+// then unchanged. A run of the owner's gets all it asks for.
 func (b Book) Raise(ctx context.Context, run string, least, most float64, look Look) (granted float64, err error) {
 	low, err := toMoney(least)
 	if err != nil {
@@ -160,7 +160,7 @@ func (b Book) Raise(ctx context.Context, run string, least, most float64, look L
 		if limit != nil {
 			return limit
 		}
-		if e.Reserved != 0 { // else it is without limit
+		if e.Reserved != 0 { // else it is unlimited
 			e.Reserved = max(e.Reserved, grant)
 		}
 		p.Runs[run] = e
@@ -169,9 +169,9 @@ func (b Book) Raise(ctx context.Context, run string, least, most float64, look L
 	return min(grant, high).usd(), err
 }
 
-// Settle replaces what a run has reserved by what it did cost, in USD. The latest word counts: to settle again changes
-// nothing when the cost is the same and corrects it when it is another, also after the run was taken for dead. A run that
-// the book does not know, because spend.json was lost, is counted today. ErrCost when cost is no cost.
+// Settle replaces the reservation of a run by its actual cost, in USD. The latest call counts: settling again with
+// another cost corrects it, also after the run was taken for dead. A run that is not in the book, because spend.json
+// was lost, is counted today. The error is ErrCost if cost is invalid.
 func (b Book) Settle(ctx context.Context, run string, cost float64) error {
 	m, err := toMoney(cost)
 	if err != nil {
@@ -188,9 +188,9 @@ func (b Book) Settle(ctx context.Context, run string, cost float64) error {
 	})
 }
 
-// Release forgets the reservation of a run that ended before it spent anything: it does not count. needs, in USD, is what
-// the run would have needed, where that turned out: the next run of its job reserves as much; 0 where it did not. A run that
-// has settled or is unknown stays as it is.
+// Release drops the reservation of a run that ended before it spent anything: it is not counted. needs is the amount in
+// USD that the run turned out to need, which the next run of its job reserves; 0 if unknown. A run that has settled or
+// is unknown stays as it is.
 func (b Book) Release(ctx context.Context, run string, needs float64) error {
 	return b.edit(ctx, run, func(p *page, now time.Time) error {
 		if e, found := p.Runs[run]; found && e.Settled == "" {
@@ -202,7 +202,7 @@ func (b Book) Release(ctx context.Context, run string, needs float64) error {
 	})
 }
 
-// Totals is where the accounts stand.
+// Totals are the totals of the accounts.
 type Totals struct {
 	Today  Sum    `json:"today"`
 	Month  Sum    `json:"month"`
@@ -216,8 +216,8 @@ type Sum struct {
 	Reserved float64 `json:"reserved"` // by runs under way, and by dead ones until the next Reserve
 }
 
-// Totals tells where the accounts stand now. It takes no lock and changes nothing, so a file that cannot be parsed is only
-// warned of; the figures are those that the next Reserve will go by.
+// Totals returns the current totals. It takes no lock and is read-only, so a file that cannot be parsed only causes a
+// warning; the figures are those that the next Reserve will use.
 func (b Book) Totals() (Totals, error) {
 	var p page
 	path := b.Home.State("spend.json")
@@ -241,7 +241,7 @@ func (b Book) Totals() (Totals, error) {
 
 func (b Book) now() time.Time { return b.Disk.Now().In(b.Zone) }
 
-// edit changes the accounts under their lock on behalf of a run; nothing of what change did is written when it fails.
+// edit changes the accounts under their lock on behalf of a run; if change fails, nothing is written.
 func (b Book) edit(ctx context.Context, run string, change func(*page, time.Time) error) error {
 	held, err := b.Disk.Lock(ctx, b.Home.Lock("spend"))
 	if err != nil {
@@ -257,7 +257,7 @@ func (b Book) edit(ctx context.Context, run string, change func(*page, time.Time
 	if err := b.begin(&p, run, now); err != nil {
 		return err
 	}
-	if p.note(label(now)) { // at once, because a book that refuses everybody would else never learn that a day has passed
+	if p.note(label(now)) { // write it at once: a book that refuses every run would otherwise never learn that a day has passed
 		if err := store.WriteJSON(path, p); err != nil {
 			return err
 		}
@@ -269,7 +269,7 @@ func (b Book) edit(ctx context.Context, run string, change func(*page, time.Time
 	return store.WriteJSON(path, p)
 }
 
-// begin fills a page that does not come from the disk. The run that asks is omitted: it is about to say itself what it is.
+// begin fills a page that was not read from disk. It omits the calling run, which reports its own amount next.
 func (b Book) begin(p *page, run string, now time.Time) error {
 	if p.rest != nil {
 		return nil
@@ -278,7 +278,7 @@ func (b Book) begin(p *page, run string, now time.Time) error {
 	if b.Past == nil {
 		return nil
 	}
-	runs, err := b.Past(now.AddDate(0, 0, -31)) // what is of an earlier month does not matter
+	runs, err := b.Past(now.AddDate(0, 0, -31)) // earlier months do not matter
 	if err != nil {
 		return fmt.Errorf("%s: cannot be rebuilt: %w", b.Home.State("spend.json"), err)
 	}
