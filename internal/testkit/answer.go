@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// Fault is what goes wrong with a response. One that is not streamed is cut (and so on) in the middle of its body, whatever
-// [Way.After] says.
+// Fault is a fault of a response. One that is not streamed fails in the middle of its body, whatever [Way.After] is.
 type Fault int
 
 // The faults.
@@ -23,14 +22,14 @@ const (
 	Mute                   // no response, and the connection stays open until the client or the test ends
 	Cut                    // the connection breaks
 	Short                  // the response ends properly, but too early
-	Silent                 // nothing more comes, and the connection stays open until the client or the test ends
-	Malformed              // an event that is not JSON comes between the others
-	ErrorEvent             // an event with an error comes and ends the response
+	Silent                 // the rest is missing, and the connection stays open until the client or the test ends
+	Malformed              // an event that is not JSON is sent among the others
+	ErrorEvent             // an event with an error ends the response
 	WrongContentType       // a page of HTML with status 200, as captive portals send
-	Endless                // text comes for ever, at least a millisecond apart
+	Endless                // text is sent for ever, at least a millisecond apart
 )
 
-// Way is how a response gets to the client.
+// Way is how a response is delivered to the client.
 type Way struct {
 	Hold        <-chan struct{} // wait for it to be closed before anything is sent
 	Delay       time.Duration   // wait before the headers
@@ -40,15 +39,15 @@ type Way struct {
 	After       int // how many events arrive before Cut, Short, Silent, Malformed and ErrorEvent
 }
 
-// Stream is the events of a response, each as it stands on the wire.
+// Stream is the events of a response, each in its wire format.
 type Stream struct {
 	Events    []string
-	Endless   int    // the number of the one that comes for ever, from 0
-	Malformed string // the one that is not JSON
+	Endless   int    // the number of the event that repeats for ever, from 0
+	Malformed string // the event that is not JSON
 	Error     string
 }
 
-// Answer is the response to one request. Where the client has gone, or the server closes, its methods do not return.
+// Answer is the response to one request. If the client is gone, or the server closes, its methods do not return.
 type Answer struct {
 	w   http.ResponseWriter
 	ctx context.Context // ends when the client goes away or the server closes
@@ -59,7 +58,7 @@ func (a Answer) Body(r *http.Request, most int64) ([]byte, error) {
 	return io.ReadAll(http.MaxBytesReader(a.w, r.Body, most))
 }
 
-// Begin waits, and takes over the headers. done says that the fault leaves nothing to answer.
+// Begin waits, and takes over the headers. done reports that the fault leaves nothing to answer.
 func (a Answer) Begin(w Way) (done bool) {
 	if w.Hold != nil {
 		select {
@@ -84,7 +83,7 @@ func (a Answer) Begin(w Way) (done bool) {
 	return false
 }
 
-// Header sets one unless the reply did, or value is "".
+// Header sets a header unless the reply has set it, or value is "".
 func (a Answer) Header(key, value string) {
 	if _, set := a.w.Header()[key]; !set && value != "" {
 		a.w.Header().Set(key, value)
@@ -118,7 +117,7 @@ func (a Answer) Stream(s Stream, w Way) {
 	a.send(http.StatusOK, "text/event-stream; charset=utf-8", nil)
 	for i, e := range s.Events {
 		for w.Fault == Endless && i == s.Endless {
-			a.event(e, max(w.StreamDelay, time.Millisecond)) // so that a reader can keep up
+			a.event(e, max(w.StreamDelay, time.Millisecond)) // lets a reader keep up
 		}
 		if i == w.After && a.fault(s, w) {
 			return
@@ -130,7 +129,7 @@ func (a Answer) Stream(s Stream, w Way) {
 	}
 }
 
-// fault does what goes wrong at this point of the stream; done says that nothing may follow.
+// fault applies the fault at this point of the stream; done reports that the stream has ended.
 func (a Answer) fault(s Stream, w Way) (done bool) {
 	switch w.Fault {
 	case Cut:
@@ -145,7 +144,7 @@ func (a Answer) fault(s Stream, w Way) (done bool) {
 	return w.Fault == Short || w.Fault == ErrorEvent
 }
 
-// event waits and sends.
+// event sends an event after the delay.
 func (a Answer) event(e string, delay time.Duration) {
 	a.pause(delay)
 	a.push([]byte(e))
@@ -175,7 +174,7 @@ func (a Answer) pause(d time.Duration) {
 	}
 }
 
-// silence keeps the connection open and says nothing.
+// silence keeps the connection open without sending.
 func (a Answer) silence() {
 	<-a.ctx.Done()
 	a.cut()
@@ -184,10 +183,10 @@ func (a Answer) silence() {
 // cut breaks the connection; it does not return.
 func (a Answer) cut() { panic(http.ErrAbortHandler) }
 
-// MaxPieces is how many parts a text is cut into at most.
+// MaxPieces is the maximum number of parts of a text.
 const MaxPieces = 5
 
-// Pieces cuts a text into a few parts, at boundaries of characters.
+// Pieces splits a text into a few parts, at boundaries of characters.
 func Pieces(text string) (parts []string) {
 	runes := []rune(text)
 	for part := range slices.Chunk(runes, max(1, (len(runes)+MaxPieces-1)/MaxPieces)) {
@@ -196,7 +195,8 @@ func Pieces(text string) (parts []string) {
 	return parts
 }
 
-// Encode is JSON as the services write it: without HTML's escapes. What cannot be encoded is the test's mistake and fails it.
+// Encode returns JSON as the services write it: without HTML's escapes. A value that cannot be encoded is an error of
+// the test and fails it.
 func Encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// MemoryDir returns a new directory in memory, if there is one, for a test with thousands of fsyncs that does not depend on the disk.
-// Programs may be forbidden to run from it.
+// MemoryDir returns a new directory in memory, if available, for a test with thousands of fsyncs that does not depend
+// on the disk. It may be mounted noexec.
 func MemoryDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "ollim-test-")

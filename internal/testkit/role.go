@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// roleVar names the role that a copy of the test program plays.
+// roleVar is the variable with the role of a copy of the test program.
 const roleVar = "OLLIM_TEST_ROLE"
 
 // Main is for TestMain: it runs the tests of a package or, in a process made by Child, a role. A role gets the arguments of Child;
@@ -34,7 +34,7 @@ func Main(m *testing.M, roles map[string]func(args []string) error) {
 	os.Exit(0)
 }
 
-// Child prepares a copy of the test program that plays a role of Main. Its standard error is that of the test.
+// Child prepares a copy of the test program that runs a role of Main. Its standard error is that of the test.
 func Child(t testing.TB, role string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()

@@ -1,14 +1,15 @@
-// Package testkit is for tests only. It holds what the HTTP servers of packages anthropicapi and openaiapi have in common, and
-// Unprivileged, which runs a test as a user whom file permissions bind. The servers end with their test, keep what was asked, know which reply is next, and send it with the faults of a bad
-// network. What a request and a reply say is theirs.
+// Package testkit is for tests only. It holds the common part of the HTTP servers of packages anthropicapi and
+// openaiapi, and Unprivileged, which runs a test as an unprivileged user. The servers end with their test, record
+// requests, select the next reply, and send it with the faults of a bad network. The packages define the requests and
+// replies.
 //
-// What answers a request that breaks no rule, in this order: the routes of [Server.On], the newest first, which take nothing
-// from the queue; the queue of [Server.Reply], one reply each, in the order of arrival (a client's retry is a request too); the
-// function of [Server.Handle].
+// A request that breaks no rule is answered, in this order, by: the routes of [Server.On], the newest first, which
+// leave the queue alone; the queue of [Server.Reply], one reply each, in the order of arrival (a client's retry is a
+// request too); the function of [Server.Handle].
 //
-// Requests run at the same time; the queue and the records are safe for that, and functions given to On and Handle must be.
-// What is still held, silent or endless at the end of the test is cut. A function that waits for the test itself would keep the
-// server from ending: wait with [Way.Hold].
+// Requests run concurrently; the queue and the records are safe for that, and functions given to On and Handle must be.
+// Responses that are still held, silent or endless at the end of the test are cut. A function that waits for the test
+// itself would keep the server from ending: wait with [Way.Hold].
 package testkit
 
 import (
@@ -40,8 +41,8 @@ type Server[Q, R any] struct {
 	requests   []Q
 	hits       []string
 	violations []string
-	looked     bool // somebody asked for the violations
-	issued     int  // numbers given to ids
+	looked     bool // Violations was called
+	issued     int  // number of ids assigned
 }
 
 type route[Q, R any] struct {
@@ -49,8 +50,8 @@ type route[Q, R any] struct {
 	answer func(Q) R
 }
 
-// New starts a server on 127.0.0.1 that ends with the test. name stands before what it tells the test, answer sees every request
-// and handler is the first function of [Server.Handle].
+// New starts a server on 127.0.0.1 that ends with the test. name prefixes its messages to the test, answer handles
+// every request and handler is the initial function of [Server.Handle].
 func New[Q, R any](t testing.TB, name string, answer func(Exchange[Q, R], *http.Request), handler func(Q) R) *Server[Q, R] {
 	t.Helper()
 	s := &Server[Q, R]{t: t, name: name, answer: answer, handler: handler, arrived: make(chan struct{})}
@@ -70,45 +71,46 @@ func New[Q, R any](t testing.TB, name string, answer func(Exchange[Q, R], *http.
 	return s
 }
 
-// URL is the base URL, without a path and without a slash at its end.
+// URL returns the base URL, without a path or a slash at its end.
 func (s *Server[Q, R]) URL() string { return s.http.URL }
 
-// Reply puts replies at the end of the queue.
+// Reply appends replies to the queue.
 func (s *Server[Q, R]) Reply(r ...R) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue = append(s.queue, r...)
 }
 
-// Handle sets what answers when the queue is empty.
+// Handle sets the function that answers when the queue is empty.
 func (s *Server[Q, R]) Handle(f func(Q) R) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.handler = f
 }
 
-// On lets f answer every request that matches, before the queue is asked: for side requests, which come when they like.
+// On makes f answer every request that matches, in preference to the queue: for side requests, which arrive at any
+// time.
 func (s *Server[Q, R]) On(match func(Q) bool, f func(Q) R) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.routes = append(s.routes, route[Q, R]{match, f})
 }
 
-// Left is the number of replies in the queue that nobody has taken.
+// Left returns the number of unused replies in the queue.
 func (s *Server[Q, R]) Left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.queue)
 }
 
-// Requests are the requests for an answer of the model so far, in the order of arrival, those that were refused included.
+// Requests returns the requests for an answer of the model so far, in the order of arrival, including refused ones.
 func (s *Server[Q, R]) Requests() []Q {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// WaitRequests waits until n such requests have come, and ends the test if that takes longer than timeout.
+// WaitRequests waits until n such requests have arrived, and fails the test if that takes longer than timeout.
 func (s *Server[Q, R]) WaitRequests(n int, timeout time.Duration) []Q {
 	s.t.Helper()
 	late := time.NewTimer(timeout)
@@ -128,15 +130,15 @@ func (s *Server[Q, R]) WaitRequests(n int, timeout time.Duration) []Q {
 	}
 }
 
-// Hits are all requests so far, to whatever path, as "METHOD /path?query".
+// Hits returns all requests so far, to any path, as "METHOD /path?query".
 func (s *Server[Q, R]) Hits() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.hits)
 }
 
-// Violations are the rules that requests broke so far, as the service words them. A test that never asks for them fails at its
-// end if there were any.
+// Violations returns the rules that requests broke so far, in the service's words. A test that never calls it fails at
+// its end if there were any.
 func (s *Server[Q, R]) Violations() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +148,7 @@ func (s *Server[Q, R]) Violations() []string {
 
 func (s *Server[Q, R]) serve(w http.ResponseWriter, r *http.Request) {
 	defer func() {
-		// net/http would print a panic and hang up, and a client with retries would never tell.
+		// net/http would print a panic and close the connection, and a client with retries would hide it.
 		if p := recover(); p != nil && p != any(http.ErrAbortHandler) {
 			s.t.Errorf("%s: answering %s %s: %v", s.name, r.Method, r.URL.Path, p)
 			panic(http.ErrAbortHandler)
@@ -164,12 +166,12 @@ func (s *Server[Q, R]) serve(w http.ResponseWriter, r *http.Request) {
 // Exchange is one request, and the response to it.
 type Exchange[Q, R any] struct {
 	Answer
-	Number int // of the request among the hits, from 1
+	Number int // position among the hits, from 1
 
 	s *Server[Q, R]
 }
 
-// Record keeps a request for [Server.Requests].
+// Record records a request for [Server.Requests].
 func (x Exchange[Q, R]) Record(q Q) {
 	x.s.mu.Lock()
 	defer x.s.mu.Unlock()
@@ -178,14 +180,14 @@ func (x Exchange[Q, R]) Record(q Q) {
 	x.s.arrived = make(chan struct{})
 }
 
-// Violation keeps the rule that a request broke for [Server.Violations].
+// Violation records the rule that a request broke for [Server.Violations].
 func (x Exchange[Q, R]) Violation(rule string) {
 	x.s.mu.Lock()
 	defer x.s.mu.Unlock()
 	x.s.violations = append(x.s.violations, rule)
 }
 
-// Next is what answers q. The functions run without the lock, so that they may wait and may ask the server.
+// Next returns the reply to q. The functions run without the lock, so that they may wait and may call the server.
 func (x Exchange[Q, R]) Next(q Q) R {
 	s := x.s
 	s.mu.Lock()
@@ -207,8 +209,8 @@ func (x Exchange[Q, R]) Next(q Q) R {
 	return handler(q)
 }
 
-// ID is prefix and a new number. Ids are unique in a conversation, and a resumed one may have begun on another server, so those
-// that it holds already are omitted.
+// ID returns prefix and a new number. Ids are unique in a conversation. A resumed one may have begun on another server,
+// so the ids that it contains already are skipped.
 func (x Exchange[Q, R]) ID(prefix string, taken func(id string) bool) string {
 	x.s.mu.Lock()
 	defer x.s.mu.Unlock()

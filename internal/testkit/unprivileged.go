@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// nobody is a user and a group that own nothing.
+// nobody is the user and group id of nobody, which own nothing.
 const nobody = 65534
 
-// Unprivileged reports whether the process belongs to an ordinary user, so that the calling test can go on. A process of root runs the test
-// in a process of nobody's instead; then the test must return.
+// Unprivileged reports whether the process belongs to an ordinary user, so that the calling test can continue. As root
+// it runs the test in a process of user nobody instead; then the test must return.
 func Unprivileged(t *testing.T) bool {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -45,7 +45,7 @@ func Unprivileged(t *testing.T) bool {
 	return false
 }
 
-// copyProgram copies this test program, which may lie in a directory of root's.
+// copyProgram copies this test program, which may be in a directory that only root can read.
 func copyProgram(t *testing.T, to string) {
 	t.Helper()
 	self, err := os.Executable()

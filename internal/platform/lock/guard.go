@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// Guard is a lock for as long as a run lasts, a job's or a session's. Unlike Held it has a File, which gofrs/flock does not give
-// out: an engine that inherits it keeps the lock after the death of this process.
+// Guard is a lock held for a whole run, a job's or a session's. Unlike Held it has a File, which gofrs/flock does not
+// expose: an engine that inherits it keeps the lock after the death of this process.
 type Guard struct {
 	Held
 	file *os.File
 }
 
-// Release releases the guard, also when a child has inherited it; a second call does nothing.
+// Release releases the guard, even if a child has inherited it; a second call does nothing.
 func (g *Guard) Release() {
 	if g != nil {
 		g.Held.Release()
@@ -31,7 +31,7 @@ func guard(l locker, err error) (*Guard, error) {
 	return &Guard{Held{l}, l.(descriptor).f}, nil
 }
 
-// Delete removes the lock file and releases the guard. A waiter makes a new file.
+// Delete removes the lock file and releases the guard. A waiter creates a new file.
 func (g *Guard) Delete() error {
 	defer g.Release()
 	if err := os.Remove(g.file.Name()); err != nil {
@@ -40,12 +40,12 @@ func (g *Guard) Delete() error {
 	return nil
 }
 
-// File is the locked descriptor, to be passed to a child (exec.Cmd.ExtraFiles). It belongs to the guard and must not be
-// closed by the caller.
+// File returns the locked descriptor, to be passed to a child (exec.Cmd.ExtraFiles). It belongs to the guard; the
+// caller must not close it.
 func (g *Guard) File() *os.File { return g.file }
 
-// Note replaces the content of the lock file: information for people and for the next holder, not the lock itself. The
-// new text is there before the rest of the old one goes, so that no crash leaves an empty note.
+// Note replaces the content of the lock file, which informs people and the next holder and is not the lock itself. The
+// new text is written before the old one is truncated, so that a crash never leaves an empty note.
 func (g *Guard) Note(text string) error {
 	if _, err := g.file.WriteAt([]byte(text), 0); err != nil {
 		return key{path: g.file.Name()}.failed(err)
@@ -56,17 +56,17 @@ func (g *Guard) Note(text string) error {
 	return nil
 }
 
-// LastNote is what the previous holder noted, or "".
+// LastNote returns the note of the previous holder, or "".
 func (g *Guard) LastNote() string { return ReadNote(g.file.Name()) }
 
-// ReadNote is what the latest holder of the guard at path noted, or "". It needs no lock.
+// ReadNote returns the note of the latest holder of the guard at path, or "". It needs no lock.
 func ReadNote(path string) string {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return ""
 	}
 	defer func() { _ = f.Close() }()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // a pipe would never end
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // reading a pipe would block
 		return ""
 	}
 	note, err := io.ReadAll(f)
@@ -76,7 +76,7 @@ func ReadNote(path string) string {
 	return string(note)
 }
 
-// descriptor is an open file as a locker.
+// descriptor is an open file that implements locker.
 type descriptor struct{ f *os.File }
 
 func (d descriptor) TryLock() (bool, error) {
@@ -95,7 +95,7 @@ func (d descriptor) Unlock() error {
 	return errors.Join(d.flock(syscall.LOCK_UN), d.f.Close())
 }
 
-// flock goes through SyscallConn, because Fd would put the file into blocking mode.
+// flock uses SyscallConn, because Fd would put the file into blocking mode.
 func (d descriptor) flock(how int) error {
 	conn, err := d.f.SyscallConn()
 	if err != nil {

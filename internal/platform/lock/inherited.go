@@ -7,8 +7,9 @@ import (
 	"strconv"
 )
 
-// Inherited lists the ids of the processes that hold the lock at path because they inherited it. It lists none while the process
-// that took the lock holds it itself. Processes of another user or PID namespace are not seen, nor any without /proc.
+// Inherited lists the ids of the processes that hold the lock at path because they inherited it. The list is empty
+// while the process that took the lock holds it itself. Processes of another user or PID namespace are invisible, as
+// are all without /proc.
 func Inherited(path string) (pids []int) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -34,8 +35,9 @@ func Inherited(path string) (pids []int) {
 	return pids
 }
 
-// holder reads the lock of the descriptor /proc/PID/fd/N: the process that has the descriptor and the one that took the lock,
-// which the kernel calls by its number also when it has ended, or by 0. Both are 0 if there is no lock on it.
+// holder reads the lock of the descriptor /proc/PID/fd/N: the process that has the descriptor and the one that took the
+// lock. The kernel reports the latter by its number even after it has ended, or as 0. Both are 0 if the descriptor has
+// no lock.
 func holder(link string) (pid, taker int) {
 	fds := filepath.Dir(link)
 	info, err := os.ReadFile(filepath.Join(filepath.Dir(fds), "fdinfo", filepath.Base(link)))

@@ -1,7 +1,8 @@
-// Package lock takes flock(2) locks: at once, or with a bounded wait in the queue of a Table. A lock lies in a file of its own that
-// is never renamed, and that only the holder of a Guard may delete (a transcript is its own lock file, and may be deleted while
-// others wait for it). The kernel releases a lock when its last holder dies. A Held is for short work on a data file; a Guard
-// lasts for a whole run and can be handed to a child process, which then keeps it even if this process is killed.
+// Package lock takes flock(2) locks: at once, or with a bounded wait in the queue of a Table. Each lock has a file of
+// its own that is never renamed and that only the holder of a Guard may delete. (A transcript is its own lock file, and
+// may be deleted while other processes wait for it.) The kernel releases a lock when its last holder dies. A Held is
+// for short work on a data file; a Guard lasts for a whole run and can be handed to a child process, which then keeps
+// it even if this process is killed.
 package lock
 
 import (
@@ -15,11 +16,11 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ErrBusy says that another process holds the lock.
+// ErrBusy is the error of a lock that another process holds.
 var ErrBusy = errors.New("locked by another process")
 
-// Failed is a lock that could not be taken for another reason than ErrBusy: no permission, a read-only or full disk, a
-// file system without locks. The work that needed it must not go on.
+// Failed is the error of a lock that could not be taken for another reason than ErrBusy: no permission, a read-only or
+// full disk, a file system without locks. The work that needs the lock must not proceed.
 type Failed struct {
 	Path string
 	Err  error
@@ -43,12 +44,12 @@ func (h *Held) Release() {
 	}
 }
 
-// Try takes the lock at path without waiting; the error wraps ErrBusy if it is taken. The file and its directory are made if
-// missing.
+// Try takes the lock at path without waiting; the error wraps ErrBusy if it is taken. A missing file is created with
+// its directory.
 func Try(path string) (*Held, error) { return held(key{path: path}.take(try)) }
 
-// Free reports whether nobody holds the lock at path; a file that does not exist is free, one that cannot be opened is not.
-// It asks with a shared lock, so that several who ask at once do not take each other for a holder.
+// Free reports whether the lock at path is free. A missing file is free; one that cannot be opened is not. Free tests
+// with a shared lock, so that concurrent callers do not take each other for a holder.
 func Free(path string) bool {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return true
@@ -74,13 +75,13 @@ type locker interface {
 	Stat() (os.FileInfo, error)
 }
 
-// key names a lock, and whether a Guard is wanted.
+// key identifies a lock and its kind, Held or Guard.
 type key struct {
 	path  string
 	guard bool
 }
 
-// take opens the lock file and locks it. A file that was deleted before it was locked is no lock; take opens the new one.
+// take opens the lock file and locks it. If the file was deleted before it was locked, take opens the new one.
 func (k key) take(lock func(locker) error) (locker, error) {
 	for {
 		if l, err := k.once(lock); !errors.Is(err, errDeleted) {
@@ -89,7 +90,7 @@ func (k key) take(lock func(locker) error) (locker, error) {
 	}
 }
 
-// errDeleted says that Delete removed the lock file before it was locked.
+// errDeleted is the error of a lock file that Delete removed before it was locked.
 var errDeleted = errors.New("the lock file was deleted")
 
 func (k key) once(lock func(locker) error) (locker, error) {
@@ -111,8 +112,8 @@ func (k key) once(lock func(locker) error) (locker, error) {
 	return nil, err
 }
 
-// open opens the lock file for reading and writing, because an emulated flock (NFS) needs a writable descriptor, and never what a
-// symbolic link leads to.
+// open opens the lock file for reading and writing, because an emulated flock (NFS) needs a writable descriptor. It
+// does not follow a symbolic link.
 func (k key) open() (locker, error) {
 	const flags = os.O_CREATE | os.O_RDWR | syscall.O_NOFOLLOW
 	if err := os.MkdirAll(filepath.Dir(k.path), 0o700); err != nil {
@@ -125,8 +126,8 @@ func (k key) open() (locker, error) {
 	return descriptor{f}, err
 }
 
-// deleted reports whether l is a lock file that Delete has removed: another process may hold a new one at its path. Locked files
-// that are not lock files, such as transcripts, are never made anew.
+// deleted reports whether l is a lock file that Delete has removed: another process may hold a new one at its path.
+// Locked files that are not lock files, such as transcripts, are never recreated.
 func (k key) deleted(l locker) bool {
 	if filepath.Ext(k.path) != Ext {
 		return false
@@ -147,8 +148,8 @@ func (k key) failed(err error) error {
 	return &Failed{k.path, err}
 }
 
-// try looks at a lock that is taken three times, 2 ms apart: a process that asks whether it is Free holds it for some
-// microseconds, and a job must not be skipped for that.
+// try tests a taken lock three times, 2 ms apart: a process that calls Free holds it for some microseconds, and a job
+// must not be skipped for that.
 func try(l locker) error {
 	err := tryOnce(l)
 	for looks := 1; looks < 3 && errors.Is(err, ErrBusy); looks++ {
@@ -171,8 +172,8 @@ func tryOnce(l locker) error {
 	}
 }
 
-// block waits in the kernel instead of polling, because a polling waiter starves: whoever released the lock last takes it again
-// (12 s at worst against 0.4 s, 16 processes).
+// block waits in the kernel instead of polling, because a polling waiter starves: the process that released the lock
+// last takes it again (12 s at worst against 0.4 s, 16 processes).
 func block(l locker) error {
 	err := l.Lock()
 	for errors.Is(err, syscall.EINTR) {

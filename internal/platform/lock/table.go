@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// Table queues the waiters of one process. However many of them wait for a lock, also after their contexts have ended, one thread
-// and one descriptor wait for it in the kernel. Waiters get the lock in the order of their calls. The zero Table is ready to use
-// and must not be copied; a nil *Table queues nothing, and each call waits on its own.
+// Table queues the waiters of one process. For any number of waiters for a lock, including those whose contexts have
+// ended, one thread and one descriptor wait for it in the kernel. Waiters get the lock in the order of their calls. The
+// zero Table is ready to use and must not be copied; a nil *Table has no queue, and each call waits on its own.
 type Table struct {
 	mu     sync.Mutex
 	queues map[key]*queue
 }
 
-// queue is the waiters for one lock, first come first. Table.serve waits in the kernel on their behalf, and goes on doing so when
-// all of them have given up: a thread in flock(2) cannot be called back.
+// queue holds the waiters for one lock in order. Table.serve waits in the kernel on their behalf, and continues after
+// all of them have given up: a thread in flock(2) cannot be interrupted.
 type queue struct {
 	waiters []chan grant
 	hung    bool // a WaitShort has waited its full time in vain
 }
 
-// grant is what a waiter gets.
+// grant is the result sent to a waiter.
 type grant struct {
 	l   locker
 	err error
 }
 
-// Wait takes the lock at path, waiting until ctx ends; then the error wraps ErrBusy. A free lock is taken even if ctx has
-// ended before.
+// Wait takes the lock at path, waiting until ctx ends; then the error wraps ErrBusy. A free lock is taken even if ctx
+// has already ended.
 func (t *Table) Wait(ctx context.Context, path string) (*Held, error) {
 	return held(t.wait(ctx, key{path: path}))
 }
@@ -41,18 +41,18 @@ func (t *Table) WaitGuard(ctx context.Context, path string) (*Guard, error) {
 	return guard(t.wait(ctx, key{path, true}))
 }
 
-// shortWait bounds the wait for a data-file lock. The work under such a lock takes milliseconds; 16 processes rewriting a
-// 400 kB array were measured to wait 1.9 s at most.
+// shortWait bounds the wait for a data-file lock. The work under such a lock takes milliseconds; with 16 processes
+// rewriting a 400 kB array the longest measured wait was 1.9 s.
 const shortWait = 10 * time.Second
 
 // hungWait bounds the wait for a data-file lock whose holder has kept it for longer than shortWait.
 const hungWait = 100 * time.Millisecond
 
-// errHung is why the context of a WaitShort ends.
+// errHung is the cause with which the context of a WaitShort ends.
 var errHung = errors.New("the lock holder does not respond")
 
-// WaitShort is Wait for the lock of a data file. It waits at most ten seconds, and a tenth of a second while the lock has the
-// holder that an earlier WaitShort has waited ten seconds for: one hung holder delays a process once.
+// WaitShort is Wait for the lock of a data file. It waits at most ten seconds, and a tenth of a second while the lock
+// still has the holder on which an earlier WaitShort has timed out: one hung holder delays a process once.
 func (t *Table) WaitShort(ctx context.Context, path string) (*Held, error) {
 	limit := shortWait
 	if t.hung(key{path: path}) {
@@ -89,7 +89,7 @@ func (t *Table) wait(ctx context.Context, k key) (locker, error) {
 	return g.l, g.err
 }
 
-// queued reports whether somebody waits for the lock; then a later caller must not take it first.
+// queued reports whether the lock has waiters; then a later caller must not take it first.
 func (t *Table) queued(k key) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,7 +122,7 @@ func (t *Table) join(k key, waiter chan grant) {
 	q.waiters = append(q.waiters, waiter)
 }
 
-// leave takes a waiter out of the queue. It reports false if the waiter has been given its grant.
+// leave removes a waiter from the queue. It returns false if the waiter has its grant already.
 func (t *Table) leave(k key, waiter chan grant, hung bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,7 +139,7 @@ func (t *Table) leave(k key, waiter chan grant, hung bool) bool {
 	return true
 }
 
-// serve waits for the lock and gives it to the first waiter, until there is none.
+// serve waits for the lock and gives it to the first waiter, until the queue is empty.
 func (t *Table) serve(k key) {
 	for {
 		l, err := k.once(block)
@@ -149,15 +149,15 @@ func (t *Table) serve(k key) {
 	}
 }
 
-// give gives the grant to the first waiter, or releases the lock. It reports whether more waiters are there; without them the
-// queue ends.
+// give gives the grant to the first waiter, or releases the lock. It reports whether more waiters remain; without them
+// the queue ends.
 func (t *Table) give(k key, g grant) (more bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	q := t.queues[k]
 	q.hung = false
 	if len(q.waiters) > 0 && errors.Is(g.err, errDeleted) {
-		return true // for them the file is made anew
+		return true // the file is created anew for them
 	}
 	if len(q.waiters) > 0 {
 		q.waiters[0] <- g

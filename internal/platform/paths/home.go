@@ -12,12 +12,12 @@ func (d Dir) Path(elem ...string) string {
 	return filepath.Join(append([]string{string(d)}, elem...)...)
 }
 
-// State joins elements below state/, which belongs to ollim alone.
+// State joins elements below state/, which is ollim's own.
 func (d Dir) State(elem ...string) string {
 	return d.Path(append([]string{"state"}, elem...)...)
 }
 
-// Folders lists every directory that a new data directory has, parents first, absolute.
+// Folders lists the directories of a new data directory, parents first, absolute.
 func (d Dir) Folders() []string {
 	return []string{
 		d.Path(), d.Path("routines"), d.Path("reminders"), d.Path("webhooks"), d.Path("skills"), d.Path("gates"),
@@ -35,7 +35,7 @@ func (d Dir) Routines() string { return d.Path("routines") }
 // Sessions is the directory of transcripts.
 func (d Dir) Sessions() string { return d.Path("sessions") }
 
-// Locks is the directory of flock files; those of jobs that are gone are deleted by their holder.
+// Locks is the directory of flock files; the holder of a deleted job's lock deletes its file.
 func (d Dir) Locks() string { return d.State("locks") }
 
 // Lock is the flock file of one name, such as "pending_updates" or "job-a1b2c3d4".
@@ -67,16 +67,16 @@ func (d Dir) Run(id string, elem ...string) string {
 // RunLock is the flock that the process of a run holds, from before the record exists until the run ends.
 func (d Dir) RunLock(id string) string { return d.Run(id, "running") }
 
-// StopRequest is the file that asks a run to end.
+// StopRequest is the file that requests a run to end.
 func (d Dir) StopRequest(id string) string { return d.State("stop", id) }
 
-// PendingUpdates is the array of updates that the next main turn will pop.
+// PendingUpdates is the array of updates that the next main turn pops.
 func (d Dir) PendingUpdates() string { return d.State("pending_updates.json") }
 
 // UpdateClaims is the directory of updates that a turn has taken and not yet used.
 func (d Dir) UpdateClaims() string { return d.State("pending_updates.claim") }
 
-// UpdateArchive is the log of what became of every update.
+// UpdateArchive is the log of the fate of every update.
 func (d Dir) UpdateArchive() string { return d.State("updates.jsonl") }
 
 // MainSession holds the id of the main session as a bare string.
@@ -100,13 +100,13 @@ func (d Dir) Reminders() string { return d.Path("reminders") }
 // Firing is the directory of reminders whose run has begun: <id>.md, and <id>.retry.md at the second attempt.
 func (d Dir) Firing() string { return d.State("firing") }
 
-// Late has the reminders that were reported and not run.
+// Late is the directory of the reminders that were reported and not run.
 func (d Dir) Late() string { return d.State("late") }
 
 // Skill is the file of one skill.
 func (d Dir) Skill(name string) string { return filepath.Join(d.Skills(), name, "SKILL.md") }
 
-// Skills is the directory of skills, a directory each.
+// Skills is the directory of skills, one directory each.
 func (d Dir) Skills() string { return d.Path("skills") }
 
 // Gate is one of the owner's executables.
@@ -118,28 +118,28 @@ func (d Dir) Agent(name string) string { return d.Path("agents", name+".md") }
 // Tasks is the owner's list of tasks.
 func (d Dir) Tasks() string { return d.Path("tasks", "todo.txt") }
 
-// ToolPolicy is the owner's file of tools for everything.
+// ToolPolicy is the owner's file of tools for all runs.
 func (d Dir) ToolPolicy() string { return d.Path("tool-policy.yaml") }
 
 // PingBudget is the token bucket of pings.
 func (d Dir) PingBudget() string { return d.State("ping_budget.json") }
 
-// Approvals is what the owner approved.
+// Approvals is the file of the owner's approvals.
 func (d Dir) Approvals() string { return d.State("approvals.json") }
 
-// Changed is the directory of the values that were committed by `ollim changed`.
+// Changed is the directory of the values committed by `ollim changed`.
 func (d Dir) Changed() string { return d.State("changed") }
 
-// ForkMessages joins delivered messages to the sessions that sent them.
+// ForkMessages links delivered messages to the sessions that sent them.
 func (d Dir) ForkMessages() string { return d.State("fork_messages.json") }
 
-// Slots is the ledger of scheduled instants, a directory for each job.
+// Slots is the ledger of scheduled instants, one directory for each job.
 func (d Dir) Slots() string { return d.State("slots") }
 
-// Schedules is each routine's schedule over time.
+// Schedules is the history of each routine's schedule.
 func (d Dir) Schedules() string { return d.State("schedules.jsonl") }
 
-// Backups is where a crontab is kept before it is changed.
+// Backups is the directory of copies of a crontab, made before it is changed.
 func (d Dir) Backups() string { return d.State("backups") }
 
 // Notices holds what has been reported to the owner.

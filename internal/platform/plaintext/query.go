@@ -7,20 +7,20 @@ import (
 	"unicode/utf8"
 )
 
-// Query is words that a text must hold all of, in any order and case. A word may be a phrase.
+// Query is a list of words that a text must all contain, in any order and case. A word may be a phrase.
 type Query []needle
 
 // needle is a word, and the part of it that can be found in a line of JSON before the line is decoded.
 type needle struct {
 	whole   folded
-	run     folded // its longest part that JSON has as it is; empty if there is none
-	foreign bool   // other software may write some of its characters by their numbers
+	run     folded // its longest part without characters that JSON may escape; may be empty
+	foreign bool   // other software may escape some of its characters
 }
 
-// NewQuery leaves out empty words.
+// NewQuery omits empty words.
 func NewQuery(words []string) (q Query) {
 	for _, w := range words {
-		if w = string([]rune(w)); w == "" { // no bytes that are not UTF-8
+		if w = string([]rune(w)); w == "" { // drops bytes that are not UTF-8
 			continue
 		}
 		longest := ""
@@ -35,12 +35,12 @@ func NewQuery(words []string) (q Query) {
 	return q
 }
 
-// escaped reports whether a character may stand in JSON in another form.
+// escaped reports whether JSON may contain a character in escaped form.
 func escaped(r rune) bool {
 	return unicode.IsControl(r) || strings.ContainsRune("\"\\/<>&\u2028\u2029\ufffd", r)
 }
 
-// Maybe reports whether a line of JSON may hold the words: only then it is worth decoding.
+// Maybe reports whether a line of JSON may contain the words and so is worth decoding.
 func (q Query) Maybe(line []byte) bool {
 	for _, n := range q {
 		if n.run.in(line) < 0 && (!n.foreign || !bytes.Contains(line, []byte(`\u`))) {
@@ -50,7 +50,7 @@ func (q Query) Maybe(line []byte) bool {
 	return true
 }
 
-// Excerpt returns one line of the text around the first word, if the text holds all of the words.
+// Excerpt returns one line of the text around the first word, if the text contains all of the words.
 func (q Query) Excerpt(text string) (line string, found bool) {
 	const before, after = 60, 120 // bytes
 	first := -1
@@ -86,7 +86,7 @@ func (q Query) Excerpt(text string) (line string, found bool) {
 // folded is a word to be found in any case.
 type folded struct {
 	word         []byte
-	anchor       int // the byte of the word that is looked for
+	anchor       int // index of the byte that is searched for
 	lower, upper byte
 }
 
@@ -95,7 +95,7 @@ func fold(word string) folded {
 	f := folded{word: []byte(word)}
 	lower, upper := strings.ToLower(word), strings.ToUpper(word)
 	if len(lower) != len(word) || len(upper) != len(word) {
-		lower, upper = word, word // of few words in few languages, which are found only as they are written
+		lower, upper = word, word // a few words in a few languages, which are found only as they are written
 	}
 	best := -1
 	for i := range len(word) {
@@ -118,7 +118,7 @@ func rarity(b byte) int {
 	return len(common)
 }
 
-// in returns where the word begins in a text, -1 if it is not there. The empty word is everywhere.
+// in returns the offset of the word in a text, -1 if it is absent. The empty word is at 0.
 func (f folded) in(text []byte) int {
 	if len(f.word) == 0 {
 		return 0
@@ -137,7 +137,8 @@ func (f folded) in(text []byte) int {
 	}
 }
 
-// next returns the place of the first b at or after from, or the end of the text; known is an earlier answer for this b, or -1.
+// next returns the offset of the first b at or after from, or the end of the text; known is an earlier result for this
+// b, or -1.
 func next(text []byte, known, from int, b byte) int {
 	if known >= from || from >= len(text) {
 		return max(known, from)

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// Lines keeps line breaks and tabs. Doing it twice changes nothing.
+// Lines cleans a text and keeps its line breaks and tabs. It is idempotent.
 func Lines(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -17,7 +17,7 @@ func Lines(s string) string {
 	}, strings.ToValidUTF8(s, "\ufffd"))
 }
 
-// Line makes one line of it, with one space wherever there was white space, and none at the ends.
+// Line cleans a text to one line, with one space for each run of white space, and none at the ends.
 func Line(s string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -27,8 +27,8 @@ func Line(s string) string {
 	}, strings.ToValidUTF8(s, "\ufffd"))), " ")
 }
 
-// Rune is r, or -1 for what only a terminal understands: C0 and C1 controls, line breaks among them, DEL, and the embeddings,
-// overrides and isolates of bidirectional text.
+// Rune returns r, or -1 for a character that only a terminal interprets: C0 and C1 controls including line breaks, DEL,
+// and the embeddings, overrides and isolates of bidirectional text.
 func Rune(r rune) rune {
 	if unicode.IsControl(r) || r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 {
 		return -1

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Secrets replaces the values of secrets in text by [secret], also as they stand in a JSON string. Values shorter than eight
-// bytes are left: they occur in ordinary text, and to replace them there would tell what they are. A value that is written in
-// another encoding is not recognised. The zero value replaces nothing.
+// Secrets replaces the values of secrets in text by [secret], including their form in a JSON string. Values shorter
+// than eight bytes are kept: they occur in ordinary text, and replacing them there would reveal them. A value in
+// another encoding is not recognized. The zero value replaces nothing.
 type Secrets struct {
 	values   []string // longest first
 	replacer *strings.Replacer
@@ -22,7 +22,7 @@ const (
 	hidden         = "[secret]"
 )
 
-// NewSecrets takes the values.
+// NewSecrets returns the Secrets of these values.
 func NewSecrets(values ...string) (s Secrets) {
 	for _, v := range values {
 		if len(v) >= shortestSecret {
@@ -39,7 +39,8 @@ func NewSecrets(values ...string) (s Secrets) {
 	return s
 }
 
-// inJSON is a text as it stands between the quotes of a JSON string; writers differ in whether they escape <, > and &.
+// inJSON returns a text as it appears between the quotes of a JSON string; writers differ in whether they escape <, >
+// and &.
 func inJSON(text string, html bool) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -58,8 +59,8 @@ func (s Secrets) Hide(text string) string {
 	return s.replacer.Replace(text)
 }
 
-// HideCut is Hide for a text whose beginning or end was cut off, perhaps within a value: a piece of at least four bytes is
-// replaced there, too.
+// HideCut is Hide for a text whose beginning or end was cut off, perhaps inside a value: a piece of at least four bytes
+// is replaced there, too.
 func (s Secrets) HideCut(text string, front, end bool) string {
 	text = s.Hide(text)
 	longest := 0
@@ -80,7 +81,7 @@ func (s Secrets) HideCut(text string, front, end bool) string {
 	return text
 }
 
-// HideJSON replaces the values in a JSON document. Where one was no string the document becomes one.
+// HideJSON replaces the values in a JSON document. If a replaced value was not a string, the document becomes one.
 func (s Secrets) HideJSON(document json.RawMessage) json.RawMessage {
 	if len(s.values) == 0 || len(document) == 0 {
 		return document

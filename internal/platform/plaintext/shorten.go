@@ -17,7 +17,7 @@ func First(s string, most int) (first string, more bool) {
 	return s, false
 }
 
-// Short returns s if it has at most so many characters, else its beginning and an ellipsis, which counts as well.
+// Short returns s if it has at most most characters, else its beginning and an ellipsis, which counts as well.
 func Short(s string, most int) string {
 	if _, more := First(s, most); !more {
 		return s
@@ -39,8 +39,8 @@ func IsID(s string) bool {
 // IsWord reports whether s has only ASCII letters, digits and the characters of punctuation.
 func IsWord(s, punctuation string) bool { return strings.Trim(s, alphanumeric+punctuation) == "" }
 
-// IsName reports whether s can be the id of a session. It knows no engine's form of ids, and refuses what is unsafe as a file name
-// or as an argument of a command, and what could be read as JSON.
+// IsName reports whether s can be the id of a session. It accepts the ids of every engine, and rejects names that are
+// unsafe as a file name or command argument, or that could be read as JSON.
 func IsName(s string) bool {
 	return s != "" && s != "." && len(s) <= longestName && utf8.ValidString(s) && s[0] != '-' && s[0] != '{' &&
 		!strings.ContainsAny(s, `/\ `) && !strings.Contains(s, "..") &&

@@ -9,11 +9,11 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// most is how many words a suggestion may name; more is noise.
+// most is the maximum number of words in a suggestion; more is noise.
 const most = 3
 
-// Similar returns the known words most similar to word, best first, at most three. A word is near when at most a third of its
-// letters (but at least two, and never all) must change; capitals do not count. Nothing near: nil.
+// Similar returns the known words most similar to word, best first, at most three, or nil. A word is similar if at most
+// a third of its letters (but at least two, and never all) must change; case is ignored.
 func Similar(word string, known []string) []string {
 	type candidate struct {
 		word     string

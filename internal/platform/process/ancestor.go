@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// Inside reports whether a process that this one descends from began with the variable name in its environment, not empty, and
-// gives the value of the closest one. What a process was started with stays to be seen, whatever it or its children unset. Nothing
-// is found behind an ancestor that has ended, because its children are given to another, and nothing at all without /proc.
+// Inside reports whether an ancestor of this process was started with a non-empty variable name in its environment, and
+// returns the value of the closest one. The initial environment of a process stays visible even if it or its children
+// unset the variable. The search ends at an ancestor that has ended, because its children are reparented. Without /proc
+// it finds nothing.
 func Inside(name string) (value string, inside bool) {
 	for pid := os.Getppid(); pid > 0; pid = parent(pid) {
 		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
@@ -26,7 +27,7 @@ func Inside(name string) (value string, inside bool) {
 	return "", false
 }
 
-// parent is field 4 of /proc/PID/stat, 0 when there is none.
+// parent returns field 4 of /proc/PID/stat, 0 if there is none.
 func parent(pid int) int {
 	fields := statFields(pid)
 	if len(fields) < 2 {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// UnderCron reports whether a process that this one descends from is a cron daemon. None is found behind an ancestor that has
-// ended, and none at all without /proc.
+// UnderCron reports whether an ancestor of this process is a cron daemon. The search ends at an ancestor that has
+// ended. Without /proc it finds nothing.
 func UnderCron() bool {
 	for pid := os.Getppid(); pid > 0; pid = parent(pid) {
 		cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
@@ -22,7 +22,8 @@ func UnderCron() bool {
 	return false
 }
 
-// isCron knows the daemons of Debian (whose child for one line calls itself CRON), cronie, busybox and fcron by their arguments.
+// isCron recognizes the daemons of Debian (whose child for one line calls itself CRON), cronie, busybox and fcron by
+// their arguments.
 func isCron(cmdline []byte) bool {
 	args := strings.Split(string(bytes.TrimRight(cmdline, "\x00")), "\x00")
 	name := filepath.Base(args[0])
@@ -32,9 +33,9 @@ func isCron(cmdline []byte) bool {
 	return slices.Contains([]string{"cron", "CRON", "crond", "fcron"}, name)
 }
 
-// UnderService reports whether a service of systemd started this process, as a timer does, and no terminal controls it. A
-// program opened on a desktop runs in a scope, and a command run by ssh has no INVOCATION_ID. invocation is the
-// value of that variable.
+// UnderService reports whether a systemd service started this process, as a timer does, and the process has no
+// controlling terminal. A program opened on a desktop runs in a scope, and a command run by ssh has no INVOCATION_ID.
+// invocation is the value of that variable.
 func UnderService(invocation string) bool {
 	if invocation == "" {
 		return false

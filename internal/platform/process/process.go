@@ -17,7 +17,7 @@ import (
 	"syscall"
 )
 
-// ID is a process: its number and start, and where the number means something.
+// ID identifies a process: its number, its start time, and the boot and namespace in which the number is valid.
 type ID struct {
 	PID       int
 	Start     uint64 // clock ticks after boot; 0 where there is no /proc
@@ -25,20 +25,20 @@ type ID struct {
 	Namespace string // of process ids, as pid:[4026531836]; "" where there is no /proc
 }
 
-// Self is this process.
+// Self returns the ID of this process.
 func Self() ID {
 	_, start := stat(os.Getpid())
 	return ID{os.Getpid(), start, boot(), namespace()}
 }
 
-// Foreign reports whether the process is of another boot or another PID namespace, such as that of a container: here its number
-// means another process, or none.
+// Foreign reports whether the process is of another boot or PID namespace, such as a container's: here its number means
+// another process, or none.
 func (p ID) Foreign() bool {
 	return p.Boot != "" && (p.Namespace == "" || p.Boot != boot() || p.Namespace != namespace())
 }
 
-// Alive reports whether the process runs and is still the one that was meant. A zombie has ended. Nothing is known of a foreign
-// process, which is never alive here.
+// Alive reports whether the process is running and is the one identified. A zombie has ended. A foreign process is
+// invisible and never alive here.
 func (p ID) Alive() bool {
 	if p.PID <= 0 || p.Foreign() || syscall.Kill(p.PID, 0) == syscall.ESRCH {
 		return false
@@ -55,7 +55,7 @@ func (p ID) Signal(s syscall.Signal) error {
 	return syscall.Kill(p.PID, s)
 }
 
-// Name is the name of the process's program, of at most 15 bytes; "" when it has ended.
+// Name returns the name of the process's program, at most 15 bytes; "" if it has ended.
 func (p ID) Name() string {
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID))
 	if err != nil {
@@ -64,8 +64,8 @@ func (p ID) Name() string {
 	return strings.TrimSpace(string(name))
 }
 
-// stat is the fields 3 and 22 of /proc/PID/stat: the state, and the start in clock ticks after boot. The name in brackets before
-// them may hold spaces and brackets.
+// stat returns fields 3 and 22 of /proc/PID/stat: the state, and the start in clock ticks after boot. The name in
+// brackets before them may contain spaces and brackets.
 func stat(pid int) (state string, start uint64) {
 	fields := statFields(pid)
 	if len(fields) > 19 {
@@ -75,7 +75,7 @@ func stat(pid int) (state string, start uint64) {
 	return state, start
 }
 
-// statFields is /proc/PID/stat from field 3 on; nil when there is none.
+// statFields returns /proc/PID/stat from field 3 on; nil if there is none.
 func statFields(pid int) []string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -100,8 +100,8 @@ func namespace() string {
 	return name
 }
 
-// Carrying is the processes, in whatever group or session, that have the entry KEY=value in their environment, without
-// this one. Without /proc there are none to be found.
+// Carrying returns the processes, in any group or session, that have the entry KEY=value in their environment, except
+// this one. Without /proc it finds none.
 func Carrying(entry string) (found []ID) {
 	environs, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
@@ -119,7 +119,7 @@ func Carrying(entry string) (found []ID) {
 	return found
 }
 
-// local is the process of that number, here and now.
+// local returns the ID of the process that has that number here and now.
 func local(pid int) ID {
 	_, start := stat(pid)
 	return ID{PID: pid, Start: start}

@@ -20,35 +20,35 @@ const (
 	// StderrLimit is how many bytes of standard error are kept, from its end.
 	StderrLimit = 2 << 10
 
-	drain   = time.Second // for the last words of a program that has exited, if somebody keeps its output open
-	deathly = 2 * drain   // for a killed one: one of another user, or one that waits for a dead disk, does not go
+	drain   = time.Second // for the last output of a program that has exited, if another process keeps its output open
+	deathly = 2 * drain   // for a killed one: a process of another user, or one that waits for a dead disk, does not end
 )
 
-// ErrNotFound says that a program is not in the PATH that it would run under.
+// ErrNotFound is the error of a program that is not in the PATH of its environment.
 var ErrNotFound = errors.New("not found in PATH")
 
 // Call is one program to run.
 type Call struct {
 	Argv  []string      // Argv[0] is found in the PATH of Env, or is a path: a relative one begins at Dir
 	Env   []string      // the whole environment, KEY=value; of two with the same name the last counts
-	Dir   string        // "": ours
+	Dir   string        // "": that of this process
 	Files []*os.File    // inherited from descriptor 3 on, such as locks that it keeps
-	Stdin []byte        // standard input: a regular file, which the program can read to its end even if we are killed
+	Stdin []byte        // standard input: a regular file, which the program can read to its end even if this process is killed
 	Limit int           // bytes of standard output that are kept, the rest is read and dropped (Cut); 0: it goes to /dev/null
 	Tied  bool          // killed when this process ends, even by SIGKILL; on Linux only, and not if it gains privileges
 	Grace time.Duration // between SIGTERM and SIGKILL of its process group once ctx has ended; 0: kill at once
 }
 
-// Result is how it ended.
+// Result is the result of a program.
 type Result struct {
 	Out    []byte // standard output, at most Limit bytes
 	Cut    bool   // there was more
 	Stderr string // the last StderrLimit bytes
-	Status int    // exit status; -1 when a signal or we ended it
+	Status int    // exit status; -1 if it was ended by a signal or by Run
 	End    string // the same in words: "exit status 1", "signal: killed"
 }
 
-// Failure returns nil for exit status 0, else how the program ended and what it wrote to standard error, on one line.
+// Failure returns nil for exit status 0, else an error with the end of the program and its standard error, on one line.
 func (r Result) Failure() error {
 	if r.Status == 0 {
 		return nil
@@ -56,9 +56,9 @@ func (r Result) Failure() error {
 	return fmt.Errorf("%s: %s", r.End, strings.Join(strings.Fields(r.Stderr), " "))
 }
 
-// Run runs it. The error is nil whatever status it exits with; it says that the program could not be started (wraps the
-// cause), or it is context.Cause(ctx) if ctx ended first: a program that was ended is not asked for its status, for a trap
-// that exits 0 has not done the work. After the end of ctx Run takes at most Grace and 2 s.
+// Run runs the program. The error is nil for any exit status. It wraps the cause if the program could not be started,
+// and is context.Cause(ctx) if ctx ended first: the status of a program that was ended is ignored, because a trap that
+// exits 0 has not done the work. After the end of ctx Run takes at most Grace and 2 s.
 func Run(ctx context.Context, c Call) (Result, error) {
 	none := Result{Status: -1}
 	if ctx.Err() != nil {
@@ -68,7 +68,7 @@ func Run(ctx context.Context, c Call) (Result, error) {
 	var cmd *exec.Cmd
 	started, done := make(chan error), make(chan struct{})
 	go func() {
-		if c.Tied { // the kernel ties it to the thread that starts it, which must not end before it
+		if c.Tied { // the kernel ties it to the thread that starts it, which must not end first
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 		}
@@ -77,7 +77,7 @@ func Run(ctx context.Context, c Call) (Result, error) {
 		if started <- err; err != nil {
 			return
 		}
-		// The status alone counts. Wait's error would also speak of output that somebody kept open.
+		// Only the status counts. Wait's error also covers output that another process keeps open.
 		_ = cmd.Wait()
 		close(done)
 	}()
@@ -108,7 +108,7 @@ func start(c Call, out, said io.Writer) (*exec.Cmd, error) {
 	}
 	cmd := &exec.Cmd{
 		Path: path, Args: c.Argv, Dir: c.Dir, Stderr: said,
-		Env:         append([]string{}, c.Env...), // nil would be ours
+		Env:         append([]string{}, c.Env...), // nil would inherit the environment of this process
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		WaitDelay:   drain,
 		ExtraFiles:  c.Files,
@@ -134,8 +134,8 @@ func start(c Call, out, said io.Writer) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// nameless returns a new file that holds data, open at its start. It has a name in dir only while it is still empty; that
-// name marks it as a draft, so that the daily sweep removes one that a crash left.
+// nameless returns a new file that holds data, open at its start. It has a name in dir only while it is empty. That
+// name marks it as a draft, so that the daily sweep removes one left by a crash.
 func nameless(dir string, data []byte) (*os.File, error) {
 	f, err := os.CreateTemp(dir, ".stdin.tmp-*")
 	if err != nil {
@@ -155,9 +155,9 @@ func nameless(dir string, data []byte) (*os.File, error) {
 	return f, nil
 }
 
-// keepDescriptors marks what we have inherited ourselves, beside the three streams, as not to be passed on. Inside a run it
-// may be the lock of a job or a session (an engine inherits these), which something left behind would hold permanently. What
-// Go opens is marked already.
+// keepDescriptors marks the descriptors that this process inherited, besides the three streams, as close-on-exec.
+// Inside a run one may be the lock of a job or a session (an engine inherits these), which a background process would
+// hold permanently. Descriptors that Go opens are marked already.
 func keepDescriptors() {
 	open, err := os.ReadDir("/dev/fd")
 	if err != nil {
@@ -170,7 +170,7 @@ func keepDescriptors() {
 	}
 }
 
-// wait waits for the program, and ends its whole process group when ctx does.
+// wait waits for the program, and ends its whole process group when ctx ends.
 func wait(ctx context.Context, p *os.Process, done <-chan struct{}, grace time.Duration) (stopped bool) {
 	select {
 	case <-done:
@@ -178,7 +178,7 @@ func wait(ctx context.Context, p *os.Process, done <-chan struct{}, grace time.D
 	case <-ctx.Done():
 	}
 	if errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone) {
-		<-done // it has exited by itself, and only somebody who keeps its output open is waited for: no longer than drain
+		<-done // it has exited by itself; wait at most drain for a process that keeps its output open
 		return false
 	}
 	group := -p.Pid
@@ -189,7 +189,7 @@ func wait(ctx context.Context, p *os.Process, done <-chan struct{}, grace time.D
 		case <-time.After(grace):
 		}
 	}
-	_ = syscall.Kill(group, syscall.SIGKILL) // also when the program is gone: what it started may not be
+	_ = syscall.Kill(group, syscall.SIGKILL) // also if the program is gone: its children may still run
 	select {
 	case <-done:
 	case <-time.After(deathly):
@@ -197,7 +197,7 @@ func wait(ctx context.Context, p *os.Process, done <-chan struct{}, grace time.D
 	return true
 }
 
-// explain says what the kernel's word for a failed start leaves open.
+// explain makes the error of a failed start specific where the kernel error is ambiguous.
 func explain(cmd *exec.Cmd, err error) error {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
@@ -218,11 +218,12 @@ func explain(cmd *exec.Cmd, err error) error {
 			return fmt.Errorf("its interpreter: %w", errno)
 		}
 	}
-	return errno // not what wraps it: "fork/exec", and the path once more
+	return errno // without its wrapping: "fork/exec", and the path once more
 }
 
-// lookPath finds a program in the PATH of env: exec.LookPath would search ours, which under cron is another. A name with a
-// slash is a path already. Relative directories in PATH do not count: they would be wherever the program runs.
+// lookPath finds a program in the PATH of env: exec.LookPath would search that of this process, which differs under
+// cron. A name with a slash is a path already. Relative directories in PATH are skipped: they would depend on the
+// working directory.
 func lookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
@@ -243,7 +244,7 @@ func lookPath(name string, env []string) (string, error) {
 	return "", fmt.Errorf("%s: %w=%s", name, ErrNotFound, list)
 }
 
-// head keeps the beginning of what is written to it.
+// head keeps the beginning of the data written to it.
 type head struct {
 	limit int
 	data  []byte
@@ -257,7 +258,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the data written to it.
 type tail struct{ data []byte }
 
 func (t *tail) Write(p []byte) (int, error) {

@@ -2,5 +2,5 @@ package process
 
 import "syscall"
 
-// tie has the kernel kill the program when the thread that starts it ends.
+// tie makes the kernel kill the program when the thread that starts it ends.
 func tie(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }

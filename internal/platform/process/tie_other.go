@@ -4,5 +4,5 @@ package process
 
 import "syscall"
 
-// tie does nothing: only Linux can.
+// tie does nothing: only Linux supports it.
 func tie(*syscall.SysProcAttr) {}

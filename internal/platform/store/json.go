@@ -14,9 +14,9 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 )
 
-// Disk is what a state package needs beside its paths to change state.
+// Disk is what a state package needs besides its paths to change state.
 type Disk struct {
-	Now   func() time.Time     // names files that are set aside
+	Now   func() time.Time     // for the names of files that are set aside
 	Warn  func(message string) // reports them: one line, no newline; never nil
 	Locks *lock.Table          // shared by all parts of a process; nil: each waits for a lock on its own
 }
@@ -26,8 +26,8 @@ func (d Disk) Lock(ctx context.Context, path string) (*lock.Held, error) {
 	return d.Locks.WaitShort(ctx, path)
 }
 
-// ReadJSON reads the document at path. A file that is not there is the zero T. One that is not valid JSON of that shape
-// is moved aside, reported through Warn, and is the zero T too. The caller holds the file's lock.
+// ReadJSON reads the document at path. A missing file is the zero T. A file that is not valid JSON of that shape is
+// moved aside, reported through Warn, and is the zero T too. The caller holds the file's lock.
 func ReadJSON[T any](d Disk, path string) (T, error) {
 	var v, zero T
 	data, err := Read(path)
@@ -49,7 +49,7 @@ func ReadJSON[T any](d Disk, path string) (T, error) {
 	return zero, nil
 }
 
-// Misfit is an error of decoding foreign data, in plain words: the key and what is wanted there.
+// Misfit returns an error of decoding foreign data in plain words: the key and the value expected there.
 func Misfit(err error) error {
 	if typ := (*json.UnmarshalTypeError)(nil); errors.As(err, &typ) {
 		wanted := "want " + wantedOf(typ.Type.Kind())
@@ -83,7 +83,7 @@ func wantedOf(kind reflect.Kind) string {
 // WriteJSON replaces the document at path, indented for people. The caller holds the file's lock.
 func WriteJSON(path string, v any) error { return WriteJSONAs(path, v, Synced) }
 
-// WriteJSONAs is WriteJSON, Buffered or Synced.
+// WriteJSONAs is WriteJSON with a Durability.
 func WriteJSONAs(path string, v any, d Durability) error {
 	data, err := marshal(v, "  ")
 	if err != nil {
@@ -92,8 +92,8 @@ func WriteJSONAs(path string, v any, d Durability) error {
 	return Write(path, data, d)
 }
 
-// marshal is v as JSON and a newline; with an indent, over many lines. <, > and & stay as they are, so that what stands in
-// a file is what somebody would search for.
+// marshal returns v as JSON and a newline; with an indent, over many lines. <, > and & are unescaped, so that the files
+// can be searched for literal text.
 func marshal(v any, indent string) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -103,8 +103,8 @@ func marshal(v any, indent string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// EditJSON changes the document at path under the lock at lockPath: read (see ReadJSON), edit, replace. When edit returns
-// an error nothing is written and the error is returned.
+// EditJSON reads the document at path (see ReadJSON), applies edit and replaces it, under the lock at lockPath. If edit
+// returns an error, nothing is written and the error is returned.
 func EditJSON[T any](ctx context.Context, d Disk, lockPath, path string, edit func(*T) error) error {
 	held, err := d.Lock(ctx, lockPath)
 	if err != nil {

@@ -18,17 +18,18 @@ type Durability bool
 const (
 	// Synced survives a power cut.
 	Synced Durability = true
-	// Buffered survives the death of the process, not of the machine; it costs a fiftieth.
+	// Buffered survives the death of the process, not of the machine; it takes a fiftieth of the time.
 	Buffered Durability = false
 )
 
-// AppendJSON appends v as one line of JSON to the file at path. The caller holds the lock of that file. A torn last line
-// of an earlier crash is ended first, so that it spoils nothing but itself; after a failed write the file has its old length.
+// AppendJSON appends v as one line of JSON to the file at path. The caller holds the lock of that file. A torn last
+// line of an earlier crash is ended first, so that it spoils only itself; after a failed write the file has its old
+// length.
 func AppendJSON(path string, v any, d Durability) error {
 	return AppendAllJSON(path, d, v)
 }
 
-// AppendAllJSON appends several values as AppendJSON does one, all in one write.
+// AppendAllJSON is AppendJSON for several values, all in one write.
 func AppendAllJSON(path string, d Durability, values ...any) error {
 	var lines [][]byte
 	for _, v := range values {
@@ -66,7 +67,7 @@ func openAppend(path string) (*os.File, error) {
 	return f, err
 }
 
-// appendLine returns the length that the file had before.
+// appendLine returns the previous length of the file.
 func appendLine(f *os.File, line []byte, d Durability) (size int64, err error) {
 	if size, err = f.Seek(0, io.SeekEnd); err != nil {
 		return size, err
@@ -90,9 +91,9 @@ func appendLine(f *os.File, line []byte, d Durability) (size int64, err error) {
 	return size, err
 }
 
-// Lines reads the JSON lines of a file into T, oldest first, with their numbers from 1. Lines that are torn or malformed
-// are skipped and counted in *bad, which may be nil. A file that is not there has no lines. Reading stops at the
-// first I/O error, which is yielded with the zero T.
+// Lines reads the JSON lines of a file into T, oldest first, with their numbers from 1. Lines that are torn or
+// malformed are skipped and counted in *bad, which may be nil. A missing file has no lines. Reading stops at the first
+// I/O error, which is yielded with the zero T.
 func Lines[T any](path string, bad *int) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
@@ -133,11 +134,11 @@ func scanJSON[T any](r *bufio.Reader, bad *int, yield func(T, error) bool) {
 	}
 }
 
-// Backward yields the lines that lie between two places of a file, the last first, without their line breaks. Of a line that
-// begins before from nothing is yielded.
+// Backward yields the lines between two offsets of a file, the last first, without their line breaks. A line that
+// begins before from is skipped.
 func Backward(f io.ReaderAt, from, end int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		var buf []byte // what was read and not yielded, up to end
+		var buf []byte // read and not yet yielded, up to end
 		step := int64(16 << 10)
 		for at := end; ; {
 			for len(buf) > 0 {

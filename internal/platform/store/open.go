@@ -10,9 +10,10 @@ import (
 	"syscall"
 )
 
-// Open opens a file of ollim's own, one below state/ or sessions/. The file must be regular, and neither it nor a directory between
-// it and the last element called state or sessions may be a symbolic link: a link would lead a write to a foreign file,
-// and a named pipe would never answer. Otherwise the error is a *fs.PathError for a link, or ErrNoFile. A new file has mode 0600.
+// Open opens a file of ollim's own, below state/ or sessions/. The file must be regular. Neither the file nor a
+// directory between it and the last element named state or sessions may be a symbolic link: a link would redirect a
+// write to a foreign file, and a named pipe would block. Otherwise the error is a *fs.PathError for a link, or
+// ErrNoFile. A new file has mode 0600.
 func Open(path string, flags int) (*os.File, error) {
 	if err := noLinks(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -50,14 +51,14 @@ func Read(path string) ([]byte, error) {
 	defer func() { _ = f.Close() }()
 	var data bytes.Buffer
 	if info, err := f.Stat(); err == nil && info.Size() < 1<<20 {
-		data.Grow(int(info.Size()) + bytes.MinRead) // one read
+		data.Grow(int(info.Size()) + bytes.MinRead) // a single read
 	}
 	_, err = data.ReadFrom(f)
 	return data.Bytes(), err
 }
 
-// Write is Replace for a file of ollim's own: it becomes 0600, and a link at path is an error, see Open. A Buffered one is for what
-// a power cut may take, such as the first lines of a record whose work it takes as well.
+// Write is Replace for a file of ollim's own: its mode becomes 0600, and a link at path is an error, see Open. Buffered
+// is for data that may be lost in a power cut, such as the first lines of a record whose work is lost as well.
 func Write(path string, data []byte, d Durability) error {
 	if err := noLinks(path); err != nil {
 		return &NotWritten{path, err}
@@ -73,7 +74,7 @@ func MkdirOwn(path string) error {
 	return MkdirAll(path)
 }
 
-// noLinks refuses a path of which an element below the last directory called state or sessions is a link.
+// noLinks rejects a path with a link below the last directory named state or sessions.
 func noLinks(path string) error {
 	root := -1 // the length of the path of that directory
 	for _, folder := range []string{"/state/", "/sessions/"} {

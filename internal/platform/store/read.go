@@ -11,14 +11,15 @@ import (
 )
 
 var (
-	// ErrNoFile is what is not a file: a pipe, a device. A directory is the system's own EISDIR.
+	// ErrNoFile is the error of a path that is not a file: a pipe, a device. A directory has the system's own EISDIR.
 	ErrNoFile = errors.New("not a file")
-	// errLink is a symbolic link where only the file itself will do.
+	// errLink is the error of a symbolic link where a regular file is required.
 	errLink = errors.New("a symbolic link")
 )
 
-// ReadText reads a file that a person or an agent wrote, of at most so many bytes. Nothing but a file is read: a named pipe would
-// never answer. With noLink the last name of path must not be a link. The error's words are for a message that names the file.
+// ReadText reads a file written by a person or an agent, of at most most bytes. It must be a regular file: a named pipe
+// would block. With noLink the last element of path must not be a link. The error is worded for a message that names
+// the file.
 func ReadText(path string, most int, noLink bool) ([]byte, error) {
 	flags := os.O_RDONLY | syscall.O_NONBLOCK
 	if noLink {
@@ -44,7 +45,7 @@ func ReadText(path string, most int, noLink bool) ([]byte, error) {
 		return nil, err
 	}
 	var text bytes.Buffer
-	text.Grow(int(min(info.Size(), int64(most))) + bytes.MinRead) // or it would grow in steps
+	text.Grow(int(min(info.Size(), int64(most))) + bytes.MinRead) // avoids growing in steps
 	_, err = text.ReadFrom(io.LimitReader(f, int64(most)+1))
 	data := text.Bytes()
 	if err == nil && len(data) > most {
@@ -53,7 +54,7 @@ func ReadText(path string, most int, noLink bool) ([]byte, error) {
 	return data, err
 }
 
-// Cause is an error of the operating system in its own words, without its operation and path.
+// Cause returns the text of an error of the operating system without its operation and path.
 func Cause(err error) string {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

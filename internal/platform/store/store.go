@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// Permissions of everything in the data directory: nobody but the owner.
+// Permissions of the data directory: only the owner has access.
 const (
 	dirMode  = 0o700
 	fileMode = 0o600
 )
 
-// NotWritten is a change that did not reach the disk; what was there before still is.
+// NotWritten is the error of a change that did not reach the disk; the old content is still there.
 type NotWritten struct {
 	Path string
 	Err  error
@@ -30,7 +30,7 @@ func (e *NotWritten) Error() string { return e.Path + ": not written: " + bare(e
 
 func (e *NotWritten) Unwrap() error { return e.Err }
 
-// bare strips operation and path (our temporary file's) from an error of the os package.
+// bare strips the operation and the path (of our temporary file) from an error of the os package.
 func bare(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -43,7 +43,7 @@ func bare(err error) error {
 	return err
 }
 
-// MkdirAll makes a directory and its parents, 0700.
+// MkdirAll creates a directory and its parents with mode 0700.
 func MkdirAll(path string) error {
 	if err := os.MkdirAll(path, dirMode); err != nil {
 		return &NotWritten{path, err}
@@ -51,8 +51,9 @@ func MkdirAll(path string) error {
 	return nil
 }
 
-// Replace puts data at path atomically: readers see the old bytes or the new ones, also after a crash or a power cut. A
-// symbolic link is followed, so that a file kept elsewhere stays a link, and an existing file keeps its permissions.
+// Replace writes data to path atomically: readers see either the old bytes or the new ones, also after a crash or a
+// power cut. A symbolic link is followed, so that a file kept elsewhere stays a link. An existing file keeps its
+// permissions.
 func Replace(path string, data []byte) error {
 	target, mode, err := resolve(path)
 	if err != nil {
@@ -76,7 +77,7 @@ func replace(path string, data []byte, mode fs.FileMode, d Durability) error {
 	return SyncDir(path)
 }
 
-// Create puts data at path, which must not exist; fs.ErrExist if it does. The file appears complete.
+// Create writes data to path, which must not exist; the error is fs.ErrExist if it does. The file appears complete.
 func Create(path string, data []byte) error {
 	temp, err := writeTemp(path, data, fileMode, Synced)
 	if err != nil {
@@ -92,7 +93,7 @@ func Create(path string, data []byte) error {
 	return SyncDir(path)
 }
 
-// Remove deletes path durably; a file that is not there is no error.
+// Remove deletes path durably; a missing file is no error.
 func Remove(path string) error {
 	err := os.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -116,7 +117,7 @@ func Rename(from, to string) error {
 // lock.
 func SetAside(path string, now time.Time) (string, error) {
 	aside := corrupt(path, now)
-	for ; taken(aside); aside = corrupt(path, now) { // what was set aside before must not go
+	for ; taken(aside); aside = corrupt(path, now) { // keep files that were set aside earlier
 		now = now.Add(time.Microsecond)
 	}
 	if err := os.Rename(path, aside); err != nil {
@@ -134,7 +135,7 @@ func taken(path string) bool {
 	return err == nil
 }
 
-// resolve follows symbolic links to the file itself, which need not exist yet.
+// resolve follows symbolic links to their target, which need not exist yet.
 func resolve(path string) (target string, mode fs.FileMode, err error) {
 	if target, err = filepath.EvalSymlinks(path); err != nil {
 		target, err = follow(path)
@@ -147,13 +148,13 @@ func resolve(path string) (target string, mode fs.FileMode, err error) {
 	return target, info.Mode().Perm(), nil
 }
 
-// follow goes along links that lead to nothing.
+// follow resolves links whose target does not exist.
 func follow(path string) (string, error) {
 	const most = 40 // links, as in Linux
 	for range most {
 		link, err := os.Readlink(path)
 		if err != nil {
-			return path, nil //nolint:nilerr // no link, and what else may be wrong is found when it is written
+			return path, nil //nolint:nilerr // not a link; other errors appear when it is written
 		}
 		if !filepath.IsAbs(link) {
 			link = filepath.Join(filepath.Dir(path), link)
@@ -190,8 +191,8 @@ func writeTemp(path string, data []byte, mode fs.FileMode, d Durability) (temp s
 	return f.Name(), nil
 }
 
-// SyncDir makes the name of path durable, by syncing its directory. A file system that cannot sync a directory (EINVAL) is no failure:
-// the change itself has happened.
+// SyncDir makes the name of path durable by syncing its directory. A file system that cannot sync a directory (EINVAL)
+// is no error: the change itself has happened.
 func SyncDir(path string) error {
 	d, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -204,7 +205,7 @@ func SyncDir(path string) error {
 	return nil
 }
 
-// IsDraft reports whether a name is that of a file that was being written: one that is old was left by a writer that died.
+// IsDraft reports whether a name is that of a temporary file: an old one was left by a writer that died.
 func IsDraft(name string) bool {
 	at := strings.LastIndex(name, ".tmp-")
 	if at < 1 || name[0] != '.' {

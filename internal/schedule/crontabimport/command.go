@@ -21,12 +21,12 @@ type reading struct {
 	lost  []string
 
 	system, prompt, input string
-	filled                bool   // the shell fills in a part of them
-	source                string // where its input comes from, when that is not in the line
-	workDir               string // where the last cd went, as an entry of dirs
+	filled                bool   // the shell expands a part of them
+	source                string // the source of its input, if that is not in the line
+	workDir               string // the target of the last cd, as an entry of dirs
 	tools                 []string
-	edits                 bool     // claude changes files of its directories without being asked
-	denial                string   // an option that takes tools or directories away
+	edits                 bool     // claude edits files in its directories without asking
+	denial                string   // an option that removes tools or directories
 	sets                  []string // names of variables
 }
 
@@ -48,15 +48,16 @@ func literal(words []policy.Word) bool {
 	return !slices.ContainsFunc(words, func(w policy.Word) bool { return !w.Literal })
 }
 
-// shown is a command in a message.
+// shown returns a command as shown in a message.
 func shown(c policy.Command) string { return plaintext.Short(text(c.Words), 60) }
 
-// mention reports whether a call of claude stands anywhere in a command, as in the arguments of a program that is not known here.
+// mention reports whether a call of claude occurs anywhere in a command, such as in the arguments of an unknown
+// program.
 func mention(command string) bool {
 	return regexp.MustCompile(`(^|[\s/"'(;&|` + "`" + `])claude\s(.*\s)?(-p|--print)(\s|["']|$)`).MatchString(command)
 }
 
-// call finds the call of claude -p; nil when there is none.
+// call finds the call of claude -p; nil if there is none.
 func (e entry) call() (*reading, error) {
 	commands, err := policy.Commands(e.command)
 	switch {
@@ -109,7 +110,7 @@ func opened(commands []policy.Command, depth int) (all []policy.Command) {
 	return all
 }
 
-// shellText is the text that a shell runs; "" when these words give none.
+// shellText returns the text that a shell runs; "" if these words give none.
 func shellText(words []policy.Word) string {
 	if len(words) < 3 || !slices.Contains([]string{"sh", "bash", "dash", "zsh", "ksh"}, path.Base(words[0].Text)) {
 		return ""
@@ -129,7 +130,7 @@ func isClaude(words []policy.Word) bool {
 	return len(words) > 0 && (path.Base(words[0].Text) == "claude" || strings.HasPrefix(words[0].Text, "@anthropic-ai/claude-code"))
 }
 
-// wrapper is what stands between the name of a program and the command that it runs: options, then operands.
+// wrapper describes the words between the name of a program and the command that it runs: options, then operands.
 type wrapper struct {
 	valued   string // options that take a value
 	operands int
@@ -145,7 +146,8 @@ func wrapperOf(name string) (w wrapper, ok bool) {
 	return w, ok
 }
 
-// unwrap takes away the programs that run what follows, and notes in r, unless it is nil, what a routine has of them.
+// unwrap removes the programs that run the command after them, and records in r, unless it is nil, the settings that a
+// routine can have too.
 func unwrap(words []policy.Word, r *reading) []policy.Word {
 	for len(words) > 0 {
 		name := path.Base(words[0].Text)
@@ -178,7 +180,7 @@ func unwrap(words []policy.Word, r *reading) []policy.Word {
 	return words
 }
 
-// limit is timeout(1)'s: seconds unless it says otherwise, 0 is none.
+// limit parses the duration of timeout(1): seconds by default; 0 means no limit.
 func (r *reading) limit(text string) {
 	if text != "" && strings.Trim(text, "0123456789.") == "" {
 		text += "s"
@@ -191,7 +193,7 @@ func (r *reading) limit(text string) {
 	}
 }
 
-// around notes what the commands outside of claude's pipe do: cd, variables, and what is omitted.
+// around records the commands outside of claude's pipe: cd, variables, and what is omitted.
 func (r *reading) around(commands []policy.Command, at, first, last int) {
 	dir := "" // home, where cron begins
 	for i, c := range commands {
@@ -213,8 +215,9 @@ func (r *reading) around(commands []policy.Command, at, first, last int) {
 	r.workDir = r.addDir(dir)
 }
 
-// addDir gives the routine a directory that claude worked in, for reading, and returns the entry of dirs. A path that is not absolute
-// begins at home, where cron starts its commands. All of home is omitted: every line of a crontab works there.
+// addDir adds a directory in which claude worked to the routine, read-only, and returns the entry of dirs. A relative
+// path begins at home, where cron starts its commands. Home as a whole is omitted, because every line of a crontab
+// works there.
 func (r *reading) addDir(dir string) (entry string) {
 	dir = regexp.MustCompile(`^\$(HOME|\{HOME\})(/|$)`).ReplaceAllString(dir, "~$2")
 	if dir == "" || dir == "~" || dir == "~/" || dir == "." {
@@ -234,7 +237,7 @@ func (r *reading) addDir(dir string) (entry string) {
 	return dir
 }
 
-// leaveVariables names the variables that claude had and a routine has not. Their values may be secrets.
+// leaveVariables reports the names of the variables that claude had and a routine has not. Their values may be secrets.
 func (r *reading) leaveVariables() {
 	names := slices.Concat(r.sets, slices.Collect(maps.Keys(r.entry.vars)))
 	names = slices.DeleteFunc(names, func(name string) bool {
@@ -247,7 +250,7 @@ func (r *reading) leaveVariables() {
 	}
 }
 
-// pipeline is from the first to the last command of the pipe that claude is in.
+// pipeline returns the first and the last command of claude's pipe.
 func pipeline(commands []policy.Command, at int) (first, last int) {
 	first, last = at, at
 	for commands[first].In && first > 0 && commands[first-1].Out {
@@ -259,7 +262,7 @@ func pipeline(commands []policy.Command, at int) (first, last int) {
 	return first, last
 }
 
-// standardInput reads what claude is given beside its arguments.
+// standardInput reads claude's input besides its arguments.
 func (r *reading) standardInput(before []policy.Command, claude policy.Command) {
 	if len(before) > 0 {
 		written, ok := echoed(before[0].Words)
@@ -286,7 +289,7 @@ func (r *reading) standardInput(before []policy.Command, claude policy.Command) 
 	}
 }
 
-// echoed is what echo or a plain printf writes.
+// echoed returns the output of echo or a plain printf.
 func echoed(words []policy.Word) (written string, ok bool) {
 	if len(words) < 2 {
 		return "", false
@@ -307,7 +310,7 @@ func echoed(words []policy.Word) (written string, ok bool) {
 	return "", false
 }
 
-// standardOutput notes what became of the answer.
+// standardOutput records how the line uses the answer.
 func (r *reading) standardOutput(claude policy.Command, after []policy.Command) {
 	const instead = "a routine reports by a ping or an update"
 	quiet := len(after) > 0

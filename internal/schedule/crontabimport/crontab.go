@@ -9,9 +9,9 @@ import (
 // entry is a line with a schedule.
 type entry struct {
 	line    int
-	cron    string // as it is written, with single spaces
-	command string // what cron hands to the shell
-	input   string // what it hands to the command
+	cron    string // as written, with single spaces
+	command string // the text that cron passes to the shell
+	input   string // the input that cron passes to the command
 	vars    map[string]string
 }
 
@@ -39,7 +39,7 @@ func entries(crontab string) (list []entry) {
 	return list
 }
 
-// unquoted takes off a pair of quotes, as cron does.
+// unquoted removes a pair of quotes, as cron does.
 func unquoted(s string) string {
 	if n := len(s); n > 1 && (s[0] == '"' || s[0] == '\'') && s[0] == s[n-1] {
 		return s[1 : n-1]
@@ -47,8 +47,8 @@ func unquoted(s string) string {
 	return s
 }
 
-// atPercent splits what cron runs from what it writes to that: at the first %, with every further one a newline. A backslash
-// quotes a %; any other backslash is the shell's.
+// atPercent splits a line into the command and its input: at the first %, with every further one a newline. A backslash
+// quotes a %; any other backslash is left to the shell.
 func atPercent(text string) (command, input string) {
 	command = regexp.MustCompile(`^(?:[^%\\]|\\.|\\$)*`).FindString(text)
 	input = strings.TrimPrefix(text[len(command):], "%")

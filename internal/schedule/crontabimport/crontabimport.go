@@ -1,9 +1,9 @@
-// Package crontabimport finds the lines of a crontab that run Claude Code without a terminal (claude -p). It returns the routine
-// that would do the same, and what the routine would not do. It reads text only: it opens no file and runs nothing.
+// Package crontabimport finds the lines of a crontab that run Claude Code without a terminal (claude -p). It returns
+// the equivalent routine and a list of the differences. It reads text only: it opens no file and runs nothing.
 //
-// A line is read as cron reads it: variables hold from their line on, the first % that is not quoted by a backslash ends the
-// command, and the rest is its input. The command is read as a shell would read it, also after cd, timeout, nice, env and the like,
-// and within sh -c. What it does beside claude is reported, never taken over: a routine runs no shell.
+// A line is read as cron reads it: variables hold from their line on, the first % that is not quoted by a backslash
+// ends the command, and the rest is its input. The command is read as a shell would read it, also after cd, timeout,
+// nice, env and the like, and within sh -c. Its other commands are reported, never converted: a routine runs no shell.
 package crontabimport
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// Errors that say why a line has no routine.
+// Errors of lines that cannot become a routine.
 var (
 	ErrUnclear  = errors.New("it seems to run claude -p, but cannot be parsed")
 	ErrSeveral  = errors.New("it runs claude more than once: make it one prompt")
@@ -29,9 +29,9 @@ var (
 // Found is a line that runs claude.
 type Found struct {
 	Line int      // from 1
-	Job  job.Job  // a routine without an id, when Err is nil
-	Lost []string // what the routine does not do as the line did, one sentence each; none when there is no routine
-	Err  error    // why there is no routine: one of those above, what cron finds wrong, or a fault of the job file
+	Job  job.Job  // a routine without an id, if Err is nil
+	Lost []string // differences between the routine and the line, one sentence each; empty without a routine
+	Err  error    // why there is no routine: one of those above, an error that cron would report, or a fault of the job file
 }
 
 // Find reads a crontab.
@@ -62,7 +62,7 @@ func (e entry) read() (Found, bool) {
 	return f, true
 }
 
-// routine is what a call asks for, as a job file could hold it.
+// routine returns the call as a job that a job file can hold.
 func (r *reading) routine() (job.Job, error) {
 	j := r.job
 	j.Cron, j.Background, j.Isolated = r.entry.cron, true, j.Session == ""
@@ -89,7 +89,7 @@ func (r *reading) routine() (job.Job, error) {
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// checked is the job as its file would be read.
+// checked returns the job as read back from its file.
 func checked(j job.Job) (job.Job, error) {
 	j.ID = "id"
 	text, err := job.Format(j)
@@ -105,7 +105,7 @@ func checked(j job.Job) (job.Job, error) {
 	return j, err
 }
 
-// describe makes a description of the first words of a prompt.
+// describe returns a description made of the first words of a prompt.
 func describe(prompt string) string {
 	const most = 60 // characters
 	prompt = strings.TrimLeft(prompt, " \t\r\n#")

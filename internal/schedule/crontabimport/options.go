@@ -47,7 +47,7 @@ func parseOptions(words []policy.Word) (list []option) {
 
 func isOption(w policy.Word) bool { return len(w.Text) > 1 && w.Text[0] == '-' }
 
-// taken is how many of the words an option takes.
+// taken returns the number of words that an option takes.
 func taken(name string, words []policy.Word) int {
 	in := func(list string) bool { return slices.Contains(strings.Fields(list), name) }
 	upTo := slices.IndexFunc(words, isOption)
@@ -98,7 +98,7 @@ func (r *reading) options(words []policy.Word) {
 	}
 }
 
-// option notes one that is not part of the prompt; said is its value.
+// option records one that is not part of the prompt; said is its value.
 func (r *reading) option(o option, said string) {
 	switch o.name {
 	case "-p", "--print", "--verbose", "--no-session-persistence", "--exclude-dynamic-system-prompt-sections":
@@ -144,7 +144,8 @@ func (r *reading) option(o option, said string) {
 	}
 }
 
-// splitTools splits a list of tool patterns at commas and spaces outside of parentheses, and writes Bash(git:*) as we do.
+// splitTools splits a list of tool patterns at commas and spaces outside of parentheses, and writes Bash(git:*) in
+// ollim's form.
 func splitTools(text string) (tools []string) {
 	depth := 0
 	for tool := range strings.FieldsFuncSeq(text, func(c rune) bool {
@@ -164,9 +165,9 @@ func splitTools(text string) (tools []string) {
 	return tools
 }
 
-// allow gives the routine what claude had, and no more: those of its tools that a routine may have, and its directories, to write to
-// only where claude changed files in them without being asked. Where an option took tools away nothing is given, since a routine
-// has no such option.
+// allow gives the routine claude's permissions and no more: those of its tools that a routine may have, and its
+// directories, writable only if claude edited files in them without asking. If an option removed tools, nothing is
+// given, since a routine has no such option.
 func (r *reading) allow(j *job.Job) {
 	if r.denial != "" && len(r.tools)+len(j.Dirs) > 0 {
 		j.Dirs = nil

@@ -15,17 +15,18 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// conn is one client on two streams. mcp-go has this too (StdioServer), but there a notification is written by a goroutine
-// of its own and comes after the result in 40 of 40 calls, the end of the input does not cancel a call but waits for it
-// without an end (v0.49), a last line without a newline is lost, and all servers of a process share one session.
+// conn is one client on two streams. mcp-go has this too (StdioServer), with these defects in v0.49: a notification is
+// written by a separate goroutine and comes after the result in 40 of 40 calls, the end of the input does not cancel a
+// call but waits for it without limit, a last line without a newline is lost, and all servers of a process share one
+// session.
 //
-// One goroutine reads lines, one writes, alone, so that nothing is mixed, and one runs each call.
+// One goroutine reads lines, only one writes, so that output is not interleaved, and one runs each call.
 type conn struct {
 	handle  func(context.Context, json.RawMessage) mcp.JSONRPCMessage
 	warn    func(string)
 	notes   <-chan mcp.JSONRPCNotification
-	answers chan []byte   // closed when all have been handed to the writer
-	quit    chan struct{} // closed when the rest is not to be written, because calls are left behind
+	answers chan []byte   // closed when all have been passed to the writer
+	quit    chan struct{} // closed when the rest must not be written, because calls are abandoned
 
 	calls   sync.WaitGroup
 	mu      sync.Mutex
@@ -37,14 +38,14 @@ const (
 	maxLine  = 32 << 20    // bytes of a message: the limit of the API through which a model's arguments come
 )
 
-// errWithdrawn is why a call's context ends when the client no longer wants its answer.
+// errWithdrawn is the cause with which a call's context ends when the client cancels it.
 var errWithdrawn = errors.New("cancelled by the client")
 
 func (c *conn) serve(parent context.Context, in io.Reader, out io.Writer) error {
 	ctx, stop := context.WithCancelCause(parent)
 	defer stop(nil)
 	lines := make(chan []byte)
-	var readErr error // to be read when lines is closed
+	var readErr error // valid once lines is closed
 	go func() {
 		defer close(lines)
 		readErr = read(ctx, in, lines)
@@ -67,7 +68,7 @@ func (c *conn) serve(parent context.Context, in io.Reader, out io.Writer) error 
 	return err
 }
 
-// read sends the lines of in, the last one too if it lacks its newline.
+// read sends the lines of in, including a last one without a newline.
 func read(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	scanner := bufio.NewScanner(in)
 	scanner.Buffer(nil, maxLine)
@@ -90,7 +91,7 @@ func read(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	return nil
 }
 
-// dispatch takes lines until there are no more, which is nil, or ctx ends, which is its cause.
+// dispatch handles lines until there are no more, which is nil, or ctx ends, which is its cause.
 func (c *conn) dispatch(ctx context.Context, lines <-chan []byte) error {
 	for {
 		select {
@@ -105,13 +106,13 @@ func (c *conn) dispatch(ctx context.Context, lines <-chan []byte) error {
 	}
 }
 
-// take answers a line, or begins to. Only calls run beside the others: whoever sends "initialize" and "tools/list" in one go
-// gets the answers in that order.
+// take answers a line, or starts to. Only calls run concurrently: a client that sends "initialize" and "tools/list" at
+// once gets the answers in that order.
 func (c *conn) take(ctx context.Context, line []byte) {
 	m := parse(line)
 	switch m.Method {
 	case "tools/call":
-		// The call is known before the next line is read. mcp-go notes it when it runs, and would miss a cancellation
+		// Record the call before the next line is read. mcp-go records it when it runs, and would miss a cancellation
 		// that follows at once.
 		ctx, cancel := context.WithCancelCause(withArguments(ctx, m))
 		c.begin(m, cancel)
@@ -153,7 +154,7 @@ func (c *conn) withdraw(m message) {
 	}
 }
 
-// send hands an answer to the writer; nil is none.
+// send passes an answer to the writer; nil is ignored.
 func (c *conn) send(answer []byte, until <-chan struct{}) {
 	if answer == nil {
 		return
@@ -164,10 +165,10 @@ func (c *conn) send(answer []byte, until <-chan struct{}) {
 	}
 }
 
-// write is the only one to write to out. A tool puts its notifications into the queue before it returns its result, so what
-// waits there when an answer comes goes first, and the order is right without any waiting.
+// write is the only writer of out. A tool queues its notifications before it returns its result, so the queue is
+// written before an answer, which keeps the order without waiting.
 //
-// When out fails, everything else is stopped, and what still comes is taken and dropped so that nobody hangs.
+// If out fails, write stops everything else, and drains what still arrives so that no sender blocks.
 func (c *conn) write(out io.Writer, stop context.CancelCauseFunc) (failed error) {
 	put := func(data []byte) {
 		if failed != nil || data == nil || closed(c.quit) {
@@ -230,7 +231,8 @@ func (c *conn) wait(ctx context.Context) bool {
 	}
 }
 
-// finish waits for cancelled calls and for the writer, but not for ever: a tool may not obey, and a client may not read.
+// finish waits for cancelled calls and for the writer, for a bounded time: a tool may ignore the cancellation, and a
+// client may not read.
 func (c *conn) finish(written <-chan error) error {
 	if c.wait(context.Background()) {
 		close(c.answers)

@@ -14,7 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-// message is what the streams need to know of a line; mcp-go reads the whole of it.
+// message holds the fields of a line that the streams need; mcp-go parses all of it.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -26,7 +26,7 @@ type params struct {
 	RequestID json.RawMessage `json:"requestId"` // of notifications/cancelled
 }
 
-// parse leaves empty what is not there or has a wrong form; mcp-go then says what is wrong with it.
+// parse leaves absent or malformed fields empty; mcp-go then reports the error.
 func parse(line []byte) (m message) {
 	if json.Unmarshal(line, &m) != nil {
 		return message{}
@@ -41,14 +41,14 @@ func (m message) params() (p params) {
 	return p
 }
 
-// argumentsKey is where a call's arguments wait, byte for byte, while mcp-go finds the tool. Its own copy of them has been
-// through float64, which spoils large numbers.
+// argumentsKey is the context key of a call's arguments, byte for byte, while mcp-go finds the tool. Its own copy is
+// converted to float64, which corrupts large numbers.
 type argumentsKey struct{}
 
 func withArguments(ctx context.Context, m message) context.Context {
 	raw := m.params().Arguments
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
-		raw = json.RawMessage("{}") // a tool without arguments may be called without them
+		raw = json.RawMessage("{}") // a call may omit the arguments of a tool without any
 	}
 	return context.WithValue(ctx, argumentsKey{}, raw)
 }
@@ -58,8 +58,8 @@ func arguments(ctx context.Context) json.RawMessage {
 	return raw
 }
 
-// answer is what mcp-go answers to a line, or nil if nothing is to be answered. It survives a crash, such as one in the
-// list of tools.
+// answer returns mcp-go's answer to a line, or nil if it needs none. It recovers from a panic, such as one in the list
+// of tools.
 func (c *conn) answer(ctx context.Context, m message, line []byte) (data []byte) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -78,19 +78,19 @@ func (c *conn) answer(ctx context.Context, m message, line []byte) (data []byte)
 	return data
 }
 
-// failure is an error of the protocol. A notification gets none.
+// failure returns an error of the protocol, nil for a notification.
 func (m message) failure(text string) []byte {
 	if len(m.ID) == 0 {
 		return nil
 	}
 	data, err := json.Marshal(mcp.NewJSONRPCError(mcp.NewRequestId(m.ID), mcp.INTERNAL_ERROR, text, nil))
 	if err != nil {
-		return nil // not possible: an id that was read as JSON, and texts
+		return nil // impossible: an id that was read as JSON, and texts
 	}
 	return data
 }
 
-// crashSite is the file and line of the panic that is being recovered from.
+// crashSite returns the file and line of the panic being recovered.
 func crashSite() string {
 	callers := make([]uintptr, 64)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers)])

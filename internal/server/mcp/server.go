@@ -33,10 +33,10 @@ import (
 
 // Server is the agent's tools as a server.
 type Server struct {
-	Tools        Tools                // called from several goroutines at once
+	Tools        Tools                // called concurrently
 	Version      string               // of this program, as clients show it
 	Instructions string               // for the model, about the tools as a whole; may be empty
-	Warn         func(message string) // one line, no newline; from several goroutines at once; never nil
+	Warn         func(message string) // one line, no newline; called concurrently; never nil
 }
 
 // Tools is the part of engine.Tools that the server needs.
@@ -47,8 +47,8 @@ type Tools interface {
 
 const name = "ollim" // tools appear to the model as mcp__ollim__…
 
-// Serve answers a client until in ends or ctx does, and is nil at the end of in. It may leave behind what nothing can end: a
-// Read of in or a Write of out that is in progress, and a tool that does not obey.
+// Serve answers a client until in or ctx ends, and returns nil at the end of in. It may leave operations running that
+// cannot be ended: a pending Read of in or Write of out, and a tool that ignores its context.
 func (s Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	mcpServer := server.NewMCPServer(name, s.Version,
 		server.WithToolCapabilities(false), server.WithInstructions(s.Instructions))
@@ -63,11 +63,11 @@ func (s Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return c.serve(mcpServer.WithContext(ctx, client), in, out)
 }
 
-// maxNotes is how many notifications may wait to be written. A tool that is faster than the client gets an error for the
+// maxNotes is the maximum number of queued notifications. A tool that is faster than the client gets an error for the
 // next one: progress is not worth waiting for.
 const maxNotes = 1000
 
-// session is mcp-go's view of the client. It is where the library asks for tools that may change.
+// session is mcp-go's view of the client. The library calls it for tools that may change.
 type session struct {
 	server      Server
 	notes       chan mcp.JSONRPCNotification
@@ -82,5 +82,5 @@ func (s *session) Initialized() bool                                   { return 
 func (s *session) NotificationChannel() chan<- mcp.JSONRPCNotification { return s.notes }
 func (s *session) GetSessionTools() map[string]server.ServerTool       { return s.server.tools() }
 
-// SetSessionTools is for servers that add tools to a session. This one has no others than it is given.
+// SetSessionTools is for servers that add tools to a session. This server adds none.
 func (s *session) SetSessionTools(map[string]server.ServerTool) {}

@@ -13,7 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 )
 
-// tools are the tools as they are now, by name. It is never nil, so that a list without tools is [] and not null.
+// tools returns the current tools by name. It is never nil, so that an empty list is [] and not null.
 func (s Server) tools() map[string]server.ServerTool {
 	tools := map[string]server.ServerTool{}
 	for _, t := range s.Tools.List() {
@@ -22,8 +22,7 @@ func (s Server) tools() map[string]server.ServerTool {
 	return tools
 }
 
-// described is a tool as clients see it. What is not said of a tool, a client takes for the worst: that it destroys, and
-// reaches into the open world.
+// described returns a tool as clients see it. Clients assume the worst for an absent hint: destructive and open-world.
 func (s Server) described(t engine.Tool) mcp.Tool {
 	tool := mcp.NewToolWithRawSchema(t.Name, t.Description, s.schema(t))
 	tool.Annotations = mcp.ToolAnnotation{
@@ -35,8 +34,8 @@ func (s Server) described(t engine.Tool) mcp.Tool {
 	return tool
 }
 
-// schema is the schema that was given. One that is no JSON object would make the whole list unreadable, and take the other
-// tools along.
+// schema returns the tool's schema. One that is not a JSON object is replaced, because it would make the whole list
+// unreadable.
 func (s Server) schema(t engine.Tool) json.RawMessage {
 	var object map[string]json.RawMessage
 	if len(t.Schema) > 0 {
@@ -49,7 +48,7 @@ func (s Server) schema(t engine.Tool) json.RawMessage {
 	return json.RawMessage(`{"type":"object"}`)
 }
 
-// call runs a tool for mcp-go. An error of Go would become one of the protocol, which the model may not get to read.
+// call runs a tool for mcp-go. A Go error would become an error of the protocol, which the model may not see.
 func (s Server) call(ctx context.Context, r mcp.CallToolRequest) (result *mcp.CallToolResult, _ error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -64,22 +63,22 @@ func (s Server) call(ctx context.Context, r mcp.CallToolRequest) (result *mcp.Ca
 	return mcp.NewToolResultText(clip(answer.Text)), nil
 }
 
-// maxText is how long a tool's answer may be, in UTF-16 units, the note on what was cut included. Claude 2.1.197 writes what
-// is longer to a file and shows the model only its beginning and its path, where a run has no business to read. (Measured:
-// 50,000 units pass, 50,001 do not. Below that, claude does not count tokens either.)
+// maxText is the maximum length of a tool's answer, in UTF-16 units, including the note about the cut. Claude 2.1.197
+// writes a longer one to a file and shows the model only its beginning and its path, which a run may not read.
+// (Measured: 50,000 units pass, 50,001 do not. Below that, claude does not count tokens either.)
 const maxText = 50_000
 
 const cutNote = "\n[%d more characters omitted]"
 
 func clip(text string) string {
-	if len(text) <= maxText { // no text has more units than bytes
+	if len(text) <= maxText { // a text has at most as many units as bytes
 		return text
 	}
-	space := maxText - len(cutNote) - 20 // more digits than any number has
+	space := maxText - len(cutNote) - 20 // more than the digits of any number
 	units, cut := 0, 0
 	for i, r := range text {
 		if units <= space {
-			cut = i // not after it: the character here may have two units
+			cut = i // not after it: this character may have two units
 		}
 		if units += utf16.RuneLen(r); units > maxText {
 			return text[:cut] + fmt.Sprintf(cutNote, utf8.RuneCountInString(text[cut:]))
