@@ -1,7 +1,12 @@
 package cli
 
 import (
+	"bufio"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -69,6 +74,16 @@ func runApprove(ctx context.Context, d *Deps, o approveOptions) error {
 	return a.failed.err()
 }
 
+// waits reports whether a job asks for more than was approved.
+func waits(book approval.Book, j job.Job) (bool, error) {
+	subject, widened, err := book.Of(j)
+	if err != nil || !widened {
+		return false, err
+	}
+	approved, err := book.Approved(subject)
+	return err == nil && !approved, err
+}
+
 // approver is one `ollim approve`.
 type approver struct {
 	d      *Deps
@@ -103,7 +118,7 @@ func (a *approver) collectAll(s job.Set) error {
 	if err := a.addPolicy(); err != nil {
 		a.d.warn(err.Error())
 	}
-	skills, faults, err := a.skills().Load()
+	skills, faults, err := a.h.Skills().Load()
 	for _, fault := range faults {
 		a.d.warn(fault.Error())
 	}
@@ -115,19 +130,17 @@ func (a *approver) collectAll(s job.Set) error {
 
 func (a *approver) collect(s job.Set, names []string) {
 	for _, name := range names {
+		var err error
 		if which, named := strings.CutPrefix(name, skillPrefix); named {
-			a.failed.add(name, a.addSkill(which))
-			continue
-		}
-		if name == approval.PolicyName {
-			a.failed.add(name, a.addPolicy())
-			continue
-		}
-		j, err := s.Find(name)
-		if err == nil {
+			err = a.addSkill(which)
+		} else if name == approval.PolicyName {
+			err = a.addPolicy()
+		} else if j, unknown := s.Find(name); unknown != nil {
+			err = explain(unknown)
+		} else {
 			err = a.addJob(j)
 		}
-		a.failed.add(name, explain(err))
+		a.failed.add(name, err)
 	}
 }
 
@@ -169,7 +182,7 @@ func (a *approver) addPolicy() error {
 }
 
 func (a *approver) addSkill(name string) error {
-	found, err := a.skills().Find(name)
+	found, err := a.h.Skills().Find(name)
 	if as[*skill.Unknown](err) {
 		return &withStatus{err, statusNoJob}
 	}
@@ -183,8 +196,6 @@ func (a *approver) addSkill(name string) error {
 	}
 	return a.add(candidate{name: s.Key, subject: s, again: again})
 }
-
-func (a *approver) skills() skill.Library { return skill.Library{Home: a.h.Dir} }
 
 func (a *approver) add(c candidate) error {
 	if slices.ContainsFunc(a.found, func(other candidate) bool { return other.subject.Key == c.subject.Key }) {
@@ -231,4 +242,122 @@ func (a *approver) print(o approveOptions) error {
 		}
 	}
 	return records(a.d, o.asJSON, rows, approvalRow.cells)
+}
+
+// askAll shows and asks, one after the other.
+func (a *approver) askAll(ctx context.Context) error {
+	var tty *terminalOf
+	for _, c := range a.found {
+		if c.state == stateApproved {
+			continue
+		}
+		if tty == nil {
+			var err error
+			if tty, err = openTerminal(); err != nil {
+				return err
+			}
+			defer func() { _ = tty.file.Close() }()
+		}
+		err := a.ask(ctx, tty, c)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		a.failed.add(c.name, err)
+	}
+	if tty == nil && len(a.failed.statuses) == 0 {
+		a.d.note("nothing waits for approval")
+	}
+	return nil
+}
+
+func (a *approver) ask(ctx context.Context, tty *terminalOf, c candidate) error {
+	lines, err := a.h.Approvals().Difference(c.subject)
+	if err != nil {
+		return err
+	}
+	t := a.d.table()
+	for _, line := range lines {
+		t.row(c.name, line)
+		if !isTerminal(a.d.Stdout) { // where the question stands, too: what nobody saw nobody approves
+			if _, err := fmt.Fprintln(tty.file, printable(c.name+" "+line)); err != nil {
+				return err
+			}
+		}
+	}
+	t.end()
+	if err := a.d.flush(); err != nil {
+		return err
+	}
+	yes, err := tty.yes(ctx, printable(fmt.Sprintf("approve %s (%s)? [y/N] ", c.name, c.subject.Kind)))
+	if err != nil {
+		return err
+	}
+	if !yes {
+		return &reported{statusFailed}
+	}
+	now, err := c.again()
+	if err != nil || now.Digest() != c.subject.Digest() {
+		err = &withStatus{errors.New("not approved: it changed while it was shown"), statusTempFail}
+		return hint(err, "ollim approve %s", c.name)
+	}
+	return a.h.Approvals().Approve(ctx, c.subject, approval.Owner)
+}
+
+// terminalOf is the terminal that we were started from, wherever our streams lead.
+type terminalOf struct {
+	file  *os.File
+	lines *bufio.Reader
+}
+
+func openTerminal() (*terminalOf, error) {
+	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return nil, hint(fmt.Errorf("%w: no terminal to ask on", app.ErrNotAllowed), "run it in a terminal")
+	}
+	return &terminalOf{f, bufio.NewReader(f)}, nil
+}
+
+// yes asks a question whose answer is no unless somebody says otherwise.
+func (t *terminalOf) yes(ctx context.Context, question string) (bool, error) {
+	if _, err := io.WriteString(t.file, question); err != nil {
+		return false, err
+	}
+	answer := make(chan string, 1)
+	go func() { // a signal does not end the read
+		line, _ := t.lines.ReadString('\n') // the end of the input is no
+		answer <- line
+	}()
+	select {
+	case line := <-answer:
+		line = strings.ToLower(strings.TrimSpace(line))
+		return line == "y" || line == "yes", nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// approveOwn approves a job that the owner has just written through us. It waits instead, and a warning says so, when this
+// is inside a run, or when a file that it names is not as it was approved: the owner has not seen that. The error is that of
+// the book; the job stays as it was written.
+func (d *Deps) approveOwn(ctx context.Context, h app.Home, j job.Job) error {
+	book := h.Approvals()
+	s, widened, err := book.Of(j)
+	if !widened {
+		return nil
+	}
+	last, _, bookErr := book.Last(s.Key)
+	if bookErr != nil || err == nil && last.Digest == s.Digest() {
+		return bookErr
+	}
+	if err == nil {
+		err = d.OwnerOnly()
+	}
+	if touched := last.Touched(s); err == nil && len(touched) > 0 {
+		err = errors.New("changed since it was approved: " + strings.Join(touched, ", "))
+	}
+	if err != nil {
+		d.warn(fmt.Sprintf("%s waits for approval: %v: ollim approve %s", j.Name(), err, j.Name()))
+		return nil
+	}
+	return book.Approve(ctx, s, approval.Owner)
 }

@@ -44,7 +44,7 @@ func runCheck(ctx context.Context, d *Deps, files []string, asJSON bool) error {
 	}
 	if len(files) > 0 {
 		for _, file := range files {
-			c.file(ctx, file)
+			c.fault(c.file(ctx, file))
 		}
 		return cmp.Or(ctx.Err(), c.verdict())
 	}
@@ -61,9 +61,7 @@ func runCheck(ctx context.Context, d *Deps, files []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if len(shelf.Faults) > 0 {
-		c.fault(shelf.Faults)
-	}
+	c.fault(shelf.Faults)
 	approvals := h.Approvals()
 	approvals.Zone = c.zone
 	c.approvals = &approvals
@@ -77,9 +75,7 @@ func runCheck(ctx context.Context, d *Deps, files []string, asJSON bool) error {
 	}
 	_, faults, err := h.Skills().Load()
 	c.fault(err)
-	if len(faults) > 0 {
-		c.fault(faults)
-	}
+	c.fault(faults)
 	return c.verdict()
 }
 
@@ -88,7 +84,7 @@ type checker struct {
 	d    *Deps
 	json bool
 	zone *time.Location
-	bad  int
+	bad  bool
 	ids  map[string]string // of the files given, to their paths
 
 	approvals *approval.Book // of the data directory; nil for files that need not lie in one
@@ -97,67 +93,62 @@ type checker struct {
 // maxChecked is the largest job file or skill that is read, in bytes, as where they lie in a data directory.
 const maxChecked = 1 << 20
 
-func (c *checker) file(ctx context.Context, path string) {
+func (c *checker) file(ctx context.Context, path string) error {
 	switch base := filepath.Base(path); {
 	case base == "tool-policy.yaml":
 		_, err := config.LoadTools(path)
-		if err == nil && !exists(path) {
-			err = wrong(path, "", "no such file or directory")
-		}
-		c.fault(err)
-		return
+		return orMissing(path, err)
 	case filepath.Ext(path) == ".yaml":
 		_, err := config.Load(config.Source{Path: path, Lookup: func(string) (string, bool) { return "", false }, Zone: "UTC"})
-		if err == nil && !exists(path) {
-			err = wrong(path, "", "no such file or directory")
-		}
-		c.fault(err)
-		return
+		return orMissing(path, err)
 	}
 	data, err := readGiven(ctx, path, maxChecked)
 	if err == nil && len(data) > maxChecked {
 		err = fmt.Errorf("larger than %d bytes", maxChecked)
 	}
 	if err != nil {
-		c.fault(wrong(path, "", store.Cause(err)))
-		return
+		return wrong(path, "", store.Cause(err))
 	}
 	full, err := filepath.Abs(path) // its directory says what it is
 	if err != nil {
-		c.fault(err)
-		return
+		return err
 	}
 	if filepath.Base(path) == "SKILL.md" {
 		_, err := skill.Parse(filepath.Base(filepath.Dir(full)), path, data)
-		c.fault(err)
-		return
+		return err
 	}
 	j, err := job.Parse(job.KindOf(full), path, data)
-	j = j.In(c.zone)
 	if err != nil {
-		c.fault(err)
-		return
+		return err
 	}
 	id := strings.ToLower(j.ID) // capitals do not tell ids apart
 	if twin, taken := c.ids[id]; taken {
-		c.fault(wrong(path, "id", fmt.Sprintf("%q is used twice, also in %s", j.ID, twin)))
-		return
+		return wrong(path, "id", fmt.Sprintf("%q is used twice, also in %s", j.ID, twin))
 	}
 	c.ids[id] = path
-	c.good(path, j)
+	c.good(path, j.In(c.zone))
+	return nil
+}
+
+// orMissing is the error of reading a file of settings, which reads as an empty one where there is none.
+func orMissing(path string, err error) error {
+	if err == nil && !exists(path) {
+		return wrong(path, "", "no such file or directory")
+	}
+	return err
 }
 
 func (c *checker) fault(err error) {
 	if err == nil {
 		return
 	}
-	c.bad++
 	var faults yamldoc.Faults
 	if !errors.As(err, &faults) {
+		c.bad = true
 		c.say(finding{What: "error", Text: err.Error()})
-		return
 	}
 	for _, f := range faults {
+		c.bad = true
 		c.say(finding{File: f.File, Line: f.Line, Key: f.Key, What: "error", Text: f.Reason})
 	}
 }
@@ -218,7 +209,10 @@ func (c *checker) good(path string, j job.Job) {
 			c.say(finding{File: path, Key: "cron", What: "note", Text: surprise})
 		}
 	}
-	if c.waits(j) {
+	if c.approvals == nil {
+		return
+	}
+	if waiting, _ := waits(*c.approvals, j); waiting {
 		c.say(finding{File: path, What: "note", Text: "waits for your approval: ollim approve " + j.Name()})
 	}
 }
@@ -239,21 +233,8 @@ func (c *checker) next(j job.Job) (time.Time, bool) {
 	return at.In(c.zone), ok
 }
 
-// waits reports whether a job of the data directory asks for more than was approved.
-func (c *checker) waits(j job.Job) bool {
-	if c.approvals == nil {
-		return false
-	}
-	subject, widened, err := c.approvals.Of(j)
-	if err != nil || !widened {
-		return false
-	}
-	ok, err := c.approvals.Approved(subject)
-	return err == nil && !ok
-}
-
 func (c *checker) verdict() error {
-	if c.bad > 0 {
+	if c.bad {
 		return &reported{statusData}
 	}
 	return nil

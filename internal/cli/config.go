@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/spf13/cobra"
 
@@ -16,22 +17,18 @@ func newConfig(d *Deps) *cobra.Command {
 }
 
 func newConfigList(d *Deps) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Annotations: agentNever(programs),
 		Use:         "list",
 		Short:       "List settings: key, value, origin",
-		Args:        checked(cobra.NoArgs),
-		RunE: works(func(*cobra.Command, []string) error {
-			c, err := d.Config()
-			if err != nil {
-				return err
-			}
-			return records(d, asJSON, c.Items(), func(i config.Item) []string { return []string{i.Key, i.Text(), i.Origin} })
-		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
-	return cmd
+	return newList(d, cmd, func(context.Context) ([]config.Item, error) {
+		c, err := d.Config()
+		if err != nil {
+			return nil, err
+		}
+		return c.Items(), nil
+	}, func(i config.Item) []string { return []string{i.Key, i.Text(), i.Origin} })
 }
 
 func newConfigGet(d *Deps) *cobra.Command {
@@ -49,8 +46,7 @@ func newConfigGet(d *Deps) *cobra.Command {
 			if err != nil {
 				return hint(err, "ollim config list")
 			}
-			_, err = fmt.Fprintln(d.Out, item.Text())
-			return err
+			return d.answer(item.Text(), nil)
 		}),
 	}
 }
@@ -63,17 +59,43 @@ func newConfigSet(d *Deps) *cobra.Command {
 		Example:     `  ollim config set delivery.command sh -c 'mail -s "$OLLIM_LABEL" me'`,
 		Args:        checked(cobra.MinimumNArgs(2)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			return h.Set(ctx, args[0], withoutDashes(args[1:])...)
+			values := args[1:]
+			if len(values) > 1 && values[0] == "--" { // the end of the flags
+				values = values[1:]
+			}
+			return h.Set(ctx, args[0], values...)
 		}),
 	}
 	cmd.Flags().SetInterspersed(false) // a value may look like a flag: sh -c …
 	return cmd
 }
 
-// withoutDashes drops the -- that ends flags.
-func withoutDashes(values []string) []string {
-	if len(values) > 1 && values[0] == "--" {
-		return values[1:]
+func newNames(d *Deps) *cobra.Command {
+	var user, bot string
+	cmd := &cobra.Command{
+		Annotations: agentOwn("update_names"),
+		Use:         "names [--user NAME] [--bot NAME]",
+		Short:       "Show or set the names of the owner and the agent",
+		Args:        checked(cobra.NoArgs),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
+			return runNames(ctx, d, h, user, bot)
+		}),
 	}
-	return values
+	cmd.Flags().StringVar(&user, "user", "", "name of the owner")
+	cmd.Flags().StringVar(&bot, "bot", "", "name of the agent")
+	return cmd
+}
+
+func runNames(ctx context.Context, d *Deps, h app.Home, user, bot string) error {
+	switch {
+	case user == "" && bot == "":
+		_, err := fmt.Fprintf(d.Out, "user\t%s\nbot\t%s\n", h.Config.Names.User, h.Config.Names.Bot)
+		return err
+	case d.inside():
+		input := map[string]string{"user_name": user, "bot_name": bot}
+		maps.DeleteFunc(input, func(_, name string) bool { return name == "" })
+		_, err := d.useTool(ctx, h, "update_names", input)
+		return err
+	}
+	return h.SetNames(user, bot)
 }

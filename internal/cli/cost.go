@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -63,17 +64,15 @@ func runCost(d *Deps, by, since string, asJSON bool) error {
 		if err != nil {
 			return err
 		}
-		r = cutOff(h, r)
+		r = h.Runs().CutOff(r)
 		if r.Turns == 0 && r.Cost == 0 {
 			continue // it never reached an engine
 		}
 		row := sums[key(r)]
 		sums[key(r)] = costRow{key(r), row.Runs + 1, row.Cost + r.Cost, row.Tokens.Add(r.Usage)}
 	}
-	var rows []costRow
-	for _, row := range sums {
-		rows = append(rows, row)
-	}
-	slices.SortFunc(rows, func(a, b costRow) int { return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Key, b.Key)) })
+	rows := slices.SortedFunc(maps.Values(sums), func(a, b costRow) int {
+		return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Key, b.Key))
+	})
 	return records(d, asJSON, rows, costRow.cells)
 }

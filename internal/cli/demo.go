@@ -3,18 +3,21 @@ package cli
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 //go:embed demo
@@ -23,12 +26,6 @@ var demoFiles embed.FS
 type demoOptions struct {
 	keep    bool
 	receive string
-}
-
-func (o *demoOptions) flags(f *pflag.FlagSet) {
-	f.BoolVar(&o.keep, "keep", false, "keep the data directory")
-	f.StringVar(&o.receive, "receive", "", "append standard input to a file: the demo's own delivery command")
-	_ = f.MarkHidden("receive") // cannot fail: it was defined in the line above
 }
 
 func newDemo(d *Deps) *cobra.Command {
@@ -49,7 +46,9 @@ func newDemo(d *Deps) *cobra.Command {
 			return runDemo(cmd.Context(), d, o)
 		}),
 	}
-	o.flags(cmd.Flags())
+	cmd.Flags().BoolVar(&o.keep, "keep", false, "keep the data directory")
+	cmd.Flags().StringVar(&o.receive, "receive", "", "append standard input to a file: the demo's own delivery command")
+	_ = cmd.Flags().MarkHidden("receive") // cannot fail: it was defined in the line above
 	return cmd
 }
 
@@ -85,11 +84,7 @@ func runDemo(ctx context.Context, d *Deps, o demoOptions) (err error) {
 
 // prepareDemo fills the directory with the demo's routines, scripts and settings.
 func (d *Deps) prepareDemo(dir string) (*demo, error) {
-	files, err := fs.Sub(demoFiles, "demo")
-	if err != nil {
-		return nil, err
-	}
-	if err := copyFiles(dir, files); err != nil {
+	if err := copyFiles(dir); err != nil {
 		return nil, err
 	}
 	self, err := os.Executable()
@@ -117,16 +112,16 @@ func (d *Deps) prepareDemo(dir string) (*demo, error) {
 }
 
 // copyFiles gives files the permissions of a data directory.
-func copyFiles(dir string, files fs.FS) error {
-	return fs.WalkDir(files, ".", func(path string, e fs.DirEntry, err error) error {
+func copyFiles(dir string) error {
+	return fs.WalkDir(demoFiles, "demo", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
-		text, err := fs.ReadFile(files, path)
+		text, err := demoFiles.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		return store.Replace(filepath.Join(dir, path), text)
+		return store.Replace(filepath.Join(dir, strings.TrimPrefix(path, "demo/")), text)
 	})
 }
 
@@ -150,3 +145,142 @@ func (d *Deps) demoEnd(dir string, keep bool) error {
 
 // demoStart is a Monday, 9:00 in New York, when the demo's routine fires.
 func demoStart() time.Time { return time.Date(2026, time.March, 2, 14, 0, 0, 0, time.UTC) }
+
+// demo plays and shows the demonstration in its own directory.
+type demo struct {
+	d     *Deps
+	inbox string // what was delivered
+	seen  int    // messages of it already shown
+}
+
+func (s *demo) play(ctx context.Context) error {
+	const day = 24 * time.Hour
+	acts := []struct {
+		job   string
+		after time.Duration
+		title string
+	}{
+		{"daily-market", 0, "the first fire starts a session"},
+		{"daily-market", day, "the second fire continues it; the oil price has moved"},
+		{"daily-market", 2 * day, "the third fire; the agent decides to compact its session"},
+		{"evening", 2*day + 9*time.Hour, "a turn of the main conversation"},
+	}
+	s.say("A persistent routine, fired on three days of an invented week.\n" +
+		"A script takes the place of the model; everything else is real. The output below is read from the state files.\n")
+	for _, act := range acts {
+		if err := s.act(ctx, act.job, demoStart().Add(act.after), act.title); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// act fires one job at one time and shows what its record holds.
+func (s *demo) act(ctx context.Context, job string, at time.Time, title string) error {
+	s.d.Now = func() time.Time { return at }
+	h, err := s.d.Home()
+	if err != nil {
+		return err
+	}
+	s.say("\n%s  $ ollim fire %s\n  (%s)\n", clock(at.In(h.Config.Zone)), job, title)
+	r, err := h.Runner(false).Fire(ctx, job, runner.Options{})
+	if err != nil {
+		return errors.Join(fmt.Errorf("%s: %s", job, r.Outcome), err)
+	}
+	if r, err = h.Runs().Load(r.ID); err != nil {
+		return err
+	}
+	if err := s.reported(h, r); err != nil {
+		return err
+	}
+	for e, err := range h.Runs().Events(r.ID, nil) {
+		if err != nil {
+			return err
+		}
+		if head, text := demoLine(r, e); head != "" {
+			s.say("  %-10s %s\n", head, wrap(text))
+		}
+	}
+	return s.after(ctx, h, r)
+}
+
+// demoLine is an event in the demo's words; without a head it is omitted.
+func demoLine(r runlog.Record, e runlog.Event) (head, text string) {
+	switch e.Type {
+	case runlog.Session:
+		if r.SessionBefore == "" {
+			return "session", e.Session + ", new"
+		}
+		return "session", e.Session + ", resumed"
+	case runlog.Ping:
+		return "ping", e.Text
+	case runlog.Report:
+		return "report", e.Text
+	case runlog.Text:
+		return "agent", e.Text
+	case runlog.CompactWish:
+		return "compact", "requested by the agent: " + e.Text
+	case runlog.Compacted:
+		return "compacted", fmt.Sprintf("%s -> %s, context %d -> %d tokens", e.Parent, e.Session, e.Before, e.After)
+	case runlog.UsageEvent:
+		return "context", fmt.Sprintf("%d tokens", e.Usage.In)
+	}
+	return "", ""
+}
+
+// told shows the pending updates that stand in the prompt.
+func (s *demo) reported(h app.Home, r runlog.Record) error {
+	prompt, err := store.Read(h.Dir.Run(r.ID, "prompt.txt"))
+	if err != nil {
+		return err
+	}
+	_, updates, found := strings.Cut(string(prompt), "RECENT BACKGROUND UPDATES")
+	if !found {
+		return nil
+	}
+	updates, _, _ = strings.Cut(updates, "\n\n")
+	_, updates, _ = strings.Cut(updates, "\n")
+	s.say("  updates    %s\n", wrap(updates))
+	return nil
+}
+
+// after shows what the fire left outside its record.
+func (s *demo) after(ctx context.Context, h app.Home, r runlog.Record) error {
+	number := 0
+	for text, err := range store.Lines[string](s.inbox, nil) {
+		if err != nil {
+			return err
+		}
+		if number++; number > s.seen {
+			s.seen = number
+			s.say("  delivered  %s\n", wrap(text))
+		}
+	}
+	pending, err := h.Updates().Peek(ctx)
+	if err == nil {
+		s.say("  record     %s: %s, %d pending updates afterwards\n", r.ID, r.Outcome, len(pending))
+	}
+	return err
+}
+
+// say writes to standard output; a failed write shows when it is flushed.
+func (s *demo) say(format string, args ...any) { _, _ = fmt.Fprintf(s.d.Out, format, args...) }
+
+// wrap breaks a text at 100 columns; later lines are indented.
+func wrap(text string) string {
+	const width, indent = 100, 13
+	var b strings.Builder
+	column := indent
+	for i, word := range strings.Fields(text) {
+		if column+1+len(word) > width {
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			column = indent
+		} else if i > 0 {
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
+	}
+	return b.String()
+}

@@ -1,14 +1,21 @@
 package cli
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -52,4 +59,97 @@ func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), "
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// constructors returns the constructor of each command by the command's name.
+func constructors() map[string]func(*Deps) *cobra.Command {
+	return map[string]func(*Deps) *cobra.Command{
+		"init":     newInit,
+		"demo":     newDemo,
+		"fire":     newFire,
+		"run":      newRun,
+		"routine":  newRoutine,
+		"schedule": newSchedule,
+		"update":   newUpdates,
+		"check":    newCheck,
+		"reminder": newReminder,
+		"remind":   newRemind,
+		"tick":     newTick,
+		"approve":  newApprove,
+		"ping":     newPing,
+		"budget":   newBudget,
+		"skill":    newSkill,
+		"task":     newTask,
+		"changed":  newChanged,
+		"names":    newNames,
+		"import":   newImport,
+		"config":   newConfig,
+		"session":  newSession,
+		"chat":     newChat,
+		"ask":      newAsk,
+		"model":    newModel,
+		"pause":    newPause,
+		"resume":   newResume,
+		"stop":     newStop,
+		"cost":     newCost,
+		"mcp":      newMCP,
+		"hook":     newHook,
+		"version":  newVersion,
+	}
+}
+
+// commandsFor builds the command that a command line begins with. If it begins with anything else (a flag, help, an unknown
+// word) it builds every command. Building them all takes a tenth of the time that a start takes.
+func commandsFor(d *Deps, args []string) (list []*cobra.Command) {
+	all := constructors()
+	if len(args) > 0 {
+		for _, name := range []string{args[0], strings.TrimSuffix(args[0], "s")} { // nouns may stand in the plural
+			if build := all[name]; build != nil {
+				return []*cobra.Command{build(d)}
+			}
+		}
+	}
+	for _, build := range all {
+		list = append(list, build(d))
+	}
+	return list
+}
+
+// maxInput is how much is read from standard input for a prompt, in bytes.
+const maxInput = 256 << 10
+
+// readInput reads standard input as text, up to maxInput.
+func readInput(in io.Reader) (string, error) {
+	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+	if err != nil {
+		return "", &withStatus{fmt.Errorf("standard input: %s", store.Cause(err)), statusData}
+	}
+	if len(data) > maxInput {
+		return "", hint(fmt.Errorf("standard input: %w: more than %d KiB", errTooLong, maxInput>>10), "shorten it with head -c %d", maxInput)
+	}
+	return string(bytes.ToValidUTF8(data, []byte("\ufffd"))), nil
+}
+
+// wordsOrInput returns the words of a command line as a text, or standard input where they are a single -.
+func wordsOrInput(d *Deps, words []string) (string, error) {
+	if text := strings.Join(words, " "); text != "-" {
+		return text, nil
+	}
+	return readInput(d.In)
+}
+
+// readGiven reads a file that a command line names, up to one byte more than so many. It may be a pipe, as the shell's <(COMMAND)
+// is: one that nobody writes to is empty, and ctx ends the wait for the other end.
+func readGiven(ctx context.Context, file string, most int64) ([]byte, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = f.Close() })()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return data, err
 }

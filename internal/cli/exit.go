@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -92,6 +93,9 @@ func (e *withStatus) Unwrap() error { return e.err }
 
 // statusOf is the one place where errors become numbers.
 func statusOf(err error) status {
+	if err == nil {
+		return statusOK
+	}
 	var given *withStatus
 	if errors.As(err, &given) {
 		return given.status
@@ -111,7 +115,6 @@ type rule struct {
 
 func rules() []rule {
 	return []rule{
-		{nil2nothing, statusOK},
 		{as[*usageError], statusUsage}, {as[*app.BadArgument], statusUsage},
 		{is(context.Canceled), statusInterrupted},
 		{is(lock.ErrBusy), statusTempFail}, {as[*runner.Later], statusTempFail},
@@ -129,8 +132,6 @@ func rules() []rule {
 		{as[*fs.PathError], statusUnwritten}, // state that cannot even be read
 	}
 }
-
-func nil2nothing(err error) bool { return err == nil }
 
 func is(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
 
@@ -219,13 +220,11 @@ func (d *Deps) each(verb string, names []string, do func(name string) error) err
 
 // err is nil, or one reported error: the status that all failures share, else 1.
 func (f *failures) err() error {
-	if len(f.statuses) == 0 {
+	switch kinds := slices.Compact(slices.Clone(f.statuses)); len(kinds) {
+	case 0:
 		return nil
+	case 1:
+		return &reported{kinds[0]}
 	}
-	for _, s := range f.statuses[1:] {
-		if s != f.statuses[0] {
-			return &reported{statusFailed}
-		}
-	}
-	return &reported{f.statuses[0]}
+	return &reported{statusFailed}
 }

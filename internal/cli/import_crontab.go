@@ -21,6 +21,10 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
+func newImport(d *Deps) *cobra.Command {
+	return group("import", "imports", "Convert other schedules into routines", newImportCrontab(d))
+}
+
 // maxCrontab is the largest crontab that is read, in bytes.
 const maxCrontab = 1 << 20
 
@@ -44,9 +48,7 @@ func newImportCrontab(d *Deps) *cobra.Command {
 		Example: "  ollim import crontab\n  ollim import crontab --write\n  ssh host crontab -l | ollim import crontab -",
 		Args:    checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				o.file = args[0]
-			}
+			o.file = strings.Join(args, "") // one at most
 			return runImportCrontab(cmd.Context(), d, o)
 		}),
 	}

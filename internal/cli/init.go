@@ -9,12 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/config"
@@ -25,13 +26,6 @@ type initOptions struct {
 	timezone string
 	engine   string
 	delivery string
-}
-
-func (o *initOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.timezone, "timezone", "", "time zone of schedules and output (default: the system's)")
-	f.StringVar(&o.engine, "engine", "", "engine: claude-code, native or script:FILE (default: claude-code if the claude "+
-		"command is found)")
-	f.StringVar(&o.delivery, "delivery", "", "shell command that sends you the text on its standard input")
 }
 
 func newInit(d *Deps) *cobra.Command {
@@ -48,7 +42,11 @@ func newInit(d *Deps) *cobra.Command {
 		Args:    checked(cobra.NoArgs),
 		RunE:    works(func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), d, o) }),
 	}
-	o.flags(cmd.Flags())
+	f := cmd.Flags()
+	f.StringVar(&o.timezone, "timezone", "", "time zone of schedules and output (default: the system's)")
+	f.StringVar(&o.engine, "engine", "", "engine: claude-code, native or script:FILE (default: claude-code if the claude "+
+		"command is found)")
+	f.StringVar(&o.delivery, "delivery", "", "shell command that sends you the text on its standard input")
 	return cmd
 }
 
@@ -207,4 +205,38 @@ func (d *Deps) makeFiles(dir paths.Dir, settings map[string]string) (made []stri
 		return made, err
 	}
 	return made, create(dir.Path("routines", "daily-market.md"), text)
+}
+
+// offerApproval is for a directory that was there before: what in it waits for the owner is asked about on a terminal, job
+// after job, and named elsewhere. An answer, also a no, changes nothing of what init has made.
+func (d *Deps) offerApproval(ctx context.Context) error {
+	if errors.Is(d.OwnerOnly(), app.ErrNotAllowed) {
+		return nil // whoever this is, it is not theirs to say
+	}
+	s, h, err := d.shelf()
+	if as[*app.ConfigFault](err) {
+		return nil // of settings that init left as they were
+	}
+	if err != nil {
+		return err
+	}
+	a := approver{d: d, h: h, failed: failures{d: d, verb: "init"}}
+	if err := a.collectAll(s); err != nil {
+		return err
+	}
+	a.found = slices.DeleteFunc(a.found, func(c candidate) bool { return c.state == stateApproved })
+	if len(a.found) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range a.found {
+		names = append(names, c.name)
+	}
+	waiting := "wait for your approval: " + strings.Join(names, ", ")
+	if !isTerminal(d.In) || !isTerminal(d.Stderr) {
+		d.warn(waiting + ": ollim approve --all")
+		return nil
+	}
+	d.note("these %s", waiting)
+	return a.askAll(ctx)
 }

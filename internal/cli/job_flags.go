@@ -15,33 +15,33 @@ import (
 
 // jobFlags is a flag for every field of a kind of job file.
 type jobFlags struct {
-	kind  job.Kind
-	texts map[string]*string
-	bools map[string]*bool
-	lists map[string]*[]string
-	set   func(string) bool // whether a flag was given
+	kind   job.Kind
+	values map[string]func() any
+	set    func(string) bool // whether a flag was given
 }
 
 // flags leaves out the fields that the command sets itself.
 func (o *jobFlags) flags(f *pflag.FlagSet, kind job.Kind, without ...string) {
-	o.kind, o.set = kind, f.Changed
-	o.texts, o.bools, o.lists = map[string]*string{}, map[string]*bool{}, map[string]*[]string{}
+	o.kind, o.set, o.values = kind, f.Changed, map[string]func() any{}
 	for _, field := range job.Fields(kind) {
 		switch {
 		case slices.Contains(without, field.Key):
 		case field.Kind == job.Bool:
-			o.bools[field.Key] = f.Bool(field.Key, field.Default == "true", field.Help)
+			on := f.Bool(field.Key, field.Default == "true", field.Help)
+			o.values[field.Key] = func() any { return *on }
 		case field.Kind == job.List:
-			o.lists[field.Key] = f.StringArray(field.Key, nil, field.Help+" (repeat the flag)")
+			list := f.StringArray(field.Key, nil, field.Help+" (repeat the flag)")
+			o.values[field.Key] = func() any { return *list }
 		default:
-			o.texts[field.Key] = f.String(field.Key, "", field.Help)
+			text := f.String(field.Key, "", field.Help)
+			o.values[field.Key] = func() any { return plainScalar(field.Key, *text) }
 		}
 	}
 }
 
 // job is what the flags say, with a new id unless one is given, which must be free. more are the fields without a flag.
 func (o *jobFlags) job(d *Deps, s job.Set, body string, more ...yamldoc.Pair) (job.Job, error) {
-	id := *o.texts["id"]
+	id, _ := o.values["id"]().(string)
 	if id == "" {
 		var err error
 		if id, err = job.NewID(d.Random); err != nil {
@@ -67,16 +67,8 @@ func (o *jobFlags) job(d *Deps, s job.Set, body string, more ...yamldoc.Pair) (j
 func (o *jobFlags) parse(id, body string, more []yamldoc.Pair) (job.Job, error) {
 	pairs := append([]yamldoc.Pair{{Key: "id", Value: id}}, more...)
 	for _, f := range job.Fields(o.kind) {
-		if f.Key == "id" || !o.set(f.Key) {
-			continue
-		}
-		switch f.Kind {
-		case job.Bool:
-			pairs = append(pairs, yamldoc.Pair{Key: f.Key, Value: *o.bools[f.Key]})
-		case job.List:
-			pairs = append(pairs, yamldoc.Pair{Key: f.Key, Value: *o.lists[f.Key]})
-		default:
-			pairs = append(pairs, yamldoc.Pair{Key: f.Key, Value: plainScalar(f.Key, *o.texts[f.Key])})
+		if f.Key != "id" && o.set(f.Key) {
+			pairs = append(pairs, yamldoc.Pair{Key: f.Key, Value: o.values[f.Key]()})
 		}
 	}
 	text, err := yamldoc.NewPage(pairs, strings.Trim(body, "\n"))

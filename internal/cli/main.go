@@ -149,18 +149,15 @@ func (d *Deps) atShell() bool { return isTerminal(d.In) || !d.Automatic() }
 // isTerminal reports whether a stream is somebody's screen or keyboard.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
-	if !ok {
-		return false
-	}
-	return term.IsTerminal(int(f.Fd()))
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-type flusher interface{ Flush() error }
-
 // flush writes out what is buffered, so that it can be known to have arrived.
-func (d *Deps) flush() error {
-	if w, ok := d.Out.(flusher); ok {
-		return w.Flush()
+func (d *Deps) flush() error { return flush(d.Out) }
+
+func flush(w io.Writer) error {
+	if buffered, ok := w.(interface{ Flush() error }); ok {
+		return buffered.Flush()
 	}
 	return nil
 }

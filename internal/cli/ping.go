@@ -38,9 +38,9 @@ func newPing(d *Deps) *cobra.Command {
 			"main conversation being idle, and the budget.",
 		Example: "  df -h / | ollim ping -\n  ollim ping --embed '{\"title\":\"Backup\",\"fields\":[{\"name\":\"size\",\"value\":\"3 GB\"}]}'",
 		Args:    checked(cobra.ArbitraryArgs),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
+		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			o.text = strings.Join(args, " ")
-			return runPing(cmd.Context(), d, o)
+			return runPing(ctx, d, h, o)
 		}),
 	}
 	cmd.Flags().StringVar(&o.embed, "embed", "", "send structured data, as JSON with title, description, url, color, fields "+
@@ -51,11 +51,7 @@ func newPing(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runPing(ctx context.Context, d *Deps, o pingOptions) error {
-	h, err := d.AnyHome()
-	if err != nil {
-		return err
-	}
+func runPing(ctx context.Context, d *Deps, h app.Home, o pingOptions) error {
 	if err := o.read(d); err != nil {
 		return err
 	}
@@ -120,7 +116,10 @@ func (o *pingOptions) inside(ctx context.Context, d *Deps, h app.Home) (string, 
 		if err != nil {
 			return "", err
 		}
-		return d.useTool(ctx, h, "discord_embed", embedInput{e, o.critical})
+		return d.useTool(ctx, h, "discord_embed", struct {
+			outbox.Embed
+			Critical bool `json:"critical"`
+		}{e, o.critical})
 	case o.file != "":
 		path, err := filepath.Abs(o.file)
 		if err != nil {
@@ -129,12 +128,6 @@ func (o *pingOptions) inside(ctx context.Context, d *Deps, h app.Home) (string, 
 		return d.useTool(ctx, h, "send_file", map[string]any{"path": path, "message": o.text, "critical": o.critical})
 	}
 	return d.useTool(ctx, h, "ping_user", map[string]any{"message": o.text, "critical": o.critical})
-}
-
-// embedInput is the input of the agent's discord_embed.
-type embedInput struct {
-	outbox.Embed
-	Critical bool `json:"critical"`
 }
 
 // parts is the embed that was given, checked.
@@ -167,8 +160,11 @@ func (o *pingOptions) message() (outbox.Message, error) {
 	}
 	if o.file != "" {
 		var err error
-		if m.File, err = fileToSend(o.file); err != nil {
+		if m.File, err = filepath.Abs(o.file); err != nil {
 			return m, err
+		}
+		if err := outbox.CheckFile(m.File); err != nil {
+			return m, &withStatus{err, statusData}
 		}
 		m.Text = cmp.Or(m.Text, plaintext.Line(filepath.Base(m.File)))
 	}
@@ -176,16 +172,4 @@ func (o *pingOptions) message() (outbox.Message, error) {
 		return m, usage("the message is empty")
 	}
 	return m, nil
-}
-
-// fileToSend is the full path of a file that can be sent.
-func fileToSend(name string) (string, error) {
-	path, err := filepath.Abs(name)
-	if err != nil {
-		return "", err
-	}
-	if err := outbox.CheckFile(path); err != nil {
-		return "", &withStatus{err, statusData}
-	}
-	return path, nil
 }

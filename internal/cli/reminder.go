@@ -1,10 +1,20 @@
 package cli
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/timeparse"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -13,5 +23,180 @@ func newReminder(d *Deps) *cobra.Command {
 		newReminderList(d), newJobShow(d, job.Reminder), newReminderAdd(d), newReminderCancel(d), newReminderFollowUp(d))
 }
 
-// running reports whether a fire of the job is in progress.
-func running(h app.Home, j job.Job) bool { return !lock.Free(h.Dir.JobLock(j.ID)) }
+func newRemind(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Annotations: agentOwn("add_reminder"),
+		Use:         "remind WHEN TEXT...|-",
+		Short:       "Set a plain reminder: text that is delivered without an agent; prints its id and time",
+		Long: "Remind delivers TEXT as it is at the given time: no model, no cost, no ping budget. WHEN is one word or " +
+			"quoted: a delay such as 45m, or a time such as \"tomorrow 9am\". ollim tick, which must run every minute, " +
+			"delivers it. For a task that an agent should do at that time, see ollim reminder add.",
+		Example: "  ollim remind 45m take the pizza out\n  ollim remind \"tomorrow 9am\" call Ada",
+		Args:    checked(cobra.MinimumNArgs(2)),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			return runRemind(ctx, d, h, args[0], args[1:])
+		}),
+	}
+}
+
+func runRemind(ctx context.Context, d *Deps, h app.Home, at string, words []string) error {
+	text, err := wordsOrInput(d, words)
+	if err != nil {
+		return err
+	}
+	due, err := timeparse.Either(at, d.Now(), h.Config.Zone)
+	if err != nil {
+		return usage("%v", err)
+	}
+	if longer := at + " " + words[0]; len(words) > 1 {
+		if _, err := timeparse.Either(longer, d.Now(), h.Config.Zone); err == nil {
+			return hint(usage("%q or %q?", at, longer), "quote the time, or the text")
+		}
+	}
+	if d.inside() {
+		return d.answer(d.useTool(ctx, h, "add_reminder", map[string]any{"message": text, "when": at, "plain": true}))
+	}
+	j := job.New(job.Reminder)
+	if j.ID, err = job.NewID(d.Random); err != nil {
+		return err
+	}
+	j.Plain, j.RunAt, j.Body = true, due.Truncate(time.Second), strings.Trim(text, "\n")
+	file, err := job.Format(j)
+	if err != nil {
+		return &withStatus{err, statusData}
+	}
+	if _, err := job.Parse(job.Reminder, "text", file); err != nil {
+		return asFlags(err)
+	}
+	return d.setReminder(ctx, h, j, j.RunAt)
+}
+
+// reminderRow is a reminder as listings show it.
+type reminderRow struct {
+	ID          string    `json:"id"`
+	At          time.Time `json:"at"`
+	State       string    `json:"state"`
+	Name        string    `json:"name"`
+	Description string    `json:"description"`
+	Path        string    `json:"path"`
+}
+
+func (r reminderRow) cells() []string {
+	return []string{r.ID, clock(r.At), r.State, r.Description}
+}
+
+func newReminderList(d *Deps) *cobra.Command {
+	cmd := &cobra.Command{
+		Annotations: map[string]string{agentKey: "all", toolKey: "list_reminders"},
+		Use:         "list",
+		Short:       "List reminders by time: id, time, state, description",
+		Long: "The states are set (an agent reminder), plain (text only), off (enabled: false), running, again (failed once " +
+			"and will be retried) and unapproved (see ollim approve).",
+	}
+	return newList(d, cmd, d.reminders, reminderRow.cells)
+}
+
+func (d *Deps) reminders(context.Context) (rows []reminderRow, err error) {
+	s, h, err := d.shelf()
+	if err != nil {
+		return nil, err
+	}
+	jobs := s.Only(job.Reminder).Jobs
+	slices.SortStableFunc(jobs, func(a, b job.Job) int { return a.RunAt.Compare(b.RunAt) })
+	for _, j := range jobs {
+		state, err := reminderState(h, j)
+		if err != nil {
+			return nil, err
+		}
+		begins, _, _ := strings.Cut(j.Body, "\n")
+		rows = append(rows, reminderRow{j.ID, j.RunAt.In(h.Config.Zone), state, j.Name(), cmp.Or(j.Description, begins), j.Path})
+	}
+	return rows, nil
+}
+
+// reminderState is what a reminder waits for.
+func reminderState(h app.Home, j job.Job) (string, error) {
+	waiting, err := waits(h.Approvals(), j)
+	switch {
+	case err != nil:
+		return "", err
+	case j.Attempt() != job.Waiting && !lock.Free(h.Dir.JobLock(j.ID)):
+		return "running", nil
+	case j.Attempt() != job.Waiting:
+		return "again", nil
+	case waiting:
+		return "unapproved", nil
+	case !j.Enabled:
+		return "off", nil
+	case j.Plain:
+		return "plain", nil
+	}
+	return "set", nil
+}
+
+func newReminderCancel(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Annotations: agentOwn("cancel_reminder"),
+		Use:         "cancel REMINDER...",
+		Short:       "Delete pending reminders",
+		Args:        checked(cobra.MinimumNArgs(1)),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			return d.each("reminder cancel", args, func(name string) error {
+				if d.inside() {
+					_, err := d.useTool(ctx, h, "cancel_reminder", map[string]any{"id": name})
+					return err
+				}
+				return cancelReminder(h, name)
+			})
+		}),
+	}
+}
+
+// cancelReminder deletes the file that is meant, whether or not it can be read, and whether it waits for its first attempt or for
+// another.
+func cancelReminder(h app.Home, name string) error {
+	s, err := h.Jobs().Load()
+	if err != nil {
+		return err
+	}
+	s = s.Only(job.Reminder)
+	path, err := jobPath(s, h, job.Reminder, name)
+	if err != nil {
+		return err
+	}
+	j, err := s.Find(name)
+	if err != nil {
+		return store.Remove(path)
+	}
+	guard, err := lock.TryGuard(h.Dir.JobLock(j.ID))
+	if errors.Is(err, lock.ErrBusy) {
+		return hint(&withStatus{errors.New("is running"), statusTempFail}, "ollim stop %s", j.ID)
+	}
+	if err != nil {
+		return err
+	}
+	defer guard.Release()
+	if !exists(path) {
+		return &job.Unknown{Name: name} // its run has just ended
+	}
+	return store.Remove(path)
+}
+
+func newReminderFollowUp(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Annotations: agentOwn("follow_up_chain"),
+		Use:         "follow-up DELAY",
+		Short:       "Inside the run of a chained reminder: run it again after DELAY, such as 30m",
+		Args:        checked(cobra.ExactArgs(1)),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			if !d.inside() {
+				return hint(fmt.Errorf("%w: not inside a run", app.ErrNotAllowed), "ollim reminder add --in %s", args[0])
+			}
+			delay, err := timeparse.Delay(args[0])
+			if err != nil {
+				return usage("%v", err)
+			}
+			return d.answer(d.useTool(ctx, h, "follow_up_chain", map[string]any{"minutes_from_now": int(delay / time.Minute)}))
+		}),
+	}
+}

@@ -54,10 +54,8 @@ func runReminderAdd(ctx context.Context, d *Deps, o reminderAddOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.body == "-" {
-		if o.body, err = readInput(d.In); err != nil {
-			return err
-		}
+	if o.body, err = wordsOrInput(d, []string{o.body}); err != nil {
+		return err
 	}
 	at, err := o.time(d.Now(), h.Config.Zone)
 	if err != nil {
@@ -114,18 +112,9 @@ func (d *Deps) addReminderInside(ctx context.Context, h app.Home, o reminderAddO
 		case !f.set(field.Key):
 		case !slices.Contains(own, key):
 			return usage("--%s: not inside a run", field.Key)
-		case field.Kind == job.Bool:
-			input[key] = *f.bools[field.Key]
-		case field.Kind == job.List:
-			input[key] = *f.lists[field.Key]
 		default:
-			input[key] = plainScalar(field.Key, *f.texts[field.Key])
+			input[key] = f.values[field.Key]()
 		}
 	}
-	text, err := d.useTool(ctx, h, "add_reminder", input)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(d.Out, text)
-	return err
+	return d.answer(d.useTool(ctx, h, "add_reminder", input))
 }

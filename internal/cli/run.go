@@ -1,15 +1,20 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -40,13 +45,6 @@ func runRunList(d *Deps, h app.Home, job string, n int, asJSON bool) error {
 		return usage("-n %d: want 0 or more", n)
 	}
 	t, shown := d.table(), 0
-	show := func(r runlog.Record) error {
-		if asJSON {
-			return d.emit(r)
-		}
-		t.row(runCells(r)...)
-		return nil
-	}
 	for r, err := range h.Runs().List() {
 		if err != nil && r.ID == "" {
 			return err
@@ -58,7 +56,9 @@ func runRunList(d *Deps, h app.Home, job string, n int, asJSON bool) error {
 		if job != "" && job != r.Job && job != r.Name {
 			continue
 		}
-		if err := show(cutOff(h, r)); err != nil {
+		if r = h.Runs().CutOff(r); !asJSON {
+			t.row(runCells(r)...)
+		} else if err := d.emit(r); err != nil {
 			return err
 		}
 		if shown++; shown == n {
@@ -78,20 +78,12 @@ func runRunList(d *Deps, h app.Home, job string, n int, asJSON bool) error {
 	return nil
 }
 
-// alive shows a run whose process died without a word as what it is; the next fire of its job writes that down.
-func cutOff(h app.Home, r runlog.Record) runlog.Record {
-	return h.Runs().CutOff(r)
-}
-
 func runCells(r runlog.Record) []string {
-	outcome, took := string(r.Outcome), ""
-	if outcome == "" {
-		outcome = "running"
-	}
+	took := ""
 	if r.Finished != nil {
 		took = r.Finished.Sub(r.Started).Round(time.Millisecond).String()
 	}
-	return []string{r.ID, r.Started.Format("2006-01-02 15:04:05"), r.Name, outcome, took, fmt.Sprintf("$%.2f", r.Cost), r.Error}
+	return []string{r.ID, r.Started.Format("2006-01-02 15:04:05"), r.Name, outcome(r), took, fmt.Sprintf("$%.2f", r.Cost), r.Error}
 }
 
 func newRunShow(d *Deps) *cobra.Command {
@@ -103,21 +95,19 @@ func newRunShow(d *Deps) *cobra.Command {
 			"the latest that ran; skipped and paused fires count only if there is no other. JOB~N is the N-th run before the " +
 			"latest.",
 		Args: checked(cobra.MinimumNArgs(1)),
-		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error { return runRunShow(d, h, args) }),
-	}
-}
-
-func runRunShow(d *Deps, h app.Home, names []string) error {
-	return d.each("run show", names, func(name string) error {
-		r, err := h.Runs().Find(name)
-		if err == nil {
+		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
 			e := json.NewEncoder(d.Out)
 			e.SetEscapeHTML(false)
 			e.SetIndent("", "  ")
-			err = e.Encode(cutOff(h, r))
-		}
-		return err
-	})
+			return d.each("run show", args, func(name string) error {
+				r, err := h.Runs().Find(name)
+				if err == nil {
+					err = e.Encode(h.Runs().CutOff(r))
+				}
+				return err
+			})
+		}),
+	}
 }
 
 func newRunLog(d *Deps) *cobra.Command {
@@ -151,12 +141,16 @@ func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow, as
 	}
 	seen := 0
 	for !follow || ctx.Err() == nil { // signals are handled from the first question on
-		ended := r.Done() || cutOff(h, r).Outcome != "" // asked before reading: what came after is read in the next round
+		ended := r.Done() || h.Runs().CutOff(r).Outcome != "" // asked before reading: what came after is read in the next round
 		if seen, err = d.printEvents(h, r.ID, seen, asJSON); err != nil {
 			return err
 		}
 		if !follow || ended {
-			return d.printEnd(cutOff(h, r), asJSON)
+			if !asJSON {
+				r = h.Runs().CutOff(r)
+				_, err = fmt.Fprintln(d.Out, printable(join(outcome(r), r.Error)))
+			}
+			return err
 		}
 		if err := d.flush(); err != nil {
 			return err
@@ -169,4 +163,103 @@ func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow, as
 		}
 	}
 	return &reported{statusOf(ctx.Err())}
+}
+
+func (d *Deps) printPrompt(h app.Home, r runlog.Record) error {
+	_, err := fmt.Fprintf(d.Out, "run %s: %s, %s, %s\n", r.ID, r.Name, r.Mode, r.Engine)
+	if err != nil {
+		return err
+	}
+	text, err := store.Read(h.Dir.Run(r.ID, "prompt.txt"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(d.Out, "%s\n", block("prompt", string(text)))
+	return err
+}
+
+// printEvents writes the events from number seen on and returns how many there are now.
+func (d *Deps) printEvents(h app.Home, id string, seen int, asJSON bool) (int, error) {
+	bad, n := 0, 0
+	for e, err := range h.Runs().Events(id, &bad) {
+		if err != nil {
+			return n, err
+		}
+		n++
+		if n <= seen {
+			continue
+		}
+		if asJSON {
+			err = d.emit(e)
+		} else {
+			_, err = fmt.Fprintf(d.Out, "%s %s\n", e.At.Format("15:04:05"), plaintext.Lines(eventText(e)))
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+	if bad > 0 && seen == 0 {
+		d.warn(fmt.Sprintf("run %s: %d events cannot be read and are omitted", id, bad))
+	}
+	return n, nil
+}
+
+func outcome(r runlog.Record) string { return cmp.Or(string(r.Outcome), "running") }
+
+// eventText is an event in one paragraph, its first word the type.
+func eventText(e runlog.Event) string {
+	switch e.Type {
+	case runlog.ToolUse:
+		return fmt.Sprintf("tool_use %s %s", e.Tool, plaintext.Lines(string(e.Input)))
+	case runlog.ToolResult:
+		if e.IsError {
+			return block("tool_result "+e.Tool+" (error)", e.Text)
+		}
+		return block("tool_result "+e.Tool, e.Text)
+	case runlog.Request:
+		if e.Reported > 0 {
+			return fmt.Sprintf("request most=$%.4f, before it cost=$%.4f", e.Most, e.Reported)
+		}
+		return fmt.Sprintf("request most=$%.4f", e.Most)
+	case runlog.UsageEvent:
+		if e.Usage == nil && e.Cost > 0 {
+			return fmt.Sprintf("usage unknown, assumed cost=$%.4f", e.Cost)
+		}
+		if e.Usage == nil {
+			return "usage none"
+		}
+		return fmt.Sprintf("usage in=%d out=%d cache_read=%d cache_write=%d cost=$%.4f",
+			e.Usage.In, e.Usage.Out, e.Usage.CacheRead, e.Usage.CacheWrite, e.Cost)
+	case runlog.Verdict:
+		if e.IsError {
+			return "verdict denied " + e.Tool + ": " + plaintext.Lines(e.Text)
+		}
+		return "verdict allowed " + e.Tool
+	case runlog.Session:
+		return block("session "+e.Session, e.Text)
+	case runlog.Compacted:
+		return block(fmt.Sprintf("compacted %s -> %s, %d -> %d tokens", e.Parent, e.Session, e.Before, e.After), e.Text)
+	case runlog.Message:
+		return "message " + e.Tool
+	case runlog.Delivered:
+		return fmt.Sprintf("delivered %s %s", e.Tool, e.Text)
+	case runlog.UpdatesPopped:
+		return fmt.Sprintf("updates %d popped", e.Count)
+	}
+	return block(string(e.Type), e.Text)
+}
+
+// block puts a text of one line behind its head, and a longer one below it.
+func block(head, text string) string {
+	text = plaintext.Lines(strings.TrimRight(text, "\n"))
+	switch {
+	case text == "":
+		return head
+	case strings.Contains(text, "\n"):
+		return head + "\n    " + strings.ReplaceAll(text, "\n", "\n    ")
+	}
+	return head + " " + text
 }

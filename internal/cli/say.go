@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -53,25 +57,17 @@ func (d *Deps) info(format string, args ...any) {
 func (d *Deps) line(level, message string) {
 	message = printable(strings.ReplaceAll(message, "\n", "; "))
 	if d.logFormat == "json" {
-		line, err := json.Marshal(map[string]string{
+		line, _ := json.Marshal(map[string]string{ // texts: it cannot fail
 			"time": d.Now().Format(time.RFC3339), "level": level, "message": strings.TrimPrefix(message, level+": "),
 		})
-		if err == nil {
-			_, _ = fmt.Fprintf(d.Stderr, "%s\n", line)
-		}
+		_, _ = fmt.Fprintf(d.Stderr, "%s\n", line)
 		return
 	}
 	_, _ = fmt.Fprintf(d.Stderr, "ollim: %s\n", message)
 }
 
 func join(parts ...string) string {
-	var said []string
-	for _, p := range parts {
-		if p != "" {
-			said = append(said, p)
-		}
-	}
-	return strings.Join(said, ": ")
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ": ")
 }
 
 // printable keeps a message on one line and its control characters off the terminal.
@@ -93,12 +89,7 @@ func (c clean) Write(p []byte) (int, error) {
 }
 
 // Flush writes out what the writer below has buffered.
-func (c clean) Flush() error {
-	if w, ok := c.w.(flusher); ok {
-		return w.Flush()
-	}
-	return nil
-}
+func (c clean) Flush() error { return flush(c.w) }
 
 // terminal is standard output behind what is buffered: what was written to it has arrived.
 type terminal struct{ d *Deps }
@@ -111,35 +102,34 @@ func (t terminal) Write(p []byte) (int, error) {
 }
 
 // table writes records, one a line, columns separated by tabs; on a terminal they are aligned.
-type table struct {
-	d *Deps
-	w *tabwriter.Writer
-}
+type table struct{ w io.Writer }
 
-func (d *Deps) table() *table {
-	t := &table{d: d}
+func (d *Deps) table() table {
 	if isTerminal(d.Stdout) {
-		t.w = tabwriter.NewWriter(d.Out, 0, 8, 2, ' ', 0)
+		return table{tabwriter.NewWriter(d.Out, 0, 8, 2, ' ', 0)}
 	}
-	return t
+	return table{d.Out}
 }
 
-func (t *table) row(cells ...string) {
+func (t table) row(cells ...string) {
 	for i, c := range cells {
 		cells[i] = printable(c)
 	}
-	line := strings.Join(cells, "\t") + "\n"
-	if t.w != nil {
-		_, _ = t.w.Write([]byte(line))
-		return
-	}
-	_, _ = t.d.Out.Write([]byte(line)) // a failed write shows when the output is flushed
+	_, _ = io.WriteString(t.w, strings.Join(cells, "\t")+"\n") // a failed write shows when the output is flushed
 }
 
-func (t *table) end() {
-	if t.w != nil {
-		_ = t.w.Flush()
+func (t table) end() {
+	if aligned, ok := t.w.(*tabwriter.Writer); ok {
+		_ = aligned.Flush()
 	}
+}
+
+// answer prints the result of a command, unless there is an error instead.
+func (d *Deps) answer(result any, err error) error {
+	if err == nil {
+		_, err = fmt.Fprintln(d.Out, result)
+	}
+	return err
 }
 
 // emit writes one object on one line.
@@ -151,18 +141,36 @@ func (d *Deps) emit(v any) error {
 
 // records writes a list in the form asked for.
 func records[T any](d *Deps, asJSON bool, list []T, cells func(T) []string) error {
-	if asJSON {
-		for _, item := range list {
-			if err := d.emit(item); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 	t := d.table()
 	for _, item := range list {
-		t.row(cells(item)...)
+		if !asJSON {
+			t.row(cells(item)...)
+		} else if err := d.emit(item); err != nil {
+			return err
+		}
 	}
 	t.end()
 	return nil
+}
+
+// newList completes a command without arguments that prints a list.
+func newList[T any](d *Deps, cmd *cobra.Command, list func(context.Context) ([]T, error), cells func(T) []string) *cobra.Command {
+	var asJSON bool
+	cmd.Args = checked(cobra.NoArgs)
+	cmd.RunE = works(func(cmd *cobra.Command, _ []string) error {
+		items, err := list(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return records(d, asJSON, items, cells)
+	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	return cmd
+}
+
+// warnOmitted warns of lines of a file that cannot be read, if there are any.
+func (d *Deps) warnOmitted(file string, lines int) {
+	if lines > 0 {
+		d.warn(fmt.Sprintf("%s: %d lines cannot be read and are omitted", file, lines))
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,9 +37,7 @@ func newScheduleAudit(d *Deps) *cobra.Command {
 			"  ollim schedule audit --since 1d >/dev/null || ollim ping \"a slot is unaccounted for\"",
 		Args: checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(_ *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				o.job = args[0]
-			}
+			o.job = strings.Join(args, "") // one at most
 			return runScheduleAudit(d, o)
 		}),
 	}

@@ -28,25 +28,28 @@ func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {
 	if o.target == forCrontab {
 		block, left, err := installer.Crontab(host, jobs)
 		if err != nil {
-			return o.fault(err)
+			return err
 		}
 		d.tellLeft(left)
 		return d.diffTable(ctx, o, h, host, block)
 	}
 	files, err := installer.Systemd(host, jobs)
 	if err != nil {
-		return o.fault(err)
+		return err
 	}
 	units, err := d.units(o)
 	if err != nil {
 		return err
 	}
 	if err := owned(host, units); err != nil {
-		return o.fault(err)
+		return err
 	}
 	changes, err := units.Compare(files)
-	if err == nil {
-		changes = append(changes, missing(changes, units.Idle(ctx, files))...)
+	if err == nil { // an idle unit that changes is listed once
+		idle := units.Idle(ctx, files)
+		changes = append(changes, slices.DeleteFunc(idle, func(c installer.Change) bool {
+			return slices.ContainsFunc(changes, func(known installer.Change) bool { return known.Name == c.Name })
+		})...)
 	}
 	if tellErr := records(d, o.json, changes, func(c installer.Change) []string { return []string{c.Name, c.What} }); tellErr != nil {
 		return tellErr
@@ -54,14 +57,7 @@ func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {
 	if err == nil && len(changes) > 0 {
 		return &reported{statusFailed}
 	}
-	return o.fault(err)
-}
-
-// missing is the changes of units that are not among those that are known.
-func missing(known, list []installer.Change) []installer.Change {
-	return slices.DeleteFunc(list, func(c installer.Change) bool {
-		return slices.ContainsFunc(known, func(k installer.Change) bool { return k.Name == c.Name })
-	})
+	return err
 }
 
 // lineChange is a line of a crontab that would go or come.
@@ -71,24 +67,21 @@ type lineChange struct {
 }
 
 func (c lineChange) cells() []string {
-	if c.What == installer.Add {
-		return []string{"+ " + c.Line}
-	}
-	return []string{"- " + c.Line}
+	return []string{map[string]string{installer.Add: "+ ", installer.Drop: "- "}[c.What] + c.Line}
 }
 
 func (d *Deps) diffTable(ctx context.Context, o unitOptions, h app.Home, host installer.Host, want string) error {
 	now, err := crontabOf(h, d).Read(ctx)
 	if err != nil {
-		return o.fault(err)
+		return err
 	}
 	have, err := ownBlock(host, now)
 	if err != nil {
-		return o.fault(err)
+		return err
 	}
 	merged, err := installer.Merge(now, want)
 	if err != nil || bytes.Equal(merged, now) {
-		return o.fault(err)
+		return err
 	}
 	gone, come := lacking(have, want), lacking(want, have)
 	if len(gone)+len(come) == 0 { // only their order or place is another

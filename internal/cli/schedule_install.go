@@ -2,14 +2,65 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/schedule/installer"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
+
+func newSchedule(d *Deps) *cobra.Command {
+	return group("schedule", "schedules", "Show future and past fires, and install entries for cron or systemd",
+		newScheduleList(d), newScheduleAudit(d),
+		newSchedulePrint(d), newScheduleInstall(d), newScheduleDiff(d), newScheduleRemove(d), newScheduleFailed(d))
+}
+
+func newSchedulePrint(d *Deps) *cobra.Command {
+	return newScheduleUnits(d, "print", "Print the entries that install would install",
+		"Print prints the entries that install would install. For kubernetes and launchd, which install does not support, it "+
+			"prints files to apply, or to put into ~/Library/LaunchAgents; kubernetes needs --image and --claim. If there "+
+			"are several files, each begins with a line ==> NAME <==.",
+		[]string{forCrontab, forSystemd, forKubernetes, forLaunchd}, programs, runSchedulePrint)
+}
+
+func runSchedulePrint(_ context.Context, d *Deps, o unitOptions) error {
+	_, host, jobs, err := d.entries(o)
+	if err != nil {
+		return err
+	}
+	var text string
+	var files []installer.File
+	var left []installer.Left
+	switch o.target {
+	case forCrontab:
+		text, left, err = installer.Crontab(host, jobs)
+	case forKubernetes:
+		text, left, err = installer.Kubernetes(host, jobs, o.kube)
+	case forLaunchd:
+		files, left, err = installer.Launchd(host, jobs)
+	default:
+		files, err = installer.Systemd(host, jobs)
+	}
+	if err != nil {
+		return err
+	}
+	d.tellLeft(left)
+	for i, f := range files {
+		if i > 0 {
+			text += "\n"
+		}
+		text += fmt.Sprintf("==> %s <==\n%s", f.Name, f.Text)
+	}
+	_, err = io.WriteString(d.Out, text)
+	return err
+}
 
 func newScheduleInstall(d *Deps) *cobra.Command {
 	return newScheduleUnits(d, "install", "Install entries for all routines in cron or systemd",
@@ -26,36 +77,36 @@ func runScheduleInstall(ctx context.Context, d *Deps, o unitOptions) error {
 	if err != nil {
 		return err
 	}
-	if passing(host.Ollim) {
+	if strings.Contains(host.Ollim, "/go-build") && strings.Contains(host.Ollim, "/exe/") { // go run has built it
 		return hint(&withStatus{fmt.Errorf("%s is deleted when go run ends", host.Ollim), statusConfig}, "go install ./cmd/ollim, then ollim schedule install %s", o.target)
 	}
 	if o.target == forCrontab {
 		block, left, err := installer.Crontab(host, jobs)
 		if err != nil {
-			return o.fault(err)
+			return err
 		}
 		d.tellLeft(left)
-		changed, err := crontabOf(h, d).Edit(ctx, func(old []byte) ([]byte, error) {
-			if _, err := ownBlock(host, old); err != nil {
-				return nil, err
-			}
-			return installer.Merge(old, block)
-		})
+		changed, err := d.editCrontab(ctx, h, host, func(old []byte) ([]byte, error) { return installer.Merge(old, block) })
 		if err == nil && changed {
 			d.note("installed; to undo: ollim schedule remove crontab")
 		}
-		return o.fault(err)
+		return err
 	}
 	files, err := installer.Systemd(host, jobs)
 	if err != nil {
-		return o.fault(err)
+		return err
 	}
 	return d.applyUnits(ctx, o, host, files)
 }
 
-// passing reports whether a program is one that go run has built.
-func passing(program string) bool {
-	return strings.Contains(program, "/go-build") && strings.Contains(program, "/exe/")
+// editCrontab changes the crontab, unless its block is that of another data directory.
+func (d *Deps) editCrontab(ctx context.Context, h app.Home, host installer.Host, edit func(old []byte) ([]byte, error)) (bool, error) {
+	return crontabOf(h, d).Edit(ctx, func(old []byte) ([]byte, error) {
+		if _, err := ownBlock(host, old); err != nil {
+			return nil, err
+		}
+		return edit(old)
+	})
 }
 
 // applyUnits tells what it changed, as diff would have said.
@@ -65,16 +116,15 @@ func (d *Deps) applyUnits(ctx context.Context, o unitOptions, host installer.Hos
 		return err
 	}
 	if err := owned(host, units); err != nil {
-		return o.fault(err)
+		return err
 	}
 	changes, err := units.Apply(ctx, files, d.Now())
-	if err != nil {
-		return o.fault(err)
-	}
 	for _, c := range changes {
-		d.note("%s %s", c.What, c.Name)
+		if err == nil {
+			d.note("%s %s", c.What, c.Name)
+		}
 	}
-	return nil
+	return err
 }
 
 // otherHouse is the data directory whose entries are there: a user has one crontab and one directory of units.
@@ -109,4 +159,79 @@ func owned(host installer.Host, units installer.Units) error {
 		}
 	}
 	return err
+}
+
+func newScheduleRemove(d *Deps) *cobra.Command {
+	return newScheduleUnits(d, "remove", "Remove the entries that install has installed",
+		"Remove deletes our block from your crontab and restores the rest byte for byte, or stops and deletes our units. It "+
+			"works even if the data directory has been deleted.",
+		[]string{forCrontab, forSystemd}, refused, runScheduleRemove)
+}
+
+func runScheduleRemove(ctx context.Context, d *Deps, o unitOptions) error {
+	h, err := d.AnyHome()
+	if errors.Is(err, app.ErrNoConfig) { // the directory may be gone, and its entries must go, too
+		h, err = d.NewHome()
+	}
+	if err != nil {
+		return err
+	}
+	host := installer.Host{DataDir: string(h.Dir)}
+	if o.target == forCrontab {
+		_, err := d.editCrontab(ctx, h, host, func(old []byte) ([]byte, error) {
+			rest, _, err := installer.Remove(old)
+			return rest, err
+		})
+		return err
+	}
+	return d.applyUnits(ctx, o, host, nil)
+}
+
+// newScheduleFailed is what systemd's OnFailure= starts.
+func newScheduleFailed(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Annotations: agentNever(programs),
+		Use:         "failed UNIT", Short: "Report the failure of a unit, unless its run has reported it", Hidden: true,
+		Args: checked(cobra.ExactArgs(1)),
+		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			return runScheduleFailed(ctx, d, h, args[0])
+		}),
+	}
+}
+
+// justNow is how long ago a run may have ended for its end to be the unit's.
+const justNow = 5 * time.Minute
+
+// runScheduleFailed is silent when there is a run to tell of: one that has ended just now, in whatever way, has told by itself, and
+// the next tick ends and tells of one whose process died. What never came so far is told once a day.
+func runScheduleFailed(ctx context.Context, d *Deps, h app.Home, name string) error {
+	if status, ok := d.Lookup("MONITOR_EXIT_STATUS"); ok && (status == "65" || status == "66") {
+		return nil // of a file that cannot be read the fire itself tells
+	}
+	if id := installer.JobOf(name); id != "" {
+		if r, err := h.Runs().Noted(h.Dir.JobLock(id)); err == nil && tells(h, r) {
+			return nil
+		}
+	}
+	book, day := h.Notices(), d.Now().In(h.Config.Zone).Format(time.DateOnly)
+	if err := book.Forget(ctx, func(key string) bool { // the days before
+		return !strings.HasPrefix(key, "unit "+name+" ") || strings.HasSuffix(key, " "+day)
+	}); err != nil {
+		return err
+	}
+	first, err := book.Once(ctx, "unit "+name+" "+day)
+	if err != nil || !first {
+		return err
+	}
+	return h.Updates().Add(ctx, fmt.Sprintf("%s failed before its run began; see the journal: journalctl -u %s (with --user "+
+		"for user units).", name, name), "ollim")
+}
+
+// tells reports whether a job's latest run may be the unit's, so that the owner hears of it. One that is in progress is not: the unit
+// was another's.
+func tells(h app.Home, r runlog.Record) bool {
+	if r.Done() {
+		return h.Disk.Now().Sub(*r.Finished) < justNow
+	}
+	return !h.Runs().Attended(r)
 }

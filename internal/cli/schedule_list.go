@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/schedule/forecast"
@@ -33,15 +31,6 @@ type scheduleListOptions struct {
 	json bool
 }
 
-func (o *scheduleListOptions) flags(f *pflag.FlagSet) {
-	f.IntVarP(&o.n, "number", "n", 10, "number of fires to list")
-	f.IntVar(&o.days, "days", 0, "list all fires of this many days instead")
-	f.BoolVar(&o.cost, "cost", false, "add the expected cost of each fire, the sum so far, and the pings left if every run "+
-		"pings")
-	f.StringVar(&o.now, "now", "", "list the fires after this time, RFC 3339, instead of now")
-	f.BoolVar(&o.json, "json", false, "print one JSON object per line, with job and at")
-}
-
 func newScheduleList(d *Deps) *cobra.Command {
 	var o scheduleListOptions
 	cmd := &cobra.Command{
@@ -54,9 +43,7 @@ func newScheduleList(d *Deps) *cobra.Command {
 		Example: "  ollim schedule list -n 3\n  ollim schedule list --days 7 --cost\n  ollim schedule list daily-market --json --now 2026-03-07T09:00:00Z",
 		Args:    checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				o.job = args[0]
-			}
+			o.job = strings.Join(args, "") // one at most
 			switch days, number := cmd.Flags().Changed("days"), cmd.Flags().Changed("number"); {
 			case o.n < 1, days && o.days < 1:
 				return usage("-n and --days: want 1 or more")
@@ -66,7 +53,13 @@ func newScheduleList(d *Deps) *cobra.Command {
 			return runScheduleList(cmd.Context(), d, o)
 		}),
 	}
-	o.flags(cmd.Flags())
+	f := cmd.Flags()
+	f.IntVarP(&o.n, "number", "n", 10, "number of fires to list")
+	f.IntVar(&o.days, "days", 0, "list all fires of this many days instead")
+	f.BoolVar(&o.cost, "cost", false, "add the expected cost of each fire, the sum so far, and the pings left if every run "+
+		"pings")
+	f.StringVar(&o.now, "now", "", "list the fires after this time, RFC 3339, instead of now")
+	f.BoolVar(&o.json, "json", false, "print one JSON object per line, with job and at")
 	return cmd
 }
 
@@ -127,8 +120,7 @@ func runScheduleList(ctx context.Context, d *Deps, o scheduleListOptions) error 
 	for _, f := range forecast.Forecast(fires, pasts(h, now, fires), bucket, now) {
 		row := fireRow{Job: f.Job.ID, At: f.At.In(h.Config.Zone), Name: f.Job.Name(), Description: f.Job.Description, Notes: f.Notes}
 		if total += f.Cost; o.cost {
-			cost, sum, pings := f.Cost, total, f.Pings
-			row.Cost, row.Total, row.Pings = &cost, &sum, &pings
+			row.Cost, row.Total, row.Pings = new(f.Cost), new(total), new(f.Pings)
 		}
 		rows = append(rows, row)
 	}
@@ -204,7 +196,7 @@ func pasts(h app.Home, now time.Time, fires []forecast.Fire) map[string]forecast
 		times[r.Job] = append(times[r.Job], r.Finished.Sub(r.Started))
 	}
 	for id, list := range times {
-		slices.SortFunc(list, cmp.Compare[time.Duration])
+		slices.Sort(list)
 		p := past[id]
 		p.Time = list[len(list)/2]
 		past[id] = p

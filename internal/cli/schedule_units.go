@@ -48,7 +48,11 @@ func (o *unitOptions) flags(f *pflag.FlagSet, verb string, targets []string) {
 		f.BoolVar(&o.json, "json", false, "print one JSON object per line")
 	}
 	if slices.Contains(targets, forKubernetes) {
-		o.kubeFlags(f)
+		f.StringVar(&o.kube.Image, "image", "", "kubernetes: the image, with ollim at the path of this machine and the engine's "+
+			"command")
+		f.StringVar(&o.kube.Namespace, "namespace", "", "kubernetes: the namespace")
+		f.StringVar(&o.kube.Claim, "claim", "", "kubernetes: the volume claim with the data directory and the engine's home")
+		f.StringVar(&o.kube.Secret, "secret", "", "kubernetes: the secret that holds secrets.env as its key ollim-secrets")
 	}
 }
 
@@ -81,19 +85,11 @@ func newScheduleUnits(d *Deps, verb, short, long string, targets []string, insid
 			if err := o.wants(targets, args); err != nil {
 				return err
 			}
-			return work(cmd.Context(), d, o)
+			return o.fault(work(cmd.Context(), d, o))
 		}),
 	}
 	o.flags(cmd.Flags(), verb, targets)
 	return cmd
-}
-
-func (o *unitOptions) kubeFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.kube.Image, "image", "", "kubernetes: the image, with ollim at the path of this machine and the engine's "+
-		"command")
-	f.StringVar(&o.kube.Namespace, "namespace", "", "kubernetes: the namespace")
-	f.StringVar(&o.kube.Claim, "claim", "", "kubernetes: the volume claim with the data directory and the engine's home")
-	f.StringVar(&o.kube.Secret, "secret", "", "kubernetes: the secret that holds secrets.env as its key ollim-secrets")
 }
 
 // host is where entries are for: this machine.
@@ -161,18 +157,14 @@ func (d *Deps) units(o unitOptions) (installer.Units, error) {
 		return u, nil
 	}
 	base, err := d.UserHome()
-	if err != nil {
-		return u, err
+	folder := func(variable, normal, name string) string {
+		if dir, ok := d.Lookup(variable); ok && filepath.IsAbs(dir) {
+			return filepath.Join(dir, "systemd", name)
+		}
+		return filepath.Join(base, normal, "systemd", name)
 	}
-	settings, data := filepath.Join(base, ".config"), filepath.Join(base, ".local", "share")
-	if dir, ok := d.Lookup("XDG_CONFIG_HOME"); ok && filepath.IsAbs(dir) {
-		settings = dir
-	}
-	if dir, ok := d.Lookup("XDG_DATA_HOME"); ok && filepath.IsAbs(dir) {
-		data = dir
-	}
-	u.Dir, u.Stamps = filepath.Join(settings, "systemd", "user"), filepath.Join(data, "systemd", "timers")
-	return u, nil
+	u.Dir, u.Stamps = folder("XDG_CONFIG_HOME", ".config", "user"), folder("XDG_DATA_HOME", ".local/share", "timers")
+	return u, err
 }
 
 // callerEnv is what crontab and systemctl need of the caller's environment.
@@ -194,52 +186,29 @@ func (d *Deps) tellLeft(left []installer.Left) {
 
 // fault gives errors of units their status and what to do about them.
 func (o unitOptions) fault(err error) error {
+	where, systemctl, noManager := o.target, "systemctl --user", "loginctl enable-linger, and log in again; or: ollim schedule install crontab"
+	if o.system {
+		where, systemctl, noManager = o.target+" --system", "systemctl", "ollim schedule install crontab"
+	}
 	other := &otherDataDir{}
 	switch {
 	case errors.Is(err, installer.ErrMarkers):
 		return hint(&withStatus{err, statusData}, "correct the markers with crontab -e: one line %q, and one %q below it", "# BEGIN ollim", "# END ollim")
 	case errors.Is(err, installer.ErrForeign):
-		return hint(&withStatus{err, statusData}, "move it away, or put your changes into a drop-in: %s edit UNIT", o.systemctl())
+		return hint(&withStatus{err, statusData}, "move it away, or put your changes into a drop-in: %s edit UNIT", systemctl)
 	case errors.As(err, &other):
 		return hint(&withStatus{err, statusConfig}, "first run ollim --data-dir '%s' schedule remove %s; if that directory "+
-			"does not exist, delete its entries by hand", other.dir, o.where())
+			"does not exist, delete its entries by hand", other.dir, where)
 	case errors.Is(err, installer.ErrUnfit) && o.target == forCrontab:
 		return hint(&withStatus{err, statusConfig}, "move it to such a path, or: ollim schedule install systemd")
 	case errors.Is(err, installer.ErrUnfit):
 		return &withStatus{err, statusConfig}
 	case errors.Is(err, installer.ErrTable) && errors.Is(err, process.ErrNotFound):
 		return hint(&withStatus{err, statusUnavailable}, "install cron, or: ollim schedule install systemd")
-	case errors.Is(err, installer.ErrManager) && noManager(err):
-		return hint(&withStatus{err, statusUnavailable}, "%s", o.withoutManager())
+	case errors.Is(err, installer.ErrManager) && (errors.Is(err, process.ErrNotFound) || strings.Contains(err.Error(), "Failed to connect to")):
+		return hint(&withStatus{err, statusUnavailable}, "%s", noManager)
 	case errors.Is(err, installer.ErrTable), errors.Is(err, installer.ErrManager):
 		return &withStatus{err, statusUnavailable}
 	}
 	return err
-}
-
-// noManager knows how systemctl says that there is nobody to talk to.
-func noManager(err error) bool {
-	return errors.Is(err, process.ErrNotFound) || strings.Contains(err.Error(), "Failed to connect to")
-}
-
-func (o unitOptions) withoutManager() string {
-	if o.system {
-		return "ollim schedule install crontab"
-	}
-	return "loginctl enable-linger, and log in again; or: ollim schedule install crontab"
-}
-
-// where is the arguments by which print and the others know the scheduler.
-func (o unitOptions) where() string {
-	if o.system {
-		return o.target + " --system"
-	}
-	return o.target
-}
-
-func (o unitOptions) systemctl() string {
-	if o.system {
-		return "systemctl"
-	}
-	return "systemctl --user"
 }

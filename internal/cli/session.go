@@ -1,13 +1,21 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
@@ -54,4 +62,174 @@ func readable(c app.Conversation) error {
 		keeper = "the " + name + " engine"
 	}
 	return &withStatus{fmt.Errorf("%s is stored by %s; there is no transcript of it here", c.ID, keeper), statusNoJob}
+}
+
+func newSessionID(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Annotations: agentAll(),
+		Use:         "id SESSION",
+		Short:       "Print the full id of a session",
+		Args:        checked(cobra.ExactArgs(1)),
+		RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
+			c, err := h.Conversation(args[0])
+			return d.answer(c.ID, about(args[0], err))
+		}),
+	}
+}
+
+func newSessionHistory(d *Deps) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Annotations: agentAll(),
+		Use:         "history [SESSION]",
+		Short:       "List the events of sessions, oldest first: time, event, id, parent",
+		Long:        "History lists the lifecycle events of all sessions, or of one and the sessions it came from.",
+		Args:        checked(cobra.MaximumNArgs(1)),
+		RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
+			return runSessionHistory(d, h, strings.Join(args, ""), asJSON)
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line, as in session_history.jsonl")
+	return cmd
+}
+
+func runSessionHistory(d *Deps, h app.Home, name string, asJSON bool) error {
+	var events []session.Event
+	bad := 0
+	for e, err := range h.Sessions().History(&bad) {
+		if err != nil {
+			return err
+		}
+		events = append(events, e)
+	}
+	d.warnOmitted(h.Dir.SessionHistory(), bad)
+	if name != "" {
+		c, err := h.Conversation(name)
+		if err != nil {
+			return about(name, err)
+		}
+		events = lineage(events, c.ID)
+	}
+	return records(d, asJSON, events, func(e session.Event) []string {
+		return []string{e.Timestamp.In(h.Config.Zone).Format("2006-01-02 15:04:05"), string(e.Event), e.SessionID, cmp.Or(e.ParentSessionID, "-")}
+	})
+}
+
+// lineage keeps the events of a session and of those it came from.
+func lineage(events []session.Event, id string) []session.Event {
+	line := map[string]bool{id: true}
+	for _, e := range slices.Backward(events) {
+		if line[e.SessionID] && e.ParentSessionID != "" {
+			line[e.ParentSessionID] = true
+		}
+	}
+	return slices.DeleteFunc(events, func(e session.Event) bool { return !line[e.SessionID] })
+}
+
+func newSessionShow(d *Deps) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Annotations: agentNever(refused),
+		Use:         "show SESSION...",
+		Short:       "Print facts about sessions, one key and value per line; for the conversation see export",
+		Long: "Show prints the header of a transcript, its length in messages, bytes and tokens (as last reported by the " +
+			"service) and, as lineage, the ids that it came from by branching and compaction, newest first.",
+		Args: checked(cobra.MinimumNArgs(1)),
+		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error { return runSessionShow(d, h, args, asJSON) }),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	return cmd
+}
+
+// sessionFacts is what is known of a session; what a transcript would say is omitted where there is none.
+type sessionFacts struct {
+	Session   string    `json:"session,omitempty"` // main or routine:ID
+	ID        string    `json:"id"`
+	Engine    string    `json:"engine,omitempty"`
+	Busy      bool      `json:"busy"`
+	Path      string    `json:"path,omitempty"`
+	Cwd       string    `json:"cwd,omitempty"`
+	Provider  string    `json:"provider,omitempty"`
+	Model     string    `json:"model,omitempty"`
+	Timestamp time.Time `json:"timestamp,omitzero"`
+	Last      time.Time `json:"last,omitzero"` // message
+	Messages  int       `json:"messages"`
+	Size      int64     `json:"size"` // bytes
+	Tokens    int       `json:"tokens,omitempty"`
+	Lineage   []string  `json:"lineage,omitempty"`
+}
+
+func (f sessionFacts) rows() [][]string {
+	rows := [][]string{{"session", f.Session}, {"id", f.ID}, {"engine", f.Engine}, {"state", idleOr(f.Busy)}}
+	if f.Path != "" {
+		rows = append(rows, [][]string{
+			{"cwd", f.Cwd}, {"provider", f.Provider}, {"model", f.Model},
+			{"begun", shownTime(f.Timestamp)}, {"last", shownTime(f.Last)},
+			{"messages", strconv.Itoa(f.Messages)}, {"size", strconv.FormatInt(f.Size, 10)}, {"tokens", tokens(f.Tokens)},
+			{"lineage", strings.Join(f.Lineage, " ")}, {"path", f.Path},
+		}...)
+	}
+	return slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
+}
+
+func runSessionShow(d *Deps, h app.Home, names []string, asJSON bool) error {
+	gap := ""
+	return d.each("session show", names, func(name string) error {
+		facts, err := d.sessionFacts(h, name)
+		switch {
+		case err != nil:
+		case asJSON:
+			err = d.emit(facts)
+		default:
+			_, _ = io.WriteString(d.Out, gap)
+			err = records(d, false, facts.rows(), func(row []string) []string { return row })
+			gap = "\n"
+		}
+		return err
+	})
+}
+
+func (d *Deps) sessionFacts(h app.Home, name string) (sessionFacts, error) {
+	c, err := h.Conversation(name)
+	if err != nil {
+		return sessionFacts{}, err
+	}
+	f := sessionFacts{Session: c.Name.Text, ID: c.ID, Engine: c.Holder(), Busy: c.Busy(h)}
+	if c.File.Path == "" {
+		return f, nil
+	}
+	t := c.File
+	f.Path, f.Cwd, f.Provider, f.Model, f.Timestamp = t.Path, t.Cwd, t.Provider, t.Model, inZone(t.Timestamp, h)
+	entries, err := d.load(t)
+	if err != nil {
+		return f, err
+	}
+	f.Messages = len(entries)
+	for _, e := range entries {
+		if !e.At.IsZero() {
+			f.Last = inZone(e.At, h)
+		}
+		if e.Tokens > 0 {
+			f.Tokens = e.Tokens
+		}
+	}
+	info, err := os.Stat(t.Path)
+	if err != nil {
+		return f, err
+	}
+	f.Size = info.Size()
+	f.Lineage, err = ancestors(h, t)
+	return f, err
+}
+
+// ancestors are the ids that a conversation came from, the nearest first, the last one also where its transcript is gone.
+func ancestors(h app.Home, t transcript.Transcript) (ids []string, err error) {
+	line, err := transcript.Lineage(h.Dir.Sessions(), t)
+	seen := map[string]bool{t.ID: true}
+	for _, next := range line {
+		if id := next.ParentID; id != "" && !seen[id] {
+			ids, seen[id] = append(ids, id), true
+		}
+	}
+	return ids, err
 }

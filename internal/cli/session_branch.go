@@ -49,8 +49,13 @@ func runSessionBranch(d *Deps, name string, after int) error {
 	if err := branchable(c); err != nil {
 		return err
 	}
+	header := c.File.Header
+	if header.ID, err = native.NewID(d.Random); err != nil {
+		return err
+	}
+	header.Timestamp = d.Now()
 	if (claudecode.Archive{}).Holds(c.File) {
-		return d.branchOfClaude(h, c, after)
+		return d.branchOfClaude(h, c, after, header)
 	}
 	if after > 0 {
 		entries, err := d.load(c.File)
@@ -61,20 +66,11 @@ func runSessionBranch(d *Deps, name string, after int) error {
 			return usage("--after %d: %s has %d messages", after, c.ID, len(entries))
 		}
 	}
-	header := c.File.Header
-	if header.ID, err = native.NewID(d.Random); err != nil {
-		return err
-	}
-	header.Timestamp = d.Now()
 	if after == 0 {
 		after = -1 // all complete turns
 	}
 	t, err := transcript.Branch(h.Dir.Sessions(), c.File, after, header)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(d.Out, t.ID)
-	return err
+	return d.answer(t.ID, err)
 }
 
 // branchable refuses a conversation that neither the native engine nor the claude command keeps.
@@ -90,7 +86,7 @@ func branchable(c app.Conversation) error {
 
 // branchOfClaude begins a transcript of the native engine with what was said in a session of the claude command, which is only
 // read. It ends with a whole answer. Thoughts are omitted: services bind them to their own conversation.
-func (d *Deps) branchOfClaude(h app.Home, c app.Conversation, after int) error {
+func (d *Deps) branchOfClaude(h app.Home, c app.Conversation, after int, header transcript.Header) error {
 	entries, err := d.load(c.File)
 	if err == nil && after == 0 { // else they are counted as search --json counts them
 		entries, err = h.ClaudeArchive().Load(c.File, true, new(int))
@@ -109,19 +105,12 @@ func (d *Deps) branchOfClaude(h app.Home, c app.Conversation, after int) error {
 	for i := range entries {
 		entries[i].Message = entries[i].Message.Unthought()
 	}
-	header := c.File.Header
-	if header.ID, err = native.NewID(d.Random); err != nil {
-		return err
-	}
-	header.Timestamp, header.ParentID, header.Provider = d.Now(), c.ID, config.Anthropic
+	header.ParentID, header.Provider = c.ID, config.Anthropic
 	t, err := transcript.Create(h.Dir.Sessions(), header)
 	if err == nil {
 		err = t.Append(store.Synced, entries...)
 	}
-	if err == nil {
-		_, err = fmt.Fprintln(d.Out, t.ID)
-	}
-	return err
+	return d.answer(t.ID, err)
 }
 
 // isAnswer reports whether a message is an answer that uses no tool.

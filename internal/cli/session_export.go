@@ -1,13 +1,15 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/state/transcript"
@@ -18,13 +20,6 @@ type exportOptions struct {
 	json     bool
 	lineage  bool
 	thinking bool
-}
-
-func (o *exportOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.format, "format", "markdown", "markdown, or json: the header, then one message per line")
-	f.BoolVar(&o.json, "json", false, "same as --format json")
-	f.BoolVar(&o.lineage, "lineage", false, "include the sessions that it came from, oldest first, each in full")
-	f.BoolVar(&o.thinking, "thinking", false, "markdown: include the model's thinking")
 }
 
 func newSessionExport(d *Deps) *cobra.Command {
@@ -40,7 +35,11 @@ func newSessionExport(d *Deps) *cobra.Command {
 		Args:    checked(cobra.ExactArgs(1)),
 		RunE:    works(func(_ *cobra.Command, args []string) error { return runSessionExport(d, args[0], o) }),
 	}
-	o.flags(cmd.Flags())
+	f := cmd.Flags()
+	f.StringVar(&o.format, "format", "markdown", "markdown, or json: the header, then one message per line")
+	f.BoolVar(&o.json, "json", false, "same as --format json")
+	f.BoolVar(&o.lineage, "lineage", false, "include the sessions that it came from, oldest first, each in full")
+	f.BoolVar(&o.thinking, "thinking", false, "markdown: include the model's thinking")
 	return cmd
 }
 
@@ -100,26 +99,139 @@ func (d *Deps) load(t transcript.Transcript) ([]transcript.Entry, error) {
 		load = func(bad *int) ([]transcript.Entry, error) { return c.Load(t, false, bad) }
 	}
 	entries, err := load(&bad)
-	if bad > 0 {
-		d.warn(fmt.Sprintf("%s: %d lines cannot be read and are omitted", t.Path, bad))
-	}
+	d.warnOmitted(t.Path, bad)
 	return entries, err
 }
 
 func (d *Deps) exportJSON(t transcript.Transcript, entries []transcript.Entry) error {
-	e := json.NewEncoder(d.Out)
-	e.SetEscapeHTML(false)
 	header := struct {
 		Type string `json:"type"`
 		transcript.Header
 	}{"session", t.Header}
-	if err := e.Encode(header); err != nil {
-		return err
-	}
+	err := d.emit(header)
 	for _, entry := range entries {
-		if err := e.Encode(entry); err != nil {
+		err = cmp.Or(err, d.emit(entry))
+	}
+	return err
+}
+
+// exportMarkdown writes a conversation for people. Texts are as they are; a fence that one leaves open is closed behind it.
+func (d *Deps) exportMarkdown(t transcript.Transcript, entries []transcript.Entry, thinking bool) error {
+	facts := []string{shownTime(t.Timestamp), printable(t.Cwd), printable(service(t.Header))}
+	if t.ParentID != "" {
+		facts = append(facts, "from "+printable(t.ParentID))
+	}
+	facts = slices.DeleteFunc(facts, func(fact string) bool { return fact == "" })
+	_, err := fmt.Fprintf(d.Out, "# Session %s\n\n%s\n", t.ID, strings.Join(facts, ", "))
+	m := markdown{thinking: thinking, tools: map[string]string{}}
+	for _, e := range entries {
+		if err != nil {
 			return err
 		}
+		_, err = io.WriteString(d.Out, m.message(e))
 	}
-	return nil
+	return err
+}
+
+type markdown struct {
+	thinking bool
+	tools    map[string]string // names of tools by the ids of their uses
+}
+
+// message is one message with a blank line in front of each part. Results of tools stand below the answer that asked for them,
+// without a heading: they are messages of the user by form only.
+func (m markdown) message(e transcript.Entry) string {
+	var out strings.Builder
+	spoken := false
+	say := func(text string) {
+		if !spoken {
+			out.WriteString(heading(e))
+		}
+		spoken = true
+		out.WriteString("\n" + text + "\n")
+	}
+	for _, b := range e.Message.Content {
+		switch b.Type {
+		case transcript.TextBlock:
+			if text := strings.Trim(b.Text, "\n"); text != "" {
+				say(text + unclosed(text))
+			}
+		case transcript.ThinkingBlock:
+			if text := strings.TrimSpace(b.Thinking); m.thinking && text != "" {
+				say("> " + strings.ReplaceAll(text, "\n", "\n> "))
+			}
+		case transcript.ToolUse:
+			m.tools[b.ID] = printable(b.Name)
+			say("Uses " + printable(b.Name) + ":\n\n" + fenced("json", indented(b.Input)))
+		case transcript.ToolResult:
+			what := "Result"
+			if b.IsError {
+				what = "Error"
+			}
+			out.WriteString("\n" + strings.TrimSuffix(what+" of "+m.tools[b.ToolUseID], " of ") + ":\n\n" + fenced("", b.Content) + "\n")
+		}
+	}
+	return out.String()
+}
+
+func heading(e transcript.Entry) string {
+	who := "Assistant"
+	if e.Message.Role == transcript.User {
+		who = "User"
+	}
+	if at := shownTime(e.At); at != "" {
+		who += ", " + at
+	}
+	return "\n## " + who + "\n"
+}
+
+// fenced sets a text off, by a fence that is longer than any in it.
+func fenced(language, text string) string {
+	longest, run := 2, 0
+	for _, r := range text {
+		if run++; r != '`' {
+			run = 0
+		}
+		longest = max(longest, run)
+	}
+	fence := strings.Repeat("`", longest+1)
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return fence + language + "\n" + text + fence
+}
+
+// unclosed is the end of a fence that a text leaves open, "" if there is none.
+func unclosed(text string) string {
+	open := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, " \t\r\n")
+		bare := strings.TrimLeft(line, " ")
+		if len(line)-len(bare) > 3 || bare == "" {
+			continue
+		}
+		mark := bare[:1]
+		rest := strings.TrimLeft(bare, mark)
+		fence := bare[:len(bare)-len(rest)]
+		switch {
+		case mark != "`" && mark != "~" || len(fence) < 3:
+		case open == "" && (mark == "~" || !strings.Contains(rest, "`")):
+			open = fence
+		case open != "" && mark == open[:1] && len(fence) >= len(open) && rest == "":
+			open = ""
+		}
+	}
+	if open == "" {
+		return ""
+	}
+	return "\n" + open
+}
+
+// indented is a tool's input in several lines; what is no JSON stays as it is.
+func indented(input json.RawMessage) string {
+	var out bytes.Buffer
+	if json.Indent(&out, input, "", "  ") != nil {
+		return string(input)
+	}
+	return out.String()
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -123,12 +124,7 @@ func (r transcriptRow) cells() []string {
 }
 
 // service is what answers in a conversation, in one word.
-func service(h transcript.Header) string {
-	if h.Model == "" {
-		return h.Provider
-	}
-	return h.Provider + "/" + h.Model
-}
+func service(h transcript.Header) string { return strings.TrimSuffix(h.Provider+"/"+h.Model, "/") }
 
 func runTranscriptList(d *Deps, o sessionListOptions) error {
 	h, err := d.AnyHome()

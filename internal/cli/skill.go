@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/skill"
 )
 
@@ -19,4 +23,88 @@ func explainSkill(err error) error {
 		return hint(err, "ollim skill list")
 	}
 	return err
+}
+
+// skillRow is a skill as listings show it.
+type skillRow struct {
+	Name         string   `json:"name"`
+	Description  string   `json:"description"`
+	Commands     []string `json:"commands"`
+	AllowedTools []string `json:"allowed_tools"`
+	Path         string   `json:"path"`
+}
+
+func (r skillRow) cells() []string {
+	return []string{r.Name, strconv.Itoa(len(r.Commands)), r.Description}
+}
+
+func newSkillList(d *Deps) *cobra.Command {
+	cmd := &cobra.Command{
+		Annotations: agentAll(),
+		Use:         "list",
+		Short:       "List skills: name, number of commands, description",
+	}
+	return newList(d, cmd, func(context.Context) (rows []skillRow, err error) {
+		h, err := d.Home()
+		if err != nil {
+			return nil, err
+		}
+		skills, faults, err := h.Skills().Load()
+		for _, fault := range faults {
+			d.warn(fault.Error())
+		}
+		for _, s := range skills {
+			rows = append(rows, skillRow{
+				Name: s.Name, Description: s.Description, Path: s.Path, // the lists are [], never null
+				Commands: append([]string{}, s.Commands()...), AllowedTools: append([]string{}, s.AllowedTools...),
+			})
+		}
+		return rows, err
+	}, skillRow.cells)
+}
+
+func newSkillShow(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Annotations: agentAll(),
+		Use:         "show NAME...",
+		Short:       "Print SKILL.md files as they are",
+		Args:        checked(cobra.MinimumNArgs(1)),
+		RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
+			return d.each("skill show", args, func(name string) error {
+				text, err := h.Skills().Text(name)
+				if err == nil {
+					_, err = d.Out.Write(text)
+				}
+				return explainSkill(err)
+			})
+		}),
+	}
+}
+
+func newSkillRender(d *Deps) *cobra.Command {
+	cmd := &cobra.Command{
+		Annotations: agentNever(nested),
+		Use:         "render NAME [ARGS...]",
+		Short:       "Print a skill as an agent would see it",
+		Long: "Render prints a skill as an agent would see it. Each !`command` in it is run in the data directory, without a " +
+			"shell, with the configured environment, and replaced by its output: at most 2,000 characters, at most 10 s for " +
+			"each command and 30 s for all. A command that fails is replaced by its error in brackets. ARGS replace " +
+			"$ARGUMENTS, or are appended.",
+		Example: "  ollim skill render standup\n  ollim skill render review internal/platform/cron",
+		Args:    checked(cobra.MinimumNArgs(1)),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			return runSkillRender(ctx, d, h, args[0], strings.Join(args[1:], " "))
+		}),
+	}
+	cmd.Flags().SetInterspersed(false) // what follows NAME is the skill's
+	return cmd
+}
+
+func runSkillRender(ctx context.Context, d *Deps, h app.Home, name, args string) error {
+	s, err := h.Skills().Find(name)
+	if err != nil {
+		return explainSkill(err)
+	}
+	rendered := skill.Renderer{Dir: h.Dir.Path(), Env: h.ProgramEnv()}.Render(ctx, s)
+	return d.answer(skill.WithArguments(rendered, args), ctx.Err())
 }

@@ -1,10 +1,15 @@
 package cli
 
 import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/task"
 )
 
@@ -30,16 +35,6 @@ func taskError(err error) error {
 	return err
 }
 
-// taskText is the words of a command line, or standard input where they are a single -.
-func taskText(d *Deps, words []string) (string, error) {
-	text := strings.Join(words, " ")
-	if text != "-" {
-		return text, nil
-	}
-	text, err := readInput(d.In)
-	return strings.TrimSpace(text), err
-}
-
 // taskPriority checks a --priority; a small letter will do.
 func taskPriority(text string) (string, error) {
 	priority := strings.ToUpper(text)
@@ -50,4 +45,140 @@ func taskPriority(text string) (string, error) {
 		return "", usage("--priority %q: want a letter from A to Z, or none", text)
 	}
 	return priority, nil
+}
+
+type taskListOptions struct {
+	words          []string
+	all, due, json bool
+}
+
+func newTaskList(d *Deps) *cobra.Command {
+	var o taskListOptions
+	cmd := &cobra.Command{
+		Annotations: agentAll(),
+		Use:         "list [WORD...]",
+		Short:       "List open tasks: number, priority, due date, text",
+		Long: "List prints the open tasks in the order of the file. With WORDs it prints only those that match all of them: " +
+			"+PROJECT and @CONTEXT by name, other words as part of the text, in any case. The number of a task is its line " +
+			"number.",
+		Example: "  ollim task list +garden @phone\n  ollim task list --due --json | jq -r .due",
+		Args:    checked(cobra.ArbitraryArgs),
+		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
+			o.words = args
+			return runTaskList(d, h, o)
+		}),
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.all, "all", false, "include done tasks, with the priority x")
+	f.BoolVar(&o.due, "due", false, "only tasks with a due date, earliest first")
+	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
+	return cmd
+}
+
+func runTaskList(d *Deps, h app.Home, o taskListOptions) error {
+	list, err := h.Tasks().All()
+	if err != nil {
+		return taskError(err)
+	}
+	list = slices.DeleteFunc(list, func(t task.Task) bool {
+		return t.Done && !o.all || o.due && t.Due == "" ||
+			slices.ContainsFunc(o.words, func(word string) bool { return !taskHas(t, word) })
+	})
+	if o.due {
+		slices.SortStableFunc(list, func(a, b task.Task) int { return cmp.Compare(a.Due, b.Due) })
+	}
+	return records(d, o.json, list, taskCells)
+}
+
+func taskHas(t task.Task, word string) bool {
+	same := func(name string) bool { return strings.EqualFold(name, word[1:]) }
+	switch {
+	case len(word) > 1 && word[0] == '+':
+		return slices.ContainsFunc(t.Projects, same)
+	case len(word) > 1 && word[0] == '@':
+		return slices.ContainsFunc(t.Contexts, same)
+	}
+	return strings.Contains(strings.ToLower(t.Text), strings.ToLower(word))
+}
+
+func taskCells(t task.Task) []string {
+	priority := t.Priority
+	if t.Done {
+		priority = "x"
+	}
+	return []string{strconv.Itoa(t.Number), priority, t.Due, t.Text}
+}
+
+func newTaskDone(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Annotations: agentAll(),
+		Use:         "done TASK...",
+		Short:       "Mark tasks as done today",
+		Long: taskNames + "The line becomes `x DATE`, followed by its creation date and text; a priority (A) is kept as pri:A. " +
+			"Numbers do not change, and a task that is already done stays as it is.",
+		Example: "  ollim task done 3\n  ollim task done plumber",
+		Args:    checked(cobra.MinimumNArgs(1)),
+		RunE:    eachTask(d, "done", "done", task.Book.Done),
+	}
+}
+
+// eachTask changes the tasks that are named, one after the other: their numbers stay. The errors name the task themselves.
+func eachTask(d *Deps, verb, said string, change func(task.Book, context.Context, string) (task.Task, error)) func(*cobra.Command, []string) error {
+	return inAnyHome(d, func(ctx context.Context, h app.Home, names []string) error {
+		failed := failures{d: d, verb: "task " + verb}
+		for _, name := range names {
+			t, err := change(h.Tasks(), ctx, name)
+			if err == nil {
+				d.note("%s: %d %s", said, t.Number, printable(t.Text))
+			}
+			failed.add("", taskError(err))
+		}
+		return failed.err()
+	})
+}
+
+func newTaskEdit(d *Deps) *cobra.Command {
+	var priority string
+	cmd := &cobra.Command{
+		Annotations: agentAll(),
+		Use:         "edit TASK TEXT...|-",
+		Short:       "Replace the text of a task",
+		Long: taskNames + "TEXT replaces the whole text, including due: and +PROJECTs; - reads it from standard input. The creation date " +
+			"is kept, and so is the priority unless TEXT begins with another.",
+		Example: "  ollim task edit 3 Call the plumber again +house due:2027-02-01\n  ollim task edit 3 --priority none Call the plumber",
+		Args:    checked(cobra.MinimumNArgs(2)),
+		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			return runTaskEdit(ctx, d, h, args[0], args[1:], priority)
+		}),
+	}
+	cmd.Flags().StringVar(&priority, "priority", "", "priority, a letter from A (highest) to Z, or none; same as (A) at the beginning of TEXT")
+	return cmd
+}
+
+func runTaskEdit(ctx context.Context, d *Deps, h app.Home, name string, words []string, priority string) error {
+	priority, err := taskPriority(priority)
+	if err != nil {
+		return err
+	}
+	text, err := wordsOrInput(d, words)
+	if err != nil {
+		return err
+	}
+	t, err := h.Tasks().Edit(ctx, name, task.Draft{Text: text, Priority: priority})
+	if err == nil {
+		d.note("now: %d %s", t.Number, printable(t.Text))
+	}
+	return taskError(err)
+}
+
+func newTaskRm(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Annotations: agentAll(),
+		Use:         "rm TASK...",
+		Short:       "Delete tasks; the other tasks keep their numbers",
+		Long: taskNames + "The line is left blank, so that a number never changes its meaning. To remove blank lines, use an editor while " +
+			"no program is using the file.",
+		Args: checked(cobra.MinimumNArgs(1)),
+		RunE: eachTask(d, "rm", "deleted", task.Book.Remove),
+	}
 }

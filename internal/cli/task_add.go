@@ -2,13 +2,12 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/task"
 )
 
@@ -16,13 +15,6 @@ type taskAddOptions struct {
 	words              []string
 	priority, due      string
 	projects, contexts []string
-}
-
-func (o *taskAddOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.priority, "priority", "", "priority, a letter from A (highest) to Z; same as (A) at the beginning of TEXT")
-	f.StringVar(&o.due, "due", "", "due date: YYYY-MM-DD, today or tomorrow; same as due:YYYY-MM-DD in TEXT")
-	f.StringArrayVar(&o.projects, "project", nil, "project; same as +PROJECT in TEXT (repeatable)")
-	f.StringArrayVar(&o.contexts, "context", nil, "context; same as @CONTEXT in TEXT (repeatable)")
 }
 
 func newTaskAdd(d *Deps) *cobra.Command {
@@ -36,30 +28,26 @@ func newTaskAdd(d *Deps) *cobra.Command {
 			"other key:value pairs are kept.",
 		Example: "  ollim task add Call the plumber +house @phone --due tomorrow\n  ollim task add '(A) Renew the passport due:2027-01-31'",
 		Args:    checked(cobra.MinimumNArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
+		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			o.words = args
-			return runTaskAdd(cmd.Context(), d, o)
+			return runTaskAdd(ctx, d, h, o)
 		}),
 	}
-	o.flags(cmd.Flags())
+	f := cmd.Flags()
+	f.StringVar(&o.priority, "priority", "", "priority, a letter from A (highest) to Z; same as (A) at the beginning of TEXT")
+	f.StringVar(&o.due, "due", "", "due date: YYYY-MM-DD, today or tomorrow; same as due:YYYY-MM-DD in TEXT")
+	f.StringArrayVar(&o.projects, "project", nil, "project; same as +PROJECT in TEXT (repeatable)")
+	f.StringArrayVar(&o.contexts, "context", nil, "context; same as @CONTEXT in TEXT (repeatable)")
 	return cmd
 }
 
-func runTaskAdd(ctx context.Context, d *Deps, o taskAddOptions) error {
-	h, err := d.AnyHome()
-	if err != nil {
-		return err
-	}
+func runTaskAdd(ctx context.Context, d *Deps, h app.Home, o taskAddOptions) error {
 	draft, err := o.draft(d, d.Now().In(h.Config.Zone))
 	if err != nil {
 		return err
 	}
 	number, err := h.Tasks().Add(ctx, draft)
-	if err != nil {
-		return taskError(err)
-	}
-	_, err = fmt.Fprintln(d.Out, number)
-	return err
+	return d.answer(number, taskError(err))
 }
 
 // draft checks the flags before standard input is read, and puts them behind the text.
@@ -83,11 +71,10 @@ func (o taskAddOptions) draft(d *Deps, now time.Time) (draft task.Draft, err err
 		}
 		words = append(words, "due:"+date)
 	}
-	text, err := taskText(d, o.words)
-	if strings.TrimSpace(text) != "" { // flags alone are no task
-		text = strings.Join(append([]string{text}, words...), " ")
+	text, err := wordsOrInput(d, o.words)
+	if draft.Text = strings.TrimSpace(text); draft.Text != "" { // flags alone are no task
+		draft.Text = strings.Join(append([]string{draft.Text}, words...), " ")
 	}
-	draft.Text = text
 	return draft, err
 }
 

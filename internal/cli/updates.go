@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"os/exec"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,74 +36,52 @@ func (r updateRow) cells() []string {
 	return cells
 }
 
-func rowsOf(updates []update.Update) []updateRow {
-	rows := make([]updateRow, 0, len(updates))
+func rowsOf(updates []update.Update, became string) (rows []updateRow) {
 	for _, u := range updates {
-		rows = append(rows, updateRow{TS: u.TS, Message: u.Message})
+		rows = append(rows, updateRow{TS: u.TS, Message: u.Message, Became: became})
 	}
 	return rows
 }
 
 func newUpdatesList(d *Deps) *cobra.Command {
-	var all, asJSON bool
+	var all bool
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "list",
 		Short:       "List pending updates, oldest first; they stay pending",
-		Args:        checked(cobra.NoArgs),
-		RunE: works(func(cmd *cobra.Command, _ []string) error {
-			return runUpdatesList(cmd.Context(), d, all, asJSON)
-		}),
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "include delivered, dropped and cleared updates, with what became of them")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
-	return cmd
+	return newList(d, cmd, func(ctx context.Context) ([]updateRow, error) { return d.updates(ctx, all) }, updateRow.cells)
 }
 
-func runUpdatesList(ctx context.Context, d *Deps, all, asJSON bool) error {
+func (d *Deps) updates(ctx context.Context, all bool) (rows []updateRow, err error) {
 	h, err := d.AnyHome()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var rows []updateRow
+	became := ""
 	if all {
+		became = "pending"
 		bad := 0
 		for fate, err := range h.Updates().Archive(&bad) {
 			if err != nil {
-				return err
+				return nil, err
 			}
 			rows = append(rows, updateRow{fate.TS.In(h.Config.Zone), fate.Message, fate.Became, fate.By, fate.To})
 		}
-		if bad > 0 {
-			d.warn(fmt.Sprintf("%s: %d lines cannot be read and are omitted", h.Dir.UpdateArchive(), bad))
-		}
+		d.warnOmitted(h.Dir.UpdateArchive(), bad)
 	}
 	pending, err := h.Updates().Peek(ctx)
-	if err != nil {
-		return err
-	}
-	for _, row := range rowsOf(pending) {
-		if all {
-			row.Became = "pending"
-		}
-		rows = append(rows, row)
-	}
-	return records(d, asJSON, rows, updateRow.cells)
+	return append(rows, rowsOf(pending, became)...), err
 }
 
 func newUpdatesPeek(d *Deps) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "peek",
 		Short:       "List pending updates as a background run sees them",
-		Args:        checked(cobra.NoArgs),
-		RunE: works(func(cmd *cobra.Command, _ []string) error {
-			return runUpdatesList(cmd.Context(), d, false, asJSON)
-		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
-	return cmd
+	return newList(d, cmd, func(ctx context.Context) ([]updateRow, error) { return d.updates(ctx, false) }, updateRow.cells)
 }
 
 func newUpdatesAdd(d *Deps) *cobra.Command {
@@ -140,4 +121,65 @@ func newUpdatesClear(d *Deps) *cobra.Command {
 			return err
 		}),
 	}
+}
+
+func newUpdatesPop(d *Deps) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Annotations: agentNever(nested),
+		Use:         "pop [-- COMMAND ARG...]",
+		Short:       "Print pending updates and remove them",
+		Long: "Pop prints what list prints and then removes it, once it has been written. With a COMMAND it pipes the " +
+			"updates into it and removes them only if the command exits 0. The archive keeps everything: ollim update list " +
+			"--all.",
+		Example: "  ollim update pop -- mail -s updates me",
+		Args:    checked(cobra.ArbitraryArgs),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+				return usage("want: ollim update pop [-- COMMAND ARG...]")
+			}
+			return runUpdatesPop(cmd.Context(), d, args, asJSON)
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+func runUpdatesPop(ctx context.Context, d *Deps, command []string, asJSON bool) error {
+	h, err := d.AnyHome()
+	if err != nil {
+		return err
+	}
+	claim, err := h.Updates().Pop(ctx, update.Owner{})
+	if err != nil || len(claim.Updates) == 0 {
+		return err
+	}
+	if err := d.hand(ctx, claim.Updates, command, asJSON); err != nil {
+		return errors.Join(err, claim.Return(context.WithoutCancel(ctx)))
+	}
+	return claim.Deliver(context.WithoutCancel(ctx))
+}
+
+// hand writes the updates to standard output or into the command, and returns when they have been taken.
+func (d *Deps) hand(ctx context.Context, updates []update.Update, command []string, asJSON bool) error {
+	var text bytes.Buffer
+	to := *d
+	if len(command) > 0 {
+		to.Out, to.Stdout = &text, &text
+	}
+	if err := records(&to, asJSON, rowsOf(updates, ""), updateRow.cells); err != nil {
+		return err
+	}
+	if len(command) == 0 {
+		return d.flush()
+	}
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = &text, d.Stdout, d.Stderr
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w: the updates stay pending", ctx.Err())
+		}
+		return fmt.Errorf("%s: %w: the updates stay pending", command[0], err)
+	}
+	return nil
 }
