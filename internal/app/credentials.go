@@ -2,9 +2,11 @@ package app
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/config"
 )
 
@@ -16,11 +18,6 @@ type credentials struct {
 	atShell  bool
 }
 
-// shellVariables returns the variables that a command typed at a shell takes from its environment, as claude does.
-func shellVariables() []string {
-	return []string{"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL"}
-}
-
 // credentials collects the sources. Only commands typed at a shell use its environment.
 func (h Home) credentials(atShell bool) (credentials, error) {
 	secrets, err := h.app.loadSecrets()
@@ -28,7 +25,7 @@ func (h Home) credentials(atShell bool) (credentials, error) {
 		return credentials{}, &ConfigFault{err}
 	}
 	c := credentials{settings: h.childEnv(), secrets: secrets.For("engine"), atShell: atShell}
-	for _, name := range shellVariables() {
+	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL"} { // as claude does
 		if value, _ := h.app.Lookup(name); value != "" && atShell && c.get(name) == "" {
 			c.shell = append(c.shell, name+"="+value)
 		}
@@ -55,8 +52,7 @@ func value(env []string, name string) string {
 // place describes where the value of a variable is kept.
 func (c credentials) place(a *App, name string) string {
 	switch {
-	case value(c.secrets, name) != "":
-		return fmt.Sprintf("engine.%s in %s", name, a.SecretsFile())
+	case value(c.secrets, name) != "": // they win
 	case value(c.settings, name) != "":
 		return fmt.Sprintf("%s of env in config.yaml", name)
 	case value(c.shell, name) != "":
@@ -88,4 +84,64 @@ func keyName(provider string) string {
 		return "OPENAI_API_KEY"
 	}
 	return "ANTHROPIC_API_KEY"
+}
+
+// credential is the name of the secrets as a systemd credential.
+const credential = "ollim-secrets"
+
+// SecretsFile returns where secrets are kept: a systemd credential, else a file among the owner's own settings; "" when no home
+// is known.
+func (a *App) SecretsFile() string {
+	if dir, ok := a.Lookup("CREDENTIALS_DIRECTORY"); ok && exists(filepath.Join(dir, credential)) {
+		return filepath.Join(dir, credential)
+	}
+	if dir, ok := a.Lookup("XDG_CONFIG_HOME"); ok && filepath.IsAbs(dir) {
+		return filepath.Join(dir, "ollim", "secrets.env")
+	}
+	base, err := a.UserHome()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(base, ".config", "ollim", "secrets.env")
+}
+
+func (a *App) secretPaths() []string {
+	if path := a.SecretsFile(); path != "" {
+		return []string{path}
+	}
+	return nil
+}
+
+func (a *App) loadSecrets() (config.Secrets, error) {
+	path := a.SecretsFile()
+	return config.LoadSecrets(path, filepath.Base(path) == credential)
+}
+
+// readableSecrets returns the secrets that can be read, and warns of a file that cannot.
+func (h Home) readableSecrets() config.Secrets {
+	s, err := h.app.loadSecrets()
+	if err != nil && h.Config.Engine != config.ClaudeCode { // that engine fails with this error
+		h.app.warn(err.Error())
+	}
+	return s
+}
+
+// hidden returns the values of all secrets, and those of the keys that an engine may get from elsewhere. A file that is wrong is
+// reported by the commands that need it.
+func (h Home) hidden() plaintext.Secrets {
+	secrets, err := h.app.loadSecrets()
+	if err != nil {
+		secrets = config.Secrets{}
+	}
+	values := secrets.Values()
+	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY"} {
+		value, _ := h.app.Lookup(name)
+		values = append(values, value)
+		for _, entry := range h.Config.Env {
+			if value, found := strings.CutPrefix(entry, name+"="); found {
+				values = append(values, value)
+			}
+		}
+	}
+	return plaintext.NewSecrets(values...)
 }

@@ -13,11 +13,9 @@ var (
 )
 
 // ConfigFault is anything wrong with config.yaml or with the secrets file.
-type ConfigFault struct{ Err error }
+type ConfigFault struct{ error }
 
-func (e *ConfigFault) Error() string { return e.Err.Error() }
-
-func (e *ConfigFault) Unwrap() error { return e.Err }
+func (e *ConfigFault) Unwrap() error { return e.error }
 
 // BadArgument is an argument that makes no sense.
 type BadArgument struct{ Reason string }
@@ -31,13 +29,11 @@ func (e *UnknownSession) Error() string { return fmt.Sprintf("no session %q", e.
 
 // Hinted is an error with a command that helps.
 type Hinted struct {
-	Err  error
+	error
 	Hint string
 }
 
-func (e *Hinted) Error() string { return e.Err.Error() }
-
-func (e *Hinted) Unwrap() error { return e.Err }
+func (e *Hinted) Unwrap() error { return e.error }
 
 // Hint adds to an error what its reader can do.
 func Hint(err error, format string, args ...any) error {

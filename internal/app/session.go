@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,8 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -118,15 +121,15 @@ func (h Home) Conversation(text string) (c Conversation, err error) {
 	if c.ID, err = n.ID(h.Sessions()); err != nil {
 		return c, err
 	}
-	c.File, err = h.FindTranscript(c.ID)
+	c.File, err = h.findTranscript(c.ID)
 	if errors.Is(err, transcript.ErrUnknown) {
 		err = nil
 	}
 	return c, err
 }
 
-// FindTranscript finds a session that is kept here, or by the claude command.
-func (h Home) FindTranscript(id string) (transcript.Transcript, error) {
+// findTranscript finds a session that is kept here, or by the claude command.
+func (h Home) findTranscript(id string) (transcript.Transcript, error) {
 	t, err := transcript.Find(h.Dir.Sessions(), id)
 	if errors.Is(err, transcript.ErrUnknown) {
 		return h.ClaudeArchive().Find(id)
@@ -185,4 +188,39 @@ func (c Conversation) Holder() string {
 // Busy reports whether another process writes the conversation.
 func (c Conversation) Busy(h Home) bool {
 	return c.File.Path != "" && c.File.Busy() || c.Name.Text != "" && !lock.Free(h.Dir.SessionLock(c.Name.Routine))
+}
+
+// answered reports whether the model has answered anything in a run, which may have been killed. An answer that the engine kept
+// after the kill, or just before it, is in the session and not in the events.
+func (h Home) answered(id string) bool {
+	did, err := h.Runs().Standing(id)
+	if err != nil || did.Started {
+		return err == nil
+	}
+	r, err := h.Runs().At(id)
+	if err != nil {
+		return false
+	}
+	t, err := h.findTranscript(cmp.Or(did.Session, r.SessionAfter, r.SessionBefore))
+	if err != nil {
+		return false
+	}
+	answered := false
+	if (claudecode.Archive{}).Holds(t) {
+		answered, err = h.claudeAnswered(t, r)
+	} else {
+		answered, err = t.Answered(id)
+	}
+	return err == nil && answered
+}
+
+// claudeAnswered is answered for a session of the claude command, which does not know the runs: a run's prompt is found by its
+// text.
+func (h Home) claudeAnswered(t transcript.Transcript, r *runlog.Run) (bool, error) {
+	prompt, err := store.Read(h.Dir.Run(r.ID, "prompt.txt"))
+	if err != nil {
+		return false, err
+	}
+	want := strings.TrimSpace(string(prompt))
+	return h.ClaudeArchive().Answered(t, func(text string) bool { return strings.TrimSpace(r.Hide(text)) == want })
 }

@@ -83,13 +83,11 @@ func hint(err error, format string, args ...any) error { return app.Hint(err, fo
 
 // withStatus is an error whose status does not follow from its type.
 type withStatus struct {
-	err    error
+	error
 	status status
 }
 
-func (e *withStatus) Error() string { return e.err.Error() }
-
-func (e *withStatus) Unwrap() error { return e.err }
+func (e *withStatus) Unwrap() error { return e.error }
 
 // statusOf is the one place where errors become numbers.
 func statusOf(err error) status {
@@ -184,11 +182,9 @@ func (d *Deps) conclude(verb string, err error) int {
 }
 
 // ran marks an error as one of a command's work, to tell it from cobra's about the command line.
-type ran struct{ err error }
+type ran struct{ error }
 
-func (e *ran) Error() string { return e.err.Error() }
-
-func (e *ran) Unwrap() error { return e.err }
+func (e *ran) Unwrap() error { return e.error }
 
 // failures collects the errors of several arguments: one bad argument does not stop the rest.
 type failures struct {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -201,10 +200,8 @@ func (i *importer) name(j job.Job) string {
 		if n > 1 {
 			name += "-" + strconv.Itoa(n)
 		}
-		taken := slices.ContainsFunc([]string{i.h.Dir.Routines(), i.h.Dir.Reminders()}, func(folder string) bool {
-			return exists(filepath.Join(folder, name+".md"))
-		})
-		if !taken && !i.names[name] {
+		file := name + ".md"
+		if !i.names[name] && !exists(filepath.Join(i.h.Dir.Routines(), file)) && !exists(filepath.Join(i.h.Dir.Reminders(), file)) {
 			i.names[name] = true
 			return name
 		}

@@ -175,26 +175,24 @@ func newRoutineSwitch(d *Deps, verb, short string, on bool) *cobra.Command {
 		Use:         verb + " JOB...",
 		Short:       short,
 		Args:        checked(cobra.MinimumNArgs(1)),
-		RunE:        works(func(_ *cobra.Command, args []string) error { return runRoutineSwitch(d, verb, args, on) }),
+		RunE: works(func(_ *cobra.Command, args []string) error {
+			s, _, err := d.shelf(args...)
+			if err != nil {
+				return err
+			}
+			return d.each("routine "+verb, args, func(name string) error {
+				j, err := s.Only(job.Routine).Find(name)
+				if err != nil || j.Enabled == on {
+					return explain(err)
+				}
+				text, err := j.WithEnabled(on)
+				if err != nil {
+					return &withStatus{err, statusData}
+				}
+				return store.Replace(j.Path, text)
+			})
+		}),
 	}
-}
-
-func runRoutineSwitch(d *Deps, verb string, names []string, on bool) error {
-	s, _, err := d.shelf(names...)
-	if err != nil {
-		return err
-	}
-	return d.each("routine "+verb, names, func(name string) error {
-		j, err := s.Only(job.Routine).Find(name)
-		if err != nil || j.Enabled == on {
-			return explain(err)
-		}
-		text, err := j.WithEnabled(on)
-		if err != nil {
-			return &withStatus{err, statusData}
-		}
-		return store.Replace(j.Path, text)
-	})
 }
 
 func newRoutineRm(d *Deps) *cobra.Command {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -23,9 +24,7 @@ func newRoutineEdit(d *Deps) *cobra.Command {
 		Use:         "edit JOB",
 		Short:       "Edit a routine file in $VISUAL or $EDITOR; only a valid result is saved",
 		Args:        checked(cobra.ExactArgs(1)),
-		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			return runRoutineEdit(ctx, d, h, args[0])
-		}),
+		RunE:        inHome(d, func(ctx context.Context, h app.Home, args []string) error { return runRoutineEdit(ctx, d, h, args[0]) }),
 	}
 }
 
@@ -62,10 +61,8 @@ func (d *Deps) approveEdited(ctx context.Context, h app.Home, path string) error
 	if err != nil {
 		return err
 	}
-	for _, j := range s.Jobs {
-		if j.Path == path {
-			return d.approveOwn(ctx, h, j)
-		}
+	if i := slices.IndexFunc(s.Jobs, func(j job.Job) bool { return j.Path == path }); i >= 0 {
+		return d.approveOwn(ctx, h, s.Jobs[i])
 	}
 	return nil // it was as bad as before, and is left so
 }

@@ -93,18 +93,14 @@ func newSkillRender(d *Deps) *cobra.Command {
 		Example: "  ollim skill render standup\n  ollim skill render review internal/platform/cron",
 		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			return runSkillRender(ctx, d, h, args[0], strings.Join(args[1:], " "))
+			s, err := h.Skills().Find(args[0])
+			if err != nil {
+				return explainSkill(err)
+			}
+			rendered := skill.Renderer{Dir: h.Dir.Path(), Env: h.ProgramEnv()}.Render(ctx, s)
+			return d.answer(skill.WithArguments(rendered, strings.Join(args[1:], " ")), ctx.Err())
 		}),
 	}
 	cmd.Flags().SetInterspersed(false) // what follows NAME is the skill's
 	return cmd
-}
-
-func runSkillRender(ctx context.Context, d *Deps, h app.Home, name, args string) error {
-	s, err := h.Skills().Find(name)
-	if err != nil {
-		return explainSkill(err)
-	}
-	rendered := skill.Renderer{Dir: h.Dir.Path(), Env: h.ProgramEnv()}.Render(ctx, s)
-	return d.answer(skill.WithArguments(rendered, args), ctx.Err())
 }

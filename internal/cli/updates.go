@@ -92,21 +92,17 @@ func newUpdatesAdd(d *Deps) *cobra.Command {
 		Example:     `  ollim update add "the backup disk is 91% full"`,
 		Args:        checked(cobra.MinimumNArgs(1)),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			return runUpdatesAdd(ctx, d, h, args)
+			message, err := wordsOrInput(d, args)
+			if err != nil {
+				return err
+			}
+			if d.inside() {
+				_, err := d.useTool(ctx, h, "report_updates", map[string]any{"message": message}) // the report counts
+				return err
+			}
+			return h.Updates().Add(ctx, message, "owner")
 		}),
 	}
-}
-
-func runUpdatesAdd(ctx context.Context, d *Deps, h app.Home, words []string) error {
-	message, err := wordsOrInput(d, words)
-	if err != nil {
-		return err
-	}
-	if d.inside() {
-		_, err := d.useTool(ctx, h, "report_updates", map[string]any{"message": message}) // the report counts
-		return err
-	}
-	return h.Updates().Add(ctx, message, "owner")
 }
 
 func newUpdatesClear(d *Deps) *cobra.Command {

@@ -14,13 +14,10 @@ func newVersion(d *Deps) *cobra.Command {
 		Use:         "version",
 		Short:       "Print the version and how it was built",
 		Args:        checked(cobra.NoArgs),
-		RunE:        works(func(*cobra.Command, []string) error { return runVersion(d) }),
+		RunE: works(func(*cobra.Command, []string) error {
+			return d.answer(fmt.Sprintf("ollim %s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH), nil)
+		}),
 	}
-}
-
-func runVersion(d *Deps) error {
-	_, err := fmt.Fprintf(d.Out, "ollim %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return err
 }
 
 // version is the module's, as the go command stamped it; a build from a work tree is a development one.
