@@ -153,17 +153,13 @@ func (a *approver) addJob(j job.Job) error {
 		return nil
 	}
 	return a.add(candidate{name: j.Name(), subject: s, again: func() (approval.Subject, error) {
-		shelf, err := a.h.Jobs().Load()
-		if err != nil {
+		now, err := a.h.Jobs().Load()
+		i := slices.IndexFunc(now.Jobs, func(other job.Job) bool { return other.Path == j.Path })
+		if err != nil || i < 0 {
 			return approval.Subject{}, err
 		}
-		for _, now := range shelf.Jobs {
-			if now.Path == j.Path {
-				s, _, err := a.h.Approvals().Of(now)
-				return s, err
-			}
-		}
-		return approval.Subject{}, nil
+		s, _, err := a.h.Approvals().Of(now.Jobs[i])
+		return s, err
 	}})
 }
 
@@ -205,11 +201,10 @@ func (a *approver) add(c candidate) error {
 	if err != nil {
 		return err
 	}
-	c.last, c.state = last, stateNew
-	if known {
-		c.state = stateChanged
-	}
-	if known && last.Digest == c.subject.Digest() {
+	switch c.last, c.state = last, stateChanged; {
+	case !known:
+		c.state = stateNew
+	case last.Digest == c.subject.Digest():
 		c.state = stateApproved
 	}
 	a.found = append(a.found, c)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -53,10 +54,8 @@ func runChanged(ctx context.Context, d *Deps, key string, allowEmpty bool) error
 	if !changed {
 		return &reported{statusFailed}
 	}
-	if _, err := io.WriteString(d.Out, diff); err != nil {
-		return err
-	}
-	if err := d.flush(); err != nil {
+	_, err = io.WriteString(d.Out, diff)
+	if err := cmp.Or(err, d.flush()); err != nil {
 		return err // what nobody has seen is found once more
 	}
 	return keep(context.WithoutCancel(ctx), key, value)
@@ -64,8 +63,8 @@ func runChanged(ctx context.Context, d *Deps, key string, allowEmpty bool) error
 
 // keeper is what becomes of a new value: inside a run it waits for the run's end.
 func (d *Deps) keeper(h app.Home, book changed.Book) (func(ctx context.Context, key string, value []byte) error, error) {
-	id, inside := d.Lookup("OLLIM_RUN")
-	if !inside || id == "" {
+	id := d.RunID()
+	if id == "" {
 		return book.Commit, nil
 	}
 	if _, err := h.InProgress(id); err != nil {

@@ -108,16 +108,16 @@ func works(do func(*cobra.Command, []string) error) func(*cobra.Command, []strin
 }
 
 // inHome is works for a command that needs the data directory and its settings.
-func inHome(d *Deps, do func(context.Context, app.Home, []string) error) func(*cobra.Command, []string) error {
-	return opened(d.Home, do)
-}
+func inHome(d *Deps, do homeCommand) func(*cobra.Command, []string) error { return opened(d.Home, do) }
 
 // inAnyHome is inHome for a command that must work although the settings cannot be used.
-func inAnyHome(d *Deps, do func(context.Context, app.Home, []string) error) func(*cobra.Command, []string) error {
+func inAnyHome(d *Deps, do homeCommand) func(*cobra.Command, []string) error {
 	return opened(d.AnyHome, do)
 }
 
-func opened(open func() (app.Home, error), do func(context.Context, app.Home, []string) error) func(*cobra.Command, []string) error {
+type homeCommand func(context.Context, app.Home, []string) error
+
+func opened(open func() (app.Home, error), do homeCommand) func(*cobra.Command, []string) error {
 	return works(func(cmd *cobra.Command, args []string) error {
 		h, err := open()
 		if err != nil {
@@ -196,17 +196,17 @@ func newHelp(d *Deps, root *cobra.Command) *cobra.Command {
 
 // helpAll writes a line for each command that does something.
 func helpAll(root *cobra.Command) error {
-	var lines []string
+	var text strings.Builder
 	walk(root, func(cmd *cobra.Command) {
 		if cmd.Annotations[onlyVerbs] == "" && cmd.HasParent() {
-			lines = append(lines, fmt.Sprintf("%-52s %s\n", strings.TrimSuffix(cmd.UseLine(), " [flags]"), cmd.Short))
+			fmt.Fprintf(&text, "%-52s %s\n", strings.TrimSuffix(cmd.UseLine(), " [flags]"), cmd.Short)
 		}
 	})
-	lines = append(lines, "\nEXIT STATUS\n")
+	text.WriteString("\nEXIT STATUS\n")
 	for _, m := range statusTable() {
-		lines = append(lines, fmt.Sprintf("%4d  %s\n", m.status, m.text))
+		fmt.Fprintf(&text, "%4d  %s\n", m.status, m.text)
 	}
-	_, err := io.WriteString(root.OutOrStdout(), strings.Join(lines, ""))
+	_, err := io.WriteString(root.OutOrStdout(), text.String())
 	return err
 }
 

@@ -146,11 +146,11 @@ func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow, as
 			return err
 		}
 		if !follow || ended {
-			if !asJSON {
-				r = h.Runs().CutOff(r)
-				_, err = fmt.Fprintln(d.Out, printable(join(outcome(r), r.Error)))
+			if asJSON {
+				return nil
 			}
-			return err
+			r = h.Runs().CutOff(r)
+			return d.answer(printable(join(outcome(r), r.Error)), nil)
 		}
 		if err := d.flush(); err != nil {
 			return err
@@ -166,7 +166,7 @@ func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow, as
 }
 
 func (d *Deps) printPrompt(h app.Home, r runlog.Record) error {
-	_, err := fmt.Fprintf(d.Out, "run %s: %s, %s, %s\n", r.ID, r.Name, r.Mode, r.Engine)
+	err := d.answer(fmt.Sprintf("run %s: %s, %s, %s", r.ID, r.Name, r.Mode, r.Engine), nil)
 	if err != nil {
 		return err
 	}
@@ -174,11 +174,7 @@ func (d *Deps) printPrompt(h app.Home, r runlog.Record) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(d.Out, "%s\n", block("prompt", string(text)))
-	return err
+	return d.answer(block("prompt", string(text)), err)
 }
 
 // printEvents writes the events from number seen on and returns how many there are now.

@@ -74,11 +74,10 @@ func runSessionList(ctx context.Context, d *Deps, asJSON bool) error {
 	var rows []sessionRow
 	for _, n := range names {
 		id, err := n.ID(h.Sessions())
-		if errors.Is(err, app.ErrNoSession) {
-			continue
-		}
 		if err != nil {
-			d.warn(n.Text + ": " + err.Error())
+			if !errors.Is(err, app.ErrNoSession) {
+				d.warn(n.Text + ": " + err.Error())
+			}
 			continue
 		}
 		row := sessionRow{Session: n.Text, ID: id, Busy: !lock.Free(h.Dir.SessionLock(n.Routine))}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -60,18 +61,11 @@ func lies(path, folder string) bool {
 	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
-	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
-	if err != nil {
-		return false
-	}
-	if folder, err = filepath.EvalSymlinks(folder); err != nil {
-		return false
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return false
-	}
-	rel, err := filepath.Rel(folder, dir)
-	return err == nil && rel != "." && filepath.IsLocal(rel)
+	dir, dirErr := filepath.EvalSymlinks(filepath.Dir(path))
+	dir, absErr := filepath.Abs(dir)
+	folder, folderErr := filepath.EvalSymlinks(folder)
+	rel, relErr := filepath.Rel(folder, dir)
+	return errors.Join(dirErr, absErr, folderErr, relErr) == nil && rel != "." && filepath.IsLocal(rel)
 }
 
 // deleteTranscript deletes a file that nobody writes and that nobody will continue with.
