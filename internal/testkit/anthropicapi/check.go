@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// check says which rule of the API the request breaks first, in the API's words as far as they are known, or "".
+// check returns the first rule of the API that the request breaks, in the API's words as far as known, or "".
 func (q Request) check() string {
 	switch {
 	case q.Header.Get("Anthropic-Version") == "":
@@ -32,7 +32,7 @@ func (q Request) check() string {
 	return cmp.Or(q.checkThinking(), q.checkTools(), checkBlocks(turns), checkUnique(turns), checkPairs(turns), q.checkEnd(turns))
 }
 
-// checkLimit is for requests that want an answer, not a count.
+// checkLimit checks requests for an answer rather than a token count.
 func (q Request) checkLimit() string {
 	switch {
 	case q.body.MaxTokens == nil:
@@ -55,7 +55,7 @@ func (q Request) checkLimit() string {
 	return ""
 }
 
-// checkThinking knows which types of thinking the models of Claude refuse; models of other names take all.
+// checkThinking checks the types of thinking that the models of Claude refuse; models of other names accept all.
 func (q Request) checkThinking() string {
 	var thinking struct {
 		Type string `json:"type"`
@@ -87,7 +87,7 @@ const (
 	minBudget      = 1024 // tokens
 )
 
-// Breakpoints is the number of blocks and tools that carry cache_control.
+// Breakpoints returns the number of blocks and tools that carry cache_control.
 func (q Request) Breakpoints() (n int) {
 	count := func(content []Block) {
 		for _, b := range content {
@@ -108,14 +108,15 @@ func (q Request) Breakpoints() (n int) {
 	return n
 }
 
-// turn is one or more messages of the same role, which the API merges; messages of the role system lie outside of turns.
+// turn is one or more messages of the same role, which the API merges; messages of the role system are outside of
+// turns.
 type turn struct {
 	role    string
 	at      int // number of its first message
 	content []placed
 }
 
-// placed is a block and where it stood in the request.
+// placed is a block and its position in the request.
 type placed struct {
 	Block
 	path string
@@ -171,7 +172,7 @@ func (q Request) checkTools() string {
 	return ""
 }
 
-// checkBlocks looks at each block alone.
+// checkBlocks checks each block alone.
 func checkBlocks(turns []turn) string {
 	id := regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 	for _, t := range turns {
@@ -212,7 +213,7 @@ func isObject(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &o) == nil && o != nil
 }
 
-// checkUnique looks at the ids of all tool uses of the conversation.
+// checkUnique checks that the ids of all tool uses of the conversation differ.
 func checkUnique(turns []turn) string {
 	seen := map[string]bool{}
 	for _, t := range turns {
@@ -229,7 +230,8 @@ func checkUnique(turns []turn) string {
 	return ""
 }
 
-// checkPairs wants every tool use answered in the very next turn, once, before anything else there, and nothing else answered.
+// checkPairs checks that every tool use is answered once, in the very next turn and before anything else there, and
+// that there are no other results.
 func checkPairs(turns []turn) string {
 	open := turn{}
 	for _, t := range append(slices.Clone(turns), turn{}) {
@@ -266,7 +268,7 @@ func checkResults(t turn, asked []string) string {
 	return ""
 }
 
-// ids of the tool uses or of the tool results of a turn.
+// ids returns the ids of the tool uses or of the tool results of a turn.
 func (t turn) ids(kind string) (ids []string) {
 	for _, b := range t.content {
 		if b.Type == kind {
@@ -276,7 +278,7 @@ func (t turn) ids(kind string) (ids []string) {
 	return ids
 }
 
-// checkEnd wants the last word to be the user's. Models up to 4.5 let themselves be prompted by the beginning of their answer.
+// checkEnd checks that the last message is the user's. Models up to 4.5 also accept the beginning of their answer.
 func (q Request) checkEnd(turns []turn) string {
 	last := turns[len(turns)-1]
 	if last.role == "user" {

@@ -10,9 +10,9 @@ import (
 
 const install = "npm install -g @anthropic-ai/claude-code"
 
-// Claude is the path of the real claude command: $OLLIM_TEST_CLAUDE, else claude on PATH, else what
-// "npm install --prefix ~/.cache/ollim-test @anthropic-ai/claude-code" has put there. Without one the test is skipped, or
-// fails where CI=true.
+// Claude returns the path of the real claude command: $OLLIM_TEST_CLAUDE, else claude on PATH, else the one installed
+// by "npm install --prefix ~/.cache/ollim-test @anthropic-ai/claude-code". Without one the test is skipped, or fails if
+// CI=true.
 func Claude(t testing.TB) string {
 	t.Helper()
 	cache, _ := os.UserCacheDir()
@@ -34,16 +34,16 @@ func Claude(t testing.TB) string {
 	return ""
 }
 
-// ClaudeEnv is the whole environment for claude to talk to s and to nobody else: a new home with configuration and temporary
-// files that ends with the test, and nothing of ours but PATH. To resume a session, keep the environment: each call makes a
-// new home.
+// ClaudeEnv returns the whole environment in which claude connects only to s: a new home with configuration and
+// temporary files that ends with the test, and only PATH from this process. To resume a session, keep the environment:
+// each call makes a new home.
 func ClaudeEnv(t testing.TB, s *Server) []string {
 	t.Helper()
 	home, tmp := t.TempDir(), t.TempDir()
 	return []string{
 		"PATH=" + env("PATH"),
 		"HOME=" + home,
-		"TMPDIR=" + tmp, // else it leaves a folder for each session in /tmp/claude-UID
+		"TMPDIR=" + tmp, // else it leaves a directory for each session in /tmp/claude-UID
 		"CLAUDE_CONFIG_DIR=" + filepath.Join(home, ".claude"),
 		"ANTHROPIC_BASE_URL=" + s.URL(),
 		"ANTHROPIC_API_KEY=test",

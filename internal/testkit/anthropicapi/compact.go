@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// IsCompaction reports whether claude asks for a summary of the conversation, by /compact or on its own.
+// IsCompaction reports whether claude requests a summary of the conversation, by /compact or automatically.
 func (q Request) IsCompaction() bool {
 	return strings.Contains(q.LastUserText(), "CRITICAL: Respond with TEXT ONLY")
 }
 
-// Instructions are the additional instructions of a compaction, or "".
+// Instructions returns the additional instructions of a compaction, or "".
 func (q Request) Instructions() string {
 	_, rest, _ := strings.Cut(q.LastUserText(), "Additional Instructions:\n")
 	text, _, _ := strings.Cut(rest, "\n\nREMINDER")

@@ -64,7 +64,7 @@ type errorDetail struct {
 	Message string `json:"message"`
 }
 
-// message is what r says in answer to q.
+// message returns the message with which r answers q.
 func (r Reply) message(q Request) message {
 	content := []any{}
 	if r.Thinking != "" {
@@ -91,19 +91,19 @@ func (r Reply) message(q Request) message {
 	}
 }
 
-// signature stands for the API's signature of its thoughts: what comes back changed is refused by every server of this kind.
+// signature stands for the API's signature of its thoughts: every server of this kind refuses one that was changed.
 func signature(thinking string) string {
 	sum := sha256.Sum256([]byte("apitest " + thinking))
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// signed reports whether a block of thinking is as it was sent. Its text may be left out, as with the display "omitted".
+// signed reports whether a block of thinking is unchanged. Its text may be omitted, as with the display "omitted".
 func signed(b Block) bool {
 	return b.Signature == signature(b.Text) || b.Text == "" && b.Signature != ""
 }
 
-// unique is an id that no other request has got, on this server or on another of the same conversation: claude joins messages
-// by their ids.
+// unique returns an id that differs from those of all other requests, on this server or another of the same
+// conversation: claude joins messages by their ids.
 func unique(kind, of string) string {
 	sum := sha256.Sum256([]byte(of))
 	return kind + "_01" + hex.EncodeToString(sum[:])[:22]

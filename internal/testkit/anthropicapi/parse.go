@@ -36,7 +36,7 @@ type wireBlock struct {
 	Cache     *struct{}       `json:"cache_control"`
 }
 
-// parse reads a body. The fault says what of it has the wrong form.
+// parse parses a body. fault describes the malformed part.
 func parse(header http.Header, raw []byte) (q Request, fault string) {
 	q = Request{Header: header.Clone(), Raw: raw}
 	if err := json.Unmarshal(raw, &q.body); err != nil {
@@ -71,7 +71,7 @@ func parse(header http.Header, raw []byte) (q Request, fault string) {
 	return q, ""
 }
 
-// blocks reads content: nothing, a string, or a list.
+// blocks parses content: nothing, a string, or a list.
 func blocks(raw json.RawMessage) (list []Block, ok bool) {
 	if len(raw) == 0 {
 		return nil, true

@@ -7,7 +7,7 @@ import (
 	"github.com/ollim/ollim/internal/testkit"
 )
 
-// Reply is one response of the API. A zero Reply is a model that ends its turn without a word.
+// Reply is one response of the API. A zero Reply is a model that ends its turn without text.
 type Reply struct {
 	Thinking   string    // a block before the text, signed
 	Text       string    // "" sends no text block
@@ -19,7 +19,8 @@ type Reply struct {
 	Delay       time.Duration   // wait before the headers
 	StreamDelay time.Duration   // wait before each event
 
-	// An error instead of a message. Either of the first two is enough: the other follows from it, and so does the message.
+	// An error instead of a message. Either of the first two is enough: the other follows from it, and so does the
+	// message.
 	Status     int    // of HTTP, such as 529
 	ErrorType  string // such as overloaded_error
 	Message    string
@@ -27,7 +28,7 @@ type Reply struct {
 
 	Header http.Header // more response headers; they win over the server's own, and one without values removes it
 
-	Fault Fault // what goes wrong on the way
+	Fault Fault // the fault of the response
 	After int   // how many events arrive before Cut, Short, Silent, Malformed and ErrorEvent
 }
 
@@ -38,18 +39,19 @@ type ToolUse struct {
 	Input any // becomes a JSON object; nil is {}
 }
 
-// Use is a reply that calls one tool.
+// Use returns a reply that calls one tool.
 func Use(name string, input any) Reply {
 	return Reply{ToolUses: []ToolUse{{Name: name, Input: input}}}
 }
 
-// Usage is counted in tokens. In does not hold those of the cache, as in the API.
+// Usage is counted in tokens. In excludes those of the cache, as in the API.
 type Usage struct {
 	In, Out, CacheRead, CacheWrite int
 }
 
-// Fault is what goes wrong with a response. The events of a plain text are message_start, content_block_start, ping, some
-// content_block_delta, content_block_stop, message_delta, message_stop: After 1 is before any content, 4 in the middle of it.
+// Fault is a fault of a response. The events of a plain text are message_start, content_block_start, ping, some
+// content_block_delta, content_block_stop, message_delta, message_stop: After 1 is before any content, 4 in the middle
+// of it.
 type Fault = testkit.Fault
 
 // The faults. An event of ErrorEvent has ErrorType and Message, else overloaded_error.
@@ -70,7 +72,7 @@ func (r Reply) way() testkit.Way {
 	return testkit.Way{Hold: r.Hold, Delay: r.Delay, StreamDelay: r.StreamDelay, Header: r.Header, Fault: r.Fault, After: r.After}
 }
 
-// kinds are the errors of the API. The first of a status is its default.
+// kinds returns the errors of the API. The first of a status is its default.
 func kinds() []Reply {
 	return []Reply{
 		{Status: 400, ErrorType: "invalid_request_error", Message: "Error"},
@@ -87,7 +89,7 @@ func kinds() []Reply {
 	}
 }
 
-// isError reports whether r is an error of HTTP. An error event is one too when there is no stream to put it in.
+// isError reports whether r is an HTTP error. An error event is one too if the response is not streamed.
 func (r Reply) isError(streamed bool) bool {
 	if r.Fault == ErrorEvent {
 		return !streamed
@@ -95,7 +97,7 @@ func (r Reply) isError(streamed bool) bool {
 	return r.Status >= 400 || r.ErrorType != ""
 }
 
-// completed fills in what an error leaves open.
+// completed fills in the unset fields of an error.
 func (r Reply) completed() Reply {
 	if r.Status == 0 && r.ErrorType == "" {
 		r.Status = 529

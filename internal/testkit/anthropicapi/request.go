@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Request is one request to POST /v1/messages. A body that is no JSON object leaves all but ID, Header, Raw and At empty.
+// Request is one request to POST /v1/messages. A body that is not a JSON object leaves all but ID, Header, Raw and At
+// empty.
 type Request struct {
 	ID        string // of the answer's header request-id
 	Model     string
@@ -27,13 +28,13 @@ type Request struct {
 	system []Block
 }
 
-// Message is one message of the conversation, as it was sent: the API itself merges neighbours of one role.
+// Message is one message of the conversation, as sent: the API itself merges adjacent ones of one role.
 type Message struct {
 	Role    string // user, assistant; system in the middle of a conversation, as claude sends it
 	Content []Block
 }
 
-// Block is one part of a message. A string as content is one block of text.
+// Block is one part of a message. Content that is a string is one block of text.
 type Block struct {
 	Type       string
 	Text       string // of text and thinking
@@ -47,7 +48,7 @@ type Block struct {
 	Cached     bool // a cache breakpoint
 }
 
-// Tool is one that the request offers to the model.
+// Tool is a tool that the request offers to the model.
 type Tool struct {
 	Name         string          `json:"name"`
 	Type         string          `json:"type"` // "" and custom: the client runs it
@@ -56,7 +57,7 @@ type Tool struct {
 	CacheControl json.RawMessage `json:"cache_control"`
 }
 
-// news is what the user's side has added since the model last spoke.
+// news returns the user's messages since the last one of the model.
 func (q Request) news() (content []Block) {
 	for _, m := range slices.Backward(q.Messages) {
 		if m.Role == "assistant" {
@@ -69,17 +70,17 @@ func (q Request) news() (content []Block) {
 	return content
 }
 
-// LastUserText is what the user has said since the model last spoke, joined by newlines: "" if only tools answered. Claude
-// puts its own reminders there too.
+// LastUserText returns the user's text since the last message of the model, joined by newlines: "" if only tools
+// answered. Claude puts its own reminders there too.
 func (q Request) LastUserText() string { return joined(q.news(), "text", "\n") }
 
-// ToolResults are the results that tools have given since the model last spoke.
+// ToolResults returns the results of tools since the last message of the model.
 func (q Request) ToolResults() []Block {
 	return slices.DeleteFunc(q.news(), func(b Block) bool { return b.Type != "tool_result" })
 }
 
-// Has reports whether text stands anywhere in the conversation: in what was said, thought, given to a tool (as JSON) or
-// answered by one. The system prompt does not count.
+// Has reports whether text occurs anywhere in the conversation: in texts, thoughts, inputs of tools (as JSON) or their
+// results. The system prompt is excluded.
 func (q Request) Has(text string) bool {
 	for _, m := range q.Messages {
 		for _, b := range m.Content {
@@ -91,7 +92,7 @@ func (q Request) Has(text string) bool {
 	return false
 }
 
-// ToolNames are the names of the tools on offer.
+// ToolNames returns the names of the offered tools.
 func (q Request) ToolNames() (names []string) {
 	for _, t := range q.Tools {
 		names = append(names, t.Name)
@@ -99,25 +100,25 @@ func (q Request) ToolNames() (names []string) {
 	return names
 }
 
-// Key is the API key or token that the request carries, or "".
+// Key returns the API key or token of the request, or "".
 func (q Request) Key() string {
 	if key := q.Header.Get("X-Api-Key"); key != "" {
 		return key
 	}
 	token, _ := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer")
-	return strings.TrimSpace(token) // a client whose helper for keys fails sends the word alone
+	return strings.TrimSpace(token) // a client whose helper for keys fails sends only this word
 }
 
-// uses reports whether the conversation holds a tool use with this id.
+// uses reports whether the conversation contains a tool use with this id.
 func (q Request) uses(id string) bool {
 	return slices.ContainsFunc(q.Messages, func(m Message) bool {
 		return slices.ContainsFunc(m.Content, func(b Block) bool { return b.Type == "tool_use" && b.ID == id })
 	})
 }
 
-const bytesPerToken = 4 // a common rule of thumb, here for want of a tokenizer
+const bytesPerToken = 4 // a common rule of thumb instead of a tokenizer
 
 func (q Request) tokens() int { return max(1, len(q.Raw)/bytesPerToken) }
 
-// Session is the session that claude says the request belongs to, or "".
+// Session returns the session id that claude sends with the request, or "".
 func (q Request) Session() string { return q.Header.Get("X-Claude-Code-Session-Id") }

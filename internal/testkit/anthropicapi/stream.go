@@ -52,13 +52,13 @@ type deltaUsage struct {
 	Out        int `json:"output_tokens"`
 }
 
-// events are the stream that delivers m.
+// events returns the stream that delivers m.
 func events(m message) []event {
 	list := []event{opening(m)}
 	for i, b := range m.Content {
 		list = append(list, blockEvents(i, b)...)
 		if i == 0 {
-			list = slices.Insert(list, 2, event{Type: "ping"}) // the API sends one behind the first start of a block
+			list = slices.Insert(list, 2, event{Type: "ping"}) // the API sends one after the first start of a block
 		}
 	}
 	u := m.Usage
@@ -67,7 +67,7 @@ func events(m message) []event {
 		event{Type: "message_stop"})
 }
 
-// opening is the event message_start: the message before anything was said.
+// opening returns the event message_start: the message without content.
 func opening(m message) event {
 	m.Content, m.StopReason = []any{}, nil
 	m.Usage.Out = min(m.Usage.Out, 1)
@@ -102,7 +102,7 @@ func blockEvents(i int, block any) []event {
 	return append(list, event{Type: "content_block_stop", Index: &i})
 }
 
-// frame is the event on the wire.
+// frame returns the event in its wire format.
 func (e event) frame() string {
 	return fmt.Sprintf("event: %s\ndata: %s\n\n", e.Type, testkit.Encode(e))
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/ollim/ollim/internal/testkit"
 )
 
-// answer is the response to one request, on its way.
+// answer is the response to one request.
 type answer struct{ exchange }
 
 type obj = map[string]any
@@ -57,12 +57,12 @@ func (a answer) stream(q Request, r Reply) {
 	a.Stream(s, r.way())
 }
 
-// frame is an event on the wire.
+// frame returns an event in its wire format.
 func frame(data string) string { return "data: " + data + "\n\n" }
 
 func encode(v any) string { return string(testkit.Encode(v)) }
 
-// events are the data of the stream that delivers r.
+// events returns the data of the stream that delivers r.
 func (r Reply) events(q Request) (list []string) {
 	if r.Raw != nil {
 		return r.Raw
@@ -107,7 +107,7 @@ func (r Reply) call(i int, arguments string) obj {
 	return obj{"index": i, "id": c.ID, "type": "function", "function": obj{"name": c.Name, "arguments": arguments}}
 }
 
-const bytesPerToken = 4 // a common rule of thumb, here for want of a tokenizer
+const bytesPerToken = 4 // a common rule of thumb instead of a tokenizer
 
 func (r Reply) usage(q Request) obj {
 	u := r.Usage

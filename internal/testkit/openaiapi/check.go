@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Request is one request. A body that has not the right form leaves all but Header and Raw empty.
+// Request is one request. A malformed body leaves all but Header and Raw empty.
 type Request struct {
 	Model           string
 	Messages        []Message
@@ -34,7 +34,7 @@ type Message struct {
 	ToolCallID string     `json:"tool_call_id"`
 }
 
-// Text is the content, or "".
+// Text returns the content, or "".
 func (m Message) Text() string {
 	if m.Content == nil {
 		return ""
@@ -52,7 +52,7 @@ type SentCall struct {
 	} `json:"function"`
 }
 
-// Tool is one that the request offers to the model.
+// Tool is a tool that the request offers to the model.
 type Tool struct {
 	Type     string `json:"type"`
 	Function struct {
@@ -78,7 +78,7 @@ type body struct {
 	ToolChoice          any      `json:"tool_choice"`
 }
 
-// parse reads a body. The fault says what of it has the wrong form.
+// parse parses a body. fault describes the malformed part.
 func parse(header http.Header, raw []byte) (q Request, fault string) {
 	q = Request{Header: header.Clone(), Raw: raw}
 	d := json.NewDecoder(strings.NewReader(string(raw)))
@@ -97,10 +97,10 @@ func parse(header http.Header, raw []byte) (q Request, fault string) {
 	return q, ""
 }
 
-// Key is the token that the request carries, or "".
+// Key returns the token of the request, or "".
 func (q Request) Key() string { return strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer ") }
 
-// Has reports whether text stands anywhere in the conversation, the system prompt and the arguments of tools included.
+// Has reports whether text occurs anywhere in the conversation, including the system prompt and the arguments of tools.
 func (q Request) Has(text string) bool {
 	return slices.ContainsFunc(q.Messages, func(m Message) bool {
 		return strings.Contains(m.Text(), text) ||
@@ -108,15 +108,15 @@ func (q Request) Has(text string) bool {
 	})
 }
 
-// calls reports whether the conversation holds a tool call with this id.
+// calls reports whether the conversation contains a tool call with this id.
 func (q Request) calls(id string) bool {
 	return slices.ContainsFunc(q.Messages, func(m Message) bool {
 		return slices.ContainsFunc(m.ToolCalls, func(c SentCall) bool { return c.ID == id })
 	})
 }
 
-// check says which rule the request breaks first, or "". Some are of OpenAI, some of the templates that local models have:
-// what all of them take is what is wanted.
+// check returns the first rule that the request breaks, or "". Some rules are OpenAI's, some those of local models'
+// templates: a request must be valid for all of them.
 func (q Request) check() string {
 	switch {
 	case q.Model == "":
@@ -199,7 +199,7 @@ func unanswered(open []string) string {
 		"The following tool_call_ids did not have response messages: " + strings.Join(open, ", ")
 }
 
-// check looks at a message alone, and at the role of the one before it.
+// check checks a message alone, and the role of the one before it.
 func (m Message) check(i int, before string) string {
 	empty := strings.TrimSpace(m.Text()) == ""
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/ollim/ollim/internal/testkit"
 )
 
-// Reply is one response. A zero Reply is a model that stops without a word.
+// Reply is one response. A zero Reply is a model that stops without text.
 type Reply struct {
 	Reasoning string // before the text; as reasoning_content unless Field says otherwise
 	Field     string // of the reasoning, such as reasoning
@@ -17,7 +17,7 @@ type Reply struct {
 	Finish    string // "": tool_calls with tool calls, else stop
 	Usage     Usage  // zero: a guess by the length
 
-	Raw    []string // the data of events that are sent instead of all that, and of [DONE]
+	Raw    []string // the data of events that are sent instead of the above and of [DONE]
 	NoDone bool     // leave out [DONE]
 
 	Hold        <-chan struct{} // wait for it to be closed before anything is sent
@@ -33,7 +33,7 @@ type Reply struct {
 
 	Header http.Header // more response headers; they win over the server's own, and one without values removes it
 
-	Fault Fault // what goes wrong on the way
+	Fault Fault // the fault of the response
 	After int   // how many events arrive before Cut, Short, Silent, Malformed and ErrorEvent
 }
 
@@ -41,20 +41,20 @@ type Reply struct {
 type ToolCall struct {
 	ID        string // "": call_t1, call_t2, …
 	Name      string
-	Arguments string // as the model wrote them, a JSON object if all is well
+	Arguments string // as written by the model, normally a JSON object
 }
 
-// Call is a reply that calls one tool.
+// Call returns a reply that calls one tool.
 func Call(name, arguments string) Reply {
 	return Reply{ToolCalls: []ToolCall{{Name: name, Arguments: arguments}}}
 }
 
-// Usage is counted in tokens. In holds those of the cache, as with OpenAI.
+// Usage is counted in tokens. In includes those of the cache, as with OpenAI.
 type Usage struct {
 	In, Out, Cached int
 }
 
-// Fault is what goes wrong with a response: one of those in package testkit. The first event of a stream is the role, the next
+// Fault is a fault of a response: one of those in package testkit. The first event of a stream is the role, the next
 // are pieces of content.
 type Fault = testkit.Fault
 
@@ -62,7 +62,7 @@ func (r Reply) way() testkit.Way {
 	return testkit.Way{Hold: r.Hold, Delay: r.Delay, StreamDelay: r.StreamDelay, Header: r.Header, Fault: r.Fault, After: r.After}
 }
 
-// completed fills in what an error leaves open.
+// completed fills in the unset fields of an error.
 func (r Reply) completed() Reply {
 	for _, k := range []Reply{
 		{Status: 400, Kind: "invalid_request_error", Message: "Bad request"},

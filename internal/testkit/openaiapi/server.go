@@ -1,11 +1,11 @@
-// Package openaiapi is an HTTP server for tests that speaks the wire format of OpenAI's chat completions as OpenAI and the
-// many servers of that kind do: streamed and whole answers, tool calls in fragments, reasoning, usage, errors by status, and
-// the faults of a bad network. It is to the OpenAI side what package anthropicapi is to Anthropic's, and is used in the same way.
+// Package openaiapi is an HTTP server for tests that speaks the wire format of OpenAI's chat completions as OpenAI and
+// compatible servers do: streamed and whole answers, tool calls in fragments, reasoning, usage, errors by status, and
+// the faults of a bad network. It is the counterpart of package anthropicapi and is used in the same way.
 //
-// What answers a request to POST /v1/chat/completions, in this order: the checks of the real service (see check.go), whose
-// refusals are kept for [Server.Violations]; then the script of the test (see package testkit), and without one the text "ok".
+// A request to POST /v1/chat/completions is answered, in this order, by: the checks of the real service (see check.go),
+// whose refusals are kept for [Server.Violations]; the script of the test (see package testkit); the text "ok".
 //
-// The server ends with its test: what is still held, silent or endless then is cut. No key is judged.
+// The server ends with its test: responses that are still held, silent or endless then are cut. Every key is accepted.
 package openaiapi
 
 import (
@@ -31,7 +31,7 @@ func New(t testing.TB) *Server {
 	return &Server{testkit.New(t, "openaitest", serve, func(Request) Reply { return Reply{Text: "ok"} })}
 }
 
-// URL is the base URL, with /v1 at its end as OPENAI_BASE_URL has it.
+// URL returns the base URL, with /v1 at its end as in OPENAI_BASE_URL.
 func (s *Server) URL() string { return s.core.URL() + "/v1" }
 
 const maxBody = 64 << 20 // bytes

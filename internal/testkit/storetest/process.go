@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// dirVar names the data directory to a process that adds items.
+// dirVar is the variable with the data directory of a process that adds items.
 const dirVar = "OLLIM_STORETEST_DIR"
 
-// addUntilTheEnd adds items until standard input ends, and writes a line to descriptor 3 for each that is there.
+// addUntilTheEnd adds items until standard input ends, and writes a line to descriptor 3 for each item added.
 func (s Store) addUntilTheEnd(dir string) {
 	done := make(chan struct{})
 	go func() {
@@ -52,7 +52,7 @@ type adder struct {
 	added    int
 }
 
-// start starts this test again in a process that adds items.
+// start runs this test again in a process that adds items.
 func start(t *testing.T, dir string) *adder {
 	t.Helper()
 	self, err := os.Executable()
@@ -81,7 +81,7 @@ func start(t *testing.T, dir string) *adder {
 	return a
 }
 
-// until waits until the process has added at least so many items.
+// until waits until the process has added at least n items.
 func (a *adder) until(t *testing.T, n int) {
 	t.Helper()
 	for a.added < n {
@@ -92,7 +92,7 @@ func (a *adder) until(t *testing.T, n int) {
 	}
 }
 
-// stop asks the process to end after the item it is adding.
+// stop requests the process to end after the current item.
 func (a *adder) stop(t *testing.T) {
 	t.Helper()
 	if err := a.stdin.Close(); err != nil {
@@ -100,8 +100,8 @@ func (a *adder) stop(t *testing.T) {
 	}
 }
 
-// end waits for the end of the process and returns how many items it has added for certain. A process that was not killed must
-// have ended well.
+// end waits for the end of the process and returns how many items it has added for certain. The exit status of a
+// process that was not killed must be 0.
 func (a *adder) end(t *testing.T) int {
 	t.Helper()
 	for {
@@ -111,7 +111,7 @@ func (a *adder) end(t *testing.T) int {
 		a.added++
 	}
 	_ = a.close()
-	if err := a.cmd.Wait(); err != nil && a.cmd.ProcessState.ExitCode() != -1 { // -1: by a signal
+	if err := a.cmd.Wait(); err != nil && a.cmd.ProcessState.ExitCode() != -1 { // -1: ended by a signal
 		t.Error(err)
 	}
 	return a.added

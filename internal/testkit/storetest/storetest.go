@@ -1,5 +1,5 @@
-// Package storetest is the conformance test of packages that keep state in files with package store: what every one of them
-// promises for a busy or broken lock, a disk that takes nothing, a damaged file, several processes at once and a kill -9.
+// Package storetest is the conformance test of packages that keep state in files with package store. It tests a busy or
+// broken lock, a disk that cannot be written, a damaged file, several concurrent processes and a kill -9.
 package storetest
 
 import (
@@ -17,25 +17,25 @@ import (
 // Act changes a store in the data directory dir and passes its warnings to warn. An act that fails returns an error.
 type Act func(ctx context.Context, dir string, warn func(string)) error
 
-// Store is a store and what it can do.
+// Store is a store and its operations.
 type Store struct {
-	File func(dir string) string // the path of what it keeps
-	Lock func(dir string) string // the path of its lock; nil: it has none of its own
-	Busy error                   // of a lock that another process holds
+	File func(dir string) string // the path of the store's file
+	Lock func(dir string) string // the path of its lock; nil: the store has no lock
+	Busy error                   // the error if another process holds the lock
 
 	// Acts are the changes under the lock, by name. Each must change something after one Add.
 	Acts map[string]Act
 
-	// Add adds one item, which no other call of this process or another one names, and Count returns how many items there are.
-	// Without Count the store holds one item, and what several processes do is not tested.
+	// Add adds one item, different from those of all other calls and processes, and Count returns the number of items.
+	// Without Count the store holds one item, and concurrent processes are not tested.
 	Add   func(ctx context.Context, dir string, warn func(string), item string) error
 	Count func(dir string, warn func(string)) (int, error)
 
-	// Corrupt are contents of the file that cannot be read. The next Add sets such a file aside.
+	// Corrupt lists contents of the file that cannot be parsed. The next Add sets such a file aside.
 	Corrupt []string
 }
 
-// Run tests the store. The calling test must do nothing else: its processes run it again, to add items.
+// Run tests the store. The calling test must do nothing else: its child processes run it again, to add items.
 func Run(t *testing.T, s Store) {
 	t.Helper()
 	if dir := os.Getenv(dirVar); dir != "" {
@@ -54,7 +54,7 @@ func Run(t *testing.T, s Store) {
 	}
 }
 
-// acts are all changes that may be tried when none of them can work.
+// acts returns all changes, for tests in which none can succeed.
 func (s Store) acts() map[string]Act {
 	all := maps.Clone(s.Acts)
 	if all == nil {
@@ -80,7 +80,7 @@ func complain(t *testing.T) func(string) {
 	return func(text string) { t.Errorf("warned: %s", text) }
 }
 
-// refuse tries every act, each of which must fail with an error that good accepts, and change nothing.
+// refuse tries every act. Each must fail with an error that good accepts, and change nothing.
 func (s Store) refuse(ctx context.Context, t *testing.T, dir string, good func(error) bool) {
 	t.Helper()
 	before := s.contents(t, dir)
@@ -94,7 +94,7 @@ func (s Store) refuse(ctx context.Context, t *testing.T, dir string, good func(e
 	}
 }
 
-// contents are the texts of all files of the store.
+// contents returns the texts of all files of the store.
 func (s Store) contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -128,7 +128,7 @@ func (s Store) busy(t *testing.T) {
 	s.refuse(ctx, t, dir, func(err error) bool { return strings.Contains(err.Error(), s.Busy.Error()) })
 }
 
-// noLock: what cannot be locked is not changed.
+// noLock: without its lock the store is not changed.
 func (s Store) noLock(t *testing.T) {
 	dir := s.begin(t)
 	_ = os.Remove(s.Lock(dir))
@@ -138,7 +138,7 @@ func (s Store) noLock(t *testing.T) {
 	s.refuse(t.Context(), t, dir, func(err error) bool { return strings.Contains(err.Error(), ": cannot lock: ") })
 }
 
-// notWritten: a change that does not reach the disk is an error, and what was there still is.
+// notWritten: a change that does not reach the disk is an error, and the old content is kept.
 func (s Store) notWritten(t *testing.T) {
 	if !testkit.Unprivileged(t) {
 		return
@@ -163,7 +163,7 @@ func chmod(t *testing.T, path string, mode os.FileMode) {
 	}
 }
 
-// corrupt: a file that cannot be read is reported, left alone by what only reads, and set aside by the next change.
+// corrupt: a file that cannot be parsed is reported, left alone by readers, and set aside by the next change.
 func (s Store) corrupt(t *testing.T) {
 	for _, text := range s.Corrupt {
 		dir := s.begin(t)
@@ -194,7 +194,7 @@ func (s Store) corrupt(t *testing.T) {
 	}
 }
 
-// processes: what several processes add at once is all there, and each process works to its end.
+// processes: items that several processes add at once are all there, and each process ends without an error.
 func (s Store) processes(t *testing.T) {
 	dir := t.TempDir()
 	const most, each = 6, 8
@@ -215,7 +215,7 @@ func (s Store) processes(t *testing.T) {
 	}
 }
 
-// killed: after kill -9 everything that was added is there, and the store goes on.
+// killed: after kill -9 all added items are there, and the store still works.
 func (s Store) killed(t *testing.T) {
 	dir := t.TempDir()
 	added, kills := 0, 0
