@@ -1,6 +1,6 @@
 package lock
 
-// Waiters counts those who wait for the lock at path.
+// Waiters returns the number of waiters for the lock at path.
 func (t *Table) Waiters(path string) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -112,7 +112,7 @@ func TestNotes(t *testing.T) {
 		if err := guard.Note(text); err != nil {
 			t.Fatal(err)
 		}
-		if got := lock.ReadNote(path); got != text { // by whoever does not hold it
+		if got := lock.ReadNote(path); got != text { // by a process that does not hold it
 			t.Errorf("ReadNote %q, want %q", got, text)
 		}
 		guard.Release()

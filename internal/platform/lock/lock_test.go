@@ -204,7 +204,7 @@ func TestFree(t *testing.T) {
 	}
 }
 
-// Those who ask must see no holder in one another, and must not be taken for one.
+// Concurrent callers of Free must not take each other for a holder, nor be taken for one.
 func TestAskingIsNotHolding(t *testing.T) {
 	path := lockPath(t)
 	must[*lock.Held](t)(lock.Try(path)).Release()
@@ -236,7 +236,7 @@ func TestAskingIsNotHolding(t *testing.T) {
 			}
 		})
 	}
-	misses := 0 // one that asks may be held up by the machine for longer than another process looks; who looks once misses hundreds
+	misses := 0 // a caller of Free may be delayed for longer than another process tries; a single try misses hundreds
 	for range 5000 {
 		if guard, err := lock.TryGuard(path); err == nil {
 			guard.Release()

@@ -77,7 +77,7 @@ func TestTimedOutWaits(t *testing.T) {
 	}
 }
 
-// TestWaitersComeInOrder: the lock goes to the waiters in the order of their calls, and those who have given up are skipped.
+// TestWaitersComeInOrder: the lock goes to the waiters in the order of their calls, and waiters that have given up are skipped.
 func TestWaitersComeInOrder(t *testing.T) {
 	table := &lock.Table{}
 	for name, wait := range waits(table) {
@@ -186,7 +186,7 @@ func TestWaitOfADeletedFile(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	again := must[*lock.Guard](t)(table.WaitGuard(t.Context(), path)) // while the wait for the old file goes on
+	again := must[*lock.Guard](t)(table.WaitGuard(t.Context(), path)) // while the wait for the old file continues
 	if err := again.Delete(); err != nil {
 		t.Fatal(err)
 	}

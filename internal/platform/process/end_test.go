@@ -73,12 +73,12 @@ func TestEndOfContext(t *testing.T) {
 	}
 }
 
-// child is a script that leaves a process behind in its group, and goes on when that is ready.
+// child is a script that starts a background process in its group, and continues when that is ready.
 func child(body string) string {
 	return "sh -c '" + body + "; echo $$ > child; while :; do sleep 0.01; done' & while [ ! -s child ]; do sleep 0.01; done"
 }
 
-// A program may leave something behind that keeps its output open. That is neither waited for for long, nor ended, nor a
+// A program may leave a process running that keeps its output open. It is not waited for for long, nor ended, nor a
 // failure, and it does not become one when ctx ends in the meantime.
 func TestWhatIsLeftBehind(t *testing.T) {
 	for name, ends := range map[string]bool{"ctx goes on": false, "ctx ends": true} {

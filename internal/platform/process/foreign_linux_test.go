@@ -27,7 +27,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// A zombie, which nobody waits for, has ended.
+// A zombie has ended.
 func TestZombie(t *testing.T) {
 	cmd := exec.Command("true")
 	if err := cmd.Start(); err != nil {

@@ -59,7 +59,7 @@ func pid(t *testing.T, c Call, name string) int {
 	return 0
 }
 
-// alive is false also for a process that nobody has waited for yet.
+// alive is false also for a zombie.
 func alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && !strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " Z")

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// tiedVar makes TestRunTied run a program, tied or not, that lives as long as nobody kills it.
+// tiedVar makes TestRunTied run a program, tied or not, that lives until it is killed.
 const tiedVar = "OLLIM_TIED_TEST"
 
-// TestTied: a tied program ends with its parent, however that ends; another one goes on. The pipe is open as long as one of
+// TestTied: a tied program ends with its parent in every case; another one continues. The pipe is open as long as one of
 // them lives.
 func TestTied(t *testing.T) {
 	for _, how := range []string{"tied", "free"} {

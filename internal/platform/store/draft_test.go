@@ -18,7 +18,7 @@ func TestIsDraft(t *testing.T) {
 	}
 }
 
-// What a writer that is killed leaves behind is a draft, whatever its file is called; what it has finished never is.
+// The file of a killed writer is a draft, for any name; a finished file never is.
 func TestDraftsOfWriters(t *testing.T) {
 	for _, name := range []string{"a.md", "a.tmp-1.md", ".hidden", "no extension", "x.tmp-7"} {
 		path := filepath.Join(t.TempDir(), name)

@@ -32,7 +32,7 @@ func small(t *testing.T) string {
 	return dir
 }
 
-// full fails unless err says that the disk is full and names the file that was meant.
+// full fails unless err says that the disk is full and names the file.
 func full(t *testing.T, err error, path string) {
 	t.Helper()
 	var failed *store.NotWritten

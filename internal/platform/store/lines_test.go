@@ -96,7 +96,7 @@ func TestLines(t *testing.T) {
 	}
 	path := filepath.Join(dir, "f.jsonl")
 	write(t, path, "{\"n\":1}\nx\n{\"n\":2}\n{\"n\":3}\n")
-	for e, err := range store.Lines[entry](path, nil) { // nobody counts, and stops early
+	for e, err := range store.Lines[entry](path, nil) { // without counting, stopping early
 		if err != nil || e.N > 2 {
 			t.Errorf("%v, %v", e, err)
 		}

@@ -83,7 +83,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// What is lost is told, and nothing else.
+// Exactly the lost settings are reported.
 func TestLost(t *testing.T) {
 	for command, want := range map[string]string{
 		`claude -p "Do it" --max-turns 5`:                     "Do it!--max-turns 5 is omitted",

@@ -163,7 +163,7 @@ func TestCallsRunAtTheSameTime(t *testing.T) {
 	all.Add(n)
 	p := connect(t, one(func(_ context.Context, _ string, input json.RawMessage) engine.ToolResult {
 		all.Done()
-		all.Wait() // nobody ends before everybody has begun
+		all.Wait() // all calls begin before the first one ends
 		return engine.ToolResult{Text: string(input)}
 	}))
 	p.open()

@@ -55,7 +55,7 @@ func TestDifferenceOfAChange(t *testing.T) {
 	}
 }
 
-// An entry whose digest somebody edited: everything is shown.
+// If the digest of an entry was edited, everything is shown.
 func TestDifferenceOfTheDigestOnly(t *testing.T) {
 	d := newDesk(t)
 	s := d.of(widened())

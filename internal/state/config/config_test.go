@@ -278,7 +278,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// What is no file, or far too large, is told as a fault of it, and never waited for.
+// A path that is not a file, or far too large, is reported as a fault without blocking.
 func TestUnfitFiles(t *testing.T) {
 	dir := t.TempDir()
 	large, pipe := filepath.Join(dir, "large.yaml"), filepath.Join(dir, "pipe.yaml")

@@ -205,7 +205,7 @@ func TestStdinNobodyReads(t *testing.T) {
 	}
 }
 
-// A command may leave something behind that keeps its pipes open. That is neither waited for nor a failure.
+// A command may leave a process running that keeps its pipes open. It is not waited for and not a failure.
 func TestGrandchildKeepsThePipes(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -57,7 +57,7 @@ func kill(t *testing.T, pid string) {
 	_ = syscall.Kill(n, syscall.SIGKILL)
 }
 
-// The sender dies in the middle of an attempt, its command goes on: the message is sent again, with the same id.
+// The sender dies during an attempt and its command continues: the message is sent again, with the same id.
 func TestSenderIsKilled(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -182,7 +182,7 @@ func flushOnce(ctx context.Context, o *office) error {
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
-// tryEverything prints what an owner can do who cannot change the outbox.
+// tryEverything prints the results of an owner who cannot write to the outbox.
 func tryEverything(ctx context.Context, o *office) error {
 	fmt.Println(o.try(ctx, message("r.1")))
 	fmt.Println(o.Flush(ctx))

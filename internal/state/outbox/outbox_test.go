@@ -46,7 +46,7 @@ func TestEntryIsReadableByPeople(t *testing.T) {
 	}
 }
 
-// The file must never be replaced: whoever has it open to lock it would lock something else.
+// The file must never be replaced: a process that has it open to lock it would lock another file.
 func TestInodeStays(t *testing.T) {
 	o := newOffice(t)
 	o.script(t, "exit 1")
@@ -340,7 +340,7 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A file that another process has just opened, as it was removed, is nobody's message.
+// A file that another process has just opened, as it was removed, is not a message.
 func TestEmptyEntry(t *testing.T) {
 	o := newOffice(t)
 	o.script(t, "exit 0")

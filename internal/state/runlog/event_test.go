@@ -100,7 +100,7 @@ func TestLargeEvents(t *testing.T) {
 	}
 }
 
-// A file that somebody deleted spoils its own event only.
+// A deleted file affects only its own event.
 func TestLargeEventGone(t *testing.T) {
 	d := newDesk(t)
 	r := d.open(runlog.Record{})

@@ -18,7 +18,7 @@ import (
 
 var start = time.Date(2026, 2, 24, 22, 30, 0, 0, time.UTC)
 
-// newBook is a Book in a new data directory, in a zone eight hours behind UTC; warned collects what Disk.Warn was told.
+// newBook is a Book in a new data directory, in a zone eight hours behind UTC; warned collects the messages of Disk.Warn.
 func newBook(t *testing.T) (b session.Book, warned *[]string) {
 	t.Helper()
 	warned = new([]string)

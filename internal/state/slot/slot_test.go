@@ -259,7 +259,7 @@ func TestListAndPrune(t *testing.T) {
 			t.Errorf("%q, %v, want %q", got, err, want)
 		}
 	}
-	jobs("a", "b") // somebody may be about to claim
+	jobs("a", "b") // a process may be about to claim
 	for _, job := range []string{"a", "b"} {
 		if err := os.Chtimes(b.Home.State("slots", job), noon.AddDate(0, 0, -1), noon.AddDate(0, 0, -1)); err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ func TestCorruptFileWithoutPast(t *testing.T) {
 	}
 }
 
-// A lost file, whoever lost it, is made again from the records of the runs.
+// A lost file is rebuilt from the records of the runs.
 func TestPast(t *testing.T) {
 	for _, content := range append([]string{"rm"}, invalid...) {
 		d := newDesk(t, Limits{1, 5, 50, 500})
@@ -68,7 +68,7 @@ func TestPast(t *testing.T) {
 	}
 }
 
-// Nothing may start as long as nobody knows what was spent, not only the first time.
+// No run may start while the amount spent is unknown, not only the first time.
 func TestPastUnknown(t *testing.T) {
 	d := newDesk(t, defaults)
 	d.put(d.path(), "{")

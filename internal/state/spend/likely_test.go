@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// start reserves for a run of a job, and tells what was reserved and what the run may cost.
+// start reserves for a run of a job, and returns the reservation and the run's highest cost.
 func (d *desk) start(run, job string) string {
 	d.t.Helper()
 	g, err := d.Reserve(ctx, Claim{Run: run, Job: job}, nil)
@@ -114,7 +114,7 @@ func TestRaise(t *testing.T) {
 	d.totals("{0 0} {1.2 7} 0")
 }
 
-// TestRaiseAfterADeath: what a run had reserved that died meanwhile stands in nobody's way.
+// TestRaiseAfterADeath: the reservation of a run that has died does not block a raise.
 func TestRaiseAfterADeath(t *testing.T) {
 	d := newDesk(t, Limits{5, 2, 50, 500})
 	d.Share = 4

@@ -75,7 +75,7 @@ func TestPauseFile(t *testing.T) {
 	}
 }
 
-// What cannot be understood stops everything, until somebody decides.
+// An invalid file stops everything until it is replaced.
 func TestCorruptPause(t *testing.T) {
 	for _, content := range []string{"", "{", "[]", `{"until":"tomorrow"}`, `{"until":5}`, "{}x"} {
 		for _, act := range []string{"pause", "resume"} {

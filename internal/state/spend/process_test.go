@@ -33,7 +33,7 @@ func settle(args []string) error {
 	return b.spendAll(args[1], func(run string, granted float64) error { return b.Settle(ctx, run, min(0.03, granted)) })
 }
 
-// nobody is an owner without the right to write.
+// nobody is the uid of an owner without write permission.
 func nobody(args []string) error {
 	if os.Getuid() == 0 {
 		if err := syscall.Setuid(65534); err != nil {
@@ -44,7 +44,7 @@ func nobody(args []string) error {
 	return b.tryAll(b.Disk.Now())
 }
 
-// spendAll takes all it can get and prints it. It goes on while others only hold what they may give back.
+// spendAll takes all it can get and prints it. It continues while other processes hold reservations that they may give back.
 func (b Book) spendAll(name string, then func(run string, granted float64) error) error {
 	refused := 0
 	for i := 0; ; i++ {

@@ -143,7 +143,7 @@ func (m *model) check(r *rapid.T) {
 	m.overspent(r)
 }
 
-// overspent looks at every day by itself: whatever the clock did, nobody spent more than that day allows, except by force.
+// overspent checks every day by itself: for any clock, the day's cost is within its limit, except by force.
 func (m *model) overspent(r *rapid.T) {
 	days := map[string]money{}
 	for _, f := range m.runs {

@@ -33,7 +33,7 @@ func TestWhatIsLeft(t *testing.T) {
 	}
 	d.settle("a", 1)
 	d.settle("b", 1)
-	d.reserve("c", 0, 0.5) // less than it may need, but nobody else will leave more
+	d.reserve("c", 0, 0.5) // less than it may need, but no other run will leave more
 	limit = d.refused("d", "limit per-day: 2.00 spent and 0.50 reserved of 2.50 USD, until 2026-02-25T00:00:00+01:00 or a run under way ends")
 	if !limit.Passing() {
 		t.Error("not passing")
@@ -120,7 +120,7 @@ func TestForce(t *testing.T) {
 	d.totals("{4 9} {4 9} 2")
 }
 
-// To reserve or settle again is what somebody does who does not know whether it worked.
+// A caller that does not know whether it worked reserves or settles again.
 func TestAgain(t *testing.T) {
 	d := newDesk(t, Limits{1, 1.5, 50, 2})
 	d.reserve("a", 0.7, 0.7)

@@ -112,7 +112,7 @@ func TestList(t *testing.T) {
 	if other.ID != "n-3" || other.First != "" || other.Last != "" {
 		t.Errorf("%+v", other)
 	}
-	if one.First != "Hello there [31m" || one.Last != "" { // behind a megabyte of result there is no text near
+	if one.First != "Hello there [31m" || one.Last != "" { // the text is more than a megabyte of result away
 		t.Errorf("%q, %q", one.First, one.Last)
 	}
 	if !strings.HasPrefix(two.First, `very "long" very`) || !strings.HasSuffix(two.First, "…") || len(two.First) > 210 || two.Last != "and now" {

@@ -27,7 +27,7 @@ func branchAll(args []string) error {
 	return err
 }
 
-// full is all where CI=true asks for it, and some where somebody waits.
+// full returns all if CI=true, else some.
 func full(all, some int) int {
 	if os.Getenv("CI") == "true" {
 		return all

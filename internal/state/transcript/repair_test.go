@@ -153,7 +153,7 @@ func signed(messages []transcript.Message) []transcript.Message {
 	return list
 }
 
-// Where no tool is used no thought is kept that nobody signed.
+// An answer without a tool use keeps only signed thoughts.
 func TestUnsignedThoughts(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		got, _ := transcript.Repair(drawMessages(r))

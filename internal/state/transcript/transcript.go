@@ -55,7 +55,7 @@ type Header struct {
 	Model     string    `json:"model"`
 	Timestamp time.Time `json:"timestamp"`
 	ParentID  string    `json:"parent_id,omitempty"` // the session that this is a branch or a compaction of
-	Compacted bool      `json:"compacted,omitempty"` // a compaction: it begins with a summary, and goes on for its parent
+	Compacted bool      `json:"compacted,omitempty"` // a compaction: it begins with a summary and continues its parent
 	MidTurn   bool      `json:"mid_turn,omitempty"`  // the summary holds the beginning of an unfinished turn
 }
 

@@ -114,7 +114,7 @@ func TestArchiveThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// The last line tells what no ts exceeds, however long the lines and wherever the clock went.
+// The last line gives the latest ts, for any length of lines and any change of the clock.
 func TestHighWater(t *testing.T) {
 	w := newWorld(t)
 	long := strings.Repeat("<\u2028", MaxChars/2)

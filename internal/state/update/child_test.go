@@ -158,7 +158,7 @@ func (p player) person(n int) error {
 	return p.note(p.Home.Path("read", fmt.Sprintf("%s.%d", p.name, n)), c.Updates)
 }
 
-// tryAll tells what each act does where it cannot write: a line "act: result" each.
+// tryAll prints the result of each act without write permission: a line "act: result" each.
 func (p player) tryAll() error {
 	ctx := context.Background()
 	list, err := p.Peek(ctx)

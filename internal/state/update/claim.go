@@ -132,7 +132,7 @@ func (f claimFile) became() string {
 
 // The suffix of a claim's file gives its state.
 const (
-	inUse = ".json" // somebody uses it, or died
+	inUse = ".json" // in use, or its owner died
 	done  = ".done" // delivered: archive its updates, then remove it
 	back  = ".back" // the box must hold exactly its updates, and there is no claim of that name
 )

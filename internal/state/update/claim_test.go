@@ -273,7 +273,7 @@ func TestNextHolderOfTheSessionRecovers(t *testing.T) {
 	}
 }
 
-// An owner that let go of its lock too early can still settle, as long as nobody has taken its updates back.
+// An owner that let go of its lock too early can still settle, as long as its updates have not been returned.
 func TestSettleAfterTheLockIsGone(t *testing.T) {
 	w := newWorld(t)
 	w.add("a")

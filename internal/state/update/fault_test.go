@@ -123,7 +123,7 @@ func TestPopWithoutAPlaceForTheClaim(t *testing.T) {
 	}
 }
 
-// A pop that fails half way and cannot even be undone is undone by whoever comes next, though its owner lives.
+// A pop that fails half way and cannot even be undone is undone by the next caller, although its owner is alive.
 func TestPopThatCannotBeUndone(t *testing.T) {
 	w := newWorld(t)
 	w.addN(1, 12)

@@ -138,7 +138,7 @@ func ackedMessages(t *testing.T, h paths.Dir) (list []string) {
 	return list
 }
 
-// usedUpdates checks what readers noted: a run that had started used each of its updates, and nobody else did.
+// usedUpdates checks what readers noted: each update was used by one run only, one that had started.
 func usedUpdates(t *testing.T, h paths.Dir, fates map[string]Fate) int {
 	t.Helper()
 	by := map[string]string{}

@@ -237,7 +237,7 @@ func (x *machine) Clear(t *rapid.T) {
 	x.m.omitted, x.m.real = 0, nil
 }
 
-// Check looks at the array behind the back of the box, which would repair it.
+// Check reads the array directly, because the Box would repair it.
 func (x *machine) Check(t *rapid.T) {
 	data, err := os.ReadFile(x.Home.PendingUpdates())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -56,7 +56,7 @@ func TestWhoAnswers(t *testing.T) {
 	}
 }
 
-// A compaction is told by what was said last: a summary request further up in the conversation is history.
+// A compaction is recognized by the last message: a summary request further up in the conversation is history.
 func TestCompactionIsTheLastWord(t *testing.T) {
 	s := New(t)
 	if got := said(t, s, talk(user(compaction), assistant("x"), user("hi"))); got != "ok" {

@@ -1,6 +1,6 @@
 // Package anthropicapi is an HTTP server for tests that speaks the wire format of the Anthropic Messages API: streamed and whole
 // answers, tool use, thinking, errors by status, and the faults of a bad network. The real claude command and the native
-// engine both talk to it; it holds no model, a test says what the model answers.
+// engine both talk to it; it has no model, the test sets the answers.
 //
 // What answers a request to POST /v1/messages, in this order:
 //
