@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,8 +49,7 @@ func runBudget(d *Deps, h app.Home, asJSON bool) error {
 		return err
 	}
 	if !asJSON {
-		_, err = fmt.Fprintln(d.Out, s.Full())
-		return err
+		return d.answer(s.Full(), nil)
 	}
 	row := budgetRow{
 		Capacity: s.Capacity, Available: s.Available, Rate: int(s.RefillEvery / time.Minute),

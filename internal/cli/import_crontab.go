@@ -217,10 +217,9 @@ func (i *importer) farewell(o importCrontabOptions) {
 	if o.file != "" {
 		from = "an editor"
 	}
-	lines := "line " + strings.Join(i.lines, ", ")
+	format := "the crontab was not changed: remove line %s with %s, or both will run"
 	if !i.write {
-		i.d.note("to create these files: ollim import crontab --write; then remove %s with %s", lines, from)
-		return
+		format = "to create these files: ollim import crontab --write; then remove line %s with %s"
 	}
-	i.d.note("the crontab was not changed: remove %s with %s, or both will run", lines, from)
+	i.d.note(format, strings.Join(i.lines, ", "), from)
 }

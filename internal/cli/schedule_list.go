@@ -148,6 +148,7 @@ func (d *Deps) tellSilent(h app.Home, jobs []job.Job) {
 // fires is what to list, and what is in one minute with the last of it: it counts as many jobs at this minute.
 func (o *scheduleListOptions) fires(ctx context.Context, jobs []job.Job, h app.Home, now time.Time) (fires []forecast.Fire, err error) {
 	end := now.AddDate(0, 0, o.days)
+	sameMinute := func(a, b time.Time) bool { return a.Truncate(time.Minute).Equal(b.Truncate(time.Minute)) }
 	for f := range forecast.Upcoming(jobs, h.Config.Zone, now) {
 		if o.days > 0 && f.At.After(end) || o.days == 0 && len(fires) >= o.n && !sameMinute(f.At, fires[o.n-1].At) {
 			break
@@ -165,8 +166,6 @@ func (o *scheduleListOptions) fires(ctx context.Context, jobs []job.Job, h app.H
 	}
 	return fires, nil
 }
-
-func sameMinute(a, b time.Time) bool { return a.Truncate(time.Minute).Equal(b.Truncate(time.Minute)) }
 
 // pastDays is how far back runs count for a forecast, pastRuns how many do at most.
 const (

@@ -167,12 +167,11 @@ func inTranscript(h app.Home, run string, known map[string]bool) bool {
 		}
 		id = standing.Session
 	}
-	is, asked := known[id]
-	if !asked {
+	if _, asked := known[id]; !asked {
 		_, err := transcript.Find(h.Dir.Sessions(), id)
-		is, known[id] = err == nil, err == nil
+		known[id] = err == nil
 	}
-	return is
+	return known[id]
 }
 
 // latest keeps the newest hits.

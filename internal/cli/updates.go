@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,7 @@ type updateRow struct {
 func (r updateRow) cells() []string {
 	cells := []string{r.TS.Format("2006-01-02 15:04:05"), r.Message}
 	if r.Became != "" {
-		cells = []string{cells[0], r.Became, cells[1]}
+		cells = slices.Insert(cells, 1, r.Became)
 	}
 	return cells
 }
