@@ -128,7 +128,7 @@ func checkForm(t *testing.T, j batch.CronJob) {
 
 // The golden file has jobs and names of more kinds.
 func TestGoldenCronJobs(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "internal", "unit", "testdata", "kubernetes.yaml"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "internal", "schedule", "installer", "testdata", "kubernetes.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
