@@ -177,7 +177,7 @@ func wait(ctx context.Context, p *os.Process, done <-chan struct{}, grace time.D
 		return false
 	case <-ctx.Done():
 	}
-	if errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone) {
+	if !(ID{PID: p.Pid}).Alive() { // not waited for yet, perhaps
 		<-done // it has exited by itself; wait at most drain for a process that keeps its output open
 		return false
 	}
