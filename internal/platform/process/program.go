@@ -177,7 +177,7 @@ func wait(ctx context.Context, p *os.Process, done <-chan struct{}, grace time.D
 		return false
 	case <-ctx.Done():
 	}
-	if !(ID{PID: p.Pid}).Alive() { // not waited for yet, perhaps
+	if !(ID{PID: p.Pid}).Alive() { // possibly not waited for yet
 		<-done // it has exited by itself; wait at most drain for a process that keeps its output open
 		return false
 	}
