@@ -46,6 +46,8 @@ func (h *fixture) furnish() {
 		switch key {
 		case "PATH":
 			value = bin + ":" + value
+		case "HOME": // a login shell takes PATH from the profiles
+			h.place(filepath.Join(value, ".profile"), "PATH="+bin+":$PATH\n", 0o600)
 		case "ANTHROPIC_API_KEY":
 			continue
 		}

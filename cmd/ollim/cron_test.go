@@ -68,7 +68,7 @@ func daemons(t *testing.T) (debian, busybox string) {
 	if os.Getenv("CI") == "true" {
 		missing = t.Fatalf
 	} else if os.Getenv("OLLIM_TEST_CRON") == "" {
-		t.Skip("takes a minute: set OLLIM_TEST_CRON=1")
+		t.Skip("takes a minute: apt-get install cron busybox-static, and set OLLIM_TEST_CRON=1")
 	}
 	debian, err := exec.LookPath("cron")
 	if err != nil {

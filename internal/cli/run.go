@@ -248,7 +248,7 @@ func eventText(e runlog.Event) string {
 	return block(string(e.Type), e.Text)
 }
 
-// block puts a text of one line behind its head, and a longer one below it.
+// block prints a text of one line after its label, and a longer text below it.
 func block(head, text string) string {
 	text = plaintext.Lines(strings.TrimRight(text, "\n"))
 	switch {

@@ -80,7 +80,7 @@ func TestFiftyOverdue(t *testing.T) {
 	}
 }
 
-// TestCollectCutOff: one that was claimed for the update and not told of is notified of by the next tick.
+// TestCollectCutOff: the next tick reports a reminder that was claimed for the update and is not in it.
 func TestCollectCutOff(t *testing.T) {
 	c := newClock(t)
 	c.write(c.home.Path("state", "firing", "a.md"), reminder("a", c.now.Add(-48*time.Hour), ""))

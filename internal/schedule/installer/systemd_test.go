@@ -29,7 +29,7 @@ func TestSystemd(t *testing.T) {
 		}
 		golden(t, name, all.String())
 		if reported := strings.Contains(find(t, files, "ollim-tick.service"), "\nEnvironment="+installer.UnitsVariable+"=user\n"); reported == system {
-			t.Errorf("%s: the tick is told of a manager: %v", name, reported)
+			t.Errorf("%s: the tick names a manager: %v", name, reported)
 		}
 	}
 }
