@@ -106,7 +106,7 @@ func (d *Deps) chatTurn(ctx context.Context, h app.Home, text, input, model stri
 		}
 		v.hear(e)
 	}
-	r, err := h.Runner(d.atShell()).Chat(ctx, text, runner.Options{
+	r, err := h.Runner(d.atShell()).Chat(ctx, runner.Message{Text: text}, runner.Options{
 		Model: model, Input: input, Owner: d.atShell(), Observe: runner.Observer{Event: event, Text: v.delta()},
 	})
 	if r.ID == "" {

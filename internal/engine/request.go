@@ -29,12 +29,20 @@ type Run struct {
 
 // Input is what the agent is told.
 type Input struct {
-	System     string // the system prompt
-	SystemOnly bool   // System replaces the engine's own instructions; otherwise it is added to them
-	Prompt     string
-	Nudge      bool                    // the prompt reminds the agent of something it owes; it begins no turn of its own
-	Awaited    bool                    // a person is waiting for the answer
-	Delta      func(text string) error // receives the agent's text as it arrives; may be nil. Its error ends the turn
+	System      string // the system prompt
+	SystemOnly  bool   // System replaces the engine's own instructions; otherwise it is added to them
+	Prompt      string
+	Attachments []Attachment            // images and documents that belong to the prompt
+	Nudge       bool                    // the prompt reminds the agent of something it owes; it begins no turn of its own
+	Awaited     bool                    // a person is waiting for the answer
+	Delta       func(text string) error // receives the agent's text as it arrives; may be nil. Its error ends the turn
+}
+
+// Attachment is a file that the model sees as it is, beside the prompt.
+type Attachment struct {
+	Name string // for the model and the owner
+	Type string // media type, such as image/png or application/pdf
+	Path string // absolute; of a file that does not change while the turn runs
 }
 
 // Session is the conversation that the turn continues. Without an ID and Messages it begins a new one.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/budget"
 	"github.com/ollim/ollim/internal/state/job"
@@ -57,10 +58,11 @@ type Chain struct {
 	Max   int // how many may follow the first; 0 is no chain
 }
 
-// Piped is text that was piped in.
+// Piped is data that came with the task: text that was piped in, and files.
 type Piped struct {
 	Text  string
 	Fence string // nobody can guess it: Text stands as it is between two lines of it; "": Text is indented
+	Files []engine.Attachment
 }
 
 // Change is what became of a session before a turn.

@@ -72,7 +72,7 @@ func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Requ
 	request := engine.Request{
 		Run: engine.Run{ID: run.ID},
 		Input: engine.Input{
-			System: s.Policy.System, SystemOnly: !run.Shared, Delta: s.Observe.Text, Awaited: s.Policy.Awaited,
+			System: s.Policy.System, SystemOnly: !run.Shared, Attachments: s.Input.Piped.Files, Delta: s.Observe.Text, Awaited: s.Policy.Awaited,
 		},
 		Session: engine.Session{NextIn: s.Limits.Again},
 		Model:   engine.Model{Name: run.Model, Thinking: s.Engine.Thinking},

@@ -1,0 +1,81 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/ollim/ollim/internal/agent/conversation"
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// Message is what the owner says in a conversation.
+type Message struct {
+	Text        string
+	Attachments []engine.Attachment
+}
+
+// Chat is one turn of the main conversation.
+func (r *Runner) Chat(ctx context.Context, m Message, o Options) (runlog.Record, error) {
+	s, err := r.mainTurn(kindChat, o)
+	s.Engine.Thinking, s.Policy.Awaited = "off", true
+	s.Input.Task.Body, s.Input.Piped.Files = m.Text, m.Attachments
+	return r.runTurn(ctx, s, err)
+}
+
+// CompactSession compacts the main session (routine "") or that of a persistent routine, by the owner's instructions.
+func (r *Runner) CompactSession(ctx context.Context, routine, instructions string, o Options) (runlog.Record, error) {
+	s, err := r.mainTurn(kindSession, o)
+	if routine != "" {
+		s.Identity = Identity{Kind: kindSession, ID: routine, Path: routine}
+		s.Conversation = conversation.Routine{Sessions: r.Sessions, ID: routine}
+		s.Policy.System = prompt.SystemAlone()
+		s.Policy.Tools, _, err = r.patterns(true)
+	}
+	s.Compact = instructions
+	return r.runTurn(ctx, s, err)
+}
+
+// mainTurn is a Spec of the owner's in the main conversation.
+func (r *Runner) mainTurn(kind string, o Options) (Spec, error) {
+	own, _, err := r.patterns(false)
+	return Spec{
+		Identity:     Identity{Kind: kind, ID: conversation.MainKey, Path: conversation.MainKey},
+		Input:        prompt.Input{Piped: prompt.Piped{Text: o.Input}},
+		Conversation: conversation.Main{Sessions: r.Sessions},
+		Engine:       Choice{Name: o.Engine, Model: o.Model, Thinking: "true"},
+		Policy:       Policy{System: prompt.SystemMain(r.profile()), Tools: own, AllowPing: true, Update: job.OnPing, Owner: o.Owner},
+		Limits:       Limits{Time: turnLimit},
+		Observe:      o.Observe,
+	}, err
+}
+
+// maxProfile is the largest profile file that is read, in bytes; each is a part of every prompt.
+const maxProfile = 1 << 20
+
+// profile is who the agent is and whom it works for, in the owner's words. Files that are not there say nothing.
+func (r *Runner) profile() string {
+	var texts []string
+	for _, name := range []string{"IDENTITY.md", "USER.md"} {
+		text, err := store.ReadText(r.Home.Path(name), maxProfile, false)
+		switch {
+		case err == nil:
+			texts = append(texts, strings.TrimSpace(string(text)))
+		case !errors.Is(err, fs.ErrNotExist):
+			r.warn(fmt.Errorf("%s: %s", name, store.Cause(err)))
+		}
+	}
+	if r.Names.User != "" {
+		texts = append(texts, "Your owner is called "+r.Names.User+".")
+	}
+	if r.Names.Bot != "" {
+		texts = append(texts, "You are called "+r.Names.Bot+".")
+	}
+	return strings.Join(texts, "\n\n")
+}
