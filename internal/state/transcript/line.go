@@ -8,46 +8,21 @@ import (
 	"time"
 )
 
-// messageLine is a message on disk.
-type messageLine struct {
-	Type      string      `json:"type"`
-	Timestamp string      `json:"timestamp,omitempty"`
-	Message   wireMessage `json:"message"`
-	Tokens    int         `json:"tokens,omitempty"`
-	Prefix    string      `json:"prefix,omitempty"`
-	Full      int         `json:"full,omitempty"`
-	Run       string      `json:"run,omitempty"`
-	More      bool        `json:"more,omitempty"`
-}
-
-type wireMessage struct {
-	Role    string `json:"role"`
-	Content any    `json:"content"` // a string, or blocks
-}
-
 // errNoMessage is the error of a line that is not a message.
 var errNoMessage = errors.New("not a message")
 
-// MarshalJSON writes the form of the Messages API; a single text is a plain string.
-func (m Message) MarshalJSON() ([]byte, error) { return marshal(wire(m)) }
-
-// UnmarshalJSON reads the form of the Messages API.
-func (m *Message) UnmarshalJSON(data []byte) error {
-	var l struct {
-		Role    string          `json:"role"`
-		Content json.RawMessage `json:"content"`
-	}
-	if err := json.Unmarshal(data, &l); err != nil {
-		return err
-	}
-	content, err := blocks(l.Content)
-	*m = Message{Role: l.Role, Content: content}
-	return err
+// entryLine is an entry on disk.
+type entryLine struct {
+	Type      string `json:"type"`
+	Timestamp string `json:"timestamp,omitempty"`
+	entryFields
 }
+
+type entryFields Entry // without its methods
 
 // MarshalJSON writes the line of a transcript.
 func (e Entry) MarshalJSON() ([]byte, error) {
-	l := messageLine{Type: "message", Message: wire(e.Message), Tokens: e.Tokens, Prefix: e.Prefix, Full: e.Full, Run: e.Run, More: e.More}
+	l := entryLine{Type: "message", entryFields: entryFields(e)}
 	if !e.At.IsZero() {
 		l.Timestamp = e.At.Format(time.RFC3339Nano)
 	}
@@ -56,59 +31,44 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the line of a transcript.
 func (e *Entry) UnmarshalJSON(data []byte) error {
-	var l struct {
-		Type      string `json:"type"`
-		Timestamp string `json:"timestamp"`
-		Message   struct {
-			Role    string          `json:"role"`
-			Content json.RawMessage `json:"content"`
-		} `json:"message"`
-		Tokens int    `json:"tokens"`
-		Prefix string `json:"prefix"`
-		Full   int    `json:"full"`
-		Run    string `json:"run"`
-		More   bool   `json:"more"`
-	}
+	var l entryLine
 	if err := json.Unmarshal(data, &l); err != nil {
 		return err
 	}
 	if l.Type != "message" || l.Message.Role != User && l.Message.Role != Assistant {
 		return errNoMessage
 	}
-	content, err := blocks(l.Message.Content)
-	*e = Entry{Message: Message{l.Message.Role, content}, At: stamp(l.Timestamp), Tokens: l.Tokens, Prefix: l.Prefix, Full: l.Full, Run: l.Run, More: l.More}
-	return err
+	*e = Entry(l.entryFields)
+	e.At = stamp(l.Timestamp)
+	return nil
 }
 
-func blocks(content json.RawMessage) (b []Block, err error) {
-	if len(content) > 0 && content[0] == '"' {
-		text := Block{Type: TextBlock}
-		err = json.Unmarshal(content, &text.Text)
-		return []Block{text}, err
+// MarshalJSON writes the form of the Messages API; a single text is a plain string. A tool's input that is not JSON becomes a
+// string.
+func (c Blocks) MarshalJSON() ([]byte, error) {
+	if len(c) == 1 && c[0].Type == TextBlock && isPlain(c[0]) {
+		return marshal(c[0].Text)
 	}
-	if len(content) > 0 {
-		err = json.Unmarshal(content, &b)
-	}
-	return b, err
-}
-
-// wire returns m for encoding. A tool's input that is not JSON becomes a string.
-func wire(m Message) wireMessage {
-	w := wireMessage{Role: m.Role}
-	if c := m.Content; len(c) == 1 && c[0].Type == TextBlock && isPlain(c[0]) {
-		w.Content = c[0].Text
-		return w
-	}
-	content := make([]Block, len(m.Content)) // never null
-	for i, b := range m.Content {
+	content := make([]Block, len(c)) // never null
+	for i, b := range c {
 		if b.Input != nil && !json.Valid(b.Input) {
 			b.Input, _ = json.Marshal(string(b.Input)) // no error is possible
 		}
 		b.Input = bytes.ToValidUTF8(b.Input, []byte("\ufffd"))
 		content[i] = b
 	}
-	w.Content = content
-	return w
+	return marshal(content)
+}
+
+// UnmarshalJSON reads the form of the Messages API.
+func (c *Blocks) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '"' {
+		text := Block{Type: TextBlock}
+		err := json.Unmarshal(data, &text.Text)
+		*c = Blocks{text}
+		return err
+	}
+	return json.Unmarshal(data, (*[]Block)(c))
 }
 
 // isPlain reports whether a block has only its type and a text.

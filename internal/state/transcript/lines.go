@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -10,59 +11,25 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// lines reads a file forward, in pieces of whole lines. A last line without a line break counts only if it is a whole
-// message.
-type lines struct {
-	from io.Reader
-	rest []byte // the beginning of the line that the next piece starts with
-}
-
-// next fills buf, or a larger one if a line needs it. At the end the error is io.EOF.
-func (l *lines) next(buf []byte) ([]byte, error) {
-	buf = append(buf[:0], l.rest...)
-	for searched := len(buf); ; searched = len(buf) {
-		if len(buf) == cap(buf) {
-			buf = append(buf, make([]byte, max(len(buf), 512))...)[:len(buf)]
-		}
-		n, err := io.ReadFull(l.from, buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if end := bytes.LastIndexByte(buf[searched:], '\n'); end >= 0 {
-			end += searched + 1
-			l.rest = append(l.rest[:0], buf[end:]...)
-			return buf[:end], nil
-		}
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			err = io.EOF
-		}
-		if errors.Is(err, io.EOF) && isEntry(buf) {
-			l.rest = l.rest[:0]
-			return append(buf, '\n'), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-// forward yields the lines of a file from its current offset, without their line breaks.
+// forward yields the lines of a file from its current offset, without their line breaks. A last line without one counts only
+// if it is a whole message.
 func forward(f io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		l := lines{from: f}
-		buf := make([]byte, 0, 64<<10)
+		r := bufio.NewReaderSize(f, 64<<10)
 		for {
-			piece, err := l.next(buf)
-			if err != nil {
-				if !errors.Is(err, io.EOF) {
-					yield(nil, err)
-				}
-				return
-			}
-			buf = piece
-			for line := range bytes.Lines(piece) {
+			line, err := r.ReadBytes('\n')
+			switch {
+			case err == nil:
 				if !yield(line[:len(line)-1], nil) {
 					return
 				}
+				continue
+			case !errors.Is(err, io.EOF):
+				yield(nil, err)
+			case isEntry(line):
+				yield(line, nil)
 			}
+			return
 		}
 	}
 }

@@ -9,20 +9,23 @@ import (
 
 // Entry is one message line of a transcript.
 type Entry struct {
-	Message Message
-	At      time.Time
-	Tokens  int    // the length of the conversation including this answer, as counted by the service; 0: unknown
-	Prefix  string // identifies the model, system prompt and tools that the thoughts of this answer belong to, see Plain
-	Full    int    // the length of the conversation, in tokens, at which a compaction failed just before this message; 0: none failed
-	Run     string // the id of the run that sent this to the model; "" for an answer, a tool's result and a summary
-	More    bool   // the answer is not finished: it broke off, or continues in the next message
+	Message Message   `json:"message"`
+	At      time.Time `json:"-"`
+	Tokens  int       `json:"tokens,omitempty"` // the length of the conversation including this answer, as counted by the service; 0: unknown
+	Prefix  string    `json:"prefix,omitempty"` // identifies the model, system prompt and tools that the thoughts of this answer belong to, see Plain
+	Full    int       `json:"full,omitempty"`   // the length of the conversation, in tokens, at which a compaction failed just before this message; 0: none failed
+	Run     string    `json:"run,omitempty"`    // the id of the run that sent this to the model; "" for an answer, a tool's result and a summary
+	More    bool      `json:"more,omitempty"`   // the answer is not finished: it broke off, or continues in the next message
 }
 
 // Message is one message of a conversation, in the form of the Anthropic Messages API for every service.
 type Message struct {
-	Role    string // User or Assistant
-	Content []Block
+	Role    string `json:"role"` // User or Assistant
+	Content Blocks `json:"content"`
 }
+
+// Blocks is the content of a message.
+type Blocks []Block
 
 // Roles of messages.
 const (

@@ -125,10 +125,7 @@ func Complete(sessions string, source Transcript) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := io.MultiReader(io.NewSectionReader(f, from, to-from), strings.NewReader("\n")) // the last line may lack its line break
-	parts, err := decodeAll(lines, int(min(to-from+1, pieceSize)))
-	entries, _ := joined(parts)
-	return entries, err
+	return decodeAll(io.NewSectionReader(f, from, to-from), nil)
 }
 
 // complete returns the transcript that holds the last complete turn of a conversation: source, or its parent if source
