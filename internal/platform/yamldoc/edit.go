@@ -88,7 +88,7 @@ func textNode(text string) (*yaml.Node, error) {
 }
 
 // Set gives the entry at path (the keys of nested mappings, outermost first) a value. Where it exists its lines are
-// replaced, its spelling and a comment behind it stay; otherwise it is added below a comment that shows it (`# key: …`), or
+// replaced, its spelling and a comment after it stay; otherwise it is added below a comment that shows it (`# key: …`), or
 // at the end of its mapping. What cannot be done without touching anything else is refused.
 func (d *Doc) Set(path []string, value any) (*Doc, error) {
 	s, rest := d.descend(path)
@@ -113,7 +113,7 @@ func (d *Doc) Set(path []string, value any) (*Doc, error) {
 	entry = shift(entry, s.indent)
 	if i >= 0 {
 		entry = annotate(entry, d.comment(s.m.Content[i], s.m.Content[i+1]))
-		first, last := d.span(s, i)
+		first, last := d.span(s, i, path[:len(path)-len(rest)+1])
 		return d.checked(path, d.splice(first, last, entry))
 	}
 	var texts [][]byte
@@ -133,11 +133,11 @@ func (d *Doc) Delete(path []string) (*Doc, error) {
 	if s.m.Style&yaml.FlowStyle != 0 {
 		return nil, byHand(path, "written in one line with braces")
 	}
-	first, last := d.span(s, i)
+	first, last := d.span(s, i, path)
 	return d.checked(path, d.splice(first, last, nil))
 }
 
-// section is a mapping and where it stands.
+// section is a mapping and the lines that it may take.
 type section struct {
 	m          *yaml.Node
 	start, end int // the lines, from 1, that its entries may have
@@ -182,7 +182,7 @@ func byHand(path []string, why string) error {
 func sameBut(a, b *yaml.Node, path []string) bool {
 	restA, innerA := apart(a, path[0])
 	restB, innerB := apart(b, path[0])
-	return same(restA, restB) && (len(path) == 1 || sameBut(innerA, innerB, path[1:]))
+	return same(restA, restB, "") && (len(path) == 1 || sameBut(innerA, innerB, path[1:]))
 }
 
 // apart divides a mapping into the entry of a key, when that is a section, and all the others.
@@ -199,6 +199,8 @@ func apart(m *yaml.Node, key string) (rest, inner *yaml.Node) {
 	return rest, inner
 }
 
-func same(a, b *yaml.Node) bool {
-	return a.Kind == b.Kind && a.Tag == b.Tag && a.Value == b.Value && slices.EqualFunc(a.Content, b.Content, same)
+// same compares two values, in whose texts the given characters at the end do not count.
+func same(a, b *yaml.Node, ends string) bool {
+	return a.Kind == b.Kind && a.Tag == b.Tag && strings.TrimRight(a.Value, ends) == strings.TrimRight(b.Value, ends) &&
+		slices.EqualFunc(a.Content, b.Content, func(a, b *yaml.Node) bool { return same(a, b, ends) })
 }

@@ -3,7 +3,7 @@ package yamldoc
 import (
 	"bytes"
 	"cmp"
-	"math"
+	"sort"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -28,33 +28,34 @@ func (d *Doc) lines() []string {
 	return lines
 }
 
-// span is the first and last line, from 1, of the entry at index i.
-func (d *Doc) span(s section, i int) (first, last int) {
-	end := s.end
+// span is the first and last line, from 1, of the entry at index i, whose path is given: its last line is the first one up to
+// which the text has the whole value; blank lines at the end of a text belong to what follows.
+func (d *Doc) span(s section, i int, path []string) (first, last int) {
+	first, last = s.m.Content[i].Line, s.end
 	if i+2 < len(s.m.Content) {
-		end = s.m.Content[i+2].Line - 1
+		last = s.m.Content[i+2].Line - 1
 	}
-	first = s.m.Content[i].Line
-	return first, max(first, lastLine(s.m.Content[i+1], d.lines()[:end], len(s.indent)))
+	lines := d.lines()
+	return first, first + sort.Search(last-first, func(more int) bool {
+		root, err := read([]byte(strings.Join(lines[:first+more], "")))
+		return err == nil && same(at(root, path), s.m.Content[i+1], "\n")
+	})
 }
 
-// lastLine is the line, from 1, with which a value ends. lines go up to the next entry, and indent is that of the entry.
-func lastLine(n *yaml.Node, lines []string, indent int) int {
-	switch {
-	case n.Tag == "!!null" && n.Value == "":
-		return min(n.Line, len(lines)) // what is indented below are comments
-	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
-		return lastOfBlock(n, lines, indent)
-	case n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
-		return lastOfQuote(n, lines)
-	case n.Style&yaml.FlowStyle == 0 && len(n.Content) > 0:
-		return lastLine(n.Content[len(n.Content)-1], lines, n.Column-1)
+// at is the value at a path; an empty node if there is none.
+func at(m *yaml.Node, path []string) *yaml.Node {
+	for _, key := range path {
+		i := find(m, key)
+		if i < 0 {
+			return &yaml.Node{}
+		}
+		m = m.Content[i+1]
 	}
-	return lastContent(lines, math.MaxInt)
+	return m
 }
 
-// lastContent is the last line that says something: blank lines, and comments indented by no more than depth, belong to
-// what follows. 0 if there is none.
+// lastContent is the last line with content: blank lines, and comments indented by no more than depth, belong to what follows.
+// 0 if there is none.
 func lastContent(lines []string, depth int) int {
 	for i := len(lines) - 1; i >= 0; i-- {
 		text := strings.TrimSpace(lines[i])
@@ -63,49 +64,6 @@ func lastContent(lines []string, depth int) int {
 		}
 	}
 	return 0
-}
-
-// lastOfBlock is the last line of a text that | or > begins: its lines are indented by as much as the first of them, and
-// whatever looks like a comment there is text.
-func lastOfBlock(n *yaml.Node, lines []string, indent int) int {
-	least := 0
-	if mark, _, _ := strings.Cut(from(lines[n.Line-1], n.Column), " "); strings.ContainsAny(mark, "123456789") {
-		least = indent + 1
-	}
-	last := n.Line
-	for i, line := range lines[n.Line:] {
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		if least == 0 {
-			least = max(leading(line), indent+1)
-		}
-		if leading(line) < least {
-			break
-		}
-		last = n.Line + i + 1
-	}
-	return last
-}
-
-// lastOfQuote is the line of the quote that ends a quoted text.
-func lastOfQuote(n *yaml.Node, lines []string) int {
-	text := from(lines[n.Line-1], n.Column)
-	quote, text := text[0], text[1:]
-	for line := n.Line; ; line++ {
-		for i := 0; i < len(text); i++ {
-			switch {
-			case text[i] == '\\' && quote == '"', quote == '\'' && strings.HasPrefix(text[i:], "''"):
-				i++
-			case text[i] == quote:
-				return line
-			}
-		}
-		if line >= len(lines) {
-			return len(lines)
-		}
-		text = lines[line]
-	}
 }
 
 // from is what stands in a line from a column, counted in characters from 1.

@@ -208,15 +208,11 @@ func (d *Doc) Text() []byte { return d.text }
 
 // Line is the line of the file where the entry at path stands, from 1; 0 when there is none.
 func (d *Doc) Line(path ...string) int {
-	m, line := d.root, 0
-	for _, key := range path {
-		i := find(m, key)
-		if i < 0 {
-			return 0
-		}
-		line, m = d.lineOf(m.Content[i]), m.Content[i+1]
+	m := at(d.root, path[:len(path)-1])
+	if i := find(m, path[len(path)-1]); i >= 0 {
+		return d.lineOf(m.Content[i])
 	}
-	return line
+	return 0
 }
 
 // lineOf is the line of the file, from 1, with which a node begins.
