@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"hash/maphash"
 	"iter"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/store"
@@ -48,84 +48,66 @@ func (l line) valid() bool {
 	return false
 }
 
+// archived yields the lines of the archive. Others are counted in *bad, which may be nil.
+func (b Box) archived(bad *int) iter.Seq2[line, error] {
+	return func(yield func(line, error) bool) {
+		for l, err := range store.Lines[line](b.Home.UpdateArchive(), bad) {
+			if err != nil || l.valid() {
+				if !yield(l, err) {
+					return
+				}
+			} else if bad != nil {
+				*bad++
+			}
+		}
+	}
+}
+
 // Archive yields the fate of every update that has left the queue, oldest fate first, each update once: after a crash
 // the later of two lines counts. Torn or malformed lines are skipped and counted in *bad, which may be nil. Reading
 // stops at the first I/O error, which is yielded with the zero Fate.
 func (b Box) Archive(bad *int) iter.Seq2[Fate, error] {
 	return func(yield func(Fate, error) bool) {
-		index, err := b.index(bad)
-		if err != nil {
-			yield(Fate{}, err)
-			return
-		}
-		n := 0
-		for l, err := range store.Lines[line](b.Home.UpdateArchive(), nil) {
+		var fates []Fate
+		at := map[key]int{}
+		for l, err := range b.archived(bad) {
 			if err != nil {
 				yield(Fate{}, err)
 				return
 			}
-			entry := index.of[index.key(l)]
-			if entry.last == n && l.Became != becameAdded && l.valid() {
-				l.By = cmp.Or(l.By, entry.by)
-				l.TS, l.At = l.TS.In(b.Zone), l.At.In(b.Zone)
-				if !yield(l.Fate, nil) {
-					return
-				}
+			if i, known := at[keyOf(l.Update)]; known {
+				l.By = cmp.Or(l.By, fates[i].By)
+				fates[i].Became = becameAdded // the later line counts
 			}
-			n++
+			at[keyOf(l.Update)] = len(fates)
+			fates = append(fates, l.Fate)
+		}
+		for _, f := range fates {
+			f.TS, f.At = f.TS.In(b.Zone), f.At.In(b.Zone)
+			if f.Became != becameAdded && !yield(f, nil) {
+				return
+			}
 		}
 	}
-}
-
-// archiveIndex holds, per update, the reporter and the line that counts. It does not hold the messages in memory.
-type archiveIndex struct {
-	seed maphash.Seed
-	of   map[hashKey]indexed
-}
-
-type hashKey struct {
-	micros  int64
-	message uint64
-}
-
-type indexed struct {
-	last int
-	by   string
-}
-
-func (x archiveIndex) key(l line) hashKey {
-	return hashKey{l.TS.UnixMicro(), maphash.String(x.seed, l.Message)}
 }
 
 // Reporters returns the reporter of each update: a run's id, "owner", or "" if it is unknown.
 func (b Box) Reporters(list []Update) ([]string, error) {
-	by := make([]string, len(list))
+	names := make([]string, len(list))
 	if len(list) == 0 {
-		return by, nil
+		return names, nil
 	}
-	index, err := b.index(nil)
-	for i, u := range list {
-		by[i] = index.of[index.key(line{Fate: Fate{Update: u}})].by
-	}
-	return by, err
-}
-
-func (b Box) index(bad *int) (archiveIndex, error) {
-	x := archiveIndex{maphash.MakeSeed(), map[hashKey]indexed{}}
-	n := 0
-	for l, err := range store.Lines[line](b.Home.UpdateArchive(), bad) {
+	by := map[key]string{}
+	for l, err := range b.archived(nil) {
 		if err != nil {
-			return x, err
+			return names, err
 		}
-		if l.valid() {
-			k := x.key(l)
-			x.of[k] = indexed{n, cmp.Or(l.By, x.of[k].by)}
-		} else if bad != nil {
-			*bad++
-		}
-		n++
+		by[keyOf(l.Update)] = cmp.Or(l.By, by[keyOf(l.Update)])
 	}
-	return x, nil
+	for i, u := range list {
+		names[i] = by[keyOf(u)]
+	}
+	return names, nil
 }
 
 // fates returns the same fate for all updates of a list, which may begin with a sentinel.
@@ -166,19 +148,13 @@ func (o *opened) notArchived(fates []Fate) ([]Fate, error) {
 		became string
 	}
 	has := map[fact]bool{}
-	for l, err := range store.Lines[line](o.Home.UpdateArchive(), nil) {
+	for l, err := range o.archived(nil) {
 		if err != nil {
 			return nil, err
 		}
 		has[fact{keyOf(l.Update), l.Became}] = true
 	}
-	var missing []Fate
-	for _, f := range fates {
-		if !has[fact{keyOf(f.Update), f.Became}] {
-			missing = append(missing, f)
-		}
-	}
-	return missing, nil
+	return slices.DeleteFunc(fates, func(f Fate) bool { return has[fact{keyOf(f.Update), f.Became}] }), nil
 }
 
 // allPopped reports whether the archive has a popped line for each of the updates.
