@@ -32,9 +32,9 @@ type Config struct {
 	Keep     Keep     `mapstructure:"keep"`
 	Names    Names    `mapstructure:"names"`
 
-	Zone    *time.Location `mapstructure:"-"` // Timezone, loaded
-	Exists  bool           `mapstructure:"-"` // there is a config.yaml
-	origins map[string]string
+	Zone   *time.Location `mapstructure:"-"` // Timezone, loaded
+	Exists bool           `mapstructure:"-"` // there is a config.yaml
+	items  []Item
 }
 
 // Delivery configures how messages reach the owner.
@@ -98,7 +98,7 @@ type Source struct {
 // Load resolves every key. A missing file counts as empty. The error is a yamldoc.Faults for the file and a *Wrong for
 // the rest.
 func Load(src Source) (Config, error) {
-	c := Config{origins: map[string]string{}}
+	var c Config
 	text, err := read(src.Path)
 	if src.Path == os.DevNull {
 		err = nil // an empty file
@@ -114,16 +114,19 @@ func Load(src Source) (Config, error) {
 	if err := check(doc); err != nil {
 		return c, err
 	}
-	v, err := merge(doc, src, c.origins)
+	v, origins, err := merge(doc, src)
 	if err != nil {
 		return c, err
 	}
 	if err := v.UnmarshalExact(&c); err != nil {
 		return c, &Wrong{"", err.Error()}
 	}
+	for _, k := range keys() {
+		c.items = append(c.items, Item{k.name, k.value(v), origins[k.name]})
+	}
 	c.Zone, err = time.LoadLocation(c.Timezone)
 	if err != nil {
-		return c, &Wrong{c.origins["timezone"], fmt.Sprintf("timezone: unknown zone %q: write one like Europe/Paris", c.Timezone)}
+		return c, &Wrong{origins["timezone"], fmt.Sprintf("timezone: unknown zone %q: write one like Europe/Paris", c.Timezone)}
 	}
 	return c, nil
 }
@@ -153,14 +156,18 @@ func (e *Wrong) Error() string {
 	return e.Origin + ": " + e.Reason
 }
 
-func merge(doc *yamldoc.Doc, src Source, origins map[string]string) (*viper.Viper, error) {
-	v := viper.New()
+// merge returns the settings, and where each comes from.
+func merge(doc *yamldoc.Doc, src Source) (v *viper.Viper, origins map[string]string, err error) {
+	v, origins = viper.New(), map[string]string{}
 	for _, k := range keys() {
-		v.SetDefault(k.name, k.standard(src))
+		if k.standard != nil {
+			v.SetDefault(k.name, k.standard)
+		}
 		origins[k.name] = "default"
 	}
+	v.SetDefault("timezone", src.Zone)
 	if err := v.MergeConfigMap(doc.Values()); err != nil {
-		return nil, &Wrong{src.Path, err.Error()}
+		return nil, nil, &Wrong{src.Path, err.Error()}
 	}
 	for _, k := range keys() {
 		if line := doc.Line(k.path()...); line > 0 {
@@ -171,7 +178,7 @@ func merge(doc *yamldoc.Doc, src Source, origins map[string]string) (*viper.Vipe
 				v.Set(k.name, value)
 				origins[k.name] = name
 				if err := k.check(value); err != nil {
-					return nil, &Wrong{name, err.Error()}
+					return nil, nil, &Wrong{name, err.Error()}
 				}
 			}
 		}
@@ -179,11 +186,11 @@ func merge(doc *yamldoc.Doc, src Source, origins map[string]string) (*viper.Vipe
 			v.Set(k.name, value)
 			origins[k.name] = "flag"
 			if err := k.check(value); err != nil {
-				return nil, &Wrong{"flag", k.name + ": " + err.Error()}
+				return nil, nil, &Wrong{"flag", k.name + ": " + err.Error()}
 			}
 		}
 	}
-	return v, nil
+	return v, origins, nil
 }
 
 // Item is one resolved setting.
@@ -202,13 +209,7 @@ func (i Item) Text() string {
 }
 
 // Items lists every setting, in the order of the config file.
-func (c Config) Items() []Item {
-	var items []Item
-	for _, k := range keys() {
-		items = append(items, Item{k.name, k.value(c), c.origins[k.name]})
-	}
-	return items
-}
+func (c Config) Items() []Item { return c.items }
 
 // Set changes one key in the file and leaves the rest as it is; values is one text, or the items of a list. The result
 // is checked before it replaces the file. The caller holds the lock of the file.

@@ -11,6 +11,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/spf13/viper"
+
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/model"
@@ -20,133 +22,103 @@ import (
 type key struct {
 	name     string
 	list     bool
-	about    string // for the commented line in a new config.yaml
-	example  string // the line itself, default value included
-	standard func(Source) any
+	about    string             // for the commented line in a new config.yaml
+	example  string             // the line itself, default value included
+	standard any                // a string, an int or a duration; nil: "" or no items
 	check    func(string) error // of the text, or of each item of a list
-	value    func(Config) any
 }
 
 // keys returns the table, in the order of a new config.yaml.
 func keys() []key {
-	return slices.Concat(general(), delivery(), engines(), native(), spending(), keeping())
+	return slices.Concat(general(), programs(), native(), limits())
 }
 
 func general() []key {
 	return []key{
 		{
 			name: "timezone", about: "Time zone of schedules and output.", example: "timezone: Europe/Paris",
-			standard: func(s Source) any { return s.Zone },
 			check: func(s string) error {
 				if _, err := time.LoadLocation(s); err != nil || s == "Local" || s == "" {
 					return fmt.Errorf("unknown zone %q: write one like Europe/Paris", s)
 				}
 				return nil
 			},
-			value: func(c Config) any { return c.Timezone },
 		},
 		{
 			name: "engine", example: "engine: claude-code",
 			about: "Engine: claude-code runs the claude command; native needs no other program and calls a model\n" +
 				"service itself; script:FILE plays a file of turns, without a model.",
-			standard: func(Source) any { return "" },
-			check:    CheckEngine,
-			value:    func(c Config) any { return c.Engine },
+			check: CheckEngine,
 		},
 		{
 			name: "env", list: true, about: "Environment of child processes, as KEY=value; HOME, PATH and TZ are inherited " +
 				"unless set here.",
-			example:  "env: [\"PATH=/usr/local/bin:/usr/bin:/bin\"]",
-			standard: func(Source) any { return []string{} },
+			example: "env: [\"PATH=/usr/local/bin:/usr/bin:/bin\"]",
 			check: func(s string) error {
 				if name, _, found := strings.Cut(s, "="); !found || name == "" || strings.ContainsAny(name, " \t\n") {
 					return fmt.Errorf("%q is not KEY=value", s)
 				}
 				return checkNUL(s)
 			},
-			value: func(c Config) any { return c.Env },
 		},
 		{
 			name: "models", list: true, about: "Additions and changes to the table of `ollim model list`: windows in tokens, " +
 				"prices in USD per million tokens.",
-			example:  "models: [\"qwen3:8b window=32768 in=0 out=0\"]",
-			standard: func(Source) any { return []string{} },
+			example: "models: [\"qwen3:8b window=32768 in=0 out=0\"]",
 			check: func(s string) error {
 				_, err := model.Known().With([]string{s})
 				return err
 			},
-			value: func(c Config) any { return c.Models },
 		},
 	}
 }
 
-func delivery() []key {
+func programs() []key {
 	return []key{
 		{
 			name: "delivery.command", list: true, example: recipes,
-			standard: func(Source) any { return []string{} },
-			check:    checkNUL,
-			value:    func(c Config) any { return c.Delivery.Command },
+			check: checkNUL,
 		},
 		{
 			name: "delivery.timeout", about: "Time limit of one attempt.", example: "timeout: 30s",
-			standard: func(Source) any { return 30 * time.Second },
+			standard: 30 * time.Second,
 			check: func(s string) error {
 				if d, err := time.ParseDuration(s); err != nil || d <= 0 {
 					return fmt.Errorf("%q is not a duration: write one like 30s", s)
 				}
 				return nil
 			},
-			value: func(c Config) any { return c.Delivery.Timeout.String() },
 		},
-	}
-}
-
-func engines() []key {
-	return []key{
 		{
 			name: "claude-code.command", about: "Absolute path of the claude command, because cron has a short PATH.", example: "command: /usr/local/bin/claude",
-			standard: func(Source) any { return "" },
 			check: func(s string) error {
 				if !filepath.IsAbs(s) {
 					return fmt.Errorf("%q is not an absolute path", s)
 				}
 				return nil
 			},
-			value: func(c Config) any { return c.Claude.Command },
 		},
 	}
 }
 
-func spending() []key {
+func limits() []key {
 	return []key{
-		amount("spend.per-run", "Maximum cost of one automatic run in USD; none means no limit.", "1.00", func(s Spend) string { return s.PerRun }),
-		amount("spend.per-day", "Maximum cost per day; at the limit no automatic run starts until the next day.", "5.00", func(s Spend) string { return s.PerDay }),
-		amount("spend.per-month", "Maximum cost per month.", "50.00", func(s Spend) string { return s.PerMonth }),
-		amount("spend.runs-per-day", "Maximum number of automatic runs per day that reach an engine.", "500", func(s Spend) string { return s.RunsPerDay }),
-	}
-}
-
-// keeping returns the keys of retention times.
-func keeping() []key {
-	return []key{
+		amount("spend.per-run", "Maximum cost of one automatic run in USD; none means no limit.", "1.00"),
+		amount("spend.per-day", "Maximum cost per day; at the limit no automatic run starts until the next day.", "5.00"),
+		amount("spend.per-month", "Maximum cost per month.", "50.00"),
+		amount("spend.runs-per-day", "Maximum number of automatic runs per day that reach an engine.", "500"),
 		{
 			name: "keep.runs", about: "How long run records are kept.", example: "runs: 90d",
-			standard: func(Source) any { return "90d" },
+			standard: "90d",
 			check:    func(s string) error { _, err := Days(s); return err },
-			value:    func(c Config) any { return c.Keep.Runs },
 		},
-		name("names.user", "Name of the owner.", "user: Ada", func(c Config) any { return c.Names.User }),
-		name("names.bot", "Name of the agent.", "bot: Ollim", func(c Config) any { return c.Names.Bot }),
+		name("names.user", "Name of the owner.", "user: Ada"),
+		name("names.bot", "Name of the agent.", "bot: Ollim"),
 	}
 }
 
-func name(full, about, example string, value func(Config) any) key {
-	return key{
-		name: full, about: about, example: example, value: value,
-		standard: func(Source) any { return "" },
-		check:    CheckName,
-	}
+func name(full, about, example string) key {
+	return key{name: full, about: about, example: example, check: CheckName}
 }
 
 // CheckName rejects an invalid name: names become part of every prompt.
@@ -182,13 +154,12 @@ const (
 )
 
 // amount returns the key of a limit.
-func amount(name, about, normal string, value func(Spend) string) key {
+func amount(name, about, normal string) key {
 	_, last, _ := strings.Cut(name, ".")
 	return key{
 		name: name, about: about, example: last + ": " + normal,
-		standard: func(Source) any { return normal },
+		standard: normal,
 		check:    func(s string) error { _, err := Amount(s); return err },
-		value:    func(c Config) any { return value(c.Spend) },
 	}
 }
 
@@ -210,6 +181,20 @@ func (k key) variable() string {
 		return ""
 	}
 	return "OLLIM_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(k.name))
+}
+
+// value is the resolved value of a key, in the type of its default.
+func (k key) value(v *viper.Viper) any {
+	if k.list {
+		return append([]string{}, v.GetStringSlice(k.name)...) // [], never null
+	}
+	switch k.standard.(type) {
+	case int:
+		return v.GetInt(k.name)
+	case time.Duration:
+		return v.GetDuration(k.name).String()
+	}
+	return v.GetString(k.name)
 }
 
 // parse converts the arguments of `config set` to a value.
@@ -265,7 +250,7 @@ func (c Config) Get(name string) (Item, error) {
 	if err != nil {
 		return Item{}, err
 	}
-	return Item{k.name, k.value(c), c.origins[k.name]}, nil
+	return c.items[slices.IndexFunc(c.items, func(i Item) bool { return i.Key == k.name })], nil
 }
 
 // check parses a whole file strictly; the error is a yamldoc.Faults.

@@ -22,42 +22,37 @@ func native() []key {
 			name: "native.provider", example: "provider: anthropic",
 			about: "API of the service: anthropic, or openai, which many other services and local servers support. The key is the line\n" +
 				"engine.ANTHROPIC_API_KEY=… or engine.OPENAI_API_KEY=… in ~/.config/ollim/secrets.env.",
-			standard: func(Source) any { return Anthropic },
+			standard: Anthropic,
 			check: func(s string) error {
 				if s != Anthropic && s != OpenAI {
 					return fmt.Errorf("unknown provider %q: write %s or %s", s, Anthropic, OpenAI)
 				}
 				return nil
 			},
-			value: func(c Config) any { return c.Native.Provider },
 		},
 		{
 			name: "native.base-url", about: "Address of the service (default: the provider's own).", example: "base-url: http://localhost:11434/v1",
-			standard: func(Source) any { return "" },
-			check:    CheckURL,
-			value:    func(c Config) any { return c.Native.BaseURL },
+			check: CheckURL,
 		},
 		{
 			name: "native.model", about: "Model: an alias or the service's own name.", example: "model: sonnet",
-			standard: func(Source) any { return "sonnet" },
+			standard: "sonnet",
 			check: func(s string) error {
 				if s == "" || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
 					return fmt.Errorf("%q is not the name of a model", s)
 				}
 				return nil
 			},
-			value: func(c Config) any { return c.Native.Model },
 		},
 		{
 			name: "native.max-tokens", about: "Maximum tokens of one answer; 0 means the maximum of the model.", example: "max-tokens: 0",
-			standard: func(Source) any { return 0 },
+			standard: 0,
 			check: func(s string) error {
 				if n, err := strconv.ParseUint(s, 10, 31); err != nil || strconv.FormatUint(n, 10) != s { // 010 would be read as 8
 					return fmt.Errorf("%q is not a number of tokens: write one like 16000", s)
 				}
 				return nil
 			},
-			value: func(c Config) any { return c.Native.MaxTokens },
 		},
 	}
 }
