@@ -28,6 +28,7 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 		},
 		Outbox: h.Post(),
 		Names:  h.Config.Names, SetNames: h.SetNames,
+		Main:    h.Config.Chat,
 		Engine:  h.Config.Engine,
 		Engines: h.engines(atShell),
 	}

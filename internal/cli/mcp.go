@@ -83,7 +83,7 @@ func newHookVerb(d *Deps, use, short string, act func(claudecode.Hook, context.C
 const hookError status = 2
 
 // hookPatience is shorter than the engine's, which lets pass what it waited for in vain.
-const hookPatience = 40 * time.Second
+const hookPatience = tools.AskPatience + 20*time.Second
 
 func runHook(ctx context.Context, d *Deps, act func(claudecode.Hook, context.Context, engine.Tools) (any, error)) error {
 	type outcome struct {

@@ -82,10 +82,7 @@ func (p Policy) decideFile(tool string, in fields, patterns []Pattern) (Pattern,
 	if err != nil {
 		return Pattern{}, err
 	}
-	path := in.text("file_path")
-	if tool == "NotebookEdit" {
-		path = in.text("notebook_path")
-	}
+	path := in.file()
 	at, err := g.Place(path)
 	if err != nil {
 		return Pattern{}, err

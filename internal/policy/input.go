@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,6 +81,9 @@ func (in fields) text(name string) string {
 	s, _ := in[name].(string)
 	return s
 }
+
+// file returns the file that a tool is to read or write.
+func (in fields) file() string { return cmp.Or(in.text("file_path"), in.text("notebook_path")) }
 
 func typeOf(value any) string {
 	switch value.(type) {

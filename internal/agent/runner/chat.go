@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -24,7 +26,8 @@ type Message struct {
 // Chat is one turn of the main conversation.
 func (r *Runner) Chat(ctx context.Context, m Message, o Options) (runlog.Record, error) {
 	s, err := r.mainTurn(kindChat, o)
-	s.Engine.Thinking, s.Policy.Awaited = "off", true
+	s.Engine.Thinking, s.Policy.Awaited = cmp.Or(o.Thinking, r.Main.Thinking), true
+	s.Policy.Mode = cmp.Or(o.Permissions, policy.Mode(r.Main.Permissions))
 	s.Input.Task.Body, s.Input.Piped.Files = m.Text, m.Attachments
 	return r.runTurn(ctx, s, err)
 }

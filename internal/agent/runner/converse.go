@@ -79,7 +79,7 @@ func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Requ
 		Limits:  engine.Limits{MaxTurns: s.Limits.Turns, Patience: s.Limits.Patience},
 		Scope: engine.Scope{
 			Root: cmp.Or(run.Root, string(r.Home)), Dirs: s.Policy.Dirs, Protected: set.Protected(),
-			BuiltIns: tools.BuiltIns(run.Tools, s.Policy.Offered), Allow: run.Tools,
+			BuiltIns: tools.BuiltIns(run.Tools, s.Policy.Offered), Allow: reach(run),
 		},
 	}
 	if run.Scheduled != nil {

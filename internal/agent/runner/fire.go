@@ -12,6 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -20,12 +21,14 @@ import (
 
 // Options are what one run may do differently from its job's file, or from the settings.
 type Options struct {
-	Engine string        // "" is the job's
-	Model  string        // "" is the job's
-	Input  string        // joins the prompt as data
-	Wait   time.Duration // for a run of the same job to end; 0 skips at once
-	Moved  bool          // the clock is not the real one
-	Owner  bool          // the owner typed it: counted, but held back by no limit and no pause
+	Engine      string        // "" is the job's
+	Model       string        // "" is the job's
+	Input       string        // joins the prompt as data
+	Thinking    string        // of the main conversation; "" is the owner's setting
+	Permissions policy.Mode   // of the main conversation; "" is the owner's setting
+	Wait        time.Duration // for a run of the same job to end; 0 skips at once
+	Moved       bool          // the clock is not the real one
+	Owner       bool          // the owner typed it: counted, but held back by no limit and no pause
 
 	Scheduled bool      // a timer fires it, by its id: a slot that is claimed already is done
 	Cron      bool      // a line in a crontab fires it, which may stand there beside a timer

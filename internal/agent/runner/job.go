@@ -49,7 +49,9 @@ func (f *fire) spec() Spec {
 	s.Conversation, s.Policy.System = f.conversation(), prompt.SystemAlone()
 	if traits := s.Conversation.Traits(); traits.Shared {
 		s.Policy.System = prompt.SystemMain(f.profile())
-		if !traits.Foreground { // offered as in main, so that the model's cache of it holds
+		if traits.Foreground {
+			s.Engine.Thinking = f.Main.Thinking
+		} else { // offered as in main, so that the model's cache of it holds
 			s.Policy.Offered = main
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -97,6 +98,9 @@ func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err 
 		AllowPing: s.Policy.AllowPing, Update: string(s.Policy.Update), Busy: r.Busy(),
 		Tools: s.Policy.Tools, Root: s.Policy.Root, Skills: s.Input.Task.Skills,
 		SessionBefore: history.Session, Parent: history.Parent, Private: history.Discard,
+	}
+	if s.Policy.Mode != policy.DontAsk {
+		record.Permissions, record.MayAsk = string(s.Policy.Mode), s.Policy.Mode != "" && s.Observe.Permit != nil
 	}
 	for _, root := range s.Policy.Dirs {
 		if root.Writable {

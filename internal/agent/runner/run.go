@@ -76,6 +76,7 @@ func (w *work) carryOut(ctx context.Context) error {
 		return stopped(ctx, err)
 	}
 	defer turn.Close()
+	defer w.askOwner(ctx)()
 	request, err := w.request(granted)
 	if err != nil {
 		return err

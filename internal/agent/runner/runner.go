@@ -33,6 +33,7 @@ type Runner struct {
 
 	Outbox   outbox.Post
 	Names    config.Names
+	Main     config.Chat
 	SetNames func(user, bot string) error
 	Engine   string                                   // the configured one; "" when none is
 	Engines  func(name string) (engine.Engine, error) // makes an engine of a name

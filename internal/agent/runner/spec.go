@@ -61,9 +61,10 @@ type Policy struct {
 	Dirs      []policy.Root
 	AllowPing bool
 	Update    job.UpdateMode
-	Owner     bool // the owner typed it: counted, but held back by no limit and no pause
-	Awaited   bool // a person waits for the answer
-	Deliver   bool // the final text is sent to the owner
+	Mode      policy.Mode // for what no pattern allows; "" is dontAsk
+	Owner     bool        // the owner typed it: counted, but held back by no limit and no pause
+	Awaited   bool        // a person waits for the answer
+	Deliver   bool        // the final text is sent to the owner
 }
 
 // Limits bound the run. A zero is no limit of its own.
@@ -80,6 +81,10 @@ type Limits struct {
 type Observer struct {
 	Event func(runlog.Event)
 	Text  func(text string) error // is given the agent's text as it arrives; its error ends the run
+
+	// Permit asks the owner whether the agent may use a tool as Event says, whose Text is the pattern that would allow it. It
+	// returns when the owner has answered, or ctx ends. nil: nobody can be asked.
+	Permit func(ctx context.Context, use runlog.Event) bool
 }
 
 // Duty is something that must hold before a run may end. It may let the agent take another turn.

@@ -75,11 +75,11 @@ func BuiltIns(lists ...[]string) []string {
 
 // judge decides one use of an engine's own tool. Files that the allowing pattern names must still be as they were approved; of a
 // question at a shell nothing is: its owner has just typed the pattern.
-func (b *Set) judge(tool string, input json.RawMessage) (reason string, err error) {
+func (b *Set) judge(ctx context.Context, tool, id string, input json.RawMessage) (reason string, err error) {
 	p := b.policy()
 	v := p.Decide(tool, input)
 	if !v.Allow {
-		return v.Reason, nil
+		return b.permission(ctx, p, v.Reason, runlog.Event{Type: runlog.Asked, Tool: tool, ToolID: id, Input: input})
 	}
 	if b.Run.Kind == runlog.Ask {
 		return "", nil
@@ -101,7 +101,7 @@ func (b *Set) Verdict(ctx context.Context, tool, id string, input json.RawMessag
 		if !slices.ContainsFunc(b.List(), func(t engine.Tool) bool { return t.Name == name }) {
 			reason = tool + ": this run does not have this tool"
 		}
-	} else if reason, err = b.judge(tool, input); err != nil {
+	} else if reason, err = b.judge(ctx, tool, id, input); err != nil {
 		return "", err
 	}
 	return reason, b.Run.Event(ctx, runlog.Event{Type: runlog.Verdict, Tool: tool, ToolID: id, Text: reason, IsError: reason != ""})

@@ -93,6 +93,9 @@ func thinking(how string) []string {
 	return []string{"--max-thinking-tokens", how}
 }
 
+// hookLimit is how long the command waits for a hook, in seconds: longer than a hook waits for the owner.
+const hookLimit = 120
+
 type hook struct {
 	Type    string `json:"type"`
 	Command string `json:"command"`
@@ -124,7 +127,7 @@ func (e *Engine) settings(r engine.Request) (string, error) {
 		}
 	}
 	ours := func(verb, onFailure string) []matcher {
-		return []matcher{{Hooks: []hook{{Type: "command", Command: e.shell("hook", verb) + onFailure, Timeout: 60}}}}
+		return []matcher{{Hooks: []hook{{Type: "command", Command: e.shell("hook", verb) + onFailure, Timeout: hookLimit}}}}
 	}
 	return e.write(r.Run.ID, "settings.json", settings{
 		CleanupPeriodDays: 36500, // by default, a process that runs for five seconds deletes sessions older than thirty days

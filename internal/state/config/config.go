@@ -25,6 +25,7 @@ type Config struct {
 	Engine   string   `mapstructure:"engine"`
 	Env      []string `mapstructure:"env"`
 	Models   []string `mapstructure:"models"` // lines for model.Table.With, each checked
+	Chat     Chat     `mapstructure:"chat"`
 	Delivery Delivery `mapstructure:"delivery"`
 	Claude   Claude   `mapstructure:"claude-code"`
 	Native   Service  `mapstructure:"native"`
@@ -35,6 +36,12 @@ type Config struct {
 	Zone   *time.Location `mapstructure:"-"` // Timezone, loaded
 	Exists bool           `mapstructure:"-"` // there is a config.yaml
 	items  []Item
+}
+
+// Chat configures the main conversation.
+type Chat struct {
+	Thinking    string `mapstructure:"thinking"`    // as in job files
+	Permissions string `mapstructure:"permissions"` // a policy.Mode
 }
 
 // Delivery configures how messages reach the owner.

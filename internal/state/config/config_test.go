@@ -72,6 +72,8 @@ func TestDefaults(t *testing.T) {
 engine  default
 env  default
 models  default
+chat.thinking off default
+chat.permissions dontAsk default
 delivery.command  default
 delivery.timeout 30s default
 claude-code.command  default
@@ -142,6 +144,8 @@ func TestFile(t *testing.T) {
 engine script:a.yaml FILE:3
 env PATH=/bin:/usr/bin Case_Kept=Mixed CASE EMPTY= EQ=a=b FILE:4
 models sonnet-next alias=sonnet window=9 Qwen/Qwen3:8b in=0 out=0 FILE:5
+chat.thinking off default
+chat.permissions dontAsk default
 delivery.command sh -c echo "$X", y FILE:7
 delivery.timeout 1m30s FILE:11
 claude-code.command /opt/Claude FILE:13

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/model"
 )
 
@@ -30,7 +31,7 @@ type key struct {
 
 // keys returns the table, in the order of a new config.yaml.
 func keys() []key {
-	return slices.Concat(general(), programs(), native(), limits())
+	return slices.Concat(general(), chat(), programs(), native(), limits())
 }
 
 func general() []key {
@@ -69,6 +70,23 @@ func general() []key {
 				_, err := model.Known().With([]string{s})
 				return err
 			},
+		},
+	}
+}
+
+func chat() []key {
+	return []key{
+		{
+			name: "chat.thinking", about: "Thinking in the main conversation: off, adaptive, true or a number of tokens.", example: "thinking: off",
+			standard: "off",
+			check:    func(s string) error { _, err := model.ParseThinking(s); return err },
+		},
+		{
+			name: "chat.permissions", example: "permissions: dontAsk",
+			about: "Uses of tools that no pattern allows: dontAsk refuses them; default asks you on the terminal of the turn;\n" +
+				"acceptEdits does so, too, but lets the agent write files of the data directory.",
+			standard: string(policy.DontAsk),
+			check:    policy.CheckMode,
 		},
 	}
 }

@@ -3,7 +3,9 @@
 package model
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -123,4 +125,16 @@ func like(text, form string) bool {
 		}
 	}
 	return true
+}
+
+// ParseThinking returns a setting of how much to think in its one spelling: true, false, off, adaptive or a number of tokens.
+func ParseThinking(text string) (string, error) {
+	word := strings.ToLower(text)
+	if n, err := strconv.Atoi(text); err == nil && n > 0 {
+		return strconv.Itoa(n), nil
+	}
+	if slices.Contains([]string{"true", "false", "off", "adaptive"}, word) {
+		return word, nil
+	}
+	return "", fmt.Errorf("%q: want true, false, off, adaptive or a number of tokens", text)
 }

@@ -2,6 +2,7 @@ package runlog
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/store"
@@ -19,6 +20,34 @@ func (r *Run) Judged() (map[string]bool, error) {
 		}
 	}
 	return judged, nil
+}
+
+// Answer returns what the owner answered about the use of a tool; answered is false before that.
+func (r *Run) Answer(toolID string) (allowed, answered bool, err error) {
+	for e, err := range store.Lines[Event](r.book.Home.Run(r.ID, "events.jsonl"), nil) {
+		if err != nil {
+			return false, false, err
+		}
+		if e.Type == Permitted && e.ToolID == toolID {
+			return !e.IsError, true, nil
+		}
+	}
+	return false, false, nil
+}
+
+// Unanswered returns the uses of tools that the owner was asked about and has not answered yet.
+func (r *Run) Unanswered() (asked []Event, err error) {
+	for e, err := range store.Lines[Event](r.book.Home.Run(r.ID, "events.jsonl"), nil) {
+		switch {
+		case err != nil:
+			return nil, err
+		case e.Type == Asked:
+			asked = append(asked, e)
+		case e.Type == Permitted:
+			asked = slices.DeleteFunc(asked, func(a Event) bool { return a.ToolID == e.ToolID })
+		}
+	}
+	return asked, nil
 }
 
 // Bill is the cost of a run, derived from its events.

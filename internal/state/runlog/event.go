@@ -29,6 +29,8 @@ const (
 	Report        EventType = "report"
 	Refusal       EventType = "refusal"
 	Verdict       EventType = "verdict"      // on a use of a tool; IsError when it was denied
+	Asked         EventType = "asked"        // the owner is asked about the use of a tool; Text is the pattern that would allow it
+	Permitted     EventType = "permitted"    // what the owner answered: IsError when it was no
 	CompactWish   EventType = "compact_wish" // asked for by the agent, done when the turn ends
 	CompactFailed EventType = "compact_failed"
 	FollowUp      EventType = "follow_up" // At is written in Text: the next reminder of the chain; the last one counts

@@ -62,6 +62,9 @@ type Record struct {
 	Persistent bool   `json:"persistent,omitempty"`   // the session continues in the job's next run
 	Key        string `json:"conversation,omitempty"` // of the conversation's lock; "" when no other run can know the session
 
+	Permissions string `json:"permissions,omitempty"` // a policy.Mode; "" is dontAsk
+	MayAsk      bool   `json:"may_ask,omitempty"`     // the owner can be asked, because the run's process has somebody who answers
+
 	Tools      []string   `json:"tools,omitempty"`         // the patterns in force
 	Root       string     `json:"root,omitempty"`          // the working directory, if it is not the data directory
 	Dirs       []string   `json:"dirs,omitempty"`          // directories outside the data directory; rw: marks writable ones
