@@ -1,45 +1,19 @@
 package claudecode
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
-	"syscall"
-	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // Archive reads the sessions that the command keeps. It never changes one.
 type Archive struct {
 	Env []string // of the command
-}
-
-// past is one line of a session file, as far as Archive reads it.
-type past struct {
-	Type      string    `json:"type"`
-	Subtype   string    `json:"subtype"`
-	Timestamp time.Time `json:"timestamp"`
-	Cwd       string    `json:"cwd"`
-	UUID      string    `json:"uuid"`
-	Parent    string    `json:"parentUuid"`
-	Before    string    `json:"logicalParentUuid"` // of the line after a compaction
-	Summary   bool      `json:"isCompactSummary"`
-	Aside     bool      `json:"isSidechain"` // of a subagent
-	Meta      bool      `json:"isMeta"`      // neither of the user nor of the agent
-	Failure   bool      `json:"isApiErrorMessage"`
-	Message   struct {
-		ID      string          `json:"id"`
-		Role    string          `json:"role"`
-		Model   string          `json:"model"`
-		Content json.RawMessage `json:"content"`
-	} `json:"message"`
 }
 
 // Find returns the session of an id, with a header made from the lines of its file. The error wraps transcript.ErrUnknown.
@@ -53,7 +27,7 @@ func (a Archive) Find(id string) (transcript.Transcript, error) {
 		return transcript.Transcript{}, none
 	}
 	t := transcript.Transcript{Path: found[0], Header: transcript.Header{ID: id, Provider: engine.ClaudeCode}}
-	lines, _, err := readPast(t.Path)
+	lines, err := readPast(t.Path, nil)
 	for _, l := range lines {
 		if t.Timestamp.IsZero() {
 			t.Timestamp = l.Timestamp
@@ -76,8 +50,7 @@ func (a Archive) Holds(t transcript.Transcript) bool {
 // Load reads the conversation of a session, with summaries and without subagents. The lines of one answer are one message. Turns that
 // were cut off and left out are not part of it. With current it reads only what the model still has: from the last summary on.
 func (a Archive) Load(t transcript.Transcript, current bool, bad *int) ([]transcript.Entry, error) {
-	lines, unread, err := readPast(t.Path)
-	*bad += unread
+	lines, err := readPast(t.Path, bad)
 	var entries []transcript.Entry
 	answer := ""
 	for _, l := range conversation(lines) {
@@ -96,7 +69,7 @@ func (a Archive) Load(t transcript.Transcript, current bool, bad *int) ([]transc
 
 // Answered reports whether the model has answered a prompt of a session. prompt reports whether a text is that prompt.
 func (a Archive) Answered(t transcript.Transcript, prompt func(text string) bool) (bool, error) {
-	lines, _, err := readPast(t.Path)
+	lines, err := readPast(t.Path, nil)
 	asked := false
 	for _, l := range conversation(lines) {
 		switch {
@@ -111,11 +84,11 @@ func (a Archive) Answered(t transcript.Transcript, prompt func(text string) bool
 }
 
 // conversation returns the messages on the path from the first line to the last message, in the order of the file.
-func conversation(lines []past) (said []past) {
-	at := map[string]past{}
-	leaf := past{}
+func conversation(lines []record) (said []record) {
+	at := map[string]record{}
+	leaf := record{}
 	for _, l := range lines {
-		if l.UUID != "" && !l.Aside {
+		if l.UUID != "" && !l.Sidechain {
 			at[l.UUID] = l
 			if l.said() {
 				leaf = l
@@ -134,11 +107,11 @@ func conversation(lines []past) (said []past) {
 	return said
 }
 
-func (l past) said() bool {
-	return (l.Type == transcript.User || l.Type == transcript.Assistant) && l.Type == l.Message.Role && !l.Aside && !l.Meta && !l.Failure
+func (l record) said() bool {
+	return (l.Type == transcript.User || l.Type == transcript.Assistant) && l.Type == l.Message.Role && !l.Sidechain && !l.Meta && !l.APIError
 }
 
-func (l past) blocks() (list []transcript.Block) {
+func (l record) blocks() (list []transcript.Block) {
 	var text string
 	if json.Unmarshal(l.Message.Content, &text) == nil {
 		return transcript.Said(l.Message.Role, text).Content
@@ -161,34 +134,13 @@ func (l past) blocks() (list []transcript.Block) {
 	return list
 }
 
-// readPast reads a session file, which must be a regular file; bad counts the lines that are no JSON. It leaves out an incomplete last
-// line.
-func readPast(path string) (list []past, bad int, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	var text bytes.Buffer
-	if _, err := text.ReadFrom(f); err != nil {
-		return nil, 0, err
-	}
-	for line := range bytes.Lines(text.Bytes()) {
-		var l past
-		switch {
-		case !bytes.HasSuffix(line, []byte("\n")), strings.TrimSpace(string(line)) == "":
-		case json.Unmarshal(line, &l) != nil:
-			bad++
-		default:
-			list = append(list, l)
+// readPast reads a session file; *bad, which may be nil, counts the lines that are no JSON.
+func readPast(path string, bad *int) (list []record, err error) {
+	for r, err := range store.Lines[record](path, bad) {
+		if err != nil {
+			return list, err
 		}
+		list = append(list, r)
 	}
-	return list, bad, nil
+	return list, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -17,14 +18,19 @@ import (
 
 // record is a line of the command's transcript, as far as we read it.
 type record struct {
-	Type      string `json:"type"`
-	UUID      string `json:"uuid"`
-	Parent    string `json:"parentUuid"`
-	Sidechain bool   `json:"isSidechain"` // of a subagent
-	Meta      bool   `json:"isMeta"`      // from the command, not from us
-	Summary   bool   `json:"isCompactSummary"`
-	APIError  bool   `json:"isApiErrorMessage"`
+	Type      string    `json:"type"`
+	Timestamp time.Time `json:"timestamp"`
+	Cwd       string    `json:"cwd"`
+	UUID      string    `json:"uuid"`
+	Parent    string    `json:"parentUuid"`
+	Before    string    `json:"logicalParentUuid"` // of the line after a compaction
+	Sidechain bool      `json:"isSidechain"`       // of a subagent
+	Meta      bool      `json:"isMeta"`            // from the command, not from us
+	Summary   bool      `json:"isCompactSummary"`
+	APIError  bool      `json:"isApiErrorMessage"`
 	Message   struct {
+		ID         string          `json:"id"`
+		Role       string          `json:"role"`
 		Model      string          `json:"model"`
 		StopReason string          `json:"stop_reason"`
 		Usage      usage           `json:"usage"`
