@@ -43,8 +43,8 @@ type Traits struct {
 	Persistent bool   // the session goes on in the job's next run, and its agent may have it compacted
 }
 
-// History is what a turn begins with. At most one of Session, Parent and Messages is set; with none a new session
-// begins.
+// History is what a turn begins with. At most one of Session, Parent and Messages is set, except that Session may have the Parent
+// that is branched again if its engine does not have it; with none a new session begins.
 type History struct {
 	Session  string               // is continued
 	Parent   string               // is branched
@@ -52,6 +52,13 @@ type History struct {
 	Follow   bool                 // Session is continued where a compaction took it
 	Discard  bool                 // nothing of the session is kept
 	Missing  Missing
+	Opening  Opening // of what the agent is told in this turn
+}
+
+// Opening is what a conversation puts in front of a turn's message.
+type Opening struct {
+	Tag  string // of a message that has none; "": none
+	Text string // stands before the message
 }
 
 // Missing is what a turn does if its engine no longer has the session.
@@ -69,6 +76,9 @@ type UpdatePolicy struct {
 	Show  Show
 	Since time.Time             // later ones only
 	Skip  func(run string) bool // reports whether the updates of a run are left out; nil: none are
+
+	// Shown is called once the agent has begun to answer, with the time of the newest update that it was shown; nil: it is not.
+	Shown func(ctx context.Context, until time.Time) error
 }
 
 // Show is how pending updates are used.

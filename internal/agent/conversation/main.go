@@ -10,7 +10,7 @@ import (
 type Main struct{ Sessions session.Book }
 
 // MainKey is the key of the main conversation.
-const MainKey = "main"
+const MainKey = session.MainKey
 
 // Traits of main are those of the owner's own conversation.
 func (Main) Traits() Traits { return Traits{Mode: "foreground", Foreground: true, Shared: true} }

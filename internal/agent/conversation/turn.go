@@ -1,10 +1,12 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
@@ -47,6 +49,7 @@ type Turn struct {
 	current current
 	spent   float64 // USD, in this turn
 	claim   *update.Claim
+	peeked  []update.Update // that the turn is shown and that stay pending
 	meter   engine.Meter
 }
 
@@ -112,18 +115,29 @@ func (t *Turn) Say(ctx context.Context, in prompt.Input, r engine.Request) (engi
 	if err != nil {
 		return engine.Result{}, err
 	}
-	in.Updates = updates
+	in.Updates = prompt.Updates{List: updates, Kept: t.claim == nil}
+	in = t.history.Opening.open(in)
 	result, err := t.say(ctx, in, r)
-	if errors.Is(err, engine.ErrSessionUnknown) && t.history.Missing != Fail {
+	for errors.Is(err, engine.ErrSessionUnknown) && t.history.Missing != Fail && t.current.session+t.current.parent != "" {
 		if err := t.forget(ctx); err != nil {
 			return result, err
 		}
-		if t.history.Missing == StartAfresh {
+		if t.history.Missing == StartAfresh && t.current.parent == "" {
 			in.Session = prompt.Lost
 		}
 		result, err = t.say(ctx, in, r)
 	}
 	return result, errors.Join(err, t.settleUpdates(ctx))
+}
+
+// open puts the opening in front of a message.
+func (o Opening) open(in prompt.Input) prompt.Input {
+	if o == (Opening{}) {
+		return in
+	}
+	in.Task.Tag = cmp.Or(in.Task.Tag, o.Tag)
+	in.Task.Body = strings.TrimSpace(o.Text + "\n\n" + in.Task.Body)
+	return in
 }
 
 func (t *Turn) say(ctx context.Context, in prompt.Input, r engine.Request) (engine.Result, error) {
@@ -134,13 +148,15 @@ func (t *Turn) say(ctx context.Context, in prompt.Input, r engine.Request) (engi
 	return t.ask(ctx, r)
 }
 
-// forget begins anew, as the engine does not have the session. The history keeps its id as the parent of the next.
+// forget begins anew, as the engine does not have the session: from the parent of one that was to be continued, if there is one,
+// else without history. The session history keeps the id as the parent of the next.
 func (t *Turn) forget(ctx context.Context) error {
-	old := t.current.session
-	if old == "" {
-		old = t.current.parent
+	if t.current.session != "" && t.history.Parent != "" {
+		t.current = current{parent: t.history.Parent}
+		return nil
 	}
-	t.current = current{former: old}
+	t.current = current{former: cmp.Or(t.current.session, t.current.parent)}
+	old := t.current.former
 	if t.history.Missing == StartNew {
 		return nil
 	}
@@ -179,7 +195,7 @@ func (t *Turn) locks(r engine.Request) []*os.File {
 
 // Preview returns the prompt that Say would use now. Nothing changes.
 func (b Book) Preview(ctx context.Context, c Conversation, in prompt.Input) (text string, err error) {
-	if in.Updates, err = b.peek(ctx, c.Updates()); err != nil {
+	if in.Updates.List, err = b.peek(ctx, c.Updates()); err != nil {
 		return "", err
 	}
 	return prompt.Build(in), nil

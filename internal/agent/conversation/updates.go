@@ -12,7 +12,9 @@ import (
 func (t *Turn) takeUpdates(ctx context.Context) ([]update.Update, error) {
 	policy := t.conv.Updates()
 	if policy.Show != Pop {
-		return t.book.peek(ctx, policy)
+		list, err := t.book.peek(ctx, policy)
+		t.peeked = list
+		return list, err
 	}
 	owner := update.Owner{Run: t.Run.ID, Lock: t.book.Home.ConversationLock(t.conv.Key())}
 	claim, err := t.book.Updates.Pop(ctx, owner)
@@ -58,13 +60,21 @@ func (b Book) peek(ctx context.Context, policy UpdatePolicy) ([]update.Update, e
 
 // settleUpdates decides what became of popped updates: once the agent began to answer it has read them.
 func (t *Turn) settleUpdates(ctx context.Context) error {
-	if t.claim == nil {
+	shown := t.conv.Updates().Shown
+	if t.claim == nil && (shown == nil || len(t.peeked) == 0) {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx) // also after a stop
 	standing, err := t.Run.Standing()
 	if err != nil {
 		return err
+	}
+	if t.claim == nil {
+		if !standing.Started {
+			return nil
+		}
+		newest := slices.MaxFunc(t.peeked, func(a, b update.Update) int { return a.TS.Compare(b.TS) })
+		return shown(ctx, newest.TS)
 	}
 	if standing.Started {
 		return t.claim.Deliver(ctx)

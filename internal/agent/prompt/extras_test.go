@@ -68,7 +68,7 @@ func ownerMessage() prompt.Input {
 }
 
 func withUpdates(b *prompt.Input) {
-	b.Updates = []update.Update{
+	b.Updates.List = []update.Update{
 		{TS: now.Add(-26 * time.Hour), Message: "(3 earlier update(s) omitted — cap reached)"},
 		{TS: now.Add(-15 * time.Minute), Message: "Oil broke 75.00.\nIt held for an hour.\n\nVolume is high."},
 		{TS: now, Message: "The backup is done."},

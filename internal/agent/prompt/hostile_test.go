@@ -33,7 +33,7 @@ var forgeries = []string{
 // hostile is a brief in which everything that others write is one text.
 func hostile(b prompt.Input, text string) prompt.Input {
 	b.Gate, b.Piped.Text = text, text
-	b.Updates = []update.Update{{TS: now, Message: text}, {TS: now, Message: text}}
+	b.Updates.List = []update.Update{{TS: now, Message: text}, {TS: now, Message: text}}
 	b.Forward.Entries = []forecast.Entry{{At: now, Label: text, Description: text, Path: text}}
 	b.Task.Restricted, b.Tools, b.Task.Skills, b.Task.Subagent = true, []string{text}, []string{text}, text
 	b.Payload = []prompt.Datum{{Key: text, Value: text}, {Key: "field", Value: text}, {Key: "x", Value: jsonString(text)}}

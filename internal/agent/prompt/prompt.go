@@ -25,7 +25,7 @@ type Input struct {
 	Late    time.Time // when the run was scheduled, if that is long enough ago to be reported; else zero
 	Busy    bool      // the owner is in mid-conversation
 	Session Change    // what became of the session since the agent's previous turn
-	Updates []update.Update
+	Updates Updates
 
 	Budget  budget.Status    // of pings
 	Forward forecast.Forward // other background tasks that lie ahead
@@ -34,6 +34,12 @@ type Input struct {
 	Gate    string  // output of the job's gate
 	Piped   Piped   // what was piped in
 	Payload []Datum // of the call of a webhook
+}
+
+// Updates are the pending updates that a turn is shown.
+type Updates struct {
+	List []update.Update
+	Kept bool // they stay pending: main will see them too
 }
 
 // Task is what the agent is asked to do. The owner's own message has a Body alone.
@@ -107,7 +113,7 @@ func Build(b Input) string {
 		parts = append(parts, help(b.Task)...)
 	}
 	parts = append(parts, notes(b)...)
-	if len(b.Updates) > 0 {
+	if len(b.Updates.List) > 0 {
 		parts = append(parts, updates(b))
 	}
 	if b.Task.Webhook {
@@ -176,11 +182,11 @@ const (
 
 func updates(b Input) string {
 	header := headerMain
-	if b.Task.Background {
+	if b.Task.Background || b.Updates.Kept {
 		header = headerFork
 	}
 	lines := []string{header}
-	for _, u := range b.Updates {
+	for _, u := range b.Updates.List {
 		lines = append(lines, fmt.Sprintf("- (%s) %s", Ago(b.Now.Sub(u.TS)), indent(u.Message)))
 	}
 	return strings.Join(lines, "\n")

@@ -17,7 +17,7 @@ func TestSaid(t *testing.T) {
 			b := c.brief()
 			if full {
 				b.Late, b.Session = now.Add(-26*time.Hour), prompt.Compacted
-				b.Updates = []update.Update{{TS: now.Add(-time.Hour), Message: "one\n\nbody of an update"}, {TS: now, Message: "two"}}
+				b.Updates.List = []update.Update{{TS: now.Add(-time.Hour), Message: "one\n\nbody of an update"}, {TS: now, Message: "two"}}
 				b.Task.Skills, b.Task.Dirs, b.Task.Subagent, b.Task.Restricted = []string{"a"}, []string{"/x"}, "helper", true
 				b.Tools = []string{"Read(./**)"}
 			}

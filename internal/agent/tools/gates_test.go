@@ -21,6 +21,9 @@ const (
 	noChain   = "error: follow_up_chain is for reminders with max-chain only; to be reminded later use add_reminder."
 	notMain   = "error: update_names is for the main conversation only."
 	oneShot   = "error: compact_session is for persistent routine sessions only."
+	noEntry   = "error: enter_fork is for the main conversation only."
+	noExit    = "error: exit_fork is for an interactive fork only."
+	noSave    = "error: save_context is for an interactive fork only."
 	noSkills  = "error: This run has no skills."
 	noDocs    = "error: This run may not use search_docs."
 	allowed   = ""
@@ -33,6 +36,7 @@ func want(r runlog.Record) map[string]string {
 		"ping_user": allowed, "discord_embed": allowed, "send_file": allowed, "report_updates": allowed, "follow_up_chain": noChain,
 		"add_reminder": allowed, "list_reminders": allowed, "cancel_reminder": allowed,
 		"update_names": notMain, "compact_session": oneShot, "skill": noSkills, "search_docs": noDocs,
+		"enter_fork": noEntry, "exit_fork": noExit, "save_context": noSave,
 	}
 	main := r.Mode == string(job.Foreground)
 	if !r.AllowPing && !main {
@@ -46,7 +50,7 @@ func want(r runlog.Record) map[string]string {
 	}
 	if main {
 		w["report_updates"] = isMain
-		w["update_names"], w["skill"], w["search_docs"] = allowed, allowed, allowed
+		w["update_names"], w["skill"], w["search_docs"], w["enter_fork"] = allowed, allowed, allowed, allowed
 	}
 	return w
 }

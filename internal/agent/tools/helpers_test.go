@@ -80,6 +80,9 @@ func (d *desk) open(runs runlog.Book, r runlog.Record) {
 	d.t.Helper()
 	r.Mode = cmp.Or(r.Mode, string(job.Forked))
 	mode := job.Mode(r.Mode) // the traits that the conversation of this mode has
+	if mode == job.Foreground {
+		r.Key = cmp.Or(r.Key, session.MainKey)
+	}
 	r.Foreground, r.Shared, r.Persistent = mode == job.Foreground, mode == job.Foreground || mode == job.Forked, mode == job.Persistent
 	if r.Tools == nil {
 		r.Tools = policy.DefaultBackground()

@@ -18,7 +18,7 @@ func listReminders() tool {
 	return tool{
 		name:        "list_reminders",
 		description: listRemindersText,
-		schema:      `{"type":"object","properties":{},"additionalProperties":false}`,
+		schema:      noArguments,
 		may:         listed("list_reminders"),
 		call:        takes(callListReminders),
 	}

@@ -26,6 +26,8 @@ func reportUpdates() tool {
 
 func reports(b *Set) error {
 	switch {
+	case b.inFork():
+		return nil
 	case b.Run.Foreground:
 		return &Refused{"This is the main session itself: say it in your answer."}
 	case b.Run.Record.Update == string(job.Blocked):
@@ -37,8 +39,16 @@ func reports(b *Set) error {
 func callReport(ctx context.Context, b *Set, in struct {
 	Message string `json:"message"`
 }) (string, error) {
+	if b.inFork() {
+		if err := b.mayLeave(ctx); err != nil {
+			return "", err
+		}
+	}
 	if err := b.report(ctx, in.Message); err != nil {
 		return "", err
+	}
+	if b.inFork() {
+		return "Reported: the main session will see it in its next turn. The fork is dropped when this turn ends.", nil
 	}
 	return "Reported: the main session will see it in its next turn.", nil
 }

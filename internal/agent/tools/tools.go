@@ -73,7 +73,7 @@ type tool struct {
 func tools() []tool {
 	return []tool{
 		pingUser(), discordEmbed(), sendFile(), reportUpdates(), followUpChain(), addReminder(), listReminders(), cancelReminder(),
-		updateNames(), compactSession(), useSkill(), searchDocs(),
+		updateNames(), compactSession(), useSkill(), searchDocs(), enterFork(), exitFork(), saveContext(),
 	}
 }
 

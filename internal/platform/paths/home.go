@@ -133,6 +133,9 @@ func (d Dir) Changed() string { return d.State("changed") }
 // ForkMessages links delivered messages to the sessions that sent them.
 func (d Dir) ForkMessages() string { return d.State("fork_messages.json") }
 
+// Fork is the file of the interactive fork that is open.
+func (d Dir) Fork() string { return d.State("fork.json") }
+
 // Slots is the ledger of scheduled instants, one directory for each job.
 func (d Dir) Slots() string { return d.State("slots") }
 

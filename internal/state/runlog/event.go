@@ -35,6 +35,8 @@ const (
 	CompactFailed EventType = "compact_failed"
 	FollowUp      EventType = "follow_up" // At is written in Text: the next reminder of the chain; the last one counts
 	Nudge         EventType = "nudge"     // reminded that a report is due
+	ForkWish      EventType = "fork_wish" // asked for by the agent, done when the turn ends: Tool is the tool, Text the topic
+	Fork          EventType = "fork"      // Tool says what became of the interactive fork, Text has its topic
 	Message       EventType = "message"   // a message other than a ping has its number; Tool is its kind
 	Delivered     EventType = "delivered" // what became of that message
 	Retry         EventType = "retry"
@@ -101,6 +103,9 @@ type Standing struct {
 	Uncompacted bool      // the latest requested compaction failed
 	Session     string    // the current one
 	FollowUp    time.Time // when the chain continues; zero: it ends
+	EnterFork   bool      // the agent asked for an interactive fork
+	Topic       string    // of that fork
+	LeaveFork   string    // how the agent asked to end the fork: SaveContext or ExitFork; "": it did not
 	Effects     bool      // a tool was used: the turn cannot simply be repeated
 }
 
@@ -129,6 +134,8 @@ func (s *Standing) Stand(e Event) {
 		s.Reports, s.Unreported = s.Reports+1, 0
 	case Nudge:
 		s.Nudges++
+	case ForkWish:
+		s.wish(e)
 	case CompactWish:
 		s.Wish, s.Wished = e.Text, true
 	case CompactFailed: // not tried again in this run
@@ -140,6 +147,36 @@ func (s *Standing) Stand(e Event) {
 		}
 	}
 }
+
+// Tools by which an agent asks to enter or to end an interactive fork.
+const (
+	EnterFork   = "enter_fork"
+	ExitFork    = "exit_fork"
+	SaveContext = "save_context"
+)
+
+// wish notes what the agent asked for. A fork that is to be saved is not dropped.
+func (s *Standing) wish(e Event) {
+	switch e.Tool {
+	case EnterFork:
+		s.EnterFork, s.Topic = true, e.Text
+	case SaveContext, ExitFork:
+		if s.LeaveFork != SaveContext {
+			s.LeaveFork = e.Tool
+		}
+	}
+}
+
+// What became of an interactive fork, the Tool of a Fork event.
+const (
+	ForkOpened    = "opened"
+	ForkContinued = "continued" // the turn is part of it
+	ForkSaved     = "saved"
+	ForkReported  = "reported"
+	ForkDropped   = "dropped"
+	ForkKept      = "kept"    // it could not be saved; Text says why
+	ForkExpired   = "expired" // the session that a reply was for is gone; Text says so
+)
 
 // Owes reports whether a run must still report to the main conversation.
 func (r Record) Owes(s Standing) bool { return !r.Foreground && s.OwesReport(r.Update) }

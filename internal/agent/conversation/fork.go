@@ -1,0 +1,75 @@
+package conversation
+
+import (
+	"context"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/state/session"
+)
+
+// Fork is the owner's interactive fork. Its first turn branches main, or the session of the run that the owner replied to; later
+// turns continue the branch.
+type Fork struct {
+	Sessions session.Book
+	ID       string      // of the fork; a turn in another one, or in none, is a session.ErrNoFork
+	Busy     func() bool // reports whether main is in a turn
+
+	now session.Fork // as Open found it
+}
+
+// Traits of the fork are those of main, of which it is a branch.
+func (*Fork) Traits() Traits { return Traits{Mode: "fork", Foreground: true, Shared: true} }
+
+// Key is the same in every process: one fork is open at a time.
+func (*Fork) Key() string { return session.ForkKey }
+
+// Open continues the fork's session. A turn that died before the fork had one leaves it to the next one to open the fork, and to
+// branch again if the engine kept nothing.
+func (c *Fork) Open(ctx context.Context) (h History, err error) {
+	now, open, err := c.Sessions.Fork(ctx)
+	if err != nil {
+		return h, err
+	}
+	if !open || now.ID != c.ID {
+		return h, session.ErrNoFork
+	}
+	c.now, h.Session = now, now.Session
+	if now.Turns > 0 {
+		return h, nil
+	}
+	h.Parent = now.Parent
+	if now.Run == "" && c.Busy() { // main's first turn
+		h.Missing = StartNew
+	}
+	h.Opening = Opening{Tag: prompt.TagForkStarted, Text: prompt.ForkStarted(prompt.Fork{
+		Topic: now.Topic, Quote: now.Quote, Resumed: now.Run != "", Running: now.Running, Age: c.age(),
+	})}
+	return h, nil
+}
+
+// age is how old the message is that the owner replied to; 0 if that is not known.
+func (c *Fork) age() time.Duration {
+	if c.now.Sent.IsZero() {
+		return 0
+	}
+	return c.Sessions.Disk.Now().Sub(c.now.Sent)
+}
+
+// Save makes id the fork's session.
+func (c *Fork) Save(ctx context.Context, id string) error {
+	return c.Sessions.EditFork(context.WithoutCancel(ctx), c.ID, func(f *session.Fork) { f.Session = id })
+}
+
+// Updates stay for main; each is shown once in a fork. A fork of another run's session has none.
+func (c *Fork) Updates() UpdatePolicy {
+	if c.now.Run != "" {
+		return UpdatePolicy{}
+	}
+	return UpdatePolicy{Show: Peek, Since: c.now.Shown, Shown: func(ctx context.Context, until time.Time) error {
+		return c.Sessions.EditFork(ctx, c.ID, func(f *session.Fork) { f.Shown = until })
+	}}
+}
+
+// Event is that of a fork.
+func (*Fork) Event() session.Kind { return session.InteractiveFork }

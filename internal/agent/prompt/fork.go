@@ -1,0 +1,104 @@
+package prompt
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
+)
+
+// Tags of messages in the interactive fork.
+const (
+	TagForkStarted = "fork-started"
+	TagForkTimeout = "fork-timeout"
+	TagSystem      = "system"
+)
+
+// Fork is what the first message of an interactive fork says of it.
+type Fork struct {
+	Topic   string
+	Quote   string // of the message that the owner replied to
+	Resumed bool   // the fork goes on from the session that sent the message
+	Running bool   // that session's run was still in progress
+	Age     time.Duration
+}
+
+// howToEnd is what the agent must know of the ways out of a fork.
+const howToEnd = "Nothing of it reaches the main conversation until it ends: `save_context` makes it the main conversation, " +
+	"`report_updates` leaves main a summary and drops it, `exit_fork` drops it. End it when its topic is done, once the owner " +
+	"has said something in it."
+
+// ForkStarted opens an interactive fork.
+func ForkStarted(f Fork) string {
+	parts := []string{"This is an interactive fork, a branch of the main conversation in which you talk with the owner. " + howToEnd}
+	if f.Resumed {
+		parts[0] = "This is an interactive fork, in which you talk with the owner: they replied to a message that you sent in a " +
+			"background run. You go on from the session of that run, with the tools of the main conversation; the owner reads your " +
+			"answers. Nothing of it reaches the main conversation until it ends: `report_updates` leaves main a summary and drops " +
+			"it, `exit_fork` drops it."
+		parts = append(parts, stale(f))
+	}
+	parts = append(parts, data("THE OWNER REPLIES TO", f.Quote)...)
+	switch {
+	case f.Topic != "":
+		parts = append(parts, "Topic: "+indent(f.Topic)+"\n\nBegin with it.")
+	case f.Quote == "":
+		parts = append(parts, "No topic was given: the owner will say what it is about.")
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// stale says how old the message is that a fork goes on from.
+func stale(f Fork) string {
+	note := fmt.Sprintf("NOTE: The message was sent %s: check what may have changed since then.", Ago(f.Age))
+	if f.Running {
+		note += " The run is still in progress; what it has done in its current turn is not a part of this fork."
+	}
+	return note
+}
+
+// ForkTimeout asks the agent to end a fork in which the owner has said nothing for idle. Firm is the second and last time.
+func ForkTimeout(idle time.Duration, firm bool) string {
+	s := fmt.Sprintf("The owner has said nothing in this interactive fork for %d minutes. ", int(idle.Minutes()))
+	if firm {
+		return s + "This is the last reminder: end the fork now, with `report_updates` if anything in it is worth knowing, else with " +
+			"`exit_fork`, or with `save_context` if it is to become the main conversation. Keep it open only if the owner asked " +
+			"you to."
+	}
+	return s + "If its topic is done, end it (`save_context`, `report_updates` or `exit_fork`). If not, ask the owner in one sentence " +
+		"whether to go on."
+}
+
+// ForkReport asks for the report with which the owner ends a fork.
+const ForkReport = "The owner ends this fork. Call `report_updates` now with a summary for the main conversation: what was decided and " +
+	"found, what is open. The fork is dropped afterwards."
+
+// ForkReportNudge asks once more for that report.
+const ForkReportNudge = "[system] You must call `report_updates` before this fork ends. Do it now, in one to three sentences."
+
+// ForkUnreported is the update that stands in for the report of a fork.
+func ForkUnreported(topic string) string {
+	if topic == "" {
+		return "An interactive fork was ended by the owner; its agent left no summary."
+	}
+	return fmt.Sprintf("An interactive fork was ended by the owner; its agent left no summary. Its topic was: %s", plaintext.Short(topic, maxQuote))
+}
+
+// Expired tells the owner that a reply begins without the session that it was for.
+const Expired = "this session has expired — starting fresh with quoted context"
+
+// maxQuote is how much of a message is quoted, in characters.
+const maxQuote = 500
+
+// Quote returns the beginning of a message that the owner replied to.
+func Quote(text string) string { return plaintext.Short(plaintext.Lines(strings.TrimSpace(text)), maxQuote) }
+
+// Reply is what the owner says in reply to a message.
+func Reply(quote string, age time.Duration, text string) string {
+	name := "THE OWNER REPLIES TO"
+	if age > 0 {
+		name = fmt.Sprintf("THE OWNER REPLIES TO A MESSAGE THAT WAS SENT %s", strings.ToUpper(Ago(age)))
+	}
+	return strings.Join(append(data(name, quote), text), "\n\n")
+}

@@ -1,0 +1,62 @@
+package tools
+
+import (
+	"context"
+	_ "embed"
+
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
+)
+
+//go:embed exit_fork.md
+var exitForkText string
+
+func exitFork() tool {
+	return tool{
+		name:        runlog.ExitFork,
+		description: exitForkText,
+		schema:      noArguments,
+		may:         forkOnly(runlog.ExitFork),
+		call:        takes(callExitFork),
+	}
+}
+
+// noArguments is the schema of a tool that takes none.
+const noArguments = `{"type":"object","properties":{},"additionalProperties":false}`
+
+func callExitFork(ctx context.Context, b *Set, _ struct{}) (string, error) {
+	if err := b.mayLeave(ctx); err != nil {
+		return "", err
+	}
+	if err := b.Run.Event(ctx, runlog.Event{Type: runlog.ForkWish, Tool: runlog.ExitFork}); err != nil {
+		return "", err
+	}
+	return "Noted: the fork is dropped when this turn ends.", nil
+}
+
+// inFork reports whether the run is a turn of the interactive fork.
+func (b *Set) inFork() bool { return b.Run.Key == session.ForkKey }
+
+// forkOnly is for a tool that ends the interactive fork.
+func forkOnly(name string) func(*Set) error {
+	return func(b *Set) error {
+		if !b.inFork() {
+			return &Refused{name + " is for an interactive fork only."}
+		}
+		return nil
+	}
+}
+
+// mayLeave refuses to end a fork in which the owner has said nothing.
+func (b *Set) mayLeave(ctx context.Context) error {
+	f, open, err := b.Sessions.Fork(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !open:
+		return &Refused{"No interactive fork is open."}
+	case f.Heard == 0:
+		return &Refused{"The owner has said nothing in this fork yet: wait for their first message."}
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/state/session"
+)
+
+func TestOneForkIsOpen(t *testing.T) {
+	b, _ := newBook(t)
+	var opened, refused, wrong int
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			err := b.OpenFork(t.Context(), session.Fork{ID: string(rune('a' + i))})
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				opened++
+			case errors.Is(err, session.ErrForkOpen):
+				refused++
+			default:
+				wrong++
+			}
+		})
+	}
+	all.Wait()
+	if opened != 1 || refused != 19 || wrong != 0 {
+		t.Errorf("%d opened, %d refused, %d failed", opened, refused, wrong)
+	}
+}
+
+func TestForkEditsAreNotLost(t *testing.T) {
+	b, _ := newBook(t)
+	if err := b.OpenFork(t.Context(), session.Fork{ID: "f"}); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if err := b.EditFork(t.Context(), "f", func(f *session.Fork) { f.Turns++ }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if f, open, err := b.Fork(t.Context()); !open || err != nil || f.Turns != 50 {
+		t.Errorf("%+v, %v, %v", f, open, err)
+	}
+	if info, err := os.Stat(b.Home.Fork()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+func TestForkOfAnotherIDIsLeftAlone(t *testing.T) {
+	b, _ := newBook(t)
+	if err := b.EditFork(t.Context(), "f", func(*session.Fork) {}); !errors.Is(err, session.ErrNoFork) {
+		t.Errorf("none open: %v", err)
+	}
+	if err := b.OpenFork(t.Context(), session.Fork{ID: "f"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.EditFork(t.Context(), "g", func(*session.Fork) {}); !errors.Is(err, session.ErrNoFork) {
+		t.Errorf("another open: %v", err)
+	}
+	if err := b.CloseFork(t.Context(), "g"); err != nil {
+		t.Errorf("another open: %v", err)
+	}
+	if _, open, err := b.Fork(t.Context()); !open || err != nil {
+		t.Errorf("open %v, %v", open, err)
+	}
+	if err := b.CloseFork(t.Context(), "f"); err != nil {
+		t.Error(err)
+	}
+	if _, open, err := b.Fork(t.Context()); open || err != nil {
+		t.Errorf("open %v, %v", open, err)
+	}
+}
+
+func TestSavable(t *testing.T) {
+	fork := session.Fork{ID: "f", Session: "s", Parent: "m", Turns: 1}
+	for name, c := range map[string]struct {
+		change func(session.Book, *session.Fork) error
+		want   error
+	}{
+		"as it began":    {func(session.Book, *session.Fork) error { return nil }, nil},
+		"main moved":     {func(b session.Book, _ *session.Fork) error { return b.SetMain("n") }, session.ErrMainMoved},
+		"main cleared":   {func(b session.Book, _ *session.Fork) error { return b.ClearMain() }, session.ErrMainMoved},
+		"main had a run": {func(b session.Book, _ *session.Fork) error { return note(b, "run\n") }, session.ErrMainMoved},
+		"main was busy":  {func(_ session.Book, f *session.Fork) error { f.MainRun = session.BusyMain; return nil }, session.ErrMainMoved},
+		"of a run":       {func(_ session.Book, f *session.Fork) error { f.Run = "r"; return nil }, session.ErrResumed},
+		"without a turn": {func(_ session.Book, f *session.Fork) error { f.Turns = 0; return nil }, session.ErrNoTurn},
+	} {
+		b, _ := newBook(t)
+		f := fork
+		if err := errors.Join(b.SetMain("m"), c.change(b, &f)); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Savable(f); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// note is what a turn of main leaves in the lock's file.
+func note(b session.Book, text string) error {
+	guard, err := lock.TryGuard(b.Home.ConversationLock(session.MainKey))
+	if err != nil {
+		return err
+	}
+	defer guard.Release()
+	return guard.Note(text)
+}
+
+func TestSaveFork(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		b, _ := newBook(t)
+		f := session.Fork{ID: "f", Session: "s", Parent: "m", Turns: 1}
+		if err := errors.Join(b.SetMain("m"), b.OpenFork(t.Context(), f)); err != nil {
+			t.Fatal(err)
+		}
+		save := func() error { return b.SaveFork(t.Context(), f) }
+		if killed { // before anything but the id of main was written
+			save = func() error { return b.SetMain("s") }
+		}
+		if err := save(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, open, err := b.Fork(t.Context()); open || err != nil {
+				t.Errorf("killed %v: open %v, %v", killed, open, err)
+			}
+		}
+		events, _ := history(t, b)
+		if len(events) != 1 || events[0].Event != session.Swapped || events[0].SessionID != "s" || events[0].ParentSessionID != "m" {
+			t.Errorf("killed %v: history %+v", killed, events)
+		}
+		if err := b.OpenFork(t.Context(), session.Fork{ID: "g"}); err != nil {
+			t.Errorf("killed %v: %v", killed, err)
+		}
+	}
+}
+
+func TestDamagedForkIsSetAside(t *testing.T) {
+	b, warned := newBook(t)
+	write(t, b.Home.Fork(), `{"id": "f`)
+	if _, open, err := b.Fork(t.Context()); open || err != nil || len(*warned) != 1 {
+		t.Errorf("open %v, %v, warned %q", open, err, *warned)
+	}
+	write(t, b.Home.Fork(), `{}`)
+	if err := b.OpenFork(context.Background(), session.Fork{ID: "f"}); err != nil {
+		t.Error(err)
+	}
+}
