@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/man"
 )
 
@@ -136,12 +137,8 @@ func checked(check cobra.PositionalArgs) cobra.PositionalArgs {
 			return nil
 		}
 		if !cmd.HasParent() && len(args) > 0 {
-			s := fmt.Sprintf("unknown command %q", args[0])
 			cmd.SuggestionsMinimumDistance = 2
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				s += fmt.Sprintf(" (did you mean %s?)", strings.Join(near, ", "))
-			}
-			return usage("%s", s)
+			return usage("unknown command %q%s", args[0], plaintext.Suggestion(cmd.SuggestionsFor(args[0])...))
 		}
 		return usage("want: %s", cmd.UseLine())
 	}

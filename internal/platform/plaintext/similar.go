@@ -34,3 +34,11 @@ func Similar(word string, known []string) []string {
 	}
 	return words
 }
+
+// Suggestion is what an error of an unknown word adds for the words that Similar returned: " (did you mean run, runs?)", or "".
+func Suggestion(similar ...string) string {
+	if len(similar) == 0 {
+		return ""
+	}
+	return " (did you mean " + strings.Join(similar, ", ") + "?)"
+}

@@ -187,10 +187,8 @@ func unknown(key string, fields []Field) string {
 	for _, f := range fields {
 		known = append(known, f.Key)
 	}
-	if near := plaintext.Similar(key, known); len(near) > 0 {
-		return "unknown key (did you mean " + near[0] + "?)"
-	}
-	return "unknown key"
+	similar := plaintext.Similar(key, known)
+	return "unknown key" + plaintext.Suggestion(similar[:min(1, len(similar))]...)
 }
 
 // Kebab is a key in the spelling that we write.

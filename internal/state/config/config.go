@@ -1,6 +1,6 @@
-// Package config resolves the settings: a flag takes precedence over the environment, the environment over config.yaml, and
-// config.yaml over the default. Each value records its origin. A file with an unknown key or an invalid value is refused as a
-// whole, with file, line and key; nothing is ignored.
+// Package config resolves the settings: the environment takes precedence over config.yaml, and config.yaml over the default.
+// Each value records its origin. A file with an unknown key or an invalid value is refused as a whole, with file, line and key;
+// nothing is ignored.
 package config
 
 import (
@@ -98,7 +98,6 @@ func Amount(text string) (float64, error) {
 type Source struct {
 	Path   string                      // of config.yaml
 	Lookup func(string) (string, bool) // the process environment
-	Flags  map[string]string           // keys set by flags; no lists
 	Zone   string                      // the system's zone, default of timezone
 }
 
@@ -189,13 +188,6 @@ func merge(doc *yamldoc.Doc, src Source) (v *viper.Viper, origins map[string]str
 				}
 			}
 		}
-		if value, ok := src.Flags[k.name]; ok {
-			v.Set(k.name, value)
-			origins[k.name] = "flag"
-			if err := k.check(value); err != nil {
-				return nil, nil, &Wrong{"flag", k.name + ": " + err.Error()}
-			}
-		}
 	}
 	return v, origins, nil
 }
@@ -204,7 +196,7 @@ func merge(doc *yamldoc.Doc, src Source) (v *viper.Viper, origins map[string]str
 type Item struct {
 	Key    string `json:"key"`
 	Value  any    `json:"value"`
-	Origin string `json:"origin"` // "default", FILE:LINE, a variable's name or "flag"
+	Origin string `json:"origin"` // "default", FILE:LINE or a variable's name
 }
 
 // Text returns the value in one line.

@@ -171,22 +171,16 @@ func TestPrecedence(t *testing.T) {
 	const file = "timezone: Europe/Paris\ndelivery:\n  timeout: 1m\n"
 	for _, tc := range []struct {
 		file, variable string
-		flag           bool
 		want           string
 	}{
-		{"", "", false, "Asia/Tokyo 30s default default"},
-		{file, "", false, "Europe/Paris 1m0s FILE:1 FILE:3"},
-		{"", "OLLIM_TIMEZONE=UTC OLLIM_DELIVERY_TIMEOUT=2m", false, "UTC 2m0s OLLIM_TIMEZONE OLLIM_DELIVERY_TIMEOUT"},
-		{file, "OLLIM_TIMEZONE=UTC OLLIM_DELIVERY_TIMEOUT=2m", false, "UTC 2m0s OLLIM_TIMEZONE OLLIM_DELIVERY_TIMEOUT"},
-		{file, "OLLIM_TIMEZONE=UTC", false, "UTC 1m0s OLLIM_TIMEZONE FILE:3"},
-		{file, "OLLIM_TIMEZONE= TIMEZONE=UTC", false, "Europe/Paris 1m0s FILE:1 FILE:3"}, // empty is unset
-		{"", "", true, "America/New_York 3m0s flag flag"},
-		{file, "OLLIM_TIMEZONE=UTC OLLIM_DELIVERY_TIMEOUT=2m", true, "America/New_York 3m0s flag flag"},
+		{"", "", "Asia/Tokyo 30s default default"},
+		{file, "", "Europe/Paris 1m0s FILE:1 FILE:3"},
+		{"", "OLLIM_TIMEZONE=UTC OLLIM_DELIVERY_TIMEOUT=2m", "UTC 2m0s OLLIM_TIMEZONE OLLIM_DELIVERY_TIMEOUT"},
+		{file, "OLLIM_TIMEZONE=UTC OLLIM_DELIVERY_TIMEOUT=2m", "UTC 2m0s OLLIM_TIMEZONE OLLIM_DELIVERY_TIMEOUT"},
+		{file, "OLLIM_TIMEZONE=UTC", "UTC 1m0s OLLIM_TIMEZONE FILE:3"},
+		{file, "OLLIM_TIMEZONE= TIMEZONE=UTC", "Europe/Paris 1m0s FILE:1 FILE:3"}, // empty is unset
 	} {
 		src := source(t, tc.file, strings.Fields(tc.variable)...)
-		if tc.flag {
-			src.Flags = map[string]string{"timezone": "America/New_York", "delivery.timeout": "3m"}
-		}
 		c := load(t, src)
 		zone, err1 := c.Get("timezone")
 		timeout, err2 := c.Get("delivery.timeout")
@@ -326,18 +320,12 @@ func TestGoodFiles(t *testing.T) {
 }
 
 func TestWrongElsewhere(t *testing.T) {
-	for _, tc := range []struct{ variable, flag, want string }{
-		{"OLLIM_TIMEZONE=Mars", "", `OLLIM_TIMEZONE: unknown zone "Mars": write one like Europe/Paris`},
-		{"OLLIM_DELIVERY_TIMEOUT=soon", "", `OLLIM_DELIVERY_TIMEOUT: "soon" is not a duration: write one like 30s`},
-		{"OLLIM_SPEND_PER_DAY=x", "", `OLLIM_SPEND_PER_DAY: "x" is not an amount: write a number such as 1.50, or none`},
-		{"", "timezone=Mars", `flag: timezone: unknown zone "Mars": write one like Europe/Paris`},
-		{"", "delivery.timeout=soon", `flag: delivery.timeout: "soon" is not a duration: write one like 30s`},
+	for _, tc := range []struct{ variable, want string }{
+		{"OLLIM_TIMEZONE=Mars", `OLLIM_TIMEZONE: unknown zone "Mars": write one like Europe/Paris`},
+		{"OLLIM_DELIVERY_TIMEOUT=soon", `OLLIM_DELIVERY_TIMEOUT: "soon" is not a duration: write one like 30s`},
+		{"OLLIM_SPEND_PER_DAY=x", `OLLIM_SPEND_PER_DAY: "x" is not an amount: write a number such as 1.50, or none`},
 	} {
-		src := source(t, "", tc.variable)
-		if key, value, given := strings.Cut(tc.flag, "="); given {
-			src.Flags = map[string]string{key: value}
-		}
-		_, err := config.Load(src)
+		_, err := config.Load(source(t, "", tc.variable))
 		var wrong *config.Wrong
 		if !errors.As(err, &wrong) || err.Error() != tc.want {
 			t.Errorf("%+v: %v", tc, err)

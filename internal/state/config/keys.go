@@ -246,11 +246,7 @@ type UnknownKey struct {
 }
 
 func (e *UnknownKey) Error() string {
-	s := fmt.Sprintf("unknown key %q", e.Name)
-	if len(e.Near) > 0 {
-		s += " (did you mean " + e.Near[0] + "?)"
-	}
-	return s
+	return fmt.Sprintf("unknown key %q%s", e.Name, plaintext.Suggestion(e.Near[:min(1, len(e.Near))]...))
 }
 
 // Keys lists the names of all settings.

@@ -199,11 +199,7 @@ type Unknown struct {
 }
 
 func (e *Unknown) Error() string {
-	s := fmt.Sprintf("no job %q", e.Name)
-	if len(e.Near) > 0 {
-		s += " (did you mean " + strings.Join(e.Near, ", ") + "?)"
-	}
-	return s
+	return fmt.Sprintf("no job %q%s", e.Name, plaintext.Suggestion(e.Near...))
 }
 
 // Ambiguous is a name that fits several jobs.

@@ -187,7 +187,7 @@ func (e *entry) set(word string) error {
 func unknownKey(key string) error {
 	all := slices.Concat([]string{"alias"}, counts(), prices())
 	if near := plaintext.Similar(key, all); len(near) > 0 {
-		return fmt.Errorf("%q: unknown key (did you mean %s?)", key, near[0])
+		return fmt.Errorf("%q: unknown key%s", key, plaintext.Suggestion(near[0]))
 	}
 	return fmt.Errorf("%q: unknown key, want one of %s", key, strings.Join(all, ", "))
 }

@@ -121,11 +121,7 @@ type Unknown struct {
 }
 
 func (e *Unknown) Error() string {
-	s := fmt.Sprintf("no run %q", e.Name)
-	if len(e.Near) > 0 {
-		s += " (did you mean " + strings.Join(e.Near, ", ") + "?)"
-	}
-	return s
+	return fmt.Sprintf("no run %q%s", e.Name, plaintext.Suggestion(e.Near...))
 }
 
 // longestTurn bounds a run without a job's lock (a turn of a conversation, a question at a shell): a later run of the

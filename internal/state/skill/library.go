@@ -25,11 +25,7 @@ type Unknown struct {
 }
 
 func (e *Unknown) Error() string {
-	s := fmt.Sprintf("no %s %q", e.What, e.Name)
-	if len(e.Near) > 0 {
-		s += " (did you mean " + strings.Join(e.Near, ", ") + "?)"
-	}
-	return s
+	return fmt.Sprintf("no %s %q%s", e.What, e.Name, plaintext.Suggestion(e.Near...))
 }
 
 // Load reads every skill, by name. A bad one is among the faults and affects no other; only a directory that cannot be listed
