@@ -119,15 +119,12 @@ const leastOutput = 1024
 const commonOutput = 8192
 
 // delta passes the agent's text on as it arrives, and notes in shown that it did; nil if nobody watches.
-func (t *turn) delta(shown *bool) func(provider.Delta) error {
+func (t *turn) delta(shown *bool) func(text string) error {
 	if t.request.Input.Delta == nil {
 		return nil
 	}
-	return func(d provider.Delta) error {
-		if d.Text == "" {
-			return nil
-		}
+	return func(text string) error {
 		*shown = true
-		return t.request.Input.Delta(d.Text)
+		return t.request.Input.Delta(text)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // query asks the service, within what the run may cost, and counts what an answer that broke off has cost. An answer that needs
 // more than the usual tokens is asked for again with as many as the model can give, unless somebody has read it.
-func (t *turn) query(ctx context.Context, q provider.Request, delta func(provider.Delta) error) (provider.Answer, error) {
+func (t *turn) query(ctx context.Context, q provider.Request, delta func(text string) error) (provider.Answer, error) {
 	all := capacity(q)
 	usual := min(all, usualAnswer(q))
 	if delta != nil || !t.how.model.Priced {
@@ -57,7 +57,7 @@ func budget(thinking string) int {
 }
 
 // try asks for an answer of at most so many tokens, or of fewer if the run may not cost so much, but not below least.
-func (t *turn) try(ctx context.Context, q provider.Request, delta func(provider.Delta) error, least, most int) (provider.Answer, error) {
+func (t *turn) try(ctx context.Context, q provider.Request, delta func(text string) error, least, most int) (provider.Answer, error) {
 	input, tokens, err := t.bill.afford(ctx, expected(t.talk.entries, q), least, most, usualAnswer(q))
 	if err != nil {
 		return provider.Answer{}, err

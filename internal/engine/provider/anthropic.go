@@ -21,7 +21,7 @@ func NewAnthropic(o Options) Provider {
 }
 
 // Ask implements [Provider].
-func (m *messages) Ask(ctx context.Context, r Request, delta func(Delta) error) (Answer, error) {
+func (m *messages) Ask(ctx context.Context, r Request, delta func(text string) error) (Answer, error) {
 	request, err := anthropicRequest(r)
 	if err != nil {
 		return Answer{}, err

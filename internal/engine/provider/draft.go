@@ -13,7 +13,7 @@ import (
 
 // draft is an answer while it comes in.
 type draft struct {
-	delta func(Delta) error
+	delta func(text string) error
 	parts []*part
 	stop  Stop
 	usage runlog.Usage
@@ -34,19 +34,13 @@ func (d *draft) add(b transcript.Block) *part {
 	return p
 }
 
-// grow adds to a part and passes on what people may see.
+// grow adds to a part and passes on what is text.
 func (d *draft) grow(p *part, more string) error {
 	p.grown.WriteString(more)
-	if more == "" || d.delta == nil {
+	if more == "" || d.delta == nil || p.Type != transcript.TextBlock {
 		return nil
 	}
-	switch p.Type {
-	case transcript.TextBlock:
-		return d.delta(Delta{Text: more})
-	case transcript.ThinkingBlock:
-		return d.delta(Delta{Thinking: more})
-	}
-	return nil
+	return d.delta(more)
 }
 
 // answer is the draft as it stands, in answer to r.

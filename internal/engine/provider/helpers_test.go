@@ -94,11 +94,10 @@ func (r reply) openai() openaiapi.Reply {
 }
 
 // heard collects deltas.
-type heard struct{ text, thinking strings.Builder }
+type heard struct{ text strings.Builder }
 
-func (h *heard) take(d Delta) error {
-	h.text.WriteString(d.Text)
-	h.thinking.WriteString(d.Thinking)
+func (h *heard) take(text string) error {
+	h.text.WriteString(text)
 	return nil
 }
 

@@ -17,7 +17,7 @@ func NewOpenAI(o Options) Provider {
 }
 
 // Ask implements [Provider].
-func (c *completions) Ask(ctx context.Context, r Request, delta func(Delta) error) (Answer, error) {
+func (c *completions) Ask(ctx context.Context, r Request, delta func(text string) error) (Answer, error) {
 	header := map[string]string{}
 	if c.o.Key != "" {
 		header["Authorization"] = "Bearer " + c.o.Key

@@ -16,12 +16,12 @@ import (
 // Provider is one service.
 type Provider interface {
 	// Ask sends a conversation and returns the answer when it is complete. While it comes in, delta (which may be nil) is
-	// given its pieces in order; an error of delta ends the stream with that error. With an error the answer holds what had
+	// given the pieces of its text in order; an error of delta ends the stream with that error. With an error the answer holds what had
 	// arrived: whole blocks only, and text as far as it came.
 	//
 	// The error wraps engine.ErrUnavailable (ErrUnreached, the key was refused, no such model), is an
 	// *engine.Overloaded (429, 529, other 5xx), ErrCut, ErrTooLong, ErrThinking or ErrGarbled, or says what the service said.
-	Ask(ctx context.Context, r Request, delta func(Delta) error) (Answer, error)
+	Ask(ctx context.Context, r Request, delta func(text string) error) (Answer, error)
 }
 
 // Errors that a caller acts on.
@@ -49,12 +49,6 @@ type Request struct {
 	Most      int    // to which MaxTokens may be raised; 0 is not known
 	Hour      bool   // the cache is to keep the conversation for an hour, where the service can; else for some minutes
 	Thinking  string // "" is the model's default; off (or as little as it takes), adaptive, or a number of tokens
-}
-
-// Delta is a piece of an answer that is coming in: one of the two.
-type Delta struct {
-	Text     string
-	Thinking string
 }
 
 // Answer is what the model said.

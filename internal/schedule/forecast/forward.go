@@ -7,7 +7,6 @@ import (
 	"sort"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/job"
@@ -231,21 +230,11 @@ func description(j *job.Job) string {
 	return cmp.Or(words, beginning(j.Body))
 }
 
-// beginning is what a text begins with, in one line. It reads no more of a long text than it needs.
+// beginning is what a text begins with, in one line.
 func beginning(text string) string {
-	var kept []rune
-	for _, r := range text {
-		if unicode.IsSpace(r) {
-			r = ' '
-		}
-		switch r = plaintext.Rune(r); {
-		case r < 0, r == ' ' && (len(kept) == 0 || kept[len(kept)-1] == ' '):
-			continue
-		case len(kept) == longest && r != ' ':
-			return strings.TrimSuffix(string(kept), " ") + "..."
-		case len(kept) < longest:
-			kept = append(kept, r)
-		}
+	first, more := plaintext.First(plaintext.Line(text), longest)
+	if more {
+		return strings.TrimSuffix(first, " ") + "..."
 	}
-	return strings.TrimSuffix(string(kept), " ")
+	return first
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
@@ -114,18 +113,10 @@ func lastText(f *os.File, size int64, words Words) (string, error) {
 
 // shorten returns a text as one line, with an ellipsis where it was cut.
 func shorten(text string) string {
-	const space = 4 // white space and control characters are removed; a text is not long before that
-	rest := len(text) > space*longest
-	if rest {
-		text = text[:space*longest]
+	head := text[:min(len(text), 4*longest)] // of which white space and control characters are removed
+	line := plaintext.Line(head)
+	if len(line) <= longest && len(head) == len(text) {
+		return line
 	}
-	text = plaintext.Line(text)
-	if len(text) <= longest && !rest {
-		return text
-	}
-	cut := min(longest, len(text))
-	for cut > 0 && cut < len(text) && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
+	return strings.ToValidUTF8(line[:min(longest, len(line))], "") + "…"
 }
