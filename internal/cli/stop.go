@@ -103,7 +103,7 @@ func (d *Deps) stopRun(ctx context.Context, h app.Home, r runlog.Record) error {
 	if r.Done() {
 		return errors.New("has already ended")
 	}
-	if err := h.Runs().AskStop(r.ID); err != nil {
+	if err := h.Runs().AskStop(r.ID, "stopped by ollim stop"); err != nil {
 		return err
 	}
 	err := r.Process().Signal(syscall.SIGTERM) // it would find the request as well, within a second

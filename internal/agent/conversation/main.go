@@ -7,28 +7,35 @@ import (
 )
 
 // Main is the owner's conversation.
-type Main struct{ Sessions session.Book }
+type Main struct {
+	Sessions session.Book
+
+	mark session.Mark // of the session as the turn has found or left it
+}
 
 // MainKey is the key of the main conversation.
 const MainKey = session.MainKey
 
 // Traits of main are those of the owner's own conversation.
-func (Main) Traits() Traits { return Traits{Mode: "foreground", Foreground: true, Shared: true} }
+func (*Main) Traits() Traits { return Traits{Mode: "foreground", Foreground: true, Shared: true} }
 
 // Key is the same in every process.
-func (Main) Key() string { return MainKey }
+func (*Main) Key() string { return MainKey }
 
 // Open continues the main session.
-func (m Main) Open(context.Context) (h History, err error) {
-	h.Session, err = m.Sessions.Main()
+func (m *Main) Open(context.Context) (h History, err error) {
+	h.Session, m.mark, err = m.Sessions.MainAt()
 	return h, err
 }
 
-// Save makes id the main session.
-func (m Main) Save(_ context.Context, id string) error { return m.Sessions.SetMain(id) }
+// Save makes id the main session, unless the owner has cleared the conversation since the turn began.
+func (m *Main) Save(ctx context.Context, id string) (err error) {
+	m.mark, err = m.Sessions.FollowMain(context.WithoutCancel(ctx), m.mark, id)
+	return err
+}
 
 // Updates are used up by the main conversation alone.
-func (Main) Updates() UpdatePolicy { return UpdatePolicy{Show: Pop} }
+func (*Main) Updates() UpdatePolicy { return UpdatePolicy{Show: Pop} }
 
 // Event is that of a session with no history.
-func (Main) Event() session.Kind { return session.Created }
+func (*Main) Event() session.Kind { return session.Created }

@@ -51,7 +51,7 @@ func (r *Runner) mainTurn(kind string, o Options) (Spec, error) {
 	return Spec{
 		Identity:     Identity{Kind: kind, ID: conversation.MainKey, Path: conversation.MainKey},
 		Input:        prompt.Input{Piped: prompt.Piped{Text: o.Input}},
-		Conversation: conversation.Main{Sessions: r.Sessions},
+		Conversation: &conversation.Main{Sessions: r.Sessions},
 		Engine:       Choice{Name: o.Engine, Model: o.Model, Thinking: "true"},
 		Policy:       Policy{System: prompt.SystemMain(r.profile()), Tools: own, AllowPing: true, Update: job.OnPing, Owner: o.Owner},
 		Limits:       Limits{Time: turnLimit},

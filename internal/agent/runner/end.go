@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,8 @@ import (
 func (w *work) conclude(ctx context.Context, cause error) error {
 	outcome := outcomeOf(cause)
 	reason := reasonOf(w.spec.Limits.Time, outcome, cause)
-	if outcome == runlog.Interrupted && w.Runs.StopAsked(w.run.ID) {
-		reason = "stopped by ollim stop"
+	if outcome == runlog.Interrupted {
+		reason = cmp.Or(w.Runs.StopReason(w.run.ID), reason)
 	}
 	if outcome == runlog.Gated {
 		reason, cause = "", nil

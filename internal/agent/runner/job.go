@@ -81,7 +81,7 @@ func withJob(own []string, j job.Job, dirs []policy.Root) ([]string, error) {
 func (f *fire) conversation() conversation.Conversation {
 	switch f.job.Mode() {
 	case job.Foreground:
-		return conversation.Main{Sessions: f.Sessions}
+		return &conversation.Main{Sessions: f.Sessions}
 	case job.Persistent:
 		return conversation.Routine{Sessions: f.Sessions, ID: f.job.ID, Shown: f.previous.ShownUntil(), Own: f.own}
 	case job.Isolated:

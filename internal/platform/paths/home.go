@@ -94,6 +94,9 @@ func (d Dir) RoutineSession(id string) string { return filepath.Join(d.RoutineSe
 // Outbox is the directory of messages that have not reached the owner yet.
 func (d Dir) Outbox() string { return d.State("outbox") }
 
+// Queue is the directory of the owner's messages that wait for their turn.
+func (d Dir) Queue() string { return d.State("queue") }
+
 // Reminders is the directory of reminder files.
 func (d Dir) Reminders() string { return d.Path("reminders") }
 

@@ -1,6 +1,7 @@
 package runlog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -99,12 +100,12 @@ func (b Book) leftover(path, id string) *Leftover {
 // KillEngine kills the engine of a run and all processes that it started, as far as they are visible to this process.
 func KillEngine(id string) { process.KillAll(mark(id)) }
 
-// AskStop requests that a run ends, in whichever process it runs.
-func (b Book) AskStop(id string) error {
+// AskStop requests that a run ends, in whichever process it runs, and says why in the words of its record.
+func (b Book) AskStop(id, why string) error {
 	if err := store.MkdirOwn(b.Home.State("stop")); err != nil {
 		return err
 	}
-	err := store.Create(b.Home.StopRequest(id), nil)
+	err := store.Create(b.Home.StopRequest(id), []byte(why))
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
@@ -115,6 +116,15 @@ func (b Book) AskStop(id string) error {
 func (b Book) StopAsked(id string) bool {
 	_, err := os.Lstat(b.Home.StopRequest(id))
 	return err == nil
+}
+
+// StopReason returns why a run was requested to end, "" if it was not.
+func (b Book) StopReason(id string) string {
+	why, err := store.Read(b.Home.StopRequest(id))
+	if err != nil {
+		return ""
+	}
+	return cmp.Or(string(why), "stopped by ollim stop")
 }
 
 // ForgetStop removes the request to end a run, if any.

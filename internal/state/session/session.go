@@ -9,6 +9,7 @@ package session
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,6 +42,55 @@ func (b Book) Main() (string, error) { return b.read(b.Home.MainSession()) }
 // a *store.NotWritten or wraps ErrID. The empty id is an error too, so that an engine that reports none does not lose
 // the history; see ClearMain.
 func (b Book) SetMain(id string) error { return b.set(b.Home.MainSession(), id) }
+
+// Mark identifies a state of the main session's file.
+type Mark string
+
+// MainAt returns Main with the mark of the file.
+func (b Book) MainAt() (id string, at Mark, err error) {
+	if id, err = b.Main(); err != nil { // it may set the file aside
+		return "", "", err
+	}
+	data, err := store.Read(b.Home.MainSession())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return id, Mark(data), err
+}
+
+// FollowMain is SetMain for a turn that has found the file at a mark, or left it there. It returns the new mark. If the
+// session was cleared since, nothing is written: a turn that outlives that must not bring its session back.
+func (b Book) FollowMain(ctx context.Context, at Mark, id string) (Mark, error) {
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("sessions"))
+	if err != nil {
+		return at, err
+	}
+	defer held.Release()
+	_, now, err := b.MainAt()
+	if err != nil || now != at {
+		return at, err
+	}
+	if err := b.SetMain(id); err != nil {
+		return at, err
+	}
+	_, now, err = b.MainAt()
+	return now, err
+}
+
+// ClearMainNow clears the main session while a turn of it may be in progress, and returns its id. The file then has a JSON
+// object instead of an id.
+func (b Book) ClearMainNow(ctx context.Context) (id string, err error) {
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("sessions"))
+	if err != nil {
+		return "", err
+	}
+	defer held.Release()
+	if id, err = b.Main(); err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("{\"cleared\":%q}\n", b.Disk.Now().In(b.Zone).Format(time.RFC3339Nano))
+	return id, store.Write(b.Home.MainSession(), []byte(text), store.Synced)
+}
 
 // ClearMain removes the id of the main session; the next turn creates a new session. The caller holds session-main.
 func (b Book) ClearMain() error { return store.Remove(b.Home.MainSession()) }

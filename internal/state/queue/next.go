@@ -1,0 +1,323 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// sortEntries sorts messages as they are answered: what is being answered, what goes first, and the rest by arrival.
+func sortEntries(all []entry) {
+	rank := func(e entry) int {
+		switch {
+		case e.running():
+			return 0
+		case e.First:
+			return 1
+		}
+		return 2
+	}
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a.ID, b.ID)) })
+}
+
+// Turn is what one run answers.
+type Turn struct {
+	Tickets []*Ticket // the messages, oldest first; they are joined
+	Own     bool      // one of them is the caller's
+	CutOff  []Message // earlier ones that the prompt reports
+
+	book Book
+}
+
+// Next waits until nobody is before the caller's messages, and returns what its next run, whose id is given, must answer: a
+// message whose sender died, or the first of its own, with those neighbours of its group that wait too. Without messages of
+// its own it returns nil if another process serves the queue, or if nothing waits.
+//
+// The turn is the caller's until it calls End. If ctx ends, the error is its cause; the caller still holds its own tickets.
+func (b Book) Next(ctx context.Context, own []*Ticket, run string) (*Turn, error) {
+	for {
+		turn, before, err := b.next(ctx, own, run)
+		if turn != nil || err != nil || before == "" {
+			return turn, err
+		}
+		if err := b.await(ctx, before); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// await waits for the end of the process that holds a message.
+func (b Book) await(ctx context.Context, id string) error {
+	guard, err := b.Disk.Locks.WaitGuard(ctx, b.lockPath(id))
+	if ctx.Err() != nil {
+		guard.Release()
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := store.Read(b.path(id)); err != nil { // it was answered; the wait has created a new lock file
+		return guard.Delete()
+	}
+	guard.Release()
+	return nil
+}
+
+// next is one look of Next: a turn, or the message to wait for.
+func (b Book) next(ctx context.Context, own []*Ticket, run string) (turn *Turn, before string, err error) {
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("queue"))
+	if err != nil {
+		return nil, "", err
+	}
+	defer held.Release()
+	all, err := b.load(true)
+	if err != nil {
+		return nil, "", err
+	}
+	waiting, cutOff, settled := b.judge(all)
+	for _, m := range settled {
+		if err := b.drop(m); err != nil {
+			return nil, "", err
+		}
+	}
+	before, err = ahead(waiting, own)
+	living := func(e entry) bool { return e.living }
+	if before != "" || err != nil || len(waiting) == 0 || len(own) == 0 && slices.ContainsFunc(waiting, living) {
+		return nil, before, err
+	}
+	return b.take(neighbours(waiting, own), cutOff, own, run)
+}
+
+// take makes a turn of messages. before is the first of them if another process holds it for a moment.
+func (b Book) take(batch []entry, cutOff []Message, own []*Ticket, run string) (turn *Turn, before string, err error) {
+	turn = &Turn{book: b}
+	for _, e := range batch {
+		t, err := b.claim(e, own)
+		switch {
+		case err == nil:
+			turn.Tickets = append(turn.Tickets, t)
+			turn.Own = turn.Own || slices.Contains(own, t)
+			continue
+		case len(turn.Tickets) > 0: // the next turn answers the rest
+		case errors.Is(err, lock.ErrBusy):
+			return nil, e.ID, nil
+		default:
+			return nil, "", err
+		}
+		break
+	}
+	if err := turn.note(run, cutOff); err != nil {
+		turn.leave(own)
+		return nil, "", err
+	}
+	return turn, "", nil
+}
+
+// judge returns the messages that wait or are being answered, those whose turn was cut off, and those that can be removed.
+func (b Book) judge(all []entry) (waiting []entry, cutOff, settled []Message) {
+	for _, e := range all {
+		switch {
+		case e.living || b.waits(e.Message):
+			waiting = append(waiting, e)
+		case b.settled(e.Message):
+			settled = append(settled, e.Message)
+		default:
+			cutOff = append(cutOff, e.Message)
+		}
+	}
+	return waiting, cutOff, settled
+}
+
+// waits reports whether no engine was given the message of a process that died.
+func (b Book) waits(m Message) bool {
+	return m.Ended == "" && (m.Run == "" || !b.Runs(m.Run).Begun)
+}
+
+// settled reports whether the message of a process that died was answered, or its report was read.
+func (b Book) settled(m Message) bool {
+	if m.Reporter != "" && b.Runs(m.Reporter).Answered {
+		return true
+	}
+	fate := b.Runs(m.Run)
+	return m.Ended == "" && fate.Done && fate.OK
+}
+
+// ahead returns the message to wait for, the last that another process holds before the caller's first; "" if there is none.
+func ahead(waiting []entry, own []*Ticket) (before string, err error) {
+	first := slices.IndexFunc(waiting, func(e entry) bool { return holds(own, e) })
+	switch {
+	case first < 0 && len(own) > 0:
+		return "", ErrGone
+	case first < 0:
+		return "", nil
+	}
+	for _, e := range slices.Backward(waiting[:first]) {
+		if e.living {
+			return e.ID, nil
+		}
+	}
+	return "", nil
+}
+
+func holds(own []*Ticket, e entry) bool {
+	return slices.ContainsFunc(own, func(t *Ticket) bool { return t.ID == e.ID })
+}
+
+// neighbours returns the first message and those of its group that directly follow it and that the caller may answer.
+func neighbours(waiting []entry, own []*Ticket) []entry {
+	n := 1
+	for n < len(waiting) && waiting[0].Group != "" && waiting[n].Group == waiting[0].Group && (!waiting[n].living || holds(own, waiting[n])) {
+		n++
+	}
+	return waiting[:n]
+}
+
+// claim returns the ticket of a message: the caller's, or a new one for a message that nobody holds.
+func (b Book) claim(e entry, own []*Ticket) (*Ticket, error) {
+	if i := slices.IndexFunc(own, func(t *Ticket) bool { return t.ID == e.ID }); i >= 0 {
+		return own[i], nil
+	}
+	guard, err := lock.TryGuard(b.lockPath(e.ID))
+	if err != nil {
+		return nil, err
+	}
+	return &Ticket{e.Message, b, guard}, nil
+}
+
+// note writes the run into the messages of the turn and into those that it reports. The caller holds the lock of the queue.
+func (t *Turn) note(run string, cutOff []Message) error {
+	for _, ticket := range t.Tickets {
+		ticket.Run = run
+		if err := ticket.save(); err != nil {
+			return err
+		}
+	}
+	for _, m := range cutOff {
+		m.Reporter = run
+		if err := store.WriteJSON(t.book.path(m.ID), m); err != nil {
+			return err
+		}
+		t.CutOff = append(t.CutOff, m)
+	}
+	return nil
+}
+
+// leave gives back what the turn took over.
+func (t *Turn) leave(own []*Ticket) {
+	for _, ticket := range t.Tickets {
+		if !slices.Contains(own, ticket) {
+			ticket.Leave()
+		}
+	}
+}
+
+// End is what becomes of the messages of a turn that has ended.
+type End int
+
+// The ends of a turn.
+const (
+	Answered End = iota // its messages are removed; also if a person was told why there is no answer
+	Failed              // the next turn reports them, with the reason
+	Released            // they are judged by their run, as those of a process that died
+)
+
+// End ends the turn. The messages whose cut-off turns it has reported are removed if the agent read the report.
+func (t *Turn) End(ctx context.Context, how End, why string) error {
+	held, err := t.book.Disk.Lock(context.WithoutCancel(ctx), t.book.Home.Lock("queue"))
+	if err == nil {
+		defer held.Release()
+	}
+	for _, m := range t.CutOff {
+		if t.book.Runs(m.Reporter).Answered {
+			err = errors.Join(err, t.book.drop(m))
+		}
+	}
+	for _, ticket := range t.Tickets {
+		switch how {
+		case Answered:
+			err = errors.Join(err, ticket.Remove())
+		case Failed:
+			err = errors.Join(err, ticket.fail(why))
+		case Released:
+			ticket.Leave()
+		}
+	}
+	return err
+}
+
+// drop removes a message that no process holds.
+func (b Book) drop(m Message) error {
+	guard, err := lock.TryGuard(b.lockPath(m.ID))
+	if errors.Is(err, lock.ErrBusy) { // a process that waited for it is looking, and the next turn removes it
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return (&Ticket{m, b, guard}).Remove()
+}
+
+// Contents is what is in the queue, in the order in which it is answered.
+type Contents struct {
+	Running []Message // a run is answering them
+	Waiting []Message
+	CutOff  []Message // the next turn reports them
+}
+
+// Contents returns what is in the queue. It needs no lock: a message that is removed meanwhile is omitted.
+func (b Book) Contents() (c Contents, err error) {
+	all, err := b.load(false)
+	if err != nil {
+		return c, err
+	}
+	waiting, cutOff, _ := b.judge(all)
+	for _, e := range waiting {
+		if e.running() {
+			c.Running = append(c.Running, e.Message)
+		} else {
+			c.Waiting = append(c.Waiting, e.Message)
+		}
+	}
+	c.CutOff = cutOff
+	return c, nil
+}
+
+// Abandoned reports whether messages wait and no process is there to answer them. It also removes what a killed sender of
+// attachments left more than an hour ago.
+func (b Book) Abandoned(ctx context.Context) (bool, error) {
+	if _, err := os.Lstat(b.Home.Queue()); err != nil { // no message has ever been sent
+		return false, nil //nolint:nilerr // as above
+	}
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("queue"))
+	if err != nil {
+		return false, err
+	}
+	defer held.Release()
+	all, err := b.load(true)
+	if err != nil {
+		return false, err
+	}
+	waiting, _, _ := b.judge(all)
+	living := slices.ContainsFunc(waiting, func(e entry) bool { return e.living })
+	return len(waiting) > 0 && !living, b.sweep(all)
+}
+
+// sweep removes attachments that belong to no message.
+func (b Book) sweep(all []entry) error {
+	dirs, err := filepath.Glob(b.filesPath("*"))
+	for _, dir := range dirs {
+		info, statErr := os.Lstat(dir)
+		used := slices.ContainsFunc(all, func(e entry) bool { return b.filesPath(nameOf(e.ID)) == dir })
+		if statErr == nil && !used && b.Disk.Now().Sub(info.ModTime()) > time.Hour {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}
+	return err
+}
