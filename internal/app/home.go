@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"sync"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -16,6 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/skill"
@@ -123,6 +126,28 @@ func (h Home) Approvals() approval.Book {
 // Updates returns the pending updates.
 func (h Home) Updates() update.Box {
 	return update.Box{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Started: h.answered}
+}
+
+// Queue returns the owner's messages that wait for a turn.
+func (h Home) Queue() queue.Book {
+	return queue.Book{
+		Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Runs: h.fate,
+		Stop: func(run string) error { return runner.Interrupt(h.Runs(), run) },
+	}
+}
+
+// fate returns what a run has done with the messages that it was given.
+func (h Home) fate(run string) queue.Fate {
+	if run == "" {
+		return queue.Fate{}
+	}
+	_, err := os.Lstat(h.Dir.Run(run, "prompt.txt"))
+	f := queue.Fate{Begun: err == nil}
+	if r, err := h.Runs().Load(run); err == nil {
+		f.Done, f.OK = r.Done(), r.Outcome == runlog.OK
+	}
+	f.Answered = f.Begun && h.answered(run)
+	return f
 }
 
 // Models returns what is known of models, the owner's own lines included.

@@ -23,7 +23,7 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 		},
 		State: runner.State{
 			Jobs: h.Jobs(), Runs: h.Runs(), Updates: h.Updates(), Sessions: h.Sessions(), Notices: h.Notices(),
-			Spend: h.Spend(), Budget: h.Budget(), Approvals: h.Approvals(), Slots: h.Slots(),
+			Spend: h.Spend(), Budget: h.Budget(), Approvals: h.Approvals(), Slots: h.Slots(), Queue: h.Queue(),
 			Changes: changed.Book{Home: h.Dir, Disk: h.Disk},
 		},
 		Outbox: h.Post(),

@@ -14,7 +14,7 @@ const openingLine = `^(\[(?:routine|reminder|webhook)(?:-bg)?:[^\]\n]*\] )?(?:\[
 func sections() []string {
 	return []string{
 		"NOTE: Your earlier session is gone", "NOTE: Your session was compacted", "NOTE: The compaction that you requested",
-		headerMain, headerFork,
+		headerMain, headerFork, headerCutOff,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -21,15 +22,29 @@ import (
 type Message struct {
 	Text        string
 	Attachments []engine.Attachment
+	Group       string // messages of one group that wait together are answered by one turn; "": alone
+	First       bool   // it stops the turn of the owner's that is in progress, and goes before the messages that wait
 }
 
-// Chat is one turn of the main conversation.
+// Chat is one turn of the main conversation: it waits for the messages before this one.
 func (r *Runner) Chat(ctx context.Context, m Message, o Options) (runlog.Record, error) {
+	ticket, place, err := r.Enqueue(ctx, m, o)
+	if err != nil {
+		return runlog.Record{}, err
+	}
+	if o.Queued != nil && place.Ahead > 0 {
+		o.Queued(place)
+	}
+	record, _, err := r.Converse(ctx, []*queue.Ticket{ticket}, o)
+	return record, err
+}
+
+// turnOf is the Spec of a turn of the owner's conversation, without what is said.
+func (r *Runner) turnOf(o Options) (Spec, error) {
 	s, err := r.mainTurn(kindChat, o)
 	s.Engine.Thinking, s.Policy.Awaited = cmp.Or(o.Thinking, r.Main.Thinking), true
 	s.Policy.Mode = cmp.Or(o.Permissions, policy.Mode(r.Main.Permissions))
-	s.Input.Task.Body, s.Input.Piped.Files = m.Text, m.Attachments
-	return r.runTurn(ctx, s, err)
+	return s, err
 }
 
 // CompactSession compacts the main session (routine "") or that of a persistent routine, by the owner's instructions.

@@ -15,6 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/slot"
 )
@@ -35,6 +36,7 @@ type Options struct {
 	Slot      time.Time // the slot that it answers, late; zero: the latest one, if that is recent
 
 	Observe Observer
+	Queued  func(queue.Place) // is called if a message of the owner's must wait for others; nil: it is not
 }
 
 // fire is one fire of a job. It is the origin of the run that follows.

@@ -19,6 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/slot"
@@ -65,6 +66,7 @@ type State struct {
 	Approvals approval.Book
 	Changes   changed.Book
 	Slots     slot.Book
+	Queue     queue.Book
 }
 
 // Process is the process that runs, for the record.

@@ -18,6 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/slot"
@@ -66,6 +67,10 @@ func newRunner(t *testing.T, e engine.Engine) *Runner {
 
 			Budget: budget.Book{Home: dir, Disk: disk, Zone: time.UTC}, Approvals: approval.Book{Home: dir, Disk: disk, Zone: time.UTC},
 			Changes: changed.Book{Home: dir, Disk: disk}, Slots: slot.Book{Home: dir, Disk: disk, Zone: time.UTC},
+			Queue: queue.Book{
+				Home: dir, Disk: disk, Zone: time.UTC, Stop: func(run string) error { return Interrupt(runs, run) },
+				Runs: func(string) queue.Fate { return queue.Fate{} },
+			},
 			Spend: spend.Book{
 				Home: dir, Disk: disk, Zone: time.UTC,
 				Limits: spend.Limits{PerRun: 1, PerDay: 5, PerMonth: 50, RunsPerDay: 10},

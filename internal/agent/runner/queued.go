@@ -1,0 +1,174 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/state/queue"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// ErrWithdrawn is the cause of a context with which the owner withdraws a message, or stops its turn.
+var ErrWithdrawn = errors.New("withdrawn")
+
+// Enqueue puts a message of the owner's into the queue, for Converse.
+func (r *Runner) Enqueue(ctx context.Context, m Message, o Options) (*queue.Ticket, queue.Place, error) {
+	entry := queue.Message{Text: m.Text, Input: o.Input, Model: o.Model, Group: m.Group, Owner: o.Owner, First: m.First}
+	for _, a := range m.Attachments {
+		entry.Files = append(entry.Files, queue.File{Name: a.Name, Type: a.Type, Path: a.Path})
+	}
+	return r.Queue.Add(ctx, entry)
+}
+
+// Converse takes the owner's turn with the first of own, when nobody is before it, and with those that wait with it as one
+// group; left are the others. It first answers the messages whose sender has died.
+func (r *Runner) Converse(ctx context.Context, own []*queue.Ticket, o Options) (record runlog.Record, left []*queue.Ticket, err error) {
+	for {
+		turn, err := r.nextTurn(ctx, own)
+		if err == nil && !turn.Own {
+			_, err = r.standIn(ctx, turn, o)
+		} else if err == nil {
+			record, err = r.take(ctx, turn, o)
+			return record, own[ownIn(turn, own):], err
+		}
+		if err != nil {
+			return runlog.Record{}, own[1:], errors.Join(err, giveUp(ctx, own[0]))
+		}
+	}
+}
+
+// ownIn returns how many of own are in the turn.
+func ownIn(turn *queue.Turn, own []*queue.Ticket) (n int) {
+	for _, t := range turn.Tickets {
+		if n < len(own) && t == own[n] {
+			n++
+		}
+	}
+	return n
+}
+
+// giveUp takes a message out of the queue whose sender learns that it was not answered. One whose sender is ended by something
+// other than the owner's wish stays.
+func giveUp(ctx context.Context, t *queue.Ticket) error {
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrWithdrawn) {
+		t.Leave()
+		return nil
+	}
+	return t.Remove()
+}
+
+// nextTurn waits for the next turn of the queue. Its run has a new id, which the queue notes before the run begins.
+func (r *Runner) nextTurn(ctx context.Context, own []*queue.Ticket) (*queue.Turn, error) {
+	run, err := runlog.NewID(r.Disk.Now(), r.Random)
+	if err != nil {
+		return nil, err
+	}
+	return r.Queue.Next(ctx, own, run)
+}
+
+// take is a turn in which the sender of the messages waits for the answer.
+func (r *Runner) take(ctx context.Context, turn *queue.Turn, o Options) (runlog.Record, error) {
+	s, wrong := r.specOf(turn, o)
+	record, err := r.runTurn(ctx, s, wrong)
+	how := queue.Answered
+	if record.Outcome == runlog.Interrupted || record.ID == "" && ctx.Err() != nil {
+		how = r.interrupted(ctx, record)
+	}
+	return record, errors.Join(err, turn.End(ctx, how, record.Error))
+}
+
+// interrupted returns what becomes of the messages of a turn that was stopped. The owner who withdraws them or stops the run
+// knows; what another message has stopped before the agent said anything is no part of the session, so the next turn reports it.
+func (r *Runner) interrupted(ctx context.Context, record runlog.Record) queue.End {
+	switch {
+	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrWithdrawn):
+		return queue.Released
+	case ctx.Err() == nil && record.Error == stoppedByMessage:
+		if standing, err := r.Runs.Standing(record.ID); err != nil || !standing.Started {
+			return queue.Failed
+		}
+	}
+	return queue.Answered
+}
+
+// stoppedByMessage is the reason in the record of a turn that a message stopped which goes first.
+const stoppedByMessage = "stopped by a new message"
+
+// Interrupt requests that a turn ends because of a new message.
+func Interrupt(runs runlog.Book, run string) error { return runs.AskStop(run, stoppedByMessage) }
+
+// standIn answers messages whose sender has died. The answer is sent to the owner, as nobody's terminal waits for it.
+func (r *Runner) standIn(ctx context.Context, turn *queue.Turn, o Options) (runlog.Record, error) {
+	sender := r.Outbox
+	sender.Terminal = nil
+	s, wrong := r.specOf(turn, Options{Engine: o.Engine})
+	s.Sender, s.Policy.Awaited, s.Policy.Deliver = sender, false, true
+	if left := r.Runs.Leftover(r.Home.ConversationLock(s.Conversation.Key())); left != nil {
+		return runlog.Record{}, errors.Join(left, turn.End(ctx, queue.Released, ""))
+	}
+	record, err := r.runTurn(ctx, s, wrong)
+	how := queue.Failed
+	switch {
+	case record.Outcome == runlog.OK:
+		how = queue.Answered
+	case record.ID == "", record.Outcome == runlog.Interrupted, errors.Is(err, lock.ErrBusy):
+		how = queue.Released
+	default:
+		r.notify(ctx, record, prompt.Unanswered(turn.Tickets[0].Text, record.Error))
+		err = nil
+	}
+	return record, errors.Join(err, turn.End(ctx, how, record.Error))
+}
+
+// AnswerAbandoned answers the messages that wait although their senders have died, if no other process does.
+func (r *Runner) AnswerAbandoned(ctx context.Context, o Options) error {
+	for {
+		turn, err := r.nextTurn(ctx, nil)
+		if turn == nil || err != nil {
+			return err
+		}
+		if _, err := r.standIn(ctx, turn, o); err != nil {
+			return err
+		}
+	}
+}
+
+// specOf is the Spec of a turn of the queue. Messages that are answered together are joined.
+func (r *Runner) specOf(turn *queue.Turn, o Options) (Spec, error) {
+	var texts, inputs []string
+	o.Owner = false
+	for _, t := range turn.Tickets {
+		texts = append(texts, t.Text)
+		if t.Input != "" {
+			inputs = append(inputs, t.Input)
+		}
+		o.Model = cmp.Or(t.Model, o.Model)
+		o.Owner = o.Owner || t.Owner
+	}
+	o.Input = strings.Join(inputs, "\n")
+	s, err := r.turnOf(o)
+	s.Identity.Run = turn.Tickets[0].Run
+	for _, t := range turn.Tickets {
+		for _, f := range t.Files {
+			s.Input.Piped.Files = append(s.Input.Piped.Files, engine.Attachment{Name: f.Name, Type: f.Type, Path: f.Path})
+		}
+	}
+	s.Input.Task.Body = prompt.WithCutOff(r.cutOff(turn), strings.Join(texts, "\n\n"))
+	return s, err
+}
+
+func (r *Runner) cutOff(turn *queue.Turn) (list []prompt.CutOff) {
+	for _, m := range turn.CutOff {
+		why := cmp.Or(m.Ended, "its process ended before it did")
+		if record, err := r.Runs.Load(m.Run); err == nil && m.Ended == "" {
+			why = cmp.Or(record.Error, why)
+		}
+		list = append(list, prompt.CutOff{At: m.Arrived.In(r.Zone), Text: m.Text, Why: why})
+	}
+	return list
+}
