@@ -51,25 +51,32 @@ type subject struct {
 
 func main() {
 	n := flag.Int("n", 200, "starts of each command")
-	builds := flag.String("ollim", "", "binaries to measure instead of this tree, separated by commas")
+	list := flag.String("ollim", "", "binaries to measure instead of this tree, separated by commas")
+	dir := flag.String("built", "", "a directory with the bare program; what is measured is built already")
 	flag.Parse()
-	if err := measure(*n, strings.FieldsFunc(*builds, func(r rune) bool { return r == ',' })); err != nil {
+	builds := strings.FieldsFunc(*list, func(r rune) bool { return r == ',' })
+	run := prepare
+	if *dir != "" {
+		run = func(n int, builds []string) error { return measure(n, *dir, builds) }
+	}
+	if err := run(*n, builds); err != nil {
 		fmt.Fprintln(os.Stderr, "startup:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(n int, builds []string) error {
+// prepare builds what is measured, and has a new process measure it: Linux counts the memory of the process that starts a
+// program as that program's own, and by then this process is larger than what it would start.
+func prepare(n int, builds []string) error {
 	dir, err := os.MkdirTemp("", "ollim-bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	plain := filepath.Join(dir, "plain")
 	if err := write(dir, map[string]string{"bare/main.go": bare, "bare/go.mod": "module bare\n\ngo 1.26\n"}); err != nil {
 		return err
 	}
-	if err := build(filepath.Join(dir, "bare"), plain, "."); err != nil {
+	if err := build(filepath.Join(dir, "bare"), filepath.Join(dir, "plain"), "."); err != nil {
 		return err
 	}
 	if len(builds) == 0 {
@@ -78,11 +85,22 @@ func measure(n int, builds []string) error {
 			return err
 		}
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self, "-n", strconv.Itoa(n), "-ollim", strings.Join(builds, ","), "-built", dir)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd.Run()
+}
+
+func measure(n int, dir string, builds []string) error {
 	memory, err := os.MkdirTemp("/dev/shm", "ollim-bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(memory) }()
+	plain := filepath.Join(dir, "plain")
 	subjects := []subject{{name: "bare Go program", argv: []string{plain}}}
 	for i, ollim := range builds {
 		name := strconv.Itoa(i)
@@ -99,7 +117,9 @@ func measure(n int, builds []string) error {
 			}
 		}
 	}
-	report(subjects)
+	if err := report(subjects); err != nil {
+		return err
+	}
 	return sizes(append(builds, plain))
 }
 
@@ -166,7 +186,7 @@ func (s *subject) start() error {
 	return nil
 }
 
-func report(subjects []subject) {
+func report(subjects []subject) error {
 	bare := quantile(subjects[0].wall, 50)
 	fmt.Println("| command | median | times bare | p95 | peak RSS |\n| --- | --- | --- | --- | --- |")
 	for _, s := range subjects {
@@ -174,6 +194,14 @@ func report(subjects []subject) {
 		fmt.Printf("| %s | %.2f ms | %.2f | %.2f ms | %.1f MiB |\n", s.name, ms(median), float64(median)/float64(bare),
 			ms(quantile(s.wall, 95)), float64(quantile(s.rss, 50))/1024)
 	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return err
+	}
+	_, own, _ := strings.Cut(string(status), "VmHWM:")
+	own, _, _ = strings.Cut(own, "\n")
+	fmt.Printf("\nA peak below that of the program that measures, %s, is not seen.\n", strings.TrimSpace(own))
+	return nil
 }
 
 func sizes(paths []string) error {
