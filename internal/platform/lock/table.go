@@ -54,6 +54,9 @@ var errHung = errors.New("the lock holder does not respond")
 // WaitShort is Wait for the lock of a data file. It waits at most ten seconds, and a tenth of a second while the lock
 // still has the holder on which an earlier WaitShort has timed out: one hung holder delays a process once.
 func (t *Table) WaitShort(ctx context.Context, path string) (*Held, error) {
+	if l, err := t.now(ctx, key{path: path}); !errors.Is(err, ErrBusy) || ctx.Err() != nil {
+		return held(l, err) // without a timer: most locks are free
+	}
 	limit := shortWait
 	if t.hung(key{path: path}) {
 		limit = hungWait
@@ -67,13 +70,8 @@ func (t *Table) wait(ctx context.Context, k key) (locker, error) {
 	if t == nil {
 		t = &Table{}
 	}
-	if ctx.Err() != nil {
-		return k.take(try)
-	}
-	if !t.queued(k) {
-		if l, err := k.take(tryOnce); !errors.Is(err, ErrBusy) {
-			return l, err
-		}
+	if l, err := t.now(ctx, k); !errors.Is(err, ErrBusy) || ctx.Err() != nil {
+		return l, err
 	}
 	mine := make(chan grant, 1)
 	t.join(k, mine)
@@ -87,6 +85,18 @@ func (t *Table) wait(ctx context.Context, k key) (locker, error) {
 	}
 	g := <-mine
 	return g.l, g.err
+}
+
+// now takes the lock if it is free and nobody waits for it; else the error wraps ErrBusy.
+func (t *Table) now(ctx context.Context, k key) (locker, error) {
+	if t != nil && t.queued(k) && ctx.Err() == nil {
+		return nil, fmt.Errorf("%s: %w", k.path, ErrBusy)
+	}
+	l, err := k.take(tryOnce)
+	if errors.Is(err, ErrBusy) && ctx.Err() != nil {
+		return k.take(try)
+	}
+	return l, err
 }
 
 // queued reports whether the lock has waiters; then a later caller must not take it first.
