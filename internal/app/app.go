@@ -123,7 +123,7 @@ func (a *App) settings() (*settings, error) {
 	if before != nil && before.path == path && same(before.file, file) {
 		return before, nil
 	}
-	c, err := config.Load(config.Source{Path: path, Lookup: a.Lookup, Zone: a.SystemZone()})
+	c, err := config.Load(config.Source{Path: path, Lookup: a.Lookup, Zone: a.SystemZone})
 	if before != nil && before.path == path && before.config.Exists && (err != nil || !c.Exists) {
 		if err == nil {
 			err = fmt.Errorf("%s: %w", path, ErrNoConfig)
@@ -160,7 +160,7 @@ func same(a, b fs.FileInfo) bool {
 // defaults puts the default settings in force, for what must work although the file cannot be used.
 func (a *App) defaults(dir paths.Dir) (*settings, error) {
 	none := func(string) (string, bool) { return "", false }
-	c, err := config.Load(config.Source{Path: dir.Path("no-such-file"), Lookup: none, Zone: a.SystemZone()})
+	c, err := config.Load(config.Source{Path: dir.Path("no-such-file"), Lookup: none, Zone: a.SystemZone})
 	path := a.ConfigFile(dir)
 	s := &settings{c, path, stat(path)}
 	if err == nil {

@@ -99,7 +99,7 @@ func (c *checker) file(ctx context.Context, path string) error {
 		_, err := config.LoadTools(path)
 		return orMissing(path, err)
 	case filepath.Ext(path) == ".yaml":
-		_, err := config.Load(config.Source{Path: path, Lookup: func(string) (string, bool) { return "", false }, Zone: "UTC"})
+		_, err := config.Load(config.Source{Path: path, Lookup: func(string) (string, bool) { return "", false }, Zone: func() string { return "UTC" }})
 		return orMissing(path, err)
 	}
 	data, err := readGiven(ctx, path, maxChecked)

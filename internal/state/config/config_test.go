@@ -31,7 +31,7 @@ func source(t *testing.T, text string, variables ...string) config.Source {
 		}
 		return "", false
 	}
-	return config.Source{Path: path, Lookup: lookup, Zone: "Asia/Tokyo"}
+	return config.Source{Path: path, Lookup: lookup, Zone: func() string { return "Asia/Tokyo" }}
 }
 
 func write(t *testing.T, path, text string) {
@@ -332,7 +332,7 @@ func TestWrongElsewhere(t *testing.T) {
 		}
 	}
 	src := source(t, "")
-	src.Zone = "Mars"
+	src.Zone = func() string { return "Mars" }
 	var wrong *config.Wrong
 	if _, err := config.Load(src); !errors.As(err, &wrong) || wrong.Origin != "default" {
 		t.Errorf("a system zone that nobody knows: %v", err)

@@ -264,7 +264,8 @@ func (c Config) Get(name string) (Item, error) {
 	if err != nil {
 		return Item{}, err
 	}
-	return c.items[slices.IndexFunc(c.items, func(i Item) bool { return i.Key == k.name })], nil
+	items := c.items()
+	return items[slices.IndexFunc(items, func(i Item) bool { return i.Key == k.name })], nil
 }
 
 // check parses a whole file strictly; the error is a yamldoc.Faults.

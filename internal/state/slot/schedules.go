@@ -51,7 +51,7 @@ func Extend(history []Schedule, now Schedule, at time.Time) []Schedule {
 // History returns every noted schedule, by job, oldest first.
 func (b Book) History() (map[string][]Schedule, error) {
 	history := map[string][]Schedule{}
-	zones := map[string]*time.Location{} // loading one reads a file
+	zones := map[string]*time.Location{b.Zone.String(): b.Zone} // loading one reads a file
 	for s, err := range store.Lines[Schedule](b.Home.Schedules(), nil) {
 		if err != nil {
 			return history, err
