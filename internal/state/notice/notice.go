@@ -14,6 +14,8 @@ package notice
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"time"
 
@@ -57,6 +59,9 @@ func (b Book) Once(ctx context.Context, key string) (first bool, err error) {
 // Forget drops the keys that keep rejects, so that they are reported again when they recur. keep is called under the
 // lock and must not use the book.
 func (b Book) Forget(ctx context.Context, keep func(key string) bool) error {
+	if b.empty() {
+		return nil
+	}
 	return b.edit(ctx, func(p *page) bool {
 		before := len(p.Seen)
 		for key := range p.Seen {
@@ -87,11 +92,24 @@ func (b Book) Failed(ctx context.Context, job string) (count int, report bool, e
 
 // Worked resets a job's count of failures.
 func (b Book) Worked(ctx context.Context, job string) error {
+	if b.empty() {
+		return nil
+	}
 	return b.edit(ctx, func(p *page) bool {
 		_, failed := p.Failures[job]
 		delete(p.Failures, job)
 		return failed
 	})
+}
+
+// empty reports whether there is nothing to remove. It needs no lock, and most fires and ticks find nothing.
+func (b Book) empty() bool {
+	for _, path := range []string{b.Home.Notices(), b.former()} {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+	}
+	return true
 }
 
 // edit changes the page under its lock and writes it only if change reports a change.
@@ -121,9 +139,11 @@ func powerOfTen(n int) bool {
 	return n == 1
 }
 
+func (b Book) former() string { return b.Home.State("told.json") }
+
 // renameFormer renames told.json, the former file name, or removes it if the new file exists.
 func (b Book) renameFormer() error {
-	former := b.Home.State("told.json")
+	former := b.former()
 	if _, err := os.Lstat(former); err != nil {
 		return nil //nolint:nilerr // it does not exist
 	}
