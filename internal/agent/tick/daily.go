@@ -31,7 +31,16 @@ type page struct {
 
 func (m Minute) pagePath() string { return m.Runner.Home.State("tick.json") }
 
-func (m Minute) page() (page, error) { return store.ReadJSON[page](m.Runner.Disk, m.pagePath()) }
+// page returns the page, which Pass reads once; the tick's lock keeps it from changing.
+func (m Minute) page() (*page, error) {
+	if m.read != nil {
+		return m.read()
+	}
+	p, err := store.ReadJSON[page](m.Runner.Disk, m.pagePath())
+	return &p, err
+}
+
+func (m Minute) save(p *page) error { return store.WriteJSONAs(m.pagePath(), p, store.Buffered) }
 
 // noteStarts remembers the jobs that are about to be started. Until a fire has taken its job's lock nothing else shows it.
 func (m Minute) noteStarts(jobs []job.Job) error {
@@ -52,7 +61,7 @@ func (m Minute) noteStarts(jobs []job.Job) error {
 		started[j.ID] = m.now()
 	}
 	p.Started = started
-	return store.WriteJSONAs(m.pagePath(), p, store.Buffered)
+	return m.save(p)
 }
 
 // daily is what is done in the first minute of a day.
@@ -67,7 +76,7 @@ func (m Minute) daily(ctx, sending context.Context) error {
 	old := p.settle(m.now(), m.patience())
 	p.Tidied = today
 	err = errors.Join(m.prune(old), m.sweepDrafts(), m.sweepRuns(), m.sweepLocks(), f.Runs.SweepStops(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
-	return errors.Join(err, store.WriteJSONAs(m.pagePath(), p, store.Buffered))
+	return errors.Join(err, m.save(p))
 }
 
 // patience is how long the clock must have gone on from an instant before anything is removed as of that instant: a tenth of the

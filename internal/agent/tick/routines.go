@@ -3,11 +3,11 @@ package tick
 import (
 	"context"
 	"errors"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
@@ -24,6 +24,10 @@ const (
 // again is how much of the past each minute accounts for once more: a power cut may have lost the last notes, and the process of a
 // claim may have died since.
 const again = 10 * time.Minute
+
+// noteEvery is how far accounting gets ahead of what is noted of it. The minutes between write nothing, and account for a little more
+// of the past once more.
+const noteEvery = 5 * time.Minute
 
 // routines starts the unclaimed slots that are due, and records as missed those that will not be started.
 func (m Minute) routines(ctx context.Context, shelf job.Set) error {
@@ -170,8 +174,11 @@ func (m Minute) account(ctx context.Context, history map[string][]slot.Schedule,
 			}
 		}
 	}
+	if ahead := done.Sub(p.Accounted); done.Equal(to) && ahead >= 0 && ahead < noteEvery && maps.EqualFunc(p.Owed, late, time.Time.Equal) {
+		return nil
+	}
 	p.Accounted, p.Owed = done, late
-	return store.WriteJSONAs(m.pagePath(), p, store.Buffered)
+	return m.save(p)
 }
 
 // miss notes what was missed in [from, to), and returns how far it came.

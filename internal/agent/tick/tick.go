@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
@@ -30,6 +31,8 @@ type Minute struct {
 	StartLate func(job.Job, time.Time) error
 	Sweep     func(context.Context) error // forgets the sessions of routines that are gone
 	Keep      int                         // days that run records stay
+
+	read func() (*page, error) // reads the page at the first call
 }
 
 // Bounds of a minute.
@@ -103,12 +106,13 @@ func (m Minute) Pass(ctx context.Context) error {
 		return err
 	}
 	defer guard.Release()
+	m.read = sync.OnceValues(m.page)
 	shelf, err := m.Runner.Jobs.Load()
 	if err == nil {
 		m.Runner.ReportBadFiles(ctx, shelf.Faults)
 		err = errors.Join(m.reminders(ctx, shelf), m.routines(ctx, shelf))
 	}
-	sending, cancel := context.WithTimeout(ctx, sendLimit)
+	sending, cancel := limited(ctx, sendLimit)
 	defer cancel()
 	m.Runner.EndOrphans(sending, m.now().Add(-orphanAge))
 	if _, sendErr := m.Runner.Outbox.Flush(sending); sendErr != nil && sending.Err() == nil {
@@ -116,6 +120,24 @@ func (m Minute) Pass(ctx context.Context) error {
 	}
 	return errors.Join(err, m.daily(ctx, sending))
 }
+
+// limited returns ctx with a time limit, which begins when the result is first used: a process that does not wait need not handle
+// signals (two threads), and most minutes find nothing to send.
+func limited(ctx context.Context, limit time.Duration) (lazy, context.CancelFunc) {
+	cancel := func() {}
+	return sync.OnceValue(func() (begun context.Context) {
+		begun, cancel = context.WithTimeout(ctx, limit)
+		return begun
+	}), func() { cancel() }
+}
+
+// lazy is a context that is made when it is first used.
+type lazy func() context.Context
+
+func (c lazy) Deadline() (time.Time, bool) { return c().Deadline() }
+func (c lazy) Done() <-chan struct{}       { return c().Done() }
+func (c lazy) Err() error                  { return c().Err() }
+func (c lazy) Value(key any) any           { return c().Value(key) }
 
 func (m Minute) now() time.Time { return m.Runner.Disk.Now() }
 
