@@ -91,6 +91,15 @@ func (d Dir) RoutineSessions() string { return d.State("routine_sessions") }
 // RoutineSession holds the session id of one persistent routine as a bare string.
 func (d Dir) RoutineSession(id string) string { return filepath.Join(d.RoutineSessions(), id) }
 
+// Channels is the directory of the sessions of channels.
+func (d Dir) Channels() string { return d.State("channels") }
+
+// Channel is the file of one session of a channel, by its name such as telegram_987.
+func (d Dir) Channel(name string) string { return filepath.Join(d.Channels(), name+".json") }
+
+// ChannelPrompt is the system prompt of channel turns.
+func (d Dir) ChannelPrompt() string { return d.Path("CHANNEL.md") }
+
 // Outbox is the directory of messages that have not reached the owner yet.
 func (d Dir) Outbox() string { return d.State("outbox") }
 

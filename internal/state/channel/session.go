@@ -1,0 +1,88 @@
+package channel
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Session is the content of a file.
+type Session struct {
+	SessionID    string    `json:"session_id"`
+	Channel      string    `json:"channel"`
+	ChatID       string    `json:"chat_id"`
+	CreatedAt    time.Time `json:"created_at"`
+	LastAccessed time.Time `json:"last_accessed"`
+	Messages     []Message `json:"messages"`
+}
+
+// Message is one message of a session. Results follow the answer that has the calls, one for each call and in the order of the calls:
+// the n-th belongs to the n-th call.
+type Message struct {
+	Role      string     `json:"role"`
+	Content   string     `json:"content"`
+	Timestamp time.Time  `json:"timestamp"`
+	ToolCalls []ToolCall `json:"tool_calls"` // of an answer; null if it has none
+}
+
+// Roles of messages.
+const (
+	User       = "user"
+	Assistant  = "assistant"
+	ToolResult = "tool_result"
+)
+
+// ToolCall is one use of a tool.
+type ToolCall struct {
+	ID     string          `json:"id"`
+	Name   string          `json:"name"`
+	Input  json.RawMessage `json:"input"`            // a JSON object
+	Failed bool            `json:"failed,omitempty"` // the result is an error
+}
+
+// MaxMessages is the greatest number of messages in a session, unless one turn alone has more.
+const MaxMessages = 50
+
+// Unanswered is the result of a call whose result is unknown.
+const Unanswered = "interrupted: it is not known whether this took effect"
+
+// decode parses the file of a session.
+func decode(n Name, data []byte) (s Session, err error) {
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, store.Misfit(err)
+	}
+	switch {
+	case s.SessionID != n.ID() || s.Channel != n.channel || s.ChatID != n.chat:
+		return s, fmt.Errorf("it holds the session %q", s.SessionID)
+	case s.CreatedAt.IsZero() || s.LastAccessed.IsZero():
+		return s, errors.New("created_at or last_accessed is missing")
+	}
+	s.CreatedAt, s.LastAccessed = s.CreatedAt.UTC(), s.LastAccessed.UTC()
+	for i, m := range s.Messages {
+		s.Messages[i].Timestamp = m.Timestamp.UTC()
+		if m.Role != User && m.Role != Assistant && m.Role != ToolResult {
+			return s, fmt.Errorf("message %d: unknown role %q", i+1, m.Role)
+		}
+	}
+	return s, nil
+}
+
+// last returns the newest messages, at most n of them. A call and its results stay together.
+func last(messages []Message, n int) []Message {
+	for len(messages) > max(n, 0) {
+		messages = messages[group(messages):]
+	}
+	return messages
+}
+
+// group returns how many messages the oldest group has: an answer with all its results, or one message.
+func group(messages []Message) int {
+	n := 1
+	for messages[0].Role != User && n < len(messages) && messages[n].Role == ToolResult {
+		n++
+	}
+	return n
+}
