@@ -26,6 +26,7 @@ type Config struct {
 	Env      []string
 	Models   []string // lines for model.Table.With, each checked
 	Chat     Chat
+	Channels Channels
 	Delivery Delivery
 	Claude   Claude
 	Native   Service
@@ -42,6 +43,11 @@ type Config struct {
 type Chat struct {
 	Thinking    string // as in job files
 	Permissions string // a policy.Mode
+}
+
+// Channels configures the turns of channels.
+type Channels struct {
+	AllowedTools []string // patterns, each accepted by policy.Judge
 }
 
 // Delivery configures how messages reach the owner.

@@ -74,6 +74,7 @@ env  default
 models  default
 chat.thinking off default
 chat.permissions dontAsk default
+channels.allowed-tools  default
 delivery.command  default
 delivery.timeout 30s default
 claude-code.command  default
@@ -146,6 +147,7 @@ env PATH=/bin:/usr/bin Case_Kept=Mixed CASE EMPTY= EQ=a=b FILE:4
 models sonnet-next alias=sonnet window=9 Qwen/Qwen3:8b in=0 out=0 FILE:5
 chat.thinking off default
 chat.permissions dontAsk default
+channels.allowed-tools  default
 delivery.command sh -c echo "$X", y FILE:7
 delivery.timeout 1m30s FILE:11
 claude-code.command /opt/Claude FILE:13
@@ -218,20 +220,21 @@ func TestVariables(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"timezone: Paris\n":                                        `FILE:1: timezone: unknown zone "Paris": write one like Europe/Paris`,
-		"timezone: Local\n":                                        `FILE:1: timezone: unknown zone "Local": write one like Europe/Paris`,
-		"timezone: ''\n":                                           `FILE:1: timezone: unknown zone "": write one like Europe/Paris`,
-		"timezone:\n":                                              "FILE:1: timezone: want text, not an empty value",
-		"timezone: [UTC]\n":                                        "FILE:1: timezone: want text, not a list",
-		"engine: gpt\n":                                            `FILE:1: engine: unknown engine "gpt": write claude-code, native or script:FILE`,
-		"engine: 'script:'\n":                                      `FILE:1: engine: unknown engine "script:": write claude-code, native or script:FILE`,
-		"env: A=1\n":                                               `FILE:1: env: want a list like [a, b], not "A=1"`,
-		"env: {A: 1}\n":                                            "FILE:1: env: want a list like [a, b], not a section",
-		"env:\n- A=1\n- B\n":                                       `FILE:3: env: item 2: "B" is not KEY=value`,
-		"env: ['=1']\n":                                            `FILE:1: env: item 1: "=1" is not KEY=value`,
-		"env: ['A B=1']\n":                                         `FILE:1: env: item 1: "A B=1" is not KEY=value`,
-		"env: [\"A=\\0\"]\n":                                       "FILE:1: env: item 1: a NUL character",
-		"env: [A: 1]\n":                                            "FILE:1: env: item 1: want text, not a section",
+		"timezone: Paris\n":   `FILE:1: timezone: unknown zone "Paris": write one like Europe/Paris`,
+		"timezone: Local\n":   `FILE:1: timezone: unknown zone "Local": write one like Europe/Paris`,
+		"timezone: ''\n":      `FILE:1: timezone: unknown zone "": write one like Europe/Paris`,
+		"timezone:\n":         "FILE:1: timezone: want text, not an empty value",
+		"timezone: [UTC]\n":   "FILE:1: timezone: want text, not a list",
+		"engine: gpt\n":       `FILE:1: engine: unknown engine "gpt": write claude-code, native or script:FILE`,
+		"engine: 'script:'\n": `FILE:1: engine: unknown engine "script:": write claude-code, native or script:FILE`,
+		"env: A=1\n":          `FILE:1: env: want a list like [a, b], not "A=1"`,
+		"env: {A: 1}\n":       "FILE:1: env: want a list like [a, b], not a section",
+		"env:\n- A=1\n- B\n":  `FILE:3: env: item 2: "B" is not KEY=value`,
+		"env: ['=1']\n":       `FILE:1: env: item 1: "=1" is not KEY=value`,
+		"env: ['A B=1']\n":    `FILE:1: env: item 1: "A B=1" is not KEY=value`,
+		"env: [\"A=\\0\"]\n":  "FILE:1: env: item 1: a NUL character",
+		"env: [A: 1]\n":       "FILE:1: env: item 1: want text, not a section",
+		"channels:\n  allowed-tools: [WebSearch, 'Bash(*)']\n": `FILE:2: channels.allowed-tools: item 2: tool pattern "Bash(*)": it allows every command; name one, such as Bash(ollim tasks *)`,
 		"delivery: sh\n":                                           "FILE:1: delivery: want a section of `key: value` lines, not \"sh\"",
 		"delivery:\n  comand: [a]\n":                               "FILE:2: delivery.comand: unknown key (did you mean command?)",
 		"delivery:\n  command: sh\n":                               `FILE:2: delivery.command: want a list like [a, b], not "sh"`,

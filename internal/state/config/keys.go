@@ -88,6 +88,12 @@ func chat() []key {
 			standard: string(policy.DontAsk),
 			check:    policy.CheckMode,
 		},
+		{
+			name: "channels.allowed-tools", list: true, example: "allowed-tools: [WebSearch]",
+			about: "Tools in the turns of channels (`ollim chat --channel`), as in the allowed-tools of jobs. Whoever writes in a\n" +
+				"channel can have them used.",
+			check: func(s string) error { return policy.Judge(s) },
+		},
 	}
 }
 
