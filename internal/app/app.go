@@ -24,6 +24,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/config"
 )
 
@@ -43,7 +44,13 @@ type App struct {
 
 	mu     sync.Mutex
 	loaded *settings // nil before the first use
-	locks  lock.Table
+	memory memory
+}
+
+// memory is what all parts of a process share.
+type memory struct {
+	locks    lock.Table
+	channels channel.Cache
 }
 
 // settings is the configuration with the state of the file that it was read from.
@@ -197,7 +204,7 @@ func (a *App) SystemZone() string {
 }
 
 // Disk returns what every part of this process changes state with.
-func (a *App) Disk() store.Disk { return store.Disk{Now: a.Now, Warn: a.warn, Locks: &a.locks} }
+func (a *App) Disk() store.Disk { return store.Disk{Now: a.Now, Warn: a.warn, Locks: &a.memory.locks} }
 
 func (a *App) warn(message string) {
 	if a.Warn != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/budget"
+	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/model"
@@ -102,6 +103,11 @@ func (h Home) Runs() runlog.Book {
 // Sessions returns the current sessions and their history.
 func (h Home) Sessions() session.Book {
 	return session.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone}
+}
+
+// Channels returns the sessions of channels, with what this process has in memory of them.
+func (h Home) Channels() channel.Book {
+	return channel.Book{Home: h.Dir, Disk: h.Disk, Cache: &h.app.memory.channels}
 }
 
 // Slots returns the claims of slots.

@@ -46,6 +46,9 @@ func (t *Turn) ask(ctx context.Context, r engine.Request) (engine.Result, error)
 		if err := errors.Join(t.sink(ctx)(retry), t.book.Sleep(ctx, pause)); err != nil {
 			return result, err
 		}
+		if t.keeper != nil {
+			t.keeper.Restart()
+		}
 	}
 }
 
@@ -67,6 +70,9 @@ func (t *Turn) sink(ctx context.Context) engine.Sink {
 }
 
 func (t *Turn) observe(e runlog.Event) {
+	if t.keeper != nil {
+		t.keeper.Note(e)
+	}
 	if t.Observe != nil {
 		t.Observe(e)
 	}
@@ -85,7 +91,7 @@ func (t *Turn) reportUncompacted(ctx context.Context, e runlog.Event) error {
 func (t *Turn) moved(ctx context.Context, e runlog.Event) error {
 	kind := t.conv.Event()
 	if kind == "" {
-		if t.history.Discard || e.Session == "" {
+		if t.history.Discard || t.history.Messages != nil || e.Session == "" { // none is kept
 			return nil
 		}
 		t.current.session = e.Session

@@ -8,6 +8,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -33,6 +35,21 @@ type Conversation interface {
 	// Event returns how the session history names a session that begins in this conversation; "" keeps the session out of the
 	// history and of what is reported to the main conversation.
 	Event() session.Kind
+}
+
+// Keeper is a Conversation that keeps the messages itself. A turn of it calls these methods in this order.
+type Keeper interface {
+	// Hear is given the message of the turn before the engine is. ctx is that of the turn.
+	Hear(ctx context.Context, in prompt.Input)
+
+	// Note is given every event of the turn as it happens.
+	Note(e runlog.Event)
+
+	// Restart is called when the engine begins to answer the message anew.
+	Restart()
+
+	// End is called after Hear, when the turn ends and the lock is still held.
+	End()
 }
 
 // Traits of a conversation are part of the record of each of its runs.

@@ -47,6 +47,7 @@ type Turn struct {
 	history History
 	guard   *lock.Guard // nil without a key
 	current current
+	keeper  Keeper  // nil until it has heard the message
 	spent   float64 // USD, in this turn
 	claim   *update.Claim
 	peeked  []update.Update // that the turn is shown and that stay pending
@@ -101,8 +102,12 @@ func (t *Turn) enter(ctx context.Context) error {
 // Session returns the session's id as it is now; "" if it has not begun.
 func (t *Turn) Session() string { return t.current.session }
 
-// Close releases the conversation's lock.
+// Close ends the turn and releases the conversation's lock.
 func (t *Turn) Close() {
+	if t.keeper != nil {
+		t.keeper.End()
+		t.keeper = nil
+	}
 	if t.guard != nil {
 		t.guard.Release()
 	}
@@ -117,6 +122,10 @@ func (t *Turn) Say(ctx context.Context, in prompt.Input, r engine.Request) (engi
 	}
 	in.Updates = prompt.Updates{List: updates, Kept: t.claim == nil}
 	in = t.history.Opening.open(in)
+	if keeper, ok := t.conv.(Keeper); ok {
+		t.keeper = keeper
+		keeper.Hear(ctx, in)
+	}
 	result, err := t.say(ctx, in, r)
 	for errors.Is(err, engine.ErrSessionUnknown) && t.history.Missing != Fail && t.current.session+t.current.parent != "" {
 		if err := t.forget(ctx); err != nil {

@@ -122,17 +122,30 @@ func Build(b Input) string {
 		parts = append(parts, b.Task.Body)
 	}
 	parts = append(parts, data("GATE OUTPUT", b.Gate)...)
-	if b.Piped.Fence != "" {
-		parts = append(parts, fenced(b.Piped.Text, b.Piped.Fence)...)
-	} else {
-		parts = append(parts, data("INPUT", b.Piped.Text)...)
-	}
-	return strings.Join(parts, "\n\n") + "\n"
+	return strings.Join(append(parts, piped(b.Piped)...), "\n\n") + "\n"
 }
+
+func piped(p Piped) []string {
+	if p.Fence != "" {
+		return fenced(p.Text, p.Fence)
+	}
+	return data("INPUT", p.Text)
+}
+
+// Words returns what a message without a tag says: its body and what was piped in. Stamped of it, at the time of the message, is the
+// prompt.
+func Words(b Input) string {
+	return strings.Join(append([]string{b.Task.Body}, piped(b.Piped)...), "\n\n")
+}
+
+// Stamped returns the prompt of a message without a tag.
+func Stamped(at time.Time, words string) string { return stamp(at) + "\n\n" + words + "\n" }
+
+func stamp(at time.Time) string { return at.Format("[2006-01-02 Mon 03:04 PM MST]") }
 
 // opening is the first line: tag, late marker, time.
 func opening(b Input) string {
-	words := []string{tag(b.Task), late(b), b.Now.Format("[2006-01-02 Mon 03:04 PM MST]")}
+	words := []string{tag(b.Task), late(b), stamp(b.Now)}
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/budget"
 	"github.com/ollim/ollim/internal/state/changed"
+	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
@@ -35,6 +36,7 @@ type Runner struct {
 	Outbox   outbox.Post
 	Names    config.Names
 	Main     config.Chat
+	Channel  config.Channels
 	SetNames func(user, bot string) error
 	Engine   string                                   // the configured one; "" when none is
 	Engines  func(name string) (engine.Engine, error) // makes an engine of a name
@@ -67,6 +69,7 @@ type State struct {
 	Changes   changed.Book
 	Slots     slot.Book
 	Queue     queue.Book
+	Channels  channel.Book
 }
 
 // Process is the process that runs, for the record.

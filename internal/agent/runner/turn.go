@@ -18,6 +18,7 @@ import (
 const (
 	kindChat    = "chat"
 	kindSession = "session"
+	kindChannel = "channel"
 	kindAsk     = runlog.Ask
 )
 
