@@ -17,19 +17,24 @@ import (
 
 func newChat(d *Deps) *cobra.Command {
 	var model string
+	var of channelOptions
 	cmd := &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "chat [TEXT...]",
 		Short:       "Take a turn in the main conversation, which begins with the pending updates",
 		Long: "Chat is one turn of the main conversation or, on a terminal without TEXT, a series of turns. Standard input, " +
 			"if it is a pipe, is added to the message. A turn waits for one that is in progress. A terminal shows the text " +
-			"as it arrives; a pipe or file receives the final text only.",
-		Example: `  ollim chat "what did I miss?"`,
+			"as it arrives; a pipe or file receives the final text only.\n\n" + channelHelp,
+		Example: "  ollim chat \"what did I miss?\"\n  ollim chat --channel telegram --chat-id 987 \"hello\"",
 		RunE: works(func(cmd *cobra.Command, args []string) error {
+			if of.given(cmd.Flags()) {
+				return runChatChannel(cmd.Context(), d, strings.Join(args, " "), model, of)
+			}
 			return runChat(cmd.Context(), d, strings.Join(args, " "), model)
 		}),
 	}
 	cmd.Flags().StringVar(&model, "model", "", "use this model")
+	of.flags(cmd.Flags())
 	return cmd
 }
 

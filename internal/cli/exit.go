@@ -17,6 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/approval"
+	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -122,10 +123,10 @@ func rules() []rule {
 		{as[*store.NotWritten], statusUnwritten}, {as[*lock.Failed], statusUnwritten}, {as[*unwritten], statusUnwritten},
 		{as[*job.Unknown], statusNoJob}, {as[*runlog.Unknown], statusNoJob}, {as[*skill.Unknown], statusNoJob},
 		{is(app.ErrNoSession), statusNoJob}, {as[*app.UnknownSession], statusNoJob},
-		{is(session.ErrID), statusUsage}, {is(transcript.ErrAmbiguous), statusUsage}, {is(transcript.ErrForeign), statusData},
+		{is(session.ErrID), statusUsage}, {is(channel.ErrName), statusUsage}, {is(transcript.ErrAmbiguous), statusUsage}, {is(transcript.ErrForeign), statusData},
 		{as[*job.Ambiguous], statusUsage}, {as[*config.UnknownKey], statusUsage},
 		{as[yamldoc.Faults], statusData}, {as[*approval.Unfit], statusData}, {as[*yamldoc.Fault], statusData}, {is(update.ErrEmpty), statusData},
-		{is(errTooLong), statusData}, {is(fs.ErrExist), statusData}, {as[*json.SyntaxError], statusData},
+		{is(errTooLong), statusData}, {as[*channel.Damaged], statusData}, {is(fs.ErrExist), statusData}, {as[*json.SyntaxError], statusData},
 		{is(engine.ErrUnavailable), statusUnavailable},
 		{as[*fs.PathError], statusUnwritten}, // state that cannot even be read
 	}

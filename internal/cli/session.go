@@ -24,7 +24,8 @@ func newSession(d *Deps) *cobra.Command {
 		newSessionList(d), newSessionShow(d), newSessionID(d), newSessionCompact(d), newSessionBranch(d), newSessionExport(d),
 		newSessionHistory(d), newSessionSearch(d), newSessionRm(d))
 	cmd.Long = "SESSION is main, routine:ID, a transcript's id or its beginning, or the path of a transcript. Transcripts " +
-		"are for the owner only: inside a run only the names are known."
+		"are for the owner only: inside a run only the names are known. List, show and rm also know the sessions of " +
+		"channels, by names such as telegram_987."
 	return cmd
 }
 
@@ -190,6 +191,9 @@ func runSessionShow(d *Deps, h app.Home, names []string, asJSON bool) error {
 }
 
 func (d *Deps) sessionFacts(h app.Home, name string) (sessionFacts, error) {
+	if n, found := d.channelNamed(h, name); found {
+		return channelFacts(h, n)
+	}
 	c, err := h.Conversation(name)
 	if err != nil {
 		return sessionFacts{}, err

@@ -32,7 +32,7 @@ func idleOr(busy bool) string {
 	return "idle"
 }
 
-type sessionListOptions struct{ all, here, json bool }
+type sessionListOptions struct{ all, here, channels, json bool }
 
 func newSessionList(d *Deps) *cobra.Command {
 	var o sessionListOptions
@@ -42,11 +42,17 @@ func newSessionList(d *Deps) *cobra.Command {
 		Short:       "List sessions: name, id, idle or busy, routine; with --all or --here transcripts",
 		Long: "List prints the main session and those of persistent routines. With --all it prints all transcripts instead, " +
 			"most recently changed first: id, time of the change, current name, directory, service and model, first words. " +
-			"--here prints only those of the current directory; ollim -r continues one.",
+			"--here prints only those of the current directory; ollim -r continues one. With --channels it prints the sessions " +
+			"of channels, most recently used first: name, last access, number of messages, idle or busy.",
 		Example: "  ollim session list --here\n  ollim session list --all --json | jq -r 'select(.size>1e7).id'",
 		Args:    checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
-			if o.all || o.here {
+			switch {
+			case o.channels && (o.all || o.here):
+				return usage("--channels excludes --all and --here")
+			case o.channels:
+				return runChannelList(d, o.json)
+			case o.all || o.here:
 				return runTranscriptList(d, o)
 			}
 			return runSessionList(cmd.Context(), d, o.json)
@@ -55,6 +61,7 @@ func newSessionList(d *Deps) *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVarP(&o.all, "all", "a", false, "list the transcripts of all directories")
 	f.BoolVar(&o.here, "here", false, "list the transcripts of this directory")
+	f.BoolVar(&o.channels, "channels", false, "list the sessions of channels")
 	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
 	return cmd
 }

@@ -23,7 +23,7 @@ func newSessionRm(d *Deps) *cobra.Command {
 		Long: "Rm of main or routine:ID forgets the session's id, so that the next turn starts a new session; the transcript " +
 			"is kept. Rm of a transcript, by its full id or its path, deletes the conversation permanently. It is refused " +
 			"while the transcript is in use, or is the session of main or a routine. What an engine stores in its own format " +
-			"is kept.",
+			"is kept. Rm of a channel's session, such as telegram_987, deletes its messages; it is refused during a turn.",
 		Example: "  ollim session rm main\n  ollim session rm n-a1b2c3d4e5f6",
 		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
@@ -41,6 +41,9 @@ func (d *Deps) removeSession(ctx context.Context, h app.Home, text string) error
 	}
 	if found {
 		return forget(ctx, h, n)
+	}
+	if c, found := d.channelNamed(h, text); found {
+		return h.Channels().Remove(c)
 	}
 	c, err := h.Transcript(text)
 	if err != nil {

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/state/channel"
+)
+
+// channelHelp is the part of the help of chat about channels.
+const channelHelp = "With --channel and --chat-id the turn is one of another conversation: that of a chat in a channel, such as a " +
+	"chat service to which a script connects ollim. The first message creates its session; its newest 50 messages are the " +
+	"context of the next turn. The system prompt is CHANNEL.md in the data directory. The turn has no tools and no profile " +
+	"files, unless channels.allowed-tools in config.yaml lists tools. For spending limits and ollim pause it is an automatic " +
+	"run. It waits for a turn in progress in the same chat. If the session cannot be saved, the answer is printed and the " +
+	"exit status is 74."
+
+// channelOptions names the session of a channel.
+type channelOptions struct{ channel, chatID string }
+
+func (o *channelOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.channel, "channel", "", "take the turn in a chat of this `CHANNEL`, such as telegram, instead")
+	f.StringVar(&o.chatID, "chat-id", "", "the `CHAT` of the channel")
+}
+
+// given reports whether the command line names a channel or a chat, also an empty one.
+func (*channelOptions) given(f *pflag.FlagSet) bool {
+	return f.Changed("channel") || f.Changed("chat-id")
+}
+
+// runChatChannel takes one turn in the session of a channel.
+func runChatChannel(ctx context.Context, d *Deps, text, model string, o channelOptions) error {
+	outlivePipe()
+	if o.channel == "" || o.chatID == "" {
+		return usage("--channel and --chat-id belong together")
+	}
+	name, err := channel.NewName(o.channel, o.chatID)
+	if err != nil {
+		return err
+	}
+	h, err := d.Home()
+	if err != nil {
+		return err
+	}
+	input := ""
+	if !isTerminal(d.In) {
+		if input, err = readInput(d.In); err != nil {
+			return err
+		}
+	}
+	if text == "" {
+		text, input = strings.TrimSpace(input), ""
+	}
+	if text == "" {
+		return usage("no message: give a TEXT, or pipe one in")
+	}
+	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
+	message := runner.Message{Text: strings.ToValidUTF8(text, "\ufffd")}
+	r, err := h.Runner(false).ChatChannel(ctx, name, message, runner.Options{
+		Model: model, Input: input, Observe: runner.Observer{Event: v.hear, Text: v.delta()},
+	})
+	if r.ID == "" {
+		return explain(err)
+	}
+	v.end(h, r, err)
+	return errors.Join((&fireOptions{}).verdict(d, r, err), v.err)
+}
