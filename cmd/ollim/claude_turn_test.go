@@ -45,107 +45,77 @@ const (
 )
 
 // TestFailedTurnOnClaude: what a turn said that failed before any answer is not said to the model by the next one, in the session
-// or in a fork of it, whether the session had begun or not. The session keeps its id.
+// or in a fork of it, whether the session had begun or not. The session keeps its id. TestMainConversationOnClaude shows the fork of
+// one that had begun.
 func TestFailedTurnOnClaude(t *testing.T) {
 	t.Parallel()
-	for name, job := range map[string]string{"main": look, "fork": lookFork} {
-		for _, first := range []bool{false, true} {
-			t.Run(name+map[bool]string{true: " first"}[first], func(t *testing.T) {
-				t.Parallel()
-				if name != "fork" || first {
-					inCI(t)
-				}
-				c, api := withClaude(t)
-				c.write("routines/look.md", job)
-				c.ok("updates", "add", "oil broke 75")
-				if !first {
-					c.ok("chat", "hello")
-					c.ok("updates", "add", "oil broke 76")
-				}
-				api.Reply(anthropicapi.Reply{Status: 400, Message: "no"})
-				c.fails(1, "chat", "Send the invoice to Bob")
-				main := c.ok("session", "id", "main")
-				c.ok("fire", "look")
-				r := lastRequest(t, api)
-				if r.Has("invoice") {
-					t.Error("the routine says what the owner said")
-				}
-				if first == r.Has("hello") {
-					t.Error("the routine does not know what was said before")
-				}
-				speaksAlone(t, r, map[string]string{"main": "[routine:look]", "fork": "[routine-bg:look]"}[name])
-				api.Reply(anthropicapi.Reply{Text: "well"})
-				c.ok("chat", "and now?")
-				r = lastRequest(t, api)
-				if r.Has("invoice") || strings.Count(string(r.Raw), "oil broke 75") != 1 || first == r.Has("hello") {
-					t.Errorf("the next turn says %s", r.Raw)
-				}
-				if now := c.ok("session", "id", "main"); now != main {
-					t.Errorf("main is %s, was %s", now, main)
-				}
-			})
-		}
+	inCI(t)
+	for _, tc := range []struct {
+		name, job, begins string
+		first             bool
+	}{{"main", look, "[routine:look]", false}, {"main first", look, "[routine:look]", true}, {"fork first", lookFork, "[routine-bg:look]", true}} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c, api := withClaude(t)
+			c.write("routines/look.md", tc.job)
+			c.ok("updates", "add", "oil broke 75")
+			if !tc.first {
+				c.ok("chat", "hello")
+				c.ok("updates", "add", "oil broke 76")
+			}
+			api.Reply(anthropicapi.Reply{Status: 400, Message: "no"})
+			c.fails(1, "chat", "Send the invoice to Bob")
+			main := c.ok("session", "id", "main")
+			c.ok("fire", "look")
+			r := lastRequest(t, api)
+			if r.Has("invoice") {
+				t.Error("the routine says what the owner said")
+			}
+			if tc.first == r.Has("hello") {
+				t.Error("the routine does not know what was said before")
+			}
+			speaksAlone(t, r, tc.begins)
+			api.Reply(anthropicapi.Reply{Text: "well"})
+			c.ok("chat", "and now?")
+			r = lastRequest(t, api)
+			if r.Has("invoice") || strings.Count(string(r.Raw), "oil broke 75") != 1 || tc.first == r.Has("hello") {
+				t.Errorf("the next turn says %s", r.Raw)
+			}
+			if now := c.ok("session", "id", "main"); now != main {
+				t.Errorf("main is %s, was %s", now, main)
+			}
+		})
 	}
 }
 
-// TestTurnThatFailedAfterAToolOnClaude: a turn that the model had begun stays in the session and is closed; a fork leaves it out.
-func TestTurnThatFailedAfterAToolOnClaude(t *testing.T) {
-	t.Parallel()
-	c, api := withClaude(t)
-	c.write("routines/look.md", lookFork)
-	c.ok("chat", "hello")
-	api.Reply(anthropicapi.Use("mcp__ollim__list_reminders", nil), anthropicapi.Reply{Status: 400, Message: "no"})
-	c.fails(1, "chat", "Send the invoice to Bob")
-	c.ok("fire", "look")
-	if r := lastRequest(t, api); r.Has("invoice") || !r.Has("hello") {
-		t.Error("the fork does not begin at the last complete turn")
-	}
-	c.ok("chat", "and now?")
-	r := lastRequest(t, api)
-	if !r.Has("invoice") || !r.Has("No reminders.") {
-		t.Errorf("the session lost a turn in which something was done: %+v", r.Messages)
-	}
-	speaksAlone(t, r, "[20")
-}
-
-// TestForkOfARunningTurnOnClaude: a fork that starts while main waits for the model, in its first turn or a later one, before or
-// after a tool, reads nothing of that turn.
+// TestForkOfARunningTurnOnClaude: a fork that starts while main waits for the model, in its first turn or a later one, reads nothing
+// of that turn. TestMainConversationOnClaude shows it after a tool.
 func TestForkOfARunningTurnOnClaude(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		first  bool
-		before []anthropicapi.Reply
-	}{
-		"first turn":   {first: true},
-		"first answer": {},
-		"after a tool": {before: []anthropicapi.Reply{anthropicapi.Use("mcp__ollim__list_reminders", nil)}},
-	} {
+	inCI(t)
+	for name, first := range map[string]bool{"first turn": true, "later turn": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if name != "after a tool" {
-				inCI(t)
-			}
 			c, api := withClaude(t)
 			c.write("routines/look.md", lookFork)
-			if !tc.first {
+			if !first {
 				c.ok("chat", "my cat is called Momo")
 			}
-			asked := len(api.Requests()) + len(tc.before) + 1
+			asked := len(api.Requests()) + 1
 			hold := make(chan struct{})
-			api.Reply(tc.before...)
 			api.Reply(anthropicapi.Reply{Text: "sent", Hold: hold})
 			turn := c.cmd("chat", "Send the invoice to Bob")
 			if err := turn.Start(); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the main turn asks the model", func() bool { return len(api.Requests()) == asked })
+			api.WaitRequests(asked, patience)
 			c.ok("fire", "look")
 			fork := lastRequest(t, api)
 			close(hold)
 			if err := turn.Wait(); err != nil {
 				t.Error(err)
 			}
-			if fork.Has("invoice") || tc.first == fork.Has("Momo") || fork.Has("session was lost") {
+			if fork.Has("invoice") || first == fork.Has("Momo") || fork.Has("session was lost") {
 				t.Errorf("the fork reads %s", fork.Raw)
 			}
 			speaksAlone(t, fork, "[routine-bg:look]")
