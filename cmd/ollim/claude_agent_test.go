@@ -11,7 +11,8 @@ import (
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
-// TestBoundaryOfSubagents: a subagent reaches no more than the agent that sent it, and the record shows what it used.
+// TestBoundaryOfSubagents: a subagent reaches no more than the agent that sent it, and the record shows what it used. What the owner
+// says is no command of the engine.
 func TestBoundaryOfSubagents(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
@@ -29,8 +30,11 @@ func TestBoundaryOfSubagents(t *testing.T) {
 	}
 	h.api.Reply(anthropicapi.Reply{Text: "That was all I saw."}, anthropicapi.Reply{Text: "Nothing new."})
 	before := h.contents()
-	if got := h.ok("chat", "look around"); !strings.Contains(got, "Nothing new.") || strings.Contains(got, "all I saw") {
+	if got := h.ok("chat", "/compact"); !strings.Contains(got, "Nothing new.") || strings.Contains(got, "all I saw") {
 		t.Errorf("printed %q", got)
+	}
+	if q := h.api.Requests()[0]; q.IsCompaction() || !strings.Contains(q.LastUserText(), "/compact") {
+		t.Errorf("chat arrived as %q", q.LastUserText())
 	}
 	verdicts, results := h.verdicts(), map[string]anthropicapi.Block{}
 	for _, q := range h.api.Requests() {
