@@ -24,43 +24,88 @@ func delegate(to string, want fate) attempt {
 	return attempt{tool: "Agent", input: map[string]any{"description": "look", "prompt": "look around", "subagent_type": to}, want: want}
 }
 
-// TestSubagentOfAJob: the job's subagent is offered, is the only one that may be called, and reaches what its file and the
-// run's policy both allow.
-func TestSubagentOfAJob(t *testing.T) {
+// TestJobOnClaude: what the owner gives one job, its patterns, directories, skills and subagent, works as it stands and opens nothing
+// else. A start of the command is dear: all of it is shown by one run.
+func TestJobOnClaude(t *testing.T) {
 	t.Parallel()
-	for _, flags := range [][]string{nil, {"--isolated"}}[:full(2, 1)] {
-		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+	h := newFixture(t)
+	parts := []part{h.toolsOfAJob(t), h.dirsOfAJob(t), h.skillsOfAJob(), h.subagentOfAJob()}
+	var flags []string
+	var attempts []attempt
+	for _, p := range parts {
+		flags, attempts = append(flags, p.flags...), append(attempts, p.attempts...)
+	}
+	h.routine("all", flags...)
+	h.try(attempts, "fire", "all")
+	for _, p := range parts {
+		p.check(t)
+	}
+}
+
+// part is something that a job is given: the flags, what its agent tries, and what must hold afterwards.
+type part struct {
+	flags    []string
+	attempts []attempt
+	check    func(*testing.T)
+}
+
+// reported checks that the agent was told all this.
+func (h *fixture) reported(t *testing.T, lines ...string) {
+	t.Helper()
+	reported := h.api.Requests()[0].LastUserText()
+	for _, line := range lines {
+		if !strings.Contains(reported, line) {
+			t.Errorf("%q is not in %q", line, reported)
+		}
+	}
+}
+
+// subagentOfAJob: the job's subagent is offered, is the only one that may be called, and reaches what its file and the run's policy
+// both allow. What is tried after the call is tried by the subagent.
+func (h *fixture) subagentOfAJob() part {
+	h.put("agents/critic.md", critic)
+	call := delegate("critic", allowed)
+	call.says = "That was all."
+	other := delegate("general-purpose", denied)
+	other.says = `"general-purpose" matches none of the allowed patterns: Task(critic)`
+	public := read("routines/open.md", allowed)
+	public.says = "PUBLIC"
+	return part{[]string{"--subagent", "critic"}, []attempt{
+		other, call,
+		public, read("config.yaml", denied), read("state/notes.md", denied), search("Grep", "SECRET-", "state", denied),
+		write("tasks/new.md", unknown), bash("ollim help", unknown), // in the run's list, not in its own
+	}, func(t *testing.T) {
+		var by []anthropicapi.Request
+		for _, q := range h.api.Requests() {
+			if strings.Contains(q.System, "CRITIC: you find faults.") {
+				by = append(by, q)
+			}
+		}
+		if len(by) != 7 {
+			t.Fatalf("%d requests by the subagent", len(by))
+		}
+		if got := offered(by[0]); got != "Read Grep" {
+			t.Errorf("the subagent is shown %s", got)
+		}
+		h.reported(t, `SUBAGENT: Delegate the task to the subagent "critic"`)
+		if !h.api.Requests()[0].Has("critic: Finds faults") {
+			t.Error("the subagent is not offered")
+		}
+	}}
+}
+
+// TestJobsAlone: isolated jobs have their subagent and their skills, too.
+func TestJobsAlone(t *testing.T) {
+	t.Parallel()
+	inCI(t)
+	for name, of := range map[string]func(*fixture) part{"subagent": (*fixture).subagentOfAJob, "skills": (*fixture).skillsOfAJob} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newFixture(t)
-			h.put("agents/critic.md", critic)
-			h.routine("review", append(flags, "--subagent", "critic")...)
-			call := delegate("critic", allowed)
-			call.says = "That was all."
-			other := delegate("general-purpose", denied)
-			other.says = `"general-purpose" matches none of the allowed patterns: Task(critic)`
-			public := read("routines/open.md", allowed)
-			public.says = "PUBLIC"
-			h.try([]attempt{
-				other, call,
-				public, read("config.yaml", denied), read("state/notes.md", denied), search("Grep", "SECRET-", "state", denied),
-				write("tasks/new.md", unknown), bash("ollim help", unknown), // in the run's list, not in its own
-			}, "fire", "review")
-			var by []anthropicapi.Request
-			for _, q := range h.api.Requests() {
-				if strings.Contains(q.System, "CRITIC: you find faults.") {
-					by = append(by, q)
-				}
-			}
-			if len(by) != 7 {
-				t.Fatalf("%d requests by the subagent", len(by))
-			}
-			if got := offered(by[0]); got != "Read Grep" {
-				t.Errorf("the subagent is shown %s", got)
-			}
-			first := h.api.Requests()[0]
-			if !strings.Contains(first.LastUserText(), `SUBAGENT: Delegate the task to the subagent "critic"`) || !first.Has("critic: Finds faults") {
-				t.Errorf("told %q", first.LastUserText())
-			}
+			p := of(h)
+			h.routine("alone", append(p.flags, "--isolated")...)
+			h.try(p.attempts, "fire", "alone")
+			p.check(t)
 		})
 	}
 }
@@ -93,10 +138,9 @@ func TestBadSubagent(t *testing.T) {
 	}
 }
 
-// TestDirsOfAJob: directories of a job lie beside the data directory, for reading or for writing too, and open nothing else.
-func TestDirsOfAJob(t *testing.T) {
-	t.Parallel()
-	h := newFixture(t)
+// dirsOfAJob: directories of a job lie beside the data directory, for reading or for writing too, and open nothing else.
+func (h *fixture) dirsOfAJob(t *testing.T) part {
+	t.Helper()
 	reads, writes := t.TempDir(), t.TempDir()
 	for _, dir := range []string{reads, writes} {
 		h.place(filepath.Join(dir, "sub/main.go"), "package main // PUBLIC\n", 0o600)
@@ -106,7 +150,6 @@ func TestDirsOfAJob(t *testing.T) {
 			}
 		}
 	}
-	h.routine("watch", "--dirs", reads, "--dirs", "rw:"+writes)
 	in := func(dir, name string) string { return filepath.Join(dir, name) }
 	source := read(in(reads, "sub/main.go"), allowed)
 	source.says = "PUBLIC"
@@ -116,7 +159,7 @@ func TestDirsOfAJob(t *testing.T) {
 	listed.says = "main.go"
 	only := write(in(reads, "new.go"), denied)
 	only.says = "read-only directory"
-	h.try([]attempt{
+	return part{[]string{"--dirs", reads, "--dirs", "rw:" + writes}, []attempt{
 		source, read(in(writes, "sub/main.go"), allowed), found, listed, search("Grep", "PUBLIC", in(writes, "sub"), allowed),
 		write(in(writes, "new.go"), allowed), write(in(writes, "deeper/new.txt"), allowed), only,
 		{tool: "Edit", input: map[string]any{"file_path": in(writes, "sub/main.go"), "old_string": "PUBLIC", "new_string": "theirs"}, want: allowed},
@@ -126,15 +169,12 @@ func TestDirsOfAJob(t *testing.T) {
 		search("Grep", "SECRET-", in(h.data, "state"), denied), search("Glob", "*", in(h.data, "sessions"), denied), search("Grep", "SECRET-", in(h.data, "config.yaml"), denied),
 		read("state/notes.md", denied), read(in(h.data, "config.yaml"), denied), read(in(h.outside, "outside.md"), denied), read("/etc/passwd", denied),
 		search("Grep", "root", "/etc", denied), search("Grep", "SECRET-", filepath.Dir(h.data), denied), write("tasks/new.md", denied),
-	}, "fire", "watch")
-	if text, err := os.ReadFile(in(writes, "sub/main.go")); err != nil || string(text) != "package main // theirs\n" {
-		t.Errorf("%q %v", text, err)
-	}
-	for _, q := range h.api.Requests()[:1] {
-		if got := q.LastUserText(); !strings.Contains(got, "- "+reads+"\n- rw:"+writes) {
-			t.Errorf("told %q", got)
+	}, func(t *testing.T) {
+		if text, err := os.ReadFile(in(writes, "sub/main.go")); err != nil || string(text) != "package main // theirs\n" {
+			t.Errorf("%q %v", text, err)
 		}
-	}
+		h.reported(t, "- "+reads+"\n- rw:"+writes)
+	}}
 }
 
 // TestDirAroundEverything: a directory of a job that the data directory lies in opens none of the protected places.
@@ -164,44 +204,35 @@ func TestDirAroundEverything(t *testing.T) {
 	}, "fire", "watch")
 }
 
-// TestToolsOfAJob: the patterns that its owner gave it work as they stand, and not in a chain with anything else.
-func TestToolsOfAJob(t *testing.T) {
-	t.Parallel()
-	h := newFixture(t)
+// toolsOfAJob: the patterns that its owner gave it work as they stand, and not in a chain with anything else.
+func (h *fixture) toolsOfAJob(t *testing.T) part {
+	t.Helper()
 	git(t, h.data, "init", "-q")
 	git(t, h.data, "add", "routines/open.md")
 	git(t, h.data, "commit", "-q", "-m", "FIRST commit")
-	h.routine("log", "--allowed-tools", "Bash(git log *)", "--allowed-tools", "Write(notes/**.md)")
 	log := bash("git log --oneline", allowed)
 	log.says = "FIRST commit"
 	new := write("notes/a/b.md", allowed)
 	new.says = "notes/a/b.md"
-	h.try([]attempt{
+	return part{[]string{"--allowed-tools", "Bash(git log *)", "--allowed-tools", "Write(notes/**.md)"}, []attempt{
 		log, bash("git log -n 1 -- routines/open.md", allowed), new, write("notes/c.md", allowed), bash("ollim help", allowed),
 		bash("git log; cat config.yaml", denied), bash("git log && git commit -m x", denied), bash("git log | cat", denied), bash("git log > notes/log.md", denied),
 		bash("git status", denied), bash("git -c core.pager=sh log", denied), bash("git log --output=state/notes.md", denied), bash("PAGER=sh git log", denied),
 		bash("git log -- state/notes.md", denied), bash("sh -c 'git log'", denied),
 		write("notes/a.sh", denied), write("notes/../tasks/new.md", denied), write("tasks/new.md", denied), write("notes/.hidden.md", denied), write("state/notes.md", denied),
 		{tool: "Edit", input: map[string]any{"file_path": "routines/open.md", "old_string": "PUBLIC", "new_string": "theirs"}, want: unknown},
-	}, "fire", "log")
-	if got := h.read("notes/a/b.md"); got != "mine" {
-		t.Errorf("notes/a/b.md: %q", got)
-	}
-	reported := h.api.Requests()[0].LastUserText()
-	for _, line := range []string{"TOOL RESTRICTIONS:", "\n- Bash(git log *)\n", "\n- Write(notes/**.md)\n", "\n- Read(./**.md)\n"} {
-		if !strings.Contains(reported, line) {
-			t.Errorf("%q is not in %q", line, reported)
+	}, func(t *testing.T) {
+		if got := h.read("notes/a/b.md"); got != "mine" {
+			t.Errorf("notes/a/b.md: %q", got)
 		}
-	}
+		h.reported(t, "TOOL RESTRICTIONS:", "\n- Bash(git log *)\n", "\n- Write(notes/**.md)\n", "\n- Read(./**.md)\n")
+	}}
 }
 
-// TestSkillsOfAJob: the agent is told which skills it must use, and gets them rendered as the run began.
-func TestSkillsOfAJob(t *testing.T) {
-	t.Parallel()
-	h := newFixture(t)
+// skillsOfAJob: the agent is told which skills it must use, and gets them rendered as the run began.
+func (h *fixture) skillsOfAJob() part {
 	h.put("skills/stocks/SKILL.md", "---\nname: stocks\ndescription: Stocks.\n---\nHome: !`pwd`\n\nBuy $ARGUMENTS.\n")
 	h.put("skills/other/SKILL.md", "---\nname: other\ndescription: Another.\n---\nOTHER\n")
-	h.routine("trade", "--skills", "stocks", "--isolated")
 	use := func(name, arguments string, want fate, says string) attempt {
 		input := map[string]any{"name": name}
 		if arguments != "" {
@@ -209,17 +240,15 @@ func TestSkillsOfAJob(t *testing.T) {
 		}
 		return attempt{tool: "mcp__ollim__skill", input: input, want: want, says: says}
 	}
-	h.try([]attempt{
+	return part{[]string{"--skills", "stocks"}, []attempt{
 		use("stocks", "oil", allowed, "Home: "+h.data+"\n\nBuy oil."), use("stocks", "", allowed, "Home: "+h.data),
 		use("stocks", "!`cat config.yaml`", refused, "no !` in the arguments"), use("other", "", refused, `"other" matches none of the allowed patterns`),
 		use("../stocks", "", refused, "is not the name of a skill"), read("skills/stocks/SKILL.md", allowed),
 		{tool: "Skill", input: map[string]any{"skill": "stocks"}, want: unknown},
-	}, "fire", "trade")
-	first := h.api.Requests()[0]
-	if got := offered(first); !strings.Contains(got, " skill") || strings.Contains(got, "Skill") {
-		t.Errorf("shown %s", got)
-	}
-	if got := first.LastUserText(); !strings.Contains(got, "REQUIRED SKILLS: Before you proceed, invoke each of these with the `skill` tool, as its `name`.\n- stocks\n") {
-		t.Errorf("told %q", got)
-	}
+	}, func(t *testing.T) {
+		if got := offered(h.api.Requests()[0]); !strings.Contains(got, " skill") || strings.Contains(got, "Skill") {
+			t.Errorf("shown %s", got)
+		}
+		h.reported(t, "REQUIRED SKILLS: Before you proceed, invoke each of these with the `skill` tool, as its `name`.\n- stocks\n")
+	}}
 }
