@@ -20,9 +20,12 @@ func TestClaudeSessionsAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	api.Reply(anthropicapi.Reply{Thinking: "hm", Text: "Let me look.", ToolUses: []anthropicapi.ToolUse{{Name: "Read", Input: map[string]string{"file_path": filepath.Join(c.data, "a.md")}}}},
-		anthropicapi.Reply{Text: "An okapi."}, anthropicapi.Reply{Text: "Oil stands at 71."})
+		anthropicapi.Reply{Text: "An okapi."})
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "Oil stands at 71."} })
 	c.ok("chat", "what is in a.md?")
-	c.ok("fire", "daily-market")
+	if full(1, 0) == 1 {
+		c.ok("fire", "daily-market")
+	}
 	kept := func() string {
 		var all strings.Builder
 		files, _ := filepath.Glob(filepath.Join(c.variable("CLAUDE_CONFIG_DIR"), "projects", "*", "*.jsonl"))
@@ -46,8 +49,10 @@ func TestClaudeSessionsAreRead(t *testing.T) {
 	if lines := strings.Split(strings.TrimSpace(c.ok("session", "export", "--json", "main")), "\n"); len(lines) != 5 || !strings.Contains(lines[0], `"provider":"claude-code"`) {
 		t.Errorf("%d lines: %q", len(lines), lines)
 	}
-	if exported := c.ok("session", "export", "routine:daily"); !strings.Contains(exported, "Oil stands at 71.") {
-		t.Errorf("%s", exported)
+	if full(1, 0) == 1 {
+		if exported := c.ok("session", "export", "routine:daily"); !strings.Contains(exported, "Oil stands at 71.") {
+			t.Errorf("%s", exported)
+		}
 	}
 	var facts struct {
 		ID, Engine, Path string

@@ -129,12 +129,12 @@ func failures() []failure {
 			}
 			c.ok("config", "set", "claude-code.command", path)
 		}},
-		{name: "not logged in", status: 69, said: "Not logged in", set: with("ANTHROPIC_API_KEY", "")},
+		{name: "not logged in", status: 69, ci: true, said: "Not logged in", set: with("ANTHROPIC_API_KEY", "")},
 		{name: "401", status: 69, said: "401", requests: 1, set: answer(anthropicapi.Reply{Status: 401})},
 		{name: "403", status: 69, said: "403", ci: true, set: answer(anthropicapi.Reply{Status: 403})},
 		{name: "credit", status: 69, said: "(?i)credit", ci: true, set: answer(anthropicapi.Reply{Status: 400, Message: "Your credit balance is too low to access the Anthropic API."})},
 		{name: "404", status: 1, said: "model", ci: true, set: answer(anthropicapi.Reply{Status: 404, Message: "model: claude-x"})},
-		{name: "429 for ever", status: 124, said: "stopped after 4s", outcome: "timeout", set: answer(anthropicapi.Reply{Status: 429})},
+		{name: "429 for ever", status: 124, ci: true, said: "stopped after 4s", outcome: "timeout", set: answer(anthropicapi.Reply{Status: 429})},
 		{name: "529 for ever", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Status: 529})},
 		{name: "network refused", status: 69, said: "(?i)unable to connect", ci: true, set: with("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")},
 		{name: "silent", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Text: "never", Fault: anthropicapi.Silent, After: 1})},
@@ -222,6 +222,9 @@ func TestFaultsThatPass(t *testing.T) {
 			}
 			if got := c.ok("updates", "list"); strings.TrimSpace(got) != "" {
 				t.Errorf("pending updates: %q", got)
+			}
+			if name == "529 often" && os.Getenv("CI") != "true" {
+				return // the other tests go on with a session
 			}
 			main := strings.TrimSpace(c.ok("session", "id", "main"))
 			c.ok("chat", "and?")

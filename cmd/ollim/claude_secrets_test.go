@@ -51,8 +51,8 @@ func TestSecretsStayFromBash(t *testing.T) {
 	if len(api.Requests()) != n {
 		t.Error("the refused run asked the service")
 	}
-	api.Reply(anthropicapi.Reply{Text: "done"})
-	c.ok("fire", "quiet")
+	c.wrap("exit 3") // instead of one more start of the real command
+	c.complains(1, "exit status 3", "fire", "quiet")
 }
 
 // secretsFile is where the command looks for secrets.
