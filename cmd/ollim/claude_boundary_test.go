@@ -460,7 +460,7 @@ func TestHookThatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if name != "missing" {
-				inCI(t)
+				anthropicapi.InCI(t)
 			}
 			h := newFixture(t)
 			binary, err := os.ReadFile(h.path)
@@ -549,7 +549,7 @@ func TestSettingsDropped(t *testing.T) {
 // rules makes of them. TestBoundaryInBackground shows a link.
 func TestAwkwardPlace(t *testing.T) {
 	t.Parallel()
-	inCI(t)
+	anthropicapi.InCI(t)
 	for name, folder := range map[string]string{"brackets": "My [a-z] (1), {x,y}", "wild": "a*b ?c", "quotes": `it's "so" $HOME !x #`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -568,19 +568,11 @@ func TestAwkwardPlace(t *testing.T) {
 	}
 }
 
-// inCI skips a case that starts the claude command once more for what another case mostly shows.
-func inCI(t *testing.T) {
-	t.Helper()
-	if os.Getenv("CI") != "true" {
-		t.Skip("one more start of the claude command: set CI=true to run it, which needs what .ci/run installs")
-	}
-}
-
 // TestUntrustedText: what comes from elsewhere is text, whatever it looks like. TestBoundaryInBackground and TestBoundaryInChat show
 // the most usual cases.
 func TestUntrustedText(t *testing.T) {
 	t.Parallel()
-	inCI(t)
+	anthropicapi.InCI(t)
 	h := newFixture(t)
 	h.write("routines/main.md", "---\nid: main-job\ncron: \"0 9 * * *\"\n---\nLook at the input.\n")
 	traps := h.traps()

@@ -261,7 +261,7 @@ func same(t *testing.T, what, got, want string) {
 // meanwhile; what works alone does not. TestMainConversationOnClaude shows it for the branches that are made most.
 func TestPromptCacheHolds(t *testing.T) {
 	t.Parallel()
-	inCI(t)
+	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	git(t, c.data, "init", "-q")
 	c.write("IDENTITY.md", "You are Rex.\n")

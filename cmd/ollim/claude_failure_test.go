@@ -159,7 +159,7 @@ func TestFailures(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			if f.ci {
-				inCI(t)
+				anthropicapi.InCI(t)
 			}
 			c, api := withClaude(t)
 			text := mainJob
@@ -210,7 +210,7 @@ func TestFaultsThatPass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if name != "529 often" {
-				inCI(t)
+				anthropicapi.InCI(t)
 			}
 			c, api := withClaude(t)
 			c.write("routines/digest.md", strings.Replace(mainJob, "4s", "10m", 1))
@@ -239,7 +239,7 @@ func TestFaultsThatPass(t *testing.T) {
 // TestPersistentRoutineOnClaude shows what else goes wrong around a persistent session.
 func TestSessionFailures(t *testing.T) {
 	t.Parallel()
-	inCI(t)
+	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	c.write("routines/daily-market.md", daily)
 	c.environ(map[string]string{"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"})
@@ -281,7 +281,7 @@ func (c *command) variable(name string) string {
 // TestSignals: an interrupt from the keyboard stops a run as SIGTERM does, which TestPersistentRoutineOnClaude sends.
 func TestSignals(t *testing.T) {
 	t.Parallel()
-	inCI(t)
+	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	c.write("routines/daily-market.md", daily)
 	api.Reply(anthropicapi.Reply{Text: "Oil stands at 71."})

@@ -131,7 +131,7 @@ func TestFormatsLikeClaude(t *testing.T) {
 
 	t.Run("success", func(t *testing.T) {
 		t.Parallel()
-		inCI(t) // the last line of the stream is the same
+		anthropicapi.InCI(t) // the last line of the stream is the same
 		f := formats{t, f.claude}
 		claude, ours := f.ask([]anthropicapi.Reply{denied, done}, dir, "--output-format", "json", "--allowed-tools", "Write(./**.md)")
 		for name, list := range ours {
@@ -168,7 +168,7 @@ func TestFormatsLikeClaude(t *testing.T) {
 	})
 	t.Run("partial", func(t *testing.T) {
 		t.Parallel()
-		inCI(t)
+		anthropicapi.InCI(t)
 		f := formats{t, f.claude}
 		claude, ours := f.ask([]anthropicapi.Reply{{Text: "Hello there.", Usage: usage}}, dir, "--verbose", "--output-format", "stream-json", "--include-partial-messages")
 		for name, list := range ours {
@@ -187,7 +187,7 @@ func TestFormatsLikeClaude(t *testing.T) {
 	} {
 		t.Run(tc.subtype, func(t *testing.T) {
 			t.Parallel()
-			inCI(t)
+			anthropicapi.InCI(t)
 			f := formats{t, f.claude}
 			claude, ours := f.ask(tc.replies, dir, append([]string{"--output-format", "json"}, tc.args...)...)
 			want := only(t, claude, "result")
@@ -203,7 +203,7 @@ func TestFormatsLikeClaude(t *testing.T) {
 	}
 	t.Run("error", func(t *testing.T) {
 		t.Parallel()
-		inCI(t)
+		anthropicapi.InCI(t)
 		f := formats{t, f.claude}
 		ours := f.askOurs([]anthropicapi.Reply{denied, {Status: 400, Message: "bad"}}, dir, "--output-format", "json")
 		for name, list := range ours {

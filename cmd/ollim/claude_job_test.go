@@ -97,7 +97,7 @@ func (h *fixture) subagentOfAJob() part {
 // TestJobsAlone: isolated jobs have their subagent and their skills, too.
 func TestJobsAlone(t *testing.T) {
 	t.Parallel()
-	inCI(t)
+	anthropicapi.InCI(t)
 	for name, of := range map[string]func(*fixture) part{"subagent": (*fixture).subagentOfAJob, "skills": (*fixture).skillsOfAJob} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,7 +180,7 @@ func (h *fixture) dirsOfAJob(t *testing.T) part {
 // TestDirAroundEverything: a directory of a job that the data directory lies in opens none of the protected places.
 func TestDirAroundEverything(t *testing.T) {
 	t.Parallel()
-	inCI(t)
+	anthropicapi.InCI(t)
 	h := newFixture(t)
 	around := filepath.Dir(h.data)
 	h.place(filepath.Join(around, "sub/main.go"), "package main // PUBLIC\n", 0o600)

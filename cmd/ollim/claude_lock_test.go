@@ -16,7 +16,7 @@ import (
 // the next turn does not say it again. What was not answered is said again. TestMainConversationOnClaude shows a later turn.
 func TestUpdateOfAnOrphanedTurn(t *testing.T) {
 	t.Parallel()
-	inCI(t)
+	anthropicapi.InCI(t)
 	for name, tc := range map[string]struct {
 		first bool
 		late  anthropicapi.Reply
@@ -56,7 +56,7 @@ func TestUpdateOfAnOrphanedTurn(t *testing.T) {
 func TestKillDuringClaude(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("OLLIM_TEST_ROUNDS") == "" {
-		inCI(t)
+		anthropicapi.InCI(t)
 	}
 	rounds := rounds(t, 2)
 	for lane := range full(2, 1) { // one for each core: what a round costs is the start of claude

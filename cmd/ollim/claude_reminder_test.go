@@ -108,7 +108,7 @@ func field(t *testing.T, text, key string) time.Time {
 // TestRemindersOnClaude: one that works alone, and one that is no more than its text; of neither a file is left.
 func TestRemindersOnClaude(t *testing.T) {
 	t.Parallel()
-	inCI(t)
+	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	c.ok("config", "set", "delivery.command", "sh", "-c", "cat >> received.txt")
 	alone := c.remindLater("--isolated", "--update-main-session", "always", "Is the build green?")

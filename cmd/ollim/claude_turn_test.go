@@ -49,7 +49,7 @@ const (
 // one that had begun.
 func TestFailedTurnOnClaude(t *testing.T) {
 	t.Parallel()
-	inCI(t)
+	anthropicapi.InCI(t)
 	for _, tc := range []struct {
 		name, job, begins string
 		first             bool
@@ -92,7 +92,7 @@ func TestFailedTurnOnClaude(t *testing.T) {
 // of that turn. TestMainConversationOnClaude shows it after a tool.
 func TestForkOfARunningTurnOnClaude(t *testing.T) {
 	t.Parallel()
-	inCI(t)
+	anthropicapi.InCI(t)
 	for name, first := range map[string]bool{"first turn": true, "later turn": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,7 +130,7 @@ func TestForkOfARunningTurnOnClaude(t *testing.T) {
 // TestCompactAfterAFailedTurnOnClaude: a compaction does not sum up a request that failed.
 func TestCompactAfterAFailedTurnOnClaude(t *testing.T) {
 	t.Parallel()
-	inCI(t)
+	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	c.ok("chat", "hello")
 	c.ok("chat", "hello again")

@@ -90,6 +90,9 @@ func TestHookLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if !c.silent { // TestHookThatFails of the program shows what is lost for good
+				anthropicapi.InCI(t)
+			}
 			w := newWorld(t)
 			file := w.place(w.root, "a.md", "PUBLIC")
 			rules, gone, silent := filepath.Join(w.dir, "rules.json"), filepath.Join(w.dir, "gone"), filepath.Join(w.dir, "silent")
@@ -118,6 +121,7 @@ func TestHookLost(t *testing.T) {
 // TestAskedToWaitLong: the command gives up at once, and does not say how long.
 func TestAskedToWaitLong(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	w := newWorld(t)
 	w.api.Reply(anthropicapi.Reply{Status: 429, RetryAfter: "100"})
 	_, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}}, "Read(./**.md)")

@@ -99,55 +99,19 @@ func (d *desk) transcript(t *testing.T, session string) string {
 	return ""
 }
 
-func TestClaudeTurn(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	d.Reply(Reply{Thinking: "a greeting", Text: "Hello to you. äöü 🦊", Usage: Usage{In: 7, Out: 11, CacheRead: 13}})
-	o := d.run(t, "Hello there", "--session-id", first)
-	if o.exit != 0 || o.IsError || o.Result != "Hello to you. äöü 🦊" || o.Turns != 1 || o.Session != first || o.Usage.In != 7 || o.Usage.Out != 11 || o.Usage.CacheRead != 13 {
-		t.Errorf("%+v", o)
-	}
-	if hits := strings.Join(d.Hits(), ", "); hits != "HEAD /, POST /v1/messages?beta=true" {
-		t.Errorf("hits: %s", hits)
-	}
-	q := d.Requests()[0]
-	if q.Key() != "test" || q.Session() != first || !q.Stream || !strings.HasSuffix(q.LastUserText(), "\nHello there") || !strings.Contains(q.System, "Claude") {
-		t.Errorf("%s %s %q", q.Key(), q.Session(), q.LastUserText())
-	}
-}
-
-func TestClaudeTool(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	d.Reply(Reply{Thinking: "two calls", Text: "I look.", ToolUses: []ToolUse{
-		{Name: "Bash", Input: map[string]string{"command": "echo one ä && touch made"}},
-		{Name: "Bash", Input: map[string]string{"command": "echo two >&2; exit 3"}},
-	}}, Reply{Text: "done"})
-	o := d.run(t, "go", "--tools", "Bash", "--allowedTools", "Bash")
-	if o.exit != 0 || o.Result != "done" || len(d.Requests()) != 2 {
-		t.Fatalf("%+v, %d requests", o, len(d.Requests()))
-	}
-	if _, err := os.Stat(filepath.Join(d.dir, "made")); err != nil {
-		t.Error(err)
-	}
-	q := d.Requests()[1]
-	r := q.ToolResults()
-	if len(r) != 2 || r[0].ToolUseID != "toolu_1" || r[0].ResultText != "one ä" || r[0].IsError || !r[1].IsError || !strings.Contains(r[1].ResultText, "two") {
-		t.Errorf("%+v", r)
-	}
-	if got := q.ToolNames(); len(got) != 1 || got[0] != "Bash" || !q.Has("two calls") {
-		t.Errorf("tools %q, %+v", got, q.Messages)
-	}
-}
-
+// TestClaudeSession: a turn with tools, one that resumes it, a compaction into a fork and a turn after that.
 func TestClaudeSession(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.Reply(Reply{Text: "Blue, I see."}, Reply{Text: "And tea."})
-	d.run(t, "My colour is blue", "--session-id", first)
+	d.turnWithTools(t)
+
+	d.Reply(Reply{Text: "And tea.", Usage: Usage{In: 7, Out: 11, CacheRead: 13}})
 	o := d.run(t, "I drink tea", "--resume", first)
-	q := d.Requests()[1]
-	if o.Session != first || !q.Has("My colour is blue") || !q.Has("Blue, I see.") || q.LastUserText() != "I drink tea" {
+	q := d.Requests()[2]
+	if o.exit != 0 || o.IsError || o.Result != "And tea." || o.Turns != 1 || o.Session != first || o.Usage.In != 7 || o.Usage.Out != 11 || o.Usage.CacheRead != 13 {
+		t.Errorf("%+v", o)
+	}
+	if !q.Has("My colour is blue") || !q.Has("Blue, I see. äöü 🦊") || q.LastUserText() != "I drink tea" {
 		t.Fatalf("resumed %+v: %+v", o, q.Messages)
 	}
 
@@ -157,7 +121,7 @@ func TestClaudeSession(t *testing.T) {
 	if o.exit != 0 || o.IsError || o.subtypes["compact_boundary"] != 1 || o.Session != second || d.Left() != 1 {
 		t.Errorf("compacted %+v, %d left", o, d.Left())
 	}
-	if q := d.Requests()[2]; !q.IsCompaction() || q.Instructions() != "keep the colour" || q.Session() != second {
+	if q := d.Requests()[3]; !q.IsCompaction() || q.Instructions() != "keep the colour" || q.Session() != second {
 		t.Errorf("%s asks %q", q.Session(), q.LastUserText())
 	}
 	if before == "" || d.transcript(t, first) != before {
@@ -165,14 +129,70 @@ func TestClaudeSession(t *testing.T) {
 	}
 
 	d.run(t, "which colour?", "--resume", second)
-	if q := d.Requests()[3]; !q.Has("Instructions: keep the colour") || q.Has("My colour is blue") || !q.Has("And tea.") || q.LastUserText() != "which colour?" {
+	if q := d.Requests()[4]; !q.Has("Instructions: keep the colour") || q.Has("My colour is blue") || !q.Has("And tea.") || q.LastUserText() != "which colour?" {
 		t.Errorf("after the compaction: %+v", q.Messages)
 	}
 }
 
-// Each kind of failure ends as the reference says, or as the comment does.
+// turnWithTools is the first turn of a session.
+func (d *desk) turnWithTools(t *testing.T) {
+	t.Helper()
+	d.Reply(Reply{Thinking: "two calls", Text: "I look.", ToolUses: []ToolUse{
+		{Name: "Bash", Input: map[string]string{"command": "echo one ä && touch made"}},
+		{Name: "Bash", Input: map[string]string{"command": "echo two >&2; exit 3"}},
+	}}, Reply{Text: "Blue, I see. äöü 🦊"})
+	o := d.run(t, "My colour is blue", "--session-id", first, "--tools", "Bash", "--allowedTools", "Bash")
+	if o.exit != 0 || o.IsError || o.Result != "Blue, I see. äöü 🦊" || o.Session != first || len(d.Requests()) != 2 {
+		t.Fatalf("%+v, %d requests", o, len(d.Requests()))
+	}
+	if hits := strings.Join(d.Hits(), ", "); hits != "HEAD /, POST /v1/messages?beta=true, POST /v1/messages?beta=true" {
+		t.Errorf("hits: %s", hits)
+	}
+	q := d.Requests()[0]
+	if q.Key() != "test" || q.Session() != first || !q.Stream || !strings.HasSuffix(q.LastUserText(), "\nMy colour is blue") || !strings.Contains(q.System, "Claude") {
+		t.Errorf("%s %s %q", q.Key(), q.Session(), q.LastUserText())
+	}
+	if _, err := os.Stat(filepath.Join(d.dir, "made")); err != nil {
+		t.Error(err)
+	}
+	q = d.Requests()[1]
+	r := q.ToolResults()
+	if len(r) != 2 || r[0].ToolUseID != "toolu_1" || r[0].ResultText != "one ä" || r[0].IsError || !r[1].IsError || !strings.Contains(r[1].ResultText, "two") {
+		t.Errorf("%+v", r)
+	}
+	if got := q.ToolNames(); len(got) != 1 || got[0] != "Bash" || !q.Has("two calls") {
+		t.Errorf("tools %q, %+v", got, q.Messages)
+	}
+}
+
+// TestClaudeSurvives: one turn in which each request but the last fails once, in another way each.
+func TestClaudeSurvives(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	use := ToolUse{Name: "Bash", Input: map[string]string{"command": "true"}}
+	d.Reply(
+		Reply{Status: 429, RetryAfter: "1"}, Reply{ToolUses: []ToolUse{use}},
+		Reply{Text: "x", Fault: ErrorEvent, After: 1}, Reply{ToolUses: []ToolUse{use}},
+		Reply{Text: "half of it", Fault: Cut, After: 4}, Reply{ToolUses: []ToolUse{use}},
+		Reply{Status: 401},
+	)
+	o := d.run(t, "go", "--tools", "Bash", "--allowedTools", "Bash")
+	q := d.Requests()
+	if !o.IsError || o.exit == 0 || o.Status != 401 || !strings.Contains(o.Result, "Invalid API key") || len(q) != 7 {
+		t.Fatalf("%+v, %d requests", o, len(q))
+	}
+	if gap := q[1].At.Sub(q[0].At); gap < time.Second {
+		t.Errorf("repeated after %s", gap)
+	}
+	if q[5].Stream {
+		t.Error("the repetition of a response that was cut is streamed")
+	}
+}
+
+// TestClaudeFailures: each kind of failure ends as the reference says, or as the comment does.
 func TestClaudeFailures(t *testing.T) {
 	t.Parallel()
+	InCI(t)
 	for name, tc := range map[string]struct {
 		replies  []Reply
 		requests int
