@@ -1,0 +1,90 @@
+package discordapi
+
+// Emit sends an event of any name, with any content, to the bot, whatever intents it has.
+func (s *Server) Emit(name string, d any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dispatch(name, d, 0)
+	s.note()
+}
+
+// Meet sets what the next connections of the bot meet, one each; then they are welcome again.
+func (s *Server) Meet(greetings ...Greeting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gate.next = append(s.gate.next, greetings...)
+}
+
+// Close closes the bot's connection with a code of Discord's; 0 ends it without a word. Codes that end the session make it unknown.
+func (s *Server) Close(code int) {
+	s.mu.Lock()
+	c := s.here()
+	if c != nil && (code == 4004 || code == 4007 || code == 4009 || code >= 4010) {
+		c.session.ended = true
+	}
+	s.mu.Unlock()
+	if c != nil {
+		c.closeWith(code)
+	}
+}
+
+// here is the connection of the current session, nil if there is none. The caller holds mu.
+func (s *Server) here() *conn {
+	if s.gate.current == nil {
+		return nil
+	}
+	return s.gate.current.conn
+}
+
+// Op sends an opcode without an event: 7 asks the bot to reconnect, 9 with d makes its session invalid, 1 asks for a heartbeat.
+func (s *Server) Op(op int, d any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.here()
+	if c == nil {
+		return
+	}
+	if op == 9 && d == false {
+		c.session.ended = true
+	}
+	c.sendOp(op, d)
+}
+
+// Silence makes the gateway accept everything and answer nothing, while its connections stay open. Events are kept for a resume.
+func (s *Server) Silence(silent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gate.silent = silent
+}
+
+// Forget makes the bot's session unknown, as after a long absence.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, old := range s.gate.sessions {
+		old.ended = true
+	}
+}
+
+// Connected reports whether the bot has a session and is there.
+func (s *Server) Connected() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.here() != nil && !s.gate.silent
+}
+
+// Visits says how the bot used the gateway.
+type Visits struct {
+	Identified, Resumed, Heartbeats int
+	Closes                          []int // the codes with which the bot closed; 1006 is without one
+}
+
+// Visits returns how the bot has used the gateway so far.
+func (s *Server) Visits() Visits {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Visits{s.gate.identified, s.gate.resumed, s.gate.heartbeats, append([]int(nil), s.gate.closes...)}
+}
+
+// socket is the address of the gateway.
+func (s *Server) socket(path string) string { return "ws" + s.http.URL[len("http"):] + path }
