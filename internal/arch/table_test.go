@@ -50,7 +50,7 @@ func owners() map[string]string {
 	return map[string]string{
 		"github.com/agext/levenshtein":         "internal/platform/plaintext",
 		"github.com/gofrs/flock":               "internal/platform/lock",
-		"go.yaml.in/yaml/v3":                   "internal/platform/yamldoc",
+		"gopkg.in/yaml.v3":                     "internal/platform/yamldoc",
 		"mvdan.cc/sh/v3":                       "internal/policy",
 		"github.com/spf13/viper":               "internal/state/config",
 		"github.com/rogpeppe/go-internal/diff": "internal/platform/plaintext",

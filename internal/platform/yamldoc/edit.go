@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // Pair is an entry to be written. Value is a string, bool, int, float64, []string, or a Pair: a section with one entry.

@@ -6,7 +6,7 @@ import (
 	"sort"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // find is the index of key's name in a mapping's content, in either spelling; -1 if there is none, or no mapping.

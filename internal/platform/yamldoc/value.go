@@ -5,7 +5,7 @@ import (
 	"math"
 	"strconv"
 
-	"go.yaml.in/yaml/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // Value is the value of one entry, not yet given a type. Its methods return reasons, see Field.
