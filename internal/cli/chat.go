@@ -9,10 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
-	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 func newChat(d *Deps) *cobra.Command {
@@ -105,14 +103,8 @@ func (d *Deps) chatLoop(ctx context.Context, h app.Home, model string) error {
 // chatTurn writes the agent's text as it comes.
 func (d *Deps) chatTurn(ctx context.Context, h app.Home, text, input, model string) error {
 	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
-	event := func(e runlog.Event) {
-		if e.Type == runlog.UpdatesPopped {
-			_, _ = fmt.Fprintln(d.Stderr, prompt.CatchingUp)
-		}
-		v.hear(e)
-	}
 	r, err := h.Runner(d.atShell()).Chat(ctx, runner.Message{Text: text}, runner.Options{
-		Model: model, Input: input, Owner: d.atShell(), Observe: runner.Observer{Event: event, Text: v.delta()},
+		Model: model, Input: input, Owner: d.atShell(), Observe: runner.Observer{Event: d.chatEvent(v), Text: v.delta()},
 	})
 	if r.ID == "" {
 		return explain(err)

@@ -86,6 +86,7 @@ func constructors() map[string]func(*Deps) *cobra.Command {
 		"config":   newConfig,
 		"session":  newSession,
 		"chat":     newChat,
+		"fork":     newFork,
 		"ask":      newAsk,
 		"model":    newModel,
 		"pause":    newPause,

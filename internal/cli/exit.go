@@ -116,6 +116,8 @@ func rules() []rule {
 	return []rule{
 		{as[*usageError], statusUsage}, {as[*app.BadArgument], statusUsage},
 		{is(context.Canceled), statusInterrupted},
+		{is(session.ErrForkOpen), statusTempFail}, {is(session.ErrMainMoved), statusTempFail}, {is(session.ErrResumed), statusTempFail},
+		{is(session.ErrNoFork), statusNoJob}, {is(session.ErrNoTurn), statusNoJob}, {as[*runner.UnknownMessage], statusNoJob},
 		{is(lock.ErrBusy), statusTempFail}, {as[*runner.Later], statusTempFail},
 		{is(runner.ErrNoEngine), statusConfig}, {is(app.ErrNoConfig), statusConfig}, {is(engine.ErrForeignSession), statusConfig},
 		{as[*config.Wrong], statusConfig}, {as[*app.ConfigFault], statusConfig},

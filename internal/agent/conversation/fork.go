@@ -13,6 +13,7 @@ import (
 type Fork struct {
 	Sessions session.Book
 	ID       string      // of the fork; a turn in another one, or in none, is a session.ErrNoFork
+	First    bool        // the turn only begins the fork: one that has begun is a session.ErrNoFork too
 	Busy     func() bool // reports whether main is in a turn
 
 	now session.Fork // as Open found it
@@ -31,7 +32,7 @@ func (c *Fork) Open(ctx context.Context) (h History, err error) {
 	if err != nil {
 		return h, err
 	}
-	if !open || now.ID != c.ID {
+	if !open || now.ID != c.ID || c.First && now.Turns > 0 {
 		return h, session.ErrNoFork
 	}
 	c.now, h.Session = now, now.Session

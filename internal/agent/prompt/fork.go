@@ -92,7 +92,9 @@ const Expired = "this session has expired — starting fresh with quoted context
 const maxQuote = 500
 
 // Quote returns the beginning of a message that the owner replied to.
-func Quote(text string) string { return plaintext.Short(plaintext.Lines(strings.TrimSpace(text)), maxQuote) }
+func Quote(text string) string {
+	return plaintext.Short(plaintext.Lines(strings.TrimSpace(text)), maxQuote)
+}
 
 // Reply is what the owner says in reply to a message.
 func Reply(quote string, age time.Duration, text string) string {

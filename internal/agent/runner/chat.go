@@ -26,7 +26,8 @@ type Message struct {
 	First       bool   // it stops the turn of the owner's that is in progress, and goes before the messages that wait
 }
 
-// Chat is one turn of the main conversation: it waits for the messages before this one.
+// Chat is one turn of the owner's conversation, the interactive fork while one is open, else main: it waits for the messages
+// before this one.
 func (r *Runner) Chat(ctx context.Context, m Message, o Options) (runlog.Record, error) {
 	ticket, place, err := r.Enqueue(ctx, m, o)
 	if err != nil {
@@ -39,11 +40,12 @@ func (r *Runner) Chat(ctx context.Context, m Message, o Options) (runlog.Record,
 	return record, err
 }
 
-// turnOf is the Spec of a turn of the owner's conversation, without what is said.
+// turnOf is the Spec of a turn of main, without what is said.
 func (r *Runner) turnOf(o Options) (Spec, error) {
 	s, err := r.mainTurn(kindChat, o)
 	s.Engine.Thinking, s.Policy.Awaited = cmp.Or(o.Thinking, r.Main.Thinking), true
 	s.Policy.Mode = cmp.Or(o.Permissions, policy.Mode(r.Main.Permissions))
+	s.Duties = []Duty{enterFork{}}
 	return s, err
 }
 

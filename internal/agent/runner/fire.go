@@ -67,6 +67,7 @@ func (r *Runner) Fire(ctx context.Context, name string, o Options) (runlog.Recor
 		return runlog.Record{}, err
 	}
 	record, err := f.respond(ctx)
+	f.follow(ctx, record, true, o)
 	f.settleSlot(record.Outcome)
 	return record, err
 }

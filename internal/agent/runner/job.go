@@ -36,7 +36,7 @@ func (f *fire) spec() Spec {
 			Dirs: j.Roots(f.UserHome), AllowPing: j.AllowPing, Update: j.Update, Owner: o.Owner, Deliver: !j.Background,
 		},
 		Limits:  Limits{Time: j.Timeout, Cost: j.MaxCost, Again: f.again()},
-		Duties:  []Duty{Report{}},
+		Duties:  []Duty{Report{}, enterFork{}},
 		Origin:  f,
 		Observe: o.Observe,
 		Plain:   j.Plain,

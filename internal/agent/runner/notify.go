@@ -18,10 +18,13 @@ import (
 // post numbers a message of a run and sends it. The number is on disk before the first attempt, so that no later message of the run
 // has the same id, wherever this process is killed. The fate is "" if the message did not reach the outbox.
 func (r *Runner) post(ctx context.Context, sender outbox.Sender, run *runlog.Run, kind outbox.Kind, text string) (outbox.Fate, error) {
-	number := 0
+	number, said := 0, text
+	if kind == outbox.Text { // the record has it
+		said = ""
+	}
 	err := run.Decide(ctx, func(s runlog.Standing) (runlog.Event, error) {
 		number = s.Messages + 1
-		return runlog.Event{Type: runlog.Message, Tool: string(kind)}, nil
+		return runlog.Event{Type: runlog.Message, Tool: string(kind), Text: said}, nil
 	})
 	if err != nil {
 		return "", err

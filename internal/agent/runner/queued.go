@@ -11,6 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
 )
 
 // ErrWithdrawn is the cause of a context with which the owner withdraws a message, or stops its turn.
@@ -73,8 +74,8 @@ func (r *Runner) nextTurn(ctx context.Context, own []*queue.Ticket) (*queue.Turn
 
 // take is a turn in which the sender of the messages waits for the answer.
 func (r *Runner) take(ctx context.Context, turn *queue.Turn, o Options) (runlog.Record, error) {
-	s, wrong := r.specOf(turn, o)
-	record, err := r.runTurn(ctx, s, wrong)
+	o, fill := r.said(turn, o)
+	record, err := r.speak(ctx, o, fill)
 	how := queue.Answered
 	if record.Outcome == runlog.Interrupted || record.ID == "" && ctx.Err() != nil {
 		how = r.interrupted(ctx, record)
@@ -106,12 +107,18 @@ func Interrupt(runs runlog.Book, run string) error { return runs.AskStop(run, st
 func (r *Runner) standIn(ctx context.Context, turn *queue.Turn, o Options) (runlog.Record, error) {
 	sender := r.Outbox
 	sender.Terminal = nil
-	s, wrong := r.specOf(turn, Options{Engine: o.Engine})
-	s.Sender, s.Policy.Awaited, s.Policy.Deliver = sender, false, true
-	if left := r.Runs.Leftover(r.Home.ConversationLock(s.Conversation.Key())); left != nil {
+	key := session.MainKey
+	if _, open, err := r.Sessions.Fork(ctx); err == nil && open {
+		key = session.ForkKey
+	}
+	if left := r.Runs.Leftover(r.Home.ConversationLock(key)); left != nil {
 		return runlog.Record{}, errors.Join(left, turn.End(ctx, queue.Released, ""))
 	}
-	record, err := r.runTurn(ctx, s, wrong)
+	o, fill := r.said(turn, Options{Engine: o.Engine})
+	record, err := r.speak(ctx, o, func(s *Spec) {
+		fill(s)
+		s.Sender, s.Policy.Awaited, s.Policy.Deliver = sender, false, true
+	})
 	how := queue.Failed
 	switch {
 	case record.Outcome == runlog.OK:
@@ -138,8 +145,8 @@ func (r *Runner) AnswerAbandoned(ctx context.Context, o Options) error {
 	}
 }
 
-// specOf is the Spec of a turn of the queue. Messages that are answered together are joined.
-func (r *Runner) specOf(turn *queue.Turn, o Options) (Spec, error) {
+// said returns the options of a turn of the queue, and what completes its Spec. Messages that are answered together are joined.
+func (r *Runner) said(turn *queue.Turn, o Options) (Options, func(*Spec)) {
 	var texts, inputs []string
 	o.Owner = false
 	for _, t := range turn.Tickets {
@@ -151,15 +158,15 @@ func (r *Runner) specOf(turn *queue.Turn, o Options) (Spec, error) {
 		o.Owner = o.Owner || t.Owner
 	}
 	o.Input = strings.Join(inputs, "\n")
-	s, err := r.turnOf(o)
-	s.Identity.Run = turn.Tickets[0].Run
-	for _, t := range turn.Tickets {
-		for _, f := range t.Files {
-			s.Input.Piped.Files = append(s.Input.Piped.Files, engine.Attachment{Name: f.Name, Type: f.Type, Path: f.Path})
+	return o, func(s *Spec) {
+		s.Identity.Run = turn.Tickets[0].Run
+		for _, t := range turn.Tickets {
+			for _, f := range t.Files {
+				s.Input.Piped.Files = append(s.Input.Piped.Files, engine.Attachment{Name: f.Name, Type: f.Type, Path: f.Path})
+			}
 		}
+		s.Input.Task.Body = prompt.WithCutOff(r.cutOff(turn), strings.Join(texts, "\n\n"))
 	}
-	s.Input.Task.Body = prompt.WithCutOff(r.cutOff(turn), strings.Join(texts, "\n\n"))
-	return s, err
 }
 
 func (r *Runner) cutOff(turn *queue.Turn) (list []prompt.CutOff) {

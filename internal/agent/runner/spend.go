@@ -10,6 +10,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/spend"
 )
 
@@ -85,8 +86,12 @@ func (w *work) raise() func(ctx context.Context, least, most float64) (float64, 
 }
 
 // unspent decides about a run that a limit ended before it spent anything. If only the reservations of other runs were in the way,
-// later is not nil and the run is to be taken back. Otherwise it is refused, like one that found nothing left at its start.
-func (w *work) unspent(cause error) (later *Later, sorted error) {
+// later is not nil and the run is to be taken back; so is one whose fork was ended before it began. Otherwise it is refused, like
+// one that found nothing left at its start.
+func (w *work) unspent(cause error) (later, sorted error) {
+	if errors.Is(cause, session.ErrNoFork) {
+		return cause, cause
+	}
 	var limit *spend.Limit
 	if !errors.As(cause, &limit) {
 		return nil, cause
@@ -102,9 +107,13 @@ func (w *work) unspent(cause error) (later *Later, sorted error) {
 
 // postpone takes back a run that has to wait: its reservation, what its origin claimed, its note in the job's lock, and last its
 // record, which refers to the others.
-func (w *work) postpone(ctx context.Context, later *Later) error {
-	w.warn(w.Spend.Release(ctx, w.run.ID, later.limit.Needs))
-	w.warn(w.spec.Origin.Postpone(ctx, w.run, later))
+func (w *work) postpone(ctx context.Context, later error) error {
+	if limited := (*Later)(nil); errors.As(later, &limited) {
+		w.warn(w.Spend.Release(ctx, w.run.ID, limited.limit.Needs))
+		w.warn(w.spec.Origin.Postpone(ctx, w.run, limited))
+	} else {
+		w.warn(w.Spend.Release(ctx, w.run.ID, 0))
+	}
 	if guard := w.spec.Identity.Guard; guard != nil {
 		w.warn(guard.Note(w.note))
 	}

@@ -19,6 +19,7 @@ const (
 	kindChat    = "chat"
 	kindSession = "session"
 	kindChannel = "channel"
+	kindFork    = "fork"
 	kindAsk     = runlog.Ask
 )
 
@@ -46,7 +47,7 @@ func (o *turnOrigin) Begin(record *runlog.Record) error {
 	}
 	r := o.runner
 	last, err := r.Runs.Load(strings.TrimSpace(lock.ReadNote(r.Home.ConversationLock(record.Key))))
-	if err == nil && slices.Contains([]string{kindChat, kindSession, o.identity.Kind}, last.Kind) && !last.Done() && !r.Runs.Alive(last) {
+	if err == nil && slices.Contains([]string{kindChat, kindSession, kindFork, o.identity.Kind}, last.Kind) && !last.Done() && !r.Runs.Alive(last) {
 		_, err := r.Runs.Close(last.ID)
 		r.warn(err)
 	}

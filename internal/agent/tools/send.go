@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -24,11 +25,15 @@ func pings(b *Set) error {
 func (b *Set) reach(ctx context.Context, m outbox.Message) (string, error) {
 	var number int
 	paid := false
+	var embed json.RawMessage // for a reply, which quotes its parts
+	if m.Embed != nil {
+		embed, _ = json.Marshal(m.Embed) // texts: it cannot fail
+	}
 	err := b.Run.Decide(ctx, func(s runlog.Standing) (runlog.Event, error) {
 		number = s.Messages + 1
 		var err error
 		paid, err = b.pay(ctx, s, m.Critical)
-		return runlog.Event{Type: runlog.Ping, Text: m.Text}, err
+		return runlog.Event{Type: runlog.Ping, Text: m.Text, Input: embed}, err
 	})
 	back := context.WithoutCancel(ctx) // what is given back is given back whatever happens
 	if err != nil {

@@ -41,7 +41,11 @@ func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error)
 		p.Tools = append(p.Tools, "mcp__"+server+"__"+tool.Name)
 	}
 	slices.Sort(p.Tools)
-	return p, own(r.Session.ID)
+	err := own(r.Session.ID)
+	if err == nil && r.Session.Fork && len(e.transcripts(r.Session.ID)) == 0 {
+		err = fmt.Errorf("%w: %s", engine.ErrSessionUnknown, r.Session.ID)
+	}
+	return p, err
 }
 
 // Run starts or continues a session with one prompt.

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
@@ -117,20 +118,23 @@ func (b Book) Savable(f Fork) error {
 		return ErrResumed
 	case f.Turns == 0 || f.Session == "":
 		return ErrNoTurn
-	case main != f.Parent || b.LastMainRun() != f.MainRun:
+	case main != f.Parent || b.lastMainRun() != f.MainRun:
 		return ErrMainMoved
 	}
 	return nil
 }
 
-// LastMainRun returns what the lock of main says of its latest run; a fork that begins now notes it. It is BusyMain while a turn
-// of main is in progress.
-func (b Book) LastMainRun() string {
-	path := b.Home.ConversationLock(MainKey)
-	if !lock.Free(path) {
+// MainRun returns the MainRun of a fork that begins now.
+func (b Book) MainRun() string {
+	if !lock.Free(b.Home.ConversationLock(MainKey)) {
 		return BusyMain
 	}
-	return lock.ReadNote(path)
+	return b.lastMainRun()
+}
+
+// lastMainRun returns the run that last held the lock of main.
+func (b Book) lastMainRun() string {
+	return strings.TrimSpace(lock.ReadNote(b.Home.ConversationLock(MainKey)))
 }
 
 // SaveFork makes the fork the main session and closes it. The caller holds the fork's lock and main's. Killed in between, the

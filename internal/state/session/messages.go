@@ -51,8 +51,8 @@ func (b Book) editMessages(ctx context.Context, edit func(*[]Message)) error {
 	})
 }
 
-// ByMessage returns the latest message with an id, its own or the one that a reply quotes. found is false if none can
-// still be answered.
+// ByMessage returns the latest message with an id, its own or the one that a reply quotes. found is false if it cannot be answered
+// any more; the message is the zero one if none is known.
 func (b Book) ByMessage(ctx context.Context, id string) (m Message, found bool, err error) {
 	held, err := b.Disk.Lock(ctx, b.Home.Lock("fork_messages"))
 	if err != nil {
@@ -64,8 +64,8 @@ func (b Book) ByMessage(ctx context.Context, id string) (m Message, found bool, 
 		return m, false, err
 	}
 	for _, m := range slices.Backward(all) {
-		if (m.MessageID == id || m.Outside == id) && b.Disk.Now().Sub(m.TS) <= ReplyLimit {
-			return m, true, nil
+		if m.MessageID == id || m.Outside == id {
+			return m, b.Disk.Now().Sub(m.TS) <= ReplyLimit, nil
 		}
 	}
 	return Message{}, false, nil

@@ -1,0 +1,343 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/conversation"
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/agent/tools"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
+)
+
+// ForkIdle is how long an interactive fork is left alone before its agent is asked to end it, twice.
+const ForkIdle = 10 * time.Minute
+
+const mostPrompts = 2
+
+// StartFork opens an interactive fork. With a topic its agent begins with it; without one the fork waits for the owner's first
+// message, and there is no run. The fork stays open if its first turn fails.
+func (r *Runner) StartFork(ctx context.Context, topic string, o Options) (runlog.Record, error) {
+	f, err := r.newFork(strings.TrimSpace(topic))
+	if err == nil {
+		f.Parent, err = r.Sessions.Main()
+	}
+	if err == nil {
+		f.MainRun = r.Sessions.MainRun()
+		err = r.Sessions.OpenFork(ctx, f)
+	}
+	if err != nil || f.Topic == "" {
+		return runlog.Record{}, err
+	}
+	return r.inFork(ctx, f, forkTurn{kind: kindFork, first: true}, o, saying("", ""))
+}
+
+func (r *Runner) newFork(topic string) (session.Fork, error) {
+	id, err := runlog.NewID(r.Disk.Now(), r.Random)
+	now := r.Disk.Now().In(r.Zone)
+	return session.Fork{ID: id, Topic: topic, Begun: now, Last: now}, err
+}
+
+// enterFork is the duty of a turn of main in which the agent asked for an interactive fork. Main is held, so that the fork branches
+// it as it is after this turn.
+type enterFork struct{}
+
+// Enforce opens the fork; its first turn follows when the run has ended, see follow.
+func (enterFork) Enforce(ctx context.Context, r *Runner, t *Turn) error {
+	standing, err := t.Run.Standing()
+	if err != nil || !standing.EnterFork {
+		return err
+	}
+	f, err := r.newFork(standing.Topic)
+	if err != nil {
+		return err
+	}
+	f.ID, f.Parent, f.MainRun = t.Run.ID, t.Session(), t.Run.ID
+	err = r.Sessions.OpenFork(context.WithoutCancel(ctx), f)
+	if errors.Is(err, session.ErrForkOpen) { // by the owner, since the tool was called
+		return nil
+	}
+	return errors.Join(err, noteFork(ctx, t.Run, t.Observe, runlog.ForkOpened, f.Topic))
+}
+
+// follow runs the first turn of the fork that a run has opened, if it opened one. The run itself has ended well, whatever becomes
+// of that turn.
+func (r *Runner) follow(ctx context.Context, record runlog.Record, deliver bool, o Options) {
+	if record.Key != session.MainKey || record.Outcome != runlog.OK {
+		return
+	}
+	f, open, err := r.Sessions.Fork(ctx)
+	if err == nil && open && f.ID == record.ID {
+		_, err = r.inFork(ctx, f, forkTurn{kind: kindFork, first: true}, o, func(s *Spec) {
+			s.Policy.Awaited, s.Policy.Deliver = !deliver, deliver
+		})
+	}
+	if !errors.Is(err, session.ErrNoFork) { // ended, or begun by another turn
+		r.warn(err)
+	}
+}
+
+// speak lets the owner take a turn: in the interactive fork while one is open, else in main, with the first turn of the fork that
+// its agent opens. fill says what is said.
+func (r *Runner) speak(ctx context.Context, o Options, fill func(*Spec)) (runlog.Record, error) {
+	for {
+		f, open, err := r.Sessions.Fork(ctx)
+		if err != nil {
+			return runlog.Record{}, err
+		}
+		if !open {
+			return r.inMain(ctx, o, fill)
+		}
+		record, err := r.inFork(ctx, f, forkTurn{kind: kindChat, owner: true}, o, fill)
+		if !errors.Is(err, session.ErrNoFork) {
+			return record, err
+		} // else the fork was ended while the turn waited for it
+	}
+}
+
+func (r *Runner) inMain(ctx context.Context, o Options, fill func(*Spec)) (runlog.Record, error) {
+	s, wrong := r.turnOf(o)
+	fill(&s)
+	record, err := r.runTurn(ctx, s, wrong)
+	r.follow(ctx, record, s.Policy.Deliver, o)
+	return record, err
+}
+
+// forkTurn is a turn in the interactive fork.
+type forkTurn struct {
+	kind   string // of the run
+	first  bool   // it only begins the fork
+	owner  bool   // the owner speaks, or has asked for the turn
+	report bool   // the fork ends with it; the agent is to report
+}
+
+// inFork runs a turn in a fork; fill says what is said. It is a session.ErrNoFork, and leaves no record, if the fork is not open
+// any more.
+func (r *Runner) inFork(ctx context.Context, f session.Fork, t forkTurn, o Options, fill func(*Spec)) (runlog.Record, error) {
+	s, wrong := r.turnOf(o)
+	s.Identity.Kind, s.Identity.ID, s.Identity.Path = t.kind, session.ForkKey, session.ForkKey
+	s.Conversation = &conversation.Fork{Sessions: r.Sessions, ID: f.ID, First: t.first, Busy: r.Busy}
+	s.Engine.Name, s.Engine.Model, s.Engine.Thinking = cmp.Or(o.Engine, f.Engine), cmp.Or(o.Model, f.Model), "adaptive"
+	s.Duties = []Duty{endFork{fork: f, report: t.report}}
+	fill(&s)
+	s.Origin = &forkOrigin{
+		turnOrigin: turnOrigin{runner: r, identity: s.Identity, owner: s.Policy.Owner, wrong: wrong},
+		fork:       f, heard: t.owner, observe: o.Observe.Event,
+	}
+	return r.Run(ctx, s)
+}
+
+// saying is a fill of a tag and a text.
+func saying(tag, text string) func(*Spec) {
+	return func(s *Spec) { s.Input.Task.Tag, s.Input.Task.Body = tag, text }
+}
+
+// forkOrigin is the origin of a turn in a fork.
+type forkOrigin struct {
+	turnOrigin
+
+	fork    session.Fork
+	heard   bool // the owner speaks
+	observe func(runlog.Event)
+}
+
+// Prepare says in which conversation the turn is.
+func (o *forkOrigin) Prepare(ctx context.Context, run *runlog.Run, set *tools.Set, in prompt.Input) (prompt.Input, error) {
+	if err := noteFork(ctx, run, o.observe, runlog.ForkContinued, cmp.Or(o.fork.Topic, o.fork.Quote)); err != nil {
+		return in, err
+	}
+	return o.turnOrigin.Prepare(ctx, run, set, in)
+}
+
+// Complete notes, before the agent is asked, that the turn has begun.
+func (o *forkOrigin) Complete(*engine.Request) error {
+	r := o.runner
+	return r.Sessions.EditFork(context.Background(), o.fork.ID, func(f *session.Fork) {
+		f.Last = r.Disk.Now().In(r.Zone)
+		if o.heard {
+			f.Heard, f.Prompts = f.Heard+1, 0
+		}
+	})
+}
+
+// noteFork records what became of the fork, and shows it to the observer.
+func noteFork(ctx context.Context, run *runlog.Run, observe func(runlog.Event), what, text string) error {
+	e := runlog.Event{Type: runlog.Fork, Tool: what, Text: text}
+	if observe != nil {
+		observe(e)
+	}
+	return run.Event(context.WithoutCancel(ctx), e)
+}
+
+// endFork is the duty of a turn in a fork: at its end the fork is saved, reported or dropped if the agent or the owner wants that.
+type endFork struct {
+	fork   session.Fork
+	report bool // the owner ends the fork with a report
+}
+
+// Enforce holds the fork's lock.
+func (d endFork) Enforce(ctx context.Context, r *Runner, t *Turn) error {
+	err := r.Sessions.EditFork(context.WithoutCancel(ctx), d.fork.ID, func(f *session.Fork) {
+		f.Turns, f.Last = f.Turns+1, r.Disk.Now().In(r.Zone)
+	})
+	if errors.Is(err, session.ErrNoFork) { // its file was removed by hand
+		return nil
+	}
+	if err == nil && d.report {
+		err = d.demand(ctx, r, t)
+	}
+	if err != nil {
+		return err
+	}
+	standing, err := t.Run.Standing()
+	if err != nil {
+		return err
+	}
+	became := ""
+	switch {
+	case standing.LeaveFork == runlog.SaveContext:
+		err := r.saveFork(ctx, d.fork.ID)
+		if errors.Is(err, session.ErrMainMoved) {
+			return noteFork(ctx, t.Run, t.Observe, runlog.ForkKept, err.Error())
+		}
+		return errors.Join(err, noteFork(ctx, t.Run, t.Observe, runlog.ForkSaved, d.fork.Topic))
+	case d.report || standing.Reports > 0:
+		became = runlog.ForkReported
+	case standing.LeaveFork == runlog.ExitFork:
+		became = runlog.ForkDropped
+	default:
+		return nil
+	}
+	err = r.Sessions.CloseFork(context.WithoutCancel(ctx), d.fork.ID)
+	return errors.Join(err, noteFork(ctx, t.Run, t.Observe, became, d.fork.Topic))
+}
+
+// demand reminds the agent of the report that the owner asked for. If it still makes none, an update says so.
+func (d endFork) demand(ctx context.Context, r *Runner, t *Turn) error {
+	for range mostPrompts {
+		standing, err := t.Run.Standing()
+		if err != nil || standing.Reports > 0 {
+			return err
+		}
+		if err := t.Run.Event(ctx, runlog.Event{Type: runlog.Nudge, Text: prompt.ForkReportNudge}); err != nil {
+			return err
+		}
+		if err := t.Remind(ctx, prompt.ForkReportNudge, t.Request); err != nil {
+			return err
+		}
+	}
+	standing, err := t.Run.Standing()
+	if err != nil || standing.Reports > 0 {
+		return err
+	}
+	return r.Updates.Add(ctx, prompt.ForkUnreported(d.fork.Topic), t.Run.ID)
+}
+
+// SaveFork makes the fork the main session.
+func (r *Runner) SaveFork(ctx context.Context) (session.Fork, error) {
+	return r.holdFork(ctx, func(f session.Fork) error { return r.saveFork(ctx, f.ID) })
+}
+
+// ExitFork drops the fork.
+func (r *Runner) ExitFork(ctx context.Context) (session.Fork, error) {
+	return r.holdFork(ctx, func(f session.Fork) error { return r.Sessions.CloseFork(context.WithoutCancel(ctx), f.ID) })
+}
+
+// ReportFork lets the agent of the fork leave a summary as a pending update, and drops the fork. It stays open if the turn fails.
+func (r *Runner) ReportFork(ctx context.Context, o Options) (runlog.Record, error) {
+	f, open, err := r.Sessions.Fork(ctx)
+	switch {
+	case err != nil:
+		return runlog.Record{}, err
+	case !open:
+		return runlog.Record{}, session.ErrNoFork
+	case f.Session == "":
+		return runlog.Record{}, session.ErrNoTurn
+	}
+	return r.inFork(ctx, f, forkTurn{kind: kindFork, owner: true, report: true}, o, saying(prompt.TagSystem, prompt.ForkReport))
+}
+
+// holdFork waits for the turn in progress, and does something with the fork while no other process can.
+func (r *Runner) holdFork(ctx context.Context, do func(session.Fork) error) (session.Fork, error) {
+	path := r.Home.ConversationLock(session.ForkKey)
+	if left := r.Runs.Leftover(path); left != nil {
+		return session.Fork{}, left
+	}
+	guard, err := r.Disk.Locks.WaitGuard(ctx, path)
+	if err != nil {
+		return session.Fork{}, errors.Join(err, context.Cause(ctx))
+	}
+	defer guard.Release()
+	f, open, err := r.Sessions.Fork(ctx)
+	if err == nil && !open {
+		err = session.ErrNoFork
+	}
+	if err != nil {
+		return f, err
+	}
+	return f, do(f)
+}
+
+// saveFork makes the fork the main session; the caller holds the fork's lock. A turn of main that is in progress is one that the
+// fork does not hold.
+func (r *Runner) saveFork(ctx context.Context, id string) error {
+	guard, err := lock.TryGuard(r.Home.ConversationLock(session.MainKey))
+	if errors.Is(err, lock.ErrBusy) {
+		return session.ErrMainMoved
+	}
+	if err != nil {
+		return err
+	}
+	defer guard.Release()
+	f, open, err := r.Sessions.Fork(ctx)
+	if err == nil && (!open || f.ID != id) {
+		err = session.ErrNoFork
+	}
+	if err == nil {
+		err = r.Sessions.Savable(f)
+	}
+	if err != nil {
+		return err
+	}
+	return r.Sessions.SaveFork(context.WithoutCancel(ctx), f)
+}
+
+// ForkIsIdle reports whether the agent of the fork is to be asked now whether to end it.
+func (r *Runner) ForkIsIdle(ctx context.Context) (bool, error) {
+	f, open, err := r.Sessions.Fork(ctx)
+	return open && r.idle(f) && r.paused(false) == nil, err
+}
+
+func (r *Runner) idle(f session.Fork) bool {
+	return f.Prompts < mostPrompts && r.Disk.Now().Sub(f.Last) >= ForkIdle && lock.Free(r.Home.ConversationLock(session.ForkKey))
+}
+
+// NudgeFork asks the agent of an idle fork to end it. The prompt is counted before it is sent, so that one that fails is not
+// repeated each minute. Without an idle fork, or while everything is paused, there is no run.
+func (r *Runner) NudgeFork(ctx context.Context, o Options) (runlog.Record, error) {
+	f, open, err := r.Sessions.Fork(ctx)
+	if err != nil || !open || !r.idle(f) || r.paused(false) != nil {
+		return runlog.Record{}, err
+	}
+	due := false
+	err = r.Sessions.EditFork(ctx, f.ID, func(now *session.Fork) {
+		if due = r.idle(*now); due {
+			now.Prompts, now.Last = now.Prompts+1, r.Disk.Now().In(r.Zone)
+			f = *now
+		}
+	})
+	if err != nil || !due {
+		return runlog.Record{}, err
+	}
+	text := prompt.ForkTimeout(time.Duration(f.Prompts)*ForkIdle, f.Prompts == mostPrompts)
+	return r.inFork(ctx, f, forkTurn{kind: kindFork}, o, func(s *Spec) {
+		saying(prompt.TagForkTimeout, text)(s)
+		s.Policy.Awaited, s.Policy.Deliver = false, true
+	})
+}

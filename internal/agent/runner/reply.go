@@ -1,0 +1,179 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
+)
+
+// UnknownMessage is the error of a reply to a message that no run sent.
+type UnknownMessage struct{ ID string }
+
+func (e *UnknownMessage) Error() string { return fmt.Sprintf("no message %q", e.ID) }
+
+// sent is a message that the owner replies to.
+type sent struct {
+	session.Message
+
+	run    runlog.Record // that sent it; the zero one if it is gone
+	quote  string
+	inTime bool // a reply still reaches the session
+}
+
+// age is how long ago the message was sent; 0 if that is not known.
+func (s sent) age(now time.Time) time.Duration {
+	if s.TS.IsZero() {
+		return 0
+	}
+	return now.Sub(s.TS)
+}
+
+// Reply is the owner's reply to a message. One that a background run sent branches the run's session into an interactive fork, or
+// becomes a part of the fork that is open. If the session is gone, a fork of main begins with the beginning of the message. A
+// reply to any other message is a turn of main that quotes it.
+func (r *Runner) Reply(ctx context.Context, id string, m Message, o Options) (runlog.Record, error) {
+	s, err := r.sent(ctx, id)
+	if err != nil {
+		return runlog.Record{}, err
+	}
+	_, open, err := r.Sessions.Fork(ctx)
+	if err != nil {
+		return runlog.Record{}, err
+	}
+	if !open && s.ForkSessionID != "" {
+		record, err := r.resumeFork(ctx, s, m, o)
+		if !errors.Is(err, session.ErrForkOpen) { // by another process, a moment ago
+			return record, err
+		}
+	}
+	m.Text = prompt.Reply(s.quote, s.age(r.Disk.Now()), m.Text)
+	return r.Chat(ctx, m, o)
+}
+
+// resumeFork opens a fork that goes on from the session that sent a message.
+func (r *Runner) resumeFork(ctx context.Context, s sent, m Message, o Options) (runlog.Record, error) {
+	f, err := r.newFork("")
+	if err != nil {
+		return runlog.Record{}, err
+	}
+	f.Message, f.Quote, f.Sent = s.MessageID, s.quote, s.TS
+	parent, err := r.resumable(s)
+	if err != nil {
+		return runlog.Record{}, err
+	}
+	if parent != "" {
+		f.Parent, f.Run, f.Running, f.Engine, f.Model = parent, s.run.ID, r.Runs.Alive(s.run), s.run.Engine, s.run.Model
+	} else {
+		if o.Observe.Event != nil {
+			o.Observe.Event(runlog.Event{Type: runlog.Fork, Tool: runlog.ForkExpired, Text: prompt.Expired})
+		}
+		f.MainRun = r.Sessions.MainRun()
+		if f.Parent, err = r.Sessions.Main(); err != nil {
+			return runlog.Record{}, err
+		}
+	}
+	if err := r.Sessions.OpenFork(ctx, f); err != nil {
+		return runlog.Record{}, err
+	}
+	return r.Chat(ctx, m, o)
+}
+
+// resumable returns the session that a reply to a message goes on from, "" if it has expired or its engine does not have it: the
+// latest one of the run, or of a persistent routine as it is now.
+func (r *Runner) resumable(s sent) (string, error) {
+	if !s.inTime {
+		return "", nil
+	}
+	id := s.ForkSessionID
+	if standing, err := r.Runs.Standing(s.run.ID); err == nil && standing.Session != "" {
+		id = standing.Session
+	}
+	if s.run.Persistent {
+		now, err := r.Sessions.Routine(s.run.Job)
+		if err != nil {
+			return "", err
+		}
+		if now != "" {
+			id = now
+		}
+	}
+	made, err := r.Engines(s.run.Engine)
+	if err != nil {
+		return "", err
+	}
+	_, err = made.Plan(engine.Request{Session: engine.Session{ID: id, Fork: true}}, r.toolsOf(&runlog.Run{Record: s.run}, r.Outbox))
+	if errors.Is(err, engine.ErrSessionUnknown) || errors.Is(err, engine.ErrForeignSession) {
+		return "", nil
+	}
+	return id, nil // whatever else is wrong is wrong with the turn
+}
+
+// sent finds a message by its own id, or by the one that a messenger gave it.
+func (r *Runner) sent(ctx context.Context, id string) (s sent, err error) {
+	if s.Message, s.inTime, err = r.Sessions.ByMessage(ctx, id); err != nil {
+		return s, err
+	}
+	if s.MessageID == "" {
+		s.MessageID = id
+	}
+	if s.run, err = r.Runs.Load(s.Run()); err != nil {
+		return s, &UnknownMessage{id}
+	}
+	e, found, err := r.sending(s.run.ID, s.MessageID)
+	if err != nil {
+		return s, err
+	}
+	if !found {
+		return s, &UnknownMessage{id}
+	}
+	if s.TS.IsZero() {
+		s.TS = e.At
+	}
+	if s.ForkSessionID == "" && !s.run.Foreground && e.Type == runlog.Ping && r.Disk.Now().Sub(s.TS) > session.ReplyLimit {
+		s.ForkSessionID = s.run.SessionAfter // of which only the record is left
+	}
+	s.quote = prompt.Quote(textOf(e, s.run))
+	return s, nil
+}
+
+// sending returns the event that records a message of a run: its n-th.
+func (r *Runner) sending(run, message string) (e runlog.Event, found bool, err error) {
+	n, err := strconv.Atoi(message[strings.LastIndexByte(message, '.')+1:])
+	if err != nil {
+		return e, false, nil //nolint:nilerr // it is no message's id
+	}
+	for e, err := range r.Runs.Events(run, nil) {
+		if err != nil {
+			return e, false, err
+		}
+		if e.Type == runlog.Ping || e.Type == runlog.Message {
+			if n--; n == 0 {
+				return e, true, nil
+			}
+		}
+	}
+	return e, false, nil
+}
+
+// textOf is what a message said; the parts of an embed that a reply quotes.
+func textOf(e runlog.Event, run runlog.Record) string {
+	var embed outbox.Embed
+	if len(e.Input) > 0 && json.Unmarshal(e.Input, &embed) == nil {
+		embed.URL, embed.Footer = "", ""
+		return embed.Text()
+	}
+	if e.Type == runlog.Message && e.Tool == string(outbox.Text) {
+		return run.Text
+	}
+	return e.Text
+}

@@ -1,0 +1,272 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
+)
+
+func newFork(d *Deps) *cobra.Command {
+	cmd := group("fork", "forks", "Branch the main conversation for one topic",
+		newForkStart(d), newForkStatus(d), newForkSave(d), newForkReport(d), newForkExit(d), newForkReply(d), newForkNudge(d))
+	cmd.Long = "An interactive fork is a branch of the main conversation. While it is open, ollim chat goes to it. At most one " +
+		"is open. It ends by save (it becomes the main conversation), report (its agent leaves main a summary) or exit (it is " +
+		"dropped). The agent can open and end it too. After 10 minutes without a turn, and once more after 10 further minutes, " +
+		"ollim tick lets the agent ask whether to end it; a fork is never ended by time alone."
+	return cmd
+}
+
+func newForkStart(d *Deps) *cobra.Command {
+	var model string
+	cmd := &cobra.Command{
+		Annotations: agentOwn(runlog.EnterFork),
+		Use:         "start [TOPIC...]",
+		Short:       "Open an interactive fork; with TOPIC its agent begins with that",
+		Long: "Start opens an interactive fork of the main conversation. With TOPIC the agent takes the first turn and its answer " +
+			"is printed; without one the fork waits for the first message. A fork whose first turn fails stays open. Exits 75 if " +
+			"a fork is open already. Inside a run the fork opens when the turn ends, like the agent's enter_fork.",
+		Example: "  ollim fork start \"plan the trip to Prague\"\n  ollim chat \"by train, if possible\"\n  ollim fork report",
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			return runForkStart(cmd.Context(), d, strings.Join(args, " "), model)
+		}),
+	}
+	cmd.Flags().StringVar(&model, "model", "", "use this model")
+	return cmd
+}
+
+func runForkStart(ctx context.Context, d *Deps, topic, model string) error {
+	h, err := d.Home()
+	if err != nil {
+		return err
+	}
+	if d.inside() {
+		return d.answer(d.useTool(ctx, h, runlog.EnterFork, map[string]string{"topic": topic}))
+	}
+	return d.turn(h, model, func(r *runner.Runner, o runner.Options) (runlog.Record, error) {
+		record, err := r.StartFork(ctx, topic, o)
+		if record.ID == "" && errors.Is(err, session.ErrForkOpen) {
+			return record, hint(err, "ollim fork status")
+		}
+		if record.ID != "" && record.Outcome != runlog.OK {
+			d.line("info", "fork: it is open all the same: ollim chat, or ollim fork exit")
+		}
+		return record, err
+	})
+}
+
+// turn lets a turn of the owner's conversation write its answer as chat does. A record without an id is of no run.
+func (d *Deps) turn(h app.Home, model string, run func(*runner.Runner, runner.Options) (runlog.Record, error)) error {
+	outlivePipe()
+	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
+	r, err := run(h.Runner(d.atShell()), runner.Options{
+		Model: model, Owner: d.atShell(), Observe: runner.Observer{Event: d.chatEvent(v), Text: v.delta()},
+	})
+	if r.ID == "" {
+		return explain(err)
+	}
+	v.end(h, r, err)
+	return errors.Join((&fireOptions{}).verdict(d, r, err), v.err)
+}
+
+// forkLine is the line on standard error about what became of the fork.
+func forkLine(e runlog.Event) string {
+	about := ""
+	if e.Text != "" {
+		about = ": " + e.Text
+	}
+	switch e.Tool {
+	case runlog.ForkOpened:
+		return "fork: opened" + about
+	case runlog.ForkContinued:
+		return "fork: this turn is in the interactive fork" + about
+	case runlog.ForkSaved:
+		return "fork: it is the main conversation now"
+	case runlog.ForkReported:
+		return "fork: ended; the main conversation gets a summary"
+	case runlog.ForkDropped:
+		return "fork: ended and dropped"
+	case runlog.ForkKept:
+		return "fork: not saved" + about
+	}
+	return e.Text
+}
+
+func newForkStatus(d *Deps) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Annotations: agentAll(),
+		Use:         "status",
+		Short:       "Print facts about the open fork, one key and value per line",
+		Long:        "Status prints what is known of the fork that is open, and exits 66 if none is.",
+		Args:        checked(cobra.NoArgs),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
+			f, open, err := h.Sessions().Fork(ctx)
+			switch {
+			case err != nil:
+				return err
+			case !open:
+				return session.ErrNoFork
+			case asJSON:
+				return d.emit(f)
+			}
+			return records(d, false, forkRows(h, f), func(row []string) []string { return row })
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the fork as one JSON object")
+	return cmd
+}
+
+func forkRows(h app.Home, f session.Fork) [][]string {
+	savable := "yes"
+	if err := h.Sessions().Savable(f); err != nil {
+		savable = "no: " + err.Error()
+	}
+	rows := [][]string{
+		{"topic", f.Topic}, {"reply to", f.Quote}, {"session", f.Session}, {"parent", f.Parent}, {"run", f.Run},
+		{"begun", shownTime(inZone(f.Begun, h))}, {"last turn", shownTime(inZone(f.Last, h))}, {"turns", strconv.Itoa(f.Turns)},
+		{"can be saved", savable},
+	}
+	return slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
+}
+
+func newForkSave(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Annotations: agentOwn(runlog.SaveContext),
+		Use:         "save",
+		Short:       "Make the fork the main conversation",
+		Long: "Save makes the fork's session the main session and closes the fork. Exits 75 if main has gone on since the fork " +
+			"began, or if the fork was resumed from a background run: then use ollim fork report. It waits for a turn of the " +
+			"fork that is in progress. Inside a run it happens when the turn ends, like the agent's save_context.",
+		Args: checked(cobra.NoArgs),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
+			if d.inside() {
+				return d.answer(d.useTool(ctx, h, runlog.SaveContext, struct{}{}))
+			}
+			f, err := h.Runner(d.atShell()).SaveFork(ctx)
+			if errors.Is(err, session.ErrMainMoved) || errors.Is(err, session.ErrResumed) {
+				return hint(err, "ollim fork report")
+			}
+			if err == nil {
+				d.note("the fork's session %s is the main session now", f.Session)
+			}
+			return err
+		}),
+	}
+}
+
+func newForkReport(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Annotations: agentNever(nested),
+		Use:         "report",
+		Short:       "Let the fork's agent leave main a summary, and drop the fork",
+		Long: "Report asks the agent of the fork for a summary, which becomes a pending update of the main conversation, and " +
+			"drops the fork. If the agent leaves none, an update says so. The fork stays open if the turn fails.",
+		Args: checked(cobra.NoArgs),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
+			return d.turn(h, "", func(r *runner.Runner, o runner.Options) (runlog.Record, error) {
+				record, err := r.ReportFork(ctx, o)
+				if errors.Is(err, session.ErrNoTurn) {
+					err = hint(err, "ollim fork exit")
+				}
+				return record, err
+			})
+		}),
+	}
+}
+
+func newForkExit(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Annotations: agentOwn(runlog.ExitFork),
+		Use:         "exit",
+		Short:       "Drop the fork",
+		Long: "Exit closes the fork without a trace in the main conversation. Its transcript stays for a week. It waits for a turn " +
+			"of the fork that is in progress. Inside a run it happens when the turn ends, like the agent's exit_fork.",
+		Args: checked(cobra.NoArgs),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
+			if d.inside() {
+				return d.answer(d.useTool(ctx, h, runlog.ExitFork, struct{}{}))
+			}
+			_, err := h.Runner(d.atShell()).ExitFork(ctx)
+			return err
+		}),
+	}
+}
+
+// newForkNudge is what tick starts.
+func newForkNudge(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Annotations: agentNever(nested),
+		Use:         "nudge",
+		Hidden:      true,
+		Short:       "Let the agent of an idle fork ask whether to end it",
+		Args:        checked(cobra.NoArgs),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
+			r, err := h.Runner(false).NudgeFork(ctx, runner.Options{})
+			if r.ID == "" {
+				return err
+			}
+			return (&fireOptions{scheduled: true}).verdict(d, r, err)
+		}),
+	}
+}
+
+func newForkReply(d *Deps) *cobra.Command {
+	var model string
+	cmd := &cobra.Command{
+		Annotations: agentNever(nested),
+		Use:         "reply MESSAGE TEXT...",
+		Short:       "Reply to a message that an agent sent",
+		Long: "Reply answers the message of an id: the OLLIM_MESSAGE_ID that the delivery command got, which is RUN.N, or the id that " +
+			"a messenger gave it. The reply to a message of a background run opens an interactive fork that branches the " +
+			"session of that run, up to its last complete turn; the run itself, and a routine's own session, go on without it. " +
+			"After seven days, or if the session is gone, a fork of main begins with the beginning of the message. While a fork is " +
+			"open the reply is a turn of that fork. The reply to any other message is a turn of the main conversation that " +
+			"quotes it. TEXT may be - for standard input.",
+		Example: `  ollim fork reply 20260224T170000.123Z-a1b2c3.1 "sell half of it"`,
+		Args:    checked(cobra.MinimumNArgs(2)),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			text, err := wordsOrInput(d, args[1:])
+			if err != nil {
+				return err
+			}
+			if strings.TrimSpace(text) == "" {
+				return usage("the reply is empty")
+			}
+			return d.turn(h, model, func(r *runner.Runner, o runner.Options) (runlog.Record, error) {
+				record, err := r.Reply(ctx, args[0], runner.Message{Text: text}, o)
+				if as[*runner.UnknownMessage](err) {
+					err = hint(err, "a message has the id RUN.N: ollim run list, ollim run log RUN")
+				}
+				return record, err
+			})
+		}),
+	}
+	cmd.Flags().StringVar(&model, "model", "", "use this model")
+	return cmd
+}
+
+// chatEvent shows what happens in a turn of the owner's conversation.
+func (d *Deps) chatEvent(v *voice) func(runlog.Event) {
+	return func(e runlog.Event) {
+		switch e.Type {
+		case runlog.UpdatesPopped:
+			_, _ = fmt.Fprintln(d.Stderr, prompt.CatchingUp)
+		case runlog.Fork:
+			if !d.quiet {
+				d.line("info", forkLine(e))
+			}
+		}
+		v.hear(e)
+	}
+}
