@@ -1,7 +1,6 @@
 package builtin
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,8 @@ type page struct {
 	most  int // characters
 	out   strings.Builder
 	chars int
+
+	special string // an element whose text comes next and has no tags
 	due
 	omitted
 	enclosing
@@ -91,12 +92,12 @@ func (p *page) result() string {
 }
 
 func (p *page) text(z *html.Tokenizer) {
-	raw := p.raw
-	p.raw = ""
+	raw, element := p.raw, p.special
+	p.raw, p.special = "", ""
 	if p.hidden != "" || raw != "" {
 		return
 	}
-	text := string(z.Text())
+	text := content(z.Raw(), element)
 	if p.pre {
 		p.write(strings.ReplaceAll(text, "\r\n", "\n"))
 		return
@@ -164,7 +165,8 @@ func (p *page) block(breaks int) {
 
 // start begins an element. Only an svg that closes itself is at its end: HTML overlooks the slash everywhere else.
 func (p *page) start(z *html.Tokenizer, closed bool) {
-	tag, more := z.TagName()
+	raw := z.Raw()
+	tag, _ := z.TagName()
 	name := string(tag)
 	if name == "svg" && closed {
 		return
@@ -182,15 +184,18 @@ func (p *page) start(z *html.Tokenizer, closed bool) {
 		p.hidden, p.nested = name, 0
 	case "a":
 		p.endLink()
-		if to := p.address(attribute(z, "href", more)); to != "" && !p.pre {
+		if to := p.address(attribute(raw, "href")); to != "" && !p.pre {
 			p.link = &link{to: to, breaks: p.breaks, space: p.space}
 			p.breaks, p.space = 0, false
 		}
 	case "img":
-		if alt := strings.Join(strings.Fields(attribute(z, "alt", more)), " "); alt != "" {
+		if alt := strings.Join(strings.Fields(attribute(raw, "alt")), " "); alt != "" {
 			p.write("[image: " + alt + "]")
 		}
 	default:
+		if name == "title" || name == "xmp" || name == "plaintext" {
+			p.special = name
+		}
 		p.open(name)
 	}
 }
@@ -242,7 +247,7 @@ func (p *page) open(name string) {
 }
 
 func (p *page) end(name string) {
-	p.raw = "" // it was empty
+	p.raw, p.special = "", "" // it was empty
 	if p.hidden != "" {
 		if name == p.hidden {
 			if p.nested--; p.nested < 0 {
@@ -334,15 +339,4 @@ func (p *page) address(href string) string {
 		return ""
 	}
 	return strings.NewReplacer("(", "%28", ")", "%29", " ", "%20").Replace(u.String())
-}
-
-// attribute is the value of the tag's attribute.
-func attribute(z *html.Tokenizer, name string, more bool) string {
-	for more {
-		var key, value []byte
-		if key, value, more = z.TagAttr(); bytes.Equal(key, []byte(name)) {
-			return string(value)
-		}
-	}
-	return ""
 }
