@@ -19,7 +19,7 @@ func commandsOfAgents() map[string][]string {
 	return map[string][]string{
 		"all": {
 			"budget", "check", "cost", "help", "model list", "reminder list", "reminder show", "routine list", "routine show", "run list", "run log",
-			"run show", "session history", "session id", "session list", "skill list", "skill show", "task add", "task done", "task edit",
+			"run show", "session history", "session id", "session list", "skill list", "skill show", "status", "task add", "task done", "task edit",
 			"task list", "task rm", "update list", "update peek", "version",
 		},
 		"own": {

@@ -1,114 +1,132 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/queue"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
+type chatOptions struct {
+	text      string
+	model     string
+	interrupt bool
+	abandoned bool
+}
+
+func (o *chatOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.model, "model", "", "use this model")
+	f.BoolVar(&o.interrupt, "interrupt", false, "stop your turn that is in progress, and go before the messages that wait")
+	f.BoolVar(&o.abandoned, "abandoned", false, "answer the messages whose senders have died")
+	_ = f.MarkHidden("abandoned") // for tick
+}
+
 func newChat(d *Deps) *cobra.Command {
-	var model string
+	var o chatOptions
 	var of channelOptions
 	cmd := &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "chat [TEXT...]",
 		Short:       "Take a turn in the main conversation, which begins with the pending updates",
-		Long: "Chat is one turn of the main conversation or, on a terminal without TEXT, a series of turns. Standard input, " +
-			"if it is a pipe, is added to the message. A turn waits for one that is in progress. A terminal shows the text " +
-			"as it arrives; a pipe or file receives the final text only.\n\n" + channelHelp,
-		Example: "  ollim chat \"what did I miss?\"\n  ollim chat --channel telegram --chat-id 987 \"hello\"",
+		Long: "Chat is one turn of the main conversation or, on a terminal without TEXT, a prompt loop. Standard input, if " +
+			"it is a pipe, is added to the message. A message that arrives while a turn is in progress is queued: chat says " +
+			"so on standard error and waits for its answer. Messages are answered in the order in which they arrived; if the " +
+			"process that sent one is killed, its message is still answered, and the answer is delivered. With --interrupt, " +
+			"or if chat.busy is interrupt, the message stops the turn in progress, whose chat exits 130, and goes first. A " +
+			"terminal shows the text as it arrives; a pipe or file receives the final text only.\n\n" +
+			"The prompt loop edits lines and keeps a history of its own. Messages typed during a turn wait, and are answered " +
+			"together by the next one. Ctrl-C stops the turn, or clears the line; Ctrl-D and exit leave. A line that begins " +
+			"with / is a command, which never costs a turn: /help lists them. A line that begins with // is a message that " +
+			"begins with /, and a path such as /etc/hosts begins a message too.\n\n" + channelHelp,
+		Example: "  ollim chat \"what did I miss?\"\n  ollim chat --interrupt \"stop, wrong folder\"\n" +
+			"  ollim chat --channel telegram --chat-id 987 \"hello\"",
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			if of.given(cmd.Flags()) {
-				return runChatChannel(cmd.Context(), d, strings.Join(args, " "), model, of)
+				return runChatChannel(cmd.Context(), d, strings.Join(args, " "), o.model, of)
 			}
-			return runChat(cmd.Context(), d, strings.Join(args, " "), model)
+			o.text = strings.Join(args, " ")
+			return runChat(cmd.Context(), d, o)
 		}),
 	}
-	cmd.Flags().StringVar(&model, "model", "", "use this model")
+	o.flags(cmd.Flags())
 	of.flags(cmd.Flags())
 	return cmd
 }
 
-func runChat(ctx context.Context, d *Deps, text, model string) error {
+func runChat(ctx context.Context, d *Deps, o chatOptions) error {
 	outlivePipe()
 	h, err := d.Home()
 	if err != nil {
 		return err
 	}
+	if o.abandoned {
+		return h.Runner(false).AnswerAbandoned(ctx, runner.Options{})
+	}
 	if isTerminal(d.In) {
-		if text == "" {
-			return d.chatLoop(ctx, h, model)
+		if o.text == "" {
+			return d.chatOnTerminal(ctx, h, o)
 		}
-		return d.chatTurn(ctx, h, text, "", model)
+		return d.chatTurn(ctx, h, o, "")
 	}
 	input, err := readInput(d.In)
 	if err != nil {
 		return err
 	}
-	if text == "" {
-		text, input = strings.TrimSpace(input), ""
+	if o.text == "" {
+		o.text, input = strings.TrimSpace(input), ""
 	}
-	if text == "" {
+	if o.text == "" {
 		return usage("no message: give a TEXT, or pipe one in")
 	}
-	return d.chatTurn(ctx, h, text, input, model)
+	return d.chatTurn(ctx, h, o, input)
 }
 
-func (d *Deps) chatLoop(ctx context.Context, h app.Home, model string) error {
-	lines := make(chan string)
-	go func() { // a read of the terminal cannot be interrupted, but left
-		defer close(lines)
-		in := bufio.NewReader(d.In)
-		for {
-			line, err := in.ReadString('\n')
-			if line != "" {
-				lines <- line
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	for {
-		_, _ = fmt.Fprint(d.Stderr, "> ")
-		var text string
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case line, open := <-lines:
-			if !open {
-				_, _ = fmt.Fprintln(d.Stderr)
-				return nil
-			}
-			if text = strings.TrimSpace(line); text == "" {
-				continue
-			}
-		}
-		if err := d.chatTurn(ctx, h, text, "", model); err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			d.fail("chat", "", err)
-		}
-	}
+// message is what the owner says.
+func (o *chatOptions) message(h app.Home) runner.Message {
+	return runner.Message{Text: o.text, First: o.interrupt || h.Config.Chat.Busy == config.BusyInterrupt}
 }
 
-// chatTurn writes the agent's text as it comes.
-func (d *Deps) chatTurn(ctx context.Context, h app.Home, text, input, model string) error {
+// chatTurn is one turn of the conversation.
+func (d *Deps) chatTurn(ctx context.Context, h app.Home, o chatOptions, input string) error {
+	return d.turn(h, o, input, func(options runner.Options) (runlog.Record, error) {
+		return h.Runner(d.atShell()).Chat(ctx, o.message(h), options)
+	})
+}
+
+// turn writes the agent's text in a turn as it arrives.
+func (d *Deps) turn(h app.Home, o chatOptions, input string, take func(runner.Options) (runlog.Record, error)) error {
 	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
-	r, err := h.Runner(d.atShell()).Chat(ctx, runner.Message{Text: text}, runner.Options{
-		Model: model, Input: input, Owner: d.atShell(), Observe: runner.Observer{Event: d.chatEvent(v), Text: v.delta()},
+	r, err := take(runner.Options{
+		Model: o.model, Input: input, Owner: d.atShell(), Observe: runner.Observer{Event: d.chatEvent(v), Text: v.delta()},
+		Queued: func(p queue.Place) { d.sayQueued(h, p) },
 	})
 	if r.ID == "" {
 		return explain(err)
 	}
 	v.end(h, r, err)
 	return errors.Join((&fireOptions{}).verdict(d, r, err), v.err)
+}
+
+// sayQueued reports what is before a message.
+func (d *Deps) sayQueued(h app.Home, p queue.Place) {
+	if d.quiet {
+		return
+	}
+	s := fmt.Sprintf("queued: %d messages are before it", p.Ahead)
+	if p.Ahead == 1 {
+		s = "queued: one message is before it"
+	}
+	if r, err := h.Runs().Load(p.Running); err == nil {
+		s += fmt.Sprintf("; run %s has been in progress since %s", r.ID, r.Started.Format("15:04:05"))
+	}
+	d.line("info", join("chat", s))
 }

@@ -92,6 +92,7 @@ func constructors() map[string]func(*Deps) *cobra.Command {
 		"pause":    newPause,
 		"resume":   newResume,
 		"stop":     newStop,
+		"status":   newStatus,
 		"cost":     newCost,
 		"mcp":      newMCP,
 		"hook":     newHook,

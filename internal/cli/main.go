@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -102,8 +103,10 @@ type signalled syscall.Signal
 
 func (s signalled) Error() string { return syscall.Signal(s).String() }
 
-// Is makes it a context.Canceled.
-func (signalled) Is(target error) bool { return target == context.Canceled }
+// Is makes it a context.Canceled; with SIGINT the owner withdraws what was typed.
+func (s signalled) Is(target error) bool {
+	return target == context.Canceled || target == runner.ErrWithdrawn && syscall.Signal(s) == syscall.SIGINT
+}
 
 // output is standard output; its errors say so.
 type output struct{ w io.Writer }

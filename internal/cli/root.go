@@ -221,7 +221,7 @@ func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 
 // hideRest keeps the first help screen short; `ollim help all` has every command.
 func hideRest(root *cobra.Command) {
-	first := []string{"init", "demo", "ask", "chat", "remind", "fire", "run", "routine", "schedule", "update", "check", "help"}
+	first := []string{"init", "demo", "ask", "chat", "remind", "fire", "run", "status", "routine", "schedule", "update", "check", "help"}
 	for _, c := range root.Commands() {
 		c.Hidden = !slices.Contains(first, c.Name())
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 
@@ -62,6 +63,7 @@ func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 		Runner: h.Runner(false), Keep: days,
 		Start:     func(j job.Job) error { return s.start(ctx, j) },
 		StartLate: func(j job.Job, at time.Time) error { return s.start(ctx, j, "--slot", at.UTC().Format(time.RFC3339)) },
+		Converse:  func() error { return s.launch("chat", "--abandoned") },
 		Sweep:     func(ctx context.Context) error { return sweepSessions(ctx, h) },
 	}
 	if !o.dryRun {
@@ -86,12 +88,17 @@ func (s *starter) start(ctx context.Context, j job.Job, flags ...string) error {
 	if len(flags) == 0 && !s.wait && s.asUnit(ctx, j) {
 		return nil
 	}
+	return s.launch(slices.Concat([]string{"fire", "--scheduled"}, flags, []string{"--", j.ID})...)
+}
+
+// launch starts a command line of ollim in a process session of its own.
+func (s *starter) launch(args ...string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	args := append([]string{"--data-dir", string(s.home.Dir), "--config", s.d.ConfigFile(s.home.Dir), "fire", "--scheduled"}, flags...)
-	cmd := exec.Command(self, append(args, "--", j.ID)...) //nolint:noctx // it outlives us
+	args = append([]string{"--data-dir", string(s.home.Dir), "--config", s.d.ConfigFile(s.home.Dir)}, args...)
+	cmd := exec.Command(self, args...) //nolint:noctx // it outlives us
 	cmd.Dir = s.home.Dir.Path()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

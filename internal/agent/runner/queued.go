@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
@@ -35,22 +36,13 @@ func (r *Runner) Converse(ctx context.Context, own []*queue.Ticket, o Options) (
 			_, err = r.standIn(ctx, turn, o)
 		} else if err == nil {
 			record, err = r.take(ctx, turn, o)
-			return record, own[ownIn(turn, own):], err
+			answered := func(t *queue.Ticket) bool { return slices.Contains(turn.Tickets, t) }
+			return record, slices.DeleteFunc(slices.Clone(own), answered), err
 		}
 		if err != nil {
 			return runlog.Record{}, own[1:], errors.Join(err, giveUp(ctx, own[0]))
 		}
 	}
-}
-
-// ownIn returns how many of own are in the turn.
-func ownIn(turn *queue.Turn, own []*queue.Ticket) (n int) {
-	for _, t := range turn.Tickets {
-		if n < len(own) && t == own[n] {
-			n++
-		}
-	}
-	return n
 }
 
 // giveUp takes a message out of the queue whose sender learns that it was not answered. One whose sender is ended by something

@@ -29,6 +29,7 @@ type Minute struct {
 	Start  func(job.Job) error // starts a fire of the job, and does not wait for it
 	// StartLate starts a fire that answers a slot which was missed.
 	StartLate func(job.Job, time.Time) error
+	Converse  func() error                // starts a process that answers abandoned messages of the owner; nil: nobody does
 	Sweep     func(context.Context) error // forgets the sessions of routines that are gone
 	Keep      int                         // days that run records stay
 
@@ -112,6 +113,7 @@ func (m Minute) Pass(ctx context.Context) error {
 		m.Runner.ReportBadFiles(ctx, shelf.Faults)
 		err = errors.Join(m.reminders(ctx, shelf), m.routines(ctx, shelf))
 	}
+	err = errors.Join(err, m.messages(ctx))
 	sending, cancel := limited(ctx, sendLimit)
 	defer cancel()
 	m.Runner.EndOrphans(sending, m.now().Add(-orphanAge))
@@ -138,6 +140,15 @@ func (c lazy) Deadline() (time.Time, bool) { return c().Deadline() }
 func (c lazy) Done() <-chan struct{}       { return c().Done() }
 func (c lazy) Err() error                  { return c().Err() }
 func (c lazy) Value(key any) any           { return c().Value(key) }
+
+// messages lets the owner's messages be answered that wait although their senders have died.
+func (m Minute) messages(ctx context.Context) error {
+	abandoned, err := m.Runner.Queue.Abandoned(ctx)
+	if err != nil || !abandoned || m.Converse == nil {
+		return err
+	}
+	return m.Converse()
+}
 
 func (m Minute) now() time.Time { return m.Runner.Disk.Now() }
 

@@ -43,12 +43,19 @@ type Config struct {
 type Chat struct {
 	Thinking    string // as in job files
 	Permissions string // a policy.Mode
+	Busy        string // what a message does to a turn in progress
 }
 
 // Channels configures the turns of channels.
 type Channels struct {
 	AllowedTools []string // patterns, each accepted by policy.Judge
 }
+
+// The values of Chat.Busy.
+const (
+	BusyQueue     = "queue"
+	BusyInterrupt = "interrupt"
+)
 
 // Delivery configures how messages reach the owner.
 type Delivery struct {
@@ -149,7 +156,8 @@ func Load(src Source) (Config, error) {
 func (c *Config) fill(v *viper.Viper) {
 	c.Timezone, c.Engine = v.GetString("timezone"), v.GetString("engine")
 	c.Env, c.Models = v.GetStringSlice("env"), v.GetStringSlice("models")
-	c.Chat = Chat{v.GetString("chat.thinking"), v.GetString("chat.permissions")}
+	c.Chat = Chat{v.GetString("chat.thinking"), v.GetString("chat.permissions"), v.GetString("chat.busy")}
+	c.Channels = Channels{v.GetStringSlice("channels.allowed-tools")}
 	c.Delivery = Delivery{v.GetStringSlice("delivery.command"), v.GetDuration("delivery.timeout")}
 	c.Claude = Claude{v.GetString("claude-code.command")}
 	c.Native = Service{v.GetString("native.provider"), v.GetString("native.base-url"), v.GetString("native.model"), v.GetInt("native.max-tokens")}

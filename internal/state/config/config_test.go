@@ -74,6 +74,7 @@ env  default
 models  default
 chat.thinking off default
 chat.permissions dontAsk default
+chat.busy queue default
 channels.allowed-tools  default
 delivery.command  default
 delivery.timeout 30s default
@@ -147,6 +148,7 @@ env PATH=/bin:/usr/bin Case_Kept=Mixed CASE EMPTY= EQ=a=b FILE:4
 models sonnet-next alias=sonnet window=9 Qwen/Qwen3:8b in=0 out=0 FILE:5
 chat.thinking off default
 chat.permissions dontAsk default
+chat.busy queue default
 channels.allowed-tools  default
 delivery.command sh -c echo "$X", y FILE:7
 delivery.timeout 1m30s FILE:11

@@ -89,6 +89,17 @@ func chat() []key {
 			check:    policy.CheckMode,
 		},
 		{
+			name: "chat.busy", example: "busy: queue",
+			about:    "A message that arrives during a turn: queue lets it wait; interrupt stops the turn and goes first.",
+			standard: BusyQueue,
+			check: func(s string) error {
+				if s != BusyQueue && s != BusyInterrupt {
+					return fmt.Errorf("%q: want %s or %s", s, BusyQueue, BusyInterrupt)
+				}
+				return nil
+			},
+		},
+		{
 			name: "channels.allowed-tools", list: true, example: "allowed-tools: [WebSearch]",
 			about: "Tools in the turns of channels (`ollim chat --channel`), as in the allowed-tools of jobs. Whoever writes in a\n" +
 				"channel can have them used.",

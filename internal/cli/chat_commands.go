@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/state/session"
+)
+
+// chatCommand is a command of the prompt loop. No command is a turn of the conversation.
+type chatCommand struct {
+	name  string // with its slash
+	args  string
+	about string
+	run   func(l *chatLoop, ctx context.Context, args string) error
+	alone bool // it runs as a turn does: not beside one, and Ctrl-C stops it
+}
+
+// chatCommands is the table of the commands, in the order of /help.
+func chatCommands() []chatCommand {
+	return []chatCommand{
+		{name: "/compact", args: "[INSTRUCTIONS]", about: "replace the conversation by a summary", run: (*chatLoop).compact, alone: true},
+		{name: "/clear", about: "begin a new conversation; the transcript of this one is kept", run: (*chatLoop).clear},
+		{name: "/model", args: "[NAME]", about: "use a model from now on; without a name, show which", run: (*chatLoop).chooseModel},
+		{name: "/cost", about: "show what runs have cost in the last 30 days", run: (*chatLoop).cost},
+		{name: "/status", about: "show what runs, waits and failed", run: (*chatLoop).status},
+		{name: "/help", about: "list the commands", run: (*chatLoop).help},
+		{name: "/exit", about: "leave, as exit and Ctrl-D do", run: (*chatLoop).exit},
+	}
+}
+
+// parse splits a line into a command and its arguments. It returns no command for a message, whose text is then args.
+func (l *chatLoop) parse(line string) (c *chatCommand, args string, err error) {
+	word, rest, _ := strings.Cut(line, " ")
+	switch {
+	case line == "exit":
+		word = "/exit"
+	case strings.HasPrefix(line, "//"):
+		return nil, line[1:], nil
+	case !strings.HasPrefix(line, "/") || strings.Contains(word[1:], "/"): // a path begins a message
+		return nil, line, nil
+	}
+	i := slices.IndexFunc(l.commands, func(c chatCommand) bool { return c.name == word })
+	if i < 0 {
+		var names []string
+		for _, c := range l.commands {
+			names = append(names, c.name)
+		}
+		return nil, "", hint(usage("unknown command %s: want one of %s", word, strings.Join(names, " ")), "to send it as a message, begin it with //")
+	}
+	return &l.commands[i], strings.TrimSpace(rest), nil
+}
+
+// complete completes the name of a command with the tab key.
+func (l *chatLoop) complete(line string, pos int, key rune) (string, int, bool) {
+	if key != '\t' || !strings.HasPrefix(line, "/") || strings.Contains(line[:pos], " ") {
+		return "", 0, false
+	}
+	var fitting []string
+	for _, c := range l.commands {
+		if strings.HasPrefix(c.name, line[:pos]) {
+			fitting = append(fitting, c.name)
+		}
+	}
+	if len(fitting) == 0 {
+		return line, pos, true
+	}
+	common := fitting[0]
+	for _, name := range fitting {
+		for !strings.HasPrefix(name, common) {
+			common = common[:len(common)-1]
+		}
+	}
+	if len(fitting) == 1 {
+		common += " "
+	}
+	return common + line[pos:], len(common), true
+}
+
+func (l *chatLoop) cost(context.Context, string) error { return runCost(l.d, "job", "30d", false) }
+
+func (l *chatLoop) status(context.Context, string) error { return runStatus(l.d) }
+
+func (l *chatLoop) exit(context.Context, string) error {
+	l.leaving = true
+	return nil
+}
+
+func (l *chatLoop) help(context.Context, string) error {
+	t := l.d.table()
+	for _, c := range l.commands {
+		t.row(strings.TrimSpace(c.name+" "+c.args), c.about)
+	}
+	t.row("//TEXT", "a message that begins with a slash")
+	t.end()
+	return nil
+}
+
+// standardSummary is what a summary is asked to keep without instructions.
+const standardSummary = "Keep what is needed to go on: what the owner wants, decisions and their reasons, facts and figures, " +
+	"open questions, and what was promised."
+
+func (l *chatLoop) compact(ctx context.Context, instructions string) error {
+	return runSessionCompact(ctx, l.d, "main", cmp.Or(instructions, standardSummary), "")
+}
+
+func (l *chatLoop) chooseModel(_ context.Context, name string) error {
+	if name != "" {
+		l.o.model = name
+	}
+	_, err := fmt.Fprintln(l.d.Out, cmp.Or(l.o.model, "the engine's default"))
+	return err
+}
+
+func (l *chatLoop) clear(ctx context.Context, _ string) error { return clearMain(ctx, l.h) }
+
+// clearMain begins a new conversation, also while a turn of the old one is in progress.
+func clearMain(ctx context.Context, h app.Home) error {
+	id, err := h.Sessions().ClearMainNow(ctx)
+	if err != nil {
+		return err
+	}
+	if id == "" {
+		return errors.New("there is no conversation to clear")
+	}
+	return h.Sessions().Log(ctx, session.Event{SessionID: id, Event: session.Cleared})
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/state/queue"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// chatLoop is a prompt at which the owner talks to the agent. Lines are read while a turn runs, and its messages are queued as
+// those of one group.
+type chatLoop struct {
+	d        *Deps // its streams are the screen
+	h        app.Home
+	o        chatOptions
+	group    string
+	commands []chatCommand
+	keys     *keys
+	term     *term.Terminal
+	events   chan typed
+
+	pasted  []string // lines before the one that is typed
+	waiting []*queue.Ticket
+	stop    context.CancelCauseFunc // of the turn in progress; nil: none
+	ended   chan ending
+	leaving bool // when no turn is in progress
+}
+
+// typed is what the owner has typed.
+type typed struct {
+	line   string
+	pasted bool  // more of the message follows
+	end    error // of the input
+}
+
+// ending is how a turn ended.
+type ending struct {
+	left []*queue.Ticket // messages that it has not answered
+	err  error
+}
+
+// run reads and answers until the owner leaves or ctx ends.
+func (l *chatLoop) run(ctx context.Context) error {
+	l.showUpdates(ctx)
+	go l.read()
+	for !l.leaving || l.stop != nil {
+		select {
+		case <-ctx.Done():
+			if l.stop != nil {
+				l.waiting = (<-l.ended).left
+			}
+			return l.abandon(ctx)
+		case <-l.keys.interrupts:
+			if l.stop != nil {
+				l.stop(interrupted())
+			}
+			l.pasted = nil
+		case e := <-l.events:
+			l.report(l.hear(ctx, e))
+		case e := <-l.ended:
+			l.stop(nil)
+			l.stop, l.waiting = nil, append(e.left, l.waiting...)
+			l.report(e.err)
+			l.next(ctx)
+		}
+	}
+	return nil
+}
+
+// abandon leaves the messages that wait in the queue, unless the owner withdraws them.
+func (l *chatLoop) abandon(ctx context.Context) (err error) {
+	for _, t := range l.waiting {
+		if errors.Is(context.Cause(ctx), runner.ErrWithdrawn) {
+			err = errors.Join(err, t.Remove())
+		} else {
+			t.Leave()
+		}
+	}
+	return errors.Join(context.Cause(ctx), err)
+}
+
+// showUpdates shows what the first turn will be about. It stays pending until then.
+func (l *chatLoop) showUpdates(ctx context.Context) {
+	list, err := l.h.Updates().Peek(ctx)
+	l.report(err)
+	for i, u := range list {
+		if i == 0 {
+			_, _ = fmt.Fprintln(l.d.Stderr, "pending updates, which your next message takes up:")
+		}
+		_, _ = fmt.Fprintf(l.d.Stderr, "- (%s) %s\n", prompt.Ago(l.d.Now().Sub(u.TS)), printable(u.Message))
+	}
+}
+
+// read passes on what is typed, line by line, until the input ends.
+func (l *chatLoop) read() {
+	for {
+		line, err := l.term.ReadLine()
+		pasted := errors.Is(err, term.ErrPasteIndicator)
+		if err != nil && !pasted {
+			l.events <- typed{end: err}
+			_, _ = io.Copy(io.Discard, l.keys) // for Ctrl-C
+			return
+		}
+		l.events <- typed{line: line, pasted: pasted}
+	}
+}
+
+// hear acts on a line. The lines of a pasted text are one message, which Enter sends.
+func (l *chatLoop) hear(ctx context.Context, e typed) error {
+	if e.end != nil {
+		l.leaving = true
+		return nil
+	}
+	if e.pasted {
+		l.pasted = append(l.pasted, e.line)
+		return nil
+	}
+	text := strings.TrimSpace(strings.Join(append(l.pasted, e.line), "\n"))
+	var c *chatCommand
+	var err error
+	if l.pasted == nil {
+		c, text, err = l.parse(text)
+	}
+	l.pasted = nil
+	switch {
+	case err != nil:
+		return err
+	case c == nil:
+		return l.send(ctx, text)
+	case !c.alone:
+		return errors.Join(c.run(l, ctx, text), l.d.flush())
+	case l.stop != nil:
+		return fmt.Errorf("%s: a turn is in progress: wait for its end, or stop it with Ctrl-C", c.name)
+	}
+	l.begin(ctx, func(ctx context.Context) ([]*queue.Ticket, error) {
+		return nil, errors.Join(c.run(l, ctx, text), l.d.flush())
+	})
+	return nil
+}
+
+// send queues a message, and begins its turn if none is in progress.
+func (l *chatLoop) send(ctx context.Context, text string) error {
+	if text == "" {
+		return nil
+	}
+	o := l.o
+	o.text = text
+	m := o.message(l.h)
+	m.Group = l.group
+	ticket, place, err := l.h.Runner(true).Enqueue(ctx, m, runner.Options{Model: o.model, Owner: true})
+	if err != nil {
+		return err
+	}
+	if place.Ahead > 0 {
+		l.d.sayQueued(l.h, place)
+	}
+	l.waiting = append(l.waiting, ticket)
+	if l.stop == nil {
+		l.next(ctx)
+	}
+	return nil
+}
+
+// next begins a turn with what waits.
+func (l *chatLoop) next(ctx context.Context) {
+	own := l.waiting
+	if len(own) == 0 {
+		return
+	}
+	l.waiting = nil
+	l.begin(ctx, func(ctx context.Context) (left []*queue.Ticket, err error) {
+		err = l.d.turn(l.h, l.o, "", func(options runner.Options) (r runlog.Record, err error) {
+			r, left, err = l.h.Runner(true).Converse(ctx, own, options)
+			return r, err
+		})
+		return left, errors.Join(err, l.d.flush())
+	})
+}
+
+// begin lets a turn run beside the prompt.
+func (l *chatLoop) begin(ctx context.Context, work func(context.Context) ([]*queue.Ticket, error)) {
+	ctx, l.stop = context.WithCancelCause(ctx)
+	go func() {
+		left, err := work(ctx)
+		l.ended <- ending{left, err}
+	}()
+}
+
+// report writes the line of an error.
+func (l *chatLoop) report(err error) {
+	var done *reported
+	if err != nil && !errors.As(err, &done) {
+		l.d.fail("chat", "", err)
+	}
+}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+func newStatus(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Annotations: agentAll(),
+		Use:         "status",
+		Short:       "Show what runs, failed and waits, the next fires, the ping budget and what was spent",
+		Long: "Status prints one line per fact, its first word the kind: running; queued, cut-off (messages to the main " +
+			"conversation); failed (the latest run of a job that did not end well, in the last day); updates; undelivered; " +
+			"next; paused; pings; spent.",
+		Args: checked(cobra.NoArgs),
+		RunE: works(func(*cobra.Command, []string) error { return runStatus(d) }),
+	}
+}
+
+// statusWindow is how far back status looks for runs, statusFires how many fires it lists.
+const (
+	statusWindow = 24 * time.Hour
+	statusFires  = 3
+)
+
+func runStatus(d *Deps) error {
+	h, err := d.AnyHome()
+	if err != nil {
+		return err
+	}
+	t := d.table()
+	for _, part := range []func(*Deps, app.Home) ([][]string, error){statusRuns, statusQueue, statusMessages, statusNext, statusMoney} {
+		rows, err := part(d, h)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			t.row(row...)
+		}
+	}
+	t.end()
+	return nil
+}
+
+// statusRuns lists the runs in progress and the jobs whose latest run did not end well.
+func statusRuns(d *Deps, h app.Home) (rows [][]string, err error) {
+	seen := map[string]bool{}
+	var failed [][]string
+	for r, err := range h.Runs().Since(d.Now().Add(-statusWindow)) {
+		if err != nil {
+			return nil, err
+		}
+		r = h.Runs().CutOff(r)
+		at := r.Started.In(h.Config.Zone).Format("15:04:05")
+		switch r.Outcome {
+		case "":
+			rows = append(rows, []string{"running", at, r.Label(), r.ID})
+		case runlog.Skipped, runlog.Paused:
+			continue
+		case runlog.OK, runlog.Gated:
+		default:
+			if !seen[r.Job] {
+				failed = append(failed, []string{"failed", at, r.Label(), fmt.Sprintf("%s: %s", r.Outcome, plaintext.Short(r.Error, 120)), r.ID})
+			}
+		}
+		seen[r.Job] = true
+	}
+	slices.Reverse(rows)
+	return append(rows, failed...), nil
+}
+
+// statusQueue lists the messages to the main conversation that have no answer yet.
+func statusQueue(_ *Deps, h app.Home) (rows [][]string, err error) {
+	c, err := h.Queue().Contents()
+	for _, m := range c.Waiting {
+		rows = append(rows, []string{"queued", m.Arrived.Format("15:04:05"), plaintext.Short(plaintext.Line(m.Text), 60)})
+	}
+	for _, m := range c.CutOff {
+		rows = append(rows, []string{"cut-off", m.Arrived.Format("15:04:05"), plaintext.Short(plaintext.Line(m.Text), 60)})
+	}
+	return rows, err
+}
+
+// statusMessages counts what has not reached the owner.
+func statusMessages(_ *Deps, h app.Home) (rows [][]string, err error) {
+	updates, err := h.Updates().Peek(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	undelivered, err := h.Post().Pending()
+	for name, n := range map[string]int{"updates": len(updates), "undelivered": len(undelivered)} {
+		if n > 0 {
+			rows = append(rows, []string{name, strconv.Itoa(n)})
+		}
+	}
+	slices.SortFunc(rows, func(a, b []string) int { return cmp.Compare(b[0], a[0]) })
+	return rows, err
+}
+
+// statusNext lists the next fires.
+func statusNext(d *Deps, h app.Home) (rows [][]string, err error) {
+	shelf, err := h.Jobs().Load()
+	if err != nil {
+		return nil, err
+	}
+	if n := len(shelf.Faults); n > 0 {
+		rows = append(rows, []string{"invalid", strconv.Itoa(n) + " job files", "see: ollim check"})
+	}
+	fires, err := (&scheduleListOptions{n: statusFires}).fires(context.Background(), shelf.Jobs, h, d.Now())
+	for _, f := range fires[:min(statusFires, len(fires))] {
+		rows = append(rows, []string{"next", clock(f.At.In(h.Config.Zone)), f.Job.Label()})
+	}
+	if paused, until, pauseErr := h.Spend().Paused(); pauseErr != nil {
+		rows = append(rows, []string{"paused", pauseErr.Error()})
+	} else if paused && until.IsZero() {
+		rows = append(rows, []string{"paused", "until: ollim resume"})
+	} else if paused {
+		rows = append(rows, []string{"paused", "until " + clock(until.In(h.Config.Zone))})
+	}
+	return rows, err
+}
+
+// statusMoney shows the ping budget, and what was spent of each limit.
+func statusMoney(_ *Deps, h app.Home) ([][]string, error) {
+	pings, err := h.Budget().Status()
+	if err != nil {
+		return nil, err
+	}
+	totals, err := h.Spend().Totals()
+	if err != nil {
+		return nil, err
+	}
+	of := func(spent, limit float64) string {
+		if math.IsInf(limit, 1) {
+			return fmt.Sprintf("$%.2f", spent)
+		}
+		return fmt.Sprintf("$%.2f of $%.2f", spent, limit)
+	}
+	limits := h.Spend().Limits
+	return [][]string{
+		{"pings", fmt.Sprintf("%d of %d left", int(pings.Available), pings.Capacity)},
+		{"spent", of(totals.Today.Spent, limits.PerDay) + " today", of(totals.Month.Spent, limits.PerMonth) + " this month", fmt.Sprintf("%d runs today", totals.Runs)},
+	}, nil
+}
