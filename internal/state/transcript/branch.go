@@ -1,10 +1,8 @@
 package transcript
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,78 +15,21 @@ import (
 
 // Branch creates a transcript from the first messages of another. A negative number means all complete turns, without a
 // turn that is in progress or was cut off at the end. If the summary that the source begins with holds a part of such a
-// turn, Branch copies from the transcript before it. Lines are copied undecoded where possible. The parent in h becomes
-// the source, which the branch does not continue. Errors as in Create, or the source's.
+// turn, Branch copies from the transcript before it. The parent in h becomes the source, which the branch does not
+// continue. Errors as in Create, or the source's.
 func Branch(sessions string, source Transcript, after int, h Header) (Transcript, error) {
+	var entries []Entry
+	var err error
 	if after < 0 {
-		var err error
-		if source, err = complete(sessions, source); err != nil {
-			return Transcript{}, err
-		}
+		source, entries, err = complete(sessions, source)
+	} else if entries, err = source.Load(nil); err == nil {
+		entries = entries[:min(after, len(entries))]
 	}
-	f, err := openFile(source.Path)
-	if err != nil {
-		return Transcript{}, err
-	}
-	defer func() { _ = f.Close() }()
-	from, to, err := extent(f, after)
 	if err != nil {
 		return Transcript{}, err
 	}
 	h.ParentID, h.Compacted, h.MidTurn = source.ID, false, false
-	return create(sessions, h, store.Synced, func(w io.Writer) error {
-		if _, err := f.Seek(from, io.SeekStart); err != nil {
-			return err
-		}
-		n, err := io.Copy(w, io.LimitReader(f, to-from))
-		if err == nil && n < to-from {
-			err = io.ErrUnexpectedEOF
-		}
-		if last := make([]byte, 1); err == nil && n > 0 {
-			if _, err = f.ReadAt(last, to-1); err == nil && last[0] != '\n' {
-				_, err = w.Write([]byte("\n"))
-			}
-		}
-		return err
-	})
-}
-
-// extent returns the offsets at which the lines of the first messages begin and end; a negative number means all
-// complete turns.
-func extent(f *os.File, messages int) (from, to int64, err error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, 0, err
-	}
-	t, head, err := readHead(f)
-	if err != nil {
-		return 0, 0, err
-	}
-	from = int64(bytes.IndexByte(head, '\n') + 1)
-	if messages < 0 {
-		to, err = lastTurn(f, info.Size())
-		if err != nil || to > 0 || !t.Compacted {
-			return from, max(from, to), err
-		}
-		messages = 1 // the summary
-	}
-	if _, err := f.Seek(from, io.SeekStart); err != nil {
-		return 0, 0, err
-	}
-	to = from
-	for line, err := range forward(f) {
-		if err != nil {
-			return 0, 0, err
-		}
-		if _, ok, _ := decode(line); ok {
-			if messages == 0 {
-				break
-			}
-			messages--
-		}
-		to += int64(len(line)) + 1
-	}
-	return from, min(to, info.Size()), nil
+	return create(sessions, h, store.Synced, entries)
 }
 
 // errNoSummary is the error of a compaction without a summary.
@@ -101,15 +42,8 @@ func Summed(sessions, summary string, kept []Entry, h Header) (Transcript, error
 	if err != nil {
 		return Transcript{}, err
 	}
-	text, err := encode(entries)
-	if err != nil {
-		return Transcript{}, err
-	}
 	h.Compacted = true
-	return create(sessions, h, store.Synced, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	return create(sessions, h, store.Synced, entries)
 }
 
 // Summarized returns the entries of a compaction made at an instant. Results of tools whose call was not kept are
@@ -160,9 +94,9 @@ func Cut(entries []Entry, keep int) int {
 	return cut
 }
 
-// create creates a transcript with the header and the output of fill. The file appears complete under its name, so that
+// create creates a transcript with the header and entries. The file appears complete under its name, so that
 // a file of a killed writer is never taken for a complete one; store.IsDraft recognizes the draft that is left.
-func create(sessions string, h Header, d store.Durability, fill func(io.Writer) error) (Transcript, error) {
+func create(sessions string, h Header, d store.Durability, entries []Entry) (Transcript, error) {
 	if !plaintext.IsName(h.ID) {
 		return Transcript{}, fmt.Errorf("session %.100q: %w", h.ID, ErrID)
 	}
@@ -176,7 +110,7 @@ func create(sessions string, h Header, d store.Durability, fill func(io.Writer) 
 	if err != nil {
 		return Transcript{}, &store.NotWritten{Path: t.Path, Err: err}
 	}
-	err = t.write(draft, d, fill)
+	err = t.write(draft, d, entries)
 	if closeErr := draft.Close(); err == nil {
 		err = closeErr
 	}
@@ -196,7 +130,7 @@ func create(sessions string, h Header, d store.Durability, fill func(io.Writer) 
 	return t, nil
 }
 
-func (t Transcript) write(f *os.File, d store.Durability, fill func(io.Writer) error) error {
+func (t Transcript) write(f *os.File, d store.Durability, entries []Entry) error {
 	line, err := marshal(headerLine{"session", t.Header})
 	if err != nil {
 		return err
@@ -204,14 +138,13 @@ func (t Transcript) write(f *os.File, d store.Durability, fill func(io.Writer) e
 	if len(line) >= headBytes {
 		return errors.New("the header is too long")
 	}
-	if _, err := f.Write(append(line, '\n')); err != nil {
+	text, err := encode(entries)
+	if err != nil {
 		return err
 	}
-	if err := fill(f); err != nil {
-		return err
+	_, err = f.Write(append(append(line, '\n'), text...))
+	if err == nil && d == store.Synced {
+		err = f.Sync()
 	}
-	if d == store.Synced {
-		return f.Sync()
-	}
-	return nil
+	return err
 }

@@ -107,7 +107,7 @@ func clean(cwd string) string { return string([]rune(filepath.Clean(cwd))) }
 // Create creates a transcript and its directory. The error wraps ErrID or fs.ErrExist, or is a *store.NotWritten. The
 // file reaches the disk with the first synced append.
 func Create(sessions string, h Header) (Transcript, error) {
-	return create(sessions, h, store.Buffered, func(io.Writer) error { return nil })
+	return create(sessions, h, store.Buffered, nil)
 }
 
 // Open reads the header of the transcript at path, which may be a link. The error wraps ErrForeign, or is the operating

@@ -1,12 +1,8 @@
 package transcript
 
 import (
-	"io"
-	"os"
 	"slices"
 	"strings"
-
-	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // Texts that the model reads in place of a missing answer. Without one, two messages of the user would be merged, see
@@ -112,86 +108,52 @@ func unanswered(entries []Entry) (results []Block) {
 
 // Complete returns the entries that Branch copies: all complete turns of a conversation.
 func Complete(sessions string, source Transcript) ([]Entry, error) {
-	source, err := complete(sessions, source)
-	if err != nil {
-		return nil, err
-	}
-	f, err := openFile(source.Path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	from, to, err := extent(f, -1)
-	if err != nil {
-		return nil, err
-	}
-	return decodeAll(io.NewSectionReader(f, from, to-from), nil)
+	_, entries, err := complete(sessions, source)
+	return entries, err
 }
 
-// complete returns the transcript that holds the last complete turn of a conversation: source, or its parent if source
+// complete is Complete; it also returns the transcript that holds the last complete turn: source, or its parent if source
 // was compacted in the middle of the turn after it.
-func complete(sessions string, source Transcript) (Transcript, error) {
-	if !source.MidTurn {
-		return source, nil
-	}
-	line, err := Lineage(sessions, source)
-	if err != nil {
-		return source, err
+func complete(sessions string, source Transcript) (t Transcript, entries []Entry, err error) {
+	line := []Transcript{source}
+	if source.MidTurn {
+		if line, err = Lineage(sessions, source); err != nil {
+			return source, nil, err
+		}
 	}
 	for _, t := range line {
+		if entries, err = t.Load(nil); err != nil {
+			return t, nil, err
+		}
+		if end := lastTurn(entries); end > 0 {
+			return t, entries[:end], nil
+		}
 		if !t.MidTurn {
-			return t, nil
-		}
-		if holds, err := t.holdsTurn(); holds || err != nil {
-			return t, err
+			return t, t.summary(entries), nil
 		}
 	}
-	return source, nil // its parent was removed
+	if entries, err = source.Load(nil); err != nil { // its parent was removed
+		return source, nil, err
+	}
+	return source, source.summary(entries), nil
 }
 
-func (t Transcript) holdsTurn() (bool, error) {
-	f, err := openFile(t.Path)
-	if err != nil {
-		return false, err
+// summary returns the summary that a compaction begins with.
+func (h Header) summary(entries []Entry) []Entry {
+	if !h.Compacted {
+		return nil
 	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return false, err
-	}
-	end, err := lastTurn(f, info.Size())
-	return end > 0, err
+	return entries[:min(1, len(entries))]
 }
 
-// lastTurn returns the offset at which the last complete turn in the first size bytes of a file ends; 0 if there is
-// none.
-func lastTurn(f *os.File, size int64) (int64, error) {
-	end, err := wholeLines(f, size)
-	if err != nil {
-		return 0, err
-	}
-	rest, err := tail(f, end, size)
-	if err != nil {
-		return 0, err
-	}
-	asked := true // a prompt follows the entry, or the end of the file
-	if e, ok, _ := decode(rest); ok {
-		if e.ends() {
-			return size, nil
+// lastTurn returns the number of entries up to the end of the last complete turn; 0 if there is none.
+func lastTurn(entries []Entry) int {
+	asked := true // a prompt follows the entry, or the end
+	for i, e := range slices.Backward(entries) {
+		if asked && e.ends() {
+			return i + 1
 		}
 		asked = e.isPrompt()
 	}
-	for line, err := range store.Backward(f, 0, end) {
-		if err != nil {
-			return 0, err
-		}
-		if e, ok, _ := decode(line); ok {
-			if asked && e.ends() {
-				return end, nil
-			}
-			asked = e.isPrompt()
-		}
-		end -= int64(len(line)) + 1
-	}
-	return 0, nil
+	return 0
 }
