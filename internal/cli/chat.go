@@ -97,13 +97,13 @@ func (o *chatOptions) message(h app.Home) runner.Message {
 
 // chatTurn is one turn of the conversation.
 func (d *Deps) chatTurn(ctx context.Context, h app.Home, o chatOptions, input string) error {
-	return d.turn(h, o, input, func(options runner.Options) (runlog.Record, error) {
+	return d.hearTurn(h, o, input, func(options runner.Options) (runlog.Record, error) {
 		return h.Runner(d.atShell()).Chat(ctx, o.message(h), options)
 	})
 }
 
-// turn writes the agent's text in a turn as it arrives.
-func (d *Deps) turn(h app.Home, o chatOptions, input string, take func(runner.Options) (runlog.Record, error)) error {
+// hearTurn writes the agent's text in a turn as it arrives.
+func (d *Deps) hearTurn(h app.Home, o chatOptions, input string, take func(runner.Options) (runlog.Record, error)) error {
 	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
 	r, err := take(runner.Options{
 		Model: o.model, Input: input, Owner: d.atShell(), Observe: runner.Observer{Event: d.chatEvent(v), Text: v.delta()},

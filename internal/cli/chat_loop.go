@@ -178,7 +178,7 @@ func (l *chatLoop) next(ctx context.Context) {
 	}
 	l.waiting = nil
 	l.begin(ctx, func(ctx context.Context) (left []*queue.Ticket, err error) {
-		err = l.d.turn(l.h, l.o, "", func(options runner.Options) (r runlog.Record, err error) {
+		err = l.d.hearTurn(l.h, l.o, "", func(options runner.Options) (r runlog.Record, err error) {
 			r, left, err = l.h.Runner(true).Converse(ctx, own, options)
 			return r, err
 		})
