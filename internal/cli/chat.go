@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -97,23 +96,10 @@ func (o *chatOptions) message(h app.Home) runner.Message {
 
 // chatTurn is one turn of the conversation.
 func (d *Deps) chatTurn(ctx context.Context, h app.Home, o chatOptions, input string) error {
-	return d.hearTurn(h, o, input, func(options runner.Options) (runlog.Record, error) {
-		return h.Runner(d.atShell()).Chat(ctx, o.message(h), options)
+	return d.turn(h, o.model, func(r *runner.Runner, options runner.Options) (runlog.Record, error) {
+		options.Input, options.Queued = input, func(p queue.Place) { d.sayQueued(h, p) }
+		return r.Chat(ctx, o.message(h), options)
 	})
-}
-
-// hearTurn writes the agent's text in a turn as it arrives.
-func (d *Deps) hearTurn(h app.Home, o chatOptions, input string, take func(runner.Options) (runlog.Record, error)) error {
-	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
-	r, err := take(runner.Options{
-		Model: o.model, Input: input, Owner: d.atShell(), Observe: runner.Observer{Event: d.chatEvent(v), Text: v.delta()},
-		Queued: func(p queue.Place) { d.sayQueued(h, p) },
-	})
-	if r.ID == "" {
-		return explain(err)
-	}
-	v.end(h, r, err)
-	return errors.Join((&fireOptions{}).verdict(d, r, err), v.err)
 }
 
 // sayQueued reports what is before a message.

@@ -178,9 +178,9 @@ func (l *chatLoop) next(ctx context.Context) {
 	}
 	l.waiting = nil
 	l.begin(ctx, func(ctx context.Context) (left []*queue.Ticket, err error) {
-		err = l.d.hearTurn(l.h, l.o, "", func(options runner.Options) (r runlog.Record, err error) {
-			r, left, err = l.h.Runner(true).Converse(ctx, own, options)
-			return r, err
+		err = l.d.turn(l.h, l.o.model, func(r *runner.Runner, options runner.Options) (record runlog.Record, err error) {
+			record, left, err = r.Converse(ctx, own, options)
+			return record, err
 		})
 		return left, errors.Join(err, l.d.flush())
 	})
