@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"io"
 	"iter"
@@ -34,30 +33,6 @@ func forward(f io.Reader) iter.Seq2[[]byte, error] {
 	}
 }
 
-// upward yields the lines that begin in the last most bytes of a file of the given size, the last first, without their
-// line breaks. As with forward, the last message may lack its line break.
-func upward(f *os.File, size, most int64) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		whole, err := wholeLines(f, size)
-		var rest []byte
-		if err == nil {
-			rest, err = tail(f, whole, size)
-		}
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		if rest != nil && !yield(rest, nil) {
-			return
-		}
-		for line, err := range store.Backward(f, max(0, whole-most), whole) {
-			if !yield(line, err) {
-				return
-			}
-		}
-	}
-}
-
 // tail returns a complete message at the end of a file that lacks only its line break, as an editor may leave it; nil
 // if there is none.
 func tail(f io.ReaderAt, whole, size int64) ([]byte, error) {
@@ -81,23 +56,15 @@ func isEntry(line []byte) bool {
 
 // wholeLines returns the length of a file up to its last line break.
 func wholeLines(f *os.File, size int64) (int64, error) {
-	buf := make([]byte, 0, 4<<10)
-	for end := size; end > 0; {
-		n := min(int64(cap(buf)), end)
-		if end == size {
-			n = 1 // nearly always all of it
-		}
-		buf = buf[:n]
-		if _, err := f.ReadAt(buf, end-n); err != nil {
-			return 0, err
-		}
-		if at := bytes.LastIndexByte(buf, '\n'); at >= 0 {
-			return end - n + int64(at) + 1, nil
-		}
-		end -= n
-		if cap(buf) < 1<<20 {
-			buf = make([]byte, 0, 2*cap(buf))
-		}
+	last := make([]byte, 1)
+	if size == 0 {
+		return 0, nil
 	}
-	return 0, nil
+	if _, err := f.ReadAt(last, size-1); err != nil || last[0] == '\n' {
+		return size, err
+	}
+	next, stop := iter.Pull2(store.Backward(f, 0, size))
+	defer stop()
+	rest, err, _ := next()
+	return size - int64(len(rest)), err
 }

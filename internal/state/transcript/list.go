@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // Summary is one transcript in a list.
@@ -100,7 +101,7 @@ func beginning(line []byte) string {
 
 // lastText searches the last lines for a text.
 func lastText(f *os.File, size int64, words Words) (string, error) {
-	for line, err := range upward(f, size, tailBytes) {
+	for line, err := range store.Backward(f, max(0, size-tailBytes), size) {
 		if err != nil {
 			return "", err
 		}

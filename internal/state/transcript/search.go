@@ -1,10 +1,10 @@
 package transcript
 
 import (
+	"cmp"
 	"context"
-	"io"
 	"iter"
-	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +22,7 @@ type Match struct {
 
 // Search finds messages that contain all of the words, in any order and case: in the texts, as own leaves them, and in
 // the inputs and results of tools. A word may be a phrase. The last modified transcript comes first, and within each
-// the last message, so that a caller can stop early; at most one line is held in memory. Files that are not transcripts
+// the last message, so that a caller can stop after some. Files that are not transcripts
 // are skipped. The sequence ends with the first error, which is yielded with the zero Match.
 func Search(ctx context.Context, sessions string, words []string, own Words) iter.Seq2[Match, error] {
 	return func(yield func(Match, error) bool) {
@@ -37,10 +37,8 @@ func Search(ctx context.Context, sessions string, words []string, own Words) ite
 			if err != nil || len(s.words) == 0 {
 				continue
 			}
-			for m, err := range s.in(ctx, t) {
-				if !yield(m, err) || err != nil {
-					return
-				}
+			if !s.in(ctx, t, yield) {
+				return
 			}
 		}
 	}
@@ -51,61 +49,48 @@ type search struct {
 	own   Words
 }
 
-func (s *search) in(ctx context.Context, t Transcript) iter.Seq2[Match, error] {
-	return func(yield func(Match, error) bool) {
-		f, err := openFile(t.Path)
-		if err != nil {
-			return // it has just been removed
-		}
-		defer func() { _ = f.Close() }()
-		info, err := f.Stat()
-		if err != nil {
+// in searches one transcript, and reports whether to search the next. The messages are counted forwards, and those that may
+// match decoded backwards.
+func (s *search) in(ctx context.Context, t Transcript, yield func(Match, error) bool) bool {
+	f, err := openFile(t.Path)
+	if err != nil {
+		return true // it has just been removed
+	}
+	defer func() { _ = f.Close() }()
+	type place struct {
+		at            int64
+		length, index int
+	}
+	var places []place
+	next := place{index: -1}
+	for line, err := range forward(f) {
+		if err = cmp.Or(err, context.Cause(ctx)); err != nil {
 			yield(Match{}, err)
-			return
+			return false
 		}
-		end, behind, total := info.Size(), 0, -1
-		for line, lineErr := range upward(f, end, end) {
-			if err == nil {
-				err = lineErr
-			}
-			if err == nil {
-				err = context.Cause(ctx)
-			}
-			if err != nil {
-				break
-			}
-			if s.words.Maybe(line) {
-				if m, found := s.match(line); found {
-					if total < 0 {
-						total, err = s.count(f, end)
-					}
-					m.Transcript, m.Index = t, total-1-behind
-					if err == nil && !yield(m, nil) {
-						return
-					}
-				}
-			}
-			if isMessage(line) {
-				behind++
-			}
+		if next.length = len(line); isMessage(line) {
+			next.index++
 		}
-		if err != nil {
+		if s.words.Maybe(line) {
+			places = append(places, next)
+		}
+		next.at += int64(len(line)) + 1
+	}
+	for _, p := range slices.Backward(places) {
+		line := make([]byte, p.length)
+		_, err := f.ReadAt(line, p.at)
+		if err = cmp.Or(err, context.Cause(ctx)); err != nil {
 			yield(Match{}, err)
+			return false
+		}
+		if m, ok := s.match(line); ok {
+			m.Transcript, m.Index = t, p.index
+			if !yield(m, nil) {
+				return false
+			}
 		}
 	}
-}
-
-// count returns the number of messages in the first end bytes of a file. It is called only for a match.
-func (s *search) count(f *os.File, end int64) (n int, err error) {
-	for line, err := range forward(io.NewSectionReader(f, 0, end)) {
-		if err != nil {
-			return n, err
-		}
-		if isMessage(line) {
-			n++
-		}
-	}
-	return n, nil
+	return true
 }
 
 func (s *search) match(line []byte) (Match, bool) {
