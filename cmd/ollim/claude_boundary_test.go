@@ -23,6 +23,7 @@ type fixture struct {
 	api     *anthropicapi.Server
 	env     string // where `ollim`, as the agent's Bash finds it, writes the environment that it was given
 	outside string // a directory beside the data directory
+	home    string // of the engine
 	hidden  []string
 	uses    int
 }
@@ -47,8 +48,8 @@ func (h *fixture) furnish() {
 		switch key {
 		case "PATH":
 			value = bin + ":" + value
-		case "HOME": // a login shell takes PATH from the profiles
-			h.place(filepath.Join(value, ".profile"), "PATH="+bin+":$PATH\n", 0o600)
+		case "HOME":
+			h.home = value
 		case "ANTHROPIC_API_KEY":
 			continue
 		}

@@ -46,7 +46,7 @@ func combinations() (list []combination) {
 
 // shared is what the main conversation and its branches are shown.
 const shared = "Agent Bash Edit Glob Grep Read WebFetch WebSearch Write add_reminder cancel_reminder compact_session discord_embed " +
-	"follow_up_chain list_reminders ping_user report_updates search_docs send_file skill update_names"
+	"enter_fork exit_fork follow_up_chain list_reminders ping_user report_updates save_context search_docs send_file skill update_names"
 
 // tools is what a job of this combination is shown.
 func (m combination) tools() string {
@@ -336,6 +336,8 @@ func git(t *testing.T, dir string, args ...string) {
 func TestShownButRefused(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
+	// Where the owner's profile fails, the command gives each command of the agent a login shell, for which /etc/profile sets PATH.
+	h.place(filepath.Join(h.home, ".bashrc"), "exit 1\n", 0o600)
 	h.write("routines/silent.md", "---\nid: silent\ncron: \"0 9 * * *\"\nbackground: true\nallow-ping: false\nupdate-main-session: blocked\n---\nBe quiet.\n")
 	no := func(tool, says string, want fate, pairs ...string) attempt {
 		input := map[string]any{}

@@ -184,9 +184,26 @@ func (e *Engine) write(run, name string, v any) (string, error) {
 func (e *Engine) shell(words ...string) string {
 	line := make([]string, 0, len(words)+len(e.Args)+1)
 	for _, w := range append(append([]string{e.Self}, e.Args...), words...) {
-		line = append(line, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
+		line = append(line, quote(w))
 	}
 	return strings.Join(line, " ")
+}
+
+func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+// envFile is the documented variable for a script that the command runs before each command of the agent, in the same shell.
+const envFile = "CLAUDE_ENV_FILE"
+
+// shellEnv writes that script if the run has a shell, and returns its variable. It sets PATH to ours and the directory of ollim, which
+// cron's PATH does not have. Without it the agent's commands have another PATH where the owner's shell profile fails or takes more
+// than ten seconds: the command then starts a login shell for each of them, and /etc/profile sets PATH.
+func (e *Engine) shellEnv(r engine.Request) ([]string, error) {
+	if !slices.Contains(r.Scope.BuiltIns, "Bash") || e.variable(envFile) != "" {
+		return nil, nil
+	}
+	file := filepath.Join(e.Scratch(r.Run.ID), "env.sh")
+	text := "export PATH=" + quote(e.variable("PATH")+string(filepath.ListSeparator)+filepath.Dir(e.Self)) + "\n"
+	return []string{envFile + "=" + file}, store.Write(file, []byte(text), store.Buffered)
 }
 
 // environment returns the command's environment: what was given, settings that keep it quiet and predictable, and the run.

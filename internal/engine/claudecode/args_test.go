@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +30,28 @@ func TestEnvironment(t *testing.T) {
 		if len(entry) > 10 && entry[:10] == "OLLIM_SLOT" {
 			t.Error(entry)
 		}
+	}
+}
+
+// TestShellEnv: the agent's commands find ollim, and what an owner says of their shell counts.
+func TestShellEnv(t *testing.T) {
+	e := &Engine{Self: "/it's here/ollim", Env: []string{"PATH=/usr/bin:/bin"}, Scratch: func(string) string { return t.TempDir() }}
+	withBash := engine.Request{Scope: engine.Scope{BuiltIns: []string{"Read", "Bash"}}}
+	got, err := e.shellEnv(withBash)
+	if err != nil || len(got) != 1 {
+		t.Fatal(got, err)
+	}
+	script, _ := strings.CutPrefix(got[0], "CLAUDE_ENV_FILE=")
+	out, err := exec.Command("/bin/sh", "-c", `PATH=/none; . "$0"; echo "$PATH"`, script).Output()
+	if err != nil || string(out) != "/usr/bin:/bin:/it's here\n" {
+		t.Errorf("PATH %q, %v", out, err)
+	}
+	if got, err := e.shellEnv(engine.Request{Scope: engine.Scope{BuiltIns: []string{"Read"}}}); len(got) > 0 || err != nil {
+		t.Errorf("without a shell: %q %v", got, err)
+	}
+	e.Env = append(e.Env, "CLAUDE_ENV_FILE=/mine")
+	if got, err := e.shellEnv(withBash); len(got) > 0 || err != nil {
+		t.Errorf("beside the owner's: %q %v", got, err)
 	}
 }
 

@@ -51,7 +51,11 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, pro
 	if err != nil {
 		return err
 	}
-	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Scope.Root, e.environment(r), said, slices.Concat(secrets, r.Run.Locks)
+	shell, err := e.shellEnv(r)
+	if err != nil {
+		return err
+	}
+	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Scope.Root, append(e.environment(r), shell...), said, slices.Concat(secrets, r.Run.Locks)
 	cmd.Stdin = strings.NewReader(prompt)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = e.Grace
