@@ -1,5 +1,18 @@
 package lock
 
+import (
+	"context"
+	"time"
+)
+
+// WaitAtMost is WaitShort with another limit.
+func (t *Table) WaitAtMost(ctx context.Context, path string, limit time.Duration) (*Held, error) {
+	return t.waitAtMost(ctx, path, limit)
+}
+
+// Hung reports whether a WaitShort has timed out on the holder of the lock at path.
+func (t *Table) Hung(path string) bool { return t.hung(key{path: path}) }
+
 // Waiters returns the number of waiters for the lock at path.
 func (t *Table) Waiters(path string) (n int) {
 	t.mu.Lock()

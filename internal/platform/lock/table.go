@@ -54,10 +54,13 @@ var errHung = errors.New("the lock holder does not respond")
 // WaitShort is Wait for the lock of a data file. It waits at most ten seconds, and a tenth of a second while the lock
 // still has the holder on which an earlier WaitShort has timed out: one hung holder delays a process once.
 func (t *Table) WaitShort(ctx context.Context, path string) (*Held, error) {
+	return t.waitAtMost(ctx, path, shortWait)
+}
+
+func (t *Table) waitAtMost(ctx context.Context, path string, limit time.Duration) (*Held, error) {
 	if l, err := t.now(ctx, key{path: path}); !errors.Is(err, ErrBusy) || ctx.Err() != nil {
 		return held(l, err) // without a timer: most locks are free
 	}
-	limit := shortWait
 	if t.hung(key{path: path}) {
 		limit = hungWait
 	}
