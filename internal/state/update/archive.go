@@ -93,21 +93,60 @@ func (b Box) Archive(bad *int) iter.Seq2[Fate, error] {
 
 // Reporters returns the reporter of each update: a run's id, "owner", or "" if it is unknown.
 func (b Box) Reporters(list []Update) ([]string, error) {
-	names := make([]string, len(list))
 	if len(list) == 0 {
-		return names, nil
+		return nil, nil
+	}
+	unknown := map[key]bool{}
+	for _, u := range list {
+		unknown[keyOf(u)] = true
 	}
 	by := map[key]string{}
-	for l, err := range b.archived(nil) {
-		if err != nil {
-			return names, err
+	for l, err := range b.newest() {
+		if err != nil || len(by) == len(unknown) {
+			return namesOf(list, by), err
 		}
-		by[keyOf(l.Update)] = cmp.Or(l.By, by[keyOf(l.Update)])
+		if k := keyOf(l.Update); l.By != "" && unknown[k] && by[k] == "" {
+			by[k] = l.By
+		}
 	}
+	return namesOf(list, by), nil
+}
+
+func namesOf(list []Update, by map[key]string) []string {
+	names := make([]string, len(list))
 	for i, u := range list {
 		names[i] = by[keyOf(u)]
 	}
-	return names, nil
+	return names
+}
+
+// newest yields the lines of the archive, the last first. Others are skipped.
+func (b Box) newest() iter.Seq2[line, error] {
+	return func(yield func(line, error) bool) {
+		f, err := store.Open(b.Home.UpdateArchive(), os.O_RDONLY)
+		if errors.Is(err, os.ErrNotExist) {
+			return
+		}
+		if err != nil {
+			yield(line{}, err)
+			return
+		}
+		defer func() { _ = f.Close() }()
+		info, err := f.Stat()
+		if err != nil {
+			yield(line{}, err)
+			return
+		}
+		for row, err := range store.Backward(f, 0, info.Size()) {
+			var l line
+			if err == nil && (json.Unmarshal(row, &l) != nil || !l.valid()) {
+				continue
+			}
+			if !yield(l, err) {
+				return
+			}
+		}
+	}
 }
 
 // fates returns the same fate for all updates of a list, which may begin with a sentinel.
@@ -178,27 +217,9 @@ func (o *opened) stampsSince(from time.Time) (map[int64]bool, error) {
 }
 
 // highWater returns the latest ts in the archive, as recorded by its last whole line; zero if there are no lines.
-func (o *opened) highWater() (high time.Time, err error) {
-	f, err := store.Open(o.Home.UpdateArchive(), os.O_RDONLY)
-	if errors.Is(err, os.ErrNotExist) {
-		return high, nil
+func (o *opened) highWater() (time.Time, error) {
+	for l, err := range o.newest() {
+		return latest(l.At, l.Newest), err
 	}
-	if err != nil {
-		return high, err
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return high, err
-	}
-	for row, err := range store.Backward(f, 0, info.Size()) {
-		var l line
-		if err != nil {
-			return high, err
-		}
-		if json.Unmarshal(row, &l) == nil && l.valid() {
-			return latest(l.At, l.Newest), nil
-		}
-	}
-	return high, nil
+	return time.Time{}, nil
 }
