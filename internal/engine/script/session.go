@@ -152,13 +152,19 @@ type outline struct {
 	} `json:"message"`
 }
 
-// size is the length of a JSON string, in bytes. A string without escapes is not copied.
+// size is the length of a JSON string, in bytes. A string without \u is not copied.
 type size int
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *size) UnmarshalJSON(data []byte) error {
-	if len(data) >= 2 && data[0] == '"' && !bytes.ContainsRune(data, '\\') {
+	if len(data) >= 2 && data[0] == '"' && !bytes.Contains(data, []byte(`\u`)) {
 		*n = size(len(data) - len(`""`))
+		for i := 0; i < len(data); i++ {
+			if data[i] == '\\' { // two bytes of one
+				*n--
+				i++
+			}
+		}
 		return nil
 	}
 	var text string
