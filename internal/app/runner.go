@@ -3,6 +3,7 @@ package app
 import (
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/ollim/ollim/internal/agent/runner"
@@ -17,7 +18,7 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 	return &runner.Runner{
 		World: runner.World{
 			Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Random: h.app.Random, Sleep: h.app.Sleep,
-			Process:  runner.Process{ID: process.Self(), Group: syscall.Getpgrp()},
+			Process:  sync.OnceValue(func() runner.Process { return runner.Process{ID: process.Self(), Group: syscall.Getpgrp()} }),
 			Commands: h.app.Commands,
 			Secret:   h.app.secretPaths(), UserHome: h.app.userHome(), Env: h.ProgramEnv(),
 		},

@@ -120,7 +120,9 @@ func (o *fireOptions) resolve(d *Deps) (runner.Options, error) {
 		}
 	}
 	out := runner.Options{Engine: o.engine, Model: o.model, Wait: wait, Moved: o.now != "" && !o.dryRun, Owner: isTerminal(d.In) && !o.scheduled, Scheduled: o.scheduled, Slot: late}
-	out.Cron = !out.Owner && !out.Scheduled && process.UnderCron()
+	if !out.Owner && !out.Scheduled {
+		out.Cron = process.UnderCron
+	}
 	if last := len(o.jobs) - 1; o.jobs[last] == "-" {
 		if o.jobs = o.jobs[:last]; last == 0 {
 			return out, usage("no job: - only adds standard input to the prompt")

@@ -31,9 +31,9 @@ type Options struct {
 	Moved       bool          // the clock is not the real one
 	Owner       bool          // the owner typed it: counted, but held back by no limit and no pause
 
-	Scheduled bool      // a timer fires it, by its id: a slot that is claimed already is done
-	Cron      bool      // a line in a crontab fires it, which may stand there beside a timer
-	Slot      time.Time // the slot that it answers, late; zero: the latest one, if that is recent
+	Scheduled bool        // a timer fires it, by its id: a slot that is claimed already is done
+	Cron      func() bool // reports whether a line in a crontab fires it, which may stand there beside a timer; nil: none does
+	Slot      time.Time   // the slot that it answers, late; zero: the latest one, if that is recent
 
 	Observe Observer
 	Queued  func(queue.Place) // is called if a message of the owner's must wait for others; nil: it is not
@@ -155,6 +155,9 @@ func (f *fire) closePrevious(ctx context.Context) runlog.Record {
 	id := strings.TrimSpace(f.guard.LastNote())
 	if id == "" {
 		return runlog.Record{}
+	}
+	if last, err := f.Runs.Load(id); err != nil || last.Done() {
+		return last
 	}
 	cutOff, closeErr := f.Runs.Close(id)
 	last, loadErr := f.Runs.Load(id)

@@ -48,7 +48,7 @@ type World struct {
 	Disk     store.Disk
 	Zone     *time.Location
 	Random   io.Reader
-	Process  Process
+	Process  func() Process                             // of this program: four files of /proc, which only a run reads
 	Secret   []string                                   // paths outside the data directory that no agent may reach
 	UserHome string                                     // the owner's home, for ~/ in dirs
 	Env      []string                                   // of gates and of commands in skills

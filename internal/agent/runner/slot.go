@@ -30,7 +30,7 @@ func (f *fire) claimSlot(ctx context.Context) error {
 	if err != nil || at.IsZero() {
 		return err
 	}
-	err = f.Slots.Claim(slot.Claim{Job: f.job.ID, Slot: at, Run: f.run, PID: f.Process.PID, PIDStart: f.Process.Start})
+	err = f.Slots.Claim(slot.Claim{Job: f.job.ID, Slot: at, Run: f.run, PID: f.Process().PID, PIDStart: f.Process().Start})
 	if errors.Is(err, slot.ErrClaimed) {
 		if f.rival = at; !f.yields() {
 			f.giveWay(ctx, f.job.ID, at)
@@ -88,8 +88,10 @@ const cronDelay = 2 * time.Minute
 // yields reports whether the fire gives way to the run that claimed its slot. A timer's fire always does, and that of a line in a
 // crontab within cronDelay of the slot. Any other fire is an additional run.
 func (f *fire) yields() bool {
-	byTime := f.options.Scheduled || f.options.Cron && f.Disk.Now().Sub(f.rival) < cronDelay
-	return byTime && !f.rival.IsZero()
+	if f.rival.IsZero() {
+		return false
+	}
+	return f.options.Scheduled || f.options.Cron != nil && f.Disk.Now().Sub(f.rival) < cronDelay && f.options.Cron()
 }
 
 // contest checks the claim of the slot under the job's lock. A void claim of another run is taken over. A valid one leaves a timer's
@@ -109,7 +111,7 @@ func (f *fire) contest() error {
 	if err == nil && f.void(c) {
 		f.slot = at
 		return f.Slots.Rewrite(slot.Claim{
-			Job: f.job.ID, Slot: at, Claimed: f.Disk.Now().In(f.Zone), Run: f.run, PID: f.Process.PID, PIDStart: f.Process.Start,
+			Job: f.job.ID, Slot: at, Claimed: f.Disk.Now().In(f.Zone), Run: f.run, PID: f.Process().PID, PIDStart: f.Process().Start,
 		})
 	}
 	f.slot, f.rival = time.Time{}, at

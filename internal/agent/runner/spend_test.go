@@ -56,7 +56,7 @@ func newRunner(t *testing.T, e engine.Engine) *Runner {
 	runs := runlog.Book{Home: dir, Disk: disk, Zone: time.UTC}
 	return &Runner{
 		World: World{
-			Home: dir, Disk: disk, Zone: time.UTC, Random: rand.Reader, Process: Process{ID: process.Self()},
+			Home: dir, Disk: disk, Zone: time.UTC, Random: rand.Reader, Process: func() Process { return Process{ID: process.Self()} },
 			Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		},
 		State: State{

@@ -68,7 +68,7 @@ func newClock(t *testing.T) *clock {
 		Keep: 90,
 		Runner: &runner.Runner{
 			World: runner.World{
-				Home: c.home, Disk: disk, Zone: time.UTC, Random: rand.Reader, Process: runner.Process{ID: process.Self()},
+				Home: c.home, Disk: disk, Zone: time.UTC, Random: rand.Reader, Process: func() runner.Process { return runner.Process{ID: process.Self()} },
 				Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 			},
 			State: runner.State{
