@@ -53,7 +53,7 @@ func runApprove(ctx context.Context, d *Deps, o approveOptions) error {
 	if o.all && len(o.names) > 0 || asks && (o.list || o.asJSON) {
 		return usage("want JOB... or --all; --list and --json are for lists")
 	}
-	s, h, err := d.shelf(o.names...)
+	s, h, err := d.jobSet(o.names...)
 	if err != nil {
 		return err
 	}

@@ -135,7 +135,7 @@ func (r *rewriter) value() {
 	}
 }
 
-// resume has an id behind it, or none.
+// resume takes the id after the flag, if there is one.
 func (r *rewriter) resume() {
 	id := pickOne
 	if len(r.rest) > 0 && !isFlag(r.rest[0]) {

@@ -57,15 +57,15 @@ func runCheck(ctx context.Context, d *Deps, files []string, asJSON bool) error {
 	if err != nil && !as[*app.ConfigFault](err) { // which is reported already
 		return err
 	}
-	shelf, err := job.Library{Home: h.Dir, Zone: c.zone}.Load()
+	jobs, err := job.Library{Home: h.Dir, Zone: c.zone}.Load()
 	if err != nil {
 		return err
 	}
-	c.fault(shelf.Faults)
+	c.fault(jobs.Faults)
 	approvals := h.Approvals()
 	approvals.Zone = c.zone
 	c.approvals = &approvals
-	for _, j := range shelf.Jobs {
+	for _, j := range jobs.Jobs {
 		c.good(filepath.Join(filepath.Base(filepath.Dir(j.Path)), filepath.Base(j.Path)), j)
 	}
 	policy, err := c.approvals.Policy()

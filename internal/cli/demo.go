@@ -228,7 +228,7 @@ func demoLine(r runlog.Record, e runlog.Event) (head, text string) {
 	return "", ""
 }
 
-// told shows the pending updates that stand in the prompt.
+// reported shows the pending updates in the prompt.
 func (s *demo) reported(h app.Home, r runlog.Record) error {
 	prompt, err := store.Read(h.Dir.Run(r.ID, "prompt.txt"))
 	if err != nil {

@@ -26,7 +26,7 @@ type Deps struct {
 
 	In     io.Reader
 	Out    io.Writer // buffered standard output; on a terminal without control sequences
-	Stdout io.Writer // the stream behind Out
+	Stdout io.Writer // the stream that Out writes to
 	Stderr io.Writer
 	// Automatic reports whether a cron daemon or a timer started this process.
 	Automatic func() bool
@@ -37,9 +37,9 @@ type Deps struct {
 
 var errTooLong = errors.New("too long")
 
-// shelf returns the job files, and warns of those that cannot be read, except those that the command is about, whose error it
+// jobSet returns the job files, and warns of those that cannot be read, except those that the command is about, whose error it
 // reports itself.
-func (d *Deps) shelf(about ...string) (job.Set, app.Home, error) {
+func (d *Deps) jobSet(about ...string) (job.Set, app.Home, error) {
 	h, err := d.Home()
 	if err != nil {
 		return job.Set{}, h, err

@@ -190,7 +190,7 @@ func (d *Deps) makeFiles(dir paths.Dir, settings map[string]string) (made []stri
 	if err := create(dir.ToolPolicy(), []byte(emptyPolicy)); err != nil {
 		return made, err
 	}
-	if shelf, err := (job.Library{Home: dir}).Load(); !fresh || err != nil || len(shelf.Jobs)+len(shelf.Faults) > 0 {
+	if jobs, err := (job.Library{Home: dir}).Load(); !fresh || err != nil || len(jobs.Jobs)+len(jobs.Faults) > 0 {
 		return made, err // a directory in use needs no sample
 	}
 	id, err := job.NewID(d.Random)
@@ -213,7 +213,7 @@ func (d *Deps) offerApproval(ctx context.Context) error {
 	if errors.Is(d.OwnerOnly(), app.ErrNotAllowed) {
 		return nil // whoever this is, it is not theirs to say
 	}
-	s, h, err := d.shelf()
+	s, h, err := d.jobSet()
 	if as[*app.ConfigFault](err) {
 		return nil // of settings that init left as they were
 	}

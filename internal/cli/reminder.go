@@ -97,7 +97,7 @@ func newReminderList(d *Deps) *cobra.Command {
 }
 
 func (d *Deps) reminders(context.Context) (rows []reminderRow, err error) {
-	s, h, err := d.shelf()
+	s, h, err := d.jobSet()
 	if err != nil {
 		return nil, err
 	}

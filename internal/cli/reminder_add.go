@@ -50,7 +50,7 @@ func runReminderAdd(ctx context.Context, d *Deps, o reminderAddOptions) error {
 	if (o.in == "") == (o.at == "") {
 		return usage("no time: give either --in or --at")
 	}
-	s, h, err := d.shelf()
+	s, h, err := d.jobSet()
 	if err != nil {
 		return err
 	}

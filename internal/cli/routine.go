@@ -65,7 +65,7 @@ func newRoutineList(d *Deps) *cobra.Command {
 		Short:       "List routines: id, name, on or off, cron line, zone, mode, description",
 	}
 	return newList(d, cmd, func(context.Context) (rows []routineRow, err error) {
-		s, h, err := d.shelf()
+		s, h, err := d.jobSet()
 		for _, j := range s.Only(job.Routine).Jobs {
 			rows = append(rows, routineRow{
 				ID: j.ID, Name: j.Name(), Cron: j.Cron, Timezone: j.Zone(h.Config.Zone).String(), Mode: j.Mode(),
@@ -83,7 +83,7 @@ func newJobShow(d *Deps, kind job.Kind) *cobra.Command {
 		Short:       "Print " + string(kind) + " files as they are",
 		Args:        checked(cobra.MinimumNArgs(1)),
 		RunE: works(func(_ *cobra.Command, args []string) error {
-			s, h, err := d.shelf(args...)
+			s, h, err := d.jobSet(args...)
 			if err != nil {
 				return err
 			}
@@ -134,7 +134,7 @@ func newRoutineAdd(d *Deps) *cobra.Command {
 }
 
 func runRoutineAdd(ctx context.Context, d *Deps, o routineAddOptions) error {
-	s, h, err := d.shelf()
+	s, h, err := d.jobSet()
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func newRoutineSwitch(d *Deps, verb, short string, on bool) *cobra.Command {
 		Short:       short,
 		Args:        checked(cobra.MinimumNArgs(1)),
 		RunE: works(func(_ *cobra.Command, args []string) error {
-			s, _, err := d.shelf(args...)
+			s, _, err := d.jobSet(args...)
 			if err != nil {
 				return err
 			}

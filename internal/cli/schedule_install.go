@@ -127,7 +127,7 @@ func (d *Deps) applyUnits(ctx context.Context, o unitOptions, host installer.Hos
 	return err
 }
 
-// otherHouse is the data directory whose entries are there: a user has one crontab and one directory of units.
+// otherDataDir is the error of entries that another data directory has installed: a user has one crontab and one directory of units.
 type otherDataDir struct{ dir string }
 
 func (*otherDataDir) Error() string {

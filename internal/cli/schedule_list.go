@@ -87,7 +87,7 @@ func runScheduleList(ctx context.Context, d *Deps, o scheduleListOptions) error 
 	if o.days > maxDays || o.n > maxFires {
 		return usage("want %d days or fewer, and %d fires", maxDays, maxFires)
 	}
-	s, h, err := d.shelf(o.job)
+	s, h, err := d.jobSet(o.job)
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func newSessionList(d *Deps) *cobra.Command {
 }
 
 func runSessionList(ctx context.Context, d *Deps, asJSON bool) error {
-	shelf, h, err := d.shelf()
+	shelf, h, err := d.jobSet()
 	if err != nil {
 		return err
 	}

@@ -217,7 +217,7 @@ func runTaskAdd(ctx context.Context, d *Deps, h app.Home, o taskAddOptions) erro
 	return d.answer(number, taskError(err))
 }
 
-// draft checks the flags before standard input is read, and puts them behind the text.
+// draft checks the flags before standard input is read, and appends them to the text.
 func (o taskAddOptions) draft(d *Deps, now time.Time) (draft task.Draft, err error) {
 	if draft.Priority, err = taskPriority(o.priority); err != nil {
 		return draft, err

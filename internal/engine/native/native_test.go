@@ -22,7 +22,7 @@ import (
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
-// stage is an engine before a server of the model's API, and what it told of its latest turn.
+// stage is an engine before a server of the model's API, and what it reported of its latest turn.
 type stage struct {
 	*native.Engine
 	t      *testing.T
@@ -75,7 +75,7 @@ func (s *stage) says(r engine.Request, want string) engine.Result {
 	return result
 }
 
-// told is the latest turn's events without the requests, each a type and what it says.
+// reported is the latest turn's events without the requests, each a type and what it says.
 func (s *stage) reported() (all []string) {
 	for _, e := range s.events {
 		if e.Type == runlog.Request {

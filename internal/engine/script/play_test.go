@@ -18,7 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// stage is an engine in a new directory, what it slept and what it told of its latest turn.
+// stage is an engine in a new directory, what it slept and what it reported of its latest turn.
 type stage struct {
 	*script.Engine
 	t      *testing.T
@@ -65,7 +65,7 @@ func (s *stage) says(r engine.Request, want string) engine.Result {
 	return result
 }
 
-// told is the latest turn's events, each a type and what it says.
+// reported is the latest turn's events, each a type and what it says.
 func (s *stage) reported() (all []string) {
 	for _, e := range s.events {
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s", e.Type, e.Text)))
@@ -100,7 +100,7 @@ func TestTurnsCountOverResume(t *testing.T) {
 	s := newStage(t, fourTurns)
 	first := s.says(engine.Request{Input: engine.Input{Prompt: "a"}}, "one")
 	if want := []string{"session script engine, no model: turn 1", "text one", "usage", "result one"}; !slices.Equal(s.reported(), want) {
-		t.Errorf("told %q", s.reported())
+		t.Errorf("reported %q", s.reported())
 	}
 	if s.events[0].Session != first.Session || s.events[0].Parent != "" {
 		t.Errorf("session event %+v", s.events[0])
@@ -142,7 +142,7 @@ func TestTurnsCountOverCompaction(t *testing.T) {
 	}
 	want := runlog.Event{Type: runlog.Compacted, Session: c.Session, Parent: old, Text: "short", Before: c.Before, After: c.After}
 	if len(s.events) != 1 || fmt.Sprint(s.events[0]) != fmt.Sprint(want) {
-		t.Errorf("told %+v", s.events)
+		t.Errorf("reported %+v", s.events)
 	}
 	s.says(engine.Request{Session: engine.Session{ID: c.Session}}, "two")
 	s.says(engine.Request{Session: engine.Session{ID: c.Session, Fork: true}}, "three")
@@ -198,7 +198,7 @@ func TestToolCalls(t *testing.T) {
 	}
 	want := []string{"session script engine, no model: turn 1", "tool_use", "tool_result done", "tool_use", "tool_result no such tool", "text end", "usage", "result end"}
 	if !slices.Equal(s.reported(), want) {
-		t.Fatalf("told %q", s.reported())
+		t.Fatalf("reported %q", s.reported())
 	}
 	for i, pair := range [][]runlog.Event{s.events[1:3], s.events[3:5]} {
 		use, result := pair[0], pair[1]
@@ -268,7 +268,7 @@ func TestMaxCost(t *testing.T) {
 		total += e.Cost
 	}
 	if total != 0.5 {
-		t.Errorf("told of %v USD", total)
+		t.Errorf("reported %v USD", total)
 	}
 	for _, limit := range []float64{0, 0.51} {
 		if result := s.says(engine.Request{Limits: engine.Limits{MaxCost: limit}}, "end"); result.Cost != 0.5 {

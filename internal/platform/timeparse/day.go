@@ -45,7 +45,7 @@ func weekdays(d time.Weekday, today time.Time, from int) (days []time.Time) {
 	return days
 }
 
-// readNamed reads "march 7" and "7 march", with or without a year behind, which may be set off by a comma.
+// readNamed reads "march 7" and "7 march", with or without a year after it, which may follow a comma.
 func readNamed(w []string, today time.Time) (days []time.Time, rest []string, err error) {
 	if len(w) < 2 {
 		return nil, w, nil

@@ -161,7 +161,7 @@ type block struct {
 	lines string
 }
 
-// values are ways to write a value behind its key, with the lines that follow; deep is the indentation of those.
+// values are ways to write a value after its key, with the lines that follow; deep is the indentation of those.
 func values(deep string) []string {
 	return []string{
 		"word", "00123456 # why", "2026-02-24", "true", "'it''s # text'", "\"a \\\" b\" # why", "\"many\n" + deep + "# lines '\n" + deep + "here\" # why",
@@ -251,7 +251,7 @@ func TestEditsTouchNothingElse(t *testing.T) {
 		readsBack(t, set, keypath, value)
 		cut, err := set.Delete(keypath)
 		if err != nil && strings.ContainsAny(text, "|>") {
-			return // blank lines or comments behind the entry would come to belong to the text before it
+			return // blank lines or comments after the entry would come to belong to the text before it
 		}
 		if err != nil {
 			t.Fatalf("Delete %s: %v\n%s", path, err, got)

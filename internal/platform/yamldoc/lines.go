@@ -72,7 +72,7 @@ func from(line string, column int) string { return string([]rune(line)[column-1:
 // leading counts the spaces at the beginning of a line.
 func leading(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// places are the lines behind which a new entry may go, best first.
+// places are the lines after which a new entry may go, best first.
 func (d *Doc) places(s section, key string) (behind []int) {
 	lines := d.lines()[:s.end]
 	for i := len(lines) - 1; i >= s.start-1; i-- {
@@ -112,7 +112,7 @@ func shift(entry []byte, indent string) []byte {
 	return out
 }
 
-// comment is what stands behind an entry on its first line.
+// comment is the comment after an entry, on its first line.
 func (d *Doc) comment(name, value *yaml.Node) string {
 	rest := strings.TrimPrefix(from(d.lines()[name.Line-1], name.Column), name.Value)
 	if rest = strings.TrimSpace(strings.TrimPrefix(rest, ":")); strings.HasPrefix(rest, "#") {
@@ -122,7 +122,7 @@ func (d *Doc) comment(name, value *yaml.Node) string {
 	return line
 }
 
-// annotate puts a comment behind the first line of an entry.
+// annotate puts a comment after the first line of an entry.
 func annotate(entry []byte, comment string) []byte {
 	if comment == "" {
 		return entry

@@ -8,7 +8,7 @@ import (
 // Page is a markdown file with frontmatter. It is immutable.
 type Page struct {
 	Doc  *Doc
-	Body string // everything behind the closing --- line, as written
+	Body string // everything after the closing --- line, as written
 
 	opening, closing string // the two --- lines with what surrounds them, as written
 }

@@ -32,7 +32,7 @@ func (d *Doc) syntax(err error) *Fault {
 // breaksAtWork bounds the work of breaksAt, in bytes parsed: a quarter of a second.
 const breaksAtWork = 4 << 20
 
-// breaksAt is the line, from 1, with which a text that is no document stops being one: the first behind its longest good
+// breaksAt is the line, from 1, with which a text that is no document stops being one: the first after its longest good
 // beginning. (The library's own line is one too low for some errors and missing for others.) 0 when the text is too long
 // for that.
 func breaksAt(text []byte) int {

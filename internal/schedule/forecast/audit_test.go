@@ -28,7 +28,7 @@ func instant(t *testing.T, text string) time.Time {
 	return at
 }
 
-// past reads "TIME CRON", "TIME off CRON" and "TIME gone", with " in ZONE" behind a cron expression where it has one.
+// past reads "TIME CRON", "TIME off CRON" and "TIME gone", with " in ZONE" after the cron expression if it has one.
 func past(t *testing.T, lines ...string) (history []slot.Schedule) {
 	t.Helper()
 	for _, line := range lines {

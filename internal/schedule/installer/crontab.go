@@ -100,7 +100,7 @@ func Extract(old []byte) (block string, found bool, err error) {
 	return block, true, nil
 }
 
-// span is where the block lies, with its markers and the newline behind it.
+// span is where the block lies, with its markers and the newline after it.
 type span struct {
 	from, to int
 	found    bool

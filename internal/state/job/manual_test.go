@@ -50,7 +50,7 @@ func compareManual(t *testing.T, kind Kind, described map[string]string) {
 	}
 }
 
-// manualKeys are the entries of a page's section KEYS, each with what stands in parentheses behind it.
+// manualKeys are the entries of a page's section KEYS, each with the parentheses after it.
 func manualKeys(t *testing.T, kind string) map[string]string {
 	t.Helper()
 	keys := map[string]string{}

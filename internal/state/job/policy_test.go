@@ -10,7 +10,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// withTools is a job file of a kind with one tool pattern on line 6, behind a good one, and dirs on line 7.
+// withTools is a job file of a kind with one tool pattern on line 6, after a good one, and dirs on line 7.
 func withTools(t *testing.T, kind job.Kind, pattern string, dirs ...string) (job.Job, error) {
 	t.Helper()
 	when := yamldoc.Pair{Key: "cron", Value: "0 9 * * *"}

@@ -102,7 +102,7 @@ func (l Library) read(name string) (Skill, error) {
 		return Skill{}, err
 	}
 	s, err := Parse(name, shown(name), data)
-	s.Path, s.Dir = l.Home.Skill(name), l.folder(name)
+	s.Path = l.Home.Skill(name)
 	return s, err
 }
 

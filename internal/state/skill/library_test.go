@@ -103,7 +103,7 @@ func TestFind(t *testing.T) {
 		"skills/pipe/SKILL.md": "|",
 	})
 	l := skill.Library{Home: dir}
-	want := skill.Skill{Name: "daily", Description: "Talks", Body: "Talk.", Path: dir.Skill("daily"), Dir: dir.Path("skills", "daily")}
+	want := skill.Skill{Name: "daily", Description: "Talks", Body: "Talk.", Path: dir.Skill("daily")}
 	if s, err := l.Find("daily"); err != nil || !reflect.DeepEqual(s, want) {
 		t.Errorf("got %+v, %v", s, err)
 	}

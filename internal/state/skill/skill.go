@@ -34,12 +34,9 @@ const (
 type Skill struct {
 	Name         string // of its directory
 	Description  string
-	WhenToUse    string   // more of the description, "" if there is none
-	ArgumentHint string   // what to write behind the name, "" if there is none
 	AllowedTools []string // patterns of which only the form was checked
 	Body         string   // below the frontmatter, without blank lines around it
 	Path         string   // of SKILL.md
-	Dir          string   // the directory of SKILL.md
 }
 
 // Parse reads a SKILL.md that stands in a directory called name. file stands for it in errors. The error is a yamldoc.Faults
@@ -65,9 +62,8 @@ func Parse(name, file string, data []byte) (Skill, error) {
 func (s *Skill) fields() []yamldoc.Field {
 	return []yamldoc.Field{
 		text("description", &s.Description, notBlank),
-		text("when-to-use", &s.WhenToUse, nil),
 		tools("allowed-tools", &s.AllowedTools),
-		hint("argument-hint", &s.ArgumentHint),
+		passed("when-to-use"), passed("argument-hint"),
 		passed("version"), passed("license"), passed("compatibility"), passed("metadata"),
 		passed("model"), passed("effort"), passed("paths"), passed("user-invocable"), passed("disable-model-invocation"),
 		refused("disallowed-tools", "a skill cannot remove tools: omit them from the job's allowed-tools"),
@@ -127,18 +123,6 @@ func text(key string, at *string, check func(string) error) yamldoc.Field {
 		if *at, err = v.Text(); err == nil && check != nil {
 			err = check(*at)
 		}
-		return err
-	}}
-}
-
-// hint is text that people write without quotes, [file], which YAML takes for a list.
-func hint(key string, at *string) yamldoc.Field {
-	return yamldoc.Field{Key: key, Read: func(v yamldoc.Value) (err error) {
-		if list, err := v.Texts(); err == nil {
-			*at = "[" + strings.Join(list, ", ") + "]"
-			return nil
-		}
-		*at, err = v.Text()
 		return err
 	}}
 }

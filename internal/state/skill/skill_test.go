@@ -41,10 +41,10 @@ func TestParse(t *testing.T) {
 		"named":   {page("name: daily", "description: Talks"), minimal},
 		"public keys": {page("description: Talks", "license: MIT", "version: 1.0", "compatibility: any", "metadata: {author: me, v: [1]}",
 			"model: opus", "effort: high", "paths: [src/**]", "user-invocable: false", "disable-model-invocation: true"), minimal},
-		"when to use": {page("description: Talks", "when_to_use: Mornings"), with(func(s *skill.Skill) { s.WhenToUse = "Mornings" })},
+		"when to use": {page("description: Talks", "when_to_use: Mornings"), minimal},
 		"folded":      {page("description: >", "  Talks", "  a lot"), with(func(s *skill.Skill) { s.Description = "Talks a lot" })},
-		"hint":        {page("description: Talks", "argument-hint: [file, depth]"), with(func(s *skill.Skill) { s.ArgumentHint = "[file, depth]" })},
-		"hint text":   {page("description: Talks", `argument-hint: "[file] [depth]"`), with(func(s *skill.Skill) { s.ArgumentHint = "[file] [depth]" })},
+		"hint":        {page("description: Talks", "argument-hint: [file, depth]"), minimal},
+		"hint text":   {page("description: Talks", `argument-hint: "[file] [depth]"`), minimal},
 		"tools": {page("description: Talks", "allowed-tools: Read, Grep  Bash(git diff *),mcp__a__b* Bash(x (y) z)"),
 			with(func(s *skill.Skill) {
 				s.AllowedTools = []string{"Read", "Grep", "Bash(git diff *)", "mcp__a__b*", "Bash(x (y) z)"}

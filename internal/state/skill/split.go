@@ -64,7 +64,7 @@ func match(body string, at int) (piece, int) {
 	return piece{}, 0
 }
 
-// opens reports whether a command could begin here: at the beginning of a line, or behind white space.
+// opens reports whether a command could begin here: at the beginning of a line, or after white space.
 func opens(body string, at int) bool {
 	if !strings.HasPrefix(body[at:], opening) {
 		return false

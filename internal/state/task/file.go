@@ -23,7 +23,7 @@ func parseFile(data []byte) (f file) {
 		f.mark = byteOrderMark
 	}
 	for whole := range strings.SplitAfterSeq(text, "\n") {
-		if whole == "" { // behind the last end
+		if whole == "" { // after the last end
 			continue
 		}
 		l := line{text: strings.TrimSuffix(strings.TrimSuffix(whole, "\n"), "\r")}

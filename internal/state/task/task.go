@@ -28,7 +28,7 @@ type Task struct {
 
 	Projects []string `json:"projects"` // without their +, never nil
 	Contexts []string `json:"contexts"` // without their @, never nil
-	// Text is all behind the mark, the priority and the dates, with its +projects, @contexts and key:value words.
+	// Text is all after the mark, the priority and the dates, with its +projects, @contexts and key:value words.
 	Text string `json:"text"`
 	// Extensions are the key:value words, without Due; of equal keys the first counts. A due: that is no date is among them.
 	Extensions map[string]string `json:"extensions"` // never nil

@@ -107,7 +107,7 @@ func load(t testing.TB, f transcript.Transcript) (list []transcript.Entry, bad i
 	return list, bad
 }
 
-// told is a conversation in short, for comparing.
+// reported is a conversation in short, for comparing.
 func reported(messages []transcript.Message) (lines []string) {
 	for _, m := range messages {
 		line := m.Role + ":"
