@@ -160,5 +160,8 @@ func (d Dir) Backups() string { return d.State("backups") }
 // Notices holds what has been reported to the owner.
 func (d Dir) Notices() string { return d.State("notices.json") }
 
+// Objects is the directory of the images and documents that models saw, by the hash of their content.
+func (d Dir) Objects() string { return d.State("objects") }
+
 // ScriptSessions is the directory of the script engine's sessions.
 func (d Dir) ScriptSessions() string { return d.Path("sessions", "script") }

@@ -74,7 +74,7 @@ func (c *Blocks) UnmarshalJSON(data []byte) error {
 // isPlain reports whether a block has only its type and a text.
 func isPlain(b Block) bool {
 	return b.Thinking == "" && b.Signature == "" && b.Data == "" && b.ID == "" && b.Name == "" && b.Input == nil &&
-		b.ToolUseID == "" && b.Content == "" && !b.IsError
+		b.ToolUseID == "" && b.Content == "" && !b.IsError && b.Source == nil
 }
 
 // marshal leaves <, > and & unescaped, so that the files can be searched for literal text.
@@ -139,7 +139,14 @@ func (b Block) visible() string {
 	case ToolUse:
 		return b.Name + " " + strings.TrimSpace(string(b.Input))
 	case ToolResult:
+		if b.Source != nil {
+			return b.Content + "\n" + b.Source.Label()
+		}
 		return b.Content
+	case ImageBlock, DocumentBlock:
+		if b.Source != nil {
+			return b.Source.Label()
+		}
 	}
 	return ""
 }

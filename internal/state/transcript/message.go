@@ -3,8 +3,13 @@ package transcript
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/ollim/ollim/internal/platform/media"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
 // Entry is one message line of a transcript.
@@ -46,6 +51,19 @@ type Block struct {
 	ToolUseID string          `json:"tool_use_id,omitempty"` // of tool_result
 	Content   string          `json:"content,omitempty"`
 	IsError   bool            `json:"is_error,omitempty"`
+	Source    *Source         `json:"source,omitempty"` // of image and document, and of a tool_result that shows one
+}
+
+// Source is a file that the model sees as it is. A transcript names it by the hash of its content; the content itself is kept
+// once, for all transcripts. Sources are shared between copies of a message.
+type Source struct {
+	MediaType string `json:"media_type"`
+	Name      string `json:"name,omitempty"`
+	Size      int    `json:"size"`             // bytes
+	SHA256    string `json:"sha256,omitempty"` // in hexadecimal; "" if the content is not kept
+	media.Facts
+
+	Content []byte `json:"-"` // nil if it is not loaded
 }
 
 // Types of blocks.
@@ -55,6 +73,8 @@ const (
 	RedactedBlock = "redacted_thinking"
 	ToolUse       = "tool_use"
 	ToolResult    = "tool_result"
+	ImageBlock    = "image"
+	DocumentBlock = "document"
 )
 
 // Plain is the Prefix of an answer to a request without earlier thoughts, because the service refused them.
@@ -66,6 +86,56 @@ const interruptedText = "interrupted: it is not known whether this took effect"
 // Said returns a message of one text.
 func Said(role, text string) Message {
 	return Message{Role: role, Content: []Block{{Type: TextBlock, Text: text}}}
+}
+
+// Shown returns a block of a file that the model sees.
+func Shown(s *Source) Block {
+	if media.IsImage(s.MediaType) {
+		return Block{Type: ImageBlock, Source: s}
+	}
+	return Block{Type: DocumentBlock, Source: s}
+}
+
+// Label describes a file in place of its content.
+func (s *Source) Label() string {
+	kind := "document"
+	if media.IsImage(s.MediaType) {
+		kind = "image"
+	}
+	return plaintext.Line(fmt.Sprintf("[%s, %s, %s]", strings.TrimSpace(kind+" "+s.Name), s.MediaType, media.Size(s.Size)))
+}
+
+// Tokens estimates how many tokens the file has for a model; 0 without a file.
+func (s *Source) Tokens() int {
+	if s == nil {
+		return 0
+	}
+	return s.Facts.Tokens(s.MediaType)
+}
+
+// Relabelled returns the message with labels in place of the files for which replace gives one; "" keeps a file.
+func (m Message) Relabelled(replace func(*Source) string) Message {
+	cloned := false
+	for i, b := range m.Content {
+		if b.Source == nil {
+			continue
+		}
+		label := replace(b.Source)
+		if label == "" {
+			continue
+		}
+		if !cloned {
+			m.Content, cloned = slices.Clone(m.Content), true
+		}
+		switch b.Type {
+		case ToolResult:
+			b.Content, b.Source = strings.TrimSpace(b.Content+"\n"+label), nil
+		default:
+			b = Block{Type: TextBlock, Text: label}
+		}
+		m.Content[i] = b
+	}
+	return m
 }
 
 // Unthought returns the message without its thoughts.

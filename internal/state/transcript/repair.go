@@ -91,6 +91,8 @@ func belongs(b Block, role string) bool {
 		return b.Name != "" && role == Assistant
 	case ToolResult:
 		return role == User
+	case ImageBlock, DocumentBlock:
+		return b.Source != nil && role == User
 	}
 	return false
 }
@@ -180,6 +182,6 @@ func same(a, b Message) bool {
 	return a.Role == b.Role && slices.EqualFunc(a.Content, b.Content, func(a, b Block) bool {
 		return a.Type == b.Type && a.Text == b.Text && a.Thinking == b.Thinking && a.Signature == b.Signature && a.Data == b.Data &&
 			a.ID == b.ID && a.Name == b.Name && bytes.Equal(a.Input, b.Input) && a.ToolUseID == b.ToolUseID &&
-			a.Content == b.Content && a.IsError == b.IsError
+			a.Content == b.Content && a.IsError == b.IsError && a.Source == b.Source
 	})
 }

@@ -1,0 +1,90 @@
+// Package object keeps the images and documents that models saw, each once, under the SHA-256 of its content. Transcripts name
+// them. What no transcript names any more is removed later.
+package object
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// ErrGone is the error of an object that is not there, or whose content is not what its name says.
+var ErrGone = errors.New("the file is no longer kept")
+
+// Box is the objects of one data directory.
+type Box struct {
+	Home paths.Dir
+	Disk store.Disk
+}
+
+// Put keeps a content and returns its hash. An object that is there already counts as written now.
+func (b Box) Put(ctx context.Context, content []byte) (hash string, err error) {
+	sum := sha256.Sum256(content)
+	hash = hex.EncodeToString(sum[:])
+	held, err := b.lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer held.Release()
+	if _, err := b.Get(hash); err == nil {
+		now := b.Disk.Now()
+		return hash, os.Chtimes(b.path(hash), now, now)
+	}
+	return hash, store.Write(b.path(hash), content, store.Synced)
+}
+
+// Get returns the content of an object. The error wraps ErrGone.
+func (b Box) Get(hash string) ([]byte, error) {
+	if raw, err := hex.DecodeString(hash); err != nil || len(raw) != sha256.Size {
+		return nil, ErrGone
+	}
+	content, err := store.Read(b.path(hash))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", ErrGone, store.Cause(err))
+	}
+	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != hash {
+		return nil, fmt.Errorf("%w: it is damaged", ErrGone)
+	}
+	return content, nil
+}
+
+// Any reports whether there are objects.
+func (b Box) Any() bool {
+	list, err := os.ReadDir(b.Home.Objects())
+	return err == nil && len(list) > 0
+}
+
+// Sweep removes the objects that were written before an instant and for which used is false.
+func (b Box) Sweep(ctx context.Context, before time.Time, used func(hash string) bool) error {
+	held, err := b.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	list, err := os.ReadDir(b.Home.Objects())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range list {
+		if info, infoErr := entry.Info(); infoErr == nil && info.ModTime().Before(before) && !used(entry.Name()) {
+			err = errors.Join(err, store.Remove(b.path(entry.Name())))
+		}
+	}
+	return err
+}
+
+func (b Box) lock(ctx context.Context) (*lock.Held, error) {
+	return b.Disk.Lock(ctx, b.Home.Lock("objects"))
+}
+
+func (b Box) path(hash string) string { return filepath.Join(b.Home.Objects(), hash) }
