@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/media"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
@@ -35,9 +37,18 @@ type wireBlock struct {
 	Name      string          `json:"name,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
 	ToolUseID string          `json:"tool_use_id,omitempty"`
-	Content   string          `json:"content,omitempty"`
+	Content   any             `json:"content,omitempty"` // a text, or blocks
 	IsError   bool            `json:"is_error,omitempty"`
+	Source    *wireSource     `json:"source,omitempty"`
+	Title     string          `json:"title,omitempty"` // of a document
 	Cache     *wireCache      `json:"cache_control,omitempty"`
+}
+
+// wireSource is the content of an image or a document.
+type wireSource struct {
+	Type      string `json:"type"`
+	MediaType string `json:"media_type"`
+	Data      []byte `json:"data"` // JSON has it in base64
 }
 
 type wireTool struct {
@@ -97,10 +108,42 @@ func wire(b transcript.Block) (wireBlock, bool) {
 		if b.IsError && b.Content == "" {
 			b.Content = "failed" // an error must say something
 		}
-		return wireBlock{Type: b.Type, ToolUseID: legal(b.ToolUseID), Content: b.Content, IsError: b.IsError}, true
+		return wireBlock{Type: b.Type, ToolUseID: legal(b.ToolUseID), Content: wireResult(b), IsError: b.IsError}, true
+	case transcript.ImageBlock, transcript.DocumentBlock:
+		if b.Source != nil {
+			return wireFile(b.Source), true
+		}
 	}
 	return wireBlock{}, false
 }
+
+// wireResult is the content of a tool's result: its text, and the file that it shows; nil for an empty text.
+func wireResult(b transcript.Block) any {
+	text := transcript.Block{Type: transcript.TextBlock, Text: b.Content}
+	switch {
+	case b.Source != nil && said(text):
+		return []wireBlock{{Type: text.Type, Text: text.Text}, wireFile(b.Source)}
+	case b.Source != nil:
+		return []wireBlock{wireFile(b.Source)}
+	case b.Content == "":
+		return nil
+	}
+	return b.Content
+}
+
+// wireFile is a file that the model sees; a label stands for one whose content is not loaded.
+func wireFile(s *transcript.Source) wireBlock {
+	if s.Content == nil {
+		return wireBlock{Type: transcript.TextBlock, Text: s.Label()}
+	}
+	source := &wireSource{"base64", s.MediaType, s.Content}
+	if media.IsImage(s.MediaType) {
+		return wireBlock{Type: transcript.ImageBlock, Source: source}
+	}
+	return wireBlock{Type: transcript.DocumentBlock, Source: source, Title: plaintext.Short(plaintext.Line(s.Name), maxTitle)}
+}
+
+const maxTitle = 255 // characters of a document's title
 
 // mark sets the breakpoints of the prompt cache, four at most: behind the tools, behind the system prompt, and behind the
 // last two messages of the user. The older of these is what the request before has written to the cache.

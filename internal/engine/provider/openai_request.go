@@ -2,11 +2,14 @@ package provider
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/ollim/ollim/internal/platform/media"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
@@ -28,6 +31,41 @@ type chatMessage struct {
 	ReasoningContent string     `json:"reasoning_content,omitempty"` // DeepSeek and Moonshot, not OpenAI
 	ToolCalls        []chatCall `json:"tool_calls,omitempty"`
 	ToolCallID       string     `json:"tool_call_id,omitempty"`
+
+	files []chatPart // behind Content
+}
+
+// chatPart is a part of a message that has files.
+type chatPart struct {
+	Type  string     `json:"type"`
+	Text  string     `json:"text,omitempty"`
+	Image *chatImage `json:"image_url,omitempty"`
+	File  *chatFile  `json:"file,omitempty"`
+}
+
+type chatImage struct {
+	URL string `json:"url"`
+}
+
+type chatFile struct {
+	Name string `json:"filename"`
+	Data string `json:"file_data"`
+}
+
+// MarshalJSON writes a message with files as a list of parts, the files first.
+func (m chatMessage) MarshalJSON() ([]byte, error) {
+	type plain chatMessage
+	if len(m.files) == 0 {
+		return json.Marshal(plain(m))
+	}
+	parts := slices.Clone(m.files)
+	if m.Content != "" {
+		parts = append(parts, chatPart{Type: transcript.TextBlock, Text: m.Content})
+	}
+	return json.Marshal(struct {
+		plain
+		Content []chatPart `json:"content"`
+	}{plain(m), parts})
 }
 
 type chatCall struct {
@@ -61,7 +99,7 @@ func openaiRequest(r Request, baseURL string) chatRequest {
 	}
 	q := chatRequest{
 		Model: r.Model, Stream: true, StreamOptions: map[string]bool{"include_usage": true},
-		Messages: openaiMessages(r, wantsThoughts(host)), ReasoningEffort: effort(r, host),
+		Messages: openaiMessages(r, host), ReasoningEffort: effort(r, host),
 	}
 	for _, t := range r.Tools {
 		q.Tools = append(q.Tools, chatTool{callType, chatToolSpec{t.Name, t.Description, schema(t)}})
@@ -87,7 +125,8 @@ func wantsThoughts(host string) bool {
 	return under(host, "deepseek.com") || under(host, "moonshot.ai") || under(host, "moonshot.cn")
 }
 
-func openaiMessages(r Request, thoughts bool) []chatMessage {
+func openaiMessages(r Request, host string) []chatMessage {
+	thoughts := wantsThoughts(host)
 	list := make([]chatMessage, 0, len(r.Messages)+1)
 	if strings.TrimSpace(r.System) != "" {
 		list = append(list, chatMessage{Role: "system", Content: r.System})
@@ -100,14 +139,61 @@ func openaiMessages(r Request, thoughts bool) []chatMessage {
 			continue
 		}
 		list = append(list, results(m)...)
-		text := texts(m)
-		if n := len(list); n > 0 && text != "" && list[n-1].Role == transcript.User {
-			list[n-1].Content += "\n\n" + text // the answer between was left out; some models' templates want roles to alternate
-		} else if text != "" {
-			list = append(list, chatMessage{Role: transcript.User, Content: text})
+		said := chatMessage{Role: transcript.User, Content: texts(m), files: files(m, host)}
+		switch n := len(list); {
+		case said.Content == "" && len(said.files) == 0:
+		case n > 0 && list[n-1].Role == transcript.User: // the answer between was left out; some models' templates want roles to alternate
+			last := &list[n-1]
+			if last.Content != "" && said.Content != "" {
+				last.Content += "\n\n"
+			}
+			last.Content += said.Content
+			last.files = append(last.files, said.files...)
+		default:
+			list = append(list, said)
 		}
 	}
 	return list
+}
+
+// files are the files of a user's message, those that tools returned too: the service takes none in the answer of a tool.
+func files(m transcript.Message, host string) (parts []chatPart) {
+	for _, b := range m.Content {
+		s := b.Source
+		if s == nil {
+			continue
+		}
+		name := plaintext.Line(cmp.Or(s.Name, "file"))
+		url := func() string {
+			return "data:" + s.MediaType + ";base64," + base64.StdEncoding.EncodeToString(s.Content)
+		}
+		switch {
+		case s.Content == nil:
+			parts = append(parts, chatPart{Type: transcript.TextBlock, Text: s.Label()})
+		case media.IsImage(s.MediaType):
+			parts = append(parts, chatPart{Type: "image_url", Image: &chatImage{url()}})
+		case takesDocuments(host):
+			parts = append(parts, chatPart{Type: "file", File: &chatFile{name, url()}})
+		default:
+			parts = append(parts, chatPart{Type: transcript.TextBlock, Text: s.Label() + " (" + host + " takes no PDF files)"})
+		}
+	}
+	return parts
+}
+
+// TakesDocuments reports whether a service that speaks OpenAI's chat completions takes PDF files.
+func TakesDocuments(baseURL string) bool {
+	if baseURL == "" {
+		return true // OpenAI itself
+	}
+	u, err := url.Parse(baseURL)
+	return err == nil && takesDocuments(u.Hostname())
+}
+
+// takesDocuments reports whether the service of a host takes PDF files. Ollama, llama.cpp, vLLM, DeepSeek, Groq and others refuse
+// the field.
+func takesDocuments(host string) bool {
+	return under(host, "api.openai.com") || under(host, "openrouter.ai")
 }
 
 // assistant is what the model said, without its thoughts; ok is false if nothing else is in it.
@@ -136,6 +222,9 @@ func results(m transcript.Message) (list []chatMessage) {
 			continue
 		}
 		content := b.Content
+		if b.Source != nil {
+			content += "\n(" + b.Source.Label() + " is in the next message)"
+		}
 		if strings.TrimSpace(content) == "" {
 			content = "(no output)"
 		}

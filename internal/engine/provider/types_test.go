@@ -75,6 +75,18 @@ func everything() Request {
 	}
 }
 
+// seeing is a request with files: of the user, and as results of tools.
+func seeing() Request {
+	r := everything()
+	picture := &transcript.Source{MediaType: "image/png", Name: "cat.png", Size: 3, Content: []byte("png")}
+	paper := &transcript.Source{MediaType: "application/pdf", Name: "paper.pdf", Size: 3, Content: []byte("pdf")}
+	gone := &transcript.Source{MediaType: "image/png", Name: "gone.png", Size: 3}
+	r.Messages[0].Content = append(transcript.Blocks{transcript.Shown(picture), transcript.Shown(paper), transcript.Shown(gone)}, r.Messages[0].Content...)
+	r.Messages[2].Content[0].Source = picture
+	r.Messages[2].Content[1].Source, r.Messages[2].Content[1].IsError = paper, false
+	return r
+}
+
 const vendorTypes = `import type Anthropic from '@anthropic-ai/sdk';
 import type OpenAI from 'openai';
 type Messages = Anthropic.MessageCreateParamsStreaming;
@@ -99,6 +111,9 @@ func bodies(t *testing.T) (list []string) {
 		}
 	}
 	add("Messages", sent(t, NewAnthropic, "", ask("hi")))
+	add("Messages", sent(t, NewAnthropic, "", seeing()))
+	add("Completions", sent(t, NewOpenAI, "", seeing()))
+	add("Completions", sent(t, NewOpenAI, "http://localhost:11434/v1", seeing()))
 	for _, wish := range []string{"", "off", "1024", "8000", "32000"} {
 		for _, tools := range [][]engine.Tool{nil, everything().Tools} {
 			r := everything()

@@ -3,8 +3,10 @@ package anthropicapi
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -192,9 +194,33 @@ func checkBlocks(turns []turn) string {
 				return b.path + ".tool_use.name: Field required"
 			case b.Type == "tool_use" && !isObject(b.Input):
 				return b.path + ".tool_use.input: Input should be a valid dictionary"
+			case b.Type == "image" || b.Type == "document" || b.Type == "tool_result":
+				if fault := checkFile(b.path, append(b.Files, b.Block)); fault != "" {
+					return fault
+				}
 			case b.Type == "thinking" && !signed(b.Block):
 				return b.path + ": Invalid `signature` in `thinking` block"
 			}
+		}
+	}
+	return ""
+}
+
+// checkFile checks the images and documents among blocks: their types, by their content, and the size of an image in base64.
+func checkFile(path string, list []Block) string {
+	const largest = 5 << 20
+	kinds := map[string][]string{"image": {"image/png", "image/jpeg", "image/gif", "image/webp"}, "document": {"application/pdf"}}
+	for _, b := range list {
+		wanted := kinds[b.Type]
+		encoded := base64.StdEncoding.EncodedLen(len(b.File))
+		switch {
+		case wanted == nil:
+		case !slices.Contains(wanted, b.MediaType):
+			return fmt.Sprintf("%s.%s.source.base64.media_type: Input should be '%s'", path, b.Type, strings.Join(wanted, "', '"))
+		case http.DetectContentType(b.File) != b.MediaType:
+			return fmt.Sprintf("%s.%s.source.base64: The file was specified using the %s media type, but does not appear to be one", path, b.Type, b.MediaType)
+		case b.Type == "image" && encoded > largest:
+			return fmt.Sprintf("%s.image.source.base64: image exceeds 5 MB maximum: %d bytes > %d bytes", path, encoded, largest)
 		}
 	}
 	return ""

@@ -38,6 +38,8 @@ func TestRefused(t *testing.T) {
 		"no max_tokens":        {with(ask("hi"), "max_tokens", nil), "max_tokens: Field required"},
 		"zero max_tokens":      {with(ask("hi"), "max_tokens", 0), "max_tokens: Input should be greater"},
 		"system a number":      {with(ask("hi"), "system", 7), "system: Input should be a valid string"},
+		"not a PNG":            {talk(user([]any{with(picture(), "source", obj{"type": "base64", "media_type": "image/jpeg", "data": "iVBORw0KGgo="})})), "does not appear to be one"},
+		"an image of text":     {talk(user([]any{with(picture(), "source", obj{"type": "base64", "media_type": "text/plain", "data": "eA=="})})), "Input should be 'image/png'"},
 		"system an image":      {with(ask("hi"), "system", []any{obj{"type": "image"}}), "system: Input should be"},
 		"content a number":     {talk(user(7)), "messages.0.content: Input should be"},
 		"no content":           {talk(obj{"role": "user"}), "messages.0.content: Input should be"},
@@ -90,6 +92,11 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// picture is an image block with the first bytes of a PNG file.
+func picture() obj {
+	return obj{"type": "image", "source": obj{"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+}
+
 func TestAccepted(t *testing.T) {
 	thought := obj{"type": "thinking", "thinking": "one", "signature": signature("one")}
 	for name, body := range map[string]obj{
@@ -103,7 +110,7 @@ func TestAccepted(t *testing.T) {
 		"uses split":         talk(user("a"), assistant([]any{use("a")}), assistant([]any{use("b")}), user([]any{result("a"), result("b")})),
 		"system after tool":  talk(user("a"), assistant([]any{use("a")}), user([]any{result("a")}), system("b"), assistant("c"), user("d")),
 		"result of nothing":  talk(user("a"), assistant([]any{use("a")}), user([]any{with(result("a"), "content", nil)})),
-		"result with images": talk(user("a"), assistant([]any{use("a")}), user([]any{with(result("a"), "content", []any{says("x"), obj{"type": "image"}})})),
+		"result with images": talk(user("a"), assistant([]any{use("a")}), user([]any{with(result("a"), "content", []any{says("x"), picture()})})),
 		"thought left out":   talk(user("a"), assistant([]any{with(thought, "thinking", ""), says("x")}), user("b")),
 		"prefill":            with(talk(user("a"), assistant("b")), "model", "claude-sonnet-4-20250514"),
 		"tool list":          tools(obj{"name": "a", "input_schema": object(), "cache_control": nil}, obj{"name": "web_search", "type": "web_search_20250305"}),

@@ -33,7 +33,12 @@ type wireBlock struct {
 	ToolUseID string          `json:"tool_use_id"`
 	Content   json.RawMessage `json:"content"`
 	IsError   bool            `json:"is_error"`
-	Cache     *struct{}       `json:"cache_control"`
+	Source    *struct {
+		Type      string `json:"type"`
+		MediaType string `json:"media_type"`
+		Data      []byte `json:"data"`
+	} `json:"source"`
+	Cache *struct{} `json:"cache_control"`
 }
 
 // parse parses a body. fault describes the malformed part.
@@ -93,6 +98,12 @@ func blocks(raw json.RawMessage) (list []Block, ok bool) {
 			ToolUseID: b.ToolUseID, IsError: b.IsError, ResultText: resultText(result), Cached: b.Cache != nil}
 		if b.Type == "thinking" {
 			block.Text = b.Thinking
+		}
+		if b.Source != nil && b.Source.Type == "base64" {
+			block.MediaType, block.File = b.Source.MediaType, b.Source.Data
+		}
+		if b.Type == "tool_result" {
+			block.Files = slices.DeleteFunc(result, func(part Block) bool { return part.Type == "text" })
 		}
 		list = append(list, block)
 	}

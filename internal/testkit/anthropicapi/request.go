@@ -45,7 +45,10 @@ type Block struct {
 	ToolUseID  string // of tool_result
 	ResultText string // its text, the parts joined by newlines; other parts as [type]
 	IsError    bool
-	Cached     bool // a cache breakpoint
+	MediaType  string  // of image and document
+	File       []byte  // their content
+	Files      []Block // of tool_result: the images and documents in it
+	Cached     bool    // a cache breakpoint
 }
 
 // Tool is a tool that the request offers to the model.

@@ -79,7 +79,7 @@ func TestToolIDsAreNew(t *testing.T) {
 func TestRequest(t *testing.T) {
 	s := New(t)
 	body := talk(user([]any{says("reminder"), says("do it")}), assistant([]any{says("I call"), with(use("a"), "input", obj{"k": "v<>"})}),
-		user([]any{with(with(result("a"), "content", []any{says("one"), obj{"type": "image"}, says("two")}), "is_error", true), cached(says("and"))}), system("be quick"), user("more"))
+		user([]any{with(with(result("a"), "content", []any{says("one"), picture(), says("two")}), "is_error", true), cached(says("and"))}), system("be quick"), user("more"))
 	body["system"], body["tools"] = []any{says("s1"), cached(says("s2"))}, []any{obj{"name": "T", "description": "d", "input_schema": object()}}
 	body["thinking"] = obj{"type": "adaptive"}
 	post(t, s, "/v1/messages?beta=true", body)
@@ -87,7 +87,7 @@ func TestRequest(t *testing.T) {
 	want := []Message{
 		{"user", []Block{{Type: "text", Text: "reminder"}, {Type: "text", Text: "do it"}}},
 		{"assistant", []Block{{Type: "text", Text: "I call"}, {Type: "tool_use", ID: "a", Name: "T", Input: []byte(`{"k":"v\u003c\u003e"}`)}}},
-		{"user", []Block{{Type: "tool_result", ToolUseID: "a", ResultText: "one\n[image]\ntwo", IsError: true}, {Type: "text", Text: "and", Cached: true}}},
+		{"user", []Block{{Type: "tool_result", ToolUseID: "a", ResultText: "one\n[image]\ntwo", IsError: true, Files: []Block{{Type: "image", MediaType: "image/png", File: []byte("\x89PNG\r\n\x1a\n")}}}, {Type: "text", Text: "and", Cached: true}}},
 		{"system", []Block{{Type: "text", Text: "be quick"}}},
 		{"user", []Block{{Type: "text", Text: "more"}}},
 	}

@@ -1,6 +1,8 @@
 package openaiapi
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -27,11 +29,89 @@ type Request struct {
 // Message is one message of the conversation.
 type Message struct {
 	Role       string     `json:"role"`
-	Content    *string    `json:"content"` // nil if there is none
+	Content    *Content   `json:"content"` // nil if there is none
 	Name       string     `json:"name"`
 	Refusal    string     `json:"refusal"`
 	ToolCalls  []SentCall `json:"tool_calls"`
 	ToolCallID string     `json:"tool_call_id"`
+}
+
+// Content is a text, or parts; Text then joins their texts.
+type Content struct {
+	Text  string
+	Parts []Part
+}
+
+// Part is one part of a message: a text, an image or a file, whose URL is a data URL.
+type Part struct {
+	Type  string `json:"type"`
+	Text  string `json:"text"`
+	Image *struct {
+		URL string `json:"url"`
+	} `json:"image_url"`
+	File *struct {
+		Name string `json:"filename"`
+		Data string `json:"file_data"`
+	} `json:"file"`
+}
+
+// UnmarshalJSON reads either form; unknown fields of a part are refused.
+func (c *Content) UnmarshalJSON(data []byte) error {
+	if bytes.HasPrefix(data, []byte(`"`)) {
+		return json.Unmarshal(data, &c.Text)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	err := d.Decode(&c.Parts)
+	for _, p := range c.Parts {
+		c.Text += p.Text
+	}
+	return err
+}
+
+// Files returns the media types and contents of the data URLs in a message, as "type:content".
+func (m Message) Files() (files []string) {
+	if m.Content == nil {
+		return nil
+	}
+	for _, p := range m.Content.Parts {
+		if kind, content, ok := p.file(); ok {
+			files = append(files, kind+":"+string(content))
+		}
+	}
+	return files
+}
+
+// file returns what the data URL of a part holds.
+func (p Part) file() (kind string, content []byte, ok bool) {
+	url := ""
+	switch {
+	case p.Type == "image_url" && p.Image != nil:
+		url = p.Image.URL
+	case p.Type == "file" && p.File != nil && p.File.Name != "":
+		url = p.File.Data
+	}
+	kind, encoded, found := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
+	content, err := base64.StdEncoding.DecodeString(encoded)
+	return kind, content, found && err == nil && http.DetectContentType(content) == kind
+}
+
+// checkParts checks that each part is a text or holds a file, which only the user may send.
+func (m Message) checkParts() string {
+	if m.Content == nil {
+		return ""
+	}
+	for _, p := range m.Content.Parts {
+		_, _, isFile := p.file()
+		switch {
+		case p.Type == "text" && p.Text != "":
+		case !isFile:
+			return "a part of type " + p.Type + " without a valid content"
+		case m.Role != "user":
+			return "files have no place in the role " + m.Role
+		}
+	}
+	return ""
 }
 
 // Text returns the content, or "".
@@ -39,7 +119,7 @@ func (m Message) Text() string {
 	if m.Content == nil {
 		return ""
 	}
-	return *m.Content
+	return m.Content.Text
 }
 
 // SentCall is a tool call that comes back as part of the conversation.
@@ -201,7 +281,10 @@ func unanswered(open []string) string {
 
 // check checks a message alone, and the role of the one before it.
 func (m Message) check(i int, before string) string {
-	empty := strings.TrimSpace(m.Text()) == ""
+	empty := strings.TrimSpace(m.Text()) == "" && len(m.Files()) == 0
+	if fault := m.checkParts(); fault != "" {
+		return fault
+	}
 	switch {
 	case !slices.Contains([]string{"system", "user", "assistant", "tool"}, m.Role):
 		return fmt.Sprintf("Invalid value: '%s' as role", m.Role)
