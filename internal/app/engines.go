@@ -115,9 +115,14 @@ func (h Home) native(atShell bool) (engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	noPDF := ""
+	if u, err := url.Parse(c.BaseURL); err == nil && c.Provider == config.OpenAI && !provider.TakesDocuments(c.BaseURL) {
+		noPDF = u.Host
+	}
 	return &native.Engine{
-		Sessions: h.Dir.Sessions(), Service: native.Service{Provider: service, Name: c.Provider, Local: isLocal(c.BaseURL)},
-		Model: c.Model, NoModel: noModel, Models: table, MaxTokens: c.MaxTokens,
+		Sessions: h.Dir.Sessions(), Objects: h.Objects(),
+		Service: native.Service{Provider: service, Name: c.Provider, Local: isLocal(c.BaseURL), NoPDF: noPDF},
+		Model:   c.Model, NoModel: noModel, Models: table, MaxTokens: c.MaxTokens,
 		Tools: func(r engine.Request) native.BuiltIns { return h.builtIns(r) },
 		Now:   h.app.Now, Locks: h.Disk.Locks, Sleep: h.app.Sleep, Random: h.app.Random,
 	}, nil

@@ -19,6 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state/object"
 	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
@@ -109,6 +110,9 @@ func (h Home) Sessions() session.Book {
 func (h Home) Channels() channel.Book {
 	return channel.Book{Home: h.Dir, Disk: h.Disk, Cache: &h.app.memory.channels}
 }
+
+// Objects is the images and documents that models saw.
+func (h Home) Objects() object.Box { return object.Box{Home: h.Dir, Disk: h.Disk} }
 
 // Slots returns the claims of slots.
 func (h Home) Slots() slot.Book { return slot.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone} }

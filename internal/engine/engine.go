@@ -82,6 +82,7 @@ type Tool struct {
 type ToolResult struct {
 	Text    string
 	IsError bool
+	Source  *transcript.Source // an image or a document that the model sees beside the text; may be nil
 }
 
 // Errors that a caller acts on.

@@ -38,7 +38,7 @@ type Input struct {
 	Delta       func(text string) error // receives the agent's text as it arrives; may be nil. Its error ends the turn
 }
 
-// Attachment is a file that the model sees as it is, beside the prompt.
+// Attachment is a file that comes with the prompt. An engine is given images and PDFs, which the model sees as they are.
 type Attachment struct {
 	Name string // for the model and the owner
 	Type string // media type, such as image/png or application/pdf

@@ -119,7 +119,7 @@ func (t *turn) act(ctx context.Context, uses []transcript.Block, stop error) err
 }
 
 func answer(id string, r engine.ToolResult) transcript.Block {
-	return transcript.Block{Type: transcript.ToolResult, ToolUseID: id, Content: r.Text, IsError: r.IsError}
+	return transcript.Block{Type: transcript.ToolResult, ToolUseID: id, Content: r.Text, IsError: r.IsError, Source: r.Source}
 }
 
 // use uses a tool and records it. The error ends the turn.

@@ -25,6 +25,8 @@ const (
 	// keptMessages is how many of the last messages a compaction keeps, at most: never more than half of them, and no more than fit
 	// into a tenth of the window.
 	keptMessages = 20
+	// keptPrompt is the part of the model's window, in percent, up to which a compaction in the middle of a turn keeps its prompt.
+	keptPrompt = 40
 	// commonWindow is the window, in tokens, of an unknown model.
 	commonWindow = 100_000
 	// summaryOutput is the first limit of a summary in tokens, with thoughts.
@@ -125,7 +127,7 @@ func (t *turn) successor(ctx context.Context, entries []transcript.Entry, instru
 	if err != nil {
 		return "", nil, err
 	}
-	next, err := t.talk.compact(summary, entries[at:], h)
+	next, err := t.talk.compact(summary, entries, at, t.window()*keptPrompt/100, h)
 	return summary, next, err
 }
 
@@ -191,9 +193,11 @@ func (t *turn) sumUp(ctx context.Context, entries []transcript.Entry, instructio
 	}
 	for _, most := range []int{0, 2000, 200} {
 		a, err := t.wholeAnswer(ctx, func() []transcript.Message {
-			messages := t.messages(entries) // as in the question before, which the service has in its cache
+			messages := t.messages(entries)
 			if most > 0 {
-				messages = clipped(messages, most)
+				messages = clipped(labelled(messages), most)
+			} else {
+				messages = t.withFiles(messages) // as in the question before, which the service has in its cache
 			}
 			said, _ := transcript.Repair(append(messages, transcript.Said(transcript.User, ask)))
 			return said
@@ -337,7 +341,7 @@ func (t *turn) size() int {
 
 func bytesOf(m transcript.Message) (n int) {
 	for _, b := range m.Content {
-		n += len(b.Text) + len(b.Thinking) + len(b.Data) + len(b.Input) + len(b.Content) + len(b.Name)
+		n += len(b.Text) + len(b.Thinking) + len(b.Data) + len(b.Input) + len(b.Content) + len(b.Name) + b.Source.Tokens()*engine.BytesPerToken
 	}
 	return n
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/transcript"
@@ -21,6 +22,7 @@ type conversation struct {
 	entries []transcript.Entry   // as the model reads them
 	start   int                  // index of the turn's first entry; -1 before the prompt
 	said    []transcript.Message // by the agent and its tools in this turn
+	mid     bool                 // the conversation begins with a summary that holds a part of this turn
 	full    int                  // length in tokens at which a compaction failed; the next entry records it
 }
 
@@ -75,19 +77,22 @@ func (c *conversation) files() (files []*os.File) {
 // id is the session's.
 func (c *conversation) id() string { return c.history.Info().ID }
 
-// say adds the prompt. It is not added again if the run has said it before, when the service was overloaded.
-func (c *conversation) say(prompt string) error {
+// say adds the prompt, with files in front of its text. It is not added again if the run has said it before, when the service was overloaded.
+func (c *conversation) say(prompt string, files []transcript.Block) error {
 	said := c.entry(transcript.Said(transcript.User, prompt))
+	said.Message.Content = append(files, said.Message.Content...)
 	said.Run = c.run
 	n := len(c.entries)
 	again := n > 0 && c.entries[n-1].Run == said.Run && c.entries[n-1].Message.Text() == prompt
+	var old transcript.Entry
 	if again {
 		n--
+		old = c.entries[n]
 	}
 	c.entries = c.history.Info().Settled(c.entries[:n])
 	c.start = len(c.entries)
 	if again {
-		c.entries = append(c.entries, said)
+		c.entries = append(c.entries, old)
 		return nil
 	}
 	return c.store(store.Buffered, said)
@@ -124,10 +129,14 @@ func (c *conversation) noteFull() error {
 	return c.store(store.Buffered, c.entry(transcript.Said(transcript.Assistant, transcript.CutOff)))
 }
 
-// compact begins the history that continues this one with a summary and the last entries, without moving to it.
-func (c *conversation) compact(summary string, kept []transcript.Entry, h transcript.Header) (history, error) {
-	old := c.history.Info()
-	h.Cwd, h.ParentID, h.MidTurn = old.Cwd, old.ID, c.start >= 0 && c.prompt(kept) < 0
+// compact begins the history that continues this one with a summary and the entries from an index on, without moving to it. In
+// the middle of a turn the prompt is kept whole, with its files, unless it has more than most tokens.
+func (c *conversation) compact(summary string, entries []transcript.Entry, from, most int, h transcript.Header) (history, error) {
+	old, kept := c.history.Info(), entries[from:]
+	h.Cwd, h.ParentID, h.MidTurn = old.Cwd, old.ID, c.start >= 0 && (c.mid || c.prompt(kept) < 0)
+	if at := c.prompt(entries); at >= 0 && at < from && bytesOf(entries[at].Message)/engine.BytesPerToken <= most {
+		kept = append([]transcript.Entry{entries[at]}, kept...)
+	}
 	return c.history.Compact("Summary of the conversation so far:\n\n"+summary, kept, h)
 }
 
@@ -143,7 +152,7 @@ func (c *conversation) replace(ctx context.Context, next history) error {
 	if at := c.prompt(c.entries); at >= 0 {
 		c.entries = append(next.Info().Settled(c.entries[:at]), c.entries[at:]...)
 	}
-	c.start = min(c.start, 0)
+	c.start, c.mid = min(c.start, 0), next.Info().MidTurn
 	return nil
 }
 

@@ -35,7 +35,18 @@ func (f file) Info() transcript.Header { return f.Header }
 func (f file) Lock(ctx context.Context) (*lock.Guard, error) {
 	return f.Transcript.Lock(ctx, f.e.Locks)
 }
-func (f file) Load() ([]transcript.Entry, error)    { return f.Transcript.Load(nil) }
+func (f file) Load() ([]transcript.Entry, error) { return f.Transcript.Load(nil) }
+
+// Append keeps the files of the entries first.
+func (f file) Append(d store.Durability, entries ...transcript.Entry) error {
+	for _, e := range entries {
+		if err := f.put(context.Background(), e); err != nil {
+			return err
+		}
+	}
+	return f.Transcript.Append(d, entries...)
+}
+
 func (f file) with(t transcript.Transcript) history { return file{t, f.e, f.discard} }
 
 func (f file) Compact(summary string, kept []transcript.Entry, h transcript.Header) (history, error) {

@@ -29,6 +29,7 @@ import (
 // Engine asks a model's service and runs the tools that the model uses.
 type Engine struct {
 	Sessions  string // directory of the transcripts
+	Objects   Objects
 	Service   Service
 	Model     string // the default, an alias or an id; "" if there is none
 	NoModel   error  // returned if there is no default and the request names no model
@@ -46,7 +47,11 @@ type Service struct {
 	provider.Provider
 	Name  string // as in the headers of transcripts
 	Local bool   // it runs on this machine and costs nothing
+	NoPDF string // its host, if it takes no PDF files
 }
+
+// anthropic is the name of the service whose API is Anthropic's.
+const anthropic = "anthropic"
 
 // BuiltIns is the engine's own tools. The caller asks whether a tool may be used before it calls it.
 type BuiltIns interface {
@@ -61,10 +66,14 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 		return engine.Result{}, err
 	}
 	defer t.talk.leave()
+	files, err := t.shown()
+	if err != nil {
+		return engine.Result{}, err
+	}
 	if slices.Contains(r.Scope.BuiltIns, "Bash") {
 		defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // processes that its commands left behind, in whatever group
 	}
-	err = t.talk.say(r.Input.Prompt)
+	err = t.talk.say(r.Input.Prompt, files)
 	if err == nil {
 		err = sink(runlog.Event{Type: runlog.Session, Session: t.talk.id(), Parent: r.Session.Parent(), Model: t.how.model.ID})
 	}
@@ -127,7 +136,7 @@ func (e *Engine) begin(ctx context.Context, r engine.Request, tools engine.Tools
 	}
 	how := asking{model: m, thinking: r.Model.Thinking}
 	// A cache of some minutes has expired when the session is next used, one of an hour has not. Only Anthropic's API offers both.
-	if hourly, pays := m.Hourly(); pays && e.Service.Name == "anthropic" && r.Session.NextIn >= 5*time.Minute && r.Session.NextIn <= time.Hour {
+	if hourly, pays := m.Hourly(); pays && e.Service.Name == anthropic && r.Session.NextIn >= 5*time.Minute && r.Session.NextIn <= time.Hour {
 		how.model, how.hour = hourly, true
 	}
 	h, err := e.open(r)

@@ -4,7 +4,8 @@
 // them protected; the root must still be the directory that it was when the run began, and the path that is reached is judged
 // again. Commands run without a shell. Web pages are fetched from public addresses only, as resolved when dialled.
 //
-// A result is text for the model. Its length is bounded, and it says what was omitted. An error is a result too.
+// A result is text for the model. Its length is bounded, and it says what was omitted. An error is a result too. Read of an
+// image or a PDF returns the file itself, for the model to see.
 package builtin
 
 import (
@@ -25,6 +26,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // Box is the tools of one run.
@@ -47,8 +49,14 @@ type Box struct {
 type tool struct {
 	name    string
 	effects bool // a use changes something, so that it must not be made twice
-	call    func(context.Context, *Box, json.RawMessage) (string, error)
+	call    func(context.Context, *Box, json.RawMessage) (output, error)
 	schema  string
+}
+
+// output is what a tool returns.
+type output struct {
+	text   string
+	source *transcript.Source // that the model sees; nil if it sees the text only
 }
 
 //go:embed *.md
@@ -65,11 +73,11 @@ func tools() []tool {
 		timeout = `{"type":"integer","minimum":1,"maximum":600000}`
 	)
 	return []tool{
-		{"Read", false, takes(callRead), schema(1, "file_path", name, "offset", ordinal, "limit", ordinal)},
+		{"Read", false, sees(callRead), schema(1, "file_path", name, "offset", ordinal, "limit", ordinal)},
 		{"Write", true, takes(callWrite), schema(2, "file_path", name, "content", text)},
 		{"Edit", true, takes(callEdit), schema(3, "file_path", name, "old_string", name, "new_string", text, "replace_all", flag)},
-		{"Glob", false, callGlob, schema(1, "pattern", name, "path", name)},
-		{"Grep", false, callGrep, schema(1, "pattern", name, "path", name, "glob", name, "type", text, "output_mode", mode,
+		{"Glob", false, says(callGlob), schema(1, "pattern", name, "path", name)},
+		{"Grep", false, says(callGrep), schema(1, "pattern", name, "path", name, "glob", name, "type", text, "output_mode", mode,
 			"-A", number, "-B", number, "-C", number, "context", number, "-n", flag, "-i", flag, "-o", flag,
 			"head_limit", number, "offset", number, "multiline", flag)},
 		{"Bash", true, takes(callBash), schema(1, "command", name, "timeout", timeout, "description", text)},
@@ -107,11 +115,11 @@ func (b *Box) List(names []string) []engine.Tool {
 
 // Call uses one tool. The caller has asked the policy.
 func (b *Box) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
-	text, err := b.use(ctx, name, input)
+	out, err := b.use(ctx, name, input)
 	if err != nil {
-		text = strings.TrimSpace(err.Error() + "\n" + text)
+		out = output{text: strings.TrimSpace(err.Error() + "\n" + out.text)}
 	}
-	return engine.ToolResult{Text: b.hide(clean(text)), IsError: err != nil}
+	return engine.ToolResult{Text: b.hide(clean(out.text)), IsError: err != nil, Source: out.source}
 }
 
 // hide replaces secrets, also those that a cut line shows a piece of.
@@ -124,31 +132,44 @@ func (b *Box) hide(text string) string {
 }
 
 // use may return text with an error: what a failed command has written.
-func (b *Box) use(ctx context.Context, name string, input json.RawMessage) (string, error) {
+func (b *Box) use(ctx context.Context, name string, input json.RawMessage) (output, error) {
 	list := tools()
 	at := slices.IndexFunc(list, func(t tool) bool { return t.name == name })
 	if at < 0 {
-		return "", fmt.Errorf("no tool %q", name)
+		return output{}, fmt.Errorf("no tool %q", name)
 	}
 	if err := policy.CheckInput(name, input); err != nil {
-		return "", badInput(err)
+		return output{}, badInput(err)
 	}
 	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
+		return output{}, context.Cause(ctx)
 	}
 	return list[at].call(ctx, b, input)
 }
 
 func badInput(err error) error { return fmt.Errorf("bad arguments: %w", err) }
 
-// takes makes a tool's call of a function that takes the decoded arguments.
-func takes[T any](call func(context.Context, *Box, T) (string, error)) func(context.Context, *Box, json.RawMessage) (string, error) {
-	return func(ctx context.Context, b *Box, input json.RawMessage) (string, error) {
+// sees makes a tool's call of a function that takes the decoded arguments.
+func sees[T any](call func(context.Context, *Box, T) (output, error)) func(context.Context, *Box, json.RawMessage) (output, error) {
+	return func(ctx context.Context, b *Box, input json.RawMessage) (output, error) {
 		var in T
 		if err := decode(input, &in); err != nil {
-			return "", err
+			return output{}, err
 		}
 		return call(ctx, b, in)
+	}
+}
+
+// takes is sees for a function that returns a text.
+func takes[T any](call func(context.Context, *Box, T) (string, error)) func(context.Context, *Box, json.RawMessage) (output, error) {
+	return sees(says(call))
+}
+
+// says makes a function that returns a text one that returns it as output.
+func says[T any](call func(context.Context, *Box, T) (string, error)) func(context.Context, *Box, T) (output, error) {
+	return func(ctx context.Context, b *Box, in T) (output, error) {
+		text, err := call(ctx, b, in)
+		return output{text: text}, err
 	}
 }
 

@@ -64,7 +64,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("%d bytes, %q", len(got), got[len(got)-50:])
 	}
 	for name, words := range map[string]string{
-		"bin": "not UTF-8 text but application/octet-stream", "png": "image/png", "pdf": "application/pdf", "latin": "line 2 is not UTF-8 text",
+		"bin": "not UTF-8 text but application/octet-stream", "png": "begins as image/png and cannot be read as such", "latin": "line 2 is not UTF-8 text",
 		"notes": "notes: it is a directory", ".": "it is a directory", "nope.md": "nope.md: no such file", "notes/nope/x.md": "no such file", "top.md/x": "cannot be followed",
 	} {
 		h.bad(t, words, "Read", "file_path", name)

@@ -10,10 +10,14 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/media"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 const (
@@ -27,21 +31,70 @@ func callRead(ctx context.Context, b *Box, in struct {
 	Offset count  `json:"offset"`
 	Limit  count  `json:"limit"`
 	Pages  string `json:"pages"`
-}) (string, error) {
+}) (output, error) {
 	if in.Pages != "" {
-		return "", badInput(errors.New("pages is for PDF files, which are not supported"))
+		return output{}, badInput(errors.New("pages is not supported: a PDF is read as a whole"))
 	}
 	lines := min(int(cmp.Or(in.Limit, readLines)), readLines)
-	return soon(ctx, func(ctx context.Context) (string, error) {
-		return b.at(in.Path, toRead, func(s spot) (string, error) {
-			f, _, err := openFile(s.g, s.dir, s.name, s.place.Real)
+	var source *transcript.Source
+	text, err := soon(ctx, func(ctx context.Context) (string, error) {
+		return b.at(in.Path, toRead, func(s spot) (text string, err error) {
+			f, info, err := openFile(s.g, s.dir, s.name, s.place.Real)
 			if err != nil {
 				return "", err
 			}
 			defer func() { _ = f.Close() }()
+			if source, err = readSeen(ctx, f, info.Size(), in.Path); source != nil || err != nil {
+				return seenText(source), err
+			}
 			return readPage(ctx, f, max(1, int(in.Offset)), lines)
 		})
 	})
+	if err != nil { // then source may still be in use
+		return output{text: text}, err
+	}
+	return output{text, source}, nil
+}
+
+// readSeen reads an image or a PDF; nil if the file is neither, which is then at its beginning.
+func readSeen(ctx context.Context, f *os.File, size int64, name string) (*transcript.Source, error) {
+	head := make([]byte, 512)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	kind := media.Type(head[:n])
+	if !media.IsSeen(kind) {
+		return nil, nil
+	}
+	load := media.Load{Limits: media.Anthropic(0)} // the lowest
+	if err := load.Add(kind, int(size), media.Facts{}); err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(patient{ctx, f}, size))
+	if err != nil {
+		return nil, err
+	}
+	source, err := engine.Source(filepath.Base(name), content)
+	if err != nil {
+		return nil, err
+	}
+	load = media.Load{Limits: load.Limits}
+	return source, load.Add(kind, len(content), source.Facts)
+}
+
+func seenText(s *transcript.Source) string {
+	if s == nil {
+		return ""
+	}
+	text := s.Label()
+	if s.Pages > 0 {
+		text += fmt.Sprintf(" %d pages", s.Pages)
+	}
+	if s.Width > 0 {
+		text += fmt.Sprintf(" %d x %d pixels", s.Width, s.Height)
+	}
+	return text
 }
 
 // at works on the spot of a path, one at a time where the work is to change it. The errors of work are about the spot.
