@@ -118,13 +118,15 @@ func (l record) blocks() (list []transcript.Block) {
 	}
 	var parts []struct {
 		block
-		Signature string `json:"signature"`
+		Signature string          `json:"signature"`
+		Title     string          `json:"title"`
+		Source    json.RawMessage `json:"source"`
 	}
 	_ = json.Unmarshal(l.Message.Content, &parts) // what is not a block has no text
 	for _, p := range parts {
 		b := transcript.Block{
 			Type: p.Type, Text: p.Text, Thinking: p.Thinking, Signature: p.Signature, ID: p.ID, Name: p.Name, Input: p.Input,
-			ToolUseID: p.ToolUseID, IsError: p.IsError,
+			ToolUseID: p.ToolUseID, IsError: p.IsError, Source: pastSource(p.Source, p.Title),
 		}
 		if p.Type == transcript.ToolResult {
 			b.Content = textOf(p.Content)

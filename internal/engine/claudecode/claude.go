@@ -53,11 +53,15 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	if err := own(r.Session.ID); err != nil {
 		return engine.Result{}, err
 	}
+	in, err := e.input(r)
+	if err != nil {
+		return engine.Result{}, err
+	}
 	id := r.Session.ID
 	if r.Session.Begins() {
 		id = newUUID()
 	}
-	args, past, err := []string{"--session-id", id}, history{}, error(nil)
+	args, past := []string{"--session-id", id}, history{}
 	if r.Session.ID != "" {
 		if args, past, err = e.resume(r.Session.ID, id, r.Session.Fork); err != nil {
 			return engine.Result{}, err
@@ -68,7 +72,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 		cost: e.costs(past), delta: r.Input.Delta,
 	}
 	t.sink = engine.Collect(&t.result.Messages, sink)
-	if err := e.start(ctx, r, append(args, options(r)...), text(quoted(r.Session.Messages)+r.Input.Prompt), t); err != nil {
+	if err := e.start(ctx, r, slices.Concat(args, options(r), in.flags()), in, t); err != nil {
 		if errors.Is(err, engine.ErrNoKey) {
 			err = fmt.Errorf("%w: %s", err, e.Sought)
 		}
@@ -94,7 +98,7 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 		sink: sink, want: wanted{session: id, settings: inForce(r.Run.ID)}, cost: e.costs(past), compaction: compaction{of: r.Session.ID},
 	}
 	prompt := "/compact " + strings.Join(strings.Fields(instructions), " ") // a command is one line
-	if err := e.start(ctx, r, args, prompt, t); err != nil {
+	if err := e.start(ctx, r, args, input{text: prompt}, t); err != nil {
 		e.forget(id)
 		return engine.Compaction{}, err
 	}

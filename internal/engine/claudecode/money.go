@@ -60,15 +60,15 @@ func (e *Engine) costs(past history) costs {
 	return costs{models: e.Models, now: e.Now, talks: map[string]talk{"": first}, answers: map[string]*answer{}}
 }
 
-// expect prepares for a request and its prompt.
-func (c *costs) expect(r engine.Request, prompt string) {
+// expect prepares for a request and its prompt, of so many bytes.
+func (c *costs) expect(r engine.Request, prompt int) {
 	if r.Limits.MaxCost > 0 {
 		c.likely = min(r.Limits.Reserved, max(r.Limits.MaxCost-r.Limits.Spent, least))
 	}
 	thoughts, _ := strconv.Atoi(r.Model.Thinking) // a word stands for no number
 	c.each = engine.UsualAnswer + max(0, thoughts)
 	first := c.talks[""]
-	first.bytes = len(r.Input.System) + len(prompt)
+	first.bytes = len(r.Input.System) + prompt
 	c.talks[""] = first
 }
 

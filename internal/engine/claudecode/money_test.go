@@ -93,7 +93,7 @@ func TestOpenRequest(t *testing.T) {
 func TestWithoutPrices(t *testing.T) {
 	e := priced()
 	c := e.costs(history{})
-	c.expect(engine.Request{Limits: engine.Limits{MaxCost: 1, Reserved: 0.25, Spent: 0.9}}, "Go.")
+	c.expect(engine.Request{Limits: engine.Limits{MaxCost: 1, Reserved: 0.25, Spent: 0.9}}, len("Go."))
 	c.of("unheard-of")
 	if got := c.request(""); math.Abs(got.Most-0.1) > 1e-9 || got.Reported != 0 {
 		t.Errorf("%+v", got)

@@ -19,8 +19,8 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// start runs the command with one prompt and lets t read its events to the end.
-func (e *Engine) start(ctx context.Context, r engine.Request, args []string, prompt string, t *turn) (err error) {
+// start runs the command with one input and lets t read its events to the end.
+func (e *Engine) start(ctx context.Context, r engine.Request, args []string, in input, t *turn) (err error) {
 	if err := e.exposed(r); err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, pro
 	if r, err = reserve(ctx, r); err != nil {
 		return err
 	}
-	t.cost.expect(r, prompt)
+	t.cost.expect(r, in.bytes())
 	flags, err := e.common(r)
 	if err != nil {
 		return err
@@ -56,16 +56,16 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, pro
 		return err
 	}
 	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Scope.Root, append(e.environment(r), shell...), said, slices.Concat(secrets, r.Run.Locks)
-	cmd.Stdin = strings.NewReader(prompt)
+	cmd.Stdin = in.stdin()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = e.Grace
-	out, in := io.Pipe()
-	cmd.Stdout = in // the exec package copies it, so that we do not wait for a process that keeps the pipe open
+	out, end := io.Pipe()
+	cmd.Stdout = end // the exec package copies it, so that we do not wait for a process that keeps the pipe open
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, e.Command, reason(err))
 	}
 	defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // processes that it left behind, in whatever group: only the engine has the variable
-	return e.attend(ctx, cmd, out, in, said, t)
+	return e.attend(ctx, cmd, out, end, said, t)
 }
 
 // attend reads events until the command has ended. It stops the command when ctx ends or t asks for it.

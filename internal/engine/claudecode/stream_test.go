@@ -40,7 +40,7 @@ func play(t testing.TB, text string) (*turn, []runlog.Event) {
 		want: wanted{session: "U"}, phase: guarded, stop: func() {}, cost: priced().costs(history{}),
 		sink: func(e runlog.Event) error { events = append(events, e); return nil },
 	}
-	turn.cost.expect(engine.Request{}, "")
+	turn.cost.expect(engine.Request{}, 0)
 	if err := turn.read(bufio.NewReader(strings.NewReader(text))); err != nil {
 		t.Fatal(err)
 	}

@@ -31,6 +31,8 @@ func part(role string, b transcript.Block) (heading, text string) {
 		return "The user", b.Text
 	case b.Type == transcript.TextBlock:
 		return "You", b.Text
+	case b.Source != nil && b.Type != transcript.ToolResult:
+		return "The user attached", b.Source.Label()
 	case b.Type == transcript.ToolUse:
 		return "You used the tool " + mark(b.Name), cmp.Or(string(b.Input), "{}")
 	case b.Type == transcript.ToolResult && b.IsError:

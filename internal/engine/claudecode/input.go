@@ -1,0 +1,95 @@
+package claudecode
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"strings"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/media"
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// input is what the command reads on its standard input: a text or, with files, one message as a line of JSON.
+//
+// The command (2.1.197) passes images and documents of such a message on to the service in their order, keeps them in its
+// session, and sends them again when it resumes the session. It scales an image of more than 2000 pixels down, and says so to the
+// model.
+type input struct {
+	text  string
+	files []transcript.Block
+}
+
+// input returns the prompt of a request. The error wraps engine.ErrAttachment.
+func (e *Engine) input(r engine.Request) (input, error) {
+	model := e.Models.Resolve(orElse(r.Model.Name, defaultModel))
+	files, err := r.Input.Shown(media.Anthropic(model.Window))
+	return input{text(quoted(r.Session.Messages) + r.Input.Prompt), files}, err
+}
+
+// flags are those that the form of the input needs.
+func (in input) flags() []string {
+	if len(in.files) == 0 {
+		return nil
+	}
+	return []string{"--input-format", "stream-json"}
+}
+
+// bytes is the length of the input where a token has engine.Uncounted bytes.
+func (in input) bytes() int {
+	n := len(in.text)
+	for _, b := range in.files {
+		n += b.Source.Tokens() * engine.Uncounted
+	}
+	return n
+}
+
+// sentBlock is a part of a message.
+type sentBlock struct {
+	Type   string      `json:"type"`
+	Text   string      `json:"text,omitempty"`
+	Title  string      `json:"title,omitempty"`
+	Source *sentSource `json:"source,omitempty"`
+}
+
+type sentSource struct {
+	Type      string `json:"type"`
+	MediaType string `json:"media_type"`
+	Data      []byte `json:"data"` // JSON has it in base64
+}
+
+// stdin returns what the command reads.
+func (in input) stdin() io.Reader {
+	if len(in.files) == 0 {
+		return strings.NewReader(in.text)
+	}
+	var content []sentBlock
+	for _, b := range in.files {
+		s := b.Source
+		sent := sentBlock{Type: b.Type, Source: &sentSource{"base64", s.MediaType, s.Content}}
+		if b.Type == transcript.DocumentBlock {
+			sent.Title = s.Name
+		}
+		content = append(content, sent)
+	}
+	content = append(content, sentBlock{Type: transcript.TextBlock, Text: in.text})
+	line, _ := json.Marshal(map[string]any{ // texts and bytes can always be encoded
+		"type": "user", "message": map[string]any{"role": transcript.User, "content": content},
+	})
+	return bytes.NewReader(append(line, '\n'))
+}
+
+// pastSource is the file of a block in a session of the command, without its content.
+func pastSource(raw json.RawMessage, title string) *transcript.Source {
+	var source struct {
+		MediaType string `json:"media_type"`
+		Data      string `json:"data"`
+	}
+	if json.Unmarshal(raw, &source) != nil || source.MediaType == "" {
+		return nil
+	}
+	data := strings.TrimRight(source.Data, "=")
+	return &transcript.Source{MediaType: source.MediaType, Name: title, Size: base64.RawStdEncoding.DecodedLen(len(data))}
+}
