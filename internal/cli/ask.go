@@ -29,6 +29,7 @@ import (
 
 type askOptions struct {
 	text      string
+	files     []string
 	noInput   bool
 	goOn      bool
 	resume    string
@@ -46,6 +47,7 @@ type askOptions struct {
 }
 
 func (o *askOptions) flags(f *pflag.FlagSet) {
+	f.StringArrayVarP(&o.files, "file", "f", nil, "attach this file (repeatable)")
 	f.BoolVarP(&o.noInput, "no-input", "n", false, "do not read standard input")
 	f.BoolVarP(&o.goOn, "continue", "c", false, "continue the latest conversation of this directory")
 	f.StringVarP(&o.resume, "resume", "r", "", "continue the conversation whose id begins with this; without a value, choose "+
@@ -70,11 +72,11 @@ func newAsk(d *Deps) *cobra.Command {
 		Use:         "ask [TEXT...]",
 		Short:       "Ask the agent one question; ollim -p is the same",
 		Long: "Ask prints the agent's answer. A terminal shows it as it arrives; a pipe or file receives the final text " +
-			"only. Standard input, if it is a pipe, is added to the question (at most 256 KiB). The agent works in the " +
+			"only. Standard input, if it is a pipe, is added to the question (at most 256 KiB). " + attachHelp + "The agent works in the " +
 			"current directory, may read the files there, and may use the tools that --allowed-tools allows. The question is " +
 			"not part of the main conversation; it is kept as a transcript, which -c and -r continue. ollim -p, -c and -r " +
 			"before any command word mean ask. The exit status says whether the run succeeded.",
-		Example: "  git diff | ollim -p \"what is risky here?\"\n  cat file.py | ollim -p \"add type hints\" > typed.py\n" +
+		Example: "  git diff | ollim -p \"what is risky here?\"\n  ollim -p \"what does @chart.png show?\"\n  cat file.py | ollim -p \"add type hints\" > typed.py\n" +
 			"  ollim -c \"and why?\"\n  ollim -p --output-format json hello | jq -r .result",
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			o.text = strings.TrimSpace(strings.Join(args, " "))
@@ -171,6 +173,7 @@ func (o *askOptions) question(d *Deps, h app.Home) (runner.Question, runner.Opti
 			return q, options, err
 		}
 	}
+	typed := q.Text // what was piped in names no files
 	if q.Text == "" {
 		q.Text, options.Input = strings.TrimSpace(options.Input), ""
 	}
@@ -182,6 +185,10 @@ func (o *askOptions) question(d *Deps, h app.Home) (runner.Question, runner.Opti
 	t, err := o.transcript(d, h, q.Root, in)
 	if err == nil && q.Text == "" {
 		q.Text, err = d.readQuestion(in)
+		typed = q.Text
+	}
+	if err == nil {
+		q.Files, err = attachments(typed, o.files)
 	}
 	if err != nil {
 		return q, options, err

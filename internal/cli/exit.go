@@ -115,7 +115,7 @@ type rule struct {
 func rules() []rule {
 	return []rule{
 		{as[*usageError], statusUsage}, {as[*app.BadArgument], statusUsage},
-		{is(context.Canceled), statusInterrupted},
+		{is(context.Canceled), statusInterrupted}, {is(engine.ErrAttachment), statusData},
 		{is(session.ErrForkOpen), statusTempFail}, {is(session.ErrMainMoved), statusTempFail}, {is(session.ErrResumed), statusTempFail},
 		{is(session.ErrNoFork), statusNoJob}, {is(session.ErrNoTurn), statusNoJob}, {as[*runner.UnknownMessage], statusNoJob},
 		{is(lock.ErrBusy), statusTempFail}, {as[*runner.Later], statusTempFail},

@@ -174,7 +174,7 @@ func (t *Turn) forget(ctx context.Context) error {
 
 // Remind asks for something that is owed, in the same session.
 func (t *Turn) Remind(ctx context.Context, text string, r engine.Request) error {
-	r.Input.Prompt, r.Input.Nudge = text, true
+	r.Input.Prompt, r.Input.Nudge, r.Input.Attachments = text, true, nil
 	_, err := t.ask(ctx, r)
 	return err
 }

@@ -69,6 +69,15 @@ type Piped struct {
 	Text  string
 	Fence string // nobody can guess it: Text stands as it is between two lines of it; "": Text is indented
 	Files []engine.Attachment
+	Named []File // Files, as the agent is told of them
+}
+
+// File is what an agent is told of a file that came with its task.
+type File struct {
+	Name string
+	Type string // media type
+	Size int    // bytes
+	Text string // of a text file: all of it
 }
 
 // Change is what became of a session before a turn.
@@ -122,20 +131,13 @@ func Build(b Input) string {
 		parts = append(parts, b.Task.Body)
 	}
 	parts = append(parts, data("GATE OUTPUT", b.Gate)...)
-	return strings.Join(append(parts, piped(b.Piped)...), "\n\n") + "\n"
-}
-
-func piped(p Piped) []string {
-	if p.Fence != "" {
-		return fenced(p.Text, p.Fence)
-	}
-	return data("INPUT", p.Text)
+	return strings.Join(append(parts, b.Piped.sections()...), "\n\n") + "\n"
 }
 
 // Words returns what a message without a tag says: its body and what was piped in. Stamped of it, at the time of the message, is the
 // prompt.
 func Words(b Input) string {
-	return strings.Join(append([]string{b.Task.Body}, piped(b.Piped)...), "\n\n")
+	return strings.Join(append([]string{b.Task.Body}, b.Piped.sections()...), "\n\n")
 }
 
 // Stamped returns the prompt of a message without a tag.

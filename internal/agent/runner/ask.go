@@ -6,6 +6,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/conversation"
 	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -18,6 +19,7 @@ const askPatience = 2 * time.Minute
 // Question is one question at a shell.
 type Question struct {
 	Text     string
+	Files    []engine.Attachment
 	Root     string   // where it is asked; absolute
 	Session  string   // to continue; "" begins one
 	Branch   bool     // branch Session instead: it is not a question's
@@ -33,7 +35,7 @@ func (r *Runner) Ask(ctx context.Context, q Question, o Options) (runlog.Record,
 	c.Branch = c.Branch || q.Discard && q.Session != "" // what is not kept must not become part of what is
 	s := r.question("ask", q, o)
 	s.Conversation, s.Engine.Transcribe = c, !q.Discard
-	s.Input.Task.Body = q.Text
+	s.Input.Task.Body, s.Input.Piped.Files = q.Text, q.Files
 	return r.runTurn(ctx, s, nil)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/media"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -53,7 +54,27 @@ func (r *Runner) input(s Spec, record runlog.Record) (in prompt.Input, err error
 	if in.Task.Background && in.Task.AllowPing {
 		in.Budget, err = r.Budget.Status()
 	}
+	if err == nil {
+		in.Piped.Named, err = named(in.Piped.Files)
+	}
 	return in, err
+}
+
+// named returns what the agent is told of files, with the texts of those that are texts.
+func named(files []engine.Attachment) (list []prompt.File, err error) {
+	for _, a := range files {
+		text, size, err := a.Text()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, prompt.File{Name: a.Name, Type: a.Type, Size: size, Text: text})
+	}
+	return list, nil
+}
+
+// seen returns the files that the model sees as they are.
+func seen(files []engine.Attachment) []engine.Attachment {
+	return slices.DeleteFunc(slices.Clone(files), func(a engine.Attachment) bool { return !media.IsSeen(a.Type) })
 }
 
 // request is what the engine is asked. granted is the most that the run may cost, in USD; 0 is no limit.
@@ -72,7 +93,7 @@ func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Requ
 	request := engine.Request{
 		Run: engine.Run{ID: run.ID},
 		Input: engine.Input{
-			System: s.Policy.System, SystemOnly: !run.Shared, Attachments: s.Input.Piped.Files, Delta: s.Observe.Text, Awaited: s.Policy.Awaited,
+			System: s.Policy.System, SystemOnly: !run.Shared, Attachments: seen(s.Input.Piped.Files), Delta: s.Observe.Text, Awaited: s.Policy.Awaited,
 		},
 		Session: engine.Session{NextIn: s.Limits.Again},
 		Model:   engine.Model{Name: run.Model, Thinking: s.Engine.Thinking},

@@ -28,11 +28,22 @@ func (t *transcriber) Run(ctx context.Context, r engine.Request, tools engine.To
 		return engine.Result{}, err
 	}
 	if r.Input.Prompt != t.asked {
-		p.note(transcript.Said(transcript.User, r.Input.Prompt))
+		said := transcript.Said(transcript.User, r.Input.Prompt)
+		said.Content = append(mentions(r.Input.Attachments), said.Content...)
+		p.note(said)
 	}
 	return t.Engine.Run(ctx, r, tools, func(e runlog.Event) error {
 		return errors.Join(p.write(ctx, t.runner.Runs.Hide(e)), sink(e))
 	})
+}
+
+// mentions are blocks for files whose content the engine keeps in a form of its own.
+func mentions(files []engine.Attachment) (blocks transcript.Blocks) {
+	for _, a := range files {
+		_, size, _ := a.Text() // the engine reports what is wrong with the file
+		blocks = append(blocks, transcript.Shown(&transcript.Source{MediaType: a.Type, Name: a.Name, Size: size}))
+	}
+	return blocks
 }
 
 // page is the transcript of one turn.

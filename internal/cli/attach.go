@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/ollim/ollim/internal/engine"
+)
+
+// attachHelp is part of the help of every command that takes files.
+const attachHelp = "A FILE of -f, and one that a word of TEXT names as @FILE, comes with it: an image (PNG, JPEG, GIF, WebP) or a " +
+	"PDF, whatever its name, is shown to the model as it is, a text of at most 256 KiB is added as data, and any other file is named " +
+	"with its type and size. An @ that names no file means nothing. "
+
+// attachments returns the files that come with a message: those of -f, then those that the words of the message name.
+func attachments(text string, files []string) (list []engine.Attachment, err error) {
+	for _, name := range files {
+		if name == "-" || name == "" {
+			return nil, hint(usage("-f %q: want a file", name), "standard input is read without it")
+		}
+	}
+	for _, name := range append(slices.Clone(files), mentioned(text)...) {
+		a, err := engine.Attach(name, name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(list, func(b engine.Attachment) bool { return b.Path == a.Path }) {
+			list = append(list, a)
+		}
+	}
+	return list, nil
+}
+
+// mentioned returns the regular files that words such as @notes.txt or @"my notes.txt" name. A character before the @ that
+// belongs to a word, as in an e-mail address, makes it part of that word; punctuation behind a name is not part of it.
+func mentioned(text string) (names []string) {
+	words := regexp.MustCompile(`(?:^|[\s("'\[])@(?:"([^"\n]+)"|([^\s"]+))`)
+	for rest := text; ; {
+		at := words.FindStringSubmatchIndex(rest)
+		if at == nil {
+			return names
+		}
+		switch {
+		case at[2] >= 0:
+			names = append(names, existing(rest[at[2]:at[3]])...)
+		default:
+			word := rest[at[4]:at[5]]
+			names = append(names, existing(word, strings.TrimRight(word, ".,;:!?)]}'"))...)
+		}
+		rest = rest[at[1]:]
+	}
+}
+
+// existing returns the first of some names that is a regular file.
+func existing(names ...string) []string {
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+			return []string{name}
+		}
+	}
+	return nil
+}
