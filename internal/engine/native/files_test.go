@@ -252,4 +252,3 @@ func TestReadShowsFiles(t *testing.T) {
 		t.Errorf("%+v %v", asked, api.Violations())
 	}
 }
-
