@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/channel"
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 // start is the time of the first message of the tests, in the zone of the owner.
@@ -32,7 +33,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, now: start}
-	w.book = channel.Book{Home: paths.Dir(t.TempDir()), Disk: store.Disk{Now: w.clock, Warn: w.warn, Locks: &lock.Table{}}, Cache: &channel.Cache{}}
+	w.book = channel.Book{Home: paths.Dir(testkit.MemoryDir(t)), Disk: store.Disk{Now: w.clock, Warn: w.warn, Locks: &lock.Table{}}, Cache: &channel.Cache{}}
 	return w
 }
 

@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"os"
@@ -33,6 +34,7 @@ type Store struct {
 
 	// Corrupt lists contents of the file that cannot be parsed. The next Add sets such a file aside.
 	Corrupt []string
+	Aside   string // what the name of such a file ends in, a pattern of path.Match; "" is .corrupt-*
 }
 
 // Run tests the store. The calling test must do nothing else: its child processes run it again, to add items.
@@ -184,7 +186,7 @@ func (s Store) corrupt(t *testing.T) {
 		if n, err := s.Count(dir, complain(t)); n != 1 || err != nil {
 			t.Errorf("%q: %d items after the change, %v", text, n, err)
 		}
-		aside, _ := filepath.Glob(s.File(dir) + ".corrupt-*")
+		aside := s.aside(dir)
 		if len(aside) != 1 {
 			t.Fatalf("%q: set aside as %q", text, aside)
 		}
@@ -192,6 +194,12 @@ func (s Store) corrupt(t *testing.T) {
 			t.Errorf("%q was kept as %q, %v", text, kept, err)
 		}
 	}
+}
+
+// aside returns the files that were set aside.
+func (s Store) aside(dir string) []string {
+	found, _ := filepath.Glob(s.File(dir) + cmp.Or(s.Aside, ".corrupt-*"))
+	return found
 }
 
 // processes: items that several processes add at once are all there, and each process ends without an error.
@@ -237,7 +245,7 @@ func (s Store) killed(t *testing.T) {
 	if again, err := s.Count(dir, complain(t)); again != n+1 || err != nil {
 		t.Errorf("%d items, %v, after one more than %d", again, err, n)
 	}
-	if aside, _ := filepath.Glob(s.File(dir) + ".corrupt-*"); len(aside) > 0 {
+	if aside := s.aside(dir); len(aside) > 0 {
 		t.Errorf("set aside after a kill: %q", aside)
 	}
 }
