@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/session"
 )
@@ -108,7 +109,18 @@ func (m Minute) prune(at time.Time) error {
 		return nil
 	}
 	before := at.AddDate(0, 0, -m.Keep)
-	return errors.Join(m.pruneRuns(before), m.pruneLate(before), m.pruneTranscripts(at.Add(-session.ReplyLimit)), m.Runner.Slots.Prune(before))
+	return errors.Join(m.pruneRuns(before), m.pruneLate(before), m.pruneTranscripts(at.Add(-session.ReplyLimit)), m.Runner.Slots.Prune(before),
+		m.expireChannels(at))
+}
+
+// expireChannels removes the sessions of channels that were not used for 30 days, to the day if ticks have shown the clock to be right
+// of late, and else as of that instant.
+func (m Minute) expireChannels(at time.Time) error {
+	if now := m.now(); now.Sub(at) <= 2*m.patience() {
+		at = now
+	}
+	_, err := m.Runner.Channels.Expire(at.Add(-channel.Life))
+	return err
 }
 
 // pruneRuns removes the records of runs that ended before an instant.

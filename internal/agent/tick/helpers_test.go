@@ -19,6 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/budget"
+	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -84,6 +85,7 @@ func newClock(t *testing.T) *clock {
 				Budget:    budget.Book{Home: c.home, Disk: disk, Zone: time.UTC},
 				Approvals: approval.Book{Home: c.home, Disk: disk, Zone: time.UTC},
 				Slots:     slot.Book{Home: c.home, Disk: disk, Zone: time.UTC},
+				Channels:  channel.Book{Home: c.home, Disk: disk},
 			},
 			Outbox: outbox.Post{Home: c.home, Disk: disk}, Engine: "fake",
 			Engines: func(string) (engine.Engine, error) { return c.engine, nil },
