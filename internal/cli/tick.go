@@ -33,14 +33,14 @@ func newTick(d *Deps) *cobra.Command {
 		Short:       "Start due jobs, retry messages and clean up; run it every minute",
 		Long: "Tick starts routines with an unclaimed slot (late ones if catch-up allows it) and reminders that are due, " +
 			"records missed slots, and reports reminders that are more than a day late in one pending update. It completes " +
-			"runs whose process died, and retries undelivered messages. It does not wait for an engine. Two ticks at once do " +
+			"runs whose process died, has the agent of an idle fork ask whether to end it, and retries undelivered messages. It does not wait for an engine. Two ticks at once do " +
 			"no harm. One crontab line fires all jobs; ollim schedule install adds one for each routine.",
 		Example: "  * * * * * /usr/local/bin/ollim tick",
 		Args:    checked(cobra.NoArgs),
 		RunE:    works(func(cmd *cobra.Command, _ []string) error { return runTick(cmd.Context(), d, o) }),
 	}
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list what would be started (start) or reported as late (collect), and "+
-		"change nothing")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list what would be started (start), reported as late (collect) or reminded (nudge), "+
+		"and change nothing")
 	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait for the started jobs, as in a container that ends with its first process")
 	cmd.Flags().BoolVar(&o.json, "json", false, "with --dry-run: print one JSON object per line")
 	return cmd
@@ -64,6 +64,7 @@ func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 		Start:     func(j job.Job) error { return s.start(ctx, j) },
 		StartLate: func(j job.Job, at time.Time) error { return s.start(ctx, j, "--slot", at.UTC().Format(time.RFC3339)) },
 		Converse:  func() error { return s.launch("chat", "--abandoned") },
+		Nudge:     func() error { return s.launch("fork", "nudge") },
 		Sweep:     func(ctx context.Context) error { return sweepSessions(ctx, h) },
 	}
 	if !o.dryRun {
@@ -76,7 +77,7 @@ func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 	return records(d, o.json, plan, func(a tick.Action) []string { return []string{a.Job, a.Do, clock(a.At), a.Name} })
 }
 
-// starter starts fires that go on without us, whatever becomes of the session that cron or a terminal gave us.
+// starter starts commands that go on without us, whatever becomes of the session that cron or a terminal gave us.
 type starter struct {
 	d       *Deps
 	home    app.Home

@@ -58,15 +58,19 @@ func stale(f Fork) string {
 	return note
 }
 
-// ForkTimeout asks the agent to end a fork in which the owner has said nothing for idle. Firm is the second and last time.
-func ForkTimeout(idle time.Duration, firm bool) string {
+// ForkTimeout asks the agent to end a fork in which the owner has said nothing for idle. Firm is the second and last time. Only a
+// fork of main can be saved.
+func ForkTimeout(idle time.Duration, firm, ofMain bool) string {
 	s := fmt.Sprintf("The owner has said nothing in this interactive fork for %d minutes. ", int(idle.Minutes()))
+	save, or := "", ""
+	if ofMain {
+		save, or = "`save_context`, ", ", or with `save_context` if it is to become the main conversation"
+	}
 	if firm {
 		return s + "This is the last reminder: end the fork now, with `report_updates` if anything in it is worth knowing, else with " +
-			"`exit_fork`, or with `save_context` if it is to become the main conversation. Keep it open only if the owner asked " +
-			"you to."
+			"`exit_fork`" + or + ". Keep it open only if the owner asked you to."
 	}
-	return s + "If its topic is done, end it (`save_context`, `report_updates` or `exit_fork`). If not, ask the owner in one sentence " +
+	return s + "If its topic is done, end it (" + save + "`report_updates` or `exit_fork`). If not, ask the owner in one sentence " +
 		"whether to go on."
 }
 

@@ -2,6 +2,7 @@ package prompt_test
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -150,6 +151,7 @@ func known() map[string]string {
 	for name, b := range extras() {
 		all[name] = prompt.Build(b)
 	}
+	maps.Copy(all, forks())
 	return all
 }
 

@@ -308,10 +308,10 @@ func (r *Runner) saveFork(ctx context.Context, id string) error {
 	return r.Sessions.SaveFork(context.WithoutCancel(ctx), f)
 }
 
-// ForkIsIdle reports whether the agent of the fork is to be asked now whether to end it.
-func (r *Runner) ForkIsIdle(ctx context.Context) (bool, error) {
+// IdleFork returns the fork, and reports whether its agent is to be asked now whether to end it.
+func (r *Runner) IdleFork(ctx context.Context) (f session.Fork, idle bool, err error) {
 	f, open, err := r.Sessions.Fork(ctx)
-	return open && r.idle(f) && r.paused(false) == nil, err
+	return f, err == nil && open && r.idle(f) && r.paused(false) == nil, err
 }
 
 func (r *Runner) idle(f session.Fork) bool {
@@ -321,8 +321,8 @@ func (r *Runner) idle(f session.Fork) bool {
 // NudgeFork asks the agent of an idle fork to end it. The prompt is counted before it is sent, so that one that fails is not
 // repeated each minute. Without an idle fork, or while everything is paused, there is no run.
 func (r *Runner) NudgeFork(ctx context.Context, o Options) (runlog.Record, error) {
-	f, open, err := r.Sessions.Fork(ctx)
-	if err != nil || !open || !r.idle(f) || r.paused(false) != nil {
+	f, idle, err := r.IdleFork(ctx)
+	if err != nil || !idle {
 		return runlog.Record{}, err
 	}
 	due := false
@@ -335,7 +335,7 @@ func (r *Runner) NudgeFork(ctx context.Context, o Options) (runlog.Record, error
 	if err != nil || !due {
 		return runlog.Record{}, err
 	}
-	text := prompt.ForkTimeout(time.Duration(f.Prompts)*ForkIdle, f.Prompts == mostPrompts)
+	text := prompt.ForkTimeout(time.Duration(f.Prompts)*ForkIdle, f.Prompts == mostPrompts, f.Run == "")
 	return r.inFork(ctx, f, forkTurn{kind: kindFork}, o, func(s *Spec) {
 		saying(prompt.TagForkTimeout, text)(s)
 		s.Policy.Awaited, s.Policy.Deliver = false, true

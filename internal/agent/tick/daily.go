@@ -76,7 +76,7 @@ func (m Minute) daily(ctx, sending context.Context) error {
 	f.EndOrphans(sending, time.Time{})
 	old := p.settle(m.now(), m.patience())
 	p.Tidied = today
-	err = errors.Join(m.prune(old), m.sweepDrafts(), m.sweepRuns(), m.sweepLocks(), f.Runs.SweepStops(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
+	err = errors.Join(m.prune(ctx, old), m.sweepDrafts(), m.sweepRuns(), m.sweepLocks(), f.Runs.SweepStops(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
 	return errors.Join(err, m.save(p))
 }
 
@@ -104,12 +104,12 @@ func (p *page) settle(now time.Time, patience time.Duration) time.Time {
 }
 
 // prune removes the records, late reminders, transcripts and slots that were too old at an instant; the zero time: none.
-func (m Minute) prune(at time.Time) error {
+func (m Minute) prune(ctx context.Context, at time.Time) error {
 	if at.IsZero() {
 		return nil
 	}
 	before := at.AddDate(0, 0, -m.Keep)
-	return errors.Join(m.pruneRuns(before), m.pruneLate(before), m.pruneTranscripts(at.Add(-session.ReplyLimit)), m.Runner.Slots.Prune(before),
+	return errors.Join(m.pruneRuns(before), m.pruneLate(before), m.pruneTranscripts(ctx, at.Add(-session.ReplyLimit)), m.Runner.Slots.Prune(before),
 		m.expireChannels(at))
 }
 

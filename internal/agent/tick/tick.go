@@ -19,6 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/slot"
 	"github.com/ollim/ollim/internal/state/update"
 )
@@ -30,6 +31,7 @@ type Minute struct {
 	// StartLate starts a fire that answers a slot which was missed.
 	StartLate func(job.Job, time.Time) error
 	Converse  func() error                // starts a process that answers abandoned messages of the owner; nil: nobody does
+	Nudge     func() error                // starts a process that lets the agent of an idle fork ask whether to end it
 	Sweep     func(context.Context) error // forgets the sessions of routines that are gone
 	Keep      int                         // days that run records stay
 
@@ -49,16 +51,17 @@ const (
 
 // Action is something that a minute does, or would do.
 type Action struct {
-	Do   string    `json:"do"` // start or collect
+	Do   string    `json:"do"` // start, collect or nudge
 	Job  string    `json:"job"`
 	Name string    `json:"name"`
 	At   time.Time `json:"at"` // when it was due
 }
 
-// What a minute does with a reminder.
+// What a minute does.
 const (
 	Start   = "start"
 	Collect = "collect"
+	Nudge   = "nudge" // of the interactive fork
 )
 
 // Plan returns what Pass would do now with reminders and routines, and changes nothing.
@@ -77,6 +80,11 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 	}
 	if paused, _, pauseErr := m.Runner.Spend.Paused(); paused || pauseErr != nil {
 		return actions, errors.Join(err, pauseErr)
+	}
+	if f, idle, forkErr := m.Runner.IdleFork(ctx); forkErr != nil {
+		err = errors.Join(err, forkErr)
+	} else if idle {
+		actions = append(actions, Action{Do: Nudge, Job: session.ForkKey, Name: f.Topic, At: f.Last.Add(runner.ForkIdle).In(m.Runner.Zone)})
 	}
 	history, historyErr := m.Runner.Slots.History()
 	err = errors.Join(err, historyErr)
@@ -113,7 +121,7 @@ func (m Minute) Pass(ctx context.Context) error {
 		m.Runner.ReportBadFiles(ctx, shelf.Faults)
 		err = errors.Join(m.reminders(ctx, shelf), m.routines(ctx, shelf))
 	}
-	err = errors.Join(err, m.messages(ctx))
+	err = errors.Join(err, m.messages(ctx), m.fork(ctx))
 	sending, cancel := limited(ctx, sendLimit)
 	defer cancel()
 	m.Runner.EndOrphans(sending, m.now().Add(-orphanAge))
@@ -148,6 +156,15 @@ func (m Minute) messages(ctx context.Context) error {
 		return err
 	}
 	return m.Converse()
+}
+
+// fork has the agent of the interactive fork reminded, if nobody has said anything in it for a while.
+func (m Minute) fork(ctx context.Context) error {
+	_, idle, err := m.Runner.IdleFork(ctx)
+	if err != nil || !idle {
+		return err
+	}
+	return m.Nudge()
 }
 
 func (m Minute) now() time.Time { return m.Runner.Disk.Now() }

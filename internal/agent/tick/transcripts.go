@@ -1,6 +1,7 @@
 package tick
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -11,9 +12,9 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// pruneTranscripts removes the transcripts of forked and isolated runs on the native and the script engine that nothing refers to and
+// pruneTranscripts removes the transcripts of forked and isolated runs and of interactive forks on the native and the script engine that nothing refers to and
 // that were not written since an instant. The claude command removes its own.
-func (m Minute) pruneTranscripts(before time.Time) error {
+func (m Minute) pruneTranscripts(ctx context.Context, before time.Time) error {
 	f := m.Runner
 	list, _, err := transcript.List(f.Home.Sessions(), "", nil)
 	if err != nil {
@@ -34,6 +35,12 @@ func (m Minute) pruneTranscripts(before time.Time) error {
 	for id := range current {
 		delete(alone, id) // it became the session of a routine
 	}
+	fork, _, err := f.Sessions.Fork(ctx)
+	if err != nil {
+		return err
+	}
+	delete(alone, fork.Session)
+	delete(alone, fork.Parent) // which its first turn branches
 	kept := named(list, alone)
 	for _, t := range list {
 		if holder := engine.Holder(t.ID); !kept[t.ID] && (holder == engine.Native || holder == engine.Script) && t.Modified.Before(before) {
@@ -43,7 +50,7 @@ func (m Minute) pruneTranscripts(before time.Time) error {
 	return err
 }
 
-// standingAlone is the sessions of forked and isolated runs, those that became of them by compaction too.
+// standingAlone is the sessions of forked and isolated runs and of interactive forks, those that became of them by compaction too.
 func (m Minute) standingAlone() (map[string]bool, error) {
 	alone := map[string]bool{}
 	for e, err := range m.Runner.Sessions.History(nil) {
@@ -51,8 +58,10 @@ func (m Minute) standingAlone() (map[string]bool, error) {
 			return nil, err
 		}
 		switch e.Event {
-		case session.BgFork, session.IsolatedBg:
+		case session.BgFork, session.IsolatedBg, session.InteractiveFork:
 			alone[e.SessionID] = true
+		case session.Swapped: // it became the main session
+			alone[e.SessionID] = false
 		case session.Compacted:
 			alone[e.SessionID] = alone[e.ParentSessionID]
 		}

@@ -46,9 +46,15 @@ func TestTranscripts(t *testing.T) {
 	begin("n-old-alone", here, "", 9*week, session.IsolatedBg)
 	begin("n-became-daily", here, "", 9*week, session.IsolatedBg)
 	begin("n-weekly", here, "n-became-daily", 9*week, session.Compacted)
+	begin("n-old-talk", here, "n-main", 9*week, session.InteractiveFork)
+	begin("n-saved", here, "n-main", 9*week, session.InteractiveFork)
+	begin("n-replied-to", here, "", 9*week, session.IsolatedBg)
+	begin("n-open", here, "n-replied-to", 9*week, session.InteractiveFork)
 	begin("n-asked", "/elsewhere", "", 9*week, "")
 	begin("n-asked-here", here, "", 9*week, "")
-	for _, err := range []error{book.SetMain("n-main"), book.SetRoutine("daily", "n-daily"), book.SetRoutine("weekly", "n-weekly")} {
+	for _, err := range []error{book.SetMain("n-main"), book.SetRoutine("daily", "n-daily"), book.SetRoutine("weekly", "n-weekly"),
+		book.Log(t.Context(), session.Event{SessionID: "n-saved", ParentSessionID: "n-main", Event: session.Swapped}),
+		book.OpenFork(t.Context(), session.Fork{ID: "f", Session: "n-open", Parent: "n-replied-to", Prompts: 2})} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +83,7 @@ func TestTranscripts(t *testing.T) {
 	c.wait(week)
 	c.tick()
 	for id, path := range paths {
-		gone := map[string]bool{"n-old-fork": true, "n-old-compacted": true, "n-old-alone": true, "s-old-alone": true, "s-old-fork": true}[id]
+		gone := map[string]bool{"n-old-talk": true, "n-old-fork": true, "n-old-compacted": true, "n-old-alone": true, "s-old-alone": true, "s-old-fork": true}[id]
 		if _, err := os.Stat(path); os.IsNotExist(err) != gone {
 			t.Errorf("%s: %v, want it gone: %v", id, err, gone)
 		}

@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 	"strings"
 	"time"
 
@@ -57,6 +59,9 @@ var (
 
 // Fork returns the open fork. One that was saved just before its process was killed is closed first.
 func (b Book) Fork(ctx context.Context) (f Fork, open bool, err error) {
+	if _, err := os.Lstat(b.Home.Fork()); errors.Is(err, fs.ErrNotExist) { // it is replaced as a whole: no lock is needed
+		return f, false, nil
+	}
 	err = b.withFork(ctx, func(now *Fork) (*Fork, error) {
 		if open = now != nil; open {
 			f = *now
