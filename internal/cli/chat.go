@@ -10,7 +10,9 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -20,11 +22,18 @@ type chatOptions struct {
 	model     string
 	interrupt bool
 	abandoned bool
+
+	thinking    string
+	permissions string
+	permits     *permits // nil: nobody can be asked
 }
 
 func (o *chatOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.model, "model", "", "use this model")
 	f.BoolVar(&o.interrupt, "interrupt", false, "stop your turn that is in progress, and go before the messages that wait")
+	f.StringVar(&o.thinking, "thinking", "", "how much to think: off, adaptive, true or a number of tokens (default chat.thinking)")
+	f.StringVar(&o.permissions, "permissions", "", "what becomes of a use of a tool that no pattern allows: dontAsk, default or "+
+		"acceptEdits (default chat.permissions)")
 	f.BoolVar(&o.abandoned, "abandoned", false, "answer the messages whose senders have died")
 	_ = f.MarkHidden("abandoned") // for tick
 }
@@ -63,6 +72,9 @@ func newChat(d *Deps) *cobra.Command {
 
 func runChat(ctx context.Context, d *Deps, o chatOptions) error {
 	outlivePipe()
+	if err := o.check(); err != nil {
+		return err
+	}
 	h, err := d.Home()
 	if err != nil {
 		return err
@@ -74,6 +86,7 @@ func runChat(ctx context.Context, d *Deps, o chatOptions) error {
 		if o.text == "" {
 			return d.chatOnTerminal(ctx, h, o)
 		}
+		o.permits = d.permitsOnTerminal()
 		return d.chatTurn(ctx, h, o, "")
 	}
 	input, err := readInput(d.In)
@@ -89,6 +102,32 @@ func runChat(ctx context.Context, d *Deps, o chatOptions) error {
 	return d.chatTurn(ctx, h, o, input)
 }
 
+// check refuses words that are no thinking and no permission mode.
+func (o *chatOptions) check() error {
+	if o.thinking != "" {
+		thinking, err := model.ParseThinking(o.thinking)
+		if err != nil {
+			return usage("--thinking: %v", err)
+		}
+		o.thinking = thinking
+	}
+	if o.permissions == "" {
+		return nil
+	}
+	if err := policy.CheckMode(o.permissions); err != nil {
+		return usage("--permissions: %v", err)
+	}
+	return nil
+}
+
+// apply sets what the flags say about a turn.
+func (o *chatOptions) apply(r *runner.Options) {
+	r.Thinking, r.Permissions = o.thinking, policy.Mode(o.permissions)
+	if o.permits != nil {
+		r.Observe.Permit = o.permits.permit
+	}
+}
+
 // message is what the owner says.
 func (o *chatOptions) message(h app.Home) runner.Message {
 	return runner.Message{Text: o.text, First: o.interrupt || h.Config.Chat.Busy == config.BusyInterrupt}
@@ -97,6 +136,7 @@ func (o *chatOptions) message(h app.Home) runner.Message {
 // chatTurn is one turn of the conversation.
 func (d *Deps) chatTurn(ctx context.Context, h app.Home, o chatOptions, input string) error {
 	return d.turn(h, o.model, func(r *runner.Runner, options runner.Options) (runlog.Record, error) {
+		o.apply(&options)
 		options.Input, options.Queued = input, func(p queue.Place) { d.sayQueued(h, p) }
 		return r.Chat(ctx, o.message(h), options)
 	})

@@ -27,6 +27,8 @@ func chatCommands() []chatCommand {
 		{name: "/compact", args: "[INSTRUCTIONS]", about: "replace the conversation by a summary", run: (*chatLoop).compact, alone: true},
 		{name: "/clear", about: "begin a new conversation; the transcript of this one is kept", run: (*chatLoop).clear},
 		{name: "/model", args: "[NAME]", about: "use a model from now on; without a name, show which", run: (*chatLoop).chooseModel},
+		{name: "/thinking", args: "[HOW]", about: "think off, adaptive, true or so many tokens from now on; without HOW, show how", run: (*chatLoop).think},
+		{name: "/permissions", args: "[MODE]", about: "dontAsk, default or acceptEdits from now on; without MODE, show which", run: (*chatLoop).choosePermissions},
 		{name: "/cost", about: "show what runs have cost in the last 30 days", run: (*chatLoop).cost},
 		{name: "/status", about: "show what runs, waits and failed", run: (*chatLoop).status},
 		{name: "/help", about: "list the commands", run: (*chatLoop).help},
@@ -114,6 +116,29 @@ func (l *chatLoop) chooseModel(_ context.Context, name string) error {
 		l.o.model = name
 	}
 	_, err := fmt.Fprintln(l.d.Out, cmp.Or(l.o.model, "the engine's default"))
+	return err
+}
+
+// think and choosePermissions change what the turns of this loop use, not the settings.
+func (l *chatLoop) think(_ context.Context, how string) error {
+	next := l.o
+	next.thinking = cmp.Or(how, l.o.thinking)
+	if err := next.check(); err != nil {
+		return err
+	}
+	l.o = next
+	_, err := fmt.Fprintln(l.d.Out, cmp.Or(l.o.thinking, l.h.Config.Chat.Thinking))
+	return err
+}
+
+func (l *chatLoop) choosePermissions(_ context.Context, mode string) error {
+	next := l.o
+	next.permissions = cmp.Or(mode, l.o.permissions)
+	if err := next.check(); err != nil {
+		return err
+	}
+	l.o = next
+	_, err := fmt.Fprintln(l.d.Out, cmp.Or(l.o.permissions, l.h.Config.Chat.Permissions))
 	return err
 }
 

@@ -27,6 +27,8 @@ type chatLoop struct {
 	keys     *keys
 	term     *term.Terminal
 	events   chan typed
+	asked    chan permission
+	question *permission // that the next line answers; nil: none
 
 	pasted  []string // lines before the one that is typed
 	waiting []*queue.Ticket
@@ -66,6 +68,12 @@ func (l *chatLoop) run(ctx context.Context) error {
 			l.pasted = nil
 		case e := <-l.events:
 			l.report(l.hear(ctx, e))
+		case q := <-l.asked:
+			l.question = &q
+			l.note(l.o.permits.question(q.use))
+		case <-l.question.over():
+			l.question = nil
+			l.note("nobody answered: the agent may not use it")
 		case e := <-l.ended:
 			l.stop(nil)
 			l.stop, l.waiting = nil, append(e.left, l.waiting...)
@@ -125,6 +133,14 @@ func (l *chatLoop) hear(ctx context.Context, e typed) error {
 		return nil
 	}
 	text := strings.TrimSpace(strings.Join(append(l.pasted, e.line), "\n"))
+	if l.question != nil {
+		if l.o.permits.reply(*l.question, text) {
+			l.question = nil
+		} else {
+			l.note(l.o.permits.question(l.question.use))
+		}
+		return nil
+	}
 	var c *chatCommand
 	var err error
 	if l.pasted == nil {
@@ -179,6 +195,7 @@ func (l *chatLoop) next(ctx context.Context) {
 	l.waiting = nil
 	l.begin(ctx, func(ctx context.Context) (left []*queue.Ticket, err error) {
 		err = l.d.turn(l.h, l.o.model, func(r *runner.Runner, options runner.Options) (record runlog.Record, err error) {
+			l.o.apply(&options)
 			record, left, err = r.Converse(ctx, own, options)
 			return record, err
 		})
@@ -194,6 +211,9 @@ func (l *chatLoop) begin(ctx context.Context, work func(context.Context) ([]*que
 		l.ended <- ending{left, err}
 	}()
 }
+
+// note writes a line of the loop's own.
+func (l *chatLoop) note(text string) { _, _ = fmt.Fprintln(l.d.Stderr, text) }
 
 // report writes the line of an error.
 func (l *chatLoop) report(err error) {

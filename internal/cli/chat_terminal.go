@@ -65,13 +65,19 @@ func newChatLoop(d *Deps, h app.Home, o chatOptions, in io.Reader, out io.Writer
 	k := &keys{in: in, interrupts: make(chan struct{}, 1)}
 	l := &chatLoop{
 		h: h, o: o, group: "prompt-" + rand.Text(), commands: chatCommands(), keys: k,
-		events: make(chan typed), ended: make(chan ending, 1),
+		events: make(chan typed), asked: make(chan permission), ended: make(chan ending, 1),
 		term: term.NewTerminal(struct {
 			io.Reader
 			io.Writer
 		}{k, out}, "> "),
 	}
 	l.term.AutoCompleteCallback = l.complete
+	l.o.permits = newPermits(func(q permission) {
+		select {
+		case l.asked <- q:
+		case <-q.ctx.Done():
+		}
+	})
 	s := &screen{term: l.term, width: 80}
 	own := *d
 	if isTerminal(d.Stdout) || !isFile(d.Stdout) {
