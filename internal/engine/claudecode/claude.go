@@ -9,13 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -218,7 +218,7 @@ func (e *Engine) writable() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%w: claude cannot keep its sessions in %s: %s", engine.ErrUnavailable, e.projects(), reason(err))
+		return fmt.Errorf("%w: claude cannot keep its sessions in %s: %s", engine.ErrUnavailable, e.projects(), store.Cause(err))
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -62,7 +63,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, in 
 	out, end := io.Pipe()
 	cmd.Stdout = end // the exec package copies it, so that we do not wait for a process that keeps the pipe open
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, e.Command, reason(err))
+		return fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, e.Command, store.Cause(err))
 	}
 	defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // processes that it left behind, in whatever group: only the engine has the variable
 	return e.attend(ctx, cmd, out, end, said, t)
@@ -124,16 +125,4 @@ func (t *turn) endLog(said *engine.Log) error {
 		err = errors.Join(err, t.sink(runlog.Event{Type: runlog.LeftOut, Text: fmt.Sprintf("%d bytes of standard error", leftOut)}))
 	}
 	return err
-}
-
-func reason(err error) string {
-	var pe *os.PathError
-	if errors.As(err, &pe) {
-		return pe.Err.Error()
-	}
-	var ee *exec.Error
-	if errors.As(err, &ee) {
-		return ee.Err.Error()
-	}
-	return err.Error()
 }

@@ -101,20 +101,15 @@ func (b Book) now() time.Time { return b.Disk.Now().In(b.Zone).Truncate(time.Mic
 
 // edit changes the bucket under its lock. It writes even if nothing was taken: that ends the wait for the time to which
 // a clock was set before it was corrected.
-func (b Book) edit(ctx context.Context, change func(*Status)) (Status, error) {
-	held, err := b.Disk.Lock(ctx, b.Home.Lock("ping_budget"))
+func (b Book) edit(ctx context.Context, change func(*Status)) (s Status, err error) {
+	err = store.EditJSON(ctx, b.Disk, b.Home.Lock("ping_budget"), b.Home.PingBudget(), func(f *file) error {
+		now := b.now()
+		s = f.at(now)
+		change(&s)
+		*f = f.with(s, now)
+		return nil
+	})
 	if err != nil {
-		return Status{}, err
-	}
-	defer held.Release()
-	f, err := store.ReadJSON[file](b.Disk, b.Home.PingBudget())
-	if err != nil {
-		return Status{}, err
-	}
-	now := b.now()
-	s := f.at(now)
-	change(&s)
-	if err := store.WriteJSON(b.Home.PingBudget(), f.with(s, now)); err != nil {
 		return Status{}, err
 	}
 	return s, nil

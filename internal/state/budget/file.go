@@ -3,6 +3,7 @@ package budget
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -38,18 +39,19 @@ func (f file) at(now time.Time) Status {
 }
 
 // with returns the file with a bucket as it is now and the other keys of f.
-func (f file) with(s Status, now time.Time) map[string]any {
+func (f file) with(s Status, now time.Time) file {
 	today := now.Format(time.DateOnly)
-	all := map[string]any{}
-	for key, raw := range f {
-		all[key] = raw
+	all := maps.Clone(f)
+	if all == nil {
+		all = file{}
 	}
-	all["capacity"] = s.Capacity
-	all["available"] = s.Available
-	all["refill_rate_minutes"] = int(s.RefillEvery / time.Minute)
-	all["last_refill"] = now.Format(stampLayout)
-	all["daily_used"], all["daily_used_reset"] = s.DailyUsed, today
-	all["critical_used"], all["critical_reset_date"] = s.CriticalUsed, today
+	for key, value := range map[string]any{
+		"capacity": s.Capacity, "available": s.Available, "refill_rate_minutes": int(s.RefillEvery / time.Minute),
+		"last_refill": now.Format(stampLayout), "daily_used": s.DailyUsed, "daily_used_reset": today,
+		"critical_used": s.CriticalUsed, "critical_reset_date": today,
+	} {
+		all[key], _ = json.Marshal(value) // numbers that are finite, and texts
+	}
 	return all
 }
 
