@@ -112,6 +112,12 @@ func (d Dir) Reminders() string { return d.Path("reminders") }
 // Firing is the directory of reminders whose run has begun: <id>.md, and <id>.retry.md at the second attempt.
 func (d Dir) Firing() string { return d.State("firing") }
 
+// Questions is the directory of questions that wait for the owner's answer.
+func (d Dir) Questions() string { return d.State("questions") }
+
+// Question is the question of one run.
+func (d Dir) Question(run string) string { return filepath.Join(d.Questions(), run+".json") }
+
 // Late is the directory of the reminders that were reported and not run.
 func (d Dir) Late() string { return d.State("late") }
 

@@ -263,20 +263,38 @@ func (b Book) Standing(id string) (Standing, error) {
 	return s, nil
 }
 
-// cutOff returns the outcome of a run whose process died.
-func cutOff(r Record) (Outcome, string) {
+// cutOff returns the outcome of a run whose process died. One that had asked the owner a question waits for the answer, unless
+// it was requested to end.
+func (b Book) cutOff(r Record) (Outcome, string) {
 	if r.Outcome != "" {
 		return r.Outcome, r.Error
+	}
+	if s, err := b.Standing(r.ID); err == nil && s.Question != "" && !b.StopAsked(r.ID) {
+		return Waiting, ""
 	}
 	return Interrupted, "the process ended before the run did"
 }
 
 // Close finishes the record of a run whose process died: with the outcome that the record has already (see Conclude and
-// Update), else as interrupted. It kills the processes and removes the drafts that the process left. A finished record
-// stays as it is. Close reports whether it changed anything.
+// Update), else as interrupted, or as waiting if it has an open question. It kills the processes and removes the drafts that the
+// process left. A finished record stays as it is. Close reports whether it changed anything.
 func (b Book) Close(id string) (changed bool, err error) {
+	return b.close(id, func(Record) bool { return true })
+}
+
+// CloseOf is Close for a record that was read before: the run of another process, which has gone on with it since, stays as it is.
+func (b Book) CloseOf(r Record) (changed bool, err error) {
+	return b.close(r.ID, func(now Record) bool { return now.Process() == r.Process() })
+}
+
+func (b Book) close(id string, still func(Record) bool) (changed bool, err error) {
+	held, err := b.lock(context.Background(), id)
+	if err != nil {
+		return false, err
+	}
+	defer held.Release()
 	r, err := b.At(id)
-	if err != nil || r.Done() {
+	if err != nil || r.Done() || !still(r.Record) {
 		return false, err
 	}
 	KillEngine(id)
@@ -286,10 +304,32 @@ func (b Book) Close(id string) (changed bool, err error) {
 			at = e.At
 		}
 	}
-	outcome, reason := cutOff(r.Record)
+	outcome, reason := b.cutOff(r.Record)
 	err = errors.Join(r.finishAt(at, outcome, reason), b.removeDrafts(id))
 	return err == nil, err
 }
+
+// Reopen opens the record of a waiting run again, which goes on as change says. The error is ErrNotWaiting if it does not wait.
+func (b Book) Reopen(ctx context.Context, id string, change func(*Record)) (*Run, error) {
+	held, err := b.lock(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Release()
+	r, err := b.At(id)
+	if err == nil && r.Outcome != Waiting {
+		err = ErrNotWaiting
+	}
+	if err != nil {
+		return nil, err
+	}
+	change(&r.Record)
+	r.Finished, r.Outcome, r.Error, r.Question = nil, "", "", ""
+	return r, r.save(store.Synced)
+}
+
+// ErrNotWaiting is the error of a run that does not wait for an answer.
+var ErrNotWaiting = errors.New("the run does not wait for an answer")
 
 // removeDrafts removes the files that a killed process was writing.
 func (b Book) removeDrafts(id string) error {

@@ -54,7 +54,7 @@ func (r *Run) Unanswered() (asked []Event, err error) {
 type Bill struct {
 	Cost    float64 // USD; Assumed is a part of it
 	Assumed float64 // for requests without a reported cost and one that is open: their highest possible cost
-	Starts  int     // of the engine
+	Starts  int     // of the engine, since the run last went on
 
 	silent   bool    // nothing was reported since the last start or request
 	reported float64 // of answers whose usage follows
@@ -80,8 +80,11 @@ func (b *Bill) add(e Event, r Record) {
 		b.close()
 		b.Starts, b.silent, b.reported, b.open = b.Starts+1, true, 0, 0
 		if r.Accounted {
-			b.open = max(0, r.Reserved-b.Cost)
+			b.open = max(0, r.Settled+r.Reserved-b.Cost)
 		}
+	case Answered: // as it was settled then
+		b.Assumed += max(0, e.Reported-b.Cost)
+		b.Cost, b.Starts, b.silent = max(b.Cost, e.Reported), 0, false
 	case Request:
 		b.silent, b.reported, b.open = true, e.Reported, e.Most
 	case UsageEvent:
@@ -106,7 +109,7 @@ func (b Book) CutOff(r Record) Record {
 		return r
 	}
 	dead := Run{Record: r, book: b}
-	_ = dead.Conclude(cutOff(r)) // sets what is known of it
+	_ = dead.Conclude(b.cutOff(r)) // sets what is known of it
 	return dead.Record
 }
 

@@ -43,7 +43,11 @@ const (
 	SessionLost   EventType = "session_lost"
 	UpdatesPopped EventType = "updates"
 	LeftOut       EventType = "left_out" // what the engine printed and is not kept
+	Answered      EventType = "answered" // the run goes on with the owner's answer; Reported is what it has cost so far
 )
+
+// AskOwner is the tool of a Ping that asks the owner a question, which is its Text.
+const AskOwner = "ask_owner"
 
 // Event is a line of events.jsonl.
 type Event struct {
@@ -107,6 +111,10 @@ type Standing struct {
 	Topic       string    // of that fork
 	LeaveFork   string    // how the agent asked to end the fork: SaveContext or ExitFork; "": it did not
 	Effects     bool      // a tool was used: the turn cannot simply be repeated
+	Earlier     int       // of Pings: those before the owner's latest answer
+	Question    string    // that the run waits with; "" once its agent has read the answer
+
+	answered bool // the answer to Question was handed to the agent, which has said nothing since
 }
 
 // Stand updates the standing by the next event.
@@ -114,7 +122,12 @@ func (s *Standing) Stand(e Event) {
 	if e.Session != "" && (e.Type == Session || e.Type == Compacted) {
 		s.Session = e.Session
 	}
+	if s.answered && (e.Type == Text || e.Type == Thinking || e.Type == ToolUse) {
+		s.Question, s.answered = "", false
+	}
 	switch e.Type {
+	case Answered:
+		s.Earlier, s.Effects, s.answered = s.Pings, false, s.Question != ""
 	case FollowUp:
 		s.FollowUp, _ = time.Parse(time.RFC3339, e.Text)
 	case Text, Thinking:
@@ -124,12 +137,18 @@ func (s *Standing) Stand(e Event) {
 	case Ping:
 		s.Pings, s.Unreported = s.Pings+1, s.Unreported+1
 		s.Messages++
+		if e.Tool == AskOwner {
+			s.Question, s.answered = e.Text, false
+		}
 	case Message:
 		s.Messages++
 	case UpdatesPopped:
 		s.Popped += e.Count
 	case PingRefused:
 		s.Pings, s.Unreported = s.Pings-1, max(0, s.Unreported-1)
+		if e.Tool == AskOwner {
+			s.Question = ""
+		}
 	case Report:
 		s.Reports, s.Unreported = s.Reports+1, 0
 	case Nudge:
@@ -177,6 +196,9 @@ const (
 	ForkKept      = "kept"    // it could not be saved; Text says why
 	ForkExpired   = "expired" // the session that a reply was for is gone; Text says so
 )
+
+// Asking reports whether the run has asked a question that nobody has answered.
+func (s Standing) Asking() bool { return s.Question != "" && !s.answered }
 
 // Owes reports whether a run must still report to the main conversation.
 func (r Record) Owes(s Standing) bool { return !r.Foreground && s.OwesReport(r.Update) }

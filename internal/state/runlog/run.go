@@ -6,6 +6,7 @@ package runlog
 import (
 	"encoding/hex"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -24,6 +25,8 @@ const (
 	Paused      Outcome = "paused"
 	Unreported  Outcome = "unreported"
 	Interrupted Outcome = "interrupted"
+	Waiting     Outcome = "waiting" // for the owner's answer: the record is finished, and opened again when the run goes on
+	Expired     Outcome = "expired" // no answer came
 )
 
 // Ask is the kind of a question at a shell, which the owner has just typed: the files that it names need no approval.
@@ -80,6 +83,11 @@ type Record struct {
 	SessionAfter  string `json:"session_after,omitempty"`
 	Parent        string `json:"parent_session,omitempty"`
 
+	Question  string    `json:"question,omitempty"`     // that a waiting run has asked the owner
+	Continued int       `json:"continued,omitempty"`    // how often it went on with an answer
+	Resumed   time.Time `json:"continued_at,omitzero"`  // when it last did
+	Settled   float64   `json:"cost_settled,omitempty"` // USD of Cost that were settled before that
+
 	Compaction Compaction `json:"compaction,omitempty"` // reported to the job's next turn
 
 	Text        string  `json:"text,omitempty"`      // the final text
@@ -120,10 +128,28 @@ func (u Usage) Add(v Usage) Usage {
 
 // ShownUntil returns the time up to which this run and the ones before it have shown pending updates to their agent.
 func (r Record) ShownUntil() time.Time {
-	if r.Turns > 0 {
+	if r.Turns > 0 && r.Started.After(r.Shown) {
 		return r.Started
 	}
 	return r.Shown
+}
+
+// Account returns the name under which the run stands in the accounts. Each part of a run that went on after an answer counts on
+// its own, on the day on which it began.
+func (r Record) Account() string {
+	if r.Continued == 0 {
+		return r.ID
+	}
+	return r.ID + accountSep + strconv.Itoa(r.Continued)
+}
+
+// accountSep stands between the id of a run and the number of its part.
+const accountSep = "+"
+
+// OfAccount returns the run that stands under a name in the accounts.
+func OfAccount(name string) (run string) {
+	run, _, _ = strings.Cut(name, accountSep)
+	return run
 }
 
 // Label returns the name of the run's job for the owner, in one line.

@@ -41,12 +41,17 @@ func (r *Run) save(d store.Durability) error {
 	return store.WriteJSONAs(r.book.Home.Run(r.ID, "run.json"), r.Record, d)
 }
 
-// Prompt writes the text that is sent to the engine, with secrets replaced. The prompt of a private run is not kept.
+// Prompt writes the text that is sent to the engine, with secrets replaced: prompt.txt, and prompt-2.txt when the run went on with
+// an answer. The prompt of a private run is not kept.
 func (r *Run) Prompt(text string) error {
 	if r.Private {
 		return nil
 	}
-	return store.Write(r.book.Home.Run(r.ID, "prompt.txt"), []byte(r.Hide(text)), store.Buffered)
+	name := "prompt.txt"
+	if r.Continued > 0 {
+		name = fmt.Sprintf("prompt-%d.txt", r.Continued+1)
+	}
+	return store.Write(r.book.Home.Run(r.ID, name), []byte(r.Hide(text)), store.Buffered)
 }
 
 // Hide replaces the values of secrets in a text.
@@ -179,6 +184,9 @@ func (r *Run) Conclude(outcome Outcome, reason string) error {
 	bill.close()
 	r.Cost, r.Assumed = millionths(bill.Cost), millionths(bill.Assumed)
 	r.Pings, r.Reports, r.Compactions = s.Pings, s.Reports, s.Compactions
+	if r.Question = ""; outcome == Waiting {
+		r.Question = s.Question
+	}
 	switch {
 	case s.Wished || s.Uncompacted:
 		r.Compaction = CompactionFailed
