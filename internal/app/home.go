@@ -20,6 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/object"
+	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
@@ -125,6 +126,11 @@ func (h Home) Budget() budget.Book {
 	return budget.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone}
 }
 
+// Questions returns the questions that wait for the owner's answer.
+func (h Home) Questions() question.Book {
+	return question.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone}
+}
+
 // Notices returns what the owner was told once.
 func (h Home) Notices() notice.Book { return notice.Book{Home: h.Dir, Disk: h.Disk} }
 
@@ -196,7 +202,12 @@ func (h Home) past(since time.Time) (past []spend.Past, err error) {
 			if bill, err := h.Runs().Bill(r); err == nil {
 				cost = bill.Cost
 			}
-			past = append(past, spend.Past{Run: r.ID, Job: r.Job, Started: r.Started, Cost: cost, Alive: h.Runs().Alive(r)})
+			p := spend.Past{Run: r.Account(), Job: r.Job, Started: r.Started, Cost: cost, Alive: h.Runs().Alive(r)}
+			if r.Continued > 0 { // each part counts on its own day
+				past = append(past, spend.Past{Run: r.ID, Job: r.Job, Started: r.Started, Cost: r.Settled})
+				p.Started, p.Cost = r.Resumed, max(p.Cost-r.Settled, min(p.Cost, 0))
+			}
+			past = append(past, p)
 		}
 	}
 	return past, nil

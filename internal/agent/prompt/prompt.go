@@ -15,6 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/budget"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/update"
 )
 
@@ -64,12 +65,15 @@ type Chain struct {
 	Max   int // how many may follow the first; 0 is no chain
 }
 
-// Piped is data that came with the task: text that was piped in, and files.
+// Piped is data that came with the task: text that was piped in, files, and what the owner answered.
 type Piped struct {
 	Text  string
 	Fence string // nobody can guess it: Text stands as it is between two lines of it; "": Text is indented
 	Files []engine.Attachment
 	Named []File // Files, as the agent is told of them
+
+	Answer    *question.Question  // the owner's, with which the run goes on; nil: it begins
+	Questions []question.Question // of earlier runs of the job, which the owner has not answered
 }
 
 // File is what an agent is told of a file that came with its task.
@@ -115,6 +119,13 @@ type Datum struct {
 
 // Build is the whole prompt: tag and time, what the job must know, pending updates, the body, and data that came with it.
 func Build(b Input) string {
+	if b.goesOn() {
+		parts := append([]string{opening(b)}, notes(b)...)
+		if len(b.Updates.List) > 0 {
+			parts = append(parts, updates(b))
+		}
+		return strings.Join(append(parts, answered(*b.Piped.Answer, b.Now)), "\n\n") + "\n"
+	}
 	parts := []string{opening(b)}
 	if b.Task.Background {
 		parts = append(parts, preamble(b)...)
@@ -131,8 +142,15 @@ func Build(b Input) string {
 		parts = append(parts, b.Task.Body)
 	}
 	parts = append(parts, data("GATE OUTPUT", b.Gate)...)
-	return strings.Join(append(parts, b.Piped.sections()...), "\n\n") + "\n"
+	parts = append(parts, b.Piped.sections()...)
+	if b.Piped.Answer != nil {
+		parts = append(parts, answered(*b.Piped.Answer, b.Now))
+	}
+	return strings.Join(parts, "\n\n") + "\n"
 }
+
+// goesOn reports whether the prompt goes on with a task that the session has already.
+func (b Input) goesOn() bool { return b.Piped.Answer != nil && b.Session != Lost }
 
 // Words returns what a message without a tag says: its body and what was piped in. Stamped of it, at the time of the message, is the
 // prompt.
@@ -147,6 +165,9 @@ func stamp(at time.Time) string { return at.Format("[2006-01-02 Mon 03:04 PM MST
 
 // opening is the first line: tag, late marker, time.
 func opening(b Input) string {
+	if b.goesOn() {
+		return "[system] " + stamp(b.Now)
+	}
 	words := []string{tag(b.Task), late(b), stamp(b.Now)}
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }
@@ -175,6 +196,10 @@ func sameDay(a, b time.Time) bool { return a.Format(time.DateOnly) == b.Format(t
 
 // notes say what became of the session since the previous fire.
 func notes(b Input) []string {
+	return append(sessionNote(b), openQuestions(b)...)
+}
+
+func sessionNote(b Input) []string {
 	switch {
 	case b.Session == Lost:
 		return []string{"NOTE: Your earlier session is gone and could not be resumed. You start without its context."}

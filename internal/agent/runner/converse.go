@@ -109,8 +109,20 @@ func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Requ
 	return request, s.Origin.Complete(&request)
 }
 
+// waits returns errWaiting if a run has asked the owner a question: its duties are due at its end.
+func waits(run *runlog.Run) error {
+	standing, err := run.Standing()
+	if err == nil && standing.Asking() {
+		err = errWaiting
+	}
+	return err
+}
+
 // enforce holds the agent to the duties of its run.
 func (w *work) enforce(ctx context.Context, t *Turn) error {
+	if err := waits(w.run); err != nil {
+		return err
+	}
 	for _, duty := range w.spec.Duties {
 		if err := duty.Enforce(ctx, w.Runner, t); err != nil {
 			return err
@@ -122,7 +134,7 @@ func (w *work) enforce(ctx context.Context, t *Turn) error {
 // compact does what the agent asked for, unless its turn went wrong: then the session stays whole. The agent's
 // next fire reads that a compaction was not carried out.
 func (w *work) compact(ctx context.Context, t *Turn, ended error) error {
-	if ended != nil && !errors.Is(ended, errUnreported) {
+	if ended != nil && !errors.Is(ended, errUnreported) && !errors.Is(ended, errWaiting) {
 		return nil
 	}
 	err := t.Compact(ctx, t.Request)

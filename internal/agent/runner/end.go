@@ -14,14 +14,14 @@ import (
 )
 
 // conclude decides how the run ended, and notes it in the events and the record, which is not finished yet. It returns the cause of
-// a failure; nothing went wrong in a run that its gate held back.
+// a failure; nothing went wrong in a run that its gate held back or that waits for an answer.
 func (w *work) conclude(ctx context.Context, cause error) error {
 	outcome := outcomeOf(cause)
 	reason := reasonOf(w.spec.Limits.Time, outcome, cause)
 	if outcome == runlog.Interrupted {
 		reason = cmp.Or(w.Runs.StopReason(w.run.ID), reason)
 	}
-	if outcome == runlog.Gated {
+	if outcome == runlog.Gated || outcome == runlog.Waiting {
 		reason, cause = "", nil
 	} else if cause != nil {
 		w.warn(w.run.Event(ctx, runlog.Event{Type: runlog.ErrorEvent, Text: reason}))
@@ -38,6 +38,8 @@ func outcomeOf(cause error) runlog.Outcome {
 		return runlog.Timeout
 	case errors.Is(cause, context.Canceled):
 		return runlog.Interrupted
+	case errors.Is(cause, errWaiting):
+		return runlog.Waiting
 	case errors.Is(cause, ErrPaused):
 		return runlog.Paused
 	case errors.Is(cause, ErrRefused):
@@ -76,9 +78,12 @@ func (w *work) deliver(ctx context.Context) {
 	w.warn(err)
 }
 
-// finish ends the record.
-func (w *work) finish(cause error) (runlog.Record, error) {
+// finish ends the record, and with it any question of the run, unless it waits.
+func (w *work) finish(ctx context.Context, cause error) (runlog.Record, error) {
 	err := w.run.Finish(w.run.Outcome, w.run.Error)
 	w.warn(w.Runs.ForgetStop(w.run.ID))
+	if w.run.Outcome != runlog.Waiting {
+		w.warn(w.Questions.Drop(ctx, w.run.ID))
+	}
 	return w.run.Record, errors.Join(err, cause)
 }

@@ -167,7 +167,7 @@ func (f *fire) closePrevious(ctx context.Context) runlog.Record {
 	if cutOff {
 		f.settleCutOff(last)
 	}
-	if cutOff && f.job.Kind != job.Reminder { // that is tried again, and reported in the end
+	if cutOff && last.Kind != string(job.Reminder) && last.Outcome != runlog.Waiting { // that is tried again, and reported in the end
 		f.reportFailure(ctx, last, "was cut off before it ended")
 	}
 	return last

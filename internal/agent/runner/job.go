@@ -30,7 +30,7 @@ func (f *fire) spec() Spec {
 			Run: f.run, Kind: string(j.Kind), ID: j.ID, Name: j.Name(), Path: j.Path, Description: j.Description,
 			Scheduled: f.scheduled(), Guard: f.guard,
 		},
-		Input:  prompt.Input{Task: prompt.TaskOf(j), Piped: prompt.Piped{Text: o.Input}},
+		Input:  prompt.Input{Task: prompt.TaskOf(j), Piped: prompt.Piped{Text: o.Input, Questions: f.questions()}},
 		Engine: Choice{Name: cmp.Or(o.Engine, j.Engine), Model: cmp.Or(o.Model, j.Model), Thinking: j.Thinking, Moved: o.Moved},
 		Policy: Policy{
 			Dirs: j.Roots(f.UserHome), AllowPing: j.AllowPing, Update: j.Update, Owner: o.Owner, Deliver: !j.Background,
@@ -46,8 +46,14 @@ func (f *fire) spec() Spec {
 		own, err = withJob(own, j, s.Policy.Dirs)
 	}
 	s.Policy.Tools, f.wrong = own, err
-	s.Conversation, s.Policy.System = f.conversation(), prompt.SystemAlone()
-	if traits := s.Conversation.Traits(); traits.Shared {
+	f.in(&s, f.conversation(), main)
+	return s
+}
+
+// in makes a Spec one of a conversation. main is the patterns of the main conversation.
+func (f *fire) in(s *Spec, c conversation.Conversation, main []string) {
+	s.Conversation, s.Policy.System, s.Policy.Offered = c, prompt.SystemAlone(), nil
+	if traits := c.Traits(); traits.Shared {
 		s.Policy.System = prompt.SystemMain(f.profile())
 		if traits.Foreground {
 			s.Engine.Thinking = f.Main.Thinking
@@ -55,7 +61,6 @@ func (f *fire) spec() Spec {
 			s.Policy.Offered = main
 		}
 	}
-	return s
 }
 
 // withJob adds the patterns that a job's fields stand for.
@@ -283,8 +288,12 @@ func (f *fire) Report(ctx context.Context, run *runlog.Run, cause error) {
 	}
 }
 
-// End starts what the owner wants at the end, and puts a reminder away.
+// End starts what the owner wants at the end, and puts a reminder away. A run that waits has not come to its end.
 func (f *fire) End(ctx context.Context, run *runlog.Run, cause error) {
+	f.forgetQuestions(ctx, run.Record)
+	if run.Outcome == runlog.Waiting {
+		return
+	}
 	if f.permitted {
 		f.runAfter(ctx, run)
 	}

@@ -43,17 +43,18 @@ func (f *Runner) EndOrphans(ctx context.Context, since time.Time) {
 }
 
 func (f *Runner) endOrphan(ctx context.Context, r runlog.Record) {
-	cutOff, err := f.Runs.Close(r.ID)
+	cutOff, err := f.Runs.CloseOf(r)
 	f.warn(err)
-	f.warn(f.Runs.ForgetStop(r.ID))
-	if cutOff {
-		f.settleCutOff(r)
-	}
 	closed, err := f.Runs.Load(r.ID)
-	if !cutOff || err != nil {
+	if err != nil || !closed.Done() { // it goes on in another process
 		return
 	}
-	if r.Kind == string(job.Routine) { // a reminder is tried again, and reported at the end
+	f.warn(f.Runs.ForgetStop(r.ID))
+	if !cutOff {
+		return
+	}
+	f.settleCutOff(closed)
+	if closed.Outcome != runlog.Waiting && r.Kind == string(job.Routine) { // a reminder is tried again, and reported at the end
 		f.reportFailure(ctx, closed, "was cut off before it ended")
 	}
 	if left := f.Runs.Leftover(f.Home.RunLock(r.ID)); left != nil {

@@ -32,7 +32,7 @@ func (r *Runner) begin(ctx context.Context, s Spec) (*work, error) {
 	if w.lock, err = r.Runs.Hold(record.ID); err != nil {
 		return nil, err
 	}
-	if err := w.open(record); err != nil {
+	if err := w.open(ctx, record); err != nil {
 		w.lock.Release()
 		return nil, err
 	}
@@ -40,14 +40,18 @@ func (r *Runner) begin(ctx context.Context, s Spec) (*work, error) {
 	return w, nil
 }
 
-func (w *work) open(record runlog.Record) (err error) {
+func (w *work) open(ctx context.Context, record runlog.Record) (err error) {
 	if guard := w.spec.Identity.Guard; guard != nil { // before the record, so that the next fire finds every record that was begun
 		w.note = guard.LastNote()
 		if err := guard.Note(record.ID + "\n"); err != nil {
 			return err
 		}
 	}
-	w.run, err = w.Runs.Open(record)
+	if w.spec.Identity.Again {
+		w.run, err = w.Runs.Reopen(ctx, record.ID, func(r *runlog.Record) { *r = record })
+	} else {
+		w.run, err = w.Runs.Open(record)
+	}
 	return err
 }
 
@@ -103,10 +107,7 @@ func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err 
 		record.Permissions, record.MayAsk = string(s.Policy.Mode), s.Policy.Mode != "" && s.Observe.Permit != nil
 	}
 	for _, root := range s.Policy.Dirs {
-		if root.Writable {
-			root.Dir = "rw:" + root.Dir
-		}
-		record.Dirs = append(record.Dirs, root.Dir)
+		record.Dirs = append(record.Dirs, dirOf(root))
 	}
 	if s.Plain {
 		record.Engine, record.Tools = "", nil
@@ -116,6 +117,14 @@ func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err 
 		record.Scheduled = &at
 	}
 	return record, s.Origin.Begin(&record)
+}
+
+// dirOf is a directory as records have it.
+func dirOf(root policy.Root) string {
+	if root.Writable {
+		return "rw:" + root.Dir
+	}
+	return root.Dir
 }
 
 // isScript reports whether an engine plays a file: it can be given another time, and costs nothing.

@@ -29,14 +29,16 @@ func (f *fire) claim() error {
 	return err
 }
 
-// concluded ends a reminder whose run went well and was killed before it put the file away: the work is not done again.
+// concluded reports whether there is nothing to run. It ends a reminder whose run went well and was killed before it put the file away: the work is not done again.
 func (f *fire) concluded(ctx context.Context) bool {
 	last := f.previous
 	if f.job.Kind != job.Reminder || f.job.Attempt() == job.Waiting || last.Scheduled == nil || !last.Scheduled.Equal(f.job.RunAt) {
 		return false // the last run of that id was that of another reminder
 	}
 	switch last.Outcome {
-	case runlog.OK, runlog.Unreported, runlog.Gated:
+	case runlog.Waiting: // it goes on with the answer
+		return true
+	case runlog.OK, runlog.Unreported, runlog.Gated, runlog.Expired:
 		r, err := f.Runs.At(last.ID)
 		if err == nil {
 			f.putAway(ctx, r, nil)

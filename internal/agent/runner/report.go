@@ -32,6 +32,9 @@ func (Report) Enforce(ctx context.Context, r *Runner, t *Turn) error {
 			return err
 		}
 	}
+	if err := waits(t.Run); err != nil { // it asked in its last turn
+		return err
+	}
 	standing, err := t.Run.Standing()
 	if err != nil || !t.Run.Owes(standing) {
 		return err

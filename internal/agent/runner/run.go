@@ -44,7 +44,7 @@ func (r *Runner) Run(ctx context.Context, s Spec) (runlog.Record, error) {
 	w.spec.Origin.Report(ctx, w.run, cause)
 	w.deliver(ctx)
 	w.spec.Origin.End(ctx, w.run, cause)
-	return w.finish(cause)
+	return w.finish(ctx, cause)
 }
 
 // carryOut is everything between the two ends of the record.

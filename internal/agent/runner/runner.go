@@ -20,6 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
@@ -66,6 +67,7 @@ type State struct {
 	Spend     spend.Book
 	Budget    budget.Book
 	Approvals approval.Book
+	Questions question.Book
 	Changes   changed.Book
 	Slots     slot.Book
 	Queue     queue.Book
@@ -100,6 +102,7 @@ func (r *Runner) toolsOf(run *runlog.Run, sender outbox.Sender) *tools.Set {
 		World: tools.World{Home: r.Home, Disk: r.Disk, Zone: r.Zone, Random: r.Random, Secret: r.Secret, Env: r.envOf(run)},
 		State: tools.State{
 			Jobs: r.Jobs, Sessions: r.Sessions, Updates: r.Updates, Notices: r.Notices, Budget: r.Budget, Approvals: r.Approvals,
+			Questions: r.Questions,
 		},
 		Run: run, Sender: sender, Busy: r.Busy, SetNames: r.SetNames, Commands: r.Commands,
 	}

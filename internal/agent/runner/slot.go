@@ -179,10 +179,14 @@ func (f *fire) settleSlot(outcome runlog.Outcome) {
 	f.warn(f.Slots.Settle(f.job.ID, f.slot, f.run, string(outcome)))
 }
 
-// settleCutOff notes in the claim that the process of a run died.
+// settleCutOff notes in the claim that the process of a run died, or that the run waits for an answer all the same.
 func (f *Runner) settleCutOff(r runlog.Record) {
+	outcome := runlog.Interrupted
+	if r.Outcome == runlog.Waiting {
+		outcome = r.Outcome
+	}
 	if r.Kind == string(job.Routine) && r.Scheduled != nil {
-		f.warn(f.Slots.Settle(r.Job, *r.Scheduled, r.ID, string(runlog.Interrupted)))
+		f.warn(f.Slots.Settle(r.Job, *r.Scheduled, r.ID, string(outcome)))
 	}
 }
 
@@ -196,7 +200,7 @@ func (f *Runner) settleKilled(r runlog.Record) {
 		return
 	}
 	f.warn(err)
-	if err == nil && c.Run == r.ID && c.Outcome == "" {
+	if err == nil && c.Run == r.ID && c.Outcome != string(r.Outcome) && (c.Outcome == "" || c.Outcome == string(runlog.Waiting)) {
 		f.warn(f.Slots.Settle(r.Job, *r.Scheduled, r.ID, string(r.Outcome)))
 	}
 }

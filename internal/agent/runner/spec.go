@@ -39,6 +39,7 @@ type Identity struct {
 	Name        string // for people; "": ID
 	Path        string // of the job's file
 	Description string
+	Again       bool        // the run Run waits, and its record is opened again; see Origin.Begin
 	Scheduled   time.Time   // the time that the run is for; zero: none
 	Guard       *lock.Guard // of the job, which the engine inherits and Run releases; nil: none
 }
@@ -102,7 +103,7 @@ type Turn struct {
 
 // Origin is what asked for a run: a job's fire, the owner at a shell. Run calls its methods in this order.
 type Origin interface {
-	// Begin completes the record before it is written.
+	// Begin completes the record before it is written. It is the whole record of a run that goes on.
 	Begin(r *runlog.Record) error
 
 	// Permit returns a *Refusal if the run may not take place.

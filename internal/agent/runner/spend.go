@@ -36,7 +36,7 @@ func (w *work) reserve(ctx context.Context) (float64, error) {
 	if isScript(w.run.Engine) {
 		return limits.Cost, nil // no account pays for it
 	}
-	claim := spend.Claim{Run: w.run.ID, Job: w.run.Job, Most: limits.Cost, Force: w.spec.Policy.Owner}
+	claim := spend.Claim{Run: w.run.Account(), Job: w.run.Job, Most: limits.Cost, Force: w.spec.Policy.Owner}
 	grant, err := w.Spend.Reserve(ctx, claim, w.look)
 	var limit *spend.Limit
 	if errors.As(err, &limit) {
@@ -75,7 +75,7 @@ func (w *work) raise() func(ctx context.Context, least, most float64) (float64, 
 		if have >= most {
 			return most, nil
 		}
-		got, err := w.Spend.Raise(ctx, w.run.ID, least, most, w.look)
+		got, err := w.Spend.Raise(ctx, w.run.Account(), least, most, w.look)
 		var limit *spend.Limit
 		if errors.As(err, &limit) {
 			return 0, &overLimit{limit}
@@ -96,35 +96,46 @@ func (w *work) unspent(cause error) (later, sorted error) {
 	if !errors.As(cause, &limit) {
 		return nil, cause
 	}
-	if bill, err := w.Runs.Bill(w.run.Record); err != nil || bill.Cost > 0 {
+	if bill, err := w.Runs.Bill(w.run.Record); err != nil || bill.Cost > w.run.Settled {
 		return nil, cause
 	}
-	if limit.Passing() {
+	if w.spec.Identity.Again {
+		if standing, err := w.run.Standing(); err != nil || standing.Question == "" { // the agent has read the answer
+			return nil, cause
+		}
+	}
+	if limit.Passing() || w.spec.Identity.Again {
 		return &Later{limit}, cause
 	}
 	return nil, atLimit(limit)
 }
 
 // postpone takes back a run that has to wait: its reservation, what its origin claimed, its note in the job's lock, and last its
-// record, which refers to the others.
+// record, which refers to the others. A run that has asked a question keeps its record, and goes on waiting.
 func (w *work) postpone(ctx context.Context, later error) error {
 	if limited := (*Later)(nil); errors.As(later, &limited) {
-		w.warn(w.Spend.Release(ctx, w.run.ID, limited.limit.Needs))
+		w.warn(w.Spend.Release(ctx, w.run.Account(), limited.limit.Needs))
 		w.warn(w.spec.Origin.Postpone(ctx, w.run, limited))
 	} else {
-		w.warn(w.Spend.Release(ctx, w.run.ID, 0))
+		w.warn(w.Spend.Release(ctx, w.run.Account(), 0))
 	}
 	if guard := w.spec.Identity.Guard; guard != nil {
 		w.warn(guard.Note(w.note))
+	}
+	if w.spec.Identity.Again {
+		return errors.Join(later, w.run.Finish(runlog.Waiting, ""))
 	}
 	return errors.Join(later, w.run.Remove())
 }
 
 // look reports what another run has cost so far, and whether it may still spend. A negative cost is not known: then all that was
 // reserved counts.
-func (r *Runner) look(id string) (cost float64, alive bool) {
-	record, err := r.Runs.Load(id)
+func (r *Runner) look(account string) (cost float64, alive bool) {
+	record, err := r.Runs.Load(runlog.OfAccount(account))
 	if err != nil {
+		return -1, false
+	}
+	if record.Account() != account { // an earlier part, which was settled when the run went on
 		return -1, false
 	}
 	alive = r.Runs.Alive(record)
@@ -132,7 +143,7 @@ func (r *Runner) look(id string) (cost float64, alive bool) {
 	if err != nil {
 		return -1, alive
 	}
-	return bill.Cost, alive
+	return max(bill.Cost-record.Settled, 0), alive
 }
 
 // settle replaces the reservation by the actual cost. A run that never reached an engine does not count.
@@ -144,10 +155,10 @@ func (w *work) settle(ctx context.Context) {
 	switch {
 	case err != nil:
 		w.warn(fmt.Errorf("run %s: what it cost is not known: %w", w.run.ID, err))
-		w.warn(w.Spend.Settle(ctx, w.run.ID, w.run.Reserved))
-	case bill.Starts == 0 && bill.Cost == 0:
-		w.warn(w.Spend.Release(ctx, w.run.ID, 0))
+		w.warn(w.Spend.Settle(ctx, w.run.Account(), w.run.Reserved))
+	case bill.Starts == 0 && bill.Cost <= w.run.Settled:
+		w.warn(w.Spend.Release(ctx, w.run.Account(), 0))
 	default:
-		w.warn(w.Spend.Settle(ctx, w.run.ID, bill.Cost))
+		w.warn(w.Spend.Settle(ctx, w.run.Account(), max(bill.Cost-w.run.Settled, 0)))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 )
 
@@ -128,7 +129,7 @@ func (m Minute) pruneRuns(before time.Time) error {
 	runs := m.Runner.Runs
 	ids, err := runs.Before(before)
 	for _, id := range ids {
-		if r, readErr := runs.Load(id); readErr == nil && r.Done() && r.Finished.Before(before) {
+		if r, readErr := runs.Load(id); readErr == nil && r.Done() && r.Outcome != runlog.Waiting && r.Finished.Before(before) {
 			err = errors.Join(err, os.RemoveAll(m.Runner.Home.Run(id)))
 		}
 	}

@@ -1,5 +1,5 @@
 // Package tick does the work of one minute: it starts routines and reminders that are due, reports long overdue reminders in
-// one update, completes the records of runs whose process died, retries undelivered messages and, once a day, removes old
+// one update, completes the records of runs whose process died, goes on with runs whose question the owner has answered, retries undelivered messages and, once a day, removes old
 // data. It waits for no engine. Two ticks at once do no harm: the second one finds the first at work and returns.
 package tick
 
@@ -32,6 +32,7 @@ type Minute struct {
 	StartLate func(job.Job, time.Time) error
 	Converse  func() error                // starts a process that answers abandoned messages of the owner; nil: nobody does
 	Nudge     func() error                // starts a process that lets the agent of an idle fork ask whether to end it
+	Continue  func(run string) error      // starts what goes on with a run whose question was answered, or ends it
 	Sweep     func(context.Context) error // forgets the sessions of routines that are gone
 	Keep      int                         // days that run records stay
 
@@ -40,13 +41,14 @@ type Minute struct {
 
 // Bounds of a minute.
 const (
-	maxStarts  = 10               // reminders and late slots that one minute starts; the rest is due in the next
-	overdue    = 24 * time.Hour   // after which a reminder is notified of and not run
-	retryAfter = 5 * time.Minute  // an attempt that failed, or that only a pause or runs in progress held back
-	askAgain   = time.Hour        // after a fire that was refused
-	startTime  = time.Minute      // that a fire which was started has to take its job's lock
-	orphanAge  = 24 * time.Hour   // how far back a minute looks for runs that died; once a day it looks further
-	sendLimit  = 45 * time.Second // for messages of earlier runs
+	maxStarts  = 10                 // reminders and late slots that one minute starts; the rest is due in the next
+	overdue    = 24 * time.Hour     // after which a reminder is notified of and not run
+	retryAfter = 5 * time.Minute    // an attempt that failed, or that only a pause or runs in progress held back
+	maxNote    = 7 * 24 * time.Hour // that a job's agent has to read that its question was not answered
+	askAgain   = time.Hour          // after a fire that was refused
+	startTime  = time.Minute        // that a fire which was started has to take its job's lock
+	orphanAge  = 24 * time.Hour     // how far back a minute looks for runs that died; once a day it looks further
+	sendLimit  = 45 * time.Second   // for messages of earlier runs
 )
 
 // Action is something that a minute does, or would do.
@@ -125,6 +127,7 @@ func (m Minute) Pass(ctx context.Context) error {
 	sending, cancel := limited(ctx, sendLimit)
 	defer cancel()
 	m.Runner.EndOrphans(sending, m.now().Add(-orphanAge))
+	err = errors.Join(err, m.questions(sending))
 	if _, sendErr := m.Runner.Outbox.Flush(sending); sendErr != nil && sending.Err() == nil {
 		err = errors.Join(err, sendErr)
 	}
@@ -228,6 +231,8 @@ func (m Minute) resting(last runlog.Record) bool {
 		return m.Runner.Runs.Alive(last) || m.within(last.Started, retryAfter)
 	}
 	switch last.Outcome {
+	case runlog.Waiting: // it goes on with the answer
+		return true
 	case runlog.Refused:
 		return m.within(*last.Finished, askAgain)
 	case runlog.Failed, runlog.Timeout, runlog.Interrupted, runlog.Paused:

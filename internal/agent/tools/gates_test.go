@@ -33,14 +33,14 @@ const (
 // want is what a run of this record answers to a use of each tool; "" when it may use it.
 func want(r runlog.Record) map[string]string {
 	w := map[string]string{
-		"ping_user": allowed, "discord_embed": allowed, "send_file": allowed, "report_updates": allowed, "follow_up_chain": noChain,
+		"ping_user": allowed, "discord_embed": allowed, "send_file": allowed, "ask_owner": allowed, "report_updates": allowed, "follow_up_chain": noChain,
 		"add_reminder": allowed, "list_reminders": allowed, "cancel_reminder": allowed,
 		"update_names": notMain, "compact_session": oneShot, "skill": noSkills, "search_docs": noDocs,
 		"enter_fork": noEntry, "exit_fork": noExit, "save_context": noSave,
 	}
 	main := r.Mode == string(job.Foreground)
 	if !r.AllowPing && !main {
-		w["ping_user"], w["discord_embed"], w["send_file"] = silent, silent, silent
+		w["ping_user"], w["discord_embed"], w["send_file"], w["ask_owner"] = silent, silent, silent, silent
 	}
 	if r.Update == string(job.Blocked) {
 		w["report_updates"] = blocked
@@ -49,7 +49,7 @@ func want(r runlog.Record) map[string]string {
 		w["compact_session"] = allowed
 	}
 	if main {
-		w["report_updates"] = isMain
+		w["report_updates"], w["ask_owner"] = isMain, "error: This is the main session itself: ask in your answer."
 		w["update_names"], w["skill"], w["search_docs"], w["enter_fork"] = allowed, allowed, allowed, allowed
 	}
 	return w

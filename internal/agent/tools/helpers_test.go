@@ -21,6 +21,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/update"
@@ -63,6 +64,7 @@ func newDesk(t testing.TB, r runlog.Record) *desk {
 			Notices:   notice.Book{Home: dir, Disk: disk},
 			Budget:    budget.Book{Home: dir, Disk: disk, Zone: zone},
 			Approvals: approval.Book{Home: dir, Disk: disk, Zone: zone},
+			Questions: question.Book{Home: dir, Disk: disk, Zone: zone},
 		},
 		Sender: outbox.Post{Home: dir, Disk: disk, Env: []string{"PATH=" + os.Getenv("PATH")}},
 		Busy:   func() bool { d.asked++; return d.busy },
@@ -78,7 +80,7 @@ func newDesk(t testing.TB, r runlog.Record) *desk {
 // open begins the desk's run; a desk may have several, one after the other.
 func (d *desk) open(runs runlog.Book, r runlog.Record) {
 	d.t.Helper()
-	r.Mode = cmp.Or(r.Mode, string(job.Forked))
+	r.Mode, r.Kind = cmp.Or(r.Mode, string(job.Forked)), cmp.Or(r.Kind, string(job.Routine))
 	mode := job.Mode(r.Mode) // the traits that the conversation of this mode has
 	if mode == job.Foreground {
 		r.Key = cmp.Or(r.Key, session.MainKey)

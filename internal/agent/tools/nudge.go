@@ -18,7 +18,7 @@ var errNothingDue = errors.New("nothing is due")
 // engine's hook and the run itself both call it, so that together they remind no more than twice.
 func (b *Set) Nudge(ctx context.Context) (text string, err error) {
 	err = b.Run.Decide(ctx, func(s runlog.Standing) (runlog.Event, error) {
-		if !b.Run.Owes(s) || s.Nudges >= mostNudges {
+		if !b.Run.Owes(s) || s.Nudges >= mostNudges || s.Asking() { // of a run that waits the report is due at its end
 			return runlog.Event{}, errNothingDue
 		}
 		text = prompt.Nudge(job.UpdateMode(b.Run.Record.Update))

@@ -23,17 +23,25 @@ func pings(b *Set) error {
 // reach sends the owner a message, if the gates of behaviour 6 let it pass. What it takes is reserved before anything is sent,
 // so that two processes cannot both send the one message of a run, and given back only when it was definitely refused.
 func (b *Set) reach(ctx context.Context, m outbox.Message) (string, error) {
-	var number int
-	paid := false
 	var embed json.RawMessage // for a reply, which quotes its parts
 	if m.Embed != nil {
 		embed, _ = json.Marshal(m.Embed) // texts: it cannot fail
 	}
+	return b.reachWith(ctx, m, runlog.Event{Type: runlog.Ping, Text: m.Text, Input: embed}, nil)
+}
+
+// reachWith is reach with the event that reserves the message. keep, if it is not nil, is called with the message's id when the
+// gates are passed and before the event; its error keeps the message from being sent.
+func (b *Set) reachWith(ctx context.Context, m outbox.Message, e runlog.Event, keep func(id string) error) (string, error) {
+	r := b.Run.Record
+	paid := false
 	err := b.Run.Decide(ctx, func(s runlog.Standing) (runlog.Event, error) {
-		number = s.Messages + 1
+		m.ID = fmt.Sprintf("%s.%d", r.ID, s.Messages+1)
 		var err error
-		paid, err = b.pay(ctx, s, m.Critical)
-		return runlog.Event{Type: runlog.Ping, Text: m.Text, Input: embed}, err
+		if paid, err = b.pay(ctx, s, m.Critical); err == nil && keep != nil {
+			err = keep(m.ID)
+		}
+		return e, err
 	})
 	back := context.WithoutCancel(ctx) // what is given back is given back whatever happens
 	if err != nil {
@@ -42,12 +50,13 @@ func (b *Set) reach(ctx context.Context, m outbox.Message) (string, error) {
 		}
 		return "", err
 	}
-	r := b.Run.Record
-	m.ID, m.Run, m.Job, m.Label = fmt.Sprintf("%s.%d", r.ID, number), r.ID, r.Job, r.Label()
-	m.Kind, m.Created = outbox.Ping, b.Disk.Now()
-	answer, err := b.send(ctx, m)
+	m.Run, m.Job, m.Label, m.Kind, m.Created = r.ID, r.Job, r.Label(), outbox.Ping, b.Disk.Now()
+	answer, err := b.send(ctx, m, keep != nil)
 	if err != nil {
-		err = errors.Join(err, b.Run.Event(back, runlog.Event{Type: runlog.PingRefused, Text: m.Text}))
+		err = errors.Join(err, b.Run.Event(back, runlog.Event{Type: runlog.PingRefused, Tool: e.Tool, Text: e.Text}))
+		if keep != nil {
+			err = errors.Join(err, b.Questions.Drop(back, r.ID))
+		}
 		if paid {
 			err = errors.Join(err, b.Budget.Return(back, m.Critical))
 		}
@@ -56,8 +65,8 @@ func (b *Set) reach(ctx context.Context, m outbox.Message) (string, error) {
 	return answer, nil
 }
 
-// pay is the gates behind the job's own word: one message a run, nothing while the owner is in a conversation, a token for each.
-// What is critical passes them and is counted. The main conversation has none.
+// pay is the gates behind the job's own word: one message a run, and one more after each answer of the owner; nothing while the owner
+// is in a conversation; a token for each. What is critical passes them and is counted. The main conversation has none.
 func (b *Set) pay(ctx context.Context, s runlog.Standing, critical bool) (paid bool, err error) {
 	r := b.Run.Record
 	if r.Foreground {
@@ -71,7 +80,10 @@ func (b *Set) pay(ctx context.Context, s runlog.Standing, critical bool) (paid b
 	if r.Update == string(job.Blocked) {
 		instead = " Finish the task without one."
 	}
-	if s.Pings > 0 {
+	switch {
+	case s.Asking():
+		return false, &Refused{"This run waits for the answer to its question already. End your turn."}
+	case s.Pings > s.Earlier:
 		return false, &Refused{"This run has already sent its one message."}
 	}
 	if b.Busy() {
@@ -84,10 +96,10 @@ func (b *Set) pay(ctx context.Context, s runlog.Standing, critical bool) (paid b
 	return ok, err
 }
 
-// send hands a message over; an error means that it was definitely not sent.
-func (b *Set) send(ctx context.Context, m outbox.Message) (string, error) {
+// send hands a message over, which asks the owner something or not; an error means that it was definitely not sent.
+func (b *Set) send(ctx context.Context, m outbox.Message, asks bool) (string, error) {
 	if !b.Sender.Configured() {
-		return b.sendByUpdate(ctx, m)
+		return b.sendByUpdate(ctx, m, asks)
 	}
 	if m.File != "" {
 		kept, err := b.keepFile(m.File, m.ID)
@@ -129,11 +141,16 @@ func (b *Set) remember(ctx context.Context, message string) error {
 }
 
 // sendByUpdate is for an owner who has not said how to be reached: the next conversation tells them.
-func (b *Set) sendByUpdate(ctx context.Context, m outbox.Message) (string, error) {
+// The update reports the message, but not what comes of a question.
+func (b *Set) sendByUpdate(ctx context.Context, m outbox.Message, asks bool) (string, error) {
 	if m.File != "" {
 		m.Text += " (file: " + m.File + ")"
 	}
-	if err := b.report(ctx, m.Text); err != nil {
+	add := b.report
+	if asks {
+		add = func(ctx context.Context, text string) error { return b.Updates.Add(ctx, text, b.Run.ID) }
+	}
+	if err := add(ctx, m.Text); err != nil {
 		return "", err
 	}
 	return "No delivery is configured, so the owner will see this in the next conversation.", nil

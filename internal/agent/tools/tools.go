@@ -22,6 +22,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/update"
@@ -57,6 +58,7 @@ type State struct {
 	Notices   notice.Book
 	Budget    budget.Book
 	Approvals approval.Book
+	Questions question.Book
 }
 
 // tool is one entry of a set.
@@ -72,8 +74,8 @@ type tool struct {
 
 func tools() []tool {
 	return []tool{
-		pingUser(), discordEmbed(), sendFile(), reportUpdates(), followUpChain(), addReminder(), listReminders(), cancelReminder(),
-		updateNames(), compactSession(), useSkill(), searchDocs(), enterFork(), exitFork(), saveContext(),
+		pingUser(), discordEmbed(), sendFile(), askOwner(), reportUpdates(), followUpChain(), addReminder(), listReminders(),
+		cancelReminder(), updateNames(), compactSession(), useSkill(), searchDocs(), enterFork(), exitFork(), saveContext(),
 	}
 }
 

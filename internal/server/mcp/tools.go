@@ -29,7 +29,7 @@ func (s Server) described(t engine.Tool) mcp.Tool {
 		ReadOnlyHint:    mcp.ToBoolPtr(false), // Claude runs read-only tools at the same time, so this also keeps their order
 		DestructiveHint: mcp.ToBoolPtr(false),
 		IdempotentHint:  mcp.ToBoolPtr(false),
-		OpenWorldHint:   mcp.ToBoolPtr(t.Name == "ping_user"), // all others stay in the data directory
+		OpenWorldHint:   mcp.ToBoolPtr(t.Name == "ping_user" || t.Name == "ask_owner"), // all others stay in the data directory
 	}
 	return tool
 }

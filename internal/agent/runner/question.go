@@ -1,0 +1,202 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/question"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/update"
+)
+
+// errWaiting ends the first part of a run that has asked the owner a question.
+var errWaiting = errors.New("the run waits for an answer")
+
+// Answer keeps the owner's answer to the question of a run, which Continue then goes on with. The error is a *question.Closed if the
+// run does not wait for one.
+func (r *Runner) Answer(ctx context.Context, run, text string) (question.Question, error) {
+	record, err := r.Runs.Load(run)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return question.Question{}, &runlog.Unknown{Name: run}
+	case err != nil:
+		return question.Question{}, err
+	case record.Done() && record.Outcome != runlog.Waiting:
+		return question.Question{}, &question.Closed{Run: run, Reason: "it has ended (" + string(record.Outcome) + ") and waits for no answer"}
+	}
+	return r.Questions.Answer(ctx, run, update.Clean(text))
+}
+
+// Waits reports whether a run waits for an answer that may still be given.
+func (r *Runner) Waits(run string) bool {
+	q, err := r.Questions.Load(run)
+	return err == nil && q.Answer == "" && !q.Expired(r.Disk.Now())
+}
+
+// continueWait is how long a run that goes on waits for a fire of its job.
+const continueWait = 24 * time.Hour
+
+// Continue goes on with a run whose question was answered, as an automatic run. One whose question has expired it ends. While
+// everything is paused, at a spending limit, or while the job is not approved, the run keeps waiting with the answer, and the error
+// says why. For a run that does not wait it is a *question.Closed.
+func (r *Runner) Continue(ctx context.Context, id string, o Observer) (runlog.Record, error) {
+	record, err := r.Runs.Load(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &runlog.Unknown{Name: id}
+	}
+	if err != nil {
+		return record, err
+	}
+	guard, err := r.waitForJob(ctx, record.Job)
+	if err != nil {
+		return record, err
+	}
+	f := &fire{Runner: r, run: id, guard: guard, options: Options{Observe: o}}
+	defer f.flush(ctx)
+	defer guard.Release()
+	q, record, err := f.awaited(ctx)
+	if err != nil {
+		return record, err
+	}
+	files, err := r.Jobs.Load()
+	if err != nil {
+		return record, err
+	}
+	var known bool
+	f.all = files.Jobs
+	f.job, known = files.ByID(record.Job)
+	if q.Expired(r.Disk.Now()) {
+		if q, err = r.Questions.Lapse(ctx, id); err != nil {
+			return record, err
+		}
+	}
+	switch {
+	case q.Lapsed:
+		return f.giveUpOn(ctx, runlog.Expired, "no answer came until "+q.Expires.Format("2006-01-02 15:04"), prompt.ExpiredQuestion(record.Label(), q))
+	case q.Answer == "":
+		return record, &question.Closed{Run: id, Reason: "its question has no answer yet"}
+	case !known:
+		return f.giveUpOn(ctx, runlog.Refused, "its job is gone", prompt.LostRun(record.Label(), "its job is gone"))
+	}
+	return f.goOn(ctx, record, q)
+}
+
+// waitForJob takes the lock of a job when no fire of it is in progress.
+func (r *Runner) waitForJob(ctx context.Context, id string) (*lock.Guard, error) {
+	path := r.Home.JobLock(id)
+	if left := r.Runs.Leftover(path); left != nil {
+		return nil, left
+	}
+	waiting, cancel := context.WithTimeout(ctx, continueWait)
+	defer cancel()
+	guard, err := r.Disk.Locks.WaitGuard(waiting, path)
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return guard, err
+}
+
+// awaited returns what the fire's run waits with, and its record. As the job's lock is held, a record that is not finished is that
+// of a process that died.
+func (f *fire) awaited(ctx context.Context) (q question.Question, r runlog.Record, err error) {
+	f.previous = f.closePrevious(ctx)
+	_, err = f.Runs.Close(f.run)
+	r, loadErr := f.Runs.Load(f.run)
+	if err = errors.Join(err, loadErr); err != nil {
+		return q, r, err
+	}
+	if r.Scheduled != nil && r.Kind == string(job.Routine) {
+		f.slot = *r.Scheduled
+	}
+	if r.Outcome != runlog.Waiting {
+		return q, r, &question.Closed{Run: f.run, Reason: "it has ended (" + string(r.Outcome) + ")"}
+	}
+	q, err = f.Questions.Load(f.run)
+	if errors.Is(err, fs.ErrNotExist) {
+		q, err = question.Question{Run: f.run, Text: r.Question, Expires: f.Disk.Now(), Lapsed: true}, f.Questions.Ask(ctx, q)
+	}
+	return q, r, err
+}
+
+// giveUpOn ends a run that waits and cannot go on.
+func (f *fire) giveUpOn(ctx context.Context, outcome runlog.Outcome, reason, text string) (runlog.Record, error) {
+	held, err := f.Runs.Hold(f.run)
+	if err != nil {
+		return runlog.Record{}, err
+	}
+	defer f.Runs.Leave(f.run, held)
+	run, err := f.Runs.At(f.run)
+	if err != nil {
+		return runlog.Record{}, err
+	}
+	f.warn(run.Conclude(outcome, reason))
+	f.notify(ctx, run.Record, update.Clean(text))
+	if f.job.ID != "" {
+		f.warn(f.Permit()) // of what the owner wants at the end
+	}
+	f.End(ctx, run, nil)
+	err = run.Finish(outcome, reason)
+	f.settleSlot(outcome)
+	if f.job.Kind != job.Routine { // whose agent reads in its next fire that no answer came
+		f.warn(f.Questions.Drop(ctx, f.run))
+	}
+	return run.Record, err
+}
+
+// questions are those of earlier runs of the job, which the owner has not answered.
+func (f *fire) questions() (open []question.Question) {
+	all, err := f.Questions.List()
+	f.warn(err)
+	for _, q := range all {
+		if q.Job == f.job.ID && q.Answer == "" && q.Run != f.run {
+			open = append(open, q)
+		}
+	}
+	return open
+}
+
+// forgetQuestions drops those that have expired, once the agent of the job has read so.
+func (f *fire) forgetQuestions(ctx context.Context, run runlog.Record) {
+	if run.Turns == 0 {
+		return
+	}
+	for _, q := range f.questions() {
+		if r, err := f.Runs.Load(q.Run); q.Lapsed && (err != nil || r.Outcome != runlog.Waiting) {
+			f.warn(f.Questions.Drop(ctx, q.Run))
+		}
+	}
+}
+
+// AskAgain sends a question whose run was killed before it was sent.
+func (r *Runner) AskAgain(ctx context.Context, q question.Question) error {
+	run, err := r.Runs.At(q.Run)
+	if err != nil {
+		return err
+	}
+	text := prompt.Question(q)
+	fate := outbox.Refused
+	if r.Outbox.Configured() {
+		var receipt outbox.Receipt
+		r.warn(r.remember(ctx, run, q.Message))
+		receipt, err = r.Outbox.Send(ctx, outbox.Message{
+			ID: q.Message, Run: run.ID, Job: run.Job, Label: run.Label(), Kind: outbox.Ping, Text: text, Created: r.Disk.Now(),
+		})
+		fate = receipt.Fate
+		r.warn(err) // one that is in the outbox already is sent from there
+		if receipt.Outside != "" {
+			r.warn(r.Sessions.Received(ctx, q.Message, receipt.Outside))
+		}
+	}
+	if fate == outbox.Refused {
+		if err := r.Updates.Add(ctx, text, q.Run); err != nil {
+			return err
+		}
+	}
+	return r.Questions.Edit(ctx, q.Run, func(q *question.Question) error { q.Sent = true; return nil })
+}

@@ -1,0 +1,61 @@
+package tick
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/state/question"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// questions goes on with the runs whose question was answered, ends those whose question has expired, and sends a question whose run
+// was killed before it did. What refers to no run that waits is removed.
+func (m Minute) questions(ctx context.Context) error {
+	all, err := m.Runner.Questions.List()
+	if err != nil {
+		return err
+	}
+	for _, q := range all {
+		err = errors.Join(err, m.question(ctx, q))
+	}
+	return err
+}
+
+func (m Minute) question(ctx context.Context, q question.Question) error {
+	r, err := m.Runner.Runs.Load(q.Run)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return m.Runner.Questions.Drop(ctx, q.Run)
+	case err != nil:
+		return err
+	case !r.Done(): // it is in progress
+		return nil
+	case r.Outcome == runlog.Expired && m.within(*r.Finished, maxNote): // its job's agent has not read so yet
+		return nil
+	case r.Outcome != runlog.Waiting:
+		return m.Runner.Questions.Drop(ctx, q.Run)
+	case m.goesOn(q):
+		if err := m.Runner.Questions.Edit(ctx, q.Run, func(q *question.Question) error { q.Tried = m.now(); return nil }); err != nil {
+			return err
+		}
+		return m.Continue(q.Run)
+	case !q.Sent && q.Answer == "":
+		return m.Runner.AskAgain(ctx, q)
+	}
+	return nil
+}
+
+// goesOn reports whether a run that waits is to be started: its question is answered, or has expired. A fire of its job that is in
+// progress, or a pause, comes first; a run that could not go on is tried again later.
+func (m Minute) goesOn(q question.Question) bool {
+	if m.within(q.Tried, retryAfter) || !lock.Free(m.Runner.Home.JobLock(q.Job)) {
+		return false
+	}
+	if q.Expired(m.now()) {
+		return true
+	}
+	paused, _, err := m.Runner.Spend.Paused()
+	return q.Answer != "" && !paused && err == nil
+}

@@ -1,0 +1,111 @@
+package tools
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/question"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/update"
+)
+
+//go:embed ask_owner.md
+var askOwnerText string
+
+func askOwner() tool {
+	return tool{
+		name:        runlog.AskOwner,
+		description: askOwnerText,
+		schema: `{"type":"object","properties":{"question":{"type":"string","minLength":1},` +
+			`"choices":{"type":"array","items":{"type":"string","minLength":1,"maxLength":80},"maxItems":10},"expires":{"type":"string"}},` +
+			`"required":["question"],"additionalProperties":false}`,
+		may:  asks,
+		call: takes(callAsk),
+	}
+}
+
+// Bounds of a question.
+const (
+	maxChoices    = 10
+	maxChoice     = 80 // characters, which a button can show
+	defaultExpiry = 24 * time.Hour
+	minExpiry     = time.Minute
+	maxExpiry     = 7 * 24 * time.Hour // a session is kept for so long
+)
+
+func asks(b *Set) error {
+	switch r := b.Run; {
+	case r.Foreground:
+		return &Refused{"This is the main session itself: ask in your answer."}
+	case !slices.Contains([]job.Kind{job.Routine, job.Reminder, job.Webhook}, job.Kind(r.Kind)):
+		return &Refused{"ask_owner is for the background runs of jobs only."}
+	}
+	return pings(b)
+}
+
+func callAsk(ctx context.Context, b *Set, in struct {
+	Question string   `json:"question"`
+	Choices  []string `json:"choices"`
+	Expires  string   `json:"expires"`
+}) (string, error) {
+	q, err := b.question(in.Question, in.Choices, in.Expires)
+	if err != nil {
+		return "", fmt.Errorf("bad arguments: %w", err)
+	}
+	keep := func(message string) error {
+		q.Message = message
+		return b.Questions.Ask(ctx, q)
+	}
+	m := outbox.Message{Text: prompt.Question(q)}
+	said, err := b.reachWith(ctx, m, runlog.Event{Type: runlog.Ping, Tool: runlog.AskOwner, Text: q.Text}, keep)
+	if err != nil {
+		return "", err
+	}
+	if err := b.Questions.Edit(ctx, q.Run, func(q *question.Question) error { q.Sent = true; return nil }); err != nil {
+		b.Disk.Warn(err.Error()) // it will be sent again
+	}
+	return fmt.Sprintf("%s End your turn now. This run goes on when the owner has answered, until %s at the latest.",
+		said, q.Expires.Format("Mon 2006-01-02 3:04 PM MST")), nil
+}
+
+// question is what the agent asks, checked.
+func (b *Set) question(text string, choices []string, expires string) (q question.Question, err error) {
+	if text = update.Clean(text); text == "" {
+		return q, errors.New("question is empty")
+	}
+	if len(choices) > maxChoices {
+		return q, fmt.Errorf("%d choices: want at most %d", len(choices), maxChoices)
+	}
+	var clean []string
+	for _, c := range choices {
+		c = plaintext.Line(update.Clean(c))
+		if c == "" || utf8.RuneCountInString(c) > maxChoice || slices.Contains(clean, c) {
+			return q, fmt.Errorf("choice %q: want 1 to %d characters, each choice once", c, maxChoice)
+		}
+		clean = append(clean, c)
+	}
+	after := defaultExpiry
+	if expires != "" {
+		if after, err = job.ParseDuration(expires); err != nil {
+			return q, fmt.Errorf("expires: %w", err)
+		}
+	}
+	if after < minExpiry || after > maxExpiry {
+		return q, fmt.Errorf("expires: want %s to %s", job.FormatDuration(minExpiry), job.FormatDuration(maxExpiry))
+	}
+	now, r := b.Disk.Now().In(b.Zone), b.Run.Record
+	q = question.Question{Run: r.ID, Job: r.Job, Name: r.Name, Text: text, Choices: clean, Asked: now, Expires: now.Add(after)}
+	if r.Deadline != nil {
+		q.Left = max(r.Deadline.Sub(now), minExpiry)
+	}
+	return q, nil
+}
