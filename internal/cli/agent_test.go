@@ -26,7 +26,7 @@ func commandsOfAgents() map[string][]string {
 			"changed", "names", "ping", "remind", "reminder add", "reminder cancel", "reminder follow-up", "session compact", "update add",
 		},
 		"never": {
-			"approve", "import crontab", "pause", "resume", "routine rm", "schedule install", "schedule remove", "session branch",
+			"answer", "approve", "import crontab", "pause", "resume", "routine rm", "schedule install", "schedule remove", "session branch",
 			"session export", "session rm", "session search", "session show", "stop",
 		},
 		"never nested": {

@@ -11,9 +11,9 @@ import (
 // pickOne is the value of --resume where no id is given.
 const pickOne = "?"
 
-// question turns the short spelling of ask into the long one: -p, -c, -r and --session before any command word mean ask, as people know
+// asAsk turns the short spelling of ask into the long one: -p, -c, -r and --session before any command word mean ask, as people know
 // them from other agents, so that `ollim -p status` asks "status".
-func question(root *cobra.Command, args []string) []string {
+func asAsk(root *cobra.Command, args []string) []string {
 	ask, _, err := root.Find([]string{"ask"})
 	if err != nil {
 		return args

@@ -88,6 +88,7 @@ func constructors() map[string]func(*Deps) *cobra.Command {
 		"chat":     newChat,
 		"fork":     newFork,
 		"ask":      newAsk,
+		"answer":   newAnswer,
 		"model":    newModel,
 		"pause":    newPause,
 		"resume":   newResume,

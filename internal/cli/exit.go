@@ -20,6 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/skill"
@@ -121,14 +122,14 @@ func rules() []rule {
 		{is(lock.ErrBusy), statusTempFail}, {as[*runner.Later], statusTempFail},
 		{is(runner.ErrNoEngine), statusConfig}, {is(app.ErrNoConfig), statusConfig}, {is(engine.ErrForeignSession), statusConfig},
 		{as[*config.Wrong], statusConfig}, {as[*app.ConfigFault], statusConfig},
-		{is(app.ErrNotAllowed), statusRefused},
+		{is(app.ErrNotAllowed), statusRefused}, {is(runner.ErrRefused), statusRefused}, {is(runner.ErrPaused), statusTempFail},
 		{as[*store.NotWritten], statusUnwritten}, {as[*lock.Failed], statusUnwritten}, {as[*unwritten], statusUnwritten},
 		{as[*job.Unknown], statusNoJob}, {as[*runlog.Unknown], statusNoJob}, {as[*skill.Unknown], statusNoJob},
 		{is(app.ErrNoSession), statusNoJob}, {as[*app.UnknownSession], statusNoJob},
 		{is(session.ErrID), statusUsage}, {is(channel.ErrName), statusUsage}, {is(transcript.ErrAmbiguous), statusUsage}, {is(transcript.ErrForeign), statusData},
 		{as[*job.Ambiguous], statusUsage}, {as[*config.UnknownKey], statusUsage},
 		{as[yamldoc.Faults], statusData}, {as[*approval.Unfit], statusData}, {as[*yamldoc.Fault], statusData}, {is(update.ErrEmpty), statusData},
-		{is(errTooLong), statusData}, {as[*channel.Damaged], statusData}, {is(fs.ErrExist), statusData}, {as[*json.SyntaxError], statusData},
+		{is(errTooLong), statusData}, {as[*channel.Damaged], statusData}, {as[*question.Closed], statusData}, {is(fs.ErrExist), statusData}, {as[*json.SyntaxError], statusData},
 		{is(engine.ErrUnavailable), statusUnavailable},
 		{as[*fs.PathError], statusUnwritten}, // state that cannot even be read
 	}
@@ -144,7 +145,7 @@ func as[T error](err error) bool {
 // statusOfRun is the status that tells how a run ended.
 func statusOfRun(r runlog.Record) status {
 	switch r.Outcome {
-	case runlog.OK, runlog.Gated:
+	case runlog.OK, runlog.Gated, runlog.Waiting:
 		return statusOK
 	case runlog.Skipped, runlog.Paused:
 		return statusTempFail

@@ -43,7 +43,7 @@ func execute(ctx context.Context, d *Deps, args []string) int {
 	}
 	d.Warn, d.Commands = d.warn, commandAccess()
 	root := newRoot(d, args...)
-	root.SetArgs(question(root, args))
+	root.SetArgs(asAsk(root, args))
 	root.SetIn(d.In)
 	root.SetOut(out)
 	root.SetErr(d.Stderr)

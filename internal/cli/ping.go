@@ -24,6 +24,10 @@ type pingOptions struct {
 	embed    string
 	file     string
 	critical bool
+
+	ask     bool
+	choices []string
+	expires string
 }
 
 func newPing(d *Deps) *cobra.Command {
@@ -34,7 +38,7 @@ func newPing(d *Deps) *cobra.Command {
 		Short:       "Send the owner a message",
 		Long: "Ping passes TEXT to the delivery command of config.yaml; - reads it from standard input. An undelivered " +
 			"message is kept and retried. Without a delivery command it becomes a pending update. Inside a run it is the " +
-			"agent's tool ping_user, discord_embed or send_file, subject to the job's allow-ping, one message per run, the " +
+			"agent's tool ping_user, discord_embed, send_file or (with --ask) ask_owner, subject to the job's allow-ping, one message per run, the " +
 			"main conversation being idle, and the budget.",
 		Example: "  df -h / | ollim ping -\n  ollim ping --embed '{\"title\":\"Backup\",\"fields\":[{\"name\":\"size\",\"value\":\"3 GB\"}]}'",
 		Args:    checked(cobra.ArbitraryArgs),
@@ -46,6 +50,9 @@ func newPing(d *Deps) *cobra.Command {
 	cmd.Flags().StringVar(&o.embed, "embed", "", "send structured data, as JSON with title, description, url, color, fields "+
 		"and footer; - reads it from standard input")
 	cmd.Flags().StringVar(&o.file, "file", "", "attach this file, at most 10 MiB")
+	cmd.Flags().BoolVar(&o.ask, "ask", false, "inside a run: ask TEXT and wait for the answer; the run pauses when the turn ends")
+	cmd.Flags().StringArrayVar(&o.choices, "choice", nil, "with --ask: an answer to choose from; may be given again")
+	cmd.Flags().StringVar(&o.expires, "expires", "", "with --ask: end the run if no answer comes within this time, 1m to 7d (default 24h)")
 	cmd.Flags().BoolVar(&o.critical, "critical", false, "inside a run: send even if the main conversation is busy or the "+
 		"budget is empty")
 	return cmd
@@ -57,7 +64,10 @@ func runPing(ctx context.Context, d *Deps, h app.Home, o pingOptions) error {
 	}
 	if d.inside() {
 		text, err := o.inside(ctx, d, h)
-		if err == nil {
+		switch {
+		case err == nil && o.ask:
+			d.line("info", text) // the agent must read that its turn is to end
+		case err == nil:
 			d.note("%s", text)
 		}
 		return err
@@ -92,6 +102,12 @@ func runPing(ctx context.Context, d *Deps, h app.Home, o pingOptions) error {
 // read completes the options from standard input, which only one of them can have.
 func (o *pingOptions) read(d *Deps) (err error) {
 	switch {
+	case !o.ask && (len(o.choices) > 0 || o.expires != ""):
+		return usage("--choice and --expires need --ask")
+	case o.ask && (o.embed != "" || o.file != "" || o.critical):
+		return usage("--ask takes TEXT alone")
+	case o.ask && !d.inside():
+		return usage("--ask is for an agent in a run, which waits for the answer")
 	case o.text != "" && o.embed != "":
 		return usage("TEXT and --embed exclude each other: an embed has its own description")
 	case o.embed != "" && o.file != "":
@@ -111,6 +127,8 @@ func (o *pingOptions) read(d *Deps) (err error) {
 
 func (o *pingOptions) inside(ctx context.Context, d *Deps, h app.Home) (string, error) {
 	switch {
+	case o.ask:
+		return d.useTool(ctx, h, runlog.AskOwner, map[string]any{"question": o.text, "choices": o.choices, "expires": o.expires})
 	case o.embed != "":
 		e, err := o.parts()
 		if err != nil {

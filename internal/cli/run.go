@@ -29,7 +29,7 @@ func newRunList(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "list [JOB]",
-		Short:       "List runs, newest first: id, start, job, outcome, duration, cost, error",
+		Short:       "List runs, newest first: id, start, job, outcome, duration, cost, error or question",
 		Args:        checked(cobra.MaximumNArgs(1)),
 		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
 			return runRunList(d, h, strings.TrimSuffix(strings.Join(args, ""), ".md"), n, asJSON)
@@ -83,7 +83,7 @@ func runCells(r runlog.Record) []string {
 	if r.Finished != nil {
 		took = r.Finished.Sub(r.Started).Round(time.Millisecond).String()
 	}
-	return []string{r.ID, r.Started.Format("2006-01-02 15:04:05"), r.Name, outcome(r), took, fmt.Sprintf("$%.2f", r.Cost), r.Error}
+	return []string{r.ID, r.Started.Format("2006-01-02 15:04:05"), r.Name, outcome(r), took, fmt.Sprintf("$%.2f", r.Cost), cmp.Or(r.Error, r.Question)}
 }
 
 func newRunShow(d *Deps) *cobra.Command {

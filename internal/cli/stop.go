@@ -100,6 +100,9 @@ const stopPatience = 4 * app.Grace
 
 // stopRun asks a run to end, waits for that, and ends what is left of its engine.
 func (d *Deps) stopRun(ctx context.Context, h app.Home, r runlog.Record) error {
+	if r.Outcome == runlog.Waiting {
+		return errors.New("is not in progress: it waits for an answer")
+	}
 	if r.Done() {
 		return errors.New("has already ended")
 	}

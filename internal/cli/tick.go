@@ -33,7 +33,9 @@ func newTick(d *Deps) *cobra.Command {
 		Short:       "Start due jobs, retry messages and clean up; run it every minute",
 		Long: "Tick starts routines with an unclaimed slot (late ones if catch-up allows it) and reminders that are due, " +
 			"records missed slots, and reports reminders that are more than a day late in one pending update. It completes " +
-			"runs whose process died, has the agent of an idle fork ask whether to end it, and retries undelivered messages. It does not wait for an engine. Two ticks at once do " +
+			"runs whose process died, goes on with runs whose question was answered, ends those whose question has expired, " +
+			"has the agent of an idle fork ask whether to end it, and retries undelivered messages. It does not wait for an " +
+			"engine. Two ticks at once do " +
 			"no harm. One crontab line fires all jobs; ollim schedule install adds one for each routine.",
 		Example: "  * * * * * /usr/local/bin/ollim tick",
 		Args:    checked(cobra.NoArgs),
@@ -65,6 +67,7 @@ func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 		StartLate: func(j job.Job, at time.Time) error { return s.start(ctx, j, "--slot", at.UTC().Format(time.RFC3339)) },
 		Converse:  func() error { return s.launch("chat", "--abandoned") },
 		Nudge:     func() error { return s.launch("fork", "nudge") },
+		Continue:  func(run string) error { return s.launch("answer", "--continue", "--", run) },
 		Sweep:     func(ctx context.Context) error { return sweepSessions(ctx, h) },
 	}
 	if !o.dryRun {

@@ -1,6 +1,6 @@
 // Package tick does the work of one minute: it starts routines and reminders that are due, reports long overdue reminders in
-// one update, completes the records of runs whose process died, goes on with runs whose question the owner has answered, retries undelivered messages and, once a day, removes old
-// data. It waits for no engine. Two ticks at once do no harm: the second one finds the first at work and returns.
+// one update, completes the records of runs whose process died, goes on with runs whose question the owner has answered,
+// retries undelivered messages and, once a day, removes old data. It waits for no engine. Two ticks at once do no harm: the second one finds the first at work and returns.
 package tick
 
 import (

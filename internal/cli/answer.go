@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/state/question"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+type answerOptions struct {
+	run   string
+	words []string
+	wait  bool
+	goOn  bool
+}
+
+func newAnswer(d *Deps) *cobra.Command {
+	var o answerOptions
+	cmd := &cobra.Command{
+		Annotations: agentNever(refused),
+		Use:         "answer RUN TEXT...|N|-",
+		Short:       "Answer the question of a run that waits",
+		Long: "Answer keeps TEXT, or the choice number N of the question, as the answer to the question that a run has asked " +
+			"with ask_owner; - reads it from standard input. RUN is a run id or its beginning, last, or a job. The run goes on " +
+			"in a process of its own, in the same session, as an automatic run: within what is left of its limits, and later " +
+			"(by ollim tick) while everything is paused or a spending limit is reached. A question is answered once; a second " +
+			"or late answer exits 65. ollim run list shows what waits.",
+		Example: "  ollim answer backup 2\n  ollim answer 20260302T100001.000Z-4f8a01 only the photos",
+		Args:    checked(cobra.MinimumNArgs(1)),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			o.run, o.words = args[0], args[1:]
+			return runAnswer(ctx, d, h, o)
+		}),
+	}
+	cmd.Flags().BoolVarP(&o.wait, "wait", "w", false, "go on with the run in this process, and exit with the status of its outcome")
+	cmd.Flags().BoolVar(&o.goOn, "continue", false, "go on with a run that is answered, or end one that has expired")
+	_ = cmd.Flags().MarkHidden("continue") // it is there
+	return cmd
+}
+
+func runAnswer(ctx context.Context, d *Deps, h app.Home, o answerOptions) error {
+	switch {
+	case o.goOn && len(o.words) > 0:
+		return usage("--continue takes no answer")
+	case o.goOn:
+		return d.goOn(ctx, h, o.run)
+	case len(o.words) == 0:
+		return usage("no answer: give TEXT, the number of a choice, or -")
+	}
+	text, err := wordsOrInput(d, o.words)
+	if err != nil {
+		return err
+	}
+	run, err := waitingRun(h, o.run)
+	if err != nil {
+		return err
+	}
+	if _, err := h.Runner(false).Answer(ctx, run, text); err != nil {
+		return err
+	}
+	if o.wait {
+		return d.goOn(ctx, h, run)
+	}
+	return d.startToGoOn(h, run)
+}
+
+// startToGoOn starts a process that goes on with a run whose question was just answered. While everything is paused tick does it later.
+func (d *Deps) startToGoOn(h app.Home, run string) error {
+	if paused, _, err := h.Spend().Paused(); paused {
+		d.note("the answer is kept, and the run goes on after: ollim resume")
+		return err
+	}
+	s := starter{d: d, home: h}
+	return s.launch("answer", "--continue", "--", run)
+}
+
+// goOn goes on with a run in this process.
+func (d *Deps) goOn(ctx context.Context, h app.Home, run string) error {
+	outlivePipe()
+	r, err := h.Runner(false).Continue(ctx, run, runner.Observer{})
+	switch {
+	case as[*question.Closed](err), r.ID == "":
+		return err
+	case r.Outcome == runlog.Waiting && err != nil:
+		return fmt.Errorf("the answer is kept: %w", err)
+	}
+	return (&fireOptions{}).verdict(d, r, err)
+}
+
+// waitingRun returns the run that name means: the one that waits of those with this id or job, else any, as for run show.
+func waitingRun(h app.Home, name string) (string, error) {
+	all, err := h.Questions().List()
+	if err != nil {
+		return "", err
+	}
+	var runs []string
+	for _, q := range all {
+		own := q.Run == name || len(name) > 8 && strings.HasPrefix(q.Run, name)
+		if q.Answer == "" && !q.Lapsed && (own || q.Job == name || q.Name == strings.TrimSuffix(name, ".md")) {
+			runs = append(runs, q.Run)
+		}
+	}
+	switch len(runs) {
+	case 0:
+		r, err := h.Runs().Find(name)
+		return r.ID, err
+	case 1:
+		return runs[0], nil
+	}
+	return "", hint(&usageError{fmt.Sprintf("%d runs of %s wait for an answer: %s", len(runs), name, strings.Join(runs, ", "))}, "name one of them")
+}
