@@ -62,11 +62,13 @@ func (l *chatLoop) run(ctx context.Context) error {
 			}
 			return l.abandon(ctx)
 		case <-l.keys.interrupts:
-			if l.stop != nil {
-				l.stop(interrupted())
-			}
-			l.pasted = nil
+			l.interrupt()
 		case e := <-l.events:
+			select {
+			case <-l.keys.interrupts: // it was typed before
+				l.interrupt()
+			default:
+			}
 			l.report(l.hear(ctx, e))
 		case q := <-l.asked:
 			l.question = &q
@@ -82,6 +84,14 @@ func (l *chatLoop) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// interrupt stops the turn in progress, and forgets what was typed.
+func (l *chatLoop) interrupt() {
+	if l.stop != nil {
+		l.stop(interrupted())
+	}
+	l.pasted = nil
 }
 
 // abandon leaves the messages that wait in the queue, unless the owner withdraws them.

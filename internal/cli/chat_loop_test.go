@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+)
+
+// promptLoop is a prompt loop whose keys the test presses.
+type promptLoop struct {
+	t     *testing.T
+	keys  io.WriteCloser
+	end   context.CancelCauseFunc
+	ended chan error
+
+	mu     sync.Mutex
+	screen strings.Builder
+}
+
+func (p *promptLoop) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.screen.Write(b)
+}
+
+// shown returns what was written to the terminal so far.
+func (p *promptLoop) shown() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.screen.String()
+}
+
+func (p *promptLoop) typeIn(keys string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.keys, keys); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// await waits until the terminal shows a text so many times.
+func (p *promptLoop) await(text string, times int) {
+	p.t.Helper()
+	for deadline := time.Now().Add(time.Minute); strings.Count(p.shown(), text) < times; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			p.t.Fatalf("the terminal does not show %q %d times: %q", text, times, p.shown())
+		}
+	}
+}
+
+// promptLoop starts a prompt loop.
+func (w *world) promptLoop() *promptLoop {
+	w.t.Helper()
+	in, keys := io.Pipe()
+	ctx, end := context.WithCancelCause(w.t.Context())
+	p := &promptLoop{t: w.t, keys: keys, end: end, ended: make(chan error, 1)}
+	d := w.deps(nil, p, p)
+	d.Warn, d.Sleep = d.warn, sleep
+	h, err := d.Home()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	l, s := newChatLoop(d, h, chatOptions{}, in, p)
+	go func() {
+		err := l.run(ctx)
+		s.end()
+		p.ended <- err
+	}()
+	p.await("> ", 1)
+	return p
+}
+
+// leave waits for the end of the loop.
+func (p *promptLoop) leave() {
+	p.t.Helper()
+	select {
+	case err := <-p.ended:
+		if err != nil {
+			p.t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		p.t.Fatalf("the loop has not ended: %q", p.shown())
+	}
+}
+
+// TestPromptLoop: a line is a turn, which shows the pending updates; commands and empty lines are none; exit leaves.
+func TestPromptLoop(t *testing.T) {
+	w, api := newNativeWorld(t)
+	w.must("update", "add", "oil broke 75")
+	api.Handle(func(r anthropicapi.Request) anthropicapi.Reply {
+		return anthropicapi.Reply{Text: "re: " + r.Model + " and\nmore"}
+	})
+	p := w.promptLoop()
+	p.await("oil broke 75", 1)
+	p.typeIn("hello\r")
+	p.await("more", 1)
+	if n := len(api.Requests()); n != 1 {
+		t.Errorf("%d requests", n)
+	}
+	for line, answer := range map[string]string{
+		"/help": "//TEXT", "/cost": "main", "/status": "spent", "/model claude-haiku-4-5": "claude-haiku-4-5",
+		"/nothing": "unknown command /nothing: want one of /compact", "\r\r": "> ",
+	} {
+		p.typeIn(line + "\r")
+		p.await(answer, 1)
+	}
+	if n := len(api.Requests()); n != 1 {
+		t.Errorf("a command asked the model: %d requests", n)
+	}
+	p.typeIn("//model is a word\r")
+	p.await("re: claude-haiku-4-5 and", 1)
+	p.typeIn("/etc/hosts is odd\r")
+	p.await("re: claude-haiku-4-5 and", 2)
+	for i, want := range []string{"/model is a word", "/etc/hosts is odd"} {
+		if got := api.Requests()[i+1].LastUserText(); !strings.HasSuffix(strings.TrimSpace(got), "\n"+want) {
+			t.Errorf("asked %q, want %q", got, want)
+		}
+	}
+	p.typeIn("exit\r")
+	p.leave()
+	if n := len(api.Requests()); n != 3 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// TestPromptLoopJoinsWhatWaits: what is typed during a turn is one message of the next; a message of another chat keeps them apart.
+func TestPromptLoopJoinsWhatWaits(t *testing.T) {
+	w, asked, hold := slow(t)
+	p := w.promptLoop()
+	p.typeIn("one\r")
+	<-asked
+	p.typeIn("two\rthree\r")
+	p.await("queued", 2)
+	other := w.chat("other")
+	p.typeIn("four\r\x04") // the loop ends when all is answered
+	p.await("queued", 3)
+	close(hold)
+	for _, want := range []string{"two\n\nthree", "other", "four"} {
+		if got := <-asked; got != want {
+			t.Errorf("asked %q, want %q", got, want)
+		}
+	}
+	p.leave()
+	<-other.ended
+	p.await("re: four", 1)
+}
+
+// TestCtrlCStopsTheTurn: Ctrl-C stops a turn and clears a line that is being typed; the loop goes on with what waits.
+func TestCtrlCStopsTheTurn(t *testing.T) {
+	w, asked, hold := slow(t)
+	defer close(hold)
+	p := w.promptLoop()
+	p.typeIn("never sent\x03one\r")
+	if got := <-asked; got != "one" {
+		t.Errorf("asked %q", got)
+	}
+	p.typeIn("two\r")
+	p.await("queued", 1)
+	p.typeIn("half\x03")
+	p.await("interrupted", 1)
+	if got := <-asked; got != "two" {
+		t.Errorf("asked %q", got)
+	}
+	p.await("re: two", 1)
+	p.typeIn("\x04")
+	p.leave()
+	if n := len(w.queue()); n != 0 {
+		t.Errorf("%d messages are left", n)
+	}
+}
+
+// TestPasteIsOneMessage: the lines of a pasted text are sent together, when Enter is pressed.
+func TestPasteIsOneMessage(t *testing.T) {
+	w, asked, hold := slow(t)
+	close(hold)
+	p := w.promptLoop()
+	p.typeIn("\x1b[200~/help\r\nsecond\r\nthird\x1b[201~")
+	p.typeIn("\r")
+	if got := <-asked; got != "/help\nsecond\nthird" {
+		t.Errorf("asked %q", got)
+	}
+	p.await("re: ", 1)
+	p.typeIn("/exit\r")
+	p.leave()
+}
+
+// TestLoopEndsInATurn: a loop that is ended by a signal leaves its messages: the turn is reported, and what waits is answered.
+func TestLoopEndsInATurn(t *testing.T) {
+	w, asked, hold := slow(t)
+	p := w.promptLoop()
+	p.typeIn("one\r")
+	<-asked
+	p.typeIn("two\rthree\r")
+	p.await("queued", 2)
+	p.end(signalled(syscall.SIGHUP))
+	<-p.ended
+	close(hold)
+	w.must("chat", "four")
+	for _, want := range []string{"two\n\nthree", "four"} {
+		if got := <-asked; !strings.HasSuffix(got, want) || strings.Contains(got, "of cut off") != false {
+			t.Errorf("asked %q, want %q", got, want)
+		}
+	}
+	if n := len(w.queue()); n != 0 {
+		t.Errorf("%d messages are left", n)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	l := &chatLoop{commands: chatCommands()}
+	for line, want := range map[string]string{"/he": "/help ", "/c": "/c", "/co": "/co", "/com": "/compact ", "/x": "/x", "he": "", "/model x": ""} {
+		got, pos, ok := l.complete(line, len(line), '\t')
+		if got != want || ok != (want != "") || ok && pos != len(want) {
+			t.Errorf("%q: %q, %d, %v", line, got, pos, ok)
+		}
+	}
+	if _, _, ok := l.complete("/he", 3, 'l'); ok {
+		t.Error("a letter completes")
+	}
+}
+
+// TestRowsOfALongLine: a line longer than the terminal is shown row by row as it arrives, and nothing is added to it.
+func TestRowsOfALongLine(t *testing.T) {
+	w, api := newNativeWorld(t)
+	long := strings.Repeat("äb ", 100)
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: long + "end"} })
+	p := w.promptLoop()
+	p.typeIn("go\r")
+	p.await("end", 1)
+	if text := strings.NewReplacer("> ", "", "\x1b[2D", "", "\x1b[K", "", "\r\n", "").Replace(p.shown()); !strings.Contains(text, long+"end") {
+		t.Errorf("shown: %q", p.shown())
+	}
+	p.typeIn("exit\r")
+	p.leave()
+}
