@@ -23,7 +23,6 @@ func interrupted() error { return signalled(syscall.SIGINT) }
 func (d *Deps) chatOnTerminal(ctx context.Context, h app.Home, o chatOptions) error {
 	in := d.In.(*os.File) //nolint:forcetypeassert // it is a terminal
 	var out io.Writer = io.Discard
-	size := in
 	for _, stream := range []io.Writer{d.Stdout, d.Stderr} {
 		if isTerminal(stream) {
 			out = stream
@@ -48,7 +47,7 @@ func (d *Deps) chatOnTerminal(ctx context.Context, h app.Home, o chatOptions) er
 			case <-ctx.Done():
 				return
 			case <-resized:
-				if width, height, err := term.GetSize(int(size.Fd())); err == nil {
+				if width, height, err := term.GetSize(int(in.Fd())); err == nil && width > 0 { // a serial line has no size
 					s.resize(width, height)
 				}
 			}
@@ -139,7 +138,7 @@ type screen struct {
 func (s *screen) resize(width, height int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.width = max(width, 1)
+	s.width = width
 	_ = s.term.SetSize(width, height)
 }
 

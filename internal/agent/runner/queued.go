@@ -57,11 +57,7 @@ func giveUp(ctx context.Context, t *queue.Ticket) error {
 
 // nextTurn waits for the next turn of the queue. Its run has a new id, which the queue notes before the run begins.
 func (r *Runner) nextTurn(ctx context.Context, own []*queue.Ticket) (*queue.Turn, error) {
-	run, err := runlog.NewID(r.Disk.Now(), r.Random)
-	if err != nil {
-		return nil, err
-	}
-	return r.Queue.Next(ctx, own, run)
+	return r.Queue.Next(ctx, own, func() (string, error) { return runlog.NewID(r.Disk.Now(), r.Random) })
 }
 
 // take is a turn in which the sender of the messages waits for the answer.

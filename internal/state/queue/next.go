@@ -36,14 +36,14 @@ type Turn struct {
 	book Book
 }
 
-// Next waits until nobody is before the caller's messages, and returns what its next run, whose id is given, must answer: a
-// message whose sender died, or the first of its own, with those neighbours of its group that wait too. Without messages of
+// Next waits until nobody is before the caller's messages, and returns what its next run, whose id newRun makes then, must answer:
+// a message whose sender died, or the first of its own, with those neighbours of its group that wait too. Without messages of
 // its own it returns nil if another process serves the queue, or if nothing waits.
 //
 // The turn is the caller's until it calls End. If ctx ends, the error is its cause; the caller still holds its own tickets.
-func (b Book) Next(ctx context.Context, own []*Ticket, run string) (*Turn, error) {
+func (b Book) Next(ctx context.Context, own []*Ticket, newRun func() (string, error)) (*Turn, error) {
 	for {
-		turn, before, err := b.next(ctx, own, run)
+		turn, before, err := b.next(ctx, own, newRun)
 		if turn != nil || err != nil || before == "" {
 			return turn, err
 		}
@@ -71,7 +71,7 @@ func (b Book) await(ctx context.Context, id string) error {
 }
 
 // next is one look of Next: a turn, or the message to wait for.
-func (b Book) next(ctx context.Context, own []*Ticket, run string) (turn *Turn, before string, err error) {
+func (b Book) next(ctx context.Context, own []*Ticket, newRun func() (string, error)) (turn *Turn, before string, err error) {
 	held, err := b.Disk.Lock(ctx, b.Home.Lock("queue"))
 	if err != nil {
 		return nil, "", err
@@ -91,6 +91,10 @@ func (b Book) next(ctx context.Context, own []*Ticket, run string) (turn *Turn, 
 	living := func(e entry) bool { return e.living }
 	if before != "" || err != nil || len(waiting) == 0 || len(own) == 0 && slices.ContainsFunc(waiting, living) {
 		return nil, before, err
+	}
+	run, err := newRun()
+	if err != nil {
+		return nil, "", err
 	}
 	return b.take(neighbours(waiting, own), cutOff, own, run)
 }
