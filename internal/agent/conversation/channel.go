@@ -57,6 +57,8 @@ func (c *Channel) Note(e runlog.Event) {
 		return
 	}
 	switch e.Type {
+	case runlog.Request:
+		c.turn.Ask()
 	case runlog.Text:
 		c.turn.Answer(e.Text)
 	case runlog.ToolUse:

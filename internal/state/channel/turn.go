@@ -28,9 +28,9 @@ type Turn struct {
 	session Session   // with the messages before the turn
 	tail    []Message // of earlier turns, that are in session and not in the file
 	own     []Message // of this turn
-	answer  int       // index in own of the answer that takes further calls; -1: none
-	calls   map[string]int
-	version int // counts the changes
+	answer  answer
+	calls   map[string]int // the indexes in own of results that are to come
+	version int            // counts the changes
 
 	saving  sync.Mutex
 	info    fs.FileInfo // of the file
@@ -43,9 +43,17 @@ type Turn struct {
 	done sync.WaitGroup
 }
 
+// answer is the answer that is coming in.
+type answer struct {
+	at     int  // its index in the turn's messages; -1: none
+	asked  bool // the model was asked since the last answer
+	marked bool // the model was asked for this one, so that the next one is marked, too
+	result bool // it has one
+}
+
 // Open reads a session, and what an earlier turn could not save, and changes nothing. A missing or damaged file is an empty session.
 func (b Book) Open(n Name) (*Turn, error) {
-	t := &Turn{book: b, name: n, answer: -1, calls: map[string]int{}}
+	t := &Turn{book: b, name: n, answer: answer{at: -1}, calls: map[string]int{}}
 	var err error
 	t.session, t.info, err = b.read(n)
 	switch {
@@ -116,10 +124,21 @@ func (t *Turn) changed() {
 	t.version++
 }
 
-// Answer adds text of the assistant. Texts and calls without a result in between are one message.
+// Ask says that the model is asked: what follows is another answer.
+func (t *Turn) Ask() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.answer = answer{at: -1, asked: true}
+}
+
+// Answer adds text of the assistant. Texts and calls without a result in between are one message, and so are the calls of one answer
+// after Ask.
 func (t *Turn) Answer(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.answer.result {
+		t.answer = answer{at: -1}
+	}
 	m := t.answering()
 	if m.Content != "" {
 		m.Content += "\n"
@@ -130,11 +149,11 @@ func (t *Turn) Answer(text string) {
 
 // answering returns the answer that is coming in, a new one if there is none.
 func (t *Turn) answering() *Message {
-	if t.answer < 0 {
-		t.answer = len(t.own)
+	if t.answer.at < 0 {
+		t.answer = answer{at: len(t.own), marked: t.answer.asked}
 		t.own = append(t.own, Message{Role: Assistant, Timestamp: t.now(t.book.Disk.Now())})
 	}
-	return &t.own[t.answer]
+	return &t.own[t.answer.at]
 }
 
 // Call adds a call to the answer, and Unanswered as its result.
@@ -162,14 +181,16 @@ func (t *Turn) Result(id, text string, failed bool) {
 	}
 	delete(t.calls, id)
 	t.own[at].Content, t.own[at].Timestamp = text, t.now(t.book.Disk.Now())
-	answer := at - 1
-	for t.own[answer].Role == ToolResult {
-		answer--
+	asked := at - 1
+	for t.own[asked].Role == ToolResult {
+		asked--
 	}
-	calls := slices.Clone(t.own[answer].ToolCalls) // a save may be reading the old ones
-	calls[at-answer-1].Failed = failed
-	t.own[answer].ToolCalls = calls
-	t.answer = -1
+	calls := slices.Clone(t.own[asked].ToolCalls) // a save may be reading the old ones
+	calls[at-asked-1].Failed = failed
+	t.own[asked].ToolCalls = calls
+	if t.answer.result = true; !t.answer.marked {
+		t.answer = answer{at: -1}
+	}
 	t.changed()
 }
 
@@ -177,7 +198,7 @@ func (t *Turn) Result(id, text string, failed bool) {
 func (t *Turn) Restart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.own, t.answer, t.calls = t.own[:min(len(t.own), 1)], -1, map[string]int{}
+	t.own, t.answer, t.calls = t.own[:min(len(t.own), 1)], answer{at: -1}, map[string]int{}
 	t.changed()
 }
 

@@ -74,6 +74,35 @@ func TestInterruptedTurn(t *testing.T) {
 	wantBrief(t, w.session(n).Messages, "user:go assistant:I look.+look+write(failed) tool_result:seen tool_result:"+channel.Unanswered)
 }
 
+// TestAnswers: what the model says at once is one answer, also where a tool is used before the next one; what follows a question to
+// the model is another.
+func TestAnswers(t *testing.T) {
+	w := newWorld(t)
+	n := telegram(t)
+	turn := w.begin(n, "go")
+	use := func(id string) {
+		turn.Call(channel.ToolCall{ID: id, Name: id})
+		turn.Result(id, "seen", false)
+	}
+	use("a")
+	use("b")
+	for range 2 {
+		turn.Ask()
+		turn.Answer("I look.")
+		use("c")
+		use("d")
+	}
+	turn.Answer("So.")
+	use("e")
+	use("f")
+	if err := turn.End(); err != nil {
+		t.Fatal(err)
+	}
+	const both = " assistant:I look.+c+d tool_result:seen tool_result:seen"
+	wantBrief(t, w.session(n).Messages, "user:go assistant:+a tool_result:seen assistant:+b tool_result:seen"+both+both+
+		" assistant:So.+e tool_result:seen assistant:+f tool_result:seen")
+}
+
 // TestRestart: a turn that the engine begins anew keeps the user's message alone.
 func TestRestart(t *testing.T) {
 	w := newWorld(t)
