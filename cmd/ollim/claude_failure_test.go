@@ -130,7 +130,7 @@ func failures() []failure {
 			c.ok("config", "set", "claude-code.command", path)
 		}},
 		{name: "not logged in", status: 69, ci: true, said: "Not logged in", set: with("ANTHROPIC_API_KEY", "")},
-		{name: "401", status: 69, said: "401", requests: 1, set: answer(anthropicapi.Reply{Status: 401})},
+		{name: "401", status: 69, said: "401", requests: 1, ci: true, set: answer(anthropicapi.Reply{Status: 401})},
 		{name: "403", status: 69, said: "403", ci: true, set: answer(anthropicapi.Reply{Status: 403})},
 		{name: "credit", status: 69, said: "(?i)credit", ci: true, set: answer(anthropicapi.Reply{Status: 400, Message: "Your credit balance is too low to access the Anthropic API."})},
 		{name: "404", status: 1, said: "model", ci: true, set: answer(anthropicapi.Reply{Status: 404, Message: "model: claude-x"})},

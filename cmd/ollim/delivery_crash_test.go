@@ -16,7 +16,7 @@ func rounds(t testing.TB, few int) int {
 	t.Helper()
 	text := os.Getenv("OLLIM_TEST_ROUNDS")
 	if text == "" {
-		return few
+		return full(few, (few+1)/2)
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {

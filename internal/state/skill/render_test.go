@@ -156,7 +156,7 @@ func TestRenderPrograms(t *testing.T) {
 func TestRenderHangingAndFlooding(t *testing.T) {
 	t.Parallel()
 	r := machine(t, 2*time.Second, 30*time.Second)
-	got := r.Render(context.Background(), skill.Skill{Body: "!`sleep 100000`\n!`yes`\n!`echo on`"})
+	got := r.Render(context.Background(), skill.Skill{Body: "!`sleep 100000`\n!`sh -c 'yes | head -n 100000; exec sleep 100000'`\n!`echo on`"})
 	flood := strings.TrimRight(strings.Repeat("y\n", 1000), "\n")
 	want := "[command timed out after 2s]\n" + flood + "\n[output cut at 2,000 characters]\n[command timed out after 2s]\non"
 	if got != want {
