@@ -19,6 +19,8 @@ import (
 
 type chatOptions struct {
 	text      string
+	typed     string // of text, what may name files
+	files     []string
 	model     string
 	interrupt bool
 	abandoned bool
@@ -29,6 +31,7 @@ type chatOptions struct {
 }
 
 func (o *chatOptions) flags(f *pflag.FlagSet) {
+	f.StringArrayVarP(&o.files, "file", "f", nil, "attach this file (repeatable)")
 	f.StringVar(&o.model, "model", "", "use this model")
 	f.BoolVar(&o.interrupt, "interrupt", false, "stop your turn that is in progress, and go before the messages that wait")
 	f.StringVar(&o.thinking, "thinking", "", "how much to think: off, adaptive, true or a number of tokens (default chat.thinking)")
@@ -46,7 +49,7 @@ func newChat(d *Deps) *cobra.Command {
 		Use:         "chat [TEXT...]",
 		Short:       "Take a turn in the main conversation, which begins with the pending updates",
 		Long: "Chat is one turn of the main conversation or, on a terminal without TEXT, a prompt loop. Standard input, if " +
-			"it is a pipe, is added to the message. A message that arrives while a turn is in progress is queued: chat says " +
+			"it is a pipe, is added to the message. " + attachHelp + "A message that arrives while a turn is in progress is queued: chat says " +
 			"so on standard error and waits for its answer. Messages are answered in the order in which they arrived; if the " +
 			"process that sent one is killed, its message is still answered, and the answer is delivered. With --interrupt, " +
 			"or if chat.busy is interrupt, the message stops the turn in progress, whose chat exits 130, and goes first. A " +
@@ -59,9 +62,10 @@ func newChat(d *Deps) *cobra.Command {
 			"  ollim chat --channel telegram --chat-id 987 \"hello\"",
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			if of.given(cmd.Flags()) {
-				return runChatChannel(cmd.Context(), d, strings.Join(args, " "), o.model, of)
+				return runChatChannel(cmd.Context(), d, strings.Join(args, " "), o, of)
 			}
 			o.text = strings.Join(args, " ")
+			o.typed = o.text
 			return runChat(cmd.Context(), d, o)
 		}),
 	}
@@ -129,16 +133,21 @@ func (o *chatOptions) apply(r *runner.Options) {
 }
 
 // message is what the owner says.
-func (o *chatOptions) message(h app.Home) runner.Message {
-	return runner.Message{Text: o.text, First: o.interrupt || h.Config.Chat.Busy == config.BusyInterrupt}
+func (o *chatOptions) message(h app.Home) (runner.Message, error) {
+	files, err := attachments(o.typed, o.files)
+	return runner.Message{Text: o.text, Attachments: files, First: o.interrupt || h.Config.Chat.Busy == config.BusyInterrupt}, err
 }
 
 // chatTurn is one turn of the conversation.
 func (d *Deps) chatTurn(ctx context.Context, h app.Home, o chatOptions, input string) error {
+	m, err := o.message(h)
+	if err != nil {
+		return err
+	}
 	return d.turn(h, o.model, func(r *runner.Runner, options runner.Options) (runlog.Record, error) {
 		o.apply(&options)
 		options.Input, options.Queued = input, func(p queue.Place) { d.sayQueued(h, p) }
-		return r.Chat(ctx, o.message(h), options)
+		return r.Chat(ctx, m, options)
 	})
 }
 

@@ -17,7 +17,7 @@ const channelHelp = "With --channel and --chat-id the turn is one of another con
 	"context of the next turn. The system prompt is CHANNEL.md in the data directory. The turn has no tools and no profile " +
 	"files, unless channels.allowed-tools in config.yaml lists tools. For spending limits and ollim pause it is an automatic " +
 	"run. It waits for a turn in progress in the same chat. If the session cannot be saved, the answer is printed and the " +
-	"exit status is 74."
+	"exit status is 74. An @ in TEXT names no file."
 
 // channelOptions names the session of a channel.
 type channelOptions struct{ channel, chatID string }
@@ -33,7 +33,7 @@ func (*channelOptions) given(f *pflag.FlagSet) bool {
 }
 
 // runChatChannel takes one turn in the session of a channel.
-func runChatChannel(ctx context.Context, d *Deps, text, model string, o channelOptions) error {
+func runChatChannel(ctx context.Context, d *Deps, text string, given chatOptions, o channelOptions) error {
 	outlivePipe()
 	if o.channel == "" || o.chatID == "" {
 		return usage("--channel and --chat-id belong together")
@@ -59,9 +59,13 @@ func runChatChannel(ctx context.Context, d *Deps, text, model string, o channelO
 		return usage("no message: give a TEXT, or pipe one in")
 	}
 	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
-	message := runner.Message{Text: strings.ToValidUTF8(text, "\ufffd")}
+	files, err := attachments("", given.files)              // somebody else may have written the text
+	if err != nil {
+		return err
+	}
+	message := runner.Message{Text: strings.ToValidUTF8(text, "\ufffd"), Attachments: files}
 	r, err := h.Runner(false).ChatChannel(ctx, name, message, runner.Options{
-		Model: model, Input: input, Observe: runner.Observer{Event: v.hear, Text: v.delta()},
+		Model: given.model, Input: input, Observe: runner.Observer{Event: v.hear, Text: v.delta()},
 	})
 	if r.ID == "" {
 		return explain(err)

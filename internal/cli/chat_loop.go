@@ -179,8 +179,12 @@ func (l *chatLoop) send(ctx context.Context, text string) error {
 		return nil
 	}
 	o := l.o
-	o.text = text
-	m := o.message(l.h)
+	o.text, o.typed = text, text
+	m, err := o.message(l.h)
+	if err != nil {
+		return err
+	}
+	l.o.files = nil // they come with the first message
 	m.Group = l.group
 	ticket, place, err := l.h.Runner(true).Enqueue(ctx, m, runner.Options{Model: o.model, Owner: true})
 	if err != nil {

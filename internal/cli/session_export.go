@@ -28,7 +28,8 @@ func newSessionExport(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "export SESSION",
 		Short:       "Print a conversation as Markdown or JSON",
-		Long: "Export prints the whole conversation, including tool calls and their results. JSON has the form of a " +
+		Long: "Export prints the whole conversation, including tool calls and their results; of an image or a PDF the name, type and " +
+			"size. JSON has the form of a " +
 			"transcript, without unreadable lines. A branch begins with the messages of its parent, and a compacted session " +
 			"with a summary and its parent's last messages, so --lineage prints these twice.",
 		Example: "  ollim session export main | less\n  ollim session export --json main | jq -r 'select(.message.role==\"user\").message.content'",
@@ -156,6 +157,10 @@ func (m markdown) message(e transcript.Entry) string {
 			if text := strings.Trim(b.Text, "\n"); text != "" {
 				say(text + unclosed(text))
 			}
+		case transcript.ImageBlock, transcript.DocumentBlock:
+			if b.Source != nil {
+				say(printable(b.Source.Label()))
+			}
 		case transcript.ThinkingBlock:
 			if text := strings.TrimSpace(b.Thinking); m.thinking && text != "" {
 				say("> " + strings.ReplaceAll(text, "\n", "\n> "))
@@ -169,6 +174,9 @@ func (m markdown) message(e transcript.Entry) string {
 				what = "Error"
 			}
 			out.WriteString("\n" + strings.TrimSuffix(what+" of "+m.tools[b.ToolUseID], " of ") + ":\n\n" + fenced("", b.Content) + "\n")
+			if b.Source != nil {
+				out.WriteString("\n" + printable(b.Source.Label()) + "\n")
+			}
 		}
 	}
 	return out.String()

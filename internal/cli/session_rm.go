@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 func newSessionRm(d *Deps) *cobra.Command {
@@ -21,7 +23,8 @@ func newSessionRm(d *Deps) *cobra.Command {
 		Use:         "rm SESSION...",
 		Short:       "Forget the main session or a routine's, or delete a transcript",
 		Long: "Rm of main or routine:ID forgets the session's id, so that the next turn starts a new session; the transcript " +
-			"is kept. Rm of a transcript, by its full id or its path, deletes the conversation permanently. It is refused " +
+			"is kept. Rm of a transcript, by its full id or its path, deletes the conversation permanently, with the " +
+			"images and PDFs that no other transcript shows (those of the last minute are deleted within a day). It is refused " +
 			"while the transcript is in use, or is the session of main or a routine. What an engine stores in its own format " +
 			"is kept. Rm of a channel's session, such as telegram_987, deletes its messages; it is refused during a turn.",
 		Example: "  ollim session rm main\n  ollim session rm n-a1b2c3d4e5f6",
@@ -55,7 +58,7 @@ func (d *Deps) removeSession(ctx context.Context, h app.Home, text string) error
 	case !app.IsPath(text) && text != c.ID:
 		return hint(usage("rm wants the full id"), "ollim session rm %s", c.ID)
 	}
-	return deleteTranscript(h, c)
+	return d.deleteTranscript(ctx, h, c)
 }
 
 // lies reports whether a file, and not only a link to it, lies somewhere in a directory.
@@ -71,8 +74,9 @@ func lies(path, folder string) bool {
 	return errors.Join(dirErr, absErr, folderErr, relErr) == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// deleteTranscript deletes a file that nobody writes and that nobody will continue with.
-func deleteTranscript(h app.Home, c app.Conversation) error {
+// deleteTranscript deletes a file that nobody writes and that nobody will continue with, and the images and documents that no
+// other transcript shows.
+func (d *Deps) deleteTranscript(ctx context.Context, h app.Home, c app.Conversation) error {
 	guard, err := lock.TryGuard(c.File.Path)
 	if err != nil {
 		return err
@@ -85,8 +89,23 @@ func deleteTranscript(h app.Home, c app.Conversation) error {
 	if n, ok := held[c.ID]; ok {
 		return hint(fmt.Errorf("%w: it is the session of %s", app.ErrNotAllowed, n.Text), "ollim session rm %s", n.Text)
 	}
-	return store.Remove(c.File.Path)
+	shown, err := c.File.Objects()
+	if err != nil {
+		return err
+	}
+	if err := store.Remove(c.File.Path); err != nil || len(shown) == 0 {
+		return err
+	}
+	others, err := transcript.Objects(h.Dir.Sessions())
+	if err != nil {
+		return err
+	}
+	return h.Objects().Sweep(ctx, d.Now().Add(-writeTime), func(hash string) bool { return others[hash] || !shown[hash] })
 }
+
+// writeTime is how long it may take from the content of a file until the line of a transcript that names it. What is left then is
+// removed by tick.
+const writeTime = time.Minute
 
 // forget removes a session's id, under its lock; the transcript stays.
 func forget(ctx context.Context, h app.Home, n app.SessionName) error {

@@ -148,10 +148,15 @@ func (r *Runner) said(turn *queue.Turn, o Options) (Options, func(*Spec)) {
 	o.Input = strings.Join(inputs, "\n")
 	return o, func(s *Spec) {
 		s.Identity.Run = turn.Tickets[0].Run
+		var files []queue.File
+		for _, m := range turn.CutOff {
+			files = append(files, m.Files...)
+		}
 		for _, t := range turn.Tickets {
-			for _, f := range t.Files {
-				s.Input.Piped.Files = append(s.Input.Piped.Files, engine.Attachment{Name: f.Name, Type: f.Type, Path: f.Path})
-			}
+			files = append(files, t.Files...)
+		}
+		for _, f := range files {
+			s.Input.Piped.Files = append(s.Input.Piped.Files, engine.Attachment{Name: f.Name, Type: f.Type, Path: f.Path})
 		}
 		s.Input.Task.Body = prompt.WithCutOff(r.cutOff(turn), strings.Join(texts, "\n\n"))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/script"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/object"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -48,6 +49,20 @@ func (m Minute) pruneTranscripts(ctx context.Context, before time.Time) error {
 		}
 	}
 	return err
+}
+
+// sweepObjects removes the images and documents that no transcript shows any more and that were not shown within a day.
+func (m Minute) sweepObjects(ctx context.Context) error {
+	f := m.Runner
+	objects := object.Box{Home: f.Home, Disk: f.Disk}
+	if !objects.Any() {
+		return nil
+	}
+	shown, err := transcript.Objects(f.Home.Sessions())
+	if err != nil {
+		return err
+	}
+	return objects.Sweep(ctx, m.now().Add(-24*time.Hour), func(hash string) bool { return shown[hash] })
 }
 
 // standingAlone is the sessions of forked and isolated runs and of interactive forks, those that became of them by compaction too.

@@ -36,11 +36,16 @@ func (b Box) Put(ctx context.Context, content []byte) (hash string, err error) {
 		return "", err
 	}
 	defer held.Release()
-	if _, err := b.Get(hash); err == nil {
-		now := b.Disk.Now()
-		return hash, os.Chtimes(b.path(hash), now, now)
+	if _, err := b.Get(hash); err != nil {
+		if err := store.Write(b.path(hash), content, store.Synced); err != nil {
+			return "", err
+		}
 	}
-	return hash, store.Write(b.path(hash), content, store.Synced)
+	now := b.Disk.Now()
+	if err := os.Chtimes(b.path(hash), now, now); err != nil {
+		return "", &store.NotWritten{Path: b.path(hash), Err: err}
+	}
+	return hash, nil
 }
 
 // Get returns the content of an object. The error wraps ErrGone.
