@@ -2,7 +2,6 @@ package script
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -128,49 +127,17 @@ func (e *Engine) open(id string) (*session, error) {
 		return nil, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, id)
 	}
 	s := &session{id: id, path: e.path(id)}
-	for l, err := range store.Lines[outline](s.path, nil) {
+	for l, err := range store.Lines[line](s.path, nil) {
 		switch {
 		case err != nil:
 			return nil, err
 		case l.Type == "session":
 			s.turn = l.Turn
 		case l.Message != nil:
-			s.remember(l.Message.Role, l.Message.Aside, int(l.Message.Content))
+			s.remember(l.Message.Role, l.Message.Aside, len(l.Message.Content))
 		}
 	}
 	return s, nil
-}
-
-// outline is a line with the length of its text instead of the text.
-type outline struct {
-	Type    string `json:"type"`
-	Turn    int    `json:"turn"`
-	Message *struct {
-		Role    string `json:"role"`
-		Content size   `json:"content"`
-		Aside   bool   `json:"aside"`
-	} `json:"message"`
-}
-
-// size is the length of a JSON string, in bytes. A string without \u is not copied.
-type size int
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (n *size) UnmarshalJSON(data []byte) error {
-	if len(data) >= 2 && data[0] == '"' && !bytes.Contains(data, []byte(`\u`)) {
-		*n = size(len(data) - len(`""`))
-		for i := 0; i < len(data); i++ {
-			if data[i] == '\\' { // two bytes of one
-				*n--
-				i++
-			}
-		}
-		return nil
-	}
-	var text string
-	err := json.Unmarshal(data, &text)
-	*n = size(len(text))
-	return err
 }
 
 func (s *session) add(messages ...message) error {
