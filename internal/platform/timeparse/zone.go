@@ -2,6 +2,7 @@ package timeparse
 
 import (
 	"sort"
+	"strings"
 	"time"
 )
 
@@ -48,4 +49,18 @@ func instants(civil time.Time, zone *time.Location) []time.Time {
 func offset(t time.Time) int {
 	_, seconds := t.Zone()
 	return seconds
+}
+
+// ISO reads a time in ISO 8601, with a T or a space, with or without seconds, a fraction and an offset. One without an offset
+// is floating: at has its digits in UTC.
+func ISO(text string) (at time.Time, floating, ok bool) {
+	text = strings.Replace(text, " ", "T", 1)
+	for _, layout := range []string{
+		time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04",
+	} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, !strings.Contains(layout, "Z"), true
+		}
+	}
+	return time.Time{}, false, false
 }

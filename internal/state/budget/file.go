@@ -5,8 +5,9 @@ import (
 	"errors"
 	"maps"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/ollim/ollim/internal/platform/timeparse"
 )
 
 // Defaults and bounds of values.
@@ -75,13 +76,14 @@ func (f file) count(key, dateKey, today string) int {
 // instant returns a time in ISO 8601 with an optional fraction and offset; without an offset it is in now's zone. An
 // invalid time is now.
 func (f file) instant(key string, now time.Time) time.Time {
-	text := strings.Replace(f.text(key), " ", "T", 1)
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05"} {
-		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
-			return t
-		}
+	at, floating, ok := timeparse.ISO(f.text(key))
+	switch {
+	case !ok:
+		return now
+	case floating:
+		return timeparse.Shown(at, now.Location())
 	}
-	return now
+	return at
 }
 
 // text returns a string, "" if the value is not one.

@@ -68,19 +68,6 @@ func checkDir(entry string) error {
 	return err
 }
 
-// parseInstant reads an ISO 8601 time; floating is one without an offset, as if it were in UTC.
-func parseInstant(s string) (at time.Time, floating bool, err error) {
-	for _, layout := range []string{
-		time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04Z07:00",
-		"2006-01-02T15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04",
-	} {
-		if at, err = time.Parse(layout, s); err == nil {
-			return at, !strings.HasSuffix(layout, "Z07:00"), nil
-		}
-	}
-	return time.Time{}, false, fmt.Errorf("%q is not a time: write one like 2026-03-07T09:00 or 2026-03-07T09:00:00+01:00", s)
-}
-
 // ParseDuration reads 90s, 30m, 2h, 1h30m, 7d or 0. Days are 24 hours.
 func ParseDuration(s string) (time.Duration, error) {
 	bad := fmt.Errorf("%q is not a duration: write one like 30m, 2h or 1d", s)

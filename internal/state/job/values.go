@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/timeparse"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
 
@@ -116,11 +117,15 @@ func runAt() field {
 		key: "run-at", kind: Text, help: "time, such as 2026-03-07T09:00 (in the configured zone), or with an offset",
 		read: func(j *Job, v yamldoc.Value) error {
 			s, err := v.Text()
-			if err == nil {
-				j.RunAt, j.floating, err = parseInstant(s)
-				j.RunAt = j.RunAt.Truncate(time.Second)
+			if err != nil {
+				return err
 			}
-			return err
+			at, floating, ok := timeparse.ISO(s)
+			if !ok {
+				return fmt.Errorf("%q is not a time: write one like 2026-03-07T09:00 or 2026-03-07T09:00:00+01:00", s)
+			}
+			j.RunAt, j.floating = at.Truncate(time.Second), floating
+			return nil
 		},
 		write: func(j Job) any { return j.RunAt.Format(time.RFC3339) },
 	}

@@ -34,6 +34,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/timeparse"
 )
 
 var (
@@ -172,9 +173,6 @@ func header(line []byte) (Header, bool) {
 
 // stamp parses a time; one without a zone is UTC, an invalid one the zero time.
 func stamp(s string) time.Time {
-	at, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		at, _ = time.Parse("2006-01-02T15:04:05", s) // a fraction of a second is accepted too
-	}
+	at, _, _ := timeparse.ISO(s)
 	return at
 }

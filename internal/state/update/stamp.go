@@ -3,8 +3,9 @@ package update
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
+
+	"github.com/ollim/ollim/internal/platform/timeparse"
 )
 
 // stampLayout is Python's isoformat with six digits and a numeric offset, the only form that older readers accept.
@@ -27,18 +28,11 @@ func (s *stamp) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &text); err != nil {
 		return err
 	}
-	text = strings.Replace(text, " ", "T", 1)
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700"} {
-		if t, err := time.Parse(layout, text); err == nil {
-			*s = stamp{Time: t}
-			return nil
-		}
-	}
-	t, err := time.Parse("2006-01-02T15:04:05", text)
-	if err != nil {
+	at, floating, ok := timeparse.ISO(text)
+	if !ok {
 		return fmt.Errorf("ts %q is not ISO 8601", text)
 	}
-	*s = stamp{Time: t, floating: true}
+	*s = stamp{at, floating}
 	return nil
 }
 
@@ -46,7 +40,7 @@ func (s *stamp) UnmarshalJSON(data []byte) error {
 func (s stamp) in(zone *time.Location) time.Time {
 	t := s.Time
 	if s.floating {
-		t = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
+		t = timeparse.Shown(t, zone)
 	}
 	return t.In(zone).Truncate(time.Microsecond)
 }
