@@ -24,6 +24,7 @@ type chatCommand struct {
 // chatCommands is the table of the commands, in the order of /help.
 func chatCommands() []chatCommand {
 	return []chatCommand{
+		{name: "/fork", args: "[TOPIC | save | report | exit]", about: "open an interactive fork, whose first turn is your next message; end it, or show it", run: (*chatLoop).fork, alone: true},
 		{name: "/compact", args: "[INSTRUCTIONS]", about: "replace the conversation by a summary", run: (*chatLoop).compact, alone: true},
 		{name: "/clear", about: "begin a new conversation; the transcript of this one is kept", run: (*chatLoop).clear},
 		{name: "/model", args: "[NAME]", about: "use a model from now on; without a name, show which", run: (*chatLoop).chooseModel},
@@ -101,6 +102,25 @@ func (l *chatLoop) help(context.Context, string) error {
 	t.row("//TEXT", "a message that begins with a slash")
 	t.end()
 	return nil
+}
+
+// fork opens an interactive fork or, while one is open, ends or shows it.
+func (l *chatLoop) fork(ctx context.Context, args string) error {
+	_, open, err := l.h.Sessions().Fork(ctx)
+	switch {
+	case err != nil:
+		return err
+	case args == "save":
+		return runForkSave(ctx, l.d, l.h)
+	case args == "report":
+		return runForkReport(ctx, l.d, l.h)
+	case args == "exit":
+		return runForkExit(ctx, l.d, l.h)
+	case open && args == "":
+		return runForkStatus(ctx, l.d, l.h, false)
+	}
+	_, err = l.h.Runner(l.d.atShell()).OpenFork(ctx, args)
+	return err
 }
 
 // standardSummary is what a summary is asked to keep without instructions.

@@ -110,21 +110,23 @@ func newForkStatus(d *Deps) *cobra.Command {
 		Short:       "Print facts about the open fork, one key and value per line",
 		Long:        "Status prints what is known of the fork that is open, and exits 66 if none is.",
 		Args:        checked(cobra.NoArgs),
-		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
-			f, open, err := h.Sessions().Fork(ctx)
-			switch {
-			case err != nil:
-				return err
-			case !open:
-				return session.ErrNoFork
-			case asJSON:
-				return d.emit(f)
-			}
-			return records(d, false, forkRows(h, f), func(row []string) []string { return row })
-		}),
+		RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkStatus(ctx, d, h, asJSON) }),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the fork as one JSON object")
 	return cmd
+}
+
+func runForkStatus(ctx context.Context, d *Deps, h app.Home, asJSON bool) error {
+	f, open, err := h.Sessions().Fork(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !open:
+		return session.ErrNoFork
+	case asJSON:
+		return d.emit(f)
+	}
+	return records(d, false, forkRows(h, f), func(row []string) []string { return row })
 }
 
 func forkRows(h app.Home, f session.Fork) [][]string {
@@ -149,20 +151,22 @@ func newForkSave(d *Deps) *cobra.Command {
 			"began, or if the fork was resumed from a background run: then use ollim fork report. It waits for a turn of the " +
 			"fork that is in progress. Inside a run it happens when the turn ends, like the agent's save_context.",
 		Args: checked(cobra.NoArgs),
-		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
-			if d.inside() {
-				return d.answer(d.useTool(ctx, h, runlog.SaveContext, struct{}{}))
-			}
-			f, err := h.Runner(d.atShell()).SaveFork(ctx)
-			if errors.Is(err, session.ErrMainMoved) || errors.Is(err, session.ErrResumed) {
-				return hint(err, "ollim fork report")
-			}
-			if err == nil {
-				d.note("the fork's session %s is the main session now", f.Session)
-			}
-			return err
-		}),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkSave(ctx, d, h) }),
 	}
+}
+
+func runForkSave(ctx context.Context, d *Deps, h app.Home) error {
+	if d.inside() {
+		return d.answer(d.useTool(ctx, h, runlog.SaveContext, struct{}{}))
+	}
+	f, err := h.Runner(d.atShell()).SaveFork(ctx)
+	if errors.Is(err, session.ErrMainMoved) || errors.Is(err, session.ErrResumed) {
+		return hint(err, "ollim fork report")
+	}
+	if err == nil {
+		d.note("the fork's session %s is the main session now", f.Session)
+	}
+	return err
 }
 
 func newForkReport(d *Deps) *cobra.Command {
@@ -173,16 +177,18 @@ func newForkReport(d *Deps) *cobra.Command {
 		Long: "Report asks the agent of the fork for a summary, which becomes a pending update of the main conversation, and " +
 			"drops the fork. If the agent leaves none, an update says so. The fork stays open if the turn fails.",
 		Args: checked(cobra.NoArgs),
-		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
-			return d.turn(h, "", func(r *runner.Runner, o runner.Options) (runlog.Record, error) {
-				record, err := r.ReportFork(ctx, o)
-				if errors.Is(err, session.ErrNoTurn) {
-					err = hint(err, "ollim fork exit")
-				}
-				return record, err
-			})
-		}),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkReport(ctx, d, h) }),
 	}
+}
+
+func runForkReport(ctx context.Context, d *Deps, h app.Home) error {
+	return d.turn(h, "", func(r *runner.Runner, o runner.Options) (runlog.Record, error) {
+		record, err := r.ReportFork(ctx, o)
+		if errors.Is(err, session.ErrNoTurn) {
+			err = hint(err, "ollim fork exit")
+		}
+		return record, err
+	})
 }
 
 func newForkExit(d *Deps) *cobra.Command {
@@ -193,14 +199,16 @@ func newForkExit(d *Deps) *cobra.Command {
 		Long: "Exit closes the fork without a trace in the main conversation. Its transcript stays for a week. It waits for a turn " +
 			"of the fork that is in progress. Inside a run it happens when the turn ends, like the agent's exit_fork.",
 		Args: checked(cobra.NoArgs),
-		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
-			if d.inside() {
-				return d.answer(d.useTool(ctx, h, runlog.ExitFork, struct{}{}))
-			}
-			_, err := h.Runner(d.atShell()).ExitFork(ctx)
-			return err
-		}),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkExit(ctx, d, h) }),
 	}
+}
+
+func runForkExit(ctx context.Context, d *Deps, h app.Home) error {
+	if d.inside() {
+		return d.answer(d.useTool(ctx, h, runlog.ExitFork, struct{}{}))
+	}
+	_, err := h.Runner(d.atShell()).ExitFork(ctx)
+	return err
 }
 
 // newForkNudge is what tick starts.

@@ -351,3 +351,31 @@ func TestIdleFork(t *testing.T) {
 		t.Error("the fork was ended by time")
 	}
 }
+
+// TestForkInTheLoop: /fork opens a fork without a turn, shows it and ends it.
+func TestForkInTheLoop(t *testing.T) {
+	w := newWorld(t)
+	w.script("turns:\n  - - text: one\n  - - text: told\n    - tool: report_updates\n      input: {message: decided}\n")
+	var out, errOut strings.Builder
+	d := w.deps(strings.NewReader(""), &out, &errOut)
+	h, err := d.Home()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Out = &out
+	l := &chatLoop{d: d, h: h}
+	for _, args := range []string{"taxes", "", "exit", "the trip", "save"} {
+		err := l.fork(t.Context(), args)
+		if noTurn := args == "save"; (err == nil) == noTurn {
+			t.Fatalf("/fork %s: %v", args, err)
+		}
+	}
+	if f := w.openFork(); f == nil || f.Topic != "the trip" || len(w.runs()) != 0 || !strings.Contains(out.String(), "topic\ttaxes\n") {
+		t.Errorf("the fork is %+v after %d runs; %s", w.openFork(), len(w.runs()), out.String())
+	}
+	w.must("chat", "by train")
+	w.wants(w.prompt(), "Topic: the trip", "\n\nby train\n")
+	if err := l.fork(t.Context(), "report"); err != nil || w.openFork() != nil {
+		t.Errorf("/fork report: %v, the fork is %+v", err, w.openFork())
+	}
+}

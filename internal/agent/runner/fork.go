@@ -24,6 +24,15 @@ const mostPrompts = 2
 // StartFork opens an interactive fork. With a topic its agent begins with it; without one the fork waits for the owner's first
 // message, and there is no run. The fork stays open if its first turn fails.
 func (r *Runner) StartFork(ctx context.Context, topic string, o Options) (runlog.Record, error) {
+	f, err := r.OpenFork(ctx, topic)
+	if err != nil || f.Topic == "" {
+		return runlog.Record{}, err
+	}
+	return r.inFork(ctx, f, forkTurn{kind: kindFork, first: true}, o, saying("", ""))
+}
+
+// OpenFork opens an interactive fork of main; the owner's next message is its first turn.
+func (r *Runner) OpenFork(ctx context.Context, topic string) (session.Fork, error) {
 	f, err := r.newFork(strings.TrimSpace(topic))
 	if err == nil {
 		f.Parent, err = r.Sessions.Main()
@@ -32,10 +41,7 @@ func (r *Runner) StartFork(ctx context.Context, topic string, o Options) (runlog
 		f.MainRun = r.Sessions.MainRun()
 		err = r.Sessions.OpenFork(ctx, f)
 	}
-	if err != nil || f.Topic == "" {
-		return runlog.Record{}, err
-	}
-	return r.inFork(ctx, f, forkTurn{kind: kindFork, first: true}, o, saying("", ""))
+	return f, err
 }
 
 func (r *Runner) newFork(topic string) (session.Fork, error) {
