@@ -239,7 +239,7 @@ func newForkReply(d *Deps) *cobra.Command {
 			"a messenger gave it. The reply to a message of a background run opens an interactive fork that branches the " +
 			"session of that run, up to its last complete turn; the run itself, and a routine's own session, go on without it. " +
 			"After seven days, or if the session is gone, a fork of main begins with the beginning of the message. While a fork is " +
-			"open the reply is a turn of that fork. The reply to any other message is a turn of the main conversation that " +
+			"open the reply is a turn of that fork. The reply to a question that waits is its answer, see ollim answer. The reply to any other message is a turn of the main conversation that " +
 			"quotes it. TEXT may be - for standard input.",
 		Example: `  ollim fork reply 20260224T170000.123Z-a1b2c3.1 "sell half of it"`,
 		Args:    checked(cobra.MinimumNArgs(2)),
@@ -251,17 +251,31 @@ func newForkReply(d *Deps) *cobra.Command {
 			if strings.TrimSpace(text) == "" {
 				return usage("the reply is empty")
 			}
-			return d.turn(h, model, func(r *runner.Runner, o runner.Options) (runlog.Record, error) {
-				record, err := r.Reply(ctx, args[0], runner.Message{Text: text}, o)
-				if as[*runner.UnknownMessage](err) {
-					err = hint(err, "a message has the id RUN.N: ollim run list, ollim run log RUN")
-				}
-				return record, err
-			})
+			return runForkReply(ctx, d, h, args[0], text, model)
 		}),
 	}
 	cmd.Flags().StringVar(&model, "model", "", "use this model")
 	return cmd
+}
+
+func runForkReply(ctx context.Context, d *Deps, h app.Home, id, text, model string) error {
+	asked, err := h.Runner(false).Asked(ctx, id)
+	if err != nil {
+		return err
+	}
+	if asked != "" {
+		if _, err := h.Runner(false).Answer(ctx, asked, text); err != nil {
+			return err
+		}
+		return d.startToGoOn(h, asked)
+	}
+	return d.turn(h, model, func(r *runner.Runner, o runner.Options) (runlog.Record, error) {
+		record, err := r.Reply(ctx, id, runner.Message{Text: text}, o)
+		if as[*runner.UnknownMessage](err) {
+			err = hint(err, "a message has the id RUN.N: ollim run list, ollim run log RUN")
+		}
+		return record, err
+	})
 }
 
 // chatEvent shows what happens in a turn of the owner's conversation.

@@ -188,3 +188,20 @@ func TestReplyWhileTheRunGoesOn(t *testing.T) {
 	}
 	oneSpeaker(t, fork, "[fork-started]")
 }
+
+// TestReplyAnswersAQuestion: the run that waits goes on; no fork is opened and nothing is said in main.
+func TestReplyAnswersAQuestion(t *testing.T) {
+	w := newWorld(t)
+	w.delivers()
+	run := w.question(asks)
+	w.must("pause") // so that the run does not go on in a process of its own
+	w.must("fork", "reply", run+".1", "green blue")
+	w.must("resume")
+	if w.openFork() != nil || len(w.runs()) != 1 {
+		t.Errorf("the fork is %+v, of %d runs", w.openFork(), len(w.runs()))
+	}
+	w.must("answer", "--continue", run)
+	if got := w.last(); got["outcome"] != "ok" || got["text"] != "painted" {
+		t.Errorf("outcome %v, %v", got["outcome"], got["text"])
+	}
+}

@@ -60,6 +60,18 @@ func (r *Runner) Reply(ctx context.Context, id string, m Message, o Options) (ru
 	return r.Chat(ctx, m, o)
 }
 
+// Asked returns the run that sent a message and waits for the owner's answer; "" if the message is of no such run.
+func (r *Runner) Asked(ctx context.Context, id string) (run string, err error) {
+	m, _, err := r.Sessions.ByMessage(ctx, id)
+	if m.MessageID == "" {
+		m.MessageID = id
+	}
+	if err != nil || !r.Waits(m.Run()) {
+		return "", err
+	}
+	return m.Run(), nil
+}
+
 // resumeFork opens a fork that goes on from the session that sent a message.
 func (r *Runner) resumeFork(ctx context.Context, s sent, m Message, o Options) (runlog.Record, error) {
 	f, err := r.newFork("")
