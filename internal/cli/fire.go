@@ -75,6 +75,7 @@ func newFire(d *Deps) *cobra.Command {
 
 func runFire(ctx context.Context, d *Deps, o fireOptions) error {
 	outlivePipe()
+	ctx.Done() // from here on a signal ends the fire, and not at once the process
 	h, err := d.Home()
 	if err != nil {
 		return err

@@ -28,6 +28,7 @@ type work struct {
 // Run carries out what a Spec says, from the first line of the record to the last. The record says how it ended; an error says
 // that there is no record (nothing ran), or, beside a record, why the run failed in a way that a caller may want to tell apart.
 func (r *Runner) Run(ctx context.Context, s Spec) (runlog.Record, error) {
+	ctx.Done() // a signal from here on is an end of ctx; without it the process would end with the record open
 	w, err := r.begin(ctx, s)
 	if err != nil {
 		return runlog.Record{}, err

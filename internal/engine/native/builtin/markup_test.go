@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,7 +33,7 @@ func TestMarkup(t *testing.T) {
 				element = ""
 			case html.StartTagToken, html.SelfClosingTagToken:
 				name, more := z.TagName()
-				if element = ""; strings.Contains(" title textarea xmp plaintext ", " "+string(name)+" ") {
+				if element = ""; slices.Contains([]string{"title", "textarea", "xmp", "plaintext"}, string(name)) {
 					element = string(name)
 				}
 				want := map[string]string{}
