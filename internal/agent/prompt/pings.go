@@ -18,7 +18,7 @@ func pings(b Input) string {
 		instead, refused = "send nothing", "."
 	}
 	if b.Budget.Available < 1 {
-		lines = append(lines, "No ping is left: a ping, embed or file will be refused unless it is critical (`critical=True`)"+refused)
+		lines = append(lines, "No ping is left: a question will be refused, and so will a ping, embed or file unless it is critical (`critical=True`)"+refused)
 	}
 	switch {
 	case b.Forward.Hours == 0 && len(b.Forward.Entries) > 0:
@@ -38,7 +38,7 @@ func pings(b Input) string {
 		lines = append(lines, fmt.Sprintf("~%d refills before last task.", b.Forward.Refills))
 	}
 	return strings.Join(append(lines,
-		"All background tasks share this budget: send at most one ping, embed or file in this run, and only if the owner would regret "+
+		"All background tasks share this budget: send at most one ping, embed, file or question in this run, and only if the owner would regret "+
 			"missing it (the regret test); otherwise "+instead+".",
 		"`critical=True` bypasses the budget and a busy owner: use it only for what cannot wait, such as a loss or a missed "+
 			"deadline that can still be averted."), "\n")

@@ -63,7 +63,8 @@ func output(t Task) string {
 		text = "OUTPUT: You run in the background: nobody but you reads your text output. It stays in this session, where you see it in later fires.\n"
 	}
 	if t.AllowPing {
-		return text + "To reach the owner use `ping_user` for a plain alert, `discord_embed` for structured data, `send_file` for a file."
+		return text + "To reach the owner use `ping_user` for a plain alert, `discord_embed` for structured data, `send_file` for a file, " +
+			"`ask_owner` for a question whose answer the task needs: the run waits for it."
 	}
 	return text + "Pings, embeds and files are disabled for this task."
 }
@@ -90,7 +91,8 @@ func reporting(t Task) string {
 }
 
 func busy(t Task) string {
-	const s = "BUSY: The owner is in mid-conversation. Send no ping, embed or file unless it is critical (`critical=True`)"
+	const s = "BUSY: The owner is in mid-conversation. While that lasts a question is refused, and so is a ping, embed or file unless it is " +
+		"critical (`critical=True`)"
 	if t.Update == job.Blocked {
 		return s + "."
 	}

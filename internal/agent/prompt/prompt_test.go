@@ -261,7 +261,7 @@ func TestFacts(t *testing.T) {
 			"This run is silent":                                    background && !reports && !c.pings,
 
 			"\n\nBUSY: ": pings && c.busy,
-			"Send no ping, embed or file unless it is critical (`critical=True`)": pings && c.busy,
+			"so is a ping, embed or file unless it is critical (`critical=True`)": pings && c.busy,
 			"; use `report_updates` instead.":                                     pings && c.busy && reports,
 
 			"\n\nPINGS: budget: 3/5 (next refill in 42 min)\n":                                  pings,
@@ -269,11 +269,11 @@ func TestFacts(t *testing.T) {
 			"\n- 2:30 PM: Daily market — \"Look at the oil price.\" (routines/market.md) [this": pings,
 			"\n- 5:45 PM: Routine (silent) — \"Water the plants\" (routines/plants.md)\n":       pings,
 			"\n~2 refills before last task.\n":                                                  pings,
-			"at most one ping, embed or file":                                                   pings,
-			"regret test":                                                                       pings,
-			"\n`critical=True` bypasses":                                                        pings,
-			"(the regret test); otherwise `report_updates` is enough.":                          pings && reports,
-			"(the regret test); otherwise send nothing.":                                        pings && !reports,
+			"at most one ping, embed, file or question":                                         pings,
+			"regret test":                pings,
+			"\n`critical=True` bypasses": pings,
+			"(the regret test); otherwise `report_updates` is enough.": pings && reports,
+			"(the regret test); otherwise send nothing.":               pings && !reports,
 
 			"TOOL RESTRICTIONS": false, "REQUIRED SKILLS": false, "SUBAGENT": false,
 
