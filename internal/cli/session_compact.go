@@ -9,10 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 func newSessionCompact(d *Deps) *cobra.Command {
@@ -22,7 +24,8 @@ func newSessionCompact(d *Deps) *cobra.Command {
 		Use:         "compact SESSION INSTRUCTIONS...",
 		Short:       "Replace a session by a summary made by your instructions",
 		Long: "Compact starts a new session that contains a summary of the old one, makes it the current one, and prints its " +
-			"id. The old transcript is kept. Inside a run it only records the request, like the agent's compact_session, and " +
+			"id; standard error says how many turns there were, since when, and how many tokens the session had before and has " +
+			"after. The old transcript is kept. Inside a run it only records the request, like the agent's compact_session, and " +
 			"the session is compacted when the turn ends. A transcript that is named by its id can be compacted if it " +
 			"belongs to the native engine.",
 		Example: `  ollim session compact routine:daily-market "keep positions and price levels"`,
@@ -63,8 +66,27 @@ func runSessionCompact(ctx context.Context, d *Deps, name, instructions, engine 
 	if err := (&fireOptions{}).verdict(d, r, err); err != nil {
 		return err
 	}
+	d.line("info", join("session compact", d.compactionFacts(h, c, r)))
 	_, err = fmt.Fprintln(d.Out, r.SessionAfter)
 	return err
+}
+
+// compactionFacts describes what was compacted.
+func (d *Deps) compactionFacts(h app.Home, c app.Conversation, r runlog.Record) string {
+	facts := "compacted"
+	if c.File.Path != "" {
+		if entries, err := d.load(c.File); err == nil {
+			turns, since := transcript.Turns(entries)
+			facts = fmt.Sprintf("compacted %d turns", turns)
+			if turns == 1 {
+				facts = "compacted 1 turn"
+			}
+			if !since.IsZero() {
+				facts += ", the first " + prompt.Ago(h.Disk.Now().Sub(since))
+			}
+		}
+	}
+	return fmt.Sprintf("%s: %d tokens before, %d after", facts, r.ContextBefore, r.Context)
 }
 
 func (d *Deps) compactSession(ctx context.Context, h app.Home, c app.Conversation, instructions, name string) (runlog.Record, error) {

@@ -68,7 +68,7 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 		}
 	}
 	t := &turn{
-		want: wanted{session: id, parent: r.Session.Parent(), settings: inForce(r.Run.ID), subagent: nameOf(r.Scope.Subagent)},
+		want: wanted{session: id, parent: r.Session.Parent(), length: past.tokens, settings: inForce(r.Run.ID), subagent: nameOf(r.Scope.Subagent)},
 		cost: e.costs(past), delta: r.Input.Delta,
 	}
 	t.sink = engine.Collect(&t.result.Messages, sink)

@@ -24,6 +24,8 @@ type turn struct {
 	result     engine.Result
 	uses       []use
 	cost       costs
+	length     int    // of the conversation, in tokens
+	model      string // of the session
 	outage     outage
 	compaction compaction
 	ended      ended
@@ -34,6 +36,7 @@ type turn struct {
 type wanted struct {
 	session  string
 	parent   string // of a fork
+	length   int    // of the conversation so far, in tokens; for the record
 	settings string // what the hook at the start prints when our settings are in force
 	subagent string // "" if none was offered
 }
@@ -203,6 +206,9 @@ func (t *turn) take(e event) error {
 		if t.outage = (outage{}); t.phase == guarded {
 			t.phase = answered
 		}
+		if n := e.Message.Usage.tokens(); n > 0 && e.CalledBy == "" {
+			t.length = n
+		}
 		again := t.cost.answer(e.CalledBy, e.Message)
 		return errors.Join(t.blocks(e), t.open(again, e.CalledBy))
 	case "user":
@@ -271,10 +277,11 @@ func (t *turn) begin(e event) error {
 	if t.result.Session == e.SessionID {
 		return nil
 	}
+	t.model = e.Model
 	t.cost.of(e.Model)
 	if t.compaction.of == "" {
 		t.result.Session = e.SessionID
-		if err := t.sink(runlog.Event{Type: runlog.Session, Session: e.SessionID, Parent: t.want.parent, Model: e.Model}); err != nil {
+		if err := t.sink(runlog.Event{Type: runlog.Session, Session: e.SessionID, Parent: t.want.parent, Model: e.Model, Context: t.want.length}); err != nil {
 			return err
 		}
 	}
@@ -385,5 +392,6 @@ func (t *turn) end(e event) error {
 	}
 	return t.sink(runlog.Event{
 		Type: runlog.UsageEvent, Usage: &t.result.Usage, Cost: e.Cost, Models: models, Stop: stop, Count: e.Turns, APIMillis: e.API,
+		Context: t.length, Window: e.Models[t.model].Window,
 	})
 }

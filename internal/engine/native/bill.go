@@ -21,6 +21,7 @@ type bill struct {
 
 	usage  runlog.Usage
 	cost   float64
+	length int           // tokens of the conversation after the latest answer; 0: not known
 	events int           // usage events recorded
 	asking time.Duration // that the service took since the last of them
 	cached cached
@@ -58,7 +59,7 @@ func (b *bill) close() error {
 }
 
 func (b *bill) record(e runlog.Event) error {
-	e.Type = runlog.UsageEvent
+	e.Type, e.Context, e.Window = runlog.UsageEvent, b.length, b.model.Window
 	b.events, b.cost = b.events+1, b.cost+e.Cost
 	return b.sink(e)
 }

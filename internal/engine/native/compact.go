@@ -138,6 +138,7 @@ func (t *turn) moveTo(ctx context.Context, next history, summary string) (engine
 		return engine.Compaction{}, err
 	}
 	c := engine.Compaction{Session: t.talk.id(), Summary: summary, Before: before, After: t.size()}
+	t.bill.length = 0
 	return c, t.sink(runlog.Event{Type: runlog.Compacted, Session: c.Session, Parent: old, Text: summary, Before: c.Before, After: c.After})
 }
 

@@ -73,9 +73,13 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	if slices.Contains(r.Scope.BuiltIns, "Bash") {
 		defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // processes that its commands left behind, in whatever group
 	}
+	before := 0
+	if len(t.talk.entries) > 0 {
+		before = t.size()
+	}
 	err = t.talk.say(r.Input.Prompt, files)
 	if err == nil {
-		err = sink(runlog.Event{Type: runlog.Session, Session: t.talk.id(), Parent: r.Session.Parent(), Model: t.how.model.ID})
+		err = sink(runlog.Event{Type: runlog.Session, Session: t.talk.id(), Parent: r.Session.Parent(), Model: t.how.model.ID, Context: before})
 	}
 	if err == nil {
 		err = t.work(ctx)

@@ -117,7 +117,7 @@ func (t *turn) hear(a provider.Answer) error {
 			return err
 		}
 	}
-	t.final = a.Message.Text()
+	t.final, t.bill.length = a.Message.Text(), length(a.Usage)
 	return t.bill.book(a.Usage, a.Stop)
 }
 

@@ -67,6 +67,8 @@ type Event struct {
 	Count     int                   `json:"count,omitempty"`    // of updates, attempts, answers
 	Before    int                   `json:"before,omitempty"`
 	After     int                   `json:"after,omitempty"`       // tokens around a compaction
+	Context   int                   `json:"context,omitempty"`     // tokens of the conversation: of a session before the turn, of usage after the answer
+	Window    int                   `json:"window,omitempty"`      // of usage: tokens that the model can read
 	Model     string                `json:"model,omitempty"`       // of a session that began
 	Models    map[string]ModelUsage `json:"models,omitempty"`      // of usage, where there was more than the session's
 	Unpriced  bool                  `json:"unpriced,omitempty"`    // of usage: the model has no known price, so Cost is not the actual cost

@@ -99,8 +99,13 @@ type Record struct {
 	Reports     int     `json:"reports"`
 	Compactions int     `json:"compactions"`
 	Usage       Usage   `json:"usage"`
-	Cost        float64 `json:"cost"`                   // USD
-	Assumed     float64 `json:"cost_assumed,omitempty"` // of Cost: for answers whose price was not reported, the most it can be
+
+	ContextBefore int `json:"context_before,omitempty"` // tokens of the conversation at the start; 0: it is new, or that is not known
+	Context       int `json:"context,omitempty"`        // at the end
+	Window        int `json:"window,omitempty"`         // tokens that the model can read; 0: not known
+
+	Cost    float64 `json:"cost"`                   // USD
+	Assumed float64 `json:"cost_assumed,omitempty"` // of Cost: for answers whose price was not reported, the most it can be
 }
 
 // Compaction is the result of the latest compaction of a session, kept until it has been reported to a turn of the
@@ -124,6 +129,26 @@ type Usage struct {
 // Add returns the sum of two counts.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{u.In + v.In, u.Out + v.Out, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
+}
+
+// Share returns how much of the model's window the conversation fills, in percent; 0 if that is not known.
+func (r Record) Share() int { return share(r.Context, r.Window) }
+
+func share(tokens, window int) int {
+	if window <= 0 {
+		return 0
+	}
+	return tokens * 100 / window
+}
+
+// Crossed returns the share of the window, 60 or 75 percent, that the conversation has exceeded in this run; 0 if none.
+func (r Record) Crossed() int {
+	for _, limit := range []int{75, 60} {
+		if r.Share() >= limit && share(r.ContextBefore, r.Window) < limit {
+			return limit
+		}
+	}
+	return 0
 }
 
 // ShownUntil returns the time up to which this run and the ones before it have shown pending updates to their agent.

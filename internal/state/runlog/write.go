@@ -1,6 +1,7 @@
 package runlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -170,7 +171,7 @@ func (r *Run) finishAt(now time.Time, outcome Outcome, reason string) error {
 // Conclude sets the outcome of the run and the totals of its events in the record, but not yet on disk.
 func (r *Run) Conclude(outcome Outcome, reason string) error {
 	r.Outcome, r.Error = outcome, short(r.Hide(reason), maxError)
-	r.Usage, r.Turns = Usage{}, 0
+	r.Usage, r.Turns, r.ContextBefore, r.Context = Usage{}, 0, 0, 0
 	var s Standing
 	var bill Bill
 	for e, err := range r.book.outline(r.ID) {
@@ -210,7 +211,12 @@ func (r *Run) sum(e Event) {
 		if e.Usage != nil {
 			r.Usage = r.Usage.Add(*e.Usage)
 		}
+		r.Context, r.Window = cmp.Or(e.Context, r.Context), cmp.Or(e.Window, r.Window)
 	case Session, Compacted:
+		if r.Turns == 0 {
+			r.ContextBefore = cmp.Or(r.ContextBefore, e.Context, e.Before)
+		}
+		r.Context = cmp.Or(e.After, r.Context)
 		if e.Session != "" {
 			r.SessionAfter = e.Session
 		}

@@ -3,6 +3,7 @@ package transcript
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // Texts that the model reads in place of a missing answer. Without one, two messages of the user would be merged, see
@@ -17,6 +18,20 @@ const (
 // isPrompt reports whether an entry is a prompt to the model rather than a result of its tools.
 func (e Entry) isPrompt() bool {
 	return e.Message.Role == User && !slices.ContainsFunc(e.Message.Content, func(b Block) bool { return b.Type == ToolResult })
+}
+
+// Turns returns how many prompts a conversation has, and when it began. A summary is no prompt.
+func Turns(entries []Entry) (n int, since time.Time) {
+	runs := slices.ContainsFunc(entries, func(e Entry) bool { return e.Run != "" })
+	for _, e := range entries {
+		if since.IsZero() {
+			since = e.At
+		}
+		if e.isPrompt() && (e.Run != "" || !runs) {
+			n++
+		}
+	}
+	return n, since
 }
 
 // ends reports whether an entry may be the last of a turn: a finished answer without a tool use.
