@@ -40,8 +40,8 @@ type chatLoop struct {
 // typed is what the owner has typed.
 type typed struct {
 	line   string
-	pasted bool  // more of the message follows
-	end    error // of the input
+	pasted bool // more of the message follows
+	end    bool // of the input
 }
 
 // ending is how a turn ended.
@@ -124,7 +124,7 @@ func (l *chatLoop) read() {
 		line, err := l.term.ReadLine()
 		pasted := errors.Is(err, term.ErrPasteIndicator)
 		if err != nil && !pasted {
-			l.events <- typed{end: err}
+			l.events <- typed{end: true}
 			_, _ = io.Copy(io.Discard, l.keys) // for Ctrl-C
 			return
 		}
@@ -134,11 +134,11 @@ func (l *chatLoop) read() {
 
 // hear acts on a line. The lines of a pasted text are one message, which Enter sends.
 func (l *chatLoop) hear(ctx context.Context, e typed) error {
-	if e.end != nil {
+	switch {
+	case e.end:
 		l.leaving = true
 		return nil
-	}
-	if e.pasted {
+	case e.pasted:
 		l.pasted = append(l.pasted, e.line)
 		return nil
 	}

@@ -184,7 +184,8 @@ func TestInterrupt(t *testing.T) {
 			w := newWorld(t)
 			w.script("turns:\n  - - text: It is a long\n    - delay: 1h\n    - text: story\n  - - text: second\n  - - text: third\n")
 			first := w.chat("tell me")
-			for !strings.Contains(w.run("run", "log", "main").out, "It is a long") { //nolint:revive // an event of another process
+			for !strings.Contains(w.run("run", "log", "main").out, "It is a long") {
+				time.Sleep(time.Millisecond)
 			}
 			waiting := w.chat("and then?")
 			if flag == nil {

@@ -22,7 +22,7 @@ func interrupted() error { return signalled(syscall.SIGINT) }
 // chatOnTerminal runs the prompt loop on the terminal of this process.
 func (d *Deps) chatOnTerminal(ctx context.Context, h app.Home, o chatOptions) error {
 	in := d.In.(*os.File) //nolint:forcetypeassert // it is a terminal
-	var out io.Writer = io.Discard
+	out := io.Discard
 	for _, stream := range []io.Writer{d.Stdout, d.Stderr} {
 		if isTerminal(stream) {
 			out = stream

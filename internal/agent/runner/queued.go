@@ -33,7 +33,7 @@ func (r *Runner) Converse(ctx context.Context, own []*queue.Ticket, o Options) (
 	for {
 		turn, err := r.nextTurn(ctx, own)
 		if err == nil && !turn.Own {
-			_, err = r.standIn(ctx, turn, o)
+			err = r.standIn(ctx, turn, o)
 		} else if err == nil {
 			record, err = r.take(ctx, turn, o)
 			answered := func(t *queue.Ticket) bool { return slices.Contains(turn.Tickets, t) }
@@ -92,7 +92,7 @@ const stoppedByMessage = "stopped by a new message"
 func Interrupt(runs runlog.Book, run string) error { return runs.AskStop(run, stoppedByMessage) }
 
 // standIn answers messages whose sender has died. The answer is sent to the owner, as nobody's terminal waits for it.
-func (r *Runner) standIn(ctx context.Context, turn *queue.Turn, o Options) (runlog.Record, error) {
+func (r *Runner) standIn(ctx context.Context, turn *queue.Turn, o Options) error {
 	sender := r.Outbox
 	sender.Terminal = nil
 	key := session.MainKey
@@ -100,7 +100,7 @@ func (r *Runner) standIn(ctx context.Context, turn *queue.Turn, o Options) (runl
 		key = session.ForkKey
 	}
 	if left := r.Runs.Leftover(r.Home.ConversationLock(key)); left != nil {
-		return runlog.Record{}, errors.Join(left, turn.End(ctx, queue.Released, ""))
+		return errors.Join(left, turn.End(ctx, queue.Released, ""))
 	}
 	o, fill := r.said(turn, Options{Engine: o.Engine})
 	record, err := r.speak(ctx, o, func(s *Spec) {
@@ -111,13 +111,15 @@ func (r *Runner) standIn(ctx context.Context, turn *queue.Turn, o Options) (runl
 	switch {
 	case record.Outcome == runlog.OK:
 		how = queue.Answered
+	case record.Outcome == runlog.Interrupted && ctx.Err() == nil: // by ollim stop, or by a message: the next turn reports it
+		how, err = queue.Released, nil
 	case record.ID == "", record.Outcome == runlog.Interrupted, errors.Is(err, lock.ErrBusy):
 		how = queue.Released
 	default:
 		r.notify(ctx, record, prompt.Unanswered(turn.Tickets[0].Text, record.Error))
 		err = nil
 	}
-	return record, errors.Join(err, turn.End(ctx, how, record.Error))
+	return errors.Join(err, turn.End(ctx, how, record.Error))
 }
 
 // AnswerAbandoned answers the messages that wait although their senders have died, if no other process does.
@@ -127,7 +129,7 @@ func (r *Runner) AnswerAbandoned(ctx context.Context, o Options) error {
 		if turn == nil || err != nil {
 			return err
 		}
-		if _, err := r.standIn(ctx, turn, o); err != nil {
+		if err := r.standIn(ctx, turn, o); err != nil {
 			return err
 		}
 	}

@@ -297,7 +297,7 @@ func (b Book) Contents() (c Contents, err error) {
 // attachments left more than an hour ago.
 func (b Book) Abandoned(ctx context.Context) (bool, error) {
 	if files, err := os.ReadDir(b.Home.Queue()); err != nil || len(files) == 0 { // as nearly always
-		return false, nil //nolint:nilerr // no message has ever been sent
+		return false, nil // no message has ever been sent
 	}
 	held, err := b.Disk.Lock(ctx, b.Home.Lock("queue"))
 	if err != nil {
