@@ -48,14 +48,12 @@ func Type(content []byte) string {
 	head := content[:min(len(content), headBytes)]
 	kind, _, _ := strings.Cut(http.DetectContentType(head), ";")
 	switch {
-	case IsSeen(kind):
+	case !IsText(kind):
 		return kind
-	case bytes.IndexByte(content, 0) < 0 && utf8.Valid(wholeRunes(content)):
-		return "text/plain" // whatever else the beginning looks like: HTML, XML
-	case IsText(kind):
+	case bytes.IndexByte(content, 0) >= 0 || !utf8.Valid(wholeRunes(content)):
 		return "application/octet-stream"
 	}
-	return kind
+	return "text/plain" // also HTML and XML
 }
 
 // wholeRunes leaves out the beginning of a character at the end.
