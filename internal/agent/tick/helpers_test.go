@@ -23,6 +23,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/slot"
@@ -85,6 +86,7 @@ func newClock(t *testing.T) *clock {
 				Budget:    budget.Book{Home: c.home, Disk: disk, Zone: time.UTC},
 				Approvals: approval.Book{Home: c.home, Disk: disk, Zone: time.UTC},
 				Slots:     slot.Book{Home: c.home, Disk: disk, Zone: time.UTC},
+				Questions: question.Book{Home: c.home, Disk: disk, Zone: time.UTC},
 				Channels:  channel.Book{Home: c.home, Disk: disk},
 			},
 			Outbox: outbox.Post{Home: c.home, Disk: disk}, Engine: "fake",

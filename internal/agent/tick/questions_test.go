@@ -1,0 +1,110 @@
+package tick_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/state/question"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// asks begins a run of a job that asks the owner and is killed before its question was sent.
+func (c *clock) asks(id string, claimed bool) runlog.Record {
+	c.t.Helper()
+	f := c.minute.Runner
+	r := c.dies(id, claimed)
+	run, err := f.Runs.At(r.ID)
+	if err == nil {
+		err = f.Questions.Ask(c.t.Context(), question.Question{
+			Run: r.ID, Job: id, Name: id, Text: "Which?", Asked: c.now, Expires: c.now.Add(time.Hour), Message: r.ID + ".1",
+		})
+	}
+	if err == nil {
+		err = run.Event(c.t.Context(), runlog.Event{Type: runlog.Ping, Tool: runlog.AskOwner, Text: "Which?"})
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return r
+}
+
+// TestQuestions: a tick ends the record of a run that was killed after it asked as waiting, sends its question, once, and starts
+// nothing for it until it is answered or has expired. What it could not start is started again five minutes later.
+func TestQuestions(t *testing.T) {
+	for _, answered := range []bool{true, false} {
+		c := newClock(t)
+		c.minute.Continue = func(run string) error { return c.start("continue " + run) }
+		c.remind("a", c.now, "isolated: true\n")
+		r := c.asks("a", true)
+		c.starts()
+		if got, err := c.minute.Runner.Runs.Load(r.ID); got.Outcome != runlog.Waiting || got.Question != "Which?" || err != nil {
+			t.Fatalf("%s, %q, %v", got.Outcome, got.Question, err)
+		}
+		for range 3 {
+			c.wait(6 * time.Minute)
+			c.starts()
+		}
+		if told := c.updates(); len(told) != 1 || !strings.HasPrefix(told[0], "Which?\n(answer until ") {
+			t.Errorf("told %q", told)
+		}
+		if answered {
+			if _, err := c.minute.Runner.Answer(t.Context(), r.ID, "red"); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.minute.Runner.Spend.Pause(t.Context(), c.now.Add(time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+			c.starts() // paused
+			c.wait(2 * time.Minute)
+		} else {
+			c.wait(time.Hour)
+		}
+		c.starts("continue " + r.ID)
+		c.starts()
+		c.wait(6 * time.Minute)
+		c.starts("continue " + r.ID)
+		c.has("firing/a.md")
+	}
+}
+
+// TestQuestionsOfNobody: a question whose run has ended, or is gone, is removed.
+func TestQuestionsOfNobody(t *testing.T) {
+	c := newClock(t)
+	c.remind("a", c.now, "isolated: true\n")
+	ended := c.asks("a", true)
+	run, err := c.minute.Runner.Runs.At(ended.ID)
+	if err == nil {
+		err = run.Finish(runlog.Failed, "it failed")
+	}
+	if err == nil {
+		err = c.minute.Runner.Questions.Ask(t.Context(), question.Question{Run: "20260302T080000.000Z-abcdef", Text: "Who?", Expires: c.now.Add(time.Hour)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.tick()
+	if left, err := os.ReadDir(c.home.Questions()); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+// TestWaitingIsNotPruned: the record of a run that waits stays, however old it is.
+func TestWaitingIsNotPruned(t *testing.T) {
+	c := newClock(t)
+	c.minute.Continue = func(string) error { return nil }
+	c.remind("a", c.now, "isolated: true\n")
+	r := c.asks("a", true)
+	c.tick()
+	if _, err := c.minute.Runner.Answer(t.Context(), r.ID, "red"); err != nil {
+		t.Fatal(err)
+	}
+	for range 300 { // a paused machine
+		c.wait(24 * time.Hour)
+		c.tick()
+	}
+	if got, err := c.minute.Runner.Runs.Load(r.ID); got.Outcome != runlog.Waiting || err != nil {
+		t.Errorf("%s, %v", got.Outcome, err)
+	}
+}
