@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+	"github.com/ollim/ollim/internal/testkit/openaiapi"
 )
 
 // gallery is a directory with a file of each kind, under names that say nothing.
@@ -147,5 +148,35 @@ func TestChatWithFiles(t *testing.T) {
 	w.must("chat", "and now?")
 	if got := shown(lastOf(api)); len(got) != 2 {
 		t.Errorf("then shown %q", got)
+	}
+}
+
+// TestFilesOfOtherServices: a service of OpenAI's kind gets images as data URLs, and one that takes no PDF is named before anything is
+// sent.
+func TestFilesOfOtherServices(t *testing.T) {
+	w := newWorld(t, "--engine", "native")
+	api := openaiapi.New(t)
+	w.must("config", "set", "env", "OPENAI_API_KEY=k")
+	w.must("config", "set", "native.provider", "openai")
+	w.must("config", "set", "native.model", "local")
+	w.must("config", "set", "native.base-url", api.URL())
+	dir := gallery(t)
+	w.must("ask", "-n", "-f", filepath.Join(dir, "picture.txt"), "what?")
+	messages := api.Requests()[0].Messages
+	if got := messages[len(messages)-1].Files(); len(got) != 1 || !strings.HasPrefix(got[0], "image/png:\x89PNG") {
+		t.Errorf("%q", got)
+	}
+	r := w.run("ask", "-n", "-f", filepath.Join(dir, "my paper"), "what?")
+	if r.status != int(statusData) || !strings.Contains(r.errOut, "my paper: 127.0.0.1") || !strings.Contains(r.errOut, "takes no PDF files") || len(api.Requests()) != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestScriptListsFiles: the script engine has the files in its prompt.
+func TestScriptListsFiles(t *testing.T) {
+	w := newWorld(t)
+	w.script("turns:\n- - expect: 'moving: image/gif, 829 bytes'\n  - text: seen\n")
+	if out := w.must("chat", "-f", filepath.Join(gallery(t), "moving"), "look"); !strings.Contains(out, "seen") {
+		t.Error(out)
 	}
 }

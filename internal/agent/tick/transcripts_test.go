@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/object"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -86,6 +88,38 @@ func TestTranscripts(t *testing.T) {
 		gone := map[string]bool{"n-old-talk": true, "n-old-fork": true, "n-old-compacted": true, "n-old-alone": true, "s-old-alone": true, "s-old-fork": true}[id]
 		if _, err := os.Stat(path); os.IsNotExist(err) != gone {
 			t.Errorf("%s: %v, want it gone: %v", id, err, gone)
+		}
+	}
+}
+
+// TestObjects: the images and documents that no transcript names go a day after they were last shown.
+func TestObjects(t *testing.T) {
+	c := newClock(t)
+	box := object.Box{Home: c.home, Disk: c.minute.Runner.Disk}
+	put := func(content string) string {
+		t.Helper()
+		hash, err := box.Put(t.Context(), []byte(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hash
+	}
+	named, unnamed := put("named"), put("unnamed")
+	file, err := transcript.Create(c.home.Sessions(), transcript.Header{ID: "n-main", Cwd: string(c.home), Timestamp: c.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := transcript.Shown(&transcript.Source{MediaType: "image/png", Size: 5, SHA256: named})
+	message := transcript.Message{Role: transcript.User, Content: transcript.Blocks{shown}}
+	if err := file.Append(store.Buffered, transcript.Entry{Message: message, At: c.now}); err != nil {
+		t.Fatal(err)
+	}
+	c.wait(25 * time.Hour)
+	young := put("young")
+	c.tick()
+	for hash, want := range map[string]bool{named: true, unnamed: false, young: true} {
+		if _, err := box.Get(hash); (err == nil) != want {
+			t.Errorf("%.8s: %v, want it kept: %v", hash, err, want)
 		}
 	}
 }
