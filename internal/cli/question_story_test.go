@@ -505,3 +505,23 @@ func TestAskAndAnswerElsewhere(t *testing.T) {
 	}
 	leave()
 }
+
+// Status shows what waits, and no run that waits as failed. A reply to the message of the question answers it.
+func TestStatusAndReply(t *testing.T) {
+	w := newWorld(t)
+	w.must("config", "set", "delivery.command", "true")
+	run := w.question(asks)
+	if s := w.must("status"); !strings.Contains(s, "waiting\t10:00:0") || !strings.Contains(s, "\tpaint\tWhich color?\tuntil ") || strings.Contains(s, "failed") {
+		t.Errorf("status: %s", s)
+	}
+	w.must("pause") // so that no process is started
+	w.must("fork", "reply", run+".1", "2")
+	if s := w.must("status"); !strings.Contains(s, "\tpaint\tWhich color?\tanswered\t"+run) {
+		t.Errorf("status: %s", s)
+	}
+	w.must("resume")
+	w.must("answer", "--continue", run)
+	if w.outcomeOf(run) != "ok" {
+		t.Error(w.outcomeOf(run))
+	}
+}

@@ -21,7 +21,7 @@ func newStatus(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "status",
 		Short:       "Show what runs, failed and waits, the next fires, the ping budget and what was spent",
-		Long: "Status prints one line per fact, its first word the kind: running; queued, cut-off (messages to the main " +
+		Long: "Status prints one line per fact, its first word the kind: running; waiting (for ollim answer); queued, cut-off (messages to the main " +
 			"conversation); failed (the latest run of a job that did not end well, in the last day); updates; undelivered; " +
 			"next; paused; pings; spent.",
 		Args: checked(cobra.NoArgs),
@@ -41,7 +41,7 @@ func runStatus(d *Deps) error {
 		return err
 	}
 	t := d.table()
-	for _, part := range []func(*Deps, app.Home) ([][]string, error){statusRuns, statusQueue, statusMessages, statusNext, statusMoney} {
+	for _, part := range []func(*Deps, app.Home) ([][]string, error){statusRuns, statusQuestions, statusQueue, statusMessages, statusNext, statusMoney} {
 		rows, err := part(d, h)
 		if err != nil {
 			return err
@@ -69,7 +69,7 @@ func statusRuns(d *Deps, h app.Home) (rows [][]string, err error) {
 			rows = append(rows, []string{"running", at, r.Label(), r.ID})
 		case runlog.Skipped, runlog.Paused:
 			continue
-		case runlog.OK, runlog.Gated:
+		case runlog.OK, runlog.Gated, runlog.Waiting:
 		default:
 			if !seen[r.Job] {
 				failed = append(failed, []string{"failed", at, r.Label(), fmt.Sprintf("%s: %s", r.Outcome, plaintext.Short(r.Error, 120)), r.ID})
@@ -79,6 +79,21 @@ func statusRuns(d *Deps, h app.Home) (rows [][]string, err error) {
 	}
 	slices.Reverse(rows)
 	return append(rows, failed...), nil
+}
+
+// statusQuestions lists the runs that wait for an answer, and those that have one and could not go on yet.
+func statusQuestions(d *Deps, h app.Home) (rows [][]string, err error) {
+	all, err := h.Questions().List()
+	for _, q := range all {
+		state := "until " + clock(q.Expires.In(h.Config.Zone))
+		if q.Answer != "" {
+			state = "answered"
+		}
+		if !q.Expired(d.Now()) {
+			rows = append(rows, []string{"waiting", q.Asked.Format("15:04:05"), q.Name, plaintext.Short(plaintext.Line(q.Text), 120), state, q.Run})
+		}
+	}
+	return rows, err
 }
 
 // statusQueue lists the messages to the main conversation that have no answer yet.

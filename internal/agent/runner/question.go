@@ -33,10 +33,10 @@ func (r *Runner) Answer(ctx context.Context, run, text string) (question.Questio
 	return r.Questions.Answer(ctx, run, update.Clean(text))
 }
 
-// Waits reports whether a run waits for an answer that may still be given.
-func (r *Runner) Waits(run string) bool {
+// Waits reports whether a run waits for an answer to the question that a message has asked.
+func (r *Runner) Waits(run, message string) bool {
 	q, err := r.Questions.Load(run)
-	return err == nil && q.Answer == "" && !q.Expired(r.Disk.Now())
+	return err == nil && q.Message == message && q.Answer == "" && !q.Expired(r.Disk.Now())
 }
 
 // continueWait is how long a run that goes on waits for a fire of its job.

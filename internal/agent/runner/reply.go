@@ -66,7 +66,7 @@ func (r *Runner) Asked(ctx context.Context, id string) (run string, err error) {
 	if m.MessageID == "" {
 		m.MessageID = id
 	}
-	if err != nil || !r.Waits(m.Run()) {
+	if err != nil || !r.Waits(m.Run(), m.MessageID) {
 		return "", err
 	}
 	return m.Run(), nil
