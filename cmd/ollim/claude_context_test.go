@@ -45,7 +45,7 @@ func combinations() (list []combination) {
 }
 
 // shared is what the main conversation and its branches are shown.
-const shared = "Agent Bash Edit Glob Grep Read WebFetch WebSearch Write add_reminder cancel_reminder compact_session discord_embed " +
+const shared = "Agent Bash Edit Glob Grep Read WebFetch WebSearch Write add_reminder ask_owner cancel_reminder compact_session discord_embed " +
 	"enter_fork exit_fork follow_up_chain list_reminders ping_user report_updates save_context search_docs send_file skill update_names"
 
 // tools is what a job of this combination is shown.
@@ -55,7 +55,7 @@ func (m combination) tools() string {
 	}
 	names := []string{"Bash", "Glob", "Grep", "Read", "add_reminder", "cancel_reminder", "list_reminders"}
 	if m.ping {
-		names = append(names, "discord_embed", "ping_user", "send_file")
+		names = append(names, "ask_owner", "discord_embed", "ping_user", "send_file")
 	}
 	if m.mode != "blocked" {
 		names = append(names, "report_updates")
