@@ -22,12 +22,21 @@ var errWaiting = errors.New("the run waits for an answer")
 // run does not wait for one.
 func (r *Runner) Answer(ctx context.Context, run, text string) (question.Question, error) {
 	record, err := r.Runs.Load(run)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return question.Question{}, &runlog.Unknown{Name: run}
-	case err != nil:
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &runlog.Unknown{Name: run}
+	}
+	if err != nil {
 		return question.Question{}, err
-	case record.Done() && record.Outcome != runlog.Waiting:
+	}
+	standing, err := r.Runs.Standing(run)
+	if err != nil {
+		return question.Question{}, err
+	}
+	switch record = r.Runs.CutOff(record); {
+	case record.Outcome == runlog.Waiting, record.Outcome == "" && standing.Asking(): // its turn has not ended yet
+	case record.Outcome == "":
+		return question.Question{}, &question.Closed{Run: run, Reason: "it is in progress and waits for no answer"}
+	default: // the file may be there: of a question that was not asked in the end
 		return question.Question{}, &question.Closed{Run: run, Reason: "it has ended (" + string(record.Outcome) + ") and waits for no answer"}
 	}
 	return r.Questions.Answer(ctx, run, update.Clean(text))
