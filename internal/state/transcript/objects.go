@@ -2,6 +2,8 @@ package transcript
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"regexp"
 )
 
@@ -31,8 +33,11 @@ func objects(path string, named map[string]bool) error {
 	const key = `"sha256":"`
 	hash := regexp.MustCompile(key + `([0-9a-f]{64})"`)
 	f, err := openFile(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrForeign) {
+		return nil
+	}
 	if err != nil {
-		return nil //nolint:nilerr // it has just been removed, or is no transcript
+		return err // what it names must be kept
 	}
 	defer func() { _ = f.Close() }()
 	for line, err := range forward(f) {
