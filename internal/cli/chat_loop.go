@@ -58,7 +58,7 @@ func (l *chatLoop) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			if l.stop != nil {
-				l.waiting = (<-l.ended).left
+				l.waiting = append((<-l.ended).left, l.waiting...)
 			}
 			return l.abandon(ctx)
 		case <-l.keys.interrupts:

@@ -202,8 +202,12 @@ func TestLoopEndsInATurn(t *testing.T) {
 	close(hold)
 	w.must("chat", "four")
 	for _, want := range []string{"two\n\nthree", "four"} {
-		if got := <-asked; !strings.HasSuffix(got, want) || strings.Contains(got, "of cut off") != false {
+		got := <-asked
+		if !strings.HasSuffix(got, want) {
 			t.Errorf("asked %q, want %q", got, want)
+		}
+		if strings.Contains(got, "[system] A turn was cut off") != (want != "four") {
+			t.Errorf("the turn of the first message is reported in %q", got)
 		}
 	}
 	if n := len(w.queue()); n != 0 {
