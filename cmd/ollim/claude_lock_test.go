@@ -21,7 +21,7 @@ func TestUpdateOfAnOrphanedTurn(t *testing.T) {
 		first bool
 		late  anthropicapi.Reply
 	}{
-		"first turn": {true, anthropicapi.Reply{Text: "late"}},
+		"first turn": {true, anthropicapi.Reply{Text: "TOO LATE"}},
 		"refused":    {false, anthropicapi.Reply{Status: 400, Message: "no"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestUpdateOfAnOrphanedTurn(t *testing.T) {
 			close(hold)
 			c.nextTurn(t)
 			r := lastRequest(t, api)
-			if n := strings.Count(string(r.Raw), "oil broke 75"); n != 1 || r.Has("SLOW one") != r.Has("late") || r.Has("late") == (tc.late.Status != 0) {
+			if n := strings.Count(string(r.Raw), "oil broke 75"); n != 1 || r.Has("SLOW one") != r.Has("TOO LATE") || r.Has("TOO LATE") == (tc.late.Status != 0) {
 				t.Errorf("the update stands %d times in %s", n, r.Raw)
 			}
 		})

@@ -118,7 +118,7 @@ func (m mainStory) forkOfARunningTurn(t *testing.T) {
 func (m mainStory) orphaned(t *testing.T) {
 	m.ok("updates", "add", "oil broke 77")
 	hold, asked := make(chan struct{}), len(m.api.Requests())
-	m.api.Reply(anthropicapi.Reply{Text: "late", Hold: hold})
+	m.api.Reply(anthropicapi.Reply{Text: "TOO LATE", Hold: hold})
 	cmd := m.cmd("chat", "SLOW one")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func (m mainStory) orphaned(t *testing.T) {
 	close(hold)
 	m.nextTurn(t)
 	r := lastRequest(t, m.api)
-	if n := strings.Count(string(r.Raw), "oil broke 77"); n != 1 || !r.Has("SLOW one") || !r.Has("late") {
+	if n := strings.Count(string(r.Raw), "oil broke 77"); n != 1 || !r.Has("SLOW one") || !r.Has("TOO LATE") {
 		t.Errorf("the update stands %d times in %s", n, r.Raw)
 	}
 	if !r.Has("a long answer") || !r.Has("Momo") || r.Has("Look around.") {

@@ -158,7 +158,7 @@ func (p persistentStory) compacted(t *testing.T) {
 // killed: after kill -9 of ollim its engine works on. Until that ends the job is not fired again; then its session goes on.
 func (p persistentStory) killed(t *testing.T) {
 	id, asked, hold := p.stored(), len(p.api.Requests()), make(chan struct{})
-	p.api.Reply(anthropicapi.Reply{Text: "late", Hold: hold})
+	p.api.Reply(anthropicapi.Reply{Text: "TOO LATE", Hold: hold})
 	cmd := p.cmd("fire", "daily")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func (p persistentStory) killed(t *testing.T) {
 	close(hold)
 	eventually(t, "the job can be fired again", func() bool { return status(p.cmd("fire", "daily").Run()) == 0 })
 	p.stateParses()
-	if now, r := p.stored(), lastRequest(t, p.api); now != id || !r.Has("late") {
+	if now, r := p.stored(), lastRequest(t, p.api); now != id || !r.Has("TOO LATE") {
 		t.Errorf("session %s, was %s: %+v", now, id, r.Messages)
 	}
 }
