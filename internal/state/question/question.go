@@ -50,16 +50,16 @@ func (q Question) Expired(now time.Time) bool {
 // Choose returns the answer that a text stands for: of a question with choices a number is that choice, any other text is itself.
 func (q Question) Choose(text string) (string, error) {
 	text = strings.TrimSpace(text)
-	n, err := strconv.Atoi(text)
-	switch {
-	case text == "":
+	if text == "" {
 		return "", &Closed{q.Run, "the answer is empty"}
-	case len(q.Choices) == 0 || err != nil:
-		return text, nil
-	case n < 1 || n > len(q.Choices):
-		return "", &Closed{q.Run, fmt.Sprintf("there is no choice %d: want 1 to %d, or a text", n, len(q.Choices))}
 	}
-	return q.Choices[n-1], nil
+	if n, err := strconv.Atoi(text); err == nil && len(q.Choices) > 0 {
+		if n < 1 || n > len(q.Choices) {
+			return "", &Closed{q.Run, fmt.Sprintf("there is no choice %d: want 1 to %d, or a text", n, len(q.Choices))}
+		}
+		return q.Choices[n-1], nil
+	}
+	return text, nil
 }
 
 // Closed is the error of an answer that a run cannot take.

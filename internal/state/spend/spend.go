@@ -13,6 +13,8 @@
 //	  "jobs": {"<job>": {"likely": 0.05, "day": "2026-02-24"}}  what the next run of the job is likely to cost
 //	}
 //
+// A run that goes on with an answer stands there once more, as "<run>+1" and so on: each part of it counts on its own day.
+//
 // A job's likely cost follows its most expensive recent run: a more expensive run raises it, and each cheaper one lowers it by
 // a quarter of the difference.
 //
