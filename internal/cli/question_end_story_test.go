@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -193,5 +195,20 @@ func TestStatusAndReply(t *testing.T) {
 	w.must("answer", "--continue", run)
 	if w.outcomeOf(run) != "ok" {
 		t.Error(w.outcomeOf(run))
+	}
+}
+
+// A run whose question somebody has deleted can only end.
+func TestDeletedQuestion(t *testing.T) {
+	w := newWorld(t)
+	run := w.question(asks)
+	if err := os.RemoveAll(filepath.Join(w.dir, "state/questions")); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.run("answer", "-w", run, "2"); r.status != 65 || !strings.Contains(r.errOut, "it does not wait for an answer") {
+		t.Errorf("exit status %d, %s", r.status, r.errOut)
+	}
+	if r := w.run("answer", "--continue", run); r.status != 1 || w.outcomeOf(run) != "expired" {
+		t.Errorf("exit status %d, %s: %s", r.status, w.outcomeOf(run), r.errOut)
 	}
 }

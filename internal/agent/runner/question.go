@@ -128,7 +128,8 @@ func (f *fire) awaited(ctx context.Context) (q question.Question, r runlog.Recor
 	}
 	q, err = f.Questions.Load(f.run)
 	if errors.Is(err, fs.ErrNotExist) {
-		q, err = question.Question{Run: f.run, Text: r.Question, Expires: f.Disk.Now(), Lapsed: true}, f.Questions.Ask(ctx, q)
+		q = question.Question{Run: f.run, Job: r.Job, Name: r.Name, Text: r.Question, Asked: r.Started, Expires: f.Disk.Now(), Lapsed: true}
+		err = f.Questions.Ask(ctx, q) // somebody deleted it: nobody can answer any more
 	}
 	return q, r, err
 }
