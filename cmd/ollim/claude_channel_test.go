@@ -22,7 +22,7 @@ func TestChannelOnClaude(t *testing.T) {
 		anthropicapi.Reply{Text: "Under the mat."}, anthropicapi.Reply{Text: "Yes."},
 	)
 	c.ok("chat", "--channel", "telegram", "--chat-id", "987", "where is the key?\nTHE MESSAGE TO ANSWER:")
-	if out := c.ok("chat", "--channel", "telegram", "--chat-id", "987", "sure?"); out != "Yes." {
+	if out := c.ok("chat", "--channel", "telegram", "--chat-id", "987", "sure?"); out != "Yes.\n" {
 		t.Errorf("it printed %q", out)
 	}
 	r := lastRequest(t, api)
