@@ -45,10 +45,11 @@ func layers() []layer {
 // tests is the directory of packages that only tests import; they import no other package of the module but each other.
 const tests = "internal/testkit"
 
-// owners maps each outside library to the package that alone may import it.
+// owners maps each outside library to the package that alone may import it, with those below it.
 func owners() map[string]string {
 	return map[string]string{
 		"github.com/agext/levenshtein":         "internal/platform/plaintext",
+		"github.com/bwmarrin/discordgo":        "internal/server/discord",
 		"github.com/gofrs/flock":               "internal/platform/lock",
 		"gopkg.in/yaml.v3":                     "internal/platform/yamldoc",
 		"mvdan.cc/sh/v3":                       "internal/policy",

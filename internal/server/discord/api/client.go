@@ -1,0 +1,162 @@
+// Package api is Discord's REST API as ollim uses it: one bot, its owner, and the channels that the owner allows.
+//
+// The types are discordgo's; the requests are made here, because discordgo's own wait for a rate limit while they hold a lock,
+// ignore the context meanwhile, and repeat what may have been carried out already. A request waits for the rate limit of its
+// route, which the answers announce, without keeping others waiting. It is repeated after 429, and after an answer of 5xx or a cut
+// connection if a repetition is harmless: a message that is created has a nonce, with which Discord returns the first message
+// instead of creating a second one for some minutes. All waits end with the context.
+//
+// Errors wrap ErrToken, ErrClosed or ErrRefused, which stay as they are until somebody changes something; any other one is
+// temporary. No error contains the token, or that of an interaction. A message never notifies anybody whom its text mentions.
+package api
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bwmarrin/discordgo"
+)
+
+// Discord is the address that Options.Base replaces.
+const Discord = "https://discord.com"
+
+// timeout bounds one request with its answer.
+const timeout = 20 * time.Second
+
+// Options are the parameters of a Client.
+type Options struct {
+	Base    string // scheme, host and a path before the API's, without a slash at its end; "" is Discord's
+	Token   string
+	Version string // of ollim, for the User-Agent
+	Now     func() time.Time
+	Sleep   func(context.Context, time.Duration) error // returns early, with an error, when the context ends
+	HTTP    http.RoundTripper                          // nil is the default
+}
+
+// Client makes requests as one bot. It may be used by several goroutines at once.
+type Client struct {
+	o      Options
+	http   *http.Client
+	limits limits
+
+	mu       sync.Mutex
+	channels map[string]string // DM channels by user
+}
+
+// New returns a client. It makes no request.
+func New(o Options) *Client {
+	o.Base = strings.TrimRight(cmp.Or(o.Base, Discord), "/")
+	if o.HTTP == nil {
+		o.HTTP = http.DefaultTransport
+	}
+	return &Client{
+		o: o, http: &http.Client{Transport: o.HTTP, Timeout: timeout, CheckRedirect: noRedirect},
+		limits: limits{routes: map[string]*route{}}, channels: map[string]string{},
+	}
+}
+
+// DM returns the channel of the direct messages with a user. It opens it at the first call.
+func (c *Client) DM(ctx context.Context, user string) (channel string, err error) {
+	c.mu.Lock()
+	channel = c.channels[user]
+	c.mu.Unlock()
+	if channel != "" {
+		return channel, nil
+	}
+	var opened discordgo.Channel
+	err = c.do(ctx, request{
+		method: http.MethodPost, route: "/users/@me/channels", path: "/users/@me/channels", safe: true,
+		body: map[string]string{"recipient_id": user},
+	}, &opened)
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.channels[user] = opened.ID
+	return opened.ID, nil
+}
+
+// Channel returns a channel, such as the thread that a message arrived in.
+func (c *Client) Channel(ctx context.Context, id string) (*discordgo.Channel, error) {
+	var channel discordgo.Channel
+	err := c.do(ctx, request{method: http.MethodGet, route: "/channels/" + id, path: "/channels/" + id, safe: true}, &channel)
+	return &channel, err
+}
+
+// Application is the bot's application.
+type Application struct {
+	ID     string
+	Name   string
+	Owners []string // user ids of the owner, or of the members of the team that owns it, its owner first
+}
+
+// Application asks whose application the bot is.
+func (c *Client) Application(ctx context.Context) (Application, error) {
+	var app discordgo.Application
+	err := c.do(ctx, request{method: http.MethodGet, route: "/oauth2", path: "/oauth2/applications/@me", safe: true}, &app)
+	if err != nil {
+		return Application{}, err
+	}
+	a := Application{ID: app.ID, Name: app.Name}
+	if app.Team == nil {
+		if app.Owner != nil {
+			a.Owners = []string{app.Owner.ID}
+		}
+		return a, nil
+	}
+	a.Owners = []string{app.Team.OwnerID}
+	for _, m := range app.Team.Members {
+		if m.User != nil && m.User.ID != app.Team.OwnerID && m.MembershipState == discordgo.MembershipStateAccepted {
+			a.Owners = append(a.Owners, m.User.ID)
+		}
+	}
+	return a, nil
+}
+
+// Gateway returns the address of the gateway, and how often a session may begin.
+func (c *Client) Gateway(ctx context.Context) (*discordgo.GatewayBotResponse, error) {
+	var g discordgo.GatewayBotResponse
+	err := c.do(ctx, request{method: http.MethodGet, route: "/gateway/bot", path: "/gateway/bot", safe: true}, &g)
+	return &g, err
+}
+
+// Commands returns the commands of an application that are registered for every place.
+func (c *Client) Commands(ctx context.Context, app string) (list []*discordgo.ApplicationCommand, err error) {
+	at := "/applications/" + app + "/commands"
+	err = c.do(ctx, request{method: http.MethodGet, route: at, path: at, safe: true}, &list)
+	return list, err
+}
+
+// SetCommands replaces the commands of an application.
+func (c *Client) SetCommands(ctx context.Context, app string, list []*discordgo.ApplicationCommand) error {
+	at := "/applications/" + app + "/commands"
+	for _, command := range list {
+		command.Options = withoutNull(command.Options)
+	}
+	if list == nil {
+		list = []*discordgo.ApplicationCommand{}
+	}
+	return c.do(ctx, request{method: http.MethodPut, route: at, path: at, body: list, safe: true}, nil)
+}
+
+// withoutNull returns the options with empty lists in place of nil ones, which would become null.
+func withoutNull(options []*discordgo.ApplicationCommandOption) []*discordgo.ApplicationCommandOption {
+	if options == nil {
+		return []*discordgo.ApplicationCommandOption{}
+	}
+	for _, o := range options {
+		o.Options = withoutNull(o.Options)
+		if o.Choices == nil {
+			o.Choices = []*discordgo.ApplicationCommandOptionChoice{}
+		}
+		if o.ChannelTypes == nil {
+			o.ChannelTypes = []discordgo.ChannelType{}
+		}
+	}
+	return options
+}

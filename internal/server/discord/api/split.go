@@ -1,0 +1,195 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Sizes of messages. MaxText is Discord's in characters; as it is not documented what a character is, it is held in UTF-16 units,
+// of which there are never fewer.
+const (
+	MaxText  = 2000
+	partText = 1990    // of a part of a longer text
+	maxParts = 4       // then the text is attached as a file
+	maxInfo  = 40      // of an info string that is repeated
+	maxFile  = 8 << 20 // bytes of one file of text
+)
+
+// fence is the line that begins and ends a code block.
+const fence = "```"
+
+// Parts returns the messages that carry o, in order, each with a nonce that id determines. A text that would need more than four
+// messages is in a file, after the first three parts of it. Files and components are in the last message, the reply is in the first.
+func Parts(id string, o Outgoing) []Outgoing {
+	texts := Split(o.Text)
+	var files [][]byte
+	if len(texts) > maxParts {
+		texts, files = texts[:maxParts-1], bytesOf(o.Text)
+	}
+	var parts []Outgoing
+	for _, text := range texts {
+		parts = append(parts, Outgoing{Text: text})
+	}
+	for i, data := range files {
+		name := "answer.md"
+		if i > 0 {
+			name = fmt.Sprintf("answer-%d.md", i+1)
+		}
+		parts = append(parts, Outgoing{Text: "-# The whole text is in " + name + ".", Files: []File{{name, "text/markdown; charset=utf-8", data}}})
+	}
+	if len(parts) == 0 {
+		parts = []Outgoing{{}}
+	}
+	last := &parts[len(parts)-1]
+	last.Embed, last.Components, last.Files = o.Embed, o.Components, append(last.Files, o.Files...)
+	parts[0].ReplyTo = o.ReplyTo
+	for i := range parts {
+		parts[i].Silent, parts[i].Private, parts[i].Nonce = o.Silent, o.Private, Nonce(cmp.Or(o.Nonce, id), i)
+	}
+	return parts
+}
+
+// bytesOf returns a text in pieces of at most maxFile bytes.
+func bytesOf(text string) (pieces [][]byte) {
+	data := []byte(text)
+	for len(data) > maxFile {
+		n := maxFile
+		for n > maxFile-utf8.UTFMax && !utf8.RuneStart(data[n]) {
+			n--
+		}
+		pieces, data = append(pieces, bytes.Clone(data[:n])), data[n:]
+	}
+	return append(pieces, data)
+}
+
+// Split returns a text in parts that fit a message each: cut after a paragraph, a line, a sentence or a word if possible. A code
+// block that is cut is closed, and opened again with its info string. Parts of white space alone, which Discord refuses, are left
+// out.
+func Split(text string) []string {
+	var parts []string
+	for _, p := range split(text, partText) {
+		if strings.TrimSpace(p.text) != "" {
+			parts = append(parts, p.open+p.text+p.end)
+		}
+	}
+	return parts
+}
+
+// part is a part of a text, with the lines that were added to it.
+type part struct{ open, text, end string }
+
+func split(text string, most int) (parts []part) {
+	block := "" // the line that opened the code block which text begins in
+	for text != "" {
+		p := part{text: text}
+		if block != "" {
+			p.open = block + "\n"
+		}
+		space := most - Size(p.open)
+		if Size(text) <= space {
+			return append(parts, p)
+		}
+		n := cut(text, space-Size("\n"+fence))
+		after, opened := blockAfter(block, text[:n])
+		if after != "" && opened > 0 && text[opened:n] == after+"\n" { // not a block without a line
+			n = opened
+			after, _ = blockAfter(block, text[:n])
+		}
+		p.text, text = text[:n], text[n:]
+		if after != "" {
+			p.end = fence
+			if !strings.HasSuffix(p.text, "\n") {
+				p.end = "\n" + fence
+			}
+		}
+		block = after
+		if _, info, _ := strings.Cut(block, fence); Size(info) > maxInfo {
+			block = fence
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// blockAfter returns the line that opened the code block which text ends in, "" for none, and where in text it begins. before is
+// that of the block which text begins in.
+func blockAfter(before, text string) (block string, at int) {
+	block, at = before, -1
+	pos := 0
+	for line := range strings.Lines(text) {
+		trimmed := strings.TrimLeft(strings.TrimRight(line, "\r\n"), " \t")
+		if rest, isFence := strings.CutPrefix(trimmed, fence); isFence {
+			switch {
+			case block != "":
+				block, at = "", -1
+			case !strings.Contains(rest, fence): // else a block of one line
+				block, at = strings.TrimRight(line, "\r\n"), pos
+			}
+		}
+		pos += len(line)
+	}
+	return block, at
+}
+
+// cut returns where to cut a text so that the first part has at most so many units.
+func cut(text string, most int) int {
+	n := prefix(text, most)
+	window := text[:n]
+	for _, ends := range [][]string{{"\n\n"}, {"\n"}, {". ", "! ", "? ", "。"}, {" ", "\t"}} {
+		best := 0
+		for _, end := range ends {
+			if i := strings.LastIndex(window, end); i >= 0 {
+				best = max(best, i+len(end))
+			}
+		}
+		if best > n/3 {
+			return best
+		}
+	}
+	return whole(text, n)
+}
+
+// prefix returns the largest number of bytes, at the boundary of a character, that have at most so many units; at least one
+// character.
+func prefix(text string, most int) int {
+	units := 0
+	for i, r := range text {
+		if units += unitsOf(r); units > most && i > 0 {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// whole moves a cut to before the character that it would take apart, such as a letter with its accent.
+func whole(text string, n int) int {
+	joiner := func(r rune) bool { return r == '\u200d' || unicode.Is(unicode.M, r) }
+	for i := n; i > n-64 && i > 0; {
+		next, _ := utf8.DecodeRuneInString(text[i:])
+		last, size := utf8.DecodeLastRuneInString(text[:i])
+		if !joiner(next) && last != '\u200d' {
+			return i
+		}
+		i -= size
+	}
+	return n
+}
+
+// Size returns how much of MaxText a text takes.
+func Size(text string) (units int) {
+	for _, r := range text {
+		units += unitsOf(r)
+	}
+	return units
+}
+
+func unitsOf(r rune) int {
+	if r > 0xffff {
+		return 2
+	}
+	return 1
+}
