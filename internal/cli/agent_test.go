@@ -18,19 +18,19 @@ import (
 func commandsOfAgents() map[string][]string {
 	return map[string][]string{
 		"all": {
-			"budget", "check", "cost", "help", "model list", "reminder list", "reminder show", "routine list", "routine show", "run list", "run log",
+			"budget", "check", "cost", "fork status", "help", "model list", "reminder list", "reminder show", "routine list", "routine show", "run list", "run log",
 			"run show", "session history", "session id", "session list", "skill list", "skill show", "status", "task add", "task done", "task edit",
 			"task list", "task rm", "update list", "update peek", "version",
 		},
 		"own": {
-			"changed", "names", "ping", "remind", "reminder add", "reminder cancel", "reminder follow-up", "session compact", "update add",
+			"changed", "fork exit", "fork save", "fork start", "names", "ping", "remind", "reminder add", "reminder cancel", "reminder follow-up", "session compact", "update add",
 		},
 		"never": {
 			"answer", "approve", "import crontab", "pause", "resume", "routine rm", "schedule install", "schedule remove", "session branch",
 			"session export", "session rm", "session search", "session show", "stop",
 		},
 		"never nested": {
-			"ask", "budget set", "chat", "config set", "fire", "routine disable", "routine enable", "skill render", "tick", "update clear", "update pop",
+			"ask", "budget set", "chat", "config set", "fire", "fork nudge", "fork reply", "fork report", "routine disable", "routine enable", "skill render", "tick", "update clear", "update pop",
 		},
 		"never programs": { // an engine's hook or a gate may use them
 			"config get", "config list", "demo", "hook pre-tool", "hook stop", "init", "mcp serve", "mcp tools", "routine add", "routine edit",

@@ -188,7 +188,7 @@ func (o *askOptions) question(d *Deps, h app.Home) (runner.Question, runner.Opti
 		typed = q.Text
 	}
 	if err == nil {
-		q.Files, err = attachments(typed, o.files)
+		q.Files, err = attachments(typed, o.files, h.Runner(true).Hides)
 	}
 	if err != nil {
 		return q, options, err

@@ -12,16 +12,17 @@ import (
 // attachHelp is part of the help of every command that takes files.
 const attachHelp = "A FILE of -f, and one that a word of TEXT names as @FILE, comes with it: an image (PNG, JPEG, GIF, WebP) or a " +
 	"PDF, whatever its name, is shown to the model as it is, a text of at most 256 KiB is added as data, and any other file is named " +
-	"with its type and size. An @ that names no file means nothing. "
+	"with its type and size. An @ that names no file, or one that no agent may reach, means nothing. "
 
-// attachments returns the files that come with a message: those of -f, then those that the words of the message name.
-func attachments(text string, files []string) (list []engine.Attachment, err error) {
+// attachments returns the files that come with a message: those of -f, then those that the words of the message name, without
+// those that no agent may reach: the message may have been pasted.
+func attachments(text string, files []string, hides func(file string) bool) (list []engine.Attachment, err error) {
 	for _, name := range files {
 		if name == "-" || name == "" {
 			return nil, hint(usage("-f %q: want a file", name), "standard input is read without it")
 		}
 	}
-	for _, name := range append(slices.Clone(files), mentioned(text)...) {
+	for _, name := range append(slices.Clone(files), slices.DeleteFunc(mentioned(text), hides)...) {
 		a, err := engine.Attach(name, name)
 		if err != nil {
 			return nil, err

@@ -151,6 +151,28 @@ func TestChatWithFiles(t *testing.T) {
 	}
 }
 
+// TestProtectedFilesAreNotMentioned: a text that was pasted brings no file that no agent may reach, by whatever name; typed with
+// -f, the owner means it.
+func TestProtectedFilesAreNotMentioned(t *testing.T) {
+	w, api := newNativeWorld(t)
+	w.write("state/notes.md", "sesame\n")
+	w.write("open.md", "barley\n")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Join(w.dir, "state"), link); err != nil {
+		t.Fatal(err)
+	}
+	api.Reply(anthropicapi.Reply{Text: "Done."})
+	w.must("chat", "look at @"+w.dir+"/state/notes.md, @"+link+"/notes.md, @"+w.dir+"/config.yaml and @"+w.dir+"/open.md")
+	if q := lastOf(api); q.Has("sesame") || q.Has("timezone:") || !q.Has("barley") {
+		t.Errorf("the request has %s", q.LastUserText())
+	}
+	api.Reply(anthropicapi.Reply{Text: "Done."})
+	w.must("chat", "-f", w.dir+"/state/notes.md", "look")
+	if q := lastOf(api); !q.Has("sesame") {
+		t.Errorf("-f brings nothing: %s", q.LastUserText())
+	}
+}
+
 // TestFilesOfOtherServices: a service of OpenAI's kind gets images as data URLs, and one that takes no PDF is named before anything is
 // sent.
 func TestFilesOfOtherServices(t *testing.T) {

@@ -134,7 +134,7 @@ func (o *chatOptions) apply(r *runner.Options) {
 
 // message is what the owner says.
 func (o *chatOptions) message(h app.Home) (runner.Message, error) {
-	files, err := attachments(o.typed, o.files)
+	files, err := attachments(o.typed, o.files, h.Runner(true).Hides)
 	return runner.Message{Text: o.text, Attachments: files, First: o.interrupt || h.Config.Chat.Busy == config.BusyInterrupt}, err
 }
 

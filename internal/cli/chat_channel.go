@@ -59,7 +59,7 @@ func runChatChannel(ctx context.Context, d *Deps, text string, given chatOptions
 		return usage("no message: give a TEXT, or pipe one in")
 	}
 	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
-	files, err := attachments("", given.files)              // somebody else may have written the text
+	files, err := attachments("", given.files, nil)         // somebody else may have written the text
 	if err != nil {
 		return err
 	}

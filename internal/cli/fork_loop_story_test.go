@@ -134,7 +134,7 @@ func TestChatWaitsForASave(t *testing.T) {
 	})
 	go func() { ended <- w.run("fork", "start", "a plan") }()
 	<-asked
-	api.Handle(func(r anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "ok"} })
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "ok"} })
 	exited := make(chan result, 1)
 	go func() { exited <- w.run("fork", "exit") }()
 	go func() { ended <- w.run("chat", "goodbye") }()

@@ -13,7 +13,7 @@ import (
 // using uses a tool, and answers with the reason why it may not.
 type using struct{ answering }
 
-func (e using) Run(ctx context.Context, r engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
+func (e using) Run(ctx context.Context, _ engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
 	reason, err := tools.Verdict(ctx, "Bash", "t1", json.RawMessage(`{"command":"git status"}`))
 	if err != nil {
 		return engine.Result{}, err

@@ -162,7 +162,7 @@ func (r *Runner) sent(ctx context.Context, id string) (s sent, err error) {
 func (r *Runner) sending(run, message string) (e runlog.Event, found bool, err error) {
 	n, err := strconv.Atoi(message[strings.LastIndexByte(message, '.')+1:])
 	if err != nil {
-		return e, false, nil //nolint:nilerr // it is no message's id
+		return e, false, nil
 	}
 	for e, err := range r.Runs.Events(run, nil) {
 		if err != nil {

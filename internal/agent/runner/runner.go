@@ -2,7 +2,10 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/conversation"
@@ -106,6 +109,21 @@ func (r *Runner) toolsOf(run *runlog.Run, sender outbox.Sender) *tools.Set {
 		},
 		Run: run, Sender: sender, Busy: r.Busy, SetNames: r.SetNames, Commands: r.Commands,
 	}
+}
+
+// Hides reports whether a file is one that no agent may reach.
+func (r *Runner) Hides(file string) bool {
+	p := policy.Policy{Roots: []policy.Root{{Dir: "/"}}, Protected: tools.World{Home: r.Home, Secret: r.Secret}.Protected()}
+	ground, err := p.Ground()
+	if err != nil {
+		return true
+	}
+	real, err := filepath.Abs(file)
+	if err == nil {
+		real, err = policy.Resolve(real)
+	}
+	info, statErr := os.Stat(file)
+	return errors.Join(err, statErr) != nil || ground.Hides(real, info)
 }
 
 func (r *Runner) warn(err error) {

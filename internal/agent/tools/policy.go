@@ -62,9 +62,9 @@ func listed(name string) func(*Set) error {
 
 // Protected is what no tool of an agent may reach: state, other conversations, the owner's executables and settings, and what
 // processes have in their memory and environment.
-func (b *Set) Protected() []string {
-	paths := []string{b.Home.State(), b.Home.Sessions(), b.Home.Path("gates"), b.Home.Config(), b.Home.ToolPolicy(), "/proc"}
-	return append(paths, b.Secret...)
+func (w World) Protected() []string {
+	paths := []string{w.Home.State(), w.Home.Sessions(), w.Home.Path("gates"), w.Home.Config(), w.Home.ToolPolicy(), "/proc"}
+	return append(paths, w.Secret...)
 }
 
 // BuiltIns names the tools of its own that an engine should offer for these lists of patterns, sorted. Skills are ours.

@@ -326,4 +326,3 @@ func (s *Server) intentOf(channel string, dm, guild int) int {
 	}
 	return dm
 }
-
