@@ -1,0 +1,26 @@
+package outbox
+
+import "strings"
+
+// Button is something that the owner can press below a message, where the messenger has buttons.
+type Button struct {
+	Label string `json:"label"`           // at most 80 characters
+	ID    string `json:"id"`              // of ButtonID; what it does is known by this alone, also after a restart
+	Style string `json:"style,omitempty"` // primary, success or danger; "" is plain
+}
+
+// The verbs of buttons.
+const (
+	ButtonAnswer   = "answer"    // RUN:N, the n-th choice of the question of a run
+	ButtonAgent    = "agent"     // ID of a prompt that is kept
+	ButtonTaskDone = "task_done" // ID of a task
+	ButtonTaskDel  = "task_del"  // ID of a task
+)
+
+// MaxButtonID is the most bytes of a ButtonID.
+const MaxButtonID = 100
+
+// ButtonID returns the id of a button that does something with something.
+func ButtonID(verb string, args ...string) string {
+	return strings.Join(append([]string{"ollim", verb}, args...), ":")
+}
