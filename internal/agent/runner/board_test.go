@@ -60,5 +60,5 @@ func (*wall) Configured() bool { return true }
 
 func (w *wall) Send(_ context.Context, m outbox.Message) (outbox.Receipt, error) {
 	w.messages = append(w.messages, m)
-	return outbox.Receipt{Fate: outbox.Sent, Outside: "wall-" + m.Text}, nil
+	return outbox.Receipt{Fate: outbox.Sent, Outside: []string{"wall-" + m.Text}}, nil
 }

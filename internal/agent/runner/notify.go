@@ -37,9 +37,7 @@ func (r *Runner) post(ctx context.Context, sender outbox.Sender, run *runlog.Run
 		r.warn(r.remember(ctx, run, m.ID))
 	}
 	receipt, err := sender.Send(ctx, m)
-	if receipt.Outside != "" {
-		err = errors.Join(err, r.Sessions.Received(ctx, m.ID, receipt.Outside))
-	}
+	err = errors.Join(err, r.Sessions.Received(ctx, m.ID, receipt.Outside...))
 	return receipt.Fate, errors.Join(err, run.Event(ctx, runlog.Event{Type: runlog.Delivered, Text: string(receipt.Fate), Tool: string(kind)}))
 }
 

@@ -199,9 +199,7 @@ func (r *Runner) AskAgain(ctx context.Context, q question.Question) error {
 		})
 		fate = receipt.Fate
 		r.warn(err) // one that is in the outbox already is sent from there
-		if receipt.Outside != "" {
-			r.warn(r.Sessions.Received(ctx, q.Message, receipt.Outside))
-		}
+		r.warn(r.Sessions.Received(ctx, q.Message, receipt.Outside...))
 	}
 	if fate == outbox.Refused {
 		if err := r.Updates.Add(ctx, text, q.Run); err != nil {

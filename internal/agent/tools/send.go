@@ -112,10 +112,8 @@ func (b *Set) send(ctx context.Context, m outbox.Message, asks bool) (string, er
 		b.Disk.Warn(err.Error())
 	}
 	receipt, err := b.Sender.Send(ctx, m)
-	if receipt.Outside != "" {
-		if err := b.Sessions.Received(ctx, m.ID, receipt.Outside); err != nil {
-			b.Disk.Warn(err.Error())
-		}
+	if err := b.Sessions.Received(ctx, m.ID, receipt.Outside...); err != nil {
+		b.Disk.Warn(err.Error())
 	}
 	switch receipt.Fate {
 	case outbox.Sent:

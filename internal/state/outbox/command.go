@@ -3,7 +3,7 @@ package outbox
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"strings"
 	"time"
 
@@ -19,24 +19,25 @@ const (
 	maxValue       = 4 << 10 // bytes of one variable: beyond 128 KiB the kernel would not start the command at all
 )
 
-// command runs the command once. The reason is one line that explains why the message was not sent.
-func (p Post) command(ctx context.Context, m Message) (fate Fate, reason string) {
-	timeout := cmp.Or(p.Timeout, defaultTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no end within %s", timeout))
-	defer cancel()
+// command is the carrier that runs the command.
+type command struct{ Post }
+
+func (command) Name() string { return "command" }
+
+func (p command) Carry(ctx context.Context, m Message, _ []string, _ func(string)) (Fate, error) {
 	r, err := process.Run(ctx, process.Call{
 		Argv: p.Command, Env: p.environment(m), Dir: p.Home.Path(),
-		Stdin: []byte(body(m)), Grace: min(maxGrace, timeout),
+		Stdin: []byte(body(m)), Grace: min(maxGrace, cmp.Or(p.Timeout, defaultTimeout)),
 	})
 	switch {
 	case err != nil:
-		return Queued, oneLine(err.Error() + ": " + r.Stderr)
+		return Queued, errors.New(oneLine(err.Error() + ": " + r.Stderr))
 	case r.Status == 0:
-		return Sent, ""
+		return Sent, nil
 	case r.Status == refusal:
-		return Refused, oneLine(r.End + ": " + r.Stderr)
+		return Refused, errors.New(oneLine(r.End + ": " + r.Stderr))
 	}
-	return Queued, oneLine(r.End + ": " + r.Stderr)
+	return Queued, errors.New(oneLine(r.End + ": " + r.Stderr))
 }
 
 // body returns the text with exactly one newline at its end.

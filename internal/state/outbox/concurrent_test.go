@@ -109,8 +109,8 @@ func TestConcurrentFlushTriesOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if fate, err := o.retry(t.Context(), "r.0"); fate != Queued || err != nil {
-		t.Errorf("%q, %v", fate, err)
+	if r, err := o.retry(t.Context(), o.load("r.0"), lock.TryGuard); r.Fate != Queued || err != nil {
+		t.Errorf("%q, %v", r.Fate, err)
 	}
 	for _, e := range o.pending(t) {
 		if e.Attempts != 1 {
@@ -203,7 +203,7 @@ func TestClaimsAreExclusive(t *testing.T) {
 		for range 4 {
 			wg.Go(func() {
 				for i := range ids {
-					held, err := claim(o.path(fmt.Sprintf("r.%d", i)))
+					held, err := claim(o.path(fmt.Sprintf("r.%d", i)), lock.TryGuard)
 					if err != nil {
 						t.Error(err)
 					}

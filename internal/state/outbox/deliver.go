@@ -1,25 +1,32 @@
-// Package outbox delivers messages to the owner by a configured command, and keeps undelivered ones for another attempt.
+// Package outbox delivers messages to the owner by a configured command and by further carriers, such as a messenger, and keeps
+// undelivered ones for another attempt.
 //
-// A message is on disk before the first attempt and leaves the disk only when it was sent or definitely refused, so that a
-// crash at any point costs at most a repetition: delivery is at least once, and a repetition has the same OLLIM_MESSAGE_ID.
+// A message is on disk before the first attempt and leaves the disk only when every carrier has sent it or definitely refused it,
+// so that a crash at any point costs at most a repetition: delivery is at least once, and a repetition has the same id. What each
+// carrier has delivered is on disk as well, so that a repetition sends the rest only.
+//
 // The command gets the text on its standard input, ending in exactly one newline; that is a regular file, so that the command
 // reads all of it even if ollim is killed meanwhile. Its exit status 0 means sent, 77 (EX_NOPERM) refused permanently, and any
 // other status try again later. It runs in the data directory, with the environment that Post was given and OLLIM_MESSAGE_ID,
 // OLLIM_MESSAGE_RUN, OLLIM_JOB, OLLIM_LABEL, OLLIM_KIND, OLLIM_CRITICAL (0 or 1) and OLLIM_FILE (if there is a file to send
 // along); never with OLLIM_RUN, which would put an ollim inside it under that run's rules.
 //
-// The outbox holds one file per message, <message id>.jsonl: the message, then a line for every attempt that failed. A process
-// that sends or removes a message holds an flock on its file, whose inode does not change.
+// The outbox holds one file per message, <message id>.jsonl: the message, then a line for every attempt that failed and for
+// everything that a carrier has delivered. A process that sends or removes a message holds an flock on its file, whose inode does
+// not change.
+//
+// With a carrier besides the command messages arrive in the order of their creation: before a message is sent, or sent again, the
+// earlier ones are, and it waits if one of them fails. One that has failed five times holds up no other any more.
 package outbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 )
@@ -61,7 +68,18 @@ const (
 // Receipt is the state of a message after an attempt to send it.
 type Receipt struct {
 	Fate    Fate
-	Outside string // the id that a reply will quote, if the messenger assigns ids of its own; "": the message's ID
+	Reason  error    // why the message is Queued or Refused, if there was an attempt
+	Outside []string // the ids that a reply will quote, if the messenger assigns ids of its own; none: the message's ID
+}
+
+// Carrier is a way to the owner.
+type Carrier interface {
+	// Name names it in the outbox.
+	Name() string
+
+	// Carry tries once to deliver a message. done are the ids of its parts that were delivered before, in order; delivered is to
+	// be called with the id of each further part as soon as it has one. The error says why the fate is Queued or Refused.
+	Carry(ctx context.Context, m Message, done []string, delivered func(id string)) (Fate, error)
 }
 
 // Sender sends messages to the owner.
@@ -87,42 +105,59 @@ type Post struct {
 	Command  []string      // argv; found in the PATH of Env, or relative to the data directory; empty: none configured
 	Env      []string      // the whole environment of the command, KEY=value
 	Timeout  time.Duration // of one attempt; 0: 30 s. Then the command has min(5 s, Timeout) between SIGTERM and SIGKILL
-	Terminal io.Writer     // if set, Send writes messages of kind Text there instead of starting the command
+	Terminal io.Writer     // if set, Send writes messages of kind Text there instead of using another carrier
+	Carriers []Carrier     // besides the command
+	Waits    bool          // another process has the carriers: Send only queues, Flush does nothing
+
+	// Received records the id that a reply to a message or to a part of it will quote; nil: nothing does.
+	Received func(ctx context.Context, message string, outside ...string) error
 }
 
-// Configured reports whether there is a command.
-func (p Post) Configured() bool { return len(p.Command) > 0 && p.Command[0] != "" }
+// Configured reports whether there is a carrier.
+func (p Post) Configured() bool { return p.Waits || len(p.ways()) > 0 }
 
-// Send puts m into the outbox and tries once to deliver it. Without a command, or after ctx has ended, it only queues
-// the message. A failed attempt is Queued and no error; Pending has the reason.
+// ways returns the carriers.
+func (p Post) ways() (ways []Carrier) {
+	switch {
+	case p.Waits:
+		return nil
+	case len(p.Command) > 0 && p.Command[0] != "":
+		ways = append(ways, command{p})
+	}
+	return append(ways, p.Carriers...)
+}
+
+// ordered reports whether messages arrive in order. The command's do not wait for each other.
+func (p Post) ordered() bool { return len(p.Carriers) > 0 }
+
+// Send puts m into the outbox and tries once to deliver it. Without a carrier, or after ctx has ended, it only queues
+// the message. A failed attempt is Queued and no error; Pending and the receipt have the reason.
 //
 // With an error, the fate is still valid. "" means that the message is not known to be on disk and was not sent (its id
 // is bad or taken, or the error wraps a *store.NotWritten). Sent or Refused means that its entry could not be removed.
 // Queued means that the failed attempt could not be recorded and will be repeated sooner.
 func (p Post) Send(ctx context.Context, m Message) (Receipt, error) {
-	fate, err := p.send(ctx, m)
-	return Receipt{Fate: fate}, err
-}
-
-func (p Post) send(ctx context.Context, m Message) (Fate, error) {
 	if m.Created.IsZero() {
 		m.Created = p.Disk.Now()
 	}
 	m.Text = strings.ToValidUTF8(m.Text, "\ufffd") // as JSON stores it, so that a repetition has the same text
 	held, err := p.put(ctx, m)
 	if err != nil {
-		return "", err
+		return Receipt{}, err
 	}
 	defer held.Release()
 	switch {
 	case ctx.Err() != nil:
-		return Queued, nil
+		return Receipt{Fate: Queued}, nil
 	case p.Terminal != nil && m.Kind == Text:
-		return p.attempt(ctx, m, p.show)
-	case p.Configured():
-		return p.attempt(ctx, m, p.command)
+		return p.attempt(ctx, Entry{Message: m}, []Carrier{terminal{p}})
+	case len(p.ways()) == 0:
+		return Receipt{Fate: Queued}, nil
 	}
-	return Queued, nil
+	if reason := p.sendEarlier(ctx, m); reason != nil {
+		return Receipt{Fate: Queued, Reason: reason}, p.note(m.ID, line{Error: oneLine(reason.Error())})
+	}
+	return p.attempt(ctx, Entry{Message: m}, p.ways())
 }
 
 // Report counts the results of one Flush. Messages that another process is sending at that moment are not counted.
@@ -135,30 +170,46 @@ type Report struct {
 // Flush tries every message that is due, oldest first. Any number of processes may call it at once; each message is
 // tried by one of them. An entry that is not a message is set aside and reported through Disk.Warn. When ctx ends, the
 // remaining messages stay and the error wraps ctx.Err. A failure with one entry is part of the error and does not keep
-// the others from being sent. Without a command Flush does nothing.
+// the others from being sent, unless they have to arrive in order. Without a carrier Flush does nothing.
 func (p Post) Flush(ctx context.Context) (Report, error) {
 	var r Report
-	if !p.Configured() {
+	if len(p.ways()) == 0 {
 		return r, nil
 	}
 	errs := []error{p.finishDrafts()}
 	entries, err := p.entries()
 	errs = append(errs, err)
+	due := func(e Entry) bool { return e.needsWork(p.Disk.Now()) }
+	end := lastIndex(entries, due) + 1
 	for i, e := range entries {
 		if ctx.Err() != nil {
 			r.Queued += len(entries) - i
 			errs = append(errs, ctx.Err())
 			break
 		}
-		if !e.needsWork(p.Disk.Now()) {
+		if i >= end || !due(e) && (!p.ordered() || e.Stuck) {
 			r.Queued++
 			continue
 		}
-		fate, err := p.retry(ctx, e.ID)
-		r.count(fate)
+		receipt, err := p.retry(ctx, e, lock.TryGuard)
+		r.count(receipt.Fate)
 		errs = append(errs, err)
+		if p.ordered() && receipt.Fate == Queued && e.Attempts < patience {
+			r.Queued += len(entries) - i - 1
+			break
+		}
 	}
 	return r, errors.Join(errs...)
+}
+
+// lastIndex returns the index of the last entry that is so, -1 for none.
+func lastIndex(entries []Entry, so func(Entry) bool) int {
+	for i := len(entries) - 1; i >= 0; i-- {
+		if so(entries[i]) {
+			return i
+		}
+	}
+	return -1
 }
 
 func (r *Report) count(f Fate) {
@@ -187,48 +238,4 @@ func (p Post) Pending() ([]Entry, error) {
 		}
 	}
 	return pending, err
-}
-
-// retry is Flush for one entry. It reads the entry again under the lock, because another process may have sent the
-// message.
-func (p Post) retry(ctx context.Context, id string) (Fate, error) {
-	held, err := claim(p.path(id))
-	if held == nil {
-		return "", err
-	}
-	defer held.Release()
-	e := p.load(id)
-	switch {
-	case e.broken != nil:
-		return "", p.setAside(e)
-	case e.done:
-		return "", store.Remove(p.path(id))
-	case !e.needsWork(p.Disk.Now()):
-		return Queued, nil
-	}
-	return p.attempt(ctx, e.Message, p.command)
-}
-
-// attempt tries once and records the result. The caller holds the entry.
-func (p Post) attempt(ctx context.Context, m Message, try func(context.Context, Message) (Fate, string)) (Fate, error) {
-	fate, reason := try(ctx, m)
-	if fate == Queued {
-		return Queued, p.note(m.ID, cmp.Or(reason, "no reason given"))
-	}
-	if fate == Refused {
-		p.Disk.Warn("message " + m.ID + " was refused: " + reason)
-	}
-	err := store.Remove(p.path(m.ID))
-	if err != nil { // avoids sending it again every minute
-		err = errors.Join(err, p.note(m.ID, ""))
-	}
-	return fate, err
-}
-
-// show writes to the terminal. If the terminal is gone, the message is left to the command.
-func (p Post) show(_ context.Context, m Message) (Fate, string) {
-	if _, err := io.WriteString(p.Terminal, body(m)); err != nil {
-		return Queued, oneLine(err.Error())
-	}
-	return Sent, ""
 }

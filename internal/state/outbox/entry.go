@@ -23,14 +23,25 @@ type Entry struct {
 	Next      time.Time `json:"next_attempt,omitzero"` // the first instant at which Flush tries again; zero when stuck
 	Stuck     bool      `json:"stuck"`                 // given up; it stays in the outbox for the owner to see
 
-	done   bool  // sent or refused, but the file could not be removed
-	broken error // the read error, errNoMessage or errEmpty
+	done   bool            // sent or refused, but the file could not be removed
+	trips  map[string]trip // by carrier
+	broken error           // the read error, errNoMessage or errEmpty
 }
 
-// failure is a line of an entry after the first. One without an error marks the message as done.
-type failure struct {
-	At    time.Time `json:"at"`
-	Error string    `json:"error"`
+// trip is what a carrier has done with a message.
+type trip struct {
+	parts []string // the ids of the parts that it delivered
+	fate  Fate     // "" while something remains
+}
+
+// line is a line of an entry after the first: what a carrier did, or else a failed attempt. One with neither marks the message as
+// done.
+type line struct {
+	At      time.Time `json:"at"`
+	Error   string    `json:"error,omitempty"`
+	Carrier string    `json:"carrier,omitempty"`
+	Part    string    `json:"part,omitempty"` // delivered
+	Fate    Fate      `json:"fate,omitempty"`
 }
 
 // Bounds of the retry schedule, see plan.
@@ -85,11 +96,12 @@ func (p Post) entries() ([]Entry, error) {
 			entries = append(entries, e)
 		}
 	}
-	slices.SortFunc(entries, func(a, b Entry) int {
-		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(entries, func(a, b Entry) int { return compare(a.Message, b.Message) })
 	return entries, err
 }
+
+// compare orders messages by age.
+func compare(a, b Message) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) }
 
 // load reads one entry. It needs no lock, because lines are only ever appended. An entry that is gone has
 // fs.ErrNotExist as broken.
@@ -129,21 +141,38 @@ func (p Post) whyNothing(id string) error {
 }
 
 func (e *Entry) add(raw json.RawMessage) {
-	var f failure
-	if json.Unmarshal(raw, &f) != nil || f.At.IsZero() {
+	var l line
+	if json.Unmarshal(raw, &l) != nil || l.At.IsZero() {
+		return
+	}
+	if l.Carrier != "" {
+		e.progress(l)
 		return
 	}
 	e.Attempts++
-	e.LastTry, e.LastError, e.done = f.At, f.Error, f.Error == ""
+	e.LastTry, e.LastError, e.done = l.At, l.Error, l.Error == ""
 }
 
-// note records a failed attempt or, without a reason, marks the message as done. The caller holds the entry. An entry
-// that the owner has deleted meanwhile stays deleted.
-func (p Post) note(id, reason string) error {
+// progress adds what a carrier did.
+func (e *Entry) progress(l line) {
+	if e.trips == nil {
+		e.trips = map[string]trip{}
+	}
+	t := e.trips[l.Carrier]
+	if l.Part != "" {
+		t.parts = append(t.parts, l.Part)
+	}
+	t.fate = cmp.Or(l.Fate, t.fate)
+	e.trips[l.Carrier] = t
+}
+
+// note appends a line. The caller holds the entry. An entry that the owner has deleted meanwhile stays deleted.
+func (p Post) note(id string, l line) error {
 	if _, err := os.Lstat(p.path(id)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return store.AppendJSON(p.path(id), failure{At: p.Disk.Now(), Error: reason}, store.Synced)
+	l.At = p.Disk.Now()
+	return store.AppendJSON(p.path(id), l, store.Synced)
 }
 
 // setAside moves away an entry that is not a message; one that merely cannot be read now stays. The caller holds it.

@@ -107,7 +107,7 @@ func (p Post) finishDrafts() error {
 
 func (p Post) finishDraft(id string) error {
 	draft := p.draft(id)
-	held, err := claim(draft)
+	held, err := claim(draft, lock.TryGuard)
 	if held == nil {
 		return err
 	}
@@ -118,13 +118,13 @@ func (p Post) finishDraft(id string) error {
 	return store.Remove(draft)
 }
 
-// claim locks the file at path for this process. Without an error, nil means that the file is gone or locked by another
+// claim locks the file at path for this process by take. Without an error, nil means that the file is gone or locked by another
 // process. An empty file is not a message: TryGuard creates it if the file has just been removed. claim removes it.
-func claim(path string) (*lock.Guard, error) {
+func claim(path string, take func(path string) (*lock.Guard, error)) (*lock.Guard, error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	held, err := lock.TryGuard(path)
+	held, err := take(path)
 	if errors.Is(err, lock.ErrBusy) {
 		return nil, nil
 	}

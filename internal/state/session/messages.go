@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +13,7 @@ import (
 // Message links a message to the session that sent it, for a reply.
 type Message struct {
 	MessageID       string    `json:"message_id"`
-	Outside         string    `json:"outside_id,omitempty"` // that a reply quotes, if that is another
+	Outside         []string  `json:"outside_ids,omitempty"` // that a reply quotes, if those are others; one for each part
 	ForkSessionID   string    `json:"fork_session_id"`
 	ParentSessionID string    `json:"parent_session_id,omitempty"`
 	TS              time.Time `json:"ts"`
@@ -27,28 +28,44 @@ const ReplyLimit = 7 * 24 * time.Hour
 // Sent records a message, and drops those that are too old for a reply.
 func (b Book) Sent(ctx context.Context, m Message) error {
 	m.TS = b.Disk.Now().In(b.Zone)
-	return b.editMessages(ctx, func(all *[]Message) {
+	return b.editMessages(ctx, func(all *[]Message) error {
 		*all = slices.DeleteFunc(*all, func(old Message) bool { return m.TS.Sub(old.TS) > ReplyLimit })
 		*all = append(*all, m)
-	})
-}
-
-// Received records the id that a reply to a message will quote.
-func (b Book) Received(ctx context.Context, messageID, outside string) error {
-	return b.editMessages(ctx, func(all *[]Message) {
-		for i, m := range *all {
-			if m.MessageID == messageID {
-				(*all)[i].Outside = outside
-			}
-		}
-	})
-}
-
-func (b Book) editMessages(ctx context.Context, edit func(*[]Message)) error {
-	return store.EditJSON(ctx, b.Disk, b.Home.Lock("fork_messages"), b.Home.ForkMessages(), func(all *[]Message) error {
-		edit(all)
 		return nil
 	})
+}
+
+// Received records the ids that a reply to a message, or to a part of it, will quote.
+func (b Book) Received(ctx context.Context, messageID string, outside ...string) error {
+	if len(outside) == 0 {
+		return nil
+	}
+	err := b.editMessages(ctx, func(all *[]Message) error {
+		news := false
+		for i := range *all {
+			m := &(*all)[i]
+			for _, id := range outside {
+				if m.MessageID == messageID && !slices.Contains(m.Outside, id) {
+					m.Outside, news = append(m.Outside, id), true
+				}
+			}
+		}
+		if !news {
+			return errNoNews
+		}
+		return nil
+	})
+	if errors.Is(err, errNoNews) {
+		return nil
+	}
+	return err
+}
+
+// errNoNews keeps a file from being written again as it is.
+var errNoNews = errors.New("nothing to change")
+
+func (b Book) editMessages(ctx context.Context, edit func(*[]Message) error) error {
+	return store.EditJSON(ctx, b.Disk, b.Home.Lock("fork_messages"), b.Home.ForkMessages(), edit)
 }
 
 // ByMessage returns the latest message with an id, its own or the one that a reply quotes. found is false if it cannot be answered
@@ -64,7 +81,7 @@ func (b Book) ByMessage(ctx context.Context, id string) (m Message, found bool, 
 		return m, false, err
 	}
 	for _, m := range slices.Backward(all) {
-		if m.MessageID == id || m.Outside == id {
+		if m.MessageID == id || slices.Contains(m.Outside, id) {
 			return m, b.Disk.Now().Sub(m.TS) <= ReplyLimit, nil
 		}
 	}
