@@ -25,7 +25,7 @@ func (r *Runner) ChatChannel(ctx context.Context, name channel.Name, m Message, 
 	system, err := r.channelPrompt()
 	c := &conversation.Channel{Book: r.Channels, Name: name, Zone: r.Zone}
 	record, err := r.runTurn(ctx, Spec{
-		Identity:     Identity{Kind: kindChannel, ID: name.String(), Path: name.String()},
+		Identity:     Identity{Kind: kindChannel, ID: name.String(), Path: name.String(), Answers: m.answers()},
 		Input:        prompt.Input{Task: prompt.Task{Body: m.Text}, Piped: prompt.Piped{Text: o.Input, Files: m.Attachments}},
 		Conversation: c,
 		Engine:       Choice{Name: o.Engine, Model: o.Model, Thinking: "off"},

@@ -24,6 +24,14 @@ type Message struct {
 	Attachments []engine.Attachment
 	Group       string // messages of one group that wait together are answered by one turn; "": alone
 	First       bool   // it stops the turn of the owner's that is in progress, and goes before the messages that wait
+	Source      string // the id that a messenger gave it
+}
+
+func (m Message) answers() []string {
+	if m.Source == "" {
+		return nil
+	}
+	return []string{m.Source}
 }
 
 // Chat is one turn of the owner's conversation, the interactive fork while one is open, else main: it waits for the messages

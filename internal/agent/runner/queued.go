@@ -20,7 +20,7 @@ var ErrWithdrawn = errors.New("withdrawn")
 
 // Enqueue puts a message of the owner's into the queue, for Converse.
 func (r *Runner) Enqueue(ctx context.Context, m Message, o Options) (*queue.Ticket, queue.Place, error) {
-	entry := queue.Message{Text: m.Text, Input: o.Input, Model: o.Model, Group: m.Group, Owner: o.Owner, First: m.First}
+	entry := queue.Message{Text: m.Text, Input: o.Input, Model: o.Model, Group: m.Group, Owner: o.Owner, First: m.First, Source: m.Source}
 	for _, a := range m.Attachments {
 		entry.Files = append(entry.Files, queue.File{Name: a.Name, Type: a.Type, Path: a.Path})
 	}
@@ -137,7 +137,7 @@ func (r *Runner) AnswerAbandoned(ctx context.Context, o Options) error {
 
 // said returns the options of a turn of the queue, and what completes its Spec. Messages that are answered together are joined.
 func (r *Runner) said(turn *queue.Turn, o Options) (Options, func(*Spec)) {
-	var texts, inputs []string
+	var texts, inputs, sources []string
 	o.Owner = false
 	for _, t := range turn.Tickets {
 		texts = append(texts, t.Text)
@@ -146,10 +146,13 @@ func (r *Runner) said(turn *queue.Turn, o Options) (Options, func(*Spec)) {
 		}
 		o.Model = cmp.Or(t.Model, o.Model)
 		o.Owner = o.Owner || t.Owner
+		if t.Source != "" {
+			sources = append(sources, t.Source)
+		}
 	}
 	o.Input = strings.Join(inputs, "\n")
 	return o, func(s *Spec) {
-		s.Identity.Run = turn.Tickets[0].Run
+		s.Identity.Run, s.Identity.Answers = turn.Tickets[0].Run, sources
 		var files []queue.File
 		for _, m := range turn.CutOff {
 			files = append(files, m.Files...)

@@ -95,7 +95,7 @@ func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err 
 	traits := s.Conversation.Traits()
 	deadline := r.Disk.Now().Add(s.Limits.Time).In(r.Zone)
 	record = runlog.Record{
-		ID: id.Run, Kind: id.Kind, Job: id.ID, Name: cmp.Or(id.Name, id.ID), Path: id.Path, Description: id.Description,
+		ID: id.Run, Kind: id.Kind, Job: id.ID, Name: cmp.Or(id.Name, id.ID), Path: id.Path, Description: id.Description, Answers: id.Answers,
 		Mode: traits.Mode, Foreground: traits.Foreground, Shared: traits.Shared, Persistent: traits.Persistent, Key: s.Conversation.Key(),
 		Engine: name, Model: s.Engine.Model, Started: r.Disk.Now(), Deadline: &deadline,
 		PID: r.Process().PID, PIDStart: r.Process().Start, PIDGroup: r.Process().Group, BootID: r.Process().Boot, PIDNamespace: r.Process().Namespace,

@@ -38,26 +38,36 @@ func (s sent) age(now time.Time) time.Duration {
 	return now.Sub(s.TS)
 }
 
-// Reply is the owner's reply to a message. One that a background run sent branches the run's session into an interactive fork, or
-// becomes a part of the fork that is open. If the session is gone, a fork of main begins with the beginning of the message. A
-// reply to any other message is a turn of main that quotes it.
+// Reply is the owner's reply to a message: a turn with what Replying returns.
 func (r *Runner) Reply(ctx context.Context, id string, m Message, o Options) (runlog.Record, error) {
-	s, err := r.sent(ctx, id)
+	m, err := r.Replying(ctx, id, m, o)
 	if err != nil {
 		return runlog.Record{}, err
+	}
+	return r.Chat(ctx, m, o)
+}
+
+// Replying returns what the owner says with a reply to a message. If a background run sent that, it first branches the run's session
+// into an interactive fork, unless one is open, of which the reply then becomes a part. If the session is gone, a fork of main
+// begins with the beginning of the message. A reply to any other message quotes it. If no run sent the message, the error is an
+// *UnknownMessage.
+func (r *Runner) Replying(ctx context.Context, id string, m Message, o Options) (Message, error) {
+	s, err := r.sent(ctx, id)
+	if err != nil {
+		return m, err
 	}
 	_, open, err := r.Sessions.Fork(ctx)
 	if err != nil {
-		return runlog.Record{}, err
+		return m, err
 	}
 	if !open && s.ForkSessionID != "" {
-		record, err := r.resumeFork(ctx, s, m, o)
+		err := r.resumeFork(ctx, s, o)
 		if !errors.Is(err, session.ErrForkOpen) { // by another process, a moment ago
-			return record, err
+			return m, err
 		}
 	}
 	m.Text = prompt.Reply(s.quote, s.age(r.Disk.Now()), m.Text)
-	return r.Chat(ctx, m, o)
+	return m, nil
 }
 
 // Asked returns the run that sent a message and waits for the owner's answer; "" if the message is of no such run.
@@ -73,15 +83,15 @@ func (r *Runner) Asked(ctx context.Context, id string) (run string, err error) {
 }
 
 // resumeFork opens a fork that goes on from the session that sent a message.
-func (r *Runner) resumeFork(ctx context.Context, s sent, m Message, o Options) (runlog.Record, error) {
+func (r *Runner) resumeFork(ctx context.Context, s sent, o Options) error {
 	f, err := r.newFork("")
 	if err != nil {
-		return runlog.Record{}, err
+		return err
 	}
 	f.Message, f.Quote, f.Sent = s.MessageID, s.quote, s.TS
 	parent, err := r.resumable(s)
 	if err != nil {
-		return runlog.Record{}, err
+		return err
 	}
 	if parent != "" {
 		f.Parent, f.Run, f.Running, f.Engine, f.Model = parent, s.run.ID, r.Runs.Alive(s.run), s.run.Engine, s.run.Model
@@ -91,13 +101,10 @@ func (r *Runner) resumeFork(ctx context.Context, s sent, m Message, o Options) (
 		}
 		f.MainRun = r.Sessions.MainRun()
 		if f.Parent, err = r.Sessions.Main(); err != nil {
-			return runlog.Record{}, err
+			return err
 		}
 	}
-	if err := r.Sessions.OpenFork(ctx, f); err != nil {
-		return runlog.Record{}, err
-	}
-	return r.Chat(ctx, m, o)
+	return r.Sessions.OpenFork(ctx, f)
 }
 
 // resumable returns the session that a reply to a message goes on from, "" if it has expired or its engine does not have it: the

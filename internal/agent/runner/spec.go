@@ -40,6 +40,7 @@ type Identity struct {
 	Path        string // of the job's file
 	Description string
 	Again       bool        // the run Run waits, and its record is opened again; see Origin.Begin
+	Answers     []string    // the ids that a messenger gave to the messages that the run answers
 	Scheduled   time.Time   // the time that the run is for; zero: none
 	Guard       *lock.Guard // of the job, which the engine inherits and Run releases; nil: none
 }

@@ -112,6 +112,15 @@ func (d Dir) Reminders() string { return d.Path("reminders") }
 // Firing is the directory of reminders whose run has begun: <id>.md, and <id>.retry.md at the second attempt.
 func (d Dir) Firing() string { return d.State("firing") }
 
+// Discord is what the listener has handled of Discord's messages.
+func (d Dir) Discord() string { return d.State("discord.json") }
+
+// DiscordSession is the session of Discord's gateway that the listener resumes.
+func (d Dir) DiscordSession() string { return d.State("discord_session.json") }
+
+// Downloads is the directory of the files that the owner sent.
+func (d Dir) Downloads() string { return d.Path("downloads") }
+
 // Questions is the directory of questions that wait for the owner's answer.
 func (d Dir) Questions() string { return d.State("questions") }
 

@@ -32,15 +32,16 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Message is one message of the owner. Its sender sets the fields up to First.
+// Message is one message of the owner. Its sender sets the fields up to Source.
 type Message struct {
-	Text  string `json:"text"`
-	Input string `json:"input,omitempty"` // data that was piped in
-	Files []File `json:"files,omitempty"`
-	Model string `json:"model,omitempty"` // "" is the engine's default
-	Group string `json:"group,omitempty"` // neighbours of one group are answered together; "": alone
-	Owner bool   `json:"owner,omitempty"` // the owner typed it
-	First bool   `json:"first,omitempty"` // it stops the turn in progress and goes before those that wait
+	Text   string `json:"text"`
+	Input  string `json:"input,omitempty"` // data that was piped in
+	Files  []File `json:"files,omitempty"`
+	Model  string `json:"model,omitempty"`  // "" is the engine's default
+	Group  string `json:"group,omitempty"`  // neighbours of one group are answered together; "": alone
+	Owner  bool   `json:"owner,omitempty"`  // the owner typed it
+	First  bool   `json:"first,omitempty"`  // it stops the turn in progress and goes before those that wait
+	Source string `json:"source,omitempty"` // the id that a messenger gave it
 
 	ID       string    `json:"id"`
 	Arrived  time.Time `json:"arrived"`

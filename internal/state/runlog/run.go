@@ -34,15 +34,16 @@ const Ask = "ask"
 
 // Record is run.json. Times are in the configured zone.
 type Record struct {
-	ID          string `json:"id"`
-	Kind        string `json:"kind"` // of the job
-	Job         string `json:"job"`  // its id
-	Name        string `json:"name"` // its file's name
-	Path        string `json:"path"`
-	Description string `json:"description,omitempty"`
-	Mode        string `json:"mode"`
-	Engine      string `json:"engine,omitempty"`
-	Model       string `json:"model,omitempty"`
+	ID          string   `json:"id"`
+	Kind        string   `json:"kind"` // of the job
+	Job         string   `json:"job"`  // its id
+	Name        string   `json:"name"` // its file's name
+	Path        string   `json:"path"`
+	Description string   `json:"description,omitempty"`
+	Answers     []string `json:"answers,omitempty"` // the ids that a messenger gave to the messages that it answers
+	Mode        string   `json:"mode"`
+	Engine      string   `json:"engine,omitempty"`
+	Model       string   `json:"model,omitempty"`
 
 	Started  time.Time  `json:"started"`
 	Finished *time.Time `json:"finished,omitempty"`
