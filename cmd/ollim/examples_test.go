@@ -81,6 +81,8 @@ func (c *command) prepareExamples() {
 	for _, name := range []string{"review", "digest", "tidy"} {
 		c.write("routines/"+name+".md", "---\nid: "+name+"\ncron: \"0 9 * * *\"\n---\nGo.\n")
 	}
+	c.write("ask.yaml", "turns:\n  - - tool: ask_owner\n      input: {question: \"Delete the old copies?\", choices: [keep, delete]}\n    - text: asked\n")
+	c.write("routines/backup.md", "---\nid: backup\ncron: \"0 2 * * *\"\nbackground: true\nengine: script:ask.yaml\n---\nGo.\n")
 	c.ok("config", "set", "engine", "script:hello.yaml")
 	bin := filepath.Join(c.data, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
@@ -93,6 +95,7 @@ func (c *command) prepareExamples() {
 	if err := os.Symlink(c.path, filepath.Join(bin, "ollim")); err != nil {
 		c.t.Fatal(err)
 	}
+	c.ok("fire", "backup")
 	c.shell("git init -q . && git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m first")
 }
 
