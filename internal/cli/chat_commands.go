@@ -3,13 +3,11 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/ollim/ollim/internal/app"
-	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/agent/prompt"
 )
 
 // chatCommand is a command of the prompt loop. No command is a turn of the conversation.
@@ -123,19 +121,15 @@ func (l *chatLoop) fork(ctx context.Context, args string) error {
 	return err
 }
 
-// standardSummary is what a summary is asked to keep without instructions.
-const standardSummary = "Keep what is needed to go on: what the owner wants, decisions and their reasons, facts and figures, " +
-	"open questions, and what was promised."
-
 func (l *chatLoop) compact(ctx context.Context, instructions string) error {
-	return runSessionCompact(ctx, l.d, "main", cmp.Or(instructions, standardSummary), "")
+	return runSessionCompact(ctx, l.d, "main", cmp.Or(instructions, prompt.StandardSummary), "")
 }
 
 func (l *chatLoop) chooseModel(_ context.Context, name string) error {
 	if name != "" {
 		l.o.model = name
 	}
-	_, err := fmt.Fprintln(l.d.Out, cmp.Or(l.o.model, "the engine's default"))
+	_, err := fmt.Fprintln(l.d.Out, cmp.Or(l.o.model, l.h.Config.Chat.Model, "the engine's default"))
 	return err
 }
 
@@ -162,16 +156,4 @@ func (l *chatLoop) choosePermissions(_ context.Context, mode string) error {
 	return err
 }
 
-func (l *chatLoop) clear(ctx context.Context, _ string) error { return clearMain(ctx, l.h) }
-
-// clearMain begins a new conversation, also while a turn of the old one is in progress.
-func clearMain(ctx context.Context, h app.Home) error {
-	id, err := h.Sessions().ClearMainNow(ctx)
-	if err != nil {
-		return err
-	}
-	if id == "" {
-		return errors.New("there is no conversation to clear")
-	}
-	return h.Sessions().Log(ctx, session.Event{SessionID: id, Event: session.Cleared})
-}
+func (l *chatLoop) clear(ctx context.Context, _ string) error { return l.h.Runner(true).Clear(ctx) }

@@ -280,7 +280,7 @@ func TestClearDuringATurn(t *testing.T) {
 	<-asked
 	h, err := w.deps(nil, io.Discard, io.Discard).Home()
 	if err == nil {
-		err = clearMain(t.Context(), h)
+		err = h.Runner(true).Clear(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)

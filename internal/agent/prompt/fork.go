@@ -8,8 +8,9 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-// Tags of messages in the interactive fork.
+// Tags of messages that no job sends.
 const (
+	TagButton      = "button"
 	TagForkStarted = "fork-started"
 	TagForkTimeout = "fork-timeout"
 	TagSystem      = "system"

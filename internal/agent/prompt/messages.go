@@ -112,3 +112,7 @@ func FollowUpTooLate(foreground, pings bool, mode job.UpdateMode) string {
 	}
 	return s + "If it is still open, say so with `report_updates`."
 }
+
+// StandardSummary is what a summary of a conversation is asked to keep without other instructions.
+const StandardSummary = "Keep what is needed to go on: what the owner wants, decisions and their reasons, facts and figures, " +
+	"open questions, and what was promised."

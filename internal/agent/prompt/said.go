@@ -7,7 +7,7 @@ import (
 )
 
 // openingLine matches the first line of a prompt; its first group is the tag of a job.
-const openingLine = `^(\[(?:routine|reminder|webhook)(?:-bg)?:[^\]\n]*\] )?(?:\[late: [^\]\n]*\] )?` +
+const openingLine = `^(?:\[button\] )?(\[(?:routine|reminder|webhook)(?:-bg)?:[^\]\n]*\] )?(?:\[late: [^\]\n]*\] )?` +
 	`\[\d{4}-\d\d-\d\d [A-Z][a-z]{2} \d\d:\d\d [AP]M [^\]\n]*\](?:\n\n|\n?$)`
 
 // sections are how the sections begin that any prompt may have before what is said.

@@ -16,10 +16,12 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
 )
 
 // Message is what the owner says in a conversation.
 type Message struct {
+	Tag         string // of the prompt, where it is not the owner who wrote Text; "": it is
 	Text        string
 	Attachments []engine.Attachment
 	Group       string // messages of one group that wait together are answered by one turn; "": alone
@@ -51,10 +53,23 @@ func (r *Runner) Chat(ctx context.Context, m Message, o Options) (runlog.Record,
 // turnOf is the Spec of a turn of main, without what is said.
 func (r *Runner) turnOf(o Options) (Spec, error) {
 	s, err := r.mainTurn(kindChat, o)
-	s.Engine.Thinking, s.Policy.Awaited = cmp.Or(o.Thinking, r.Main.Thinking), true
+	s.Engine.Model, s.Engine.Thinking = cmp.Or(o.Model, r.Main.Model), cmp.Or(o.Thinking, r.Main.Thinking)
+	s.Policy.Awaited = true
 	s.Policy.Mode = cmp.Or(o.Permissions, policy.Mode(r.Main.Permissions))
 	s.Duties = []Duty{enterFork{}}
 	return s, err
+}
+
+// Clear begins a new main conversation, also while a turn of the old one is in progress.
+func (r *Runner) Clear(ctx context.Context) error {
+	id, err := r.Sessions.ClearMainNow(ctx)
+	if err != nil {
+		return err
+	}
+	if id == "" {
+		return errors.New("there is no conversation to clear")
+	}
+	return r.Sessions.Log(ctx, session.Event{SessionID: id, Event: session.Cleared})
 }
 
 // CompactSession compacts the main session (routine "") or that of a persistent routine, by the owner's instructions.
@@ -66,7 +81,9 @@ func (r *Runner) CompactSession(ctx context.Context, routine, instructions strin
 		s.Policy.System = prompt.SystemAlone()
 		s.Policy.Tools, _, err = r.patterns(true)
 	}
-	s.Compact = instructions
+	if s.Compact = instructions; routine == "" {
+		s.Engine.Model = cmp.Or(o.Model, r.Main.Model)
+	}
 	return r.runTurn(ctx, s, err)
 }
 

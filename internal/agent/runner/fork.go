@@ -129,7 +129,7 @@ func (r *Runner) inFork(ctx context.Context, f session.Fork, t forkTurn, o Optio
 	s, wrong := r.turnOf(o)
 	s.Identity.Kind, s.Identity.ID, s.Identity.Path = t.kind, session.ForkKey, session.ForkKey
 	s.Conversation = &conversation.Fork{Sessions: r.Sessions, ID: f.ID, First: t.first, Busy: r.Busy}
-	s.Engine.Name, s.Engine.Model, s.Engine.Thinking = cmp.Or(o.Engine, f.Engine), cmp.Or(o.Model, f.Model), "adaptive"
+	s.Engine.Name, s.Engine.Model, s.Engine.Thinking = cmp.Or(o.Engine, f.Engine), cmp.Or(o.Model, f.Model, r.Main.Model), "adaptive"
 	s.Duties = []Duty{endFork{fork: f, report: t.report}}
 	fill(&s)
 	s.Origin = &forkOrigin{

@@ -56,7 +56,7 @@ func (f *fire) in(s *Spec, c conversation.Conversation, main []string) {
 	if traits := c.Traits(); traits.Shared {
 		s.Policy.System = prompt.SystemMain(f.profile())
 		if traits.Foreground {
-			s.Engine.Thinking = f.Main.Thinking
+			s.Engine.Thinking, s.Engine.Model = f.Main.Thinking, cmp.Or(s.Engine.Model, f.Main.Model)
 		} else { // offered as in main, so that the model's cache of it holds
 			s.Policy.Offered = main
 		}

@@ -3,8 +3,10 @@ package runner
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 
+	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -65,5 +67,72 @@ func TestThinkingOfMain(t *testing.T) {
 	}
 	if len(asked) != 2 || asked[0].Model.Thinking != "adaptive" || asked[1].Model.Thinking != "2048" {
 		t.Errorf("asked %+v", asked)
+	}
+}
+
+// TestModelOfMain: the owner's setting, or what the owner typed, decides which model main uses.
+func TestModelOfMain(t *testing.T) {
+	var asked []engine.Request
+	r := newRunner(t, answering{asked: &asked})
+	r.Main.Model = "opus"
+	for _, typed := range []string{"", "haiku"} {
+		if _, err := r.Chat(t.Context(), Message{Text: "hi"}, Options{Owner: true, Model: typed}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(asked) != 2 || asked[0].Model.Name != "opus" || asked[1].Model.Name != "haiku" {
+		t.Errorf("asked %+v", asked)
+	}
+}
+
+// TestTagOfMessage: the prompt of a message that a button says begins with its tag.
+func TestTagOfMessage(t *testing.T) {
+	var asked []engine.Request
+	r := newRunner(t, answering{asked: &asked})
+	for _, tag := range []string{prompt.TagButton, ""} {
+		if _, err := r.Chat(t.Context(), Message{Tag: tag, Text: "Prepare the meeting"}, Options{Owner: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(asked) != 2 || !strings.HasPrefix(asked[0].Input.Prompt, "[button] [2") || strings.Contains(asked[1].Input.Prompt, "[button]") {
+		t.Errorf("asked %+v", asked)
+	}
+	if said := prompt.Said()(asked[0].Input.Prompt); said != "Prepare the meeting\n" {
+		t.Errorf("said %q", said)
+	}
+}
+
+// stoppable is a turn that the owner stops.
+type stoppable struct {
+	answering
+
+	stop func()
+}
+
+func (e stoppable) Run(ctx context.Context, _ engine.Request, _ engine.Tools, _ engine.Sink) (engine.Result, error) {
+	e.stop()
+	<-ctx.Done()
+	return engine.Result{}, context.Cause(ctx)
+}
+
+// TestStopTurn: the owner stops the turn in progress, if there is one, and its message is not answered any more.
+func TestStopTurn(t *testing.T) {
+	var r *Runner
+	var run string
+	r = newRunner(t, stoppable{stop: func() {
+		var err error
+		if run, err = r.StopTurn(); err != nil {
+			t.Error(err)
+		}
+	}})
+	record, err := r.Chat(t.Context(), Message{Text: "hi"}, Options{Owner: true})
+	if run == "" || record.ID != run || record.Outcome != runlog.Interrupted {
+		t.Errorf("run %q: %+v, %v", run, record, err)
+	}
+	if run, err := r.StopTurn(); run != "" || err != nil {
+		t.Errorf("stopped %q, %v", run, err)
+	}
+	if err := r.AnswerAbandoned(t.Context(), Options{}); err != nil {
+		t.Error(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -195,7 +196,8 @@ func (r *Runner) AskAgain(ctx context.Context, q question.Question) error {
 		var receipt outbox.Receipt
 		r.warn(r.remember(ctx, run, q.Message))
 		receipt, err = r.Outbox.Send(ctx, outbox.Message{
-			ID: q.Message, Run: run.ID, Job: run.Job, Label: run.Label(), Kind: outbox.Ping, Text: text, Created: r.Disk.Now(),
+			ID: q.Message, Run: run.ID, Job: run.Job, Label: run.Label(), Kind: outbox.Ping, Text: text, Buttons: tools.ChoiceButtons(q),
+			Created: r.Disk.Now(),
 		})
 		fate = receipt.Fate
 		r.warn(err) // one that is in the outbox already is sent from there

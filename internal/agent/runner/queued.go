@@ -20,7 +20,9 @@ var ErrWithdrawn = errors.New("withdrawn")
 
 // Enqueue puts a message of the owner's into the queue, for Converse.
 func (r *Runner) Enqueue(ctx context.Context, m Message, o Options) (*queue.Ticket, queue.Place, error) {
-	entry := queue.Message{Text: m.Text, Input: o.Input, Model: o.Model, Group: m.Group, Owner: o.Owner, First: m.First, Source: m.Source}
+	entry := queue.Message{
+		Tag: m.Tag, Text: m.Text, Input: o.Input, Model: o.Model, Group: m.Group, Owner: o.Owner, First: m.First, Source: m.Source,
+	}
 	for _, a := range m.Attachments {
 		entry.Files = append(entry.Files, queue.File{Name: a.Name, Type: a.Type, Path: a.Path})
 	}
@@ -90,6 +92,20 @@ const stoppedByMessage = "stopped by a new message"
 
 // Interrupt requests that a turn ends because of a new message.
 func Interrupt(runs runlog.Book, run string) error { return runs.AskStop(run, stoppedByMessage) }
+
+// StopTurn requests that the owner's turn in progress ends, in whatever process it is, and returns its run; "" if there is none. The
+// message is withdrawn: what the agent has said stays.
+func (r *Runner) StopTurn() (run string, err error) {
+	for record, err := range r.Runs.List() {
+		if err != nil && record.ID == "" {
+			return "", err
+		}
+		if err == nil && !record.Done() && record.Kind == kindChat && r.Runs.Alive(record) {
+			return record.ID, r.Runs.AskStop(record.ID, "stopped by the owner")
+		}
+	}
+	return "", nil
+}
 
 // standIn answers messages whose sender has died. The answer is sent to the owner, as nobody's terminal waits for it.
 func (r *Runner) standIn(ctx context.Context, turn *queue.Turn, o Options) error {
@@ -163,6 +179,7 @@ func (r *Runner) said(turn *queue.Turn, o Options) (Options, func(*Spec)) {
 		for _, f := range files {
 			s.Input.Piped.Files = append(s.Input.Piped.Files, engine.Attachment{Name: f.Name, Type: f.Type, Path: f.Path})
 		}
+		s.Input.Task.Tag = turn.Tickets[0].Tag
 		s.Input.Task.Body = prompt.WithCutOff(r.cutOff(turn), strings.Join(texts, "\n\n"))
 	}
 }

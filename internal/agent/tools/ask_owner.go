@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -65,7 +66,7 @@ func callAsk(ctx context.Context, b *Set, in struct {
 		q.Message = message
 		return b.Questions.Ask(ctx, q)
 	}
-	m := outbox.Message{Text: prompt.Question(q)}
+	m := outbox.Message{Text: prompt.Question(q), Buttons: ChoiceButtons(q)}
 	said, err := b.reachWith(ctx, m, runlog.Event{Type: runlog.Ping, Tool: runlog.AskOwner, Text: q.Text}, keep)
 	if err != nil {
 		return "", err
@@ -108,4 +109,12 @@ func (b *Set) question(text string, choices []string, expires string) (q questio
 		q.Left = max(r.Deadline.Sub(now), minExpiry)
 	}
 	return q, nil
+}
+
+// ChoiceButtons returns a button for each choice of a question.
+func ChoiceButtons(q question.Question) (list []outbox.Button) {
+	for i, c := range q.Choices {
+		list = append(list, outbox.Button{Label: c, ID: outbox.ButtonID(outbox.ButtonAnswer, q.Run, strconv.Itoa(i+1))})
+	}
+	return list
 }

@@ -121,6 +121,12 @@ func (d Dir) DiscordSession() string { return d.State("discord_session.json") }
 // Downloads is the directory of the files that the owner sent.
 func (d Dir) Downloads() string { return d.Path("downloads") }
 
+// Inquiries holds the prompts of buttons.
+func (d Dir) Inquiries() string { return d.State("inquiries.json") }
+
+// DiscordCommands says which commands are registered with Discord.
+func (d Dir) DiscordCommands() string { return d.State("discord_commands.json") }
+
 // Questions is the directory of questions that wait for the owner's answer.
 func (d Dir) Questions() string { return d.State("questions") }
 

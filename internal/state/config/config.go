@@ -41,6 +41,7 @@ type Config struct {
 
 // Chat configures the main conversation.
 type Chat struct {
+	Model       string // "" is the engine's default
 	Thinking    string // as in job files
 	Permissions string // a policy.Mode
 	Busy        string // what a message does to a turn in progress
@@ -156,7 +157,7 @@ func Load(src Source) (Config, error) {
 func (c *Config) fill(v *viper.Viper) {
 	c.Timezone, c.Engine = v.GetString("timezone"), v.GetString("engine")
 	c.Env, c.Models = v.GetStringSlice("env"), v.GetStringSlice("models")
-	c.Chat = Chat{v.GetString("chat.thinking"), v.GetString("chat.permissions"), v.GetString("chat.busy")}
+	c.Chat = Chat{v.GetString("chat.model"), v.GetString("chat.thinking"), v.GetString("chat.permissions"), v.GetString("chat.busy")}
 	c.Channels = Channels{v.GetStringSlice("channels.allowed-tools")}
 	c.Delivery = Delivery{v.GetStringSlice("delivery.command"), v.GetDuration("delivery.timeout")}
 	c.Claude = Claude{v.GetString("claude-code.command")}

@@ -72,6 +72,7 @@ func TestDefaults(t *testing.T) {
 engine  default
 env  default
 models  default
+chat.model  default
 chat.thinking off default
 chat.permissions dontAsk default
 chat.busy queue default
@@ -146,6 +147,7 @@ func TestFile(t *testing.T) {
 engine script:a.yaml FILE:3
 env PATH=/bin:/usr/bin Case_Kept=Mixed CASE EMPTY= EQ=a=b FILE:4
 models sonnet-next alias=sonnet window=9 Qwen/Qwen3:8b in=0 out=0 FILE:5
+chat.model  default
 chat.thinking off default
 chat.permissions dontAsk default
 chat.busy queue default

@@ -77,6 +77,15 @@ func general() []key {
 func chat() []key {
 	return []key{
 		{
+			name: "chat.model", about: "Model of the main conversation and its interactive forks; the default is the engine's.", example: "model: opus",
+			check: func(s string) error {
+				if s == "" { // as it was before
+					return nil
+				}
+				return checkModel(s)
+			},
+		},
+		{
 			name: "chat.thinking", about: "Thinking in the main conversation: off, adaptive, true or a number of tokens.", example: "thinking: off",
 			standard: "off",
 			check:    func(s string) error { _, err := model.ParseThinking(s); return err },

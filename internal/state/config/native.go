@@ -37,12 +37,7 @@ func native() []key {
 		{
 			name: "native.model", about: "Model: an alias or the service's own name.", example: "model: sonnet",
 			standard: "sonnet",
-			check: func(s string) error {
-				if s == "" || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
-					return fmt.Errorf("%q is not the name of a model", s)
-				}
-				return nil
-			},
+			check:    checkModel,
 		},
 		{
 			name: "native.max-tokens", about: "Maximum tokens of one answer; 0 means the maximum of the model.", example: "max-tokens: 0",
@@ -66,6 +61,13 @@ func CheckURL(s string) error {
 	}
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		return fmt.Errorf("%q is not the address of a service: write one like http://localhost:11434/v1", s)
+	}
+	return nil
+}
+
+func checkModel(s string) error {
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+		return fmt.Errorf("%q is not the name of a model", s)
 	}
 	return nil
 }

@@ -52,7 +52,8 @@ type Message struct {
 	Text     string    `json:"text"`            // UTF-8; any other byte becomes U+FFFD
 	Embed    *Embed    `json:"embed,omitempty"` // what Text says, in parts
 	File     string    `json:"file,omitempty"`  // absolute path of a file to send along
-	Created  time.Time `json:"created"`         // zero: now
+	Buttons  []Button  `json:"buttons,omitempty"`
+	Created  time.Time `json:"created"` // zero: now
 }
 
 // Fate is the outcome of a message; "" if it did not reach the outbox.

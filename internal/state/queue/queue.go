@@ -34,6 +34,7 @@ import (
 
 // Message is one message of the owner. Its sender sets the fields up to Source.
 type Message struct {
+	Tag    string `json:"tag,omitempty"` // of its prompt; "": the owner wrote it
 	Text   string `json:"text"`
 	Input  string `json:"input,omitempty"` // data that was piped in
 	Files  []File `json:"files,omitempty"`

@@ -1,0 +1,82 @@
+package inquiry_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/inquiry"
+)
+
+func book(t *testing.T) (inquiry.Book, *time.Time) {
+	t.Helper()
+	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	return inquiry.Book{Home: paths.Dir(t.TempDir()), Disk: store.Disk{
+		Now: func() time.Time { return now }, Warn: func(m string) { t.Log(m) }, Locks: new(lock.Table),
+	}}, &now
+}
+
+// Of many who press at once, one gets the prompt; the others learn that it was used.
+func TestOneUse(t *testing.T) {
+	b, _ := book(t)
+	id, err := b.Keep(t.Context(), "Prepare the meeting")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := b.Keep(t.Context(), "Prepare the trip")
+	if err != nil || other == id {
+		t.Fatal(other, err)
+	}
+	var won, lost atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			switch prompt, err := b.Use(t.Context(), id); {
+			case err == nil && prompt == "Prepare the meeting":
+				won.Add(1)
+			case errors.Is(err, inquiry.ErrUsed) && prompt == "":
+				lost.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if won.Load() != 1 || lost.Load() != 7 {
+		t.Errorf("%d got it, %d did not", won.Load(), lost.Load())
+	}
+	if prompt, err := b.Use(t.Context(), other); prompt != "Prepare the trip" || err != nil {
+		t.Error(prompt, err)
+	}
+}
+
+func TestSevenDays(t *testing.T) {
+	b, now := book(t)
+	keep := func(text string) string {
+		id, err := b.Keep(t.Context(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	first := keep("first")
+	*now = now.Add(inquiry.Limit)
+	if prompt, err := b.Use(t.Context(), first); prompt != "first" || err != nil {
+		t.Error(prompt, err)
+	}
+	second := keep("second")
+	*now = now.Add(inquiry.Limit + time.Second)
+	if _, err := b.Use(t.Context(), second); !errors.Is(err, inquiry.ErrExpired) {
+		t.Error(err)
+	}
+	keep("third")
+	text, err := os.ReadFile(b.Home.Inquiries())
+	if err != nil || strings.Contains(string(text), "second") || !strings.Contains(string(text), `"prompt": "third"`) {
+		t.Errorf("%s %v", text, err)
+	}
+}
