@@ -22,6 +22,7 @@ type Outgoing struct {
 	Private    bool                         // only the user of the interaction sees it
 	Components []discordgo.MessageComponent // nil leaves them, an empty list removes them
 	Nonce      string                       // at most 25 characters; the same one again creates no second message. "": a random one
+	Once       bool                         // the request waits for no rate limit and is not repeated
 }
 
 // File is a file to send along.
@@ -82,14 +83,14 @@ func (c *Client) Send(ctx context.Context, channel string, o Outgoing) (*discord
 		b.Nonce = randomNonce()
 	}
 	at := messages(channel)
-	return c.message(ctx, request{method: http.MethodPost, route: at, path: at, body: b, files: o.Files, safe: true})
+	return c.message(ctx, request{method: http.MethodPost, route: at, path: at, body: b, files: o.Files, safe: true, once: o.Once})
 }
 
 // Edit changes one message.
 func (c *Client) Edit(ctx context.Context, channel, id string, o Outgoing) (*discordgo.Message, error) {
 	b := o.body()
 	b.Flags = 0
-	return c.message(ctx, request{method: http.MethodPatch, route: messages(channel), path: messages(channel) + "/" + id, body: b, files: o.Files, safe: true})
+	return c.message(ctx, request{method: http.MethodPatch, route: messages(channel), path: messages(channel) + "/" + id, body: b, files: o.Files, safe: true, once: o.Once})
 }
 
 // Delete deletes one message. One that is gone already is no error.

@@ -115,6 +115,18 @@ func split(text string, most int) (parts []part) {
 	return parts
 }
 
+// Closed returns a text in which no code block is left open.
+func Closed(text string) string {
+	block, _ := blockAfter("", text)
+	switch {
+	case block == "":
+		return text
+	case strings.HasSuffix(text, "\n"):
+		return text + fence
+	}
+	return text + "\n" + fence
+}
+
 // blockAfter returns the line that opened the code block which text ends in, "" for none, and where in text it begins. before is
 // that of the block which text begins in.
 func blockAfter(before, text string) (block string, at int) {
