@@ -35,7 +35,9 @@ func layers() []layer {
 			"runner":       {"conversation", "prompt", "tools"},
 			"tick":         {"prompt", "runner"},
 		}},
-		{path: "internal/server"},
+		{path: "internal/server", beside: map[string][]string{
+			"discord": {"discord/api"},
+		}},
 		{path: "internal/app"},
 		{path: "internal/cli"},
 		{path: "cmd/ollim"},

@@ -1,0 +1,86 @@
+package discord
+
+import (
+	"encoding/json"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
+)
+
+// Sizes of what a line quotes, in characters.
+const (
+	maxQuote  = 60
+	maxReason = 300
+)
+
+// toolLabel describes a use of a tool, such as "reading notes.md…". What a command is given may be secret, so it is left out.
+func toolLabel(tool string, input json.RawMessage) string {
+	var in struct {
+		File        string `json:"file_path"`
+		Notebook    string `json:"notebook_path"`
+		Pattern     string `json:"pattern"`
+		Command     string `json:"command"`
+		Description string `json:"description"`
+		URL         string `json:"url"`
+		Query       string `json:"query"`
+	}
+	_ = json.Unmarshal(input, &in) // a value of another type leaves its field empty
+	about := ""
+	verb := map[string]string{
+		"Read": "reading", "Write": "writing", "Edit": "editing", "MultiEdit": "editing", "NotebookEdit": "editing", "Glob": "looking for",
+		"Grep": "searching for", "Bash": "running", "WebFetch": "fetching", "WebSearch": "searching the web for", "Task": "asking a subagent:",
+		"Agent": "asking a subagent:",
+	}[tool]
+	switch verb {
+	case "reading", "writing", "editing":
+		if path := in.File + in.Notebook; path != "" {
+			about = filepath.Base(path)
+		}
+	case "looking for", "searching for":
+		about = in.Pattern
+	case "running":
+		about = program(in.Command)
+	case "fetching":
+		if address, err := url.Parse(in.URL); err == nil {
+			about = address.Hostname()
+		}
+	case "searching the web for":
+		about = in.Query
+	case "asking a subagent:":
+		about = in.Description
+	}
+	if about == "" {
+		verb, about = "using", tool[strings.LastIndex(tool, "__")+1:]
+	}
+	return verb + " " + escapeMarkdown(plaintext.Short(plaintext.Line(about), maxQuote)) + "…"
+}
+
+// program returns the name of the first program of a command.
+func program(command string) string {
+	for _, word := range strings.Fields(command) {
+		if !strings.Contains(word, "=") { // else it sets a variable
+			return filepath.Base(strings.Trim(word, `'"`))
+		}
+	}
+	return ""
+}
+
+// brief makes a reason fit one line.
+func brief(reason string) string { return plaintext.Short(plaintext.Line(reason), maxReason) }
+
+// escapeMarkdown makes Discord show a line as it is: without format, mention or link.
+func escapeMarkdown(line string) string {
+	var b strings.Builder
+	for i, r := range line {
+		if strings.ContainsRune("\\*_~`|<>[]@", r) || r == ':' && strings.HasPrefix(line[i:], "://") {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+		if r == '@' {
+			b.WriteRune('\u200b') // @everyone is a mention even after a backslash
+		}
+	}
+	return b.String()
+}

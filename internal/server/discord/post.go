@@ -1,0 +1,289 @@
+package discord
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/server/discord/api"
+)
+
+// Discord allows five edits of the messages of a channel in five seconds.
+const (
+	editsMost  = 5
+	editsSpan  = 5500 * time.Millisecond // a little more, for requests that arrive at different speeds
+	editsPause = 1200 * time.Millisecond
+)
+
+// pauseAfter returns the shortest time between two edits of a turn that has taken so long.
+func pauseAfter(spent time.Duration) time.Duration {
+	switch {
+	case spent < 30*time.Second:
+		return editsPause
+	case spent < 2*time.Minute:
+		return 2500 * time.Millisecond
+	}
+	return 5 * time.Second
+}
+
+// posted is the messages that show an answer, and the requests for them.
+type posted struct {
+	list   []message
+	nonce  string      // of a message that was perhaps created; "": there is none
+	placed time.Time   // when the first message was sent
+	began  time.Time   // when the turn began
+	opened bool        // text of the agent is shown
+	mute   bool        // Discord does not accept messages
+	hold   time.Time   // no request before, after a failure
+	last   []time.Time // of the latest requests
+}
+
+// message is a message as it is.
+type message struct {
+	id   string // "": it cannot be edited any more
+	text string // what it shows; "": not known
+}
+
+func (p *posted) ids() (list []string) {
+	for _, m := range p.list {
+		if m.id != "" {
+			list = append(list, m.id)
+		}
+	}
+	return list
+}
+
+// slot returns when the next request may be made. Without a pause it follows the one before at once, as far as the rate allows.
+func (p *posted) slot(now time.Time, pause bool) time.Time {
+	at, n := p.hold, len(p.last)
+	if n > 0 && pause {
+		at = later(at, p.last[n-1].Add(p.pause(now)))
+	}
+	if n >= editsMost {
+		at = later(at, p.last[n-editsMost].Add(editsSpan))
+	}
+	return at
+}
+
+func (p *posted) pause(now time.Time) time.Duration { return pauseAfter(now.Sub(p.began)) }
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// count notes that a request is made.
+func (p *posted) count(now time.Time) {
+	p.last = append(p.last, now)
+	p.last = p.last[max(0, len(p.last)-editsMost):]
+}
+
+// differing returns the first message that does not show its text; -1 if all do.
+func (p *posted) differing(texts []string) int {
+	for i, text := range texts {
+		switch {
+		case i >= len(p.list) && p.mute:
+			return -1
+		case i >= len(p.list), p.list[i].id != "" && p.list[i].text != text:
+			return i
+		}
+	}
+	return -1
+}
+
+// post keeps the messages up to date until live ends. There is one request at a time, with what is to be shown by then.
+func (a *Answer) post(live, request context.Context) {
+	wait := a.step(request)
+	close(a.placed)
+	for {
+		due := time.NewTimer(wait)
+		select {
+		case <-a.changed:
+		case <-due.C:
+		case <-live.Done():
+		}
+		due.Stop()
+		if live.Err() != nil {
+			return
+		}
+		wait = a.step(request)
+	}
+}
+
+// step makes the next request, if one is due. It returns how long there is none, unless the answer changes.
+func (a *Answer) step(ctx context.Context) time.Duration {
+	now, p := a.stream.Now(), &a.posted
+	a.mu.Lock()
+	texts, next := a.content.live(now)
+	opening := a.content.opened && !p.opened // the first text waits for nothing
+	p.began = a.content.began
+	a.mu.Unlock()
+	i := p.differing(texts)
+	switch at := p.slot(now, !opening); {
+	case i < 0 && next.IsZero():
+		return time.Hour
+	case i < 0:
+		return next.Sub(now)
+	case at.After(now):
+		return at.Sub(now)
+	}
+	p.count(now)
+	var err error
+	if i < len(p.list) {
+		err = a.edit(ctx, i, api.Outgoing{Text: texts[i], Once: true})
+	} else {
+		err = a.send(ctx, api.Outgoing{Text: texts[i], ReplyTo: a.replyTo(i), Silent: i > 0, Once: true})
+	}
+	if err != nil {
+		p.failed(i, err, a.stream.Now())
+	}
+	p.opened = p.opened || opening && err == nil
+	return 0
+}
+
+func (a *Answer) replyTo(i int) string {
+	if i > 0 {
+		return ""
+	}
+	return a.at.Message
+}
+
+// failed notes a request that failed while the turn goes on. It is not repeated: the next one shows more.
+func (p *posted) failed(i int, err error, now time.Time) {
+	p.hold = now.Add(max(p.pause(now), waitAfter(err)))
+	switch {
+	case api.Permanent(err) && i < len(p.list):
+		p.list[i].id = ""
+	case api.Permanent(err):
+		p.mute = true
+	}
+}
+
+// edit changes the i-th message.
+func (a *Answer) edit(ctx context.Context, i int, o api.Outgoing) error {
+	m := &a.posted.list[i]
+	m.text = "" // not known before the answer
+	_, err := a.stream.API.Edit(ctx, a.at.Channel, m.id, o)
+	if err == nil {
+		m.text = o.Text
+	}
+	return err
+}
+
+// send adds a message. If an earlier request perhaps created it, that one is found by its nonce, and its text is not known.
+func (a *Answer) send(ctx context.Context, o api.Outgoing) error {
+	p := &a.posted
+	if p.nonce == "" {
+		p.nonce = rand.Text()[:24]
+	}
+	o.Nonce = p.nonce
+	m, err := a.stream.API.Send(ctx, a.at.Channel, o)
+	if err != nil {
+		return err
+	}
+	p.nonce = ""
+	if len(p.list) == 0 {
+		p.placed = a.stream.Now()
+	}
+	sent := message{id: m.ID, text: o.Text}
+	if strings.TrimSpace(m.Content) != strings.TrimSpace(o.Text) {
+		sent.text = ""
+	}
+	p.list = append(p.list, sent)
+	return nil
+}
+
+// complete makes the messages show the whole answer. What they cannot show is left.
+func (a *Answer) complete(ctx context.Context, whole api.Outgoing) (rest api.Outgoing, left bool) {
+	p := &a.posted
+	parts := api.Parts(rand.Text(), whole)
+	long := !p.placed.IsZero() && a.stream.Now().Sub(p.placed) >= longTurn
+	for i, o := range parts {
+		loud := i == 0 || long && i == len(parts)-1
+		o.Silent = !loud
+		if a.settle(ctx, i, o, loud && long && i == len(parts)-1 || len(o.Files) > 0) != nil {
+			return remaining(whole, parts, i), true
+		}
+	}
+	for _, extra := range p.list[len(parts):] {
+		a.remove(ctx, extra.id)
+	}
+	p.list = p.list[:len(parts)]
+	return api.Outgoing{}, false
+}
+
+// remaining returns what the messages from the i-th on were to show. A file among them has the whole text.
+func remaining(whole api.Outgoing, parts []api.Outgoing, i int) api.Outgoing {
+	if len(parts[len(parts)-1].Files) > 0 {
+		return whole
+	}
+	var texts []string
+	for _, o := range parts[i:] {
+		texts = append(texts, strings.TrimSuffix(o.Text, "\n"))
+	}
+	whole.Text = strings.Join(texts, "\n")
+	return whole
+}
+
+// settle makes the i-th message show o: by an edit, or by a new message if anew is set or nothing can be edited.
+func (a *Answer) settle(ctx context.Context, i int, o api.Outgoing, anew bool) error {
+	p := &a.posted
+	if i >= len(p.list) && p.nonce != "" && !anew { // it may exist
+		if err := insist(ctx, func() error { return a.send(ctx, api.Outgoing{Text: o.Text, ReplyTo: o.ReplyTo, Silent: o.Silent}) }); err != nil {
+			return err
+		}
+	}
+	if i < len(p.list) && p.list[i].id != "" && !anew {
+		if p.list[i].text == o.Text && len(o.Components) == 0 {
+			return nil
+		}
+		err := insist(ctx, func() error { return a.editSoon(ctx, i, api.Outgoing{Text: o.Text, Components: o.Components}) })
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return a.replace(ctx, i, o)
+}
+
+// editSoon edits a message as soon as the rate allows.
+func (a *Answer) editSoon(ctx context.Context, i int, o api.Outgoing) error {
+	now := a.stream.Now()
+	if at := a.posted.slot(now, false); at.After(now) && sleep(ctx, at.Sub(now)) != nil {
+		return ctx.Err()
+	}
+	a.posted.count(a.stream.Now())
+	return a.edit(ctx, i, o)
+}
+
+// replace sends a new message in the place of the i-th, if there is one.
+func (a *Answer) replace(ctx context.Context, i int, o api.Outgoing) error {
+	var id string
+	err := insist(ctx, func() error {
+		m, err := a.stream.API.Send(ctx, a.at.Channel, o)
+		if err == nil {
+			id = m.ID
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p := &a.posted
+	if i == len(p.list) {
+		p.list = append(p.list, message{})
+	}
+	old := p.list[i].id
+	p.list[i] = message{id: id, text: o.Text}
+	a.remove(ctx, old)
+	return nil
+}
+
+// remove deletes a message of an earlier state of the answer.
+func (a *Answer) remove(ctx context.Context, id string) {
+	if id != "" {
+		_ = insist(ctx, func() error { return a.stream.API.Delete(ctx, a.at.Channel, id) }) // at worst it says the same twice
+	}
+}
