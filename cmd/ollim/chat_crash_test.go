@@ -66,6 +66,7 @@ func TestChatsAreAnsweredInOrder(t *testing.T) {
 // TestChatsAreAnsweredInOrderOnClaude is the same with the claude command.
 func TestChatsAreAnsweredInOrderOnClaude(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	echo(api)
 	manyChats(t, c, full(10, 3), false, false)

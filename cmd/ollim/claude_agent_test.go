@@ -15,6 +15,7 @@ import (
 // says is no command of the engine.
 func TestBoundaryOfSubagents(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	h := newFixture(t)
 	public := read("routines/open.md", allowed)
 	public.says = "PUBLIC"

@@ -79,6 +79,7 @@ func TestAskOnClaude(t *testing.T) {
 // never does, and a missing key is said to be missing there and how to give it.
 func TestShellKeysOnClaude(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	env := slices.DeleteFunc(anthropicapi.ClaudeEnv(t, api), func(kv string) bool { return strings.HasPrefix(kv, "ANTHROPIC_") })
 	c.ok(append([]string{"config", "set", "env"}, env...)...)

@@ -414,6 +414,7 @@ func TestBoundaryInBackground(t *testing.T) {
 // TestBoundaryInChat: the main conversation writes what is the owner's to read, nothing else.
 func TestBoundaryInChat(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	h := newFixture(t)
 	edit := func(path, old string, want fate) attempt {
 		return attempt{tool: "Edit", input: map[string]any{"file_path": path, "old_string": old, "new_string": "theirs"}, want: want}

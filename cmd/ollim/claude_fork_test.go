@@ -13,6 +13,7 @@ import (
 // run's session. The fork has main's system prompt and tools, byte for byte.
 func TestForkOnClaude(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	text := func(s string) anthropicapi.Reply { return anthropicapi.Reply{Text: s} }
 	last := func() anthropicapi.Request { all := api.Requests(); return all[len(all)-1] }

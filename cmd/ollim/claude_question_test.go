@@ -11,6 +11,7 @@ import (
 // the machine, and goes on in the same session of claude with the answer.
 func TestQuestionOnClaude(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	c.ok("config", "set", "delivery.command", "true")
 	c.write("routines/paint.md", "---\nid: paint\ncron: \"0 0 1 1 *\"\nbackground: true\nisolated: true\nupdate-main-session: always\n---\nPaint the wall.\n")

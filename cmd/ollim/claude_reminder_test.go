@@ -28,6 +28,7 @@ func (c *command) reminderFiles() (waiting, firing []string) {
 // end nothing is left of it.
 func TestChainOnClaude(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	c.ok("config", "set", "delivery.command", "sh", "-c", "cat >> received.txt")
 	id := c.remindLater("--id", "ada", "--max-chain", "1", "--description", "Ada's answer", "Has Ada answered?")

@@ -14,6 +14,7 @@ import (
 // claude can be given only through its environment refuses a run that may use commands, and no other.
 func TestSecretsStayFromBash(t *testing.T) {
 	t.Parallel()
+	anthropicapi.InCI(t)
 	c, api := withClaude(t)
 	env := slices.DeleteFunc(anthropicapi.ClaudeEnv(t, api), func(kv string) bool { return strings.HasPrefix(kv, "ANTHROPIC_API_KEY=") })
 	c.ok(append([]string{"config", "set", "env"}, env...)...)

@@ -83,6 +83,7 @@ func (c *client) send(t *testing.T, text string) string {
 }
 
 func TestConversation(t *testing.T) {
+	t.Parallel()
 	s := discordapi.New(t, discordapi.Options{})
 	c := open(t, s)
 	s.Say(discordapi.Post{Text: "hello"})
@@ -116,6 +117,7 @@ func TestConversation(t *testing.T) {
 }
 
 func TestInteractions(t *testing.T) {
+	t.Parallel()
 	s := discordapi.New(t, discordapi.Options{})
 	open(t, s)
 	i := s.Slash(discordapi.Owner, "status")
@@ -127,6 +129,7 @@ func TestInteractions(t *testing.T) {
 
 // TestResume: what happened while the client was away arrives when it resumes, once.
 func TestResume(t *testing.T) {
+	t.Parallel()
 	s := discordapi.New(t, discordapi.Options{})
 	c := open(t, s)
 	s.Close(0)
@@ -143,6 +146,7 @@ func TestResume(t *testing.T) {
 }
 
 func TestRateLimit(t *testing.T) {
+	t.Parallel()
 	s := discordapi.New(t, discordapi.Options{Limits: true})
 	c := open(t, s)
 	for range 6 {
@@ -160,6 +164,7 @@ func TestRateLimit(t *testing.T) {
 }
 
 func TestCut(t *testing.T) {
+	t.Parallel()
 	s := discordapi.New(t, discordapi.Options{})
 	s.Cut()
 	answer, err := http.Get(s.URL() + "/api/v10/gateway")
