@@ -1,5 +1,10 @@
 package discordapi
 
+import (
+	"slices"
+	"time"
+)
+
 // Emit sends an event of any name, with any content, to the bot, whatever intents it has.
 func (s *Server) Emit(name string, d any) {
 	s.mu.Lock()
@@ -50,11 +55,22 @@ func (s *Server) Op(op int, d any) {
 	c.sendOp(op, d)
 }
 
-// Silence makes the gateway accept everything and answer nothing, while its connections stay open. Events are kept for a resume.
+// Silence makes the gateway accept everything and answer nothing, while its connections stay open. Events are kept for a resume. The
+// end of the silence is for new connections: a bot that stays on an old one hears nothing more.
 func (s *Server) Silence(silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gate.silent = silent
+	for c := range s.gate.conns {
+		c.silent = c.silent || silent
+	}
+}
+
+// Limit sets what Discord says of the sessions that may still begin, and when there are more.
+func (s *Server) Limit(remaining int, reset time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gate.left = &startLimit{remaining, reset}
 }
 
 // Forget makes the bot's session unknown, as after a long absence.
@@ -70,20 +86,22 @@ func (s *Server) Forget() {
 func (s *Server) Connected() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.here() != nil && !s.gate.silent
+	c := s.here()
+	return c != nil && !c.silent
 }
 
 // Visits says how the bot used the gateway.
 type Visits struct {
 	Identified, Resumed, Heartbeats int
-	Closes                          []int // the codes with which the bot closed; 1006 is without one
+	Closes                          []int    // the codes with which the bot closed; 1006 is without one
+	Paths                           []string // of the connections; a session is resumed at /ws/resume
 }
 
 // Visits returns how the bot has used the gateway so far.
 func (s *Server) Visits() Visits {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Visits{s.gate.identified, s.gate.resumed, s.gate.heartbeats, append([]int(nil), s.gate.closes...)}
+	return Visits{s.gate.identified, s.gate.resumed, s.gate.heartbeats, slices.Clone(s.gate.closes), slices.Clone(s.gate.paths)}
 }
 
 // socket is the address of the gateway.

@@ -21,7 +21,15 @@ type gateway struct {
 	silent   bool
 
 	identified, resumed, heartbeats int
-	closes                          []int // codes with which the bot closed; 1006 is without a code
+	closes                          []int    // codes with which the bot closed; 1006 is without a code
+	paths                           []string // of the connections
+	left                            *startLimit
+}
+
+// startLimit is what Discord says of the sessions that may still begin.
+type startLimit struct {
+	remaining int
+	reset     time.Duration
 }
 
 // session is what a bot can resume.
@@ -67,6 +75,7 @@ type conn struct {
 	write    sync.Mutex
 	greeting Greeting
 	session  *session
+	silent   bool        // it lives through a silence, and is never heard again
 	sent     []time.Time // when the bot sent its last frames
 }
 
@@ -104,6 +113,7 @@ func (g *gateway) closeAll(s *Server) {
 // connect serves a websocket.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
+	s.gate.paths = append(s.gate.paths, r.URL.Path)
 	greeting := Welcome
 	if len(s.gate.next) > 0 {
 		greeting, s.gate.next = s.gate.next[0], s.gate.next[1:]
@@ -124,6 +134,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 		s.gate.conns = map[*conn]bool{}
 	}
 	s.gate.conns[c] = true
+	c.silent = s.gate.silent
 	s.mu.Unlock()
 	defer func() { s.leave(c); _ = ws.Close() }()
 	if greeting != Mute {
@@ -163,18 +174,18 @@ func (s *Server) read(c *conn) bool {
 		c.closeWith(4002)
 		return false
 	}
-	if c.tooMany() {
+	if s.tooMany(c) {
 		c.closeWith(4008)
 		return false
 	}
 	return s.take(c, f)
 }
 
-// tooMany reports whether the bot sent more than 120 frames in a minute.
-func (c *conn) tooMany() bool {
-	now := time.Now()
+// tooMany reports whether the bot sent more than 120 frames in a minute, which is shorter when heartbeats are faster than Discord's.
+func (s *Server) tooMany(c *conn) bool {
+	now, window := time.Now(), time.Duration(float64(time.Minute)*float64(s.options.Heartbeat)/float64(discordBeat))
 	c.sent = append(c.sent, now)
-	for len(c.sent) > 0 && now.Sub(c.sent[0]) > time.Minute {
+	for len(c.sent) > 0 && now.Sub(c.sent[0]) > window {
 		c.sent = c.sent[1:]
 	}
 	return len(c.sent) > 120
@@ -200,7 +211,7 @@ func (s *Server) noteClose(c *conn, err error) {
 
 func (s *Server) take(c *conn, f frame) bool {
 	s.mu.Lock()
-	silent := s.gate.silent
+	silent := c.silent
 	s.mu.Unlock()
 	if silent || c.greeting == Mute {
 		return true
@@ -307,7 +318,7 @@ func (s *Server) emit(to *session, name string, d any) {
 	to.seq++
 	data := encode(map[string]any{"op": 0, "t": name, "s": to.seq, "d": d})
 	to.events = append(to.events, event{to.seq, data})
-	if to.conn != nil && !s.gate.silent {
+	if to.conn != nil && !to.conn.silent {
 		to.conn.send(data)
 	}
 }

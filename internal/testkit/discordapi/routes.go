@@ -46,9 +46,13 @@ func (x *exchange) dispatchPath() {
 	parts := strings.Split(strings.Trim(x.call.Path, "/"), "/")
 	switch parts[0] {
 	case "gateway":
+		left := startLimit{1000 - x.gate.identified, 24 * time.Hour}
+		if x.gate.left != nil {
+			left = *x.gate.left
+		}
 		x.answer(http.StatusOK, map[string]any{
 			"url": x.socket("/ws"), "shards": 1,
-			"session_start_limit": map[string]any{"total": 1000, "remaining": 1000 - x.gate.identified, "reset_after": 86400000, "max_concurrency": 1},
+			"session_start_limit": map[string]any{"total": 1000, "remaining": left.remaining, "reset_after": left.reset.Milliseconds(), "max_concurrency": 1},
 		})
 	case "users":
 		x.users(parts[1:])

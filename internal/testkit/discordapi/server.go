@@ -28,6 +28,9 @@ type Options struct {
 	Closed    int           // code with which opening a DM or sending to it is refused, such as 50007; 0: DMs are open
 }
 
+// discordBeat is the interval of heartbeats that Discord asks for.
+const discordBeat = 41250 * time.Millisecond
+
 // The ids that every world has.
 const (
 	Token       = "test-token.of-a.bot"
@@ -58,7 +61,7 @@ type Server struct {
 func New(t testing.TB, o Options) *Server {
 	t.Helper()
 	if o.Heartbeat == 0 {
-		o.Heartbeat = 41250 * time.Millisecond
+		o.Heartbeat = discordBeat
 	}
 	s := &Server{t: t, options: o, changed: make(chan struct{}), last: 1300000000000000000}
 	s.world = newWorld()
