@@ -60,6 +60,7 @@ func owners() map[string]string {
 		"golang.org/x/net/html":                "internal/engine/native/builtin",
 		"golang.org/x/image":                   "internal/platform/media",
 		"github.com/cenkalti/backoff/v5":       "internal/agent/conversation",
+		"github.com/gorilla/websocket":         "internal/server/discord/gateway",
 		"github.com/mark3labs/mcp-go":          "internal/server/mcp",
 		"github.com/spf13/cobra":               "internal/cli",
 		"github.com/spf13/pflag":               "internal/cli",

@@ -24,7 +24,7 @@ func (s *Server) Meet(greetings ...Greeting) {
 func (s *Server) Close(code int) {
 	s.mu.Lock()
 	c := s.here()
-	if c != nil && (code == 4004 || code == 4007 || code == 4009 || code >= 4010) {
+	if c != nil && (code == 4004 || code == 4007 || code == 4009 || code >= 4010 && code <= 4014) {
 		c.session.ended = true
 	}
 	s.mu.Unlock()

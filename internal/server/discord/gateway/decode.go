@@ -1,0 +1,51 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Decode decodes the data of an event. If T does not know a part of it, as discordgo's types refuse a message with a component that
+// is newer than they are, it is decoded again without any components. Without an error, the value is complete but for these.
+func Decode[T any](e Event) (T, error) {
+	var all T
+	err := json.Unmarshal(e.Data, &all)
+	if err == nil {
+		return all, nil
+	}
+	var rest T
+	data, changed := withoutComponents(e.Data)
+	if !changed {
+		return rest, err
+	}
+	return rest, json.Unmarshal(data, &rest)
+}
+
+// withoutComponents returns JSON without the key components at any depth. It reports whether there was one.
+func withoutComponents(data []byte) ([]byte, bool) {
+	var v any
+	numbers := json.NewDecoder(bytes.NewReader(data))
+	numbers.UseNumber() // a nonce may be a number of 64 bits
+	if numbers.Decode(&v) != nil || !removeComponents(v) {
+		return nil, false
+	}
+	data, err := json.Marshal(v)
+	return data, err == nil
+}
+
+func removeComponents(v any) (removed bool) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			removed = removeComponents(item) || removed
+		}
+	case map[string]any:
+		if _, removed = v["components"]; removed {
+			delete(v, "components")
+		}
+		for _, item := range v {
+			removed = removeComponents(item) || removed
+		}
+	}
+	return removed
+}
