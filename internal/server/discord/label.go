@@ -52,7 +52,8 @@ func toolLabel(tool string, input json.RawMessage) string {
 		about = in.Description
 	}
 	if about == "" {
-		verb, about = "using", tool[strings.LastIndex(tool, "__")+1:]
+		name := strings.Split(tool, "__") // such as mcp__server__tool
+		verb, about = "using", name[len(name)-1]
 	}
 	return verb + " " + escapeMarkdown(plaintext.Short(plaintext.Line(about), maxQuote)) + "…"
 }

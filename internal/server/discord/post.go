@@ -199,6 +199,7 @@ func (a *Answer) send(ctx context.Context, o api.Outgoing) error {
 // complete makes the messages show the whole answer. What they cannot show is left.
 func (a *Answer) complete(ctx context.Context, whole api.Outgoing) (rest api.Outgoing, left bool) {
 	p := &a.posted
+	p.hold = time.Time{} // the client knows how long Discord asks to wait
 	parts := api.Parts(rand.Text(), whole)
 	long := !p.placed.IsZero() && a.stream.Now().Sub(p.placed) >= longTurn
 	for i, o := range parts {

@@ -25,6 +25,7 @@ type Options struct {
 	Limits    bool          // requests over the rate limits get 429
 	Intents   int           // privileged intents that the application may use
 	Team      []string      // user ids of the team that owns the application, the owner first; nil: Owner owns it
+	Memory    bool          // connections are made by Dial alone, for a test in a bubble of testing/synctest
 	Closed    int           // code with which opening a DM or sending to it is refused, such as 50007; 0: DMs are open
 }
 
@@ -47,6 +48,7 @@ type Server struct {
 	options Options
 	http    *httptest.Server
 	wire    *wire
+	memory  *memory // nil without Options.Memory
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at every change
@@ -68,6 +70,11 @@ func New(t testing.TB, o Options) *Server {
 	s.gate.sessions = map[string]*session{}
 	s.rest = rest{buckets: map[string]*bucket{}, interactions: map[string]*Interaction{}, nonces: map[string]string{}}
 	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	if o.Memory {
+		_ = s.http.Listener.Close() // of the host's network
+		s.memory = newMemory()
+		s.http.Listener = s.memory
+	}
 	s.wire = &wire{Listener: s.http.Listener, open: map[net.Conn]bool{}}
 	s.http.Listener = s.wire
 	s.http.Start()
