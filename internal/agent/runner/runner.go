@@ -20,6 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/state/changed"
 	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/inquiry"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -71,6 +72,7 @@ type State struct {
 	Budget    budget.Book
 	Approvals approval.Book
 	Questions question.Book
+	Inquiries inquiry.Book
 	Changes   changed.Book
 	Slots     slot.Book
 	Queue     queue.Book
@@ -105,7 +107,7 @@ func (r *Runner) toolsOf(run *runlog.Run, sender outbox.Sender) *tools.Set {
 		World: tools.World{Home: r.Home, Disk: r.Disk, Zone: r.Zone, Random: r.Random, Secret: r.Secret, Env: r.envOf(run)},
 		State: tools.State{
 			Jobs: r.Jobs, Sessions: r.Sessions, Updates: r.Updates, Notices: r.Notices, Budget: r.Budget, Approvals: r.Approvals,
-			Questions: r.Questions,
+			Questions: r.Questions, Inquiries: r.Inquiries,
 		},
 		Run: run, Sender: sender, Busy: r.Busy, SetNames: r.SetNames, Commands: r.Commands,
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/budget"
+	"github.com/ollim/ollim/internal/state/inquiry"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -59,6 +60,7 @@ type State struct {
 	Budget    budget.Book
 	Approvals approval.Book
 	Questions question.Book
+	Inquiries inquiry.Book
 }
 
 // tool is one entry of a set.

@@ -72,6 +72,17 @@ func (b Book) Use(ctx context.Context, id string) (prompt string, err error) {
 	return prompt, err
 }
 
+// Return makes a prompt that was used, but not said, one that can be used.
+func (b Book) Return(ctx context.Context, id string) error {
+	return b.edit(ctx, func(all map[string]entry) error {
+		if e, kept := all[id]; kept {
+			e.Used = time.Time{}
+			all[id] = e
+		}
+		return nil
+	})
+}
+
 // edit changes the prompts, of which those that are too old are gone.
 func (b Book) edit(ctx context.Context, change func(map[string]entry) error) error {
 	return store.EditJSON(ctx, b.Disk, b.Home.Lock("inquiries"), b.Home.Inquiries(), func(all *map[string]entry) error {

@@ -1,0 +1,297 @@
+package discord
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
+)
+
+// output returns the function of a command that shows what a command line of ollim prints.
+func output(words ...string) func(*Interactions, context.Context, call) (reply, error) {
+	return func(x *Interactions, ctx context.Context, _ call) (reply, error) {
+		printed, err := x.Ollim(ctx, words...)
+		return reply{text: block(printed)}, err
+	}
+}
+
+// block shows lines as they are.
+func block(text string) string {
+	text = strings.TrimRight(text, "\n ")
+	if text == "" {
+		return "There is nothing to show."
+	}
+	return "```\n" + strings.ReplaceAll(text, "```", "'''") + "\n```"
+}
+
+func (x *Interactions) cost(ctx context.Context, c call) (reply, error) {
+	return output("cost", "--by", cmp.Or(c.args["by"], "job"))(x, ctx, c)
+}
+
+// setting returns the function of a command that shows or changes the setting of the conversation.
+func setting(key string) func(*Interactions, context.Context, call) (reply, error) {
+	return func(x *Interactions, ctx context.Context, c call) (reply, error) {
+		if value, given := c.args["value"]; given {
+			if value == standard {
+				value = ""
+			}
+			if _, err := x.Ollim(ctx, "config", "set", key, value); err != nil {
+				return reply{}, err
+			}
+		}
+		return x.show(ctx, key)
+	}
+}
+
+// standard stands for the engine's own model.
+const standard = "default"
+
+func (x *Interactions) show(ctx context.Context, key string) (reply, error) {
+	value, err := x.Ollim(ctx, "config", "get", key)
+	return reply{text: block(key + ": " + cmp.Or(strings.TrimSpace(value), standard))}, err
+}
+
+func thinking(*Interactions, context.Context) []completion {
+	return []completion{
+		{"off", "no thinking"}, {"adaptive", "as the model decides"}, {"true", "always"}, {"4096", "up to so many tokens"},
+	}
+}
+
+func (x *Interactions) models(ctx context.Context) []completion {
+	list := []completion{{standard, "the engine's own"}}
+	printed, err := x.Ollim(ctx, "model", "list")
+	if err != nil {
+		return list
+	}
+	for line := range strings.Lines(printed) {
+		if words := strings.Fields(line); len(words) > 0 {
+			list = append(list, completion{value: words[0]})
+		}
+	}
+	return list
+}
+
+// settings are those that may be shown and changed in a messenger: no commands, no addresses, and nothing that grants anything to
+// anybody else.
+func settings() []string {
+	return []string{
+		"timezone", "chat.model", "chat.thinking", "chat.permissions", "chat.busy", "delivery.timeout", "native.model", "native.max-tokens",
+		"spend.per-run", "spend.per-day", "spend.per-month", "spend.runs-per-day", "keep.runs", "names.user", "names.bot",
+	}
+}
+
+func configKeys(*Interactions, context.Context) (list []completion) {
+	for _, key := range settings() {
+		list = append(list, completion{value: key})
+	}
+	return list
+}
+
+func (x *Interactions) config(ctx context.Context, c call) (reply, error) {
+	key, value := c.args["key"], c.args["value"]
+	switch {
+	case key == "" && value == "":
+		return x.allSettings(ctx)
+	case !slices.Contains(settings(), key):
+		return reply{}, fmt.Errorf("%q cannot be shown or changed here: use ollim config at a shell", key)
+	case value != "":
+		if _, err := x.Ollim(ctx, "config", "set", key, value); err != nil {
+			return reply{}, err
+		}
+	}
+	return x.show(ctx, key)
+}
+
+func (x *Interactions) allSettings(ctx context.Context) (reply, error) {
+	printed, err := x.Ollim(ctx, "config", "list", "--json")
+	if err != nil {
+		return reply{}, err
+	}
+	var lines strings.Builder
+	for line := range strings.Lines(printed) {
+		var item config.Item
+		if err := json.Unmarshal([]byte(line), &item); err != nil {
+			return reply{}, err
+		}
+		if slices.Contains(settings(), item.Key) {
+			fmt.Fprintf(&lines, "%-20s %s\n", item.Key, item.Text())
+		}
+	}
+	return reply{text: block(lines.String())}, nil
+}
+
+func (x *Interactions) pingBudget(ctx context.Context, c call) (reply, error) {
+	set := []string{"budget", "set"}
+	for _, name := range []string{"capacity", "rate"} {
+		if value, given := c.args[name]; given {
+			set = append(set, "--"+name, value)
+		}
+	}
+	if len(set) > 2 {
+		if _, err := x.Ollim(ctx, set...); err != nil {
+			return reply{}, err
+		}
+	}
+	return output("budget")(x, ctx, c)
+}
+
+func (x *Interactions) jobs(context.Context) (list []completion) {
+	r, err := x.Runner()
+	if err != nil {
+		return nil
+	}
+	files, err := r.Jobs.Load()
+	if err != nil {
+		return nil
+	}
+	for _, j := range files.Jobs {
+		list = append(list, completion{j.ID, cmp.Or(j.Description, j.Name())})
+	}
+	return list
+}
+
+// fire starts a job as a process of its own, as tick does.
+func (x *Interactions) fire(_ context.Context, c call) (reply, error) {
+	r, err := x.Runner()
+	if err != nil {
+		return reply{}, err
+	}
+	files, err := r.Jobs.Load()
+	if err != nil {
+		return reply{}, err
+	}
+	j, err := files.Find(c.args["job"])
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{text: "Started `" + inCode(j.ID) + "`."}, x.Launch("fire", "--", j.ID)
+}
+
+func (x *Interactions) interrupt(context.Context, call) (reply, error) {
+	r, err := x.Runner()
+	if err != nil {
+		return reply{}, err
+	}
+	run, err := r.StopTurn()
+	if err == nil && run == "" {
+		return reply{text: "No turn is in progress."}, nil
+	}
+	return reply{text: "The turn in progress is being stopped."}, err
+}
+
+func (x *Interactions) compact(ctx context.Context, c call) (reply, error) {
+	r, err := x.Runner()
+	if err != nil {
+		return reply{}, err
+	}
+	record, err := r.CompactSession(ctx, "", cmp.Or(c.args["instructions"], prompt.StandardSummary), runner.Options{Owner: true})
+	if err := failed(record, err); err != nil {
+		return reply{}, err
+	}
+	return reply{text: fmt.Sprintf("Compacted: %d tokens before, %d after.", record.ContextBefore, record.Context)}, nil
+}
+
+// failed returns why a turn did not end well.
+func failed(record runlog.Record, err error) error {
+	switch {
+	case record.ID == "" || record.Outcome == runlog.OK:
+		return err
+	case record.Error == "" && err != nil:
+		return err
+	}
+	return fmt.Errorf("run %s: %s: %s", record.ID, record.Outcome, record.Error)
+}
+
+// askToClear asks the owner to confirm.
+func (x *Interactions) askToClear(context.Context, call) (reply, error) {
+	r, err := x.Runner()
+	if err != nil {
+		return reply{}, err
+	}
+	main, err := r.Sessions.Main()
+	switch {
+	case err != nil:
+		return reply{}, err
+	case main == "":
+		return reply{text: "There is no conversation to clear."}, nil
+	}
+	return x.askToConfirm("Begin a new conversation? The transcript of this one is kept.", "Begin a new one", buttonClear, main), nil
+}
+
+// askToConfirm is the reply to a command that takes something away.
+func (x *Interactions) askToConfirm(text, label, verb, arg string) reply {
+	return reply{text, []outbox.Button{
+		{Label: label, ID: armed(outbox.ButtonID(verb, arg), x.Now()), Style: "danger"},
+		{Label: "Keep it", ID: outbox.ButtonID(buttonClose, "-")},
+	}}
+}
+
+// fork opens an interactive fork or, while one is open, ends or shows it.
+func (x *Interactions) fork(ctx context.Context, c call) (reply, error) {
+	r, err := x.Runner()
+	if err != nil {
+		return reply{}, err
+	}
+	f, open, err := r.Sessions.Fork(ctx)
+	switch {
+	case err != nil:
+		return reply{}, err
+	case c.args["end"] != "" && !open:
+		return reply{}, session.ErrNoFork
+	case c.args["end"] == "exit":
+		return x.askToConfirm("Drop the fork? The main conversation does not hear of it.", "Drop it", buttonForkExit, f.ID), nil
+	case c.args["end"] != "":
+		said, err := x.endFork(ctx, "fork_"+c.args["end"], f.ID)
+		return reply{text: said}, err
+	case open && c.args["topic"] == "":
+		shown, err := output("fork", "status")(x, ctx, c)
+		shown.buttons = ForkButtons(f)
+		return shown, err
+	}
+	if f, err = r.OpenFork(ctx, c.args["topic"]); err != nil {
+		return reply{}, err
+	}
+	return reply{"A fork is open: your next message is its first turn.", ForkButtons(f)}, nil
+}
+
+// endFork ends the fork of an id, and returns what became of it.
+func (x *Interactions) endFork(ctx context.Context, how, id string) (said string, err error) {
+	r, err := x.Runner()
+	if err != nil {
+		return "", err
+	}
+	f, open, err := r.Sessions.Fork(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !open || f.ID != id {
+		return "", &stale{"this fork has ended"}
+	}
+	switch how {
+	case buttonForkSave:
+		_, err = r.SaveFork(ctx)
+		said = "The fork is the main conversation now."
+	case buttonForkReport:
+		var record runlog.Record
+		record, err = r.ReportFork(ctx, runner.Options{Owner: true})
+		err = failed(record, err)
+		said = "The fork has ended; the main conversation gets a summary."
+	default:
+		_, err = r.ExitFork(ctx)
+		said = "The fork has ended and was dropped."
+	}
+	if errors.Is(err, session.ErrNoFork) {
+		err = &stale{"this fork has ended"}
+	}
+	return said, err
+}

@@ -1,0 +1,190 @@
+package discord
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+	"sync"
+
+	"github.com/bwmarrin/discordgo"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/server/discord/api"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// verdict is the owner's answer to a question about a permission.
+type verdict string
+
+const (
+	allowOnce    verdict = "once"
+	allowSession verdict = "session"
+	deny         verdict = "deny"
+)
+
+// permissions are the questions that wait for the owner's answer, and what was allowed for the session: until the listener ends or
+// the conversation is cleared.
+type permissions struct {
+	mu      sync.Mutex
+	always  map[string]bool // patterns
+	waiting map[string]*waiting
+}
+
+// waiting is one such question.
+type waiting struct {
+	message string // "" until it is sent
+	answer  chan verdict
+}
+
+// Permit returns the Permit of a runner.Observer that asks the owner in a channel. No answer until the context ends is no.
+func (x *Interactions) Permit(channel string) func(context.Context, runlog.Event) bool {
+	return func(ctx context.Context, use runlog.Event) bool {
+		if x.permissions.isAllowed(use.Text) {
+			return true
+		}
+		id, w := x.permissions.begin()
+		defer x.permissions.end(id)
+		asks := "The agent wants to use " + inSpan(use.Text) + ". Allow it?"
+		m, err := x.API.Send(ctx, channel, api.Outgoing{
+			Text: asks + "\n-# or react: ✅ once, 🔁 for this session, ❌ no; no answer within a minute is no",
+			Components: api.Buttons(
+				outbox.Button{Label: "Allow once", ID: outbox.ButtonID(buttonPermit, id, string(allowOnce)), Style: "success"},
+				outbox.Button{Label: "Allow for this session", ID: outbox.ButtonID(buttonPermit, id, string(allowSession))},
+				outbox.Button{Label: "Deny", ID: outbox.ButtonID(buttonPermit, id, string(deny)), Style: "danger"},
+			),
+		})
+		if err != nil {
+			x.Warn("discord: the owner cannot be asked: " + err.Error())
+			return false
+		}
+		x.permissions.sent(w, m.ID)
+		var outcome verdict
+		select {
+		case outcome = <-w.answer:
+		case <-ctx.Done():
+		}
+		if outcome == allowSession {
+			x.permissions.allow(use.Text)
+		}
+		x.showOutcome(ctx, channel, m.ID, use.Text, outcome)
+		return outcome == allowOnce || outcome == allowSession
+	}
+}
+
+// showOutcome replaces a question by what came of it.
+func (x *Interactions) showOutcome(ctx context.Context, channel, message, use string, outcome verdict) {
+	text := map[verdict]string{
+		allowOnce: "✅ Allowed once: ", allowSession: "🔁 Allowed for this session: ", deny: "❌ Denied: ",
+	}[outcome]
+	if text == "" {
+		text = "❌ Denied, because nobody answered: "
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTime)
+	defer cancel()
+	if _, err := x.API.Edit(ctx, channel, message, api.Outgoing{Text: text + inSpan(use), Components: api.Buttons()}); err != nil {
+		x.Warn("discord: the outcome of a question was not shown: " + err.Error())
+	}
+}
+
+// answerPermission is a press below such a question.
+func (x *Interactions) answerPermission(_ context.Context, p press) (string, error) {
+	id, answer, _ := strings.Cut(p.arg, ":")
+	if !x.permissions.answer(id, verdict(answer)) {
+		return "", &stale{"nobody waits for this answer any more"}
+	}
+	return "", nil
+}
+
+// React answers a question by a reaction to it. It ignores any other reaction.
+func (x *Interactions) React(r *discordgo.MessageReaction) {
+	answer, known := map[string]verdict{"✅": allowOnce, "🔁": allowSession, "❌": deny}[r.Emoji.Name]
+	if known && x.Owner != "" && r.UserID == x.Owner {
+		x.permissions.answer(x.permissions.of(r.MessageID), answer)
+	}
+}
+
+func (p *permissions) isAllowed(pattern string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.always[pattern]
+}
+
+func (p *permissions) allow(pattern string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.always == nil {
+		p.always = map[string]bool{}
+	}
+	p.always[pattern] = true
+}
+
+// forget forgets what was allowed for the session.
+func (p *permissions) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.always)
+}
+
+// begin adds a question. Its id is one that no earlier process has used, of which buttons may be left.
+func (p *permissions) begin() (id string, w *waiting) {
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never fails
+	id, w = hex.EncodeToString(random[:]), &waiting{answer: make(chan verdict, 1)}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting == nil {
+		p.waiting = map[string]*waiting{}
+	}
+	p.waiting[id] = w
+	return id, w
+}
+
+func (p *permissions) end(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.waiting, id)
+}
+
+func (p *permissions) sent(w *waiting, message string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.message = message
+}
+
+// of returns the id of the question that a message asks; "" for none.
+func (p *permissions) of(message string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, w := range p.waiting {
+		if message != "" && w.message == message {
+			return id
+		}
+	}
+	return ""
+}
+
+// answer answers a question. It reports whether that is the first answer, and somebody waits for it.
+func (p *permissions) answer(id string, v verdict) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.waiting[id]
+	if w == nil {
+		return false
+	}
+	delete(p.waiting, id)
+	w.answer <- v
+	return true
+}
+
+// maxUse is how much of a use the owner is shown, in characters.
+const maxUse = 1500
+
+// inSpan shows a text as it is, within a line.
+func inSpan(text string) string {
+	return "`` " + inCode(plaintext.Short(plaintext.Line(text), maxUse)) + " ``"
+}
+
+// inCode replaces what would end a code span.
+func inCode(text string) string { return strings.ReplaceAll(text, "`", "ˋ") }
