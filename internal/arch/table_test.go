@@ -36,7 +36,7 @@ func layers() []layer {
 			"tick":         {"prompt", "runner"},
 		}},
 		{path: "internal/server", beside: map[string][]string{
-			"discord": {"discord/api"},
+			"discord": {"discord/api", "discord/gateway"},
 		}},
 		{path: "internal/app"},
 		{path: "internal/cli"},

@@ -295,6 +295,15 @@ func (s *Server) ready(c *conn, intents int) {
 		"v": 10, "user": userOf(Bot), "guilds": []any{}, "session_id": n.id, "private_channels": []any{},
 		"resume_gateway_url": s.socket("/ws/resume"), "application": map[string]any{"id": Application, "flags": 0},
 	})
+	threads := []any{}
+	for _, c := range s.world.channels {
+		if c.Parent != "" {
+			threads = append(threads, map[string]any{"id": c.ID, "guild_id": c.Guild, "parent_id": c.Parent, "type": 11, "name": "thread"})
+		}
+	}
+	if len(threads) > 0 && intents&1 != 0 {
+		s.emit(n, "GUILD_CREATE", map[string]any{"id": Guild, "channels": []any{}, "threads": threads})
+	}
 }
 
 // resume sends what the bot has missed. The caller holds mu.

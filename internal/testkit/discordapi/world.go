@@ -112,6 +112,10 @@ func (s *Server) Open(c Channel) string {
 		c.ID = s.id()
 	}
 	s.world.channels[c.ID] = &c
+	if c.Parent != "" {
+		s.dispatch("THREAD_CREATE", map[string]any{"id": c.ID, "guild_id": c.Guild, "parent_id": c.Parent, "type": 11, "name": "thread"}, 1<<0)
+		s.note()
+	}
 	return c.ID
 }
 

@@ -88,6 +88,13 @@ func (c *Client) Channel(ctx context.Context, id string) (*discordgo.Channel, er
 	return &channel, err
 }
 
+// Me returns the bot's user.
+func (c *Client) Me(ctx context.Context) (*discordgo.User, error) {
+	var me discordgo.User
+	err := c.do(ctx, request{method: http.MethodGet, route: "/users/@me", path: "/users/@me", safe: true}, &me)
+	return &me, err
+}
+
 // Application is the bot's application.
 type Application struct {
 	ID     string

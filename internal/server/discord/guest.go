@@ -1,0 +1,158 @@
+package discord
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/bwmarrin/discordgo"
+
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/server/discord/api"
+	"github.com/ollim/ollim/internal/server/discord/gateway"
+	"github.com/ollim/ollim/internal/state/channel"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// place is where a channel is.
+type place struct {
+	guild  string // "": direct messages
+	parent string // of a thread: its channel; "" if it is none
+}
+
+// places remembers where channels are.
+type places struct {
+	mu    sync.Mutex
+	known map[string]place
+}
+
+const mostPlaces = 1000
+
+// find returns where a channel is. It asks Discord once.
+func (p *places) find(ctx context.Context, c *api.Client, id string) (place, error) {
+	at, ok := p.get(id)
+	if ok {
+		return at, nil
+	}
+	found, err := c.Channel(ctx, id)
+	if err != nil {
+		return place{}, err
+	}
+	at.guild = found.GuildID
+	if found.IsThread() {
+		at.parent = found.ParentID
+	}
+	p.note(id, at)
+	return at, nil
+}
+
+// learn notes the threads that an event names.
+func (p *places) learn(e gateway.Event) {
+	type thread struct {
+		ID     string `json:"id"`
+		Guild  string `json:"guild_id"`
+		Parent string `json:"parent_id"`
+	}
+	about, err := gateway.Decode[struct { // of a server, or a thread itself
+		thread
+
+		Threads []thread `json:"threads"`
+	}](e)
+	if err != nil {
+		return
+	}
+	if e.Type == "THREAD_CREATE" {
+		p.note(about.ID, place{about.Guild, about.Parent})
+	}
+	for _, t := range about.Threads {
+		guild := t.Guild
+		if guild == "" {
+			guild = about.ID
+		}
+		p.note(t.ID, place{guild, t.Parent})
+	}
+}
+
+func (p *places) note(id string, at place) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known == nil || len(p.known) >= mostPlaces {
+		p.known = map[string]place{}
+	}
+	p.known[id] = at
+}
+
+func (p *places) get(id string) (place, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, ok := p.known[id]
+	return at, ok
+}
+
+// mayBeAllowed reports whether a guest's message is in a channel where guests are heard: direct messages, a channel that
+// discord.allow lists, or a thread of one. It asks nobody: about a thread that is not known it reports true only if the owner or a
+// user on the list has spoken.
+func (l *Listener) mayBeAllowed(h Home, m *discordgo.Message) bool {
+	if m.GuildID == "" || slices.Contains(h.Allow, m.ChannelID) {
+		return true
+	}
+	if at, known := l.places.get(m.ChannelID); known {
+		return at.parent != "" && slices.Contains(h.Allow, at.parent)
+	}
+	return l.Owns(h, m.Author.ID) || slices.Contains(h.Allow, m.Author.ID)
+}
+
+// allowed is mayBeAllowed; about a thread that is not known it asks Discord.
+func (l *Listener) allowed(ctx context.Context, h Home, m *discordgo.Message) bool {
+	if !l.mayBeAllowed(h, m) {
+		return false
+	}
+	if m.GuildID != "" && !slices.Contains(h.Allow, m.ChannelID) {
+		err := l.insist(ctx, func() error { _, err := l.places.find(ctx, l.Client, m.ChannelID); return err })
+		return err == nil && ctx.Err() == nil && l.mayBeAllowed(h, m)
+	}
+	return true
+}
+
+// guestTurn is a turn of a channel's session with what a guest says. It runs in the channel's lane.
+func (l *Listener) guestTurn(ctx context.Context, h Home, m *discordgo.Message) {
+	name, err := channel.NewName("discord", m.ChannelID)
+	if err != nil {
+		l.warn(err)
+		return
+	}
+	if err := l.handled.add(m.ChannelID, m.ID, true); err != nil {
+		l.warn(err) // it is answered, and perhaps again after a restart
+	}
+	said := l.read(ctx, h, m)
+	said.Text = l.withoutMention(said.Text)
+	if m.GuildID != "" {
+		said.Text = m.Author.Username + ": " + said.Text
+		if quoted := quoteOf(m.ReferencedMessage); quoted != "" && m.ReferencedMessage.Author.ID != l.self {
+			said.Text = "> " + strings.ReplaceAll(quoted, "\n", "\n> ") + "\n\n" + said.Text
+		}
+	}
+	stream := Stream{API: l.Client, Now: l.Gateway.Now, Left: func(context.Context, api.Outgoing) error {
+		return errors.New("the answer could not be shown")
+	}}
+	_, err = stream.Show(ctx, Source{m.ChannelID, m.ID}, func(a *Answer) (runlog.Record, error) {
+		for _, note := range said.notes {
+			a.Note(note)
+		}
+		return h.Runner.ChatChannel(l.turns, name, said.Message, runner.Options{Observe: a.Observer()})
+	})
+	l.warn(err)
+	l.warn(l.handled.close(m.ID))
+}
+
+// mentions reports whether a text mentions a user.
+func mentions(text, user string) bool {
+	return user != "" && (strings.Contains(text, "<@"+user+">") || strings.Contains(text, "<@!"+user+">"))
+}
+
+// withoutMention returns a text without the mention of the bot.
+func (l *Listener) withoutMention(text string) string {
+	return strings.TrimSpace(strings.NewReplacer("<@"+l.self+">", "", "<@!"+l.self+">", "").Replace(text))
+}

@@ -1,0 +1,238 @@
+package discord
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/server/discord/api"
+	"github.com/ollim/ollim/internal/state/queue"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+const (
+	pageSize  = 100
+	mostPages = 20 // of a channel's history at one time
+)
+
+// catchUp has the lanes handle what was said in the known channels since the last handled message, before anything newer. At the
+// start it also shows answers that an earlier process could not show.
+func (l *Listener) catchUp(ctx context.Context, start bool) {
+	if start {
+		for id, channel := range l.handled.open() {
+			l.lanes.do(channel, func() { l.recover(ctx, channel, id) })
+		}
+	}
+	known := l.handled.channels()
+	if l.handled.upTo(l.dm) == "" {
+		known = append(known, l.dm)
+	}
+	for _, channel := range known {
+		l.lanes.do(channel, func() {
+			err := l.insist(ctx, func() error { return l.readHistory(ctx, channel) })
+			if channel != l.dm && errors.Is(err, api.ErrRefused) {
+				err = l.handled.forget(channel) // it is deleted, or the bot was removed from it
+			}
+			l.warn(err)
+		})
+	}
+}
+
+// readHistory handles the messages of a channel since the last handled one. It runs in the channel's lane.
+func (l *Listener) readHistory(ctx context.Context, channel string) error {
+	after := l.handled.upTo(channel)
+	if after == "" { // the first start
+		list, err := l.Client.History(ctx, channel, "", 1)
+		if err != nil {
+			return err
+		}
+		newest := before("1", 0)
+		if len(list) > 0 {
+			newest = list[0].ID
+		}
+		return l.handled.begin(channel, newest)
+	}
+	guild := ""
+	if channel != l.dm { // a message in the history does not say
+		at, err := l.places.find(ctx, l.Client, channel)
+		if err != nil {
+			return err
+		}
+		guild = at.guild
+	}
+	newest := ""
+	for range mostPages {
+		list, err := l.Client.History(ctx, channel, after, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, m := range list {
+			m.GuildID = guild
+			l.take(ctx, m)
+			after, newest = m.ID, m.ID
+		}
+		if len(list) < pageSize || ctx.Err() != nil {
+			break
+		}
+	}
+	if newest == "" || ctx.Err() != nil {
+		return nil
+	}
+	return l.handled.passed(channel, newest)
+}
+
+// slack is how much earlier than the last note on disk a run may have begun whose message is not noted.
+const slack = time.Hour
+
+// earlier returns the ids of messages that an earlier process has put into the queue, or whose runs it has begun.
+func (l *Listener) earlier(h Home) map[string]bool {
+	known := map[string]bool{}
+	waiting, err := h.Runner.Queue.Contents()
+	l.warn(err)
+	for _, list := range [][]string{sources(waiting.Running), sources(waiting.Waiting), sources(waiting.CutOff)} {
+		for _, id := range list {
+			known[id] = true
+		}
+	}
+	at := l.handled.state.At
+	if at.IsZero() {
+		return known
+	}
+	for r, err := range h.Runner.Runs.Since(at.Add(-slack)) {
+		if err != nil {
+			l.warn(err)
+			break
+		}
+		for _, id := range r.Answers {
+			known[id] = true
+		}
+	}
+	return known
+}
+
+// recover completes what a process that was killed has left of a message: it removes the reaction, and shows the answer or says why
+// there is none.
+func (l *Listener) recover(ctx context.Context, channel, id string) {
+	if ctx.Err() != nil {
+		return
+	}
+	h, err := l.Home()
+	if err != nil {
+		l.warn(err)
+		return
+	}
+	for _, emoji := range []string{working, waitingMark} {
+		l.warn(l.insist(ctx, func() error { return ignoreRefusal(l.Client.Unreact(ctx, channel, id, emoji)) }))
+	}
+	text, done, err := l.unshown(h, channel, id)
+	if err == nil && text != "" {
+		err = l.showMissing(ctx, channel, id, text)
+	}
+	l.warn(err)
+	if done && ctx.Err() == nil && (err == nil || api.Permanent(err)) {
+		l.warn(l.handled.close(id))
+	}
+}
+
+func ignoreRefusal(err error) error {
+	if errors.Is(err, api.ErrRefused) {
+		return nil
+	}
+	return err
+}
+
+// What the listener says about turns that it did not finish.
+const (
+	sayCutOff = "-# The listener was restarted during this turn. Your message is kept: the next turn reads it, and that its answer was cut off."
+	sayCut    = "-# The listener was restarted during this turn, which was cut off. Say it again to have it answered."
+)
+
+// unshown returns what is to be shown for a message whose answer an earlier process did not show; done says that nothing more is to
+// come. A message that waits in the queue is answered by way of the outbox.
+func (l *Listener) unshown(h Home, channel, id string) (text string, done bool, err error) {
+	record, found, err := l.answering(h, id)
+	if err != nil {
+		return "", false, err
+	}
+	contents, err := h.Runner.Queue.Contents()
+	if err != nil {
+		return "", false, err
+	}
+	switch {
+	case contains(contents.Waiting, id), contains(contents.Running, id):
+		return "", true, nil
+	case contains(contents.CutOff, id):
+		return sayCutOff, true, nil
+	case !found && channel == l.dm: // the owner took it out of the queue
+		return "", true, nil
+	case !found:
+		return sayCut, true, nil
+	}
+	standing, err := h.Runner.Runs.Standing(record.ID)
+	switch {
+	case err != nil:
+		return "", false, err
+	case standing.Messages > standing.Pings: // it was delivered by way of the outbox
+		return "", true, nil
+	case !record.Done():
+		return sayCut, true, nil
+	case record.Outcome == runlog.OK, record.Text != "":
+		return record.Text, true, nil
+	}
+	return "-# " + string(record.Outcome) + ": " + record.Error, true, nil
+}
+
+// answering returns the latest run that answers a message.
+func (l *Listener) answering(h Home, id string) (runlog.Record, bool, error) {
+	for r, err := range h.Runner.Runs.Since(h.Disk.Now().Add(-runner.ForkIdle * 6 * 24)) {
+		if err != nil {
+			return runlog.Record{}, false, err
+		}
+		for _, answered := range r.Answers {
+			if answered == id {
+				return r, true, nil
+			}
+		}
+	}
+	return runlog.Record{}, false, nil
+}
+
+// showMissing sends those parts of a text that no message of the bot's after a message says already.
+func (l *Listener) showMissing(ctx context.Context, channel, after, text string) error {
+	var shown strings.Builder
+	err := l.insist(ctx, func() error {
+		list, err := l.Client.History(ctx, channel, after, pageSize)
+		for _, m := range list {
+			if m.Author != nil && m.Author.Bot {
+				shown.WriteString(m.Content + "\n")
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, part := range api.Parts("late-"+after, api.Outgoing{Text: text, ReplyTo: after}) {
+		if part.Text != "" && strings.Contains(shown.String(), part.Text) {
+			continue
+		}
+		if err := l.insist(ctx, func() error { _, err := l.Client.Send(ctx, channel, part); return err }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sources(list []queue.Message) (ids []string) {
+	for _, m := range list {
+		if m.Source != "" {
+			ids = append(ids, m.Source)
+		}
+	}
+	return ids
+}
+
+func contains(list []queue.Message, id string) bool { return slices.Contains(sources(list), id) }

@@ -1,0 +1,228 @@
+// Package discord is the listener: one process that is the owner's bot on Discord. It hears what the owner and those whom the owner
+// allows say, lets the agent answer, and shows the answer while it arrives.
+//
+// Who speaks. The owner is the user of the setting discord.owner, else the owner of the application or the members of the team that
+// owns it. Direct messages of the owner's are turns of the main conversation, or of the open fork. Others are heard only where the
+// setting discord.allow says so: it lists users, who have a channel session in their direct messages, and channels of servers, where
+// everyone who mentions the bot takes part in the channel's session; each thread of such a channel has a session of its own. An
+// empty list is nobody. Everybody else gets nothing: no answer, no request, no file, no line in the log.
+//
+// Nothing twice, nothing lost. The messages of a channel are handled in their order, one at a time, by a lane. A message of the
+// owner's is put into the queue of the conversation with Discord's id of it, then the id is noted in state/discord.json as handled
+// and open, and when its answer is shown it is open no more. After a start, and after each gateway session that is not resumed, the
+// channels' history since the last handled message is read, before anything newer is handled. A process that was killed between two
+// of these steps finds the id in the queue or in the record of a run, and does not put the message there again; an answer that was
+// not shown is shown then.
+package discord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/server/discord/api"
+	"github.com/ollim/ollim/internal/server/discord/gateway"
+)
+
+// Home is the data directory with its settings as they are now.
+type Home struct {
+	Dir    paths.Dir
+	Disk   store.Disk
+	Runner *runner.Runner
+
+	Owner      string   // a user id; "": whoever owns the application
+	Allow      []string // ids of channels and users; empty: nobody
+	Transcribe []string // a command: audio on standard input, text on standard output; empty: none
+	Env        []string // of that command
+	Interrupt  bool     // a message stops the turn in progress
+}
+
+// Options are what a Listener works with.
+type Options struct {
+	Client  *api.Client
+	Gateway gateway.Options                                            // Token, API and Now; the rest is the listener's
+	Home    func() (Home, error)                                       // the settings as they are now
+	Ollim   func(ctx context.Context, words ...string) (string, error) // as in Interactions
+	Launch  func(words ...string) error
+	Warn    func(message string)   // one line
+	Notify  func(states ...string) // to the service manager, see Notifier
+	Grace   time.Duration          // for turns in progress when the listener is ended; 0 ends them at once
+}
+
+// Listener is one bot that listens. Use New.
+type Listener struct {
+	Options
+
+	handled *handled
+	app     api.Application
+	dm      string // the channel of the first owner's direct messages
+	self    string // the bot's user id
+
+	places   places
+	lanes    lanes
+	talks    talks
+	interact *Interactions
+	turns    context.Context // of turns: it ends later than that of Run
+}
+
+// errStopping is the cause of the end of turns: it is no wish of the owner's, so their messages stay in the queue.
+var errStopping = fmt.Errorf("the listener was stopped: %w", context.Canceled)
+
+// ErrRunning is the error of a second listener of one data directory.
+var ErrRunning = fmt.Errorf("another listener serves this data directory: %w", lock.ErrBusy)
+
+// Times of the listener.
+const (
+	firstPause = time.Second
+	mostPause  = time.Minute
+	chores     = 30 * time.Second // between two looks at the outbox and the queue
+)
+
+// Run listens until ctx ends, which is no error. Any other end is one of api.ErrToken, api.ErrClosed, those of gateway.Run, ErrRunning,
+// or of a data directory that cannot be used.
+func Run(ctx context.Context, o Options) error {
+	h, err := o.Home()
+	if err != nil {
+		return err
+	}
+	held, err := lock.Try(h.Dir.Lock("discord"))
+	if errors.Is(err, lock.ErrBusy) {
+		return ErrRunning
+	}
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	l := &Listener{Options: o}
+	if l.handled, err = loadHandled(h.Dir, h.Disk); err != nil {
+		return err
+	}
+	return l.run(ctx, h)
+}
+
+func (l *Listener) run(ctx context.Context, h Home) error {
+	l.Notify("STATUS=connecting to Discord")
+	if err := l.introduce(ctx, h); err != nil || ctx.Err() != nil {
+		return err
+	}
+	turns, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	l.turns = turns
+	l.interact = &Interactions{
+		API: l.Client, Owner: l.owners(h)[0], Owns: l.ownsNow, Now: l.Gateway.Now, Warn: l.Warn, Ollim: l.Ollim, Launch: l.Launch, Say: l.say,
+		Runner: func() (*runner.Runner, error) {
+			h, err := l.Home()
+			return h.Runner, err
+		},
+	}
+	if _, err := SyncCommands(ctx, l.Client, h.Dir, h.Disk, l.app.ID, false); err != nil && ctx.Err() == nil {
+		l.warn(fmt.Errorf("register the commands: %w", err))
+	}
+	var beside sync.WaitGroup
+	beside.Go(func() { l.keepChannels(turns, h) })
+	beside.Go(func() { l.doChores(ctx) })
+	l.handled.earlier = l.earlier(h)
+	l.catchUp(ctx, true)
+
+	options := l.Gateway
+	options.Intents = intents
+	options.Log = func(err error) { l.Warn("discord: " + err.Error()); l.Notify("STATUS=" + err.Error()) }
+	options.Beat = func() { l.Notify("WATCHDOG=1") }
+	options.Save = func(s gateway.Saved) { l.warn(store.WriteJSONAs(h.Dir.DiscordSession(), s, store.Buffered)) }
+	options.Saved, _ = store.ReadJSON[gateway.Saved](h.Disk, h.Dir.DiscordSession())
+	err := gateway.Run(ctx, options, func(e gateway.Event) { l.hear(ctx, e) })
+
+	l.Notify("STOPPING=1", "STATUS=waiting for the turn in progress")
+	overdue := time.AfterFunc(l.Grace, func() { cut(errStopping) })
+	defer overdue.Stop()
+	l.talks.stop()
+	l.interact.Wait()
+	l.lanes.wait()
+	l.talks.wait()
+	cut(errStopping)
+	beside.Wait()
+	return err
+}
+
+// intents are the events that the listener needs: messages and reactions in direct messages, messages in servers, and where
+// their threads are. None of them is
+// privileged; Discord shows the text of a message in a server only if that mentions the bot.
+const intents = 1<<12 | 1<<13 | 1<<9 | 1<<0
+
+// introduce asks whose the bot is, and opens the channel of the owner's direct messages. It tries again until ctx ends, unless
+// that is of no use.
+func (l *Listener) introduce(ctx context.Context, h Home) error {
+	return l.insist(ctx, func() (err error) {
+		if l.app, err = l.Client.Application(ctx); err != nil {
+			return err
+		}
+		me, err := l.Client.Me(ctx)
+		if err != nil {
+			return err
+		}
+		l.self = me.ID
+		owners := l.owners(h)
+		if len(owners) == 0 {
+			return fmt.Errorf("%w: the application has no owner: set discord.owner", api.ErrRefused)
+		}
+		l.dm, err = l.Client.DM(ctx, owners[0])
+		return err
+	})
+}
+
+// insist does something until it succeeds, is of no use, or ctx ends, which is no error.
+func (l *Listener) insist(ctx context.Context, do func() error) error {
+	for pause := firstPause; ; pause = min(2*pause, mostPause) {
+		err := do()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err == nil || api.Permanent(err) {
+			return err
+		}
+		l.Warn("discord: " + err.Error())
+		if sleep(ctx, pause) != nil {
+			return nil
+		}
+	}
+}
+
+// keepChannels loads the sessions of channels, and saves what turns could not save, until ctx ends.
+func (l *Listener) keepChannels(ctx context.Context, h Home) {
+	loaded, err := h.Runner.Channels.Load(ctx)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, fs.ErrNotExist) {
+		l.warn(err)
+	}
+	if loaded.Damaged > 0 {
+		l.Warn("discord: channel sessions: " + loaded.String())
+	}
+	h.Runner.Channels.Persist(ctx)
+}
+
+// doChores sends what waits in the outbox, and answers the messages whose senders have died, until ctx ends.
+func (l *Listener) doChores(ctx context.Context) {
+	for {
+		if h, err := l.Home(); err == nil {
+			if _, err := h.Runner.Outbox.Flush(ctx); err != nil && ctx.Err() == nil {
+				l.warn(err)
+			}
+			l.talks.abandoned(l, h)
+		}
+		if sleep(ctx, chores) != nil {
+			return
+		}
+	}
+}
+
+func (l *Listener) warn(err error) {
+	if err != nil {
+		l.Warn("discord: " + err.Error())
+	}
+}

@@ -1,0 +1,338 @@
+package discord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/bwmarrin/discordgo"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/server/discord/api"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/queue"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// waitingMark is the reaction to a message that waits for the turn in progress.
+const waitingMark = "⏳"
+
+// mostMarks is how many messages of a channel have that reaction at one time: Discord takes four reactions a second.
+const mostMarks = 5
+
+// talks are the conversations of the owner's in direct messages, by channel.
+type talks struct {
+	mu       sync.Mutex
+	byID     map[string]*conversation
+	stopping bool
+	standIn  bool // somebody answers for senders that have died
+	running  sync.WaitGroup
+}
+
+// conversation is the owner's messages in one channel that wait for their turn, and the turn in progress.
+type conversation struct {
+	listener *Listener
+	channel  string
+	waiting  []spoken
+	busy     bool
+	marked   []string // messages with waitingMark
+}
+
+// spoken is a message in the queue.
+type spoken struct {
+	*queue.Ticket
+
+	id    string // Discord's; "" if a button has said it
+	place queue.Place
+	notes []string
+}
+
+// talk handles a message of the owner's. It runs in the channel's lane.
+func (l *Listener) talk(ctx context.Context, h Home, m *discordgo.Message) {
+	said := l.read(ctx, h, m)
+	if ctx.Err() != nil {
+		return
+	}
+	answered, err := l.address(ctx, h, m, &said)
+	if ctx.Err() != nil {
+		return
+	}
+	if err == nil && !answered {
+		err = l.enqueue(ctx, h, m.ChannelID, m.ID, said)
+	}
+	if err != nil {
+		l.tell(ctx, m, "-# Your message was not taken: "+plain(err))
+	}
+	if answered || err != nil {
+		l.warn(l.handled.add(m.ChannelID, m.ID, false))
+	}
+}
+
+// say puts something that the owner has said without a message, such as with a button, into the conversation in a channel.
+func (l *Listener) say(ctx context.Context, channel string, m runner.Message) error {
+	h, err := l.Home()
+	if err != nil {
+		return err
+	}
+	return l.enqueue(ctx, h, channel, "", said{Message: m})
+}
+
+// enqueue puts what the owner has said into the queue, notes the message as handled, and lets its turn come.
+func (l *Listener) enqueue(ctx context.Context, h Home, channel, id string, s said) error {
+	s.Group, s.Source, s.First = "discord_"+channel, id, h.Interrupt
+	ticket, place, err := h.Runner.Enqueue(ctx, s.Message, runner.Options{Owner: true})
+	if err != nil {
+		return err
+	}
+	if id != "" {
+		l.warn(l.handled.add(channel, id, true)) // if that fails the entry in the queue tells
+	}
+	l.talks.add(l, channel, spoken{ticket, id, place, s.notes})
+	return nil
+}
+
+// address finds out whom a reply is for. It reports whether the message was the answer to a question, which is passed on; else it
+// completes what is said.
+func (l *Listener) address(ctx context.Context, h Home, m *discordgo.Message, s *said) (answered bool, err error) {
+	to := m.MessageReference
+	if m.Type != discordgo.MessageTypeReply || to == nil || to.MessageID == "" {
+		return false, nil
+	}
+	run, err := h.Runner.Asked(ctx, to.MessageID)
+	if err != nil {
+		return false, err
+	}
+	if run != "" {
+		if _, err := h.Runner.Answer(ctx, run, s.Text); err != nil {
+			return true, err
+		}
+		l.agree(ctx, m)
+		if paused, _, err := h.Runner.Spend.Paused(); paused {
+			return true, err // the run goes on after ollim resume
+		}
+		return true, l.Launch("answer", "--continue", "--", run)
+	}
+	if done, err := l.answeredBefore(ctx, h, to.MessageID, s.Text); done || err != nil {
+		return done, err
+	}
+	said, err := h.Runner.Replying(ctx, to.MessageID, s.Message, runner.Options{Observe: runner.Observer{Event: func(e runlog.Event) {
+		if e.Type == runlog.Fork && e.Tool == runlog.ForkExpired {
+			s.notes = append(s.notes, e.Text)
+		}
+	}}})
+	if errors.As(err, new(*runner.UnknownMessage)) {
+		quoted := m.ReferencedMessage
+		if quoted == nil { // Discord may leave it out
+			quoted, err = l.Client.Message(ctx, m.ChannelID, to.MessageID)
+		}
+		if text := quoteOf(quoted); err == nil || text != "" {
+			s.Text = prompt.Reply(prompt.Quote(text), 0, s.Text)
+		}
+		return false, nil
+	}
+	if err == nil {
+		s.Message = said
+	}
+	return false, err
+}
+
+// answeredBefore reports whether a text is the answer that an earlier process has taken to the question of a message.
+func (*Listener) answeredBefore(ctx context.Context, h Home, message, text string) (bool, error) {
+	m, _, err := h.Runner.Sessions.ByMessage(ctx, message)
+	if err != nil || m.MessageID == "" {
+		return false, err
+	}
+	q, err := h.Runner.Questions.Load(m.Run())
+	if err != nil || q.Message != m.MessageID || q.Answer == "" {
+		return false, nil //nolint:nilerr // there is no question any more
+	}
+	choice, err := q.Choose(text)
+	return err == nil && choice == q.Answer, nil
+}
+
+// quoteOf is what a message says: its text, or the parts of its first embed.
+func quoteOf(m *discordgo.Message) string {
+	switch {
+	case m == nil || m.Author == nil:
+		return ""
+	case m.Content != "" || len(m.Embeds) == 0 || m.Embeds[0] == nil:
+		return m.Content
+	}
+	e := outbox.Embed{Title: m.Embeds[0].Title, Description: m.Embeds[0].Description}
+	for _, f := range m.Embeds[0].Fields {
+		if f != nil {
+			e.Fields = append(e.Fields, outbox.Field{Name: f.Name, Value: f.Value})
+		}
+	}
+	return e.Text()
+}
+
+// agree shows that an answer was taken.
+func (l *Listener) agree(ctx context.Context, m *discordgo.Message) {
+	go func() { _ = l.Client.React(ctx, m.ChannelID, m.ID, "✅") }()
+}
+
+// tell replies to a message.
+func (l *Listener) tell(ctx context.Context, m *discordgo.Message, text string) {
+	_, err := l.Client.Send(ctx, m.ChannelID, api.Outgoing{Text: text, ReplyTo: m.ID, Nonce: api.Nonce("tell-"+m.ID, 0)})
+	l.warn(err)
+}
+
+// plain returns an error in one line that Discord does not format.
+func plain(err error) string {
+	return strings.NewReplacer("`", "'", "*", "\\*", "_", "\\_", "\n", "; ").Replace(err.Error())
+}
+
+// add adds a message to the conversation of its channel, and begins a turn if none is in progress.
+func (t *talks) add(l *Listener, channel string, s spoken) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopping {
+		s.Leave()
+		return
+	}
+	if t.byID == nil {
+		t.byID = map[string]*conversation{}
+	}
+	c := t.byID[channel]
+	if c == nil {
+		c = &conversation{listener: l, channel: channel}
+		t.byID[channel] = c
+	}
+	if c.busy && s.id != "" && len(c.marked) < mostMarks {
+		c.marked = append(c.marked, s.id)
+		t.running.Go(func() { _ = l.Client.React(l.turns, channel, s.id, waitingMark) })
+	}
+	c.waiting = append(c.waiting, s)
+	if !c.busy {
+		c.busy = true
+		t.running.Go(func() { c.serve(t) })
+	}
+}
+
+// serve takes turns as long as messages wait.
+func (c *conversation) serve(t *talks) {
+	for {
+		t.mu.Lock()
+		if t.stopping || len(c.waiting) == 0 {
+			c.busy = false
+			t.mu.Unlock()
+			return
+		}
+		own, marked := c.waiting, c.marked
+		c.waiting, c.marked = nil, nil
+		t.mu.Unlock()
+		left := c.turn(own)
+		for _, id := range marked {
+			c.listener.warn(ignoreRefusal(c.listener.Client.Unreact(c.listener.turns, c.channel, id, waitingMark)))
+		}
+		t.mu.Lock()
+		c.waiting = append(left, c.waiting...)
+		if t.stopping {
+			c.leave()
+		}
+		t.mu.Unlock()
+	}
+}
+
+// turn takes the turn of the first of own, and returns the messages that it has not answered.
+func (c *conversation) turn(own []spoken) (left []spoken) {
+	l := c.listener
+	h, err := l.Home()
+	if err != nil {
+		l.warn(err)
+		for _, s := range own {
+			s.Leave()
+		}
+		return nil
+	}
+	first, run := own[0], ""
+	stream := Stream{API: l.Client, Now: l.Gateway.Now, Left: func(ctx context.Context, o api.Outgoing) error {
+		_, err := h.Runner.Outbox.Send(ctx, outbox.Message{ID: "discord-" + run, Run: run, Kind: outbox.Text, Text: o.Text})
+		return err
+	}}
+	_, err = stream.Show(l.turns, Source{c.channel, first.id}, func(a *Answer) (runlog.Record, error) {
+		for _, s := range own {
+			for _, note := range s.notes {
+				a.Note(note)
+			}
+		}
+		if first.place.Ahead > 0 {
+			a.Queued(first.place)
+		}
+		var tickets []*queue.Ticket
+		for _, s := range own {
+			tickets = append(tickets, s.Ticket)
+		}
+		observe := a.Observer()
+		observe.Permit = l.interact.Permit(c.channel)
+		record, rest, err := h.Runner.Converse(l.turns, tickets, runner.Options{Owner: true, Observe: observe})
+		run = record.ID
+		if f, open, _ := h.Runner.Sessions.Fork(l.turns); open {
+			a.Buttons(api.Buttons(ForkButtons(f)...))
+		}
+		for _, s := range own {
+			if slices.Contains(rest, s.Ticket) {
+				s.place, s.notes = queue.Place{}, nil
+				left = append(left, s)
+			}
+		}
+		return record, err
+	})
+	l.warn(err)
+	var done []string
+	for _, s := range own {
+		if s.id != "" && !slices.ContainsFunc(left, func(o spoken) bool { return o.Ticket == s.Ticket }) {
+			done = append(done, s.id)
+		}
+	}
+	if !errors.Is(context.Cause(l.turns), errStopping) { // else the next start says what became of them
+		l.warn(l.handled.close(done...))
+	}
+	return left
+}
+
+// leave leaves the messages that wait in the queue.
+func (c *conversation) leave() {
+	for _, s := range c.waiting {
+		s.Leave()
+	}
+	c.waiting = nil
+}
+
+// stop keeps new turns from beginning. Messages that wait stay in the queue.
+func (t *talks) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopping = true
+	for _, c := range t.byID {
+		c.leave()
+	}
+}
+
+// wait waits for the turns in progress.
+func (t *talks) wait() { t.running.Wait() }
+
+// abandoned answers the messages whose senders have died, beside everything else.
+func (t *talks) abandoned(l *Listener, h Home) {
+	ok, err := h.Runner.Queue.Abandoned(l.turns)
+	l.warn(err)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !ok || t.standIn || t.stopping {
+		return
+	}
+	t.standIn = true
+	t.running.Go(func() {
+		if err := h.Runner.AnswerAbandoned(l.turns, runner.Options{}); err != nil && l.turns.Err() == nil {
+			l.warn(fmt.Errorf("answer messages whose senders have died: %w", err))
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.standIn = false
+	})
+}
