@@ -21,6 +21,8 @@ type asking struct {
 	plain    bool   // the service takes no thoughts, or not the wish for them
 	hour     bool   // the service is asked to cache the conversation for an hour
 	prefix   string // of the latest question, see prefix
+	earlier  bool   // the latest question has files that did not come with the prompt
+	without  bool   // such files are left out
 }
 
 // withoutThoughts asks without thoughts from now on.
@@ -53,6 +55,8 @@ func (t *turn) ask(ctx context.Context, mayCompact bool) (provider.Answer, error
 			return a, errors.Join(context.Cause(ctx), t.hearPart(a))
 		case errors.Is(err, provider.ErrThinking) && !t.how.plain:
 			t.how.withoutThoughts()
+		case errors.Is(err, provider.ErrRejected) && t.how.earlier && !shown: // one of them may be the reason, in every later turn, too
+			t.how.without = true
 		case errors.Is(err, provider.ErrTooLong) && mayCompact && !shown && len(t.talk.entries) > 1:
 			return a, cmp.Or(t.bill.bookPart(a.Usage), errMustCompact)
 		case errors.As(err, &overloaded) && shown: // not as an overload: the caller would begin the turn anew

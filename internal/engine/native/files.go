@@ -52,17 +52,24 @@ func (f file) put(ctx context.Context, e transcript.Entry) error {
 }
 
 // withFiles loads the files that messages name. A label stands for a file that is gone, and for the oldest ones if a question
-// with all of them would exceed the limits of the service: it would refuse every further question.
+// with all of them would exceed the limits of the service: it would refuse every further question. If it has refused one, a label
+// stands for all but those of the prompt.
 func (t *turn) withFiles(messages []transcript.Message) []transcript.Message {
 	load := media.Load{Limits: t.limits()}
+	prompt := t.talk.prompt(t.talk.entries)
+	t.how.earlier = false
 	for i := len(messages) - 1; i >= 0; i-- {
 		messages[i] = messages[i].Relabelled(func(s *transcript.Source) string {
+			if t.how.without && i != prompt {
+				return s.Label() + " (left out: the service refused the files of this conversation)"
+			}
 			if err := t.load(s); err != nil {
 				return s.Label() + " (" + err.Error() + ")"
 			}
 			if load.Add(s.MediaType, s.Size, s.Facts) != nil {
 				return s.Label() + " (left out: the service takes no more files)"
 			}
+			t.how.earlier = t.how.earlier || i != prompt
 			return ""
 		})
 	}

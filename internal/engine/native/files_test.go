@@ -252,3 +252,25 @@ func TestReadShowsFiles(t *testing.T) {
 		t.Errorf("%+v %v", asked, api.Violations())
 	}
 }
+
+// TestARefusedFileDoesNotEndTheConversation: a file that the agent read and that the service refuses is left out, in this turn and in
+// later ones. A refusal of the prompt's own file is an error.
+func TestARefusedFileDoesNotEndTheConversation(t *testing.T) {
+	s, _ := seeing(t)
+	s.Tools = func(engine.Request) native.BuiltIns { return readers(t, picture(t, 40)) }
+	s.api.On(func(q anthropicapi.Request) bool { return len(sees(q)) > 0 }, func(anthropicapi.Request) anthropicapi.Reply {
+		return anthropicapi.Reply{Status: 400, Message: "The PDF specified was not valid."}
+	})
+	s.api.Reply(anthropicapi.Use("Read", map[string]any{"file_path": "paper.txt"}), anthropicapi.Reply{Text: "unreadable"}, anthropicapi.Reply{Text: "later"})
+	reads := engine.Request{Input: engine.Input{Prompt: "look"}, Scope: engine.Scope{BuiltIns: []string{"Read"}}}
+	reads.Session.ID = s.says(reads, "unreadable").Session
+	s.says(reads, "later")
+	if asked := strings.Join(s.asked(), "\n"); !strings.Contains(asked, "(left out: the service refused the files of this conversation)") {
+		t.Errorf("%s", asked)
+	}
+	own := attached(t, "this one?", "cat.png", picture(t, 40))
+	own.Session.ID = reads.Session.ID
+	if _, err := s.run(own); !errors.Is(err, provider.ErrRejected) {
+		t.Errorf("%v", err)
+	}
+}

@@ -20,7 +20,7 @@ type Provider interface {
 	// arrived: whole blocks only, and text as far as it came.
 	//
 	// The error wraps engine.ErrUnavailable (ErrUnreached, the key was refused, no such model), is an
-	// *engine.Overloaded (429, 529, other 5xx), ErrCut, ErrTooLong, ErrThinking or ErrGarbled, or says what the service said.
+	// *engine.Overloaded (429, 529, other 5xx), ErrCut, ErrTooLong, ErrThinking, ErrRejected or ErrGarbled.
 	Ask(ctx context.Context, r Request, delta func(text string) error) (Answer, error)
 }
 
@@ -37,6 +37,8 @@ var (
 	// ErrThinking: the thoughts in the conversation, or how much to think, are not what the model takes. It may be asked again
 	// without the one and the other.
 	ErrThinking = errors.New("the service rejected the thinking of earlier turns")
+	// ErrRejected: the service does not take the request, for the reason that it gives.
+	ErrRejected = errors.New("refused")
 )
 
 // Request is one question.

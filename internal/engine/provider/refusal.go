@@ -141,7 +141,7 @@ func (f refusal) err() error {
 	case f.thinking():
 		return fmt.Errorf("%w: %s", ErrThinking, said)
 	}
-	return fmt.Errorf("refused: %s", said)
+	return fmt.Errorf("%w: %s", ErrRejected, said)
 }
 
 // tooLong knows how services say it: Anthropic, OpenAI, llama.cpp, vLLM, SGLang, Ollama, LM Studio, OpenRouter, xAI, Gemini.
