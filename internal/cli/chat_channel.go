@@ -38,6 +38,9 @@ func runChatChannel(ctx context.Context, d *Deps, text string, given chatOptions
 	if o.channel == "" || o.chatID == "" {
 		return usage("--channel and --chat-id belong together")
 	}
+	if given.interrupt || given.abandoned || given.thinking != "" || given.permissions != "" {
+		return usage("--interrupt, --thinking and --permissions are for the main conversation: leave them out with --channel")
+	}
 	name, err := channel.NewName(o.channel, o.chatID)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -132,12 +133,18 @@ func (l *chatLoop) read() {
 	}
 }
 
+// mostTyped is the number of characters at which the editor drops what is typed. It does not drop what is pasted.
+const mostTyped = 4096
+
 // hear acts on a line. The lines of a pasted text are one message, which Enter sends.
 func (l *chatLoop) hear(ctx context.Context, e typed) error {
 	switch {
 	case e.end:
 		l.leaving = true
 		return nil
+	case utf8.RuneCountInString(e.line) == mostTyped && !e.pasted:
+		l.pasted = nil
+		return fmt.Errorf("the line has %d characters or more, and was not sent: paste a longer one, or use -f FILE", mostTyped)
 	case e.pasted:
 		l.pasted = append(l.pasted, e.line)
 		return nil

@@ -88,6 +88,22 @@ func (p *promptLoop) leave() {
 	}
 }
 
+// TestALineThatTheEditorCutIsNotSent: a typed line of many characters would reach the agent without its end; a pasted one is whole.
+func TestALineThatTheEditorCutIsNotSent(t *testing.T) {
+	w, api := newNativeWorld(t)
+	p := w.promptLoop()
+	long := strings.Repeat("x", 4200)
+	p.typeIn(long + "\r")
+	p.await("was not sent", 1)
+	p.typeIn("\x1b[200~" + long + "\x1b[201~\r")
+	p.await("ok", 1)
+	if q := api.Requests(); len(q) != 1 || !q[0].Has(long) {
+		t.Errorf("%d requests", len(q))
+	}
+	p.typeIn("exit\r")
+	p.leave()
+}
+
 // TestPromptLoop: a line is a turn, which shows the pending updates; commands and empty lines are none; exit leaves.
 func TestPromptLoop(t *testing.T) {
 	w, api := newNativeWorld(t)
