@@ -26,11 +26,11 @@ func newAnswer(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "answer RUN TEXT...|N|-",
 		Short:       "Answer the question of a run that waits",
-		Long: "Answer keeps TEXT, or the choice number N of the question, as the answer to the question that a run has asked " +
-			"with ask_owner; - reads it from standard input. RUN is a run id or its beginning, last, or a job. The run goes on " +
-			"in a process of its own, in the same session, as an automatic run: within what is left of its limits, and later " +
-			"(by ollim tick) while everything is paused or a spending limit is reached. A question is answered once; a second " +
-			"or late answer exits 65. ollim run list shows what waits.",
+		Long: "Answer answers the question that a run has asked with ask_owner. The answer is TEXT, the choice number N, or, with -, " +
+			"what standard input contains. RUN is a run id or its beginning, last, or a job. The run continues in a process of its " +
+			"own, in the same session, as an automatic run with what is left of its limits. While everything is paused or a " +
+			"spending limit is reached, the answer is kept, and ollim tick continues the run later. A question takes one answer; a " +
+			"second or late one exits 65. ollim status lists the questions that wait.",
 		Example: "  ollim answer backup 2\n  ollim answer 20260302T100001.000Z-4f8a01 only the photos",
 		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
@@ -38,9 +38,9 @@ func newAnswer(d *Deps) *cobra.Command {
 			return runAnswer(ctx, d, h, o)
 		}),
 	}
-	cmd.Flags().BoolVarP(&o.wait, "wait", "w", false, "go on with the run in this process, and exit with the status of its outcome")
-	cmd.Flags().BoolVar(&o.goOn, "continue", false, "go on with a run that is answered, or end one that has expired")
-	_ = cmd.Flags().MarkHidden("continue") // it is there
+	cmd.Flags().BoolVarP(&o.wait, "wait", "w", false, "continue the run in this process, and exit with the status of its outcome")
+	cmd.Flags().BoolVar(&o.goOn, "continue", false, "continue a run whose question is answered, or end one whose question has expired")
+	_ = cmd.Flags().MarkHidden("continue") // the flag exists
 	return cmd
 }
 
@@ -70,17 +70,17 @@ func runAnswer(ctx context.Context, d *Deps, h app.Home, o answerOptions) error 
 	return d.startToGoOn(h, run)
 }
 
-// startToGoOn starts a process that goes on with a run whose question was just answered. While everything is paused tick does it later.
+// startToGoOn starts a process that continues a run whose question was just answered. While everything is paused, tick does it later.
 func (d *Deps) startToGoOn(h app.Home, run string) error {
 	if paused, _, err := h.Spend().Paused(); paused {
-		d.note("the answer is kept, and the run goes on after: ollim resume")
+		d.note("the answer is kept; the run continues after: ollim resume")
 		return err
 	}
 	s := starter{d: d, home: h}
 	return s.launch("answer", "--continue", "--", run)
 }
 
-// goOn goes on with a run in this process.
+// goOn continues a run in this process.
 func (d *Deps) goOn(ctx context.Context, h app.Home, run string) error {
 	outlivePipe()
 	r, err := h.Runner(false).Continue(ctx, run, runner.Observer{})
@@ -93,7 +93,7 @@ func (d *Deps) goOn(ctx context.Context, h app.Home, run string) error {
 	return (&fireOptions{}).verdict(d, r, err)
 }
 
-// waitingRun returns the run that name means: the one that waits of those with this id or job, else any, as for run show.
+// waitingRun returns the run that name stands for: the one that waits among those with this id or job, else any, as run show does.
 func waitingRun(h app.Home, name string) (string, error) {
 	all, err := h.Questions().List()
 	if err != nil {

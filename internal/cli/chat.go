@@ -19,7 +19,7 @@ import (
 
 type chatOptions struct {
 	text      string
-	typed     string // of text, what may name files
+	typed     string // the part of text that may name files
 	files     []string
 	model     string
 	interrupt bool
@@ -33,9 +33,9 @@ type chatOptions struct {
 func (o *chatOptions) flags(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.files, "file", "f", nil, "attach this file (repeatable)")
 	f.StringVar(&o.model, "model", "", "use this model")
-	f.BoolVar(&o.interrupt, "interrupt", false, "stop your turn that is in progress, and go before the messages that wait")
-	f.StringVar(&o.thinking, "thinking", "", "how much to think: off, adaptive, true or a number of tokens (default chat.thinking)")
-	f.StringVar(&o.permissions, "permissions", "", "what becomes of a use of a tool that no pattern allows: dontAsk, default or "+
+	f.BoolVar(&o.interrupt, "interrupt", false, "stop your turn in progress, and be answered before the messages that wait")
+	f.StringVar(&o.thinking, "thinking", "", "how much the model thinks: off, adaptive, true or a number of tokens (default chat.thinking)")
+	f.StringVar(&o.permissions, "permissions", "", "how to treat a tool use that no pattern allows: dontAsk, default or "+
 		"acceptEdits (default chat.permissions)")
 	f.BoolVar(&o.abandoned, "abandoned", false, "answer the messages whose senders have died")
 	_ = f.MarkHidden("abandoned") // for tick
@@ -48,16 +48,17 @@ func newChat(d *Deps) *cobra.Command {
 		Annotations: agentNever(nested),
 		Use:         "chat [TEXT...]",
 		Short:       "Take a turn in the main conversation, which begins with the pending updates",
-		Long: "Chat is one turn of the main conversation or, on a terminal without TEXT, a prompt loop. Standard input, if " +
-			"it is a pipe, is added to the message. " + attachHelp + "A message that arrives while a turn is in progress is queued: chat says " +
-			"so on standard error and waits for its answer. Messages are answered in the order in which they arrived; if the " +
-			"process that sent one is killed, its message is still answered, and the answer is delivered. With --interrupt, " +
-			"or if chat.busy is interrupt, the message stops the turn in progress, whose chat exits 130, and goes first. A " +
-			"terminal shows the text as it arrives; a pipe or file receives the final text only.\n\n" +
-			"The prompt loop edits lines and keeps a history of its own. Messages typed during a turn wait, and are answered " +
-			"together by the next one. Ctrl-C stops the turn, or clears the line; Ctrl-D and exit leave. A line that begins " +
-			"with / is a command, which never costs a turn: /help lists them. A line that begins with // is a message that " +
-			"begins with /, and a path such as /etc/hosts begins a message too.\n\n" + channelHelp,
+		Long: "Chat takes one turn of the main conversation, or of the interactive fork while one is open. On a terminal without " +
+			"TEXT it is a prompt loop. Standard input, if it is a pipe, is added to the message. " + attachHelp + "A message that " +
+			"arrives during a turn is queued: chat says so on standard error and waits for its answer. Messages are answered in the " +
+			"order in which they arrived; if the process that sent one is killed, its message is still answered, and the answer is " +
+			"delivered. With --interrupt, or if chat.busy is interrupt, the message stops the turn in progress and is answered " +
+			"before all that wait; the stopped chat exits 130. A terminal shows the text as it arrives; a pipe or file receives the " +
+			"final text only.\n\n" +
+			"The prompt loop has line editing and a history. Messages typed during a turn wait, and the next turn answers them " +
+			"together. Ctrl-C stops the turn and clears the line; Ctrl-D and exit leave. A line that begins with / is a command of " +
+			"the loop; /help lists them. A line that begins with // is a message that begins with /, and a path such as " +
+			"/etc/hosts begins a message too.\n\n" + channelHelp,
 		Example: "  ollim chat \"what did I miss?\"\n  ollim chat --interrupt \"stop, wrong folder\"\n" +
 			"  ollim chat --channel telegram --chat-id 987 \"hello\"",
 		RunE: works(func(cmd *cobra.Command, args []string) error {
@@ -106,7 +107,7 @@ func runChat(ctx context.Context, d *Deps, o chatOptions) error {
 	return d.chatTurn(ctx, h, o, input)
 }
 
-// check refuses words that are no thinking and no permission mode.
+// check refuses invalid values of --thinking and --permissions.
 func (o *chatOptions) check() error {
 	if o.thinking != "" {
 		thinking, err := model.ParseThinking(o.thinking)
@@ -151,7 +152,7 @@ func (d *Deps) chatTurn(ctx context.Context, h app.Home, o chatOptions, input st
 	})
 }
 
-// sayQueued reports what is before a message.
+// sayQueued reports how many messages will be answered before one.
 func (d *Deps) sayQueued(h app.Home, p queue.Place) {
 	if d.quiet {
 		return

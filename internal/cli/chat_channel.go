@@ -12,18 +12,18 @@ import (
 )
 
 // channelHelp is the part of the help of chat about channels.
-const channelHelp = "With --channel and --chat-id the turn is one of another conversation: that of a chat in a channel, such as a " +
-	"chat service to which a script connects ollim. The first message creates its session; its newest 50 messages are the " +
-	"context of the next turn. The system prompt is CHANNEL.md in the data directory. The turn has no tools and no profile " +
-	"files, unless channels.allowed-tools in config.yaml lists tools. For spending limits and ollim pause it is an automatic " +
-	"run. It waits for a turn in progress in the same chat. If the session cannot be saved, the answer is printed and the " +
-	"exit status is 74. An @ in TEXT names no file."
+const channelHelp = "With --channel and --chat-id the turn belongs to a chat of a channel, such as a chat service to which a script " +
+	"connects ollim. Each chat is a conversation of its own. The first message creates its session; its newest 50 messages are the " +
+	"context of the next turn. The system prompt is CHANNEL.md in the data directory. The turn has no profile files, and only the " +
+	"tools that channels.allowed-tools in config.yaml lists. For spending limits and ollim pause it is an automatic run. It waits " +
+	"for a turn in progress in the same chat. If the session cannot be saved, the answer is printed and the exit status is 74. An " +
+	"@FILE in TEXT stays plain text."
 
 // channelOptions names the session of a channel.
 type channelOptions struct{ channel, chatID string }
 
 func (o *channelOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.channel, "channel", "", "take the turn in a chat of this `CHANNEL`, such as telegram, instead")
+	f.StringVar(&o.channel, "channel", "", "take the turn in a chat of this `CHANNEL`, such as telegram")
 	f.StringVar(&o.chatID, "chat-id", "", "the `CHAT` of the channel")
 }
 
@@ -62,7 +62,7 @@ func runChatChannel(ctx context.Context, d *Deps, text string, given chatOptions
 		return usage("no message: give a TEXT, or pipe one in")
 	}
 	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
-	files, err := attachments("", given.files, nil)         // somebody else may have written the text
+	files, err := attachments("", given.files, nil)         // the text may be from other people
 	if err != nil {
 		return err
 	}

@@ -22,14 +22,14 @@ type chatCommand struct {
 // chatCommands is the table of the commands, in the order of /help.
 func chatCommands() []chatCommand {
 	return []chatCommand{
-		{name: "/fork", args: "[TOPIC | save | report | exit]", about: "open an interactive fork, whose first turn is your next message; end it, or show it", run: (*chatLoop).fork, alone: true},
+		{name: "/fork", args: "[TOPIC | save | report | exit]", about: "open an interactive fork for your next message; while one is open, end or show it", run: (*chatLoop).fork, alone: true},
 		{name: "/compact", args: "[INSTRUCTIONS]", about: "replace the conversation by a summary", run: (*chatLoop).compact, alone: true},
 		{name: "/clear", about: "begin a new conversation; the transcript of this one is kept", run: (*chatLoop).clear},
-		{name: "/model", args: "[NAME]", about: "use a model from now on; without a name, show which", run: (*chatLoop).chooseModel},
-		{name: "/thinking", args: "[HOW]", about: "think off, adaptive, true or so many tokens from now on; without HOW, show how", run: (*chatLoop).think},
+		{name: "/model", args: "[NAME]", about: "use this model from now on; without NAME, show which", run: (*chatLoop).chooseModel},
+		{name: "/thinking", args: "[HOW]", about: "off, adaptive, true or a number of tokens from now on; without HOW, show which", run: (*chatLoop).think},
 		{name: "/permissions", args: "[MODE]", about: "dontAsk, default or acceptEdits from now on; without MODE, show which", run: (*chatLoop).choosePermissions},
 		{name: "/cost", about: "show what runs have cost in the last 30 days", run: (*chatLoop).cost},
-		{name: "/status", about: "show what runs, waits and failed", run: (*chatLoop).status},
+		{name: "/status", about: "show running, waiting and failed runs, and more", run: (*chatLoop).status},
 		{name: "/help", about: "list the commands", run: (*chatLoop).help},
 		{name: "/exit", about: "leave, as exit and Ctrl-D do", run: (*chatLoop).exit},
 	}

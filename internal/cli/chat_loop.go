@@ -76,7 +76,7 @@ func (l *chatLoop) run(ctx context.Context) error {
 			l.note(l.o.permits.question(q.use))
 		case <-l.question.over():
 			l.question = nil
-			l.note("nobody answered: the agent may not use it")
+			l.note("no answer: the use is refused")
 		case e := <-l.ended:
 			l.stop(nil)
 			l.stop, l.waiting = nil, append(e.left, l.waiting...)
@@ -107,13 +107,13 @@ func (l *chatLoop) abandon(ctx context.Context) (err error) {
 	return errors.Join(context.Cause(ctx), err)
 }
 
-// showUpdates shows what the first turn will be about. It stays pending until then.
+// showUpdates shows the pending updates, which stay pending until the first turn.
 func (l *chatLoop) showUpdates(ctx context.Context) {
 	list, err := l.h.Updates().Peek(ctx)
 	l.report(err)
 	for i, u := range list {
 		if i == 0 {
-			_, _ = fmt.Fprintln(l.d.Stderr, "pending updates, which your next message takes up:")
+			_, _ = fmt.Fprintln(l.d.Stderr, "pending updates, which the agent gets with your next message:")
 		}
 		_, _ = fmt.Fprintf(l.d.Stderr, "- (%s) %s\n", prompt.Ago(l.d.Now().Sub(u.TS)), printable(u.Message))
 	}

@@ -20,10 +20,10 @@ import (
 func newFork(d *Deps) *cobra.Command {
 	cmd := group("fork", "forks", "Branch the main conversation for one topic",
 		newForkStart(d), newForkStatus(d), newForkSave(d), newForkReport(d), newForkExit(d), newForkReply(d), newForkNudge(d))
-	cmd.Long = "An interactive fork is a branch of the main conversation. While it is open, ollim chat goes to it. At most one " +
-		"is open. It ends by save (it becomes the main conversation), report (its agent leaves main a summary) or exit (it is " +
-		"dropped). The agent can open and end it too. After 10 minutes without a turn, and once more after 10 further minutes, " +
-		"ollim tick lets the agent ask whether to end it; a fork is never ended by time alone."
+	cmd.Long = "An interactive fork is a branch of the main conversation for one topic. At most one is open; while it is, ollim chat " +
+		"goes to it. Save makes it the main conversation, report drops it and leaves its agent's summary as a pending update, and " +
+		"exit drops it. The agent can open and end it too. If it has had no turn for 10 minutes, and again after 10 more, ollim " +
+		"tick has the agent end it or ask whether to go on. Time alone never ends a fork."
 	return cmd
 }
 
@@ -32,10 +32,10 @@ func newForkStart(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentOwn(runlog.EnterFork),
 		Use:         "start [TOPIC...]",
-		Short:       "Open an interactive fork; with TOPIC its agent begins with that",
-		Long: "Start opens an interactive fork of the main conversation. With TOPIC the agent takes the first turn and its answer " +
-			"is printed; without one the fork waits for the first message. A fork whose first turn fails stays open. Exits 75 if " +
-			"a fork is open already. Inside a run the fork opens when the turn ends, like the agent's enter_fork.",
+		Short:       "Open an interactive fork",
+		Long: "Start opens an interactive fork of the main conversation. With TOPIC its agent takes the first turn, and the answer " +
+			"is printed; without TOPIC the fork waits for your first message. If the first turn fails, the fork stays open. Exits 75 " +
+			"if a fork is open already. Inside a run the fork opens when the turn ends, as with the agent's tool enter_fork.",
 		Example: "  ollim fork start \"plan the trip to Prague\"\n  ollim chat \"by train, if possible\"\n  ollim fork report",
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			return runForkStart(cmd.Context(), d, strings.Join(args, " "), model)
@@ -59,13 +59,13 @@ func runForkStart(ctx context.Context, d *Deps, topic, model string) error {
 			return record, hint(err, "ollim fork status")
 		}
 		if record.ID != "" && record.Outcome != runlog.OK {
-			d.line("info", "fork: it is open all the same: ollim chat, or ollim fork exit")
+			d.line("info", "fork: it is open although its first turn failed: ollim chat continues it, ollim fork exit drops it")
 		}
 		return record, err
 	})
 }
 
-// turn lets a turn of the owner's conversation write its answer as chat does. A record without an id is of no run.
+// turn lets a turn of the owner's conversation write its answer as chat does. A record without an id belongs to no run.
 func (d *Deps) turn(h app.Home, model string, run func(*runner.Runner, runner.Options) (runlog.Record, error)) error {
 	outlivePipe()
 	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
@@ -100,9 +100,9 @@ func forkLine(e runlog.Event) string {
 	case runlog.ForkContinued:
 		return "fork: this turn is in the interactive fork" + about
 	case runlog.ForkSaved:
-		return "fork: it is the main conversation now"
+		return "fork: saved; it is the main conversation now"
 	case runlog.ForkReported:
-		return "fork: ended; the main conversation gets a summary"
+		return "fork: ended; its summary is a pending update"
 	case runlog.ForkDropped:
 		return "fork: ended and dropped"
 	case runlog.ForkKept:
@@ -116,8 +116,8 @@ func newForkStatus(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "status",
-		Short:       "Print facts about the open fork, one key and value per line",
-		Long:        "Status prints what is known of the fork that is open, and exits 66 if none is.",
+		Short:       "Show the open fork, one key and value per line",
+		Long:        "Status prints the topic, session, times and number of turns of the open fork, and whether it can be saved. Exits 66 if no fork is open.",
 		Args:        checked(cobra.NoArgs),
 		RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkStatus(ctx, d, h, asJSON) }),
 	}
@@ -156,9 +156,9 @@ func newForkSave(d *Deps) *cobra.Command {
 		Annotations: agentOwn(runlog.SaveContext),
 		Use:         "save",
 		Short:       "Make the fork the main conversation",
-		Long: "Save makes the fork's session the main session and closes the fork. Exits 75 if main has gone on since the fork " +
-			"began, or if the fork was resumed from a background run: then use ollim fork report. It waits for a turn of the " +
-			"fork that is in progress. Inside a run it happens when the turn ends, like the agent's save_context.",
+		Long: "Save makes the fork's session the main session and closes the fork. It waits for a turn of the fork that is in " +
+			"progress. Exits 75 if the main conversation has had a turn since the fork began, or if the fork continues a background " +
+			"run; then use ollim fork report. Inside a run it happens when the turn ends, as with the agent's tool save_context.",
 		Args: checked(cobra.NoArgs),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkSave(ctx, d, h) }),
 	}
@@ -182,9 +182,9 @@ func newForkReport(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "report",
-		Short:       "Let the fork's agent leave main a summary, and drop the fork",
+		Short:       "Drop the fork, and keep its agent's summary as a pending update",
 		Long: "Report asks the agent of the fork for a summary, which becomes a pending update of the main conversation, and " +
-			"drops the fork. If the agent leaves none, an update says so. The fork stays open if the turn fails.",
+			"drops the fork. If the agent makes none, an update says so. If the turn fails, the fork stays open.",
 		Args: checked(cobra.NoArgs),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkReport(ctx, d, h) }),
 	}
@@ -205,8 +205,8 @@ func newForkExit(d *Deps) *cobra.Command {
 		Annotations: agentOwn(runlog.ExitFork),
 		Use:         "exit",
 		Short:       "Drop the fork",
-		Long: "Exit closes the fork without a trace in the main conversation. Its transcript stays for a week. It waits for a turn " +
-			"of the fork that is in progress. Inside a run it happens when the turn ends, like the agent's exit_fork.",
+		Long: "Exit drops the fork; the main conversation goes on without it. The transcript is kept for a week. Exit waits for a " +
+			"turn of the fork that is in progress. Inside a run it happens when the turn ends, as with the agent's tool exit_fork.",
 		Args: checked(cobra.NoArgs),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkExit(ctx, d, h) }),
 	}
@@ -244,12 +244,13 @@ func newForkReply(d *Deps) *cobra.Command {
 		Annotations: agentNever(nested),
 		Use:         "reply MESSAGE TEXT...",
 		Short:       "Reply to a message that an agent sent",
-		Long: "Reply answers the message of an id: the OLLIM_MESSAGE_ID that the delivery command got, which is RUN.N, or the id that " +
-			"a messenger gave it. The reply to a message of a background run opens an interactive fork that branches the " +
-			"session of that run, up to its last complete turn; the run itself, and a routine's own session, go on without it. " +
-			"After seven days, or if the session is gone, a fork of main begins with the beginning of the message. While a fork is " +
-			"open the reply is a turn of that fork. The reply to a question that waits is its answer, see ollim answer. The reply to any other message is a turn of the main conversation that " +
-			"quotes it. TEXT may be - for standard input.",
+		Long: "Reply replies to the message with the id MESSAGE: RUN.N, which the delivery command gets as OLLIM_MESSAGE_ID, or the " +
+			"id that a messenger gave the message. TEXT may be - for standard input. A reply to a message of a background run opens " +
+			"an interactive fork, a branch of the session of that run up to its last complete turn; the run, and a routine's own " +
+			"session, go on without it. After seven days, or if the session no longer exists, it opens a fork of the main " +
+			"conversation that quotes the message. While a fork is open, a reply is a turn of that fork. A reply to a question " +
+			"that waits is its answer, see ollim answer. A reply to any other message is a turn of the main conversation that " +
+			"quotes it.",
 		Example: `  ollim fork reply 20260224T170000.123Z-a1b2c3.1 "sell half of it"`,
 		Args:    checked(cobra.MinimumNArgs(2)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
@@ -281,7 +282,7 @@ func runForkReply(ctx context.Context, d *Deps, h app.Home, id, text, model stri
 	return d.turn(h, model, func(r *runner.Runner, o runner.Options) (runlog.Record, error) {
 		record, err := r.Reply(ctx, id, runner.Message{Text: text}, o)
 		if as[*runner.UnknownMessage](err) {
-			err = hint(err, "a message has the id RUN.N: ollim run list, ollim run log RUN")
+			err = hint(err, "the id is RUN.N for message N of a run: ollim run list")
 		}
 		return record, err
 	})

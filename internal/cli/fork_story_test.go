@@ -179,7 +179,7 @@ func TestForkReport(t *testing.T) {
 	w := newWorld(t)
 	w.script("turns:\n  - - text: one\n  - - tool: report_updates\n      input: {message: go by train}\n    - text: told\n")
 	w.must("fork", "start", "the trip")
-	if r := w.try("fork", "report"); r.status != 0 || r.out != "told\n" || !strings.Contains(r.errOut, "fork: ended; the main conversation gets a summary") {
+	if r := w.try("fork", "report"); r.status != 0 || r.out != "told\n" || !strings.Contains(r.errOut, "fork: ended; its summary is a pending update") {
 		t.Errorf("%+v", r)
 	}
 	w.wants(w.prompt(), "[system] [2026", "Call `report_updates` now")
@@ -213,8 +213,8 @@ func TestAgentEndsTheFork(t *testing.T) {
 		news  string
 	}{
 		"exit_fork":      {"{}", "fork: ended and dropped", false, ""},
-		"save_context":   {"{}", "fork: it is the main conversation now", true, ""},
-		"report_updates": {"{message: decided}", "fork: ended; the main conversation gets a summary", false, "decided"},
+		"save_context":   {"{}", "fork: saved; it is the main conversation now", true, ""},
+		"report_updates": {"{message: decided}", "fork: ended; its summary is a pending update", false, "decided"},
 	} {
 		t.Run(tool, func(t *testing.T) {
 			w := newWorld(t)
@@ -285,7 +285,7 @@ func TestForegroundJobEntersAFork(t *testing.T) {
 func TestDeadFirstTurn(t *testing.T) {
 	w := newWorld(t)
 	w.script("turns:\n  - - error: broken\n")
-	if r := w.try("fork", "start", "a plan"); r.status != 1 || !strings.Contains(r.errOut, "it is open all the same") {
+	if r := w.try("fork", "start", "a plan"); r.status != 1 || !strings.Contains(r.errOut, "it is open although its first turn failed") {
 		t.Errorf("%+v", r)
 	}
 	if f := w.openFork(); f == nil || f.Topic != "a plan" || f.Turns != 0 {

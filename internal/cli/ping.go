@@ -50,8 +50,8 @@ func newPing(d *Deps) *cobra.Command {
 	cmd.Flags().StringVar(&o.embed, "embed", "", "send structured data, as JSON with title, description, url, color, fields "+
 		"and footer; - reads it from standard input")
 	cmd.Flags().StringVar(&o.file, "file", "", "attach this file, at most 10 MiB")
-	cmd.Flags().BoolVar(&o.ask, "ask", false, "inside a run: ask TEXT and wait for the answer; the run pauses when the turn ends")
-	cmd.Flags().StringArrayVar(&o.choices, "choice", nil, "with --ask: an answer to choose from; may be given again")
+	cmd.Flags().BoolVar(&o.ask, "ask", false, "inside a run: ask the owner TEXT; when the turn ends, the run waits for the answer")
+	cmd.Flags().StringArrayVar(&o.choices, "choice", nil, "with --ask: an answer to choose from (repeatable)")
 	cmd.Flags().StringVar(&o.expires, "expires", "", "with --ask: end the run if no answer comes within this time, 1m to 7d (default 24h)")
 	cmd.Flags().BoolVar(&o.critical, "critical", false, "inside a run: send even if the main conversation is busy or the "+
 		"budget is empty")
@@ -107,7 +107,7 @@ func (o *pingOptions) read(d *Deps) (err error) {
 	case o.ask && (o.embed != "" || o.file != "" || o.critical):
 		return usage("--ask takes TEXT alone")
 	case o.ask && !d.inside():
-		return usage("--ask is for an agent in a run, which waits for the answer")
+		return usage("--ask works only inside a run")
 	case o.text != "" && o.embed != "":
 		return usage("TEXT and --embed exclude each other: an embed has its own description")
 	case o.embed != "" && o.file != "":

@@ -147,7 +147,7 @@ func TestAskAndAnswerElsewhere(t *testing.T) {
 		status int
 		why    string
 	}{
-		"ping --ask Which?":               {64, "--ask is for an agent in a run"},
+		"ping --ask Which?":               {64, "--ask works only inside a run"},
 		"ping --choice a Which?":          {64, "--choice and --expires need --ask"},
 		"ping --ask --critical Which?":    {64, "--ask takes TEXT alone"},
 		"stop " + run:                     {1, "it waits for an answer"},

@@ -28,8 +28,8 @@ func newSessionExport(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "export SESSION",
 		Short:       "Print a conversation as Markdown or JSON",
-		Long: "Export prints the whole conversation, including tool calls and their results; of an image or a PDF the name, type and " +
-			"size. JSON has the form of a " +
+		Long: "Export prints the whole conversation, including tool calls and their results; an image or a PDF is named with " +
+			"its type and size. JSON has the form of a " +
 			"transcript, without unreadable lines. A branch begins with the messages of its parent, and a compacted session " +
 			"with a summary and its parent's last messages, so --lineage prints these twice.",
 		Example: "  ollim session export main | less\n  ollim session export --json main | jq -r 'select(.message.role==\"user\").message.content'",

@@ -24,7 +24,7 @@ func newSessionRm(d *Deps) *cobra.Command {
 		Short:       "Forget the main session or a routine's, or delete a transcript",
 		Long: "Rm of main or routine:ID forgets the session's id, so that the next turn starts a new session; the transcript " +
 			"is kept. Rm of a transcript, by its full id or its path, deletes the conversation permanently, with the " +
-			"images and PDFs that no other transcript shows (those of the last minute are deleted within a day). It is refused " +
+			"images and PDFs that no other transcript refers to (those of the last minute are deleted within a day). It is refused " +
 			"while the transcript is in use, or is the session of main or a routine. What an engine stores in its own format " +
 			"is kept. Rm of a channel's session, such as telegram_987, deletes its messages; it is refused during a turn.",
 		Example: "  ollim session rm main\n  ollim session rm n-a1b2c3d4e5f6",

@@ -20,10 +20,11 @@ func newStatus(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "status",
-		Short:       "Show what runs, failed and waits, the next fires, the ping budget and what was spent",
-		Long: "Status prints one line per fact, its first word the kind: running; waiting (for ollim answer); queued, cut-off (messages to the main " +
-			"conversation); failed (the latest run of a job that did not end well, in the last day); updates; undelivered; " +
-			"next; paused; pings; spent.",
+		Short:       "Show running, waiting and failed runs, the next fires, the ping budget and the spending",
+		Long: "Status prints one fact per line; the first column names its kind: running (runs in progress), failed (jobs whose latest " +
+			"run in the last day did not succeed), waiting (questions, see ollim answer), queued and cut-off (messages to the main " +
+			"conversation), updates (pending), undelivered (messages to you), invalid (job files, see ollim check), next (fires), " +
+			"paused, pings and spent.",
 		Args: checked(cobra.NoArgs),
 		RunE: works(func(*cobra.Command, []string) error { return runStatus(d) }),
 	}

@@ -33,10 +33,9 @@ func newTick(d *Deps) *cobra.Command {
 		Short:       "Start due jobs, retry messages and clean up; run it every minute",
 		Long: "Tick starts routines with an unclaimed slot (late ones if catch-up allows it) and reminders that are due, " +
 			"records missed slots, and reports reminders that are more than a day late in one pending update. It completes " +
-			"runs whose process died, goes on with runs whose question was answered, ends those whose question has expired, " +
-			"has the agent of an idle fork ask whether to end it, and retries undelivered messages. It does not wait for an " +
-			"engine. Two ticks at once do " +
-			"no harm. One crontab line fires all jobs; ollim schedule install adds one for each routine.",
+			"runs whose process died, continues runs whose question was answered, ends those whose question has expired, " +
+			"has the agent of an idle interactive fork end it or ask whether to go on, and retries undelivered messages. It does not " +
+			"wait for an engine. Two ticks at once do no harm. One crontab line fires all jobs; ollim schedule install adds one for each routine.",
 		Example: "  * * * * * /usr/local/bin/ollim tick",
 		Args:    checked(cobra.NoArgs),
 		RunE:    works(func(cmd *cobra.Command, _ []string) error { return runTick(cmd.Context(), d, o) }),

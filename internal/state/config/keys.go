@@ -92,14 +92,14 @@ func chat() []key {
 		},
 		{
 			name: "chat.permissions", example: "permissions: dontAsk",
-			about: "Uses of tools that no pattern allows: dontAsk refuses them; default asks you on the terminal of the turn;\n" +
-				"acceptEdits does so, too, but lets the agent write files of the data directory.",
+			about: "Tool uses that no pattern allows: dontAsk refuses them; default asks you on the terminal of the turn;\n" +
+				"acceptEdits does the same, but lets the agent write files of the data directory without asking.",
 			standard: string(policy.DontAsk),
 			check:    policy.CheckMode,
 		},
 		{
 			name: "chat.busy", example: "busy: queue",
-			about:    "A message that arrives during a turn: queue lets it wait; interrupt stops the turn and goes first.",
+			about:    "A message that arrives during a turn: queue lets it wait; interrupt stops the turn.",
 			standard: BusyQueue,
 			check: func(s string) error {
 				if s != BusyQueue && s != BusyInterrupt {
@@ -110,7 +110,7 @@ func chat() []key {
 		},
 		{
 			name: "channels.allowed-tools", list: true, example: "allowed-tools: [WebSearch]",
-			about: "Tools in the turns of channels (`ollim chat --channel`), as in the allowed-tools of jobs. Whoever writes in a\n" +
+			about: "Tools of channel turns (`ollim chat --channel`), as in the allowed-tools of jobs. Anyone who writes in a\n" +
 				"channel can have them used.",
 			check: func(s string) error { return policy.Judge(s) },
 		},
