@@ -26,11 +26,14 @@ func TestContrib(t *testing.T) {
 		t.Fatal(err)
 	}
 	contrib(t, "crontab", []installer.File{{Name: "ollim.crontab", Text: block}})
-	contrib(t, "systemd", units, hardening)
+	contrib(t, "systemd", units, hardening, listener)
 }
 
 // hardening is the example of a drop-in, which nothing installs.
 const hardening = "hardening.conf"
+
+// listener is the example of a unit for the listener, which nothing installs.
+const listener = "ollim-discord.service"
 
 // contrib compares a directory with what it should have besides what was written by hand, and with -update makes it so.
 func contrib(t *testing.T, folder string, files []installer.File, byHand ...string) {

@@ -111,7 +111,9 @@ func quoteWord(word string) string {
 const (
 	jobPages = "Documentation=man:ollim-schedule(1) man:ollim-fire(1) man:ollim-routine(5)\n"
 	onFail   = "OnFailure=ollim-failed@%n.service\n"
-	hardened = "NoNewPrivileges=yes\nLockPersonality=yes\nRestrictRealtime=yes\n"
+	hardened = "NoNewPrivileges=yes\nLockPersonality=yes\nRestrictRealtime=yes\nRestrictSUIDSGID=yes\n" +
+		"SystemCallArchitectures=native\nSystemCallFilter=~@clock @cpu-emulation @module @obsolete @raw-io @reboot @swap\nSystemCallErrorNumber=EPERM\n" +
+		"RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK\n"
 	wanted   = "\n[Install]\nWantedBy=timers.target\n"
 )
 

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -220,6 +221,24 @@ func TestHardeningVerifies(t *testing.T) {
 	files[len(files)-2].Text += "NoSuchThing=yes\n"
 	if verify(t, false, files) == "" {
 		t.Error("the drop-in was not read")
+	}
+}
+
+// mostExposed is the most that systemd-analyze security may say of the listener's unit, which talks to the network all day.
+const mostExposed = 30 // tenths
+
+func TestListenerIsHardened(t *testing.T) {
+	need(t, "systemd-analyze", "apt-get install systemd")
+	path := filepath.Join("..", "..", "..", "contrib", "systemd", listener)
+	text := strings.ReplaceAll(fileText(t, path), "/usr/local/bin/ollim", "/bin/true")
+	for _, system := range []bool{false, true} {
+		if out := verify(t, system, []installer.File{{Name: listener, Text: text}}); out != "" {
+			t.Errorf("system %v: %s", system, out)
+		}
+	}
+	cmd := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold="+strconv.Itoa(mostExposed), path)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
