@@ -33,6 +33,7 @@ type Deps struct {
 
 	logFormat      string
 	quiet, verbose bool
+	aligned        bool // columns are aligned although standard output is no terminal
 }
 
 var errTooLong = errors.New("too long")

@@ -101,11 +101,11 @@ func (t terminal) Write(p []byte) (int, error) {
 	return t.d.Stdout.Write(p)
 }
 
-// table writes records, one a line, columns separated by tabs; on a terminal they are aligned.
+// table writes records, one a line, columns separated by tabs; for people they are aligned.
 type table struct{ w io.Writer }
 
 func (d *Deps) table() table {
-	if isTerminal(d.Stdout) {
+	if d.aligned || isTerminal(d.Stdout) {
 		return table{tabwriter.NewWriter(d.Out, 0, 8, 2, ' ', 0)}
 	}
 	return table{d.Out}

@@ -155,7 +155,7 @@ func (x *Interactions) jobs(context.Context) (list []completion) {
 		return nil
 	}
 	for _, j := range files.Jobs {
-		list = append(list, completion{j.ID, cmp.Or(j.Description, j.Name())})
+		list = append(list, completion{j.Name(), j.Description})
 	}
 	return list
 }
@@ -174,7 +174,7 @@ func (x *Interactions) fire(_ context.Context, c call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{text: "Started `" + inCode(j.ID) + "`."}, x.Launch("fire", "--", j.ID)
+	return reply{text: "Started `" + inCode(j.Name()) + "`."}, x.Launch("fire", "--", j.ID)
 }
 
 func (x *Interactions) interrupt(context.Context, call) (reply, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/bwmarrin/discordgo"
 
@@ -32,6 +33,9 @@ type permissions struct {
 	waiting map[string]*waiting
 }
 
+// askTime is how long it may take to send a question.
+const askTime = 10 * time.Second
+
 // waiting is one such question.
 type waiting struct {
 	message string // "" until it is sent
@@ -47,7 +51,9 @@ func (x *Interactions) Permit(channel string) func(context.Context, runlog.Event
 		id, w := x.permissions.begin()
 		defer x.permissions.end(id)
 		asks := "The agent wants to use " + inSpan(use.Text) + ". Allow it?"
-		m, err := x.API.Send(ctx, channel, api.Outgoing{
+		sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime) // else it could be sent and stay as it is
+		defer cancel()
+		m, err := x.API.Send(sending, channel, api.Outgoing{
 			Text: asks + "\n-# or react: ✅ once, 🔁 for this session, ❌ no; no answer within a minute is no",
 			Components: api.Buttons(
 				outbox.Button{Label: "Allow once", ID: outbox.ButtonID(buttonPermit, id, string(allowOnce)), Style: "success"},

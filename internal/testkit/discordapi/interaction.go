@@ -16,6 +16,7 @@ type Interaction struct {
 	Data    json.RawMessage // of the first answer
 	Message string          // id of the message that is the answer; "" before
 	Source  string          // the message whose component was used
+	Event   json.RawMessage // INTERACTION_CREATE
 	At      time.Time
 	Took    time.Duration // until the first answer
 }
@@ -73,6 +74,7 @@ func (s *Server) interact(user, channel string, kind int, data any, message stri
 	} else {
 		e["user"] = userOf(user)
 	}
+	i.Event = encode(e)
 	s.rest.interactions[i.ID], s.rest.interactions[i.Token] = i, i
 	s.dispatch("INTERACTION_CREATE", e, 0)
 	s.note()

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/server/discord"
+	"github.com/ollim/ollim/internal/server/discord/api"
+)
+
+// interactions returns what answers the commands, buttons and permissions of an owner in Discord.
+func (d *Deps) interactions(h app.Home, client *api.Client, owner string) *discord.Interactions {
+	s := starter{d: d, home: h}
+	return &discord.Interactions{
+		API: client, Owner: owner, Now: d.Now, Warn: d.Warn, Launch: s.launch,
+		Runner: func() (*runner.Runner, error) {
+			h, err := d.Home()
+			if err != nil {
+				return nil, err
+			}
+			return h.Runner(false), nil
+		},
+		Ollim: func(ctx context.Context, words ...string) (string, error) { return d.typed(ctx, h, words) },
+	}
+}
+
+// typed runs a command line as the owner types it, beside what this process does, and returns what it prints.
+func (d *Deps) typed(ctx context.Context, h app.Home, words []string) (string, error) {
+	var out, wrong bytes.Buffer
+	typed := &Deps{
+		In: strings.NewReader(""), Out: &out, Stdout: &out, Stderr: &wrong, Automatic: d.Automatic, aligned: true,
+		App: &app.App{Now: d.Now, Lookup: d.Lookup, Random: d.Random, Sleep: d.Sleep, Commands: d.Commands},
+	}
+	typed.Warn = typed.warn
+	words = append([]string{words[0], "--data-dir", string(h.Dir), "--config", d.ConfigFile(h.Dir)}, words[1:]...)
+	root := newRoot(typed, words...)
+	root.SetArgs(words)
+	root.SetIn(typed.In)
+	root.SetOut(&out)
+	root.SetErr(&wrong)
+	cmd, err := root.ExecuteContextC(ctx)
+	if typed.conclude(verbOf(cmd), err) != 0 {
+		return "", errors.New(strings.TrimSpace(wrong.String()))
+	}
+	return out.String() + wrong.String(), nil
+}
