@@ -36,7 +36,8 @@ func layers() []layer {
 			"tick":         {"prompt", "runner"},
 		}},
 		{path: "internal/server", beside: map[string][]string{
-			"discord": {"discord/api", "discord/gateway"},
+			"discord":         {"discord/api", "discord/gateway"},
+			"discord/gateway": {"discord/api"},
 		}},
 		{path: "internal/app"},
 		{path: "internal/cli"},

@@ -47,7 +47,7 @@ type Home struct {
 // Options are what a Listener works with.
 type Options struct {
 	Client  *api.Client
-	Gateway gateway.Options                                            // Token, API and Now; the rest is the listener's
+	Gateway gateway.Options                                            // Token and Now; the rest is the listener's
 	Home    func() (Home, error)                                       // the settings as they are now
 	Ollim   func(ctx context.Context, words ...string) (string, error) // as in Interactions
 	Launch  func(words ...string) error
@@ -132,6 +132,7 @@ func (l *Listener) run(ctx context.Context, h Home) error {
 	l.catchUp(ctx, true)
 
 	options := l.Gateway
+	options.REST = l.Client
 	options.Intents = intents
 	options.Log = func(err error) { l.Warn("discord: " + err.Error()); l.Notify("STATUS=" + err.Error()) }
 	options.Beat = func() { l.Notify("WATCHDOG=1") }

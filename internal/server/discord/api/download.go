@@ -25,7 +25,7 @@ func (c *Client) Download(ctx context.Context, address string, most int64) ([]by
 	if err != nil {
 		return nil, withoutAddress(err)
 	}
-	q.Header.Set("User-Agent", c.agent())
+	q.Header.Set("User-Agent", c.Agent())
 	a, err := c.http.Do(q)
 	if err != nil {
 		return nil, withoutAddress(err)

@@ -134,7 +134,7 @@ func (c *Client) attempt(ctx context.Context, r request, kind string, data []byt
 		return nil, withoutAddress(err)
 	}
 	q.Header.Set("Authorization", "Bot "+c.o.Token)
-	q.Header.Set("User-Agent", c.agent())
+	q.Header.Set("User-Agent", c.Agent())
 	if kind != "" {
 		q.Header.Set("Content-Type", kind)
 	}
@@ -157,7 +157,8 @@ func (c *Client) attempt(ctx context.Context, r request, kind string, data []byt
 	return answer, nil
 }
 
-func (c *Client) agent() string {
+// Agent returns the User-Agent of requests.
+func (c *Client) Agent() string {
 	return "DiscordBot (https://github.com/ollim/ollim, " + cmp.Or(c.o.Version, "0") + ")"
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
+	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/server/discord/gateway"
 	"github.com/ollim/ollim/internal/testkit/discordapi"
 )
@@ -47,14 +48,23 @@ type bot struct {
 // newBot returns a bot that is not running. Its sleeps take a thousandth of their time.
 func newBot(t testing.TB, s *discordapi.Server) *bot {
 	b := &bot{t: t, s: s, seen: map[string]bool{}, instant: time.Now()}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	b.Options = gateway.Options{
-		Token: discordapi.Token, Intents: 1<<12 | 1<<13, API: s.URL(), HTTP: client, Save: b.save, Patience: 5 * time.Second, Sleep: b.sleep,
+		Intents: 1<<12 | 1<<13, Save: b.save, Patience: 5 * time.Second, Sleep: b.sleep,
 		Beat: func() { b.set(func() { b.beats++ }) },
 		Log:  func(err error) { b.set(func() { b.logged = append(b.logged, err.Error()) }) },
 		Now:  func() (now time.Time) { b.set(func() { now = b.instant }); return now },
 	}
+	b.use(discordapi.Token, s.URL())
 	return b
+}
+
+// use sets the token and the address of the REST API.
+func (b *bot) use(token, base string) {
+	b.Token = token
+	b.REST = api.New(api.Options{
+		Base: base, Token: token, Now: time.Now, HTTP: &http.Transport{DisableKeepAlives: true},
+		Sleep: func(context.Context, time.Duration) error { return nil },
+	})
 }
 
 func (b *bot) set(change func()) {
@@ -274,7 +284,7 @@ func (b *bot) fault(random *rand.Rand, kind int) (name string, undo func()) {
 }
 
 var errOf = map[int]error{
-	4004: gateway.ErrToken, 4010: gateway.ErrRefused, 4011: gateway.ErrRefused, 4012: gateway.ErrRefused, 4013: gateway.ErrIntents, 4014: gateway.ErrIntents,
+	4004: api.ErrToken, 4010: gateway.ErrRefused, 4011: gateway.ErrRefused, 4012: gateway.ErrRefused, 4013: gateway.ErrIntents, 4014: gateway.ErrIntents,
 }
 
 func TestFatalCodes(t *testing.T) {

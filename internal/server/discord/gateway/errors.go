@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/ollim/ollim/internal/server/discord/api"
 )
 
-// The errors that end Run. Trying again is of no use before somebody has changed something at Discord or here.
+// The errors that end Run, with api.ErrToken. Trying again is of no use before somebody has changed something at Discord or here.
 var (
-	ErrToken   = errors.New("refused by Discord: reset the token in the Developer Portal, page Bot, and set the new one as discord.TOKEN")
 	ErrIntents = errors.New("the application may not use an intent")
 	ErrRefused = errors.New("the gateway refuses this bot")
 )
@@ -33,7 +34,7 @@ type later struct {
 func (l later) Unwrap() error { return l.error }
 
 func fatal(err error) bool {
-	return errors.Is(err, ErrToken) || errors.Is(err, ErrIntents) || errors.Is(err, ErrRefused)
+	return errors.Is(err, api.ErrToken) || errors.Is(err, ErrIntents) || errors.Is(err, ErrRefused)
 }
 
 // closed returns what the end of a connection means, by Discord's table of close codes. A code that is not in the table can be
@@ -45,7 +46,7 @@ func closed(err error, intents int) error {
 	}
 	switch by.Code {
 	case 4004:
-		return fmt.Errorf("token: %w", ErrToken)
+		return api.ErrToken
 	case 4007, 4009:
 		return fmt.Errorf("%w: %d %q", errForgotten, by.Code, by.Text)
 	case 4010, 4011:

@@ -23,18 +23,18 @@ import (
 	"context"
 	"encoding/json"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"time"
+
+	"github.com/ollim/ollim/internal/server/discord/api"
 )
 
-// Options say who connects, and how it is reported. Token, Intents and Now are needed.
+// Options say who connects, and how it is reported. Token, Intents, REST and Now are needed.
 type Options struct {
 	Token   string
 	Intents int
-	API     string       // scheme and host of the REST API; "" is https://discord.com
-	HTTP    *http.Client // for the gateway's address; nil is http.DefaultClient
-	Saved   Saved        // of the run before; the zero value begins a session
+	REST    *api.Client // asks for the gateway's address
+	Saved   Saved       // of the run before; the zero value begins a session
 
 	Save func(Saved) // called from one goroutine at a time: after events, before a session begins, and at the end; may be nil
 	Beat func()      // called when a heartbeat of a working session is acknowledged; may be nil
@@ -68,7 +68,7 @@ const (
 )
 
 // Run stays connected and calls handle with every event, one at a time, until ctx ends, which returns nil. READY and RESUMED are
-// events too. It returns an error only if trying again is of no use: one that wraps ErrToken, ErrIntents or ErrRefused. An event
+// events too. It returns an error only if trying again is of no use: one that wraps api.ErrToken, ErrIntents or ErrRefused. An event
 // is handled when handle returns. Events that still wait when Run ends come again at the next run.
 func Run(ctx context.Context, o Options, handle func(Event)) error {
 	r := newRun(o)
@@ -111,12 +111,6 @@ type item struct {
 }
 
 func newRun(o Options) *run {
-	if o.API == "" {
-		o.API = "https://discord.com"
-	}
-	if o.HTTP == nil {
-		o.HTTP = http.DefaultClient
-	}
 	if o.Save == nil {
 		o.Save = func(Saved) {}
 	}

@@ -2,22 +2,20 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/ollim/ollim/internal/server/discord/api"
 )
 
 const (
-	version   = "10"
-	userAgent = "DiscordBot (https://github.com/ollim/ollim, 1)"
+	version = "10" // of the gateway
 
 	burst   = 20              // sessions that may begin at once
 	refill  = 3 * time.Minute // after which one more may
@@ -114,47 +112,19 @@ func (r *run) count() {
 func (r *run) ask(ctx context.Context, begin bool) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.Patience)
 	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, r.API+"/api/v"+version+"/gateway/bot", nil)
+	found, err := r.REST.Gateway(ctx)
 	if err != nil {
+		err = fmt.Errorf("ask for the gateway's address: %w", err)
+		if refused, ok := errors.AsType[*api.Error](err); ok && refused.After > 0 {
+			return "", later{err, refused.After}
+		}
 		return "", err
 	}
-	q.Header.Set("Authorization", "Bot "+r.Token)
-	q.Header.Set("User-Agent", userAgent)
-	a, err := r.HTTP.Do(q)
-	if err != nil {
-		return "", fmt.Errorf("ask for the gateway: %w", err)
-	}
-	defer func() { _ = a.Body.Close() }()
-	var found struct {
-		URL   string `json:"url"`
-		Start struct {
-			Remaining *int `json:"remaining"`
-			Reset     int  `json:"reset_after"` // milliseconds
-		} `json:"session_start_limit"`
-	}
-	switch err := json.NewDecoder(io.LimitReader(a.Body, 1<<20)).Decode(&found); {
-	case a.StatusCode == http.StatusUnauthorized:
-		return "", fmt.Errorf("token: %w", ErrToken)
-	case a.StatusCode == http.StatusTooManyRequests:
-		return "", later{errors.New("ask for the gateway: too many requests"), retryAfter(a.Header)}
-	case a.StatusCode != http.StatusOK:
-		return "", fmt.Errorf("ask for the gateway: %s", a.Status)
-	case err != nil:
-		return "", fmt.Errorf("ask for the gateway: %w", err)
-	case begin && found.Start.Remaining != nil && *found.Start.Remaining <= 0:
-		after := time.Duration(found.Start.Reset)*time.Millisecond + time.Duration(r.Random()*float64(time.Second))
+	if limit := found.SessionStartLimit; begin && limit.Total > 0 && limit.Remaining <= 0 {
+		after := time.Duration(limit.ResetAfter)*time.Millisecond + time.Duration(r.Random()*float64(time.Second))
 		return "", later{errors.New("the bot has used up Discord's daily number of new sessions"), after}
 	}
 	return found.URL, nil
-}
-
-// retryAfter returns the time that a 429 asks for; a minute if it does not say.
-func retryAfter(h http.Header) time.Duration {
-	seconds, err := strconv.ParseFloat(h.Get("Retry-After"), 64)
-	if err != nil || seconds < 0 {
-		return time.Minute
-	}
-	return time.Duration(max(1, seconds) * float64(time.Second))
 }
 
 // dial opens a websocket. The address may come from a file and the token is sent there, so only loopback may do without TLS.
@@ -179,7 +149,7 @@ func (r *run) dial(ctx context.Context, address string) (*websocket.Conn, error)
 		}
 		return c, err
 	}
-	ws, answer, err := dialer.DialContext(ctx, u.String(), http.Header{"User-Agent": {userAgent}})
+	ws, answer, err := dialer.DialContext(ctx, u.String(), http.Header{"User-Agent": {r.REST.Agent()}})
 	stop()
 	if answer != nil && answer.Body != nil {
 		_ = answer.Body.Close()
