@@ -24,6 +24,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/config"
 )
@@ -49,8 +50,10 @@ type App struct {
 
 // memory is what all parts of a process share.
 type memory struct {
-	locks    lock.Table
-	channels channel.Cache
+	locks     lock.Table
+	channels  channel.Cache
+	discord   *api.Client
+	discordOf string // address and token
 }
 
 // settings is the configuration with the state of the file that it was read from.

@@ -106,10 +106,7 @@ func (a *App) SecretsFile() string {
 }
 
 func (a *App) secretPaths() []string {
-	if path := a.SecretsFile(); path != "" {
-		return []string{path}
-	}
-	return nil
+	return slices.DeleteFunc([]string{a.SecretsFile(), a.discordCredential()}, func(path string) bool { return path == "" })
 }
 
 func (a *App) loadSecrets() (config.Secrets, error) {
@@ -134,6 +131,9 @@ func (h Home) hidden() plaintext.Secrets {
 		secrets = config.Secrets{}
 	}
 	values := secrets.Values()
+	if token, err := h.app.discordToken(secrets); err == nil {
+		values = append(values, token)
+	}
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY"} {
 		value, _ := h.app.Lookup(name)
 		values = append(values, value)

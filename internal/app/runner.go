@@ -40,10 +40,14 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 
 // Post returns the delivery of messages to the owner.
 func (h Home) Post() outbox.Post {
+	secrets := h.readableSecrets()
+	queue, _ := h.app.Lookup("OLLIM_OUTBOX")
 	return outbox.Post{
 		Home: h.Dir, Disk: h.Disk, Command: h.Config.Delivery.Command, Timeout: h.Config.Delivery.Timeout,
-		Env:      append(h.childEnv(), h.readableSecrets().For("delivery")...),
+		Env:      append(h.childEnv(), secrets.For("delivery")...),
 		Terminal: h.app.Terminal,
+		Carriers: h.carriers(secrets), Received: h.Sessions().Received,
+		Waits: queue == "queue",
 	}
 }
 
@@ -56,7 +60,11 @@ func (h Home) ProgramEnv() []string {
 
 // location tells an ollim that is started by us which directory and settings to use.
 func (h Home) location() []string {
-	return []string{"OLLIM_DATA_DIR=" + string(h.Dir), "OLLIM_CONFIG=" + h.app.ConfigFile(h.Dir)}
+	env := []string{"OLLIM_DATA_DIR=" + string(h.Dir), "OLLIM_CONFIG=" + h.app.ConfigFile(h.Dir)}
+	if h.app.tokenInEnvironment() {
+		env = append(env, queueVariable)
+	}
+	return env
 }
 
 // childEnv returns the environment of all commands that are started: what the configuration says, and HOME, PATH and TZ of this

@@ -26,7 +26,7 @@ func commandsOfAgents() map[string][]string {
 			"changed", "fork exit", "fork save", "fork start", "names", "ping", "remind", "reminder add", "reminder cancel", "reminder follow-up", "session compact", "update add",
 		},
 		"never": {
-			"answer", "approve", "import crontab", "pause", "resume", "routine rm", "schedule install", "schedule remove", "session branch",
+			"answer", "approve", "discord check", "import crontab", "pause", "resume", "routine rm", "schedule install", "schedule remove", "session branch",
 			"session export", "session rm", "session search", "session show", "stop",
 		},
 		"never nested": {
@@ -111,14 +111,14 @@ func TestCommandWithoutAccess(t *testing.T) {
 	w.env["OLLIM_RUN"] = "20260101T000000.000Z-000000"
 	d := w.deps(nil, nil, nil)
 	root := newRoot(d)
-	root.AddCommand(group("discord", "discords", "", &cobra.Command{Use: "listen", RunE: works(func(*cobra.Command, []string) error { return nil })}))
+	root.AddCommand(group("radio", "radios", "", &cobra.Command{Use: "listen", RunE: works(func(*cobra.Command, []string) error { return nil })}))
 	verbs := verbsOf(root)
-	for _, args := range [][]string{{"discord"}, {"discord", "listen"}, {"nosuch"}} {
+	for _, args := range [][]string{{"radio"}, {"radio", "listen"}, {"nosuch"}} {
 		if _, access := verbs.Access(args); access != policy.Never {
 			t.Errorf("%q: access %v", args, access)
 		}
 	}
-	listen, _, err := root.Find([]string{"discord", "listen"})
+	listen, _, err := root.Find([]string{"radio", "listen"})
 	if err != nil || d.guard(listen) == nil {
 		t.Errorf("the guard lets %q pass, %v", verbOf(listen), err)
 	}

@@ -67,6 +67,7 @@ func constructors() map[string]func(*Deps) *cobra.Command {
 	return map[string]func(*Deps) *cobra.Command{
 		"init":     newInit,
 		"demo":     newDemo,
+		"discord":  newDiscord,
 		"fire":     newFire,
 		"run":      newRun,
 		"routine":  newRoutine,

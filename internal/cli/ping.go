@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/update"
@@ -36,8 +37,8 @@ func newPing(d *Deps) *cobra.Command {
 		Annotations: agentOwn("ping_user"),
 		Use:         "ping [TEXT...|-]",
 		Short:       "Send the owner a message",
-		Long: "Ping passes TEXT to the delivery command of config.yaml; - reads it from standard input. An undelivered " +
-			"message is kept and retried. Without a delivery command it becomes a pending update. Inside a run it is the " +
+		Long: "Ping sends TEXT by the delivery command of config.yaml, and as a direct message if there is a Discord token; - reads " +
+			"it from standard input. An undelivered message is kept and retried. Without either it becomes a pending update. Inside a run it is the " +
 			"agent's tool ping_user, discord_embed, send_file or (with --ask) ask_owner, subject to the job's allow-ping, one message per run, the " +
 			"main conversation being idle, and the budget.",
 		Example: "  df -h / | ollim ping -\n  ollim ping --embed '{\"title\":\"Backup\",\"fields\":[{\"name\":\"size\",\"value\":\"3 GB\"}]}'",
@@ -93,10 +94,21 @@ func runPing(ctx context.Context, d *Deps, h app.Home, o pingOptions) error {
 	switch receipt.Fate {
 	case outbox.Queued:
 		d.note("not delivered yet; it is kept and will be retried")
+		if errors.Is(receipt.Reason, api.ErrToken) { // which time does not heal
+			d.warn(receipt.Reason.Error() + ": ollim discord check")
+		}
 	case outbox.Refused:
-		err = errors.Join(errors.New("the delivery command refused it"), err)
+		err = errors.Join(refusedBy(receipt.Reason), err)
 	}
 	return err
+}
+
+// refusedBy describes who refused a message. The delivery command's own reason is reported by the outbox.
+func refusedBy(reason error) error {
+	if e, ok := errors.AsType[*api.Error](reason); ok {
+		return e
+	}
+	return errors.New("the delivery command refused it")
 }
 
 // read completes the options from standard input, which only one of them can have.

@@ -163,6 +163,9 @@ func (d Dir) Approvals() string { return d.State("approvals.json") }
 // Changed is the directory of the values committed by `ollim changed`.
 func (d Dir) Changed() string { return d.State("changed") }
 
+// DiscordDM is the file that remembers the channel of the owner's direct messages.
+func (d Dir) DiscordDM() string { return d.State("discord_dm.json") }
+
 // ForkMessages links delivered messages to the sessions that sent them.
 func (d Dir) ForkMessages() string { return d.State("fork_messages.json") }
 

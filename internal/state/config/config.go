@@ -28,6 +28,7 @@ type Config struct {
 	Chat     Chat
 	Channels Channels
 	Delivery Delivery
+	Discord  Discord
 	Claude   Claude
 	Native   Service
 	Spend    Spend
@@ -160,6 +161,7 @@ func (c *Config) fill(v *viper.Viper) {
 	c.Chat = Chat{v.GetString("chat.model"), v.GetString("chat.thinking"), v.GetString("chat.permissions"), v.GetString("chat.busy")}
 	c.Channels = Channels{v.GetStringSlice("channels.allowed-tools")}
 	c.Delivery = Delivery{v.GetStringSlice("delivery.command"), v.GetDuration("delivery.timeout")}
+	c.Discord = Discord{v.GetString("discord.api"), v.GetString("discord.owner"), v.GetStringSlice("discord.allow"), v.GetStringSlice("transcribe")}
 	c.Claude = Claude{v.GetString("claude-code.command")}
 	c.Native = Service{v.GetString("native.provider"), v.GetString("native.base-url"), v.GetString("native.model"), v.GetInt("native.max-tokens")}
 	c.Spend = Spend{v.GetString("spend.per-run"), v.GetString("spend.per-day"), v.GetString("spend.per-month"), v.GetString("spend.runs-per-day")}

@@ -80,6 +80,10 @@ channels.allowed-tools  default
 delivery.command  default
 delivery.timeout 30s default
 claude-code.command  default
+discord.api  default
+discord.owner  default
+discord.allow  default
+transcribe  default
 native.provider anthropic default
 native.base-url  default
 native.model sonnet default
@@ -155,6 +159,10 @@ channels.allowed-tools  default
 delivery.command sh -c echo "$X", y FILE:7
 delivery.timeout 1m30s FILE:11
 claude-code.command /opt/Claude FILE:13
+discord.api  default
+discord.owner  default
+discord.allow  default
+transcribe  default
 native.provider openai FILE:17
 native.base-url http://[::1]:11434/v1 FILE:17
 native.model Qwen/Qwen3:8b FILE:17
@@ -248,6 +256,10 @@ func TestFaults(t *testing.T) {
 		"delivery:\n  timeout: -5s\n":                              `FILE:2: delivery.timeout: "-5s" is not a duration: write one like 30s`,
 		"delivery.timeout: 30s\n":                                  "FILE:1: delivery.timeout: unknown key",
 		"claude-code:\n  command: claude\n":                        `FILE:2: claude-code.command: "claude" is not an absolute path`,
+		"discord:\n  api: http://example.org\n":                    `FILE:2: discord.api: "http://example.org" would get the token unencrypted: want https, or http on this machine`,
+		"discord:\n  api: https://discord.com/api\n":               `FILE:2: discord.api: "https://discord.com/api" is not scheme and host: write them like https://discord.com`,
+		"discord:\n  owner: me\n":                                  `FILE:2: discord.owner: "me" is not an id: copy it in Discord (Settings, Advanced, Developer Mode)`,
+		"discord:\n  allow: [12345678901234567]\n  owner: 1\n":     `FILE:3: discord.owner: "1" is not an id: copy it in Discord (Settings, Advanced, Developer Mode)`,
 		"native:\n  provider: google\n":                            `FILE:2: native.provider: unknown provider "google": write anthropic or openai`,
 		"native:\n  base-url: localhost:11434\n":                   `FILE:2: native.base-url: "localhost:11434" is not the address of a service: write one like http://localhost:11434/v1`,
 		"native:\n  base-url: ''\n":                                `FILE:2: native.base-url: "" is not the address of a service: write one like http://localhost:11434/v1`,

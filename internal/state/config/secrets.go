@@ -12,7 +12,8 @@ import (
 )
 
 // Secrets are values that must not be in the data directory, because an agent may read it. Each is for one part of the
-// program only: the line engine.ANTHROPIC_API_KEY=… reaches the engine, delivery.TOKEN=… the delivery command.
+// program only: the line engine.ANTHROPIC_API_KEY=… reaches the engine, delivery.TOKEN=… the delivery command, discord.TOKEN=…
+// the requests to Discord.
 type Secrets struct{ lines []secret }
 
 type secret struct{ part, entry string }
@@ -22,20 +23,9 @@ type secret struct{ part, entry string }
 // yamldoc.Faults, which never quotes a value.
 func LoadSecrets(path string, credential bool) (Secrets, error) {
 	var s Secrets
-	open := fs.FileMode(0o077)
-	if credential {
-		open = 0o007 // systemd and Kubernetes grant access through our group
-	}
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
-	}
-	if err == nil && info.Mode().Perm()&open != 0 {
-		return s, yamldoc.Faults{{File: path, Reason: fmt.Sprintf("others can read it (%#o): chmod 600 %s", info.Mode().Perm(), path)}}
-	}
-	data, err := store.ReadText(path, maxFile, false)
+	data, err := readSecret(path, credential)
 	if err != nil {
-		return s, yamldoc.Faults{{File: path, Reason: "cannot be read: " + store.Cause(err)}}
+		return s, err
 	}
 	number := 0
 	for line := range strings.Lines(string(data)) {
@@ -52,6 +42,32 @@ func LoadSecrets(path string, credential bool) (Secrets, error) {
 		s.lines = append(s.lines, secret{part, key + "=" + value})
 	}
 	return s, nil
+}
+
+// LoadCredential reads a credential from a service manager that is one secret. A missing file is empty.
+func LoadCredential(path string) (string, error) {
+	data, err := readSecret(path, true)
+	return strings.TrimSpace(string(data)), err
+}
+
+// readSecret reads a file that others must not be able to read. A missing one is empty.
+func readSecret(path string, credential bool) ([]byte, error) {
+	open := fs.FileMode(0o077)
+	if credential {
+		open = 0o007 // systemd and Kubernetes grant access through our group
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && info.Mode().Perm()&open != 0 {
+		return nil, yamldoc.Faults{{File: path, Reason: fmt.Sprintf("others can read it (%#o): chmod 600 %s", info.Mode().Perm(), path)}}
+	}
+	data, err := store.ReadText(path, maxFile, false)
+	if err != nil {
+		return nil, yamldoc.Faults{{File: path, Reason: "cannot be read: " + store.Cause(err)}}
+	}
+	return data, nil
 }
 
 // Values returns the values and, for a value with spaces, each of its words, because it may be two secrets in use

@@ -99,7 +99,10 @@ func (x *exchange) users(parts []string) {
 func (x *exchange) application(parts []string) {
 	switch {
 	case slices.Contains(parts, "@me"):
-		app := map[string]any{"id": Application, "name": "ollim", "description": "", "owner": userOf(Owner), "team": nil}
+		app := map[string]any{"id": Application, "name": "ollim", "description": "", "owner": userOf(Owner), "team": nil, "flags": 0}
+		if x.options.Intents&(1<<15) != 0 {
+			app["flags"] = 1 << 19 // GATEWAY_MESSAGE_CONTENT_LIMITED
+		}
 		if len(x.options.Team) > 0 {
 			var members []any
 			for _, id := range x.options.Team {
@@ -156,6 +159,8 @@ func (x *exchange) channel(parts []string) {
 	switch {
 	case len(parts) == 1:
 		x.answer(http.StatusOK, channelObject(c))
+	case parts[1] == "typing" && method == http.MethodPost && c.User != "" && x.options.Closed != 0:
+		x.fail(http.StatusForbidden, x.options.Closed, "Cannot send messages to this user")
 	case parts[1] == "typing" && method == http.MethodPost:
 		x.world.typing[c.ID]++
 		x.answer(http.StatusNoContent, nil)

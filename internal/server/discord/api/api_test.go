@@ -2,40 +2,412 @@ package api
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/bwmarrin/discordgo"
 
 	"github.com/ollim/ollim/internal/testkit/discordapi"
 )
 
-// client returns a client of a server, whose waits take no time but move the clock.
+// client returns a client of a server, whose waits take no time and are recorded.
 func client(t *testing.T, s *discordapi.Server) (*Client, *clock) {
 	t.Helper()
-	c := &clock{}
-	return New(Options{Base: s.URL(), Token: discordapi.Token, Version: "test", Now: time.Now, Sleep: c.sleep}), c
+	c := &clock{now: time.Now()}
+	return New(Options{Base: s.URL(), Token: discordapi.Token, Now: c.time, Sleep: c.sleep}), c
 }
 
-// clock records waits.
-type clock struct{ waits []time.Duration }
+// clock is a clock that waits move.
+type clock struct {
+	mu    sync.Mutex
+	now   time.Time
+	waits []time.Duration
+}
+
+func (c *clock) time() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
 
 func (c *clock) sleep(ctx context.Context, d time.Duration) error {
-	c.waits = append(c.waits, d)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waits, c.now = append(c.waits, d), c.now.Add(d)
 	return ctx.Err()
 }
 
-func TestSend(t *testing.T) {
+// total is how long all waits were.
+func (c *clock) total() (sum time.Duration) {
+	for _, d := range c.waits {
+		sum += d
+	}
+	return sum
+}
+
+func TestSendOnce(t *testing.T) {
 	s := discordapi.New(t, discordapi.Options{})
 	c, _ := client(t, s)
 	channel, err := c.DM(t.Context(), discordapi.Owner)
 	if err != nil || channel != discordapi.DM {
 		t.Fatal(channel, err)
 	}
-	for range 2 {
-		if _, err := c.Send(t.Context(), channel, Outgoing{Text: "hello @everyone", Nonce: Nonce("a", 0)}); err != nil {
-			t.Fatal(err)
+	quoted := s.Say(discordapi.Post{Text: "hello"})
+	o := Outgoing{
+		Text: "hello @everyone", Nonce: Nonce("a", 0), ReplyTo: quoted, Silent: true,
+		Embed:      &discordgo.MessageEmbed{Title: "T", Fields: []*discordgo.MessageEmbedField{{Name: "n", Value: "v"}}},
+		Files:      []File{{Name: "a\"b.txt", Data: []byte("data")}},
+		Components: []discordgo.MessageComponent{discordgo.ActionsRow{Components: []discordgo.MessageComponent{discordgo.Button{Label: "OK", CustomID: "x"}}}},
+	}
+	first, err := c.Send(t.Context(), channel, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := c.Send(t.Context(), channel, o); err != nil || again.ID != first.ID {
+		t.Errorf("%v, %v", again, err)
+	}
+	m := s.Message(first.ID)
+	if m.Content != o.Text || m.Flags != 1<<12 || m.Reference.Message != quoted || len(m.Embeds) != 1 || len(m.Attachments) != 1 || m.Button("OK") != "x" {
+		t.Errorf("%+v", m)
+	}
+	for _, call := range s.Calls("POST", "/messages") {
+		if strings.Contains(string(call.Body), "null") || call.Files[0].Name != `a"b.txt` {
+			t.Errorf("%s, %+v", call.Body, call.Files)
 		}
 	}
-	if got := s.Said(channel); len(got) != 1 || got[0] != "hello @everyone" {
-		t.Errorf("%q", got)
+	if n := len(s.Said(channel)); n != 1 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+// TestEdit changes a message by parts.
+func TestEdit(t *testing.T) {
+	s := discordapi.New(t, discordapi.Options{})
+	c, _ := client(t, s)
+	row := []discordgo.MessageComponent{discordgo.ActionsRow{Components: []discordgo.MessageComponent{discordgo.Button{Label: "OK", CustomID: "x"}}}}
+	m, err := c.Send(t.Context(), discordapi.DM, Outgoing{Text: "one", Components: row})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		edit   Outgoing
+		text   string
+		button string
+	}{
+		{Outgoing{Text: "two"}, "two", "x"},
+		{Outgoing{Components: []discordgo.MessageComponent{}}, "two", ""},
+	} {
+		if _, err := c.Edit(t.Context(), discordapi.DM, m.ID, tc.edit); err != nil {
+			t.Fatal(err)
+		}
+		if now := s.Message(m.ID); now.Content != tc.text || now.Button("OK") != tc.button {
+			t.Errorf("%+v", now)
+		}
+	}
+	for range 2 {
+		err := errors.Join(c.React(t.Context(), discordapi.DM, m.ID, "👀"), c.Typing(t.Context(), discordapi.DM))
+		if err != nil || len(s.Message(m.ID).Reactions["👀"]) != 1 {
+			t.Error(err, s.Message(m.ID).Reactions)
+		}
+	}
+	if err := c.Unreact(t.Context(), discordapi.DM, m.ID, "👀"); err != nil || len(s.Message(m.ID).Reactions) != 0 {
+		t.Error(err)
+	}
+	for range 2 {
+		if err := c.Delete(t.Context(), discordapi.DM, m.ID); err != nil || !s.Message(m.ID).Deleted {
+			t.Error(err)
+		}
+	}
+	if _, err := c.Edit(t.Context(), discordapi.DM, m.ID, Outgoing{Text: "x"}); !UnknownMessage(err) || !Permanent(err) {
+		t.Error(err)
+	}
+}
+
+// TestFaults sends a message through the faults of a bad day: it is there once.
+func TestFaults(t *testing.T) {
+	for name, tc := range map[string]struct {
+		faults []discordapi.Fault
+		wait   time.Duration // at least
+	}{
+		"429":               {[]discordapi.Fault{{Status: 429, After: 2 * time.Second}}, 2 * time.Second},
+		"global 429":        {[]discordapi.Fault{{Status: 429, After: 3 * time.Second, Global: true}}, 3 * time.Second},
+		"429 thrice":        {[]discordapi.Fault{{Status: 429, After: time.Second, Times: 3}}, 3 * time.Second},
+		"503 burst":         {[]discordapi.Fault{{Status: 503, Times: 4}}, 7 * time.Second},
+		"502, but stored":   {[]discordapi.Fault{{Status: 502, Applied: true}}, 0},
+		"cut":               {[]discordapi.Fault{{Times: 2}}, 0},
+		"cut, but stored":   {[]discordapi.Fault{{Applied: true, Times: 2}}, 0},
+		"everything in row": {[]discordapi.Fault{{Applied: true}, {Status: 500}, {Status: 429, After: time.Second}, {Status: 504, Applied: true}}, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := discordapi.New(t, discordapi.Options{})
+			c, clock := client(t, s)
+			s.Fail(tc.faults...)
+			m, err := c.Send(t.Context(), discordapi.DM, Outgoing{Text: "hello"})
+			if err != nil || m.Content != "hello" || len(s.Said(discordapi.DM)) != 1 {
+				t.Errorf("%v, %v, %q", m, err, s.Said(discordapi.DM))
+			}
+			if clock.total() < tc.wait {
+				t.Errorf("waited %v", clock.waits)
+			}
+		})
+	}
+}
+
+// TestGivesUp ends the attempts without a message that is there twice.
+func TestGivesUp(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fault discordapi.Fault
+		want  string
+		calls int
+	}{
+		"503":      {discordapi.Fault{Status: 503, Times: 99}, "Discord has a problem: status 503: a fault of the test", maxTries},
+		"cut":      {discordapi.Fault{Times: 99}, "Discord cannot be reached: EOF", maxTries},
+		"long 429": {discordapi.Fault{Status: 429, After: time.Hour, Times: 99}, "Discord asks to wait for 1h0m0s", 1},
+	} {
+		s := discordapi.New(t, discordapi.Options{})
+		c, _ := client(t, s)
+		s.Fail(tc.fault)
+		_, err := c.Send(t.Context(), discordapi.DM, Outgoing{Text: "hello"})
+		if err == nil || err.Error() != tc.want || Permanent(err) || len(s.Calls("", "/messages")) != tc.calls {
+			t.Errorf("%s: %v after %d calls", name, err, len(s.Calls("", "/messages")))
+		}
+	}
+}
+
+// TestContextEndsWaits ends a request whose rate limit lasts longer than its context, and one that waits.
+func TestContextEndsWaits(t *testing.T) {
+	s := discordapi.New(t, discordapi.Options{})
+	c, clock := client(t, s)
+	s.Fail(discordapi.Fault{Status: 429, After: 30 * time.Second, Times: 9})
+	ctx, cancel := context.WithDeadline(t.Context(), clock.time().Add(10*time.Second))
+	defer cancel()
+	for range 2 { // the second is not even made
+		if _, err := c.Send(ctx, discordapi.DM, Outgoing{Text: "x"}); err == nil || Permanent(err) || len(clock.waits) != 0 {
+			t.Errorf("%v, waited %v", err, clock.waits)
+		}
+	}
+	if n := len(s.Calls("POST", "/messages")); n != 1 {
+		t.Errorf("%d calls", n)
+	}
+	ended, stop := context.WithCancelCause(t.Context())
+	c.o.Sleep = func(context.Context, time.Duration) error { stop(errors.New("closing down")); return ended.Err() }
+	if _, err := c.Send(ended, discordapi.DM, Outgoing{Text: "x"}); err == nil || !strings.Contains(err.Error(), "closing down") {
+		t.Error(err)
+	}
+}
+
+// TestLimits waits ahead, so that Discord has nothing to refuse; other routes do not wait.
+func TestLimits(t *testing.T) {
+	s := discordapi.New(t, discordapi.Options{Limits: true})
+	sleep := func(_ context.Context, d time.Duration) error { time.Sleep(d); return nil }
+	c := New(Options{Base: s.URL(), Token: discordapi.Token, Now: time.Now, Sleep: sleep})
+	m, err := c.Send(t.Context(), discordapi.DM, Outgoing{Text: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, emoji := range []string{"👀", "✅", "❌"} { // one in a quarter of a second
+		if err := c.React(t.Context(), discordapi.DM, m.ID, emoji); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, call := range s.Calls("", "") {
+		if call.Status == 429 {
+			t.Errorf("%s %s was refused", call.Method, call.Path)
+		}
+	}
+	var l limits
+	l.routes = map[string]*route{}
+	now := time.Now()
+	reserve := func(name string) time.Duration { return l.reserve("POST", name, now) }
+	if reserve("a") != 0 || reserve("a") != 0 {
+		t.Error("a new route waits")
+	}
+	l.note("POST", "a", http.Header{"X-Ratelimit-Remaining": {"1"}, "X-Ratelimit-Reset-After": {"2"}}, now)
+	if wait := reserve("a"); wait < time.Second { // the other one on its way takes the last
+		t.Errorf("waits %v", wait)
+	}
+	if reserve("b") != 0 {
+		t.Error("another route waits")
+	}
+	l.refused("POST", "b", refusal{Error{After: time.Second}, true}, now)
+	if reserve("c") != time.Second || reserve("") != 0 {
+		t.Error("a global limit is not one")
+	}
+	for i := range 2 * maxRoutes {
+		l.route("POST", strings.Repeat("x", i), now)
+	}
+	if len(l.routes) > maxRoutes+2 {
+		t.Errorf("%d routes are remembered", len(l.routes))
+	}
+}
+
+// TestErrors classifies answers. None of them repeats the token.
+func TestErrors(t *testing.T) {
+	for _, tc := range []struct {
+		status int
+		body   string
+		kind   error
+		want   string
+	}{
+		{401, `{"message":"401: Unauthorized","code":0}`, ErrToken, "Discord does not accept the bot's token"},
+		{403, `{"message":"Cannot send messages to this user","code":50007}`, ErrClosed, "Discord does not let the bot send a direct message: the owner does not accept them: in a server that both share, allow direct messages in its privacy settings"},
+		{400, `{"message":"no mutual guilds","code":50278}`, ErrClosed, "Discord does not let the bot send a direct message: they share no server: invite the bot to one of the owner's servers"},
+		{400, `{"message":"Invalid\nForm Body","code":50035,"errors":{"content":1}}`, ErrRefused, `Discord refused the request: Invalid Form Body: {"content":1} (code 50035)`},
+		{404, `{"message":"404: Not Found","code":0}`, ErrRefused, "Discord refused the request: 404: Not Found"},
+		{403, `<html>blocked</html>`, nil, "Discord has a problem: status 403: Forbidden"},
+		{302, ``, nil, "Discord has a problem: status 302: Found"},
+		{429, `error code: 1015`, nil, "Discord asks to wait for 100ms"},
+		{500, `{"message":"500: Internal Server Error","code":0}`, nil, "Discord has a problem: status 500: 500: Internal Server Error"},
+		{200, `<html>sign in</html>`, nil, "Discord's answer cannot be read: invalid character '<' looking for beginning of value"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(tc.status)
+			_, _ = w.Write([]byte(tc.body))
+		}))
+		clock := &clock{now: time.Now()}
+		c := New(Options{Base: server.URL, Token: "the-token", Now: clock.time, Sleep: clock.sleep})
+		_, err := c.Application(t.Context())
+		server.Close()
+		if err == nil || err.Error() != tc.want || Permanent(err) != (tc.kind != nil) || tc.kind != nil && !errors.Is(err, tc.kind) {
+			t.Errorf("%d %s: %v", tc.status, tc.body, err)
+		}
+		if _, err := c.Send(t.Context(), "1", Outgoing{Text: "x"}); err == nil || strings.Contains(err.Error(), "the-token") || strings.Contains(err.Error(), server.URL) {
+			t.Errorf("after the end of the server: %v", err)
+		}
+	}
+}
+
+// TestHistory lists messages oldest first, also those with components that nobody knows.
+func TestHistory(t *testing.T) {
+	s := discordapi.New(t, discordapi.Options{})
+	c, _ := client(t, s)
+	first := s.Say(discordapi.Post{Text: "one"})
+	s.Say(discordapi.Post{Text: "two"})
+	s.Say(discordapi.Post{Text: "three"})
+	for after, want := range map[string]string{"": "two three", first: "two three"} {
+		list, err := c.History(t.Context(), discordapi.DM, after, 2)
+		var texts []string
+		for _, m := range list {
+			texts = append(texts, m.Content)
+		}
+		if got := strings.Join(texts, " "); err != nil || got != want {
+			t.Errorf("after %q: %s, %v", after, got, err)
+		}
+	}
+	m, err := DecodeMessage([]byte(`{"id":"1","content":"x","components":[{"type":99}],"referenced_message":{"id":"2","components":[{"type":98}]},"message_snapshots":[{"message":{"components":[{"type":97}]}}],"unknown":{}}`))
+	if err != nil || m.Content != "x" || m.ReferencedMessage.ID != "2" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if _, err := DecodeMessage([]byte(`[]`)); err == nil {
+		t.Error("a list is a message")
+	}
+}
+
+// TestDownload takes files only from Discord, without giving it the token.
+func TestDownload(t *testing.T) {
+	s := discordapi.New(t, discordapi.Options{})
+	c, _ := client(t, s)
+	m := s.Message(s.Say(discordapi.Post{Text: "look", Files: []discordapi.File{{Name: "a.txt", Data: []byte("12345")}}}))
+	at := m.Attachments[0].URL
+	if data, err := c.Download(t.Context(), at, 5); err != nil || string(data) != "12345" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if _, err := c.Download(t.Context(), at, 4); !errors.Is(err, ErrTooLarge) {
+		t.Error(err)
+	}
+	if _, err := c.Download(t.Context(), at+"x", 9); !errors.Is(err, ErrRefused) {
+		t.Error(err)
+	}
+	real := New(Options{Token: "x"})
+	for _, address := range []string{"http://cdn.discordapp.com/a", "https://cdn.discordapp.com.evil/a", "https://cdn.discordapp.com@evil/a", "file:///etc/passwd", "http://169.254.169.254/", s.URL() + "/a", "://"} {
+		if _, err := real.Download(t.Context(), address, 9); !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	var sent http.Header
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent = r.Header
+		http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
+	}))
+	defer server.Close()
+	if _, err := New(Options{Base: server.URL, Token: "the-token"}).Download(t.Context(), server.URL+"/a", 9); err == nil || sent.Get("Authorization") != "" {
+		t.Errorf("%v, Authorization %q", err, sent.Get("Authorization"))
+	}
+}
+
+// TestInteractions answers in each form, and twice nowhere.
+func TestInteractions(t *testing.T) {
+	s := discordapi.New(t, discordapi.Options{})
+	c, _ := client(t, s)
+	use := func() (*discordapi.Interaction, *discordgo.Interaction) {
+		i := s.Slash(discordapi.Owner, "status")
+		return i, &discordgo.Interaction{ID: i.ID, Token: i.Token, AppID: discordapi.Application}
+	}
+	i, asked := use()
+	s.Fail(discordapi.Fault{Applied: true, Path: "/callback"})
+	if err := c.Respond(t.Context(), asked, discordgo.InteractionResponseChannelMessageWithSource, Outgoing{Text: "fine", Private: true}); err != nil {
+		t.Fatal(err)
+	}
+	if m := s.Message(s.Interaction(i.ID).Message); m.Content != "fine" || !m.Ephemeral {
+		t.Errorf("%+v", m)
+	}
+	if err := c.Respond(t.Context(), asked, discordgo.InteractionResponseChannelMessageWithSource, Outgoing{Text: "again"}); !errors.Is(err, ErrRefused) {
+		t.Error(err)
+	}
+	i, asked = use()
+	if err := c.Respond(t.Context(), asked, discordgo.InteractionResponseDeferredChannelMessageWithSource, Outgoing{Private: true}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := c.EditResponse(t.Context(), asked, Outgoing{Text: "later"})
+	if err != nil || m.ID != s.Interaction(i.ID).Message || s.Message(m.ID).Content != "later" {
+		t.Errorf("%v, %v", m, err)
+	}
+	s.Fail(discordapi.Fault{Applied: true, Path: "/webhooks/"})
+	before := len(s.Messages(discordapi.DM))
+	if _, err := c.FollowUp(t.Context(), asked, Outgoing{Text: "more"}); err == nil || len(s.Messages(discordapi.DM)) != before+1 {
+		t.Errorf("%v, %d messages more", err, len(s.Messages(discordapi.DM))-before)
+	}
+	if _, err := c.Response(t.Context(), asked); err != nil {
+		t.Error(err)
+	}
+	if err := c.DeleteResponse(t.Context(), asked); err != nil || !s.Message(m.ID).Deleted {
+		t.Error(err)
+	}
+	i, asked = use()
+	if err := c.Complete(t.Context(), asked, nil); err != nil || string(s.Interaction(i.ID).Data) != `{"choices":[]}` {
+		t.Errorf("%v, %s", err, s.Interaction(i.ID).Data)
+	}
+}
+
+func TestApplication(t *testing.T) {
+	s := discordapi.New(t, discordapi.Options{Team: []string{"1200000000000000001", discordapi.Owner}, Intents: 1 << 15})
+	c, _ := client(t, s)
+	a, err := c.Application(t.Context())
+	if err != nil || a.ID != discordapi.Application || strings.Join(a.Owners, " ") != "1200000000000000001 "+discordapi.Owner || !a.Content {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if skew, known := c.Skew(); !known || skew.Abs() > time.Hour {
+		t.Errorf("%v, %v", skew, known)
+	}
+	if g, err := c.Gateway(t.Context()); err != nil || g.SessionStartLimit.Total != 1000 {
+		t.Errorf("%+v, %v", g, err)
+	}
+	commands := []*discordgo.ApplicationCommand{{Name: "status", Description: "Show it"}, {
+		Name: "model", Description: "Set it", Options: []*discordgo.ApplicationCommandOption{{Type: 3, Name: "name", Description: "its name"}},
+	}}
+	if err := c.SetCommands(t.Context(), a.ID, commands); err != nil || strings.Contains(string(s.Commands()), "null") {
+		t.Errorf("%v, %s", err, s.Commands())
+	}
+	if list, err := c.Commands(t.Context(), a.ID); err != nil || len(list) != 2 || list[1].Options[0].Name != "name" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if err := c.SetCommands(t.Context(), a.ID, nil); err != nil || !json.Valid(s.Commands()) || string(s.Commands()) != "[]" {
+		t.Errorf("%v, %s", err, s.Commands())
 	}
 }

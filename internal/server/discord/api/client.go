@@ -29,12 +29,11 @@ const timeout = 20 * time.Second
 
 // Options are the parameters of a Client.
 type Options struct {
-	Base    string // scheme, host and a path before the API's, without a slash at its end; "" is Discord's
-	Token   string
-	Version string // of ollim, for the User-Agent
-	Now     func() time.Time
-	Sleep   func(context.Context, time.Duration) error // returns early, with an error, when the context ends
-	HTTP    http.RoundTripper                          // nil is the default
+	Base  string // scheme, host and a path before the API's, without a slash at its end; "" is Discord's
+	Token string
+	Now   func() time.Time
+	Sleep func(context.Context, time.Duration) error // returns early, with an error, when the context ends
+	HTTP  http.RoundTripper                          // nil is the default
 }
 
 // Client makes requests as one bot. It may be used by several goroutines at once.
@@ -45,6 +44,8 @@ type Client struct {
 
 	mu       sync.Mutex
 	channels map[string]string // DM channels by user
+	skew     time.Duration     // of our clock against Discord's
+	dated    bool              // skew is known
 }
 
 // New returns a client. It makes no request.
@@ -67,6 +68,11 @@ func (c *Client) DM(ctx context.Context, user string) (channel string, err error
 	if channel != "" {
 		return channel, nil
 	}
+	return c.OpenDM(ctx, user)
+}
+
+// OpenDM opens the channel of the direct messages with a user, also if it is known.
+func (c *Client) OpenDM(ctx context.Context, user string) (channel string, err error) {
 	var opened discordgo.Channel
 	err = c.do(ctx, request{
 		method: http.MethodPost, route: "/users/@me/channels", path: "/users/@me/channels", safe: true,
@@ -100,7 +106,12 @@ type Application struct {
 	ID     string
 	Name   string
 	Owners []string // user ids of the owner, or of the members of the team that owns it, its owner first
+
+	Content bool // it may read messages in servers that do not mention it
 }
+
+// content are the flags of an application that may read messages in servers, in any number of them or in a few.
+const content = 1<<18 | 1<<19
 
 // Application asks whose application the bot is.
 func (c *Client) Application(ctx context.Context) (Application, error) {
@@ -109,7 +120,7 @@ func (c *Client) Application(ctx context.Context) (Application, error) {
 	if err != nil {
 		return Application{}, err
 	}
-	a := Application{ID: app.ID, Name: app.Name}
+	a := Application{ID: app.ID, Name: app.Name, Content: app.Flags&content != 0}
 	if app.Team == nil {
 		if app.Owner != nil {
 			a.Owners = []string{app.Owner.ID}
@@ -123,6 +134,24 @@ func (c *Client) Application(ctx context.Context) (Application, error) {
 		}
 	}
 	return a, nil
+}
+
+// Skew returns how far our clock is ahead of Discord's, by the latest answer; known is false before the first.
+func (c *Client) Skew() (skew time.Duration, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.skew, c.dated
+}
+
+// compare compares our clock with the date of an answer.
+func (c *Client) compare(date string) {
+	theirs, err := http.ParseTime(date)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.skew, c.dated = c.o.Now().Sub(theirs), true
 }
 
 // Gateway returns the address of the gateway, and how often a session may begin.

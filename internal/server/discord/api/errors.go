@@ -11,17 +11,21 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-// Errors that stay until somebody changes something. Any other error is temporary.
+// Errors that stay until somebody changes something, and one that passes.
 var (
 	ErrToken   = errors.New("Discord does not accept the bot's token")
 	ErrClosed  = errors.New("Discord does not let the bot send a direct message")
 	ErrRefused = errors.New("Discord refused the request")
+
+	ErrUnreachable = errors.New("Discord cannot be reached")
 )
 
 // Codes of Discord's errors.
 const (
+	unknownChannel = 10003
 	unknownMessage = 10008
 	unknownEmoji   = 10014
+	noAccess       = 50001
 	acknowledged   = 40060 // an interaction that was answered already
 	closedDM       = 50007
 	noGuild        = 50278 // no server in common
@@ -64,8 +68,17 @@ func Permanent(err error) bool {
 	return errors.Is(err, ErrToken) || errors.Is(err, ErrClosed) || errors.Is(err, ErrRefused)
 }
 
+// Temporary reports whether Discord has answered that it cannot serve a request now.
+func Temporary(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.kind == nil
+}
+
 // UnknownMessage reports whether a message does not exist any more.
 func UnknownMessage(err error) bool { return hasCode(err, unknownMessage) }
+
+// UnknownChannel reports whether the bot cannot see a channel, or not any more.
+func UnknownChannel(err error) bool { return hasCode(err, unknownChannel, noAccess) }
 
 func hasCode(err error, codes ...int) bool {
 	e, ok := errors.AsType[*Error](err)

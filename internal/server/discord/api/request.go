@@ -11,7 +11,9 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/bwmarrin/discordgo"
@@ -144,6 +146,7 @@ func (c *Client) attempt(ctx context.Context, r request, kind string, data []byt
 		return nil, withoutAddress(err)
 	}
 	defer func() { _ = a.Body.Close() }() // it was read as far as anybody wants it
+	c.compare(a.Header.Get("Date"))
 	answer, err := io.ReadAll(io.LimitReader(a.Body, maxAnswer))
 	c.limits.note(r.method, r.route, a.Header, c.o.Now())
 	switch {
@@ -157,9 +160,13 @@ func (c *Client) attempt(ctx context.Context, r request, kind string, data []byt
 	return answer, nil
 }
 
-// Agent returns the User-Agent of requests.
-func (c *Client) Agent() string {
-	return "DiscordBot (https://github.com/ollim/ollim, " + cmp.Or(c.o.Version, "0") + ")"
+// Agent returns the User-Agent of requests, in the form that Discord asks for.
+func (*Client) Agent() string {
+	version := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = strings.Trim(info.Main.Version, "()")
+	}
+	return "DiscordBot (https://github.com/ollim/ollim, " + cmp.Or(version, "devel") + ")"
 }
 
 // refusal is an answer that is not a success.
@@ -216,7 +223,7 @@ func withoutAddress(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
-	return fmt.Errorf("Discord cannot be reached: %w", err)
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

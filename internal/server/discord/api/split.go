@@ -95,7 +95,7 @@ func split(text string, most int) (parts []part) {
 		}
 		n := cut(text, space-Size("\n"+fence))
 		after, opened := blockAfter(block, text[:n])
-		if after != "" && opened > 0 && text[opened:n] == after+"\n" { // not a block without a line
+		if after != "" && opened > 0 && strings.TrimSpace(text[opened:n]) == strings.TrimSpace(after) { // not a block without a line
 			n = opened
 			after, _ = blockAfter(block, text[:n])
 		}
@@ -139,7 +139,7 @@ func blockAfter(before, text string) (block string, at int) {
 			case block != "":
 				block, at = "", -1
 			case !strings.Contains(rest, fence): // else a block of one line
-				block, at = strings.TrimRight(line, "\r\n"), pos
+				block, at = trimmed, pos
 			}
 		}
 		pos += len(line)

@@ -1,0 +1,65 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// Discord configures the messenger. The token is a secret, not a setting.
+type Discord struct {
+	API        string   // scheme and host in place of Discord's own; "" is Discord's
+	Owner      string   // user id; "" is the owner of the application
+	Allow      []string // ids of guild channels and of users that have channel sessions
+	Transcribe []string // argv of the command that turns a voice note into text
+}
+
+// discord returns the keys of the messenger.
+func discord() []key {
+	return []key{
+		{
+			name: "discord.api", example: "api: https://discord.com",
+			about: "Address of Discord's API. The bot's token is the line discord.TOKEN=… in ~/.config/ollim/secrets.env; with it\n" +
+				"messages go to your direct messages, without a delivery command.",
+			check: checkAPI,
+		},
+		{
+			name: "discord.owner", example: "owner: \"123456789012345678\"",
+			about: "Your user id at Discord (default: the owner of the bot's application).",
+			check: checkSnowflake,
+		},
+		{
+			name: "discord.allow", list: true, example: "allow: [\"123456789012345678\"]",
+			about: "Ids of server channels and of users whose messages start sessions of their own; nobody by default.",
+			check: checkSnowflake,
+		},
+		{
+			name: "transcribe", list: true, example: "transcribe: [whisper, --stdin]",
+			about: "Command that turns a voice note into text: it gets the audio on standard input and writes the text on standard output.",
+			check: checkNUL,
+		},
+	}
+}
+
+// checkAPI rejects an address that a token must not be sent to.
+func checkAPI(s string) error {
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("%q is not scheme and host: write them like https://discord.com", s)
+	}
+	ip := net.ParseIP(u.Hostname())
+	switch {
+	case u.Scheme == "https", u.Scheme == "http" && (u.Hostname() == "localhost" || ip.IsLoopback()):
+		return nil
+	}
+	return fmt.Errorf("%q would get the token unencrypted: want https, or http on this machine", s)
+}
+
+// checkSnowflake rejects what is not an id of Discord's.
+func checkSnowflake(s string) error {
+	if len(s) < 17 || len(s) > 20 || strings.Trim(s, "0123456789") != "" {
+		return fmt.Errorf("%q is not an id: copy it in Discord (Settings, Advanced, Developer Mode)", s)
+	}
+	return nil
+}
