@@ -243,6 +243,14 @@ func TestWaitEnds(t *testing.T) {
 	if _, err := l.Next(ctx, []*Ticket{second}, nil); !errors.Is(err, why) {
 		t.Errorf("%v", err)
 	}
+	held, err := l.Disk.Lock(t.Context(), l.Home.Lock("queue"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Next(ctx, []*Ticket{second}, nil); !errors.Is(err, why) {
+		t.Errorf("while another process changes the queue: %v", err)
+	}
+	held.Release()
 	c, err := l.Contents()
 	if err != nil || len(c.Running) != 1 || len(c.Waiting) != 1 || c.Waiting[0].Text != "second" || len(c.CutOff) != 0 {
 		t.Errorf("%+v, %v", c, err)
