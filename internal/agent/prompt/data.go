@@ -48,8 +48,8 @@ func (p Piped) sections() []string {
 	return parts
 }
 
-// section is a text letter by letter between two fences, because programs come in here, to be changed and written out again; without
-// a fence each line of it is set off.
+// section returns a text, byte for byte, between two fences, because it may be a program that is to be changed and written out again.
+// Without a fence each line of it is indented.
 func (p Piped) section(name, text string) []string {
 	switch {
 	case p.Fence == "":

@@ -16,7 +16,7 @@ const (
 	TagSystem      = "system"
 )
 
-// Fork is what the first message of an interactive fork says of it.
+// Fork is what the first prompt of an interactive fork describes.
 type Fork struct {
 	Topic   string
 	Quote   string // of the message that the owner replied to
@@ -25,7 +25,7 @@ type Fork struct {
 	Age     time.Duration
 }
 
-// howToEnd is what the agent must know of the ways out of a fork.
+// howToEnd tells the agent how a fork ends.
 const howToEnd = "Nothing of it reaches the main conversation until it ends: `save_context` makes it the main conversation, " +
 	"`report_updates` leaves main a summary and drops it, `exit_fork` drops it. End it when its topic is done, once the owner " +
 	"has said something in it."
@@ -35,8 +35,8 @@ func ForkStarted(f Fork) string {
 	parts := []string{"This is an interactive fork, a branch of the main conversation in which you talk with the owner. " + howToEnd}
 	if f.Resumed {
 		parts[0] = "This is an interactive fork, in which you talk with the owner: they replied to a message that you sent in a " +
-			"background run. You go on from the session of that run, with the tools of the main conversation; the owner reads your " +
-			"answers. Nothing of it reaches the main conversation until it ends: `report_updates` leaves main a summary and drops " +
+			"background run. This is a branch of the session of that run, with the tools of the main conversation; the owner reads " +
+			"your answers. Nothing of it reaches the main conversation until it ends: `report_updates` leaves main a summary and drops " +
 			"it, `exit_fork` drops it."
 		parts = append(parts, stale(f))
 	}
@@ -50,7 +50,7 @@ func ForkStarted(f Fork) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// stale says how old the message is that a fork goes on from.
+// stale says how old the message is to which a fork is the reply.
 func stale(f Fork) string {
 	note := fmt.Sprintf("NOTE: The message was sent %s: check what may have changed since then.", Ago(f.Age))
 	if f.Running {
@@ -85,9 +85,9 @@ const ForkReportNudge = "[system] You must call `report_updates` before this for
 // ForkUnreported is the update that stands in for the report of a fork.
 func ForkUnreported(topic string) string {
 	if topic == "" {
-		return "An interactive fork was ended by the owner; its agent left no summary."
+		return "The owner ended an interactive fork; its agent left no summary."
 	}
-	return fmt.Sprintf("An interactive fork was ended by the owner; its agent left no summary. Its topic was: %s", plaintext.Short(topic, maxQuote))
+	return fmt.Sprintf("The owner ended an interactive fork; its agent left no summary. Its topic was: %s", plaintext.Short(topic, maxQuote))
 }
 
 // Expired tells the owner that a reply begins without the session that it was for.

@@ -70,13 +70,13 @@ type Piped struct {
 	Text  string
 	Fence string // nobody can guess it: Text stands as it is between two lines of it; "": Text is indented
 	Files []engine.Attachment
-	Named []File // Files, as the agent is told of them
+	Named []File // Files, as the prompt describes them
 
-	Answer    *question.Question  // the owner's, with which the run goes on; nil: it begins
+	Answer    *question.Question  // the owner's, with which the run continues; nil: it begins
 	Questions []question.Question // of earlier runs of the job, which the owner has not answered
 }
 
-// File is what an agent is told of a file that came with its task.
+// File describes a file that came with the task.
 type File struct {
 	Name string
 	Type string // media type
@@ -149,11 +149,10 @@ func Build(b Input) string {
 	return strings.Join(parts, "\n\n") + "\n"
 }
 
-// goesOn reports whether the prompt goes on with a task that the session has already.
+// goesOn reports whether the prompt continues a task that the session has already.
 func (b Input) goesOn() bool { return b.Piped.Answer != nil && b.Session != Lost }
 
-// Words returns what a message without a tag says: its body and what was piped in. Stamped of it, at the time of the message, is the
-// prompt.
+// Words returns the text of a message without a tag: its body and what was piped in. Stamped makes the prompt of it.
 func Words(b Input) string {
 	return strings.Join(append([]string{b.Task.Body}, b.Piped.sections()...), "\n\n")
 }

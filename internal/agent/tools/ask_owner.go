@@ -40,7 +40,7 @@ const (
 	maxChoice     = 80 // characters, which a button can show
 	defaultExpiry = 24 * time.Hour
 	minExpiry     = time.Minute
-	maxExpiry     = 7 * 24 * time.Hour // a session is kept for so long
+	maxExpiry     = 7 * 24 * time.Hour // as long as a session is kept
 )
 
 func asks(b *Set) error {
@@ -74,7 +74,7 @@ func callAsk(ctx context.Context, b *Set, in struct {
 	if err := b.Questions.Edit(ctx, q.Run, func(q *question.Question) error { q.Sent = true; return nil }); err != nil {
 		b.Disk.Warn(err.Error()) // it will be sent again
 	}
-	return fmt.Sprintf("%s End your turn now. This run goes on when the owner has answered, until %s at the latest.",
+	return fmt.Sprintf("%s End your turn now. This run continues when the owner has answered; the question expires on %s.",
 		said, q.Expires.Format("Mon 2006-01-02 3:04 PM MST")), nil
 }
 

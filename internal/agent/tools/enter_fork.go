@@ -41,5 +41,5 @@ func callEnterFork(ctx context.Context, b *Set, in struct {
 	if err := b.Run.Event(ctx, wish); err != nil {
 		return "", err
 	}
-	return "Noted: the interactive fork opens when this turn ends. End it now; go on with the topic there.", nil
+	return "Noted: the interactive fork opens when this turn ends. End the turn now, and go on with the topic there.", nil
 }

@@ -47,7 +47,7 @@ func forkOnly(name string) func(*Set) error {
 	}
 }
 
-// mayLeave refuses to end a fork in which the owner has said nothing.
+// mayLeave returns a *Refused if the owner has said nothing in the fork.
 func (b *Set) mayLeave(ctx context.Context) error {
 	f, open, err := b.Sessions.Fork(ctx)
 	switch {

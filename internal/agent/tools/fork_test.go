@@ -62,7 +62,7 @@ func TestSaveContextIsRefused(t *testing.T) {
 
 func TestEnterFork(t *testing.T) {
 	d := newDesk(t, runlog.Record{Mode: "foreground"})
-	d.says("enter_fork", `{"topic":" taxes "}`, "Noted: the interactive fork opens when this turn ends. End it now; go on with the topic there.")
+	d.says("enter_fork", `{"topic":" taxes "}`, "Noted: the interactive fork opens when this turn ends. End the turn now, and go on with the topic there.")
 	if standing, err := d.Run.Standing(); err != nil || !standing.EnterFork || standing.Topic != "taxes" {
 		t.Errorf("%+v, %v", standing, err)
 	}

@@ -11,12 +11,11 @@ import (
 // AskPatience is how long a use of a tool waits for the owner's permission.
 const AskPatience = 60 * time.Second
 
-// AskEvery is how often the process that asks and the one that answers look for each other's events. They may be different ones,
-// because the hooks of the claude command are processes of their own.
+// AskEvery is how often the asking and the answering process look for each other's events. They may be different processes, because
+// the hooks of the claude command are processes of their own.
 const AskEvery = 100 * time.Millisecond
 
-// permission decides a use that no pattern allows, in the run's permission mode. refusal is why it is not allowed without the
-// owner.
+// permission decides a use that no pattern allows, by the run's permission mode. refusal is the reason for which the patterns refuse it.
 func (b *Set) permission(ctx context.Context, p policy.Policy, refusal string, use runlog.Event) (reason string, err error) {
 	mode := policy.Mode(b.Run.Permissions)
 	if mode == "" {
