@@ -16,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/state/budget"
 	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/inquiry"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/notice"
@@ -130,6 +131,9 @@ func (h Home) Budget() budget.Book {
 func (h Home) Questions() question.Book {
 	return question.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone}
 }
+
+// Inquiries returns the prompts of buttons.
+func (h Home) Inquiries() inquiry.Book { return inquiry.Book{Home: h.Dir, Disk: h.Disk} }
 
 // Notices returns what the owner was told once.
 func (h Home) Notices() notice.Book { return notice.Book{Home: h.Dir, Disk: h.Disk} }

@@ -9,7 +9,6 @@ import (
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/changed"
-	"github.com/ollim/ollim/internal/state/inquiry"
 	"github.com/ollim/ollim/internal/state/outbox"
 )
 
@@ -26,7 +25,7 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 		State: runner.State{
 			Jobs: h.Jobs(), Runs: h.Runs(), Updates: h.Updates(), Sessions: h.Sessions(), Notices: h.Notices(),
 			Spend: h.Spend(), Budget: h.Budget(), Approvals: h.Approvals(), Slots: h.Slots(), Queue: h.Queue(),
-			Questions: h.Questions(), Inquiries: inquiry.Book{Home: h.Dir, Disk: h.Disk},
+			Questions: h.Questions(), Inquiries: h.Inquiries(),
 			Changes: changed.Book{Home: h.Dir, Disk: h.Disk}, Channels: h.Channels(),
 		},
 		Outbox: h.Post(),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -48,8 +49,8 @@ func newPing(d *Deps) *cobra.Command {
 			return runPing(ctx, d, h, o)
 		}),
 	}
-	cmd.Flags().StringVar(&o.embed, "embed", "", "send structured data, as JSON with title, description, url, color, fields "+
-		"and footer; - reads it from standard input")
+	cmd.Flags().StringVar(&o.embed, "embed", "", "send structured data, as JSON with title, description, url, color, fields, "+
+		"footer and buttons; - reads it from standard input")
 	cmd.Flags().StringVar(&o.file, "file", "", "attach this file, at most 10 MiB")
 	cmd.Flags().BoolVar(&o.ask, "ask", false, "inside a run: ask the owner TEXT; when the turn ends, the run waits for the answer")
 	cmd.Flags().StringArrayVar(&o.choices, "choice", nil, "with --ask: an answer to choose from (repeatable)")
@@ -88,6 +89,11 @@ func runPing(ctx context.Context, d *Deps, h app.Home, o pingOptions) error {
 	id, err := runlog.NewID(d.Now(), d.Random)
 	if err != nil {
 		return err
+	}
+	if m.Embed != nil {
+		if m.Buttons, err = tools.Buttons(ctx, h.Inquiries(), m.Embed); err != nil {
+			return err
+		}
 	}
 	m.ID, m.Label, m.Kind, m.Created = id+".1", "ollim", outbox.Ping, d.Now()
 	receipt, err := post.Send(ctx, m)

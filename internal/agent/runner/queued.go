@@ -23,6 +23,9 @@ func (r *Runner) Enqueue(ctx context.Context, m Message, o Options) (*queue.Tick
 	entry := queue.Message{
 		Tag: m.Tag, Text: m.Text, Input: o.Input, Model: o.Model, Group: m.Group, Owner: o.Owner, First: m.First, Source: m.Source,
 	}
+	if m.Tag != "" { // which is not that of its neighbours
+		entry.Group = ""
+	}
 	for _, a := range m.Attachments {
 		entry.Files = append(entry.Files, queue.File{Name: a.Name, Type: a.Type, Path: a.Path})
 	}

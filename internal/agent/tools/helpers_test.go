@@ -18,6 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/budget"
+	"github.com/ollim/ollim/internal/state/inquiry"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -64,7 +65,7 @@ func newDesk(t testing.TB, r runlog.Record) *desk {
 			Notices:   notice.Book{Home: dir, Disk: disk},
 			Budget:    budget.Book{Home: dir, Disk: disk, Zone: zone},
 			Approvals: approval.Book{Home: dir, Disk: disk, Zone: zone},
-			Questions: question.Book{Home: dir, Disk: disk, Zone: zone},
+			Inquiries: inquiry.Book{Home: dir, Disk: disk}, Questions: question.Book{Home: dir, Disk: disk, Zone: zone},
 		},
 		Sender: outbox.Post{Home: dir, Disk: disk, Env: []string{"PATH=" + os.Getenv("PATH")}},
 		Busy:   func() bool { d.asked++; return d.busy },

@@ -3,6 +3,7 @@ package tools_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,6 +67,22 @@ func TestEmbed(t *testing.T) {
 		}
 	}
 	d.budgeted(5, 0, 1)
+}
+
+// The buttons of an embed go with the message; their prompts are kept here.
+func TestEmbedWithButtons(t *testing.T) {
+	d := newDesk(t, talks()).delivers(`exit 75`) // it stays in the outbox
+	d.begins("discord_embed", `{"title":"Tasks","buttons":[{"label":"Run","action":"ollim stop"}]}`, `error: bad arguments: button "Run": the action must be`)
+	d.says("discord_embed", `{"title":"Tasks","buttons":[{"label":"Done","action":"task_done:3","style":"success"},{"label":"Plan","action":"agent:Plan: the week"}]}`,
+		"Not delivered yet; it is queued and will be retried.")
+	m := d.read("state/outbox/" + d.Run.ID + ".1.jsonl")
+	found := regexp.MustCompile(`"buttons":\[{"label":"Done","id":"ollim:task_done:3","style":"success"},{"label":"Plan","id":"ollim:agent:([0-9a-f]{16})"}\]`).FindStringSubmatch(m)
+	if found == nil {
+		t.Fatal(m)
+	}
+	if got, err := d.Inquiries.Use(ctx, found[1]); got != "Plan: the week" || err != nil {
+		t.Error(got, err)
+	}
 }
 
 // furnish makes files that may be sent, and secrets that may not, with links to them.

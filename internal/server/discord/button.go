@@ -261,11 +261,10 @@ func (x *Interactions) sayPrompt(ctx context.Context, p press) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = x.Say(ctx, p.channel, runner.Message{Tag: prompt.TagButton, Text: text})
-	if err != nil {
-		err = errors.Join(err, r.Inquiries.Return(context.WithoutCancel(ctx), p.arg))
+	if err = x.Say(ctx, p.channel, runner.Message{Tag: prompt.TagButton, Text: text}); err != nil {
+		return "", errors.Join(err, r.Inquiries.Return(context.WithoutCancel(ctx), p.arg))
 	}
-	return "", err
+	return "-# The button says: " + inSpan(text), nil // the owner has seen only its label
 }
 
 func taskCommand(verb string) func(*Interactions, context.Context, press) (string, error) {

@@ -3,6 +3,7 @@ package outbox
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -11,12 +12,45 @@ import (
 
 // Embed is a message in parts, with Discord's names and limits.
 type Embed struct {
-	Title       string  `json:"title"`
-	Description string  `json:"description,omitempty"`
-	URL         string  `json:"url,omitempty"`
-	Color       string  `json:"color,omitempty"` // #rrggbb
-	Fields      []Field `json:"fields,omitempty"`
-	Footer      string  `json:"footer,omitempty"`
+	Title       string   `json:"title"`
+	Description string   `json:"description,omitempty"`
+	URL         string   `json:"url,omitempty"`
+	Color       string   `json:"color,omitempty"` // #rrggbb
+	Fields      []Field  `json:"fields,omitempty"`
+	Footer      string   `json:"footer,omitempty"`
+	Actions     []Action `json:"buttons,omitempty"`
+}
+
+// Action is a button as the sender of an Embed describes it.
+type Action struct {
+	Label  string `json:"label"`
+	Action string `json:"action"`          // task_done:NUMBER, task_del:NUMBER or agent:PROMPT
+	Style  string `json:"style,omitempty"` // of a Button
+}
+
+// Limits of actions.
+const (
+	maxActions = 5
+	maxLabel   = 80
+	maxPrompt  = 2000
+)
+
+// Clean returns the action without control characters, or an error if it is invalid.
+func (a Action) Clean() (Action, error) {
+	a.Label, a.Action = plaintext.Line(a.Label), plaintext.Lines(a.Action)
+	verb, arg, _ := strings.Cut(a.Action, ":")
+	digits := arg != "" && len(arg) < 10 && strings.Trim(arg, "0123456789") == ""
+	switch {
+	case strings.TrimSpace(a.Label) == "" || utf8.RuneCountInString(a.Label) > maxLabel:
+		return a, fmt.Errorf("the label of a button has 1 to %d characters, not %q", maxLabel, a.Label)
+	case !slices.Contains([]string{"", "primary", "success", "danger"}, a.Style):
+		return a, fmt.Errorf("button %q: unknown style %q: want primary, success or danger", a.Label, a.Style)
+	case (verb == ButtonTaskDone || verb == ButtonTaskDel) && digits:
+		return a, nil
+	case verb == ButtonAgent && strings.TrimSpace(arg) != "" && utf8.RuneCountInString(arg) <= maxPrompt:
+		return a, nil
+	}
+	return a, fmt.Errorf("button %q: the action must be task_done:NUMBER, task_del:NUMBER or agent:PROMPT", a.Label)
 }
 
 // Field is a line of an Embed.
@@ -53,9 +87,20 @@ func (e Embed) Clean() (Embed, error) {
 			err = errors.Join(err, errors.New("a field has no name or no value"))
 		}
 	}
+	e.Actions = slices.Clone(e.Actions)
+	for i, a := range e.Actions {
+		var wrong error
+		e.Actions[i], wrong = a.Clean()
+		if wrong == nil && slices.ContainsFunc(e.Actions[:i], func(b Action) bool { return b.Action == e.Actions[i].Action }) {
+			wrong = fmt.Errorf("button %q: another one has the same action", a.Label)
+		}
+		err = errors.Join(err, wrong)
+	}
 	switch {
 	case err != nil:
 		return e, err
+	case len(e.Actions) > maxActions:
+		return e, fmt.Errorf("%d buttons, the most is %d", len(e.Actions), maxActions)
 	case e.Title == "":
 		return e, errors.New("title is empty")
 	case len(e.Fields) > maxFields:
