@@ -135,9 +135,11 @@ func (b Book) add(ctx context.Context, name string, m Message) (*Ticket, Place, 
 	}
 	place := b.placeOf(all, m)
 	if m.First && place.Running != "" {
-		err = b.Stop(place.Running)
+		if err := b.Stop(place.Running); err != nil {
+			return nil, Place{}, errors.Join(err, t.Remove())
+		}
 	}
-	return t, place, err
+	return t, place, nil
 }
 
 // number returns the first part of the id of the next message.

@@ -190,6 +190,20 @@ func TestReportIsReadOnce(t *testing.T) {
 	l.isEmpty()
 }
 
+// TestFirstWithoutStop: a message that cannot stop the turn in progress is not in the queue.
+func TestFirstWithoutStop(t *testing.T) {
+	l := newLine(t)
+	l.next(l.add("running"))
+	broken := errors.New("the disk is full")
+	l.Stop = func(string) error { return broken }
+	if ticket, _, err := l.Add(t.Context(), Message{Text: "first", First: true}); ticket != nil || !errors.Is(err, broken) {
+		t.Errorf("%v, %v", ticket, err)
+	}
+	if c, err := l.Contents(); err != nil || len(c.Running) != 1 || len(c.Waiting) != 0 {
+		t.Errorf("the queue has %+v, %v", c, err)
+	}
+}
+
 // TestFirstGoesFirst: a message that goes first stops the run in progress, and comes after it and before those that wait; several
 // come in their order.
 func TestFirstGoesFirst(t *testing.T) {
