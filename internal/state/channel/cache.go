@@ -105,13 +105,12 @@ func (c *Cache) postpone(n Name, u unsaved) {
 }
 
 // Unsaved returns how many sessions have messages that are not on disk, besides those in a turn.
-func (c *Cache) Unsaved() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.unsaved)
-}
+func (c *Cache) Unsaved() int { return len(c.waiting()) }
 
 func (c *Cache) waiting() []Name {
+	if c == nil {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Collect(maps.Keys(c.unsaved))

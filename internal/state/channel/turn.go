@@ -32,15 +32,20 @@ type Turn struct {
 	calls   map[string]int // the indexes in own of results that are to come
 	version int            // counts the changes
 
-	saving  sync.Mutex
-	info    fs.FileInfo // of the file
-	saved   []Message   // those of own that the file has
-	written int         // the version that the file has
-	damaged *Damaged    // the file, until it is set aside
-	warned  bool
+	saving sync.Mutex
+	disk   onDisk
+	warned bool // that saving failed
 
 	stop context.CancelFunc // ends the saves in the background; nil before Begin
 	done sync.WaitGroup
+}
+
+// onDisk is the file of a session, as the turn has read or written it.
+type onDisk struct {
+	info    fs.FileInfo // nil: there is none
+	damaged *Damaged    // why it is not a session, until it is set aside
+	saved   []Message   // messages of the turn that it has
+	version int         // that it has
 }
 
 // answer is the answer that is coming in.
@@ -55,17 +60,17 @@ type answer struct {
 func (b Book) Open(n Name) (*Turn, error) {
 	t := &Turn{book: b, name: n, answer: answer{at: -1}, calls: map[string]int{}}
 	var err error
-	t.session, t.info, err = b.read(n)
+	t.session, t.disk.info, err = b.read(n)
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):
 		t.session = Session{}
-	case !errors.As(err, &t.damaged):
+	case !errors.As(err, &t.disk.damaged):
 		return nil, err
 	}
 	if u, ok := b.Cache.pending(n); ok {
 		t.tail = u.tail
-		if same(u.info, t.info) {
+		if same(u.info, t.disk.info) {
 			t.session = u.session
 		} else {
 			t.session.Messages = slices.Concat(t.session.Messages, u.tail)
@@ -230,23 +235,23 @@ func (t *Turn) save() error {
 	t.saving.Lock()
 	defer t.saving.Unlock()
 	s, own, version := t.snapshot()
-	if version == t.written {
+	if version == t.disk.version {
 		return nil
 	}
-	if t.damaged != nil {
-		if err := t.book.setAside(t.damaged); err != nil {
+	if t.disk.damaged != nil {
+		if err := t.book.setAside(t.disk.damaged); err != nil {
 			return err
 		}
-		t.damaged, t.info = nil, nil
+		t.disk = onDisk{}
 	}
 	path := t.book.Home.Channel(t.name.String())
 	if err := store.WriteJSON(path, s); err != nil {
 		return err
 	}
-	t.written, t.saved, t.tail = version, own, nil
+	t.disk.version, t.disk.saved, t.tail = version, own, nil
 	info, err := os.Lstat(path)
 	if err == nil {
-		t.info = info
+		t.disk.info = info
 	}
 	t.book.Cache.put(t.name, s, info)
 	return err
@@ -265,15 +270,16 @@ func (t *Turn) snapshot() (s Session, own []Message, version int) {
 // group of which the file has an older form is repeated rather than lost.
 func (t *Turn) unsaved() unsaved {
 	s, own, version := t.snapshot()
-	if version == t.written {
+	if version == t.disk.version {
 		return unsaved{}
 	}
+	saved := t.disk.saved
 	for len(own) > 0 {
 		n := group(own)
-		if len(t.saved) < n || !reflect.DeepEqual(own[:n], t.saved[:n]) {
+		if len(saved) < n || !reflect.DeepEqual(own[:n], saved[:n]) {
 			break
 		}
-		own, t.saved = own[n:], t.saved[n:]
+		own, saved = own[n:], saved[n:]
 	}
-	return unsaved{s, t.info, slices.Concat(t.tail, own)}
+	return unsaved{s, t.disk.info, slices.Concat(t.tail, own)}
 }
