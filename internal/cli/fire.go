@@ -120,7 +120,10 @@ func (o *fireOptions) resolve(d *Deps) (runner.Options, error) {
 			return runner.Options{}, usage("--engine: %v", err)
 		}
 	}
-	out := runner.Options{Engine: o.engine, Model: o.model, Wait: wait, Moved: o.now != "" && !o.dryRun, Owner: isTerminal(d.In) && !o.scheduled, Scheduled: o.scheduled, Slot: late}
+	out := runner.Options{
+		Engine: o.engine, Model: o.model, Wait: wait, Moved: o.now != "" && !o.dryRun, Owner: isTerminal(d.In) && !o.scheduled,
+		Trigger: runner.Trigger{Scheduled: o.scheduled, Slot: late},
+	}
 	if !out.Owner && !out.Scheduled {
 		out.Cron = process.UnderCron
 	}

@@ -36,7 +36,10 @@ func (r *Runner) Ask(ctx context.Context, q Question, o Options) (runlog.Record,
 	s := r.question("ask", q, o)
 	s.Conversation, s.Engine.Transcribe = c, !q.Discard
 	s.Input.Task.Body, s.Input.Piped.Files = q.Text, q.Files
-	return r.runTurn(ctx, s, nil)
+	var err error
+	s.Identity.Run, err = runlog.NewID(r.Disk.Now(), r.Random)
+	s.Input.Piped.Fence = "----- " + s.Identity.Run // nobody could know it before
+	return r.runTurn(ctx, s, err)
 }
 
 // CompactTranscript compacts a session that has no name, such as that of a question at a shell, by the owner's instructions.

@@ -31,12 +31,17 @@ type Options struct {
 	Moved       bool          // the clock is not the real one
 	Owner       bool          // the owner typed it: counted, but held back by no limit and no pause
 
-	Scheduled bool        // a timer fires it, by its id: a slot that is claimed already is done
-	Cron      func() bool // reports whether a line in a crontab fires it, which may stand there beside a timer; nil: none does
-	Slot      time.Time   // the slot that it answers, late; zero: the latest one, if that is recent
+	Trigger
 
 	Observe Observer
 	Queued  func(queue.Place) // is called if a message of the owner's must wait for others; nil: it is not
+}
+
+// Trigger is what fires a job.
+type Trigger struct {
+	Scheduled bool        // a timer, by the job's id: a slot that is claimed already is done
+	Cron      func() bool // reports whether it is a line in a crontab, which may stand there beside a timer; nil: it is none
+	Slot      time.Time   // the slot that the fire answers, late; zero: the latest one, if that is recent
 }
 
 // fire is one fire of a job. It is the origin of the run that follows.

@@ -19,7 +19,7 @@ import (
 // run has stays as it is.
 func TestKilledBeforeTheSlotIsSettled(t *testing.T) {
 	d := newDesk(t, turn(nothing), time.Minute)
-	r := d.fires(Options{Scheduled: true}, runlog.OK, true)
+	r := d.fires(Options{Trigger: Trigger{Scheduled: true}}, runlog.OK, true)
 	for _, owner := range []string{r.ID, "20260302T090001.000Z-abcdef"} {
 		if err := d.Slots.Rewrite(slot.Claim{Job: "a", Slot: nine, Run: owner, PID: 1 << 30}); err != nil {
 			t.Fatal(err)

@@ -94,7 +94,7 @@ func (d *desk) records() []runlog.Record {
 func (d *desk) silent() {
 	d.t.Helper()
 	before := len(d.records())
-	if r, err := d.Fire(d.t.Context(), "a", Options{Scheduled: true}); !errors.Is(err, slot.ErrClaimed) || r.ID != "" {
+	if r, err := d.Fire(d.t.Context(), "a", Options{Trigger: Trigger{Scheduled: true}}); !errors.Is(err, slot.ErrClaimed) || r.ID != "" {
 		d.t.Errorf("%+v, %v: want %v", r, err, slot.ErrClaimed)
 	}
 	if after := len(d.records()); after != before {
@@ -133,7 +133,7 @@ func TestBareFireClaims(t *testing.T) {
 
 func TestScheduledFireClaims(t *testing.T) {
 	d := newDesk(t, turn(nothing), time.Minute)
-	r := d.fires(Options{Scheduled: true}, runlog.OK, true)
+	r := d.fires(Options{Trigger: Trigger{Scheduled: true}}, runlog.OK, true)
 	d.claimed(r.ID, "ok")
 	d.silent()
 }
@@ -197,7 +197,7 @@ func TestOutcomesOfSlots(t *testing.T) {
 			if c.before != nil {
 				c.before(d)
 			}
-			r := d.fires(Options{Scheduled: true}, c.outcome, true)
+			r := d.fires(Options{Trigger: Trigger{Scheduled: true}}, c.outcome, true)
 			d.claimed(r.ID, string(c.outcome))
 			d.silent()
 		})
@@ -226,7 +226,7 @@ func TestSlotOfABusyJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := d.fires(Options{Scheduled: true}, runlog.Skipped, true)
+	r := d.fires(Options{Trigger: Trigger{Scheduled: true}}, runlog.Skipped, true)
 	d.claimed(r.ID, "skipped")
 	d.silent()
 	d.fires(Options{}, runlog.Skipped, false)
@@ -248,7 +248,7 @@ func TestNoRecordIsAFailure(t *testing.T) {
 func TestSwitchedOffHasNoSlot(t *testing.T) {
 	d := newDesk(t, turn(nothing), time.Minute, "enabled: false")
 	d.fires(Options{}, runlog.Paused, false)
-	if r, err := d.Fire(t.Context(), "a", Options{Scheduled: true}); !errors.Is(err, slot.ErrNone) || r.ID != "" { // an entry that is stale
+	if r, err := d.Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true}}); !errors.Is(err, slot.ErrNone) || r.ID != "" { // an entry that is stale
 		t.Errorf("%+v, %v", r, err)
 	}
 	d.unclaimed()
@@ -257,15 +257,15 @@ func TestSwitchedOffHasNoSlot(t *testing.T) {
 // TestLineInACrontab: a bare line of the owner's yields to a timer in the time of the slot, and is one more later.
 func TestLineInACrontab(t *testing.T) {
 	d := newDesk(t, turn(nothing), time.Second)
-	r := d.fires(Options{Cron: inCrontab}, runlog.OK, true)
-	if again, err := d.Fire(t.Context(), "a", Options{Cron: inCrontab}); !errors.Is(err, slot.ErrClaimed) || again.ID != "" {
+	r := d.fires(Options{Trigger: Trigger{Cron: inCrontab}}, runlog.OK, true)
+	if again, err := d.Fire(t.Context(), "a", Options{Trigger: Trigger{Cron: inCrontab}}); !errors.Is(err, slot.ErrClaimed) || again.ID != "" {
 		t.Errorf("%+v, %v", again, err)
 	}
 	d.now = nine.Add(5 * time.Minute)
-	d.fires(Options{Cron: inCrontab}, runlog.OK, false)
+	d.fires(Options{Trigger: Trigger{Cron: inCrontab}}, runlog.OK, false)
 	d.claimed(r.ID, "ok")
 	d.now = nine.Add(-time.Hour)
-	d.fires(Options{Cron: inCrontab}, runlog.OK, false) // its own time, whatever the file says
+	d.fires(Options{Trigger: Trigger{Cron: inCrontab}}, runlog.OK, false) // its own time, whatever the file says
 }
 
 // TestScheduledById: a timer means the id, whatever other files are called.
@@ -281,7 +281,7 @@ func TestScheduledById(t *testing.T) {
 	if _, err := d.Fire(t.Context(), "a", Options{}); err == nil {
 		t.Error("a could be either")
 	}
-	if r := d.fires(Options{Scheduled: true}, runlog.OK, true); r.Job != "a" {
+	if r := d.fires(Options{Trigger: Trigger{Scheduled: true}}, runlog.OK, true); r.Job != "a" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -290,12 +290,12 @@ func TestScheduledById(t *testing.T) {
 func TestLateSlot(t *testing.T) {
 	var prompt string
 	d := newDesk(t, turn(func(r engine.Request) error { prompt = r.Input.Prompt; return nil }), 3*time.Hour)
-	r := d.fires(Options{Scheduled: true, Slot: nine}, runlog.OK, true)
+	r := d.fires(Options{Trigger: Trigger{Scheduled: true, Slot: nine}}, runlog.OK, true)
 	d.claimed(r.ID, "ok")
 	if !strings.Contains(prompt, "[late: was scheduled for 9:00 AM") {
 		t.Errorf("%q", prompt)
 	}
-	if _, err := d.Fire(t.Context(), "a", Options{Scheduled: true, Slot: nine}); !errors.Is(err, slot.ErrClaimed) {
+	if _, err := d.Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true, Slot: nine}}); !errors.Is(err, slot.ErrClaimed) {
 		t.Error(err)
 	}
 	d.fires(Options{}, runlog.OK, false)
@@ -308,7 +308,7 @@ func TestLateSlot(t *testing.T) {
 func TestNoSuchSlot(t *testing.T) {
 	for _, at := range []time.Time{nine.AddDate(0, 0, 1), nine.Add(time.Minute), nine.AddDate(70, 0, 0)} {
 		d := newDesk(t, turn(nothing), 3*time.Hour)
-		if r, err := d.Fire(t.Context(), "a", Options{Scheduled: true, Slot: at}); !errors.Is(err, slot.ErrNone) || r.ID != "" {
+		if r, err := d.Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true, Slot: at}}); !errors.Is(err, slot.ErrNone) || r.ID != "" {
 			t.Errorf("%s: %+v, %v", at, r, err)
 		}
 	}
@@ -322,7 +322,7 @@ func TestSlotOfAFormerExpression(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.now = nine.Add(3 * time.Hour)
-	if r, err := d.Fire(t.Context(), "a", Options{Scheduled: true, Slot: nine.Add(30 * time.Minute)}); err != nil || r.Outcome != runlog.OK {
+	if r, err := d.Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true, Slot: nine.Add(30 * time.Minute)}}); err != nil || r.Outcome != runlog.OK {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -341,7 +341,7 @@ func (d *desk) diesBefore(at time.Time) string {
 }
 
 func TestVoidClaimIsTakenOver(t *testing.T) {
-	for _, o := range []Options{{}, {Scheduled: true}} {
+	for _, o := range []Options{{}, {Trigger: Trigger{Scheduled: true}}} {
 		d := newDesk(t, turn(nothing), time.Minute)
 		d.diesBefore(nine)
 		r := d.fires(o, runlog.OK, true)
@@ -360,7 +360,7 @@ func TestEmptyClaimIsTakenOver(t *testing.T) {
 	if err := store.Replace(d.Home.State("slots", "a", "20260302T090000Z"), nil); err != nil {
 		t.Fatal(err)
 	}
-	r := d.fires(Options{Scheduled: true}, runlog.OK, true)
+	r := d.fires(Options{Trigger: Trigger{Scheduled: true}}, runlog.OK, true)
 	d.claimed(r.ID, "ok")
 }
 
@@ -372,7 +372,7 @@ func TestClockSetBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.now = nine.Add(time.Minute)
-		r := d.fires(Options{Scheduled: true}, runlog.OK, true)
+		r := d.fires(Options{Trigger: Trigger{Scheduled: true}}, runlog.OK, true)
 		d.claimed(r.ID, "ok")
 		d.now = nine
 		d.silent()
@@ -390,7 +390,7 @@ func TestVoidClaimOfABusyJob(t *testing.T) {
 	d.silent()
 	d.claimed(dead, "")
 	guard.Release()
-	d.fires(Options{Scheduled: true}, runlog.OK, true)
+	d.fires(Options{Trigger: Trigger{Scheduled: true}}, runlog.OK, true)
 }
 
 // TestOneMoreGivesWay: a fire that finds its slot claimed does not take the job's lock before the run that has it.
@@ -444,7 +444,7 @@ func TestClaimOfALivingProcess(t *testing.T) {
 // TestLostClaim: a fire whose claim was taken over while it was on its way to the lock is done.
 func TestLostClaim(t *testing.T) {
 	d := newDesk(t, turn(nothing), time.Minute)
-	f, err := d.find(t.Context(), "a", Options{Scheduled: true})
+	f, err := d.find(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true}})
 	if err == nil {
 		err = f.claimSlot(t.Context())
 	}
@@ -513,7 +513,7 @@ func TestManyAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 6 {
 			all.Go(func() {
-				if _, err := d.Fire(t.Context(), "a", Options{Scheduled: i%3 > 0, Cron: func() bool { return i%3 == 0 }}); err != nil && !errors.Is(err, slot.ErrClaimed) {
+				if _, err := d.Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: i%3 > 0, Cron: func() bool { return i%3 == 0 }}}); err != nil && !errors.Is(err, slot.ErrClaimed) {
 					t.Error(err)
 				}
 			})

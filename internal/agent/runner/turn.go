@@ -61,11 +61,7 @@ func (o *turnOrigin) Permit() error {
 	return o.wrong
 }
 
-// Prepare sets off what was piped into a question by the run's id, which nobody could know before.
-func (o *turnOrigin) Prepare(_ context.Context, run *runlog.Run, _ *tools.Set, in prompt.Input) (prompt.Input, error) {
-	if o.identity.Kind == kindAsk {
-		in.Piped.Fence = "----- " + run.ID
-	}
+func (o *turnOrigin) Prepare(_ context.Context, _ *runlog.Run, _ *tools.Set, in prompt.Input) (prompt.Input, error) {
 	return in, nil
 }
 
