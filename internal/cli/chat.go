@@ -92,19 +92,28 @@ func runChat(ctx context.Context, d *Deps, o chatOptions) error {
 			return d.chatOnTerminal(ctx, h, o)
 		}
 		o.permits = d.permitsOnTerminal()
-		return d.chatTurn(ctx, h, o, "")
 	}
-	input, err := readInput(d.In)
-	if err != nil {
+	var input string
+	if o.text, input, err = d.said(o.text); err != nil {
 		return err
 	}
-	if o.text == "" {
-		o.text, input = strings.TrimSpace(input), ""
-	}
-	if o.text == "" {
-		return usage("no message: give a TEXT, or pipe one in")
-	}
 	return d.chatTurn(ctx, h, o, input)
+}
+
+// said returns the message of a command line, or a piped one if there is none, and what is piped in beside it.
+func (d *Deps) said(words string) (text, input string, err error) {
+	if !isTerminal(d.In) {
+		if input, err = readInput(d.In); err != nil {
+			return "", "", err
+		}
+	}
+	if text = words; text == "" {
+		text, input = strings.TrimSpace(input), ""
+	}
+	if text == "" {
+		err = usage("no message: give a TEXT, or pipe one in")
+	}
+	return text, input, err
 }
 
 // check refuses invalid values of --thinking and --permissions.

@@ -49,17 +49,9 @@ func runChatChannel(ctx context.Context, d *Deps, text string, given chatOptions
 	if err != nil {
 		return err
 	}
-	input := ""
-	if !isTerminal(d.In) {
-		if input, err = readInput(d.In); err != nil {
-			return err
-		}
-	}
-	if text == "" {
-		text, input = strings.TrimSpace(input), ""
-	}
-	if text == "" {
-		return usage("no message: give a TEXT, or pipe one in")
+	text, input, err := d.said(text)
+	if err != nil {
+		return err
 	}
 	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
 	files, err := attachments("", given.files, nil)         // the text may be from other people

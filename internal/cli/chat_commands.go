@@ -36,7 +36,7 @@ func chatCommands() []chatCommand {
 }
 
 // parse splits a line into a command and its arguments. It returns no command for a message, whose text is then args.
-func (l *chatLoop) parse(line string) (c *chatCommand, args string, err error) {
+func parse(line string) (c *chatCommand, args string, err error) {
 	word, rest, _ := strings.Cut(line, " ")
 	switch {
 	case line == "exit":
@@ -46,24 +46,25 @@ func (l *chatLoop) parse(line string) (c *chatCommand, args string, err error) {
 	case !strings.HasPrefix(line, "/") || strings.Contains(word[1:], "/"): // a path begins a message
 		return nil, line, nil
 	}
-	i := slices.IndexFunc(l.commands, func(c chatCommand) bool { return c.name == word })
+	commands := chatCommands()
+	i := slices.IndexFunc(commands, func(c chatCommand) bool { return c.name == word })
 	if i < 0 {
 		var names []string
-		for _, c := range l.commands {
+		for _, c := range commands {
 			names = append(names, c.name)
 		}
 		return nil, "", hint(usage("unknown command %s: want one of %s", word, strings.Join(names, " ")), "to send it as a message, begin it with //")
 	}
-	return &l.commands[i], strings.TrimSpace(rest), nil
+	return &commands[i], strings.TrimSpace(rest), nil
 }
 
 // complete completes the name of a command with the tab key.
-func (l *chatLoop) complete(line string, pos int, key rune) (string, int, bool) {
+func complete(line string, pos int, key rune) (string, int, bool) {
 	if key != '\t' || !strings.HasPrefix(line, "/") || strings.Contains(line[:pos], " ") {
 		return "", 0, false
 	}
 	var fitting []string
-	for _, c := range l.commands {
+	for _, c := range chatCommands() {
 		if strings.HasPrefix(c.name, line[:pos]) {
 			fitting = append(fitting, c.name)
 		}
@@ -85,7 +86,7 @@ func (l *chatLoop) complete(line string, pos int, key rune) (string, int, bool) 
 
 func (l *chatLoop) cost(context.Context, string) error { return runCost(l.d, "job", "30d", false) }
 
-func (l *chatLoop) status(context.Context, string) error { return runStatus(l.d) }
+func (l *chatLoop) status(ctx context.Context, _ string) error { return runStatus(ctx, l.d) }
 
 func (l *chatLoop) exit(context.Context, string) error {
 	l.leaving = true
@@ -94,7 +95,7 @@ func (l *chatLoop) exit(context.Context, string) error {
 
 func (l *chatLoop) help(context.Context, string) error {
 	t := l.d.table()
-	for _, c := range l.commands {
+	for _, c := range chatCommands() {
 		t.row(strings.TrimSpace(c.name+" "+c.args), c.about)
 	}
 	t.row("//TEXT", "a message that begins with a slash")

@@ -22,12 +22,9 @@ import (
 type chatLoop struct {
 	d        *Deps // its streams are the screen
 	h        app.Home
-	o        chatOptions
+	o        chatOptions // of the next turn
 	group    string
-	commands []chatCommand
-	keys     *keys
-	term     *term.Terminal
-	events   chan typed
+	editor   editor
 	asked    chan permission
 	question *permission // that the next line answers; nil: none
 
@@ -36,6 +33,13 @@ type chatLoop struct {
 	stop    context.CancelCauseFunc // of the turn in progress; nil: none
 	ended   chan ending
 	leaving bool // when no turn is in progress
+}
+
+// editor is where the owner types.
+type editor struct {
+	keys  *keys
+	term  *term.Terminal
+	lines chan typed
 }
 
 // typed is what the owner has typed.
@@ -54,7 +58,7 @@ type ending struct {
 // run reads and answers until the owner leaves or ctx ends.
 func (l *chatLoop) run(ctx context.Context) error {
 	l.showUpdates(ctx)
-	go l.read()
+	go l.editor.read()
 	for !l.leaving || l.stop != nil {
 		select {
 		case <-ctx.Done():
@@ -62,18 +66,18 @@ func (l *chatLoop) run(ctx context.Context) error {
 				l.waiting = append((<-l.ended).left, l.waiting...)
 			}
 			return l.abandon(ctx)
-		case <-l.keys.interrupts:
+		case <-l.editor.keys.interrupts:
 			l.interrupt()
-		case e := <-l.events:
+		case e := <-l.editor.lines:
 			select {
-			case <-l.keys.interrupts: // it was typed before
+			case <-l.editor.keys.interrupts: // it was typed before
 				l.interrupt()
 			default:
 			}
 			l.report(l.hear(ctx, e))
 		case q := <-l.asked:
 			l.question = &q
-			l.note(l.o.permits.question(q.use))
+			l.note(q.String())
 		case <-l.question.over():
 			l.question = nil
 			l.note("no answer: the use is refused")
@@ -120,16 +124,16 @@ func (l *chatLoop) showUpdates(ctx context.Context) {
 }
 
 // read passes on what is typed, line by line, until the input ends.
-func (l *chatLoop) read() {
+func (e *editor) read() {
 	for {
-		line, err := l.term.ReadLine()
+		line, err := e.term.ReadLine()
 		pasted := errors.Is(err, term.ErrPasteIndicator)
 		if err != nil && !pasted {
-			l.events <- typed{end: true}
-			_, _ = io.Copy(io.Discard, l.keys) // for Ctrl-C
+			e.lines <- typed{end: true}
+			_, _ = io.Copy(io.Discard, e.keys) // for Ctrl-C
 			return
 		}
-		l.events <- typed{line: line, pasted: pasted}
+		e.lines <- typed{line: line, pasted: pasted}
 	}
 }
 
@@ -150,20 +154,20 @@ func (l *chatLoop) hear(ctx context.Context, e typed) error {
 		return nil
 	}
 	text := strings.TrimSpace(strings.Join(append(l.pasted, e.line), "\n"))
+	pasted := l.pasted != nil
+	l.pasted = nil
 	if l.question != nil {
-		if l.o.permits.reply(*l.question, text) {
+		if l.question.reply(text) {
 			l.question = nil
 		} else {
-			l.note(l.o.permits.question(l.question.use))
+			l.note(l.question.String())
 		}
 		return nil
 	}
-	var c *chatCommand
-	var err error
-	if l.pasted == nil {
-		c, text, err = l.parse(text)
+	if pasted {
+		return l.send(ctx, text)
 	}
-	l.pasted = nil
+	c, text, err := parse(text)
 	switch {
 	case err != nil:
 		return err
@@ -209,14 +213,14 @@ func (l *chatLoop) send(ctx context.Context, text string) error {
 
 // next begins a turn with what waits.
 func (l *chatLoop) next(ctx context.Context) {
-	own := l.waiting
+	own, o := l.waiting, l.o // which a command may change during the turn
 	if len(own) == 0 {
 		return
 	}
 	l.waiting = nil
 	l.begin(ctx, func(ctx context.Context) (left []*queue.Ticket, err error) {
-		err = l.d.turn(l.h, l.o.model, func(r *runner.Runner, options runner.Options) (record runlog.Record, err error) {
-			l.o.apply(&options)
+		err = l.d.turn(l.h, o.model, func(r *runner.Runner, options runner.Options) (record runlog.Record, err error) {
+			o.apply(&options)
 			record, left, err = r.Converse(ctx, own, options)
 			return record, err
 		})

@@ -54,7 +54,9 @@ func (p *promptLoop) await(text string, times int) {
 }
 
 // promptLoop starts a prompt loop.
-func (w *world) promptLoop() *promptLoop {
+func (w *world) promptLoop() *promptLoop { return w.promptLoopWith(chatOptions{}) }
+
+func (w *world) promptLoopWith(o chatOptions) *promptLoop {
 	w.t.Helper()
 	in, keys := io.Pipe()
 	ctx, end := context.WithCancelCause(w.t.Context())
@@ -65,7 +67,7 @@ func (w *world) promptLoop() *promptLoop {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	l, s := newChatLoop(d, h, chatOptions{}, in, p)
+	l, s := newChatLoop(d, h, o, in, p)
 	go func() {
 		err := l.run(ctx)
 		s.end()
@@ -166,6 +168,32 @@ func TestPromptLoopJoinsWhatWaits(t *testing.T) {
 	p.await("re: four", 1)
 }
 
+// TestModelDuringATurn: a model that is chosen during a turn is that of the next one.
+func TestModelDuringATurn(t *testing.T) {
+	w, api := newNativeWorld(t)
+	asked, hold := make(chan string, 2), make(chan struct{})
+	api.Handle(func(r anthropicapi.Request) anthropicapi.Reply {
+		asked <- r.Model
+		<-hold
+		return anthropicapi.Reply{Text: "done"}
+	})
+	p := w.promptLoop()
+	p.typeIn("one\r")
+	if got := <-asked; got == "claude-haiku-4-5" {
+		t.Errorf("the first turn used %s", got)
+	}
+	p.typeIn("/model claude-haiku-4-5\r")
+	p.await("claude-haiku-4-5\r\n", 1)
+	close(hold)
+	p.await("done", 1)
+	p.typeIn("two\r")
+	if got := <-asked; got != "claude-haiku-4-5" {
+		t.Errorf("the second turn used %s", got)
+	}
+	p.typeIn("exit\r")
+	p.leave()
+}
+
 // TestCtrlCStopsTheTurn: Ctrl-C stops a turn and clears a line that is being typed; the loop goes on with what waits.
 func TestCtrlCStopsTheTurn(t *testing.T) {
 	w, asked, hold := slow(t)
@@ -232,14 +260,13 @@ func TestLoopEndsInATurn(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
-	l := &chatLoop{commands: chatCommands()}
 	for line, want := range map[string]string{"/he": "/help ", "/c": "/c", "/co": "/co", "/com": "/compact ", "/x": "/x", "he": "", "/model x": ""} {
-		got, pos, ok := l.complete(line, len(line), '\t')
+		got, pos, ok := complete(line, len(line), '\t')
 		if got != want || ok != (want != "") || ok && pos != len(want) {
 			t.Errorf("%q: %q, %d, %v", line, got, pos, ok)
 		}
 	}
-	if _, _, ok := l.complete("/he", 3, 'l'); ok {
+	if _, _, ok := complete("/he", 3, 'l'); ok {
 		t.Error("a letter completes")
 	}
 }

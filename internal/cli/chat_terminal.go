@@ -53,8 +53,8 @@ func (d *Deps) chatOnTerminal(ctx context.Context, h app.Home, o chatOptions) er
 			}
 		}
 	}()
-	l.term.SetBracketedPasteMode(true)
-	defer l.term.SetBracketedPasteMode(false)
+	l.editor.term.SetBracketedPasteMode(true)
+	defer l.editor.term.SetBracketedPasteMode(false)
 	return l.run(ctx)
 }
 
@@ -63,22 +63,22 @@ func (d *Deps) chatOnTerminal(ctx context.Context, h app.Home, o chatOptions) er
 func newChatLoop(d *Deps, h app.Home, o chatOptions, in io.Reader, out io.Writer) (*chatLoop, *screen) {
 	k := &keys{in: in, interrupts: make(chan struct{}, 1)}
 	l := &chatLoop{
-		h: h, o: o, group: "prompt-" + rand.Text(), commands: chatCommands(), keys: k,
-		events: make(chan typed), asked: make(chan permission), ended: make(chan ending, 1),
-		term: term.NewTerminal(struct {
+		h: h, o: o, group: "prompt-" + rand.Text(), asked: make(chan permission), ended: make(chan ending, 1),
+		editor: editor{keys: k, lines: make(chan typed), term: term.NewTerminal(struct {
 			io.Reader
 			io.Writer
-		}{k, out}, "> "),
+		}{k, out}, "> ")},
 	}
-	l.term.AutoCompleteCallback = l.complete
+	l.editor.term.AutoCompleteCallback = complete
 	l.o.permits = newPermits(func(q permission) {
 		select {
 		case l.asked <- q:
 		case <-q.ctx.Done():
 		}
 	})
-	s := &screen{term: l.term, width: 80}
+	s := &screen{term: l.editor.term, width: 80}
 	own := *d
+	own.Out = &shared{w: d.Out}
 	if isTerminal(d.Stdout) || !isFile(d.Stdout) {
 		own.Out = clean{s}
 	}
@@ -93,6 +93,25 @@ func newChatLoop(d *Deps, h app.Home, o chatOptions, in io.Reader, out io.Writer
 func isFile(stream any) bool {
 	_, ok := stream.(*os.File)
 	return ok
+}
+
+// shared is a stream to which a turn and the commands beside it write.
+type shared struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(p)
+}
+
+// Flush writes out what the writer below has buffered.
+func (s *shared) Flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return flush(s.w)
 }
 
 // keys reads what is typed. Ctrl-C is not passed on: it is reported, and clears the line.

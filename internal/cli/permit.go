@@ -14,8 +14,15 @@ import (
 type permission struct {
 	ctx    context.Context //nolint:containedctx // it belongs to the question
 	use    runlog.Event
-	answer chan bool // takes one
+	answer chan string // takes one: yes, always or no
 }
+
+// Answers to a question. The first letter of one is enough.
+const (
+	yes    = "yes"
+	always = "always"
+	no     = "no"
+)
 
 // over is closed when nobody waits for the answer any more; nil for no question.
 func (q *permission) over() <-chan struct{} {
@@ -38,35 +45,32 @@ func (p *permits) permit(ctx context.Context, use runlog.Event) bool {
 	if p.always[use.Text] {
 		return true
 	}
-	question := permission{ctx, use, make(chan bool, 1)}
+	question := permission{ctx, use, make(chan string, 1)}
 	p.ask(question)
 	select {
 	case <-ctx.Done():
 		return false
-	case allowed := <-question.answer:
-		return allowed
+	case answer := <-question.answer:
+		p.always[use.Text] = answer == always
+		return answer != no
 	}
 }
 
-// question is what the owner is asked.
-func (permits) question(use runlog.Event) string {
-	return fmt.Sprintf("The agent wants to use %s. Allow it? y (once), a (always in this chat), n: ", printable(use.Text))
+// String is what the owner is asked.
+func (q permission) String() string {
+	return fmt.Sprintf("The agent wants to use %s. Allow it? y (once), a (always in this chat), n: ", printable(q.use.Text))
 }
 
-// reply answers a question by what the owner typed. It reports whether that is an answer.
-func (p *permits) reply(question permission, text string) bool {
-	switch strings.ToLower(strings.TrimSpace(text)) {
-	case "y", "yes":
-		question.answer <- true
-	case "a", "always":
-		p.always[question.use.Text] = true
-		question.answer <- true
-	case "n", "no":
-		question.answer <- false
-	default:
-		return false
+// reply takes what the owner typed, and reports whether it is an answer.
+func (q permission) reply(text string) bool {
+	text = strings.ToLower(strings.TrimSpace(text))
+	for _, answer := range []string{yes, always, no} {
+		if text == answer || text == answer[:1] {
+			q.answer <- answer
+			return true
+		}
 	}
-	return true
+	return false
 }
 
 // permitsOnTerminal asks on the terminal of a process that reads nothing else from it.
@@ -80,17 +84,17 @@ func (d *Deps) permitsOnTerminal() *permits {
 			go readLines(d.In, lines)
 		}
 		for {
-			_, _ = fmt.Fprint(d.Stderr, p.question(q.use))
+			_, _ = fmt.Fprint(d.Stderr, q)
 			select {
 			case <-q.ctx.Done():
 				_, _ = fmt.Fprintln(d.Stderr)
 				return
 			case line, open := <-lines:
 				if !open {
-					q.answer <- false
+					q.answer <- no
 					return
 				}
-				if p.reply(q, line) {
+				if q.reply(line) {
 					return
 				}
 			}

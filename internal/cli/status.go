@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -26,7 +25,7 @@ func newStatus(d *Deps) *cobra.Command {
 			"conversation), updates (pending), undelivered (messages to you), invalid (job files, see ollim check), next (fires), " +
 			"paused, pings and spent.",
 		Args: checked(cobra.NoArgs),
-		RunE: works(func(*cobra.Command, []string) error { return runStatus(d) }),
+		RunE: works(func(cmd *cobra.Command, _ []string) error { return runStatus(cmd.Context(), d) }),
 	}
 }
 
@@ -36,14 +35,14 @@ const (
 	statusFires  = 3
 )
 
-func runStatus(d *Deps) error {
+func runStatus(ctx context.Context, d *Deps) error {
 	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
 	t := d.table()
-	for _, part := range []func(*Deps, app.Home) ([][]string, error){statusRuns, statusQuestions, statusQueue, statusMessages, statusNext, statusMoney} {
-		rows, err := part(d, h)
+	for _, part := range []func(context.Context, *Deps, app.Home) ([][]string, error){statusRuns, statusQuestions, statusQueue, statusMessages, statusNext, statusMoney} {
+		rows, err := part(ctx, d, h)
 		if err != nil {
 			return err
 		}
@@ -56,7 +55,7 @@ func runStatus(d *Deps) error {
 }
 
 // statusRuns lists the runs in progress and the jobs whose latest run did not end well.
-func statusRuns(d *Deps, h app.Home) (rows [][]string, err error) {
+func statusRuns(_ context.Context, d *Deps, h app.Home) (rows [][]string, err error) {
 	seen := map[string]bool{}
 	var failed [][]string
 	for r, err := range h.Runs().Since(d.Now().Add(-statusWindow)) {
@@ -83,7 +82,7 @@ func statusRuns(d *Deps, h app.Home) (rows [][]string, err error) {
 }
 
 // statusQuestions lists the runs that wait for an answer, and those that have one and could not go on yet.
-func statusQuestions(d *Deps, h app.Home) (rows [][]string, err error) {
+func statusQuestions(_ context.Context, d *Deps, h app.Home) (rows [][]string, err error) {
 	all, err := h.Questions().List()
 	for _, q := range all {
 		state := "until " + clock(q.Expires.In(h.Config.Zone))
@@ -98,7 +97,7 @@ func statusQuestions(d *Deps, h app.Home) (rows [][]string, err error) {
 }
 
 // statusQueue lists the messages to the main conversation that have no answer yet.
-func statusQueue(_ *Deps, h app.Home) (rows [][]string, err error) {
+func statusQueue(_ context.Context, _ *Deps, h app.Home) (rows [][]string, err error) {
 	c, err := h.Queue().Contents()
 	for _, m := range c.Waiting {
 		rows = append(rows, []string{"queued", m.Arrived.Format("15:04:05"), plaintext.Short(plaintext.Line(m.Text), 60)})
@@ -110,31 +109,31 @@ func statusQueue(_ *Deps, h app.Home) (rows [][]string, err error) {
 }
 
 // statusMessages counts what has not reached the owner.
-func statusMessages(_ *Deps, h app.Home) (rows [][]string, err error) {
-	updates, err := h.Updates().Peek(context.Background())
+func statusMessages(ctx context.Context, _ *Deps, h app.Home) (rows [][]string, err error) {
+	updates, err := h.Updates().Peek(ctx)
 	if err != nil {
 		return nil, err
 	}
 	undelivered, err := h.Post().Pending()
-	for name, n := range map[string]int{"updates": len(updates), "undelivered": len(undelivered)} {
-		if n > 0 {
-			rows = append(rows, []string{name, strconv.Itoa(n)})
-		}
+	if n := len(updates); n > 0 {
+		rows = append(rows, []string{"updates", strconv.Itoa(n)})
 	}
-	slices.SortFunc(rows, func(a, b []string) int { return cmp.Compare(b[0], a[0]) })
+	if n := len(undelivered); n > 0 {
+		rows = append(rows, []string{"undelivered", strconv.Itoa(n)})
+	}
 	return rows, err
 }
 
 // statusNext lists the next fires.
-func statusNext(d *Deps, h app.Home) (rows [][]string, err error) {
-	shelf, err := h.Jobs().Load()
+func statusNext(ctx context.Context, d *Deps, h app.Home) (rows [][]string, err error) {
+	files, err := h.Jobs().Load()
 	if err != nil {
 		return nil, err
 	}
-	if n := len(shelf.Faults); n > 0 {
+	if n := len(files.Faults); n > 0 {
 		rows = append(rows, []string{"invalid", strconv.Itoa(n) + " job files", "see: ollim check"})
 	}
-	fires, err := (&scheduleListOptions{n: statusFires}).fires(context.Background(), shelf.Jobs, h, d.Now())
+	fires, err := (&scheduleListOptions{n: statusFires}).fires(ctx, files.Jobs, h, d.Now())
 	for _, f := range fires[:min(statusFires, len(fires))] {
 		rows = append(rows, []string{"next", clock(f.At.In(h.Config.Zone)), f.Job.Label()})
 	}
@@ -149,7 +148,7 @@ func statusNext(d *Deps, h app.Home) (rows [][]string, err error) {
 }
 
 // statusMoney shows the ping budget, and what was spent of each limit.
-func statusMoney(_ *Deps, h app.Home) ([][]string, error) {
+func statusMoney(_ context.Context, _ *Deps, h app.Home) ([][]string, error) {
 	pings, err := h.Budget().Status()
 	if err != nil {
 		return nil, err
