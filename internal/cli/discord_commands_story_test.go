@@ -63,7 +63,7 @@ func (p *phone) restart() {
 
 func (p *phone) client() *api.Client {
 	return api.New(api.Options{
-		Base: p.server.URL(), Token: discordapi.Token, Version: "test", Now: time.Now,
+		Base: p.server.URL(), Token: discordapi.Token, Now: time.Now,
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	})
 }
