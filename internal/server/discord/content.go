@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -159,7 +160,8 @@ func (c *content) text() string {
 // then; zero is never.
 func (c *content) live(now time.Time) (texts []string, next time.Time) {
 	next = c.open(now)
-	texts = api.Split(c.text())
+	text, _ := plaintext.First(c.text(), (maxMessages+1)*api.MaxText)
+	texts = api.Split(text)
 	if len(texts) > maxMessages { // the last one is replaced by a file
 		return texts[:maxMessages], time.Time{}
 	}

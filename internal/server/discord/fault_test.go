@@ -105,7 +105,7 @@ func TestCutAtTheEnd(t *testing.T) {
 				if err != nil || shown.Left != tc.left || len(shown.Messages) != 1 {
 					t.Error(shown, err)
 				}
-				if took := time.Since(began); took > 8*time.Minute {
+				if took := time.Since(began); took > 11*time.Minute {
 					t.Errorf("gave up after %s", took)
 				}
 				if tc.left {

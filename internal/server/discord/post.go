@@ -117,18 +117,21 @@ func (a *Answer) post(live, request context.Context) {
 func (a *Answer) step(ctx context.Context) time.Duration {
 	now, p := a.stream.Now(), &a.posted
 	a.mu.Lock()
-	texts, next := a.content.live(now)
+	due := a.content.open(now)
 	opening := a.content.opened && !p.opened // the first text waits for nothing
 	p.began = a.content.began
+	if at := p.slot(now, !opening); at.After(now) {
+		a.mu.Unlock()
+		return earlier(at, due).Sub(now)
+	}
+	texts, next := a.content.live(now)
 	a.mu.Unlock()
 	i := p.differing(texts)
-	switch at := p.slot(now, !opening); {
+	switch {
 	case i < 0 && next.IsZero():
 		return time.Hour
 	case i < 0:
 		return next.Sub(now)
-	case at.After(now):
-		return at.Sub(now)
 	}
 	p.count(now)
 	var err error
@@ -158,7 +161,7 @@ func (p *posted) failed(i int, err error, now time.Time) {
 	case api.Permanent(err) && i < len(p.list):
 		p.list[i].id = ""
 	case api.Permanent(err):
-		p.mute = true
+		p.mute, p.nonce = true, ""
 	}
 }
 
@@ -202,6 +205,9 @@ func (a *Answer) complete(ctx context.Context, whole api.Outgoing) (rest api.Out
 	p.hold = time.Time{} // the client knows how long Discord asks to wait
 	parts := api.Parts(rand.Text(), whole)
 	long := !p.placed.IsZero() && a.stream.Now().Sub(p.placed) >= longTurn
+	if p.nonce != "" {
+		a.find(ctx, parts[min(len(p.list), len(parts)-1)])
+	}
 	for i, o := range parts {
 		loud := i == 0 || long && i == len(parts)-1
 		o.Silent = !loud
@@ -214,6 +220,13 @@ func (a *Answer) complete(ctx context.Context, whole api.Outgoing) (rest api.Out
 	}
 	p.list = p.list[:len(parts)]
 	return api.Outgoing{}, false
+}
+
+// find adds the message that perhaps exists, or a new one, to those that show the answer.
+func (a *Answer) find(ctx context.Context, o api.Outgoing) {
+	_ = insist(ctx, func() error { // otherwise settle fails too
+		return a.send(ctx, api.Outgoing{Text: o.Text, ReplyTo: o.ReplyTo})
+	})
 }
 
 // remaining returns what the messages from the i-th on were to show. A file among them has the whole text.
@@ -232,11 +245,6 @@ func remaining(whole api.Outgoing, parts []api.Outgoing, i int) api.Outgoing {
 // settle makes the i-th message show o: by an edit, or by a new message if anew is set or nothing can be edited.
 func (a *Answer) settle(ctx context.Context, i int, o api.Outgoing, anew bool) error {
 	p := &a.posted
-	if i >= len(p.list) && p.nonce != "" && !anew { // it may exist
-		if err := insist(ctx, func() error { return a.send(ctx, api.Outgoing{Text: o.Text, ReplyTo: o.ReplyTo, Silent: o.Silent}) }); err != nil {
-			return err
-		}
-	}
 	if i < len(p.list) && p.list[i].id != "" && !anew {
 		if p.list[i].text == o.Text && len(o.Components) == 0 {
 			return nil

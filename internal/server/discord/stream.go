@@ -198,12 +198,12 @@ func (a *Answer) end(ctx context.Context, record runlog.Record, failed error) (S
 	whole := api.Outgoing{Text: a.content.text(), ReplyTo: a.at.Message, Components: a.buttons}
 	a.mu.Unlock()
 	rest, left := a.complete(last, whole)
-	a.withdraw(ctx)
-	shown := Shown{Messages: a.posted.ids(), Left: left}
-	if !left {
-		return shown, nil
+	shown, err := Shown{Messages: a.posted.ids(), Left: left}, error(nil)
+	if left {
+		err = a.stream.Left(context.WithoutCancel(ctx), rest)
 	}
-	return shown, a.stream.Left(context.WithoutCancel(ctx), rest)
+	a.withdraw(ctx)
+	return shown, err
 }
 
 // withdraw removes the reaction.
@@ -211,7 +211,7 @@ func (a *Answer) withdraw(ctx context.Context) {
 	if a.at.Message == "" {
 		return
 	}
-	ctx, cancel := patient(ctx, time.Minute)
+	ctx, cancel := patient(ctx, patience)
 	defer cancel()
 	_ = insist(ctx, func() error { return a.stream.API.Unreact(ctx, a.at.Channel, a.at.Message, working) })
 }
