@@ -293,10 +293,10 @@ func TestDiscordConfirm(t *testing.T) {
 // TestDiscordQuestion: a choice answers the question of a run after a restart of the listener, once.
 func TestDiscordQuestion(t *testing.T) {
 	p := newPhone(t)
+	p.secrets("discord.TOKEN=" + discordapi.Token + "\n")
+	p.must("config", "set", "discord.api", p.server.URL())
 	run := p.question(asks)
-	message := p.send("Which color?",
-		outbox.Button{Label: "red", ID: outbox.ButtonID(outbox.ButtonAnswer, run, "1")},
-		outbox.Button{Label: "green blue", ID: outbox.ButtonID(outbox.ButtonAnswer, run, "2")})
+	message := p.latest().ID
 	p.restart()
 	p.click(message, "green blue")
 	if !slices.Equal(p.launched, []string{"answer --continue -- " + run}) {
@@ -479,6 +479,8 @@ func TestDiscordSync(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.secrets("discord.TOKEN=" + discordapi.Token + "\n")
+	p.must("config", "set", "discord.api", p.server.URL())
 	sync := func(app string, again bool) int {
 		n, err := discord.SyncCommands(t.Context(), p.client(), paths.Dir(p.dir), h.Disk, app, again)
 		if err != nil {
@@ -493,6 +495,11 @@ func TestDiscordSync(t *testing.T) {
 	first, second, again := sync(discordapi.Application, false), sync(discordapi.Application, false), sync(discordapi.Application, true)
 	if first != 14 || second != 0 || again != 14 {
 		t.Errorf("registered %d, %d and %d", first, second, again)
+	}
+	before := len(p.server.Calls(http.MethodPut, "/commands"))
+	p.must("discord", "sync")
+	if n := len(p.server.Calls(http.MethodPut, "/commands")) - before; n != 1 {
+		t.Errorf("registered %d times", n)
 	}
 	var list []struct{ Name, Description string }
 	if err := json.Unmarshal(p.server.Commands(), &list); err != nil {

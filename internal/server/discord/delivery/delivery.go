@@ -32,9 +32,6 @@ type Carrier struct {
 	Disk   store.Disk
 	Owner  string // user id; "" is the owner of the application
 	Bot    string // what tells one bot from another, such as its address and token; it is kept as a digest only
-
-	// Components returns the buttons of a message; nil: no message has any.
-	Components func(outbox.Message) []discordgo.MessageComponent
 }
 
 // Name names the carrier in the outbox.
@@ -129,8 +126,8 @@ func (c Carrier) outgoing(m outbox.Message) api.Outgoing {
 			o.Text += "\n-# The file could not be sent: " + err.Error()
 		}
 	}
-	if c.Components != nil {
-		o.Components = c.Components(m)
+	if len(m.Buttons) > 0 {
+		o.Components = api.Buttons(m.Buttons...)
 	}
 	return o
 }

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/server/discord"
+)
+
+func newDiscordSync(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Annotations: agentNever(refused),
+		Use:         "sync",
+		Short:       "Register the commands of the direct messages with Discord",
+		Long: "Sync registers the commands that the owner can use in the direct messages with the bot, such as /status, and removes " +
+			"all others of the application. The listener does so when it starts, if they have changed since they were last " +
+			"registered; sync does so in any case.",
+		Args: checked(cobra.NoArgs),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordSync(ctx, d, h) }),
+	}
+}
+
+func runDiscordSync(ctx context.Context, d *Deps, h app.Home) error {
+	client, err := h.Discord()
+	if err != nil {
+		return err
+	}
+	application, err := client.Application(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := discord.SyncCommands(ctx, client, h.Dir, h.Disk, application.ID, true)
+	if err == nil {
+		d.note("registered %d commands with application %s", n, application.Name)
+	}
+	return err
+}
