@@ -43,11 +43,11 @@ func (h Home) SessionName(text string) (n SessionName, found bool, err error) {
 	if name == "" { // which NameOf would take for main
 		return SessionName{}, true, &BadArgument{fmt.Sprintf("no routine %q", text)}
 	}
-	shelf, err := h.Jobs().Load()
+	files, err := h.Jobs().Load()
 	if err != nil {
 		return SessionName{}, true, err
 	}
-	if j, err := shelf.Find(name); err == nil {
+	if j, err := files.Find(name); err == nil {
 		name = j.ID
 	}
 	return NameOf(name), true, nil

@@ -67,11 +67,11 @@ func runRunList(d *Deps, h app.Home, job string, n int, asJSON bool) error {
 	}
 	t.end()
 	if shown == 0 && job != "" {
-		shelf, err := h.Jobs().Load()
+		files, err := h.Jobs().Load()
 		if err != nil {
 			return err
 		}
-		if _, err := shelf.Find(job); err != nil {
+		if _, err := files.Find(job); err != nil {
 			return explain(err)
 		}
 	}

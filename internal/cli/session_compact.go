@@ -102,11 +102,11 @@ func (d *Deps) compactSession(ctx context.Context, h app.Home, c app.Conversatio
 		return h.Runner(d.atShell()).CompactTranscript(ctx, known, instructions, o)
 	}
 	if name == "" && c.Name.Routine != "" {
-		shelf, err := h.Jobs().Load()
+		files, err := h.Jobs().Load()
 		if err != nil {
 			return runlog.Record{}, err
 		}
-		if j, err := shelf.Find(c.Name.Routine); err == nil {
+		if j, err := files.Find(c.Name.Routine); err == nil {
 			name = j.Engine
 		}
 	}

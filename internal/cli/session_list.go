@@ -67,7 +67,7 @@ func newSessionList(d *Deps) *cobra.Command {
 }
 
 func runSessionList(ctx context.Context, d *Deps, asJSON bool) error {
-	shelf, h, err := d.jobSet()
+	files, h, err := d.jobSet()
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func runSessionList(ctx context.Context, d *Deps, asJSON bool) error {
 			continue
 		}
 		row := sessionRow{Session: n.Text, ID: id, Busy: !lock.Free(h.Dir.SessionLock(n.Routine))}
-		if j, err := shelf.Find(n.Routine); err == nil && n.Routine != "" {
+		if j, err := files.Find(n.Routine); err == nil && n.Routine != "" {
 			row.Routine = j.Name()
 		}
 		rows = append(rows, row)
@@ -103,12 +103,12 @@ func sweepSessions(ctx context.Context, h app.Home) error {
 	if err != nil {
 		return err
 	}
-	shelf, err := h.Jobs().Load()
-	if err != nil || len(shelf.Faults) > 0 {
+	files, err := h.Jobs().Load()
+	if err != nil || len(files.Faults) > 0 {
 		return err
 	}
 	held := map[string]bool{}
-	for _, j := range shelf.Jobs {
+	for _, j := range files.Jobs {
 		held[j.ID] = j.Mode() == job.Persistent
 	}
 	for _, id := range ids {

@@ -15,8 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/state/session"
 )
 
-// ask runs the engine, again and again while the service behind it is overloaded and nothing with effects has happened, until
-// ctx ends.
+// ask runs the engine. While the service is overloaded and nothing with effects has happened, it tries again until ctx ends.
 func (t *Turn) ask(ctx context.Context, r engine.Request) (engine.Result, error) {
 	wait := backoff.NewExponentialBackOff()
 	waited := time.Duration(0)
@@ -52,7 +51,7 @@ func (t *Turn) ask(ctx context.Context, r engine.Request) (engine.Result, error)
 	}
 }
 
-// sink records what the engine does, and saves the session's id before anything else can go wrong.
+// sink records what the engine does, and saves the session's id as soon as it is known.
 func (t *Turn) sink(ctx context.Context) engine.Sink {
 	return func(e runlog.Event) error {
 		if err := t.meter.Take(e); err != nil {
@@ -78,7 +77,7 @@ func (t *Turn) observe(e runlog.Event) {
 	}
 }
 
-// reportUncompacted adds an update about a compaction that the engine began by itself and that failed.
+// reportUncompacted adds an update about an automatic compaction that failed.
 func (t *Turn) reportUncompacted(ctx context.Context, e runlog.Event) error {
 	if e.Type != runlog.CompactFailed || e.Tool != "" || t.conv.Event() == "" {
 		return nil

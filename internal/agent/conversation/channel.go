@@ -22,13 +22,13 @@ type Channel struct {
 	unsaved error
 }
 
-// Traits are those of a run with no part in the main conversation.
+// Traits returns those of a run outside the main conversation.
 func (*Channel) Traits() Traits { return Traits{Mode: "channel"} }
 
-// Key names the session.
+// Key returns the key of the session.
 func (c *Channel) Key() string { return c.Name.Key() }
 
-// Open returns the messages so far.
+// Open returns the messages of the session.
 func (c *Channel) Open(context.Context) (h History, err error) {
 	if c.turn, err = c.Book.Open(c.Name); err != nil {
 		return h, err
@@ -37,13 +37,13 @@ func (c *Channel) Open(context.Context) (h History, err error) {
 	return h, nil
 }
 
-// Save keeps nothing: the engine's session ends with the turn.
+// Save does nothing: the engine's session ends with the turn.
 func (*Channel) Save(context.Context, string) error { return nil }
 
-// Updates are not shown.
+// Updates shows none.
 func (*Channel) Updates() UpdatePolicy { return UpdatePolicy{} }
 
-// Event keeps the session out of the history.
+// Event returns "": the session is not in the history.
 func (*Channel) Event() session.Kind { return "" }
 
 // Hear stores what the user says.
@@ -51,7 +51,7 @@ func (c *Channel) Hear(ctx context.Context, in prompt.Input) {
 	c.turn.Begin(ctx, prompt.Words(in), in.Now)
 }
 
-// Note stores what the agent says and does. What a subagent does is left out: the conversation holds it as the result of one tool.
+// Note stores what the agent says and does. The work of a subagent is stored as the result of one tool.
 func (c *Channel) Note(e runlog.Event) {
 	if e.Parent != "" {
 		return
@@ -77,8 +77,8 @@ func (c *Channel) End() { c.unsaved = c.turn.End() }
 // Unsaved returns why the session could not be saved at the end of the turn.
 func (c *Channel) Unsaved() error { return c.unsaved }
 
-// messages returns a conversation as engines take it. A turn that was cut off ends in an answer that says so, so that two messages
-// of the user are never merged. The user's messages are the prompts that they were.
+// messages returns a conversation in the form of engines. A turn that was cut off ends in an answer that says so, so that two messages
+// of the user are never merged. Each message of the user has the form of its prompt.
 func (c *Channel) messages(stored []channel.Message) []transcript.Message {
 	all := []transcript.Message{} // not nil, also if it is empty: the engine keeps no session
 	closed := func() {

@@ -1,7 +1,7 @@
-// Package conversation is where a run's history comes from and what becomes of it. A Conversation says which session a turn
-// continues or branches, where the session's id is kept, and what the turn is shown of pending updates. A Turn is one run's part
-// of a conversation: it holds the conversation's lock, hands over updates, lets the engine answer, and saves the session's id the
-// moment that the engine reports it.
+// Package conversation provides the history of a run and keeps what the run adds to it. A Conversation says which session a turn
+// continues or branches, where the session's id is kept, and which pending updates the turn is shown. A Turn is one run's part of a
+// conversation: it holds the conversation's lock, adds the updates to the prompt, calls the engine, and saves the session's id as soon
+// as the engine reports it.
 package conversation
 
 import (
@@ -19,14 +19,13 @@ type Conversation interface {
 	// Traits returns what the conversation means for the rights of its runs and for their records.
 	Traits() Traits
 
-	// Key names the conversation's lock, such as main or routine-c44e97cf; "" for a session that no other run can know of.
+	// Key names the conversation's lock, such as main or routine-c44e97cf; "" for a session that no other run uses.
 	Key() string
 
-	// Open returns the history that the next turn begins with. The lock of Key, if there is one, is held, or the history is
-	// only looked at.
+	// Open returns the history that the next turn begins with. The lock of Key, if there is one, is held, except by Preview.
 	Open(ctx context.Context) (History, error)
 
-	// Save keeps the id of the session as it is now. It is called the moment that the engine reports the id, under the lock.
+	// Save stores the id of the session. It is called under the lock, as soon as the engine reports the id.
 	Save(ctx context.Context, id string) error
 
 	// Updates returns which pending updates a turn is shown.
@@ -37,7 +36,7 @@ type Conversation interface {
 	Event() session.Kind
 }
 
-// Keeper is a Conversation that keeps the messages itself. A turn of it calls these methods in this order.
+// Keeper is a Conversation that stores the messages itself. A turn calls these methods in this order.
 type Keeper interface {
 	// Hear is given the message of the turn before the engine is. ctx is that of the turn.
 	Hear(ctx context.Context, in prompt.Input)
@@ -55,9 +54,9 @@ type Keeper interface {
 // Traits of a conversation are part of the record of each of its runs.
 type Traits struct {
 	Mode       string // as records and lists name the conversation
-	Foreground bool   // it is the owner's own: no gate stands before a message, and no report is owed
-	Shared     bool   // it is main or a branch of main: all are offered the same tools, so that the model's cache of them holds
-	Persistent bool   // the session goes on in the job's next run, and its agent may have it compacted
+	Foreground bool   // the owner's own conversation: messages pass without checks, and no report is due
+	Shared     bool   // main or a branch of main: all are offered the same tools, so that the prompt cache remains valid
+	Persistent bool   // the job's next run continues the session, and the agent may have it compacted
 }
 
 // History is what a turn begins with. At most one of Session, Parent and Messages is set, except that Session may have the Parent
@@ -69,7 +68,7 @@ type History struct {
 	Follow   bool                 // Session is continued where a compaction took it
 	Discard  bool                 // nothing of the session is kept
 	Missing  Missing
-	Opening  Opening // of what the agent is told in this turn
+	Opening  Opening // of the prompt of this turn
 }
 
 // Opening is what a conversation puts in front of a turn's message.
@@ -84,7 +83,7 @@ type Missing int
 // What can be done about a missing session.
 const (
 	StartAfresh Missing = iota // with a new session; the prompt says that the old one is gone
-	StartNew                   // with a new session; the old one has not begun
+	StartNew                   // with a new session, because the old one has never begun
 	Fail                       // the turn fails
 )
 

@@ -12,21 +12,21 @@ import (
 // turns continue the branch.
 type Fork struct {
 	Sessions session.Book
-	ID       string      // of the fork; a turn in another one, or in none, is a session.ErrNoFork
-	First    bool        // the turn only begins the fork: one that has begun is a session.ErrNoFork too
+	ID       string      // of the fork; if another one or none is open, the turn fails with session.ErrNoFork
+	First    bool        // the turn only begins the fork; if it has begun, the turn fails with session.ErrNoFork
 	Busy     func() bool // reports whether main is in a turn
 
 	now session.Fork // as Open found it
 }
 
-// Traits of the fork are those of main, of which it is a branch.
+// Traits returns those of main.
 func (*Fork) Traits() Traits { return Traits{Mode: "fork", Foreground: true, Shared: true} }
 
-// Key is the same in every process: one fork is open at a time.
+// Key returns one key for all forks: one is open at a time.
 func (*Fork) Key() string { return session.ForkKey }
 
-// Open continues the fork's session. A turn that died before the fork had one leaves it to the next one to open the fork, and to
-// branch again if the engine kept nothing.
+// Open continues the fork's session, or begins the fork with a branch. If the turn that began the fork was killed, the next one
+// begins it again.
 func (c *Fork) Open(ctx context.Context) (h History, err error) {
 	now, open, err := c.Sessions.Fork(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *Fork) Open(ctx context.Context) (h History, err error) {
 	return h, nil
 }
 
-// age is how old the message is that the owner replied to; 0 if that is not known.
+// age returns the age of the message that the owner replied to; 0 if it is not known.
 func (c *Fork) age() time.Duration {
 	if c.now.Sent.IsZero() {
 		return 0
@@ -62,7 +62,7 @@ func (c *Fork) Save(ctx context.Context, id string) error {
 	return c.Sessions.EditFork(context.WithoutCancel(ctx), c.ID, func(f *session.Fork) { f.Session = id })
 }
 
-// Updates stay for main; each is shown once in a fork. A fork of another run's session has none.
+// Updates shows each update once and leaves them for main. A fork of another run's session shows none.
 func (c *Fork) Updates() UpdatePolicy {
 	if c.now.Run != "" {
 		return UpdatePolicy{}
@@ -72,5 +72,5 @@ func (c *Fork) Updates() UpdatePolicy {
 	}}
 }
 
-// Event is that of a fork.
+// Event returns that of an interactive fork.
 func (*Fork) Event() session.Kind { return session.InteractiveFork }

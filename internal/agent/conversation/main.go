@@ -6,7 +6,7 @@ import (
 	"github.com/ollim/ollim/internal/state/session"
 )
 
-// Main is the owner's conversation.
+// Main is the main conversation.
 type Main struct {
 	Sessions session.Book
 
@@ -16,10 +16,10 @@ type Main struct {
 // MainKey is the key of the main conversation.
 const MainKey = session.MainKey
 
-// Traits of main are those of the owner's own conversation.
+// Traits returns those of the owner's own conversation.
 func (*Main) Traits() Traits { return Traits{Mode: "foreground", Foreground: true, Shared: true} }
 
-// Key is the same in every process.
+// Key returns MainKey.
 func (*Main) Key() string { return MainKey }
 
 // Open continues the main session.
@@ -34,8 +34,8 @@ func (m *Main) Save(ctx context.Context, id string) (err error) {
 	return err
 }
 
-// Updates are used up by the main conversation alone.
+// Updates removes the updates that it shows; no other conversation does.
 func (*Main) Updates() UpdatePolicy { return UpdatePolicy{Show: Pop} }
 
-// Event is that of a session with no history.
+// Event returns that of a new session.
 func (*Main) Event() session.Kind { return session.Created }

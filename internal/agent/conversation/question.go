@@ -6,21 +6,21 @@ import (
 	"github.com/ollim/ollim/internal/state/session"
 )
 
-// Question is the session of questions at a shell. Its transcript is all that is kept of it.
+// Question is the session of questions at a shell. It is kept as a transcript only.
 type Question struct {
-	Session string // to go on with; "" begins one
-	Branch  bool   // Session is branched: it is not a question's, or it is to stay as it is
+	Session string // to continue; "" begins one
+	Branch  bool   // branch Session: it is not a question's, or must not change
 	Follow  bool   // Session is continued where a compaction took it
 	Discard bool   // no transcript is kept
 }
 
-// Traits are those of a run with no part in the main conversation.
+// Traits returns those of a run outside the main conversation.
 func (Question) Traits() Traits { return Traits{Mode: "ask"} }
 
-// Key is "": the transcript has a lock of its own.
+// Key returns "": the transcript has a lock of its own.
 func (Question) Key() string { return "" }
 
-// Open continues or branches the session. One that is gone is an error: the owner has named it.
+// Open continues or branches the session. A session that no longer exists is an error, because the owner named it.
 func (q Question) Open(context.Context) (History, error) {
 	h := History{Session: q.Session, Follow: q.Follow, Discard: q.Discard, Missing: Fail}
 	if q.Branch {
@@ -29,11 +29,11 @@ func (q Question) Open(context.Context) (History, error) {
 	return h, nil
 }
 
-// Save keeps nothing: the transcript has the id.
+// Save does nothing: the transcript has the id.
 func (Question) Save(context.Context, string) error { return nil }
 
-// Updates are not shown.
+// Updates shows none.
 func (Question) Updates() UpdatePolicy { return UpdatePolicy{} }
 
-// Event keeps the session out of the history.
+// Event returns "": the session is not in the history.
 func (Question) Event() session.Kind { return "" }

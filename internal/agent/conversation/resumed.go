@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Resumed is the session of one background run that goes on, as with the answer to a question.
+// Resumed is the session of a background run that continues, such as with the answer to a question.
 type Resumed struct {
 	Conversation // that the session began in
 
@@ -16,7 +16,7 @@ type Resumed struct {
 // Open continues the run's session.
 func (r Resumed) Open(context.Context) (History, error) { return History{Session: r.Session}, nil }
 
-// Updates are those that the conversation shows, if they are newer than the run.
+// Updates shows the updates of the conversation that are newer than Since.
 func (r Resumed) Updates() UpdatePolicy {
 	policy := r.Conversation.Updates()
 	policy.Since = r.Since

@@ -7,21 +7,21 @@ import (
 	"github.com/ollim/ollim/internal/state/session"
 )
 
-// Routine is the session of a persistent routine, which goes on at each fire.
+// Routine is the session of a persistent routine, which each fire continues.
 type Routine struct {
 	Sessions session.Book
 	ID       string                // of the routine
 	Shown    time.Time             // updates up to here were shown to an earlier run
-	Own      func(run string) bool // reports whether a run was one of the routine: its agent knows what it reported
+	Own      func(run string) bool // reports whether a run was one of the routine, whose agent knows what it reported
 }
 
 // RoutineKey is the key of a persistent routine's conversation.
 func RoutineKey(routine string) string { return "routine-" + routine }
 
-// Traits of a routine's session are those of the background.
+// Traits returns those of a background run with a session that is kept.
 func (Routine) Traits() Traits { return Traits{Mode: "persistent", Persistent: true} }
 
-// Key names the routine.
+// Key returns the key of the routine.
 func (r Routine) Key() string { return RoutineKey(r.ID) }
 
 // Open continues the routine's session.
@@ -33,10 +33,10 @@ func (r Routine) Open(context.Context) (h History, err error) {
 // Save makes id the routine's session.
 func (r Routine) Save(_ context.Context, id string) error { return r.Sessions.SetRoutine(r.ID, id) }
 
-// Updates stay for main; each is shown once, and the routine's own are left out.
+// Updates shows each update once, except the routine's own, and leaves them for main.
 func (r Routine) Updates() UpdatePolicy {
 	return UpdatePolicy{Show: Peek, Since: r.Shown, Skip: r.Own}
 }
 
-// Event is that of a session in the background.
+// Event returns that of a persistent session.
 func (Routine) Event() session.Kind { return session.PersistentBg }

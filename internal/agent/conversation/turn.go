@@ -18,7 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/state/update"
 )
 
-// Book is what the conversations of one data directory share.
+// Book holds what the conversations of one data directory share.
 type Book struct {
 	Home     paths.Dir
 	Sessions session.Book
@@ -38,7 +38,7 @@ type Parts struct {
 	Observe func(runlog.Event) // sees every event of the turn as it happens; may be nil
 }
 
-// Turn is one run's part of a conversation, which no other process can change until Close.
+// Turn is one run's part of a conversation. No other process can change the conversation until Close.
 type Turn struct {
 	Parts
 
@@ -113,8 +113,8 @@ func (t *Turn) Close() {
 	}
 }
 
-// Say tells the agent one thing and lets it answer. The prompt is completed with pending updates and kept in the record. Updates
-// that were popped go back if the agent never began to answer.
+// Say sends the agent a message and lets it answer. It adds the pending updates to the prompt and stores the prompt in the record.
+// Updates that were popped are pending again if the agent never began to answer.
 func (t *Turn) Say(ctx context.Context, in prompt.Input, r engine.Request) (engine.Result, error) {
 	updates, err := t.takeUpdates(ctx)
 	if err != nil {
@@ -139,7 +139,7 @@ func (t *Turn) Say(ctx context.Context, in prompt.Input, r engine.Request) (engi
 	return result, errors.Join(err, t.settleUpdates(ctx))
 }
 
-// open puts the opening in front of a message.
+// open puts the Opening before a message.
 func (o Opening) open(in prompt.Input) prompt.Input {
 	if o == (Opening{}) {
 		return in
@@ -157,8 +157,8 @@ func (t *Turn) say(ctx context.Context, in prompt.Input, r engine.Request) (engi
 	return t.ask(ctx, r)
 }
 
-// forget begins anew, as the engine does not have the session: from the parent of one that was to be continued, if there is one,
-// else without history. The session history keeps the id as the parent of the next.
+// forget begins again because the engine does not have the session: with a branch of the parent, if there is one, else without
+// history. The session history records the old id as the parent of the new one.
 func (t *Turn) forget(ctx context.Context) error {
 	if t.current.session != "" && t.history.Parent != "" {
 		t.current = current{parent: t.history.Parent}
@@ -172,7 +172,7 @@ func (t *Turn) forget(ctx context.Context) error {
 	return t.Run.Event(ctx, runlog.Event{Type: runlog.SessionLost, Session: old})
 }
 
-// Remind asks for something that is owed, in the same session.
+// Remind sends the agent a reminder of a duty, in the same session.
 func (t *Turn) Remind(ctx context.Context, text string, r engine.Request) error {
 	r.Input.Prompt, r.Input.Nudge, r.Input.Attachments = text, true, nil
 	_, err := t.ask(ctx, r)

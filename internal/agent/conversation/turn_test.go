@@ -17,7 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/state/update"
 )
 
-// topic is a conversation of the tests. It notes what is saved, beside what the history has by then.
+// topic is a conversation of the tests. It records each saved id and the session history at that time.
 type topic struct {
 	history History
 	policy  UpdatePolicy

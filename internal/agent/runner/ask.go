@@ -13,7 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// askPatience is how long a question waits for a service that refuses for now, in all: a person waits for the answer.
+// askPatience is how long a question waits, in all, for a service that is overloaded. It is short because a person waits.
 const askPatience = 2 * time.Minute
 
 // Question is one question at a shell.

@@ -19,8 +19,8 @@ import (
 // channelLimit bounds a turn of a channel, as the default of jobs does.
 const channelLimit = 30 * time.Minute
 
-// ChatChannel is one turn of a channel's session. For the limits it is an automatic run, whoever asks for it. The answer is in the
-// record also if the session could not be saved; then the error is a *store.NotWritten.
+// ChatChannel takes one turn of a channel's session, as an automatic run. If the session cannot be saved, the answer is still in the
+// record, and the error is a *store.NotWritten.
 func (r *Runner) ChatChannel(ctx context.Context, name channel.Name, m Message, o Options) (runlog.Record, error) {
 	system, err := r.channelPrompt()
 	c := &conversation.Channel{Book: r.Channels, Name: name, Zone: r.Zone}
@@ -36,7 +36,8 @@ func (r *Runner) ChatChannel(ctx context.Context, name channel.Name, m Message, 
 	return record, errors.Join(err, c.Unsaved())
 }
 
-// channelPrompt is the system prompt of a channel turn. A file that cannot be read is an error: others read the answers.
+// channelPrompt returns the system prompt of a channel turn. A CHANNEL.md that cannot be read is an error, because other people read
+// the answers.
 func (r *Runner) channelPrompt() (string, error) {
 	path := r.Home.ChannelPrompt()
 	text, err := store.ReadText(path, maxProfile, false)

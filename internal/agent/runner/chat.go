@@ -25,7 +25,7 @@ type Message struct {
 	Text        string
 	Attachments []engine.Attachment
 	Group       string // messages of one group that wait together are answered by one turn; "": alone
-	First       bool   // it stops the turn of the owner's that is in progress, and goes before the messages that wait
+	First       bool   // it stops the owner's turn in progress and is answered before the messages that wait
 	Source      string // the id that a messenger gave it
 }
 
@@ -36,8 +36,7 @@ func (m Message) answers() []string {
 	return []string{m.Source}
 }
 
-// Chat is one turn of the owner's conversation, the interactive fork while one is open, else main: it waits for the messages
-// before this one.
+// Chat takes one turn of the interactive fork while one is open, else of main, after the messages that wait.
 func (r *Runner) Chat(ctx context.Context, m Message, o Options) (runlog.Record, error) {
 	ticket, place, err := r.Enqueue(ctx, m, o)
 	if err != nil {
@@ -87,7 +86,7 @@ func (r *Runner) CompactSession(ctx context.Context, routine, instructions strin
 	return r.runTurn(ctx, s, err)
 }
 
-// mainTurn is a Spec of the owner's in the main conversation.
+// mainTurn returns the Spec of a turn of the owner in the main conversation.
 func (r *Runner) mainTurn(kind string, o Options) (Spec, error) {
 	own, _, err := r.patterns(false)
 	return Spec{
@@ -104,7 +103,7 @@ func (r *Runner) mainTurn(kind string, o Options) (Spec, error) {
 // maxProfile is the largest profile file that is read, in bytes; each is a part of every prompt.
 const maxProfile = 1 << 20
 
-// profile is who the agent is and whom it works for, in the owner's words. Files that are not there say nothing.
+// profile returns the texts that say who the agent is and whom it works for. Missing files are skipped.
 func (r *Runner) profile() string {
 	var texts []string
 	for _, name := range []string{"IDENTITY.md", "USER.md"} {

@@ -14,8 +14,8 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// continuation is the second part of a run that has asked the owner a question. It has what is left of the run's limits and, of the
-// rights that the run had, those that its job still has.
+// continuation is the second part of a run that has asked the owner a question. It has what is left of the run's limits, and those
+// permissions of the run that its job still has.
 type continuation struct {
 	*fire
 
@@ -25,7 +25,7 @@ type continuation struct {
 	session  string  // as it is now
 }
 
-// goOn goes on with the fire's run. The job must still be permitted to run; if it is not, the run keeps waiting.
+// goOn continues the fire's run. If the job is not permitted to run any more, the run keeps waiting.
 func (f *fire) goOn(ctx context.Context, record runlog.Record, q question.Question) (runlog.Record, error) {
 	if err := f.Permit(); err != nil {
 		if outcomeOf(err) == runlog.Refused {
@@ -56,7 +56,7 @@ func (f *fire) goOn(ctx context.Context, record runlog.Record, q question.Questi
 	return done, err
 }
 
-// spec is that of the job's fire with the answer, in the session of the run.
+// spec returns the Spec of the job's fire with the answer, in the session of the run.
 func (c *continuation) spec() Spec {
 	s, b := c.fire.spec(), c.before
 	s.Identity.Run, s.Identity.Again, s.Origin = b.ID, true, c
@@ -66,7 +66,7 @@ func (c *continuation) spec() Spec {
 	s.Policy.Tools = slices.DeleteFunc(slices.Clone(b.Tools), func(p string) bool { return !slices.Contains(s.Policy.Tools, p) })
 	s.Policy.Dirs = slices.DeleteFunc(slices.Clone(s.Policy.Dirs), func(d policy.Root) bool { return !slices.Contains(b.Dirs, dirOf(d)) })
 	s.Policy.AllowPing, s.Policy.Deliver = s.Input.Task.AllowPing, false
-	_, main, _ := c.patterns(true) // an error has kept the run from going on: see permit
+	_, main, _ := c.patterns(true) // Permit has returned the error
 	c.in(&s, c.conversation(), main)
 	s.Limits.Time = cmp.Or(c.question.Left, s.Limits.Time)
 	s.Limits.Cost = c.left(s.Limits.Cost)
@@ -76,10 +76,10 @@ func (c *continuation) spec() Spec {
 	return s
 }
 
-// leastCost stands for a limit that is used up, in USD; 0 is none.
+// leastCost stands for a limit that is used up, in USD; 0 would mean no limit.
 const leastCost = 1e-6
 
-// left is what is left of a limit of the run's cost; 0 is no limit.
+// left returns what is left of a limit of the run's cost; 0 is no limit.
 func (c *continuation) left(limit float64) float64 {
 	if limit == 0 {
 		return 0
@@ -87,7 +87,7 @@ func (c *continuation) left(limit float64) float64 {
 	return max(limit-c.settled, leastCost)
 }
 
-// conversation is the one that the run is part of: that of the routine as it is now, or the run's own session.
+// conversation returns the routine's conversation as it is now, or one that resumes the run's own session.
 func (c *continuation) conversation() conversation.Conversation {
 	b := c.before
 	if b.Persistent {
@@ -100,7 +100,7 @@ func (c *continuation) conversation() conversation.Conversation {
 	return conversation.Resumed{Conversation: own, Session: c.session, Since: b.ShownUntil()}
 }
 
-// Begin completes the record: it is that of the run, in this process.
+// Begin replaces the record by that of the run, with the facts of this process.
 func (c *continuation) Begin(r *runlog.Record) error {
 	now, previous := *r, c.previous
 	*r = c.before
@@ -115,10 +115,10 @@ func (c *continuation) Begin(r *runlog.Record) error {
 	return nil
 }
 
-// Permit has been asked.
+// Permit returns nil: goOn has asked the fire.
 func (c *continuation) Permit() error { return nil }
 
-// Prepare hands the answer over. The gate and the skills have had their turn.
+// Prepare records the answer. The gate and the skills ran in the first part.
 func (c *continuation) Prepare(ctx context.Context, run *runlog.Run, _ *tools.Set, in prompt.Input) (prompt.Input, error) {
 	if c.session == "" && !c.before.Persistent {
 		in.Session = prompt.Lost
@@ -126,7 +126,7 @@ func (c *continuation) Prepare(ctx context.Context, run *runlog.Run, _ *tools.Se
 	return c.foresee(in), run.Event(ctx, runlog.Event{Type: runlog.Answered, Text: c.question.Answer, Reported: c.settled})
 }
 
-// Postpone leaves the run waiting with its answer. A limit that no other run holds is reported.
+// Postpone leaves the run waiting with its answer. A limit is reported unless reservations of other runs caused it.
 func (c *continuation) Postpone(ctx context.Context, run *runlog.Run, later *Later) error {
 	run.Shown = c.before.Shown
 	if !later.limit.Passing() {

@@ -60,7 +60,7 @@ func (r *Runner) input(s Spec, record runlog.Record) (in prompt.Input, err error
 	return in, err
 }
 
-// named returns what the agent is told of files, with the texts of those that are texts.
+// named describes files for the prompt, with the content of text files.
 func named(files []engine.Attachment) (list []prompt.File, err error) {
 	for _, a := range files {
 		text, size, err := a.Text()
@@ -72,7 +72,7 @@ func named(files []engine.Attachment) (list []prompt.File, err error) {
 	return list, nil
 }
 
-// seen returns the files that the model sees as they are.
+// seen returns the files that are shown to the model.
 func seen(files []engine.Attachment) []engine.Attachment {
 	return slices.DeleteFunc(slices.Clone(files), func(a engine.Attachment) bool { return !media.IsSeen(a.Type) })
 }
@@ -118,7 +118,7 @@ func waits(run *runlog.Run) error {
 	return err
 }
 
-// enforce holds the agent to the duties of its run.
+// enforce carries out the duties of the run.
 func (w *work) enforce(ctx context.Context, t *Turn) error {
 	if err := waits(w.run); err != nil {
 		return err

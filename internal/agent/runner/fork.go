@@ -16,7 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/state/session"
 )
 
-// ForkIdle is how long an interactive fork is left alone before its agent is asked to end it, twice.
+// ForkIdle is how long an interactive fork has no turn before its agent is asked to end it, and again before it is asked once more.
 const ForkIdle = 10 * time.Minute
 
 const mostPrompts = 2
@@ -66,7 +66,7 @@ func (enterFork) Enforce(ctx context.Context, r *Runner, t *Turn) error {
 	}
 	f.ID, f.Parent, f.MainRun = t.Run.ID, t.Session(), t.Run.ID
 	err = r.Sessions.OpenFork(context.WithoutCancel(ctx), f)
-	if errors.Is(err, session.ErrForkOpen) { // by the owner, since the tool was called
+	if errors.Is(err, session.ErrForkOpen) { // the owner has opened one since the tool was called
 		return nil
 	}
 	return errors.Join(err, noteFork(ctx, t.Run, t.Observe, runlog.ForkOpened, f.Topic))
@@ -89,8 +89,8 @@ func (r *Runner) follow(ctx context.Context, record runlog.Record, deliver bool,
 	}
 }
 
-// speak lets the owner take a turn: in the interactive fork while one is open, else in main, with the first turn of the fork that
-// its agent opens. fill says what is said.
+// speak takes a turn of the owner: in the interactive fork while one is open, else in main. If the agent of main opens a fork, its
+// first turn follows. fill adds the message to the Spec.
 func (r *Runner) speak(ctx context.Context, o Options, fill func(*Spec)) (runlog.Record, error) {
 	for {
 		f, open, err := r.Sessions.Fork(ctx)
@@ -123,8 +123,8 @@ type forkTurn struct {
 	report bool   // the fork ends with it; the agent is to report
 }
 
-// inFork runs a turn in a fork; fill says what is said. It is a session.ErrNoFork, and leaves no record, if the fork is not open
-// any more.
+// inFork runs a turn in a fork; fill adds the message to the Spec. The error is a session.ErrNoFork, and there is no record, if the
+// fork is not open any more.
 func (r *Runner) inFork(ctx context.Context, f session.Fork, t forkTurn, o Options, fill func(*Spec)) (runlog.Record, error) {
 	s, wrong := r.turnOf(o)
 	s.Identity.Kind, s.Identity.ID, s.Identity.Path = t.kind, session.ForkKey, session.ForkKey
@@ -139,7 +139,7 @@ func (r *Runner) inFork(ctx context.Context, f session.Fork, t forkTurn, o Optio
 	return r.Run(ctx, s)
 }
 
-// saying is a fill of a tag and a text.
+// saying returns a fill that adds a tag and a text.
 func saying(tag, text string) func(*Spec) {
 	return func(s *Spec) { s.Input.Task.Tag, s.Input.Task.Body = tag, text }
 }
@@ -153,7 +153,7 @@ type forkOrigin struct {
 	observe func(runlog.Event)
 }
 
-// Prepare says in which conversation the turn is.
+// Prepare records that the turn is in the fork.
 func (o *forkOrigin) Prepare(ctx context.Context, run *runlog.Run, set *tools.Set, in prompt.Input) (prompt.Input, error) {
 	if err := noteFork(ctx, run, o.observe, runlog.ForkContinued, cmp.Or(o.fork.Topic, o.fork.Quote)); err != nil {
 		return in, err
@@ -269,7 +269,7 @@ func (r *Runner) ReportFork(ctx context.Context, o Options) (runlog.Record, erro
 	return r.inFork(ctx, f, forkTurn{kind: kindFork, owner: true, report: true}, o, saying(prompt.TagSystem, prompt.ForkReport))
 }
 
-// holdFork waits for the turn in progress, and does something with the fork while no other process can.
+// holdFork waits for the turn in progress, and calls do under the fork's lock.
 func (r *Runner) holdFork(ctx context.Context, do func(session.Fork) error) (session.Fork, error) {
 	path := r.Home.ConversationLock(session.ForkKey)
 	if left := r.Runs.Leftover(path); left != nil {
@@ -290,8 +290,8 @@ func (r *Runner) holdFork(ctx context.Context, do func(session.Fork) error) (ses
 	return f, do(f)
 }
 
-// saveFork makes the fork the main session; the caller holds the fork's lock. A turn of main that is in progress is one that the
-// fork does not hold.
+// saveFork makes the fork the main session; the caller holds the fork's lock. A turn of main in progress makes it fail, because the
+// fork does not contain that turn.
 func (r *Runner) saveFork(ctx context.Context, id string) error {
 	guard, err := lock.TryGuard(r.Home.ConversationLock(session.MainKey))
 	if errors.Is(err, lock.ErrBusy) {

@@ -41,7 +41,7 @@ func (r *Runner) post(ctx context.Context, sender outbox.Sender, run *runlog.Run
 	return receipt.Fate, errors.Join(err, run.Event(ctx, runlog.Event{Type: runlog.Delivered, Text: string(receipt.Fate), Tool: string(kind)}))
 }
 
-// remember notes the session that a reply to a message continues. A reply to the owner's own conversation needs no note.
+// remember notes the session that a reply to a message branches. A message of a foreground run needs no note.
 func (r *Runner) remember(ctx context.Context, run *runlog.Run, message string) error {
 	standing, err := run.Standing()
 	if err != nil || run.Foreground || standing.Session == "" {
@@ -61,7 +61,7 @@ func (w *work) sendBody(ctx context.Context) error {
 	return w.tell(ctx, w.spec.Sender, w.run, in.Task.Body)
 }
 
-// tell reaches the owner in any case: by delivery, else in the next conversation. An error says that neither took the text.
+// tell delivers a text to the owner or, if that is not possible, adds a pending update. An error means that both failed.
 func (r *Runner) tell(ctx context.Context, sender outbox.Sender, run *runlog.Run, text string) error {
 	text = update.Clean(text)
 	if !sender.Configured() {

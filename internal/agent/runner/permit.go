@@ -35,7 +35,7 @@ func (w *work) askOwner(ctx context.Context) (stop func()) {
 	return func() { cancel(); asking.Wait() }
 }
 
-// permit asks about one use and records the answer, unless nobody waits for it any more.
+// permit asks about one use and records the answer, unless the use has been decided meanwhile.
 func (w *work) permit(ctx context.Context, use runlog.Event) {
 	waiting, cancel := context.WithTimeout(ctx, tools.AskPatience)
 	defer cancel()
@@ -45,7 +45,8 @@ func (w *work) permit(ctx context.Context, use runlog.Event) {
 	}
 }
 
-// reach returns the patterns that file tools check again when they are used: all that the owner may allow, if the owner is asked.
+// reach returns the patterns that file tools check when they are used. If the owner can be asked, they cover all that the owner may
+// allow.
 func reach(run *runlog.Run) []string {
 	if policy.Mode(run.Permissions) == "" {
 		return run.Tools

@@ -49,12 +49,12 @@ func (r *Runner) Waits(run, message string) bool {
 	return err == nil && q.Message == message && q.Answer == "" && !q.Expired(r.Disk.Now())
 }
 
-// continueWait is how long a run that goes on waits for a fire of its job.
+// continueWait is how long a run waits for a fire of its job before it continues.
 const continueWait = 24 * time.Hour
 
-// Continue goes on with a run whose question was answered, as an automatic run. One whose question has expired it ends. While
-// everything is paused, at a spending limit, or while the job is not approved, the run keeps waiting with the answer, and the error
-// says why. For a run that does not wait it is a *question.Closed.
+// Continue continues a run whose question was answered, as an automatic run, or ends a run whose question has expired. While
+// everything is paused, a spending limit is reached or the job is not approved, the run keeps waiting with its answer, and the error
+// gives the reason. The error is a *question.Closed if the run does not wait.
 func (r *Runner) Continue(ctx context.Context, id string, o Observer) (runlog.Record, error) {
 	record, err := r.Runs.Load(id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,8 +112,8 @@ func (r *Runner) waitForJob(ctx context.Context, id string) (*lock.Guard, error)
 	return guard, err
 }
 
-// awaited returns what the fire's run waits with, and its record. As the job's lock is held, a record that is not finished is that
-// of a process that died.
+// awaited returns the question of the fire's run, and its record. The job's lock is held, so an unfinished record belongs to a process
+// that died.
 func (f *fire) awaited(ctx context.Context) (q question.Question, r runlog.Record, err error) {
 	f.previous = f.closePrevious(ctx)
 	_, err = f.Runs.Close(f.run)
@@ -130,12 +130,12 @@ func (f *fire) awaited(ctx context.Context) (q question.Question, r runlog.Recor
 	q, err = f.Questions.Load(f.run)
 	if errors.Is(err, fs.ErrNotExist) {
 		q = question.Question{Run: f.run, Job: r.Job, Name: r.Name, Text: r.Question, Asked: r.Started, Expires: f.Disk.Now(), Lapsed: true}
-		err = f.Questions.Ask(ctx, q) // somebody deleted it: nobody can answer any more
+		err = f.Questions.Ask(ctx, q) // its file was deleted: it cannot be answered any more
 	}
 	return q, r, err
 }
 
-// giveUpOn ends a run that waits and cannot go on.
+// giveUpOn ends a run that waits and cannot continue.
 func (f *fire) giveUpOn(ctx context.Context, outcome runlog.Outcome, reason, text string) (runlog.Record, error) {
 	held, err := f.Runs.Hold(f.run)
 	if err != nil {
@@ -149,18 +149,18 @@ func (f *fire) giveUpOn(ctx context.Context, outcome runlog.Outcome, reason, tex
 	f.warn(run.Conclude(outcome, reason))
 	f.notify(ctx, run.Record, update.Clean(text))
 	if f.job.ID != "" {
-		f.warn(f.Permit()) // of what the owner wants at the end
+		f.warn(f.Permit()) // of the job's after command
 	}
 	f.End(ctx, run, nil)
 	err = run.Finish(outcome, reason)
 	f.settleSlot(outcome)
-	if f.job.Kind != job.Routine { // whose agent reads in its next fire that no answer came
+	if f.job.Kind != job.Routine { // the agent of a routine is told at its next fire
 		f.warn(f.Questions.Drop(ctx, f.run))
 	}
 	return run.Record, err
 }
 
-// questions are those of earlier runs of the job, which the owner has not answered.
+// questions returns the unanswered questions of earlier runs of the job.
 func (f *fire) questions() (open []question.Question) {
 	all, err := f.Questions.List()
 	f.warn(err)
@@ -172,7 +172,7 @@ func (f *fire) questions() (open []question.Question) {
 	return open
 }
 
-// forgetQuestions drops those that have expired, once the agent of the job has read so.
+// forgetQuestions drops the expired questions of earlier runs once the agent of the job has been told about them.
 func (f *fire) forgetQuestions(ctx context.Context, run runlog.Record) {
 	if run.Turns == 0 {
 		return
@@ -184,7 +184,7 @@ func (f *fire) forgetQuestions(ctx context.Context, run runlog.Record) {
 	}
 }
 
-// AskAgain sends a question whose run was killed before it was sent.
+// AskAgain sends a question whose run was killed before it could.
 func (r *Runner) AskAgain(ctx context.Context, q question.Question) error {
 	run, err := r.Runs.At(q.Run)
 	if err != nil {

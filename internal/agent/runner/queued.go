@@ -32,8 +32,8 @@ func (r *Runner) Enqueue(ctx context.Context, m Message, o Options) (*queue.Tick
 	return r.Queue.Add(ctx, entry)
 }
 
-// Converse takes the owner's turn with the first of own, when nobody is before it, and with those that wait with it as one
-// group; left are the others. It first answers the messages whose sender has died.
+// Converse takes the owner's turn with the first message of own, when no other is before it, and with those of its group that wait
+// next to it; left are the others. It first answers the messages whose sender has died.
 func (r *Runner) Converse(ctx context.Context, own []*queue.Ticket, o Options) (record runlog.Record, left []*queue.Ticket, err error) {
 	for {
 		turn, err := r.nextTurn(ctx, own)
@@ -50,8 +50,8 @@ func (r *Runner) Converse(ctx context.Context, own []*queue.Ticket, o Options) (
 	}
 }
 
-// giveUp takes a message out of the queue whose sender learns that it was not answered. One whose sender is ended by something
-// other than the owner's wish stays.
+// giveUp removes a message from the queue because its sender reports that it was not answered. If a signal other than the owner's
+// ends the sender, the message stays.
 func giveUp(ctx context.Context, t *queue.Ticket) error {
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrWithdrawn) {
 		t.Leave()
@@ -65,7 +65,7 @@ func (r *Runner) nextTurn(ctx context.Context, own []*queue.Ticket) (*queue.Turn
 	return r.Queue.Next(ctx, own, func() (string, error) { return runlog.NewID(r.Disk.Now(), r.Random) })
 }
 
-// take is a turn in which the sender of the messages waits for the answer.
+// take runs a turn in which the sender of the messages waits for the answer.
 func (r *Runner) take(ctx context.Context, turn *queue.Turn, o Options) (runlog.Record, error) {
 	o, fill := r.said(turn, o)
 	record, err := r.speak(ctx, o, fill)
@@ -76,8 +76,9 @@ func (r *Runner) take(ctx context.Context, turn *queue.Turn, o Options) (runlog.
 	return record, errors.Join(err, turn.End(ctx, how, record.Error))
 }
 
-// interrupted returns what becomes of the messages of a turn that was stopped. The owner who withdraws them or stops the run
-// knows; what another message has stopped before the agent said anything is no part of the session, so the next turn reports it.
+// interrupted returns what becomes of the messages of a turn that was stopped. If the owner withdrew them or stopped the run, they
+// count as answered. If another message stopped the turn before the agent said anything, the next turn reports them, because the
+// session does not contain them.
 func (r *Runner) interrupted(ctx context.Context, record runlog.Record) queue.End {
 	switch {
 	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrWithdrawn):
@@ -90,7 +91,7 @@ func (r *Runner) interrupted(ctx context.Context, record runlog.Record) queue.En
 	return queue.Answered
 }
 
-// stoppedByMessage is the reason in the record of a turn that a message stopped which goes first.
+// stoppedByMessage is the reason in the record of a turn that was stopped by a message that goes first.
 const stoppedByMessage = "stopped by a new message"
 
 // Interrupt requests that a turn ends because of a new message.
@@ -110,7 +111,7 @@ func (r *Runner) StopTurn() (run string, err error) {
 	return "", nil
 }
 
-// standIn answers messages whose sender has died. The answer is sent to the owner, as nobody's terminal waits for it.
+// standIn answers messages whose sender has died. The answer is delivered, because no terminal waits for it.
 func (r *Runner) standIn(ctx context.Context, turn *queue.Turn, o Options) error {
 	sender := r.Outbox
 	sender.Terminal = nil
@@ -154,7 +155,8 @@ func (r *Runner) AnswerAbandoned(ctx context.Context, o Options) error {
 	}
 }
 
-// said returns the options of a turn of the queue, and what completes its Spec. Messages that are answered together are joined.
+// said returns the options of a turn of the queue, and a function that completes its Spec. It joins messages that are answered
+// together.
 func (r *Runner) said(turn *queue.Turn, o Options) (Options, func(*Spec)) {
 	var texts, inputs, sources []string
 	o.Owner = false

@@ -96,11 +96,11 @@ func (f *fire) followUp(ctx context.Context, j job.Job, r *runlog.Run) error {
 		return err
 	}
 	child := j.FollowUp(childID(j), standing.FollowUp.In(f.Zone))
-	shelf, err := f.Jobs.Load()
+	files, err := f.Jobs.Load()
 	if err != nil {
 		return err
 	}
-	if _, err := shelf.Find(child.ID); err == nil {
+	if _, err := files.Find(child.ID); err == nil {
 		return nil // written before a crash
 	}
 	subject, widened, err := f.Approvals.Of(child)

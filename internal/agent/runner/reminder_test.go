@@ -19,13 +19,13 @@ func reminderFile(t *testing.T, f *Runner, keys string) job.Job {
 	if err := store.Replace(path, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	shelf, err := f.Jobs.Load()
+	files, err := f.Jobs.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := shelf.Find("r")
+	j, err := files.Find("r")
 	if err != nil {
-		t.Fatal(err, shelf.Faults)
+		t.Fatal(err, files.Faults)
 	}
 	return j
 }
@@ -51,7 +51,7 @@ func TestCancelledJustBefore(t *testing.T) {
 	}
 }
 
-// TestGiveBack: a reminder that was claimed and not tried is where it was; nobody's file is lost for that.
+// TestGiveBack: a reminder that was claimed and not tried is moved back, and no other file is overwritten.
 func TestGiveBack(t *testing.T) {
 	f := newRunner(t, fake{nil, nil})
 	j := reminderFile(t, f, "")

@@ -25,7 +25,7 @@ func (e *UnknownMessage) Error() string { return fmt.Sprintf("no message %q", e.
 type sent struct {
 	session.Message
 
-	run    runlog.Record // that sent it; the zero one if it is gone
+	run    runlog.Record // that sent it
 	quote  string
 	inTime bool // a reply still reaches the session
 }
@@ -47,10 +47,9 @@ func (r *Runner) Reply(ctx context.Context, id string, m Message, o Options) (ru
 	return r.Chat(ctx, m, o)
 }
 
-// Replying returns what the owner says with a reply to a message. If a background run sent that, it first branches the run's session
-// into an interactive fork, unless one is open, of which the reply then becomes a part. If the session is gone, a fork of main
-// begins with the beginning of the message. A reply to any other message quotes it. If no run sent the message, the error is an
-// *UnknownMessage.
+// Replying returns the message with which the owner replies to another. If a background run sent that one and no fork is open, it
+// opens an interactive fork: a branch of the run's session or, if the session is gone, a fork of main that quotes the message. In all
+// other cases the reply itself quotes it. The error is an *UnknownMessage if no run sent the message.
 func (r *Runner) Replying(ctx context.Context, id string, m Message, o Options) (Message, error) {
 	s, err := r.sent(ctx, id)
 	if err != nil {
@@ -62,7 +61,7 @@ func (r *Runner) Replying(ctx context.Context, id string, m Message, o Options) 
 	}
 	if !open && s.ForkSessionID != "" {
 		err := r.resumeFork(ctx, s, o)
-		if !errors.Is(err, session.ErrForkOpen) { // by another process, a moment ago
+		if !errors.Is(err, session.ErrForkOpen) { // another process has just opened one
 			return m, err
 		}
 	}
@@ -70,7 +69,7 @@ func (r *Runner) Replying(ctx context.Context, id string, m Message, o Options) 
 	return m, nil
 }
 
-// Asked returns the run that sent a message and waits for the owner's answer; "" if the message is of no such run.
+// Asked returns the run that asked the owner with a message and waits for the answer; "" if there is none.
 func (r *Runner) Asked(ctx context.Context, id string) (run string, err error) {
 	m, _, err := r.Sessions.ByMessage(ctx, id)
 	if m.MessageID == "" {
@@ -82,7 +81,7 @@ func (r *Runner) Asked(ctx context.Context, id string) (run string, err error) {
 	return m.Run(), nil
 }
 
-// resumeFork opens a fork that goes on from the session that sent a message.
+// resumeFork opens a fork that continues the session that sent a message, or one of main if that has expired.
 func (r *Runner) resumeFork(ctx context.Context, s sent, o Options) error {
 	f, err := r.newFork("")
 	if err != nil {
@@ -107,8 +106,8 @@ func (r *Runner) resumeFork(ctx context.Context, s sent, o Options) error {
 	return r.Sessions.OpenFork(ctx, f)
 }
 
-// resumable returns the session that a reply to a message goes on from, "" if it has expired or its engine does not have it: the
-// latest one of the run, or of a persistent routine as it is now.
+// resumable returns the session that a reply to a message branches: the latest one of the run, or that of a persistent routine as it
+// is now; "" if it has expired or its engine does not have it.
 func (r *Runner) resumable(s sent) (string, error) {
 	if !s.inTime {
 		return "", nil
@@ -134,7 +133,7 @@ func (r *Runner) resumable(s sent) (string, error) {
 	if errors.Is(err, engine.ErrSessionUnknown) || errors.Is(err, engine.ErrForeignSession) {
 		return "", nil
 	}
-	return id, nil // whatever else is wrong is wrong with the turn
+	return id, nil // the turn reports any other error
 }
 
 // sent finds a message by its own id, or by the one that a messenger gave it.
@@ -159,13 +158,13 @@ func (r *Runner) sent(ctx context.Context, id string) (s sent, err error) {
 		s.TS = e.At
 	}
 	if s.ForkSessionID == "" && !s.run.Foreground && e.Type == runlog.Ping && r.Disk.Now().Sub(s.TS) > session.ReplyLimit {
-		s.ForkSessionID = s.run.SessionAfter // of which only the record is left
+		s.ForkSessionID = s.run.SessionAfter // the note has expired, the record remains
 	}
 	s.quote = prompt.Quote(textOf(e, s.run))
 	return s, nil
 }
 
-// sending returns the event that records a message of a run: its n-th.
+// sending returns the event that records a message of a run.
 func (r *Runner) sending(run, message string) (e runlog.Event, found bool, err error) {
 	n, err := strconv.Atoi(message[strings.LastIndexByte(message, '.')+1:])
 	if err != nil {
@@ -184,7 +183,7 @@ func (r *Runner) sending(run, message string) (e runlog.Event, found bool, err e
 	return e, false, nil
 }
 
-// textOf is what a message said; the parts of an embed that a reply quotes.
+// textOf returns the text of a message; of an embed the parts that a reply quotes.
 func textOf(e runlog.Event, run runlog.Record) string {
 	var embed outbox.Embed
 	if len(e.Input) > 0 && json.Unmarshal(e.Input, &embed) == nil {

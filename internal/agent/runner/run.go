@@ -1,6 +1,7 @@
-// Package runner runs agents. Whoever wants something run, a fire of a job, a message of the owner, a question at a shell, builds
-// a Spec and calls Run: the run is put on record, permitted, paid for and prepared; the agent works in its conversation, is held
-// to its duties and compacts if it asked to; what it cost is settled, and the owner hears what matters.
+// Package runner runs agents. The caller, such as a fire of a job, a message of the owner or a question at a shell, builds
+// a Spec and calls Run: the run is recorded, permitted, its cost reserved, and its prompt prepared; the agent takes its turn in the
+// conversation, its duties are enforced, and the session is compacted if the agent asked for it; then the cost is settled, and the
+// owner is notified.
 //
 // Fire does this for jobs, and is safe to call at any moment, by several schedulers at once.
 package runner

@@ -206,11 +206,11 @@ func TestOutcomesOfSlots(t *testing.T) {
 
 func (d *desk) approve() {
 	d.t.Helper()
-	shelf, err := d.Jobs.Load()
+	files, err := d.Jobs.Load()
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	subject, _, err := d.Approvals.Of(shelf.Jobs[0])
+	subject, _, err := d.Approvals.Of(files.Jobs[0])
 	if err == nil {
 		err = d.Approvals.Approve(d.t.Context(), subject, approval.Owner)
 	}
@@ -286,7 +286,7 @@ func TestScheduledById(t *testing.T) {
 	}
 }
 
-// TestLateSlot: a fire that answers an older slot is told so.
+// TestLateSlot: the prompt of a fire for an older slot says so.
 func TestLateSlot(t *testing.T) {
 	var prompt string
 	d := newDesk(t, turn(func(r engine.Request) error { prompt = r.Input.Prompt; return nil }), 3*time.Hour)
@@ -304,7 +304,7 @@ func TestLateSlot(t *testing.T) {
 	}
 }
 
-// TestNoSuchSlot: what is no slot, or is still to come, is not claimed.
+// TestNoSuchSlot: a time that is no slot, or is in the future, is not claimed.
 func TestNoSuchSlot(t *testing.T) {
 	for _, at := range []time.Time{nine.AddDate(0, 0, 1), nine.Add(time.Minute), nine.AddDate(70, 0, 0)} {
 		d := newDesk(t, turn(nothing), 3*time.Hour)
@@ -379,7 +379,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestVoidClaimOfABusyJob: while the job runs nobody takes the claim over.
+// TestVoidClaimOfABusyJob: while the job runs, no fire takes the claim over.
 func TestVoidClaimOfABusyJob(t *testing.T) {
 	d := newDesk(t, turn(nothing), time.Minute)
 	dead := d.diesBefore(nine)
@@ -465,7 +465,7 @@ func TestLostClaim(t *testing.T) {
 	d.claimed(winner, "ok")
 }
 
-// TestKilledAfterTheRecord: such a claim is not void. Whoever ends the record says interrupted, a tick as well as the next fire.
+// TestKilledAfterTheRecord: such a claim is not void. A tick and the next fire both end the record as interrupted.
 func TestKilledAfterTheRecord(t *testing.T) {
 	for name, ends := range map[string]func(*desk){
 		"tick": func(d *desk) { d.EndOrphans(d.t.Context(), time.Time{}) },
@@ -533,7 +533,7 @@ func outcomes(records []runlog.Record) (list []string) {
 	return list
 }
 
-// TestMiss: only what nobody answers is noted as missed.
+// TestMiss: only a slot without a claim is recorded as missed.
 func TestMiss(t *testing.T) {
 	d := newDesk(t, turn(nothing), 20*time.Minute)
 	miss := func(want bool, outcome string) {

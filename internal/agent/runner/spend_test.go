@@ -82,7 +82,7 @@ func newRunner(t *testing.T, e engine.Engine) *Runner {
 	}
 }
 
-// TestWhatARunCosts: the accounts hold what an engine told, the most it can have been when it could not tell, and nothing
+// TestWhatARunCosts: the accounts hold the cost that an engine reported, the highest possible cost if it reported none, and nothing
 // of a run that never reached it.
 func TestWhatARunCosts(t *testing.T) {
 	began := runlog.Event{Type: runlog.Session, Session: "x"}
@@ -94,19 +94,19 @@ func TestWhatARunCosts(t *testing.T) {
 		spent  float64
 		runs   int
 	}{
-		"told":                     {fake{[]runlog.Event{began, reported}, nil}, 0.25, 1},
-		"told, then failed":        {fake{[]runlog.Event{began, reported}, errors.New("no")}, 0.25, 1},
-		"killed before it told":    {fake{[]runlog.Event{began}, errors.New("killed")}, 1, 1},
-		"killed in a second start": {fake{[]runlog.Event{began, reported, began}, errors.New("killed")}, 1, 1},
-		"told much, then killed":   {fake{[]runlog.Event{began, reported, reported, began}, errors.New("killed")}, 1, 1},
-		"free of charge":           {fake{[]runlog.Event{began, {Type: runlog.UsageEvent}}, engine.ErrUnavailable}, 0, 1},
-		"overloaded at first":      {fake{[]runlog.Event{began, {Type: runlog.UsageEvent}, began, reported}, nil}, 0.25, 1},
-		"killed at first":          {fake{[]runlog.Event{began, began, reported, reported}, nil}, 1.5, 1},
-		"killed in a request":      {fake{[]runlog.Event{began, reported, request, request}, errors.New("killed")}, 0.375, 1},
-		"killed between answers":   {fake{[]runlog.Event{began, request, going}, errors.New("killed")}, 0.625, 1},
-		"told after answers":       {fake{[]runlog.Event{began, request, going, reported}, nil}, 0.25, 1},
-		"asked again":              {fake{[]runlog.Event{began, request, request, reported}, nil}, 0.25, 1},
-		"never began":              {fake{nil, engine.ErrUnavailable}, 0, 0},
+		"reported":                   {fake{[]runlog.Event{began, reported}, nil}, 0.25, 1},
+		"reported, then failed":      {fake{[]runlog.Event{began, reported}, errors.New("no")}, 0.25, 1},
+		"killed before it reported":  {fake{[]runlog.Event{began}, errors.New("killed")}, 1, 1},
+		"killed in a second start":   {fake{[]runlog.Event{began, reported, began}, errors.New("killed")}, 1, 1},
+		"reported much, then killed": {fake{[]runlog.Event{began, reported, reported, began}, errors.New("killed")}, 1, 1},
+		"free of charge":             {fake{[]runlog.Event{began, {Type: runlog.UsageEvent}}, engine.ErrUnavailable}, 0, 1},
+		"overloaded at first":        {fake{[]runlog.Event{began, {Type: runlog.UsageEvent}, began, reported}, nil}, 0.25, 1},
+		"killed at first":            {fake{[]runlog.Event{began, began, reported, reported}, nil}, 1.5, 1},
+		"killed in a request":        {fake{[]runlog.Event{began, reported, request, request}, errors.New("killed")}, 0.375, 1},
+		"killed between answers":     {fake{[]runlog.Event{began, request, going}, errors.New("killed")}, 0.625, 1},
+		"reported after answers":     {fake{[]runlog.Event{began, request, going, reported}, nil}, 0.25, 1},
+		"asked again":                {fake{[]runlog.Event{began, request, request, reported}, nil}, 0.25, 1},
+		"never began":                {fake{nil, engine.ErrUnavailable}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newRunner(t, c.engine)

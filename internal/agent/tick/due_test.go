@@ -93,11 +93,11 @@ func TestUnapproved(t *testing.T) {
 
 func (c *clock) approve(id, by string) {
 	c.t.Helper()
-	shelf, err := c.minute.Runner.Jobs.Load()
+	files, err := c.minute.Runner.Jobs.Load()
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	j, err := shelf.Find(id)
+	j, err := files.Find(id)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -201,11 +201,11 @@ func (c *clock) tells(messages ...string) {
 func (c *clock) dies(id string, claimed bool) runlog.Record {
 	c.t.Helper()
 	f := c.minute.Runner
-	shelf, err := f.Jobs.Load()
+	files, err := f.Jobs.Load()
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	j, err := shelf.Find(id)
+	j, err := files.Find(id)
 	if err != nil {
 		c.t.Fatal(err)
 	}

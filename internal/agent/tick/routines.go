@@ -30,13 +30,13 @@ const again = 10 * time.Minute
 const noteEvery = 5 * time.Minute
 
 // routines starts the unclaimed slots that are due, and records as missed those that will not be started.
-func (m Minute) routines(ctx context.Context, shelf job.Set) error {
-	jobs := shelf.Only(job.Routine).Jobs
+func (m Minute) routines(ctx context.Context, files job.Set) error {
+	jobs := files.Only(job.Routine).Jobs
 	now := make([]slot.Schedule, len(jobs))
 	for i, j := range jobs {
 		now[i] = m.Runner.ScheduleOf(j)
 	}
-	history, noteErr := m.Runner.Slots.Note(ctx, now, func(name string) bool { return !faulty(shelf, name) })
+	history, noteErr := m.Runner.Slots.Note(ctx, now, func(name string) bool { return !faulty(files, name) })
 	for i, j := range jobs { // they fire all the same
 		history[j.ID] = slot.Extend(history[j.ID], now[i], m.now())
 	}
@@ -58,8 +58,8 @@ func (m Minute) routines(ctx context.Context, shelf job.Set) error {
 }
 
 // faulty reports whether a file of that name is there and cannot be read.
-func faulty(shelf job.Set, name string) bool {
-	return slices.ContainsFunc(shelf.Faults, func(f *yamldoc.Fault) bool { return filepath.Base(f.File) == name+".md" })
+func faulty(files job.Set, name string) bool {
+	return slices.ContainsFunc(files.Faults, func(f *yamldoc.Fault) bool { return filepath.Base(f.File) == name+".md" })
 }
 
 // answer is a fire to start for a slot.

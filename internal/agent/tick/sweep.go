@@ -72,12 +72,12 @@ func remove(path string) error {
 
 // present is the set of ids of all jobs; nil while a file cannot be read.
 func (m Minute) present() (map[string]bool, error) {
-	shelf, err := m.Runner.Jobs.Load()
-	if err != nil || len(shelf.Faults) > 0 {
+	files, err := m.Runner.Jobs.Load()
+	if err != nil || len(files.Faults) > 0 {
 		return nil, err
 	}
 	present := map[string]bool{}
-	for _, j := range shelf.Jobs {
+	for _, j := range files.Jobs {
 		present[j.ID] = true
 	}
 	return present, nil

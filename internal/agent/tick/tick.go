@@ -68,11 +68,11 @@ const (
 
 // Plan returns what Pass would do now with reminders and routines, and changes nothing.
 func (m Minute) Plan(ctx context.Context) ([]Action, error) {
-	shelf, err := m.Runner.Jobs.Load()
+	files, err := m.Runner.Jobs.Load()
 	if err != nil {
 		return nil, err
 	}
-	due, late, err := m.due(ctx, shelf, false)
+	due, late, err := m.due(ctx, files, false)
 	var actions []Action
 	for _, j := range late {
 		actions = append(actions, m.action(Collect, j, j.RunAt))
@@ -90,7 +90,7 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 	}
 	history, historyErr := m.Runner.Slots.History()
 	err = errors.Join(err, historyErr)
-	for _, j := range shelf.Only(job.Routine).Jobs {
+	for _, j := range files.Only(job.Routine).Jobs {
 		known := slot.Extend(history[j.ID], m.Runner.ScheduleOf(j), m.now())
 		at, ok := m.Runner.Due(j, known, m.now())
 		if !ok {
@@ -118,10 +118,10 @@ func (m Minute) Pass(ctx context.Context) error {
 	}
 	defer guard.Release()
 	m.read = sync.OnceValues(m.page)
-	shelf, err := m.Runner.Jobs.Load()
+	files, err := m.Runner.Jobs.Load()
 	if err == nil {
-		m.Runner.ReportBadFiles(ctx, shelf.Faults)
-		err = errors.Join(m.reminders(ctx, shelf), m.routines(ctx, shelf))
+		m.Runner.ReportBadFiles(ctx, files.Faults)
+		err = errors.Join(m.reminders(ctx, files), m.routines(ctx, files))
 	}
 	err = errors.Join(err, m.messages(ctx), m.fork(ctx))
 	sending, cancel := limited(ctx, sendLimit)
@@ -172,8 +172,8 @@ func (m Minute) fork(ctx context.Context) error {
 
 func (m Minute) now() time.Time { return m.Runner.Disk.Now() }
 
-func (m Minute) reminders(ctx context.Context, shelf job.Set) error {
-	due, late, err := m.due(ctx, shelf, true)
+func (m Minute) reminders(ctx context.Context, files job.Set) error {
+	due, late, err := m.due(ctx, files, true)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (m Minute) reminders(ctx context.Context, shelf job.Set) error {
 
 // due returns the reminders to start, oldest first, and those that are overdue. While everything is paused there are none. With tell
 // those that cannot be started are reported.
-func (m Minute) due(ctx context.Context, shelf job.Set, tell bool) (start, late []job.Job, err error) {
+func (m Minute) due(ctx context.Context, files job.Set, tell bool) (start, late []job.Job, err error) {
 	if paused, _, err := m.Runner.Spend.Paused(); paused || err != nil {
 		return nil, nil, err
 	}
@@ -194,7 +194,7 @@ func (m Minute) due(ctx context.Context, shelf job.Set, tell bool) (start, late 
 	if err != nil {
 		return nil, nil, err
 	}
-	jobs := shelf.Only(job.Reminder).Jobs
+	jobs := files.Only(job.Reminder).Jobs
 	byTime(jobs)
 	for _, j := range jobs {
 		last := m.last(j)

@@ -38,7 +38,7 @@ func BenchmarkLoad(b *testing.B) {
 	b.ReportMetric(float64((cpu(b)-began).Milliseconds())/float64(b.N), "cpu-ms/op")
 }
 
-// cpu returns the processor time of this process, which does not depend on what else the machine does.
+// cpu returns the processor time of this process, which does not depend on other processes.
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

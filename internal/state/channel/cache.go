@@ -65,7 +65,7 @@ func (c *Cache) put(n Name, s Session, info fs.FileInfo) {
 	c.files[n] = file{s, info}
 }
 
-// forget drops all that is known of a session.
+// forget drops a session from the cache.
 func (c *Cache) forget(n Name) {
 	if c == nil {
 		return

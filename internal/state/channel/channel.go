@@ -161,7 +161,7 @@ func (b Book) Expire(since time.Time) (removed int, err error) {
 	return removed, err
 }
 
-// removeIf deletes a session if that is right under its lock, and then the lock file, too. A damaged file counts as an empty session.
+// removeIf deletes a session, and its lock file, if a condition holds under the lock. A damaged file counts as an empty session.
 func (b Book) removeIf(n Name, right func(Session) bool) (removed bool, err error) {
 	guard, err := lock.TryGuard(b.Home.ConversationLock(n.Key()))
 	if err != nil {

@@ -127,7 +127,7 @@ func (w *world) write(n channel.Name, text string) {
 	}
 }
 
-// brief is messages as words such as `user:hi` and `assistant:well+price(failed)`.
+// brief returns messages as words such as `user:hi` and `assistant:well+price(failed)`.
 func brief(messages []channel.Message) string {
 	var words []string
 	for _, m := range messages {

@@ -18,8 +18,8 @@ import (
 // Interval is the time between two saves during a turn.
 const Interval = 30 * time.Second
 
-// Turn is one turn of a session. The session's lock is held until End. What is said may come from several goroutines; it waits for
-// no disk.
+// Turn is one turn of a session. The session's lock is held until End. Its methods may be called by several goroutines; Ask, Answer,
+// Call and Result do not wait for the disk.
 type Turn struct {
 	book Book
 	name Name
@@ -48,7 +48,7 @@ type onDisk struct {
 	version int         // that it has
 }
 
-// answer is the answer that is coming in.
+// answer is the answer that is arriving.
 type answer struct {
 	at     int  // its index in the turn's messages; -1: none
 	asked  bool // the model was asked since the last answer
@@ -129,7 +129,7 @@ func (t *Turn) changed() {
 	t.version++
 }
 
-// Ask says that the model is asked: what follows is another answer.
+// Ask records that the model is called: what follows is another answer.
 func (t *Turn) Ask() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -152,7 +152,7 @@ func (t *Turn) Answer(text string) {
 	t.changed()
 }
 
-// answering returns the answer that is coming in, a new one if there is none.
+// answering returns the answer that is arriving, or a new one if there is none.
 func (t *Turn) answering() *Message {
 	if t.answer.at < 0 {
 		t.answer = answer{at: len(t.own), marked: t.answer.asked}
@@ -199,7 +199,7 @@ func (t *Turn) Result(id, text string, failed bool) {
 	t.changed()
 }
 
-// Restart drops everything after the user's message: the turn is tried again from there.
+// Restart drops everything after the user's message, for another attempt.
 func (t *Turn) Restart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -84,7 +84,7 @@ func TestLoadReminders(t *testing.T) {
 		t.Errorf("routines %q\n%s", got, faults(only.Faults))
 	}
 	if len(s.Jobs) != 5 || len(s.Faults) != 3 {
-		t.Error("Only changed the shelf it was made of")
+		t.Error("Only changed the files it was made of")
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package object keeps the images and documents that models saw, each once, under the SHA-256 of its content. Transcripts name
-// them. What no transcript names any more is removed later.
+// Package object stores the images and documents that models were shown, each once, under the SHA-256 of its content. Transcripts
+// refer to them. An object to which no transcript refers is removed later.
 package object
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// ErrGone is the error of an object that is not there, or whose content is not what its name says.
+// ErrGone is the error of an object that is missing, or whose content does not match its name.
 var ErrGone = errors.New("the file is no longer kept")
 
 // Box is the objects of one data directory.
@@ -27,7 +27,7 @@ type Box struct {
 	Disk store.Disk
 }
 
-// Put keeps a content and returns its hash. An object that is there already counts as written now.
+// Put stores a content and returns its hash. An object that exists already counts as written now.
 func (b Box) Put(ctx context.Context, content []byte) (hash string, err error) {
 	sum := sha256.Sum256(content)
 	hash = hex.EncodeToString(sum[:])

@@ -2,10 +2,9 @@
 //
 // On disk: state/questions/<run>.json, one file for each run that waits, changed under the lock "questions". The run's record
 // says whether it waits; the file says for what. It is written before the question is sent, holds the answer from the moment it
-// is given until the run has ended, and goes away then. A question that expired stays until the agent of its job has read so.
+// is given until the run has ended, and is removed then. A question that expired stays until the agent of its job has been told.
 //
-// An answer is given once: the first one is kept and any other is a *Closed error. What becomes of it is the run's business,
-// whose events say whether the agent has read it.
+// The first answer is kept; any other is a *Closed error. The events of the run say whether the agent has read the answer.
 package question
 
 import (
@@ -38,7 +37,7 @@ type Question struct {
 	Left     time.Duration `json:"left_ns"`           // of the run's time limit when it asked
 	Answer   string        `json:"answer,omitempty"`  // "": none yet
 	Answered time.Time     `json:"answered,omitzero"` // when it was given
-	Tried    time.Time     `json:"tried,omitzero"`    // when the run was last started to go on
+	Tried    time.Time     `json:"tried,omitzero"`    // when the run was last started to continue
 	Lapsed   bool          `json:"lapsed,omitempty"`  // no answer is taken any more
 }
 
@@ -47,7 +46,7 @@ func (q Question) Expired(now time.Time) bool {
 	return q.Answer == "" && (q.Lapsed || !q.Expires.After(now))
 }
 
-// Choose returns the answer that a text stands for: of a question with choices a number is that choice, any other text is itself.
+// Choose returns the answer that a text stands for: the choice of that number, if the question has choices, else the text itself.
 func (q Question) Choose(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -78,7 +77,7 @@ type Book struct {
 	Zone *time.Location
 }
 
-// Ask keeps a question. It replaces an earlier one of the same run.
+// Ask stores a question. It replaces an earlier one of the same run.
 func (b Book) Ask(ctx context.Context, q Question) error {
 	return b.locked(ctx, func() error {
 		if err := store.MkdirOwn(b.Home.Questions()); err != nil {
@@ -115,7 +114,7 @@ func (b Book) List() ([]Question, error) {
 		}
 		q, err := b.Load(run)
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it has just gone
+		case errors.Is(err, fs.ErrNotExist): // it was just removed
 		case err != nil:
 			b.Disk.Warn(err.Error())
 		default:
@@ -179,7 +178,7 @@ func (b Book) Edit(ctx context.Context, run string, change func(*Question) error
 	})
 }
 
-// Drop forgets the question of a run, if there is one.
+// Drop removes the question of a run, if there is one.
 func (b Book) Drop(ctx context.Context, run string) error {
 	if _, err := os.Lstat(b.Home.Question(run)); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -123,7 +123,7 @@ func TestOneAnswers(t *testing.T) {
 	}
 }
 
-// A file that cannot be read is reported, and keeps nobody from the others.
+// A file that cannot be read is reported, and the others are listed.
 func TestDamaged(t *testing.T) {
 	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 	dir := t.TempDir()

@@ -27,7 +27,7 @@ func sortEntries(all []entry) {
 	slices.SortFunc(all, func(a, b entry) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a.ID, b.ID)) })
 }
 
-// Turn is what one run answers.
+// Turn is the messages that one run answers.
 type Turn struct {
 	Tickets []*Ticket // the messages, oldest first; they are joined
 	Own     bool      // one of them is the caller's
@@ -36,9 +36,9 @@ type Turn struct {
 	book Book
 }
 
-// Next waits until nobody is before the caller's messages, and returns what its next run, whose id newRun makes then, must answer:
-// a message whose sender died, or the first of its own, with those neighbours of its group that wait too. Without messages of
-// its own it returns nil if another process serves the queue, or if nothing waits.
+// Next waits until no other process is to answer a message before the caller's. It then returns what the caller's next run, whose id
+// newRun makes, must answer: a message whose sender died, or the first of the caller's own, with the waiting neighbours of its group.
+// Without own messages it returns nil if another process serves the queue, or if nothing waits.
 //
 // The turn is the caller's until it calls End. If ctx ends, the error is its cause; the caller still holds its own tickets.
 func (b Book) Next(ctx context.Context, own []*Ticket, newRun func() (string, error)) (*Turn, error) {
@@ -70,7 +70,7 @@ func (b Book) await(ctx context.Context, id string) error {
 	return nil
 }
 
-// next is one look of Next: a turn, or the message to wait for.
+// next returns the turn of Next, or the message to wait for.
 func (b Book) next(ctx context.Context, own []*Ticket, newRun func() (string, error)) (turn *Turn, before string, err error) {
 	held, err := b.Disk.Lock(ctx, b.Home.Lock("queue"))
 	if err != nil {
@@ -222,7 +222,7 @@ func (t *Turn) leave(own []*Ticket) {
 	}
 }
 
-// End is what becomes of the messages of a turn that has ended.
+// End says what becomes of the messages of a turn that has ended.
 type End int
 
 // The ends of a turn.

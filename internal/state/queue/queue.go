@@ -6,9 +6,9 @@
 // waits for the lock of the message before its own, so the order is kept without polling.
 //
 // A message notes the run that answers it before the run begins, and is removed when the run has ended. A message without a
-// lock holder was left by a process that died. What its run has done tells what becomes of it:
+// lock holder was left by a process that died. What its run has done decides what becomes of it:
 //
-//   - No run was given its text: it waits, and whoever comes next answers it. Abandoned reports that nobody is there.
+//   - No run was given its text: it waits, and the next process that takes a turn answers it. Abandoned reports that there is none.
 //   - The run ended well: it was answered, and is removed.
 //   - The run was cut off, or failed when its sender was gone: the next turn reports it, and it is removed once the agent has
 //     begun to answer that turn.
@@ -58,7 +58,7 @@ type File struct {
 	Path string `json:"path"` // of the copy
 }
 
-// Fate is what a run has done with the messages that it was given.
+// Fate says what a run has done with its messages.
 type Fate struct {
 	Begun    bool // the engine was given the prompt
 	Done     bool // the record of the run is finished

@@ -112,8 +112,7 @@ func TestGroupsAreJoined(t *testing.T) {
 	l.isEmpty()
 }
 
-// TestDeadSenders: a message that nobody holds is answered by whoever comes next, in its place, unless its run is known to have
-// had it.
+// TestDeadSenders: the next turn answers a message that no process holds, in the order of arrival, unless a run was given it.
 func TestDeadSenders(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fate    Fate
@@ -246,7 +245,7 @@ func TestFirstGoesFirst(t *testing.T) {
 	l.isEmpty()
 }
 
-// TestWaitEnds: a sender that gives up is told why, and is still in the queue.
+// TestWaitEnds: a sender that gives up gets the cause, and its message is still in the queue.
 func TestWaitEnds(t *testing.T) {
 	l := newLine(t)
 	l.next(l.add("running"))
@@ -271,7 +270,7 @@ func TestWaitEnds(t *testing.T) {
 	}
 }
 
-// TestFailedTurn: what a stand-in could not answer is reported with the reason.
+// TestFailedTurn: a message that another process could not answer is reported with the reason.
 func TestFailedTurn(t *testing.T) {
 	l := newLine(t)
 	l.add("dead").Leave()
