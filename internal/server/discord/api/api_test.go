@@ -138,7 +138,7 @@ func TestFaults(t *testing.T) {
 		"429":               {[]discordapi.Fault{{Status: 429, After: 2 * time.Second}}, 2 * time.Second},
 		"global 429":        {[]discordapi.Fault{{Status: 429, After: 3 * time.Second, Global: true}}, 3 * time.Second},
 		"429 thrice":        {[]discordapi.Fault{{Status: 429, After: time.Second, Times: 3}}, 3 * time.Second},
-		"503 burst":         {[]discordapi.Fault{{Status: 503, Times: 4}}, 7 * time.Second},
+		"503 burst":         {[]discordapi.Fault{{Status: 503, Times: 4}}, 3 * time.Second},
 		"502, but stored":   {[]discordapi.Fault{{Status: 502, Applied: true}}, 0},
 		"cut":               {[]discordapi.Fault{{Times: 2}}, 0},
 		"cut, but stored":   {[]discordapi.Fault{{Applied: true, Times: 2}}, 0},

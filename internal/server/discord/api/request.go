@@ -22,7 +22,7 @@ import (
 // Bounds of the repetitions of one request.
 const (
 	maxTries   = 5
-	firstPause = 500 * time.Millisecond // doubles with every attempt
+	firstPause = 250 * time.Millisecond // doubles with every attempt
 	maxPause   = time.Minute            // what takes longer is left to the caller
 	maxAnswer  = 32 << 20
 )
