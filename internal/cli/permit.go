@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -73,15 +74,19 @@ func (q permission) reply(text string) bool {
 	return false
 }
 
-// permitsOnTerminal asks on the terminal of a process that reads nothing else from it.
+// permitsOnTerminal asks on the terminal of a process that reads nothing else from it. A line answers the question that is asked when
+// it is typed: a late one is dropped, so that it does not answer the next question.
 func (d *Deps) permitsOnTerminal() *permits {
-	lines := make(chan string)
-	reading := false
+	var asked atomic.Pointer[chan string] // takes the next line; nil: nothing is asked
+	var ended chan struct{}
 	p := newPermits(nil)
 	p.ask = func(q permission) {
-		if !reading { // a read of the terminal cannot be interrupted, but left
-			reading = true
-			go readLines(d.In, lines)
+		lines := make(chan string, 1)
+		asked.Store(&lines)
+		defer asked.Store(nil)
+		if ended == nil { // a read of the terminal cannot be interrupted, but left
+			ended = make(chan struct{})
+			go readLines(d.In, &asked, ended)
 		}
 		for {
 			_, _ = fmt.Fprint(d.Stderr, q)
@@ -89,11 +94,12 @@ func (d *Deps) permitsOnTerminal() *permits {
 			case <-q.ctx.Done():
 				_, _ = fmt.Fprintln(d.Stderr)
 				return
-			case line, open := <-lines:
-				if !open {
+			case <-ended:
+				if len(lines) == 0 || !q.reply(<-lines) {
 					q.answer <- no
-					return
 				}
+				return
+			case line := <-lines:
 				if q.reply(line) {
 					return
 				}
@@ -103,9 +109,14 @@ func (d *Deps) permitsOnTerminal() *permits {
 	return p
 }
 
-func readLines(in io.Reader, lines chan<- string) {
-	defer close(lines)
+func readLines(in io.Reader, asked *atomic.Pointer[chan string], ended chan<- struct{}) {
+	defer close(ended)
 	for s := bufio.NewScanner(in); s.Scan(); {
-		lines <- s.Text()
+		if lines := asked.Load(); lines != nil {
+			select {
+			case *lines <- s.Text():
+			default:
+			}
+		}
 	}
 }

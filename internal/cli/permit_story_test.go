@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"context"
+	"io"
 	"strings"
 	"testing"
 
+	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -40,5 +43,31 @@ func TestPromptAsksForPermission(t *testing.T) {
 	p.leave()
 	if got := strings.Count(p.shown(), question); got != 3 {
 		t.Errorf("asked %d times:\n%s", got, p.shown())
+	}
+}
+
+// TestALateAnswerIsNoAnswerToTheNextQuestion: what is typed when a question is over permits nothing.
+func TestALateAnswerIsNoAnswerToTheNextQuestion(t *testing.T) {
+	in, keys := io.Pipe()
+	screen := &promptLoop{t: t}
+	p := newWorld(t).deps(in, io.Discard, screen).permitsOnTerminal()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if p.permit(over, runlog.Event{Text: "Bash(df)"}) {
+		t.Error("nobody answered")
+	}
+	for _, late := range []string{"y\n", "\n"} { // the first has been read when the second is
+		if _, err := io.WriteString(keys, late); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allowed := make(chan bool)
+	go func() { allowed <- p.permit(t.Context(), runlog.Event{Text: "Bash(rm notes)"}) }()
+	screen.await("Bash(rm notes). Allow it?", 1)
+	if _, err := io.WriteString(keys, "n\n"); err != nil {
+		t.Fatal(err)
+	}
+	if <-allowed {
+		t.Error("a late answer permitted another use")
 	}
 }
