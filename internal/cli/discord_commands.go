@@ -6,27 +6,8 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
-	"github.com/ollim/ollim/internal/server/discord"
-	"github.com/ollim/ollim/internal/server/discord/api"
 )
-
-// interactions returns what answers the commands, buttons and permissions of an owner in Discord.
-func (d *Deps) interactions(h app.Home, client *api.Client, owner string) *discord.Interactions {
-	s := starter{d: d, home: h}
-	return &discord.Interactions{
-		API: client, Owner: owner, Now: d.Now, Warn: d.Warn, Launch: s.launch,
-		Runner: func() (*runner.Runner, error) {
-			h, err := d.Home()
-			if err != nil {
-				return nil, err
-			}
-			return h.Runner(false), nil
-		},
-		Ollim: func(ctx context.Context, words ...string) (string, error) { return d.typed(ctx, h, words) },
-	}
-}
 
 // typed runs a command line as the owner types it, beside what this process does, and returns what it prints.
 func (d *Deps) typed(ctx context.Context, h app.Home, words []string) (string, error) {

@@ -53,11 +53,18 @@ func (p *phone) restart() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.x = d.interactions(h, p.client(), discordapi.Owner)
-	p.x.Launch = func(words ...string) error { p.note(&p.launched, strings.Join(words, " ")); return nil }
-	p.x.Say = func(_ context.Context, channel string, m runner.Message) error {
-		p.note(&p.said, channel+" ["+m.Tag+"] "+m.Text)
-		return nil
+	p.x = &discord.Interactions{
+		API: p.client(), Owner: discordapi.Owner, Now: d.Now, Warn: d.Warn,
+		Runner: func() (*runner.Runner, error) {
+			h, err := d.Home()
+			return h.Runner(false), err
+		},
+		Ollim:  func(ctx context.Context, words ...string) (string, error) { return d.typed(ctx, h, words) },
+		Launch: func(words ...string) error { p.note(&p.launched, strings.Join(words, " ")); return nil },
+		Say: func(_ context.Context, channel string, m runner.Message) error {
+			p.note(&p.said, channel+" ["+m.Tag+"] "+m.Text)
+			return nil
+		},
 	}
 }
 

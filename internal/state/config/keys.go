@@ -92,8 +92,8 @@ func chat() []key {
 		},
 		{
 			name: "chat.permissions", example: "permissions: dontAsk",
-			about: "Tool uses that no pattern allows: dontAsk refuses them; default asks you on the terminal of the turn;\n" +
-				"acceptEdits does the same, but lets the agent write files of the data directory without asking.",
+			about: "Tool uses that no pattern allows: dontAsk refuses them; default asks you, on the terminal of the turn or\n" +
+				"in Discord; acceptEdits does the same, but lets the agent write files of the data directory without asking.",
 			standard: string(policy.DontAsk),
 			check:    policy.CheckMode,
 		},
