@@ -2,6 +2,8 @@ package discord
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -128,6 +130,10 @@ func (c *content) hear(e runlog.Event, now time.Time) {
 		c.note(compacted(e))
 	case runlog.CompactFailed:
 		c.note("the conversation could not be compacted: " + brief(e.Text))
+	case runlog.Fork:
+		if line := forkNote(e); line != "" {
+			c.note(line)
+		}
 	case runlog.Result:
 		if c.unsaid && len(c.arriving) == 0 {
 			c.complete(e.Text)
@@ -141,6 +147,27 @@ func compacted(e runlog.Event) string {
 		return "the conversation was compacted"
 	}
 	return fmt.Sprintf("the conversation was compacted: %d tokens became %d", e.Before, e.After)
+}
+
+// forkNote is the line about what became of the interactive fork; "" if the owner knows.
+func forkNote(e runlog.Event) string {
+	about := ""
+	if e.Text != "" {
+		about = ": " + brief(e.Text)
+	}
+	switch e.Tool {
+	case runlog.ForkOpened:
+		return "fork: opened" + about
+	case runlog.ForkSaved:
+		return "fork: it is the main conversation now"
+	case runlog.ForkReported:
+		return "fork: ended; the main conversation gets a summary"
+	case runlog.ForkDropped:
+		return "fork: ended and dropped"
+	case runlog.ForkKept:
+		return "fork: not saved" + about
+	}
+	return ""
 }
 
 // text returns the answer so far.
@@ -228,6 +255,8 @@ func (c *content) conclude(r runlog.Record, failed error) {
 	c.flush()
 	reason := brief(r.Error)
 	switch {
+	case r.ID == "" && errors.Is(failed, context.Canceled):
+		c.note("The turn was interrupted before it began.")
 	case r.ID == "" && failed != nil: // there was no run, or it ended in a panic
 		c.note("The turn failed: " + brief(failed.Error()))
 	case r.Outcome == runlog.Waiting:

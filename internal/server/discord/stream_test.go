@@ -196,9 +196,12 @@ func TestLines(t *testing.T) {
 			s.said("-# catching up on background activity…\n\nI see.\n-# using report\\_updates…")
 			see.Event(runlog.Event{Type: runlog.Compacted, Session: "s", Parent: "s", Before: 150000, After: 9000})
 			see.Event(runlog.Event{Type: runlog.Result, Text: "I see."})
+			see.Event(runlog.Event{Type: runlog.Fork, Tool: runlog.ForkContinued, Text: "a trip"})
+			see.Event(runlog.Event{Type: runlog.Fork, Tool: runlog.ForkKept, Text: "the disk is full"})
 			return runlog.Record{ID: "r", Outcome: runlog.OK, ContextBefore: 50, Context: 62, Window: 100}, nil
 		})
 		s.said("-# catching up on background activity…\n\nI see.\n\n-# the conversation was compacted: 150000 tokens became 9000\n\n" +
+			"-# fork: not saved: the disk is full\n\n" +
 			"-# The conversation fills 62 % of the model's window (62 of 100 tokens): /compact")
 		s.unlimited()
 	})
@@ -218,6 +221,7 @@ func TestEndings(t *testing.T) {
 		"timeout":     {"", runlog.Record{ID: "r", Outcome: runlog.Timeout, Error: "stopped after 10m"}, errors.New("e"), "-# The turn failed: stopped after 10m"},
 		"waiting":     {"", runlog.Record{ID: "r", Outcome: runlog.Waiting}, nil, "-# The turn waits for your answer."},
 		"no run":      {"", runlog.Record{}, errors.New("no engine is configured"), "-# The turn failed: no engine is configured"},
+		"not begun":   {"", runlog.Record{}, context.Canceled, "-# The turn was interrupted before it began."},
 		"open block":  {"```go\nx := 1", runlog.Record{ID: "r", Outcome: runlog.Failed, Error: "cut"}, nil, "```go\nx := 1\n```\n\n-# The turn failed: cut"},
 	} {
 		t.Run(name, func(t *testing.T) {
