@@ -188,6 +188,10 @@ func bare(text string) string {
 // talk is a turn that says random things, and returns what its answer must say.
 func talk(r *rand.Rand, a *discord.Answer) (want string) {
 	see, arriving := a.Observer(), ""
+	for i := range r.IntN(3) * 5 { // as many edits as the rate allows, before the first text
+		see.Event(runlog.Event{Type: runlog.ToolUse, Tool: fmt.Sprint("Tool", i)})
+		time.Sleep(1200 * time.Millisecond)
+	}
 	for range 1 + r.IntN(60) {
 		switch n := r.IntN(20); {
 		case n < 14:

@@ -82,6 +82,22 @@ func TestDropped(t *testing.T) {
 	})
 }
 
+// TestLostEdit: a message that perhaps shows what a lost edit said is made to show the answer.
+func TestLostEdit(t *testing.T) {
+	play(t, func(s *scene) {
+		s.show(s.Context(), func(a *discord.Answer) (runlog.Record, error) {
+			a.Observer().Text("It is done.")
+			wait(2 * time.Second)
+			s.said("It is done.")
+			s.Fail(discordapi.Fault{Method: "PATCH", Status: 0, Applied: true})
+			wait(1500 * time.Millisecond)
+			s.said("It is done.\n-# working…")
+			return done()
+		})
+		s.said("It is done.")
+	})
+}
+
 // TestCutAtTheEnd: an answer whose end finds no network is shown when the network is back; if that takes too long, it is left.
 func TestCutAtTheEnd(t *testing.T) {
 	for name, tc := range map[string]struct {
