@@ -58,8 +58,10 @@ func runForkStart(ctx context.Context, d *Deps, topic, model string) error {
 		if record.ID == "" && errors.Is(err, session.ErrForkOpen) {
 			return record, hint(err, "ollim fork status")
 		}
-		if record.ID != "" && record.Outcome != runlog.OK {
-			d.line("info", "fork: it is open although its first turn failed: ollim chat continues it, ollim fork exit drops it")
+		if err != nil || record.ID != "" && record.Outcome != runlog.OK {
+			if _, open, _ := r.Sessions.Fork(ctx); open {
+				d.line("info", "fork: it is open although its first turn failed: ollim chat continues it, ollim fork exit drops it")
+			}
 		}
 		return record, err
 	})

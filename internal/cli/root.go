@@ -90,7 +90,9 @@ func group(use, plural, short string, verbs ...*cobra.Command) *cobra.Command {
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		var names []string
 		for _, v := range verbs {
-			names = append(names, v.Name())
+			if !v.Hidden {
+				names = append(names, v.Name())
+			}
 		}
 		if len(args) == 0 {
 			return usage("missing command: want %s", strings.Join(names, ", "))
