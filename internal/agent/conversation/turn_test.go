@@ -156,7 +156,7 @@ func TestSavedAtOnce(t *testing.T) {
 	}
 }
 
-// TestSaveFails: a session whose id cannot be saved ends the turn, because nobody would find it again.
+// TestSaveFails: a turn ends if the id of its session cannot be saved, because the next turn would not find the session.
 func TestSaveFails(t *testing.T) {
 	c := &topic{sealed: errors.New("full")}
 	turn, _ := begin(t, c, answers{turns: [][]runlog.Event{named("s")}, fails: []error{nil}})
@@ -168,7 +168,7 @@ func TestSaveFails(t *testing.T) {
 	}
 }
 
-// TestUpdatePolicy: updates are shown as the conversation says, and popped ones go back if the agent never began to answer.
+// TestUpdatePolicy: updates are shown as the conversation says, and popped ones are pending again if the agent never began to answer.
 func TestUpdatePolicy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy UpdatePolicy
@@ -200,7 +200,7 @@ func TestUpdatePolicy(t *testing.T) {
 	}
 }
 
-// TestOverloaded: a service that refuses for now is asked again while nothing with effects has happened, and not for ever.
+// TestOverloaded: a request to an overloaded service is repeated, for a limited time, while nothing with effects has happened.
 func TestOverloaded(t *testing.T) {
 	busy := &engine.Overloaded{Reason: "busy", After: time.Minute}
 	effect := []runlog.Event{{Type: runlog.ToolUse, Tool: "Bash", ToolID: "1"}}

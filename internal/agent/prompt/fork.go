@@ -35,7 +35,7 @@ func ForkStarted(f Fork) string {
 	parts := []string{"This is an interactive fork, a branch of the main conversation in which you talk with the owner. " + howToEnd}
 	if f.Resumed {
 		parts[0] = "This is an interactive fork, in which you talk with the owner: they replied to a message that you sent in a " +
-			"background run. This is a branch of the session of that run, with the tools of the main conversation; the owner reads " +
+			"background run. It is a branch of the session of that run, with the tools of the main conversation; the owner reads " +
 			"your answers. Nothing of it reaches the main conversation until it ends: `report_updates` leaves main a summary and drops " +
 			"it, `exit_fork` drops it."
 		parts = append(parts, stale(f))

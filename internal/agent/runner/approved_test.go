@@ -12,7 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// A job that is widened is refused, and where the approvals cannot be read it is an error: neither is nil.
+// A widened job without approval is refused; approvals that cannot be read are an error.
 func TestApprovedFailsClosed(t *testing.T) {
 	dir := paths.Dir(t.TempDir())
 	f := &Runner{World: World{Home: dir}, State: State{Approvals: approval.Book{Home: dir, Disk: store.Disk{Now: time.Now}, Zone: time.UTC}}}

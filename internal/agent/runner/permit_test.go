@@ -12,7 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-// using uses a tool, and answers with the reason why it may not.
+// using is an engine that uses a tool and answers with the reason of the refusal.
 type using struct{ answering }
 
 func (e using) Run(ctx context.Context, _ engine.Request, tools engine.Tools, sink engine.Sink) (engine.Result, error) {
@@ -26,7 +26,7 @@ func (e using) Run(ctx context.Context, _ engine.Request, tools engine.Tools, si
 	return engine.Result{Text: reason}, sink(runlog.Event{Type: runlog.Result, Text: reason})
 }
 
-// TestChatAsksTheOwner: the turn's own process passes the question on, and the answer back.
+// TestChatAsksTheOwner: the process of the turn asks the owner and records the answer.
 func TestChatAsksTheOwner(t *testing.T) {
 	for _, tc := range []struct {
 		mode  policy.Mode
