@@ -27,6 +27,7 @@ type chaos struct {
 
 	mu       sync.Mutex
 	faults   float64 // how many requests fail
+	fast     bool    // requests take no time
 	order    []string
 	messages map[string]*api.Outgoing
 	nonces   map[string]string
@@ -72,6 +73,8 @@ func (c *chaos) request(ctx context.Context, do func() error) error {
 
 func (c *chaos) delay() time.Duration {
 	switch {
+	case c.fast:
+		return 0
 	case c.rand.Float64() < c.faults/10:
 		return 20 * time.Second
 	case c.rand.IntN(2) == 0:
@@ -188,10 +191,6 @@ func bare(text string) string {
 // talk is a turn that says random things, and returns what its answer must say.
 func talk(r *rand.Rand, a *discord.Answer) (want string) {
 	see, arriving := a.Observer(), ""
-	for i := range r.IntN(3) * 5 { // as many edits as the rate allows, before the first text
-		see.Event(runlog.Event{Type: runlog.ToolUse, Tool: fmt.Sprint("Tool", i)})
-		time.Sleep(1200 * time.Millisecond)
-	}
 	for range 1 + r.IntN(60) {
 		switch n := r.IntN(20); {
 		case n < 14:
@@ -230,8 +229,36 @@ func TestChaos(t *testing.T) {
 	}
 }
 
+// TestRate: the first text comes soon after as many edits as are allowed, and not too soon.
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newChaos(t, 1)
+		c.fast = true
+		_, err := discord.Stream{API: c, Now: time.Now}.Show(t.Context(), discord.Source{Channel: "c"}, func(a *discord.Answer) (runlog.Record, error) {
+			for i := range 6 {
+				wait(1200 * time.Millisecond)
+				a.Observer().Event(runlog.Event{Type: runlog.ToolUse, Tool: fmt.Sprint("Tool", i)})
+			}
+			synctest.Wait()
+			a.Observer().Text(strings.Repeat("x", 40))
+			wait(time.Second)
+			if c.messages["1"].Text[0] != 'x' {
+				t.Errorf("the answer is %q", c.messages["1"].Text)
+			}
+			return done()
+		})
+		if err != nil || len(c.edits) < 5 {
+			t.Errorf("%d edits, %v", len(c.edits), err)
+		}
+	})
+}
+
+func newChaos(t *testing.T, seed uint64) *chaos {
+	return &chaos{T: t, rand: rand.New(rand.NewPCG(seed, 2)), messages: map[string]*api.Outgoing{}, nonces: map[string]string{}}
+}
+
 func chat(t *testing.T, r *rand.Rand) {
-	c := &chaos{T: t, rand: rand.New(rand.NewPCG(r.Uint64(), 2)), messages: map[string]*api.Outgoing{}, nonces: map[string]string{}}
+	c := newChaos(t, r.Uint64())
 	c.faults = []float64{0, 0, 0.1, 0.4}[r.IntN(4)]
 	var left []api.Outgoing
 	stream := discord.Stream{API: c, Now: time.Now, Left: func(_ context.Context, o api.Outgoing) error {

@@ -164,6 +164,7 @@ func TestFirstText(t *testing.T) {
 			see.Text(strings.Repeat("x", 40))
 			synctest.Wait()
 			s.said(strings.Repeat("x", 40))
+			wait(20 * time.Second)
 			return done()
 		})
 		if typed := s.Typed(discordapi.DM); typed != 2 {
