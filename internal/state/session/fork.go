@@ -153,15 +153,7 @@ func (b Book) SaveFork(ctx context.Context, f Fork) error {
 
 // finishSave logs that the fork became the main session, unless that is in the history, and closes it.
 func (b Book) finishSave(ctx context.Context, f Fork) error {
-	for e, err := range b.History(nil) {
-		if err != nil {
-			return err
-		}
-		if e.Event == Swapped && e.SessionID == f.Session {
-			return b.CloseFork(ctx, f.ID)
-		}
-	}
-	if err := b.Log(ctx, Event{SessionID: f.Session, Event: Swapped, ParentSessionID: f.Parent}); err != nil {
+	if err := b.log(ctx, Event{SessionID: f.Session, Event: Swapped, ParentSessionID: f.Parent}, true); err != nil {
 		return err
 	}
 	return b.CloseFork(ctx, f.ID)

@@ -148,6 +148,33 @@ func TestSaveFork(t *testing.T) {
 	}
 }
 
+// TestReadersFinishASave: processes that find a fork whose saver was killed close it together, and log it once.
+func TestReadersFinishASave(t *testing.T) {
+	b, _ := newBook(t)
+	if err := errors.Join(b.OpenFork(t.Context(), session.Fork{ID: "f", Session: "new", Parent: "old"}), b.SetMain("new")); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if _, open, err := b.Fork(t.Context()); open || err != nil {
+				t.Errorf("open %v, %v", open, err)
+			}
+		})
+	}
+	all.Wait()
+	var events []session.Event
+	for e, err := range b.History(nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, e)
+	}
+	if len(events) != 1 || events[0].Event != session.Swapped || events[0].SessionID != "new" || events[0].ParentSessionID != "old" {
+		t.Errorf("the history is %+v", events)
+	}
+}
+
 func TestDamagedForkIsSetAside(t *testing.T) {
 	b, warned := newBook(t)
 	write(t, b.Home.Fork(), `{"id": "f`)

@@ -64,7 +64,10 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 
 // Log appends an event to the history and waits for the disk; a zero Timestamp becomes now. The error is a *lock.Failed
 // or *store.NotWritten, or wraps lock.ErrBusy if the lock was not free before ctx ended or within ten seconds.
-func (b Book) Log(ctx context.Context, e Event) error {
+func (b Book) Log(ctx context.Context, e Event) error { return b.log(ctx, e, false) }
+
+// log appends an event; with once, unless the session has one of its kind.
+func (b Book) log(ctx context.Context, e Event, once bool) error {
 	if e.Timestamp.IsZero() {
 		e.Timestamp = b.Disk.Now().In(b.Zone)
 	}
@@ -73,6 +76,13 @@ func (b Book) Log(ctx context.Context, e Event) error {
 		return err
 	}
 	defer held.Release()
+	if once {
+		for old, err := range b.History(nil) {
+			if err != nil || old.Event == e.Event && old.SessionID == e.SessionID {
+				return err
+			}
+		}
+	}
 	return store.AppendJSON(b.Home.SessionHistory(), e, store.Synced)
 }
 
