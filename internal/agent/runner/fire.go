@@ -72,8 +72,8 @@ func (r *Runner) Fire(ctx context.Context, name string, o Options) (runlog.Recor
 		return runlog.Record{}, err
 	}
 	record, err := f.respond(ctx)
-	f.follow(ctx, record, true, o)
 	f.settleSlot(record.Outcome)
+	f.follow(ctx, record, true, o)
 	return record, err
 }
 

@@ -1,7 +1,7 @@
 // Package runner runs agents. The caller, such as a fire of a job, a message of the owner or a question at a shell, builds
 // a Spec and calls Run: the run is recorded, permitted, its cost reserved, and its prompt prepared; the agent takes its turn in the
 // conversation, its duties are enforced, and the session is compacted if the agent asked for it; then the cost is settled, and the
-// owner is notified.
+// owner is notified. These are the steps of ollim(7) from the record on, in the same order.
 //
 // Fire does this for jobs, and is safe to call at any moment, by several schedulers at once.
 package runner
@@ -49,7 +49,8 @@ func (r *Runner) Run(ctx context.Context, s Spec) (runlog.Record, error) {
 	return w.finish(ctx, cause)
 }
 
-// carryOut is everything between the two ends of the record.
+// carryOut is the run between the two ends of its record: permit, reserve, prepare (the gate), converse (the session's lock,
+// updates, the prompt, the engine), enforce (the report), compact.
 func (w *work) carryOut(ctx context.Context) error {
 	ctx, cancel := w.bounded(ctx)
 	defer cancel()
