@@ -206,8 +206,8 @@ func (a *App) SystemZone() string {
 	return "UTC"
 }
 
-// Disk returns what every part of this process changes state with.
-func (a *App) Disk() store.Disk { return store.Disk{Now: a.Now, Warn: a.warn, Locks: &a.memory.locks} }
+// disk returns what every part of this process changes state with.
+func (a *App) disk() store.Disk { return store.Disk{Now: a.Now, Warn: a.warn, Locks: &a.memory.locks} }
 
 func (a *App) warn(message string) {
 	if a.Warn != nil {

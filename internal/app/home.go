@@ -87,7 +87,7 @@ func (a *App) NewHome() (Home, error) {
 }
 
 func (a *App) with(dir paths.Dir, s *settings) Home {
-	h := Home{Dir: dir, Config: s.config, Disk: a.Disk(), app: a, by: s}
+	h := Home{Dir: dir, Config: s.config, Disk: a.disk(), app: a, by: s}
 	h.secrets = sync.OnceValue(h.hidden) // the file is read when they are first needed
 	return h
 }

@@ -43,8 +43,8 @@ func (r *Runner) Answer(ctx context.Context, run, text string) (question.Questio
 	return r.Questions.Answer(ctx, run, update.Clean(text))
 }
 
-// Waits reports whether a run waits for an answer to the question that a message has asked.
-func (r *Runner) Waits(run, message string) bool {
+// awaits reports whether a run waits for an answer to the question that a message has asked.
+func (r *Runner) awaits(run, message string) bool {
 	q, err := r.Questions.Load(run)
 	return err == nil && q.Message == message && q.Answer == "" && !q.Expired(r.Disk.Now())
 }

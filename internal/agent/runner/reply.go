@@ -75,7 +75,7 @@ func (r *Runner) Asked(ctx context.Context, id string) (run string, err error) {
 	if m.MessageID == "" {
 		m.MessageID = id
 	}
-	if err != nil || !r.Waits(m.Run(), m.MessageID) {
+	if err != nil || !r.awaits(m.Run(), m.MessageID) {
 		return "", err
 	}
 	return m.Run(), nil

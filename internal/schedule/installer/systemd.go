@@ -114,7 +114,7 @@ const (
 	hardened = "NoNewPrivileges=yes\nLockPersonality=yes\nRestrictRealtime=yes\nRestrictSUIDSGID=yes\n" +
 		"SystemCallArchitectures=native\nSystemCallFilter=~@clock @cpu-emulation @module @obsolete @raw-io @reboot @swap\nSystemCallErrorNumber=EPERM\n" +
 		"RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK\n"
-	wanted   = "\n[Install]\nWantedBy=timers.target\n"
+	wanted = "\n[Install]\nWantedBy=timers.target\n"
 )
 
 func when(is bool, text string) string {

@@ -32,9 +32,7 @@ type Turn struct {
 	calls   map[string]int // the indexes in own of results that are to come
 	version int            // counts the changes
 
-	saving sync.Mutex
-	disk   onDisk
-	warned bool // that saving failed
+	disk onDisk
 
 	stop context.CancelFunc // ends the saves in the background; nil before Begin
 	done sync.WaitGroup
@@ -42,10 +40,12 @@ type Turn struct {
 
 // onDisk is the file of a session, as the turn has read or written it.
 type onDisk struct {
+	mu      sync.Mutex  // held during a save
 	info    fs.FileInfo // nil: there is none
 	damaged *Damaged    // why it is not a session, until it is set aside
 	saved   []Message   // messages of the turn that it has
 	version int         // that it has
+	warned  bool        // that saving failed
 }
 
 // answer is the answer that is arriving.
@@ -222,18 +222,18 @@ func (t *Turn) End() error {
 // trySave saves the session, and warns if that fails for the first time.
 func (t *Turn) trySave() {
 	err := t.save()
-	t.saving.Lock()
-	defer t.saving.Unlock()
-	if err != nil && !t.warned {
-		t.warned = true
+	t.disk.mu.Lock()
+	defer t.disk.mu.Unlock()
+	if err != nil && !t.disk.warned {
+		t.disk.warned = true
 		t.book.Disk.Warn(fmt.Sprintf("%v; the session stays in memory, and saving it is tried again", err))
 	}
 }
 
 // save writes the session if it has changed.
 func (t *Turn) save() error {
-	t.saving.Lock()
-	defer t.saving.Unlock()
+	t.disk.mu.Lock()
+	defer t.disk.mu.Unlock()
 	s, own, version := t.snapshot()
 	if version == t.disk.version {
 		return nil
@@ -242,7 +242,7 @@ func (t *Turn) save() error {
 		if err := t.book.setAside(t.disk.damaged); err != nil {
 			return err
 		}
-		t.disk = onDisk{}
+		t.disk.damaged, t.disk.info = nil, nil
 	}
 	path := t.book.Home.Channel(t.name.String())
 	if err := store.WriteJSON(path, s); err != nil {
