@@ -47,7 +47,7 @@ func newChat(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "chat [TEXT...]",
-		Short:       "Take a turn in the main conversation, which begins with the pending updates",
+		Short:       "Talk with the agent in the main conversation",
 		Long: "Chat takes one turn of the main conversation, or of the interactive fork while one is open. On a terminal without " +
 			"TEXT it is a prompt loop. Standard input, if it is a pipe, is added to the message. " + attachHelp + "A message that " +
 			"arrives during a turn is queued: chat says so on standard error and waits for its answer. Messages are answered in the " +
