@@ -55,6 +55,20 @@ func (s *Server) Op(op int, d any) {
 	c.sendOp(op, d)
 }
 
+// Repeat sends the last events of the session again, with their old numbers.
+func (s *Server) Repeat(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.here()
+	if c == nil {
+		return
+	}
+	events := c.session.events
+	for _, e := range events[max(0, len(events)-n):] {
+		c.send(e.data)
+	}
+}
+
 // Silence makes the gateway accept everything and answer nothing, while its connections stay open. Events are kept for a resume. The
 // end of the silence is for new connections: a bot that stays on an old one hears nothing more.
 func (s *Server) Silence(silent bool) {

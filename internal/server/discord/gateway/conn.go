@@ -198,7 +198,9 @@ func (c *conn) dispatch(f frame) error {
 		if err := json.Unmarshal(f.Data, &d); err != nil || d.ID == "" {
 			return errors.New("the gateway's READY has no session")
 		}
-		c.session, c.seq = session{d.ID, d.Resume}, 0
+		if d.ID != c.session.id {
+			c.session, c.seq = session{d.ID, d.Resume}, 0
+		}
 		c.ready()
 	case "RESUMED":
 		c.ready()

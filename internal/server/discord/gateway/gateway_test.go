@@ -29,6 +29,7 @@ func TestRun(t *testing.T) {
 	b.start().connected()
 	s.Say(discordapi.Post{Text: "one"})
 	b.hears("one")
+	s.Repeat(2)
 	s.Wait("heartbeats", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.beats > 2 })
 	s.Wait("the position", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.saved.Seq == 2 })
 	b.stop()
@@ -40,8 +41,9 @@ func TestRun(t *testing.T) {
 		t.Errorf("%+v, %d messages came again", v, b.again)
 	}
 	b.stop()
-	if len(b.log()) != 0 {
-		t.Errorf("logged %q", b.log())
+	b.gone()
+	if v := s.Visits(); len(b.log()) != 0 || !slices.Equal(v.Closes, []int{4900, 4900}) {
+		t.Errorf("closed with %d, logged %q", v.Closes, b.log())
 	}
 }
 
