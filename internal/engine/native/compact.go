@@ -237,6 +237,11 @@ func (t *turn) wholeAnswer(ctx context.Context, messages func() []transcript.Mes
 			q.Messages = messages()
 			a, err = t.query(ctx, q, nil)
 		}
+		if errors.Is(err, provider.ErrRejected) && t.how.earlier {
+			t.how.without = true
+			q.Messages = messages()
+			a, err = t.query(ctx, q, nil)
+		}
 		if err == nil {
 			err = t.bill.book(a.Usage, "")
 		} else {

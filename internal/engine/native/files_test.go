@@ -253,8 +253,8 @@ func TestReadShowsFiles(t *testing.T) {
 	}
 }
 
-// TestARefusedFileDoesNotEndTheConversation: a file that the agent read and that the service refuses is left out, in this turn and in
-// later ones. A refusal of the prompt's own file is an error.
+// TestARefusedFileDoesNotEndTheConversation: a file that the agent read and that the service refuses is left out, in this turn, in
+// later ones and in a compaction. A refusal of the prompt's own file is an error.
 func TestARefusedFileDoesNotEndTheConversation(t *testing.T) {
 	s, _ := seeing(t)
 	s.Tools = func(engine.Request) native.BuiltIns { return readers(t, picture(t, 40)) }
@@ -267,6 +267,10 @@ func TestARefusedFileDoesNotEndTheConversation(t *testing.T) {
 	s.says(reads, "later")
 	if asked := strings.Join(s.asked(), "\n"); !strings.Contains(asked, "(left out: the service refused the files of this conversation)") {
 		t.Errorf("%s", asked)
+	}
+	s.api.Reply(anthropicapi.Reply{Text: "the summary"})
+	if c, err := s.Compact(t.Context(), engine.Request{Session: reads.Session, Scope: engine.Scope{Root: "/work"}}, "keep all", s.sink); err != nil || c.Summary != "the summary" {
+		t.Errorf("%+v, %v", c, err)
 	}
 	own := attached(t, "this one?", "cat.png", picture(t, 40))
 	own.Session.ID = reads.Session.ID
