@@ -72,6 +72,15 @@ func (h Home) Discord() (*api.Client, error) {
 	return h.discord(token), nil
 }
 
+// DiscordToken returns the bot's token, for the gateway; "" if there is none.
+func (h Home) DiscordToken() (string, error) {
+	secrets, err := h.app.loadSecrets()
+	if err != nil {
+		return "", &ConfigFault{err}
+	}
+	return h.app.discordToken(secrets)
+}
+
 // discord returns the client for a token, the same one as long as the address is the same.
 func (h Home) discord(token string) *api.Client {
 	a := h.app

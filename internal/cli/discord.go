@@ -15,7 +15,7 @@ import (
 )
 
 func newDiscord(d *Deps) *cobra.Command {
-	return group("discord", "discords", "Connect the agent to Discord", newDiscordCheck(d), newDiscordSync(d))
+	return group("discord", "discords", "Connect the agent to Discord", newDiscordListen(d), newDiscordCheck(d), newDiscordSync(d))
 }
 
 func newDiscordCheck(d *Deps) *cobra.Command {

@@ -26,6 +26,7 @@ type world struct {
 	home string            // the owner's home; also the directory of secrets
 	env  map[string]string // what commands see as their environment
 	cron bool              // commands are started by a scheduler
+	real bool              // the clock is the real one, and sleeps take their time
 
 	mu  sync.Mutex
 	now time.Time
@@ -84,6 +85,9 @@ func (w *world) deps(in io.Reader, out, errOut io.Writer) *Deps {
 			Lookup: func(name string) (string, bool) { value, ok := w.env[name]; return value, ok },
 			Random: rand.Reader,
 			Sleep: func(ctx context.Context, d time.Duration) error {
+				if w.real {
+					return sleep(ctx, d)
+				}
 				w.pass(d)
 				return ctx.Err()
 			},
@@ -104,6 +108,9 @@ func (w *world) must(args ...string) string {
 
 // clock is the time in this world.
 func (w *world) clock() time.Time {
+	if w.real {
+		return time.Now()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now

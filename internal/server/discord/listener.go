@@ -46,14 +46,13 @@ type Home struct {
 
 // Options are what a Listener works with.
 type Options struct {
-	Client  *api.Client
-	Gateway gateway.Options                                            // Token and Now; the rest is the listener's
-	Home    func() (Home, error)                                       // the settings as they are now
-	Ollim   func(ctx context.Context, words ...string) (string, error) // as in Interactions
-	Launch  func(words ...string) error
-	Warn    func(message string)   // one line
-	Notify  func(states ...string) // to the service manager, see Notifier
-	Grace   time.Duration          // for turns in progress when the listener is ended; 0 ends them at once
+	Client   *api.Client
+	Gateway  gateway.Options        // Token and Now; the rest is the listener's
+	Home     func() (Home, error)   // the settings as they are now
+	Interact *Interactions          // Owns and Say are set here
+	Warn     func(message string)   // one line
+	Notify   func(states ...string) // to the service manager, see Notifier
+	Grace    time.Duration          // for turns in progress when the listener is ended; 0 ends them at once
 }
 
 // Listener is one bot that listens. Use New.
@@ -65,11 +64,10 @@ type Listener struct {
 	dm      string // the channel of the first owner's direct messages
 	self    string // the bot's user id
 
-	places   places
-	lanes    lanes
-	talks    talks
-	interact *Interactions
-	turns    context.Context // of turns: it ends later than that of Run
+	places places
+	lanes  lanes
+	talks  talks
+	turns  context.Context // of turns: it ends later than that of Run
 }
 
 // errStopping is the cause of the end of turns: it is no wish of the owner's, so their messages stay in the queue.
@@ -108,6 +106,8 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func (l *Listener) run(ctx context.Context, h Home) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	l.Notify("STATUS=connecting to Discord")
 	if err := l.introduce(ctx, h); err != nil || ctx.Err() != nil {
 		return err
@@ -115,13 +115,7 @@ func (l *Listener) run(ctx context.Context, h Home) error {
 	turns, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	l.turns = turns
-	l.interact = &Interactions{
-		API: l.Client, Owner: l.owners(h)[0], Owns: l.ownsNow, Now: l.Gateway.Now, Warn: l.Warn, Ollim: l.Ollim, Launch: l.Launch, Say: l.say,
-		Runner: func() (*runner.Runner, error) {
-			h, err := l.Home()
-			return h.Runner, err
-		},
-	}
+	l.Interact.Owns, l.Interact.Say = l.ownsNow, l.say
 	if _, err := SyncCommands(ctx, l.Client, h.Dir, h.Disk, l.app.ID, false); err != nil && ctx.Err() == nil {
 		l.warn(fmt.Errorf("register the commands: %w", err))
 	}
@@ -139,12 +133,13 @@ func (l *Listener) run(ctx context.Context, h Home) error {
 	options.Save = func(s gateway.Saved) { l.warn(store.WriteJSONAs(h.Dir.DiscordSession(), s, store.Buffered)) }
 	options.Saved, _ = store.ReadJSON[gateway.Saved](h.Disk, h.Dir.DiscordSession())
 	err := gateway.Run(ctx, options, func(e gateway.Event) { l.hear(ctx, e) })
+	end()
 
 	l.Notify("STOPPING=1", "STATUS=waiting for the turn in progress")
 	overdue := time.AfterFunc(l.Grace, func() { cut(errStopping) })
 	defer overdue.Stop()
 	l.talks.stop()
-	l.interact.Wait()
+	l.Interact.Wait()
 	l.lanes.wait()
 	l.talks.wait()
 	cut(errStopping)

@@ -80,11 +80,11 @@ func (l *Listener) hear(ctx context.Context, e gateway.Event) {
 		l.message(ctx, &m)
 	case "INTERACTION_CREATE":
 		if i, err := gateway.Decode[discordgo.InteractionCreate](e); err == nil && i.Interaction != nil {
-			l.interact.Interact(ctx, i.Interaction)
+			l.Interact.Interact(ctx, i.Interaction)
 		}
 	case "MESSAGE_REACTION_ADD":
 		if r, err := gateway.Decode[discordgo.MessageReactionAdd](e); err == nil && r.MessageReaction != nil {
-			l.interact.React(r.MessageReaction)
+			l.Interact.React(r.MessageReaction)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (l *Listener) address(ctx context.Context, h Home, m *discordgo.Message, s 
 		if paused, _, err := h.Runner.Spend.Paused(); paused {
 			return true, err // the run goes on after ollim resume
 		}
-		return true, l.Launch("answer", "--continue", "--", run)
+		return true, l.Interact.Launch("answer", "--continue", "--", run)
 	}
 	if done, err := l.answeredBefore(ctx, h, to.MessageID, s.Text); done || err != nil {
 		return done, err
@@ -269,7 +269,7 @@ func (c *conversation) turn(own []spoken) (left []spoken) {
 			tickets = append(tickets, s.Ticket)
 		}
 		observe := a.Observer()
-		observe.Permit = l.interact.Permit(c.channel)
+		observe.Permit = l.Interact.Permit(c.channel)
 		record, rest, err := h.Runner.Converse(l.turns, tickets, runner.Options{Owner: true, Observe: observe})
 		run = record.ID
 		if f, open, _ := h.Runner.Sessions.Fork(l.turns); open {

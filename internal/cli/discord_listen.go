@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/server/discord"
+	"github.com/ollim/ollim/internal/server/discord/gateway"
+	"github.com/ollim/ollim/internal/state/config"
+)
+
+func newDiscordListen(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Annotations: agentNever(nested),
+		Use:         "listen",
+		Short:       "Answer what you write to the bot on Discord, until it is stopped",
+		Long: "Listen is a service: it stays connected to Discord and lets the agent answer. Direct messages of the owner's are turns of " +
+			"the main conversation, or of the open fork, with their images and files; a reply to a message of a run continues from that " +
+			"run's session, and a reply to a question is its answer. A message that arrives during a turn waits, unless chat.busy is " +
+			"interrupt. Channels and users that discord.allow lists have sessions of their own, as with ollim chat --channel. Nobody else " +
+			"is answered.\n\n" +
+			"No message is answered twice, and those that arrive while listen is stopped or disconnected are answered later. On SIGTERM it " +
+			"waits up to a minute for the turn in progress; a turn that takes longer is cut off, and the next turn reads so. Settings " +
+			"are read again at each message. Under systemd it reports its readiness and, by acknowledged heartbeats, that it is not deaf; " +
+			"see the unit contrib/systemd/ollim-discord.service. One listener serves a data directory; a second one exits 75. It exits 78 " +
+			"if the token or an intent is not accepted, and 69 if Discord does not let it send direct messages to the owner.",
+		Args: checked(cobra.NoArgs),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordListen(ctx, d, h) }),
+	}
+}
+
+// listenGrace is how long turns in progress may take when the listener is stopped.
+const listenGrace = time.Minute
+
+func runDiscordListen(ctx context.Context, d *Deps, h app.Home) error {
+	outlivePipe()
+	client, err := h.Discord()
+	if err != nil {
+		return err
+	}
+	token, err := h.DiscordToken()
+	if err != nil {
+		return err
+	}
+	socket, _ := d.Lookup("NOTIFY_SOCKET")
+	return discord.Run(ctx, discord.Options{
+		Client:  client,
+		Gateway: gateway.Options{Token: token, REST: client, Now: d.Now},
+		Home:    d.discordHome, Warn: d.warn, Notify: discord.Notifier(socket), Grace: listenGrace,
+		Interact: d.interactions(h, client, h.Config.Discord.Owner),
+	})
+}
+
+// discordHome returns the data directory as the listener needs it, with the settings as they are now.
+func (d *Deps) discordHome() (discord.Home, error) {
+	h, err := d.Home()
+	if err != nil {
+		return discord.Home{}, err
+	}
+	return discord.Home{
+		Dir: h.Dir, Disk: h.Disk, Runner: h.Runner(false),
+		Owner: h.Config.Discord.Owner, Allow: h.Config.Discord.Allow,
+		Transcribe: h.Config.Discord.Transcribe, Env: h.Post().Env,
+		Interrupt: h.Config.Chat.Busy == config.BusyInterrupt,
+	}, nil
+}
