@@ -6,8 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/server/discord"
+	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/server/discord/gateway"
 	"github.com/ollim/ollim/internal/state/config"
 )
@@ -50,7 +52,7 @@ func runDiscordListen(ctx context.Context, d *Deps, h app.Home) error {
 		Client:  client,
 		Gateway: gateway.Options{Token: token, REST: client, Now: d.Now},
 		Home:    d.discordHome, Warn: d.warn, Notify: discord.Notifier(socket), Grace: listenGrace,
-		Interact: d.interactions(h, client, h.Config.Discord.Owner),
+		Interact: d.interact(h, client),
 	})
 }
 
@@ -66,4 +68,20 @@ func (d *Deps) discordHome() (discord.Home, error) {
 		Transcribe: h.Config.Discord.Transcribe, Env: h.Post().Env,
 		Interrupt: h.Config.Chat.Busy == config.BusyInterrupt,
 	}, nil
+}
+
+// interact returns what answers the owner's commands and buttons.
+func (d *Deps) interact(h app.Home, client *api.Client) *discord.Interactions {
+	s := starter{d: d, home: h}
+	return &discord.Interactions{
+		API: client, Now: d.Now, Warn: d.warn, Launch: s.launch,
+		Runner: func() (*runner.Runner, error) {
+			h, err := d.Home()
+			if err != nil {
+				return nil, err
+			}
+			return h.Runner(false), nil
+		},
+		Ollim: func(ctx context.Context, words ...string) (string, error) { return d.typed(ctx, h, words) },
+	}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/ollim/ollim/internal/testkit/discordapi"
 )
@@ -229,7 +228,7 @@ func TestListenIgnoresStrangers(t *testing.T) {
 		s.Emit("MESSAGE_CREATE", map[string]any{"id": 7, "channel_id": secret, "content": []int{1}, "author": secret})
 	}
 	b.Say(discordapi.Post{Text: "Still there?"})
-	b.answers(discordapi.DM, 2)
+	b.Wait("the answer", func() bool { return len(b.settled(discordapi.DM)) >= 2 && len(w.runs()) >= 2 })
 	out := b.end()
 	for _, c := range s.Calls("", "")[calls:] {
 		if strings.Contains(c.Path, dm) || strings.Contains(c.Path, room) || strings.Contains(c.Path, thread) || strings.Contains(string(c.Body), secret) {
@@ -391,5 +390,3 @@ func TestListenInterrupts(t *testing.T) {
 	b.Wait("the answer", func() bool { return slices.Contains(b.settled(discordapi.DM), "stopped") })
 	b.end()
 }
-
-var _ = time.Second

@@ -26,11 +26,7 @@ func (l *Listener) catchUp(ctx context.Context, start bool) {
 			l.lanes.do(channel, func() { l.recover(ctx, channel, id) })
 		}
 	}
-	known := l.handled.channels()
-	if l.handled.upTo(l.dm) == "" {
-		known = append(known, l.dm)
-	}
-	for _, channel := range known {
+	for _, channel := range l.handled.channels() {
 		l.lanes.do(channel, func() {
 			err := l.insist(ctx, func() error { return l.readHistory(ctx, channel) })
 			if channel != l.dm && errors.Is(err, api.ErrRefused) {

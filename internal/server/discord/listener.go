@@ -168,7 +168,9 @@ func (l *Listener) introduce(ctx context.Context, h Home) error {
 		if len(owners) == 0 {
 			return fmt.Errorf("%w: the application has no owner: set discord.owner", api.ErrRefused)
 		}
-		l.dm, err = l.Client.DM(ctx, owners[0])
+		if l.dm, err = l.Client.DM(ctx, owners[0]); err == nil && l.handled.upTo(l.dm) == "" {
+			err = l.readHistory(ctx, l.dm) // where it ends is where the listener begins
+		}
 		return err
 	})
 }
