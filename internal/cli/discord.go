@@ -136,7 +136,7 @@ func (e *examination) owner(a api.Application) string {
 		owner = a.Owners[0]
 		e.add(pass, "owner", "%s, who owns the application", owner)
 	default:
-		e.fail("owner", errors.New("Discord names no owner of the application"), "set discord.owner")
+		e.fail("owner", errors.New("the application has no owner"), "set discord.owner")
 	}
 	return owner
 }
@@ -213,8 +213,8 @@ func (e *examination) outbox() {
 			stuck++
 		}
 	}
-	switch n := len(waiting); {
-	case n == 0:
+	switch n := len(waiting); n {
+	case 0:
 		e.add(pass, "outbox", "empty")
 	default:
 		text := fmt.Sprintf("%d waiting", n)

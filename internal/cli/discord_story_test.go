@@ -55,8 +55,8 @@ func TestDiscordPingFails(t *testing.T) {
 		status  int
 		says    string
 	}{
-		"closed":    {discordapi.Options{Closed: 50007}, discordapi.Fault{Path: "/none"}, 69, "ollim: ping: Discord does not let the bot send a direct message: the owner does not accept them"},
-		"bad token": {discordapi.Options{}, discordapi.Fault{Status: 401}, 0, "ollim: warning: Discord does not accept the bot's token: ollim discord check"},
+		"closed":    {discordapi.Options{Closed: 50007}, discordapi.Fault{Path: "/none"}, 69, "ollim: ping: no direct message may be sent: the owner does not accept them"},
+		"bad token": {discordapi.Options{}, discordapi.Fault{Status: 401}, 0, "ollim: warning: the bot's token is not accepted by Discord: ollim discord check"},
 		"outage":    {discordapi.Options{}, discordapi.Fault{Times: 9}, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,12 +172,12 @@ func TestDiscordCheck(t *testing.T) {
 			"PASS\tintents\tthe bot may read messages in servers",
 		}},
 		"bad token": {discordapi.Options{}, nil, discordapi.Fault{Status: 401, Times: 9}, 78, []string{
-			"FAIL\ttoken\tDiscord does not accept the bot's token: copy it from", "PASS\toutbox\tempty",
+			"FAIL\ttoken\tthe bot's token is not accepted by Discord: copy it from", "PASS\toutbox\tempty",
 		}},
-		"closed":    {discordapi.Options{Closed: 50007}, nil, discordapi.Fault{Path: "/none"}, 69, []string{"FAIL\tmessages\tDiscord does not let the bot send a direct message: the owner"}},
-		"no server": {discordapi.Options{Closed: 50278}, nil, discordapi.Fault{Path: "/none"}, 69, []string{"FAIL\tmessages\tDiscord does not let the bot send a direct message: they share no server: invite"}},
+		"closed":    {discordapi.Options{Closed: 50007}, nil, discordapi.Fault{Path: "/none"}, 69, []string{"FAIL\tmessages\tno direct message may be sent: the owner"}},
+		"no server": {discordapi.Options{Closed: 50278}, nil, discordapi.Fault{Path: "/none"}, 69, []string{"FAIL\tmessages\tno direct message may be sent: they share no server: invite"}},
 		"outage":    {discordapi.Options{}, nil, discordapi.Fault{Status: 503, Times: 99}, 69, []string{"FAIL\tAPI\tDiscord has a problem: status 503"}},
-		"cut":       {discordapi.Options{}, nil, discordapi.Fault{Times: 99}, 69, []string{"FAIL\tAPI\tDiscord cannot be reached: EOF"}},
+		"cut":       {discordapi.Options{}, nil, discordapi.Fault{Times: 99}, 69, []string{"FAIL\tAPI\tno connection to Discord: EOF"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s := newDiscordWorld(t, tc.options)
@@ -204,7 +204,7 @@ func TestDiscordCheck(t *testing.T) {
 	s.Cut()
 	w.run("ping", "hello")
 	s.Restore()
-	if r := w.run("discord", "check"); r.status != 0 || !strings.Contains(r.out, "WARN\toutbox\t1 waiting: Discord cannot be reached") {
+	if r := w.run("discord", "check"); r.status != 0 || !strings.Contains(r.out, "WARN\toutbox\t1 waiting: no connection to Discord") {
 		t.Errorf("with a message that waits: exit status %d, %s", r.status, r.out)
 	}
 }

@@ -23,17 +23,19 @@ func (p Post) sendEarlier(ctx context.Context, m Message) error {
 	if err != nil {
 		return err
 	}
-	wait := func(path string) (*lock.Guard, error) { // another process may be sending it
-		ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.Timeout, defaultTimeout))
-		defer cancel()
-		return p.Disk.Locks.WaitGuard(ctx, path)
-	}
+	limit := cmp.Or(p.Timeout, defaultTimeout) // for all of them: somebody waits for m
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("they are not all sent within %s", limit))
+	defer cancel()
+	wait := func(path string) (*lock.Guard, error) { return p.Disk.Locks.WaitGuard(ctx, path) } // another process may be sending it
 	for _, e := range entries {
 		if compare(e.Message, m) >= 0 {
 			break
 		}
 		if e.broken != nil || e.done || e.Stuck || e.Attempts >= patience {
 			continue
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("earlier messages wait: %w", context.Cause(ctx))
 		}
 		receipt, err := p.retry(ctx, e, wait)
 		if err != nil {

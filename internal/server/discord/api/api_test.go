@@ -167,7 +167,7 @@ func TestGivesUp(t *testing.T) {
 		calls int
 	}{
 		"503":      {discordapi.Fault{Status: 503, Times: 99}, "Discord has a problem: status 503: a fault of the test", maxTries},
-		"cut":      {discordapi.Fault{Times: 99}, "Discord cannot be reached: EOF", maxTries},
+		"cut":      {discordapi.Fault{Times: 99}, "no connection to Discord: EOF", maxTries},
 		"long 429": {discordapi.Fault{Status: 429, After: time.Hour, Times: 99}, "Discord asks to wait for 1h0m0s", 1},
 	} {
 		s := discordapi.New(t, discordapi.Options{})
@@ -225,8 +225,10 @@ func TestLimits(t *testing.T) {
 	l.routes = map[string]*route{}
 	now := time.Now()
 	reserve := func(name string) time.Duration { return l.reserve("POST", name, now) }
-	if reserve("a") != 0 || reserve("a") != 0 {
-		t.Error("a new route waits")
+	for range 2 {
+		if reserve("a") != 0 {
+			t.Error("a new route waits")
+		}
 	}
 	l.note("POST", "a", http.Header{"X-Ratelimit-Remaining": {"1"}, "X-Ratelimit-Reset-After": {"2"}}, now)
 	if wait := reserve("a"); wait < time.Second { // the other one on its way takes the last
@@ -255,16 +257,16 @@ func TestErrors(t *testing.T) {
 		kind   error
 		want   string
 	}{
-		{401, `{"message":"401: Unauthorized","code":0}`, ErrToken, "Discord does not accept the bot's token"},
-		{403, `{"message":"Cannot send messages to this user","code":50007}`, ErrClosed, "Discord does not let the bot send a direct message: the owner does not accept them: in a server that both share, allow direct messages in its privacy settings"},
-		{400, `{"message":"no mutual guilds","code":50278}`, ErrClosed, "Discord does not let the bot send a direct message: they share no server: invite the bot to one of the owner's servers"},
-		{400, `{"message":"Invalid\nForm Body","code":50035,"errors":{"content":1}}`, ErrRefused, `Discord refused the request: Invalid Form Body: {"content":1} (code 50035)`},
-		{404, `{"message":"404: Not Found","code":0}`, ErrRefused, "Discord refused the request: 404: Not Found"},
+		{401, `{"message":"401: Unauthorized","code":0}`, ErrToken, "the bot's token is not accepted by Discord"},
+		{403, `{"message":"Cannot send messages to this user","code":50007}`, ErrClosed, "no direct message may be sent: the owner does not accept them: in a server that both share, allow direct messages in its privacy settings"},
+		{400, `{"message":"no mutual guilds","code":50278}`, ErrClosed, "no direct message may be sent: they share no server: invite the bot to one of the owner's servers"},
+		{400, `{"message":"Invalid\nForm Body","code":50035,"errors":{"content":1}}`, ErrRefused, `refused by Discord: Invalid Form Body: {"content":1} (code 50035)`},
+		{404, `{"message":"404: Not Found","code":0}`, ErrRefused, "refused by Discord: 404: Not Found"},
 		{403, `<html>blocked</html>`, nil, "Discord has a problem: status 403: Forbidden"},
 		{302, ``, nil, "Discord has a problem: status 302: Found"},
 		{429, `error code: 1015`, nil, "Discord asks to wait for 100ms"},
 		{500, `{"message":"500: Internal Server Error","code":0}`, nil, "Discord has a problem: status 500: 500: Internal Server Error"},
-		{200, `<html>sign in</html>`, nil, "Discord's answer cannot be read: invalid character '<' looking for beginning of value"},
+		{200, `<html>sign in</html>`, nil, "unreadable answer from Discord: invalid character '<' looking for beginning of value"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(tc.status)

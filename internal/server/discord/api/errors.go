@@ -13,11 +13,11 @@ import (
 
 // Errors that stay until somebody changes something, and one that passes.
 var (
-	ErrToken   = errors.New("Discord does not accept the bot's token")
-	ErrClosed  = errors.New("Discord does not let the bot send a direct message")
-	ErrRefused = errors.New("Discord refused the request")
+	ErrToken   = errors.New("the bot's token is not accepted by Discord")
+	ErrClosed  = errors.New("no direct message may be sent")
+	ErrRefused = errors.New("refused by Discord")
 
-	ErrUnreachable = errors.New("Discord cannot be reached")
+	ErrUnreachable = errors.New("no connection to Discord")
 )
 
 // Codes of Discord's errors.
@@ -94,7 +94,7 @@ func ignore(err error, codes ...int) error {
 }
 
 // unreadable returns the error of an answer that is not what Discord promises, such as that of a proxy.
-func unreadable(err error) error { return fmt.Errorf("Discord's answer cannot be read: %w", err) }
+func unreadable(err error) error { return fmt.Errorf("unreadable answer from Discord: %w", err) }
 
 // kindOf returns what an answer means for the next attempt.
 func kindOf(status, code int) error {

@@ -99,7 +99,7 @@ func (c Carrier) channel(ctx context.Context, remembered bool) (string, error) {
 			return "", err
 		}
 		if len(app.Owners) == 0 {
-			return "", errors.New("Discord names no owner of the application: set discord.owner")
+			return "", errors.New("the application has no owner: set discord.owner")
 		}
 		owner = app.Owners[0]
 	}

@@ -274,7 +274,7 @@ func TestFates(t *testing.T) {
 		"bad form":    {discordapi.Options{}, discordapi.Fault{Path: "/messages", Status: 400, Code: 50035}, outbox.Refused, "code 50035"},
 		"bad token":   {discordapi.Options{}, discordapi.Fault{Status: 401}, outbox.Queued, "token"},
 		"outage":      {discordapi.Options{}, discordapi.Fault{Status: 503, Times: 9}, outbox.Queued, "status 503"},
-		"stored, cut": {discordapi.Options{}, discordapi.Fault{Path: "/messages", Applied: true, Times: 9}, outbox.Queued, "cannot be reached"},
+		"stored, cut": {discordapi.Options{}, discordapi.Fault{Path: "/messages", Applied: true, Times: 9}, outbox.Queued, "no connection"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, s := newOffice(t, tc.options)
