@@ -54,7 +54,7 @@ func (p *phone) restart() {
 		p.t.Fatal(err)
 	}
 	p.x = &discord.Interactions{
-		API: p.client(), Owner: discordapi.Owner, Now: d.Now, Warn: d.Warn,
+		API: p.client(), Owns: func(user string) bool { return user == discordapi.Owner }, Now: d.Now, Warn: d.Warn,
 		Runner: func() (*runner.Runner, error) {
 			h, err := d.Home()
 			return h.Runner(false), err
@@ -507,6 +507,12 @@ func TestDiscordSync(t *testing.T) {
 	p.must("discord", "sync")
 	if n := len(p.server.Calls(http.MethodPut, "/commands")) - before; n != 1 {
 		t.Errorf("registered %d times", n)
+	}
+	for status, fault := range map[int]discordapi.Fault{78: {Status: http.StatusUnauthorized}, 69: {Status: http.StatusBadGateway, Times: 100}} {
+		p.server.Fail(fault)
+		if r := p.run("discord", "sync"); r.status != status || strings.Contains(r.errOut, discordapi.Token) {
+			t.Errorf("exit status %d: %s", r.status, r.errOut)
+		}
 	}
 	var list []struct{ Name, Description string }
 	if err := json.Unmarshal(p.server.Commands(), &list); err != nil {

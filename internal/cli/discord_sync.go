@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/server/discord"
+	"github.com/ollim/ollim/internal/server/discord/api"
 )
 
 func newDiscordSync(d *Deps) *cobra.Command {
@@ -23,17 +25,22 @@ func newDiscordSync(d *Deps) *cobra.Command {
 }
 
 func runDiscordSync(ctx context.Context, d *Deps, h app.Home) error {
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
 	client, err := h.Discord()
 	if err != nil {
 		return err
 	}
 	application, err := client.Application(ctx)
-	if err != nil {
-		return err
-	}
-	n, err := discord.SyncCommands(ctx, client, h.Dir, h.Disk, application.ID, true)
 	if err == nil {
-		d.note("registered %d commands with application %s", n, application.Name)
+		var n int
+		n, err = discord.SyncCommands(ctx, client, h.Dir, h.Disk, application.ID, true)
+		if err == nil {
+			d.note("registered %d commands with application %s", n, application.Name)
+		}
+	}
+	if errors.Is(err, api.ErrUnreachable) || api.Temporary(err) {
+		return &withStatus{err, statusUnavailable}
 	}
 	return err
 }

@@ -18,8 +18,7 @@ import (
 // long is announced within the three seconds that Discord waits, and follows.
 type Interactions struct {
 	API    *api.Client
-	Owner  string                         // user id; nobody else is answered
-	Owns   func(user string) bool         // replaces Owner if it is not nil
+	Owns   func(user string) bool         // reports whether a user is the owner; nobody else is answered
 	Runner func() (*runner.Runner, error) // with the settings as they are now
 	Now    func() time.Time
 	Warn   func(message string)
@@ -59,15 +58,7 @@ func (x *Interactions) isOwner(i *discordgo.Interaction) bool {
 	if i.Member != nil {
 		user = i.Member.User
 	}
-	return user != nil && x.owns(user.ID)
-}
-
-// owns reports whether a user is the owner, or one of them. Owns, which knows the settings as they are now, has the last word.
-func (x *Interactions) owns(user string) bool {
-	if x.Owns != nil {
-		return x.Owns(user)
-	}
-	return x.Owner != "" && user == x.Owner
+	return user != nil && x.Owns(user.ID)
 }
 
 // reply is the answer to a command.

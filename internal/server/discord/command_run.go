@@ -61,7 +61,7 @@ func (x *Interactions) show(ctx context.Context, key string) (reply, error) {
 	return reply{text: block(key + ": " + cmp.Or(strings.TrimSpace(value), standard))}, err
 }
 
-func thinking(*Interactions, context.Context) []completion {
+func (*Interactions) thinkings(context.Context) []completion {
 	return []completion{
 		{"off", "no thinking"}, {"adaptive", "as the model decides"}, {"true", "always"}, {"4096", "up to so many tokens"},
 	}
@@ -90,7 +90,7 @@ func settings() []string {
 	}
 }
 
-func configKeys(*Interactions, context.Context) (list []completion) {
+func (*Interactions) settingKeys(context.Context) (list []completion) {
 	for _, key := range settings() {
 		list = append(list, completion{value: key})
 	}

@@ -46,7 +46,7 @@ func commands() []command {
 		},
 		{
 			name: "thinking", about: "Choose how much the model thinks, or show it", run: setting("chat.thinking"),
-			options: options(typed(text("value", "off, adaptive, true or a number of tokens"))), complete: thinking,
+			options: options(typed(text("value", "off, adaptive, true or a number of tokens"))), complete: (*Interactions).thinkings,
 		},
 		{name: "interrupt", about: "Stop the turn in progress; what was said is kept", run: (*Interactions).interrupt},
 		{
@@ -60,7 +60,7 @@ func commands() []command {
 		},
 		{
 			name: "config", about: "Show settings, or change one", run: (*Interactions).config,
-			options: options(typed(text("key", "The setting")), text("value", "What to set it to")), complete: configKeys,
+			options: options(typed(text("key", "The setting")), text("value", "What to set it to")), complete: (*Interactions).settingKeys,
 		},
 		{name: "status", about: "Show what runs, waits and failed", run: output("status")},
 		{name: "routines", about: "List the routines and when they fire next", run: output("routine", "list")},

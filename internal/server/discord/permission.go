@@ -106,7 +106,7 @@ func (x *Interactions) answerPermission(_ context.Context, p press) (string, err
 // React answers a question by a reaction to it. It ignores any other reaction.
 func (x *Interactions) React(r *discordgo.MessageReaction) {
 	answer, known := map[string]verdict{"✅": allowOnce, "🔁": allowSession, "❌": deny}[r.Emoji.Name]
-	if known && x.owns(r.UserID) {
+	if known && x.Owns(r.UserID) {
 		x.permissions.answer(x.permissions.of(r.MessageID), answer)
 	}
 }
