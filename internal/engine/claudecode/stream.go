@@ -380,6 +380,9 @@ func textOf(content json.RawMessage) string {
 // end takes usage and cost from the result event, as those of single messages are provisional.
 func (t *turn) end(e event) error {
 	t.result.Text, t.result.Cost = e.Result, e.Cost
+	if t.result.Session != "" && e.Subtype == "error_during_execution" && len(e.Models) == 0 {
+		return nil // stopped before the end of an answer, whose cost the command does not report: the request stays open
+	}
 	models := map[string]runlog.ModelUsage{}
 	for name, m := range e.Models {
 		u := runlog.Usage{In: m.In, Out: m.Out, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite}

@@ -99,6 +99,16 @@ func TestStopsOnItsOwn(t *testing.T) {
 	}
 }
 
+// TestStoppedAnswerIsNotFree: the command reports no cost of an answer that it was stopped in. The request stays open, so that it
+// counts as what it can have cost.
+func TestStoppedAnswerIsNotFree(t *testing.T) {
+	opening, _, _ := strings.Cut(stream, "\n")
+	_, events := play(t, opening+"\n"+`{"type":"result","subtype":"error_during_execution","is_error":true,"total_cost_usd":0,"usage":{},"modelUsage":{}}`+"\n")
+	if strings.Contains(fmt.Sprint(events), string(runlog.UsageEvent)) {
+		t.Errorf("the events are %v", events)
+	}
+}
+
 func TestJudge(t *testing.T) {
 	failed := func() error { return exec.Command("false").Run() }
 	for _, c := range []struct {
