@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 	"github.com/ollim/ollim/internal/testkit/discordapi"
 )
 
@@ -206,5 +207,27 @@ func TestDiscordCheck(t *testing.T) {
 	s.Restore()
 	if r := w.run("discord", "check"); r.status != 0 || !strings.Contains(r.out, "WARN\toutbox\t1 waiting: no connection to Discord") {
 		t.Errorf("with a message that waits: exit status %d, %s", r.status, r.out)
+	}
+}
+
+// Neither what an agent runs nor the delivery command gets the token, wherever it is.
+func TestDiscordTokenIsNotHandedOn(t *testing.T) {
+	s := discordapi.New(t, discordapi.Options{})
+	w, model := newNativeWorld(t)
+	w.must("config", "set", "discord.api", s.URL())
+	w.must("config", "set", "delivery.command", "sh", "-c", "env > command.env")
+	w.secrets("discord.TOKEN=" + discordapi.Token + "\ndelivery.PASSWORD=passw0rd\n")
+	w.env["OLLIM_DISCORD_TOKEN"] = discordapi.Token
+	w.writeProgram("env.sh", "#!/bin/sh\nenv > agent.env\n")
+	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "--isolated", "--allowed-tools", "Bash(./env.sh *)", "Work.")
+	model.Reply(bash("./env.sh x"), anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{Name: "ping_user", Input: map[string]string{"message": "hello"}}}}, anthropicapi.Reply{Text: "done"})
+	w.run("fire", "daily")
+	for file, want := range map[string]string{"agent.env": "OLLIM_OUTBOX=queue", "command.env": "PASSWORD=passw0rd"} {
+		if env := w.read(file); !strings.Contains(env, want) || strings.Contains(env, discordapi.Token) {
+			t.Errorf("%s: %q", file, env)
+		}
+	}
+	if got := s.Said(discordapi.DM); len(got) != 1 || got[0] != "hello" {
+		t.Errorf("sent %q", got)
 	}
 }
