@@ -75,7 +75,7 @@ func (l *Listener) readHistory(ctx context.Context, channel string) error {
 		}
 	}
 	if newest == "" || ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // the next start goes on
 	}
 	return l.handled.passed(channel, newest)
 }

@@ -180,14 +180,14 @@ func (l *Listener) insist(ctx context.Context, do func() error) error {
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		err := do()
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // it failed because ctx has ended
 		}
 		if err == nil || api.Permanent(err) {
 			return err
 		}
 		l.Warn("discord: " + err.Error())
 		if sleep(ctx, pause) != nil {
-			return nil
+			return nil //nolint:nilerr // ctx has ended
 		}
 	}
 }
