@@ -29,29 +29,12 @@ func killListener(t *testing.T, messages, kills int) {
 	c.write("play.yaml", "turns:\n"+strings.Repeat("  - - text: well\n    - delay: 30ms\n    - text: done\n", 100))
 	c.ok("config", "set", "engine", "script:play.yaml")
 	c.ok("config", "set", "discord.api", s.URL())
-	start := func() (kill func()) {
-		var errOut bytes.Buffer
-		before := s.Visits()
-		cmd := c.cmd("discord", "listen")
-		cmd.Env = append(cmd.Env, "OLLIM_DISCORD_TOKEN="+discordapi.Token)
-		cmd.Stderr = &errOut
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		s.Wait("the listener", func() bool { v := s.Visits(); return v.Identified+v.Resumed > before.Identified+before.Resumed })
-		return func() {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-			if strings.Contains(errOut.String(), "panic") {
-				t.Error(errOut.String())
-			}
-		}
-	}
+	start := func() func() { return c.listen(s) }
 	kill := start()
 	for i := range messages {
 		s.Say(discordapi.Post{Text: fmt.Sprintf("message-%02d", i)})
 		if i%(messages/kills) == 1 {
-			time.Sleep(time.Duration(rand.Intn(120)) * time.Millisecond) //nolint:gosec,forbidigo // any moment
+			time.Sleep(time.Duration(rand.Intn(120)) * time.Millisecond) //nolint:gosec // any moment
 			kill()
 			kill = start()
 		}
@@ -59,7 +42,9 @@ func killListener(t *testing.T, messages, kills int) {
 	last := fmt.Sprintf("message-%02d", messages-1)
 	s.Wait("the last answer", func() bool { return c.askedOnce(last) && !strings.Contains(c.read("state/discord.json"), `"open"`) })
 	s.Say(discordapi.Post{Text: "the end"}) // reports what was cut off
-	s.Wait("the end", func() bool { return c.askedOnce("the end") && !strings.Contains(c.read("state/discord.json"), `"open"`) })
+	s.Wait("the end", func() bool {
+		return c.askedOnce("the end") && !strings.Contains(c.read("state/discord.json"), `"open"`)
+	})
 	kill()
 	all := c.prompts()
 	for i := range messages {
@@ -78,6 +63,56 @@ func killListener(t *testing.T, messages, kills int) {
 		if len(m.Reactions["👀"]) > 0 {
 			t.Errorf("%s keeps its reaction", m.Content)
 		}
+	}
+}
+
+// listen starts a listener, waits until it is connected, and returns what kills it.
+func (c *command) listen(s *discordapi.Server) (kill func()) {
+	c.t.Helper()
+	var errOut bytes.Buffer
+	before := s.Visits()
+	cmd := c.cmd("discord", "listen")
+	cmd.Env = append(cmd.Env, "OLLIM_DISCORD_TOKEN="+discordapi.Token)
+	cmd.Stderr = &errOut
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	s.Wait("the listener", func() bool { v := s.Visits(); return v.Identified+v.Resumed > before.Identified+before.Resumed })
+	return func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if strings.Contains(errOut.String(), "panic") {
+			c.t.Error(errOut.String())
+		}
+	}
+}
+
+// TestAnswerToAQuestionAfterARestart: a reply to the question of a run that waits lets the run go on, whatever process asked it.
+func TestAnswerToAQuestionAfterARestart(t *testing.T) {
+	t.Parallel()
+	s := discordapi.New(t, discordapi.Options{})
+	c := newCommand(t)
+	c.write("play.yaml", "turns:\n  - - tool: ask_owner\n      input: {question: \"Which photos?\"}\n  - - text: copied\n")
+	c.ok("config", "set", "engine", "script:play.yaml")
+	c.ok("config", "set", "discord.api", s.URL())
+	c.ok("routine", "add", "backup", "--id", "backup", "--cron", "0 3 * * *", "--background", "--isolated", "Back up.")
+	c.listen(s)()
+	fire := c.cmd("fire", "backup")
+	fire.Env = append(fire.Env, "OLLIM_DISCORD_TOKEN="+discordapi.Token)
+	if out, err := fire.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	said := s.Messages(discordapi.DM)
+	if len(said) != 1 || !strings.Contains(said[0].Content, "Which photos?") {
+		t.Fatalf("said %v", said)
+	}
+	kill := c.listen(s)
+	defer func() { kill() }()
+	reply := s.Say(discordapi.Post{Text: "only the new ones", Reply: said[0].ID})
+	s.Wait("the end of the run", func() bool { return strings.Contains(c.ok("run", "show", "backup"), "copied") })
+	s.Wait("the mark", func() bool { return len(s.Message(reply).Reactions["✅"]) == 1 })
+	if log := c.ok("run", "log", "backup"); !strings.Contains(log, "only the new ones") {
+		t.Error(log)
 	}
 }
 

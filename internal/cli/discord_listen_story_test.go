@@ -75,7 +75,13 @@ func (w *world) begin(s *discordapi.Server) *bot {
 	go func() {
 		b.ended <- execute(ctx, w.deps(strings.NewReader(""), &bytes.Buffer{}, b.errOut), []string{"discord", "listen"})
 	}()
-	w.t.Cleanup(func() { b.stop(); b.end(); if w.t.Failed() { w.t.Log(b.errOut.String()) } })
+	w.t.Cleanup(func() {
+		b.stop()
+		b.end()
+		if w.t.Failed() {
+			w.t.Log(b.errOut.String())
+		}
+	})
 	return b
 }
 
@@ -343,15 +349,15 @@ func TestOneListener(t *testing.T) {
 
 // TestListenGivesUp: what trying again cannot mend has an exit status of its own.
 func TestListenGivesUp(t *testing.T) {
-	w, s := onDiscord(t, discordapi.Options{Closed: 50278})
-	if r := w.run("discord", "listen"); r.status != 69 {
+	closed, _ := onDiscord(t, discordapi.Options{Closed: 50278})
+	if r := closed.run("discord", "listen"); r.status != 69 {
 		t.Errorf("closed: %+v", r)
 	}
-	w.env["OLLIM_DISCORD_TOKEN"] = "wrong"
-	if r := w.run("discord", "listen"); r.status != 78 || strings.Contains(r.errOut, "wrong") {
+	closed.env["OLLIM_DISCORD_TOKEN"] = "wrong"
+	if r := closed.run("discord", "listen"); r.status != 78 || strings.Contains(r.errOut, "wrong") {
 		t.Errorf("token: %+v", r)
 	}
-	w, s = onDiscord(t, discordapi.Options{})
+	w, s := onDiscord(t, discordapi.Options{})
 	b := w.begin(s)
 	s.Wait("the listener", s.Connected)
 	s.Close(4014)
