@@ -39,7 +39,13 @@ type conversation struct {
 	channel  string
 	waiting  []spoken
 	busy     bool
-	marked   []string // messages with waitingMark
+	marked   []mark
+}
+
+// mark is a message with waitingMark, once done is closed.
+type mark struct {
+	id   string
+	done chan struct{}
 }
 
 // spoken is a message in the queue.
@@ -204,8 +210,12 @@ func (t *talks) add(l *Listener, channel string, s spoken) {
 		t.byID[channel] = c
 	}
 	if c.busy && s.id != "" && len(c.marked) < mostMarks {
-		c.marked = append(c.marked, s.id)
-		t.running.Go(func() { _ = l.Client.React(l.turns, channel, s.id, waitingMark) })
+		m := mark{s.id, make(chan struct{})}
+		c.marked = append(c.marked, m)
+		t.running.Go(func() {
+			defer close(m.done)
+			_ = l.Client.React(l.turns, channel, m.id, waitingMark) // without it the answer is only late
+		})
 	}
 	c.waiting = append(c.waiting, s)
 	if !c.busy {
@@ -227,8 +237,9 @@ func (c *conversation) serve(t *talks) {
 		c.waiting, c.marked = nil, nil
 		t.mu.Unlock()
 		left := c.turn(own)
-		for _, id := range marked {
-			c.listener.warn(ignoreRefusal(c.listener.Client.Unreact(c.listener.turns, c.channel, id, waitingMark)))
+		for _, m := range marked {
+			<-m.done
+			c.listener.warn(ignoreRefusal(c.listener.Client.Unreact(c.listener.turns, c.channel, m.id, waitingMark)))
 		}
 		t.mu.Lock()
 		c.waiting = append(left, c.waiting...)
