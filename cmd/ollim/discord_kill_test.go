@@ -59,10 +59,51 @@ func killListener(t *testing.T, messages, kills int) {
 	if t.Failed() {
 		t.Log(all)
 	}
+	replies := map[string]string{}
 	for _, m := range s.Messages(discordapi.DM) {
 		if len(m.Reactions["👀"]) > 0 {
 			t.Errorf("%s keeps its reaction", m.Content)
 		}
+		if m.Reference == nil {
+			continue
+		}
+		if before := replies[m.Reference.Message]; before != "" {
+			t.Errorf("two replies to one message: %q and %q", before, m.Content)
+		}
+		replies[m.Reference.Message] = m.Content
+	}
+}
+
+// TestKilledAnswer: of an answer that a killed listener had begun to show nothing is left beside the whole one; of a turn that was
+// cut off the beginning stays, with a line that says so.
+func TestKilledAnswer(t *testing.T) {
+	t.Parallel()
+	const cutOff = "-# The listener was restarted during this turn. Your message is kept: the next turn reads it, and that its answer was cut off."
+	for name, tc := range map[string]struct {
+		delay string // in the turn
+		want  string
+	}{"shown": {"1s", "It begins\n\nand ends."}, "cut off": {"1h", "It begins\n\n" + cutOff}} {
+		t.Run(name, func(t *testing.T) {
+			s := discordapi.New(t, discordapi.Options{})
+			c := newCommand(t)
+			c.write("play.yaml", "turns:\n  - - text: It begins\n    - delay: "+tc.delay+"\n    - text: and ends.\n")
+			c.ok("config", "set", "engine", "script:play.yaml")
+			c.ok("config", "set", "discord.api", s.URL())
+			kill := c.listen(s)
+			s.Say(discordapi.Post{Text: "Hello!"})
+			s.Wait("the beginning", func() bool { return strings.Contains(strings.Join(s.Said(discordapi.DM), ""), "It begins") })
+			if s.Cut(); tc.delay != "1h" {
+				s.Wait("the end of the turn", func() bool { return strings.Contains(c.ok("run", "list", "--json"), `"outcome":"ok"`) })
+			}
+			kill()
+			s.Restore()
+			kill = c.listen(s)
+			s.Wait("the answer", func() bool { return !strings.Contains(c.read("state/discord.json"), `"open"`) })
+			kill()
+			if got := s.Said(discordapi.DM); len(got) != 1 || got[0] != tc.want {
+				t.Errorf("said %q, want %q", got, tc.want)
+			}
+		})
 	}
 }
 

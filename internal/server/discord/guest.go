@@ -134,7 +134,7 @@ func (l *Listener) guestTurn(ctx context.Context, h Home, m *discordgo.Message) 
 			said.Text = "> " + strings.ReplaceAll(quoted, "\n", "\n> ") + "\n\n" + said.Text
 		}
 	}
-	stream := Stream{API: l.Client, Now: l.Gateway.Now, Left: func(context.Context, api.Outgoing) error {
+	stream := Stream{API: l.Client, Now: l.Gateway.Now, Showing: l.handled.showing(m.ID), Left: func(context.Context, api.Outgoing) error {
 		return errors.New("the answer could not be shown")
 	}}
 	_, err = stream.Show(ctx, Source{m.ChannelID, m.ID}, func(a *Answer) (runlog.Record, error) {

@@ -28,6 +28,9 @@ type noted struct {
 	At       time.Time         `json:"at"` // of the last change
 	Channels map[string]seen   `json:"channels"`
 	Open     map[string]string `json:"open,omitempty"` // messages whose answer is not shown yet: the channel of each
+
+	// Unfinished are the bot's messages that show a part of an answer, by the message that is answered.
+	Unfinished map[string][]string `json:"unfinished,omitempty"`
 }
 
 // seen is which messages of a channel were handled: all up to one, and some after it.
@@ -51,6 +54,9 @@ func loadHandled(dir paths.Dir, d store.Disk) (*handled, error) {
 	}
 	if state.Open == nil {
 		state.Open = map[string]string{}
+	}
+	if state.Unfinished == nil {
+		state.Unfinished = map[string][]string{}
 	}
 	return &handled{path: dir.Discord(), now: d.Now, state: state}, err
 }
@@ -149,8 +155,30 @@ func (h *handled) close(ids ...string) error {
 	return h.change(func(s *noted) {
 		for _, id := range ids {
 			delete(s.Open, id)
+			delete(s.Unfinished, id)
 		}
 	})
+}
+
+// showing returns what to call with the ids of the messages that show a part of the answer to a message.
+func (h *handled) showing(id string) func(parts []string) error {
+	return func(parts []string) error {
+		if id == "" {
+			return nil
+		}
+		return h.change(func(s *noted) {
+			if delete(s.Unfinished, id); len(parts) > 0 {
+				s.Unfinished[id] = parts
+			}
+		})
+	}
+}
+
+// unfinished returns the ids of the messages that show a part of the answer to a message.
+func (h *handled) unfinished(id string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.state.Unfinished[id]
 }
 
 // forget drops a channel that the bot cannot see any more.

@@ -3,9 +3,12 @@ package discord
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/bwmarrin/discordgo"
 
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/server/discord/api"
@@ -22,7 +25,9 @@ const (
 // start it also shows answers that an earlier process could not show.
 func (l *Listener) catchUp(ctx context.Context, start bool) {
 	if start {
-		for id, channel := range l.handled.open() {
+		open := l.handled.open()
+		for _, id := range slices.SortedFunc(maps.Keys(open), compareIDs) {
+			channel := open[id]
 			l.lanes.do(channel, func() { l.recover(ctx, channel, id) })
 		}
 	}
@@ -124,7 +129,7 @@ func (l *Listener) recover(ctx context.Context, channel, id string) {
 		l.warn(l.insist(ctx, func() error { return ignoreRefusal(l.Client.Unreact(ctx, channel, id, emoji)) }))
 	}
 	text, done, err := l.unshown(h, channel, id)
-	if err == nil && text != "" {
+	if err == nil && done {
 		err = l.showMissing(ctx, channel, id, text)
 	}
 	l.warn(err)
@@ -175,10 +180,22 @@ func (l *Listener) unshown(h Home, channel, id string) (text string, done bool, 
 		return "", true, nil
 	case !record.Done():
 		return sayCut, true, nil
-	case record.Outcome == runlog.OK, record.Text != "":
-		return record.Text, true, nil
 	}
-	return "-# " + string(record.Outcome) + ": " + record.Error, true, nil
+	text, err = answerOf(h, record)
+	return text, true, err
+}
+
+// answerOf returns the whole answer of a run that has ended, as it is shown.
+func answerOf(h Home, record runlog.Record) (string, error) {
+	c := newContent(record.Started)
+	for e, err := range h.Runner.Runs.Events(record.ID, nil) {
+		if err != nil {
+			return "", err
+		}
+		c.hear(e, record.Started)
+	}
+	c.conclude(record, nil)
+	return c.text(), nil
 }
 
 // answering returns the latest run that answers a message.
@@ -196,30 +213,73 @@ func (l *Listener) answering(h Home, id string) (runlog.Record, bool, error) {
 	return runlog.Record{}, false, nil
 }
 
-// showMissing sends those parts of a text that no message of the bot's after a message says already.
+// showMissing sends those parts of a text that no message of the bot's after a message says already, and deletes what the process
+// that was killed has shown of them. The answer of a turn that was cut off is all that there will be of it, so it is sent again.
 func (l *Listener) showMissing(ctx context.Context, channel, after, text string) error {
-	var shown strings.Builder
-	err := l.insist(ctx, func() error {
-		list, err := l.Client.History(ctx, channel, after, pageSize)
-		for _, m := range list {
-			if m.Author != nil && m.Author.Bot {
-				shown.WriteString(m.Content + "\n")
-			}
-		}
+	unfinished := l.handled.unfinished(after)
+	if text == "" && len(unfinished) == 0 {
+		return nil
+	}
+	var list []*discordgo.Message
+	err := l.insist(ctx, func() (err error) {
+		list, err = l.Client.History(ctx, channel, after, pageSize)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for _, part := range api.Parts("late-"+after, api.Outgoing{Text: text, ReplyTo: after}) {
-		if part.Text != "" && strings.Contains(shown.String(), part.Text) {
+	if text == sayCut || text == sayCutOff {
+		text = strings.TrimSpace(begun(list, unfinished) + "\n\n" + text)
+	}
+	parts := api.Parts("late-"+after, api.Outgoing{Text: text, ReplyTo: after})
+	if text == "" {
+		parts = nil
+	}
+	shown, unfinished := standing(list, parts, unfinished)
+	for _, part := range parts {
+		if part.Text != "" && strings.Contains(shown, part.Text) {
 			continue
 		}
 		if err := l.insist(ctx, func() error { _, err := l.Client.Send(ctx, channel, part); return err }); err != nil {
 			return err
 		}
 	}
+	for _, id := range unfinished {
+		if err := l.insist(ctx, func() error { return ignoreRefusal(l.Client.Delete(ctx, channel, id)) }); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// standing returns what messages of the bot's say, and those of unfinished that say no whole part, which are not among them.
+func standing(list []*discordgo.Message, parts []api.Outgoing, unfinished []string) (shown string, rest []string) {
+	for _, m := range list {
+		whole := slices.ContainsFunc(parts, func(o api.Outgoing) bool { return strings.TrimSpace(o.Text) == strings.TrimSpace(m.Content) })
+		switch {
+		case m.Author == nil || !m.Author.Bot:
+		case whole || !slices.Contains(unfinished, m.ID):
+			shown += m.Content + "\n"
+		default:
+			rest = append(rest, m.ID)
+		}
+	}
+	return shown, rest
+}
+
+// begun returns the beginning of an answer that messages show, without the line that says what the agent does.
+func begun(list []*discordgo.Message, messages []string) string {
+	var texts []string
+	for _, m := range list {
+		if slices.Contains(messages, m.ID) {
+			texts = append(texts, m.Content)
+		}
+	}
+	text := "\n" + strings.Join(texts, "\n")
+	if i := strings.LastIndex(text, "\n"); strings.HasPrefix(text[i+1:], subtext) {
+		text = text[:i]
+	}
+	return strings.TrimSpace(text)
 }
 
 func sources(list []queue.Message) (ids []string) {

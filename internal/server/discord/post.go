@@ -37,6 +37,8 @@ type posted struct {
 	mute   bool        // Discord does not accept messages
 	hold   time.Time   // no request before, after a failure
 	last   []time.Time // of the latest requests
+
+	unnoted error // of Stream.Showing
 }
 
 // message is a message as it is.
@@ -196,6 +198,7 @@ func (a *Answer) send(ctx context.Context, o api.Outgoing) error {
 		sent.text = ""
 	}
 	p.list = append(p.list, sent)
+	a.showing(p.ids())
 	return nil
 }
 

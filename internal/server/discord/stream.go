@@ -38,6 +38,10 @@ type Stream struct {
 	// Left receives the part of an answer that could not be shown, for the outbox.
 	Left func(ctx context.Context, o api.Outgoing) error
 
+	// Showing is called with the ids of the messages that show a part of the answer, whenever there is one more of them, and
+	// with none when they show all that they will; may be nil. What it returns is passed on by Show.
+	Showing func(messages []string) error
+
 	Patience time.Duration // how long showing the end of an answer is tried; 0 is five minutes
 }
 
@@ -198,12 +202,21 @@ func (a *Answer) end(ctx context.Context, record runlog.Record, failed error) (S
 	whole := api.Outgoing{Text: a.content.text(), ReplyTo: a.at.Message, Components: a.buttons}
 	a.mu.Unlock()
 	rest, left := a.complete(last, whole)
-	shown, err := Shown{Messages: a.posted.ids(), Left: left}, error(nil)
+	shown := Shown{Messages: a.posted.ids(), Left: left}
+	a.showing(nil)
+	err := a.posted.unnoted
 	if left {
-		err = a.stream.Left(context.WithoutCancel(ctx), rest)
+		err = errors.Join(err, a.stream.Left(context.WithoutCancel(ctx), rest))
 	}
 	a.withdraw(ctx)
 	return shown, err
+}
+
+// showing calls Stream.Showing.
+func (a *Answer) showing(messages []string) {
+	if a.stream.Showing != nil {
+		a.posted.unnoted = errors.Join(a.posted.unnoted, a.stream.Showing(messages))
+	}
 }
 
 // withdraw removes the reaction.

@@ -1,7 +1,9 @@
 package discord
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -262,8 +264,9 @@ func (c *conversation) turn(own []spoken) (left []spoken) {
 		return nil
 	}
 	first, run := own[0], ""
-	stream := Stream{API: l.Client, Now: l.Gateway.Now, Left: func(ctx context.Context, o api.Outgoing) error {
-		_, err := h.Runner.Outbox.Send(ctx, outbox.Message{ID: "discord-" + run, Run: run, Kind: outbox.Text, Text: o.Text})
+	stream := Stream{API: l.Client, Now: l.Gateway.Now, Showing: l.handled.showing(first.id), Left: func(ctx context.Context, o api.Outgoing) error {
+		id := "discord-" + cmp.Or(run, first.id, rand.Text()) // no run has begun, and a button has no message
+		_, err := h.Runner.Outbox.Send(ctx, outbox.Message{ID: id, Run: run, Kind: outbox.Text, Text: o.Text})
 		return err
 	}}
 	_, err = stream.Show(l.turns, Source{c.channel, first.id}, func(a *Answer) (runlog.Record, error) {
