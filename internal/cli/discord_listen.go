@@ -39,21 +39,30 @@ const listenGrace = time.Minute
 
 func runDiscordListen(ctx context.Context, d *Deps, h app.Home) error {
 	outlivePipe()
-	client, err := h.Discord()
+	o, err := d.listener(h)
 	if err != nil {
 		return err
+	}
+	return discord.Run(ctx, o)
+}
+
+// listener returns what a listener works with.
+func (d *Deps) listener(h app.Home) (discord.Options, error) {
+	client, err := h.Discord()
+	if err != nil {
+		return discord.Options{}, err
 	}
 	token, err := h.DiscordToken()
 	if err != nil {
-		return err
+		return discord.Options{}, err
 	}
 	socket, _ := d.Lookup("NOTIFY_SOCKET")
-	return discord.Run(ctx, discord.Options{
+	return discord.Options{
 		Client:  client,
 		Gateway: gateway.Options{Token: token, REST: client, Now: d.Now},
 		Home:    d.discordHome, Warn: d.warn, Notify: discord.Notifier(socket), Grace: listenGrace,
 		Interact: d.interact(h, client),
-	})
+	}, nil
 }
 
 // discordHome returns the data directory as the listener needs it, with the settings as they are now.
