@@ -239,16 +239,24 @@ func (c *conversation) serve(t *talks) {
 		c.waiting, c.marked = nil, nil
 		t.mu.Unlock()
 		left := c.turn(own)
-		for _, m := range marked {
-			<-m.done
-			c.listener.warn(ignoreRefusal(c.listener.Client.Unreact(c.listener.turns, c.channel, m.id, waitingMark)))
-		}
+		c.unmark(marked)
 		t.mu.Lock()
 		c.waiting = append(left, c.waiting...)
 		if t.stopping {
 			c.leave()
 		}
 		t.mu.Unlock()
+	}
+}
+
+// unmark removes the marks of messages whose turn has come.
+func (c *conversation) unmark(marked []mark) {
+	l := c.listener
+	ctx, cancel := patient(l.turns, patience)
+	defer cancel()
+	for _, m := range marked {
+		<-m.done
+		l.warn(insist(ctx, func() error { return ignoreRefusal(l.Client.Unreact(ctx, c.channel, m.id, waitingMark)) }))
 	}
 }
 
