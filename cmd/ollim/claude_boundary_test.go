@@ -93,6 +93,15 @@ func (h *fixture) place(path, text string, mode os.FileMode) {
 	}
 }
 
+// placeProgram copies a program in a process of its own. A file that this process writes is busy for whoever runs it, as long as a
+// child that it starts at the same time has the descriptor.
+func (h *fixture) placeProgram(path, from string) {
+	h.t.Helper()
+	if out, err := exec.Command("cp", "--preserve=mode", from, path).CombinedOutput(); err != nil {
+		h.t.Fatalf("%v: %s", err, out)
+	}
+}
+
 // attempt is one use of a tool and what must come of it.
 type attempt struct {
 	tool  string
@@ -465,12 +474,9 @@ func TestHookThatFails(t *testing.T) {
 				anthropicapi.InCI(t)
 			}
 			h := newFixture(t)
-			binary, err := os.ReadFile(h.path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			binary := h.path
 			h.path = filepath.Join(t.TempDir(), "ollim")
-			h.place(h.path, string(binary), 0o755)
+			h.placeProgram(h.path, binary)
 			hold := make(chan struct{})
 			uses := []anthropicapi.Reply{
 				{Hold: hold, ToolUses: []anthropicapi.ToolUse{{Name: "Read", Input: map[string]any{"file_path": "routines/open.md"}}}},
@@ -491,7 +497,8 @@ func TestHookThatFails(t *testing.T) {
 				t.Fatal(err)
 			}
 			if becomes != "" {
-				h.place(h.path, becomes, 0o755)
+				h.place(h.path+".new", becomes, 0o755)
+				h.placeProgram(h.path, h.path+".new")
 			}
 			close(hold)
 			code := status(cmd.Wait())
