@@ -24,6 +24,7 @@ type trouble struct {
 
 // TestListenThroughFaults: whatever happens to the gateway and to requests while the owner writes, each message is asked once, in
 // order, each turn has one whole answer, and nothing is left that says that the agent works.
+// Rounds are mostly waiting: with many of them, run the test with -parallel 10.
 func TestListenThroughFaults(t *testing.T) {
 	worlds, rounds, slow := 3, 1, false
 	if text := os.Getenv("OLLIM_TEST_ROUNDS"); text != "" {
@@ -47,21 +48,19 @@ func throughFaults(t *testing.T, random *rand.Rand, rounds int, slow bool) {
 	w, s := onDiscord(t, discordapi.Options{Heartbeat: 300 * time.Millisecond})
 	w.script("turns:\n  - - text: It begins\n    - delay: 30ms\n    - text: and ends.\n")
 	tr := &trouble{bot: w.listen(s), Rand: random}
-	var faults []string
 	for range rounds {
+		began := time.Now()
 		tr.says(0)
-		faults = append(faults, tr.fault(slow))
+		name := tr.fault(slow)
 		tr.says(1)
 		tr.answered()
+		t.Logf("%s: answered after %s", name, time.Since(began).Round(time.Millisecond))
 		if t.Failed() {
 			break
 		}
 	}
 	tr.end()
 	tr.check()
-	if t.Failed() {
-		t.Logf("after %q", faults)
-	}
 }
 
 // says says a few messages at random moments.
@@ -191,7 +190,7 @@ func (tr *trouble) check() {
 		if m.Author.ID != discordapi.Bot {
 			continue
 		}
-		if m.Content != "It begins\n\nand ends." {
+		if late := m.Reference == nil && m.Content == "and ends."; m.Content != "It begins\n\nand ends." && !late { // late: by way of the outbox
 			t.Errorf("said %q", m.Content)
 		}
 		if m.Reference != nil {
