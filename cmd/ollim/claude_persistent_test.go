@@ -168,7 +168,7 @@ func (p persistentStory) killed(t *testing.T) {
 		t.Error("the fire's context does not hold the summary by the agent's instructions")
 	}
 	if !q.Has("Your session was compacted in your previous fire") {
-		t.Error("the fire is not told of the compaction")
+		t.Error("the prompt does not mention the compaction")
 	}
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)

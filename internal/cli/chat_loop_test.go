@@ -19,13 +19,20 @@ type promptLoop struct {
 	end   context.CancelCauseFunc
 	ended chan error
 
-	mu     sync.Mutex
-	screen strings.Builder
+	mu      sync.Mutex
+	screen  strings.Builder
+	written chan struct{} // holds one if the screen has changed since the last look
 }
+
+func newScreen(t *testing.T) *promptLoop { return &promptLoop{t: t, written: make(chan struct{}, 1)} }
 
 func (p *promptLoop) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	select {
+	case p.written <- struct{}{}:
+	default:
+	}
 	return p.screen.Write(b)
 }
 
@@ -46,8 +53,11 @@ func (p *promptLoop) typeIn(keys string) {
 // await waits until the terminal shows a text so many times.
 func (p *promptLoop) await(text string, times int) {
 	p.t.Helper()
-	for deadline := time.Now().Add(time.Minute); strings.Count(p.shown(), text) < times; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
+	late := time.After(2 * time.Minute)
+	for strings.Count(p.shown(), text) < times {
+		select {
+		case <-p.written:
+		case <-late:
 			p.t.Fatalf("the terminal does not show %q %d times: %q", text, times, p.shown())
 		}
 	}
@@ -60,7 +70,8 @@ func (w *world) promptLoopWith(o chatOptions) *promptLoop {
 	w.t.Helper()
 	in, keys := io.Pipe()
 	ctx, end := context.WithCancelCause(w.t.Context())
-	p := &promptLoop{t: w.t, keys: keys, end: end, ended: make(chan error, 1)}
+	p := newScreen(w.t)
+	p.keys, p.end, p.ended = keys, end, make(chan error, 1)
 	d := w.deps(nil, p, p)
 	d.Warn, d.Sleep = d.warn, sleep
 	h, err := d.Home()

@@ -49,7 +49,7 @@ func TestPromptAsksForPermission(t *testing.T) {
 // TestALateAnswerIsNoAnswerToTheNextQuestion: what is typed when a question is over permits nothing.
 func TestALateAnswerIsNoAnswerToTheNextQuestion(t *testing.T) {
 	in, keys := io.Pipe()
-	screen := &promptLoop{t: t}
+	screen := newScreen(t)
 	p := newWorld(t).deps(in, io.Discard, screen).permitsOnTerminal()
 	over, cancel := context.WithCancel(t.Context())
 	cancel()

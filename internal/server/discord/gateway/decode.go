@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Decode decodes the data of an event. If T does not know a part of it, as discordgo's types refuse a message with a component that
-// is newer than they are, it is decoded again without any components. Without an error, the value is complete but for these.
+// Decode decodes the data of an event. Data that does not fit T is decoded again without its message components: discordgo's types
+// refuse a message with a component of an unknown type. If the error is nil, at most the components are missing.
 func Decode[T any](e Event) (T, error) {
 	var all T
 	err := json.Unmarshal(e.Data, &all)
