@@ -28,10 +28,19 @@ func callExitFork(ctx context.Context, b *Set, _ struct{}) (string, error) {
 	if err := b.mayLeave(ctx); err != nil {
 		return "", err
 	}
+	if saved, err := b.savesFork(); err != nil || saved {
+		return "Not dropped: the fork becomes the main conversation when this turn ends, as save_context asked.", err
+	}
 	if err := b.Run.Event(ctx, runlog.Event{Type: runlog.ForkWish, Tool: runlog.ExitFork}); err != nil {
 		return "", err
 	}
 	return "Noted: the fork is dropped when this turn ends.", nil
+}
+
+// savesFork reports whether the agent has asked for the fork to become the main conversation when its turn ends.
+func (b *Set) savesFork() (bool, error) {
+	standing, err := b.Run.Standing()
+	return standing.LeaveFork == runlog.SaveContext, err
 }
 
 // inFork reports whether the run is a turn of the interactive fork.

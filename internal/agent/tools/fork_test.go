@@ -36,8 +36,8 @@ func TestForkTools(t *testing.T) {
 	d := inFork(t, session.Fork{Session: "s", Heard: 1})
 	d.says("enter_fork", `{}`, "error: enter_fork is for the main conversation only.")
 	d.says("save_context", `{}`, "Noted: the fork becomes the main conversation when this turn ends.")
-	d.says("exit_fork", `{}`, "Noted: the fork is dropped when this turn ends.")
-	d.says("report_updates", `{"message":"x"}`, "Reported: the main session will see it in its next turn. The fork is dropped when this turn ends.")
+	d.says("exit_fork", `{}`, "Not dropped: the fork becomes the main conversation when this turn ends, as save_context asked.")
+	d.says("report_updates", `{"message":"x"}`, "Reported: the main session will see it in its next turn.")
 	standing, err := d.Run.Standing()
 	if err != nil || standing.LeaveFork != runlog.SaveContext || standing.Reports != 1 {
 		t.Errorf("a fork that is to be saved is not dropped: %+v, %v", standing, err)

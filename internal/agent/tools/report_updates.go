@@ -47,10 +47,15 @@ func callReport(ctx context.Context, b *Set, in struct {
 	if err := b.report(ctx, in.Message); err != nil {
 		return "", err
 	}
-	if b.inFork() {
-		return "Reported: the main session will see it in its next turn. The fork is dropped when this turn ends.", nil
+	const reported = "Reported: the main session will see it in its next turn."
+	if !b.inFork() {
+		return reported, nil
 	}
-	return "Reported: the main session will see it in its next turn.", nil
+	saved, err := b.savesFork()
+	if err != nil || saved {
+		return reported, err
+	}
+	return reported + " The fork is dropped when this turn ends.", nil
 }
 
 func (b *Set) report(ctx context.Context, message string) error {
