@@ -8,6 +8,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/server/discord"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/server/discord/gateway"
@@ -60,7 +61,7 @@ func (d *Deps) listener(h app.Home) (discord.Options, error) {
 	return discord.Options{
 		Client:  client,
 		Gateway: gateway.Options{Token: token, REST: client, Now: d.Now},
-		Home:    d.discordHome, Warn: d.warn, Notify: discord.Notifier(socket), Grace: listenGrace,
+		Home:    d.discordHome, Warn: d.warn, Notify: process.Notifier(socket), Grace: listenGrace,
 		Interact: d.interact(h, client),
 	}, nil
 }

@@ -5,6 +5,8 @@
 // output, hang, ignore SIGTERM, or leave children that keep its output open. A program inherits nothing: no variables, no
 // descriptors, no terminal. It leads its own session and process group, which is killed as a whole. Background processes of a
 // program that exits in time keep running.
+//
+// Notifier and Listeners are the two protocols between a service and systemd, for a process that is one.
 package process
 
 import (
