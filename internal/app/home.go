@@ -16,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/state/budget"
 	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/inquiry"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/model"
@@ -153,6 +154,15 @@ func (h Home) Queue() queue.Book {
 	return queue.Book{
 		Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Runs: h.fate,
 		Stop: func(run string) error { return runner.Interrupt(h.Runs(), run) },
+	}
+}
+
+// Inbox returns the webhook events that wait for their runs.
+func (h Home) Inbox() inbox.Book {
+	return inbox.Book{
+		Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Limits: inbox.LimitsOf(10_000, 4),
+		NewRun: func() (string, error) { return runlog.NewID(h.Disk.Now(), h.app.Random) },
+		Runs:   h.Runs().After,
 	}
 }
 

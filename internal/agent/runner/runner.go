@@ -20,6 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/state/changed"
 	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/inquiry"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
@@ -76,6 +77,7 @@ type State struct {
 	Changes   changed.Book
 	Slots     slot.Book
 	Queue     queue.Book
+	Inbox     inbox.Book
 	Channels  channel.Book
 }
 

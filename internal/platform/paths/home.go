@@ -106,6 +106,12 @@ func (d Dir) Outbox() string { return d.State("outbox") }
 // Queue is the directory of the owner's messages that wait for their turn.
 func (d Dir) Queue() string { return d.State("queue") }
 
+// Inbox is the directory of accepted webhook events that have not run, one directory for each hook.
+func (d Dir) Inbox() string { return d.State("inbox") }
+
+// RunEntry is the webhook event that a run was given.
+func (d Dir) RunEntry(run string) string { return d.Run(run, "webhook.json") }
+
 // Reminders is the directory of reminder files.
 func (d Dir) Reminders() string { return d.Path("reminders") }
 

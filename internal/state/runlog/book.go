@@ -350,6 +350,13 @@ func (b Book) Before(at time.Time) ([]string, error) {
 	return ids[:end], err
 }
 
+// After lists the ids of the runs whose ids were made since an instant, oldest first, including those without a record.
+func (b Book) After(at time.Time) ([]string, error) {
+	ids, err := b.ids()
+	begin, _ := slices.BinarySearch(ids, at.UTC().Format(idTime))
+	return ids[begin:], err
+}
+
 // ids lists all runs, oldest first.
 func (b Book) ids() ([]string, error) {
 	folder, err := os.OpenFile(b.Home.Runs(), os.O_RDONLY|syscall.O_DIRECTORY, 0) // does not block on a named pipe

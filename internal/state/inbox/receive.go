@@ -1,0 +1,281 @@
+package inbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Errors of an event that is not accepted.
+var (
+	// ErrConflict: an event with the same delivery id had another body.
+	ErrConflict = errors.New("an event with the same id had another body")
+	// ErrHookFull: as many entries of the hook wait as one hook can have.
+	ErrHookFull = errors.New("too many events of this webhook wait")
+	// ErrFull: as many entries wait as the inbox can have.
+	ErrFull = errors.New("too many events wait")
+)
+
+// Bounds of what the receiver remembers.
+const (
+	memory  = 24 * time.Hour // of an event that may be sent again
+	most    = 100_000        // events, of about 300 bytes each; after that the oldest are forgotten
+	recheck = 100 * time.Millisecond
+)
+
+// Receiver adds entries. There is one in a data directory. Its methods may be called by many goroutines at once.
+type Receiver struct {
+	book  Book
+	guard *lock.Guard
+
+	mu      sync.Mutex
+	events  map[digest]*event
+	ages    []*event       // oldest first
+	last    int64          // the highest number
+	waiting map[string]int // by hook, the entries that wait; runs may have taken some of them since counted
+	writing map[string]int // by hook, the entries that are being written
+	counted time.Time
+}
+
+// event is an accepted event, or one that is being written.
+type event struct {
+	run  string
+	hash string
+	at   time.Time
+	keys []digest
+	done chan struct{} // is closed when it is written or err is set
+	err  error
+}
+
+// digest identifies an event by its hook and its delivery id or body.
+type digest [sha256.Size]byte
+
+// keysOf returns what an entry is recognised by, the delivery id first.
+func keysOf(e Entry) (keys []digest) {
+	if e.Delivery != "" {
+		keys = append(keys, sha256.Sum256([]byte("delivery\x00"+e.Hook+"\x00"+e.Delivery)))
+	}
+	if e.Delivery == "" || !e.Signed {
+		keys = append(keys, sha256.Sum256([]byte("body\x00"+e.Hook+"\x00"+e.Hash)))
+	}
+	return keys
+}
+
+// Receive begins to add entries. The error wraps lock.ErrBusy if another process does. Close ends it.
+func (b Book) Receive() (*Receiver, error) {
+	guard, err := lock.TryGuard(b.Home.Lock("inbox"))
+	if err != nil {
+		return nil, err
+	}
+	r := &Receiver{book: b, guard: guard, events: map[digest]*event{}, writing: map[string]int{}}
+	if err := r.recall(); err != nil {
+		guard.Release()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Close lets another process receive.
+func (r *Receiver) Close() { r.guard.Release() }
+
+// Add puts an event into the inbox and returns the id of its run, after the entry has reached the disk. For an event that was added
+// in the last 24 hours it returns the id of that run. The error is ErrConflict, ErrHookFull, ErrFull, a *store.NotWritten, or the
+// cause of the end of ctx; then the event is not in the inbox.
+func (r *Receiver) Add(ctx context.Context, e Entry) (run string, err error) {
+	for {
+		ev, added, err := r.admit(&e)
+		switch {
+		case err != nil:
+			return "", err
+		case added:
+			err := r.write(e)
+			r.settle(e, ev, err)
+			return ev.run, err
+		}
+		select {
+		case <-ev.done:
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+		if ev.err == nil {
+			return ev.run, nil
+		}
+	}
+}
+
+// admit returns the event that an entry is, and reports whether it is a new one, which the caller writes and settles.
+func (r *Receiver) admit(e *Entry) (ev *event, added bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.book.Disk.Now()
+	r.forget(now)
+	keys := keysOf(*e)
+	for i, k := range keys {
+		known := r.events[k]
+		if known == nil {
+			continue
+		}
+		if i == 0 && e.Delivery != "" && known.hash != e.Hash {
+			return nil, false, ErrConflict
+		}
+		return known, false, nil
+	}
+	if err := r.hasRoom(e.Hook, now); err != nil {
+		return nil, false, err
+	}
+	if e.Run, err = r.book.NewRun(); err != nil {
+		return nil, false, err
+	}
+	r.last = max(r.last+1, now.UnixMilli())
+	e.Number, e.Arrived = r.last, now.In(r.book.Zone)
+	ev = &event{run: e.Run, hash: e.Hash, at: now, keys: keys, done: make(chan struct{})}
+	r.remember(ev)
+	r.writing[e.Hook]++
+	return ev, true, nil
+}
+
+// write puts an entry on disk.
+func (r *Receiver) write(e Entry) error {
+	path := r.book.pathOf(e)
+	err := store.WriteJSON(path, e)
+	if err != nil {
+		_ = os.Remove(path) // its directory may not have been synced
+	}
+	return err
+}
+
+// settle ends the wait of those who sent the same event.
+func (r *Receiver) settle(e Entry, ev *event, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writing[e.Hook]--
+	if err == nil {
+		r.waiting[e.Hook]++
+	} else {
+		r.drop(ev)
+	}
+	ev.err = err
+	close(ev.done)
+}
+
+func (r *Receiver) remember(ev *event) {
+	for _, k := range ev.keys {
+		r.events[k] = ev
+	}
+	r.ages = append(r.ages, ev)
+}
+
+func (r *Receiver) drop(ev *event) {
+	for _, k := range ev.keys {
+		if r.events[k] == ev {
+			delete(r.events, k)
+		}
+	}
+}
+
+// forget drops the events that are too old, or too many.
+func (r *Receiver) forget(now time.Time) {
+	for len(r.ages) > 0 && (len(r.ages) > most || now.Sub(r.ages[0].at) >= memory) {
+		r.drop(r.ages[0])
+		r.ages = r.ages[1:]
+	}
+}
+
+// hasRoom returns an error if the inbox has no room for another entry of a hook. Runs take entries out of it, so it is counted again
+// before an event is rejected.
+func (r *Receiver) hasRoom(hook string, now time.Time) error {
+	full := func() error {
+		total := 0
+		for _, counts := range []map[string]int{r.waiting, r.writing} {
+			for _, n := range counts {
+				total += n
+			}
+		}
+		switch l := r.book.Limits; {
+		case r.waiting[hook]+r.writing[hook] >= l.Hook:
+			return ErrHookFull
+		case total >= l.All:
+			return ErrFull
+		}
+		return nil
+	}
+	if full() == nil {
+		return nil
+	}
+	if ago := now.Sub(r.counted); ago < 0 || ago >= recheck {
+		if err := r.recount(); err != nil {
+			return err
+		}
+		r.counted = now
+	}
+	return full()
+}
+
+// recount counts the entries on disk. One that is being written may be among them, and count twice until the next time.
+func (r *Receiver) recount() error {
+	hooks, err := r.book.Hooks()
+	if err != nil {
+		return err
+	}
+	r.waiting = map[string]int{}
+	for _, hook := range hooks {
+		list, err := r.book.names(hook)
+		if err != nil {
+			return err
+		}
+		r.waiting[hook] = len(list)
+	}
+	return nil
+}
+
+// recall reads what was accepted before.
+func (r *Receiver) recall() error {
+	if err := r.recount(); err != nil {
+		return err
+	}
+	entries, err := r.book.Contents()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		r.last = max(r.last, e.Number)
+		r.recognise(e)
+	}
+	runs, err := r.book.Runs(r.book.Disk.Now().Add(-memory))
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		var e Entry
+		data, err := store.Read(r.book.Home.RunEntry(run))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = json.Unmarshal(data, &e)
+		}
+		if err != nil {
+			r.book.Disk.Warn(fmt.Sprintf("%s: %v: the event is accepted once more if it is sent again", r.book.Home.RunEntry(run), err))
+			continue
+		}
+		r.recognise(e)
+	}
+	slices.SortStableFunc(r.ages, func(a, b *event) int { return a.at.Compare(b.at) })
+	return nil
+}
+
+func (r *Receiver) recognise(e Entry) {
+	done := make(chan struct{})
+	close(done)
+	r.remember(&event{run: e.Run, hash: e.Hash, at: e.Arrived, keys: keysOf(e), done: done})
+}
