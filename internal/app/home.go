@@ -141,7 +141,7 @@ func (h Home) Notices() notice.Book { return notice.Book{Home: h.Dir, Disk: h.Di
 
 // Approvals returns what the owner has approved.
 func (h Home) Approvals() approval.Book {
-	return approval.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, User: h.app.userHome()}
+	return approval.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, User: h.app.userHome(), Servers: h.Config.Servers}
 }
 
 // Updates returns the pending updates.

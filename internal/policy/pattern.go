@@ -32,6 +32,19 @@ func (p Pattern) String() string { return p.text }
 // Tool is the name of the tool, as in "Read(./**.md)"; for MCP the whole text.
 func (p Pattern) Tool() string { return p.tool }
 
+// OwnServer is the name of the MCP server of ollim's own tools.
+const OwnServer = "ollim"
+
+// server returns the MCP server whose tools the pattern names, "" if it names none.
+func (p Pattern) server() string {
+	rest, ok := strings.CutPrefix(p.tool, "mcp__")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, "__")
+	return name
+}
+
 // Files lists what a Bash pattern could name as a file: each literal word, and the value of one of the form NAME=VALUE. A
 // command without a slash comes from PATH, and the words of ollim are its own.
 func (p Pattern) Files() (names []string) {

@@ -1,6 +1,7 @@
 // Package approval records what the owner approved. A job with allowed-tools, gate, after, dirs, subagent or skills has
 // permissions beyond the default, which take effect only in the form that the owner saw. That form is a Subject: the id, those
-// fields, the prompt, and the contents of every file that they name, including literal words of Bash patterns.
+// fields, the prompt, the definitions of the MCP servers whose tools allowed-tools names, and the contents of every file that they
+// name, including literal words of Bash patterns and of the servers' commands.
 // tool-policy.yaml is a subject of its own. After a change of any part the owner must approve it again. The caller asks the
 // owner.
 //
@@ -26,6 +27,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/config"
 )
 
 // Owner is the approver; a run only passes approvals on.
@@ -42,6 +44,8 @@ type Book struct {
 	Disk store.Disk
 	Zone *time.Location
 	User string // the owner's home, for ~/ in dirs
+
+	Servers config.Servers // the MCP servers as they are configured now
 }
 
 // Approval is the last approval under one key.

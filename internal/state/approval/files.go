@@ -55,21 +55,40 @@ func (b Book) named(files map[string]string, patterns []string, roots []policy.R
 		if err != nil {
 			continue // it grants nothing
 		}
-		for _, name := range p.Files() {
-			path := filepath.Clean(name)
-			if !filepath.IsAbs(path) {
-				path = b.Home.Path(path)
-			}
-			if !b.inside(path, roots) {
-				continue
-			}
-			info, err := os.Stat(path)
-			if err == nil && info.IsDir() || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) {
-				continue
-			}
-			if err := b.file(files, path); err != nil {
-				return err
-			}
+		if err := b.words(files, p.Files(), roots); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// started adds the digests of the files that the commands of MCP servers name, as named does for commands of Bash.
+func (b Book) started(files map[string]string, patterns []string, roots []policy.Root) error {
+	for _, name := range policy.Servers(patterns) {
+		server, _ := b.Servers.Find(name)
+		if err := b.words(files, server.Command, roots); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// words adds the digests of the files that words of a command name.
+func (b Book) words(files map[string]string, names []string, roots []policy.Root) error {
+	for _, name := range names {
+		path := filepath.Clean(name)
+		if !filepath.IsAbs(path) {
+			path = b.Home.Path(path)
+		}
+		if !b.inside(path, roots) {
+			continue
+		}
+		info, err := os.Stat(path)
+		if err == nil && info.IsDir() || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) {
+			continue
+		}
+		if err := b.file(files, path); err != nil {
+			return err
 		}
 	}
 	return nil

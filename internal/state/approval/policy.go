@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/ollim/ollim/internal/policy"
@@ -34,7 +35,9 @@ func (b Book) Policy() (p Policy, err error) {
 	}
 	p.Empty = len(p.Main)+len(p.Background) == 0 && p.Override == nil
 	p.Subject = Subject{Key: policyKey, Kind: policyKind, Label: PolicyName, Body: p.Text, Files: map[string]string{}}
-	if err := b.named(p.Subject.Files, slices.Concat(p.Main, p.Background, p.Override), nil); err != nil {
+	all := slices.Concat(p.Main, p.Background, p.Override)
+	p.Subject.Fields.Servers = b.Servers.Definitions(all)
+	if err := cmp.Or(b.named(p.Subject.Files, all, nil), b.started(p.Subject.Files, all, nil)); err != nil {
 		return Policy{}, err
 	}
 	last, known, err := b.Last(policyKey)

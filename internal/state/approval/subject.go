@@ -37,6 +37,7 @@ type Fields struct {
 	Dirs         []string `json:"dirs,omitempty"`
 	Subagent     string   `json:"subagent,omitempty"`
 	Skills       []string `json:"skills,omitempty"`
+	Servers      []string `json:"mcp-servers,omitempty"` // the definitions of those whose tools allowed-tools names
 }
 
 // field is one key and its values.
@@ -55,7 +56,7 @@ func (f Fields) each() []field {
 	}
 	return []field{
 		{"allowed-tools", f.AllowedTools}, {"gate", one(f.Gate)}, {"after", one(f.After)}, {"dirs", f.Dirs},
-		{"subagent", one(f.Subagent)}, {"skills", f.Skills},
+		{"subagent", one(f.Subagent)}, {"skills", f.Skills}, {"mcp-servers", f.Servers},
 	}
 }
 
@@ -86,6 +87,7 @@ func (s Subject) Widening() (keys []string) {
 // is an *Unfit.
 func (b Book) Of(j job.Job) (s Subject, widened bool, err error) {
 	s = Subject{Key: j.ID, Kind: string(j.Kind), Label: j.Label(), Fields: fieldsOf(j), Body: j.Body, Files: map[string]string{}}
+	s.Fields.Servers = b.Servers.Definitions(j.AllowedTools)
 	if len(s.Widening()) == 0 {
 		return Subject{}, false, nil
 	}
@@ -100,7 +102,7 @@ func (b Book) Of(j job.Job) (s Subject, widened bool, err error) {
 	for _, name := range s.Fields.Skills {
 		err = cmp.Or(err, b.folder(s.Files, b.Home.Path("skills", name)))
 	}
-	return s, true, cmp.Or(err, b.named(s.Files, j.AllowedTools, j.Roots(b.User)))
+	return s, true, cmp.Or(err, b.named(s.Files, j.AllowedTools, j.Roots(b.User)), b.started(s.Files, j.AllowedTools, j.Roots(b.User)))
 }
 
 // OfSkill returns the subject of a skill whose commands run in the main conversation. name is a skill's name, as in
@@ -121,6 +123,9 @@ func (s Subject) Digest() string {
 	}
 	put(s.Key, s.Kind, s.Body)
 	for _, f := range s.Fields.each() {
+		if f.key == "mcp-servers" && len(f.values) == 0 {
+			continue // so that approvals from before there were servers hold
+		}
 		_, _ = fmt.Fprintf(h, "%d;", len(f.values))
 		put(f.values...)
 	}

@@ -31,6 +31,7 @@ type Config struct {
 	Discord  Discord
 	Claude   Claude
 	Native   Service
+	Servers  Servers
 	Spend    Spend
 	Keep     Keep
 	Names    Names
@@ -132,7 +133,7 @@ func Load(src Source) (Config, error) {
 	if err != nil {
 		return c, err
 	}
-	if err := check(doc); err != nil {
+	if c.Servers, err = check(doc); err != nil {
 		return c, err
 	}
 	v, origins, err := merge(doc, src)
@@ -144,7 +145,7 @@ func Load(src Source) (Config, error) {
 		for _, k := range keys() {
 			items = append(items, Item{k.name, k.value(v), origins[k.name]})
 		}
-		return items
+		return append(items, c.Servers.items(doc, src.Path)...)
 	}
 	c.Zone, err = time.LoadLocation(c.Timezone)
 	if err != nil {
@@ -269,7 +270,7 @@ func Set(path, key string, values []string) error {
 	if doc, err = doc.Set(k.path(), value); err != nil {
 		return err
 	}
-	if err := check(doc); err != nil {
+	if _, err := check(doc); err != nil {
 		return err
 	}
 	return store.Replace(path, doc.Text())

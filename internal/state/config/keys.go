@@ -262,6 +262,9 @@ func lookup(name string) (key, error) {
 	if i := slices.IndexFunc(all, func(k key) bool { return k.name == yamldoc.Kebab(name) }); i >= 0 {
 		return all[i], nil
 	}
+	if k, ok := lookupServer(name); ok {
+		return k, nil
+	}
 	return key{}, &UnknownKey{name, plaintext.Similar(name, Keys())}
 }
 
@@ -291,12 +294,16 @@ func (c Config) Get(name string) (Item, error) {
 		return Item{}, err
 	}
 	items := c.items()
-	return items[slices.IndexFunc(items, func(i Item) bool { return i.Key == k.name })], nil
+	if i := slices.IndexFunc(items, func(i Item) bool { return i.Key == k.name }); i >= 0 {
+		return items[i], nil
+	}
+	return Item{}, &UnknownKey{Name: name} // of a server that is not configured so
 }
 
 // check parses a whole file strictly; the error is a yamldoc.Faults.
-func check(doc *yamldoc.Doc) error {
-	return doc.Decode(fields(keys()))
+func check(doc *yamldoc.Doc) (s Servers, err error) {
+	err = doc.Decode(append(fields(keys()), readServers(doc, &s)))
+	return s, err
 }
 
 // fields nests the keys as in the file.

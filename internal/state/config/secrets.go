@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
@@ -80,6 +81,50 @@ func (s Secrets) Values() (values []string) {
 		}
 	}
 	return values
+}
+
+// serverPart is the part of the secrets for MCP servers.
+const serverPart = "mcp"
+
+// Expand replaces each ${mcp.KEY} of a text by that secret. The error names a secret that is missing, and no value.
+func (s Secrets) Expand(text string) (string, error) {
+	return references(text, func(key string) (string, error) {
+		for _, entry := range s.For(serverPart) {
+			if value, found := strings.CutPrefix(entry, key+"="); found {
+				return value, nil
+			}
+		}
+		return "", fmt.Errorf("the secret %s.%s is missing: put the line %s.%s=… into the secrets file", serverPart, key, serverPart, key)
+	})
+}
+
+// checkReferences returns an error if a text has a reference that Expand could not replace.
+func checkReferences(text string) error {
+	_, err := references(text, func(string) (string, error) { return "", nil })
+	return err
+}
+
+// references replaces each ${mcp.KEY} of a text by the value of KEY.
+func references(text string, value func(key string) (string, error)) (string, error) {
+	var done strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "${")
+		done.WriteString(before)
+		if !found {
+			return done.String(), nil
+		}
+		name, after, closed := strings.Cut(rest, "}")
+		key, ours := strings.CutPrefix(name, serverPart+".")
+		if !closed || !ours || key == "" || !plaintext.IsWord(key, "_") {
+			return "", errors.New("a reference to a secret is ${mcp.KEY}")
+		}
+		v, err := value(key)
+		if err != nil {
+			return "", err
+		}
+		done.WriteString(v)
+		text = after
+	}
 }
 
 // For returns the KEY=value entries of one part.

@@ -162,6 +162,14 @@ func TestTemplateUncommented(t *testing.T) {
 		}
 	}
 	keys := config.Keys()
+	for _, name := range []string{"github", "docs"} { // whose settings are on one line
+		at := examples["mcp-servers."+name]
+		delete(examples, "mcp-servers."+name)
+		c := load(t, source(t, strings.Replace(text, lines[at[0]], strings.Replace(lines[at[0]], "# ", "", 1), 1)))
+		if _, found := c.Servers.Find(name); !found || len(c.Servers) != 1 {
+			t.Errorf("%s: got servers %v", name, c.Servers)
+		}
+	}
 	if got := slices.Sorted(maps.Keys(examples)); !slices.Equal(got, slices.Sorted(slices.Values(keys))) {
 		t.Fatalf("it shows %q, want every key", got)
 	}

@@ -35,7 +35,7 @@ func Template(set map[string]string) string {
 		}
 		k.write(&b, indent, set)
 	}
-	return b.String()
+	return b.String() + serverTemplate
 }
 
 func (k key) write(b *strings.Builder, indent string, set map[string]string) {

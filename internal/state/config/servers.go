@@ -1,0 +1,239 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/policy"
+)
+
+// Server is one MCP server, whose tools agents may use where a pattern mcp__NAME__TOOL allows it. It has a Command or a URL. In Env,
+// URL and Headers ${mcp.KEY} stands for the line mcp.KEY=… of the secrets file.
+type Server struct {
+	Name    string        `json:"-"`
+	Command []string      `json:"command,omitempty"` // run in the data directory; it speaks the protocol on its standard streams
+	Env     []string      `json:"env,omitempty"`     // KEY=value, added to the environment of all commands
+	URL     string        `json:"url,omitempty"`
+	Headers []string      `json:"headers,omitempty"` // "Name: value"
+	Timeout time.Duration `json:"-"`                 // of the start, and of each call
+}
+
+// Servers are the configured servers, sorted by name.
+type Servers []Server
+
+// Find returns the server of a name.
+func (s Servers) Find(name string) (Server, bool) {
+	i := slices.IndexFunc(s, func(server Server) bool { return server.Name == name })
+	if i < 0 {
+		return Server{}, false
+	}
+	return s[i], true
+}
+
+// Definition returns what the owner approves of a server, on one line: everything that decides what it is and what it is given.
+// Secrets are references.
+func (s Server) Definition() string {
+	var text strings.Builder
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // of texts alone
+	return s.Name + ": " + strings.TrimSpace(text.String())
+}
+
+// Definitions returns those of the servers whose tools the patterns name, sorted. One that is not configured has a definition that says so.
+func (s Servers) Definitions(patterns []string) (list []string) {
+	for _, name := range policy.Servers(patterns) {
+		if server, ok := s.Find(name); ok {
+			list = append(list, server.Definition())
+		} else {
+			list = append(list, name+": not in mcp-servers of config.yaml")
+		}
+	}
+	return list
+}
+
+const (
+	serverSection = "mcp-servers"
+	serverTimeout = time.Minute
+	serverNames   = 32 // bytes of a name: a tool's name, with the server's, has 64
+)
+
+func checkServerName(name string) error {
+	switch {
+	case name == policy.OwnServer:
+		return fmt.Errorf("%q is the server of ollim's own tools", name)
+	case name == "" || len(name) > serverNames || !plaintext.IsWord(name, "-") || strings.ToLower(name) != name || strings.Trim(name, "-") != name:
+		return fmt.Errorf("%q is not the name of a server: want lower-case letters, digits and hyphens, at most %d", name, serverNames)
+	}
+	return nil
+}
+
+// serverKeys returns the settings of one server, without the section in their names.
+func serverKeys() []key {
+	return []key{
+		{name: "command", list: true, check: func(s string) error {
+			if s == "" {
+				return errors.New("an empty word")
+			}
+			return checkNUL(s)
+		}},
+		{name: "env", list: true, check: func(s string) error {
+			if name, _, found := strings.Cut(s, "="); !found || name == "" || strings.ContainsAny(name, " \t\n$") {
+				return fmt.Errorf("%q is not KEY=value", name)
+			}
+			return errors.Join(checkNUL(s), checkReferences(s))
+		}},
+		{name: "url", check: checkServerURL},
+		{name: "headers", list: true, check: func(s string) error {
+			name, value, found := strings.Cut(s, ":")
+			if !found || name == "" || !plaintext.IsWord(name, "-") || strings.ContainsAny(value, "\r\n\x00") {
+				return fmt.Errorf("%q is not Name: value", name)
+			}
+			return checkReferences(s)
+		}},
+		{name: "timeout", check: func(s string) error {
+			if d, err := time.ParseDuration(s); err != nil || d <= 0 {
+				return fmt.Errorf("%q is not a duration: write one like 60s", s)
+			}
+			return nil
+		}},
+	}
+}
+
+// checkServerURL does not quote the address, which may hold a secret.
+func checkServerURL(s string) error {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
+		return errors.New("not the address of a server: write one like https://example.com/mcp")
+	}
+	return checkReferences(s)
+}
+
+// readServers is the section mcp-servers of a file.
+func readServers(doc *yamldoc.Doc, into *Servers) yamldoc.Field {
+	section, _ := doc.Values()[serverSection].(map[string]any)
+	return yamldoc.Field{Key: serverSection, Read: func(v yamldoc.Value) error {
+		var list []yamldoc.Field
+		for _, name := range slices.Sorted(maps.Keys(section)) {
+			if err := checkServerName(name); err != nil {
+				return err
+			}
+			list = append(list, yamldoc.Field{Key: name, Read: func(v yamldoc.Value) error {
+				s := Server{Name: name, Timeout: serverTimeout}
+				err := s.read(v)
+				*into = append(*into, s)
+				return err
+			}})
+		}
+		err := v.Decode(list)
+		slices.SortFunc(*into, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
+		return err
+	}}
+}
+
+func (s *Server) read(v yamldoc.Value) error {
+	var list []yamldoc.Field
+	for _, k := range serverKeys() {
+		list = append(list, yamldoc.Field{Key: k.name, Read: func(v yamldoc.Value) error {
+			if err := k.read(v); err != nil {
+				return err
+			}
+			return s.set(k, v)
+		}})
+	}
+	if err := v.Decode(list); err != nil {
+		return err
+	}
+	if reason := s.fault(); reason != "" {
+		return v.Wrong(reason)
+	}
+	return nil
+}
+
+// set takes over a value that was checked.
+func (s *Server) set(k key, v yamldoc.Value) (err error) {
+	switch k.name {
+	case "command":
+		s.Command, err = v.Texts()
+	case "env":
+		s.Env, err = v.Texts()
+	case "url":
+		s.URL, err = v.Text()
+	case "headers":
+		s.Headers, err = v.Texts()
+	case "timeout":
+		var text string
+		text, err = v.Text()
+		s.Timeout, _ = time.ParseDuration(text)
+	}
+	return err
+}
+
+// fault says what is wrong with the settings of a server together.
+func (s *Server) fault() string {
+	switch {
+	case (len(s.Command) > 0) == (s.URL != ""):
+		return "want a command or a url"
+	case s.URL != "" && len(s.Env) > 0:
+		return "env is for a command; a url has headers"
+	case s.URL == "" && len(s.Headers) > 0:
+		return "headers are for a url; a command has env"
+	case strings.HasPrefix(s.URL, "http:") && (len(s.Headers) > 0 || strings.Contains(s.URL, "${")) && !loopback(s.URL):
+		return "the headers would be sent unencrypted: want https, or http on this machine"
+	}
+	return ""
+}
+
+func loopback(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
+}
+
+// items lists the settings of the servers.
+func (s Servers) items(doc *yamldoc.Doc, file string) (items []Item) {
+	for _, server := range s {
+		for _, k := range serverKeys() {
+			value := map[string]any{
+				"command": server.Command, "env": server.Env, "url": server.URL, "headers": server.Headers, "timeout": server.Timeout.String(),
+			}[k.name]
+			path := []string{serverSection, server.Name, k.name}
+			if line := doc.Line(path...); line > 0 {
+				items = append(items, Item{strings.Join(path, "."), value, fmt.Sprintf("%s:%d", file, line)})
+			}
+		}
+	}
+	return items
+}
+
+// lookupServer returns a setting of a server, by its full name.
+func lookupServer(name string) (key, bool) {
+	words := strings.Split(name, ".")
+	if len(words) != 3 || words[0] != serverSection || checkServerName(words[1]) != nil {
+		return key{}, false
+	}
+	for _, k := range serverKeys() {
+		if k.name == words[2] {
+			k.name = name
+			return k, true
+		}
+	}
+	return key{}, false
+}
+
+// serverTemplate is the section in a new config.yaml.
+const serverTemplate = `
+mcp-servers:
+  # MCP servers, whose tools jobs may use as mcp__NAME__TOOL or mcp__NAME__* in allowed-tools; see ollim(7). A reference
+  # such as ${mcp.KEY} stands for the line mcp.KEY=… in ~/.config/ollim/secrets.env.
+  # github: {command: [npx, -y, "@modelcontextprotocol/server-github"], env: ["GITHUB_PERSONAL_ACCESS_TOKEN=${mcp.GITHUB_TOKEN}"]}
+  # docs: {url: https://example.com/mcp, headers: ["Authorization: Bearer ${mcp.DOCS_TOKEN}"], timeout: 60s}
+`
