@@ -67,8 +67,8 @@ func bytesOf(text string) (pieces [][]byte) {
 }
 
 // Split returns a text in parts that fit a message each: cut after a paragraph, a line, a sentence or a word if possible. A code
-// block that is cut is closed, and opened again with its info string. Parts of white space alone, which Discord refuses, are left
-// out.
+// block that is cut is closed, and opened again with its info string; its last part is closed even if the text leaves it open. Parts
+// of white space alone, which Discord refuses, are left out.
 func Split(text string) []string {
 	var parts []string
 	for _, p := range split(text, partText) {
@@ -90,7 +90,10 @@ func split(text string, most int) (parts []part) {
 			p.open = block + "\n"
 		}
 		space := most - Size(p.open)
-		if Size(text) <= space {
+		if left, _ := blockAfter(block, text); block != "" && left != "" {
+			p.end = closing(text)
+		}
+		if Size(text)+Size(p.end) <= space {
 			return append(parts, p)
 		}
 		n := cut(text, space-Size("\n"+fence))
@@ -99,32 +102,41 @@ func split(text string, most int) (parts []part) {
 			n = opened
 			after, _ = blockAfter(block, text[:n])
 		}
-		p.text, text = text[:n], text[n:]
-		if after != "" {
-			p.end = fence
-			if !strings.HasSuffix(p.text, "\n") {
-				p.end = "\n" + fence
-			}
-		}
-		block = after
-		if _, info, _ := strings.Cut(block, fence); Size(info) > maxInfo {
-			block = fence
+		p.text, text, p.end = text[:n], text[n:], ""
+		if block = ""; after != "" {
+			p.end, block = closing(p.text), reopening(after)
 		}
 		parts = append(parts, p)
 	}
 	return parts
 }
 
+// reopening returns the line that opens a code block again. What Discord takes for text of the block is not repeated.
+func reopening(opened string) string {
+	info := strings.TrimSpace(strings.TrimPrefix(opened, fence))
+	isText := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_+-.#", r)
+	}
+	if Size(info) > maxInfo || strings.ContainsFunc(info, isText) {
+		return fence
+	}
+	return fence + info
+}
+
+// closing returns what closes the code block that text ends in.
+func closing(text string) string {
+	if strings.HasSuffix(text, "\n") {
+		return fence
+	}
+	return "\n" + fence
+}
+
 // Closed returns a text in which no code block is left open.
 func Closed(text string) string {
-	block, _ := blockAfter("", text)
-	switch {
-	case block == "":
+	if block, _ := blockAfter("", text); block == "" {
 		return text
-	case strings.HasSuffix(text, "\n"):
-		return text + fence
 	}
-	return text + "\n" + fence
+	return text + closing(text)
 }
 
 // blockAfter returns the line that opened the code block which text ends in, "" for none, and where in text it begins. before is

@@ -26,6 +26,8 @@ func TestSplit(t *testing.T) {
 		"astral":      {strings.Repeat("🦊", 75), []string{strings.Repeat("🦊", 58), strings.Repeat("🦊", 17)}},
 		"accents":     {strings.Repeat("x", 115) + "e\u0301" + strings.Repeat("y", 40), []string{strings.Repeat("x", 115), "e\u0301" + strings.Repeat("y", 40)}},
 		"code":        {"intro\n```go\n" + strings.Repeat("line of code\n", 12) + "```\nend", nil},
+		"code text":   {"```" + word + "\n" + word + word + "\n```", []string{"```" + word + "\n```", "```\n" + word + word + "\n```"}},
+		"code open":   {"```go\n" + word + word + "\n" + word, []string{"```go\n" + word + word + "\n```", "```go\n" + word + "\n```"}},
 		"code begins": {word + word + "\n```go\n" + word + "\n```\n", []string{word + word + "\n", "```go\n" + word + "\n```\n"}},
 	} {
 		var got []string
@@ -58,7 +60,7 @@ func checkSplit(t interface{ Fatalf(string, ...any) }, text string, most int) {
 		if Size(whole) > most || p.text == "" {
 			t.Fatalf("part %d has %d units of %q", i, Size(whole), text)
 		}
-		if open, _ := blockAfter("", whole); open != "" && i < len(parts)-1 {
+		if open, _ := blockAfter("", whole); open != "" && (i < len(parts)-1 || p.open != "") {
 			t.Fatalf("part %d leaves a code block open: %q", i, whole)
 		}
 		if p.open != "" && strings.TrimSuffix(p.open, "\n") == p.open || p.open == "" && i > 0 && parts[i-1].end != "" {
