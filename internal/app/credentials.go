@@ -8,6 +8,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 // credentials is the sources of an engine's key and address, as KEY=value entries.
@@ -112,6 +113,16 @@ func (a *App) secretPaths() []string {
 func (a *App) loadSecrets() (config.Secrets, error) {
 	path := a.SecretsFile()
 	return config.LoadSecrets(path, filepath.Base(path) == credential)
+}
+
+// HookKeys returns the keys that the calls of a webhook may be signed with. It reads the secrets file each time, so a changed secret
+// counts at once.
+func (h Home) HookKeys(hook job.Hook) ([][]byte, error) {
+	secrets, err := h.app.loadSecrets()
+	if err != nil {
+		return nil, &ConfigFault{err}
+	}
+	return hook.Keys(secrets.For("webhook"))
 }
 
 // readableSecrets returns the secrets that can be read, and warns of a file that cannot.

@@ -20,6 +20,7 @@ func layers() []layer {
 		{path: "internal/state", beside: map[string][]string{
 			"approval": {"config", "job"},
 			"config":   {"model"},
+			"job":      {"payload"},
 		}},
 		{path: "internal/schedule"},
 		{path: "internal/engine", beside: map[string][]string{
@@ -55,6 +56,7 @@ func owners() map[string]string {
 		"github.com/agext/levenshtein":         "internal/platform/plaintext",
 		"github.com/bwmarrin/discordgo":        "internal/server/discord",
 		"github.com/gofrs/flock":               "internal/platform/lock",
+		"github.com/google/jsonschema-go":      "internal/state/payload",
 		"gopkg.in/yaml.v3":                     "internal/platform/yamldoc",
 		"mvdan.cc/sh/v3":                       "internal/policy",
 		"github.com/spf13/viper":               "internal/state/config",

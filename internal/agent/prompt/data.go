@@ -10,6 +10,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/media"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/state/payload"
 )
 
 // indent sets off all lines after the first, so that none of them passes for another update or a header. Whatever a reader
@@ -77,9 +78,9 @@ func webhook(b Input) []string {
 
 // filled puts the payload into the placeholders of a body, in one pass: a value with braces in it is not filled again. What
 // names no value stays as it is, and so does what only looks like a placeholder, such as JSON.
-func filled(body string, payload []Datum) string {
+func filled(body string, data []payload.Datum) string {
 	pairs := []string{"{{", "{", "}}", "}"} // at one place the first that fits counts
-	for _, d := range payload {
+	for _, d := range data {
 		if plain(d.Key) {
 			pairs = append(pairs, "{"+d.Key+"}", inline(d.Value))
 		}
@@ -97,9 +98,9 @@ func plain(s string) bool {
 
 // inline is a value in the middle of an instruction: a plain word as it is, anything else as JSON, whose quotes show where the
 // data begins and ends.
-func inline(value string) string {
+func inline(value json.RawMessage) string {
 	var s string
-	if json.Unmarshal([]byte(value), &s) == nil && plain(s) {
+	if json.Unmarshal(value, &s) == nil && plain(s) {
 		return s
 	}
 	return quoted(value)
@@ -111,14 +112,14 @@ func keyText(key string) string {
 		return key
 	}
 	text, _ := json.Marshal(key) // a string always has a JSON form
-	return quoted(string(text))
+	return quoted(text)
 }
 
 // quoted is a JSON value in one line, which no character in it can end. What is no JSON becomes a JSON string.
-func quoted(value string) string {
+func quoted(value json.RawMessage) string {
 	var compact bytes.Buffer
-	if json.Compact(&compact, []byte(value)) != nil {
-		text, _ := json.Marshal(value)
+	if json.Compact(&compact, value) != nil {
+		text, _ := json.Marshal(string(value))
 		compact.Reset()
 		compact.Write(text)
 	}

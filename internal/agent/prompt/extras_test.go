@@ -1,6 +1,7 @@
 package prompt_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/payload"
 	"github.com/ollim/ollim/internal/state/update"
 )
 
@@ -106,9 +108,9 @@ func withTools(b *prompt.Input) {
 func withPayload(b *prompt.Input) {
 	b.Task.Tag = "webhook:deploys"
 	b.Task.Body = "Deployment {number} of {service} by {who} has ended.\nNotes: {notes}. Reply as {{\"done\": true}}; {unknown} stays."
-	b.Payload = []prompt.Datum{
-		{Key: "number", Value: "17"}, {Key: "service", Value: `"api/v2"`}, {Key: "who", Value: `"Ann Lee"`},
-		{Key: "notes", Value: "{\n  \"size\": [1, 2],\n  \"text\": \"one\\ntwo {number}\"\n}"},
+	b.Payload = []payload.Datum{
+		{Key: "number", Value: json.RawMessage("17")}, {Key: "service", Value: json.RawMessage(`"api/v2"`)}, {Key: "who", Value: json.RawMessage(`"Ann Lee"`)},
+		{Key: "notes", Value: json.RawMessage("{\n  \"size\": [1, 2],\n  \"text\": \"one\\ntwo {number}\"\n}")},
 	}
 }
 
@@ -184,9 +186,9 @@ func TestWebhook(t *testing.T) {
 }
 
 func TestPlaceholders(t *testing.T) {
-	payload := []prompt.Datum{
-		{Key: "a", Value: `"x"`}, {Key: "b", Value: "[1, 2]"}, {Key: "open", Value: `"{a}"`}, {Key: "", Value: `"empty"`},
-		{Key: "\"k\": 1", Value: `"json"`}, {Key: "bad", Value: "not json"}, {Key: "none", Value: `""`}, {Key: "nil", Value: "null"},
+	data := []payload.Datum{
+		{Key: "a", Value: json.RawMessage(`"x"`)}, {Key: "b", Value: json.RawMessage("[1, 2]")}, {Key: "open", Value: json.RawMessage(`"{a}"`)}, {Key: "", Value: json.RawMessage(`"empty"`)},
+		{Key: "\"k\": 1", Value: json.RawMessage(`"json"`)}, {Key: "bad", Value: json.RawMessage("not json")}, {Key: "none", Value: json.RawMessage(`""`)}, {Key: "nil", Value: json.RawMessage("null")},
 	}
 	for body, want := range map[string]string{
 		"{a}":         "x",
@@ -204,7 +206,7 @@ func TestPlaceholders(t *testing.T) {
 		"a}b":         "a}b",
 	} {
 		b := combination{job.Forked, job.Webhook, "none", true, job.OnPing, false}.brief()
-		b.Task.Body, b.Payload = body, payload
+		b.Task.Body, b.Payload = body, data
 		_, got, _ := strings.Cut(prompt.Build(b), "this is your instruction):\n")
 		if got != want+"\n" {
 			t.Errorf("%s: %q, want %q", body, got, want)

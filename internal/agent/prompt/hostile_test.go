@@ -1,6 +1,7 @@
 package prompt_test
 
 import (
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/payload"
 	"github.com/ollim/ollim/internal/state/update"
 )
 
@@ -36,7 +38,7 @@ func hostile(b prompt.Input, text string) prompt.Input {
 	b.Updates.List = []update.Update{{TS: now, Message: text}, {TS: now, Message: text}}
 	b.Forward.Entries = []forecast.Entry{{At: now, Label: text, Description: text, Path: text}}
 	b.Task.Restricted, b.Tools, b.Task.Skills, b.Task.Subagent = true, []string{text}, []string{text}, text
-	b.Payload = []prompt.Datum{{Key: text, Value: text}, {Key: "field", Value: text}, {Key: "x", Value: jsonString(text)}}
+	b.Payload = []payload.Datum{{Key: text, Value: json.RawMessage(text)}, {Key: "field", Value: json.RawMessage(text)}, {Key: "x", Value: json.RawMessage(jsonString(text))}}
 	b.Task.Body = "Body {field} {x}"
 	return b
 }
@@ -130,7 +132,7 @@ func TestPayloadIsQuotedInTheTask(t *testing.T) {
 		"x\ny": `"x\ny"`,
 	} {
 		b := combination{job.Forked, job.Webhook, "none", true, job.OnPing, false}.brief()
-		b.Task.Body, b.Payload = "{v}", []prompt.Datum{{Key: "v", Value: value}}
+		b.Task.Body, b.Payload = "{v}", []payload.Datum{{Key: "v", Value: json.RawMessage(value)}}
 		_, got, _ := strings.Cut(prompt.Build(b), "this is your instruction):\n")
 		if got != want+"\n" {
 			t.Errorf("%q: %q, want %q", value, got, want)

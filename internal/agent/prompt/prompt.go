@@ -15,6 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/budget"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/payload"
 	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/update"
 )
@@ -34,7 +35,7 @@ type Input struct {
 
 	Gate    string  // output of the job's gate
 	Piped   Piped   // what was piped in
-	Payload []Datum // of the call of a webhook
+	Payload []payload.Datum // of the call of a webhook
 }
 
 // Updates are the pending updates that a turn is shown.
@@ -109,12 +110,6 @@ func TaskOf(j job.Job) Task {
 		t.Chain = Chain{j.ChainDepth, j.MaxChain}
 	}
 	return t
-}
-
-// Datum is one validated value of a webhook's payload.
-type Datum struct {
-	Key   string
-	Value string // as JSON
 }
 
 // Build is the whole prompt: tag and time, what the job must know, pending updates, the body, and data that came with it.

@@ -20,7 +20,7 @@ func (d Dir) State(elem ...string) string {
 // Folders lists the directories of a new data directory, parents first, absolute.
 func (d Dir) Folders() []string {
 	return []string{
-		d.Path(), d.Path("routines"), d.Path("reminders"), d.Path("webhooks"), d.Path("skills"), d.Path("gates"),
+		d.Path(), d.Path("routines"), d.Path("reminders"), d.Webhooks(), d.Path("skills"), d.Path("gates"),
 		d.Path("agents"), d.Path("tasks"), d.Sessions(), d.State(), d.Locks(), d.Runs(), d.Outbox(),
 		d.State("routine_sessions"),
 	}
@@ -31,6 +31,9 @@ func (d Dir) Config() string { return d.Path("config.yaml") }
 
 // Routines is the directory of routine files.
 func (d Dir) Routines() string { return d.Path("routines") }
+
+// Webhooks is the directory of webhook files.
+func (d Dir) Webhooks() string { return d.Path("webhooks") }
 
 // Sessions is the directory of transcripts.
 func (d Dir) Sessions() string { return d.Path("sessions") }

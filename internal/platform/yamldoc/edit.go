@@ -11,7 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Pair is an entry to be written. Value is a string, bool, int, float64, []string, or a Pair: a section with one entry.
+// Pair is an entry to be written. Value is a string, bool, int, float64, []string, a Value as it was read, or a Pair: a section with one entry.
 type Pair struct {
 	Key   string
 	Value any
@@ -46,6 +46,8 @@ func toNode(value any) (*yaml.Node, error) {
 	switch v := value.(type) {
 	case string:
 		return textNode(v)
+	case Value:
+		return v.node, nil
 	case []string:
 		list := &yaml.Node{Kind: yaml.SequenceNode}
 		for _, text := range v {

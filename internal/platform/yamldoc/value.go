@@ -100,6 +100,36 @@ func (v Value) items() []Value {
 	return items
 }
 
+// Entry is one entry of a mapping.
+type Entry struct {
+	Key   string
+	Value Value
+}
+
+// Entries is the entries of a mapping, in the order of the file.
+func (v Value) Entries() ([]Entry, error) {
+	if _, err := v.Section(); err != nil {
+		return nil, err
+	}
+	out := make([]Entry, 0, len(v.node.Content)/2)
+	for name, value := range entries(v.node) {
+		out = append(out, Entry{name.Value, Value{v.doc, value, v.path + "." + name.Value}})
+	}
+	return out, nil
+}
+
+// Get is the value of a key of a mapping.
+func (v Value) Get(key string) (Value, bool) {
+	if v.node.Kind == yaml.MappingNode {
+		for name, value := range entries(v.node) {
+			if name.Value == key {
+				return Value{v.doc, value, v.path + "." + key}, true
+			}
+		}
+	}
+	return Value{}, false
+}
+
 // Section is a nested mapping as JSON-like data, for what has no keys of ours. Dates stay text.
 func (v Value) Section() (map[string]any, error) {
 	if v.node.Kind != yaml.MappingNode {
@@ -108,13 +138,13 @@ func (v Value) Section() (map[string]any, error) {
 	return v.section()
 }
 
-// data is the value as encoding/json would have it: map[string]any, []any, string, bool, int64, float64 or nil.
-func (v Value) data() (any, error) {
+// Data is the value as encoding/json would have it: map[string]any, []any, string, bool, int64, float64 or nil.
+func (v Value) Data() (any, error) {
 	switch {
 	case v.node.Kind == yaml.SequenceNode:
 		list := make([]any, 0, len(v.node.Content))
 		for _, item := range v.items() {
-			data, err := item.data()
+			data, err := item.Data()
 			if err != nil {
 				return nil, err
 			}
@@ -151,7 +181,7 @@ func (v Value) section() (map[string]any, error) {
 		if _, twice := m[name.Value]; twice {
 			return nil, key.Wrong("given twice")
 		}
-		data, err := Value{v.doc, value, key.path}.data()
+		data, err := Value{v.doc, value, key.path}.Data()
 		if err != nil {
 			return nil, err
 		}

@@ -27,9 +27,10 @@ type FieldKind string
 
 // The kinds of fields.
 const (
-	Text FieldKind = "text"
-	Bool FieldKind = "bool"
-	List FieldKind = "list"
+	Text    FieldKind = "text"
+	Bool    FieldKind = "bool"
+	List    FieldKind = "list"
+	Section FieldKind = "section"
 )
 
 // Field describes one key of a job file.
@@ -67,7 +68,11 @@ func table() []field {
 		only(Routine, timezone()),
 		only(Reminder, runAt()),
 		description(),
-		boolean("background", "run outside the main session", func(j *Job) *bool { return &j.Background }),
+		only(Webhook, schema()),
+		only(Webhook, secretName()),
+		only(Webhook, signature()),
+		only(Webhook, rateLimit()),
+		timed(boolean("background", "run outside the main session", func(j *Job) *bool { return &j.Background })),
 		only(Routine, bg(text("session", "persistent: one session across fires", func(j *Job) *string { return &j.Session }, oneOf("persistent")))),
 		bg(agent(boolean("isolated", "start without any history", func(j *Job) *bool { return &j.Isolated }))),
 		agent(text("model", "model alias or id", func(j *Job) *string { return &j.Model }, nil)),
@@ -81,19 +86,22 @@ func table() []field {
 		duration("timeout", "time limit of the whole run", true, func(j *Job) *time.Duration { return &j.Timeout }),
 		only(Routine, duration("catch-up", "run the newest missed slot late if it is no older than this", false, func(j *Job) *time.Duration { return &j.CatchUp })),
 		agent(maxCost()),
-		agent(text("gate", "an executable in gates/ that decides whether to run", func(j *Job) *string { return &j.Gate }, checkName)),
-		agent(text("after", "an executable in gates/ that runs at the end", func(j *Job) *string { return &j.After }, checkName)),
-		agent(list("dirs", "directories outside the data directory that it may read; rw:DIR allows writing", func(j *Job) *[]string { return &j.Dirs }, checkDir)),
+		timed(agent(text("gate", "an executable in gates/ that decides whether to run", func(j *Job) *string { return &j.Gate }, checkName))),
+		timed(agent(text("after", "an executable in gates/ that runs at the end", func(j *Job) *string { return &j.After }, checkName))),
+		timed(agent(list("dirs", "directories outside the data directory that it may read; rw:DIR allows writing", func(j *Job) *[]string { return &j.Dirs }, checkDir))),
 		only(Reminder, agent(count("max-chain", "maximum number of follow-ups, one after the other", func(j *Job) *int { return &j.MaxChain }))),
 		only(Reminder, agent(count("chain-depth", "number of reminders before this one in the chain", func(j *Job) *int { return &j.ChainDepth }))),
 		only(Reminder, agent(chainParent())),
 		only(Reminder, boolean("plain", "deliver the text itself, without an agent", func(j *Job) *bool { return &j.Plain })),
-		boolean("enabled", "false keeps the file but does not fire it", func(j *Job) *bool { return &j.Enabled }),
+		timed(boolean("enabled", "false keeps the file but does not fire it", func(j *Job) *bool { return &j.Enabled })),
 	}
 }
 
 // only is a field that no other kind of file has.
 func only(kind Kind, f field) field { f.kinds = []Kind{kind}; return f }
+
+// timed is a field of the jobs that have a time.
+func timed(f field) field { f.kinds = []Kind{Routine, Reminder}; return f }
 
 // bg is a field that has no meaning on a foreground job.
 func bg(f field) field { f.bgOnly = true; return f }

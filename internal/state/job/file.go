@@ -55,7 +55,7 @@ func (j *Job) rules(known yamldoc.Faults, table []field) (faults yamldoc.Faults)
 	unclear := func(key string) bool {
 		return slices.ContainsFunc(known, func(f *yamldoc.Fault) bool { return f.Key == key })
 	}
-	for _, key := range []string{"id", "cron", "run-at"} {
+	for _, key := range []string{"id", "cron", "run-at", "fields"} {
 		if slices.ContainsFunc(table, func(f field) bool { return f.key == key }) && !doc.Has(key) {
 			wrong(key, "is missing")
 		}

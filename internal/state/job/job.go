@@ -1,5 +1,5 @@
-// Package job defines the files that people and agents write: routines in routines/*.md, reminders in reminders/*.md. It reads
-// each file strictly and independently of the others, finds a job by its names, and writes new files. It never runs anything.
+// Package job defines the files that people and agents write: routines in routines/*.md, reminders in reminders/*.md, webhooks in
+// webhooks/*.md. It reads each file strictly and independently of the others, finds a job by its names, and writes new files. It never runs anything.
 package job
 
 import (
@@ -81,6 +81,8 @@ type Job struct {
 	Plain       bool      // the body itself is delivered: no engine
 	floating    bool      // RunAt was written without an offset, see In
 
+	Hook *Hook // of a webhook: how it is called; nil for the other kinds
+
 	Schedule cron.Schedule // Cron, parsed
 
 	page *yamldoc.Page
@@ -89,10 +91,14 @@ type Job struct {
 
 // New is a job with every field at its default.
 func New(kind Kind) Job {
-	return Job{
-		Kind: kind, Background: kind == Reminder, Thinking: "true", Update: OnPing, AllowPing: true,
+	j := Job{
+		Kind: kind, Background: kind != Routine, Thinking: "true", Update: OnPing, AllowPing: true,
 		Timeout: 30 * time.Minute, Enabled: true,
 	}
+	if kind == Webhook {
+		j.Hook = &Hook{Signature: Bearer, RateLimit: Rate{N: 30, Per: time.Minute}}
+	}
+	return j
 }
 
 // In is the job with a time that was written without an offset read in the configured zone.

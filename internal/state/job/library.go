@@ -40,10 +40,13 @@ type Set struct {
 	twins map[string]yamldoc.Faults // by the id that they share
 }
 
-// directory is where the files of a kind lie.
+// folder is where the files of a kind lie.
 func (l Library) folder(kind Kind) string {
-	if kind == Reminder {
+	switch kind {
+	case Reminder:
 		return l.Home.Reminders()
+	case Webhook:
+		return l.Home.Webhooks()
 	}
 	return l.Home.Routines()
 }
@@ -53,7 +56,8 @@ func (l Library) folder(kind Kind) string {
 func (l Library) Load() (Set, error) {
 	s := Set{from: l, twins: map[string]yamldoc.Faults{}}
 	err := errors.Join(
-		s.load(l, Reminder, l.folder(Reminder)), s.load(l, Routine, l.folder(Routine)), s.load(l, Reminder, l.Home.Firing()))
+		s.load(l, Reminder, l.folder(Reminder)), s.load(l, Routine, l.folder(Routine)), s.load(l, Webhook, l.folder(Webhook)),
+		s.load(l, Reminder, l.Home.Firing()))
 	s.refuseTwins()
 	return s, err
 }
@@ -124,6 +128,8 @@ func KindOf(path string) Kind {
 	switch filepath.Base(filepath.Dir(path)) {
 	case "reminders", "firing":
 		return Reminder
+	case "webhooks":
+		return Webhook
 	}
 	return Routine
 }
@@ -346,7 +352,7 @@ func (l Library) Create(j Job, name string) (Job, error) {
 }
 
 func (l Library) taken(name string) bool {
-	return slices.ContainsFunc([]Kind{Routine, Reminder}, func(kind Kind) bool {
+	return slices.ContainsFunc([]Kind{Routine, Reminder, Webhook}, func(kind Kind) bool {
 		_, err := os.Lstat(filepath.Join(l.folder(kind), name+".md"))
 		return err == nil
 	})

@@ -1,0 +1,158 @@
+package job
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/payload"
+)
+
+// Hook is how a webhook is called.
+type Hook struct {
+	Secret    string // a NAME of the lines webhook.NAME=… of the secrets file; "" is DefaultSecret
+	Signature Signature
+	RateLimit Rate // of starts
+	Fields    *payload.Fields
+}
+
+// DefaultSecret is the name of the secret of the hooks that name none.
+const DefaultSecret = "default"
+
+// Signature is how a sender proves that it knows the secret.
+type Signature string
+
+// The families of signatures, see ollim-webhook(5).
+const (
+	Bearer   Signature = "bearer"   // Authorization: Bearer SECRET
+	GitHub   Signature = "github"   // X-Hub-Signature-256
+	Standard Signature = "standard" // Standard Webhooks: webhook-signature
+)
+
+// Rate is a number of starts in a time.
+type Rate struct {
+	N   int
+	Per time.Duration
+}
+
+// String is the rate as it is written in a file, such as 30/m.
+func (r Rate) String() string {
+	unit := strings.TrimPrefix(FormatDuration(r.Per), "1")
+	return strconv.Itoa(r.N) + "/" + unit
+}
+
+// ParseRate reads N/s, N/m, N/h or N/d.
+func ParseRate(s string) (Rate, error) {
+	number, unit, _ := strings.Cut(s, "/")
+	n, err := strconv.Atoi(number)
+	units := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
+	const most = 10000
+	if units[unit] == 0 || err != nil || n < 1 || n > most {
+		return Rate{}, fmt.Errorf("%q: want 1 to %d starts in a second, minute, hour or day, such as 10/m", s, most)
+	}
+	return Rate{n, units[unit]}, nil
+}
+
+// Limits of secrets.
+const (
+	minSecret  = 24 // bytes of the key
+	maxSecrets = 2  // at once, while one is being changed
+)
+
+// standardPrefix begins a secret of Standard Webhooks; the rest is the key in base64.
+const standardPrefix = "whsec_"
+
+// Keys returns the keys that a call may be signed with, the current one first: two while the secret is being changed. entries are
+// those of the part webhook of the secrets file. The error says which line is wrong, and never quotes a secret.
+func (h Hook) Keys(entries []string) ([][]byte, error) {
+	name := h.SecretName()
+	i := slices.IndexFunc(entries, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+	if i < 0 {
+		return nil, fmt.Errorf("no line webhook.%s=… in the secrets file", name)
+	}
+	values := strings.Fields(strings.TrimPrefix(entries[i], name+"="))
+	if len(values) == 0 || len(values) > maxSecrets {
+		return nil, fmt.Errorf("webhook.%s: want one secret, or two separated by a space while it is being changed", name)
+	}
+	keys := make([][]byte, 0, maxSecrets)
+	for _, value := range values {
+		key, err := h.Signature.key(value)
+		if err != nil {
+			return nil, fmt.Errorf("webhook.%s: %w", name, err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// SecretName returns the NAME of the hook's line in the secrets file.
+func (h Hook) SecretName() string {
+	if h.Secret == "" {
+		return DefaultSecret
+	}
+	return h.Secret
+}
+
+// key returns the bytes of a secret that are used.
+func (s Signature) key(secret string) (key []byte, err error) {
+	key = []byte(secret)
+	if s == Standard {
+		if key, err = base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, standardPrefix)); err != nil {
+			return nil, errors.New("a secret of Standard Webhooks is " + standardPrefix + " and base64")
+		}
+	}
+	if len(key) < minSecret {
+		return nil, fmt.Errorf("the secret has %d bytes, fewer than %d", len(key), minSecret)
+	}
+	return key, nil
+}
+
+// NewSecret makes a secret of 32 random bytes, in the form that senders of the family want.
+func (s Signature) NewSecret(random []byte) string {
+	if s == Standard {
+		return standardPrefix + base64.StdEncoding.EncodeToString(random)
+	}
+	return fmt.Sprintf("%x", random)
+}
+
+func secretName() field {
+	const help = "NAME of the line webhook.NAME=… of the secrets file (default " + DefaultSecret + ")"
+	return text("secret", help, func(j *Job) *string { return &j.Hook.Secret }, checkName)
+}
+
+func signature() field {
+	families := []string{string(Bearer), string(GitHub), string(Standard)}
+	help := strings.Join(families, ", ") + ": how calls are signed"
+	return text("signature", help, func(j *Job) *string { return (*string)(&j.Hook.Signature) }, oneOf(families...))
+}
+
+func rateLimit() field {
+	normal := New(Webhook).Hook.RateLimit
+	return field{
+		key: "rate-limit", kind: Text, help: fmt.Sprintf("maximum number of starts, such as 10/m (default %s)", normal),
+		read: func(j *Job, v yamldoc.Value) error {
+			s, err := v.Text()
+			if err == nil {
+				j.Hook.RateLimit, err = ParseRate(s)
+			}
+			return err
+		},
+		write: func(j Job) any { return unless(j.Hook.RateLimit == normal, j.Hook.RateLimit.String()) },
+	}
+}
+
+func schema() field {
+	return field{
+		key: "fields", kind: Section, help: "JSON Schema of what the agent is told",
+		read: func(j *Job, v yamldoc.Value) (err error) {
+			j.Hook.Fields, err = payload.Read(v)
+			return err
+		},
+		write: func(j Job) any { return j.Hook.Fields.Source() },
+	}
+}

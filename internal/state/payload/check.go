@@ -1,0 +1,155 @@
+package payload
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
+)
+
+// The values that a schema is applied to. Its errors print values, also those that are never shown: these print briefly.
+type (
+	object map[string]any
+	list   []any
+	text   string
+)
+
+func (o object) String() string { return fmt.Sprintf("an object of %d", len(o)) }
+func (l list) String() string   { return fmt.Sprintf("a list of %d", len(l)) }
+func (t text) String() string   { return fmt.Sprintf("%q", plaintext.Short(string(t), maxQuoted)) }
+
+// maxChecked is how many characters of a string a schema is applied to.
+const maxChecked = 1 << 16
+
+// instance returns a value in the types of this package. The library takes a json.Number for a string.
+func instance(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		o := object{}
+		for key, below := range v {
+			o[key] = instance(below)
+		}
+		return o
+	case []any:
+		l := make(list, 0, len(v))
+		for _, item := range v {
+			l = append(l, instance(item))
+		}
+		return l
+	case string:
+		first, _ := plaintext.First(v, maxChecked+1)
+		return text(first)
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		n, _ := v.Float64() // see picker.number
+		return n
+	}
+	return value
+}
+
+// resolve prepares a schema for use.
+func resolve(schema any) (*jsonschema.Resolved, error) {
+	data, err := json.Marshal(schema)
+	if err != nil {
+		return nil, err
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, err
+	}
+	return s.Resolve(nil)
+}
+
+// explain returns why a value does not fit a schema, and where in the payload: the library only says where in the schema.
+func explain(schema, value any, location string) error {
+	for _, part := range parts(schema, value) {
+		resolved, err := resolve(part.schema)
+		if err != nil {
+			continue // the schema as a whole could be resolved
+		}
+		for _, v := range part.values {
+			if resolved.Validate(v.value) != nil {
+				return explain(part.schema, v.value, location+escape(v.key))
+			}
+		}
+	}
+	resolved, err := resolve(schema)
+	if err == nil {
+		err = resolved.Validate(value)
+	}
+	if err == nil { // not after it did not fit
+		return &Invalid{location, "does not fit the schema"}
+	}
+	return &Invalid{location, reason(err)}
+}
+
+// part is a schema below another, with the values that it is applied to.
+type part struct {
+	schema any
+	values []entry
+}
+
+type entry struct {
+	key   string
+	value any
+}
+
+// parts returns the schemas of the properties and items of a value, in a fixed order.
+func parts(schema, value any) (all []part) {
+	s, _ := schema.(map[string]any)
+	switch v := value.(type) {
+	case object:
+		properties, _ := s["properties"].(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(properties)) {
+			if below, has := v[key]; has {
+				all = append(all, part{properties[key], []entry{{key, below}}})
+			}
+		}
+	case list:
+		var items []entry
+		for i, item := range v {
+			items = append(items, entry{strconv.Itoa(i), item})
+		}
+		first, _ := s["prefixItems"].([]any)
+		n := min(len(first), len(items))
+		for i, below := range first[:n] {
+			all = append(all, part{below, items[i : i+1]})
+		}
+		if below, has := s["items"]; has {
+			all = append(all, part{below, items[n:]})
+		}
+	}
+	together, _ := s["allOf"].([]any)
+	for _, below := range together {
+		all = append(all, parts(below, value)...)
+	}
+	return all
+}
+
+// reason returns the innermost of the library's errors, which begins with the keyword of the schema.
+func reason(err error) string {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	keyword, _, _ := strings.Cut(err.Error(), ":")
+	switch keyword { // the rest of these names no value, but schemas
+	case "anyOf":
+		return "fits none of the schemas of anyOf"
+	case "oneOf":
+		return "does not fit exactly one of the schemas of oneOf"
+	case "not":
+		return "fits the schema of not"
+	case "contains":
+		return "has no item that fits contains"
+	}
+	return err.Error()
+}
