@@ -20,6 +20,7 @@ func layers() []layer {
 		{path: "internal/state", beside: map[string][]string{
 			"approval": {"config", "job"},
 			"config":   {"model"},
+			"inbox":    {"payload"},
 			"job":      {"payload"},
 		}},
 		{path: "internal/schedule"},

@@ -12,7 +12,6 @@ package inbox
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,25 +23,20 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/payload"
 )
 
 // Entry is an accepted event. Its sender sets the fields up to Data; Add sets the others.
 type Entry struct {
-	Hook     string  `json:"hook"`               // the id of the webhook
-	Delivery string  `json:"delivery,omitempty"` // the id that the sender gave the event; "" if none
-	Signed   bool    `json:"signed,omitempty"`   // the signature covers Delivery: another id is another event, even with the same body
-	Hash     string  `json:"hash"`               // of the body
-	Data     []Datum `json:"data"`
+	Hook     string          `json:"hook"`               // the id of the webhook
+	Delivery string          `json:"delivery,omitempty"` // the id that the sender gave the event; "" if none
+	Signed   bool            `json:"signed,omitempty"`   // the signature covers Delivery: another id is another event, even with the same body
+	Hash     string          `json:"hash"`               // of the body
+	Data     []payload.Datum `json:"data"`
 
 	Run     string    `json:"run"`
 	Number  int64     `json:"number"` // in the order of arrival
 	Arrived time.Time `json:"arrived"`
-}
-
-// Datum is one validated value of an event.
-type Datum struct {
-	Key   string          `json:"key"`
-	Value json.RawMessage `json:"value"`
 }
 
 // Limits bound the inbox.

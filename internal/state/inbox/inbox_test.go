@@ -13,6 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/payload"
 )
 
 // world is an inbox with a clock of its own.
@@ -64,7 +65,7 @@ func (w *world) receive() *Receiver {
 
 // sent is an entry of hook ci; Hash stands for the body.
 func sent(delivery, body string) Entry {
-	return Entry{Hook: "ci", Delivery: delivery, Hash: body, Data: []Datum{{"name", json.RawMessage(`"a <b> & 1.50"`)}}}
+	return Entry{Hook: "ci", Delivery: delivery, Hash: body, Data: []payload.Datum{{Key: "name", Value: json.RawMessage(`"a <b> & 1.50"`)}}}
 }
 
 // adds adds an entry and expects the id of a run.
