@@ -6,9 +6,11 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/bwmarrin/discordgo"
@@ -224,14 +226,16 @@ func TestLimits(t *testing.T) {
 	var l limits
 	l.routes = map[string]*route{}
 	now := time.Now()
-	reserve := func(name string) time.Duration { return l.reserve("POST", name, now) }
-	for range 2 {
-		if reserve("a") != 0 {
-			t.Error("a new route waits")
-		}
+	reserve := func(name string) time.Duration { _, wait := l.reserve("POST", name, now); return wait }
+	first, wait := l.reserve("POST", "a", now)
+	if wait != 0 || reserve("a") != crowded { // until the first answer says how many may follow
+		t.Errorf("a new route waits %v", wait)
 	}
-	l.note("POST", "a", http.Header{"X-Ratelimit-Remaining": {"1"}, "X-Ratelimit-Reset-After": {"2"}}, now)
-	if wait := reserve("a"); wait < time.Second { // the other one on its way takes the last
+	l.note(first, "POST", "a", http.Header{"X-Ratelimit-Limit": {"2"}, "X-Ratelimit-Remaining": {"1"}, "X-Ratelimit-Reset-After": {"2"}}, now)
+	if reserve("a") != 0 {
+		t.Error("a route waits with a request left")
+	}
+	if wait := reserve("a"); wait < time.Second { // the one on its way takes the last
 		t.Errorf("waits %v", wait)
 	}
 	if reserve("b") != 0 {
@@ -247,6 +251,37 @@ func TestLimits(t *testing.T) {
 	if len(l.routes) > maxRoutes+2 {
 		t.Errorf("%d routes are remembered", len(l.routes))
 	}
+}
+
+// TestCrowd: after each reset no more requests are made than the limit has, however many wait, and adding and removing reactions
+// count together.
+func TestCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := discordapi.New(t, discordapi.Options{Limits: true, Memory: true})
+		sleep := func(_ context.Context, d time.Duration) error { time.Sleep(d); return nil }
+		c := New(Options{Base: s.URL(), Token: discordapi.Token, Now: time.Now, Sleep: sleep, HTTP: s.Transport()})
+		m, err := c.Send(t.Context(), discordapi.DM, Outgoing{Text: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for i := range 20 {
+			all.Go(func() {
+				change := c.React
+				if i%2 == 0 {
+					change = c.Unreact
+				}
+				if err := change(t.Context(), discordapi.DM, m.ID, "👀"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		refused := slices.DeleteFunc(s.Calls("", ""), func(call discordapi.Call) bool { return call.Status != http.StatusTooManyRequests })
+		if len(refused) > 1 { // that both share a limit is known after the first answers only
+			t.Errorf("%d requests were refused", len(refused))
+		}
+	})
 }
 
 // TestErrors classifies answers. None of them repeats the token.

@@ -47,10 +47,11 @@ func (c *Client) do(ctx context.Context, r request, into any) error {
 	}
 	var last error
 	for try := range maxTries {
-		if err := c.pass(ctx, r); err != nil {
+		limit, err := c.pass(ctx, r)
+		if err != nil {
 			return cmp.Or(last, err)
 		}
-		answer, err := c.attempt(ctx, r, kind, data)
+		answer, err := c.attempt(ctx, r, kind, data, limit)
 		if err == nil {
 			return decode(answer, into)
 		}
@@ -71,18 +72,18 @@ func (c *Client) do(ctx context.Context, r request, into any) error {
 	return last
 }
 
-// pass waits for the rate limits.
-func (c *Client) pass(ctx context.Context, r request) error {
+// pass waits for the rate limits, and returns that of the request.
+func (c *Client) pass(ctx context.Context, r request) (*route, error) {
 	for {
-		wait := c.limits.reserve(r.method, r.route, c.o.Now())
+		limit, wait := c.limits.reserve(r.method, r.route, c.o.Now())
 		if wait <= 0 {
-			return nil
+			return limit, nil
 		}
 		if r.once || wait > maxPause || c.late(ctx, wait) {
-			return &Error{Status: http.StatusTooManyRequests, After: wait}
+			return nil, &Error{Status: http.StatusTooManyRequests, After: wait}
 		}
 		if c.o.Sleep(ctx, wait) != nil {
-			return ended(ctx, nil)
+			return nil, ended(ctx, nil)
 		}
 	}
 }
@@ -128,11 +129,11 @@ func (r request) encode() (kind string, data []byte, err error) {
 }
 
 // attempt makes the request once and returns the body of a success.
-func (c *Client) attempt(ctx context.Context, r request, kind string, data []byte) ([]byte, error) {
+func (c *Client) attempt(ctx context.Context, r request, kind string, data []byte, limit *route) ([]byte, error) {
 	address := c.o.Base + "/api/v" + discordgo.APIVersion + r.path
 	q, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(data))
 	if err != nil {
-		c.limits.note(r.method, r.route, nil, c.o.Now())
+		c.limits.note(limit, r.method, r.route, nil, c.o.Now())
 		return nil, withoutAddress(err)
 	}
 	q.Header.Set("Authorization", "Bot "+c.o.Token)
@@ -142,13 +143,13 @@ func (c *Client) attempt(ctx context.Context, r request, kind string, data []byt
 	}
 	a, err := c.http.Do(q)
 	if err != nil {
-		c.limits.note(r.method, r.route, nil, c.o.Now())
+		c.limits.note(limit, r.method, r.route, nil, c.o.Now())
 		return nil, withoutAddress(err)
 	}
 	defer func() { _ = a.Body.Close() }() // it was read as far as anybody wants it
 	c.compare(a.Header.Get("Date"))
 	answer, err := io.ReadAll(io.LimitReader(a.Body, maxAnswer))
-	c.limits.note(r.method, r.route, a.Header, c.o.Now())
+	c.limits.note(limit, r.method, r.route, a.Header, c.o.Now())
 	switch {
 	case a.StatusCode >= 300:
 		failed := errorOf(a.StatusCode, a.Header, answer)
