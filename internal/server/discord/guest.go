@@ -55,11 +55,11 @@ func (p *places) learn(e gateway.Event) {
 		Guild  string `json:"guild_id"`
 		Parent string `json:"parent_id"`
 	}
-	about, err := gateway.Decode[struct { // of a server, or a thread itself
+	about, err := api.Decode[struct { // of a server, or a thread itself
 		thread
 
 		Threads []thread `json:"threads"`
-	}](e)
+	}](e.Data)
 	if err != nil {
 		return
 	}

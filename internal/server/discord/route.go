@@ -6,6 +6,7 @@ import (
 
 	"github.com/bwmarrin/discordgo"
 
+	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/server/discord/gateway"
 )
 
@@ -73,17 +74,17 @@ func (l *Listener) hear(ctx context.Context, e gateway.Event) {
 	case "GUILD_CREATE", "THREAD_CREATE", "THREAD_LIST_SYNC":
 		l.places.learn(e)
 	case "MESSAGE_CREATE":
-		m, err := gateway.Decode[discordgo.Message](e)
+		m, err := api.Decode[discordgo.Message](e.Data)
 		if err != nil { // of which nothing may be in the log
 			return
 		}
 		l.message(ctx, &m)
 	case "INTERACTION_CREATE":
-		if i, err := gateway.Decode[discordgo.InteractionCreate](e); err == nil && i.Interaction != nil {
+		if i, err := api.Decode[discordgo.InteractionCreate](e.Data); err == nil && i.Interaction != nil {
 			l.Interact.Interact(ctx, i.Interaction)
 		}
 	case "MESSAGE_REACTION_ADD":
-		if r, err := gateway.Decode[discordgo.MessageReactionAdd](e); err == nil && r.MessageReaction != nil {
+		if r, err := api.Decode[discordgo.MessageReactionAdd](e.Data); err == nil && r.MessageReaction != nil {
 			l.Interact.React(r.MessageReaction)
 		}
 	}

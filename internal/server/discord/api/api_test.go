@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -337,12 +338,30 @@ func TestHistory(t *testing.T) {
 			t.Errorf("after %q: %s, %v", after, got, err)
 		}
 	}
-	m, err := DecodeMessage([]byte(`{"id":"1","content":"x","components":[{"type":99}],"referenced_message":{"id":"2","components":[{"type":98}]},"message_snapshots":[{"message":{"components":[{"type":97}]}}],"unknown":{}}`))
-	if err != nil || m.Content != "x" || m.ReferencedMessage.ID != "2" {
+	strange := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `[{"id":"9","content":["new"]},{"id":"8","content":"eight"}]`)
+	}))
+	t.Cleanup(strange.Close)
+	c = New(Options{Base: strange.URL, Now: time.Now})
+	if list, err := c.History(t.Context(), discordapi.DM, first, 2); err != nil || len(list) != 2 || list[0].Content != "eight" || list[1].ID != "9" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// TestDecode leaves out components if discordgo does not know one of them.
+func TestDecode(t *testing.T) {
+	m, err := Decode[discordgo.Message]([]byte(`{"id":"1","content":"x","components":[{"type":99}],"referenced_message":{"id":"2","components":[{"type":98}]},"message_snapshots":[{"message":{"content":"y","components":[{"type":97}]}}],"unknown":{}}`))
+	if err != nil || m.Content != "x" || m.ReferencedMessage.ID != "2" || m.MessageSnapshots[0].Message.Content != "y" {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if _, err := DecodeMessage([]byte(`[]`)); err == nil {
-		t.Error("a list is a message")
+	m, err = Decode[discordgo.Message]([]byte(`{"content": "x", "components": [{"type": 1, "components": [{"type": 2, "label": "b", "custom_id": "c"}]}]}`))
+	if err != nil || len(m.Components) != 1 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	for _, wrong := range []string{`[]`, `{"id": 1}`, `{"id": 1, "components": []}`} {
+		if _, err := Decode[discordgo.Message]([]byte(wrong)); err == nil {
+			t.Errorf("%s is a message", wrong)
+		}
 	}
 }
 

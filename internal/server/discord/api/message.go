@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -128,7 +127,7 @@ func (c *Client) Message(ctx context.Context, channel, id string) (*discordgo.Me
 }
 
 // History returns the oldest messages after one, at most limit of them, oldest first. After "" they are the newest of all. limit
-// is at most 100.
+// is at most 100. One that cannot be read has only its id, so that it does not keep the others from being read.
 func (c *Client) History(ctx context.Context, channel, after string, limit int) ([]*discordgo.Message, error) {
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	if after != "" {
@@ -141,9 +140,15 @@ func (c *Client) History(ctx context.Context, channel, after string, limit int) 
 	}
 	list := make([]*discordgo.Message, len(raw))
 	for i := range raw {
-		if list[i], err = DecodeMessage(raw[i]); err != nil {
-			return nil, unreadable(err)
+		m, err := Decode[discordgo.Message](raw[i])
+		if err != nil {
+			id, err := Decode[struct{ ID string }](raw[i])
+			if err != nil {
+				return nil, unreadable(err)
+			}
+			m = discordgo.Message{ID: id.ID}
 		}
+		list[i] = &m
 	}
 	slices.Reverse(list)
 	return list, nil
@@ -157,43 +162,9 @@ func (c *Client) message(ctx context.Context, r request) (*discordgo.Message, er
 	if err := c.do(ctx, r, &raw); err != nil {
 		return nil, err
 	}
-	m, err := DecodeMessage(raw)
+	m, err := Decode[discordgo.Message](raw)
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	return m, nil
-}
-
-// DecodeMessage reads a message. Components that discordgo does not know would keep it from reading the rest, so the message has
-// none if there are any of them.
-func DecodeMessage(data []byte) (*discordgo.Message, error) {
-	var m discordgo.Message
-	err := json.Unmarshal(data, &m)
-	if err == nil {
-		return &m, nil
-	}
-	plain, failed := withoutComponents(data)
-	if failed != nil {
-		return nil, err
-	}
-	m = discordgo.Message{}
-	return &m, json.Unmarshal(plain, &m)
-}
-
-// withoutComponents returns a message without its components and those of the messages in it.
-func withoutComponents(data []byte) ([]byte, error) {
-	var parts map[string]json.RawMessage
-	if err := json.Unmarshal(data, &parts); err != nil || parts == nil {
-		return data, err
-	}
-	delete(parts, "components")
-	delete(parts, "message_snapshots")
-	if quoted := parts["referenced_message"]; len(quoted) > 0 && !bytes.Equal(quoted, []byte("null")) {
-		plain, err := withoutComponents(quoted)
-		if err != nil {
-			return nil, err
-		}
-		parts["referenced_message"] = plain
-	}
-	return json.Marshal(parts)
+	return &m, nil
 }

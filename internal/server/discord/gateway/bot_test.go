@@ -102,7 +102,7 @@ func (b *bot) handle(e gateway.Event) {
 	if e.Type != "MESSAGE_CREATE" {
 		return
 	}
-	m, err := gateway.Decode[discordgo.Message](e)
+	m, err := api.Decode[discordgo.Message](e.Data)
 	if err != nil {
 		b.t.Errorf("%s: %v", e.Data, err)
 	}

@@ -3,7 +3,7 @@
 // Discord no longer knows is replaced by a new one, after whose READY event the caller reads the channels' history.
 //
 // The connection is our own, because a lost message is the one fault that a listener must not have; events are raw JSON with a
-// tolerant [Decode], so that a field or component that is newer than this program costs nothing but itself.
+// tolerant [api.Decode], so that a field or component that is newer than this program costs nothing but itself.
 //
 // Liveness. Every wait for the server has an end: [Options.Patience] for the address, the connection, HELLO, and the first event
 // after IDENTIFY or RESUME; after that a heartbeat that is not acknowledged before the next one is due. Timers use the monotonic

@@ -1,20 +1,19 @@
-package gateway
+package api
 
 import (
 	"bytes"
 	"encoding/json"
 )
 
-// Decode decodes the data of an event. Data that does not fit T is decoded again without its message components: discordgo's types
+// Decode decodes an object of Discord's. One that does not fit T is decoded again without its message components: discordgo's types
 // refuse a message with a component of an unknown type. If the error is nil, at most the components are missing.
-func Decode[T any](e Event) (T, error) {
-	var all T
-	err := json.Unmarshal(e.Data, &all)
+func Decode[T any](data []byte) (T, error) {
+	var all, rest T
+	err := json.Unmarshal(data, &all)
 	if err == nil {
 		return all, nil
 	}
-	var rest T
-	data, changed := withoutComponents(e.Data)
+	data, changed := withoutComponents(data)
 	if !changed {
 		return rest, err
 	}
