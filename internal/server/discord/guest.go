@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -67,11 +68,7 @@ func (p *places) learn(e gateway.Event) {
 		p.note(about.ID, place{about.Guild, about.Parent})
 	}
 	for _, t := range about.Threads {
-		guild := t.Guild
-		if guild == "" {
-			guild = about.ID
-		}
-		p.note(t.ID, place{guild, t.Parent})
+		p.note(t.ID, place{cmp.Or(t.Guild, about.Guild, about.ID), t.Parent})
 	}
 }
 
@@ -126,7 +123,7 @@ func (l *Listener) guestTurn(ctx context.Context, h Home, m *discordgo.Message) 
 	if err := l.handled.add(m.ChannelID, m.ID, true); err != nil {
 		l.warn(err) // it is answered, and perhaps again after a restart
 	}
-	said := l.read(ctx, h, m)
+	said := l.read(l.turns, h, m)
 	said.Text = l.withoutMention(said.Text)
 	if m.GuildID != "" {
 		said.Text = m.Author.Username + ": " + said.Text
@@ -137,7 +134,7 @@ func (l *Listener) guestTurn(ctx context.Context, h Home, m *discordgo.Message) 
 	stream := Stream{API: l.Client, Now: l.Gateway.Now, Showing: l.handled.showing(m.ID), Left: func(context.Context, api.Outgoing) error {
 		return errors.New("the answer could not be shown")
 	}}
-	_, err = stream.Show(ctx, Source{m.ChannelID, m.ID}, func(a *Answer) (runlog.Record, error) {
+	_, err = stream.Show(l.turns, Source{m.ChannelID, m.ID}, func(a *Answer) (runlog.Record, error) {
 		for _, note := range said.notes {
 			a.Note(note)
 		}

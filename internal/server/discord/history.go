@@ -16,10 +16,8 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-const (
-	pageSize  = 100
-	mostPages = 20 // of a channel's history at one time
-)
+// pageSize is how many messages of a history are read at a time.
+const pageSize = 100
 
 // catchUp has the lanes handle what was said in the known channels since the last handled message, before anything newer. At the
 // start it also shows answers that an earlier process could not show.
@@ -65,7 +63,7 @@ func (l *Listener) readHistory(ctx context.Context, channel string) error {
 		guild = at.guild
 	}
 	newest := ""
-	for range mostPages {
+	for {
 		list, err := l.Client.History(ctx, channel, after, pageSize)
 		if err != nil {
 			return err
@@ -120,11 +118,7 @@ func (l *Listener) recover(ctx context.Context, channel, id string) {
 	if ctx.Err() != nil {
 		return
 	}
-	h, err := l.Home()
-	if err != nil {
-		l.warn(err)
-		return
-	}
+	h := l.now()
 	for _, emoji := range []string{working, waitingMark} {
 		l.warn(l.insist(ctx, func() error { return ignoreRefusal(l.Client.Unreact(ctx, channel, id, emoji)) }))
 	}
