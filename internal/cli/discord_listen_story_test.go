@@ -161,6 +161,7 @@ func TestListenAnswersTheOwner(t *testing.T) {
 
 // TestListenCatchesUp: what was said while the listener was stopped or could not resume is answered, once and in order.
 func TestListenCatchesUp(t *testing.T) {
+	t.Parallel()
 	w, s := onDiscord(t, discordapi.Options{})
 	b := w.listen(s)
 	b.Say(discordapi.Post{Text: "one"})
@@ -397,5 +398,55 @@ func TestListenInterrupts(t *testing.T) {
 	b.end()
 	if r := w.runs(); len(r) != 2 || r[0]["outcome"] != "interrupted" {
 		t.Errorf("%v", r)
+	}
+}
+
+// TestListenRereadsSettings: while the settings cannot be read, the latest ones hold, and a message is not lost.
+func TestListenRereadsSettings(t *testing.T) {
+	w, s := onDiscord(t, discordapi.Options{})
+	b := w.listen(s)
+	good := w.read("config.yaml")
+	w.write("config.yaml", good+"\nchat: [\n")
+	b.Say(discordapi.Post{Text: "one"})
+	b.answers(discordapi.DM, 1)
+	b.Say(discordapi.Post{Text: "two"})
+	b.answers(discordapi.DM, 2)
+	w.write("config.yaml", good)
+	if out := b.end(); strings.Count(out, "config.yaml") != 1 {
+		t.Errorf("stderr %q", out)
+	}
+	if got := w.asked(); !slices.Equal(got, []string{"one", "two"}) {
+		t.Errorf("asked %q", got)
+	}
+}
+
+// TestListenCatchesUpInChannels: a message to the bot is found among any number of others, and one in a thread stays there.
+func TestListenCatchesUpInChannels(t *testing.T) {
+	t.Parallel()
+	const user, room = "1200000000000000001", "1200000000000000009"
+	w, s := onDiscord(t, discordapi.Options{}, "discord.allow", room)
+	s.Open(discordapi.Channel{ID: room, Guild: discordapi.Guild})
+	b := w.listen(s)
+	thread := s.Open(discordapi.Channel{Guild: discordapi.Guild, Parent: room})
+	s.Emit("THREAD_LIST_SYNC", map[string]any{"guild_id": discordapi.Guild, "threads": []any{map[string]any{"id": thread, "parent_id": room}}})
+	for _, channel := range []string{room, thread} {
+		b.Say(discordapi.Post{From: user, Channel: channel, Text: "<@" + discordapi.Bot + "> hello"})
+		b.answers(channel, 1)
+	}
+	s.Forget()
+	s.Close(4000)
+	for range 250 {
+		s.Say(discordapi.Post{From: user, Channel: room, Text: "nothing for the bot"})
+	}
+	for _, channel := range []string{room, thread} {
+		s.Say(discordapi.Post{Channel: channel, Text: "<@" + discordapi.Bot + "> while away"})
+	}
+	for _, channel := range []string{room, thread} {
+		b.answers(channel, 2)
+		w.wants(w.read("state/channels/discord_"+channel+".json"), "while away")
+	}
+	b.end()
+	if runs := w.runs(); len(runs) != 4 {
+		t.Errorf("%d runs", len(runs))
 	}
 }

@@ -64,10 +64,32 @@ type Listener struct {
 	dm      string // the channel of the first owner's direct messages
 	self    string // the bot's user id
 
+	latest latest
 	places places
 	lanes  lanes
 	talks  talks
 	turns  context.Context // of turns: it ends later than that of Run
+}
+
+// latest is the latest settings that could be read.
+type latest struct {
+	mu    sync.Mutex
+	home  Home
+	wrong string // why the settings cannot be read now; "": they can
+}
+
+// now returns the settings as they are now. While they cannot be read it warns once, and returns the latest ones that could.
+func (l *Listener) now() Home {
+	h, err := l.Home()
+	l.latest.mu.Lock()
+	defer l.latest.mu.Unlock()
+	if err == nil {
+		l.latest.home, l.latest.wrong = h, ""
+	} else if l.latest.wrong != err.Error() {
+		l.latest.wrong = err.Error()
+		l.warn(err)
+	}
+	return l.latest.home
 }
 
 // errStopping is the cause of the end of turns: it is no wish of the owner's, so their messages stay in the queue.
@@ -98,7 +120,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer held.Release()
-	l := &Listener{Options: o}
+	l := &Listener{Options: o, latest: latest{home: h}}
 	if l.handled, err = loadHandled(h.Dir, h.Disk); err != nil {
 		return err
 	}
@@ -148,8 +170,7 @@ func (l *Listener) run(ctx context.Context, h Home) error {
 }
 
 // intents are the events that the listener needs: messages and reactions in direct messages, messages in servers, and where
-// their threads are. None of them is
-// privileged; Discord shows the text of a message in a server only if that mentions the bot.
+// their threads are. None of them is privileged; Discord shows the text of a message in a server only if that mentions the bot.
 const intents = 1<<12 | 1<<13 | 1<<9 | 1<<0
 
 // introduce asks whose the bot is, and opens the channel of the owner's direct messages. It tries again until ctx ends, unless
@@ -207,12 +228,11 @@ func (l *Listener) keepChannels(ctx context.Context, h Home) {
 // doChores sends what waits in the outbox, and answers the messages whose senders have died, until ctx ends.
 func (l *Listener) doChores(ctx context.Context) {
 	for {
-		if h, err := l.Home(); err == nil {
-			if _, err := h.Runner.Outbox.Flush(ctx); err != nil && ctx.Err() == nil {
-				l.warn(err)
-			}
-			l.talks.abandoned(l, h)
+		h := l.now()
+		if _, err := h.Runner.Outbox.Flush(ctx); err != nil && ctx.Err() == nil {
+			l.warn(err)
 		}
+		l.talks.abandoned(l, h)
 		if sleep(ctx, chores) != nil {
 			return
 		}

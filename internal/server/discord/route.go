@@ -33,10 +33,7 @@ func (l *Listener) Owns(h Home, user string) bool {
 }
 
 // ownsNow is Owns with the settings as they are now.
-func (l *Listener) ownsNow(user string) bool {
-	h, err := l.Home()
-	return err == nil && l.Owns(h, user)
-}
+func (l *Listener) ownsNow(user string) bool { return l.Owns(l.now(), user) }
 
 // party returns who speaks with a message, as far as the message tells: whether a guest's channel is allowed is not decided here.
 func (l *Listener) party(h Home, m *discordgo.Message) party {
@@ -92,11 +89,7 @@ func (l *Listener) hear(ctx context.Context, e gateway.Event) {
 
 // message handles a message, which may be one that was handled before.
 func (l *Listener) message(ctx context.Context, m *discordgo.Message) {
-	h, err := l.Home()
-	if err != nil {
-		l.warn(err)
-		return
-	}
+	h := l.now()
 	if by := l.party(h, m); by == owner || by == guest && l.mayBeAllowed(h, m) {
 		l.lanes.do(m.ChannelID, func() { l.take(ctx, m) })
 	}
@@ -107,11 +100,7 @@ func (l *Listener) take(ctx context.Context, m *discordgo.Message) {
 	if ctx.Err() != nil || l.handled.has(m.ChannelID, m.ID) {
 		return
 	}
-	h, err := l.Home()
-	if err != nil {
-		l.warn(err)
-		return
-	}
+	h := l.now()
 	switch l.party(h, m) {
 	case owner:
 		if l.handled.earlier[m.ID] {

@@ -82,11 +82,7 @@ func (l *Listener) talk(ctx context.Context, h Home, m *discordgo.Message) {
 
 // say puts something that the owner has said without a message, such as with a button, into the conversation in a channel.
 func (l *Listener) say(ctx context.Context, channel string, m runner.Message) error {
-	h, err := l.Home()
-	if err != nil {
-		return err
-	}
-	return l.enqueue(ctx, h, channel, "", said{Message: m})
+	return l.enqueue(ctx, l.now(), channel, "", said{Message: m})
 }
 
 // enqueue puts what the owner has said into the queue, notes the message as handled, and lets its turn come.
@@ -262,53 +258,21 @@ func (c *conversation) unmark(marked []mark) {
 
 // turn takes the turn of the first of own, and returns the messages that it has not answered.
 func (c *conversation) turn(own []spoken) (left []spoken) {
-	l := c.listener
-	h, err := l.Home()
-	if err != nil {
-		l.warn(err)
-		for _, s := range own {
-			s.Leave()
-		}
-		return nil
-	}
-	first, run := own[0], ""
+	l, h, first, run := c.listener, c.listener.now(), own[0], ""
 	stream := Stream{API: l.Client, Now: l.Gateway.Now, Showing: l.handled.showing(first.id), Left: func(ctx context.Context, o api.Outgoing) error {
 		id := "discord-" + cmp.Or(run, first.id, rand.Text()) // no run has begun, and a button has no message
 		_, err := h.Runner.Outbox.Send(ctx, outbox.Message{ID: id, Run: run, Kind: outbox.Text, Text: o.Text})
 		return err
 	}}
-	_, err = stream.Show(l.turns, Source{c.channel, first.id}, func(a *Answer) (runlog.Record, error) {
-		for _, s := range own {
-			for _, note := range s.notes {
-				a.Note(note)
-			}
-		}
-		if first.place.Ahead > 0 {
-			a.Queued(first.place)
-		}
-		var tickets []*queue.Ticket
-		for _, s := range own {
-			tickets = append(tickets, s.Ticket)
-		}
-		observe := a.Observer()
-		observe.Permit = l.Interact.Permit(c.channel)
-		record, rest, err := h.Runner.Converse(l.turns, tickets, runner.Options{Owner: true, Observe: observe})
+	_, err := stream.Show(l.turns, Source{c.channel, first.id}, func(a *Answer) (record runlog.Record, err error) {
+		record, left, err = c.converse(h, own, a)
 		run = record.ID
-		if f, open, _ := h.Runner.Sessions.Fork(l.turns); open {
-			a.Buttons(api.Buttons(ForkButtons(f)...))
-		}
-		for _, s := range own {
-			if slices.Contains(rest, s.Ticket) {
-				s.place, s.notes = queue.Place{}, nil
-				left = append(left, s)
-			}
-		}
 		return record, err
 	})
 	l.warn(err)
 	var done []string
 	for _, s := range own {
-		if s.id != "" && !slices.ContainsFunc(left, func(o spoken) bool { return o.Ticket == s.Ticket }) {
+		if !slices.ContainsFunc(left, func(o spoken) bool { return o.Ticket == s.Ticket }) {
 			done = append(done, s.id)
 		}
 	}
@@ -316,6 +280,34 @@ func (c *conversation) turn(own []spoken) (left []spoken) {
 		l.warn(l.handled.close(done...))
 	}
 	return left
+}
+
+// converse lets the agent answer the first of own, with as many others as wait with it, and returns the messages that are left.
+func (c *conversation) converse(h Home, own []spoken, a *Answer) (record runlog.Record, left []spoken, err error) {
+	l := c.listener
+	var tickets []*queue.Ticket
+	for _, s := range own {
+		tickets = append(tickets, s.Ticket)
+		for _, note := range s.notes {
+			a.Note(note)
+		}
+	}
+	if first := own[0].place; first.Ahead > 0 {
+		a.Queued(first)
+	}
+	observe := a.Observer()
+	observe.Permit = l.Interact.Permit(c.channel)
+	record, rest, err := h.Runner.Converse(l.turns, tickets, runner.Options{Owner: true, Observe: observe})
+	if f, open, _ := h.Runner.Sessions.Fork(l.turns); open {
+		a.Buttons(api.Buttons(ForkButtons(f)...))
+	}
+	for _, s := range own {
+		if slices.Contains(rest, s.Ticket) {
+			s.place, s.notes = queue.Place{}, nil
+			left = append(left, s)
+		}
+	}
+	return record, left, err
 }
 
 // leave leaves the messages that wait in the queue.
