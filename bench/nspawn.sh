@@ -1,56 +1,9 @@
 #!/usr/bin/env bash
 # A real systemd in a container: units are installed, edited, read again and removed without a fire that nobody asked for, and
-# fire in their minute. Not part of .ci/run: it needs root, debootstrap and systemd-nspawn, a Debian mirror the first time, and
-# up to three minutes. The tree of the container is kept for the next time.
+# fire in their minute. Not part of .ci/run: it takes up to three minutes, and needs what bench/container.sh says.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-for need in debootstrap systemd-nspawn; do
-  command -v "$need" >/dev/null || { echo "no $need: apt-get install debootstrap systemd-container" >&2; exit 1; }
-done
-[ "$(id -u)" = 0 ] || { echo "root only" >&2; exit 1; }
-
-root="${XDG_CACHE_HOME:-$HOME/.cache}/ollim-test/bookworm"
-if [ ! -e "$root/.complete" ]; then
-  rm -rf "$root"
-  mkdir -p "$root"
-  debootstrap --variant=minbase bookworm "$root" >/dev/null
-  # Not by --include: its order of configuring does not suit them.
-  chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends systemd-sysv dbus-user-session libpam-systemd >/dev/null
-  touch "$root/.complete"
-fi
-CGO_ENABLED=0 go build -o "$root/usr/local/bin/ollim" ./cmd/ollim
-id=$(date +%s)
-
-systemd-nspawn --quiet --directory="$root" --volatile=overlay --machine="ollim$id" --register=no --keep-unit --private-network --boot >/dev/null 2>&1 </dev/null &
-nspawn=$!
-trap 'kill -TERM "$nspawn" 2>/dev/null; wait "$nspawn" 2>/dev/null || true' EXIT
-leader=
-for _ in $(seq 100); do
-  leader=$(pgrep -P "$nspawn" || true)
-  [ -n "$leader" ] && break
-  sleep 0.1
-done
-inside() { nsenter --target "$leader" --all -- "$@"; }
-for _ in $(seq 300); do
-  case "$(inside systemctl is-system-running 2>/dev/null || true)" in running | degraded) break ;; esac
-  sleep 0.2
-done
-inside useradd --create-home --shell /bin/sh ada
-inside loginctl enable-linger ada
-uid=$(inside id -u ada)
-ada() { inside setpriv --reuid ada --regid ada --init-groups env -i HOME=/home/ada USER=ada PATH=/usr/local/bin:/usr/bin:/bin XDG_RUNTIME_DIR="/run/user/$uid" sh -c "cd && $1"; }
-for _ in $(seq 100); do
-  ada 'systemctl --user is-active default.target' >/dev/null 2>&1 && break
-  sleep 0.2
-done
-
-failed=0
-check() { # NAME WANT GOT
-  if [ "$2" = "$3" ]; then echo "ok    $1"; else
-    echo "FAIL  $1: want $2, got $3"
-    failed=1
-  fi
-}
+. bench/container.sh
 started() { ada "systemctl --user show --value -p ExecMainStartTimestampMonotonic $1.service"; }
 at() { # MINUTES from now: the fields of that minute
   inside date -d "$1 minutes" '+%-M %-H * * *'

@@ -23,6 +23,7 @@ import (
 type Options struct {
 	Heartbeat time.Duration // the interval that HELLO asks for; 0 is Discord's 41.25 s
 	Limits    bool          // requests over the rate limits get 429
+	Unlimited bool          // the rate limits are a thousand requests a second, for a test of many turns
 	Intents   int           // privileged intents that the application may use
 	Team      []string      // user ids of the team that owns the application, the owner first; nil: Owner owns it
 	Memory    bool          // connections are made by Dial alone, for a test in a bubble of testing/synctest
@@ -31,6 +32,9 @@ type Options struct {
 
 // discordBeat is the interval of heartbeats that Discord asks for.
 const discordBeat = 41250 * time.Millisecond
+
+// first is before all ids that are given.
+const first uint64 = 1300000000000000000
 
 // The ids that every world has.
 const (
@@ -53,6 +57,7 @@ type Server struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at every change
 	last    uint64        // the last id that was given
+	began   time.Time
 
 	world world
 	gate  gateway
@@ -65,7 +70,7 @@ func New(t testing.TB, o Options) *Server {
 	if o.Heartbeat == 0 {
 		o.Heartbeat = discordBeat
 	}
-	s := &Server{t: t, options: o, changed: make(chan struct{}), last: 1300000000000000000}
+	s := &Server{t: t, options: o, changed: make(chan struct{}), began: time.Now()}
 	s.world = newWorld()
 	s.gate.sessions = map[string]*session{}
 	s.rest = rest{buckets: map[string]*bucket{}, interactions: map[string]*Interaction{}, nonces: map[string]string{}}
@@ -119,9 +124,9 @@ func (s *Server) note() {
 	s.changed = make(chan struct{})
 }
 
-// id returns a new snowflake, larger than all before. The caller holds mu.
+// id returns a new snowflake, which tells when it was made and is larger than all before. The caller holds mu.
 func (s *Server) id() string {
-	s.last += 1 << 22
+	s.last = max(s.last+1<<22, first+uint64(time.Since(s.began).Milliseconds())<<22) //nolint:gosec // it is positive
 	return fmt.Sprint(s.last)
 }
 

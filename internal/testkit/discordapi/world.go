@@ -231,6 +231,18 @@ func (s *Server) Messages(channel string) (list []Message) {
 	return list
 }
 
+// Latest returns the newest message of a channel that was not deleted; the zero Message if there is none.
+func (s *Server) Latest(channel string) Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range slices.Backward(s.world.order) {
+		if m := s.world.messages[id]; m.Channel == channel && !m.Deleted {
+			return s.copy(m)
+		}
+	}
+	return Message{}
+}
+
 // Message returns one message, also a deleted one.
 func (s *Server) Message(id string) Message {
 	s.mu.Lock()
