@@ -26,7 +26,7 @@ func TestContrib(t *testing.T) {
 		t.Fatal(err)
 	}
 	contrib(t, "crontab", []installer.File{{Name: "ollim.crontab", Text: block}})
-	contrib(t, "systemd", units, hardening, listener)
+	contrib(t, "systemd", units, hardening, listener, webhookService, webhookSocket)
 }
 
 // hardening is the example of a drop-in, which nothing installs.
@@ -34,6 +34,12 @@ const hardening = "hardening.conf"
 
 // listener is the example of a unit for the listener, which nothing installs.
 const listener = "ollim-discord.service"
+
+// The examples of units for the webhook server, which nothing installs.
+const (
+	webhookService = "ollim-webhook.service"
+	webhookSocket  = "ollim-webhook.socket"
+)
 
 // contrib compares a directory with what it should have besides what was written by hand, and with -update makes it so.
 func contrib(t *testing.T, folder string, files []installer.File, byHand ...string) {

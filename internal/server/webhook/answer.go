@@ -1,0 +1,68 @@
+package webhook
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// answer is what a sender is told.
+type answer struct {
+	code  int
+	run   string        // with 202
+	text  string        // what is wrong
+	allow string        // with 405: the methods
+	retry time.Duration // after which the sender should try again
+	why   string        // for the log; "": text
+}
+
+// How long a sender should wait before it tries again.
+const (
+	retryFull    = time.Minute
+	retryClosing = 5 * time.Second
+)
+
+func refuse(code int, text string) answer { return answer{code: code, text: text} }
+
+// later is a refusal that will end.
+func later(code int, text string, retry time.Duration) answer {
+	return answer{code: code, text: text, retry: retry}
+}
+
+// unproven is the answer to a request without a valid signature. It says no more, so that nobody learns which webhooks there are.
+func unproven(why error) answer {
+	return answer{code: http.StatusUnauthorized, text: "the signature is missing or not valid", why: why.Error()}
+}
+
+// write sends the answer, as one JSON object.
+func (a answer) write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	if a.allow != "" {
+		h.Set("Allow", a.allow)
+	}
+	if a.code == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="ollim"`) // the same for every family
+	}
+	if a.retry > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(a.retry.Seconds())))
+	}
+	body := struct {
+		Status string `json:"status"`
+		Run    string `json:"run,omitempty"`
+		Error  string `json:"error,omitempty"`
+	}{"ok", a.run, a.text}
+	switch {
+	case a.text != "":
+		body.Status = "error"
+	case a.run != "":
+		body.Status = "accepted"
+	}
+	data, _ := json.Marshal(body) // texts: it cannot fail
+	h.Set("Content-Length", strconv.Itoa(len(data)+1))
+	w.WriteHeader(a.code)
+	_, _ = w.Write(append(data, '\n'))
+}

@@ -1,0 +1,109 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ollim/ollim/internal/state/job"
+)
+
+// Files finds webhooks by their ids, in the files as they are now. It reads them again only when one has changed.
+type Files struct {
+	Jobs job.Library
+	Keys func(job.Hook) ([][]byte, error) // of a webhook, as its secret is now
+	Now  func() time.Time
+
+	mu    sync.Mutex
+	state string // of the files that are in set
+	set   job.Set
+}
+
+// Hook is a webhook with its keys.
+type Hook struct {
+	Job  job.Job
+	Keys Keys
+}
+
+// Find returns the webhook with an id. The error is for the owner.
+func (f *Files) Find(id string) (Hook, error) {
+	set, err := f.load()
+	if err != nil {
+		return Hook{}, err
+	}
+	i := slices.IndexFunc(set.Jobs, func(j job.Job) bool { return j.ID == id })
+	if i < 0 && len(set.Faults) > 0 {
+		return Hook{}, fmt.Errorf("no webhook has this id; the files of %d cannot be read, see: ollim check", len(set.Faults))
+	}
+	if i < 0 {
+		return Hook{}, errors.New("no webhook has this id")
+	}
+	return f.open(set.Jobs[i])
+}
+
+func (f *Files) open(j job.Job) (Hook, error) {
+	keys, err := f.Keys(*j.Hook)
+	return Hook{j, Keys{j.Hook.Signature, keys}}, err
+}
+
+// All returns the webhooks that can be called, and why others cannot.
+func (f *Files) All() (ids []string, faults []error, err error) {
+	set, err := f.load()
+	for _, j := range set.Jobs {
+		if _, err := f.open(j); err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", j.Name(), err))
+			continue
+		}
+		ids = append(ids, j.ID)
+	}
+	for _, fault := range set.Faults {
+		faults = append(faults, fault)
+	}
+	return ids, faults, err
+}
+
+// unsettled is how long after a change of a file another change may have the same time.
+const unsettled = time.Second
+
+func (f *Files) load() (job.Set, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	state, err := f.look()
+	if err != nil {
+		return job.Set{}, err
+	}
+	if state == "" || state != f.state {
+		set, err := f.Jobs.Load()
+		if err != nil {
+			return set, err
+		}
+		f.set, f.state = set.Only(job.Webhook), state
+	}
+	return f.set, nil
+}
+
+// look returns what changes with the files of webhooks, "" if it may not.
+func (f *Files) look() (string, error) {
+	entries, err := os.ReadDir(f.Jobs.Home.Webhooks())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	var state strings.Builder
+	state.WriteString("files")
+	for _, e := range entries {
+		info, err := os.Stat(f.Jobs.Home.Path("webhooks", e.Name())) // a link changes with its target
+		if err != nil {
+			return "", nil //nolint:nilerr // it is gone, or comes; reading it says what is wrong
+		}
+		if f.Now().Sub(info.ModTime()) < unsettled {
+			return "", nil
+		}
+		fmt.Fprintf(&state, "\n%s %d %d", e.Name(), info.Size(), info.ModTime().UnixNano())
+	}
+	return state.String(), nil
+}

@@ -1,0 +1,176 @@
+package webhook
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/state/inbox"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/payload"
+)
+
+// Access is what is logged of a request.
+type Access struct {
+	Time     time.Time     `json:"time"`
+	Status   int           `json:"status"`
+	Method   string        `json:"method"`
+	Path     string        `json:"path"`
+	Remote   string        `json:"remote"`
+	Bytes    int           `json:"bytes"` // of the body that arrived
+	Took     time.Duration `json:"-"`
+	Run      string        `json:"run,omitempty"`
+	Delivery string        `json:"delivery,omitempty"` // of a request with a valid signature
+	Reason   string        `json:"reason,omitempty"`
+}
+
+// maxLogged is how many characters of a path are logged.
+const maxLogged = 200
+
+// ServeHTTP answers one request, and logs it.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := s.Now()
+	c, _ := r.Context().Value(connectionKey{}).(*connection)
+	c.begin()
+	line := Access{
+		Time: began, Method: plaintext.Short(r.Method, maxLogged), Path: plaintext.Short(r.URL.Path, maxLogged), Remote: r.RemoteAddr,
+	}
+	a := s.route(r, c, &line)
+	if a.code == http.StatusRequestEntityTooLarge {
+		drain(r)
+	}
+	if s.closing.Load() {
+		w.Header().Set("Connection", "close")
+	}
+	a.write(w)
+	line.Status, line.Run, line.Took, line.Reason = a.code, a.run, s.Now().Sub(began), a.text
+	if a.why != "" {
+		line.Reason = a.why
+	}
+	s.Log(line)
+}
+
+// drain reads what follows of a request that is too large, a bounded part of it: a sender that is still sending does not read an
+// answer.
+func drain(r *http.Request) {
+	if r.Header.Get("Expect") == "" {
+		_, _ = io.CopyN(io.Discard, r.Body, MaxBody)
+	}
+}
+
+// MaxBody is the most that a server can be set to accept, in bytes: what GitHub sends at most.
+const MaxBody = 25 << 20
+
+func (s *server) route(r *http.Request, c *connection, line *Access) answer {
+	id, isHook := strings.CutPrefix(r.URL.Path, "/hook/")
+	switch {
+	case r.URL.Path == "/healthz" && s.closing.Load(), isHook && s.closing.Load():
+		return later(http.StatusServiceUnavailable, "the server is closing", retryClosing)
+	case r.URL.Path == "/healthz" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		return answer{code: http.StatusOK}
+	case r.URL.Path == "/healthz":
+		return answer{code: http.StatusMethodNotAllowed, text: "want GET", allow: "GET, HEAD"}
+	case !isHook || id == "" || strings.Contains(id, "/"):
+		return refuse(http.StatusNotFound, "no such path: want /hook/ID")
+	case r.Method != http.MethodPost:
+		return answer{code: http.StatusMethodNotAllowed, text: "want POST", allow: "POST"}
+	}
+	if wrong := badType(r.Header); wrong != "" {
+		return refuse(http.StatusUnsupportedMediaType, wrong)
+	}
+	body, err := c.read(r, s.MaxBody)
+	line.Bytes = len(body)
+	if err != nil {
+		return unread(err)
+	}
+	hook, proof, err := s.authenticate(r.Header, id, body)
+	if err != nil {
+		return unproven(err)
+	}
+	line.Delivery = proof.Delivery
+	if hook.Keys.Family == job.GitHub && r.Header.Get(githubEvent) == "ping" {
+		return answer{code: http.StatusOK}
+	}
+	return s.accept(r.Context(), hook, proof, body)
+}
+
+// badType returns why a body cannot be JSON as it is, "" if it can.
+func badType(h http.Header) string {
+	if encoding := strings.Join(h.Values("Content-Encoding"), ", "); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return "Content-Encoding is not supported: send the body as it is"
+	}
+	kind, parameters, err := mime.ParseMediaType(strings.Join(h.Values("Content-Type"), ", "))
+	if err != nil || kind != "application/json" && !(strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")) {
+		return "Content-Type is not application/json: choose that at the sender"
+	}
+	if charset := parameters["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return "the charset of JSON is utf-8"
+	}
+	return ""
+}
+
+// unread is the answer to a request whose body could not be read.
+func unread(err error) answer {
+	switch {
+	case errors.Is(err, errTooLarge):
+		return refuse(http.StatusRequestEntityTooLarge, "the body is larger than this server accepts")
+	case errors.Is(err, errNoMemory):
+		return later(http.StatusServiceUnavailable, err.Error(), retryClosing)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return refuse(http.StatusRequestTimeout, "the body did not arrive in time")
+	}
+	return answer{code: http.StatusBadRequest, text: "the body did not arrive completely", why: "body: " + err.Error()}
+}
+
+// authenticate returns the webhook that a request is for, if its signature is valid. A request for an unknown one takes as long as
+// one with a wrong signature.
+func (s *server) authenticate(h http.Header, id string, body []byte) (Hook, Proof, error) {
+	hook, err := s.Files.Find(id)
+	if err != nil {
+		_, _ = s.unknown.Verify(h, body, s.Now())
+		return hook, Proof{}, err
+	}
+	proof, err := hook.Keys.Verify(h, body, s.Now())
+	return hook, proof, err
+}
+
+// accept puts an event into the inbox.
+func (s *server) accept(ctx context.Context, hook Hook, proof Proof, body []byte) answer {
+	data, err := s.selected(hook, body)
+	if err != nil {
+		return refuse(http.StatusBadRequest, err.Error())
+	}
+	hash := sha256.Sum256(body)
+	run, err := s.Inbox.Add(context.WithoutCancel(ctx), inbox.Entry{
+		Hook: hook.Job.ID, Delivery: proof.Delivery, Signed: proof.Signed, Hash: hex.EncodeToString(hash[:]), Data: data,
+	})
+	switch {
+	case err == nil:
+		s.Added()
+		return answer{code: http.StatusAccepted, run: run}
+	case errors.Is(err, inbox.ErrConflict):
+		return refuse(http.StatusConflict, err.Error())
+	case errors.Is(err, inbox.ErrHookFull):
+		return later(http.StatusTooManyRequests, err.Error(), retryFull)
+	case errors.Is(err, inbox.ErrFull):
+		return later(http.StatusServiceUnavailable, err.Error(), retryFull)
+	}
+	a := later(http.StatusServiceUnavailable, "the event could not be stored", retryFull)
+	a.why = err.Error()
+	return a
+}
+
+// selected returns what the agent is told of a body. Few are decoded at once: decoded they are larger.
+func (s *server) selected(hook Hook, body []byte) ([]payload.Datum, error) {
+	s.selecting <- struct{}{}
+	defer func() { <-s.selecting }()
+	return hook.Job.Hook.Fields.Select(body)
+}
