@@ -108,14 +108,23 @@ type Entry struct {
 
 // Entries is the entries of a mapping, in the order of the file.
 func (v Value) Entries() ([]Entry, error) {
-	if _, err := v.Section(); err != nil {
-		return nil, err
+	if v.node.Kind != yaml.MappingNode {
+		return nil, v.Wrong("want a section of `key: value` lines, " + v.got())
 	}
-	out := make([]Entry, 0, len(v.node.Content)/2)
+	list := make([]Entry, 0, len(v.node.Content)/2)
+	seen := map[string]bool{}
 	for name, value := range entries(v.node) {
-		out = append(out, Entry{name.Value, Value{v.doc, value, v.path + "." + name.Value}})
+		key := Value{v.doc, name, v.path + "." + name.Value}
+		if name.Kind != yaml.ScalarNode {
+			return nil, key.Wrong("a key must be text")
+		}
+		if seen[name.Value] {
+			return nil, key.Wrong("given twice")
+		}
+		seen[name.Value] = true
+		list = append(list, Entry{name.Value, Value{v.doc, value, key.path}})
 	}
-	return out, nil
+	return list, nil
 }
 
 // Get is the value of a key of a mapping.
@@ -132,10 +141,17 @@ func (v Value) Get(key string) (Value, bool) {
 
 // Section is a nested mapping as JSON-like data, for what has no keys of ours. Dates stay text.
 func (v Value) Section() (map[string]any, error) {
-	if v.node.Kind != yaml.MappingNode {
-		return nil, v.Wrong("want a section of `key: value` lines, " + v.got())
+	list, err := v.Entries()
+	m := make(map[string]any, len(list))
+	for _, e := range list {
+		if err == nil {
+			m[e.Key], err = e.Value.Data()
+		}
 	}
-	return v.section()
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // Data is the value as encoding/json would have it: map[string]any, []any, string, bool, int64, float64 or nil.
@@ -152,7 +168,7 @@ func (v Value) Data() (any, error) {
 		}
 		return list, nil
 	case v.node.Kind == yaml.MappingNode:
-		return v.section()
+		return v.Section()
 	case v.node.Tag == "!!null":
 		return nil, nil
 	case v.node.Tag == "!!bool":
@@ -169,25 +185,6 @@ func (v Value) Data() (any, error) {
 		return v.node.Value, nil
 	}
 	return nil, v.Wrong("want a number that JSON can have, " + v.got())
-}
-
-func (v Value) section() (map[string]any, error) {
-	m := map[string]any{}
-	for name, value := range entries(v.node) {
-		key := Value{v.doc, name, v.path + "." + name.Value}
-		if name.Kind != yaml.ScalarNode {
-			return nil, key.Wrong("a key must be text")
-		}
-		if _, twice := m[name.Value]; twice {
-			return nil, key.Wrong("given twice")
-		}
-		data, err := Value{v.doc, value, key.path}.Data()
-		if err != nil {
-			return nil, err
-		}
-		m[name.Value] = data
-	}
-	return m, nil
 }
 
 // Decode reads a nested mapping through fields; the error is a Faults.

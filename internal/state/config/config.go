@@ -29,6 +29,7 @@ type Config struct {
 	Channels Channels
 	Delivery Delivery
 	Discord  Discord
+	Webhook  Webhook
 	Claude   Claude
 	Native   Service
 	Servers  Servers
@@ -163,6 +164,7 @@ func (c *Config) fill(v *viper.Viper) {
 	c.Channels = Channels{v.GetStringSlice("channels.allowed-tools")}
 	c.Delivery = Delivery{v.GetStringSlice("delivery.command"), v.GetDuration("delivery.timeout")}
 	c.Discord = Discord{v.GetString("discord.api"), v.GetString("discord.owner"), v.GetStringSlice("discord.allow"), v.GetStringSlice("transcribe")}
+	c.Webhook = Webhook{v.GetString("webhook.listen"), v.GetString("webhook.url"), v.GetString("webhook.max-body"), v.GetInt("webhook.inbox"), v.GetInt("webhook.jobs")}
 	c.Claude = Claude{v.GetString("claude-code.command")}
 	c.Native = Service{v.GetString("native.provider"), v.GetString("native.base-url"), v.GetString("native.model"), v.GetInt("native.max-tokens")}
 	c.Spend = Spend{v.GetString("spend.per-run"), v.GetString("spend.per-day"), v.GetString("spend.per-month"), v.GetString("spend.runs-per-day")}

@@ -84,6 +84,11 @@ discord.api  default
 discord.owner  default
 discord.allow  default
 transcribe  default
+webhook.listen 127.0.0.1:8420 default
+webhook.url  default
+webhook.max-body 1MiB default
+webhook.inbox 10000 default
+webhook.jobs 4 default
 native.provider anthropic default
 native.base-url  default
 native.model sonnet default
@@ -127,6 +132,7 @@ spend: {per-run: 0.5, per_day: none, per-month: 7, runs-per-day: 3}
 keep: {runs: 7d}
 names: {user: Ada Lovelace, bot: Ollim}
 native: {provider: openai, base_url: "http://[::1]:11434/v1", model: Qwen/Qwen3:8b, max-tokens: 16000}
+webhook: {url: "https://hooks.example.org/in", max_body: 25MiB}
 `
 
 func TestFile(t *testing.T) {
@@ -163,6 +169,11 @@ discord.api  default
 discord.owner  default
 discord.allow  default
 transcribe  default
+webhook.listen 127.0.0.1:8420 default
+webhook.url https://hooks.example.org/in FILE:18
+webhook.max-body 25MiB FILE:18
+webhook.inbox 10000 default
+webhook.jobs 4 default
 native.provider openai FILE:17
 native.base-url http://[::1]:11434/v1 FILE:17
 native.model Qwen/Qwen3:8b FILE:17
@@ -216,7 +227,7 @@ func TestVariables(t *testing.T) {
 	for key, value := range map[string]string{
 		"timezone": "UTC", "engine": "claude-code", "delivery.timeout": "5s", "claude-code.command": "/x/Y", "spend.per-run": "2",
 		"spend.per-day": "none", "spend.per-month": "1.5", "spend.runs-per-day": "9", "native.provider": "openai", "native.base-url": "https://x/y",
-		"native.model": "Opus", "native.max-tokens": "9", "models": "", "env": "", "delivery.command": "",
+		"native.model": "Opus", "native.max-tokens": "9", "webhook.listen": "[::1]:80", "webhook.max-body": "512KiB", "webhook.jobs": "9", "models": "", "env": "", "delivery.command": "",
 	} {
 		name := "OLLIM_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 		given := value
@@ -270,6 +281,12 @@ func TestFaults(t *testing.T) {
 		"native:\n  max-tokens: 16k\n":                             `FILE:2: native.max-tokens: "16k" is not a number of tokens: write one like 16000`,
 		"native:\n  max-tokens: 010\n":                             `FILE:2: native.max-tokens: "010" is not a number of tokens: write one like 16000`,
 		"native:\n  max-tokens: -1\n":                              `FILE:2: native.max-tokens: "-1" is not a number of tokens: write one like 16000`,
+		"webhook:\n  listen: 8420\n":                               `FILE:2: webhook.listen: "8420" is not an address to listen on: write one like 127.0.0.1:8420`,
+		"webhook:\n  listen: 'a:0'\n":                              `FILE:2: webhook.listen: "a:0" is not an address to listen on: write one like 127.0.0.1:8420`,
+		"webhook:\n  max-body: 26MiB\n":                            `FILE:2: webhook.max-body: "26MiB": want a size up to 25MiB, such as 1MiB`,
+		"webhook:\n  max-body: 1MB\n":                              `FILE:2: webhook.max-body: "1MB": want a size up to 25MiB, such as 1MiB`,
+		"webhook:\n  jobs: 0\n":                                    `FILE:2: webhook.jobs: "0": want a number from 1 to 1000`,
+		"webhook:\n  inbox: 010\n":                                 `FILE:2: webhook.inbox: "010": want a number from 1 to 1000000`,
 		"models: claude in=1\n":                                    `FILE:1: models: want a list like [a, b], not "claude in=1"`,
 		"models:\n- sonnet-next window=9\n- sonnet-next windw=9\n": `FILE:3: models: item 2: sonnet-next: "windw": unknown key (did you mean window?)`,
 		"models: [x in=1]\n":                                       "FILE:1: models: item 1: x: in without out",
@@ -396,5 +413,64 @@ func TestAmount(t *testing.T) {
 		if (err != nil) != (want == "") || err == nil && fmt.Sprint(got) != want {
 			t.Errorf("Amount(%q) = %v, %v, want %q", text, got, err, want)
 		}
+	}
+}
+
+func TestSize(t *testing.T) {
+	for text, want := range map[string]int64{
+		"1": 1, "1000": 1000, "1KiB": 1024, "1MiB": 1 << 20, "25MiB": 25 << 20, "25600KiB": 25 << 20,
+		"": 0, "0": 0, "-1": 0, "MiB": 0, "1 MiB": 0, "26MiB": 0, "26214401": 0, "9223372036854775807KiB": 0, "1MB": 0, "1.5MiB": 0,
+	} {
+		if got, err := config.Size(text); got != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: %d, %v, want %d", text, got, err, want)
+		}
+	}
+}
+
+func TestAddress(t *testing.T) {
+	for _, c := range []struct {
+		webhook config.Webhook
+		want    string
+	}{
+		{config.Webhook{Listen: "127.0.0.1:8420"}, "http://127.0.0.1:8420/hook/a.b"},
+		{config.Webhook{Listen: "127.0.0.1:8420", URL: "https://hooks.example.org/in/"}, "https://hooks.example.org/in/hook/a.b"},
+	} {
+		if got := c.webhook.Address("a.b"); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.webhook, got, c.want)
+		}
+	}
+}
+
+func TestAddSecret(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "secrets.env")
+	for _, c := range []struct {
+		name, value string
+		added       bool
+	}{{"webhook.a", "one", true}, {"webhook.ab", "two", true}, {"webhook.a", "three", false}} {
+		if added, err := config.AddSecret(path, c.name, c.value); err != nil || added != c.added {
+			t.Errorf("%+v: %v, %v", c, added, err)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v, %v", info, err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "webhook.a=one\nwebhook.ab=two\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := os.WriteFile(path, []byte("# mine\nengine.K=v"), 0o600); err != nil { // without a line end
+		t.Fatal(err)
+	}
+	if _, err := config.AddSecret(path, "webhook.a", "one"); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "# mine\nengine.K=v\nwebhook.a=one\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.AddSecret(path, "webhook.b", "one"); err == nil {
+		t.Error("a file that others can read was written")
 	}
 }

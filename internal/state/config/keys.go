@@ -31,7 +31,7 @@ type key struct {
 
 // keys returns the table, in the order of a new config.yaml.
 func keys() []key {
-	return slices.Concat(general(), chat(), programs(), discord(), native(), limits())
+	return slices.Concat(general(), chat(), programs(), discord(), webhook(), native(), limits())
 }
 
 func general() []key {

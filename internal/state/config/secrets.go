@@ -14,7 +14,7 @@ import (
 
 // Secrets are values that must not be in the data directory, because an agent may read it. Each is for one part of the
 // program only: the line engine.ANTHROPIC_API_KEY=… reaches the engine, delivery.TOKEN=… the delivery command, discord.TOKEN=…
-// the requests to Discord.
+// the requests to Discord, webhook.NAME=… the check of the calls of webhooks.
 type Secrets struct{ lines []secret }
 
 type secret struct{ part, entry string }
@@ -43,6 +43,27 @@ func LoadSecrets(path string, credential bool) (Secrets, error) {
 		s.lines = append(s.lines, secret{part, key + "=" + value})
 	}
 	return s, nil
+}
+
+// AddSecret adds the line NAME=value to a file of secrets, which may not exist yet. It reports false when there is a line of
+// that name already. The caller holds a lock of the file.
+func AddSecret(path, name, value string) (added bool, err error) {
+	if _, err := LoadSecrets(path, false); err != nil {
+		return false, err
+	}
+	data, err := readSecret(path, false)
+	if err != nil {
+		return false, err
+	}
+	for line := range strings.Lines(string(data)) {
+		if strings.HasPrefix(strings.TrimSpace(line), name+"=") {
+			return false, nil
+		}
+	}
+	if len(data) > 0 && data[len(data)-1] != '\n' {
+		data = append(data, '\n')
+	}
+	return true, store.Replace(path, append(data, name+"="+value+"\n"...))
 }
 
 // LoadCredential reads a credential from a service manager that is one secret. A missing file is empty.

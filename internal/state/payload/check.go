@@ -74,11 +74,11 @@ func explain(schema, value any, location string) error {
 	for _, part := range parts(schema, value) {
 		resolved, err := resolve(part.schema)
 		if err != nil {
-			continue // the schema as a whole could be resolved
+			continue // not after the whole was resolved
 		}
 		for _, v := range part.values {
 			if resolved.Validate(v.value) != nil {
-				return explain(part.schema, v.value, location+escape(v.key))
+				return explain(part.schema, v.value, location+v.place)
 			}
 		}
 	}
@@ -89,7 +89,8 @@ func explain(schema, value any, location string) error {
 	if err == nil { // not after it did not fit
 		return &Invalid{location, "does not fit the schema"}
 	}
-	return &Invalid{location, reason(err)}
+	s, _ := schema.(map[string]any)
+	return &Invalid{location, reason(s, value, err)}
 }
 
 // part is a schema below another, with the values that it is applied to.
@@ -99,7 +100,7 @@ type part struct {
 }
 
 type entry struct {
-	key   string
+	place string // below the value that the other schema is applied to
 	value any
 }
 
@@ -111,13 +112,13 @@ func parts(schema, value any) (all []part) {
 		properties, _ := s["properties"].(map[string]any)
 		for _, key := range slices.Sorted(maps.Keys(properties)) {
 			if below, has := v[key]; has {
-				all = append(all, part{properties[key], []entry{{key, below}}})
+				all = append(all, part{properties[key], []entry{{escape(key), below}}})
 			}
 		}
 	case list:
 		var items []entry
 		for i, item := range v {
-			items = append(items, entry{strconv.Itoa(i), item})
+			items = append(items, entry{"/" + strconv.Itoa(i), item})
 		}
 		first, _ := s["prefixItems"].([]any)
 		n := min(len(first), len(items))
@@ -130,26 +131,59 @@ func parts(schema, value any) (all []part) {
 	}
 	together, _ := s["allOf"].([]any)
 	for _, below := range together {
-		all = append(all, parts(below, value)...)
+		all = append(all, part{below, []entry{{"", value}}})
 	}
 	return all
 }
 
-// reason returns the innermost of the library's errors, which begins with the keyword of the schema.
-func reason(err error) string {
-	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
-		err = inner
-	}
+// reason returns why a value does not fit the keywords of a schema. The library's words quote the whole value first, or schemas.
+func reason(schema map[string]any, value any, err error) string {
+	err = innermost(err)
 	keyword, _, _ := strings.Cut(err.Error(), ":")
-	switch keyword { // the rest of these names no value, but schemas
+	limit := schema[keyword]
+	switch keyword {
+	case "type":
+		return fmt.Sprintf("is %s, want %s", typeOf(value), strings.Trim(fmt.Sprint(limit), "[]"))
+	case "maxLength":
+		return fmt.Sprintf("is longer than %v characters", limit)
+	case "minLength":
+		return fmt.Sprintf("is shorter than %v characters", limit)
+	case "pattern":
+		return fmt.Sprintf("does not match the pattern %v", limit)
 	case "anyOf":
 		return "fits none of the schemas of anyOf"
 	case "oneOf":
 		return "does not fit exactly one of the schemas of oneOf"
 	case "not":
-		return "fits the schema of not"
+		return "fits the schema of not, or is not allowed"
 	case "contains":
 		return "has no item that fits contains"
 	}
 	return err.Error()
+}
+
+func innermost(err error) error {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return err
+}
+
+// typeOf returns the type of a value in the words of JSON Schema.
+func typeOf(value any) string {
+	switch value.(type) {
+	case object:
+		return "object"
+	case list:
+		return "array"
+	case text:
+		return "string"
+	case bool:
+		return "boolean"
+	case nil:
+		return "null"
+	case int64:
+		return "integer"
+	}
+	return "number"
 }

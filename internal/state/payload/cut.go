@@ -77,6 +77,7 @@ func ofItem(schemas []map[string]any, i int) (below []map[string]any) {
 func ofProperty(schemas []map[string]any, key string) (below []map[string]any) {
 	for _, s := range schemas {
 		properties, _ := s["properties"].(map[string]any)
+		patterns, _ := s["patternProperties"].(map[string]any)
 		switch schema, named := properties[key]; {
 		case schema == true:
 			below = append(below, map[string]any{})
@@ -84,6 +85,9 @@ func ofProperty(schemas []map[string]any, key string) (below []map[string]any) {
 			below = append(below, views(schema)...)
 		default:
 			below = append(below, views(s["additionalProperties"])...)
+			for _, schema := range patterns { // each may be meant: a limit of one is enough
+				below = append(below, views(schema)...)
+			}
 		}
 	}
 	return below

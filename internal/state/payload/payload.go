@@ -49,9 +49,10 @@ const (
 
 // Fields is the schema of the values of a webhook. It is immutable.
 type Fields struct {
-	fields []field // in the order of the file
-	closed bool    // what is not named is an error
-	whole  *jsonschema.Resolved
+	fields []field              // in the order of the file
+	closed bool                 // what is not named is an error
+	rest   map[string]any       // what the schema says of the values together
+	whole  *jsonschema.Resolved // rest
 	paths  branch
 	source yamldoc.Value
 }
@@ -97,8 +98,8 @@ func (f *Fields) Select(payload []byte) ([]Datum, error) {
 		}
 		all[p.name] = checked
 	}
-	if err := f.whole.Validate(all); err != nil {
-		return nil, &Invalid{"", reason(err)}
+	if f.whole.Validate(all) != nil {
+		return nil, explain(f.rest, all, "")
 	}
 	return f.data(found)
 }

@@ -59,13 +59,12 @@ func wellFormed(payload []byte) error {
 	if at := invalidUTF8(payload); at >= 0 {
 		return &Invalid{fmt.Sprintf("byte %d", at), "not valid UTF-8"}
 	}
-	err := json.Unmarshal(payload, &skipped{})
-	var syntax *json.SyntaxError
 	switch {
-	case errors.As(err, &syntax):
+	case !json.Valid(payload):
+		err := json.Unmarshal(payload, &skipped{})
+		var syntax *json.SyntaxError
+		errors.As(err, &syntax)
 		return &Invalid{fmt.Sprintf("byte %d", syntax.Offset), "not JSON: " + syntax.Error()}
-	case err != nil:
-		return &Invalid{"", "not JSON: " + err.Error()}
 	case !bytes.HasPrefix(bytes.TrimLeft(payload, " \t\r\n"), []byte("{")):
 		return &Invalid{"", "not a JSON object"}
 	}

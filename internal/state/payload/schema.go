@@ -25,11 +25,11 @@ func Read(v yamldoc.Value) (*Fields, error) {
 		return nil, err
 	}
 	r.kinds = kinds(r.draft7)
-	rest, err := r.top(f)
-	if err != nil {
-		return nil, err
+	err := r.top(f)
+	if err == nil {
+		f.whole, err = resolved(v, f.rest)
 	}
-	if f.whole, err = resolved(v, rest); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -63,13 +63,13 @@ func (r *reader) version() error {
 	return nil
 }
 
-// top reads the schema of the fields and returns what it says of them together.
-func (r *reader) top(f *Fields) (map[string]any, error) {
+// top reads the schema of the fields, and what it says of them together.
+func (r *reader) top(f *Fields) error {
 	entries, err := r.root.Entries()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	rest := map[string]any{}
+	f.rest = map[string]any{}
 	for _, e := range entries {
 		switch e.Key {
 		case "$schema", "$defs", "definitions":
@@ -83,22 +83,22 @@ func (r *reader) top(f *Fields) (map[string]any, error) {
 		case "$ref", "patternProperties", "unevaluatedProperties", "propertyNames":
 			err = e.Value.Wrong("not possible here: a value that is to be passed on is named in properties")
 		default:
-			err = r.keyword(rest, r.root, e)
+			err = r.keyword(f.rest, r.root, e)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if len(f.fields) == 0 {
-		return nil, r.root.Wrong("names no value: want properties with one or more")
+		return r.root.Wrong("names no value: want properties with one or more")
 	}
-	return rest, r.required(f, rest)
+	return r.required(f)
 }
 
 // required moves the names of required to the fields.
-func (r *reader) required(f *Fields, rest map[string]any) error {
-	names, _ := rest["required"].([]any)
-	delete(rest, "required")
+func (r *reader) required(f *Fields) error {
+	names, _ := f.rest["required"].([]any)
+	delete(f.rest, "required")
 	for _, name := range names {
 		i := slices.IndexFunc(f.fields, func(p field) bool { return p.name == name })
 		if i < 0 {
@@ -142,7 +142,7 @@ func (r *reader) properties(f *Fields, v yamldoc.Value) error {
 func resolved(v yamldoc.Value, schema any) (*jsonschema.Resolved, error) {
 	s, err := resolve(schema)
 	if err != nil {
-		return nil, v.Wrong("not a JSON Schema: " + plaintext.Short(plaintext.Line(reason(err)), 2*maxQuoted))
+		return nil, v.Wrong("not a JSON Schema: " + plaintext.Short(plaintext.Line(innermost(err).Error()), 2*maxQuoted))
 	}
 	return s, nil
 }
