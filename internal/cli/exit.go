@@ -21,6 +21,7 @@ import (
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -122,7 +123,7 @@ func rules() []rule {
 		{is(context.Canceled), statusInterrupted}, {is(engine.ErrAttachment), statusData},
 		{is(session.ErrForkOpen), statusTempFail}, {is(session.ErrMainMoved), statusTempFail}, {is(session.ErrResumed), statusTempFail},
 		{is(session.ErrNoFork), statusNoJob}, {is(session.ErrNoTurn), statusNoJob}, {as[*runner.UnknownMessage], statusNoJob},
-		{is(lock.ErrBusy), statusTempFail}, {as[*runner.Later], statusTempFail},
+		{is(inbox.ErrGone), statusNoJob}, {is(runner.ErrNotNext), statusTempFail}, {is(lock.ErrBusy), statusTempFail}, {as[*runner.Later], statusTempFail},
 		{is(runner.ErrNoEngine), statusConfig}, {is(app.ErrNoConfig), statusConfig}, {is(engine.ErrForeignSession), statusConfig},
 		{as[*config.Wrong], statusConfig}, {as[*app.ConfigFault], statusConfig},
 		{is(app.ErrNotAllowed), statusRefused}, {is(runner.ErrRefused), statusRefused}, {is(runner.ErrPaused), statusTempFail},

@@ -35,6 +35,7 @@ type fireOptions struct {
 	model     string
 	wait      string
 	now       string
+	inbox     string
 }
 
 func (o *fireOptions) flags(f *pflag.FlagSet) {
@@ -48,6 +49,7 @@ func (o *fireOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.engine, "engine", "", "use this engine, such as script:FILE")
 	f.StringVar(&o.model, "model", "", "use this model")
 	f.StringVar(&o.wait, "wait", "0", "wait this long for a running fire of the job, instead of skipping")
+	f.StringVar(&o.inbox, "inbox", "", "run the webhook of this event, which waits in the inbox")
 	f.StringVar(&o.now, "now", "", "pretend that it is this time, RFC 3339 (script engine and --dry-run only)")
 }
 
@@ -63,13 +65,22 @@ func newFire(d *Deps) *cobra.Command {
 			"claims that slot, so that ollim tick and --scheduled do not fire it again. A successful fire prints nothing. " +
 			"With - as the last argument standard input (at most 256 KiB) is added to the prompt as data.",
 		Example: "  ollim fire daily-market\n  git log -p @{1.week}.. | ollim fire review -\n  ollim fire --print digest | mail -s digest me",
-		Args:    checked(cobra.MinimumNArgs(1)),
+		Args:    checked(cobra.ArbitraryArgs),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			o.jobs = args
+			switch {
+			case o.inbox != "" && len(args) > 0:
+				return usage("--inbox takes no job")
+			case o.inbox != "":
+				return runFireEntry(cmd.Context(), d, o.inbox)
+			case len(args) == 0:
+				return usage("no job: name at least one")
+			}
 			return runFire(cmd.Context(), d, o)
 		}),
 	}
 	o.flags(cmd.Flags())
+	_ = cmd.Flags().MarkHidden("inbox") // the flag exists
 	return cmd
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
@@ -31,8 +32,8 @@ func newTick(d *Deps) *cobra.Command {
 		Annotations: agentNever(nested),
 		Use:         "tick",
 		Short:       "Start due jobs, retry messages and clean up; run it every minute",
-		Long: "Tick starts routines with an unclaimed slot (late ones if catch-up allows it) and reminders that are due, " +
-			"records missed slots, and reports reminders that are more than a day late in one pending update. It completes " +
+		Long: "Tick starts routines with an unclaimed slot (late ones if catch-up allows it), reminders that are due, and webhooks " +
+			"whose events wait in the inbox. It records missed slots, and reports reminders that are more than a day late in one pending update. It completes " +
 			"runs whose process died, continues runs whose question was answered, ends those whose question has expired, " +
 			"has the agent of an idle interactive fork end it or ask whether to go on, and retries undelivered messages. It does not " +
 			"wait for an engine. Two ticks at once do no harm. One crontab line fires all jobs; ollim schedule install adds one for each routine.",
@@ -64,6 +65,7 @@ func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 		Runner: h.Runner(false), Keep: days,
 		Start:     func(j job.Job) error { return s.start(ctx, j) },
 		StartLate: func(j job.Job, at time.Time) error { return s.start(ctx, j, "--slot", at.UTC().Format(time.RFC3339)) },
+		Entry:     s.entry,
 		Converse:  func() error { return s.launch("chat", "--abandoned") },
 		Nudge:     func() error { return s.launch("fork", "nudge") },
 		Continue:  func(run string) error { return s.launch("answer", "--continue", "--", run) },
@@ -85,6 +87,7 @@ type starter struct {
 	home    app.Home
 	wait    bool
 	started []*exec.Cmd // to be waited for
+	ended   func()      // is called when a started process has ended; nil: this process does not live that long
 }
 
 func (s *starter) start(ctx context.Context, j job.Job, flags ...string) error {
@@ -96,22 +99,35 @@ func (s *starter) start(ctx context.Context, j job.Job, flags ...string) error {
 
 // launch starts a command line of ollim in a process session of its own.
 func (s *starter) launch(args ...string) error {
+	_, err := s.begin(args...)
+	return err
+}
+
+func (s *starter) begin(args ...string) (process.ID, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return err
+		return process.ID{}, err
 	}
 	args = append([]string{"--data-dir", string(s.home.Dir), "--config", s.d.ConfigFile(s.home.Dir)}, args...)
 	cmd := exec.Command(self, args...) //nolint:noctx // it outlives us
 	cmd.Dir = s.home.Dir.Path()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return err
+		return process.ID{}, err
 	}
-	if s.wait {
+	id := process.Of(cmd.Process.Pid)
+	switch {
+	case s.wait:
 		s.started = append(s.started, cmd)
-		return nil
+	case s.ended != nil:
+		go func() {
+			_ = cmd.Wait()
+			s.ended()
+		}()
+	default:
+		err = cmd.Process.Release()
 	}
-	return cmd.Process.Release()
+	return id, err
 }
 
 // asUnit has systemd start the job, when it has started us. Where that may not be the job runs all the same, and also while its last

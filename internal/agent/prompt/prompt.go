@@ -33,8 +33,8 @@ type Input struct {
 	Forward forecast.Forward // other background tasks that lie ahead
 	Tools   []string         // the patterns in force for the engine's tools, reported to a Restricted task
 
-	Gate    string  // output of the job's gate
-	Piped   Piped   // what was piped in
+	Gate    string          // output of the job's gate
+	Piped   Piped           // what was piped in
 	Payload []payload.Datum // of the call of a webhook
 }
 

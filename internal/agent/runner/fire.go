@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/approval"
+	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -59,6 +60,9 @@ type fire struct {
 	wrong     error     // with tool-policy.yaml
 	permitted bool      // what the owner wants at the end of the run may start
 	after     string    // the fingerprint of that, as it was permitted
+
+	entry *inbox.Entry // of the inbox, that the fire answers; nil: none
+	taken bool         // the run has the entry
 }
 
 // Fire runs a job once. The record says how it ended; an error says that there is no record (nothing ran) or, beside a record, why

@@ -28,9 +28,9 @@ func (f *fire) spec() Spec {
 	s := Spec{
 		Identity: Identity{
 			Run: f.run, Kind: string(j.Kind), ID: j.ID, Name: j.Name(), Path: j.Path, Description: j.Description,
-			Scheduled: f.scheduled(), Guard: f.guard,
+			Scheduled: f.scheduled(), Guard: f.guard, Queued: f.entry != nil,
 		},
-		Input:  prompt.Input{Task: prompt.TaskOf(j), Piped: prompt.Piped{Text: o.Input, Questions: f.questions()}},
+		Input:  prompt.Input{Task: prompt.TaskOf(j), Payload: f.payload(), Piped: prompt.Piped{Text: o.Input, Questions: f.questions()}},
 		Engine: Choice{Name: cmp.Or(o.Engine, j.Engine), Model: cmp.Or(o.Model, j.Model), Thinking: j.Thinking, Moved: o.Moved},
 		Policy: Policy{
 			Dirs: j.Roots(f.UserHome), AllowPing: j.AllowPing, Update: j.Update, Owner: o.Owner, Deliver: !j.Background,
@@ -103,8 +103,11 @@ func (f *fire) own(run string) bool {
 
 // scheduled is the time that the fire is for; zero when it is for none.
 func (f *fire) scheduled() time.Time {
-	if f.job.Kind == job.Reminder {
+	switch {
+	case f.job.Kind == job.Reminder:
 		return f.job.RunAt
+	case f.entry != nil:
+		return f.entry.Arrived
 	}
 	return f.slot
 }
@@ -200,9 +203,9 @@ func (r *Runner) approved(j job.Job) error {
 	}
 }
 
-// Prepare claims a reminder's file, asks the job's gate, renders its skills, and adds the forward schedule to the input.
+// Prepare claims a reminder's file or a webhook's entry, asks the job's gate, renders its skills, and adds the forward schedule to the input.
 func (f *fire) Prepare(ctx context.Context, run *runlog.Run, set *tools.Set, in prompt.Input) (prompt.Input, error) {
-	if err := f.claim(); err != nil || f.job.Plain {
+	if err := errors.Join(f.takeEntry(), f.claim()); err != nil || f.job.Plain {
 		return in, err
 	}
 	output, err := f.gate(ctx, run)
@@ -264,13 +267,13 @@ func (f *fire) Complete(r *engine.Request) error {
 	return err
 }
 
-// Postpone releases the slot and the reminder's file for another attempt.
-func (f *fire) Postpone(_ context.Context, run *runlog.Run, later *Later) error {
+// Postpone releases the slot, the reminder's file and the webhook's entry for another attempt.
+func (f *fire) Postpone(ctx context.Context, run *runlog.Run, later *Later) error {
 	var err error
 	if !f.slot.IsZero() {
 		err = f.Slots.Release(f.job.ID, f.slot, run.ID, later.Error())
 	}
-	return errors.Join(err, f.Jobs.GiveBack(f.job, run.Path))
+	return errors.Join(err, f.Jobs.GiveBack(f.job, run.Path), f.returnEntry(ctx, run, later))
 }
 
 // Report counts the job's failures and reports what the owner must know.
@@ -288,8 +291,10 @@ func (f *fire) Report(ctx context.Context, run *runlog.Run, cause error) {
 	}
 }
 
-// End starts what the owner wants at the end, and puts a reminder away. A run that waits has not come to its end.
+// End starts what the owner wants at the end, and puts a reminder away. A run that waits has not come to its end. A run that failed
+// or was refused before it began keeps its entry, too.
 func (f *fire) End(ctx context.Context, run *runlog.Run, cause error) {
+	f.warn(f.takeEntry())
 	f.forgetQuestions(ctx, run.Record)
 	if run.Outcome == runlog.Waiting {
 		return
@@ -310,15 +315,21 @@ func howItFailed(outcome runlog.Outcome) string {
 // HeldBack reports whether a fire cannot run before the owner does something: approve the job, or configure an engine. With tell it
 // is reported, once.
 func (r *Runner) HeldBack(ctx context.Context, j job.Job, tell bool) bool {
+	err := r.heldBack(j)
+	if err != nil && tell {
+		r.reportRefusal(ctx, runlog.Record{Job: j.ID, Name: j.Name(), Description: j.Description, Error: oneLine(err)}, err)
+	}
+	return err != nil
+}
+
+// heldBack returns a *Refusal or ErrNoEngine if the owner must do something before the job can run.
+func (r *Runner) heldBack(j job.Job) error {
 	err := r.approved(j)
 	if err == nil && !j.Plain && cmp.Or(j.Engine, r.Engine) == "" {
 		err = ErrNoEngine
 	}
 	if refusal := (*Refusal)(nil); !errors.As(err, &refusal) && !errors.Is(err, ErrNoEngine) {
-		return false // whatever else is wrong now may not be wrong when it fires
+		return nil // whatever else is wrong now may not be wrong when it fires
 	}
-	if tell {
-		r.reportRefusal(ctx, runlog.Record{Job: j.ID, Name: j.Name(), Description: j.Description, Error: oneLine(err)}, err)
-	}
-	return true
+	return err
 }

@@ -29,7 +29,7 @@ func (f *Runner) EndOrphans(ctx context.Context, since time.Time) {
 			}
 			continue
 		}
-		if f.Runs.Attended(r) {
+		if f.Runs.Attended(r) || r.Kind == string(job.Webhook) && f.Inbox.Waits(r.ID) { // that has not begun, and runs again
 			continue
 		}
 		// The native engine ended with its process; a command that it left behind holds the lock for no engine.
@@ -54,7 +54,8 @@ func (f *Runner) endOrphan(ctx context.Context, r runlog.Record) {
 		return
 	}
 	f.settleCutOff(closed)
-	if closed.Outcome != runlog.Waiting && r.Kind == string(job.Routine) { // a reminder is tried again, and reported at the end
+	isJob := r.Kind == string(job.Routine) || r.Kind == string(job.Webhook) // a reminder is tried again, and reported at the end
+	if closed.Outcome != runlog.Waiting && isJob {
 		f.reportFailure(ctx, closed, "was cut off before it ended")
 	}
 	if left := f.Runs.Leftover(f.Home.RunLock(r.ID)); left != nil {

@@ -39,6 +39,7 @@ type Identity struct {
 	Name        string // for people; "": ID
 	Path        string // of the job's file
 	Description string
+	Queued      bool        // what asked for the run waits until it can run: a pause or a limit leaves no record
 	Again       bool        // the run Run waits, and its record is opened again; see Origin.Begin
 	Answers     []string    // the ids that a messenger gave to the messages that the run answers
 	Scheduled   time.Time   // the time that the run is for; zero: none

@@ -14,8 +14,8 @@ import (
 	"github.com/ollim/ollim/internal/state/spend"
 )
 
-// Later is the error of a run that did not take place, because other runs have reserved what is left of a limit. It left no
-// record, and its slot is free for another attempt.
+// Later is the error of a run that did not take place, because other runs have reserved what is left of a limit, or because of any
+// limit if what asked for the run waits. It left no record, and its slot is free for another attempt.
 type Later struct{ limit *spend.Limit }
 
 func (e *Later) Error() string { return e.limit.Error() }
@@ -86,10 +86,10 @@ func (w *work) raise() func(ctx context.Context, least, most float64) (float64, 
 }
 
 // unspent decides about a run that a limit ended before it spent anything. If only the reservations of other runs were in the way,
-// later is not nil and the run is to be taken back; so is one whose fork was ended before it began. Otherwise it is refused, like
-// one that found nothing left at its start.
+// later is not nil and the run is to be taken back; so is one whose fork was ended before it began, and a queued one at any limit or
+// pause. Otherwise it is refused, like one that found nothing left at its start.
 func (w *work) unspent(cause error) (later, sorted error) {
-	if errors.Is(cause, session.ErrNoFork) {
+	if errors.Is(cause, session.ErrNoFork) || w.spec.Identity.Queued && errors.Is(cause, ErrPaused) {
 		return cause, cause
 	}
 	var limit *spend.Limit
@@ -104,7 +104,7 @@ func (w *work) unspent(cause error) (later, sorted error) {
 			return nil, cause
 		}
 	}
-	if limit.Passing() || w.spec.Identity.Again {
+	if limit.Passing() || w.spec.Identity.Again || w.spec.Identity.Queued {
 		return &Later{limit}, cause
 	}
 	return nil, atLimit(limit)
@@ -115,7 +115,11 @@ func (w *work) unspent(cause error) (later, sorted error) {
 func (w *work) postpone(ctx context.Context, later error) error {
 	if limited := (*Later)(nil); errors.As(later, &limited) {
 		w.warn(w.Spend.Release(ctx, w.run.Account(), limited.limit.Needs))
-		w.warn(w.spec.Origin.Postpone(ctx, w.run, limited))
+		if err := w.spec.Origin.Postpone(ctx, w.run, limited); err != nil && w.spec.Identity.Queued { // the record is all that is left of it
+			return errors.Join(later, err, w.run.Finish(runlog.Failed, oneLine(err)))
+		} else {
+			w.warn(err)
+		}
 	} else {
 		w.warn(w.Spend.Release(ctx, w.run.Account(), 0))
 	}

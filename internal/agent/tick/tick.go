@@ -1,5 +1,5 @@
-// Package tick does the work of one minute: it starts routines and reminders that are due, reports long overdue reminders in
-// one update, completes the records of runs whose process died, goes on with runs whose question the owner has answered,
+// Package tick does the work of one minute: it starts routines and reminders that are due, and webhooks whose events wait in the
+// inbox, reports long overdue reminders in one update, completes the records of runs whose process died, goes on with runs whose question the owner has answered,
 // retries undelivered messages and, once a day, removes old data. It waits for no engine. Two ticks at once do no harm: the second one finds the first at work and returns.
 package tick
 
@@ -16,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -30,11 +31,12 @@ type Minute struct {
 	Start  func(job.Job) error // starts a fire of the job, and does not wait for it
 	// StartLate starts a fire that answers a slot which was missed.
 	StartLate func(job.Job, time.Time) error
-	Converse  func() error                // starts a process that answers abandoned messages of the owner; nil: nobody does
-	Nudge     func() error                // starts a process that lets the agent of an idle fork ask whether to end it
-	Continue  func(run string) error      // starts what goes on with a run whose question was answered, or ends it
-	Sweep     func(context.Context) error // forgets the sessions of routines that are gone
-	Keep      int                         // days that run records stay
+	Converse  func() error                         // starts a process that answers abandoned messages of the owner; nil: nobody does
+	Nudge     func() error                         // starts a process that lets the agent of an idle fork ask whether to end it
+	Entry     func(run string) (process.ID, error) // starts what runs an entry of the inbox
+	Continue  func(run string) error               // starts what goes on with a run whose question was answered, or ends it
+	Sweep     func(context.Context) error          // forgets the sessions of routines that are gone
+	Keep      int                                  // days that run records stay
 
 	read func() (*page, error) // reads the page at the first call
 }
@@ -89,7 +91,12 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 		actions = append(actions, Action{Do: Nudge, Job: session.ForkKey, Name: f.Topic, At: f.Last.Add(runner.ForkIdle).In(m.Runner.Zone)})
 	}
 	history, historyErr := m.Runner.Slots.History()
-	err = errors.Join(err, historyErr)
+	entries, entriesErr := m.Runner.PlanEntries(ctx)
+	err = errors.Join(err, historyErr, entriesErr)
+	for _, e := range entries {
+		j, _ := files.ByID(e.Hook)
+		actions = append(actions, m.action(Start, j, e.Arrived))
+	}
 	for _, j := range files.Only(job.Routine).Jobs {
 		known := slot.Extend(history[j.ID], m.Runner.ScheduleOf(j), m.now())
 		at, ok := m.Runner.Due(j, known, m.now())
@@ -123,7 +130,7 @@ func (m Minute) Pass(ctx context.Context) error {
 		m.Runner.ReportBadFiles(ctx, files.Faults)
 		err = errors.Join(m.reminders(ctx, files), m.routines(ctx, files))
 	}
-	err = errors.Join(err, m.messages(ctx), m.fork(ctx))
+	err = errors.Join(err, m.messages(ctx), m.fork(ctx), m.entries(ctx))
 	sending, cancel := limited(ctx, sendLimit)
 	defer cancel()
 	m.Runner.EndOrphans(sending, m.now().Add(-orphanAge))
@@ -159,6 +166,12 @@ func (m Minute) messages(ctx context.Context) error {
 		return err
 	}
 	return m.Converse()
+}
+
+// entries starts runs of webhooks for the events that wait in the inbox.
+func (m Minute) entries(ctx context.Context) error {
+	_, err := m.Runner.StartEntries(ctx, m.Entry)
+	return err
 }
 
 // fork has the agent of the interactive fork reminded, if nobody has said anything in it for a while.

@@ -28,10 +28,7 @@ type ID struct {
 }
 
 // Self returns the ID of this process.
-func Self() ID {
-	_, start := stat(os.Getpid())
-	return ID{os.Getpid(), start, boot(), namespace()}
-}
+func Self() ID { return Of(os.Getpid()) }
 
 // Foreign reports whether the process is of another boot or PID namespace, such as a container's: here its number means
 // another process, or none.
@@ -119,6 +116,12 @@ func Carrying(entry string) (found []ID) {
 		}
 	}
 	return found
+}
+
+// Of returns the ID of a process that this one has started and not waited for.
+func Of(pid int) ID {
+	_, start := stat(pid)
+	return ID{pid, start, boot(), namespace()}
 }
 
 // local returns the ID of the process that has that number here and now.

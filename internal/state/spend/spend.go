@@ -191,11 +191,11 @@ func (b Book) Settle(ctx context.Context, run string, cost float64) error {
 }
 
 // Release drops the reservation of a run that ended before it spent anything: it is not counted. needs is the amount in
-// USD that the run turned out to need, which the next run of its job reserves; 0 if unknown. A run that has settled or
-// is unknown stays as it is.
+// USD that the run turned out to need, which the next run of its job reserves; 0 if unknown. A run that has settled a
+// cost or is unknown stays as it is.
 func (b Book) Release(ctx context.Context, run string, needs float64) error {
 	return b.edit(ctx, run, func(p *page, now time.Time) error {
-		if e, found := p.Runs[run]; found && e.Settled == "" {
+		if e, found := p.Runs[run]; found && (e.Settled == "" || e.Cost == 0) {
 			delete(p.Runs, run)
 			p.add(e.Day, 0, -1)
 			p.learn(e.Job, max(p.Jobs[e.Job].Likely, known(needs, 0)), label(now))

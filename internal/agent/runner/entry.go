@@ -1,0 +1,222 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/state/inbox"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/payload"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// ErrNotNext is the error of an entry of the inbox before which another one of its webhook must run.
+var ErrNotNext = errors.New("an earlier event of this webhook waits")
+
+// FireEntry runs a webhook once, with the data of an entry of the inbox, whose run has the id of the entry. It waits while another run
+// of the webhook is in progress. If the webhook may not run now, because of a pause, a spending limit or because the owner must do
+// something first, the entry stays in the inbox; then there is an error and no record. It is inbox.ErrGone if the entry was run.
+func (r *Runner) FireEntry(ctx context.Context, run string, o Options) (runlog.Record, error) {
+	none := runlog.Record{}
+	e, err := r.Inbox.Find(run)
+	if err != nil {
+		return none, err
+	}
+	o.Trigger, o.Owner = Trigger{Scheduled: true}, false
+	f, err := r.find(ctx, e.Hook, o)
+	if err != nil {
+		return none, err
+	}
+	f.run, f.entry = e.Run, &e
+	if f.guard, err = f.Disk.Locks.WaitGuard(ctx, f.Home.JobLock(f.job.ID)); err != nil {
+		if ctx.Err() != nil {
+			return none, ctx.Err()
+		}
+		return none, err
+	}
+	defer f.flush(ctx)
+	defer f.guard.Release()
+	if over, err := f.begun(ctx); over.Done() || err != nil {
+		return over, err
+	}
+	f.previous = f.closePrevious(ctx)
+	return f.Run(ctx, f.spec())
+}
+
+// begun returns the record of the entry's run if it has ended, or an error if the run must not begin. A process that died between
+// the beginning of the record and that of the run has left a record of nothing, which is removed. The caller holds the job's lock.
+func (f *fire) begun(ctx context.Context) (runlog.Record, error) {
+	none := runlog.Record{}
+	first, _, err := f.Inbox.First(f.entry.Hook)
+	switch {
+	case errors.Is(err, inbox.ErrGone), err == nil && first.Run != f.run && !f.Inbox.Waits(f.run):
+		return none, inbox.ErrGone
+	case err != nil:
+		return none, err
+	case first.Run != f.run:
+		return none, ErrNotNext
+	}
+	stale, err := f.Runs.At(f.run)
+	if err == nil && stale.Done() { // it was refused, and could not keep its entry
+		return stale.Record, f.takeEntry()
+	}
+	if err == nil {
+		err = errors.Join(f.Spend.Release(ctx, stale.Account(), 0), stale.Remove())
+		f.warn(err)
+	}
+	return none, f.heldBack(f.job)
+}
+
+// takeEntry moves the entry out of the inbox into the directory of the run. From then on the run is never started again.
+func (f *fire) takeEntry() error {
+	if f.entry == nil || f.taken {
+		return nil
+	}
+	f.taken = true
+	return f.Inbox.Claim(*f.entry)
+}
+
+// returnEntry moves the entry of a run that did not take place back into the inbox. The owner is notified of a limit that only the
+// owner or time can lift.
+func (f *fire) returnEntry(ctx context.Context, run *runlog.Run, later *Later) error {
+	if f.entry == nil {
+		return nil
+	}
+	if !later.limit.Passing() {
+		record := run.Record
+		record.Error = later.Error()
+		f.reportRefusal(ctx, record, atLimit(later.limit))
+	}
+	if !f.taken {
+		return nil
+	}
+	f.taken = false
+	return f.Inbox.GiveBack(*f.entry)
+}
+
+// payload is the data of the entry, for the prompt.
+func (f *fire) payload() []payload.Datum {
+	if f.entry == nil {
+		return nil
+	}
+	return f.entry.Data
+}
+
+// recheck is how long an entry that cannot be started now waits at most until it is looked at again.
+const recheck = time.Minute
+
+// StartEntries starts processes for the entries of the inbox that can run now: the oldest of each webhook, while none of its runs is
+// in progress, at most Limits.Jobs in all. start starts a process that calls FireEntry. The result is when the next call may find
+// more to do; 0 if nothing waits.
+func (r *Runner) StartEntries(ctx context.Context, start func(run string) (process.ID, error)) (again time.Duration, err error) {
+	held, err := r.Inbox.LockStarts(ctx)
+	if err != nil {
+		return recheck, err
+	}
+	defer held.Release()
+	due, running, again, err := r.dueEntries(ctx, true)
+	for _, d := range due {
+		if running >= r.Inbox.Limits.Jobs {
+			break
+		}
+		p, startErr := start(d.Run)
+		if err = errors.Join(err, startErr); startErr == nil {
+			running++
+		}
+		err = errors.Join(err, r.Inbox.NoteStarts(d.Hook, d.starts.Started(d.Run, p, r.Disk.Now(), d.limit.Per)))
+	}
+	return again, err
+}
+
+// PlanEntries returns the entries that StartEntries would start, and changes nothing.
+func (r *Runner) PlanEntries(ctx context.Context) ([]inbox.Entry, error) {
+	due, running, _, err := r.dueEntries(ctx, false)
+	var plan []inbox.Entry
+	for _, d := range due[:min(len(due), max(r.Inbox.Limits.Jobs-running, 0))] {
+		plan = append(plan, d.Entry)
+	}
+	return plan, err
+}
+
+// dueEntry is an entry to start.
+type dueEntry struct {
+	inbox.Entry
+
+	limit  job.Rate
+	starts inbox.Starts
+}
+
+// dueEntries returns the entries to start, oldest first, how many webhooks have a run in progress, and when to look again. With tell
+// what keeps a webhook from running is reported.
+func (r *Runner) dueEntries(ctx context.Context, tell bool) (due []dueEntry, running int, again time.Duration, err error) {
+	waiting, err := r.firstEntries()
+	if len(waiting) == 0 || err != nil {
+		return nil, 0, 0, err
+	}
+	again = recheck
+	if paused, _, err := r.Spend.Paused(); paused || err != nil {
+		return nil, 0, again, err
+	}
+	files, err := r.Jobs.Load()
+	if err != nil {
+		return nil, 0, again, err
+	}
+	for _, j := range files.Only(job.Webhook).Jobs {
+		e, waits := waiting[j.ID]
+		if !lock.Free(r.Home.JobLock(j.ID)) {
+			running++
+			if waits && tell {
+				r.reportHolder(ctx, j)
+			}
+			continue
+		}
+		if !waits {
+			continue
+		}
+		s, startsErr := r.Inbox.Starts(j.ID)
+		err = errors.Join(err, startsErr)
+		if s.Pending(e.Run) {
+			running++
+			continue
+		}
+		limit := j.Hook.RateLimit
+		if wait := s.Wait(e.Run, r.Disk.Now(), limit.N, limit.Per); wait > 0 {
+			again = min(again, wait)
+		} else if !r.HeldBack(ctx, j, tell) {
+			due = append(due, dueEntry{e, limit, s})
+		}
+	}
+	slices.SortFunc(due, func(a, b dueEntry) int { return a.Arrived.Compare(b.Arrived) })
+	return due, running, again, err
+}
+
+// firstEntries returns the oldest entry of each webhook that has one.
+func (r *Runner) firstEntries() (map[string]inbox.Entry, error) {
+	hooks, err := r.Inbox.Hooks()
+	first := map[string]inbox.Entry{}
+	for _, hook := range hooks {
+		e, _, firstErr := r.Inbox.First(hook)
+		switch {
+		case firstErr == nil:
+			first[hook] = e
+		case !errors.Is(firstErr, inbox.ErrGone):
+			err = errors.Join(err, firstErr)
+		}
+	}
+	return first, err
+}
+
+// reportHolder reports a process that keeps the lock of a job whose latest run has ended.
+func (r *Runner) reportHolder(ctx context.Context, j job.Job) {
+	last := r.lastRun(j.ID)
+	if last.ID == "" || !last.Done() {
+		return
+	}
+	if left := r.Runs.Leftover(r.Home.JobLock(j.ID)); left != nil {
+		r.reportLeftover(ctx, last, left)
+	}
+}
