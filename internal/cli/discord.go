@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/server/discord/api"
 )
 
@@ -24,8 +25,8 @@ func newDiscordCheck(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "check",
 		Short:       "Report what keeps messages from reaching Discord, and what to do about it",
-		Long: "Check asks Discord about the token, the owner, the channel of direct messages and the gateway, and looks at the clock and the " +
-			"outbox. It prints one line per check: PASS, WARN or FAIL, what was checked, what was found, and what to do. It sends " +
+		Long: "Check asks Discord about the token, the owner, the direct messages and the gateway, and looks at the listener, the clock " +
+			"and the outbox. It prints one line per check: PASS, WARN or FAIL, what was checked, what was found, and what to do. It sends " +
 			"no message. It exits 78 if the token is missing or not accepted, 69 if Discord cannot be reached or direct messages " +
 			"are closed, and 1 for any other FAIL.",
 		Args: checked(cobra.NoArgs),
@@ -99,7 +100,10 @@ func (e *examination) err() error {
 }
 
 func (e *examination) run(ctx context.Context) {
-	defer e.outbox()
+	defer func() {
+		e.listener()
+		e.outbox()
+	}()
 	client, err := e.h.Discord()
 	if err != nil {
 		e.fail("token", err, "")
@@ -116,7 +120,6 @@ func (e *examination) run(ctx context.Context) {
 	}
 	e.add(pass, "API", "reached")
 	e.add(pass, "token", "accepted, application %s (%s)", application.Name, application.ID)
-	e.intents(application)
 	if owner := e.owner(application); owner != "" {
 		e.messages(ctx, client, owner)
 	}
@@ -154,17 +157,6 @@ func (e *examination) messages(ctx context.Context, client *api.Client, owner st
 	e.add(pass, "messages", "direct messages are open")
 }
 
-func (e *examination) intents(a api.Application) {
-	switch {
-	case len(e.h.Config.Discord.Allow) == 0:
-		e.add(pass, "intents", "direct messages need no privileged intent")
-	case a.Content:
-		e.add(pass, "intents", "the bot may read messages in servers")
-	default:
-		e.add(warn, "intents", "in servers the bot reads only messages that mention it: enable Message Content Intent on the application's page Bot, for the channels of discord.allow")
-	}
-}
-
 // fewSessions is the number of sessions left below which a listener may soon be kept out.
 const fewSessions = 100
 
@@ -198,6 +190,15 @@ func (e *examination) clock(client *api.Client) {
 	default:
 		e.add(pass, "clock", "agrees with Discord's")
 	}
+}
+
+// listener tells whether messages to the bot are answered.
+func (e *examination) listener() {
+	if lock.Free(e.h.Dir.Lock("discord")) {
+		e.add(warn, "listener", "not running: to have messages to the bot answered, start ollim discord listen, or its service")
+		return
+	}
+	e.add(pass, "listener", "running")
 }
 
 // outbox counts what waits for delivery.

@@ -343,6 +343,9 @@ func TestListenQuotes(t *testing.T) {
 func TestOneListener(t *testing.T) {
 	w, s := onDiscord(t, discordapi.Options{})
 	w.listen(s)
+	if r := w.run("discord", "check"); !strings.Contains(r.out, "PASS\tlistener\trunning") {
+		t.Errorf("%+v", r)
+	}
 	if r := w.run("discord", "listen"); r.status != 75 || !strings.Contains(r.errOut, "another listener") {
 		t.Errorf("%+v", r)
 	}

@@ -162,15 +162,12 @@ func TestDiscordCheck(t *testing.T) {
 	}{
 		"good": {discordapi.Options{}, nil, discordapi.Fault{Path: "/none"}, 0, []string{
 			"PASS\tAPI\treached", "PASS\ttoken\taccepted, application ollim (" + discordapi.Application + ")",
-			"PASS\tintents\tdirect messages need no privileged intent", "PASS\towner\t" + discordapi.Owner + ", who owns the application",
-			"PASS\tmessages\tdirect messages are open", "PASS\tgateway\t1000 of 1000 sessions left today", "WARN\tclock\t", "PASS\toutbox\tempty",
+			"PASS\towner\t" + discordapi.Owner + ", who owns the application",
+			"PASS\tmessages\tdirect messages are open", "PASS\tgateway\t1000 of 1000 sessions left today", "WARN\tclock\t",
+			"WARN\tlistener\tnot running: ", "PASS\toutbox\tempty",
 		}},
 		"other owner": {discordapi.Options{}, []string{"discord.owner", stranger}, discordapi.Fault{Path: "/none"}, 0, []string{
 			"WARN\towner\t" + stranger + ", of discord.owner, who does not own the application: check that this is you",
-		}},
-		"servers": {discordapi.Options{}, []string{"discord.allow", stranger}, discordapi.Fault{Path: "/none"}, 0, []string{"WARN\tintents\tin servers the bot reads only"}},
-		"servers, with the intent": {discordapi.Options{Intents: 1 << 15}, []string{"discord.allow", stranger}, discordapi.Fault{Path: "/none"}, 0, []string{
-			"PASS\tintents\tthe bot may read messages in servers",
 		}},
 		"bad token": {discordapi.Options{}, nil, discordapi.Fault{Status: 401, Times: 9}, 78, []string{
 			"FAIL\ttoken\tthe bot's token is not accepted by Discord: copy it from", "PASS\toutbox\tempty",

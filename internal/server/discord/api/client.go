@@ -106,12 +106,7 @@ type Application struct {
 	ID     string
 	Name   string
 	Owners []string // user ids of the owner, or of the members of the team that owns it, its owner first
-
-	Content bool // it may read messages in servers that do not mention it
 }
-
-// content are the flags of an application that may read messages in servers, in any number of them or in a few.
-const content = 1<<18 | 1<<19
 
 // Application asks whose application the bot is.
 func (c *Client) Application(ctx context.Context) (Application, error) {
@@ -120,7 +115,7 @@ func (c *Client) Application(ctx context.Context) (Application, error) {
 	if err != nil {
 		return Application{}, err
 	}
-	a := Application{ID: app.ID, Name: app.Name, Content: app.Flags&content != 0}
+	a := Application{ID: app.ID, Name: app.Name}
 	if app.Team == nil {
 		if app.Owner != nil {
 			a.Owners = []string{app.Owner.ID}
@@ -159,13 +154,6 @@ func (c *Client) Gateway(ctx context.Context) (*discordgo.GatewayBotResponse, er
 	var g discordgo.GatewayBotResponse
 	err := c.do(ctx, request{method: http.MethodGet, route: "/gateway/bot", path: "/gateway/bot", safe: true}, &g)
 	return &g, err
-}
-
-// Commands returns the commands of an application that are registered for every place.
-func (c *Client) Commands(ctx context.Context, app string) (list []*discordgo.ApplicationCommand, err error) {
-	at := "/applications/" + app + "/commands"
-	err = c.do(ctx, request{method: http.MethodGet, route: at, path: at, safe: true}, &list)
-	return list, err
 }
 
 // SetCommands replaces the commands of an application.

@@ -74,9 +74,6 @@ func Temporary(err error) bool {
 	return ok && e.kind == nil
 }
 
-// UnknownMessage reports whether a message does not exist any more.
-func UnknownMessage(err error) bool { return hasCode(err, unknownMessage) }
-
 // UnknownChannel reports whether the bot cannot see a channel, or not any more.
 func UnknownChannel(err error) bool { return hasCode(err, unknownChannel, noAccess) }
 

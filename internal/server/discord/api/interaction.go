@@ -56,16 +56,6 @@ func (c *Client) EditResponse(ctx context.Context, i *discordgo.Interaction, o O
 	return c.message(ctx, request{method: http.MethodPatch, path: webhook(i) + "/messages/@original", body: b, files: o.Files, safe: true})
 }
 
-// Response returns the message of the first answer.
-func (c *Client) Response(ctx context.Context, i *discordgo.Interaction) (*discordgo.Message, error) {
-	return c.message(ctx, request{method: http.MethodGet, path: webhook(i) + "/messages/@original", safe: true})
-}
-
-// DeleteResponse deletes the message of the first answer.
-func (c *Client) DeleteResponse(ctx context.Context, i *discordgo.Interaction) error {
-	return ignore(c.do(ctx, request{method: http.MethodDelete, path: webhook(i) + "/messages/@original", safe: true}, nil), unknownMessage)
-}
-
 // FollowUp creates a further message after the first answer. Discord knows no nonce here: after a cut connection it is not tried
 // again.
 func (c *Client) FollowUp(ctx context.Context, i *discordgo.Interaction, o Outgoing) (*discordgo.Message, error) {
