@@ -160,7 +160,7 @@ func (h Home) Queue() queue.Book {
 // Inbox returns the webhook events that wait for their runs.
 func (h Home) Inbox() inbox.Book {
 	return inbox.Book{
-		Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Limits: inbox.LimitsOf(10_000, 4),
+		Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Limits: inbox.LimitsOf(h.Config.Webhook.Inbox, h.Config.Webhook.Jobs),
 		NewRun: func() (string, error) { return runlog.NewID(h.Disk.Now(), h.app.Random) },
 		Runs:   h.Runs().After,
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/budget"
 	"github.com/ollim/ollim/internal/state/channel"
+	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -88,6 +89,7 @@ func newClock(t *testing.T) *clock {
 				Slots:     slot.Book{Home: c.home, Disk: disk, Zone: time.UTC},
 				Questions: question.Book{Home: c.home, Disk: disk, Zone: time.UTC},
 				Channels:  channel.Book{Home: c.home, Disk: disk},
+				Inbox:     inbox.Book{Home: c.home, Disk: disk, Zone: time.UTC, Limits: inbox.LimitsOf(100, 2), Runs: runs.After},
 			},
 			Outbox: outbox.Post{Home: c.home, Disk: disk}, Engine: "fake",
 			Engines: func(string) (engine.Engine, error) { return c.engine, nil },
