@@ -353,13 +353,18 @@ func TestOneListener(t *testing.T) {
 
 // TestListenGivesUp: what trying again cannot mend has an exit status of its own.
 func TestListenGivesUp(t *testing.T) {
-	closed, _ := onDiscord(t, discordapi.Options{Closed: 50278})
-	if r := closed.run("discord", "listen"); r.status != 69 {
-		t.Errorf("closed: %+v", r)
+	var closed *world
+	for _, code := range []int{50007, 50278} {
+		closed, _ = onDiscord(t, discordapi.Options{Closed: code})
+		if r := closed.run("discord", "listen"); r.status != 69 {
+			t.Errorf("closed by %d: %+v", code, r)
+		}
 	}
-	closed.env["OLLIM_DISCORD_TOKEN"] = "wrong"
-	if r := closed.run("discord", "listen"); r.status != 78 || strings.Contains(r.errOut, "wrong") {
-		t.Errorf("token: %+v", r)
+	for _, token := range []string{"wrong", "wro\x01ng"} {
+		closed.env["OLLIM_DISCORD_TOKEN"] = token
+		if r := closed.run("discord", "listen"); r.status != 78 || strings.Contains(r.errOut, token) {
+			t.Errorf("token: %+v", r)
+		}
 	}
 	w, s := onDiscord(t, discordapi.Options{})
 	b := w.begin(s)
@@ -451,5 +456,28 @@ func TestListenCatchesUpInChannels(t *testing.T) {
 	b.end()
 	if runs := w.runs(); len(runs) != 4 {
 		t.Errorf("%d runs", len(runs))
+	}
+}
+
+// TestListenTakesWhatIsNotText: the agent reads of a sticker, a poll and an empty message, and a message with keys of unknown types
+// is not lost.
+func TestListenTakesWhatIsNotText(t *testing.T) {
+	t.Parallel()
+	w, s := onDiscord(t, discordapi.Options{})
+	b := w.listen(s)
+	b.Say(discordapi.Post{Text: "first"}) // the history, which the listener reads first, has no raw keys
+	b.answers(discordapi.DM, 1)
+	for i, raw := range []map[string]any{
+		{"sticker_items": []any{map[string]any{"id": "5", "name": "wave", "format_type": 1}}},
+		{"poll": map[string]any{"question": map[string]any{"text": "Which?"}, "answers": []any{map[string]any{"poll_media": map[string]any{"text": "this"}}}}},
+		{},
+		{"content": "readable", "embeds": 5, "flags": "new"},
+	} {
+		b.Say(discordapi.Post{Raw: raw})
+		b.answers(discordapi.DM, i+2)
+	}
+	b.end()
+	if got := w.asked(); !slices.Equal(got, []string{"first", "[sticker: wave]", "[poll: Which?]", "- this", "[a message without text]", "readable"}) {
+		t.Errorf("asked %q", got)
 	}
 }

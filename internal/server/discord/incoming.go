@@ -44,6 +44,7 @@ func (l *Listener) read(ctx context.Context, h Home, m *discordgo.Message) (s sa
 			m.Attachments = append(m.Attachments, shot.Message.Attachments...)
 		}
 	}
+	texts = append(texts, unwritten(m)...)
 	for i, a := range m.Attachments {
 		if a == nil || i >= maxAttachments {
 			continue
@@ -73,7 +74,29 @@ func (l *Listener) read(ctx context.Context, h Home, m *discordgo.Message) (s sa
 		texts = append(texts, text)
 	}
 	s.Text = strings.TrimSpace(strings.Join(notEmpty(texts), "\n\n"))
+	if s.Text == "" && len(s.Attachments) == 0 {
+		s.Text = "[a message without text]"
+	}
 	return s
+}
+
+// unwritten names what a message has in place of text.
+func unwritten(m *discordgo.Message) (texts []string) {
+	for _, sticker := range m.StickerItems {
+		if sticker != nil {
+			texts = append(texts, "[sticker: "+plaintext.Line(sticker.Name)+"]")
+		}
+	}
+	if m.Poll != nil {
+		choices := []string{"[poll: " + plaintext.Line(m.Poll.Question.Text) + "]"}
+		for _, answer := range m.Poll.Answers {
+			if answer.Media != nil {
+				choices = append(choices, "- "+plaintext.Line(answer.Media.Text))
+			}
+		}
+		texts = append(texts, strings.Join(choices, "\n"))
+	}
+	return texts
 }
 
 func notEmpty(texts []string) (list []string) {

@@ -189,7 +189,13 @@ func (l *Listener) introduce(ctx context.Context, h Home) error {
 		if len(owners) == 0 {
 			return fmt.Errorf("%w: the application has no owner: set discord.owner", api.ErrRefused)
 		}
-		if l.dm, err = l.Client.DM(ctx, owners[0]); err == nil && l.handled.upTo(l.dm) == "" {
+		if l.dm, err = l.Client.DM(ctx, owners[0]); err != nil {
+			return err
+		}
+		if err := l.Client.Typing(ctx, l.dm); errors.Is(err, api.ErrClosed) { // opening the channel does not tell
+			return err
+		}
+		if l.handled.upTo(l.dm) == "" {
 			err = l.readHistory(ctx, l.dm) // where it ends is where the listener begins
 		}
 		return err

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/bwmarrin/discordgo"
@@ -187,9 +186,7 @@ func (l *Listener) tell(ctx context.Context, m *discordgo.Message, text string) 
 }
 
 // plain returns an error in one line that Discord does not format.
-func plain(err error) string {
-	return strings.NewReplacer("`", "'", "*", "\\*", "_", "\\_", "\n", "; ").Replace(err.Error())
-}
+func plain(err error) string { return escapeMarkdown(brief(err.Error())) }
 
 // add adds a message to the conversation of its channel, and begins a turn if none is in progress.
 func (t *talks) add(l *Listener, channel string, s spoken) {

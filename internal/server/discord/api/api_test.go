@@ -358,7 +358,11 @@ func TestDecode(t *testing.T) {
 	if err != nil || len(m.Components) != 1 {
 		t.Errorf("%+v, %v", m, err)
 	}
-	for _, wrong := range []string{`[]`, `{"id": 1}`, `{"id": 1, "components": []}`} {
+	m, err = Decode[discordgo.Message]([]byte(`{"id":"1","content":"x","flags":"new","timestamp":"later","embeds":5,"components":[{"type":99}]}`))
+	if err != nil || m.ID != "1" || m.Content != "x" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	for _, wrong := range []string{`[]`, `{"id": 1}`, `{"id": 1, "components": []}`, `{"id": "1", "guild_id": 5}`, `{"id": "1", "author": "x"}`} {
 		if _, err := Decode[discordgo.Message]([]byte(wrong)); err == nil {
 			t.Errorf("%s is a message", wrong)
 		}

@@ -3,21 +3,49 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 )
 
-// Decode decodes an object of Discord's. One that does not fit T is decoded again without its message components: discordgo's types
-// refuse a message with a component of an unknown type. If the error is nil, at most the components are missing.
-func Decode[T any](data []byte) (T, error) {
-	var all, rest T
-	err := json.Unmarshal(data, &all)
-	if err == nil {
+// Decode decodes an object of Discord's. What discordgo's types cannot read of it, such as a component of an unknown type, costs only
+// itself: it is left out. An object is not read without what says what it is, where it is and whose.
+func Decode[T any](data []byte) (all T, err error) {
+	if err = json.Unmarshal(data, &all); err == nil {
 		return all, nil
 	}
-	data, changed := withoutComponents(data)
-	if !changed {
+	if plain, changed := withoutComponents(data); changed {
+		var most T
+		if err = json.Unmarshal(plain, &most); err == nil {
+			return most, nil
+		}
+		data = plain
+	}
+	data, readable := withoutUnreadable[T](data)
+	var rest T
+	if !readable {
 		return rest, err
 	}
 	return rest, json.Unmarshal(data, &rest)
+}
+
+// withoutUnreadable returns an object without the keys that T cannot read. It reports whether the others say enough.
+func withoutUnreadable[T any](data []byte) (rest []byte, enough bool) {
+	var parts map[string]json.RawMessage
+	if json.Unmarshal(data, &parts) != nil {
+		return nil, false
+	}
+	for key, value := range parts {
+		var one T
+		alone, err := json.Marshal(map[string]json.RawMessage{key: value})
+		if err == nil && json.Unmarshal(alone, &one) == nil {
+			continue
+		}
+		if slices.Contains([]string{"id", "type", "channel_id", "guild_id", "author", "webhook_id", "user", "member"}, key) {
+			return nil, false
+		}
+		delete(parts, key)
+	}
+	rest, err := json.Marshal(parts)
+	return rest, err == nil
 }
 
 // withoutComponents returns JSON without the key components at any depth. It reports whether there was one.

@@ -130,6 +130,10 @@ func (r request) encode() (kind string, data []byte, err error) {
 
 // attempt makes the request once and returns the body of a success.
 func (c *Client) attempt(ctx context.Context, r request, kind string, data []byte, limit *route) ([]byte, error) {
+	if strings.ContainsFunc(c.o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		c.limits.note(limit, r.method, r.route, nil, c.o.Now())
+		return nil, fmt.Errorf("%w: it has characters that no token has", ErrToken)
+	}
 	address := c.o.Base + "/api/v" + discordgo.APIVersion + r.path
 	q, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(data))
 	if err != nil {
