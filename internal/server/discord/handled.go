@@ -64,7 +64,7 @@ func loadHandled(dir paths.Dir, d store.Disk) (*handled, error) {
 // snowflake returns the number of an id of Discord's; 0 if it is none.
 func snowflake(id string) uint64 {
 	n, err := strconv.ParseUint(id, 10, 64)
-	if err != nil || strings.HasPrefix(id, "0") || strings.HasPrefix(id, "+") {
+	if err != nil || strings.HasPrefix(id, "0") {
 		return 0
 	}
 	return n
