@@ -27,10 +27,10 @@ func commandsOfAgents() map[string][]string {
 		},
 		"never": {
 			"answer", "approve", "discord check", "discord sync", "import crontab", "pause", "resume", "routine rm", "schedule install", "schedule remove", "session branch",
-			"session export", "session rm", "session search", "session show", "stop",
+			"session export", "session rm", "session search", "session show", "stop", "webhook call",
 		},
 		"never nested": {
-			"ask", "budget set", "chat", "config set", "discord listen", "fire", "fork nudge", "fork reply", "fork report", "routine disable", "routine enable", "skill render", "tick", "update clear", "update pop",
+			"ask", "budget set", "chat", "config set", "discord listen", "fire", "fork nudge", "fork reply", "fork report", "routine disable", "routine enable", "skill render", "tick", "update clear", "update pop", "webhook serve",
 		},
 		"never programs": { // an engine's hook or a gate may use them
 			"config get", "config list", "demo", "hook pre-tool", "hook stop", "init", "mcp serve", "mcp tools", "routine add", "routine edit",

@@ -100,6 +100,7 @@ func constructors() map[string]func(*Deps) *cobra.Command {
 		"mcp":      newMCP,
 		"hook":     newHook,
 		"version":  newVersion,
+		"webhook":  newWebhook,
 	}
 }
 

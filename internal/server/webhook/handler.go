@@ -20,16 +20,16 @@ import (
 
 // Access is what is logged of a request.
 type Access struct {
-	Time     time.Time     `json:"time"`
-	Status   int           `json:"status"`
-	Method   string        `json:"method"`
-	Path     string        `json:"path"`
-	Remote   string        `json:"remote"`
-	Bytes    int           `json:"bytes"` // of the body that arrived
-	Took     time.Duration `json:"-"`
-	Run      string        `json:"run,omitempty"`
-	Delivery string        `json:"delivery,omitempty"` // of a request with a valid signature
-	Reason   string        `json:"reason,omitempty"`
+	Time         time.Time `json:"time"`
+	Status       int       `json:"status"`
+	Method       string    `json:"method"`
+	Path         string    `json:"path"`
+	Remote       string    `json:"remote"`
+	Bytes        int       `json:"bytes"` // of the body that arrived
+	Milliseconds int64     `json:"ms"`
+	Run          string    `json:"run,omitempty"`
+	Delivery     string    `json:"delivery,omitempty"` // of a request with a valid signature
+	Reason       string    `json:"reason,omitempty"`
 }
 
 // maxLogged is how many characters of a path are logged.
@@ -51,7 +51,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 	}
 	a.write(w)
-	line.Status, line.Run, line.Took, line.Reason = a.code, a.run, s.Now().Sub(began), a.text
+	line.Status, line.Run, line.Milliseconds, line.Reason = a.code, a.run, s.Now().Sub(began).Milliseconds(), a.text
 	if a.why != "" {
 		line.Reason = a.why
 	}

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/server/webhook"
+	"github.com/ollim/ollim/internal/state/job"
+)
+
+type webhookCallOptions struct {
+	hook, file string
+	url        string
+	curl       bool
+}
+
+func (o *webhookCallOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.url, "url", "", "post to this address (default that of the server on this machine)")
+	f.BoolVar(&o.curl, "curl", false, "print a curl command that does the same, and send nothing")
+}
+
+func newWebhookCall(d *Deps) *cobra.Command {
+	var o webhookCallOptions
+	cmd := &cobra.Command{
+		Annotations: agentNever(refused),
+		Use:         "call JOB [FILE | -]",
+		Short:       "Sign a payload and post it to the webhook server, as a sender would",
+		Long: "Call posts a payload (FILE, or standard input for -; {} without either) to the server, signed as the file of the webhook " +
+			"says, with a new delivery id. It prints the id of the run. A refusal is an error with the server's words.\n\n" +
+			"With --curl it prints a curl command that can be pasted into a shell. The command has the finished signature; that of " +
+			"signature: standard is valid for five minutes. A bearer token is not printed: the command reads it from the secrets file.",
+		Example: "  ollim webhook call ci payload.json\n  ollim webhook call --curl ci payload.json | sh",
+		Args:    checked(cobra.RangeArgs(1, 2)),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			o.hook = args[0]
+			if len(args) == 2 {
+				o.file = args[1]
+			}
+			return runWebhookCall(ctx, d, h, o)
+		}),
+	}
+	o.flags(cmd.Flags())
+	return cmd
+}
+
+func runWebhookCall(ctx context.Context, d *Deps, h app.Home, o webhookCallOptions) error {
+	s, _, err := d.jobSet(o.hook)
+	if err != nil {
+		return err
+	}
+	j, err := s.Only(job.Webhook).Find(o.hook)
+	if unknown := (*job.Unknown)(nil); errors.As(err, &unknown) && unknown.Bad == 0 && len(unknown.Near) == 0 {
+		return hint(err, "ollim webhook list")
+	}
+	if err != nil {
+		return explain(err)
+	}
+	values, err := h.HookKeys(*j.Hook)
+	if err != nil {
+		return &withStatus{err, statusConfig}
+	}
+	body, err := o.payload(ctx, d)
+	if err != nil {
+		return err
+	}
+	local := h.Config.Webhook
+	local.URL = ""
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(o.url, local.Address(j.ID)), bytes.NewReader(body))
+	if err != nil {
+		return usage("--url %q: %v", o.url, err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	webhook.Keys{Family: j.Hook.Signature, Values: values}.Sign(r.Header, "call_"+rand.Text(), body, d.Now())
+	if o.curl {
+		command, err := o.command(r, body, d.SecretsFile(), j.Hook.SecretName())
+		return d.answer(command, err)
+	}
+	return d.call(r)
+}
+
+// payload reads what is to be posted.
+func (o *webhookCallOptions) payload(ctx context.Context, d *Deps) (body []byte, err error) {
+	switch o.file {
+	case "":
+		return []byte("{}"), nil
+	case "-":
+		body, err = io.ReadAll(io.LimitReader(d.In, webhook.MaxBody+1))
+	default:
+		body, err = readGiven(ctx, o.file, webhook.MaxBody)
+	}
+	if err != nil {
+		return nil, &withStatus{fmt.Errorf("%s: %s", o.file, store.Cause(err)), statusData}
+	}
+	if len(body) > webhook.MaxBody {
+		return nil, fmt.Errorf("%s: %w: more than %d MiB", o.file, errTooLong, webhook.MaxBody>>20)
+	}
+	return body, nil
+}
+
+// callTime bounds a call.
+const callTime = 30 * time.Second
+
+// call sends a request and prints the run that it leads to.
+func (d *Deps) call(r *http.Request) error {
+	client := &http.Client{
+		Timeout: callTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		return hint(&withStatus{errors.New(store.Cause(err)), statusUnavailable}, "does the server run? ollim webhook serve")
+	}
+	defer func() { _ = response.Body.Close() }()
+	const most = 64 << 10
+	text, err := io.ReadAll(io.LimitReader(response.Body, most))
+	if err != nil {
+		return &withStatus{err, statusUnavailable}
+	}
+	var answer struct{ Run, Error string }
+	if json.Unmarshal(text, &answer) != nil {
+		answer.Error = plaintext.Short(plaintext.Line(string(text)), 200)
+	}
+	if response.StatusCode == http.StatusAccepted && answer.Run != "" {
+		return d.answer(answer.Run, nil)
+	}
+	failure := &withStatus{fmt.Errorf("%s: %s", response.Status, answer.Error), callStatus(response.StatusCode)}
+	if response.StatusCode == http.StatusUnauthorized {
+		return hint(failure, "the log of the server says why")
+	}
+	return failure
+}
+
+// callStatus is the exit status for an answer that is no acceptance.
+func callStatus(code int) status {
+	switch code {
+	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
+		return statusData
+	case http.StatusUnauthorized:
+		return statusRefused
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return statusTempFail
+	}
+	return statusUnavailable
+}
+
+// maxArgument is less than Linux allows an argument to have, in bytes.
+const maxArgument = 100_000
+
+// command returns the curl command that sends a request.
+func (o *webhookCallOptions) command(r *http.Request, body []byte, secrets, name string) (string, error) {
+	words := []string{"curl", "-sS", "--data-raw", shellWord(string(body))}
+	if o.file != "" && o.file != "-" {
+		words = []string{"curl", "-sS", "--data-binary", shellWord("@" + o.file)}
+	} else if len(body) > maxArgument || bytes.IndexByte(body, 0) >= 0 {
+		return "", usage("--curl: such a payload fits into no command line: name the file instead of -")
+	}
+	for _, header := range slices.Sorted(maps.Keys(r.Header)) {
+		value := shellWord(header + ": " + r.Header.Get(header))
+		if header == "Authorization" {
+			line := `s/^[[:space:]]*webhook\.` + regexp.QuoteMeta(name) + `=[[:space:]]*\([^[:space:]]*\).*/\1/p`
+			value = `"Authorization: Bearer $(sed -n ` + shellWord(line) + ` ` + shellWord(secrets) + ` | head -n 1)"`
+		}
+		words = append(words, "-H", value)
+	}
+	return strings.Join(append(words, shellWord(r.URL.String())), " "), nil
+}
+
+// shellWord quotes a word of a shell's command line.
+func shellWord(s string) string {
+	if s != "" && plaintext.IsWord(s, "@%+=:,./_-") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/server/webhook"
+	"github.com/ollim/ollim/internal/state/config"
+)
+
+func newWebhookServe(d *Deps) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Annotations: agentNever(nested),
+		Use:         "serve",
+		Short:       "Accept events for webhooks over HTTP, until it is stopped",
+		Long: "Serve is a service: it listens at webhook.listen, or on the sockets that systemd passes, and accepts POST /hook/ID. It " +
+			"verifies the signature, selects the data that the file of the webhook names, writes them to state/inbox, and answers 202 with " +
+			"the id of the run. The runs are processes of their own, at most webhook.jobs at once; they go on when serve is stopped, and " +
+			"those that could not start by then are started by the next serve or tick. It has no TLS: put a proxy in front of it.\n\n" +
+			"Standard output is the log of requests, one line each: time, status, method, path, size of the body, duration, sender, run, " +
+			"delivery id, and what was wrong. It never has a payload. Files of webhooks and secrets are read again when they change, " +
+			"settings of the server when it starts. On SIGTERM requests that are being answered have ten seconds; others are answered 503. " +
+			"One server serves a data directory; a second one exits 75. See the units contrib/systemd/ollim-webhook.socket and .service.",
+		Args: checked(cobra.NoArgs),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runWebhookServe(ctx, d, h, asJSON) }),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "log one JSON object per line")
+	return cmd
+}
+
+func runWebhookServe(ctx context.Context, d *Deps, h app.Home, asJSON bool) error {
+	listeners, err := process.Listeners(d.Lookup)
+	if err != nil {
+		return err
+	}
+	if len(listeners) == 0 {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", h.Config.Webhook.Listen)
+		if err != nil {
+			return &withStatus{fmt.Errorf("%s: %s", h.Config.Webhook.Listen, store.Cause(err)), statusUnavailable}
+		}
+		listeners = append(listeners, l)
+	}
+	return d.serveWebhooks(ctx, h, asJSON, listeners...)
+}
+
+// webhookGrace is how long requests that are being answered may take when the server is stopped.
+const webhookGrace = 10 * time.Second
+
+// serveWebhooks serves on listeners, and starts the runs of what is accepted. It closes the listeners.
+func (d *Deps) serveWebhooks(ctx context.Context, h app.Home, asJSON bool, listeners ...net.Listener) error {
+	outlivePipe()
+	defer func() {
+		for _, l := range listeners {
+			_ = l.Close()
+		}
+	}()
+	limit, err := config.Size(h.Config.Webhook.MaxBody)
+	if err != nil {
+		return err
+	}
+	receiver, err := h.Inbox().Receive()
+	if errors.Is(err, lock.ErrBusy) {
+		return fmt.Errorf("another server accepts events for this data directory: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer receiver.Close()
+	files := &webhook.Files{Jobs: h.Jobs(), Keys: h.HookKeys, Now: d.Now}
+	if err := d.introduce(files, listeners); err != nil {
+		return err
+	}
+	wake := make(chan struct{}, 1)
+	ctx, stop := context.WithCancel(ctx)
+	var starting sync.WaitGroup
+	starting.Go(func() { d.startEntries(ctx, wake, d.Home) })
+	defer starting.Wait()
+	defer stop()
+	socket, _ := d.Lookup("NOTIFY_SOCKET")
+	notify := process.Notifier(socket)
+	notify("READY=1", "STATUS=listening on "+listeners[0].Addr().String())
+	defer notify("STOPPING=1")
+	return webhook.Run(ctx, webhook.Options{
+		Files: files, Inbox: receiver, MaxBody: limit, Now: d.Now, Warn: d.warn, Grace: webhookGrace,
+		Log: (&accessLog{d: d, json: asJSON, zone: h.Config.Zone}).write,
+		Added: func() {
+			select {
+			case wake <- struct{}{}:
+			default: // it is about to look
+			}
+		},
+	}, listeners...)
+}
+
+// introduce reports what is served, and what keeps webhooks from being called.
+func (d *Deps) introduce(files *webhook.Files, listeners []net.Listener) error {
+	ids, faults, err := files.All()
+	if err != nil {
+		return err
+	}
+	for _, fault := range faults {
+		d.warn("cannot be called: " + fault.Error())
+	}
+	for _, l := range listeners {
+		d.info("webhook serve: listening on %s for %d webhooks", l.Addr(), len(ids))
+		if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
+			d.warn(fmt.Sprintf("%s: other machines can reach it, without TLS: let a proxy do that, and listen on 127.0.0.1", a))
+		}
+	}
+	return nil
+}
+
+// accessLog writes a line for each request to standard output.
+type accessLog struct {
+	d    *Deps
+	json bool
+	zone *time.Location
+	mu   sync.Mutex
+}
+
+func (l *accessLog) write(a webhook.Access) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a.Time = a.Time.In(l.zone)
+	if l.json {
+		_ = l.d.emit(a)
+	} else {
+		cells := []string{
+			a.Time.Format(time.RFC3339), strconv.Itoa(a.Status), a.Method, a.Path, strconv.Itoa(a.Bytes),
+			strconv.FormatInt(a.Milliseconds, 10) + "ms", a.Remote, a.Run, a.Delivery, a.Reason,
+		}
+		for i, c := range cells {
+			if c == "" {
+				cells[i] = "-"
+			}
+		}
+		table{l.d.Out}.row(cells...)
+	}
+	_ = l.d.flush() // the end of the command reports it
+}
