@@ -3,8 +3,11 @@ package spend
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
 )
 
 func TestDaysAndMonths(t *testing.T) {
@@ -68,6 +71,27 @@ func TestOldDaysGo(t *testing.T) {
 	p.forget("1970-01-01") // for a computer without a battery everything is in the future
 	if s, runs := p.sum("1970-01"); s.spent != (kept+1)*dollar || runs != kept+1 {
 		t.Error(s, runs)
+	}
+}
+
+// The file does not grow with the runs of a day; a long run that settles after many later ones can still be corrected.
+func TestSettledRunsGo(t *testing.T) {
+	d, p := newDesk(t, none), newPage()
+	for i := range 3 * keptRuns {
+		p.add(label(d.now), 0, 1)
+		p.Runs[fmt.Sprint(1000+i)] = entry{Day: label(d.now)}
+		if i > 0 {
+			p.settle(fmt.Sprint(1000+i), dollar, label(d.now))
+		}
+	}
+	if err := errors.Join(store.MkdirAll(d.Home.State()), store.WriteJSON(d.path(), p)); err != nil {
+		t.Fatal(err)
+	}
+	d.settle("1000", 0.25)
+	d.settle("1000", 1)
+	d.totals(fmt.Sprintf("{%v 0} {%[1]v 0} %[1]v", 3*keptRuns))
+	if n := strings.Count(d.file(), `"settled"`); n != keptRuns+1 || !strings.Contains(d.file(), fmt.Sprintf("%q", fmt.Sprint(999+3*keptRuns))) {
+		t.Errorf("%d runs: %s", n, d.file())
 	}
 }
 

@@ -195,8 +195,25 @@ func (p *page) note(today string) (changed bool) {
 	return changed
 }
 
-// kept is the number of days before today that stay in the page. A month needs 30.
-const kept = 62
+// kept is the number of days before today that stay in the page; a month needs 30. keptRuns is the number of settled runs.
+const (
+	kept     = 62
+	keptRuns = 200
+)
+
+// forgetRuns drops all settled runs but those that began last, and run.
+func (p *page) forgetRuns(run string) {
+	var ids []string
+	for id, e := range p.Runs {
+		if e.Settled != "" && id != run {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids) // an id begins with the time at which its run did
+	for _, id := range ids[:max(0, len(ids)-keptRuns)] {
+		delete(p.Runs, id)
+	}
+}
 
 // forget drops what no total needs: the oldest days, and the runs that settled before the latest day other than today.
 func (p *page) forget(today string) {

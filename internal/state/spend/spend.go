@@ -25,7 +25,8 @@
 //
 // A file that is missing or cannot be parsed is rebuilt from Book.Past, so that neither a crash nor rm frees money. Keys of
 // spend.json that this version does not know are kept, at its top level. Days are kept for two months, a settled run until
-// there have been runs on two later days.
+// there have been runs on two later days, or two hundred that began later have settled: what a run costs here does not grow with
+// the number of runs.
 //
 // state/pause.json, changed under the lock "pause", stops every automatic fire while it is there: {"until": "<time>"}, or {}
 // until it is removed. An invalid file stops them too.
@@ -173,7 +174,7 @@ func (b Book) Raise(ctx context.Context, run string, least, most float64, look L
 
 // Settle replaces the reservation of a run by its actual cost, in USD. The latest call counts: settling again with
 // another cost corrects it, also after the run was taken for dead. A run that is not in the book, because spend.json
-// was lost, is counted today. The error is ErrCost if cost is invalid.
+// was lost or two hundred later runs have settled since, is counted today. The error is ErrCost if cost is invalid.
 func (b Book) Settle(ctx context.Context, run string, cost float64) error {
 	m, err := toMoney(cost)
 	if err != nil {
@@ -268,6 +269,7 @@ func (b Book) edit(ctx context.Context, run string, change func(*page, time.Time
 		return err
 	}
 	p.forget(label(now))
+	p.forgetRuns(run)
 	return store.WriteJSON(path, p)
 }
 
