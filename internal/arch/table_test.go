@@ -12,6 +12,7 @@ func layers() []layer {
 	return []layer{
 		{path: "man"},
 		{path: "internal/platform", beside: map[string][]string{
+			"plaintext": {"order"},
 			"store":     {"lock"},
 			"timeparse": {"plaintext"},
 			"yamldoc":   {"plaintext"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -71,7 +72,8 @@ func runCost(d *Deps, by, since string, asJSON bool) error {
 		row := sums[key(r)]
 		sums[key(r)] = costRow{key(r), row.Runs + 1, row.Cost + r.Cost, row.Tokens.Add(r.Usage)}
 	}
-	rows := slices.SortedFunc(maps.Values(sums), func(a, b costRow) int {
+	rows := slices.Collect(maps.Values(sums))
+	order.Sort(rows, func(a, b costRow) int {
 		return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Key, b.Key))
 	})
 	return records(d, asJSON, rows, costRow.cells)

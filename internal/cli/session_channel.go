@@ -4,12 +4,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/state/channel"
 )
 
@@ -53,7 +53,7 @@ func runChannelList(d *Deps, asJSON bool) error {
 			d.warn(err.Error())
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b channelRow) int { return b.LastAccessed.Compare(a.LastAccessed) })
+	order.Sort(rows, func(a, b channelRow) int { return b.LastAccessed.Compare(a.LastAccessed) })
 	return records(d, asJSON, rows, channelRow.cells)
 }
 

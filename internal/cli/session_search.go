@@ -14,6 +14,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -196,7 +197,7 @@ func (l *latest) add(h hit) {
 
 // sorted is the hits, newest first. Of those that are copies of one message it keeps the one that was found first.
 func (l *latest) sorted() []hit {
-	slices.SortStableFunc(l.hits, func(a, b hit) int {
+	order.Sort(l.hits, func(a, b hit) int {
 		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Excerpt, b.Excerpt), cmp.Compare(a.Who, b.Who))
 	})
 	l.hits = slices.CompactFunc(l.hits, func(a, b hit) bool {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/state/task"
 )
 
@@ -86,7 +87,7 @@ func runTaskList(d *Deps, h app.Home, o taskListOptions) error {
 			slices.ContainsFunc(o.words, func(word string) bool { return !taskHas(t, word) })
 	})
 	if o.due {
-		slices.SortStableFunc(list, func(a, b task.Task) int { return cmp.Compare(a.Due, b.Due) })
+		order.Sort(list, func(a, b task.Task) int { return cmp.Compare(a.Due, b.Due) })
 	}
 	return records(d, o.json, list, func(t task.Task) []string {
 		priority := t.Priority

@@ -6,9 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/job"
@@ -17,7 +17,7 @@ import (
 )
 
 func byTime(jobs []job.Job) {
-	slices.SortStableFunc(jobs, func(a, b job.Job) int { return a.RunAt.Compare(b.RunAt) })
+	order.Sort(jobs, func(a, b job.Job) int { return a.RunAt.Compare(b.RunAt) })
 }
 
 // page is state/tick.json.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/job"
@@ -195,7 +196,7 @@ func (m Minute) miss(ctx context.Context, history map[string][]slot.Schedule, la
 			}
 		}
 	}
-	slices.SortFunc(slots, func(a, b instant) int { return a.at.Compare(b.at) })
+	order.Sort(slots, func(a, b instant) int { return a.at.Compare(b.at) })
 	noted := 0
 	for _, s := range slots {
 		if noted == maxMissed {

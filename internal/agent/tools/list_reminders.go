@@ -4,10 +4,10 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -33,7 +33,7 @@ func callListReminders(_ context.Context, b *Set, _ struct{}) (string, error) {
 	if len(jobs) == 0 {
 		return "No reminders.", nil
 	}
-	slices.SortStableFunc(jobs, func(a, z job.Job) int { return a.RunAt.Compare(z.RunAt) })
+	order.Sort(jobs, func(a, z job.Job) int { return a.RunAt.Compare(z.RunAt) })
 	var lines []string
 	for _, j := range jobs {
 		lines = append(lines, fmt.Sprintf("%s  %s  %s", j.ID, j.RunAt.In(b.Zone).Format(time.RFC3339), j.Label()))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -107,11 +108,11 @@ func Around(jobs []job.Job, zone *time.Location, now time.Time, current string, 
 			ahead = upcoming(ahead, j, own, now)
 		}
 	}
-	slices.SortFunc(recent, byTime)
-	slices.SortFunc(ahead, byTime)
+	order.Sort(recent, byTime)
+	order.Sort(ahead, byTime)
 	f, ahead := window(ahead, now)
 	rows = slices.Concat(rows, recent[max(0, len(recent)-maxRecent):], ahead)
-	slices.SortFunc(rows, byTime)
+	order.Sort(rows, byTime)
 	for _, r := range rows {
 		f.Entries = append(f.Entries, r.entry(zone, relative))
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/policy"
@@ -135,7 +136,7 @@ func readServers(doc *yamldoc.Doc, into *Servers) yamldoc.Field {
 			}})
 		}
 		err := v.Decode(list)
-		slices.SortFunc(*into, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
+		order.Sort(*into, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 		return err
 	}}
 }

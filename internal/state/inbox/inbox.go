@@ -21,6 +21,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/payload"
@@ -100,7 +101,7 @@ func (b Book) names(hook string) (list []name, err error) {
 			list = append(list, n)
 		}
 	}
-	slices.SortFunc(list, func(a, b name) int { return cmp.Or(cmp.Compare(a.number, b.number), strings.Compare(a.run, b.run)) })
+	order.Sort(list, func(a, b name) int { return cmp.Or(cmp.Compare(a.number, b.number), strings.Compare(a.run, b.run)) })
 	return list, err
 }
 

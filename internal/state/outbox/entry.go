@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
@@ -96,7 +96,7 @@ func (p Post) entries() ([]Entry, error) {
 			entries = append(entries, e)
 		}
 	}
-	slices.SortFunc(entries, func(a, b Entry) int { return compare(a.Message, b.Message) })
+	order.Sort(entries, func(a, b Entry) int { return compare(a.Message, b.Message) })
 	return entries, err
 }
 

@@ -14,11 +14,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 )
@@ -121,7 +121,7 @@ func (b Book) List() ([]Question, error) {
 			all = append(all, q)
 		}
 	}
-	slices.SortStableFunc(all, func(p, q Question) int { return p.Asked.Compare(q.Asked) })
+	order.Sort(all, func(p, q Question) int { return p.Asked.Compare(q.Asked) })
 	return all, nil
 }
 

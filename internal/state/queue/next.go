@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
@@ -24,7 +25,7 @@ func sortEntries(all []entry) {
 		}
 		return 2
 	}
-	slices.SortFunc(all, func(a, b entry) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a.ID, b.ID)) })
+	order.Sort(all, func(a, b entry) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a.ID, b.ID)) })
 }
 
 // Turn is the messages that one run answers.

@@ -9,9 +9,9 @@ import (
 	"io"
 	"iter"
 	"os"
-	"slices"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 )
@@ -71,7 +71,7 @@ func (b Book) latest() ([]Found, error) {
 		}
 		all = append(all, f)
 	}
-	slices.SortStableFunc(all, func(a, b Found) int { return b.Changed.Compare(a.Changed) })
+	order.Sort(all, func(a, b Found) int { return b.Changed.Compare(a.Changed) })
 	return all, nil
 }
 

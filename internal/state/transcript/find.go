@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
@@ -112,7 +113,7 @@ func newest(sessions, cwd string) ([]file, error) {
 		f.modified, f.size = info.ModTime(), info.Size()
 		known = append(known, f)
 	}
-	slices.SortStableFunc(known, func(a, b file) int {
+	order.Sort(known, func(a, b file) int {
 		return cmp.Or(b.modified.Compare(a.modified), strings.Compare(filepath.Base(b.path), filepath.Base(a.path)))
 	})
 	return known, nil
