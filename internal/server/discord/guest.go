@@ -3,7 +3,6 @@ package discord
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -124,15 +123,17 @@ func (l *Listener) guestTurn(ctx context.Context, h Home, m *discordgo.Message) 
 		l.warn(err) // it is answered, and perhaps again after a restart
 	}
 	said := l.read(l.turns, h, m)
-	said.Text = l.withoutMention(said.Text)
+	said.Source, said.Text = m.ID, l.withoutMention(said.Text)
 	if m.GuildID != "" {
 		said.Text = m.Author.Username + ": " + said.Text
 		if quoted := quoteOf(m.ReferencedMessage); quoted != "" && m.ReferencedMessage.Author.ID != l.self {
 			said.Text = "> " + strings.ReplaceAll(quoted, "\n", "\n> ") + "\n\n" + said.Text
 		}
 	}
+	unshown := false
 	stream := Stream{API: l.Client, Now: l.Gateway.Now, Showing: l.handled.showing(m.ID), Left: func(context.Context, api.Outgoing) error {
-		return errors.New("the answer could not be shown")
+		unshown = true // the outbox is the owner's
+		return nil
 	}}
 	_, err = stream.Show(l.turns, Source{m.ChannelID, m.ID}, func(a *Answer) (runlog.Record, error) {
 		for _, note := range said.notes {
@@ -141,6 +142,10 @@ func (l *Listener) guestTurn(ctx context.Context, h Home, m *discordgo.Message) 
 		return h.Runner.ChatChannel(l.turns, name, said.Message, runner.Options{Observe: a.Observer()})
 	})
 	l.warn(err)
+	if unshown { // until it is shown, here or after the next start
+		l.recover(ctx, m.ChannelID, m.ID)
+		return
+	}
 	l.warn(l.handled.close(m.ID))
 }
 

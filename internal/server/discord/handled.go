@@ -29,7 +29,7 @@ type noted struct {
 	Channels map[string]seen   `json:"channels"`
 	Open     map[string]string `json:"open,omitempty"` // messages whose answer is not shown yet: the channel of each
 
-	// Unfinished are the bot's messages that show a part of an answer, by the message that is answered.
+	// Unfinished are the bot's messages that show the answer to an open message, by that message.
 	Unfinished map[string][]string `json:"unfinished,omitempty"`
 }
 
@@ -160,16 +160,14 @@ func (h *handled) close(ids ...string) error {
 	})
 }
 
-// showing returns what to call with the ids of the messages that show a part of the answer to a message.
+// showing returns what to call with the ids of the messages that show the answer to a message.
 func (h *handled) showing(id string) func(parts []string) error {
 	return func(parts []string) error {
 		if id == "" {
 			return nil
 		}
 		return h.change(func(s *noted) {
-			if delete(s.Unfinished, id); len(parts) > 0 {
-				s.Unfinished[id] = parts
-			}
+			s.Unfinished[id] = parts
 		})
 	}
 }

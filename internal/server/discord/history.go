@@ -123,7 +123,9 @@ func (l *Listener) recover(ctx context.Context, channel, id string) {
 		l.warn(l.insist(ctx, func() error { return ignoreRefusal(l.Client.Unreact(ctx, channel, id, emoji)) }))
 	}
 	text, done, err := l.unshown(h, channel, id)
-	if err == nil && done {
+	if delivered := errors.Is(err, errDelivered); delivered {
+		err = nil
+	} else if err == nil && done {
 		err = l.showMissing(ctx, channel, id, text)
 	}
 	l.warn(err)
@@ -145,8 +147,11 @@ const (
 	sayCut    = "-# The listener was restarted during this turn, which was cut off. Say it again to have it answered."
 )
 
-// unshown returns what is to be shown for a message whose answer an earlier process did not show; done says that nothing more is to
-// come. A message that waits in the queue is answered by way of the outbox.
+// errDelivered is the error of an answer whose end went to the outbox: its beginning is shown and stays.
+var errDelivered = errors.New("the answer was delivered by way of the outbox")
+
+// unshown returns what is to be shown for a message whose answer was not shown; done says that nothing more is to come. A message
+// that waits in the queue is answered by way of the outbox.
 func (l *Listener) unshown(h Home, channel, id string) (text string, done bool, err error) {
 	record, found, err := l.answering(h, id)
 	if err != nil {
@@ -170,8 +175,8 @@ func (l *Listener) unshown(h Home, channel, id string) (text string, done bool, 
 	switch {
 	case err != nil:
 		return "", false, err
-	case standing.Messages > standing.Pings: // it was delivered by way of the outbox
-		return "", true, nil
+	case standing.Messages > standing.Pings:
+		return "", true, errDelivered
 	case !record.Done():
 		return sayCut, true, nil
 	}
@@ -207,13 +212,10 @@ func (l *Listener) answering(h Home, id string) (runlog.Record, bool, error) {
 	return runlog.Record{}, false, nil
 }
 
-// showMissing sends those parts of a text that no message of the bot's after a message says already, and deletes what the process
-// that was killed has shown of them. The answer of a turn that was cut off is all that there will be of it, so it is sent again.
+// showMissing makes the bot's messages about a message say a text: it sends the parts that are not there, in order, and deletes what
+// else the process that was killed has shown. The answer of a turn that was cut off is all that there will be of it, so it is sent
+// again.
 func (l *Listener) showMissing(ctx context.Context, channel, after, text string) error {
-	unfinished := l.handled.unfinished(after)
-	if text == "" && len(unfinished) == 0 {
-		return nil
-	}
 	var list []*discordgo.Message
 	err := l.insist(ctx, func() (err error) {
 		list, err = l.Client.History(ctx, channel, after, pageSize)
@@ -222,52 +224,56 @@ func (l *Listener) showMissing(ctx context.Context, channel, after, text string)
 	if err != nil {
 		return err
 	}
+	shown := l.answerTo(list, after)
 	if text == sayCut || text == sayCutOff {
-		text = strings.TrimSpace(begun(list, unfinished) + "\n\n" + text)
+		text = strings.TrimSpace(begun(shown) + "\n\n" + text)
 	}
-	parts := api.Parts("late-"+after, api.Outgoing{Text: text, ReplyTo: after})
-	if text == "" {
-		parts = nil
+	var missing []api.Outgoing
+	if text != "" {
+		missing = api.Parts("late-"+after, api.Outgoing{Text: text, ReplyTo: after})
 	}
-	shown, unfinished := standing(list, parts, unfinished)
-	for _, part := range parts {
-		if part.Text != "" && strings.Contains(shown, part.Text) {
-			continue
+	for len(missing) > 0 {
+		i := slices.IndexFunc(shown, func(m *discordgo.Message) bool { return says(m, missing[0]) })
+		if i < 0 {
+			break
 		}
+		shown, missing = slices.Delete(shown, i, i+1), missing[1:]
+	}
+	for _, part := range missing {
 		if err := l.insist(ctx, func() error { _, err := l.Client.Send(ctx, channel, part); return err }); err != nil {
 			return err
 		}
 	}
-	for _, id := range unfinished {
-		if err := l.insist(ctx, func() error { return ignoreRefusal(l.Client.Delete(ctx, channel, id)) }); err != nil {
+	for _, m := range shown {
+		if err := l.insist(ctx, func() error { return ignoreRefusal(l.Client.Delete(ctx, channel, m.ID)) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// standing returns what messages of the bot's say, and those of unfinished that say no whole part, which are not among them.
-func standing(list []*discordgo.Message, parts []api.Outgoing, unfinished []string) (shown string, rest []string) {
+func says(m *discordgo.Message, part api.Outgoing) bool {
+	return strings.TrimSpace(m.Content) == strings.TrimSpace(part.Text)
+}
+
+// answerTo returns the messages of list that show a part of the answer to a message: those that are noted, and the first one also if
+// the process was killed before it noted that, because it is a reply.
+func (l *Listener) answerTo(list []*discordgo.Message, to string) (answer []*discordgo.Message) {
+	noted := l.handled.unfinished(to)
 	for _, m := range list {
-		whole := slices.ContainsFunc(parts, func(o api.Outgoing) bool { return strings.TrimSpace(o.Text) == strings.TrimSpace(m.Content) })
-		switch {
-		case m.Author == nil || !m.Author.Bot:
-		case whole || !slices.Contains(unfinished, m.ID):
-			shown += m.Content + "\n"
-		default:
-			rest = append(rest, m.ID)
+		reply := m.MessageReference != nil && m.MessageReference.MessageID == to
+		if m.Author != nil && m.Author.ID == l.self && (reply || slices.Contains(noted, m.ID)) {
+			answer = append(answer, m)
 		}
 	}
-	return shown, rest
+	return answer
 }
 
 // begun returns the beginning of an answer that messages show, without the line that says what the agent does.
-func begun(list []*discordgo.Message, messages []string) string {
+func begun(answer []*discordgo.Message) string {
 	var texts []string
-	for _, m := range list {
-		if slices.Contains(messages, m.ID) {
-			texts = append(texts, m.Content)
-		}
+	for _, m := range answer {
+		texts = append(texts, m.Content)
 	}
 	text := "\n" + strings.Join(texts, "\n")
 	if i := strings.LastIndex(text, "\n"); strings.HasPrefix(text[i+1:], subtext) {

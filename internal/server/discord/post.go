@@ -198,7 +198,7 @@ func (a *Answer) send(ctx context.Context, o api.Outgoing) error {
 		sent.text = ""
 	}
 	p.list = append(p.list, sent)
-	a.showing(p.ids())
+	a.showing()
 	return nil
 }
 
@@ -289,6 +289,7 @@ func (a *Answer) replace(ctx context.Context, i int, o api.Outgoing) error {
 	}
 	old := p.list[i].id
 	p.list[i] = message{id: id, text: o.Text}
+	a.showing(old)
 	a.remove(ctx, old)
 	return nil
 }

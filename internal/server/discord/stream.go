@@ -38,8 +38,8 @@ type Stream struct {
 	// Left receives the part of an answer that could not be shown, for the outbox.
 	Left func(ctx context.Context, o api.Outgoing) error
 
-	// Showing is called with the ids of the messages that show a part of the answer, whenever there is one more of them, and
-	// with none when they show all that they will; may be nil. What it returns is passed on by Show.
+	// Showing is called with the ids of the messages that show the answer, whenever there is another one; may be nil. What it
+	// returns is passed on by Show.
 	Showing func(messages []string) error
 
 	Patience time.Duration // how long showing the end of an answer is tried; 0 is five minutes
@@ -203,7 +203,6 @@ func (a *Answer) end(ctx context.Context, record runlog.Record, failed error) (S
 	a.mu.Unlock()
 	rest, left := a.complete(last, whole)
 	shown := Shown{Messages: a.posted.ids(), Left: left}
-	a.showing(nil)
 	err := a.posted.unnoted
 	if left {
 		err = errors.Join(err, a.stream.Left(context.WithoutCancel(ctx), rest))
@@ -212,10 +211,10 @@ func (a *Answer) end(ctx context.Context, record runlog.Record, failed error) (S
 	return shown, err
 }
 
-// showing calls Stream.Showing.
-func (a *Answer) showing(messages []string) {
+// showing calls Stream.Showing. more are messages that are about to be deleted.
+func (a *Answer) showing(more ...string) {
 	if a.stream.Showing != nil {
-		a.posted.unnoted = errors.Join(a.posted.unnoted, a.stream.Showing(messages))
+		a.posted.unnoted = errors.Join(a.posted.unnoted, a.stream.Showing(append(a.posted.ids(), more...)))
 	}
 }
 
