@@ -1,12 +1,15 @@
 package app
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -123,6 +126,19 @@ func (h Home) HookKeys(hook job.Hook) ([][]byte, error) {
 		return nil, &ConfigFault{err}
 	}
 	return hook.Keys(secrets.For("webhook"))
+}
+
+// AddHookSecret adds a line webhook.NAME=… to the secrets file. It reports false when there is one already.
+func (h Home) AddHookSecret(ctx context.Context, name, value string) (added bool, err error) {
+	held, err := h.Disk.Lock(ctx, h.Dir.Lock("secrets"))
+	if err != nil {
+		return false, err
+	}
+	defer held.Release()
+	if added, err = config.AddSecret(h.app.SecretsFile(), "webhook."+name, value); errors.As(err, new(yamldoc.Faults)) {
+		err = &ConfigFault{err}
+	}
+	return added, err
 }
 
 // readableSecrets returns the secrets that can be read, and warns of a file that cannot.

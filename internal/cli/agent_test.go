@@ -20,21 +20,21 @@ func commandsOfAgents() map[string][]string {
 		"all": {
 			"budget", "check", "cost", "fork status", "help", "model list", "reminder list", "reminder show", "routine list", "routine show", "run list", "run log",
 			"run show", "session history", "session id", "session list", "skill list", "skill show", "status", "task add", "task done", "task edit",
-			"task list", "task rm", "update list", "update peek", "version",
+			"task list", "task rm", "update list", "update peek", "version", "webhook list", "webhook show",
 		},
 		"own": {
 			"changed", "fork exit", "fork save", "fork start", "names", "ping", "remind", "reminder add", "reminder cancel", "reminder follow-up", "session compact", "update add",
 		},
 		"never": {
 			"answer", "approve", "discord check", "discord sync", "import crontab", "pause", "resume", "routine rm", "schedule install", "schedule remove", "session branch",
-			"session export", "session rm", "session search", "session show", "stop", "webhook call",
+			"session export", "session rm", "session search", "session show", "stop", "webhook add", "webhook call", "webhook rm",
 		},
 		"never nested": {
 			"ask", "budget set", "chat", "config set", "discord listen", "fire", "fork nudge", "fork reply", "fork report", "routine disable", "routine enable", "skill render", "tick", "update clear", "update pop", "webhook serve",
 		},
 		"never programs": { // an engine's hook or a gate may use them
 			"config get", "config list", "demo", "hook pre-tool", "hook stop", "init", "mcp serve", "mcp tools", "routine add", "routine edit",
-			"schedule audit", "schedule diff", "schedule failed", "schedule list", "schedule print",
+			"schedule audit", "schedule diff", "schedule failed", "schedule list", "schedule print", "webhook edit",
 		},
 	}
 }

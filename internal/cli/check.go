@@ -27,8 +27,8 @@ func newCheck(d *Deps) *cobra.Command {
 		Use:         "check [FILE...]",
 		Short:       "Check job files, skills and settings, and print when each job fires next",
 		Long: "Check reads all job files, all skills, config.yaml and tool-policy.yaml of the data directory, or the given " +
-			"files, which may be elsewhere: a file in a directory named reminders is read as a reminder. It prints one line " +
-			"FILE:LINE: KEY: REASON for each error and exits 65 if there is any; for a valid job it prints the next fire.",
+			"files, which may be elsewhere: a file in a directory named reminders is read as a reminder, one in webhooks as a webhook. It prints one line " +
+			"FILE:LINE: KEY: REASON for each error and exits 65 if there is any; for a valid job it prints the next fire, or how a webhook is called.",
 		Args: checked(cobra.ArbitraryArgs),
 		RunE: works(func(cmd *cobra.Command, args []string) error { return runCheck(cmd.Context(), d, args, asJSON) }),
 	}
@@ -64,7 +64,7 @@ func runCheck(ctx context.Context, d *Deps, files []string, asJSON bool) error {
 	c.fault(jobs.Faults)
 	approvals := h.Approvals()
 	approvals.Zone = c.zone
-	c.approvals = &approvals
+	c.approvals, c.keys = &approvals, h.HookKeys
 	for _, j := range jobs.Jobs {
 		c.good(filepath.Join(filepath.Base(filepath.Dir(j.Path)), filepath.Base(j.Path)), j)
 	}
@@ -87,7 +87,8 @@ type checker struct {
 	bad  bool
 	ids  map[string]string // of the files given, to their paths
 
-	approvals *approval.Book // of the data directory; nil for files that need not lie in one
+	approvals *approval.Book                   // of the data directory; nil for files that need not lie in one
+	keys      func(job.Hook) ([][]byte, error) // of webhooks; nil as approvals
 }
 
 // maxChecked is the largest job file or skill that is read, in bytes, as where they lie in a data directory.
@@ -189,6 +190,9 @@ func (c *checker) good(path string, j job.Job) {
 		c.say(finding{File: path, What: "ok", Text: fmt.Sprintf(format, args...), Next: next})
 	}
 	switch next, fires := c.next(j); {
+	case j.Kind == job.Webhook:
+		ok(nil, "%s, at most %s: %s", j.Hook.Signature, j.Hook.RateLimit, strings.Join(j.Hook.Fields.Names(), ", "))
+		c.secret(path, *j.Hook)
 	case !j.Enabled:
 		ok(nil, "off")
 	case !fires:
@@ -214,6 +218,16 @@ func (c *checker) good(path string, j job.Job) {
 	}
 	if waiting, _ := waits(*c.approvals, j); waiting {
 		c.say(finding{File: path, What: "note", Text: "waits for your approval: ollim approve " + j.Name()})
+	}
+}
+
+// secret notes a secret that is missing or not usable: no call of the hook is accepted.
+func (c *checker) secret(path string, hook job.Hook) {
+	if c.keys == nil {
+		return
+	}
+	if _, err := c.keys(hook); err != nil {
+		c.say(finding{File: path, Key: "secret", What: "note", Text: "no call is accepted: " + err.Error()})
 	}
 }
 

@@ -67,9 +67,18 @@ func (o *jobFlags) job(d *Deps, s job.Set, body string, more ...yamldoc.Pair) (j
 func (o *jobFlags) parse(id, body string, more []yamldoc.Pair) (job.Job, error) {
 	pairs := append([]yamldoc.Pair{{Key: "id", Value: id}}, more...)
 	for _, f := range job.Fields(o.kind) {
-		if f.Key != "id" && o.set(f.Key) {
-			pairs = append(pairs, yamldoc.Pair{Key: f.Key, Value: o.values[f.Key]()})
+		if f.Key == "id" || !o.set(f.Key) {
+			continue
 		}
+		value := o.values[f.Key]()
+		if f.Kind == job.Section {
+			doc, err := yamldoc.Parse("--"+f.Key, []byte(value.(string)), 1)
+			if err != nil {
+				return job.Job{}, &withStatus{err, statusData}
+			}
+			value = doc.Root()
+		}
+		pairs = append(pairs, yamldoc.Pair{Key: f.Key, Value: value})
 	}
 	text, err := yamldoc.NewPage(pairs, strings.Trim(body, "\n"))
 	if err != nil {

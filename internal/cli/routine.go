@@ -1,17 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
-	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/job"
@@ -19,7 +14,8 @@ import (
 
 func newRoutine(d *Deps) *cobra.Command {
 	return group("routine", "routines", "Manage routines: jobs with a cron line",
-		newRoutineList(d), newJobShow(d, job.Routine), newRoutineAdd(d), newRoutineEdit(d), newRoutineRm(d),
+		newRoutineList(d), newJobShow(d, job.Routine), newRoutineAdd(d), newJobEdit(d, job.Routine),
+		newJobRm(d, job.Routine, "Delete routine files, and the sessions of persistent routines"),
 		newRoutineSwitch(d, "enable", "Enable routines", true),
 		newRoutineSwitch(d, "disable", "Disable routines, without deleting them", false))
 }
@@ -105,13 +101,8 @@ func newJobShow(d *Deps, kind job.Kind) *cobra.Command {
 // maxShown is more than a job file may have, so that one that is too large can be looked at.
 const maxShown = 64 << 20
 
-type routineAddOptions struct {
-	name, body string
-	fields     jobFlags
-}
-
 func newRoutineAdd(d *Deps) *cobra.Command {
-	var o routineAddOptions
+	var o jobAdd
 	cmd := &cobra.Command{
 		Annotations: agentNever(programs),
 		Use:         "add [NAME] BODY|-",
@@ -122,10 +113,7 @@ func newRoutineAdd(d *Deps) *cobra.Command {
 		Example: `  ollim routine add disk --cron @daily --background --allowed-tools "Bash(df -h)" "Run df -h. Is a disk nearly full?"`,
 		Args:    checked(cobra.RangeArgs(1, 2)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
-			o.body = args[len(args)-1]
-			if len(args) == 2 {
-				o.name = args[0]
-			}
+			o.words(args)
 			return runRoutineAdd(cmd.Context(), d, o)
 		}),
 	}
@@ -133,32 +121,12 @@ func newRoutineAdd(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runRoutineAdd(ctx context.Context, d *Deps, o routineAddOptions) error {
-	s, h, err := d.jobSet()
+func runRoutineAdd(ctx context.Context, d *Deps, o jobAdd) error {
+	h, j, err := o.read(d)
 	if err != nil {
 		return err
 	}
-	if o.name == "" && o.body != "-" && !strings.ContainsAny(o.body, " \n") {
-		return usage("%q is one word: give a NAME and a BODY", o.body)
-	}
-	if o.body, err = wordsOrInput(d, []string{o.body}); err != nil {
-		return err
-	}
-	if o.name != "" && job.Slug(o.name) != o.name {
-		return usage("name %q: lower-case letters, digits and hyphens, such as %s", o.name, cmp.Or(job.Slug(o.name), "daily-market"))
-	}
-	j, err := o.fields.job(d, s, o.body)
-	if err != nil {
-		return err
-	}
-	j, err = h.Jobs().Create(j, o.name)
-	if errors.Is(err, fs.ErrExist) {
-		return hint(&withStatus{fmt.Errorf("%s: already exists", j.Path), statusData}, "ollim routine edit %s", o.name)
-	}
-	if err != nil {
-		return err
-	}
-	if err := d.approveOwn(ctx, h, j); err != nil {
+	if j, err = o.create(ctx, d, h, j); err != nil {
 		return err
 	}
 	if next, ok := j.Schedule.Next(d.Now(), j.Zone(h.Config.Zone)); ok {
@@ -191,46 +159,4 @@ func newRoutineSwitch(d *Deps, verb, short string, on bool) *cobra.Command {
 			})
 		}),
 	}
-}
-
-func newRoutineRm(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentNever(refused),
-		Use:         "rm JOB...",
-		Short:       "Delete routine files, and the sessions of persistent routines",
-		Args:        checked(cobra.MinimumNArgs(1)),
-		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			s, err := h.Jobs().Load() // no warnings: the file to be deleted may be among the bad ones
-			if err != nil {
-				return err
-			}
-			return d.each("routine rm", args, func(name string) error { return removeRoutine(ctx, h, s, name) })
-		}),
-	}
-}
-
-// removeRoutine keeps the session of a file that could not be read: its id is not known for certain.
-func removeRoutine(ctx context.Context, h app.Home, s job.Set, name string) error {
-	path, err := jobPath(s, h, job.Routine, name)
-	if err != nil {
-		return err
-	}
-	j, findErr := s.Find(name)
-	if findErr == nil {
-		guard, err := lock.TryGuard(h.Dir.JobLock(j.ID))
-		if errors.Is(err, lock.ErrBusy) {
-			return hint(errors.Join(errors.New("is running"), err), "try again when its run has ended: ollim run list")
-		}
-		if err != nil {
-			return err
-		}
-		defer guard.Release()
-	}
-	if err := store.Remove(path); err != nil || findErr != nil {
-		return err
-	}
-	if err := h.Notices().Worked(ctx, j.ID); err != nil { // a new job of this id begins anew
-		return err
-	}
-	return h.Sessions().RemoveRoutine(j.ID)
 }

@@ -1,7 +1,169 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/state/job"
+)
 
 func newWebhook(d *Deps) *cobra.Command {
-	return group("webhook", "webhooks", "Let events from outside run jobs", newWebhookServe(d), newWebhookCall(d))
+	return group("webhook", "webhooks", "Manage webhooks: jobs that run when they are called over HTTP",
+		newWebhookList(d), newJobShow(d, job.Webhook), newWebhookAdd(d), newJobEdit(d, job.Webhook),
+		newJobRm(d, job.Webhook, "Delete webhook files; their secrets are kept"),
+		newWebhookServe(d), newWebhookCall(d))
+}
+
+// webhookRow is a webhook as listings show it.
+type webhookRow struct {
+	ID          string        `json:"id"`
+	Name        string        `json:"name"`
+	Signature   job.Signature `json:"signature"`
+	Secret      string        `json:"secret"` // its name
+	RateLimit   string        `json:"rate_limit"`
+	Mode        job.Mode      `json:"mode"`
+	Fields      []string      `json:"fields"`
+	URL         string        `json:"url"`
+	Description string        `json:"description"`
+	Path        string        `json:"path"`
+}
+
+func (r webhookRow) cells() []string {
+	return []string{r.ID, r.Name, string(r.Signature), r.RateLimit, string(r.Mode), strings.Join(r.Fields, " "), r.URL, r.Description}
+}
+
+func newWebhookList(d *Deps) *cobra.Command {
+	cmd := &cobra.Command{
+		Annotations: agentAll(),
+		Use:         "list",
+		Short:       "List webhooks: id, name, signature, rate limit, mode, fields, address, description",
+	}
+	return newList(d, cmd, func(context.Context) (rows []webhookRow, err error) {
+		s, h, err := d.jobSet()
+		for _, j := range s.Only(job.Webhook).Jobs {
+			rows = append(rows, webhookRow{
+				ID: j.ID, Name: j.Name(), Signature: j.Hook.Signature, Secret: j.Hook.SecretName(), RateLimit: j.Hook.RateLimit.String(),
+				Mode: j.Mode(), Fields: j.Hook.Fields.Names(), URL: h.Config.Webhook.Address(j.ID), Description: j.Description, Path: j.Path,
+			})
+		}
+		return rows, err
+	}, webhookRow.cells)
+}
+
+type webhookAddOptions struct {
+	jobAdd
+	some   []string // NAME[=POINTER]
+	asJSON bool
+}
+
+func newWebhookAdd(d *Deps) *cobra.Command {
+	var o webhookAddOptions
+	cmd := &cobra.Command{
+		Annotations: agentNever(refused),
+		Use:         "add [NAME] BODY|-",
+		Short:       "Add a webhook and print its address and its secret",
+		Long: "Add creates webhooks/NAME.md with the given fields. BODY is the prompt, in which {FIELD} stands for a value; - reads " +
+			"it from standard input. Without NAME the file is named after the description, else after the body. Every field of " +
+			"ollim-webhook(5) is a flag. --field is short for a property of --fields without a type.\n\n" +
+			"Add prints the address to enter at the sender and a new secret, which it adds to the secrets file as the line " +
+			"webhook.NAME=… and never prints again. If the line is there already, that secret is used.",
+		Example: `  ollim webhook add ci --signature github --field branch=/workflow_run/head_branch --field action "A build of {branch}: {action}."`,
+		Args:    checked(cobra.RangeArgs(1, 2)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			o.words(args)
+			return runWebhookAdd(cmd.Context(), d, o)
+		}),
+	}
+	o.fields.flags(cmd.Flags(), job.Webhook)
+	cmd.Flags().StringArrayVar(&o.some, "field", nil, "a value the agent is told, as NAME or NAME=JSON_POINTER (repeat the flag)")
+	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func runWebhookAdd(ctx context.Context, d *Deps, o webhookAddOptions) error {
+	more, err := o.properties()
+	if err != nil {
+		return err
+	}
+	h, j, err := o.read(d, more...)
+	if err != nil {
+		return err
+	}
+	if j.Hook.Secret == "" {
+		j.Hook.Secret = cmp.Or(o.name, j.ID)
+	}
+	if j, err = o.create(ctx, d, h, j); err != nil {
+		return err
+	}
+	secret, err := d.hookSecret(ctx, h, *j.Hook)
+	if err != nil {
+		return errors.Join(err, store.Remove(j.Path))
+	}
+	return o.print(d, added{ID: j.ID, URL: h.Config.Webhook.Address(j.ID), Secret: secret, Path: j.Path})
+}
+
+// properties returns the schema of --field.
+func (o *webhookAddOptions) properties() ([]yamldoc.Pair, error) {
+	switch given := o.fields.set("fields"); {
+	case given == (len(o.some) > 0):
+		return nil, usage("want --field, for each value that the agent is told, or --fields")
+	case given:
+		return nil, nil
+	}
+	var properties []yamldoc.Pair
+	for _, text := range o.some {
+		name, pointer, has := strings.Cut(text, "=")
+		p := yamldoc.Pair{Key: name, Value: []yamldoc.Pair{}}
+		if has {
+			p.Value = []yamldoc.Pair{{Key: "from", Value: pointer}}
+		}
+		properties = append(properties, p)
+	}
+	return []yamldoc.Pair{{Key: "fields", Value: []yamldoc.Pair{{Key: "properties", Value: properties}}}}, nil
+}
+
+// hookSecret returns the secret that it makes for a hook, or "" if there is one already.
+func (d *Deps) hookSecret(ctx context.Context, h app.Home, hook job.Hook) (string, error) {
+	random := make([]byte, 32)
+	if _, err := io.ReadFull(d.Random, random); err != nil {
+		return "", err
+	}
+	secret := hook.Signature.NewSecret(random)
+	isNew, err := h.AddHookSecret(ctx, hook.SecretName(), secret)
+	if err != nil || isNew {
+		return secret, err
+	}
+	_, err = h.HookKeys(hook) // the line is there
+	return "", err
+}
+
+// added is what the owner enters at the sender of a webhook.
+type added struct {
+	ID     string `json:"id"`
+	URL    string `json:"url"`
+	Secret string `json:"secret,omitempty"`
+	Path   string `json:"path"`
+}
+
+func (o *webhookAddOptions) print(d *Deps, a added) error {
+	if o.asJSON {
+		return d.emit(a)
+	}
+	rows := [][2]string{{"id", a.ID}, {"url", a.URL}}
+	if a.Secret != "" {
+		rows = append(rows, [2]string{"secret", a.Secret})
+	}
+	err := records(d, false, rows, func(row [2]string) []string { return row[:] })
+	if a.Secret == "" {
+		d.note("its secret is in %s already", d.SecretsFile())
+	}
+	return err
 }

@@ -11,7 +11,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Pair is an entry to be written. Value is a string, bool, int, float64, []string, a Value as it was read, or a Pair: a section with one entry.
+// Pair is an entry to be written. Value is a string, bool, int, float64, []string, a Value as it was read, a []Pair: a section, or a
+// Pair: a section with one entry.
 type Pair struct {
 	Key   string
 	Value any
@@ -47,7 +48,17 @@ func toNode(value any) (*yaml.Node, error) {
 	case string:
 		return textNode(v)
 	case Value:
-		return v.node, nil
+		return block(v.node)
+	case []Pair:
+		section := &yaml.Node{Kind: yaml.MappingNode}
+		for _, p := range v {
+			entry, err := toNode(p)
+			if err != nil {
+				return nil, err
+			}
+			section.Content = append(section.Content, entry.Content...)
+		}
+		return section, nil
 	case []string:
 		list := &yaml.Node{Kind: yaml.SequenceNode}
 		for _, text := range v {
@@ -71,6 +82,25 @@ func toNode(value any) (*yaml.Node, error) {
 	var n yaml.Node
 	err := n.Encode(value)
 	return &n, err
+}
+
+// block returns a node as this package writes it: mappings in lines, and no more quotes than are needed. Comments are left out.
+func block(n *yaml.Node) (*yaml.Node, error) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		return textNode(n.Value)
+	}
+	out := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Value: n.Value}
+	if len(n.Content) == 0 || n.Kind == yaml.SequenceNode {
+		out.Style = n.Style
+	}
+	for _, child := range n.Content {
+		below, err := block(child)
+		if err != nil {
+			return nil, err
+		}
+		out.Content = append(out.Content, below)
+	}
+	return out, nil
 }
 
 // textNode quotes what is not plain printable text on one line, because the library's block styles lose leading spaces,

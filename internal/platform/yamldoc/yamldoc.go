@@ -130,6 +130,9 @@ type Field struct {
 	Read func(Value) error
 }
 
+// Root is the document as a value.
+func (d *Doc) Root() Value { return Value{doc: d, node: d.root} }
+
 // Decode reads every entry through its field. Unknown keys, duplicates, both spellings of one key and refused values are
 // faults; all are found, not only the first. The error is a Faults.
 func (d *Doc) Decode(fields []Field) error { return d.decode(d.root, "", fields) }

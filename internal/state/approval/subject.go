@@ -38,6 +38,7 @@ type Fields struct {
 	Subagent     string   `json:"subagent,omitempty"`
 	Skills       []string `json:"skills,omitempty"`
 	Servers      []string `json:"mcp-servers,omitempty"` // the definitions of those whose tools allowed-tools names
+	Hook         []string `json:"webhook,omitempty"`     // of a webhook: who may call it, and what the agent is told
 }
 
 // field is one key and its values.
@@ -57,6 +58,7 @@ func (f Fields) each() []field {
 	return []field{
 		{"allowed-tools", f.AllowedTools}, {"gate", one(f.Gate)}, {"after", one(f.After)}, {"dirs", f.Dirs},
 		{"subagent", one(f.Subagent)}, {"skills", f.Skills}, {"mcp-servers", f.Servers},
+		{callKey, f.Hook},
 	}
 }
 
@@ -65,6 +67,17 @@ func fieldsOf(j job.Job) Fields {
 	return Fields{
 		AllowedTools: set(j.AllowedTools), Gate: j.Gate, After: j.After, Dirs: set(j.Dirs), Subagent: j.Subagent, Skills: set(j.Skills),
 	}
+}
+
+// callKey is the key of Fields.Hook. How a webhook is called grants nothing, but decides whose words a widened one works on.
+const callKey = "webhook"
+
+// hookOf returns how a webhook is called, a line each; nothing of another job.
+func hookOf(j job.Job) []string {
+	if j.Hook == nil {
+		return nil
+	}
+	return append([]string{"secret: " + j.Hook.SecretName(), "signature: " + string(j.Hook.Signature)}, j.Hook.Fields.Lines()...)
 }
 
 // Widening returns the keys that grant permissions: those of the fields that are set, or a skill's commands.
@@ -76,7 +89,7 @@ func (s Subject) Widening() (keys []string) {
 		return []string{"tools"}
 	}
 	for _, f := range s.Fields.each() {
-		if len(f.values) > 0 {
+		if len(f.values) > 0 && f.key != callKey {
 			keys = append(keys, f.key)
 		}
 	}
@@ -87,7 +100,7 @@ func (s Subject) Widening() (keys []string) {
 // is an *Unfit.
 func (b Book) Of(j job.Job) (s Subject, widened bool, err error) {
 	s = Subject{Key: j.ID, Kind: string(j.Kind), Label: j.Label(), Fields: fieldsOf(j), Body: j.Body, Files: map[string]string{}}
-	s.Fields.Servers = b.Servers.Definitions(j.AllowedTools)
+	s.Fields.Servers, s.Fields.Hook = b.Servers.Definitions(j.AllowedTools), hookOf(j)
 	if len(s.Widening()) == 0 {
 		return Subject{}, false, nil
 	}
@@ -123,8 +136,8 @@ func (s Subject) Digest() string {
 	}
 	put(s.Key, s.Kind, s.Body)
 	for _, f := range s.Fields.each() {
-		if f.key == "mcp-servers" && len(f.values) == 0 {
-			continue // so that approvals from before there were servers hold
+		if (f.key == "mcp-servers" || f.key == callKey) && len(f.values) == 0 {
+			continue // so that approvals from before there were such fields hold
 		}
 		_, _ = fmt.Fprintf(h, "%d;", len(f.values))
 		put(f.values...)

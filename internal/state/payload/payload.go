@@ -74,6 +74,28 @@ func (f *Fields) Names() (names []string) {
 	return names
 }
 
+// Lines describes what is selected, with references replaced, in one line for each value.
+func (f *Fields) Lines() (lines []string) {
+	asJSON := func(schema any) string {
+		text, _ := json.Marshal(schema) // it comes from a file of text
+		return string(text)
+	}
+	for _, p := range f.fields {
+		line := fmt.Sprintf("field %q: %s %s", p.name, p.pointer, asJSON(p.schema))
+		if p.required {
+			line += " required"
+		}
+		lines = append(lines, line)
+	}
+	if len(f.rest) > 0 {
+		lines = append(lines, "together: "+asJSON(f.rest))
+	}
+	if f.closed {
+		lines = append(lines, "others: error")
+	}
+	return lines
+}
+
 // Source returns the schema as it was written.
 func (f *Fields) Source() yamldoc.Value { return f.source }
 

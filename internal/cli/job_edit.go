@@ -18,22 +18,24 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-func newRoutineEdit(d *Deps) *cobra.Command {
+func newJobEdit(d *Deps, kind job.Kind) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentNever(programs),
 		Use:         "edit JOB",
-		Short:       "Edit a routine file in $VISUAL or $EDITOR; only a valid result is saved",
+		Short:       "Edit a " + string(kind) + " file in $VISUAL or $EDITOR; only a valid result is saved",
 		Args:        checked(cobra.ExactArgs(1)),
-		RunE:        inHome(d, func(ctx context.Context, h app.Home, args []string) error { return runRoutineEdit(ctx, d, h, args[0]) }),
+		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+			return runJobEdit(ctx, d, h, kind, args[0])
+		}),
 	}
 }
 
-func runRoutineEdit(ctx context.Context, d *Deps, h app.Home, name string) error {
+func runJobEdit(ctx context.Context, d *Deps, h app.Home, kind job.Kind, name string) error {
 	s, err := h.Jobs().Load() // no warnings: the file to be mended may be among the bad ones
 	if err != nil {
 		return err
 	}
-	path, err := jobPath(s, h, job.Routine, name)
+	path, err := jobPath(s, h, kind, name)
 	if err != nil {
 		return err
 	}
@@ -45,7 +47,7 @@ func runRoutineEdit(ctx context.Context, d *Deps, h app.Home, name string) error
 	if err := store.Create(draft, before); err != nil {
 		return err
 	}
-	keep, err := d.editDraft(ctx, s, path, draft, before)
+	keep, err := d.editDraft(ctx, s, kind, path, draft, before)
 	if !keep {
 		err = errors.Join(err, store.Remove(draft))
 	}
@@ -68,7 +70,7 @@ func (d *Deps) approveEdited(ctx context.Context, h app.Home, path string) error
 }
 
 // editDraft reports whether the draft holds work that would otherwise be lost.
-func (d *Deps) editDraft(ctx context.Context, s job.Set, path, draft string, before []byte) (keep bool, err error) {
+func (d *Deps) editDraft(ctx context.Context, s job.Set, kind job.Kind, path, draft string, before []byte) (keep bool, err error) {
 	if err := d.openEditor(ctx, draft); err != nil {
 		return differs(draft, before), err
 	}
@@ -80,7 +82,7 @@ func (d *Deps) editDraft(ctx context.Context, s job.Set, path, draft string, bef
 		return false, nil
 	}
 	kept := func(err error) error { return hint(err, "the file was not changed; your text is in %s", draft) }
-	j, err := job.Parse(job.Routine, path, after)
+	j, err := job.Parse(kind, path, after)
 	if err != nil {
 		return true, kept(err)
 	}
