@@ -8,23 +8,16 @@ import (
 
 // Decode decodes an object of Discord's. What discordgo's types cannot read of it, such as a component of an unknown type, costs only
 // itself: it is left out. An object is not read without what says what it is, where it is and whose.
-func Decode[T any](data []byte) (all T, err error) {
-	if err = json.Unmarshal(data, &all); err == nil {
+func Decode[T any](data []byte) (T, error) {
+	var all, rest T
+	err := json.Unmarshal(data, &all)
+	if err == nil {
 		return all, nil
 	}
-	if plain, changed := withoutComponents(data); changed {
-		var most T
-		if err = json.Unmarshal(plain, &most); err == nil {
-			return most, nil
-		}
-		data = plain
+	if data, readable := withoutUnreadable[T](withoutComponents(data)); readable {
+		err = json.Unmarshal(data, &rest)
 	}
-	data, readable := withoutUnreadable[T](data)
-	var rest T
-	if !readable {
-		return rest, err
-	}
-	return rest, json.Unmarshal(data, &rest)
+	return rest, err
 }
 
 // withoutUnreadable returns an object without the keys that T cannot read. It reports whether the others say enough.
@@ -48,31 +41,31 @@ func withoutUnreadable[T any](data []byte) (rest []byte, enough bool) {
 	return rest, err == nil
 }
 
-// withoutComponents returns JSON without the key components at any depth. It reports whether there was one.
-func withoutComponents(data []byte) ([]byte, bool) {
+// withoutComponents returns JSON without the key components at any depth.
+func withoutComponents(data []byte) []byte {
 	var v any
 	numbers := json.NewDecoder(bytes.NewReader(data))
 	numbers.UseNumber() // a nonce may be a number of 64 bits
-	if numbers.Decode(&v) != nil || !removeComponents(v) {
-		return nil, false
+	if numbers.Decode(&v) != nil {
+		return data
 	}
-	data, err := json.Marshal(v)
-	return data, err == nil
+	removeComponents(v)
+	if plain, err := json.Marshal(v); err == nil {
+		return plain
+	}
+	return data
 }
 
-func removeComponents(v any) (removed bool) {
+func removeComponents(v any) {
 	switch v := v.(type) {
 	case []any:
 		for _, item := range v {
-			removed = removeComponents(item) || removed
+			removeComponents(item)
 		}
 	case map[string]any:
-		if _, removed = v["components"]; removed {
-			delete(v, "components")
-		}
+		delete(v, "components")
 		for _, item := range v {
-			removed = removeComponents(item) || removed
+			removeComponents(item)
 		}
 	}
-	return removed
 }
