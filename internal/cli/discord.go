@@ -24,7 +24,7 @@ func newDiscordCheck(d *Deps) *cobra.Command {
 	cmd := &cobra.Command{
 		Annotations: agentNever(refused),
 		Use:         "check",
-		Short:       "Report what keeps messages from reaching Discord, and what to do about it",
+		Short:       "Check the connection with Discord, and say what to fix",
 		Long: "Check asks Discord about the token, the owner, the direct messages and the gateway, and looks at the listener, the clock " +
 			"and the outbox. It prints one line per check: PASS, WARN or FAIL, what was checked, what was found, and what to do. It sends " +
 			"no message. It exits 78 if the token is missing or not accepted, 69 if Discord cannot be reached or direct messages " +
@@ -134,7 +134,7 @@ func (e *examination) owner(a api.Application) string {
 	case owner != "" && slices.Contains(a.Owners, owner):
 		e.add(pass, "owner", "%s, of discord.owner", owner)
 	case owner != "":
-		e.add(warn, "owner", "%s, of discord.owner, who does not own the application: check that this is you", owner)
+		e.add(warn, "owner", "%s, of discord.owner, who does not own the application: check that this is your user id", owner)
 	case len(a.Owners) > 0:
 		owner = a.Owners[0]
 		e.add(pass, "owner", "%s, who owns the application", owner)
@@ -195,7 +195,7 @@ func (e *examination) clock(client *api.Client) {
 // listener tells whether messages to the bot are answered.
 func (e *examination) listener() {
 	if lock.Free(e.h.Dir.Lock("discord")) {
-		e.add(warn, "listener", "not running: to have messages to the bot answered, start ollim discord listen, or its service")
+		e.add(warn, "listener", "not running: start ollim discord listen, or its service, to have messages to the bot answered")
 		return
 	}
 	e.add(pass, "listener", "running")
@@ -220,7 +220,7 @@ func (e *examination) outbox() {
 	default:
 		text := fmt.Sprintf("%d waiting", n)
 		if stuck > 0 {
-			text += fmt.Sprintf(", %d of them given up after a week: delete them in state/outbox, or fix what keeps them", stuck)
+			text += fmt.Sprintf(", %d of them given up after a week: delete them from state/outbox", stuck)
 		}
 		if last := strings.TrimSpace(waiting[0].LastError); last != "" {
 			text += ": " + last

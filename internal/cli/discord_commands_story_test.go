@@ -204,7 +204,7 @@ func TestDiscordCommands(t *testing.T) {
 		{"clear", nil, []string{"no conversation to clear"}},
 		{"compact", nil, []string{"⚠️", "no session to compact"}},
 		{"fork", []discordapi.Option{option("end", "report")}, []string{"⚠️", "no fork is open"}},
-		{"gone", nil, []string{"not known any more", "ollim discord sync"}},
+		{"gone", nil, []string{"does not know this command", "ollim discord sync"}},
 	} {
 		got := p.slash(tc.name, tc.options...)
 		for _, want := range tc.want {
@@ -471,7 +471,7 @@ func TestDiscordStrangers(t *testing.T) {
 		}
 	}
 	p.use(p.server.Click(discordapi.Owner, message, "ollim:nosuch:1"))
-	if got := p.latest().Content; got != "This button is not known any more." {
+	if got := p.latest().Content; got != "This version of ollim does not know this button." {
 		t.Error(got)
 	}
 	if got := p.read("tasks/todo.txt"); strings.HasPrefix(got, "x ") {

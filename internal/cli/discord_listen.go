@@ -19,17 +19,18 @@ func newDiscordListen(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "listen",
-		Short:       "Answer what you write to the bot on Discord, until it is stopped",
-		Long: "Listen is a service: it stays connected to Discord and lets the agent answer. Direct messages of the owner's are turns of " +
-			"the main conversation, or of the open fork, with their images and files; a reply to a message of a run continues from that " +
-			"run's session, and a reply to a question is its answer. A message that arrives during a turn waits, unless chat.busy is " +
-			"interrupt. Channels and users that discord.allow lists have sessions of their own, as with ollim chat --channel. Nobody else " +
-			"is answered.\n\n" +
-			"No message is answered twice, and those that arrive while listen is stopped or disconnected are answered later. On SIGTERM it " +
-			"waits up to a minute for the turn in progress; a turn that takes longer is cut off, and the next turn reads so. Settings " +
-			"are read again at each message. Under systemd it reports its readiness and, by acknowledged heartbeats, that it is not deaf; " +
-			"see the unit contrib/systemd/ollim-discord.service. One listener serves a data directory; a second one exits 75. It exits 78 " +
-			"if the token or an intent is not accepted, and 69 if Discord does not let it send direct messages to the owner.",
+		Short:       "Answer messages to the bot on Discord, as a service",
+		Long: "Listen stays connected to Discord and answers messages to the bot until it is stopped. Direct messages from the owner are " +
+			"turns of the main conversation, or of the open fork, with their images and files. A reply to a message that a background run " +
+			"sent opens a fork of that run's session; a reply to a question answers it. A message that arrives during a turn waits for its " +
+			"end, or stops it with chat.busy: interrupt. Channels and users that discord.allow lists have sessions of their own, as with " +
+			"ollim chat --channel. Nobody else is answered.\n\n" +
+			"Each message is answered once. Messages that arrive while the listener is stopped or disconnected are answered when it is " +
+			"back. On SIGTERM the listener waits up to a minute for the turn in progress. A turn that takes longer is cut off, and the " +
+			"agent reads its message again in the next turn. The settings are read again for each message.\n\n" +
+			"The unit contrib/systemd/ollim-discord.service runs the listener under systemd, which restarts it if Discord acknowledges no " +
+			"heartbeat for five minutes. One listener serves a data directory; a second one exits 75. Listen exits 78 if Discord does not " +
+			"accept the token or an intent, and 69 if the bot may not send direct messages to the owner.",
 		Args: checked(cobra.NoArgs),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordListen(ctx, d, h) }),
 	}

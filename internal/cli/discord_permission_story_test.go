@@ -47,7 +47,7 @@ func TestDiscordPermission(t *testing.T) {
 		t.Errorf("%+v", p.server.Message(message))
 	}
 	p.use(p.server.Click(discordapi.Owner, message, yes))
-	if got := p.latest().Content; !strings.Contains(got, "nobody waits for this answer any more") {
+	if got := p.latest().Content; !strings.Contains(got, "this question is no longer open") {
 		t.Error(got)
 	}
 	message, answer = p.ask(t.Context(), use) // once is once
@@ -100,7 +100,7 @@ func TestDiscordPermissionWithoutAnswer(t *testing.T) {
 		t.Errorf("%+v", p.server.Message(message))
 	}
 	p.use(p.server.Click(discordapi.Owner, message, left[0].ID))
-	if got := p.latest().Content; !strings.Contains(got, "nobody waits") {
+	if got := p.latest().Content; !strings.Contains(got, "no longer open") {
 		t.Error(got)
 	}
 	p.server.Fail(discordapi.Fault{Method: http.MethodPost, Status: http.StatusForbidden, Code: 50007})

@@ -173,7 +173,7 @@ func TestDiscordCheck(t *testing.T) {
 			"FAIL\ttoken\tthe bot's token is not accepted by Discord: copy it from", "PASS\toutbox\tempty",
 		}},
 		"closed":    {discordapi.Options{Closed: 50007}, nil, discordapi.Fault{Path: "/none"}, 69, []string{"FAIL\tmessages\tno direct message may be sent: the owner"}},
-		"no server": {discordapi.Options{Closed: 50278}, nil, discordapi.Fault{Path: "/none"}, 69, []string{"FAIL\tmessages\tno direct message may be sent: they share no server: invite"}},
+		"no server": {discordapi.Options{Closed: 50278}, nil, discordapi.Fault{Path: "/none"}, 69, []string{"FAIL\tmessages\tno direct message may be sent: the bot and the owner share no server: invite"}},
 		"outage":    {discordapi.Options{}, nil, discordapi.Fault{Status: 503, Times: 99}, 69, []string{"FAIL\tAPI\tDiscord has a problem: status 503"}},
 		"cut":       {discordapi.Options{}, nil, discordapi.Fault{Times: 99}, 69, []string{"FAIL\tAPI\tno connection to Discord: EOF"}},
 	} {

@@ -15,10 +15,9 @@ func newDiscordSync(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentNever(refused),
 		Use:         "sync",
-		Short:       "Register the commands of the direct messages with Discord",
-		Long: "Sync registers the commands that the owner can use in the direct messages with the bot, such as /status, and removes " +
-			"all others of the application. The listener does so when it starts, if they have changed since they were last " +
-			"registered; sync does so in any case.",
+		Short:       "Register the slash commands with Discord",
+		Long: "Sync registers the slash commands, such as /status, that the owner can use in direct messages with the bot. It removes all " +
+			"other commands of the application. The listener does the same when it starts, if the commands have changed; sync always does it.",
 		Args: checked(cobra.NoArgs),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordSync(ctx, d, h) }),
 	}

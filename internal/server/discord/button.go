@@ -126,7 +126,7 @@ func (x *Interactions) press(ctx context.Context, i *discordgo.Interaction, id s
 		return
 	}
 	if !known {
-		x.note(ctx, i, begun, "This button is not known any more.")
+		x.note(ctx, i, begun, "This version of ollim does not know this button.")
 		return
 	}
 	said, err := b.do(x, ctx, p)
@@ -246,7 +246,7 @@ func (x *Interactions) answerQuestion(ctx context.Context, p press) (string, err
 		return "", err
 	}
 	if paused, _, err := r.Spend.Paused(); paused {
-		return "The answer is kept, and the run goes on after: `ollim resume`.", err
+		return "The answer is saved. The run continues after `ollim resume`.", err
 	}
 	return "", x.Launch("answer", "--continue", "--", run)
 }

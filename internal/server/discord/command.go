@@ -82,7 +82,7 @@ func (x *Interactions) command(ctx context.Context, i *discordgo.Interaction, da
 		x.Warn("discord: /" + data.Name + ": " + err.Error()) // the owner sees that it was not carried out
 		return
 	}
-	r := reply{text: "This command is not known any more: run `ollim discord sync`."}
+	r := reply{text: "This version of ollim does not know this command: run `ollim discord sync`."}
 	if c, known := commandOf(data.Name); known {
 		var err error
 		if r, err = c.run(x, ctx, call{channel: i.ChannelID, args: arguments(data.Options)}); err != nil {

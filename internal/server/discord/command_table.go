@@ -30,15 +30,15 @@ func commands() []command {
 		{name: "clear", about: "Begin a new conversation; the transcript of this one is kept", run: (*Interactions).askToClear},
 		{
 			name: "compact", about: "Replace the conversation by a summary", run: (*Interactions).compact,
-			options: options(text("instructions", "What the summary is to keep")),
+			options: options(text("instructions", "What the summary should keep")),
 		},
 		{
 			name: "cost", about: "Show what runs have cost in the last 30 days", run: (*Interactions).cost,
 			options: options(choice("by", "One line for each", "job", "day", "model")),
 		},
 		{
-			name: "fork", about: "Open an interactive fork, whose first turn is your next message; end it, or show it", run: (*Interactions).fork,
-			options: options(text("topic", "What the fork is about"), choice("end", "How to end the fork that is open", "save", "report", "exit")),
+			name: "fork", about: "Open an interactive fork, show it, or end it", run: (*Interactions).fork,
+			options: options(text("topic", "What the fork is about"), choice("end", "How to end the open fork", "save", "report", "exit")),
 		},
 		{
 			name: "model", about: "Choose the model of the conversation, or show it", run: setting("chat.model"),
@@ -50,19 +50,19 @@ func commands() []command {
 		},
 		{name: "interrupt", about: "Stop the turn in progress; what was said is kept", run: (*Interactions).interrupt},
 		{
-			name: "permissions", about: "Choose what becomes of uses of tools that no pattern allows, or show it", run: setting("chat.permissions"),
-			options: options(choice("value", "dontAsk refuses, default asks you, acceptEdits asks but lets files be written",
+			name: "permissions", about: "Choose what happens when the agent wants a tool that is not allowed, or show it", run: setting("chat.permissions"),
+			options: options(choice("value", "dontAsk: deny; default: ask you; acceptEdits: ask you, except for edits of files",
 				string(policy.DontAsk), string(policy.AskOwner), string(policy.AcceptEdits))),
 		},
 		{
-			name: "ping-budget", about: "Show or change how many pings background runs have", run: (*Interactions).pingBudget,
-			options: options(number("capacity", "The most pings at once", 0, 1000), number("rate", "Minutes until one more", 1, 10080)),
+			name: "ping-budget", about: "Show or change the ping budget of background runs", run: (*Interactions).pingBudget,
+			options: options(number("capacity", "The most pings that can be saved up", 0, 1000), number("rate", "Minutes until one more ping", 1, 10080)),
 		},
 		{
 			name: "config", about: "Show settings, or change one", run: (*Interactions).config,
 			options: options(typed(text("key", "The setting")), text("value", "What to set it to")), complete: (*Interactions).settingKeys,
 		},
-		{name: "status", about: "Show what runs, waits and failed", run: output("status")},
+		{name: "status", about: "Show what runs, what waits and what failed", run: output("status")},
 		{name: "routines", about: "List the routines and when they fire next", run: output("routine", "list")},
 		{
 			name: "fire", about: "Run a job now", run: (*Interactions).fire,

@@ -159,7 +159,7 @@ func forkNote(e runlog.Event) string {
 	case runlog.ForkOpened:
 		return "fork: opened" + about
 	case runlog.ForkSaved:
-		return "fork: it is the main conversation now"
+		return "fork: saved; it is the main conversation now"
 	case runlog.ForkReported:
 		return "fork: ended; the main conversation gets a summary"
 	case runlog.ForkDropped:

@@ -143,8 +143,8 @@ func ignoreRefusal(err error) error {
 
 // What the listener says about turns that it did not finish.
 const (
-	sayCutOff = "-# The listener was restarted during this turn. Your message is kept: the next turn reads it, and that its answer was cut off."
-	sayCut    = "-# The listener was restarted during this turn, which was cut off. Say it again to have it answered."
+	sayCutOff = "-# The listener was restarted during this turn, and the answer was cut off. Your message is kept: the agent reads it again with your next one."
+	sayCut    = "-# The listener was restarted during this turn, and the answer was cut off. Send your message again to have it answered."
 )
 
 // errDelivered is the error of an answer whose end went to the outbox: its beginning is shown and stays.

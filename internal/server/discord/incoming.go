@@ -35,7 +35,7 @@ type said struct {
 	notes []string // what the sender is to be told about it
 }
 
-// read returns what a message says, with its files. A file that cannot be had is named, with the reason.
+// read returns what a message says, with its files. A file that cannot be downloaded is named, with the reason.
 func (l *Listener) read(ctx context.Context, h Home, m *discordgo.Message) (s said) {
 	texts := []string{strings.ToValidUTF8(m.Content, "\ufffd")}
 	for _, shot := range m.MessageSnapshots {
@@ -57,16 +57,16 @@ func (l *Listener) read(ctx context.Context, h Home, m *discordgo.Message) (s sa
 				texts = append(texts, text)
 				continue
 			}
-			s.notes = append(s.notes, "The voice note could not be turned into text: "+err.Error())
+			s.notes = append(s.notes, "The voice note could not be transcribed: "+err.Error())
 		}
 		if data == nil {
-			s.notes = append(s.notes, fmt.Sprintf("The file %s could not be had: %v", name, err))
+			s.notes = append(s.notes, fmt.Sprintf("The file %s could not be downloaded: %v", name, err))
 			texts = append(texts, fmt.Sprintf("[file %s of %d bytes: it could not be downloaded]", name, a.Size))
 			continue
 		}
 		attached, text, err := l.keep(h, a, data)
 		if err != nil {
-			s.notes = append(s.notes, fmt.Sprintf("The file %s could not be kept: %v", name, err))
+			s.notes = append(s.notes, fmt.Sprintf("The file %s could not be saved: %v", name, err))
 		}
 		if attached.Path != "" {
 			s.Attachments = append(s.Attachments, attached)
@@ -118,7 +118,7 @@ func quoteAny(m *discordgo.Message) string {
 // download returns the content of an attachment. It is tried for a while.
 func (l *Listener) download(ctx context.Context, a *discordgo.MessageAttachment) (data []byte, err error) {
 	if a.Size > maxAttachment {
-		return nil, fmt.Errorf("it has %d MiB; the limit is %d", a.Size>>20, maxAttachment>>20)
+		return nil, fmt.Errorf("it has %d MiB, and the limit is %d MiB", a.Size>>20, maxAttachment>>20)
 	}
 	for range 3 {
 		data, err = l.Client.Download(ctx, a.URL, maxAttachment)
@@ -140,7 +140,7 @@ func isVoice(m *discordgo.Message, a *discordgo.MessageAttachment) bool {
 // transcribe has the owner's command turn audio into text.
 func transcribe(ctx context.Context, h Home, audio []byte) (string, error) {
 	if len(h.Transcribe) == 0 {
-		return "", errors.New("no command is set as transcribe")
+		return "", errors.New("the setting transcribe is empty")
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, transcribeTime, fmt.Errorf("no end within %s", transcribeTime))
 	defer cancel()
@@ -152,7 +152,7 @@ func transcribe(ctx context.Context, h Home, audio []byte) (string, error) {
 	}
 	text := strings.TrimSpace(strings.ToValidUTF8(string(r.Out), "\ufffd"))
 	if err == nil && text == "" {
-		err = errors.New("it wrote no text")
+		err = errors.New("the command wrote no text")
 	}
 	return text, err
 }

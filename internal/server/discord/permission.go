@@ -54,7 +54,7 @@ func (x *Interactions) Permit(channel string) func(context.Context, runlog.Event
 		sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime) // else it could be sent and stay as it is
 		defer cancel()
 		m, err := x.API.Send(sending, channel, api.Outgoing{
-			Text: asks + "\n-# or react: ✅ once, 🔁 for this session, ❌ no; no answer within a minute is no",
+			Text: asks + "\n-# You can also react: ✅ allow once, 🔁 allow for this session, ❌ deny. Without an answer within a minute it is denied.",
 			Components: api.Buttons(
 				outbox.Button{Label: "Allow once", ID: outbox.ButtonID(buttonPermit, id, string(allowOnce)), Style: "success"},
 				outbox.Button{Label: "Allow for this session", ID: outbox.ButtonID(buttonPermit, id, string(allowSession))},
@@ -90,7 +90,7 @@ func (x *Interactions) showOutcome(ctx context.Context, channel, message, use st
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTime)
 	defer cancel()
 	if _, err := x.API.Edit(ctx, channel, message, api.Outgoing{Text: text + inSpan(use), Components: api.Buttons()}); err != nil {
-		x.Warn("discord: the outcome of a question was not shown: " + err.Error())
+		x.Warn("discord: the outcome of a permission was not shown: " + err.Error())
 	}
 }
 
@@ -98,7 +98,7 @@ func (x *Interactions) showOutcome(ctx context.Context, channel, message, use st
 func (x *Interactions) answerPermission(_ context.Context, p press) (string, error) {
 	id, answer, _ := strings.Cut(p.arg, ":")
 	if !x.permissions.answer(id, verdict(answer)) {
-		return "", &stale{"nobody waits for this answer any more"}
+		return "", &stale{"this question is no longer open"}
 	}
 	return "", nil
 }

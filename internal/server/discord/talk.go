@@ -72,7 +72,7 @@ func (l *Listener) talk(ctx context.Context, h Home, m *discordgo.Message) {
 		err = l.enqueue(ctx, h, m.ChannelID, m.ID, said)
 	}
 	if err != nil {
-		l.tell(ctx, m, "-# Your message was not taken: "+plain(err))
+		l.tell(ctx, m, "-# Your message was not accepted: "+plain(err))
 	}
 	if answered || err != nil {
 		l.warn(l.handled.add(m.ChannelID, m.ID, false))

@@ -51,7 +51,7 @@ func (e *Error) Error() string {
 	case e.Code == closedDM:
 		return ErrClosed.Error() + ": the owner does not accept them: in a server that both share, allow direct messages in its privacy settings"
 	case e.Code == noGuild:
-		return ErrClosed.Error() + ": they share no server: invite the bot to one of the owner's servers"
+		return ErrClosed.Error() + ": the bot and the owner share no server: invite the bot to one of the owner's servers"
 	case errors.Is(e.kind, ErrToken):
 		return ErrToken.Error()
 	case e.Code != 0:

@@ -50,7 +50,7 @@ func closed(err error, intents int) error {
 	case 4007, 4009:
 		return fmt.Errorf("%w: %d %q", errForgotten, by.Code, by.Text)
 	case 4010, 4011:
-		return fmt.Errorf("%w: it is in more servers than one connection may serve: remove it from some", ErrRefused)
+		return fmt.Errorf("%w: it is in more servers than one connection may serve: remove the bot from some of them", ErrRefused)
 	case 4012:
 		return fmt.Errorf("%w: version %s of the gateway is no longer offered: update ollim", ErrRefused, version)
 	case 4013, 4014:
