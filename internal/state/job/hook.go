@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,11 +70,20 @@ const standardPrefix = "whsec_"
 // those of the part webhook of the secrets file. The error says which line is wrong, and never quotes a secret.
 func (h Hook) Keys(entries []string) ([][]byte, error) {
 	name := h.SecretName()
-	i := slices.IndexFunc(entries, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
-	if i < 0 {
-		return nil, fmt.Errorf("no line webhook.%s=… in the secrets file", name)
+	var found []string
+	for _, entry := range entries {
+		if value, ours := strings.CutPrefix(entry, name+"="); ours {
+			found = append(found, value)
+		}
 	}
-	values := strings.Fields(strings.TrimPrefix(entries[i], name+"="))
+	switch len(found) {
+	case 0:
+		return nil, fmt.Errorf("no line webhook.%s=… in the secrets file", name)
+	case 1:
+	default:
+		return nil, fmt.Errorf("webhook.%s: %d lines in the secrets file, want one", name, len(found))
+	}
+	values := strings.Fields(found[0])
 	if len(values) == 0 || len(values) > maxSecrets {
 		return nil, fmt.Errorf("webhook.%s: want one secret, or two separated by a space while it is being changed", name)
 	}

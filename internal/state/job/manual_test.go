@@ -9,18 +9,20 @@ import (
 	"testing"
 )
 
-// TestManual compares the KEYS of ollim-routine(5) and ollim-reminder(5) with the table of fields.
+// TestManual compares the KEYS of ollim-routine(5), ollim-reminder(5) and ollim-webhook(5) with the table of fields.
 func TestManual(t *testing.T) {
-	routine, reminder := manualKeys(t, "routine"), manualKeys(t, "reminder")
-	list := entry(t, "\n.PP\nThe keys\n", "have the same meaning")
-	for key, hint := range routine {
-		if named(list, key) {
-			reminder[key] = hint
-		}
-	}
+	routine := manualKeys(t, "routine")
 	compareManual(t, Routine, routine)
-	compareManual(t, Reminder, reminder)
-	plain := entry(t, ".BR plain ", "are errors in a plain reminder")
+	for _, kind := range []Kind{Reminder, Webhook} {
+		keys, list := manualKeys(t, string(kind)), entry(t, kind, "\n.PP\nThe keys\n", "have the same meaning")
+		for key, hint := range routine {
+			if named(list, key) {
+				keys[key] = hint
+			}
+		}
+		compareManual(t, kind, keys)
+	}
+	plain := entry(t, Reminder, ".BR plain ", "are errors in a plain reminder")
 	for _, f := range fields(Reminder) {
 		if named(plain, f.key) != f.agentOnly {
 			t.Errorf("%s: an error beside plain: want %v", f.key, f.agentOnly)
@@ -41,7 +43,7 @@ func compareManual(t *testing.T, kind Kind, described map[string]string) {
 		if got := strings.Contains(hint, "needs approval"); got != slices.Contains(widens, f.key) {
 			t.Errorf("%s: %s (%s): needs approval: %v", kind, f.key, hint, got)
 		}
-		if required := slices.Contains([]string{"id", "cron", "run-at"}, f.key); strings.Contains(hint, "required") != required {
+		if required := slices.Contains([]string{"id", "cron", "run-at", "fields"}, f.key); strings.Contains(hint, "required") != required {
 			t.Errorf("%s: %s (%s): required: want %v", kind, f.key, hint, required)
 		}
 	}
@@ -60,10 +62,10 @@ func manualKeys(t *testing.T, kind string) map[string]string {
 	return keys
 }
 
-// entry is a part of the KEYS of ollim-reminder(5).
-func entry(t *testing.T, from, to string) string {
+// entry is a part of the KEYS of a kind's page.
+func entry(t *testing.T, kind Kind, from, to string) string {
 	t.Helper()
-	_, text, _ := strings.Cut(section(t, "reminder"), from)
+	_, text, _ := strings.Cut(section(t, string(kind)), from)
 	text, _, _ = strings.Cut(text, "\n"+to)
 	return text
 }
