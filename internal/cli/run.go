@@ -100,7 +100,7 @@ func newRunShow(d *Deps) *cobra.Command {
 			e.SetEscapeHTML(false)
 			e.SetIndent("", "  ")
 			return d.each("run show", args, func(name string) error {
-				r, err := h.Runs().Find(name)
+				r, err := findRun(h, name)
 				if err == nil {
 					err = e.Encode(h.Runs().CutOff(r))
 				}
@@ -126,11 +126,22 @@ func newRunLog(d *Deps) *cobra.Command {
 	return cmd
 }
 
+// findRun finds the run that name means. A run whose id was given to the sender of a webhook's event may not have begun.
+func findRun(h app.Home, name string) (runlog.Record, error) {
+	r, err := h.Runs().Find(name)
+	if as[*runlog.Unknown](err) {
+		if e, waits := h.Inbox().Find(name); waits == nil {
+			return r, &withStatus{fmt.Errorf("the event waits in the inbox of webhook %s since %s", e.Hook, clock(e.Arrived.In(h.Config.Zone))), statusTempFail}
+		}
+	}
+	return r, err
+}
+
 // followEvery is how often a followed log is read again.
 const followEvery = 200 * time.Millisecond
 
 func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow, asJSON bool) error {
-	r, err := h.Runs().Find(name)
+	r, err := findRun(h, name)
 	if err != nil {
 		return err
 	}

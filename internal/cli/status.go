@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -22,7 +24,7 @@ func newStatus(d *Deps) *cobra.Command {
 		Short:       "Show running, waiting and failed runs, the next fires, the ping budget and the spending",
 		Long: "Status prints one fact per line; the first column names its kind: running (runs in progress), failed (jobs whose latest " +
 			"run in the last day did not succeed), waiting (questions, see ollim answer), queued and cut-off (messages to the main " +
-			"conversation), updates (pending), undelivered (messages to you), invalid (job files, see ollim check), next (fires), " +
+			"conversation), inbox (events of a webhook that wait for their runs), updates (pending), undelivered (messages to you), invalid (job files, see ollim check), next (fires), " +
 			"paused, pings and spent.",
 		Args: checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error { return runStatus(cmd.Context(), d) }),
@@ -41,7 +43,7 @@ func runStatus(ctx context.Context, d *Deps) error {
 		return err
 	}
 	t := d.table()
-	for _, part := range []func(context.Context, *Deps, app.Home) ([][]string, error){statusRuns, statusQuestions, statusQueue, statusMessages, statusNext, statusMoney} {
+	for _, part := range []func(context.Context, *Deps, app.Home) ([][]string, error){statusRuns, statusQuestions, statusQueue, statusInbox, statusMessages, statusNext, statusMoney} {
 		rows, err := part(ctx, d, h)
 		if err != nil {
 			return err
@@ -104,6 +106,20 @@ func statusQueue(_ context.Context, _ *Deps, h app.Home) (rows [][]string, err e
 	}
 	for _, m := range c.CutOff {
 		rows = append(rows, []string{"cut-off", m.Arrived.Format("15:04:05"), plaintext.Short(plaintext.Line(m.Text), 60)})
+	}
+	return rows, err
+}
+
+// statusInbox counts the events of each webhook that have not run.
+func statusInbox(_ context.Context, _ *Deps, h app.Home) (rows [][]string, err error) {
+	hooks, err := h.Inbox().Hooks()
+	for _, hook := range hooks {
+		first, n, firstErr := h.Inbox().First(hook)
+		if firstErr == nil {
+			rows = append(rows, []string{"inbox", first.Arrived.In(h.Config.Zone).Format("15:04:05"), hook, strconv.Itoa(n)})
+		} else if !errors.Is(firstErr, inbox.ErrGone) {
+			err = errors.Join(err, firstErr)
+		}
 	}
 	return rows, err
 }

@@ -183,7 +183,11 @@ func late(b Input) string {
 	if !sameDay(at, b.Now) {
 		layout = "2006-01-02 Mon 3:04 PM"
 	}
-	return fmt.Sprintf("[late: was scheduled for %s, running now]", at.Format(layout))
+	was := "was scheduled for"
+	if b.Task.Webhook {
+		was = "arrived at"
+	}
+	return fmt.Sprintf("[late: %s %s, running now]", was, at.Format(layout))
 }
 
 func sameDay(a, b time.Time) bool { return a.Format(time.DateOnly) == b.Format(time.DateOnly) }

@@ -110,7 +110,7 @@ func (m Minute) prune(ctx context.Context, at time.Time) error {
 		return nil
 	}
 	before := at.AddDate(0, 0, -m.Keep)
-	return errors.Join(m.pruneRuns(before), m.pruneLate(before), m.pruneTranscripts(ctx, at.Add(-session.ReplyLimit)), m.Runner.Slots.Prune(before),
+	return errors.Join(m.pruneRuns(before), m.pruneLate(before), m.pruneInbox(before), m.pruneTranscripts(ctx, at.Add(-session.ReplyLimit)), m.Runner.Slots.Prune(before),
 		m.expireChannels(at))
 }
 
@@ -131,6 +131,21 @@ func (m Minute) pruneRuns(before time.Time) error {
 	for _, id := range ids {
 		if r, readErr := runs.Load(id); readErr == nil && r.Done() && r.Outcome != runlog.Waiting && r.Finished.Before(before) {
 			err = errors.Join(err, os.RemoveAll(m.Runner.Home.Run(id)))
+		}
+	}
+	return err
+}
+
+// pruneInbox removes the events of webhooks that are gone, if they arrived before an instant.
+func (m Minute) pruneInbox(before time.Time) error {
+	present, err := m.present()
+	if present == nil {
+		return err
+	}
+	hooks, err := m.Runner.Inbox.Hooks()
+	for _, hook := range hooks {
+		if !present[hook] {
+			err = errors.Join(err, m.Runner.Inbox.Prune(hook, before))
 		}
 	}
 	return err

@@ -192,8 +192,24 @@ func (b Book) GiveBack(e Entry) error {
 	return move(b.Home.RunEntry(e.Run), b.pathOf(e))
 }
 
-// Remove deletes an entry.
-func (b Book) Remove(e Entry) error { return store.Remove(b.pathOf(e)) }
+// Prune removes the entries of a hook that arrived before an instant, and what was noted of the hook if none is left.
+func (b Book) Prune(hook string, before time.Time) error {
+	list, err := b.names(hook)
+	for _, n := range list {
+		e, loadErr := b.load(hook, n)
+		if errors.Is(loadErr, ErrGone) {
+			continue
+		}
+		if loadErr != nil || !e.Arrived.Before(before) {
+			return errors.Join(err, loadErr)
+		}
+		err = errors.Join(err, store.Remove(b.path(hook, n)))
+	}
+	if err == nil && os.Remove(b.folder(hook)) == nil { // it is empty
+		err = store.Remove(b.startsPath(hook))
+	}
+	return err
+}
 
 func move(from, to string) error {
 	err := os.Rename(from, to)

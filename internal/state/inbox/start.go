@@ -12,7 +12,7 @@ import (
 
 // Bounds of the time after which an entry is started again whose process ended before the run began. It doubles each time.
 const (
-	firstRetry = time.Second
+	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Minute
 )
 
