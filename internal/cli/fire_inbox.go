@@ -45,8 +45,12 @@ func (d *Deps) startEntries(ctx context.Context, wake <-chan struct{}, home func
 		default:
 		}
 	}}
-	for {
+	for ctx.Err() == nil {
 		timer := time.NewTimer(d.passEntries(ctx, s, home))
+		select {
+		case <-ctx.Done():
+		case <-time.After(betweenPasses):
+		}
 		select {
 		case <-ctx.Done():
 		case <-wake:
@@ -54,11 +58,11 @@ func (d *Deps) startEntries(ctx context.Context, wake <-chan struct{}, home func
 		case <-timer.C:
 		}
 		timer.Stop()
-		if ctx.Err() != nil {
-			return
-		}
 	}
 }
+
+// betweenPasses is the least time from one look at the inbox to the next: many events that arrive at once need no look each.
+const betweenPasses = 50 * time.Millisecond
 
 // passEntries starts what can start now, and returns how long to wait before the next time.
 func (d *Deps) passEntries(ctx context.Context, s *starter, home func() (app.Home, error)) time.Duration {
