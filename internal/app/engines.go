@@ -22,6 +22,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/skill"
 )
 
 // engines returns a function that makes the engine of a name: claude-code, native, or script:FILE.
@@ -88,8 +89,8 @@ func (h Home) claude(atShell bool) (engine.Engine, error) {
 		Command: command, Self: self, Secrets: secrets,
 		Args:    []string{"--data-dir", string(h.Dir), "--config", h.app.ConfigFile(h.Dir)},
 		Env:     append(env, h.location()...),
-		Scratch: func(run string) string { return h.Dir.Run(run) },
-		Grace:   Grace, Models: table, Now: h.app.Now, Sought: c.sought(h.app, keyName(config.Anthropic)),
+		Scratch: func(run string) string { return h.Dir.Run(run) }, AskServers: h.askServers,
+		Grace: Grace, Models: table, Now: h.app.Now, Sought: c.sought(h.app, keyName(config.Anthropic)),
 	}, nil
 }
 
@@ -121,11 +122,32 @@ func (h Home) native(atShell bool) (engine.Engine, error) {
 	}
 	return &native.Engine{
 		Sessions: h.Dir.Sessions(), Objects: h.Objects(),
-		Service: native.Service{Provider: service, Name: c.Provider, Local: isLocal(c.BaseURL), NoPDF: noPDF},
+		Service: native.Service{Provider: service, Name: c.Provider, Local: isLocal(c.BaseURL), NoPDF: noPDF, Searcher: searcher(c, service)},
 		Model:   c.Model, NoModel: noModel, Models: table, MaxTokens: c.MaxTokens,
-		Tools: func(r engine.Request) native.BuiltIns { return h.builtIns(r) },
-		Now:   h.app.Now, Locks: h.Disk.Locks, Sleep: h.app.Sleep, Random: h.app.Random,
+		Tools:   func(r engine.Request) native.BuiltIns { return h.builtIns(r) },
+		Servers: func(r engine.Request) native.Servers { return h.servers(r) },
+		Agents:  h.agents,
+		Now:     h.app.Now, Locks: h.Disk.Locks, Sleep: h.app.Sleep, Random: h.app.Random,
 	}, nil
+}
+
+// searcher returns the service's search of the web, nil if it has none or the owner wants none.
+func searcher(c config.Service, service provider.Provider) provider.Searcher {
+	s, ok := service.(provider.Searcher)
+	if !ok || c.WebSearch == config.SearchOff || c.WebSearch == config.SearchAuto && !provider.HasSearch(c.BaseURL) {
+		return nil
+	}
+	return s
+}
+
+// agents returns the subagents of agents/. One with a fault is left out.
+func (h Home) agents() (list []engine.Subagent) {
+	for _, name := range skill.AgentNames(h.Dir) {
+		if a, err := skill.LoadAgent(h.Dir, name); err == nil {
+			list = append(list, engine.Subagent{Name: a.Name, Description: a.Description, Prompt: a.Prompt, Model: a.Model, Tools: a.Tools})
+		}
+	}
+	return list
 }
 
 // address returns where the service is: native.base-url, else ANTHROPIC_BASE_URL or OPENAI_BASE_URL of the credentials; "" is the
@@ -170,9 +192,7 @@ func isLocal(address string) bool {
 // builtIns returns the native engine's own tools for one request. Its commands get the environment of all commands and the id of
 // their run, never the keys.
 func (h Home) builtIns(r engine.Request) *builtin.Box {
-	env := slices.DeleteFunc(append(h.ProgramEnv(), r.Run.Env()...), func(kv string) bool {
-		return strings.HasPrefix(kv, "ANTHROPIC_API_KEY=") || strings.HasPrefix(kv, "OPENAI_API_KEY=")
-	})
+	env := withoutKeys(append(h.ProgramEnv(), r.Run.Env()...))
 	if self, err := os.Executable(); err == nil { // cron's PATH does not have ollim
 		for i, entry := range env {
 			if strings.HasPrefix(entry, "PATH=") {

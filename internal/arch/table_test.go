@@ -27,6 +27,7 @@ func layers() []layer {
 		{path: "internal/schedule"},
 		{path: "internal/engine", beside: map[string][]string{
 			"claudecode":     {""},
+			"mcpclient":      {""},
 			"native":         {"", "native/builtin", "provider"},
 			"native/builtin": {""},
 			"provider":       {""},
@@ -52,7 +53,7 @@ func layers() []layer {
 // tests is the directory of packages that only tests import; they import no other package of the module but each other.
 const tests = "internal/testkit"
 
-// owners maps each outside library to the package that alone may import it, with those below it.
+// owners maps each outside library to the packages that alone may import it, with those below them.
 func owners() map[string]string {
 	return map[string]string{
 		"github.com/agext/levenshtein":         "internal/platform/plaintext",
@@ -67,7 +68,9 @@ func owners() map[string]string {
 		"golang.org/x/image":                   "internal/platform/media",
 		"github.com/cenkalti/backoff/v5":       "internal/agent/conversation",
 		"github.com/gorilla/websocket":         "internal/server/discord/gateway",
-		"github.com/mark3labs/mcp-go":          "internal/server/mcp",
+		"github.com/mark3labs/mcp-go/client":   "internal/engine/mcpclient",
+		"github.com/mark3labs/mcp-go/mcp":      "internal/engine/mcpclient internal/server/mcp",
+		"github.com/mark3labs/mcp-go/server":   "internal/server/mcp",
 		"github.com/spf13/cobra":               "internal/cli",
 		"github.com/spf13/pflag":               "internal/cli",
 		"golang.org/x/term":                    "internal/cli",

@@ -68,6 +68,7 @@ func runCheck(ctx context.Context, d *Deps, files []string, asJSON bool) error {
 	for _, j := range jobs.Jobs {
 		c.good(filepath.Join(filepath.Base(filepath.Dir(j.Path)), filepath.Base(j.Path)), j)
 	}
+	c.servers(h, jobs.Jobs)
 	policy, err := c.approvals.Policy()
 	c.fault(err)
 	if policy.Waits {

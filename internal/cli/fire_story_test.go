@@ -122,14 +122,12 @@ func TestDirsInTheDataDirectoryAreRefused(t *testing.T) {
 
 // An engine without subagents refuses a job that is delegated to one, before anything is asked of it.
 func TestSubagentNeedsAnEngineThatHasThem(t *testing.T) {
-	w, api := newNativeWorld(t)
+	w := newWorld(t)
+	w.script(doneScript)
 	w.write("agents/helper.md", "---\nname: helper\ndescription: Helps\n---\nHelp.\n")
 	w.must("routine", "add", "sub", "--cron", "0 9 * * *", "--background", "--isolated", "--subagent", "helper", "Look.")
-	if r := w.run("fire", "sub"); r.status != 77 || !strings.Contains(r.errOut, "refused: subagent helper: native: this engine has no subagents") {
+	if r := w.run("fire", "sub"); r.status != 77 || !strings.Contains(r.errOut, "refused: subagent helper: script:") || !strings.Contains(r.errOut, "this engine has no subagents") {
 		t.Errorf("%+v", r)
-	}
-	if n := len(api.Requests()); n != 0 {
-		t.Errorf("%d requests", n)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func newMCP(d *Deps) *cobra.Command {
-	return group("mcp", "mcps", "Serve the agent's tools over the Model Context Protocol", newMCPServe(d), newMCPTools(d))
+	return group("mcp", "mcps", "Serve the agent's tools over the Model Context Protocol", newMCPServe(d), newMCPConnect(d), newMCPTools(d))
 }
 
 func newMCPServe(d *Deps) *cobra.Command {
@@ -34,6 +34,30 @@ func runMCPServe(ctx context.Context, d *Deps) error {
 	if err != nil {
 		return err
 	}
+	s := mcp.Server{Tools: tools, Version: version(), Warn: d.warn}
+	return s.Serve(ctx, d.In, d.Stdout)
+}
+
+// newMCPConnect is what the Claude Code engine starts for each MCP server that a run may use.
+func newMCPConnect(d *Deps) *cobra.Command {
+	return &cobra.Command{
+		Annotations: agentNever(programs),
+		Use:         "connect SERVER PATTERN...",
+		Short:       "Serve the tools of an MCP server that the patterns name, to the run that OLLIM_RUN names",
+		Hidden:      true,
+		Args:        checked(cobra.MinimumNArgs(1)),
+		RunE: works(func(cmd *cobra.Command, args []string) error {
+			return runMCPConnect(cmd.Context(), d, args[0], args[1:])
+		}),
+	}
+}
+
+func runMCPConnect(ctx context.Context, d *Deps, name string, patterns []string) error {
+	tools, err := d.ServerTools(ctx, name, patterns)
+	if err != nil {
+		return err
+	}
+	defer tools.Close()
 	s := mcp.Server{Tools: tools, Version: version(), Warn: d.warn}
 	return s.Serve(ctx, d.In, d.Stdout)
 }

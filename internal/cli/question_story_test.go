@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
-	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -53,8 +53,11 @@ func (w *world) allow(patterns ...string) {
 // approveJob approves a job as the owner does at a terminal, which a test in this process has not.
 func (w *world) approveJob(name string) {
 	w.t.Helper()
-	disk := store.Disk{Now: w.clock, Warn: func(string) {}}
-	book := approval.Book{Home: paths.Dir(w.dir), Disk: disk, Zone: time.UTC}
+	h, err := w.deps(strings.NewReader(""), io.Discard, io.Discard).Home()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	book := h.Approvals()
 	files, err := job.Library{Home: paths.Dir(w.dir), Zone: time.UTC}.Load()
 	if err != nil {
 		w.t.Fatal(err)

@@ -245,6 +245,8 @@ func eventText(e runlog.Event) string {
 			return "verdict denied " + e.Tool + ": " + plaintext.Lines(e.Text)
 		}
 		return "verdict allowed " + e.Tool
+	case runlog.ServerFailed:
+		return "server " + e.Tool + " could not be used: " + plaintext.Lines(e.Text)
 	case runlog.Session:
 		return block("session "+e.Session, e.Text)
 	case runlog.Compacted:

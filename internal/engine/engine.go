@@ -66,6 +66,10 @@ type Tools interface {
 	Verdict(ctx context.Context, tool, id string, input json.RawMessage) (reason string, err error)
 	Judged() (map[string]bool, error)
 
+	// Within returns the tools as a subagent has them, which may use only what its own names and patterns allow as well; nil allows
+	// all that the run may use.
+	Within(names []string) Tools
+
 	// Nudge returns what to tell the agent that is about to end its turn while it still owes something, and records it; "" if
 	// it owes nothing or was reminded often enough.
 	Nudge(ctx context.Context) (text string, err error)

@@ -81,6 +81,7 @@ type Scope struct {
 	Protected []string      // absolute paths that no file tool may reach
 	BuiltIns  []string      // the engine's own tools that at least one pattern of the run's policy allows
 	Allow     []string      // patterns of the tool uses that the run's policy allows
+	Servers   []string      // patterns of the tools of MCP servers that the model is offered
 	Subagent  *Subagent     // to whom the agent may delegate; nil if to nobody
 }
 

@@ -25,6 +25,11 @@ func NotCompacted(label, reason string) string {
 		"made tomorrow, or when the session has grown by a twentieth of the window.", label, reason)
 }
 
+// ServerFailed is the update about an MCP server that a run could not use.
+func ServerFailed(label, server, reason string) string {
+	return fmt.Sprintf("%s: the MCP server %s could not be used: %s. It is reported once a day.", label, server, reason)
+}
+
 // Failure tells the owner that a job did not do its work. count is how often in a row.
 func Failure(label, what, reason string, count int) string {
 	s := fmt.Sprintf("%s %s", label, what)

@@ -12,6 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/media"
+	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -101,6 +102,7 @@ func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Requ
 		Scope: engine.Scope{
 			Root: cmp.Or(run.Root, string(r.Home)), Dirs: s.Policy.Dirs, Protected: set.Protected(),
 			BuiltIns: tools.BuiltIns(run.Tools, s.Policy.Offered), Allow: reach(run),
+			Servers: policy.OfServers(slices.Concat(run.Tools, s.Policy.Offered)...),
 		},
 	}
 	if run.Scheduled != nil {

@@ -160,7 +160,7 @@ func (f *fire) permit() error {
 	if err := f.approved(j); err != nil {
 		return err
 	}
-	if name := cmp.Or(f.options.Engine, j.Engine, f.Engine); j.Subagent != "" && name != "" && name != engine.ClaudeCode {
+	if name := cmp.Or(f.options.Engine, j.Engine, f.Engine); j.Subagent != "" && isScript(name) {
 		return &Refusal{kind: ErrRefused, reason: fmt.Sprintf("subagent %s: %s: %v", j.Subagent, name, engine.ErrNoAgents)}
 	}
 	return nil

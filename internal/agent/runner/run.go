@@ -42,6 +42,7 @@ func (r *Runner) Run(ctx context.Context, s Spec) (runlog.Record, error) {
 		return runlog.Record{}, w.postpone(ctx, later)
 	}
 	cause = w.conclude(ctx, cause)
+	w.reportServers(ctx)
 	w.settle(ctx)
 	w.spec.Origin.Report(ctx, w.run, cause)
 	w.deliver(ctx)

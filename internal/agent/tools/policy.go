@@ -40,6 +40,14 @@ func (b *Set) MayRun(command string) bool {
 	return err == nil && b.policy().Decide("Bash", input).Allow
 }
 
+// Has reports whether the run may use the tool of an MCP server: by its patterns, or because the owner has allowed a use.
+func (b *Set) Has(tool string) (bool, error) {
+	if b.policy().Decide(tool, json.RawMessage("{}")).Allow {
+		return true, nil
+	}
+	return b.Run.Allowed(tool)
+}
+
 // parse leaves out what is no pattern: it could allow nothing.
 func parse(texts []string) (patterns []policy.Pattern) {
 	for _, text := range texts {
@@ -76,6 +84,9 @@ func BuiltIns(lists ...[]string) []string {
 // judge decides one use of an engine's own tool. Files that the allowing pattern names must still be as they were approved; of a
 // question at a shell nothing is: its owner has just typed the pattern.
 func (b *Set) judge(ctx context.Context, tool, id string, input json.RawMessage) (reason string, err error) {
+	if reason := b.outside(tool, input); reason != "" {
+		return reason, nil
+	}
 	p := b.policy()
 	v := p.Decide(tool, input)
 	if !v.Allow {

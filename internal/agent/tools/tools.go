@@ -39,6 +39,8 @@ type Set struct {
 	Busy     func() bool                  // reports whether the main conversation is in a turn
 	SetNames func(user, bot string) error // keeps them in the settings; "" leaves one as it is
 	Commands policy.OllimAccess           // what the agent may do with the commands of ollim
+
+	within *[]string // names and patterns of the subagent that uses the tools; nil: the run's agent does
 }
 
 // World is what a process is given from outside.
@@ -92,6 +94,9 @@ func (e *Refused) Error() string { return e.Reason }
 func (b *Set) List() []engine.Tool {
 	var list []engine.Tool
 	for _, t := range tools() {
+		if !b.names(own + t.name) {
+			continue
+		}
 		if b.Run.Shared || t.may(b) == nil || t.guides != nil && t.guides(b) {
 			schema := json.RawMessage(t.schema)
 			if t.schemaOf != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/policy"
 )
 
 // server is the name of our tool server. The agent sees its tools as mcp__ollim__ping_user and so on.
@@ -167,12 +168,20 @@ func followed(path string) string {
 
 func inForce(run string) string { return "ollim settings of " + run }
 
-// servers writes the file that names our tool server. With alwaysLoad its tools are in the first request.
+// servers writes the file that names our tool server and the other MCP servers of the request. Those are reached through us, so that
+// neither the file nor the environment of the command holds their secrets. With alwaysLoad the tools are in the first request.
 func (e *Engine) servers(r engine.Request) (string, error) {
-	return e.write(r.Run.ID, "mcp.json", map[string]any{"mcpServers": map[string]any{server: map[string]any{
-		"type": "stdio", "command": e.Self, "args": append(append([]string{}, e.Args...), "mcp", "serve"), "alwaysLoad": true,
-		"env": map[string]string{"OLLIM_RUN": r.Run.ID},
-	}}})
+	entry := func(verb ...string) map[string]any {
+		return map[string]any{
+			"type": "stdio", "command": e.Self, "args": slices.Concat(e.Args, []string{"mcp"}, verb), "alwaysLoad": true,
+			"env": map[string]string{"OLLIM_RUN": r.Run.ID},
+		}
+	}
+	all := map[string]any{server: entry("serve")}
+	for _, name := range policy.Servers(r.Scope.Servers) {
+		all[name] = entry(append([]string{"connect", name}, r.Scope.Servers...)...)
+	}
+	return e.write(r.Run.ID, "mcp.json", map[string]any{"mcpServers": all})
 }
 
 func (e *Engine) write(run, name string, v any) (string, error) {

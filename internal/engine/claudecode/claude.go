@@ -32,6 +32,9 @@ type Engine struct {
 	Sought  string                  // where a key was looked for, for an error message
 	Models  model.Table
 	Now     func() time.Time
+
+	// AskServers makes the tools of the request's MCP servers known, and returns why servers cannot be used; nil: there are none.
+	AskServers func(context.Context, engine.Request) map[string][]string
 }
 
 // Plan returns what the command is given: the model, its own tools, and those of our server.

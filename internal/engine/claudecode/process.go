@@ -28,6 +28,11 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, in 
 	if err := e.writable(); err != nil {
 		return err
 	}
+	if e.AskServers != nil && len(r.Scope.Servers) > 0 && t.compaction.of == "" {
+		if err := engine.ReportServers(t.sink, e.AskServers(ctx, r)); err != nil {
+			return err
+		}
+	}
 	if r, err = reserve(ctx, r); err != nil {
 		return err
 	}

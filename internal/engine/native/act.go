@@ -31,6 +31,11 @@ type toolbox struct {
 	names []string // of its tools that the run may use
 	agent engine.Tools
 	used  int // tool uses so far
+
+	inner   []engine.Tool // of the engine itself: Task and WebSearch
+	servers Servers
+	offered []engine.Tool // of the servers; nil: as known without them
+	by      string        // the tool use that started the subagent whose tools these are, "" for those of the agent
 }
 
 func (b *toolbox) ownTools() []engine.Tool {
@@ -47,34 +52,49 @@ func (b *toolbox) agentTools() []engine.Tool {
 	return b.agent.List()
 }
 
-// offer lists the tools: the engine's own, then the agent's.
-func (b *toolbox) offer() []engine.Tool { return slices.Concat(b.ownTools(), b.agentTools()) }
+// offer lists the tools: the engine's own, the agent's, then those of MCP servers.
+func (b *toolbox) offer() []engine.Tool {
+	return slices.Concat(b.ownTools(), b.inner, b.agentTools(), b.serverTools())
+}
 
 // harmless reports whether a tool only reads, so that a kill may lose its use.
 func (b *toolbox) harmless(name string) bool {
 	if has(b.ownTools(), name) {
 		return !builtin.HasEffects(name)
 	}
-	return name == "list_reminders" || name == "search_docs"
+	return name == "list_reminders" || name == "search_docs" || name == searchTool
 }
 
-// call uses a tool. The error ends the turn.
-func (b *toolbox) call(ctx context.Context, use transcript.Block) (engine.ToolResult, error) {
+// call uses a tool; inner uses one of the engine itself. The error ends the turn.
+func (b *toolbox) call(ctx context.Context, use transcript.Block, inner func(context.Context, transcript.Block) (engine.ToolResult, error)) (engine.ToolResult, error) {
 	b.used++
-	own := has(b.ownTools(), use.Name)
+	own, ours, server := has(b.ownTools(), use.Name), has(b.inner, use.Name), has(b.serverTools(), use.Name)
 	switch {
-	case !own && !has(b.agentTools(), use.Name):
+	case !own && !ours && !server && !has(b.agentTools(), use.Name):
 		return engine.ToolResult{Text: "there is no tool " + use.Name + " here", IsError: true}, nil
 	case provider.Unread(use.Input):
 		return engine.ToolResult{Text: "the arguments are not a JSON object", IsError: true}, nil
-	case own:
-		reason, err := b.agent.Verdict(ctx, use.Name, use.ID, use.Input)
-		if err != nil || reason != "" {
-			return engine.ToolResult{Text: reason, IsError: true}, err
-		}
-		return b.own.Call(ctx, use.Name, use.Input), nil
+	case !own && !ours && !server:
+		return b.agent.Call(ctx, use.Name, use.Input), nil
 	}
-	return b.agent.Call(ctx, use.Name, use.Input), nil
+	reason, err := b.agent.Verdict(ctx, use.Name, b.id(use.ID), use.Input)
+	switch {
+	case err != nil || reason != "":
+		return engine.ToolResult{Text: reason, IsError: true}, err
+	case ours:
+		return inner(ctx, use)
+	case server:
+		return b.servers.Call(ctx, use.Name, use.Input), nil
+	}
+	return b.own.Call(ctx, use.Name, use.Input), nil
+}
+
+// id is a tool use's in the record. Some services number the uses of each conversation from 0.
+func (b *toolbox) id(use string) string {
+	if b.by == "" {
+		return use
+	}
+	return b.by + "/" + use
 }
 
 func has(list []engine.Tool, name string) bool {
@@ -127,7 +147,10 @@ func (t *turn) use(ctx context.Context, use transcript.Block) (engine.ToolResult
 	if err := t.sink(runlog.Event{Type: runlog.ToolUse, Tool: use.Name, ToolID: use.ID, Input: use.Input}); err != nil {
 		return notBegun(), err
 	}
-	result, err := t.tools.call(ctx, use)
+	result, err := t.tools.call(ctx, use, t.useInner)
+	if err == nil {
+		err = t.reportServers()
+	}
 	if err == nil && (use.Name != compactTool || result.IsError) { // a compaction that succeeds is recorded when it is done
 		err = t.sink(runlog.Event{Type: runlog.ToolResult, Tool: use.Name, ToolID: use.ID, Text: result.Text, IsError: result.IsError})
 	}

@@ -36,6 +36,8 @@ type Engine struct {
 	Models    model.Table
 	MaxTokens int                           // of one answer; 0 selects the model's own limit
 	Tools     func(engine.Request) BuiltIns // the engine's own tools, as one request may use them
+	Servers   func(engine.Request) Servers  // the MCP servers of one request; nil: there are none
+	Agents    func() []engine.Subagent      // to whom Task may delegate besides the general subagent; nil: there are none
 	Now       func() time.Time
 	Locks     *lock.Table // as in store.Disk
 	Sleep     func(context.Context, time.Duration) error
@@ -48,6 +50,8 @@ type Service struct {
 	Name  string // as in the headers of transcripts
 	Local bool   // it runs on this machine and costs nothing
 	NoPDF string // its host, if it takes no PDF files
+
+	Searcher provider.Searcher // its search of the web; nil if it has none
 }
 
 // anthropic is the name of the service whose API is Anthropic's.
@@ -57,6 +61,15 @@ const anthropic = "anthropic"
 type BuiltIns interface {
 	List(names []string) []engine.Tool // the tools among names that exist
 	Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult
+}
+
+// Servers is the tools of MCP servers, as one request may use them.
+type Servers interface {
+	List(ctx context.Context) []engine.Tool // starts servers whose tools are not known
+	Known() []engine.Tool                   // those that are known without a server
+	Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult
+	Failures() map[string][]string // why servers could not be used since the last call, by name
+	Close()
 }
 
 // Run adds the prompt to the request's session and lets the agent work until it has no more to do.
@@ -70,6 +83,10 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	if err != nil {
 		return engine.Result{}, err
 	}
+	if err := t.openServers(ctx); err != nil {
+		return engine.Result{}, err
+	}
+	defer t.tools.servers.Close()
 	if slices.Contains(r.Scope.BuiltIns, "Bash") {
 		defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // processes that its commands left behind, in whatever group
 	}
@@ -163,9 +180,12 @@ func (e *Engine) model(r engine.Request) model.Model {
 }
 
 func (e *Engine) toolbox(r engine.Request, agent engine.Tools) *toolbox {
-	b := &toolbox{agent: agent, names: r.Scope.BuiltIns}
+	b := &toolbox{agent: agent, names: r.Scope.BuiltIns, servers: none{}, inner: e.inner(r)}
 	if e.Tools != nil {
 		b.own = e.Tools(r)
+	}
+	if e.Servers != nil && len(r.Scope.Servers) > 0 {
+		b.servers = e.Servers(r)
 	}
 	return b
 }

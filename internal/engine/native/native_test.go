@@ -188,7 +188,7 @@ func TestTools(t *testing.T) {
 		{ID: "a", Name: "Read", Input: map[string]string{"file_path": "x"}}, {ID: "b", Name: "ping_user"},
 		{ID: "c", Name: "Write"}, {ID: "d", Name: "Bash"},
 	}}, anthropicapi.Reply{Text: "done"})
-	r := s.says(engine.Request{Input: engine.Input{Prompt: "go"}, Scope: engine.Scope{BuiltIns: []string{"Read", "Write", "Task"}}}, "done")
+	r := s.says(engine.Request{Input: engine.Input{Prompt: "go"}, Scope: engine.Scope{BuiltIns: []string{"Read", "Write", "TodoWrite"}}}, "done")
 	same(t, s.conversation(r.Session), []string{
 		"user text go", "assistant text looking", "assistant tool_use Read", "assistant tool_use ping_user", "assistant tool_use Write", "assistant tool_use Bash",
 		"user tool_result own Read", "user tool_result done ping_user", "user tool_result not here", "user tool_result there is no tool Bash here",

@@ -26,14 +26,10 @@ func (m *messages) Ask(ctx context.Context, r Request, delta func(text string) e
 	if err != nil {
 		return Answer{}, err
 	}
-	header := map[string]string{"Anthropic-Version": "2023-06-01"}
-	if m.o.Key != "" {
-		header["X-Api-Key"] = m.o.Key
-	}
 	x := open(ctx, m.o, r.Model)
 	defer x.close()
 	d := &blocks{draft: draft{delta: delta}, byIndex: map[int]*part{}}
-	for e, err := range events[messageEvent](x, m.o.BaseURL+"/v1/messages", header, request) {
+	for e, err := range events[messageEvent](x, m.o.BaseURL+"/v1/messages", m.header(), request) {
 		if err == nil {
 			err = d.take(e)
 		}
@@ -52,6 +48,14 @@ func (m *messages) Ask(ctx context.Context, r Request, delta func(text string) e
 		return d.answer(r), x.reason(errors.New("an answer without message_start"))
 	}
 	return d.answer(r), x.reason(nil)
+}
+
+func (m *messages) header() map[string]string {
+	header := map[string]string{"Anthropic-Version": "2023-06-01"}
+	if m.o.Key != "" {
+		header["X-Api-Key"] = m.o.Key
+	}
+	return header
 }
 
 // messageEvent is an event of any type. The type says which fields it has.
@@ -81,7 +85,8 @@ type eventBlock struct {
 	Data      words           `json:"data"`
 	ID        words           `json:"id"`
 	Name      words           `json:"name"`
-	Input     json.RawMessage `json:"input"` // {} with Anthropic; others send all of it here
+	Content   json.RawMessage `json:"content"` // of the result of a search
+	Input     json.RawMessage `json:"input"`   // {} with Anthropic; others send all of it here
 }
 
 // eventUsage counts the tokens of the answer so far. A count that is omitted is zero.
@@ -90,6 +95,9 @@ type eventUsage struct {
 	Out        int `json:"output_tokens"`
 	CacheRead  int `json:"cache_read_input_tokens"`
 	CacheWrite int `json:"cache_creation_input_tokens"`
+	Server     struct {
+		Searches int `json:"web_search_requests"`
+	} `json:"server_tool_use"`
 }
 
 func (e messageEvent) failed() bool { return e.Type == "error" }

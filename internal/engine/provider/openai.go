@@ -18,14 +18,10 @@ func NewOpenAI(o Options) Provider {
 
 // Ask implements [Provider].
 func (c *completions) Ask(ctx context.Context, r Request, delta func(text string) error) (Answer, error) {
-	header := map[string]string{}
-	if c.o.Key != "" {
-		header["Authorization"] = "Bearer " + c.o.Key
-	}
 	x := open(ctx, c.o, r.Model)
 	defer x.close()
 	d := &chunks{draft: draft{delta: delta}}
-	for k, err := range events[chunk](x, c.o.BaseURL+"/chat/completions", header, openaiRequest(r, c.o.BaseURL)) {
+	for k, err := range events[chunk](x, c.o.BaseURL+"/chat/completions", c.header(), openaiRequest(r, c.o.BaseURL)) {
 		if err == nil {
 			err = d.take(k)
 		}
@@ -37,6 +33,14 @@ func (c *completions) Ask(ctx context.Context, r Request, delta func(text string
 		return d.end(r, x.host)
 	}
 	return d.answer(r), x.reason(nil)
+}
+
+func (c *completions) header() map[string]string {
+	header := map[string]string{}
+	if c.o.Key != "" {
+		header["Authorization"] = "Bearer " + c.o.Key
+	}
+	return header
 }
 
 // chunk is an event, with what servers add to OpenAI's form or leave out of it.

@@ -93,10 +93,7 @@ type chatToolSpec struct {
 const callType = "function" // of tools and calls; the other type is for tools whose input is no JSON
 
 func openaiRequest(r Request, baseURL string) chatRequest {
-	host := ""
-	if u, err := url.Parse(baseURL); err == nil {
-		host = u.Hostname()
-	}
+	host := hostOf(baseURL)
 	q := chatRequest{
 		Model: r.Model, Stream: true, StreamOptions: map[string]bool{"include_usage": true},
 		Messages: openaiMessages(r, host), ReasoningEffort: effort(r, host),
@@ -110,6 +107,15 @@ func openaiRequest(r Request, baseURL string) chatRequest {
 		q.MaxTokens = r.MaxTokens
 	}
 	return q
+}
+
+// hostOf returns the host of an address, "" for none.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // refusesMaxTokens reports whether a model wants the limit of the answer under its new name. Most servers of other models know

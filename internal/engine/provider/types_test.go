@@ -42,6 +42,24 @@ func compiler(t *testing.T) string {
 // sent returns the body that a provider sends.
 func sent(t *testing.T, open func(Options) Provider, baseURL string, r Request) []byte {
 	t.Helper()
+	return bodyOf(t, func(o Options) error {
+		o.BaseURL = baseURL
+		_, err := open(o).Ask(t.Context(), r, nil)
+		return err
+	})
+}
+
+// searched returns the body that a provider sends for a search.
+func searched(t *testing.T, open func(Options) Provider, q SearchRequest) []byte {
+	t.Helper()
+	return bodyOf(t, func(o Options) error {
+		_, err := open(o).(Searcher).Search(t.Context(), q)
+		return err
+	})
+}
+
+func bodyOf(t *testing.T, send func(Options) error) []byte {
+	t.Helper()
 	var raw []byte
 	client := &http.Client{Transport: roundTrip(func(q *http.Request) (*http.Response, error) {
 		var err error
@@ -50,7 +68,7 @@ func sent(t *testing.T, open func(Options) Provider, baseURL string, r Request) 
 		}
 		return nil, http.ErrHandlerTimeout
 	})}
-	if _, err := open(Options{BaseURL: baseURL, Client: client, Key: "k"}).Ask(t.Context(), r, nil); err == nil || raw == nil {
+	if err := send(Options{Client: client, Key: "k"}); err == nil || raw == nil {
 		t.Fatalf("nothing was sent: %v", err)
 	}
 	return bytes.TrimSpace(raw)
@@ -91,6 +109,7 @@ const vendorTypes = `import type Anthropic from '@anthropic-ai/sdk';
 import type OpenAI from 'openai';
 type Messages = Anthropic.MessageCreateParamsStreaming;
 type Completions = OpenAI.ChatCompletionCreateParamsStreaming;
+type Responses = OpenAI.Responses.ResponseCreateParamsStreaming;
 type Thoughtful = Omit<Completions, 'messages'> & { // DeepSeek and Moonshot add a field
   messages: (OpenAI.ChatCompletionMessageParam | OpenAI.ChatCompletionAssistantMessageParam & { reasoning_content: string })[] };
 `
@@ -122,6 +141,9 @@ func bodies(t *testing.T) (list []string) {
 		}
 	}
 	add("Completions", sent(t, NewOpenAI, "http://localhost:11434/v1", ask("hi")))
+	add("Messages", searched(t, NewAnthropic, SearchRequest{Query: "x", Allowed: []string{"a.example"}, Model: "claude-opus-4-8", Most: 3, MaxTokens: 100}))
+	add("Messages", searched(t, NewAnthropic, SearchRequest{Query: "x", Blocked: []string{"a.example"}, Model: "claude-opus-4-8", Most: 3, MaxTokens: 100}))
+	add("Responses", searched(t, NewOpenAI, SearchRequest{Query: "x", Allowed: []string{"a.example"}, Model: "gpt-5.1", Most: 3, MaxTokens: 100}))
 	add("Thoughtful", sent(t, NewOpenAI, "https://api.deepseek.com", everything()))
 	return list
 }

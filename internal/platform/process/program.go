@@ -99,6 +99,26 @@ func Run(ctx context.Context, c Call) (Result, error) {
 }
 
 func start(c Call, out, said io.Writer) (*exec.Cmd, error) {
+	cmd, err := c.command(said)
+	if err != nil {
+		return nil, err
+	}
+	if c.Limit > 0 {
+		cmd.Stdout = out
+	}
+	if len(c.Stdin) > 0 {
+		in, err := nameless(c.Dir, c.Stdin)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", cmd.Path, explain(cmd, err))
+		}
+		defer func() { _ = in.Close() }()
+		cmd.Stdin = in
+	}
+	return cmd, launch(cmd)
+}
+
+// command returns the program with everything but its standard input and output.
+func (c Call) command(said io.Writer) (*exec.Cmd, error) {
 	if len(c.Argv) == 0 {
 		return nil, errors.New("no program given")
 	}
@@ -116,22 +136,16 @@ func start(c Call, out, said io.Writer) (*exec.Cmd, error) {
 	if c.Tied {
 		tie(cmd.SysProcAttr)
 	}
-	if c.Limit > 0 {
-		cmd.Stdout = out
-	}
-	if len(c.Stdin) > 0 {
-		in, err := nameless(c.Dir, c.Stdin)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, explain(cmd, err))
-		}
-		defer func() { _ = in.Close() }()
-		cmd.Stdin = in
-	}
+	return cmd, nil
+}
+
+// launch starts a command that inherits no descriptor besides those given.
+func launch(cmd *exec.Cmd) error {
 	keepDescriptors()
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, explain(cmd, err))
+		return fmt.Errorf("%s: %w", cmd.Path, explain(cmd, err))
 	}
-	return cmd, nil
+	return nil
 }
 
 // nameless returns a new file that holds data, open at its start. It has a name in dir only while it is empty. That
@@ -219,6 +233,21 @@ func explain(cmd *exec.Cmd, err error) error {
 		}
 	}
 	return errno // without its wrapping: "fork/exec", and the path once more
+}
+
+// Find returns the error that Run would return because there is no such program.
+func Find(name, dir string, env []string) error {
+	path, err := lookPath(name, env)
+	if err != nil {
+		return err
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("%s: %w", name, syscall.ENOENT)
+	}
+	return nil
 }
 
 // lookPath finds a program in the PATH of env: exec.LookPath would search that of this process, which differs under

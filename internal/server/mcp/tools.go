@@ -2,8 +2,10 @@ package mcp
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -59,6 +61,9 @@ func (s Server) call(ctx context.Context, r mcp.CallToolRequest) (result *mcp.Ca
 	answer := s.Tools.Call(ctx, r.Params.Name, arguments(ctx))
 	if answer.IsError {
 		return mcp.NewToolResultError(clip(answer.Text)), nil
+	}
+	if s := answer.Source; s != nil && strings.HasPrefix(s.MediaType, "image/") {
+		return mcp.NewToolResultImage(clip(answer.Text), base64.StdEncoding.EncodeToString(s.Content), s.MediaType), nil
 	}
 	return mcp.NewToolResultText(clip(answer.Text)), nil
 }

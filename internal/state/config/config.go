@@ -78,6 +78,7 @@ type Service struct {
 	BaseURL   string // "": the provider's own
 	Model     string // any name that model.Table.Resolve accepts
 	MaxTokens int    // of one answer; 0 is the model's own most
+	WebSearch string // SearchAuto, SearchOn or SearchOff
 }
 
 // Spend holds the spending limits of automatic runs; each is for Amount.
@@ -166,7 +167,7 @@ func (c *Config) fill(v *viper.Viper) {
 	c.Discord = Discord{v.GetString("discord.api"), v.GetString("discord.owner"), v.GetStringSlice("discord.allow"), v.GetStringSlice("transcribe")}
 	c.Webhook = Webhook{v.GetString("webhook.listen"), v.GetString("webhook.url"), v.GetString("webhook.max-body"), v.GetInt("webhook.inbox"), v.GetInt("webhook.jobs")}
 	c.Claude = Claude{v.GetString("claude-code.command")}
-	c.Native = Service{v.GetString("native.provider"), v.GetString("native.base-url"), v.GetString("native.model"), v.GetInt("native.max-tokens")}
+	c.Native = Service{v.GetString("native.provider"), v.GetString("native.base-url"), v.GetString("native.model"), v.GetInt("native.max-tokens"), v.GetString("native.web-search")}
 	c.Spend = Spend{v.GetString("spend.per-run"), v.GetString("spend.per-day"), v.GetString("spend.per-month"), v.GetString("spend.runs-per-day")}
 	c.Keep = Keep{v.GetString("keep.runs")}
 	c.Names = Names{v.GetString("names.user"), v.GetString("names.bot")}

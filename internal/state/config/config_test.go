@@ -93,6 +93,7 @@ native.provider anthropic default
 native.base-url  default
 native.model sonnet default
 native.max-tokens 0 default
+native.web-search auto default
 spend.per-run 1.00 default
 spend.per-day 5.00 default
 spend.per-month 50.00 default
@@ -144,7 +145,7 @@ func TestFile(t *testing.T) {
 	if want := []string{"PATH=/bin:/usr/bin", "Case_Kept=Mixed CASE", "EMPTY=", "EQ=a=b"}; !slices.Equal(c.Env, want) {
 		t.Errorf("env %q, want %q", c.Env, want)
 	}
-	if want := (config.Service{Provider: "openai", BaseURL: "http://[::1]:11434/v1", Model: "Qwen/Qwen3:8b", MaxTokens: 16000}); c.Native != want {
+	if want := (config.Service{Provider: "openai", BaseURL: "http://[::1]:11434/v1", Model: "Qwen/Qwen3:8b", MaxTokens: 16000, WebSearch: "auto"}); c.Native != want {
 		t.Errorf("native %+v, want %+v", c.Native, want)
 	}
 	if want := []string{"sonnet-next alias=sonnet window=9", "Qwen/Qwen3:8b in=0 out=0"}; !slices.Equal(c.Models, want) {
@@ -178,6 +179,7 @@ native.provider openai FILE:17
 native.base-url http://[::1]:11434/v1 FILE:17
 native.model Qwen/Qwen3:8b FILE:17
 native.max-tokens 16000 FILE:17
+native.web-search auto default
 spend.per-run 0.5 FILE:14
 spend.per-day none FILE:14
 spend.per-month 7 FILE:14
@@ -227,7 +229,7 @@ func TestVariables(t *testing.T) {
 	for key, value := range map[string]string{
 		"timezone": "UTC", "engine": "claude-code", "delivery.timeout": "5s", "claude-code.command": "/x/Y", "spend.per-run": "2",
 		"spend.per-day": "none", "spend.per-month": "1.5", "spend.runs-per-day": "9", "native.provider": "openai", "native.base-url": "https://x/y",
-		"native.model": "Opus", "native.max-tokens": "9", "webhook.listen": "[::1]:80", "webhook.max-body": "512KiB", "webhook.jobs": "9", "models": "", "env": "", "delivery.command": "",
+		"native.model": "Opus", "native.max-tokens": "9", "native.web-search": "off", "webhook.listen": "[::1]:80", "webhook.max-body": "512KiB", "webhook.jobs": "9", "models": "", "env": "", "delivery.command": "",
 	} {
 		name := "OLLIM_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 		given := value

@@ -15,6 +15,13 @@ const (
 	OpenAI    = "openai"
 )
 
+// Values of native.web-search.
+const (
+	SearchAuto = "auto" // with the services that are known to have a search tool
+	SearchOn   = "on"
+	SearchOff  = "off"
+)
+
 // native returns the keys of the native engine's service.
 func native() []key {
 	return []key{
@@ -45,6 +52,18 @@ func native() []key {
 			check: func(s string) error {
 				if n, err := strconv.ParseUint(s, 10, 31); err != nil || strconv.FormatUint(n, 10) != s { // 010 would be read as 8
 					return fmt.Errorf("%q is not a number of tokens: write one like 16000", s)
+				}
+				return nil
+			},
+		},
+		{
+			name: "native.web-search", example: "web-search: auto",
+			about: "The tool WebSearch, by the service's own search: auto offers it with api.anthropic.com and api.openai.com, on with any\n" +
+				"service, off never. A search costs about 0.01 USD besides its tokens.",
+			standard: SearchAuto,
+			check: func(s string) error {
+				if s != SearchAuto && s != SearchOn && s != SearchOff {
+					return fmt.Errorf("%q: want %s, %s or %s", s, SearchAuto, SearchOn, SearchOff)
 				}
 				return nil
 			},

@@ -22,6 +22,37 @@ func (r *Run) Judged() (map[string]bool, error) {
 	return judged, nil
 }
 
+// Allowed reports whether a use of the tool was allowed in the run.
+func (r *Run) Allowed(tool string) (bool, error) {
+	for e, err := range store.Lines[Event](r.book.Home.Run(r.ID, "events.jsonl"), nil) {
+		if err != nil {
+			return false, err
+		}
+		if e.Type == Verdict && e.Tool == tool && !e.IsError {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// FailedServers returns the latest failure of each MCP server, in the order of the first ones.
+func (r *Run) FailedServers() (failed []Event, err error) {
+	for e, err := range store.Lines[Event](r.book.Home.Run(r.ID, "events.jsonl"), nil) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Type != ServerFailed {
+			continue
+		}
+		if i := slices.IndexFunc(failed, func(f Event) bool { return f.Tool == e.Tool }); i >= 0 {
+			failed[i] = e
+		} else {
+			failed = append(failed, e)
+		}
+	}
+	return failed, nil
+}
+
 // Answer returns what the owner answered about the use of a tool; answered is false before that.
 func (r *Run) Answer(toolID string) (allowed, answered bool, err error) {
 	for e, err := range store.Lines[Event](r.book.Home.Run(r.ID, "events.jsonl"), nil) {

@@ -42,8 +42,9 @@ const (
 	Retry         EventType = "retry"
 	SessionLost   EventType = "session_lost"
 	UpdatesPopped EventType = "updates"
-	LeftOut       EventType = "left_out" // what the engine printed and is not kept
-	Answered      EventType = "answered" // the run goes on with the owner's answer; Reported is what it has cost so far
+	LeftOut       EventType = "left_out"      // what the engine printed and is not kept
+	ServerFailed  EventType = "server_failed" // an MCP server could not be used; Tool is its name, Text the reason
+	Answered      EventType = "answered"      // the run goes on with the owner's answer; Reported is what it has cost so far
 )
 
 // AskOwner is the tool of a Ping that asks the owner a question, which is its Text.

@@ -32,7 +32,7 @@ func LoadAgent(dir paths.Dir, name string) (Agent, error) {
 	file := filepath.Join("agents", name+".md")
 	data, err := store.ReadText(dir.Agent(name), maxFile, false)
 	if errors.Is(err, fs.ErrNotExist) {
-		unknown.Near = plaintext.Similar(name, agentNames(dir))
+		unknown.Near = plaintext.Similar(name, AgentNames(dir))
 		return Agent{}, unknown
 	}
 	if err != nil {
@@ -43,8 +43,8 @@ func LoadAgent(dir paths.Dir, name string) (Agent, error) {
 	return a, err
 }
 
-// agentNames are for a suggestion.
-func agentNames(dir paths.Dir) (names []string) {
+// AgentNames lists the subagents that have a file, sorted.
+func AgentNames(dir paths.Dir) (names []string) {
 	entries, _ := os.ReadDir(filepath.Dir(dir.Agent("any")))
 	for _, e := range entries {
 		if name, ok := strings.CutSuffix(e.Name(), ".md"); ok {

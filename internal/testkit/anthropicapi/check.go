@@ -166,6 +166,10 @@ func (q Request) checkTools() string {
 			return "tools: Tool names must be unique."
 		case !name.MatchString(t.Name):
 			return fmt.Sprintf("tools.%d.custom.name: String should match pattern '%s'", i, name)
+		case strings.HasPrefix(t.Type, "web_search_") && t.Name != "web_search":
+			return fmt.Sprintf("tools.%d.%s.name: Input should be 'web_search'", i, t.Type)
+		case len(t.Allowed) > 0 && len(t.Blocked) > 0:
+			return fmt.Sprintf("tools.%d.%s: Only one of allowed_domains and blocked_domains may be specified.", i, t.Type)
 		case (t.Type == "" || t.Type == "custom") && schema.Type != "object":
 			return fmt.Sprintf("tools.%d.custom.input_schema.type: Input should be 'object'", i)
 		}

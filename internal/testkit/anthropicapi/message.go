@@ -46,6 +46,14 @@ type usage struct {
 	Creation   cacheWrite `json:"cache_creation"`
 	Out        int        `json:"output_tokens"`
 	Tier       string     `json:"service_tier"`
+
+	Server *serverUse `json:"server_tool_use,omitempty"`
+}
+
+// serverUse counts the uses of the service's own tools.
+type serverUse struct {
+	Searches int `json:"web_search_requests"`
+	Fetches  int `json:"web_fetch_requests"`
 }
 
 type cacheWrite struct {
@@ -70,6 +78,7 @@ func (r Reply) message(q Request) message {
 	if r.Thinking != "" {
 		content = append(content, thinkingBlock{"thinking", r.Thinking, signature(r.Thinking)})
 	}
+	content = append(content, r.search()...)
 	if r.Text != "" {
 		content = append(content, textBlock{"text", r.Text})
 	}
@@ -87,8 +96,34 @@ func (r Reply) message(q Request) message {
 	stop := r.stopReason()
 	return message{
 		ID: unique("msg", q.ID), Type: "message", Role: "assistant", Model: q.Model, Content: content, StopReason: &stop,
-		Usage: usage{u.In, u.CacheWrite, u.CacheRead, cacheWrite{FiveMinutes: u.CacheWrite}, u.Out, "standard"},
+		Usage: usage{u.In, u.CacheWrite, u.CacheRead, cacheWrite{FiveMinutes: u.CacheWrite}, u.Out, "standard", r.searches()},
 	}
+}
+
+// search returns the blocks of a search by the service.
+func (r Reply) search() []any {
+	if r.searches() == nil {
+		return nil
+	}
+	pages := []any{}
+	for _, p := range r.Found {
+		pages = append(pages, map[string]any{"type": "web_search_result", "title": p.Title, "url": p.URL, "page_age": p.Age, "encrypted_content": "eHl6"})
+	}
+	var result any = pages
+	if r.SearchFail != "" {
+		result = map[string]any{"type": "web_search_tool_result_error", "error_code": r.SearchFail}
+	}
+	return []any{
+		toolUseBlock{"server_tool_use", "srvtoolu_1", "web_search", json.RawMessage(`{"query":"x"}`)},
+		map[string]any{"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": result},
+	}
+}
+
+func (r Reply) searches() *serverUse {
+	if len(r.Found) == 0 && r.SearchFail == "" {
+		return nil
+	}
+	return &serverUse{Searches: 1}
 }
 
 // signature stands for the API's signature of its thoughts: every server of this kind refuses one that was changed.

@@ -11,6 +11,8 @@ import (
 type Reply struct {
 	Thinking   string    // a block before the text, signed
 	Text       string    // "" sends no text block
+	Found      []Page    // what the service's own search has found, before the text; one search
+	SearchFail string    // the error code of that search instead
 	ToolUses   []ToolUse // in this order after the text
 	StopReason string    // "": tool_use with tool uses, else end_turn
 	Usage      Usage     // zero: a guess by the length
@@ -31,6 +33,9 @@ type Reply struct {
 	Fault Fault // the fault of the response
 	After int   // how many events arrive before Cut, Short, Silent, Malformed and ErrorEvent
 }
+
+// Page is a result of the service's search.
+type Page struct{ Title, URL, Age string }
 
 // ToolUse is a call of a tool by the model.
 type ToolUse struct {

@@ -58,6 +58,9 @@ type Tool struct {
 	Description  string          `json:"description"`
 	InputSchema  json.RawMessage `json:"input_schema"`
 	CacheControl json.RawMessage `json:"cache_control"`
+	MaxUses      int             `json:"max_uses"` // of the service's own tools
+	Allowed      []string        `json:"allowed_domains"`
+	Blocked      []string        `json:"blocked_domains"`
 }
 
 // news returns the user's messages since the last one of the model.
@@ -101,6 +104,11 @@ func (q Request) ToolNames() (names []string) {
 		names = append(names, t.Name)
 	}
 	return names
+}
+
+// IsSearch reports whether the request offers the service's own search.
+func (q Request) IsSearch() bool {
+	return slices.ContainsFunc(q.Tools, func(t Tool) bool { return strings.HasPrefix(t.Type, "web_search_") })
 }
 
 // Key returns the API key or token of the request, or "".

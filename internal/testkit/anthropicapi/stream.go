@@ -50,6 +50,8 @@ type deltaUsage struct {
 	CacheWrite int `json:"cache_creation_input_tokens"`
 	CacheRead  int `json:"cache_read_input_tokens"`
 	Out        int `json:"output_tokens"`
+
+	Server *serverUse `json:"server_tool_use,omitempty"`
 }
 
 // events returns the stream that delivers m.
@@ -63,7 +65,7 @@ func events(m message) []event {
 	}
 	u := m.Usage
 	return append(list,
-		event{Type: "message_delta", Delta: messageDelta{StopReason: *m.StopReason}, Usage: &deltaUsage{u.In, u.CacheWrite, u.CacheRead, u.Out}},
+		event{Type: "message_delta", Delta: messageDelta{StopReason: *m.StopReason}, Usage: &deltaUsage{u.In, u.CacheWrite, u.CacheRead, u.Out, u.Server}},
 		event{Type: "message_stop"})
 }
 

@@ -22,6 +22,7 @@ type Request struct {
 	ReasoningEffort string
 	Header          http.Header
 	Raw             []byte
+	Search          *Search // of a request of the Responses API, in which the rest but Model is empty
 
 	body body
 }

@@ -13,6 +13,7 @@ type Reply struct {
 	Reasoning string // before the text; as reasoning_content unless Field says otherwise
 	Field     string // of the reasoning, such as reasoning
 	Text      string
+	Found     []Page // of a request with the search tool
 	ToolCalls []ToolCall
 	Finish    string // "": tool_calls with tool calls, else stop
 	Usage     Usage  // zero: a guess by the length

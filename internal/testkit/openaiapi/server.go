@@ -2,6 +2,8 @@
 // compatible servers do: streamed and whole answers, tool calls in fragments, reasoning, usage, errors by status, and
 // the faults of a bad network. It is the counterpart of package anthropicapi and is used in the same way.
 //
+// Of the Responses API it has a streamed request with the search tool, in [Request.Search]; its reply is that of the script, too.
+//
 // A request to POST /v1/chat/completions is answered, in this order, by: the checks of the real service (see check.go),
 // whose refusals are kept for [Server.Violations]; the script of the test (see package testkit); the text "ok".
 //
@@ -42,6 +44,8 @@ func serve(x exchange, r *http.Request) {
 	switch {
 	case err != nil:
 		a.fail(Reply{Status: http.StatusRequestEntityTooLarge})
+	case r.URL.Path == "/v1/responses" && r.Method == http.MethodPost:
+		a.search(r.Header, raw)
 	case r.URL.Path != "/v1/chat/completions":
 		a.fail(Reply{Status: http.StatusNotFound, Message: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"})
 	case r.Method != http.MethodPost:

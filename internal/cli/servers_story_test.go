@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+)
+
+// notesServer is an MCP server in a few lines: a tool that returns its arguments and its token, one that ends the server, and one that no
+// job of these tests may use.
+const notesServer = `#!/bin/sh
+echo "started $OLLIM_RUN" >>starts
+while read -r line; do
+	id=$(printf %s "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/p')
+	reply() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+	case $line in
+	*'"initialize"'*) reply '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"notes","version":"1"}}' ;;
+	*'"tools/list"'*) reply '{"tools":[{"name":"add","description":"Adds a note.","inputSchema":{"type":"object"}},{"name":"crash","inputSchema":{"type":"object"}},{"name":"wipe","inputSchema":{"type":"object"}}]}' ;;
+	*'"name":"crash"'*) echo "bad luck with $TOKEN" >&2; exit 4 ;;
+	*'"tools/call"'*) reply '{"content":[{"type":"text","text":"noted with '"$TOKEN"'"}]}' ;;
+	esac
+done
+`
+
+// newServersWorld is a world of the native engine with the server notes and a routine that may use two of its tools.
+func newServersWorld(t *testing.T) (*world, *anthropicapi.Server) {
+	t.Helper()
+	w, api := newNativeWorld(t)
+	w.writeProgram("servers/notes", notesServer)
+	w.secrets("mcp.TOKEN=hunter2hunter2\n")
+	w.must("config", "set", "mcp-servers.notes.command", "servers/notes")
+	w.must("config", "set", "mcp-servers.notes.env", "TOKEN=${mcp.TOKEN}")
+	w.must("routine", "add", "write", "--cron", "0 9 * * *", "--background", "--isolated",
+		"--allowed-tools", "mcp__notes__add", "--allowed-tools", "mcp__notes__crash", "Note it.")
+	return w, api
+}
+
+func (w *world) starts() int {
+	w.t.Helper()
+	data, err := os.ReadFile(filepath.Join(w.dir, "starts"))
+	if err != nil {
+		return 0
+	}
+	return strings.Count(string(data), "started ")
+}
+
+// TestServerTools: a job uses the tools of a server that its patterns name, judged and recorded as all tools are. The secret is in the
+// server's environment and nowhere else.
+func TestServerTools(t *testing.T) {
+	w, api := newServersWorld(t)
+	api.Reply(anthropicapi.Use("mcp__notes__add", map[string]string{"text": "milk"}), anthropicapi.Use("mcp__notes__wipe", nil), anthropicapi.Reply{Text: "done"})
+	w.must("fire", "write")
+	requests := api.Requests()
+	offered := strings.Join(requests[0].ToolNames(), " ")
+	if !strings.Contains(offered, "mcp__notes__add mcp__notes__crash") || strings.Contains(offered, "wipe") {
+		t.Errorf("offered %s", offered)
+	}
+	if r := requests[1].ToolResults()[0]; r.ResultText != "noted with [secret]" || r.IsError {
+		t.Errorf("got %+v", r)
+	}
+	if r := requests[2].ToolResults()[0]; !r.IsError {
+		t.Errorf("wipe: %+v", r)
+	}
+	log := w.must("run", "log", "write", "--json")
+	if !strings.Contains(log, `"verdict"`) || !strings.Contains(log, `mcp__notes__add`) || strings.Contains(log, "hunter2") {
+		t.Errorf("the record: %s", log)
+	}
+	if names := w.holding(".", "hunter2hunter2"); len(names) > 0 {
+		t.Errorf("the secret is in %q", names)
+	}
+	// a day's other runs know the tools, and start no server for them
+	api.Reply(anthropicapi.Reply{Text: "nothing to note"})
+	w.must("fire", "write")
+	if n := w.starts(); n != 1 {
+		t.Errorf("%d starts", n)
+	}
+	if last := api.Requests()[3]; !strings.Contains(strings.Join(last.ToolNames(), " "), "mcp__notes__add") {
+		t.Errorf("offered %q", last.ToolNames())
+	}
+}
+
+// TestServerNeedsApproval: of the definition, and of the program that it runs from the data directory.
+func TestServerNeedsApproval(t *testing.T) {
+	w, api := newServersWorld(t)
+	api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "done"} })
+	for name, change := range map[string]func(){
+		"definition": func() { w.must("config", "set", "mcp-servers.notes.env", "TOKEN=${mcp.TOKEN}", "MODE=all") },
+		"program":    func() { w.writeProgram("servers/notes", notesServer+"# changed\n") },
+	} {
+		w.must("fire", "write")
+		change()
+		if r := w.run("fire", "write"); r.status != 77 || !strings.Contains(r.errOut, "not approved") || !strings.Contains(r.errOut, "mcp-servers") {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if out := w.must("check"); !strings.Contains(out, "waits for your approval") {
+			t.Errorf("%s: check says %s", name, out)
+		}
+		w.approveJob("write")
+	}
+}
+
+// TestDeadServer fails only what needs it, and is reported.
+func TestDeadServer(t *testing.T) {
+	w, api := newServersWorld(t)
+	w.must("config", "set", "mcp-servers.gone.command", "no-such-program")
+	w.must("routine", "add", "both", "--cron", "0 9 * * *", "--background", "--isolated",
+		"--allowed-tools", "mcp__notes__*", "--allowed-tools", "mcp__gone__*", "Note it.")
+	api.Reply(anthropicapi.Use("mcp__gone__unavailable", nil), anthropicapi.Use("mcp__notes__crash", nil), anthropicapi.Use("mcp__notes__add", nil), anthropicapi.Reply{Text: "done"})
+	w.must("fire", "both")
+	requests := api.Requests()
+	for i, want := range []string{"no-such-program: not found in PATH", "the server has ended: exit status 4: bad luck with [secret]", "noted with [secret]"} {
+		if r := requests[i+1].ToolResults()[0]; !strings.Contains(r.ResultText, want) || r.IsError != (i < 2) {
+			t.Errorf("use %d: %+v, want %q", i, r, want)
+		}
+	}
+	if log := w.must("run", "log", "both"); !strings.Contains(log, "server gone") || !strings.Contains(log, "server notes") {
+		t.Errorf("the log: %s", log)
+	}
+	updates := w.must("updates", "list")
+	if !strings.Contains(updates, "gone") || !strings.Contains(updates, "notes") || strings.Contains(updates, "hunter2") {
+		t.Errorf("updates: %s", updates)
+	}
+	api.Reply(anthropicapi.Reply{Text: "done"})
+	w.must("fire", "both")
+	if again := w.must("updates", "list"); again != updates {
+		t.Errorf("reported twice on one day: %s", again)
+	}
+}
+
+// TestServerSecretMissing: the server is not started without it.
+func TestServerSecretMissing(t *testing.T) {
+	w, api := newServersWorld(t)
+	w.secrets("mcp.OTHER=hunter2hunter2\n")
+	api.Reply(anthropicapi.Use("mcp__notes__add", nil), anthropicapi.Reply{Text: "done"})
+	w.must("fire", "write")
+	if r := api.Requests()[1].ToolResults()[0]; !r.IsError || !strings.Contains(r.ResultText, "the secret mcp.TOKEN is missing") {
+		t.Errorf("got %+v", r)
+	}
+	if n := w.starts(); n != 0 {
+		t.Errorf("%d starts", n)
+	}
+	if r := w.run("check"); r.status != 65 || !strings.Contains(r.out, "mcp.TOKEN") {
+		t.Errorf("check says %+v", r)
+	}
+}
+
+// TestDryRunStartsNoServer: it names the tools that are known.
+func TestDryRunStartsNoServer(t *testing.T) {
+	w, api := newServersWorld(t)
+	w.must("fire", "--dry-run", "write")
+	if n := w.starts(); n != 0 {
+		t.Errorf("%d starts", n)
+	}
+	api.Reply(anthropicapi.Reply{Text: "done"})
+	w.must("fire", "write")
+	if out := w.must("fire", "--dry-run", "write"); !strings.Contains(out, "mcp__notes__add") {
+		t.Errorf("dry run: %s", out)
+	}
+}

@@ -1,0 +1,70 @@
+package mcpclient
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/media"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// maxText is how many characters of a result the model is shown.
+const maxText = 30_000
+
+type sources []*transcript.Source
+
+// contentOf returns a result as text, and its images and documents, of which the model sees the first.
+func contentOf(r *mcp.CallToolResult) (string, sources) {
+	var parts []string
+	var files sources
+	for _, part := range r.Content {
+		switch p := part.(type) {
+		case mcp.TextContent:
+			parts = append(parts, p.Text)
+		case mcp.ImageContent:
+			files.add(&parts, "image", p.Data)
+		case mcp.AudioContent:
+			parts = append(parts, fmt.Sprintf("(audio, %s, omitted)", p.MIMEType))
+		case mcp.ResourceLink:
+			parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s: %s %s", p.Name, p.URI, p.Description)))
+		case mcp.EmbeddedResource:
+			switch held := p.Resource.(type) {
+			case mcp.TextResourceContents:
+				parts = append(parts, held.URI+":\n"+held.Text)
+			case mcp.BlobResourceContents:
+				files.add(&parts, held.URI, held.Blob)
+			}
+		}
+	}
+	if len(parts)+len(files) == 0 && r.StructuredContent != nil {
+		if data, err := json.Marshal(r.StructuredContent); err == nil {
+			parts = append(parts, string(data))
+		}
+	}
+	text := strings.Join(parts, "\n")
+	if n := utf8.RuneCountInString(text); n > maxText {
+		text, _ = plaintext.First(text, maxText)
+		text += fmt.Sprintf("\n(%d more characters omitted)", n-maxText)
+	}
+	return text, files
+}
+
+// add adds a file that a model can see; a note stands for another, and for those after the first.
+func (s *sources) add(parts *[]string, name, encoded string) {
+	content, err := base64.StdEncoding.DecodeString(encoded)
+	if err == nil && media.IsSeen(media.Type(content)) && len(*s) == 0 {
+		var source *transcript.Source
+		if source, err = engine.Source(plaintext.Line(name), content); err == nil {
+			*s = append(*s, source)
+			return
+		}
+	}
+	*parts = append(*parts, fmt.Sprintf("(%s, %d bytes, omitted)", plaintext.Line(name), len(content)))
+}
