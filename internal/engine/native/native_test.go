@@ -116,6 +116,7 @@ func same(t *testing.T, got, want []string) {
 type agentTools struct {
 	engine.Tools
 	calls  []string
+	within []string                        // names of subagents
 	refuse string                          // a tool of the engine's own, by name
 	on     func(string) *engine.ToolResult // may answer instead
 }
