@@ -88,7 +88,7 @@ func (p *places) get(id string) (place, bool) {
 }
 
 // mayBeAllowed reports whether a guest's message is in a channel where guests are heard: direct messages, a channel that
-// discord.allow lists, or a thread of one. It asks nobody: about a thread that is not known it reports true only if the owner or a
+// discord.allow lists, or a thread of one. It makes no request: about a thread that is not known it reports true only if the owner or a
 // user on the list has spoken.
 func (l *Listener) mayBeAllowed(h Home, m *discordgo.Message) bool {
 	if m.GuildID == "" || slices.Contains(h.Allow, m.ChannelID) {

@@ -40,7 +40,7 @@ type seen struct {
 }
 
 // Limits of what is kept. Discord may deliver two messages of one moment in another order than that of their ids; after
-// disorder, an id that is missing between others is of a message that nobody will see any more.
+// disorder, an id that is missing between others is that of a message that will not arrive.
 const (
 	disorder     = time.Minute
 	mostAfter    = 1000

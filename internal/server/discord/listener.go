@@ -1,18 +1,17 @@
-// Package discord is the listener: one process that is the owner's bot on Discord. It hears what the owner and those whom the owner
-// allows say, lets the agent answer, and shows the answer while it arrives.
+// Package discord is the listener: a process that is connected to Discord as the owner's bot, passes messages to the agent, and shows
+// its answers while they arrive.
 //
-// Who speaks. The owner is the user of the setting discord.owner, else the owner of the application or the members of the team that
-// owns it. Direct messages of the owner's are turns of the main conversation, or of the open fork. Others are heard only where the
-// setting discord.allow says so: it lists users, who have a channel session in their direct messages, and channels of servers, where
-// everyone who mentions the bot takes part in the channel's session; each thread of such a channel has a session of its own. An
-// empty list is nobody. Everybody else gets nothing: no answer, no request, no file, no line in the log.
+// Who is answered. The owner is the user of the setting discord.owner, or else the owner of the application, or each member of the
+// team that owns it. Direct messages from the owner are turns of the main conversation, or of the open fork. The setting
+// discord.allow lists others: users, who have a channel session in their direct messages, and channels of servers, where everyone
+// who mentions the bot takes part in the channel's session. Each thread of such a channel has a session of its own. An empty list is
+// nobody. For anybody else there is no answer, no request, no file and no line in the log.
 //
-// Nothing twice, nothing lost. The messages of a channel are handled in their order, one at a time, by a lane. A message of the
-// owner's is put into the queue of the conversation with Discord's id of it, then the id is noted in state/discord.json as handled
-// and open, and when its answer is shown it is open no more. After a start, and after each gateway session that is not resumed, the
-// channels' history since the last handled message is read, before anything newer is handled. A process that was killed between two
-// of these steps finds the id in the queue or in the record of a run, and does not put the message there again; an answer that was
-// not shown is shown then.
+// Each message once. A lane handles the messages of one channel in order, one at a time. A message from the owner is put into the
+// queue of the conversation with Discord's id of it; then state/discord.json notes the id as handled and open; it is closed when the
+// answer is shown. At a start, and when a session of the gateway was not resumed, the lane first reads the channel's history since the
+// last handled message. If the process was killed between two of these steps, the next one finds the id in the queue or in the record
+// of a run, and does not queue the message again; it shows an answer that was not shown.
 package discord
 
 import (
@@ -92,7 +91,7 @@ func (l *Listener) now() Home {
 	return l.latest.home
 }
 
-// errStopping is the cause of the end of turns: it is no wish of the owner's, so their messages stay in the queue.
+// errStopping is the cause of the end of turns: the owner did not ask for it, so the messages stay in the queue.
 var errStopping = fmt.Errorf("the listener was stopped: %w", context.Canceled)
 
 // ErrRunning is the error of a second listener of one data directory.
@@ -102,10 +101,10 @@ var ErrRunning = fmt.Errorf("another listener serves this data directory: %w", l
 const (
 	firstPause = time.Second
 	mostPause  = time.Minute
-	chores     = 30 * time.Second // between two looks at the outbox and the queue
+	chores     = 30 * time.Second // after which the outbox and the queue are read again
 )
 
-// Run listens until ctx ends, which is no error. Any other end is one of api.ErrToken, api.ErrClosed, those of gateway.Run, ErrRunning,
+// Run listens until ctx ends, which is no error. Its errors are api.ErrToken, api.ErrClosed, those of gateway.Run, ErrRunning,
 // or of a data directory that cannot be used.
 func Run(ctx context.Context, o Options) error {
 	h, err := o.Home()
@@ -173,8 +172,8 @@ func (l *Listener) run(ctx context.Context, h Home) error {
 // their threads are. None of them is privileged; Discord shows the text of a message in a server only if that mentions the bot.
 const intents = 1<<12 | 1<<13 | 1<<9 | 1<<0
 
-// introduce asks whose the bot is, and opens the channel of the owner's direct messages. It tries again until ctx ends, unless
-// that is of no use.
+// introduce asks who owns the bot, and opens the channel of the owner's direct messages. It repeats that until it succeeds, or fails
+// for good, or ctx ends.
 func (l *Listener) introduce(ctx context.Context, h Home) error {
 	return l.insist(ctx, func() (err error) {
 		if l.app, err = l.Client.Application(ctx); err != nil {
@@ -202,7 +201,7 @@ func (l *Listener) introduce(ctx context.Context, h Home) error {
 	})
 }
 
-// insist does something until it succeeds, is of no use, or ctx ends, which is no error.
+// insist repeats do until it succeeds, or fails for good, or ctx ends, which is no error.
 func (l *Listener) insist(ctx context.Context, do func() error) error {
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		err := do()
@@ -231,7 +230,7 @@ func (l *Listener) keepChannels(ctx context.Context, h Home) {
 	h.Runner.Channels.Persist(ctx)
 }
 
-// doChores sends what waits in the outbox, and answers the messages whose senders have died, until ctx ends.
+// doChores sends what waits in the outbox, and answers messages whose process has ended before, until ctx ends.
 func (l *Listener) doChores(ctx context.Context) {
 	for {
 		h := l.now()

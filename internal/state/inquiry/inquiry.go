@@ -1,4 +1,4 @@
-// Package inquiry keeps the prompts of buttons, because the id of a button has no room for one.
+// Package inquiry keeps the prompts of buttons, because the id of a button is too short for one.
 //
 // On disk: state/inquiries.json, absent before the first one,
 //
@@ -72,7 +72,7 @@ func (b Book) Use(ctx context.Context, id string) (prompt string, err error) {
 	return prompt, err
 }
 
-// Return makes a prompt that was used, but not said, one that can be used.
+// Return makes a prompt usable again that was used but not queued.
 func (b Book) Return(ctx context.Context, id string) error {
 	return b.edit(ctx, func(all map[string]entry) error {
 		if e, kept := all[id]; kept {

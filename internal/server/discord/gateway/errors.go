@@ -11,7 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/server/discord/api"
 )
 
-// The errors that end Run, with api.ErrToken. Trying again is of no use before somebody has changed something at Discord or here.
+// The errors that end Run, with api.ErrToken. They stay until a setting is changed, at Discord or here.
 var (
 	ErrIntents = errors.New("the application may not use an intent")
 	ErrRefused = errors.New("the gateway refuses this bot")

@@ -68,7 +68,7 @@ const (
 )
 
 // Run stays connected and calls handle with every event, one at a time, until ctx ends, which returns nil. READY and RESUMED are
-// events too. It returns an error only if trying again is of no use: one that wraps api.ErrToken, ErrIntents or ErrRefused. An event
+// events too. It returns an error only if another attempt would fail too: one that wraps api.ErrToken, ErrIntents or ErrRefused. An event
 // is handled when handle returns, and Run waits for that. Events that still wait when Run ends come again at the next run.
 func Run(ctx context.Context, o Options, handle func(Event)) error {
 	r := newRun(o)

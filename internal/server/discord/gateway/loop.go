@@ -25,7 +25,7 @@ const (
 	abandon   = 5 // RESUMEs without success after which a new session begins
 )
 
-// loop connects until ctx ends or it is of no use, and returns which.
+// loop connects again and again, until ctx ends or an error is fatal, and returns that error.
 func (r *run) loop(ctx context.Context) error {
 	for {
 		err := r.connect(ctx)
