@@ -113,8 +113,8 @@ const recheck = time.Minute
 // in progress, at most Limits.Jobs in all. start starts a process that calls FireEntry. The result is when the next call may find
 // more to do; 0 if nothing waits.
 func (r *Runner) StartEntries(ctx context.Context, start func(run string) (process.ID, error)) (again time.Duration, err error) {
-	if first, err := r.firstEntries(); len(first) == 0 && err == nil {
-		return 0, nil // the usual case needs no lock
+	if hooks, err := r.Inbox.Hooks(); len(hooks) == 0 && err == nil {
+		return 0, nil // where there are no webhooks it needs no lock
 	}
 	held, err := r.Inbox.LockStarts(ctx)
 	if err != nil {

@@ -11,7 +11,6 @@
 package inbox
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,7 +20,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/payload"
@@ -77,16 +75,20 @@ func (b Book) Hooks() (ids []string, err error) {
 	return ids, err
 }
 
-// name identifies an entry by the name of its file.
-type name struct {
-	number int64
-	run    string
+// digits is the length of the number in a name: milliseconds, until the year 2286.
+const digits = 13
+
+// runOf returns the run in the name of an entry's file, <number>-<run>.json, "" if it is another file.
+func runOf(name string) (run string) {
+	run, isJSON := strings.CutSuffix(name, ".json")
+	if !isJSON || len(run) < digits+2 || run[digits] != '-' || strings.Trim(run[:digits], "0123456789") != "" {
+		return ""
+	}
+	return run[digits+1:]
 }
 
-func (n name) file() string { return fmt.Sprintf("%013d-%s.json", n.number, n.run) }
-
-// names lists the entries of a hook, in the order of arrival.
-func (b Book) names(hook string) (list []name, err error) {
+// names lists the files of the entries of a hook, in no order; sorted they are in the order of arrival.
+func (b Book) names(hook string) ([]string, error) {
 	dir, err := os.Open(b.folder(hook))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -95,34 +97,20 @@ func (b Book) names(hook string) (list []name, err error) {
 		return nil, err
 	}
 	defer func() { _ = dir.Close() }()
-	files, err := dir.Readdirnames(-1)
-	for _, f := range files {
-		if n, ok := parse(f); ok {
-			list = append(list, n)
-		}
-	}
-	order.Sort(list, func(a, b name) int { return cmp.Or(cmp.Compare(a.number, b.number), strings.Compare(a.run, b.run)) })
-	return list, err
-}
-
-func parse(file string) (n name, ok bool) {
-	id, isJSON := strings.CutSuffix(file, ".json")
-	_, run, _ := strings.Cut(id, "-")
-	if _, err := fmt.Sscanf(id, "%d-", &n.number); err != nil || !isJSON {
-		return n, false
-	}
-	n.run = run
-	return n, n.file() == file
+	names, err := dir.Readdirnames(-1)
+	return slices.DeleteFunc(names, func(name string) bool { return runOf(name) == "" }), err
 }
 
 // First returns the oldest entry of a hook and how many of its entries wait. The error is ErrGone if there is none.
 func (b Book) First(hook string) (e Entry, waiting int, err error) {
-	list, err := b.names(hook)
-	for i, n := range list {
-		e, err = b.load(hook, n)
+	names, err := b.names(hook)
+	for err == nil && len(names) > 0 {
+		first := slices.Min(names)
+		e, err = b.load(hook, first)
 		if !errors.Is(err, ErrGone) { // it was taken just now, or set aside
-			return e, len(list) - i, err
+			return e, len(names), err
 		}
+		names, err = slices.DeleteFunc(names, func(name string) bool { return name == first }), nil
 	}
 	if err == nil {
 		err = ErrGone
@@ -134,10 +122,11 @@ func (b Book) First(hook string) (e Entry, waiting int, err error) {
 func (b Book) Contents() (all []Entry, err error) {
 	hooks, err := b.Hooks()
 	for _, hook := range hooks {
-		list, listErr := b.names(hook)
+		names, listErr := b.names(hook)
 		err = errors.Join(err, listErr)
-		for _, n := range list {
-			e, loadErr := b.load(hook, n)
+		slices.Sort(names)
+		for _, name := range names {
+			e, loadErr := b.load(hook, name)
 			switch {
 			case loadErr == nil:
 				all = append(all, e)
@@ -156,12 +145,12 @@ func (b Book) Find(run string) (Entry, error) {
 		return Entry{}, err
 	}
 	for _, hook := range hooks {
-		list, err := b.names(hook)
+		names, err := b.names(hook)
 		if err != nil {
 			return Entry{}, err
 		}
-		if i := slices.IndexFunc(list, func(n name) bool { return n.run == run }); i >= 0 {
-			return b.load(hook, list[i])
+		if i := slices.IndexFunc(names, func(name string) bool { return runOf(name) == run }); i >= 0 {
+			return b.load(hook, names[i])
 		}
 	}
 	return Entry{}, fmt.Errorf("%s: %w", run, ErrGone)
@@ -173,37 +162,39 @@ func (b Book) Waits(run string) bool {
 	return !errors.Is(err, ErrGone)
 }
 
-func (b Book) load(hook string, n name) (Entry, error) {
-	e, err := store.ReadJSON[Entry](b.Disk, b.path(hook, n))
-	if err == nil && (e.Run != n.run || e.Number != n.number || e.Hook != hook) {
-		err = fmt.Errorf("%s: %w", n.run, ErrGone)
+func (b Book) load(hook, name string) (Entry, error) {
+	path := filepath.Join(b.folder(hook), name)
+	e, err := store.ReadJSON[Entry](b.Disk, path)
+	if err == nil && (e.Hook != hook || b.path(e) != path) { // it is gone, or was set aside
+		err = fmt.Errorf("%s: %w", runOf(name), ErrGone)
 	}
 	return e, err
 }
 
 // Claim gives an entry to its run, whose directory exists. The error is ErrGone if another process has taken it.
-func (b Book) Claim(e Entry) error { return move(b.pathOf(e), b.Home.RunEntry(e.Run)) }
+func (b Book) Claim(e Entry) error { return move(b.path(e), b.Home.RunEntry(e.Run)) }
 
 // GiveBack undoes Claim.
 func (b Book) GiveBack(e Entry) error {
 	if err := store.MkdirOwn(b.folder(e.Hook)); err != nil {
 		return err
 	}
-	return move(b.Home.RunEntry(e.Run), b.pathOf(e))
+	return move(b.Home.RunEntry(e.Run), b.path(e))
 }
 
 // Prune removes the entries of a hook that arrived before an instant, and what was noted of the hook if none is left.
 func (b Book) Prune(hook string, before time.Time) error {
-	list, err := b.names(hook)
-	for _, n := range list {
-		e, loadErr := b.load(hook, n)
+	names, err := b.names(hook)
+	slices.Sort(names)
+	for _, name := range names {
+		e, loadErr := b.load(hook, name)
 		if errors.Is(loadErr, ErrGone) {
 			continue
 		}
 		if loadErr != nil || !e.Arrived.Before(before) {
 			return errors.Join(err, loadErr)
 		}
-		err = errors.Join(err, store.Remove(b.path(hook, n)))
+		err = errors.Join(err, store.Remove(b.path(e)))
 	}
 	if err == nil && os.Remove(b.folder(hook)) == nil { // it is empty
 		err = store.Remove(b.startsPath(hook))
@@ -222,6 +213,8 @@ func move(from, to string) error {
 	return errors.Join(store.SyncDir(to), store.SyncDir(from))
 }
 
-func (b Book) folder(hook string) string       { return filepath.Join(b.Home.Inbox(), hook) }
-func (b Book) path(hook string, n name) string { return filepath.Join(b.folder(hook), n.file()) }
-func (b Book) pathOf(e Entry) string           { return b.path(e.Hook, name{e.Number, e.Run}) }
+func (b Book) folder(hook string) string { return filepath.Join(b.Home.Inbox(), hook) }
+
+func (b Book) path(e Entry) string {
+	return filepath.Join(b.folder(e.Hook), fmt.Sprintf("%0*d-%s.json", digits, e.Number, e.Run))
+}

@@ -253,7 +253,7 @@ func TestForeignFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(w.pathOf(first), []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(w.path(first), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var warned []string

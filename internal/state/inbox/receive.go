@@ -146,7 +146,7 @@ func (r *Receiver) admit(e *Entry) (ev *event, added bool, err error) {
 
 // write puts an entry on disk.
 func (r *Receiver) write(e Entry) error {
-	path := r.book.pathOf(e)
+	path := r.book.path(e)
 	err := store.WriteJSON(path, e)
 	if err != nil {
 		_ = os.Remove(path) // its directory may not have been synced
@@ -229,11 +229,11 @@ func (r *Receiver) recount() error {
 	}
 	r.waiting = map[string]int{}
 	for _, hook := range hooks {
-		list, err := r.book.names(hook)
+		names, err := r.book.names(hook)
 		if err != nil {
 			return err
 		}
-		r.waiting[hook] = len(list)
+		r.waiting[hook] = len(names)
 	}
 	return nil
 }
