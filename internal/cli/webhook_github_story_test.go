@@ -124,6 +124,7 @@ func isLeaf(value any) bool {
 
 // TestGitHubSends: GitHub's example payloads of every event, signed by its library, are accepted, and each is run with the right data.
 func TestGitHubSends(t *testing.T) {
+	t.Parallel()
 	examples := githubExamples(t)
 	w := newWorld(t)
 	w.secrets("webhook.gh=" + hookSecret + "\n")

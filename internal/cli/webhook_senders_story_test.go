@@ -137,6 +137,7 @@ const (
 // TestVendorsSend: what the vendors' libraries sign is accepted, also while a secret is being changed; what is sent again is one run;
 // what is forged, truncated, too old, without a key or of another family is not accepted.
 func TestVendorsSend(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.secrets(senderSecrets)
 	w.hook("gh", githubHead, anyTitle, "Look.")

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -65,4 +66,17 @@ func (a answer) write(w http.ResponseWriter) {
 	h.Set("Content-Length", strconv.Itoa(len(data)+1))
 	w.WriteHeader(a.code)
 	_, _ = w.Write(append(data, '\n'))
+}
+
+// writeEarly sends the answer to a request that has not arrived completely, and ends the connection. A part of what follows is read
+// first: closing the connection on a sender that is still sending would lose the answer.
+func (a answer) writeEarly(w http.ResponseWriter, r *http.Request) {
+	c := http.NewResponseController(w)
+	_ = c.EnableFullDuplex() // HTTP/1 always can
+	w.Header().Set("Connection", "close")
+	a.write(w)
+	_ = c.Flush()
+	if r.Header.Get("Expect") == "" {
+		_, _ = io.CopyN(io.Discard, r.Body, MaxBody)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"os"
@@ -44,26 +43,19 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Time: began, Method: plaintext.Short(r.Method, maxLogged), Path: plaintext.Short(r.URL.Path, maxLogged), Remote: r.RemoteAddr,
 	}
 	a := s.route(r, c, &line)
-	if a.code == http.StatusRequestEntityTooLarge {
-		drain(r)
-	}
 	if s.closing.Load() {
 		w.Header().Set("Connection", "close")
 	}
-	a.write(w)
+	if a.code == http.StatusRequestEntityTooLarge {
+		a.writeEarly(w, r)
+	} else {
+		a.write(w)
+	}
 	line.Status, line.Run, line.Milliseconds, line.Reason = a.code, a.run, s.Now().Sub(began).Milliseconds(), a.text
 	if a.why != "" {
 		line.Reason = a.why
 	}
 	s.Log(line)
-}
-
-// drain reads what follows of a request that is too large, a bounded part of it: a sender that is still sending does not read an
-// answer.
-func drain(r *http.Request) {
-	if r.Header.Get("Expect") == "" {
-		_, _ = io.CopyN(io.Discard, r.Body, MaxBody)
-	}
 }
 
 // MaxBody is the most that a server can be set to accept, in bytes: what GitHub sends at most.
