@@ -26,10 +26,11 @@ type world struct {
 	home string            // the owner's home; also the directory of secrets
 	env  map[string]string // what commands see as their environment
 	cron bool              // commands are started by a scheduler
-	real bool              // the clock is the real one, and sleeps take their time
+	real bool              // the clock is the real one, moved by pass, and sleeps take their time
 
-	mu  sync.Mutex
-	now time.Time
+	mu    sync.Mutex
+	now   time.Time
+	ahead time.Duration // of the clock that is the real one
 }
 
 // result is what a command line left: its exit status and its streams.
@@ -108,11 +109,11 @@ func (w *world) must(args ...string) string {
 
 // clock is the time in this world.
 func (w *world) clock() time.Time {
-	if w.real {
-		return time.Now()
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.real {
+		return time.Now().Add(w.ahead)
+	}
 	return w.now
 }
 
@@ -120,7 +121,7 @@ func (w *world) clock() time.Time {
 func (w *world) pass(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.now = w.now.Add(d)
+	w.now, w.ahead = w.now.Add(d), w.ahead+d
 }
 
 // write writes a file of the data directory, made with its directories.
