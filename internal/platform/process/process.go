@@ -13,7 +13,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -102,16 +101,16 @@ func namespace() string {
 // Carrying returns the processes, in any group or session, that have the entry KEY=value in their environment, except
 // this one. Without /proc it finds none.
 func Carrying(entry string) (found []ID) {
-	environs, err := filepath.Glob("/proc/[0-9]*/environ")
+	processes, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
-	for _, path := range environs {
-		environ, err := os.ReadFile(path)
-		if err != nil || !holds(environ, entry) {
+	for _, p := range processes {
+		pid, err := strconv.Atoi(p.Name())
+		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && pid != os.Getpid() {
+		if environ, err := os.ReadFile("/proc/" + p.Name() + "/environ"); err == nil && holds(environ, entry) {
 			found = append(found, local(pid))
 		}
 	}
