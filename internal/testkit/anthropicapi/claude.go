@@ -63,6 +63,10 @@ func ClaudeEnv(t testing.TB, s *Server) []string {
 		"DISABLE_TELEMETRY=1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 		"CLAUDE_CODE_MAX_RETRIES=1",
+		// Its JavaScript engine: a run is too short to repay optimized code or the collection of its garbage.
+		"BUN_JSC_useDFGJIT=0",
+		"BUN_JSC_useConcurrentGC=0",
+		"BUN_JSC_largeHeapSize=536870912",
 	}
 }
 
