@@ -52,6 +52,7 @@ func leaves(cmd *cobra.Command) (found []*cobra.Command) {
 
 // Every command says what an agent may do with it, and the guard, the Bash policy and help read it alike.
 func TestAccessOfAgents(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: one\n")
 	w.must("routine", "add", "talk", "--cron", "0 9 * * *", "Look.")
@@ -92,6 +93,7 @@ func TestAccessOfAgents(t *testing.T) {
 
 // A command of the owner's ends with status 77 inside a run, whatever its arguments are.
 func TestOwnersCommandsInsideARun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.env["OLLIM_RUN"] = "20260101T000000.000Z-000000"
 	for _, verb := range slices.Concat(commandsOfAgents()["never"], commandsOfAgents()["never nested"]) {
@@ -107,6 +109,7 @@ func TestOwnersCommandsInsideARun(t *testing.T) {
 
 // A command that nothing was said of is for no agent.
 func TestCommandWithoutAccess(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.env["OLLIM_RUN"] = "20260101T000000.000Z-000000"
 	d := w.deps(nil, nil, nil)
@@ -126,6 +129,7 @@ func TestCommandWithoutAccess(t *testing.T) {
 
 // The verbs that no pattern in a file may match are for no agent, and the tools of commands exist.
 func TestAccessAgreesWithPatternsAndTools(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: one\n")
 	w.must("routine", "add", "talk", "--cron", "0 9 * * *", "Look.")
@@ -156,6 +160,7 @@ func TestAccessAgreesWithPatternsAndTools(t *testing.T) {
 
 // ollim(7) lists the commands that no agent may use.
 func TestManualListsCommandsThatAgentsMayNotUse(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../man/ollim.7")
 	if err != nil {
 		t.Fatal(err)

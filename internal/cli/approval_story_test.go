@@ -62,6 +62,7 @@ func (w *world) writeProgram(name, text string) {
 
 // A program that a pattern names is approved with it: another text in its file does not run with the rights of the first.
 func TestApprovalCoversNamedProgram(t *testing.T) {
+	t.Parallel()
 	w, api := newReporter(t)
 	api.Reply(bash("./scripts/r.sh now"), anthropicapi.Reply{Text: "done"})
 	w.must("fire", "daily")
@@ -87,6 +88,7 @@ func TestApprovalCoversNamedProgram(t *testing.T) {
 
 // A program that was not there when the pattern was approved is not part of what was approved.
 func TestApprovalOfMissingProgram(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "--allowed-tools", "Bash(python3 later.py *)", "Report.")
 	w.must("fire", "daily")
@@ -98,6 +100,7 @@ func TestApprovalOfMissingProgram(t *testing.T) {
 
 // A program that is rewritten in mid-run, after the approval was checked, does not run.
 func TestApprovalHoldsInMidRun(t *testing.T) {
+	t.Parallel()
 	w, api := newReporter(t)
 	api.On(func(anthropicapi.Request) bool { return true }, func(q anthropicapi.Request) anthropicapi.Reply {
 		if len(q.ToolResults()) > 0 {
@@ -119,6 +122,7 @@ func TestApprovalHoldsInMidRun(t *testing.T) {
 // tool-policy.yaml gives tools only as it was approved, also the main session; a change takes everything back until it is
 // approved, and is reported once.
 func TestPolicyCountsAsApproved(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	if !strings.Contains(w.read("tool-policy.yaml"), "ollim approve tool-policy.yaml") {
 		t.Error("init made no tool-policy.yaml")
@@ -172,6 +176,7 @@ func TestPolicyCountsAsApproved(t *testing.T) {
 
 // The notice is one pending update, however often jobs fire.
 func TestPolicyIsReportedOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	w.must("routine", "add", "bg", "--cron", "0 9 * * *", "--background", "Look around.")
@@ -185,6 +190,7 @@ func TestPolicyIsReportedOnce(t *testing.T) {
 
 // Who may write the file cannot give back what an override takes away.
 func TestUnapprovedPolicyStillNarrows(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	w.must("routine", "add", "bg", "--cron", "0 9 * * *", "--background", "Look around.")
@@ -207,6 +213,7 @@ func TestUnapprovedPolicyStillNarrows(t *testing.T) {
 
 // A script that tool-policy.yaml names is approved with it.
 func TestPolicyCoversNamedFile(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	w.must("routine", "add", "bg", "--cron", "0 9 * * *", "--background", "Look around.")
@@ -226,6 +233,7 @@ func TestPolicyCoversNamedFile(t *testing.T) {
 
 // Approvals that cannot be read approve nothing.
 func TestUnreadableApprovals(t *testing.T) {
+	t.Parallel()
 	w, api := newReporter(t)
 	path := filepath.Join(w.dir, "state/approvals.json")
 	if err := os.Remove(path); err != nil {

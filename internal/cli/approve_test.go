@@ -74,6 +74,7 @@ func (a answers) Read(p []byte) (int, error) { return copy(p, a()), nil }
 
 // What changes between the showing and the answer is not approved.
 func TestApproveWhatWasShown(t *testing.T) {
+	t.Parallel()
 	for name, meanwhile := range map[string]func(t *testing.T, dir string){
 		"nothing": func(*testing.T, string) {},
 		"gate":    func(t *testing.T, dir string) { put(t, filepath.Join(dir, "gates/check"), "b") },
@@ -115,6 +116,7 @@ func TestApproveWhatWasShown(t *testing.T) {
 }
 
 func TestAskIsInterrupted(t *testing.T) {
+	t.Parallel()
 	screen, err := os.Create(filepath.Join(t.TempDir(), "screen"))
 	if err != nil {
 		t.Fatal(err)
@@ -130,6 +132,7 @@ func TestAskIsInterrupted(t *testing.T) {
 }
 
 func TestApproveOwn(t *testing.T) {
+	t.Parallel()
 	d, stderr := deskOf(t, nil)
 	own := func(want bool, warns string) {
 		t.Helper()
@@ -158,6 +161,7 @@ func TestApproveOwn(t *testing.T) {
 }
 
 func TestApproveOwnInARun(t *testing.T) {
+	t.Parallel()
 	d, stderr := deskOf(t, map[string]string{"OLLIM_RUN": "20260101T000000.000Z-abcdef"})
 	h, j, _ := watch(t, d)
 	err := d.approveOwn(context.Background(), h, j)
@@ -167,6 +171,7 @@ func TestApproveOwnInARun(t *testing.T) {
 }
 
 func TestApproveOwnUnfit(t *testing.T) {
+	t.Parallel()
 	d, stderr := deskOf(t, nil)
 	h, j, _ := watch(t, d)
 	gate := filepath.Join(d.DataDir, "gates/check")

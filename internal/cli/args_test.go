@@ -14,6 +14,7 @@ func rewritten(line string) string {
 }
 
 func TestQuestion(t *testing.T) {
+	t.Parallel()
 	for line, want := range map[string]string{
 		"-p":                                   "ask",
 		"-p hello":                             "ask hello",

@@ -12,6 +12,7 @@ import (
 
 // TestPipeReceivesFinalText: narration between tools, and what came of an answer that broke off, stay out of a pipe or a file.
 func TestPipeReceivesFinalText(t *testing.T) {
+	t.Parallel()
 	for _, verb := range [][]string{{"-p", "-n", "add type hints"}, {"chat", "add type hints"}} {
 		w, api := newNativeWorld(t)
 		narrated := anthropicapi.Use("Glob", map[string]string{"pattern": "*"})

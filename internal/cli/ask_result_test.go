@@ -11,6 +11,7 @@ import (
 
 // TestResultCost: an amount is rounded to a millionth, and absent where it is not known.
 func TestResultCost(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	d := w.deps(strings.NewReader(""), io.Discard, io.Discard)
 	h, err := d.Home()

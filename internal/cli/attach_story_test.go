@@ -57,6 +57,7 @@ func lastOf(api *anthropicapi.Server) anthropicapi.Request {
 // TestAskWithFiles: images and PDFs are shown by their content, a text is data, anything else is named; the next question of the
 // conversation has them still, and so has its transcript.
 func TestAskWithFiles(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	dir := gallery(t)
 	api.Reply(anthropicapi.Reply{Text: "a cat"})
@@ -97,6 +98,7 @@ func TestAskWithFiles(t *testing.T) {
 
 // TestFilesThatCannotCome: the error has the numbers, nothing is sent, and nothing is kept.
 func TestFilesThatCannotCome(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	dir := gallery(t)
 	for name, text := range map[string]string{"long": strings.Repeat("x", 300<<10), "large": "GIF89a\x01\x00\x01\x00\x00\x00\x00" + strings.Repeat("x", 5<<20)} {
@@ -132,6 +134,7 @@ func TestFilesThatCannotCome(t *testing.T) {
 
 // TestChatWithFiles: so does chat, and a branch of main shows the files too; a removed fork takes nothing from main.
 func TestChatWithFiles(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	dir := gallery(t)
 	w.must("routine", "add", "watch", "--cron", "0 9 * * *", "--background", "Look around.")
@@ -154,6 +157,7 @@ func TestChatWithFiles(t *testing.T) {
 // TestProtectedFilesAreNotMentioned: a text that was pasted brings no file that no agent may reach, by whatever name; typed with
 // -f, the owner means it.
 func TestProtectedFilesAreNotMentioned(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.write("state/notes.md", "sesame\n")
 	w.write("open.md", "barley\n")
@@ -176,6 +180,7 @@ func TestProtectedFilesAreNotMentioned(t *testing.T) {
 // TestFilesOfOtherServices: a service of OpenAI's kind gets images as data URLs, and one that takes no PDF is named before anything is
 // sent.
 func TestFilesOfOtherServices(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "--engine", "native")
 	api := openaiapi.New(t)
 	w.must("config", "set", "env", "OPENAI_API_KEY=k")
@@ -196,6 +201,7 @@ func TestFilesOfOtherServices(t *testing.T) {
 
 // TestScriptListsFiles: the script engine has the files in its prompt.
 func TestScriptListsFiles(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n- - expect: 'moving: image/gif, 829 bytes'\n  - text: seen\n")
 	if out := w.must("chat", "-f", filepath.Join(gallery(t), "moving"), "look"); !strings.Contains(out, "seen") {

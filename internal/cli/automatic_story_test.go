@@ -9,6 +9,7 @@ import (
 
 // TestPauseStopsAutomaticQuestions: what a scheduler starts is paused, what the owner types is not.
 func TestPauseStopsAutomaticQuestions(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	w.must("chat", "begin")
@@ -37,6 +38,7 @@ func TestPauseStopsAutomaticQuestions(t *testing.T) {
 // TestLimitsHoldAutomaticQuestions: at a spending limit no request leaves for what a scheduler starts, and the owner is told once;
 // what the owner types counts and runs.
 func TestLimitsHoldAutomaticQuestions(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("config", "set", "spend.per-day", "0.01")
 	api.Reply(anthropicapi.Reply{Text: "A.", Usage: anthropicapi.Usage{In: 10, Out: 100_000}})

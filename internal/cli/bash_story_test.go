@@ -14,6 +14,7 @@ import (
 // says. Each is tried with the real program of the native engine's Bash, where this machine has it: either the pattern cannot be
 // given, or the command is refused.
 func TestBashHoldsWhatTheManualSays(t *testing.T) {
+	t.Parallel()
 	const pattern, command = "the pattern is refused", "the command is refused"
 	site := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
 		_, _ = out.Write([]byte("main: {additional-allowed: [WebSearch]}\n"))

@@ -14,6 +14,7 @@ import (
 
 // TestBusyAtThePing: whether the owner is in mid-conversation is judged when a run pings, not when it begins.
 func TestBusyAtThePing(t *testing.T) {
+	t.Parallel()
 	for name, atStart := range map[string]bool{"becomes busy": false, "becomes idle": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

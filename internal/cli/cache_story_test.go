@@ -12,6 +12,7 @@ import (
 // TestCacheLastsUntilTheNextFire: the one-hour cache is asked for, and its price charged, where the routine fires again after 5 to 60
 // minutes and goes on from the same beginning, and where the model's prices say that it pays.
 func TestCacheLastsUntilTheNextFire(t *testing.T) {
+	t.Parallel()
 	const tokens = 100_000
 	for name, c := range map[string]struct {
 		cron, model string

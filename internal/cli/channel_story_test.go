@@ -48,6 +48,7 @@ func conversed(r anthropicapi.Request) string {
 // TestChannelTurns: the window is the context of the next turn, byte for byte as the model has read it; there are no tools, no profile
 // and no session besides.
 func TestChannelTurns(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.write("IDENTITY.md", "PROFILE")
 	api.Reply(anthropicapi.Reply{Text: "Hello Ada."}, anthropicapi.Reply{Text: "Ada."}, anthropicapi.Reply{Text: "Hi."})
@@ -85,6 +86,7 @@ func TestChannelTurns(t *testing.T) {
 // TestChannelTools: the tools of the configuration are there and judged; calls and results are saved, loaded by the next process, and
 // part of its prompt.
 func TestChannelTools(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.write("notes.md", "the key is under the mat")
 	w.must("config", "set", "channels.allowed-tools", "Read(./notes.md)")
@@ -124,6 +126,7 @@ func TestChannelTools(t *testing.T) {
 
 // TestChannelInterrupted: what was said so far is stored, and the next turn reads a closed one without an open call.
 func TestChannelInterrupted(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("config", "set", "channels.allowed-tools", "Read(./notes.md)")
 	ctx, stop := context.WithCancel(t.Context())
@@ -156,6 +159,7 @@ func TestChannelInterrupted(t *testing.T) {
 
 // TestChannelIsAutomatic: pauses and limits hold a channel turn back, also one that the owner types; its message is not stored then.
 func TestChannelIsAutomatic(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("pause")
 	if r := w.run(telegram("hi")...); r.status != 75 {
@@ -193,6 +197,7 @@ func TestChannelNotSaved(t *testing.T) {
 
 // TestChannelConcurrent: turns of one chat that are taken at once wait for each other, and none loses a message.
 func TestChannelConcurrent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: yes\n")
 	var all sync.WaitGroup
@@ -211,6 +216,7 @@ func TestChannelConcurrent(t *testing.T) {
 
 // TestChannelCommands: names, lists and removal.
 func TestChannelCommands(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: yes\n")
 	for _, chat := range []string{"../x", "a/b", "😀", "987"} {

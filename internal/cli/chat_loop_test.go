@@ -103,6 +103,7 @@ func (p *promptLoop) leave() {
 
 // TestALineThatTheEditorCutIsNotSent: a typed line of many characters would reach the agent without its end; a pasted one is whole.
 func TestALineThatTheEditorCutIsNotSent(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	p := w.promptLoop()
 	long := strings.Repeat("x", 4200)
@@ -119,6 +120,7 @@ func TestALineThatTheEditorCutIsNotSent(t *testing.T) {
 
 // TestPromptLoop: a line is a turn, which shows the pending updates; commands and empty lines are none; exit leaves.
 func TestPromptLoop(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("update", "add", "oil broke 75")
 	api.Handle(func(r anthropicapi.Request) anthropicapi.Reply {
@@ -159,6 +161,7 @@ func TestPromptLoop(t *testing.T) {
 
 // TestPromptLoopJoinsWhatWaits: what is typed during a turn is one message of the next; a message of another chat keeps them apart.
 func TestPromptLoopJoinsWhatWaits(t *testing.T) {
+	t.Parallel()
 	w, asked, hold := slow(t)
 	p := w.promptLoop()
 	p.typeIn("one\r")
@@ -181,6 +184,7 @@ func TestPromptLoopJoinsWhatWaits(t *testing.T) {
 
 // TestModelDuringATurn: a model that is chosen during a turn is that of the next one.
 func TestModelDuringATurn(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	asked, hold := make(chan string, 2), make(chan struct{})
 	api.Handle(func(r anthropicapi.Request) anthropicapi.Reply {
@@ -207,6 +211,7 @@ func TestModelDuringATurn(t *testing.T) {
 
 // TestCtrlCStopsTheTurn: Ctrl-C stops a turn and clears a line that is being typed; the loop goes on with what waits.
 func TestCtrlCStopsTheTurn(t *testing.T) {
+	t.Parallel()
 	w, asked, hold := slow(t)
 	defer close(hold)
 	p := w.promptLoop()
@@ -231,6 +236,7 @@ func TestCtrlCStopsTheTurn(t *testing.T) {
 
 // TestPasteIsOneMessage: the lines of a pasted text are sent together, when Enter is pressed.
 func TestPasteIsOneMessage(t *testing.T) {
+	t.Parallel()
 	w, asked, hold := slow(t)
 	close(hold)
 	p := w.promptLoop()
@@ -246,6 +252,7 @@ func TestPasteIsOneMessage(t *testing.T) {
 
 // TestLoopEndsInATurn: a loop that is ended by a signal leaves its messages: the turn is reported, and what waits is answered.
 func TestLoopEndsInATurn(t *testing.T) {
+	t.Parallel()
 	w, asked, hold := slow(t)
 	p := w.promptLoop()
 	p.typeIn("one\r")
@@ -271,6 +278,7 @@ func TestLoopEndsInATurn(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	for line, want := range map[string]string{"/he": "/help ", "/c": "/c", "/co": "/co", "/com": "/compact ", "/x": "/x", "he": "", "/model x": ""} {
 		got, pos, ok := complete(line, len(line), '\t')
 		if got != want || ok != (want != "") || ok && pos != len(want) {
@@ -284,6 +292,7 @@ func TestCompletion(t *testing.T) {
 
 // TestRowsOfALongLine: a line longer than the terminal is shown row by row as it arrives, and nothing is added to it.
 func TestRowsOfALongLine(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	long := strings.Repeat("äb ", 100)
 	api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: long + "end"} })

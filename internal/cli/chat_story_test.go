@@ -72,6 +72,7 @@ func slow(t *testing.T) (w *world, asked chan string, hold chan struct{}) {
 }
 
 func TestMessagesAreAnsweredInOrder(t *testing.T) {
+	t.Parallel()
 	w, asked, hold := slow(t)
 	chats := map[string]chat{"one": w.chat("one")}
 	<-asked
@@ -104,6 +105,7 @@ func TestMessagesAreAnsweredInOrder(t *testing.T) {
 
 // TestWithdrawnMessage: Ctrl-C takes a message that waits out of the queue.
 func TestWithdrawnMessage(t *testing.T) {
+	t.Parallel()
 	w, asked, hold := slow(t)
 	first := w.chat("one")
 	<-asked
@@ -125,6 +127,7 @@ func TestWithdrawnMessage(t *testing.T) {
 // TestSenderEndsBeforeItsTurn: a message whose sender was ended by SIGTERM is answered by the next one, first, and its answer is
 // delivered.
 func TestSenderEndsBeforeItsTurn(t *testing.T) {
+	t.Parallel()
 	w, asked, hold := slow(t)
 	w.must("config", "set", "delivery.command", "sh", "-c", "cat >> delivered.txt")
 	first := w.chat("one")
@@ -155,6 +158,7 @@ func TestSenderEndsBeforeItsTurn(t *testing.T) {
 
 // TestAbandonedMessage: a message that nobody comes to answer is answered by the process that tick starts.
 func TestAbandonedMessage(t *testing.T) {
+	t.Parallel()
 	w, asked, hold := slow(t)
 	w.must("config", "set", "delivery.command", "sh", "-c", "cat >> delivered.txt")
 	first := w.chat("one")
@@ -179,6 +183,7 @@ func TestAbandonedMessage(t *testing.T) {
 
 // TestInterrupt: a message stops the turn in progress, whose text so far stays in the session, and goes before those that wait.
 func TestInterrupt(t *testing.T) {
+	t.Parallel()
 	for name, flag := range map[string][]string{"flag": {"--interrupt"}, "setting": nil} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -207,6 +212,7 @@ func TestInterrupt(t *testing.T) {
 
 // TestInterruptKeepsWhatWasSaid: on the native engine the next request has the part of the answer that arrived.
 func TestInterruptKeepsWhatWasSaid(t *testing.T) {
+	t.Parallel()
 	for name, said := range map[string]string{"began": "It is a long", "silent": ""} {
 		t.Run(name, func(t *testing.T) {
 			w, api := newNativeWorld(t)
@@ -241,6 +247,7 @@ func TestInterruptKeepsWhatWasSaid(t *testing.T) {
 
 // TestCutOffTurnIsReportedOnce: the turn after one that was ended by SIGTERM reports its message, and the one after that does not.
 func TestCutOffTurnIsReportedOnce(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	asked, hold := make(chan struct{}), make(chan struct{})
 	defer close(hold)
@@ -275,6 +282,7 @@ func TestCutOffTurnIsReportedOnce(t *testing.T) {
 
 // TestClearDuringATurn: a conversation can be cleared while a turn of it is in progress, and the next turn begins a new one.
 func TestClearDuringATurn(t *testing.T) {
+	t.Parallel()
 	w, asked, hold := slow(t)
 	first := w.chat("one")
 	<-asked

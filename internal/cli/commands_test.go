@@ -10,6 +10,7 @@ import (
 // A command line that begins with the name of a command builds that one alone, under each of its names that agree with the rule
 // for plurals; every other command line builds them all.
 func TestCommandsFor(t *testing.T) {
+	t.Parallel()
 	d := &Deps{App: &app.App{}}
 	all := newRoot(d).Commands()
 	if len(all) != len(constructors()) {

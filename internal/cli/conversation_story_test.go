@@ -11,6 +11,7 @@ const persistentRoutine = "---\nid: daily\ncron: \"0 9 * * *\"\nbackground: true
 
 // TestHistoryNotesASession: a persistent session stands in the history once for each fire, main once.
 func TestHistoryNotesASession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n  - - text: done\n  - - text: done\n")
 	w.write("routines/daily.md", persistentRoutine)
@@ -29,6 +30,7 @@ func TestHistoryNotesASession(t *testing.T) {
 
 // TestReminderOfAReportIsNoTurn: an agent that owes a report is reminded in the same turn; the script's next turn is not played.
 func TestReminderOfAReportIsNoTurn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n  - - text: a second turn\non-nudge:\n  - tool: report_updates\n    input: {message: seen}\n")
 	w.write("routines/daily.md", strings.Replace(persistentRoutine, "---\nLook", "update-main-session: always\n---\nLook", 1))
@@ -43,6 +45,7 @@ func TestReminderOfAReportIsNoTurn(t *testing.T) {
 
 // TestLostMainIsToldOfIt: an agent whose main session is gone reads so.
 func TestLostMainIsReported(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	w.must("chat", "hi")
@@ -58,6 +61,7 @@ func TestLostMainIsReported(t *testing.T) {
 
 // TestUnreadableStateReleasesTheSession: a turn that could not begin leaves the session's lock, and fails.
 func TestUnreadableStateReleasesTheSession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	path := filepath.Join(w.dir, "state/sessions.json")
@@ -76,6 +80,7 @@ func TestUnreadableStateReleasesTheSession(t *testing.T) {
 // TestUnreadableArchiveFailsAPersistentFire: what a routine has reported itself is told from the archive, so without it no update is
 // shown as news.
 func TestUnreadableArchiveFailsAPersistentFire(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	w.write("routines/daily.md", persistentRoutine)
@@ -95,6 +100,7 @@ func TestUnreadableArchiveFailsAPersistentFire(t *testing.T) {
 
 // TestUnreadableUpdatesFailAFork: a run that cannot see what is pending does not begin without it.
 func TestUnreadableUpdatesFailAFork(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	w.write("routines/fork.md", "---\nid: fork\ncron: \"0 9 * * *\"\nbackground: true\n---\nLook around.\n")

@@ -171,6 +171,7 @@ func option(name string, value any) discordapi.Option {
 
 // TestDiscordCommands: every command of the table answers, and does what the command line does.
 func TestDiscordCommands(t *testing.T) {
+	t.Parallel()
 	p := newPhone(t)
 	p.script("turns:\n  - - text: hello\n")
 	p.must("routine", "add", "market", "--cron", "0 9 * * *", "--background", "--description", "Watch stocks", "Look.")
@@ -226,6 +227,7 @@ func TestDiscordCommands(t *testing.T) {
 
 // TestDiscordFork: a fork is opened, shown and ended by commands and buttons; a button of a fork that has ended says so.
 func TestDiscordFork(t *testing.T) {
+	t.Parallel()
 	p := newPhone(t)
 	p.script("turns:\n  - - text: hello\n  - - text: in the fork\n  - - tool: report_updates\n      input: {message: \"we chose the train\"}\n    - text: reported\n")
 	p.must("chat", "hi")
@@ -261,6 +263,7 @@ func TestDiscordFork(t *testing.T) {
 
 // TestDiscordConfirm: what takes something away must be pressed twice within a minute; the button itself says so.
 func TestDiscordConfirm(t *testing.T) {
+	t.Parallel()
 	p := newPhone(t)
 	p.script("turns:\n  - - text: hello\n")
 	p.must("chat", "hi")
@@ -299,6 +302,7 @@ func TestDiscordConfirm(t *testing.T) {
 
 // TestDiscordQuestion: a choice answers the question of a run after a restart of the listener, once.
 func TestDiscordQuestion(t *testing.T) {
+	t.Parallel()
 	p := newPhone(t)
 	p.secrets("discord.TOKEN=" + discordapi.Token + "\n")
 	p.must("config", "set", "discord.api", p.server.URL())
@@ -327,6 +331,7 @@ func TestDiscordQuestion(t *testing.T) {
 // TestDiscordButtonsOfAnEmbed: the buttons that the agent gives an embed act on tasks and say prompts, one use each, also of two
 // presses at once.
 func TestDiscordButtonsOfAnEmbed(t *testing.T) {
+	t.Parallel()
 	p := newPhone(t)
 	p.must("task", "add", "Water the plants")
 	p.must("task", "add", "Old thing")
@@ -373,6 +378,7 @@ func TestDiscordButtonsOfAnEmbed(t *testing.T) {
 
 // TestDiscordPromptIsKept: a prompt that cannot be said can be said later.
 func TestDiscordPromptIsKept(t *testing.T) {
+	t.Parallel()
 	p := newPhone(t)
 	h, err := p.deps(nil, io.Discard, io.Discard).Home()
 	if err != nil {
@@ -397,6 +403,7 @@ func TestDiscordPromptIsKept(t *testing.T) {
 
 // TestDiscordCompletion: options are completed in time, at most 25 of them, from what there is.
 func TestDiscordCompletion(t *testing.T) {
+	t.Parallel()
 	p := newPhone(t)
 	p.must("routine", "add", "market", "--cron", "0 9 * * *", "--background", "--description", "Watch stocks", "Look.")
 	p.must("routine", "add", "review", "--cron", "0 9 * * *", "--background", "Look.")
@@ -433,6 +440,7 @@ func TestDiscordCompletion(t *testing.T) {
 
 // TestDiscordLateAnswer: the answer of a command that took more than a quarter of an hour is a message of its own.
 func TestDiscordLateAnswer(t *testing.T) {
+	t.Parallel()
 	p := newPhone(t)
 	ollim := p.x.Ollim
 	p.x.Ollim = func(ctx context.Context, words ...string) (string, error) {
@@ -447,6 +455,7 @@ func TestDiscordLateAnswer(t *testing.T) {
 
 // TestDiscordStrangers: nobody but the owner is answered, whatever they use.
 func TestDiscordStrangers(t *testing.T) {
+	t.Parallel()
 	p := newPhone(t)
 	p.must("task", "add", "Water the plants")
 	message := p.send("Tasks", outbox.Button{Label: "Done", ID: outbox.ButtonID(outbox.ButtonTaskDone, "1")})
@@ -481,6 +490,7 @@ func TestDiscordStrangers(t *testing.T) {
 
 // TestDiscordSync: the commands are registered when they are not those that were registered last.
 func TestDiscordSync(t *testing.T) {
+	t.Parallel()
 	p := newPhone(t)
 	h, err := p.deps(nil, io.Discard, io.Discard).Home()
 	if err != nil {

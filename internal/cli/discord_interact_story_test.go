@@ -37,6 +37,7 @@ func (b *bot) begins(text string, n int) (id string) {
 // TestListenInteracts: a command is answered, and a button of a message that was sent without the listener says its prompt, after a
 // restart of the listener.
 func TestListenInteracts(t *testing.T) {
+	t.Parallel()
 	w, s := onDiscord(t, discordapi.Options{})
 	w.must("ping", "--embed", `{"title":"The week","buttons":[{"label":"Plan it","action":"agent:Plan the week"}]}`)
 	sent := s.Messages(discordapi.DM)[0].ID
@@ -66,6 +67,7 @@ func TestListenInteracts(t *testing.T) {
 
 // TestListenAsksForPermission: a turn that came from Discord asks there, and takes a button or a reaction for an answer.
 func TestListenAsksForPermission(t *testing.T) {
+	t.Parallel()
 	model := anthropicapi.New(t)
 	w, s := onDiscord(t, discordapi.Options{}, "engine", "native", "env", "ANTHROPIC_API_KEY=k", "native.base-url", model.URL(), "chat.permissions", "default")
 	w.write("notes.txt", "seen\n")

@@ -136,6 +136,7 @@ func (w *world) tree() (names []string) {
 
 // TestListenAnswersTheOwner: direct messages are turns of main; the reaction is removed.
 func TestListenAnswersTheOwner(t *testing.T) {
+	t.Parallel()
 	w, s := onDiscord(t, discordapi.Options{})
 	w.script("turns:\n  - - text: Hello to you.\n  - - text: It is fine.\n")
 	b := w.listen(s)
@@ -201,6 +202,7 @@ func (w *world) asked() (said []string) {
 
 // TestListenIgnoresStrangers: whatever others do, there is no request, no file, and no line that repeats what they said.
 func TestListenIgnoresStrangers(t *testing.T) {
+	t.Parallel()
 	w, s := onDiscord(t, discordapi.Options{}, "discord.allow", "1100000000000000077")
 	b := w.listen(s)
 	b.Say(discordapi.Post{Text: "Hello!"})
@@ -268,6 +270,7 @@ func TestListenIgnoresStrangers(t *testing.T) {
 // TestListenToChannels: who mentions the bot in a listed channel, or writes to it as a listed user, has the channel's session; each
 // thread has its own.
 func TestListenToChannels(t *testing.T) {
+	t.Parallel()
 	const user, friend = "1200000000000000001", "1200000000000000002"
 	const room = "1200000000000000009"
 	w, s := onDiscord(t, discordapi.Options{}, "discord.allow", room+" "+friend)
@@ -298,6 +301,7 @@ func TestListenToChannels(t *testing.T) {
 // TestListenTakesFiles: images come with the message by their content, texts are added, other files are kept in downloads/ under a
 // safe name, and a voice note becomes text.
 func TestListenTakesFiles(t *testing.T) {
+	t.Parallel()
 	w, s := onDiscord(t, discordapi.Options{}, "transcribe", "tr a-z A-Z")
 	b := w.listen(s)
 	b.Say(discordapi.Post{Text: "look", Files: []discordapi.File{
@@ -320,6 +324,7 @@ func TestListenTakesFiles(t *testing.T) {
 
 // TestListenContinuesFromReplies: a reply to a message of a background run opens a fork of that run's session.
 func TestListenContinuesFromReplies(t *testing.T) {
+	t.Parallel()
 	w, s := onDiscord(t, discordapi.Options{})
 	w.script("turns:\n" + pinging + "  - - text: sold\n")
 	w.must("routine", "add", "watch", "--id", "watch", "--cron", "0 9 * * *", "--background", "--isolated", "Watch oil.")
@@ -339,6 +344,7 @@ func TestListenContinuesFromReplies(t *testing.T) {
 
 // TestListenQuotes: a reply to any other message quotes it.
 func TestListenQuotes(t *testing.T) {
+	t.Parallel()
 	w, s := onDiscord(t, discordapi.Options{})
 	b := w.listen(s)
 	b.Say(discordapi.Post{Text: "Hello!"})
@@ -351,6 +357,7 @@ func TestListenQuotes(t *testing.T) {
 
 // TestOneListener: a second listener of one data directory exits 75.
 func TestOneListener(t *testing.T) {
+	t.Parallel()
 	w, s := onDiscord(t, discordapi.Options{})
 	w.listen(s)
 	if r := w.run("discord", "check"); !strings.Contains(r.out, "PASS\tlistener\trunning") {
@@ -363,6 +370,7 @@ func TestOneListener(t *testing.T) {
 
 // TestListenGivesUp: what trying again cannot mend has an exit status of its own.
 func TestListenGivesUp(t *testing.T) {
+	t.Parallel()
 	var closed *world
 	for _, code := range []int{50007, 50278} {
 		closed, _ = onDiscord(t, discordapi.Options{Closed: code})
@@ -407,6 +415,7 @@ func TestListenBurst(t *testing.T) {
 
 // TestListenInterrupts: with chat.busy interrupt a message stops the turn in progress.
 func TestListenInterrupts(t *testing.T) {
+	t.Parallel()
 	w, s := onDiscord(t, discordapi.Options{}, "chat.busy", "interrupt")
 	w.script("turns:\n  - - text: thinking\n    - delay: 1h\n  - - text: stopped\n")
 	b := w.listen(s)
@@ -422,6 +431,7 @@ func TestListenInterrupts(t *testing.T) {
 
 // TestListenRereadsSettings: while the settings cannot be read, the latest ones hold, and a message is not lost.
 func TestListenRereadsSettings(t *testing.T) {
+	t.Parallel()
 	w, s := onDiscord(t, discordapi.Options{})
 	b := w.listen(s)
 	good := w.read("config.yaml")

@@ -25,6 +25,7 @@ func (p *phone) ask(ctx context.Context, use string) (message string, answer cha
 
 // TestDiscordPermission: the owner is shown the use, and allows it once, for the session, or not; nobody else can.
 func TestDiscordPermission(t *testing.T) {
+	t.Parallel()
 	p := newPhone(t)
 	const use = "Bash(echo `id` @everyone\n# more)"
 	message, answer := p.ask(t.Context(), use)
@@ -60,6 +61,7 @@ func TestDiscordPermission(t *testing.T) {
 // TestDiscordPermissionOfSession: what is allowed for the session is not asked again until the conversation is cleared or the
 // listener ends.
 func TestDiscordPermissionOfSession(t *testing.T) {
+	t.Parallel()
 	p := newPhone(t)
 	p.script("turns:\n  - - text: hello\n")
 	p.must("chat", "hi")
@@ -91,6 +93,7 @@ func TestDiscordPermissionOfSession(t *testing.T) {
 
 // TestDiscordPermissionWithoutAnswer: nobody answers in time, or nobody can be asked: the use is denied.
 func TestDiscordPermissionWithoutAnswer(t *testing.T) {
+	t.Parallel()
 	p := newPhone(t)
 	ctx, late := context.WithCancel(t.Context())
 	message, answer := p.ask(ctx, "Bash(date)")

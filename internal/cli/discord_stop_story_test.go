@@ -18,6 +18,7 @@ import (
 // TestListenStopsAfterTheTurn: a listener that is stopped during a turn shows the end of its answer first, and the next one resumes
 // the session of the gateway.
 func TestListenStopsAfterTheTurn(t *testing.T) {
+	t.Parallel()
 	w, s := onDiscord(t, discordapi.Options{})
 	w.script("turns:\n  - - text: It begins\n    - delay: 400ms\n    - text: and ends.\n  - - text: Once more.\n")
 	b := w.listen(s)
@@ -51,6 +52,7 @@ func (b *bot) says(text string) {
 // TestListenCutsOffTheTurn: a turn that takes longer than a stop may is cut off; the next start says so, and the next turn reads its
 // message.
 func TestListenCutsOffTheTurn(t *testing.T) {
+	t.Parallel()
 	w, s := onDiscord(t, discordapi.Options{})
 	w.script("turns:\n  - - text: It begins\n    - delay: 1h\n  - - text: Once more.\n")
 	d := w.deps(strings.NewReader(""), &bytes.Buffer{}, &safeBuffer{})
@@ -133,6 +135,7 @@ func (m *manager) count(state string) (n int) {
 // TestListenFeedsTheWatchdog: systemd is told that the listener is ready when it is connected, and that it is well while its
 // heartbeats are acknowledged: one that hears nothing feeds no watchdog, whatever it does to be heard again.
 func TestListenFeedsTheWatchdog(t *testing.T) {
+	t.Parallel()
 	w, s := onDiscord(t, discordapi.Options{Heartbeat: 100 * time.Millisecond})
 	path := filepath.Join(t.TempDir(), "notify")
 	m := newManager(t, path)

@@ -22,6 +22,7 @@ func newDiscordWorld(t *testing.T, o discordapi.Options) (*world, *discordapi.Se
 
 // The owner gets what the agent sends, plain reminders and failures; a reply to any part of a message finds its session.
 func TestDiscordDelivery(t *testing.T) {
+	t.Parallel()
 	w, s := newDiscordWorld(t, discordapi.Options{})
 	w.must("ping", "from the shell")
 	w.must("ping", "--embed", `{"title":"Backup","fields":[{"name":"size","value":"3 GB"}]}`)
@@ -50,6 +51,7 @@ func TestDiscordDelivery(t *testing.T) {
 
 // A ping outside a run says what keeps it from the owner.
 func TestDiscordPingFails(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		options discordapi.Options
 		fault   discordapi.Fault
@@ -82,6 +84,7 @@ func TestDiscordPingFails(t *testing.T) {
 
 // The token may be in three places. It is in no environment of a program, no record and no output.
 func TestDiscordToken(t *testing.T) {
+	t.Parallel()
 	const script = "turns:\n  - - tool: ping_user\n      input: {message: \"the token is " + discordapi.Token + "\"}\n  - - text: \"I know " + discordapi.Token + "\"\n"
 	for name, give := range map[string]func(*world){
 		"file":        func(w *world) { w.secrets("discord.TOKEN=" + discordapi.Token + "\n") },
@@ -123,6 +126,7 @@ func TestDiscordToken(t *testing.T) {
 
 // What a program sends that has no token waits for the process that has it.
 func TestDiscordQueueOfPrograms(t *testing.T) {
+	t.Parallel()
 	s := discordapi.New(t, discordapi.Options{})
 	w := newWorld(t)
 	w.must("config", "set", "discord.api", s.URL())
@@ -138,6 +142,7 @@ func TestDiscordQueueOfPrograms(t *testing.T) {
 
 // A secrets file that others can read is not used.
 func TestDiscordTokenOfOpenFile(t *testing.T) {
+	t.Parallel()
 	w, s := newDiscordWorld(t, discordapi.Options{})
 	if err := os.Chmod(filepath.Join(w.home, ".config", "ollim", "secrets.env"), 0o644); err != nil {
 		t.Fatal(err)
@@ -152,6 +157,7 @@ func TestDiscordTokenOfOpenFile(t *testing.T) {
 }
 
 func TestDiscordCheck(t *testing.T) {
+	t.Parallel()
 	const stranger = "1200000000000000001"
 	for name, tc := range map[string]struct {
 		options discordapi.Options
@@ -209,6 +215,7 @@ func TestDiscordCheck(t *testing.T) {
 
 // Neither what an agent runs nor the delivery command gets the token, wherever it is.
 func TestDiscordTokenIsNotHandedOn(t *testing.T) {
+	t.Parallel()
 	s := discordapi.New(t, discordapi.Options{})
 	w, model := newNativeWorld(t)
 	w.must("config", "set", "discord.api", s.URL())

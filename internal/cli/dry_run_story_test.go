@@ -44,6 +44,7 @@ func (w *world) jobsOfAllModes() []string {
 // What --dry-run says is what the request carries: tools, patterns, model, session and words. The second fire of each job has
 // a session to continue or to branch.
 func TestDryRunIsExact(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	jobs := w.jobsOfAllModes()
 	for _, job := range slices.Concat(jobs, jobs) {
@@ -104,6 +105,7 @@ func texts(v any) (list []string) {
 
 // A tool that --dry-run calls refused is refused when the model calls it, and only such a tool.
 func TestDryRunNamesRefusedTools(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.jobsOfAllModes()
 	inputs := map[string]any{
@@ -129,6 +131,7 @@ func TestDryRunNamesRefusedTools(t *testing.T) {
 
 // A session that is gone is not continued: the plan begins one, and its prompt says so.
 func TestDryRunOfLostSession(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("routine", "add", "own", "--cron", "0 9 * * *", "--background", "--session", "persistent", "Look.")
 	w.write("state/routine_sessions/"+w.routineID("own"), "n-0123456789ab")

@@ -15,6 +15,7 @@ const doneScript = "turns:\n  - - text: done\n"
 // The owner's words about the agent and about themself stand in every request of the conversation and its branches; files that are
 // not there say nothing.
 func TestConversationHoldsTheProfile(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "Look.")
 	words := []string{"I am calm.", "Ann lives in Oslo.", "Your owner is called Ann.", "You are called Olaf."}
@@ -45,6 +46,7 @@ func TestConversationHoldsTheProfile(t *testing.T) {
 
 // A profile that cannot be read is a warning; the job runs.
 func TestUnreadableProfileIsAWarning(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script(doneScript)
 	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "Look.")
@@ -62,6 +64,7 @@ func TestUnreadableProfileIsAWarning(t *testing.T) {
 
 // A bad job file is reported once, and once more when it breaks again after it was good.
 func TestBadFileIsReportedOnce(t *testing.T) {
+	t.Parallel()
 	const bad, good = "---\nid: b1\ncron: x\n---\nLook.\n", "---\nid: b1\ncron: \"0 9 * * *\"\n---\nLook.\n"
 	w := newWorld(t)
 	w.script(doneScript)
@@ -89,6 +92,7 @@ func TestBadFileIsReportedOnce(t *testing.T) {
 
 // A job whose dirs reach the data directory is refused, also through a link; others are in its record in full.
 func TestDirsInTheDataDirectoryAreRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script(doneScript)
 	outside := t.TempDir()
@@ -122,6 +126,7 @@ func TestDirsInTheDataDirectoryAreRefused(t *testing.T) {
 
 // An engine without subagents refuses a job that is delegated to one, before anything is asked of it.
 func TestSubagentNeedsAnEngineThatHasThem(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script(doneScript)
 	w.write("agents/helper.md", "---\nname: helper\ndescription: Helps\n---\nHelp.\n")
@@ -133,6 +138,7 @@ func TestSubagentNeedsAnEngineThatHasThem(t *testing.T) {
 
 // A skill that is not there stops the job that was told to use it.
 func TestMissingSkillIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script(doneScript)
 	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "--skills", "maps", "Look.")
@@ -146,6 +152,7 @@ func TestMissingSkillIsRefused(t *testing.T) {
 
 // Only the script engine can run at another time.
 func TestOtherTimeIsForTheScriptEngine(t *testing.T) {
+	t.Parallel()
 	const then = "2026-03-01T09:00:00Z"
 	w, api := newNativeWorld(t)
 	w.script(doneScript)
@@ -166,6 +173,7 @@ func TestOtherTimeIsForTheScriptEngine(t *testing.T) {
 
 // A fire of a job that runs is skipped, at once or after its patience; one that waits long enough runs.
 func TestFireWaitsForTheRunBeforeIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script(slowScript)
 	w.must("routine", "add", "slow", "--cron", "0 9 * * *", "--background", "Work.")
@@ -188,6 +196,7 @@ func TestFireWaitsForTheRunBeforeIt(t *testing.T) {
 
 // What cannot be run for want of an engine has no record.
 func TestNoEngineNoRecord(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "Look.")
 	w.write("config.yaml", "{}\n")
@@ -199,6 +208,7 @@ func TestNoEngineNoRecord(t *testing.T) {
 // An agent that owes a report is reminded twice; then its run ends as unreported, and where a report was always wanted the main
 // session is told.
 func TestAgentIsHeldToItsReport(t *testing.T) {
+	t.Parallel()
 	for mode, reported := range map[string]bool{"always": true, "on_ping": false} {
 		w := newWorld(t)
 		w.script("turns:\n  - - tool: ping_user\n      input: {message: hello}\n    - text: done\n  - - text: no\n  - - text: still no\n")

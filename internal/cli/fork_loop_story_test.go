@@ -23,6 +23,7 @@ func prefix(t *testing.T, r anthropicapi.Request) string {
 
 // TestContextLoop is the cycle of seed 2 on the native engine: main feeds forks, forks leave updates, main pops them.
 func TestContextLoop(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.delivers()
 	say := func(replies ...anthropicapi.Reply) { api.Reply(replies...) }
@@ -121,6 +122,7 @@ func TestContextLoop(t *testing.T) {
 
 // TestChatWaitsForASave: a message that waits for a turn of the fork, which is ended meanwhile, is answered in main.
 func TestChatWaitsForASave(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	api.Reply(anthropicapi.Reply{Text: "Hello."})
 	w.must("chat", "hi")

@@ -52,6 +52,7 @@ const talkative = "turns:\n  - - text: one\n  - - text: two\n  - - text: three\n
 
 // TestChatGoesToTheOpenFork: the fork branches main, its turns leave main alone, and standard error says where a turn is.
 func TestChatGoesToTheOpenFork(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script(talkative)
 	w.must("chat", "hello")
@@ -100,6 +101,7 @@ func TestChatGoesToTheOpenFork(t *testing.T) {
 
 // TestForkWithoutATopic costs nothing before the first message, which then tells the agent where it is.
 func TestForkWithoutATopic(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script(talkative)
 	w.must("fork", "start")
@@ -121,6 +123,7 @@ func TestForkWithoutATopic(t *testing.T) {
 
 // TestForkShowsUpdatesOnce: the fork reads what is pending, each update once, and uses none up.
 func TestForkShowsUpdatesOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script(talkative)
 	w.must("update", "add", "oil broke 75")
@@ -143,6 +146,7 @@ func TestForkShowsUpdatesOnce(t *testing.T) {
 
 // TestForkSave: the fork becomes main, unless main had a turn since it began.
 func TestForkSave(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script(talkative)
 	w.must("chat", "hello")
@@ -176,6 +180,7 @@ func TestForkSave(t *testing.T) {
 
 // TestForkReport: the agent's summary becomes an update and the fork is dropped; ollim says so if there is none.
 func TestForkReport(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: one\n  - - tool: report_updates\n      input: {message: go by train}\n    - text: told\n")
 	w.must("fork", "start", "the trip")
@@ -206,6 +211,7 @@ func TestForkReport(t *testing.T) {
 
 // TestAgentEndsTheFork by its tools, not before the owner has said something.
 func TestAgentEndsTheFork(t *testing.T) {
+	t.Parallel()
 	for tool, c := range map[string]struct {
 		input string
 		line  string
@@ -251,6 +257,7 @@ func TestAgentEndsTheFork(t *testing.T) {
 
 // TestAgentEntersAFork: it opens after the turn of main, branches main with that turn, and its first turn follows.
 func TestAgentEntersAFork(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - tool: enter_fork\n      input: {topic: taxes}\n    - text: I open a fork.\n  - - text: Which year?\n  - - text: ok\n")
 	r := w.try("chat", "let us do the taxes")
@@ -270,6 +277,7 @@ func TestAgentEntersAFork(t *testing.T) {
 
 // TestForegroundJobEntersAFork: what the agent says there first is delivered, as nobody is at a terminal.
 func TestForegroundJobEntersAFork(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.delivers()
 	w.script("turns:\n  - - tool: enter_fork\n      input: {topic: taxes}\n    - text: I open a fork.\n  - - text: Which year?\n")
@@ -283,6 +291,7 @@ func TestForegroundJobEntersAFork(t *testing.T) {
 
 // TestDeadFirstTurn: a fork whose first turn failed is open with its topic, and the next message begins it.
 func TestDeadFirstTurn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - error: broken\n")
 	if r := w.try("fork", "start", "a plan"); r.status != 1 || !strings.Contains(r.errOut, "it is open although its first turn failed") {
@@ -318,6 +327,7 @@ func TestDeadFirstTurn(t *testing.T) {
 
 // TestIdleFork is asked twice to end, ten minutes apart, and is never ended by time.
 func TestIdleFork(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.delivers()
 	w.script(talkative)
@@ -354,6 +364,7 @@ func TestIdleFork(t *testing.T) {
 
 // TestForkInTheLoop: /fork opens a fork without a turn, shows it and ends it.
 func TestForkInTheLoop(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: one\n  - - text: told\n    - tool: report_updates\n      input: {message: decided}\n")
 	var out, errOut strings.Builder

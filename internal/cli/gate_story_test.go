@@ -18,6 +18,7 @@ func (w *world) gated(name, program string, flags ...string) {
 
 // The exit status of a gate reports whether its job runs; only status 1 in silence is no failure.
 func TestGateDecidesWhetherTheJobRuns(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		program, outcome, reason string
 	}{
@@ -49,6 +50,7 @@ func TestGateDecidesWhetherTheJobRuns(t *testing.T) {
 
 // A gate that is not executable is a failure, not a reason to run without it.
 func TestGateThatCannotBeStarted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	w.write("gates/locked", "#!/bin/sh\n")
@@ -60,6 +62,7 @@ func TestGateThatCannotBeStarted(t *testing.T) {
 
 // What a gate prints joins the prompt: at most 4000 characters, without control characters.
 func TestGateOutputJoinsThePrompt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	for name, tc := range map[string]struct {
@@ -82,6 +85,7 @@ func TestGateOutputJoinsThePrompt(t *testing.T) {
 
 // A gate works in the data directory, and its environment names the run, the job, and the slot if the run answers one.
 func TestGateKnowsItsRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	const program = `echo "in $(pwd -P) for $OLLIM_JOB $OLLIM_RUN at <$OLLIM_SLOT>"`
@@ -103,6 +107,7 @@ func TestGateKnowsItsRun(t *testing.T) {
 
 // What `after` names is run once at the end, with the record on its standard input, however the run ended, unless it never began.
 func TestAfterReceivesTheRecord(t *testing.T) {
+	t.Parallel()
 	const good, bad = "turns:\n  - - text: done\n", "turns:\n  - - error: the line went dead\n"
 	w := newWorld(t)
 	w.writeProgram("gates/note", "#!/bin/sh\necho \"$OLLIM_RUN $(cat)\" >>noted\n")
@@ -135,6 +140,7 @@ func TestAfterReceivesTheRecord(t *testing.T) {
 
 // What fails at the end of a run is a warning and changes nothing.
 func TestAfterThatFailsIsAWarning(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	for name, tc := range map[string]struct{ program, want string }{
@@ -161,6 +167,7 @@ func TestAfterThatFailsIsAWarning(t *testing.T) {
 
 // What a run found changed counts as seen only when the run went well.
 func TestChangeIsSeenWhenTheRunGoesWell(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.must("routine", "add", "slow", "--cron", "0 9 * * *", "--background", "--isolated", "Go.")
 	for _, tc := range []struct{ end, kept string }{{"error: gone", ""}, {"text: done", "v1\n"}} {

@@ -18,6 +18,7 @@ func (w *world) inRun() (leave func()) {
 
 // What `ollim help` lists inside a run is not refused there.
 func TestHelpInsideRunIsTrue(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: one\n")
 	w.must("routine", "add", "talk", "--cron", "0 9 * * *", "Look.")
@@ -41,6 +42,7 @@ func TestHelpInsideRunIsTrue(t *testing.T) {
 
 // Inside a run `ollim help`, which every run may call, lists what that run may use and nothing else.
 func TestHelpInsideRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: one\n")
 	w.must("routine", "add", "plain", "--cron", "0 9 * * *", "--background", "Look.")

@@ -43,6 +43,7 @@ Look at {branch}.
 // An event that waits is shown by status, run show and tick --dry-run. Its run has the id that its sender was given, its data, and the
 // time of its arrival if that is long ago; it is run once.
 func TestEventIsRunFromTheInbox(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	w.write("webhooks/ci.md", branchHook)
@@ -75,6 +76,7 @@ func TestEventIsRunFromTheInbox(t *testing.T) {
 
 // An event waits for the owner's approval and for the end of a pause, with the same exit status as other fires.
 func TestEventWaitsForTheOwner(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	w.write("webhooks/ci.md", strings.Replace(branchHook, "isolated: true", "isolated: true\nallowed-tools: [Bash(ls *)]", 1))
@@ -98,6 +100,7 @@ func TestEventWaitsForTheOwner(t *testing.T) {
 }
 
 func TestInboxTakesNoJob(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, args := range [][]string{{"fire", "--inbox", "x", "ci"}, {"fire"}} {
 		if r := w.run(args...); r.status != 64 {

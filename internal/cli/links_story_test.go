@@ -44,6 +44,7 @@ func (w *world) exercise() {
 }
 
 func TestNoStateFileIsOpenedThroughALink(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{
 		"state/updates.jsonl", "state/schedules.jsonl", "state/session_history.jsonl", "state/sessions.json", "state/pending_updates.json",
 		"state/ping_budget.json", "state/spend.json", "state/notices.json", "state/fork_messages.json", "state/approvals.json",
@@ -61,6 +62,7 @@ func TestNoStateFileIsOpenedThroughALink(t *testing.T) {
 }
 
 func TestNoSessionIsOpenedThroughALink(t *testing.T) {
+	t.Parallel()
 	w := busyWorld(t)
 	sessions, err := filepath.Glob(filepath.Join(w.dir, "sessions/script/*.jsonl"))
 	if err != nil || len(sessions) != 1 {
@@ -81,6 +83,7 @@ func TestNoSessionIsOpenedThroughALink(t *testing.T) {
 }
 
 func TestNoFolderOfTheStateIsALink(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"state/routine_sessions", "state/slots", "sessions/script", "state/runs"} {
 		t.Run(name, func(t *testing.T) {
 			w := busyWorld(t)
@@ -122,6 +125,7 @@ func files(t *testing.T, dir string) string {
 }
 
 func TestAPipeInTheStateStopsNobody(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{
 		"state/updates.jsonl", "state/schedules.jsonl", "state/session_history.jsonl", "state/sessions.json", "state/pending_updates.json",
 		"state/ping_budget.json", "state/spend.json", "state/notices.json", "state/fork_messages.json", "state/approvals.json",
@@ -143,6 +147,7 @@ func TestAPipeInTheStateStopsNobody(t *testing.T) {
 }
 
 func TestTaskListMayBeALinkToAText(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	list := filepath.Join(w.home, "my.txt")
 	if err := os.WriteFile(list, []byte("milk\n"), 0o600); err != nil {
@@ -159,6 +164,7 @@ func TestTaskListMayBeALinkToAText(t *testing.T) {
 
 // A list of tasks may be kept elsewhere, but a link to nothing must not make a file where it leads.
 func TestTaskListIsNotMadeThroughALink(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	target := filepath.Join(w.home, "authorized_keys")
 	if err := os.Symlink(target, filepath.Join(w.dir, "tasks/todo.txt")); err != nil {

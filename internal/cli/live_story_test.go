@@ -9,6 +9,7 @@ import (
 
 // A tool server that is running follows a change of config.yaml; while the file cannot be used it keeps the settings it has.
 func TestToolServerFollowsTheSettings(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: one\n")
 	w.must("routine", "add", "talk", "--cron", "0 9 * * *", "Look.")

@@ -20,6 +20,7 @@ var rewrite = flag.Bool("update", false, "write the manual pages anew")
 
 // TestManualPagesAreCurrent compares man/ with the command tree.
 func TestManualPagesAreCurrent(t *testing.T) {
+	t.Parallel()
 	const dir = "../../man"
 	pages := manualPages(t)
 	for name, want := range pages {

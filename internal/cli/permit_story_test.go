@@ -12,6 +12,7 @@ import (
 
 // TestPromptAsksForPermission: a command that no pattern allows is asked about at the prompt: once, always, and not at all.
 func TestPromptAsksForPermission(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.write("notes.txt", "seen\n")
 	api.Handle(func(r anthropicapi.Request) anthropicapi.Reply {
@@ -48,6 +49,7 @@ func TestPromptAsksForPermission(t *testing.T) {
 
 // TestALateAnswerIsNoAnswerToTheNextQuestion: what is typed when a question is over permits nothing.
 func TestALateAnswerIsNoAnswerToTheNextQuestion(t *testing.T) {
+	t.Parallel()
 	in, keys := io.Pipe()
 	screen := newScreen(t)
 	p := newWorld(t).deps(in, io.Discard, screen).permitsOnTerminal()

@@ -13,6 +13,7 @@ func (w *world) prompt() string {
 
 // The text of a persistent routine stays in its session: its agent is not told that nobody reads it.
 func TestPersistentTextIsNotDiscarded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: one\n")
 	w.must("routine", "add", "own", "--cron", "0 9 * * *", "--background", "--session", "persistent", "Look.")
@@ -30,6 +31,7 @@ func TestPersistentTextIsNotDiscarded(t *testing.T) {
 
 // A compaction that was requested and not carried out is reported at the next turn of the session, once.
 func TestCompactionNotCarriedOut(t *testing.T) {
+	t.Parallel()
 	const note = "The compaction that you requested in your previous fire was not carried out"
 	w := newWorld(t)
 	w.script(`turns:
@@ -66,6 +68,7 @@ func TestCompactionNotCarriedOut(t *testing.T) {
 
 // A compaction for which there is no money left is reported too.
 func TestCompactionNotPaidFor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script(`turns:
   - - tool: compact_session
@@ -84,6 +87,7 @@ func TestCompactionNotPaidFor(t *testing.T) {
 
 // A routine knows what it reported itself; only what others reported is news to it.
 func TestPersistentOwnReportIsNoNews(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script(`turns:
   - - delay: 5s

@@ -11,6 +11,7 @@ import (
 
 // The file of a reminder stays in firing/ until the run has ended; neither tick nor a fire runs it again meanwhile.
 func TestReminderWaits(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		answer  bool
 		outcome string
@@ -49,6 +50,7 @@ func TestReminderWaits(t *testing.T) {
 
 // A question that expires ends its run. The owner is notified, the agent of the routine reads it in its next fire, once.
 func TestQuestionExpires(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.question("turns: [[{tool: ask_owner, input: {question: 'Which?', expires: 1h30m}}], [{text: two}], [{text: three}]]\n", "--session", "persistent")
 	w.pass(time.Hour)
@@ -75,6 +77,7 @@ func TestQuestionExpires(t *testing.T) {
 
 // While everything is paused, or the job is not approved, an answer is kept.
 func TestAnswerIsKept(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		hold, free func(w *world)
 		status     int
@@ -118,6 +121,7 @@ func TestAnswerIsKept(t *testing.T) {
 
 // A run whose job is gone cannot go on.
 func TestAnswerWithoutAJob(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.question(asks)
 	w.must("routine", "rm", "paint")
@@ -128,6 +132,7 @@ func TestAnswerWithoutAJob(t *testing.T) {
 
 // A run that goes on has the rights that it had and that its job still has.
 func TestAnswerGrantsNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.question(asks, "--allowed-tools", "Bash(date)", "--allowed-tools", "Bash(uptime)")
 	w.allow("Bash(date)", "Bash(who)")
@@ -141,6 +146,7 @@ func TestAnswerGrantsNothing(t *testing.T) {
 
 // Outside a run nobody asks; only the owner answers.
 func TestAskAndAnswerElsewhere(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.question(asks)
 	for line, want := range map[string]struct {
@@ -180,6 +186,7 @@ func TestAskAndAnswerElsewhere(t *testing.T) {
 
 // Status shows what waits, and no run that waits as failed. A reply to the message of the question answers it.
 func TestStatusAndReply(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.must("config", "set", "delivery.command", "true")
 	run := w.question(asks)
@@ -200,6 +207,7 @@ func TestStatusAndReply(t *testing.T) {
 
 // A run whose question somebody has deleted can only end.
 func TestDeletedQuestion(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.question(asks)
 	if err := os.RemoveAll(filepath.Join(w.dir, "state/questions")); err != nil {

@@ -43,6 +43,7 @@ func (w *world) asksOwner(api *anthropicapi.Server, flags ...string) (run string
 
 // Each part of a run is reserved and settled on its own, on its own day; a run that waits reserves nothing.
 func TestPartsAreAccounted(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	run := w.asksOwner(api)
 	first := w.record(run)["cost"].(float64)
@@ -68,6 +69,7 @@ func TestPartsAreAccounted(t *testing.T) {
 
 // At a limit of the day the answer is kept; the owner hears of it once, and the run goes on when it may.
 func TestAnswerAtALimit(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	run := w.asksOwner(api)
 	n := len(api.Requests())
@@ -94,6 +96,7 @@ func TestAnswerAtALimit(t *testing.T) {
 
 // A run that goes on has what is left of its max-cost, and of the limit of a run.
 func TestAnswerHasWhatIsLeft(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []string{"max-cost", "per-run"} {
 		w, api := newNativeWorld(t)
 		run := w.asksOwner(api)

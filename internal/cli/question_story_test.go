@@ -94,6 +94,7 @@ func (w *world) questions() int {
 
 // A run that has asked ends as waiting, at status 0, without lock or process, and goes on in its own session with the answer, once.
 func TestQuestionIsAnswered(t *testing.T) {
+	t.Parallel()
 	for name, flags := range map[string][]string{"forked": nil, "isolated": {"--isolated"}, "persistent": {"--session", "persistent"}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -138,6 +139,7 @@ func TestQuestionIsAnswered(t *testing.T) {
 
 // What answer takes: a choice by its number, any other text as it is.
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		args   []string
 		input  string
@@ -167,6 +169,7 @@ func TestAnswers(t *testing.T) {
 
 // A run that asks can be found by its job while it is the only one; with two the answer must say which it means.
 func TestAnswerByJob(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	one := w.question(asks)
 	w.must("fire", "paint")
@@ -189,6 +192,7 @@ func TestAnswerByJob(t *testing.T) {
 
 // The next fire of a persistent routine comes before the answer: the run goes on in the session as it is then.
 func TestQuestionAcrossFires(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script(`turns:
   - - tool: ask_owner
@@ -226,6 +230,7 @@ func TestQuestionAcrossFires(t *testing.T) {
 
 // One question at a time; after the answer the run may ask again.
 func TestOneQuestionAtATime(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.must("config", "set", "delivery.command", "true")
 	run := w.question(`turns:
@@ -262,6 +267,7 @@ on-nudge:
 
 // A question passes the gates of a ping.
 func TestQuestionIsGated(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct{ flag, why string }{
 		"allow-ping":  {"--allow-ping=false", "Pings are disabled"},
 		"budget":      {"--description=x", "No ping is left"},
@@ -291,6 +297,7 @@ func TestQuestionIsGated(t *testing.T) {
 
 // Report, after and the slot come once, at the final end.
 func TestQuestionEndsOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.writeProgram("gates/count", "#!/bin/sh\njq -r .outcome >> "+w.home+"/ended\n")
 	w.writeProgram("gates/look", "#!/bin/sh\necho looked >> "+w.home+"/gated\n")

@@ -10,6 +10,7 @@ import (
 // TestReminderOfLater: a reminder whose first request has to wait for what another run has reserved was not tried: it waits as
 // before, and can still be cancelled.
 func TestReminderOfLater(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.slots(1)
 	w.must("config", "set", "spend.per-day", "0.08")

@@ -18,6 +18,7 @@ const unavailable = "(agent unavailable) Call mum."
 
 // A reminder whose run fails is tried once more, and its text reaches the owner without an agent after the second failure.
 func TestReminderIsTriedTwice(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{
 		"the agent fails":            {"fire"},
 		"the engine cannot be begun": {"fire", "--engine", "script:missing.yaml"},
@@ -45,6 +46,7 @@ func TestReminderIsTriedTwice(t *testing.T) {
 
 // The second attempt may go well: then nothing is said of the first, and the reminder is gone.
 func TestSecondAttemptGoesWell(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - error: the line went dead\n")
 	id := w.reminder("--background", "--isolated")
@@ -59,6 +61,7 @@ func TestSecondAttemptGoesWell(t *testing.T) {
 
 // A plain reminder needs no engine: its text is delivered, or pending where nothing delivers or delivery refuses it.
 func TestPlainReminderReachesTheOwner(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		program            string // that delivers; "" for none
 		delivered, pending bool
@@ -93,6 +96,7 @@ func TestPlainReminderReachesTheOwner(t *testing.T) {
 
 // A reminder that was not tried, because all is paused or it is not approved, is kept as it was.
 func TestReminderThatWasNotTriedIsKept(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	id := w.reminder("--background", "--isolated")
@@ -116,6 +120,7 @@ func TestReminderThatWasNotTriedIsKept(t *testing.T) {
 
 // A follow-up has every approval of the reminder before it, and waits for nobody.
 func TestFollowUpNeedsNoApproval(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - tool: follow_up_chain\n      input: {minutes_from_now: 5}\n    - text: later\n")
 	w.must("fire", w.reminder("--background", "--isolated", "--max-chain", "2", "--allowed-tools", "WebFetch", "--description", "Mum"))

@@ -25,6 +25,7 @@ func (w *world) pinged(flags ...string) string {
 // TestReplyResumesTheRun: a reply to a message of a background run branches the session of that run into an interactive fork, with
 // a note of its age; the run's own session stays as it is, and no pending update is shown.
 func TestReplyResumesTheRun(t *testing.T) {
+	t.Parallel()
 	for mode, flags := range map[string][]string{"forked": nil, "isolated": {"--isolated"}, "persistent": {"--session", "persistent"}} {
 		t.Run(mode, func(t *testing.T) {
 			w := newWorld(t)
@@ -73,6 +74,7 @@ func TestReplyResumesTheRun(t *testing.T) {
 
 // TestReplyAfterAWeek, or when the session is gone, begins a fork of main that quotes the message.
 func TestReplyAfterAWeek(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(w *world, source string){
 		"a week":       func(w *world, _ string) { w.pass(7*24*time.Hour + time.Minute) },
 		"entry pruned": func(w *world, _ string) { w.pass(8 * 24 * time.Hour); w.write("state/fork_messages.json", "[]\n") },
@@ -104,6 +106,7 @@ func TestReplyAfterAWeek(t *testing.T) {
 
 // TestReplyToMain quotes the message in a turn of main, cut at 500 characters.
 func TestReplyToMain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.delivers()
 	long := strings.Repeat("a word ", 100)
@@ -134,6 +137,7 @@ func TestReplyToMain(t *testing.T) {
 
 // TestReplyToAnEmbed quotes title, description and fields.
 func TestReplyToAnEmbed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - tool: discord_embed\n      input: {title: Oil, description: It rose., url: \"https://example.org/\", fields: [{name: Price, value: \"75\"}], footer: from the feed}\n  - - text: y\n")
 	message := w.pinged("--update-main-session", "freely")
@@ -147,6 +151,7 @@ func TestReplyToAnEmbed(t *testing.T) {
 
 // TestReplyToAFailure is a turn of main: the notice is ollim's, and no session's.
 func TestReplyToAFailure(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.delivers()
 	w.script("turns:\n  - - error: broken\n")
@@ -163,6 +168,7 @@ func TestReplyToAFailure(t *testing.T) {
 
 // TestReplyWhileTheRunGoesOn branches what the run has completed, and says that it goes on.
 func TestReplyWhileTheRunGoesOn(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.delivers()
 	api.Reply(anthropicapi.Reply{Text: "Hello Momo."})
@@ -191,6 +197,7 @@ func TestReplyWhileTheRunGoesOn(t *testing.T) {
 
 // TestReplyAnswersAQuestion: the run that waits goes on; no fork is opened and nothing is said in main.
 func TestReplyAnswersAQuestion(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.delivers()
 	run := w.question(asks)

@@ -45,6 +45,7 @@ func (w *world) holding(folder, text string) (names []string) {
 // What a tool finds of a secret reaches neither the model nor the record, also when a program writes it in pieces, to its
 // standard error, or a model repeats it in its input and its answer.
 func TestSecretsAreHidden(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.secrets("delivery.TOKEN=" + token + "\nengine.ANTHROPIC_BASE_URL=" + api.URL() + "\nwebhook.default=the-first-value the-second-value\ndelivery.PIN=1234567\n")
 	w.write("notes.md", "token "+token+" and the-second-value and 1234567\n")
@@ -81,6 +82,7 @@ func TestSecretsAreHidden(t *testing.T) {
 
 // The transcript that a question to another engine leaves is a record, too.
 func TestSecretsAreHiddenInTranscripts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.secrets("delivery.TOKEN=" + token + "\n")
 	w.script("turns:\n  - - text: It is " + token + "\n")

@@ -50,6 +50,7 @@ func (w *world) starts() int {
 // TestServerTools: a job uses the tools of a server that its patterns name, judged and recorded as all tools are. The secret is in the
 // server's environment and nowhere else.
 func TestServerTools(t *testing.T) {
+	t.Parallel()
 	w, api := newServersWorld(t)
 	api.Reply(anthropicapi.Use("mcp__notes__add", map[string]string{"text": "milk"}), anthropicapi.Use("mcp__notes__wipe", nil), anthropicapi.Reply{Text: "done"})
 	w.must("fire", "write")
@@ -84,6 +85,7 @@ func TestServerTools(t *testing.T) {
 
 // TestServerNeedsApproval: of the definition, and of the program that it runs from the data directory.
 func TestServerNeedsApproval(t *testing.T) {
+	t.Parallel()
 	w, api := newServersWorld(t)
 	api.Handle(func(anthropicapi.Request) anthropicapi.Reply { return anthropicapi.Reply{Text: "done"} })
 	for name, change := range map[string]func(){
@@ -104,6 +106,7 @@ func TestServerNeedsApproval(t *testing.T) {
 
 // TestDeadServer fails only what needs it, and is reported.
 func TestDeadServer(t *testing.T) {
+	t.Parallel()
 	w, api := newServersWorld(t)
 	w.must("config", "set", "mcp-servers.gone.command", "no-such-program")
 	w.must("routine", "add", "both", "--cron", "0 9 * * *", "--background", "--isolated",
@@ -132,6 +135,7 @@ func TestDeadServer(t *testing.T) {
 
 // TestServerSecretMissing: the server is not started without it.
 func TestServerSecretMissing(t *testing.T) {
+	t.Parallel()
 	w, api := newServersWorld(t)
 	w.secrets("mcp.OTHER=hunter2hunter2\n")
 	api.Reply(anthropicapi.Use("mcp__notes__add", nil), anthropicapi.Reply{Text: "done"})
@@ -149,6 +153,7 @@ func TestServerSecretMissing(t *testing.T) {
 
 // TestDryRunStartsNoServer: it names the tools that are known.
 func TestDryRunStartsNoServer(t *testing.T) {
+	t.Parallel()
 	w, api := newServersWorld(t)
 	w.must("fire", "--dry-run", "write")
 	if n := w.starts(); n != 0 {

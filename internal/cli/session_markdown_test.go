@@ -13,6 +13,7 @@ func marks() *rapid.Generator[string] {
 
 // TestFenced: whatever stands in a fence, the first line that could end it is the last one.
 func TestFenced(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := marks().Draw(t, "text")
 		lines := strings.Split(fenced("json", text), "\n")
@@ -33,6 +34,7 @@ func TestFenced(t *testing.T) {
 
 // TestUnclosed: what is added closes what is open, and nothing is added to what is closed.
 func TestUnclosed(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"": "", "text": "", "```\ncode\n```": "", "```\ncode": "\n```", "````go\n```\ncode": "\n````", "~~~\n```": "\n~~~",
 		"``` `a` ```": "", "```a``` b": "", "    ```": "", "   ```": "\n```", "```\n```x\n": "\n```", "``\n": "", "a ```": "", "```\r\ncode\r\n```\r\n": "",

@@ -11,6 +11,7 @@ import (
 
 // TestLatest: whoever stops as soon as nothing newer can come has the same hits as one who looks at all of them.
 func TestLatest(t *testing.T) {
+	t.Parallel()
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	rapid.Check(t, func(t *rapid.T) {
 		type file struct {

@@ -42,6 +42,7 @@ func TestQuestionIsKeptWhole(t *testing.T) {
 
 // Without a session there is nothing to compact; with one the compaction is a run of its own and names the new session.
 func TestSessionIsCompactedOnRequest(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("routine", "add", "market", "--id", "market", "--cron", "0 9 * * *", "--background", "--session", "persistent", "Look.")
 	for _, session := range []string{"main", "routine:market"} {
@@ -90,6 +91,7 @@ func (w *world) cutOff() (id string) {
 
 // A turn of the conversation that died without a word is ended by the next one.
 func TestNextTurnEndsTheOneThatDied(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns: [[{text: one}], [{text: two}], [{text: three}]]\n")
 	w.must("chat", "hello")
@@ -105,6 +107,7 @@ func TestNextTurnEndsTheOneThatDied(t *testing.T) {
 
 // A routine whose process died is reported once, by the next fire or the next tick, whichever comes first, and runs again.
 func TestRoutineThatDiedIsReportedOnce(t *testing.T) {
+	t.Parallel()
 	for _, first := range []string{"fire", "tick"} {
 		w := newWorld(t)
 		w.script(doneScript)

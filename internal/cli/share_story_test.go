@@ -11,6 +11,7 @@ import (
 // TestShareOfTheWindow: chat warns once at 60 and once at 75 percent of the model's window, the record has the figures, and a
 // compaction reports what it did.
 func TestShareOfTheWindow(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("config", "set", "models", "small window=10000 output=1000 in=1 out=2")
 	w.must("config", "set", "native.model", "small")

@@ -12,6 +12,7 @@ import (
 // TestShellKeys: a command typed at a shell takes key and address from its environment where the secrets file has none, an
 // automatic run never does.
 func TestShellKeys(t *testing.T) {
+	t.Parallel()
 	api := anthropicapi.New(t)
 	w := newWorld(t, "--engine", "native")
 	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "Look around.")
@@ -75,6 +76,7 @@ func TestShellKeys(t *testing.T) {
 
 // TestShellAddressIsJudged: an address of the environment is held to the rules of native.base-url.
 func TestShellAddressIsJudged(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "--engine", "native")
 	w.env["ANTHROPIC_API_KEY"], w.env["ANTHROPIC_BASE_URL"] = "k", "ftp://example.com"
 	if r := w.run("-p", "-n", "hi"); r.status != 78 || !strings.Contains(r.errOut, "ANTHROPIC_BASE_URL of this environment: ") {

@@ -11,6 +11,7 @@ import (
 
 // TestTimerOfARemovedRoutine: a timer whose routine was removed does nothing, and says nothing.
 func TestTimerOfARemovedRoutine(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.must("routine", "add", "gone", "--cron", "5 10 * * *", "--background", "Look around.")
 	w.must("routine", "add", "other", "--cron", "5 11 * * *", "--background", "Look around.")
@@ -35,6 +36,7 @@ func TestTimerOfARemovedRoutine(t *testing.T) {
 
 // TestUnreadableScheduleHistory: what cannot be read of the past is not taken for a past in which nothing was to run.
 func TestUnreadableScheduleHistory(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.must("routine", "add", "daily", "--cron", "5 10 * * *", "--background", "Look around.")
 	w.must("tick")

@@ -39,6 +39,7 @@ const priceIn, priceOut, priceRead, priceWrite = 2e-6, 10e-6, 0.1e-6, 2.5e-6
 // TestLimitsHoldAndSlotsAreAnswered: whatever runs at once, neither a run nor a day costs more than its limit, the accounts
 // hold what the service charged, and no slot is left without a run while a request could be paid for.
 func TestLimitsHoldAndSlotsAreAnswered(t *testing.T) {
+	t.Parallel()
 	seeds := 3
 	if anthropicapi.CI() {
 		seeds = 8

@@ -68,6 +68,7 @@ func holding(api *anthropicapi.Server, n int, reply anthropicapi.Reply) {
 // TestManyAtOneMinute: routines that are due in the same minute all run, although what each of them may cost at most is more
 // than a day may cost.
 func TestManyAtOneMinute(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	names := w.slots(8)
 	holding(api, len(names), anthropicapi.Reply{Text: "All is well."})
@@ -109,6 +110,7 @@ func (w *world) reserved(api *anthropicapi.Server) (third string, release func()
 // TestReservedByOthers: a fire that finds only what other runs have reserved leaves no record, and its slot stays due until
 // they end.
 func TestReservedByOthers(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	third, release := w.reserved(api)
 	defer release()
@@ -142,6 +144,7 @@ func TestReservedByOthers(t *testing.T) {
 // TestMissedForOthers: when the runs that hold the rest of the day do not end in time, the slot is missed, and the owner hears
 // of it.
 func TestMissedForOthers(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	third, release := w.reserved(api)
 	defer release()
@@ -164,6 +167,7 @@ func TestMissedForOthers(t *testing.T) {
 
 // TestRaiseFails: a run that needs more than others have left ends there, and says why.
 func TestRaiseFails(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.slots(2)
 	w.must("config", "set", "spend.per-day", "0.20")
@@ -206,6 +210,7 @@ func (w *world) spentToday() float64 {
 
 // TestLargeSession: a session that is too long to be continued for what a run may cost is not sent at all.
 func TestLargeSession(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("routine", "add", "r", "--cron", "0 9 * * *", "--background", "--session", "persistent", "--update-main-session", "freely", "Go on.")
 	api.Reply(anthropicapi.Reply{Text: "ok", Usage: anthropicapi.Usage{CacheWrite: 390_000, Out: 10}}) // 0.98 USD
@@ -222,6 +227,7 @@ func TestLargeSession(t *testing.T) {
 
 // TestLimitsOfTheConfiguration: each limit, as it is set, refuses the next automatic run.
 func TestLimitsOfTheConfiguration(t *testing.T) {
+	t.Parallel()
 	for limit, words := range map[string]string{
 		"spend.per-day 0.10":    "limit per-day: 0.10 spent of 0.10 USD, until 2026-03-03T00:00:00Z",
 		"spend.per-month 0.10":  "limit per-month: 0.10 spent of 0.10 USD, until 2026-04-01T00:00:00Z",
@@ -261,6 +267,7 @@ func TestLimitsOfTheConfiguration(t *testing.T) {
 // TestRestTooSmallForARequest: where what is left of a day or a month does not pay for one request, runs are refused as at the
 // limit, which they name, and the owner hears of it once.
 func TestRestTooSmallForARequest(t *testing.T) {
+	t.Parallel()
 	for limit, words := range map[string]string{
 		"spend.per-day":   "limit per-day: 0.10 spent",
 		"spend.per-month": "limit per-month: 0.10 spent",

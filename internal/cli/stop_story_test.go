@@ -64,6 +64,7 @@ func (w *world) record(name string) (record map[string]any) {
 
 // A job names its run that is alive, whatever fires were skipped meanwhile, and else the latest run that was one.
 func TestJobNamesTheRunThatIsAlive(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script(slowScript)
 	w.must("routine", "add", "slow", "--cron", "0 9 * * *", "--background", "Work.")
@@ -97,6 +98,7 @@ func TestJobNamesTheRunThatIsAlive(t *testing.T) {
 
 // A question may go on after a later one has ended.
 func TestEarlierQuestionIsFoundWhileItRuns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script(slowScript)
 	first := w.start("ask", "first")
@@ -140,6 +142,7 @@ func (w *world) stop(args ...string) result {
 // A run of another PID namespace is alive while its lock is held, ends when it finds that it was asked to, and is ended by nobody
 // else.
 func TestStopOfAForeignRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script(slowScript)
 	w.must("routine", "add", "slow", "--cron", "0 9 * * *", "--background", "Work.")
@@ -169,6 +172,7 @@ func TestStopOfAForeignRun(t *testing.T) {
 
 // The native engine obeys as well, in the middle of an answer.
 func TestStopOfAForeignNativeRun(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	hold := make(chan struct{})
 	defer close(hold)
@@ -193,6 +197,7 @@ func TestStopOfAForeignNativeRun(t *testing.T) {
 
 // A foreign run whose lock is free has ended, whatever process has its number here.
 func TestForeignRunWithoutLockHasEnded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	w.must("routine", "add", "slow", "--cron", "0 9 * * *", "--background", "Work.")

@@ -10,6 +10,7 @@ import (
 // TestThoughtsOfEarlierTurns: a later turn of a session sends the conversation as the turns before it did, thoughts included, so
 // that the service reads it from its cache; but not to a model that leaves them out, nor with another model or other tools.
 func TestThoughtsOfEarlierTurns(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		model   string
 		between func(*world)
@@ -43,6 +44,7 @@ func TestThoughtsOfEarlierTurns(t *testing.T) {
 
 // TestRefusedThoughts: a service that refuses the thoughts of earlier turns is asked without them, and they are not sent again.
 func TestRefusedThoughts(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("config", "set", "env", "ANTHROPIC_API_KEY=test-key") // a key of one letter is redacted in every word
 	w.must("routine", "add", "watch", "--cron", "0 9 * * *", "--background", "--session", "persistent", "--model", "claude-sonnet-5-5", "Look around.")

@@ -23,6 +23,7 @@ func tool(t *testing.T, q anthropicapi.Request, name string) anthropicapi.Tool {
 
 // The final check of a chain that calls follow_up_chain all the same is told what to do instead, also where it works alone.
 func TestFinalCheckIsGuided(t *testing.T) {
+	t.Parallel()
 	const still = "This is the final check of the chain: no follow-up is possible. If it is still open, ping the owner now with `ping_user`"
 	for mode, want := range map[string]string{
 		"":                                      still + "; otherwise use `report_updates`.",
@@ -48,6 +49,7 @@ func TestFinalCheckIsGuided(t *testing.T) {
 
 // add_reminder describes every parameter, names the zone, and offers a run nothing that it would refuse.
 func TestAddReminderIsDescribed(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("config", "set", "timezone", "America/Los_Angeles")
 	w.must("routine", "add", "talk", "--cron", "0 9 * * *", "Look.")
@@ -112,6 +114,7 @@ func TestAddReminderIsDescribed(t *testing.T) {
 
 // The system prompt of a branch recommends only commands that its run may use.
 func TestForkIsRecommendedWhatItMayDo(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("routine", "add", "branch", "--cron", "0 9 * * *", "--background", "Look.")
 	api.Reply(anthropicapi.Reply{Text: "Done."})

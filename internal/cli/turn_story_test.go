@@ -63,6 +63,7 @@ func occurrences(r anthropicapi.Request, text string) (n int) {
 // TestForkLeavesOutTheTurnUnderWay: a background fork that starts while main waits for the model, before or after a tool, reads
 // neither the open request nor what was done for it.
 func TestForkLeavesOutTheTurnUnderWay(t *testing.T) {
+	t.Parallel()
 	for name, before := range map[string][]anthropicapi.Reply{
 		"first answer": nil,
 		"after a tool": {{Text: "I look.", ToolUses: []anthropicapi.ToolUse{{Name: "list_reminders"}}}},
@@ -98,6 +99,7 @@ func TestForkLeavesOutTheTurnUnderWay(t *testing.T) {
 // TestFailedTurnIsNotSaidAgain: what a turn said that failed before any answer is not said to the model by the next one, whoever
 // that is, and by no fork.
 func TestFailedTurnIsNotSaidAgain(t *testing.T) {
+	t.Parallel()
 	for name, job := range map[string]string{"main": lookForeground, "fork": lookBackground} {
 		for _, first := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, first), func(t *testing.T) {
@@ -122,6 +124,7 @@ func TestFailedTurnIsNotSaidAgain(t *testing.T) {
 }
 
 func TestUpdateIsReadOnceAfterAFailure(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("updates", "add", "oil broke 75")
 	api.Reply(anthropicapi.Reply{Status: 400, Message: "no"})
@@ -140,6 +143,7 @@ func TestUpdateIsReadOnceAfterAFailure(t *testing.T) {
 
 // TestTurnThatFailedAfterATool: a turn that was begun stays in the session, with an end that says so.
 func TestTurnThatFailedAfterATool(t *testing.T) {
+	t.Parallel()
 	for name, job := range map[string]string{"main": lookForeground, "persistent": lookPersistent} {
 		t.Run(name, func(t *testing.T) {
 			w, api := newNativeWorld(t)
@@ -159,6 +163,7 @@ func TestTurnThatFailedAfterATool(t *testing.T) {
 }
 
 func TestPersistentTurnThatFailedIsNotSaidAgain(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.write("routines/look.md", lookPersistent)
 	w.must("fire", "look")
@@ -177,6 +182,7 @@ func TestPersistentTurnThatFailedIsNotSaidAgain(t *testing.T) {
 // TestSessionCutAnywhere: wherever a kill cut the transcript off, the next turn, a fork and a compaction read a conversation in
 // which everybody speaks for himself.
 func TestSessionCutAnywhere(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.write("routines/look.md", lookBackground)
 	api.Reply(anthropicapi.Reply{Text: "Hello."})

@@ -220,6 +220,7 @@ func TestVendorsSend(t *testing.T) {
 
 // TestVendorsVerify: the vendors' libraries accept what webhook call signs.
 func TestVendorsVerify(t *testing.T) {
+	t.Parallel()
 	const body = `{"title":"Ünïcödé"}`
 	var calls []senderCall
 	for family, secret := range map[job.Signature]string{job.GitHub: hookSecret, job.Standard: standardOne} {

@@ -17,6 +17,7 @@ func isSummary(q anthropicapi.Request) bool {
 // TestFailedCompactionIsPaidOnce: a persistent session that fills its window and cannot be compacted costs one attempt, not one at
 // every fire; the main session is told, once. A day later, and when the session has grown, it is tried again.
 func TestFailedCompactionIsPaidOnce(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("config", "set", "models", "small window=10000 output=2000 in=1 out=1")
 	w.must("routine", "add", "watch", "--cron", "0 9 * * *", "--background", "--session", "persistent", "--model", "small", "Look around.")
@@ -53,6 +54,7 @@ func TestFailedCompactionIsPaidOnce(t *testing.T) {
 // TestSummaryOfThinker: a summary has its tokens besides those of the model's thoughts, and one that was cut short is asked for
 // again with as many as the model can give.
 func TestSummaryOfThinker(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("routine", "add", "watch", "--cron", "0 9 * * *", "--background", "--session", "persistent", "--model", "claude-haiku-4-5",
 		"--thinking", "8000", "Look around.")
@@ -89,6 +91,7 @@ func TestSummaryOfThinker(t *testing.T) {
 // TestAnswerFitsTheWindow: an answer is given no more tokens than the session leaves of the model's window, and never less than a
 // thousand.
 func TestAnswerFitsTheWindow(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	w.must("config", "set", "models", "small window=20000 output=10000 in=1 out=1")
 	w.must("routine", "add", "watch", "--cron", "0 9 * * *", "--background", "--session", "persistent", "--model", "small", "Look around.")

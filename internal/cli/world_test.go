@@ -183,6 +183,7 @@ func (w *world) last() map[string]any {
 }
 
 func TestWorldAsksAModel(t *testing.T) {
+	t.Parallel()
 	w, api := newNativeWorld(t)
 	api.Reply(anthropicapi.Reply{Text: "Hello."})
 	if out := w.must("chat", "hi"); out != "Hello.\n" {
@@ -194,6 +195,7 @@ func TestWorldAsksAModel(t *testing.T) {
 }
 
 func TestWorldFiresARoutine(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script("turns:\n  - - text: done\n")
 	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "Look around.")
