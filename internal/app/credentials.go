@@ -109,6 +109,17 @@ func (a *App) SecretsFile() string {
 	return filepath.Join(base, ".config", "ollim", "secrets.env")
 }
 
+// located returns the variables of this process by which SecretsFile finds the file.
+func (a *App) located() map[string]string {
+	env := map[string]string{}
+	for _, name := range []string{"CREDENTIALS_DIRECTORY", "XDG_CONFIG_HOME", "HOME"} {
+		if value, ok := a.Lookup(name); ok {
+			env[name] = value
+		}
+	}
+	return env
+}
+
 func (a *App) secretPaths() []string {
 	return slices.DeleteFunc([]string{a.SecretsFile(), a.discordCredential()}, func(path string) bool { return path == "" })
 }

@@ -3,6 +3,7 @@ package claudecode
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -171,10 +172,15 @@ func inForce(run string) string { return "ollim settings of " + run }
 // servers writes the file that names our tool server and the other MCP servers of the request. Those are reached through us, so that
 // neither the file nor the environment of the command holds their secrets. With alwaysLoad the tools are in the first request.
 func (e *Engine) servers(r engine.Request) (string, error) {
+	env := maps.Clone(e.Located)
+	if env == nil {
+		env = map[string]string{}
+	}
+	env["OLLIM_RUN"] = r.Run.ID
 	entry := func(verb ...string) map[string]any {
 		return map[string]any{
 			"type": "stdio", "command": e.Self, "args": slices.Concat(e.Args, []string{"mcp"}, verb), "alwaysLoad": true,
-			"env": map[string]string{"OLLIM_RUN": r.Run.ID},
+			"env": env,
 		}
 	}
 	all := map[string]any{server: entry("serve")}

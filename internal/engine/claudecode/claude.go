@@ -33,6 +33,9 @@ type Engine struct {
 	Models  model.Table
 	Now     func() time.Time
 
+	// Located are variables by which ollim finds its secrets. Those of Env may lead elsewhere, and the command gives its servers few.
+	Located map[string]string
+
 	// AskServers makes the tools of the request's MCP servers known, and returns why servers cannot be used; nil: there are none.
 	AskServers func(context.Context, engine.Request) map[string][]string
 }
