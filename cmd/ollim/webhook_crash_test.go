@@ -54,6 +54,43 @@ func (c *command) inbox() inbox.Book {
 	}
 }
 
+// accept puts so many events of two webhooks into the inbox, and returns their runs.
+func (c *command) accept(events int) map[string][]string {
+	c.t.Helper()
+	receiver, err := c.inbox().Receive()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer receiver.Close()
+	accepted := map[string][]string{}
+	for _, hook := range c.hooks(2) {
+		for n := range events / 2 {
+			data := []payload.Datum{{Key: "n", Value: json.RawMessage(fmt.Sprint(n))}}
+			run, err := receiver.Add(context.Background(), inbox.Entry{Hook: hook, Hash: fmt.Sprint(n), Data: data})
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			accepted[hook] = append(accepted[hook], run)
+		}
+	}
+	return accepted
+}
+
+// TestTickRunsEntries: a tick starts the first events, whose processes start the others; tick --wait returns when all have run.
+func TestTickRunsEntries(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"tick"}, {"tick", "--wait"}} {
+		c := newCommand(t)
+		accepted := c.accept(6)
+		c.ok(args...)
+		if len(args) == 1 {
+			eventually(t, "the inbox is empty", func() bool { return c.waiting() == 0 })
+			eventually(t, "all processes have ended", func() bool { return len(process.Carrying("OLLIM_DATA_DIR="+c.data)) == 0 })
+		}
+		c.ranOnce(accepted, "ok")
+	}
+}
+
 // waiting counts the entries of the inbox.
 func (c *command) waiting() int {
 	c.t.Helper()
@@ -134,22 +171,7 @@ func TestKillEntries(t *testing.T) {
 	t.Parallel()
 	events := rounds(t, 10) * 2
 	c := newCommand(t)
-	accepted := map[string][]string{}
-	receiver, err := c.inbox().Receive()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer receiver.Close()
-	for _, hook := range c.hooks(2) {
-		for n := range events / 2 {
-			data := []payload.Datum{{Key: "n", Value: json.RawMessage(fmt.Sprint(n))}}
-			run, err := receiver.Add(context.Background(), inbox.Entry{Hook: hook, Hash: fmt.Sprint(n), Data: data})
-			if err != nil {
-				t.Fatal(err)
-			}
-			accepted[hook] = append(accepted[hook], run)
-		}
-	}
+	accepted := c.accept(events)
 	random := rand.New(rand.NewSource(1))
 	killed := 0
 	eventually(t, "the inbox is empty", func() bool {

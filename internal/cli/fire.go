@@ -36,6 +36,7 @@ type fireOptions struct {
 	wait      string
 	now       string
 	inbox     string
+	alone     bool
 }
 
 func (o *fireOptions) flags(f *pflag.FlagSet) {
@@ -50,6 +51,7 @@ func (o *fireOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.model, "model", "", "use this model")
 	f.StringVar(&o.wait, "wait", "0", "wait this long for a running fire of the job, instead of skipping")
 	f.StringVar(&o.inbox, "inbox", "", "run the webhook of this event, which waits in the inbox")
+	f.BoolVar(&o.alone, "alone", false, "with --inbox: start no other event at the end")
 	f.StringVar(&o.now, "now", "", "pretend that it is this time, RFC 3339 (script engine and --dry-run only)")
 }
 
@@ -72,7 +74,7 @@ func newFire(d *Deps) *cobra.Command {
 			case o.inbox != "" && len(args) > 0:
 				return usage("--inbox takes no job")
 			case o.inbox != "":
-				return runFireEntry(cmd.Context(), d, o.inbox)
+				return runFireEntry(cmd.Context(), d, o.inbox, o.alone)
 			case len(args) == 0:
 				return usage("no job: name at least one")
 			}
@@ -80,7 +82,7 @@ func newFire(d *Deps) *cobra.Command {
 		}),
 	}
 	o.flags(cmd.Flags())
-	_ = cmd.Flags().MarkHidden("inbox") // the flag exists
+	_ = errors.Join(cmd.Flags().MarkHidden("inbox"), cmd.Flags().MarkHidden("alone")) // the flags exist
 	return cmd
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/process"
 )
 
-// runFireEntry runs the webhook of an entry of the inbox, and starts what can run after it.
-func runFireEntry(ctx context.Context, d *Deps, run string) error {
+// runFireEntry runs the webhook of an entry of the inbox and then, unless alone, starts what can run after it.
+func runFireEntry(ctx context.Context, d *Deps, run string, alone bool) error {
 	outlivePipe()
 	ctx.Done() // from here on a signal ends the fire, and not at once the process
 	h, err := d.Home()
@@ -24,7 +24,7 @@ func runFireEntry(ctx context.Context, d *Deps, run string) error {
 		d.info("fire: run %s: %s", record.ID, record.Outcome)
 		err = (&fireOptions{}).verdict(d, record, err)
 	}
-	if ctx.Err() != nil {
+	if alone || ctx.Err() != nil {
 		return err
 	}
 	s := starter{d: d, home: h}
@@ -32,8 +32,26 @@ func runFireEntry(ctx context.Context, d *Deps, run string) error {
 	return errors.Join(err, startErr)
 }
 
-// entry starts a process that runs an entry of the inbox.
-func (s *starter) entry(run string) (process.ID, error) { return s.begin("fire", "--inbox", run) }
+// entry starts a process that runs an entry of the inbox. Where this process waits for those that it starts, they start no others.
+func (s *starter) entry(run string) (process.ID, error) {
+	args := []string{"fire", "--inbox", run}
+	if s.wait {
+		args = append(args, "--alone")
+	}
+	return s.begin(args...)
+}
+
+// endEntries waits for what was started, and starts what can run after it, until nothing can.
+func (s *starter) endEntries(ctx context.Context, r *runner.Runner) error {
+	for {
+		if err := s.end(); err != nil || !s.wait || ctx.Err() != nil {
+			return err
+		}
+		if _, err := r.StartEntries(ctx, s.entry); err != nil || len(s.started) == 0 {
+			return errors.Join(err, s.end())
+		}
+	}
+}
 
 // startEntries starts the runs of the entries in the inbox until ctx ends: at every wake, when a run that it has started has ended, and
 // when a rate limit allows it. The configuration is read anew each time.

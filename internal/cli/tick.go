@@ -72,7 +72,7 @@ func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 		Sweep:     func(ctx context.Context) error { return sweepSessions(ctx, h) },
 	}
 	if !o.dryRun {
-		return errors.Join(m.Pass(ctx), s.end())
+		return errors.Join(m.Pass(ctx), s.endEntries(ctx, m.Runner))
 	}
 	plan, err := m.Plan(ctx)
 	if err != nil {
@@ -148,7 +148,9 @@ func (s *starter) asUnit(ctx context.Context, j job.Job) bool {
 
 // end waits for what was started. How it ended stands in its record.
 func (s *starter) end() error {
-	for _, cmd := range s.started {
+	started := s.started
+	s.started = nil
+	for _, cmd := range started {
 		if err := cmd.Wait(); err != nil && !as[*exec.ExitError](err) {
 			return err
 		}

@@ -367,3 +367,19 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// TestEndedWithItsEntry: a run that was refused, and whose process died before it took its entry, is not started again.
+func TestEndedWithItsEntry(t *testing.T) {
+	h := newHooks(t, "ci")
+	run, next := h.accept("ci"), h.accept("ci")
+	r, err := h.Runs.Open(runlog.Record{ID: run, Kind: "webhook", Job: "ci", Name: "ci", Started: h.now, PID: 1 << 30})
+	must(t, err)
+	must(t, r.Finish(runlog.Refused, "no"))
+	h.starts(run)
+	h.answers(run, runlog.Refused, 0)
+	if len(h.prompts) > 0 {
+		t.Errorf("prompts %q", h.prompts)
+	}
+	h.starts(next)
+	h.answers(next, runlog.OK, 2)
+}
