@@ -187,6 +187,7 @@ func TestDiscordCommands(t *testing.T) {
 		{"routines", nil, []string{"market", "Watch stocks"}},
 		{"fire", []discordapi.Option{option("job", "market")}, []string{"Started `market`"}},
 		{"fire", []discordapi.Option{option("job", "nosuch")}, []string{"⚠️", "nosuch"}},
+		{"fire", []discordapi.Option{option("job", "no_such_job")}, []string{`no\_such\_job`}},
 		{"model", nil, []string{"chat.model: default"}},
 		{"model", []discordapi.Option{option("value", "opus")}, []string{"chat.model: opus"}},
 		{"model", []discordapi.Option{option("value", "default")}, []string{"chat.model: default"}},

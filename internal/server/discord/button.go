@@ -134,7 +134,7 @@ func (x *Interactions) press(ctx context.Context, i *discordgo.Interaction, id s
 		x.showUsed(ctx, i, begun, p, b, err == nil)
 	}
 	if err != nil {
-		said = "⚠️ " + err.Error()
+		said = "⚠️ " + escapeMarkdown(err.Error())
 	}
 	if said != "" {
 		x.note(ctx, i, begun, said)

@@ -86,7 +86,7 @@ func (x *Interactions) command(ctx context.Context, i *discordgo.Interaction, da
 	if c, known := commandOf(data.Name); known {
 		var err error
 		if r, err = c.run(x, ctx, call{channel: i.ChannelID, args: arguments(data.Options)}); err != nil {
-			r = reply{text: "⚠️ " + err.Error()}
+			r = reply{text: "⚠️ " + escapeMarkdown(err.Error())}
 		}
 	}
 	x.answer(ctx, i, begun, r)
