@@ -19,13 +19,13 @@ import (
 // world is an inbox with a clock of its own.
 type world struct {
 	Book
-	t    *testing.T
+	t    testing.TB
 	now  time.Time
 	made int
 	ids  sync.Mutex
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	w.Book = Book{
