@@ -125,7 +125,7 @@ func quoted(value json.RawMessage) string {
 	}
 	var b strings.Builder
 	for _, r := range compact.String() {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' { // inside a string, as nothing else is left
+		if plaintext.Rune(r) < 0 || r == '\u2028' || r == '\u2029' { // inside a string, as nothing else is left
 			fmt.Fprintf(&b, `\u%04x`, r)
 		} else {
 			b.WriteRune(r)
