@@ -37,6 +37,8 @@ func TestScript(t *testing.T) {
 			"shows":     cmdShows,
 			"waitfile":  cmdWaitfile,
 			"tmpfs":     cmdTmpfs,
+			"freeport":  cmdFreeport,
+			"listens":   cmdListens,
 		},
 	})
 }

@@ -125,7 +125,7 @@ func (d *Deps) call(r *http.Request) error {
 	}
 	response, err := client.Do(r)
 	if err != nil {
-		return hint(&withStatus{errors.New(store.Cause(err)), statusUnavailable}, "does the server run? ollim webhook serve")
+		return hint(&withStatus{fmt.Errorf("%s: %w", r.URL.Host, systemError(err)), statusUnavailable}, "does the server run? ollim webhook serve")
 	}
 	defer func() { _ = response.Body.Close() }()
 	const most = 64 << 10

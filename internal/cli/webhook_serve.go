@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,6 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/process"
-	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/server/webhook"
 	"github.com/ollim/ollim/internal/state/config"
 )
@@ -41,31 +41,33 @@ func newWebhookServe(d *Deps) *cobra.Command {
 }
 
 func runWebhookServe(ctx context.Context, d *Deps, h app.Home, asJSON bool) error {
-	listeners, err := process.Listeners(d.Lookup)
-	if err != nil {
-		return err
-	}
-	if len(listeners) == 0 {
+	return d.serveWebhooks(ctx, h, asJSON, func() ([]net.Listener, error) {
+		passed, err := process.Listeners(d.Lookup)
+		if err != nil || len(passed) > 0 {
+			return passed, err
+		}
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", h.Config.Webhook.Listen)
 		if err != nil {
-			return &withStatus{fmt.Errorf("%s: %s", h.Config.Webhook.Listen, store.Cause(err)), statusUnavailable}
+			return nil, &withStatus{fmt.Errorf("%s: %w", h.Config.Webhook.Listen, systemError(err)), statusUnavailable}
 		}
-		listeners = append(listeners, l)
+		return []net.Listener{l}, nil
+	})
+}
+
+// systemError is the system's word for what went wrong in a network, without the addresses that the error repeats.
+func systemError(err error) error {
+	if number := syscall.Errno(0); errors.As(err, &number) {
+		return number
 	}
-	return d.serveWebhooks(ctx, h, asJSON, listeners...)
+	return err
 }
 
 // webhookGrace is how long requests that are being answered may take when the server is stopped.
 const webhookGrace = 10 * time.Second
 
-// serveWebhooks serves on listeners, and starts the runs of what is accepted. It closes the listeners.
-func (d *Deps) serveWebhooks(ctx context.Context, h app.Home, asJSON bool, listeners ...net.Listener) error {
+// serveWebhooks serves on the listeners that listen returns, and starts the runs of what is accepted.
+func (d *Deps) serveWebhooks(ctx context.Context, h app.Home, asJSON bool, listen func() ([]net.Listener, error)) error {
 	outlivePipe()
-	defer func() {
-		for _, l := range listeners {
-			_ = l.Close()
-		}
-	}()
 	limit, err := config.Size(h.Config.Webhook.MaxBody)
 	if err != nil {
 		return err
@@ -78,6 +80,15 @@ func (d *Deps) serveWebhooks(ctx context.Context, h app.Home, asJSON bool, liste
 		return err
 	}
 	defer receiver.Close()
+	listeners, err := listen()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, l := range listeners {
+			_ = l.Close()
+		}
+	}()
 	files := &webhook.Files{Jobs: h.Jobs(), Keys: h.HookKeys, Now: d.Now}
 	if err := d.introduce(files, listeners); err != nil {
 		return err
