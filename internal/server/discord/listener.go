@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -227,6 +228,7 @@ func (l *Listener) keepChannels(ctx context.Context, h Home) {
 	if loaded.Damaged > 0 {
 		l.Warn("discord: channel sessions: " + loaded.String())
 	}
+	debug.FreeOSMemory() // what the start took and does not need any more
 	h.Runner.Channels.Persist(ctx)
 }
 
