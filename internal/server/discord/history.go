@@ -123,9 +123,10 @@ func (l *Listener) recover(ctx context.Context, channel, id string) {
 		l.warn(l.insist(ctx, func() error { return ignoreRefusal(l.Client.Unreact(ctx, channel, id, emoji)) }))
 	}
 	text, done, err := l.unshown(h, channel, id)
-	if delivered := errors.Is(err, errDelivered); delivered {
+	switch {
+	case errors.Is(err, errDelivered):
 		err = nil
-	} else if err == nil && done {
+	case err == nil && done:
 		err = l.showMissing(ctx, channel, id, text)
 	}
 	l.warn(err)
