@@ -78,7 +78,7 @@ type flood struct {
 
 func newFlood(c *command) *flood {
 	c.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it only finds a free port
+	l, err := net.Listen("tcp", "127.0.0.1:0") // it only finds a free port
 	if err != nil {
 		c.t.Fatal(err)
 	}

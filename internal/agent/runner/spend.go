@@ -115,11 +115,11 @@ func (w *work) unspent(cause error) (later, sorted error) {
 func (w *work) postpone(ctx context.Context, later error) error {
 	if limited := (*Later)(nil); errors.As(later, &limited) {
 		w.warn(w.Spend.Release(ctx, w.run.Account(), limited.limit.Needs))
-		if err := w.spec.Origin.Postpone(ctx, w.run, limited); err != nil && w.spec.Identity.Queued { // the record is all that is left of it
+		err := w.spec.Origin.Postpone(ctx, w.run, limited)
+		if err != nil && w.spec.Identity.Queued { // the record is all that is left of it
 			return errors.Join(later, err, w.run.Finish(runlog.Failed, oneLine(err)))
-		} else {
-			w.warn(err)
 		}
+		w.warn(err)
 	} else {
 		w.warn(w.Spend.Release(ctx, w.run.Account(), 0))
 	}
