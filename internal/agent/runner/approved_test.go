@@ -14,6 +14,7 @@ import (
 
 // A widened job without approval is refused; approvals that cannot be read are an error.
 func TestApprovedFailsClosed(t *testing.T) {
+	t.Parallel()
 	dir := paths.Dir(t.TempDir())
 	f := &Runner{World: World{Home: dir}, State: State{Approvals: approval.Book{Home: dir, Disk: store.Disk{Now: time.Now}, Zone: time.UTC}}}
 	plain, widened, unfit := job.New(job.Routine), job.New(job.Routine), job.New(job.Routine)

@@ -38,6 +38,7 @@ func (e answering) Run(_ context.Context, r engine.Request, _ engine.Tools, sink
 // TestFurtherConversation runs a conversation of a type that the program does not have: with history, updates, record, delivery,
 // and a reply that is found by the id of the message.
 func TestFurtherConversation(t *testing.T) {
+	t.Parallel()
 	var asked []engine.Request
 	r := newRunner(t, answering{asked: &asked})
 	b, w := board{dir: r.Home.State("boards"), topic: "tea"}, &wall{}

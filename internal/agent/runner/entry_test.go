@@ -130,6 +130,7 @@ func (h *hooks) stays(run string, want error) {
 
 // TestEntriesRunOnce: each event is run once, with its data, in the order of arrival.
 func TestEntriesRunOnce(t *testing.T) {
+	t.Parallel()
 	h := newHooks(t, "ci")
 	first, second := h.accept("ci"), h.accept("ci")
 	h.stays(second, ErrNotNext)
@@ -147,6 +148,7 @@ func TestEntriesRunOnce(t *testing.T) {
 
 // TestEntryWaitsForTheJob: an event waits while the webhook runs, instead of being skipped.
 func TestEntryWaitsForTheJob(t *testing.T) {
+	t.Parallel()
 	h := newHooks(t, "ci")
 	run := h.accept("ci")
 	guard, err := lock.TryGuard(h.Home.JobLock("ci"))
@@ -168,6 +170,7 @@ func TestEntryWaitsForTheJob(t *testing.T) {
 // TestStarts: one run of a webhook at a time, so many webhooks at once, the oldest event first, and a process that died before its run
 // began is replaced after a while.
 func TestStarts(t *testing.T) {
+	t.Parallel()
 	h := newHooks(t, "a1", "b1", "c1")
 	if runs, again := h.start(); len(runs) > 0 || again != 0 {
 		t.Errorf("an empty inbox: %q, %s", runs, again)
@@ -190,6 +193,7 @@ func TestStarts(t *testing.T) {
 
 // TestPendingStart: an event is not started again while the process that was started for it lives.
 func TestPendingStart(t *testing.T) {
+	t.Parallel()
 	h := newHooks(t, "ci")
 	h.accept("ci")
 	starts := 0
@@ -206,6 +210,7 @@ func TestPendingStart(t *testing.T) {
 
 // TestRateLimit: the limit is on starts, and counts those of earlier processes.
 func TestRateLimit(t *testing.T) {
+	t.Parallel()
 	h := newHooks(t)
 	h.hook("ci", "rate-limit: 2/m")
 	var runs []string
@@ -231,6 +236,7 @@ var errLater = errors.New("later")
 // TestHeldEntries: while the webhook may not run, its events wait and leave no record; the owner is notified of what only the owner can
 // change.
 func TestHeldEntries(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		hold, free func(h *hooks)
 		err        error
@@ -293,6 +299,7 @@ func TestHeldEntries(t *testing.T) {
 
 // TestRefusedEntry: an event whose webhook cannot run as it is written has a record that says why.
 func TestRefusedEntry(t *testing.T) {
+	t.Parallel()
 	h := newHooks(t, "ci")
 	run := h.accept("ci")
 	h.Engines = func(string) (engine.Engine, error) { return nil, errors.New("the engine is broken") }
@@ -302,6 +309,7 @@ func TestRefusedEntry(t *testing.T) {
 
 // TestKilledBeforeTheRun: a process that died before its run had any effect leaves the event to the next one, whatever else it left.
 func TestKilledBeforeTheRun(t *testing.T) {
+	t.Parallel()
 	for name, left := range map[string]func(h *hooks, dead runlog.Record){
 		"an empty directory": func(h *hooks, dead runlog.Record) { must(h.t, os.MkdirAll(h.Home.Run(dead.ID), 0o700)) },
 		"a record": func(h *hooks, dead runlog.Record) {
@@ -336,6 +344,7 @@ func TestKilledBeforeTheRun(t *testing.T) {
 
 // TestKilledInTheRun: a run that has its event is never started again; its record says that it was interrupted.
 func TestKilledInTheRun(t *testing.T) {
+	t.Parallel()
 	for _, byTick := range []bool{true, false} {
 		h := newHooks(t, "ci")
 		dead, next := h.accept("ci"), h.accept("ci")
@@ -376,6 +385,7 @@ func must(t *testing.T, err error) {
 
 // TestEndedWithItsEntry: a run that was refused, and whose process died before it took its entry, is not started again.
 func TestEndedWithItsEntry(t *testing.T) {
+	t.Parallel()
 	h := newHooks(t, "ci")
 	run, next := h.accept("ci"), h.accept("ci")
 	r, err := h.Runs.Open(runlog.Record{ID: run, Kind: "webhook", Job: "ci", Name: "ci", Started: h.now, PID: 1 << 30})

@@ -18,6 +18,7 @@ import (
 // TestKilledBeforeTheSlotIsSettled: the record has its outcome, the slot has none yet. The next tick writes it; a claim that another
 // run has stays as it is.
 func TestKilledBeforeTheSlotIsSettled(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, turn(nothing), time.Minute)
 	r := d.fires(Options{Trigger: Trigger{Scheduled: true}}, runlog.OK, true)
 	for _, owner := range []string{r.ID, "20260302T090001.000Z-abcdef"} {
@@ -45,6 +46,7 @@ func (e shrinks) Run(_ context.Context, _ engine.Request, _ engine.Tools, sink e
 
 // TestCompactionKeepsItsParent: a summary becomes the session only once the history says what it is a summary of.
 func TestCompactionKeepsItsParent(t *testing.T) {
+	t.Parallel()
 	var d *desk
 	d = newDesk(t, shrinks{meanwhile: func() {
 		if err := errors.Join(os.Remove(d.Home.SessionHistory()), os.Mkdir(d.Home.SessionHistory(), 0o700)); err != nil {
@@ -83,6 +85,7 @@ func concludes(t *testing.T, f *Runner, j job.Job, outcome runlog.Outcome) strin
 
 // TestKilledAfterPutAway: the record of a reminder that was put away says how its run ended.
 func TestKilledAfterPutAway(t *testing.T) {
+	t.Parallel()
 	for _, outcome := range []runlog.Outcome{runlog.OK, runlog.Failed, runlog.Unreported} {
 		f := newRunner(t, fake{nil, nil})
 		j := reminderFile(t, f, "isolated: true")
@@ -100,6 +103,7 @@ func TestKilledAfterPutAway(t *testing.T) {
 // TestKilledBeforePutAway: a reminder whose run went well is put away by the next fire, which does not run it again. One whose run
 // failed is tried again, and so is one whose last run was that of another reminder with its id.
 func TestKilledBeforePutAway(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		outcome runlog.Outcome
 		earlier time.Duration // that the last run was for

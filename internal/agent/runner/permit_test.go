@@ -28,6 +28,7 @@ func (e using) Run(ctx context.Context, _ engine.Request, tools engine.Tools, si
 
 // TestChatAsksTheOwner: the process of the turn asks the owner and records the answer.
 func TestChatAsksTheOwner(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		mode  policy.Mode
 		yes   bool
@@ -57,6 +58,7 @@ func TestChatAsksTheOwner(t *testing.T) {
 
 // TestThinkingOfMain: the owner's setting, or what the owner typed, decides how much main thinks.
 func TestThinkingOfMain(t *testing.T) {
+	t.Parallel()
 	var asked []engine.Request
 	r := newRunner(t, answering{asked: &asked})
 	r.Main.Thinking = "adaptive"
@@ -72,6 +74,7 @@ func TestThinkingOfMain(t *testing.T) {
 
 // TestModelOfMain: the owner's setting, or what the owner typed, decides which model main uses.
 func TestModelOfMain(t *testing.T) {
+	t.Parallel()
 	var asked []engine.Request
 	r := newRunner(t, answering{asked: &asked})
 	r.Main.Model = "opus"
@@ -87,6 +90,7 @@ func TestModelOfMain(t *testing.T) {
 
 // TestTagOfMessage: the prompt of a message that a button says begins with its tag.
 func TestTagOfMessage(t *testing.T) {
+	t.Parallel()
 	var asked []engine.Request
 	r := newRunner(t, answering{asked: &asked})
 	for _, tag := range []string{prompt.TagButton, ""} {
@@ -117,6 +121,7 @@ func (e stoppable) Run(ctx context.Context, _ engine.Request, _ engine.Tools, _ 
 
 // TestStopTurn: the owner stops the turn in progress, if there is one, and its message is not answered any more.
 func TestStopTurn(t *testing.T) {
+	t.Parallel()
 	var r *Runner
 	var run string
 	r = newRunner(t, stoppable{stop: func() {

@@ -32,6 +32,7 @@ func reminderFile(t *testing.T, f *Runner, keys string) job.Job {
 
 // TestCancelledJustBefore: a reminder that is cancelled while its fire begins is not delivered any more.
 func TestCancelledJustBefore(t *testing.T) {
+	t.Parallel()
 	for _, keys := range []string{"plain: true", "isolated: true"} {
 		f := newRunner(t, fake{nil, nil})
 		j := reminderFile(t, f, keys)
@@ -53,6 +54,7 @@ func TestCancelledJustBefore(t *testing.T) {
 
 // TestGiveBack: a reminder that was claimed and not tried is moved back, and no other file is overwritten.
 func TestGiveBack(t *testing.T) {
+	t.Parallel()
 	f := newRunner(t, fake{nil, nil})
 	j := reminderFile(t, f, "")
 	claimed, err := f.Jobs.Claim(j)

@@ -121,6 +121,7 @@ func (d *desk) unclaimed() {
 func nothing(engine.Request) error { return nil }
 
 func TestBareFireClaims(t *testing.T) {
+	t.Parallel()
 	for _, after := range []time.Duration{0, time.Second, 15 * time.Minute} {
 		d := newDesk(t, turn(nothing), after)
 		r := d.fires(Options{}, runlog.OK, true)
@@ -132,6 +133,7 @@ func TestBareFireClaims(t *testing.T) {
 }
 
 func TestScheduledFireClaims(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, turn(nothing), time.Minute)
 	r := d.fires(Options{Trigger: Trigger{Scheduled: true}}, runlog.OK, true)
 	d.claimed(r.ID, "ok")
@@ -139,6 +141,7 @@ func TestScheduledFireClaims(t *testing.T) {
 }
 
 func TestFireOutsideASlot(t *testing.T) {
+	t.Parallel()
 	for name, d := range map[string]*desk{
 		"before":       newDesk(t, turn(nothing), -time.Second),
 		"too late":     newDesk(t, turn(nothing), 15*time.Minute+time.Second),
@@ -161,6 +164,7 @@ func TestFireOutsideASlot(t *testing.T) {
 
 // TestOutcomesOfSlots: however a run ends, its claim says so.
 func TestOutcomesOfSlots(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		outcome runlog.Outcome
 		engine  turn
@@ -221,6 +225,7 @@ func (d *desk) approve() {
 
 // TestSlotOfABusyJob: the slot of a job whose last run still goes on is skipped.
 func TestSlotOfABusyJob(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, turn(nothing), time.Minute)
 	guard, err := lock.TryGuard(d.Home.JobLock("a"))
 	if err != nil {
@@ -237,6 +242,7 @@ func TestSlotOfABusyJob(t *testing.T) {
 
 // TestNoRecordIsAFailure: a fire that comes to no record has failed its slot.
 func TestNoRecordIsAFailure(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, turn(nothing), time.Minute)
 	d.Engine = ""
 	if _, err := d.Fire(t.Context(), "a", Options{}); !errors.Is(err, ErrNoEngine) {
@@ -246,6 +252,7 @@ func TestNoRecordIsAFailure(t *testing.T) {
 }
 
 func TestSwitchedOffHasNoSlot(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, turn(nothing), time.Minute, "enabled: false")
 	d.fires(Options{}, runlog.Paused, false)
 	if r, err := d.Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true}}); !errors.Is(err, slot.ErrNone) || r.ID != "" { // an entry that is stale
@@ -256,6 +263,7 @@ func TestSwitchedOffHasNoSlot(t *testing.T) {
 
 // TestLineInACrontab: a bare line of the owner's yields to a timer in the time of the slot, and is one more later.
 func TestLineInACrontab(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, turn(nothing), time.Second)
 	r := d.fires(Options{Trigger: Trigger{Cron: inCrontab}}, runlog.OK, true)
 	if again, err := d.Fire(t.Context(), "a", Options{Trigger: Trigger{Cron: inCrontab}}); !errors.Is(err, slot.ErrClaimed) || again.ID != "" {
@@ -270,6 +278,7 @@ func TestLineInACrontab(t *testing.T) {
 
 // TestScheduledById: a timer means the id, whatever other files are called.
 func TestScheduledById(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, turn(nothing), time.Second)
 	text := "---\nid: b\ncron: \"0 9 * * *\"\n---\nGo.\n"
 	if err := os.Rename(d.Home.Path("routines", "a.md"), d.Home.Path("routines", "b.md")); err != nil {
@@ -288,6 +297,7 @@ func TestScheduledById(t *testing.T) {
 
 // TestLateSlot: the prompt of a fire for an older slot says so.
 func TestLateSlot(t *testing.T) {
+	t.Parallel()
 	var prompt string
 	d := newDesk(t, turn(func(r engine.Request) error { prompt = r.Input.Prompt; return nil }), 3*time.Hour)
 	r := d.fires(Options{Trigger: Trigger{Scheduled: true, Slot: nine}}, runlog.OK, true)
@@ -306,6 +316,7 @@ func TestLateSlot(t *testing.T) {
 
 // TestNoSuchSlot: a time that is no slot, or is in the future, is not claimed.
 func TestNoSuchSlot(t *testing.T) {
+	t.Parallel()
 	for _, at := range []time.Time{nine.AddDate(0, 0, 1), nine.Add(time.Minute), nine.AddDate(70, 0, 0)} {
 		d := newDesk(t, turn(nothing), 3*time.Hour)
 		if r, err := d.Fire(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true, Slot: at}}); !errors.Is(err, slot.ErrNone) || r.ID != "" {
@@ -316,6 +327,7 @@ func TestNoSuchSlot(t *testing.T) {
 
 // TestSlotOfAFormerExpression: what was missed before the file changed may still be run.
 func TestSlotOfAFormerExpression(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, turn(nothing), 3*time.Hour)
 	d.now = nine.Add(-time.Hour)
 	if _, err := d.Slots.Note(t.Context(), []slot.Schedule{{Job: "a", Name: "a", Cron: "30 9 * * *", Zone: "UTC", Enabled: true}}, nil); err != nil {
@@ -341,6 +353,7 @@ func (d *desk) diesBefore(at time.Time) string {
 }
 
 func TestVoidClaimIsTakenOver(t *testing.T) {
+	t.Parallel()
 	for _, o := range []Options{{}, {Trigger: Trigger{Scheduled: true}}} {
 		d := newDesk(t, turn(nothing), time.Minute)
 		d.diesBefore(nine)
@@ -356,6 +369,7 @@ func TestVoidClaimIsTakenOver(t *testing.T) {
 
 // TestEmptyClaimIsTakenOver: what a power cut may leave of a claim.
 func TestEmptyClaimIsTakenOver(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, turn(nothing), time.Minute)
 	if err := store.Replace(d.Home.State("slots", "a", "20260302T090000Z"), nil); err != nil {
 		t.Fatal(err)
@@ -366,6 +380,7 @@ func TestEmptyClaimIsTakenOver(t *testing.T) {
 
 // TestClockSetBack: what was given up when the clock ran ahead may still be answered, what was run may not.
 func TestClockSetBack(t *testing.T) {
+	t.Parallel()
 	for _, outcome := range []string{slot.Missed, "paused", "refused"} {
 		d := newDesk(t, turn(nothing), time.Hour)
 		if err := d.Slots.Claim(slot.Claim{Job: "a", Slot: nine, Outcome: outcome}); err != nil {
@@ -381,6 +396,7 @@ func TestClockSetBack(t *testing.T) {
 
 // TestVoidClaimOfABusyJob: while the job runs, no fire takes the claim over.
 func TestVoidClaimOfABusyJob(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, turn(nothing), time.Minute)
 	dead := d.diesBefore(nine)
 	guard, err := lock.TryGuard(d.Home.JobLock("a"))
@@ -395,6 +411,7 @@ func TestVoidClaimOfABusyJob(t *testing.T) {
 
 // TestOneMoreGivesWay: a fire that finds its slot claimed does not take the job's lock before the run that has it.
 func TestOneMoreGivesWay(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, turn(nothing), time.Minute)
 	id, err := runlog.NewID(d.now, rand.Reader)
 	if err == nil {
@@ -425,6 +442,7 @@ func TestOneMoreGivesWay(t *testing.T) {
 
 // TestClaimOfALivingProcess: one that has claimed and is about to begin keeps its slot, and is not kept from the job's lock.
 func TestClaimOfALivingProcess(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, turn(nothing), time.Minute)
 	id, err := runlog.NewID(d.now, rand.Reader)
 	if err == nil {
@@ -443,6 +461,7 @@ func TestClaimOfALivingProcess(t *testing.T) {
 
 // TestLostClaim: a fire whose claim was taken over while it was on its way to the lock is done.
 func TestLostClaim(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, turn(nothing), time.Minute)
 	f, err := d.find(t.Context(), "a", Options{Trigger: Trigger{Scheduled: true}})
 	if err == nil {
@@ -467,6 +486,7 @@ func TestLostClaim(t *testing.T) {
 
 // TestKilledAfterTheRecord: such a claim is not void. A tick and the next fire both end the record as interrupted.
 func TestKilledAfterTheRecord(t *testing.T) {
+	t.Parallel()
 	for name, ends := range map[string]func(*desk){
 		"tick": func(d *desk) { d.EndOrphans(d.t.Context(), time.Time{}) },
 		"fire": func(d *desk) { d.fires(Options{}, runlog.OK, false) },
@@ -498,6 +518,7 @@ func TestKilledAfterTheRecord(t *testing.T) {
 // TestManyAtOnce: of the fires of timers and of bare lines in crontabs exactly one answers the slot, however they fall; those
 // that lose leave nothing.
 func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
 	for round := range 20 {
 		var mu sync.Mutex
 		turns := 0
@@ -535,6 +556,7 @@ func outcomes(records []runlog.Record) (list []string) {
 
 // TestMiss: only a slot without a claim is recorded as missed.
 func TestMiss(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, turn(nothing), 20*time.Minute)
 	miss := func(want bool, outcome string) {
 		t.Helper()

@@ -85,6 +85,7 @@ func newRunner(t *testing.T, e engine.Engine) *Runner {
 // TestWhatARunCosts: the accounts hold the cost that an engine reported, the highest possible cost if it reported none, and nothing
 // of a run that never reached it.
 func TestWhatARunCosts(t *testing.T) {
+	t.Parallel()
 	began := runlog.Event{Type: runlog.Session, Session: "x"}
 	request := runlog.Event{Type: runlog.Request, Most: 0.125}
 	going := runlog.Event{Type: runlog.Request, Reported: 0.5, Most: 0.125}
@@ -126,6 +127,7 @@ func TestWhatARunCosts(t *testing.T) {
 
 // TestKilledRunIsCountedByTheNext: a run whose process died leaves a reservation, which the next fire settles in full.
 func TestKilledRunIsCountedByTheNext(t *testing.T) {
+	t.Parallel()
 	f := newRunner(t, fake{[]runlog.Event{{Type: runlog.Session, Session: "x"}, {Type: runlog.UsageEvent, Cost: 0.25, Usage: &runlog.Usage{}}}, nil})
 	f.Disk.Warn = func(string) {}
 	id, err := runlog.NewID(time.Now().Add(-time.Minute), rand.Reader)

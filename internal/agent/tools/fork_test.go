@@ -21,6 +21,7 @@ func inFork(t *testing.T, f session.Fork) *desk {
 
 // TestForkEndsAfterTheOwnersTurn: no tool ends a fork in which the owner has said nothing; all are refused, and recorded.
 func TestForkEndsAfterTheOwnersTurn(t *testing.T) {
+	t.Parallel()
 	const early = "error: The owner has said nothing in this fork yet: wait for their first message."
 	d := inFork(t, session.Fork{Session: "s", Turns: 1})
 	d.says("exit_fork", `{}`, early)
@@ -33,6 +34,7 @@ func TestForkEndsAfterTheOwnersTurn(t *testing.T) {
 }
 
 func TestForkTools(t *testing.T) {
+	t.Parallel()
 	d := inFork(t, session.Fork{Session: "s", Heard: 1})
 	d.says("enter_fork", `{}`, "error: enter_fork is for the main conversation only.")
 	d.says("save_context", `{}`, "Noted: the fork becomes the main conversation when this turn ends.")
@@ -46,6 +48,7 @@ func TestForkTools(t *testing.T) {
 
 // TestSaveContextIsRefused where the fork cannot become the main session.
 func TestSaveContextIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, f := range []session.Fork{
 		{Session: "s", Heard: 1, Parent: "m0"},                   // main has another session now
 		{Session: "s", Heard: 1, Parent: "m", MainRun: "before"}, // main had a turn
@@ -61,6 +64,7 @@ func TestSaveContextIsRefused(t *testing.T) {
 }
 
 func TestEnterFork(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, runlog.Record{Mode: "foreground"})
 	d.says("enter_fork", `{"topic":" taxes "}`, "Noted: the interactive fork opens when this turn ends. End the turn now, and go on with the topic there.")
 	if standing, err := d.Run.Standing(); err != nil || !standing.EnterFork || standing.Topic != "taxes" {

@@ -57,6 +57,7 @@ func want(r runlog.Record) map[string]string {
 
 // Every mode, update mode and allow-ping: what the list shows, what each tool answers, what is recorded.
 func TestMatrix(t *testing.T) {
+	t.Parallel()
 	lists := map[string]bool{} // of the foreground and of forks, byte for byte
 	for _, where := range []job.Mode{job.Foreground, job.Forked, job.Isolated, job.Persistent} {
 		for _, updates := range []job.UpdateMode{job.OnPing, job.Always, job.Freely, job.Blocked} {
@@ -112,6 +113,7 @@ func matrix(t *testing.T, r runlog.Record) string {
 
 // What a use leaves in the record, in a run that may use everything.
 func TestTraces(t *testing.T) {
+	t.Parallel()
 	for tool, tc := range map[string]struct{ input, trace string }{
 		"ping_user":       {pingInput, "ping"},
 		"discord_embed":   {`{"title":"look"}`, "ping"},
@@ -135,6 +137,7 @@ func TestTraces(t *testing.T) {
 
 // A verdict on a tool of ours is given by the list, so that the tool itself says why; that it was given is recorded.
 func TestVerdict(t *testing.T) {
+	t.Parallel()
 	r := runlog.Record{AllowPing: false, Update: string(job.Blocked)}
 	for mode, reason := range map[job.Mode]string{
 		job.Forked: "", job.Isolated: "mcp__ollim__ping_user: this run does not have this tool",
@@ -159,6 +162,7 @@ func TestVerdict(t *testing.T) {
 
 // TestNudge: the run and the engine's hook together remind an agent twice of the report that it owes, and no other agent.
 func TestNudge(t *testing.T) {
+	t.Parallel()
 	for name, r := range map[string]runlog.Record{
 		"owes": {Update: string(job.Always), Mode: string(job.Isolated)}, "free": {Update: string(job.Freely), Mode: string(job.Isolated)},
 		"foreground": {Update: string(job.Always), Mode: string(job.Foreground)},
@@ -175,6 +179,7 @@ func TestNudge(t *testing.T) {
 }
 
 func TestUnknownToolAndArguments(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, talks()).delivers("cat")
 	d.says("order_pizza", `{}`, `error: no tool "order_pizza"`)
 	for _, bad := range []string{``, `null x`, `[]`, `3`, `{"message":"a"} {}`, `{"message":"a"}]`, `{"mesage":"a"}`, `{"message":3}`, `{"message":"a","critical":"yes"}`} {
@@ -190,6 +195,7 @@ func TestUnknownToolAndArguments(t *testing.T) {
 
 // The gates come in their order, and each refuses before the next is asked.
 func TestGateOrder(t *testing.T) {
+	t.Parallel()
 	const again, busy = "error: This run has already sent its one message.", "error: The owner is in mid-conversation."
 	none := "error: No ping is left (budget: 0/5 (next refill in 90 min))."
 	for name, tc := range map[string]struct {
@@ -249,6 +255,7 @@ func TestGateOrder(t *testing.T) {
 
 // Busy is asked at the moment of the ping, not once for the run.
 func TestBusyIsAskedEachTime(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, talks()).delivers("cat")
 	d.busy = true
 	d.begins("ping_user", pingInput, "error: The owner is in mid-conversation.")
@@ -260,6 +267,7 @@ func TestBusyIsAskedEachTime(t *testing.T) {
 
 // Embed and file are pings too: one of the three in a run.
 func TestOneMessageOfAnyKind(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]string{"ping_user": pingInput, "discord_embed": `{"title":"look"}`, "send_file": `{"path":"notes/a.md"}`}
 	for first, input := range kinds {
 		d := newDesk(t, talks()).delivers("cat")
@@ -277,6 +285,7 @@ func TestOneMessageOfAnyKind(t *testing.T) {
 
 // What the command refuses gives the token back, and the run may send another; what is queued counts as sent.
 func TestRefund(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, talks()).delivers("exit 77")
 	d.says("ping_user", pingInput, "error: the message was not sent")
 	d.recorded("ping ping_refused")
@@ -299,6 +308,7 @@ func TestRefund(t *testing.T) {
 
 // With nowhere to send it the next conversation says it, and the run has reported.
 func TestNoDelivery(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, talks())
 	d.says("ping_user", pingInput, "No delivery is configured, so the owner will see this in the next conversation.")
 	d.pending("look")
@@ -312,6 +322,7 @@ func TestNoDelivery(t *testing.T) {
 
 // Sixteen uses at once, by boxes that know nothing of each other, send one.
 func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, talks()).delivers("echo x >> sent")
 	var group sync.WaitGroup
 	answers := make(chan string, 16)
@@ -345,6 +356,7 @@ func TestManyAtOnce(t *testing.T) {
 
 // Whose session an answer to the message would go to is known when it is sent; main's own messages need none.
 func TestReplyMap(t *testing.T) {
+	t.Parallel()
 	r := talks()
 	r.Parent = "s-main"
 	d := newDesk(t, r).delivers("cat")
@@ -366,6 +378,7 @@ func TestReplyMap(t *testing.T) {
 }
 
 func TestFollowUp(t *testing.T) {
+	t.Parallel()
 	r := talks()
 	r.MaxChain = 1
 	d := newDesk(t, r)

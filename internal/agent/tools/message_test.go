@@ -17,6 +17,7 @@ const megabyte = 1 << 20
 
 // Whatever an agent says reaches the owner as text of a bounded length, without anything that moves a cursor.
 func TestHostileMessages(t *testing.T) {
+	t.Parallel()
 	for name, message := range map[string]string{
 		"long":     strings.Repeat("é ", megabyte/3),
 		"controls": strings.Repeat("a\x1b[2J\x00\r\u009b\u202e\n", 1000),
@@ -38,6 +39,7 @@ func TestHostileMessages(t *testing.T) {
 }
 
 func TestEmbed(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, talks()).delivers(`cat > sent; env > said`)
 	for input, reason := range map[string]string{
 		`{}`:                                      "title is empty",
@@ -71,6 +73,7 @@ func TestEmbed(t *testing.T) {
 
 // The buttons of an embed go with the message; their prompts are kept here.
 func TestEmbedWithButtons(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, talks()).delivers(`exit 75`) // it stays in the outbox
 	d.begins("discord_embed", `{"title":"Tasks","buttons":[{"label":"Run","action":"ollim stop"}]}`, `error: bad arguments: button "Run": the action must be`)
 	d.says("discord_embed", `{"title":"Tasks","buttons":[{"label":"Done","action":"task_done:3","style":"success"},{"label":"Plan","action":"agent:Plan: the week"}]}`,
@@ -113,6 +116,7 @@ func furnish(d *desk, other, outside string) {
 
 // A file of the run's directories is sent as a copy; nothing else is.
 func TestSendFile(t *testing.T) {
+	t.Parallel()
 	r := talks()
 	other, outside := t.TempDir(), t.TempDir()
 	r.Dirs = []string{other}
@@ -155,6 +159,7 @@ func TestSendFile(t *testing.T) {
 
 // What waits is what was meant when it was sent, also when another file of that name is sent after it.
 func TestFilesThatWait(t *testing.T) {
+	t.Parallel()
 	r := talks()
 	r.Mode = "foreground"
 	d := newDesk(t, r).delivers("exit 1")
@@ -176,6 +181,7 @@ func TestFilesThatWait(t *testing.T) {
 }
 
 func TestLargeFile(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, talks()).delivers(`wc -c < "$OLLIM_FILE" > size`)
 	path := d.write("big.bin", "")
 	for size, want := range map[int64]string{10<<20 + 1: "error: bad arguments: " + path + ": larger than 10 MiB", 10 << 20: "Sent."} {
@@ -195,6 +201,7 @@ func TestLargeFile(t *testing.T) {
 
 // A refused message leaves no copy of its file.
 func TestRefusedFileIsNotKept(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, talks()).delivers("cat")
 	d.write("a.md", "text")
 	d.busy = true
@@ -205,6 +212,7 @@ func TestRefusedFileIsNotKept(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, inMain())
 	d.says("update_names", `{}`, "error: bad arguments: give user_name, bot_name or both")
 	d.says("update_names", `{"user_name":" \n"}`, "error: bad arguments: give user_name, bot_name or both")
@@ -217,6 +225,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestCompact(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, runlog.Record{Mode: "persistent"})
 	d.says("compact_session", `{"instructions":" "}`, "error: bad arguments: instructions are empty")
 	d.says("compact_session", `{"instructions":"keep levels"}`, "Noted: the session will be compacted by these instructions when this turn ends.")

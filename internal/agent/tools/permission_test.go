@@ -44,6 +44,7 @@ func owner(d *desk, allows bool) (asked chan string) {
 
 // TestPermissionModes: what a pattern could allow is refused, asked or accepted, by the mode.
 func TestPermissionModes(t *testing.T) {
+	t.Parallel()
 	const write = `{"file_path":"a.txt","content":"x"}`
 	for _, tc := range []struct {
 		mode          string
@@ -77,6 +78,7 @@ func TestPermissionModes(t *testing.T) {
 
 // TestPermissionEndsWithTheTurn: a turn that is stopped does not wait for the owner.
 func TestPermissionEndsWithTheTurn(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t, runlog.Record{Mode: "foreground", Foreground: true, Permissions: "default", MayAsk: true, Tools: []string{"Bash(ollim *)"}})
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
