@@ -15,14 +15,12 @@ type Routine struct {
 	Own      func(run string) bool // reports whether a run was one of the routine, whose agent knows what it reported
 }
 
-// RoutineKey is the key of a persistent routine's conversation.
-func RoutineKey(routine string) string { return "routine-" + routine }
 
 // Traits returns those of a background run with a session that is kept.
 func (Routine) Traits() Traits { return Traits{Mode: "persistent", Persistent: true} }
 
 // Key returns the key of the routine.
-func (r Routine) Key() string { return RoutineKey(r.ID) }
+func (r Routine) Key() string { return "routine-" + r.ID }
 
 // Open continues the routine's session.
 func (r Routine) Open(context.Context) (h History, err error) {
