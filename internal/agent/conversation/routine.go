@@ -15,7 +15,6 @@ type Routine struct {
 	Own      func(run string) bool // reports whether a run was one of the routine, whose agent knows what it reported
 }
 
-
 // Traits returns those of a background run with a session that is kept.
 func (Routine) Traits() Traits { return Traits{Mode: "persistent", Persistent: true} }
 
