@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -163,5 +164,67 @@ func TestDryRunStartsNoServer(t *testing.T) {
 	w.must("fire", "write")
 	if out := w.must("fire", "--dry-run", "write"); !strings.Contains(out, "mcp__notes__add") {
 		t.Errorf("dry run: %s", out)
+	}
+}
+
+// TestSubagentOnNative: a job is delegated to its subagent, which has a context of its own and at most the run's tools; its calls and its
+// cost are in the run's record.
+func TestSubagentOnNative(t *testing.T) {
+	w, api := newNativeWorld(t)
+	w.write("agents/helper.md", "---\nname: helper\ndescription: Helps.\ntools: Read, Bash\n---\nYou are the HELPER.\n")
+	w.write("notes.md", "the sky is green\n")
+	w.must("routine", "add", "sub", "--cron", "0 9 * * *", "--background", "--isolated", "--subagent", "helper", "Look.")
+	big := anthropicapi.Usage{In: 100_000, Out: 1000}
+	api.Reply(
+		anthropicapi.Use("Task", map[string]string{"prompt": "What is in notes.md?", "subagent_type": "helper"}),
+		anthropicapi.Reply{Usage: big, ToolUses: []anthropicapi.ToolUse{{Name: "Read", Input: map[string]string{"file_path": "notes.md"}}}},
+		anthropicapi.Use("Bash", map[string]string{"command": "date"}),
+		anthropicapi.Reply{Text: "The sky is green."},
+		anthropicapi.Use("Task", map[string]string{"prompt": "And now?", "subagent_type": "general-purpose"}),
+		anthropicapi.Reply{Text: "done"})
+	w.must("fire", "sub")
+	requests := api.Requests()
+	if sub := requests[1]; !strings.Contains(sub.System, "You are the HELPER.") || sub.Has("Look.") || slices.Contains(sub.ToolNames(), "Task") || slices.Contains(sub.ToolNames(), "Glob") {
+		t.Errorf("the subagent was asked %s", sub.Raw)
+	}
+	for i, want := range []string{2: "the sky is green", 3: "matches none", 4: "The sky is green.", 5: "matches none"} {
+		if want == "" {
+			continue
+		}
+		if got := requests[i].ToolResults()[0]; !strings.Contains(got.ResultText, want) {
+			t.Errorf("request %d: %+v, want %q", i, got, want)
+		}
+	}
+	if cost, _ := w.last()["cost"].(float64); cost < 0.2 {
+		t.Errorf("the run cost %v: %v", cost, w.last())
+	}
+	if log := w.must("run", "log", "sub"); !strings.Contains(log, "notes.md") || !strings.Contains(log, "verdict denied Bash") {
+		t.Errorf("the log: %s", log)
+	}
+}
+
+// TestWebSearchOnNative: a run may search if a pattern allows it, and the service has a search.
+func TestWebSearchOnNative(t *testing.T) {
+	w, api := newNativeWorld(t)
+	w.must("routine", "add", "news", "--cron", "0 9 * * *", "--background", "--isolated", "--allowed-tools", "WebSearch", "Look.")
+	w.must("config", "set", "native.web-search", "on")
+	api.Reply(
+		anthropicapi.Use("WebSearch", map[string]string{"query": "go release"}),
+		anthropicapi.Reply{Found: []anthropicapi.Page{{Title: "Go 1.27", URL: "https://go.dev/dl"}}, Text: "Go 1.27 is out."}, anthropicapi.Reply{Text: "done"})
+	w.must("fire", "news")
+	requests := api.Requests()
+	if got := requests[2].ToolResults()[0]; !strings.Contains(got.ResultText, "https://go.dev/dl") || !requests[1].IsSearch() {
+		t.Errorf("got %+v", got)
+	}
+	if log := w.must("run", "log", "news"); !strings.Contains(log, "verdict allowed WebSearch") || !strings.Contains(log, "Go 1.27 is out.") {
+		t.Errorf("the log: %s", log)
+	}
+	for _, setting := range []string{"auto", "off"} { // the service is none of those that are known to have a search
+		w.must("config", "set", "native.web-search", setting)
+		api.Reply(anthropicapi.Reply{Text: "done"})
+		w.must("fire", "news")
+		if all := api.Requests(); slices.Contains(all[len(all)-1].ToolNames(), "WebSearch") {
+			t.Errorf("%s: it is offered", setting)
+		}
 	}
 }
