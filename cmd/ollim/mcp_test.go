@@ -140,6 +140,30 @@ func TestPublicServersOnClaude(t *testing.T) {
 	}
 }
 
+// TestServersEndWithTheirRun: a kill of the run leaves no server.
+func TestServersEndWithTheirRun(t *testing.T) {
+	t.Parallel()
+	c, api := withNative(t)
+	withServers(t, c)
+	hold := make(chan struct{})
+	defer close(hold)
+	api.Reply(anthropicapi.Reply{Text: "done", Hold: hold})
+	cmd := c.cmd("fire", "tools")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	api.WaitRequests(1, patience)
+	run := "OLLIM_RUN=" + filepath.Base(c.last())
+	if n := len(process.Carrying(run)); n < 3 {
+		t.Errorf("%d servers while the model is asked", n)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	eventually(t, "the servers end", func() bool { return len(process.Carrying(run)) == 0 })
+}
+
 // insideRun is the environment of a run that is in progress, whose tools ollim mcp serve serves.
 func insideRun(t *testing.T, c *command, api *anthropicapi.Server) (run string, end func()) {
 	t.Helper()

@@ -40,12 +40,13 @@ type Engine struct {
 	AskServers func(context.Context, engine.Request) map[string][]string
 }
 
-// Plan returns what the command is given: the model, its own tools, and those of our server.
+// Plan returns what the command is given: the model, its own tools, those of our server, and the patterns of those of other servers.
 func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error) {
 	p := engine.Plan{Model: orElse(r.Model.Name, defaultModel), Tools: slices.Clone(r.Scope.BuiltIns)}
 	for _, tool := range tools.List() {
 		p.Tools = append(p.Tools, "mcp__"+server+"__"+tool.Name)
 	}
+	p.Tools = append(p.Tools, r.Scope.Servers...)
 	slices.Sort(p.Tools)
 	err := own(r.Session.ID)
 	if err == nil && r.Session.Fork && len(e.transcripts(r.Session.ID)) == 0 {
