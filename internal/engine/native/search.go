@@ -40,7 +40,7 @@ func webSearch() engine.Tool {
 func (t *turn) search(ctx context.Context, input json.RawMessage) (engine.ToolResult, error) {
 	q := provider.SearchRequest{Model: t.how.model.ID, Most: searches, MaxTokens: searchWords}
 	if err := json.Unmarshal(input, &q); err != nil {
-		return engine.ToolResult{Text: "bad arguments: " + err.Error(), IsError: true}, nil
+		return problem("bad arguments", err)
 	}
 	if err := t.bill.affordSearch(ctx); err != nil {
 		return engine.ToolResult{}, err
@@ -53,7 +53,7 @@ func (t *turn) search(ctx context.Context, input json.RawMessage) (engine.ToolRe
 	case ctx.Err() != nil:
 		return engine.ToolResult{}, context.Cause(ctx)
 	case err != nil:
-		return engine.ToolResult{Text: "the search failed: " + err.Error(), IsError: true}, nil
+		return problem("the search failed", err)
 	}
 	return engine.ToolResult{Text: searchText(q.Query, found)}, nil
 }

@@ -76,12 +76,17 @@ func (e *Engine) agents(r engine.Request) (list []engine.Subagent) {
 // useInner uses a tool of the engine itself, which the policy has allowed.
 func (t *turn) useInner(ctx context.Context, use transcript.Block) (engine.ToolResult, error) {
 	if err := policy.CheckInput(use.Name, use.Input); err != nil {
-		return engine.ToolResult{Text: "bad arguments: " + err.Error(), IsError: true}, nil
+		return problem("bad arguments", err)
 	}
 	if use.Name == searchTool {
 		return t.search(ctx, use.Input)
 	}
 	return t.delegate(ctx, use)
+}
+
+// problem is the result of a use that has failed, which does not end the turn.
+func problem(what string, err error) (engine.ToolResult, error) {
+	return engine.ToolResult{Text: what + ": " + err.Error(), IsError: true}, nil
 }
 
 func (t *turn) delegate(ctx context.Context, use transcript.Block) (engine.ToolResult, error) {
@@ -90,7 +95,7 @@ func (t *turn) delegate(ctx context.Context, use transcript.Block) (engine.ToolR
 		Type   string `json:"subagent_type"`
 	}
 	if err := json.Unmarshal(use.Input, &in); err != nil {
-		return engine.ToolResult{Text: "bad arguments: " + err.Error(), IsError: true}, nil
+		return problem("bad arguments", err)
 	}
 	to := engine.Subagent{Name: general, Prompt: generalPrompt}
 	if in.Type != "" && in.Type != general {
@@ -103,7 +108,7 @@ func (t *turn) delegate(ctx context.Context, use transcript.Block) (engine.ToolR
 	}
 	sub, failed, err := t.subagent(ctx, to, use.ID)
 	if err != nil {
-		return engine.ToolResult{Text: "the subagent cannot start: " + err.Error(), IsError: true}, nil
+		return problem("the subagent cannot start", err)
 	}
 	err = sub.talk.say(in.Prompt, nil)
 	if err == nil {
