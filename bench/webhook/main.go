@@ -286,6 +286,7 @@ func (b *bench) client(s *server, posts int) (took []time.Duration, err error) {
 			return took, err
 		}
 		text, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
 		if err != nil || answer.StatusCode != http.StatusAccepted {
 			return took, fmt.Errorf("%s: %s, %w", answer.Status, text, err)
 		}

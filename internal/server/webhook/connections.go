@@ -67,7 +67,7 @@ func (all *connections) closeOldest(fits func(*connection) bool) bool {
 	for e := all.waiting.Front(); e != nil; e = e.Next() {
 		if c, _ := e.Value.(*connection); fits(c) {
 			all.remove(c)
-			_ = c.Conn.Close() // what reads from it gets an error
+			_ = c.Close() // what reads from it gets an error
 			return true
 		}
 	}
@@ -177,8 +177,8 @@ func (c *connection) read(r *http.Request, most int64) ([]byte, error) {
 			return nil, errTooLarge
 		case !c.hold(int64(len(body)), err != nil):
 			return nil, errNoMemory
-		case err != nil:
-			return body, nil
+		case err != nil: // the end
+			return body, nil //nolint:nilerr // see the first case
 		case len(body) == cap(body):
 			body = slices.Grow(body, len(body))
 		}

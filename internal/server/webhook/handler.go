@@ -100,7 +100,8 @@ func badType(h http.Header) string {
 		return "Content-Encoding is not supported: send the body as it is"
 	}
 	kind, parameters, err := mime.ParseMediaType(strings.Join(h.Values("Content-Type"), ", "))
-	if err != nil || kind != "application/json" && !(strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")) {
+	isJSON := kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
+	if err != nil || !isJSON {
 		return "Content-Type is not application/json: choose that at the sender"
 	}
 	if charset := parameters["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {

@@ -113,7 +113,7 @@ func (s *server) run(ctx context.Context, h *http.Server, listeners ...net.Liste
 		_ = l.Close() // a socket of the service manager's stays open: its connections wait for the next server
 	}
 	for range running {
-		<-ended
+		_ = <-ended // that its listener is closed
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Grace)
 	defer cancel()

@@ -17,7 +17,7 @@ const (
 	bearerSecret   = "0123456789abcdef0123456789abcdef"
 )
 
-var signedAt = time.Unix(1614265330, 0) //nolint:gochecknoglobals // of the examples below
+var signedAt = time.Unix(1614265330, 0) // of the examples below
 
 func keysOf(t testing.TB, family job.Signature, secrets ...string) Keys {
 	t.Helper()
