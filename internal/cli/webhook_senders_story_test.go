@@ -47,7 +47,9 @@ func (w *world) serveHooks() *hooks {
 	}
 	ctx, stop := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- d.serveWebhooks(ctx, h, true, func() ([]net.Listener, error) { return []net.Listener{l}, nil }) }()
+	go func() {
+		ended <- d.serveWebhooks(ctx, h, true, func() ([]net.Listener, error) { return []net.Listener{l}, nil })
+	}()
 	s.stop = func() {
 		stop()
 		if err, first := <-ended; first {

@@ -11,6 +11,7 @@ package webhook
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log"
 	"net"
 	"net/http"
@@ -113,7 +114,9 @@ func (s *server) run(ctx context.Context, h *http.Server, listeners ...net.Liste
 		_ = l.Close() // a socket of the service manager's stays open: its connections wait for the next server
 	}
 	for range running {
-		_ = <-ended // that its listener is closed
+		if err := <-ended; failed == nil && !errors.Is(err, net.ErrClosed) {
+			failed = err
+		}
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Grace)
 	defer cancel()
