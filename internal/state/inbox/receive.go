@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -29,7 +30,7 @@ var (
 // Bounds of what the receiver remembers.
 const (
 	memory  = 24 * time.Hour // of an event that may be sent again
-	most    = 100_000        // events, of about 300 bytes each; after that the oldest are forgotten
+	most    = 100_000        // events, of about 200 bytes each; after that the oldest are forgotten
 	recheck = 100 * time.Millisecond
 )
 
@@ -47,28 +48,49 @@ type Receiver struct {
 	counted time.Time
 }
 
-// event is an accepted event, or one that is being written.
+// event is an accepted event, or one that is being written. There are many, so it is small.
 type event struct {
-	run  string
-	hash string
-	at   time.Time
-	keys []digest
-	done chan struct{} // is closed when it is written or err is set
+	run      string
+	at       int64  // in nanoseconds since 1970
+	delivery digest // zero: it has no id
+	body     digest
+	byBody   bool     // it is recognised by its body, too
+	writing  *writing // nil when it is on disk
+}
+
+// writing is the writing of an entry.
+type writing struct {
+	done chan struct{} // is closed when the entry is on disk or err is set
 	err  error
 }
 
-// digest identifies an event by its hook and its delivery id or body.
-type digest [sha256.Size]byte
+// digest is half a SHA-256 sum, of the hook and the delivery id or body of an event.
+type digest [sha256.Size / 2]byte
 
-// keysOf returns what an entry is recognised by, the delivery id first.
-func keysOf(e Entry) (keys []digest) {
+func digestOf(what, hook, value string) digest {
+	sum := sha256.Sum256([]byte(what + "\x00" + hook + "\x00" + value))
+	return digest(sum[:])
+}
+
+func eventOf(e Entry) *event {
+	ev := &event{
+		run: e.Run, at: e.Arrived.UnixNano(), body: digestOf("body", e.Hook, e.Hash), byBody: e.Delivery == "" || !e.Signed,
+	}
 	if e.Delivery != "" {
-		keys = append(keys, sha256.Sum256([]byte("delivery\x00"+e.Hook+"\x00"+e.Delivery)))
+		ev.delivery = digestOf("delivery", e.Hook, e.Delivery)
 	}
-	if e.Delivery == "" || !e.Signed {
-		keys = append(keys, sha256.Sum256([]byte("body\x00"+e.Hook+"\x00"+e.Hash)))
+	return ev
+}
+
+// keys are what the event is recognised by, the delivery id first.
+func (ev *event) keys() []digest {
+	switch {
+	case ev.delivery == digest{}:
+		return []digest{ev.body}
+	case ev.byBody:
+		return []digest{ev.delivery, ev.body}
 	}
-	return keys
+	return []digest{ev.delivery}
 }
 
 // Receive begins to add entries. The error wraps lock.ErrBusy if another process does. Close ends it.
@@ -93,55 +115,59 @@ func (r *Receiver) Close() { r.guard.Release() }
 // cause of the end of ctx; then the event is not in the inbox.
 func (r *Receiver) Add(ctx context.Context, e Entry) (run string, err error) {
 	for {
-		ev, added, err := r.admit(&e)
+		ev, w, err := r.admit(&e)
 		switch {
 		case err != nil:
 			return "", err
-		case added:
-			err := r.write(e)
-			r.settle(e, ev, err)
-			return ev.run, err
+		case ev.run == e.Run: // it is a new one
+			w.err = r.write(e)
+			r.settle(e, ev)
+			return ev.run, w.err
+		case w == nil:
+			return ev.run, nil
 		}
 		select {
-		case <-ev.done:
+		case <-w.done:
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
 		}
-		if ev.err == nil {
+		if w.err == nil {
 			return ev.run, nil
 		}
 	}
 }
 
-// admit returns the event that an entry is, and reports whether it is a new one, which the caller writes and settles.
-func (r *Receiver) admit(e *Entry) (ev *event, added bool, err error) {
+// admit returns the event that an entry is, and its writing, nil when that has ended. If the event is a new one, the entry has the id
+// of its run, and the caller writes and settles it.
+func (r *Receiver) admit(e *Entry) (*event, *writing, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.book.Disk.Now()
 	r.forget(now)
-	keys := keysOf(*e)
-	for i, k := range keys {
+	ev := eventOf(*e)
+	for _, k := range ev.keys() {
 		known := r.events[k]
 		if known == nil {
 			continue
 		}
-		if i == 0 && e.Delivery != "" && known.hash != e.Hash {
-			return nil, false, ErrConflict
+		if k == ev.delivery && known.body != ev.body {
+			return nil, nil, ErrConflict
 		}
-		return known, false, nil
+		return known, known.writing, nil
 	}
 	if err := r.hasRoom(e.Hook, now); err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
-	if e.Run, err = r.book.NewRun(); err != nil {
-		return nil, false, err
+	run, err := r.book.NewRun()
+	if err != nil {
+		return nil, nil, err
 	}
 	r.last = max(r.last+1, now.UnixMilli())
-	e.Number, e.Arrived = r.last, now.In(r.book.Zone)
-	ev = &event{run: e.Run, hash: e.Hash, at: now, keys: keys, done: make(chan struct{})}
+	e.Run, e.Number, e.Arrived = run, r.last, now.In(r.book.Zone)
+	ev.run, ev.at, ev.writing = run, now.UnixNano(), &writing{done: make(chan struct{})}
 	r.remember(ev)
 	r.writing[e.Hook]++
-	return ev, true, nil
+	return ev, ev.writing, nil
 }
 
 // write puts an entry on disk.
@@ -155,28 +181,28 @@ func (r *Receiver) write(e Entry) error {
 }
 
 // settle ends the wait of those who sent the same event.
-func (r *Receiver) settle(e Entry, ev *event, err error) {
+func (r *Receiver) settle(e Entry, ev *event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.writing[e.Hook]--
-	if err == nil {
+	if ev.writing.err == nil {
 		r.waiting[e.Hook]++
 	} else {
 		r.drop(ev)
 	}
-	ev.err = err
-	close(ev.done)
+	close(ev.writing.done)
+	ev.writing = nil
 }
 
 func (r *Receiver) remember(ev *event) {
-	for _, k := range ev.keys {
+	for _, k := range ev.keys() {
 		r.events[k] = ev
 	}
 	r.ages = append(r.ages, ev)
 }
 
 func (r *Receiver) drop(ev *event) {
-	for _, k := range ev.keys {
+	for _, k := range ev.keys() {
 		if r.events[k] == ev {
 			delete(r.events, k)
 		}
@@ -185,7 +211,7 @@ func (r *Receiver) drop(ev *event) {
 
 // forget drops the events that are too old, or too many.
 func (r *Receiver) forget(now time.Time) {
-	for len(r.ages) > 0 && (len(r.ages) > most || now.Sub(r.ages[0].at) >= memory) {
+	for len(r.ages) > 0 && (len(r.ages) > most || now.UnixNano()-r.ages[0].at >= int64(memory)) {
 		r.drop(r.ages[0])
 		r.ages = r.ages[1:]
 	}
@@ -249,7 +275,7 @@ func (r *Receiver) recall() error {
 	}
 	for _, e := range entries {
 		r.last = max(r.last, e.Number)
-		r.recognise(e)
+		r.remember(eventOf(e))
 	}
 	runs, err := r.book.Runs(r.book.Disk.Now().Add(-memory))
 	if err != nil {
@@ -268,14 +294,8 @@ func (r *Receiver) recall() error {
 			r.book.Disk.Warn(fmt.Sprintf("%s: %v: the event is accepted once more if it is sent again", r.book.Home.RunEntry(run), err))
 			continue
 		}
-		r.recognise(e)
+		r.remember(eventOf(e))
 	}
-	slices.SortStableFunc(r.ages, func(a, b *event) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(r.ages, func(a, b *event) int { return cmp.Compare(a.at, b.at) })
 	return nil
-}
-
-func (r *Receiver) recognise(e Entry) {
-	done := make(chan struct{})
-	close(done)
-	r.remember(&event{run: e.Run, hash: e.Hash, at: e.Arrived, keys: keysOf(e), done: done})
 }
