@@ -222,8 +222,8 @@ type approvalRow struct {
 	By       string    `json:"by,omitempty"`
 }
 
-func (r approvalRow) cells() []string {
-	return []string{r.ID, r.Name, r.Kind, r.State, strings.Join(r.Widening, ", ")}
+func (r approvalRow) cells() []any {
+	return []any{r.ID, r.Name, r.Kind, state(r.State), strings.Join(r.Widening, ", ")}
 }
 
 func (a *approver) print(o approveOptions) error {
@@ -236,7 +236,7 @@ func (a *approver) print(o approveOptions) error {
 			})
 		}
 	}
-	return records(a.d, o.asJSON, rows, approvalRow.cells)
+	return records(a.d, o.asJSON, "ID NAME KIND STATE ASKS-FOR", rows, approvalRow.cells)
 }
 
 // askAll shows and asks, one after the other.
@@ -270,7 +270,7 @@ func (a *approver) ask(ctx context.Context, tty *terminalOf, c candidate) error 
 	if err != nil {
 		return err
 	}
-	t := a.d.table()
+	t := a.d.table("")
 	for _, line := range lines {
 		t.row(c.name, line)
 		if !isTerminal(a.d.Stdout) { // where the question stands, too: what nobody saw nobody approves

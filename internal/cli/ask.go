@@ -110,7 +110,9 @@ func runAsk(ctx context.Context, d *Deps, o askOptions) error {
 		tools: tools.BuiltIns(policy.DefaultAsk(), o.tools),
 	}
 	options.Observe = runner.Observer{Event: v.hear, Text: v.delta()}
+	stop := d.watch("ask")
 	r, err := h.Runner(d.atShell()).Ask(ctx, q, options)
+	stop()
 	if r.ID == "" {
 		return explain(err)
 	}
@@ -118,6 +120,7 @@ func runAsk(ctx context.Context, d *Deps, o askOptions) error {
 	if errors.Is(v.err, syscall.EPIPE) {
 		return &reported{statusUnwritten} // whoever read has seen enough
 	}
+	d.account("ask", "", r)
 	err = (&fireOptions{}).verdict(d, r, err)
 	if errors.Is(err, provider.ErrTooLong) {
 		err = hint(err, "ask for less at once, in a new session, or go back: ollim session branch %s --after N", r.SessionAfter)

@@ -17,7 +17,11 @@ func (d *Deps) pickSession(in *bufio.Reader, list []transcript.Summary) (transcr
 	var none transcript.Transcript
 	list = list[:min(len(list), picks)]
 	for i, s := range list {
-		_, _ = fmt.Fprintf(d.Stderr, "%2d  %s  %s  %s\n", i+1, s.Modified.Format("2006-01-02 15:04"), s.ID, printable(s.First))
+		at := s.Modified.Format("2006-01-02 15:04")
+		if isTerminal(d.Stderr) {
+			at = fmt.Sprintf("%-16s", relative(d.Now(), s.Modified, at))
+		}
+		_, _ = fmt.Fprintf(d.Stderr, "%2d  %s  %s  %s\n", i+1, at, s.ID, printable(s.First))
 	}
 	_, _ = fmt.Fprint(d.Stderr, "which? ")
 	line, err := in.ReadString('\n')

@@ -51,6 +51,7 @@ func (v *voice) delta() func(string) error {
 // hear follows the run.
 func (v *voice) hear(e runlog.Event) {
 	v.tally.hear(e)
+	v.d.progress.hear(e)
 	switch {
 	case v.format == "stream-json":
 		v.stream(e)

@@ -94,7 +94,7 @@ func (l *chatLoop) exit(context.Context, string) error {
 }
 
 func (l *chatLoop) help(context.Context, string) error {
-	t := l.d.table()
+	t := l.d.table("")
 	for _, c := range chatCommands() {
 		t.row(strings.TrimSpace(c.name+" "+c.args), c.about)
 	}

@@ -78,6 +78,7 @@ func newChatLoop(d *Deps, h app.Home, o chatOptions, in io.Reader, out io.Writer
 	})
 	s := &screen{term: l.editor.term, width: 80}
 	own := *d
+	own.pager = nil
 	own.Out = &shared{w: d.Out}
 	if isTerminal(d.Stdout) || !isFile(d.Stdout) {
 		own.Out = clean{s}

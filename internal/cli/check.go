@@ -183,7 +183,7 @@ func (f finding) String() string {
 
 // say prints a finding at once; that it could not be written shows when the output is flushed.
 func (c *checker) say(f finding) {
-	_ = records(c.d, c.json, []finding{f}, func(f finding) []string { return []string{f.String()} })
+	_ = records(c.d, c.json, "", []finding{f}, func(f finding) []any { return []any{f.String()} })
 }
 
 func (c *checker) good(path string, j job.Job) {

@@ -22,13 +22,13 @@ func newConfigList(d *Deps) *cobra.Command {
 		Use:         "list",
 		Short:       "List settings: key, value, origin",
 	}
-	return newList(d, cmd, func(context.Context) ([]config.Item, error) {
+	return newList(d, cmd, "KEY VALUE ORIGIN", func(context.Context) ([]config.Item, error) {
 		c, err := d.Config()
 		if err != nil {
 			return nil, err
 		}
 		return c.Items(), nil
-	}, func(i config.Item) []string { return []string{i.Key, i.Text(), i.Origin} })
+	}, func(i config.Item) []any { return []any{i.Key, i.Text(), i.Origin} })
 }
 
 func newConfigGet(d *Deps) *cobra.Command {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,8 +23,8 @@ type costRow struct {
 	Tokens runlog.Usage `json:"tokens"`
 }
 
-func (r costRow) cells() []string {
-	return []string{r.Key, strconv.Itoa(r.Runs), fmt.Sprintf("$%.4f", r.Cost), strconv.Itoa(r.Tokens.In + r.Tokens.CacheRead + r.Tokens.CacheWrite), strconv.Itoa(r.Tokens.Out)}
+func (r costRow) cells() []any {
+	return []any{r.Key, strconv.Itoa(r.Runs), fmt.Sprintf("$%.4f", r.Cost), strconv.Itoa(r.Tokens.In + r.Tokens.CacheRead + r.Tokens.CacheWrite), strconv.Itoa(r.Tokens.Out)}
 }
 
 func newCost(d *Deps) *cobra.Command {
@@ -76,5 +77,5 @@ func runCost(d *Deps, by, since string, asJSON bool) error {
 	order.Sort(rows, func(a, b costRow) int {
 		return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Key, b.Key))
 	})
-	return records(d, asJSON, rows, costRow.cells)
+	return records(d, asJSON, strings.ToUpper(by)+" RUNS COST TOKENS-IN TOKENS-OUT", rows, costRow.cells)
 }

@@ -33,7 +33,9 @@ type Deps struct {
 
 	logFormat      string
 	quiet, verbose bool
-	aligned        bool // columns are aligned although standard output is no terminal
+	layout         layout    // of lists
+	pager          *pager    // nil: standard output is not paged
+	progress       *progress // of the run that a terminal waits for; nil: none is shown
 }
 
 var errTooLong = errors.New("too long")

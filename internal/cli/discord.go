@@ -44,7 +44,7 @@ func runDiscordCheck(ctx context.Context, d *Deps, h app.Home, asJSON bool) erro
 	defer cancel()
 	e := &examination{h: h}
 	e.run(ctx)
-	if err := records(d, asJSON, e.list, func(v verdict) []string { return []string{v.Result, v.What, v.Text} }); err != nil {
+	if err := records(d, asJSON, "RESULT CHECK FINDING", e.list, func(v verdict) []any { return []any{state(v.Result), v.What, v.Text} }); err != nil {
 		return err
 	}
 	return e.err()

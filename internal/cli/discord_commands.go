@@ -13,7 +13,7 @@ import (
 func (d *Deps) typed(ctx context.Context, h app.Home, words []string) (string, error) {
 	var out, wrong bytes.Buffer
 	typed := &Deps{
-		In: strings.NewReader(""), Out: &out, Stdout: &out, Stderr: &wrong, Automatic: d.Automatic, aligned: true,
+		In: strings.NewReader(""), Out: &out, Stdout: &out, Stderr: &wrong, Automatic: d.Automatic, layout: aligned,
 		App: &app.App{Now: d.Now, Lookup: d.Lookup, Random: d.Random, Sleep: d.Sleep, Commands: d.Commands},
 	}
 	typed.Warn = typed.warn

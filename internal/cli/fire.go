@@ -164,7 +164,10 @@ func (o *fireOptions) one(ctx context.Context, d *Deps, f *runner.Runner, name s
 	if o.dryRun {
 		return o.preview(ctx, d, f, name, options)
 	}
+	stop := d.watch(strings.TrimSuffix(name, ".md"))
+	options.Observe.Event = d.progress.hear
 	r, err := f.Fire(ctx, name, options)
+	stop()
 	if o.needless(err) {
 		return nil
 	}
@@ -184,6 +187,7 @@ func (o *fireOptions) one(ctx context.Context, d *Deps, f *runner.Runner, name s
 		_, writeErr := fmt.Fprintln(d.Out, r.Text)
 		err = errors.Join(err, writeErr)
 	}
+	d.account("fire", name, r)
 	return o.verdict(d, r, err)
 }
 

@@ -71,13 +71,16 @@ func runForkStart(ctx context.Context, d *Deps, topic, model string) error {
 func (d *Deps) turn(h app.Home, model string, run func(*runner.Runner, runner.Options) (runlog.Record, error)) error {
 	outlivePipe()
 	v := &voice{d: d, format: "text", stop: func(error) {}} // the turn goes on without a listener
+	stop := d.watch("chat")
 	r, err := run(h.Runner(d.atShell()), runner.Options{
 		Model: model, Owner: d.atShell(), Observe: runner.Observer{Event: d.chatEvent(v), Text: v.delta()},
 	})
+	stop()
 	if r.ID == "" {
 		return explain(err)
 	}
 	v.end(h, r, err)
+	d.account("chat", "", r)
 	d.warnWindow(r)
 	return errors.Join((&fireOptions{}).verdict(d, r, err), v.err)
 }
@@ -137,7 +140,7 @@ func runForkStatus(ctx context.Context, d *Deps, h app.Home, asJSON bool) error 
 	case asJSON:
 		return d.emit(f)
 	}
-	return records(d, false, forkRows(h, f), func(row []string) []string { return row })
+	return records(d, false, "", forkRows(h, f), cellsOf)
 }
 
 func forkRows(h app.Home, f session.Fork) [][]string {
@@ -295,7 +298,7 @@ func (d *Deps) chatEvent(v *voice) func(runlog.Event) {
 	return func(e runlog.Event) {
 		switch e.Type {
 		case runlog.UpdatesPopped:
-			_, _ = fmt.Fprintln(d.Stderr, prompt.CatchingUp)
+			_, _ = fmt.Fprintln(d.talk(), prompt.CatchingUp)
 		case runlog.Fork:
 			if !d.quiet {
 				d.line("info", forkLine(e))

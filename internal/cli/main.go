@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/process"
@@ -36,10 +34,11 @@ func Main(args []string) int {
 
 // execute runs a command line over d.
 func execute(ctx context.Context, d *Deps, args []string) int {
-	out := bufio.NewWriterSize(output{d.Stdout}, 32<<10)
+	out := bufio.NewWriterSize(output{sink{d}}, 32<<10)
 	if d.Out = out; isTerminal(d.Stdout) {
 		d.Out = clean{out}
 		d.Terminal = clean{terminal{d}}
+		d.pager = newPager(d)
 	}
 	d.Warn, d.Commands = d.warn, commandAccess()
 	root := newRoot(d, args...)
@@ -50,7 +49,8 @@ func execute(ctx context.Context, d *Deps, args []string) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	var silent *reported
 	answer := err == nil || errors.As(err, &silent) && silent.status != statusUnwritten // and not word of something that went wrong
-	if flushErr := out.Flush(); flushErr != nil && answer {
+	flushErr := out.Flush()
+	if flushErr = errors.Join(flushErr, d.pager.end()); flushErr != nil && answer {
 		err = &ran{flushErr}
 	}
 	end := d.conclude(verbOf(cmd), err)
@@ -148,12 +148,6 @@ func automatic() bool {
 
 // atShell reports whether a person typed the command, at a terminal or in a script of theirs.
 func (d *Deps) atShell() bool { return isTerminal(d.In) || !d.Automatic() }
-
-// isTerminal reports whether a stream is somebody's screen or keyboard.
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
 
 // flush writes out what is buffered, so that it can be known to have arrived.
 func (d *Deps) flush() error { return flush(d.Out) }

@@ -81,7 +81,7 @@ func newMCPTools(d *Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return records(d, false, tools.List(), func(t engine.Tool) []string { return []string{t.Name, t.Description} })
+			return records(d, false, "TOOL DESCRIPTION", tools.List(), func(t engine.Tool) []any { return []any{t.Name, t.Description} })
 		}),
 	}
 }

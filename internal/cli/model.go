@@ -37,8 +37,8 @@ type longPrices struct {
 	prices
 }
 
-func (r modelRow) cells() []string {
-	cells := []string{r.ID, strings.Join(r.Aliases, ","), tokens(r.Window), tokens(r.Output)}
+func (r modelRow) cells() []any {
+	cells := []any{r.ID, strings.Join(r.Aliases, ","), tokens(r.Window), tokens(r.Output)}
 	if r.prices == nil {
 		return append(cells, "", "", "", "")
 	}
@@ -65,7 +65,7 @@ func newModelList(d *Deps) *cobra.Command {
 			"maximum output are in tokens. Unknown values are empty. --json also shows higher prices for long prompts, and " +
 			"which model is the native engine's default.",
 	}
-	return newList(d, cmd, d.models, modelRow.cells)
+	return newList(d, cmd, "ID ALIASES WINDOW OUTPUT IN OUT CACHE-READ CACHE-WRITE", d.models, modelRow.cells)
 }
 
 func (d *Deps) models(context.Context) (rows []modelRow, err error) {

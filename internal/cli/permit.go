@@ -84,12 +84,13 @@ func (d *Deps) permitsOnTerminal() *permits {
 		lines := make(chan string, 1)
 		asked.Store(&lines)
 		defer asked.Store(nil)
-		if ended == nil { // a read of the terminal cannot be interrupted, but left
+		defer d.progress.giveWay([]byte("\n")) // Enter ended the line of the question
+		if ended == nil {                      // a read of the terminal cannot be interrupted, but left
 			ended = make(chan struct{})
 			go readLines(d.In, &asked, ended)
 		}
 		for {
-			_, _ = fmt.Fprint(d.Stderr, q)
+			_, _ = fmt.Fprint(d.talk(), q)
 			select {
 			case <-q.ctx.Done():
 				_, _ = fmt.Fprintln(d.Stderr)

@@ -81,8 +81,8 @@ type reminderRow struct {
 	Path        string    `json:"path"`
 }
 
-func (r reminderRow) cells() []string {
-	return []string{r.ID, clock(r.At), r.State, r.Description}
+func (r reminderRow) cells() []any {
+	return []any{r.ID, due(r.At), state(r.State), r.Description}
 }
 
 func newReminderList(d *Deps) *cobra.Command {
@@ -93,7 +93,7 @@ func newReminderList(d *Deps) *cobra.Command {
 		Long: "The states are set (an agent reminder), plain (text only), off (enabled: false), running, again (failed once " +
 			"and will be retried) and unapproved (see ollim approve).",
 	}
-	return newList(d, cmd, d.reminders, reminderRow.cells)
+	return newList(d, cmd, "ID TIME STATE DESCRIPTION", d.reminders, reminderRow.cells)
 }
 
 func (d *Deps) reminders(context.Context) (rows []reminderRow, err error) {

@@ -61,6 +61,7 @@ func newRoot(d *Deps, args ...string) *cobra.Command {
 		if cmd == root {
 			hideRest(root)
 		}
+		d.page()
 		help(cmd, args)
 	})
 	return root
@@ -169,6 +170,7 @@ func newHelp(d *Deps, root *cobra.Command) *cobra.Command {
 		Long: "Help describes a command, or lists the main commands. all lists all commands, and search searches the " +
 			"manuals. Inside a run, help alone lists the commands and tools that the run may use.",
 		RunE: works(func(_ *cobra.Command, args []string) error {
+			d.page()
 			if d.inside() && len(args) == 0 {
 				if box, err := d.insideTools(); err == nil {
 					return helpInside(root, box)

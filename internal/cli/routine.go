@@ -46,12 +46,12 @@ type routineRow struct {
 	Path        string   `json:"path"`
 }
 
-func (r routineRow) cells() []string {
-	state := "on"
+func (r routineRow) cells() []any {
+	switched := state("on")
 	if !r.Enabled {
-		state = "off"
+		switched = "off"
 	}
-	return []string{r.ID, r.Name, state, r.Cron, r.Timezone, string(r.Mode), r.Description}
+	return []any{r.ID, r.Name, switched, r.Cron, r.Timezone, string(r.Mode), r.Description}
 }
 
 func newRoutineList(d *Deps) *cobra.Command {
@@ -60,7 +60,7 @@ func newRoutineList(d *Deps) *cobra.Command {
 		Use:         "list",
 		Short:       "List routines: id, name, on or off, cron line, zone, mode, description",
 	}
-	return newList(d, cmd, func(context.Context) (rows []routineRow, err error) {
+	return newList(d, cmd, "ID NAME STATE CRON ZONE MODE DESCRIPTION", func(context.Context) (rows []routineRow, err error) {
 		s, h, err := d.jobSet()
 		for _, j := range s.Only(job.Routine).Jobs {
 			rows = append(rows, routineRow{
@@ -83,6 +83,7 @@ func newJobShow(d *Deps, kind job.Kind) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			d.page()
 			return d.each(string(kind)+" show", args, func(name string) error {
 				path, err := jobPath(s, h, kind, name)
 				if err != nil {

@@ -44,7 +44,7 @@ func runRunList(d *Deps, h app.Home, job string, n int, asJSON bool) error {
 	if n < 0 {
 		return usage("-n %d: want 0 or more", n)
 	}
-	t, shown := d.table(), 0
+	t, shown := d.table("ID STARTED JOB OUTCOME TIME COST REASON"), 0
 	for r, err := range h.Runs().List() {
 		if err != nil && r.ID == "" {
 			return err
@@ -78,12 +78,12 @@ func runRunList(d *Deps, h app.Home, job string, n int, asJSON bool) error {
 	return nil
 }
 
-func runCells(r runlog.Record) []string {
+func runCells(r runlog.Record) []any {
 	took := ""
 	if r.Finished != nil {
 		took = r.Finished.Sub(r.Started).Round(time.Millisecond).String()
 	}
-	return []string{r.ID, r.Started.Format("2006-01-02 15:04:05"), r.Name, outcome(r), took, fmt.Sprintf("$%.2f", r.Cost), cmp.Or(r.Error, r.Question)}
+	return []any{r.ID, past(r.Started), r.Name, state(outcome(r)), took, fmt.Sprintf("$%.2f", r.Cost), cmp.Or(r.Error, r.Question)}
 }
 
 func newRunShow(d *Deps) *cobra.Command {
@@ -96,6 +96,7 @@ func newRunShow(d *Deps) *cobra.Command {
 			"latest.",
 		Args: checked(cobra.MinimumNArgs(1)),
 		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
+			d.page()
 			e := json.NewEncoder(d.Out)
 			e.SetEscapeHTML(false)
 			e.SetIndent("", "  ")
@@ -144,6 +145,9 @@ func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow, as
 	r, err := findRun(h, name)
 	if err != nil {
 		return err
+	}
+	if !follow {
+		d.page()
 	}
 	if !asJSON {
 		if err := d.printPrompt(h, r); err != nil {

@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,7 +40,7 @@ func (d *Deps) warn(message string) { d.line("warning", "warning: "+message) }
 // note tells on a terminal, and only there, what follows from a change.
 func (d *Deps) note(format string, args ...any) {
 	if !d.quiet && isTerminal(d.Stderr) {
-		_, _ = fmt.Fprintf(d.Stderr, format+"\n", args...)
+		_, _ = fmt.Fprintf(d.talk(), format+"\n", args...)
 	}
 }
 
@@ -60,10 +58,10 @@ func (d *Deps) line(level, message string) {
 		line, _ := json.Marshal(map[string]string{ // texts: it cannot fail
 			"time": d.Now().Format(time.RFC3339), "level": level, "message": strings.TrimPrefix(message, level+": "),
 		})
-		_, _ = fmt.Fprintf(d.Stderr, "%s\n", line)
+		_, _ = fmt.Fprintf(d.talk(), "%s\n", line)
 		return
 	}
-	_, _ = fmt.Fprintf(d.Stderr, "ollim: %s\n", message)
+	_, _ = fmt.Fprintf(d.talk(), "ollim: %s\n", message)
 }
 
 func join(parts ...string) string {
@@ -78,50 +76,6 @@ func printable(s string) string {
 		}
 		return plaintext.Rune(r)
 	}, strings.ToValidUTF8(s, "\ufffd"))
-}
-
-// clean writes to a terminal, without what could take it over.
-type clean struct{ w io.Writer }
-
-func (c clean) Write(p []byte) (int, error) {
-	_, err := io.WriteString(c.w, plaintext.Lines(string(p)))
-	return len(p), err
-}
-
-// Flush writes out what the writer below has buffered.
-func (c clean) Flush() error { return flush(c.w) }
-
-// terminal is standard output behind what is buffered: what was written to it has arrived.
-type terminal struct{ d *Deps }
-
-func (t terminal) Write(p []byte) (int, error) {
-	if err := t.d.flush(); err != nil {
-		return 0, err
-	}
-	return t.d.Stdout.Write(p)
-}
-
-// table writes records, one a line, columns separated by tabs; for people they are aligned.
-type table struct{ w io.Writer }
-
-func (d *Deps) table() table {
-	if d.aligned || isTerminal(d.Stdout) {
-		return table{tabwriter.NewWriter(d.Out, 0, 8, 2, ' ', 0)}
-	}
-	return table{d.Out}
-}
-
-func (t table) row(cells ...string) {
-	for i, c := range cells {
-		cells[i] = printable(c)
-	}
-	_, _ = io.WriteString(t.w, strings.Join(cells, "\t")+"\n") // a failed write shows when the output is flushed
-}
-
-func (t table) end() {
-	if aligned, ok := t.w.(*tabwriter.Writer); ok {
-		_ = aligned.Flush()
-	}
 }
 
 // answer prints the result of a command, unless there is an error instead.
@@ -139,22 +93,8 @@ func (d *Deps) emit(v any) error {
 	return e.Encode(v)
 }
 
-// records writes a list in the form asked for.
-func records[T any](d *Deps, asJSON bool, list []T, cells func(T) []string) error {
-	t := d.table()
-	for _, item := range list {
-		if !asJSON {
-			t.row(cells(item)...)
-		} else if err := d.emit(item); err != nil {
-			return err
-		}
-	}
-	t.end()
-	return nil
-}
-
 // newList completes a command without arguments that prints a list.
-func newList[T any](d *Deps, cmd *cobra.Command, list func(context.Context) ([]T, error), cells func(T) []string) *cobra.Command {
+func newList[T any](d *Deps, cmd *cobra.Command, columns string, list func(context.Context) ([]T, error), cells func(T) []any) *cobra.Command {
 	var asJSON bool
 	cmd.Args = checked(cobra.NoArgs)
 	cmd.RunE = works(func(cmd *cobra.Command, _ []string) error {
@@ -162,7 +102,7 @@ func newList[T any](d *Deps, cmd *cobra.Command, list func(context.Context) ([]T
 		if err != nil {
 			return err
 		}
-		return records(d, asJSON, items, cells)
+		return records(d, asJSON, columns, items, cells)
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd

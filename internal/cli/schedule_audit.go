@@ -75,8 +75,8 @@ func runScheduleAudit(d *Deps, o scheduleAuditOptions) error {
 	if id != "" {
 		answers = slices.DeleteFunc(answers, func(a forecast.Answer) bool { return a.Job != id })
 	}
-	if err := records(d, o.json, answers, func(a forecast.Answer) []string {
-		return []string{a.Job, a.Slot.Format(time.RFC3339), a.Outcome, a.Run, a.Name}
+	if err := records(d, o.json, "ID SLOT OUTCOME RUN NAME", answers, func(a forecast.Answer) []any {
+		return []any{a.Job, moment{a.Slot, a.Slot.Format(time.RFC3339), false}, state(a.Outcome), a.Run, a.Name}
 	}); err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {
 			return slices.ContainsFunc(changes, func(known installer.Change) bool { return known.Name == c.Name })
 		})...)
 	}
-	if tellErr := records(d, o.json, changes, func(c installer.Change) []string { return []string{c.Name, c.What} }); tellErr != nil {
+	if tellErr := records(d, o.json, "UNIT CHANGE", changes, func(c installer.Change) []any { return []any{c.Name, c.What} }); tellErr != nil {
 		return tellErr
 	}
 	if err == nil && len(changes) > 0 {
@@ -66,8 +66,8 @@ type lineChange struct {
 	What string `json:"what"` // add, remove
 }
 
-func (c lineChange) cells() []string {
-	return []string{map[string]string{installer.Add: "+ ", installer.Drop: "- "}[c.What] + c.Line}
+func (c lineChange) cells() []any {
+	return []any{map[string]string{installer.Add: "+ ", installer.Drop: "- "}[c.What] + c.Line}
 }
 
 func (d *Deps) diffTable(ctx context.Context, o unitOptions, h app.Home, host installer.Host, want string) error {
@@ -94,7 +94,7 @@ func (d *Deps) diffTable(ctx context.Context, o unitOptions, h app.Home, host in
 	for _, line := range come {
 		changes = append(changes, lineChange{line, installer.Add})
 	}
-	if err := records(d, o.json, changes, lineChange.cells); err != nil {
+	if err := records(d, o.json, "", changes, lineChange.cells); err != nil {
 		return err
 	}
 	return &reported{statusFailed}

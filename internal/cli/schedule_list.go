@@ -75,10 +75,10 @@ type fireRow struct {
 	Pings       *int      `json:"pings_left,omitempty"` // if all ping
 }
 
-func (r fireRow) cells() []string {
-	cells := []string{r.Job, clock(r.At), r.Name, r.Description, strings.Join(r.Notes, "; ")}
+func (r fireRow) cells() []any {
+	cells := []any{r.Job, due(r.At), r.Name, r.Description, strings.Join(r.Notes, "; ")}
 	if r.Cost != nil {
-		cells = slices.Insert(cells, 3, fmt.Sprintf("$%.2f", *r.Cost), fmt.Sprintf("$%.2f", *r.Total), strconv.Itoa(*r.Pings))
+		cells = slices.Insert(cells, 3, cellsOf([]string{fmt.Sprintf("$%.2f", *r.Cost), fmt.Sprintf("$%.2f", *r.Total), strconv.Itoa(*r.Pings)})...)
 	}
 	return cells
 }
@@ -127,7 +127,11 @@ func runScheduleList(ctx context.Context, d *Deps, o scheduleListOptions) error 
 	if o.days == 0 {
 		rows = rows[:min(o.n, len(rows))]
 	}
-	return records(d, o.json, rows, fireRow.cells)
+	columns := "ID TIME NAME DESCRIPTION NOTES"
+	if o.cost {
+		columns = "ID TIME NAME COST SUM PINGS-LEFT DESCRIPTION NOTES"
+	}
+	return records(d, o.json, columns, rows, fireRow.cells)
 }
 
 // tellSilent says why fires that somebody may look for do not come.

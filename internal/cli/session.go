@@ -111,8 +111,8 @@ func runSessionHistory(d *Deps, h app.Home, name string, asJSON bool) error {
 		}
 		events = lineage(events, c.ID)
 	}
-	return records(d, asJSON, events, func(e session.Event) []string {
-		return []string{e.Timestamp.In(h.Config.Zone).Format("2006-01-02 15:04:05"), string(e.Event), e.SessionID, cmp.Or(e.ParentSessionID, "-")}
+	return records(d, asJSON, "TIME EVENT ID PARENT", events, func(e session.Event) []any {
+		return []any{past(e.Timestamp.In(h.Config.Zone)), string(e.Event), e.SessionID, cmp.Or(e.ParentSessionID, "-")}
 	})
 }
 
@@ -174,6 +174,7 @@ func (f sessionFacts) rows() [][]string {
 }
 
 func runSessionShow(d *Deps, h app.Home, names []string, asJSON bool) error {
+	d.page()
 	gap := ""
 	return d.each("session show", names, func(name string) error {
 		facts, err := d.sessionFacts(h, name)
@@ -183,7 +184,7 @@ func runSessionShow(d *Deps, h app.Home, names []string, asJSON bool) error {
 			err = d.emit(facts)
 		default:
 			_, _ = io.WriteString(d.Out, gap)
-			err = records(d, false, facts.rows(), func(row []string) []string { return row })
+			err = records(d, false, "", facts.rows(), cellsOf)
 			gap = "\n"
 		}
 		return err

@@ -24,8 +24,8 @@ type channelRow struct {
 	Busy         bool      `json:"busy"`
 }
 
-func (r channelRow) cells() []string {
-	return []string{r.Session, shownTime(r.LastAccessed), strconv.Itoa(r.Messages), idleOr(r.Busy)}
+func (r channelRow) cells() []any {
+	return []any{r.Session, past(r.LastAccessed), strconv.Itoa(r.Messages), state(idleOr(r.Busy))}
 }
 
 // runChannelList lists the sessions of channels, the most recently used first.
@@ -54,7 +54,7 @@ func runChannelList(d *Deps, asJSON bool) error {
 		}
 	}
 	order.Sort(rows, func(a, b channelRow) int { return b.LastAccessed.Compare(a.LastAccessed) })
-	return records(d, asJSON, rows, channelRow.cells)
+	return records(d, asJSON, "SESSION USED MESSAGES STATE", rows, channelRow.cells)
 }
 
 func channelBusy(h app.Home, n channel.Name) bool { return !lock.Free(h.Dir.ConversationLock(n.Key())) }

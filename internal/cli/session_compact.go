@@ -59,14 +59,20 @@ func runSessionCompact(ctx context.Context, d *Deps, name, instructions, engine 
 	if err != nil {
 		return about(name, err)
 	}
+	stop := d.watch("session compact")
 	r, err := d.compactSession(ctx, h, c, instructions, engine)
+	stop()
 	if r.ID == "" {
 		return explain(err)
 	}
 	if err := (&fireOptions{}).verdict(d, r, err); err != nil {
 		return err
 	}
-	d.line("info", join("session compact", d.compactionFacts(h, c, r)))
+	facts := d.compactionFacts(h, c, r)
+	if isTerminal(d.Stderr) {
+		facts += ", " + costOf(r)
+	}
+	d.line("info", join("session compact", facts))
 	_, err = fmt.Fprintln(d.Out, r.SessionAfter)
 	return err
 }
@@ -98,7 +104,7 @@ func (d *Deps) compactSession(ctx context.Context, h app.Home, c app.Conversatio
 		if err != nil {
 			return runlog.Record{}, err
 		}
-		o := runner.Options{Engine: cmp.Or(name, engine.Native), Model: known.Model, Owner: d.atShell()}
+		o := runner.Options{Engine: cmp.Or(name, engine.Native), Model: known.Model, Owner: d.atShell(), Observe: runner.Observer{Event: d.progress.hear}}
 		return h.Runner(d.atShell()).CompactTranscript(ctx, known, instructions, o)
 	}
 	if name == "" && c.Name.Routine != "" {
@@ -110,7 +116,7 @@ func (d *Deps) compactSession(ctx context.Context, h app.Home, c app.Conversatio
 			name = j.Engine
 		}
 	}
-	return h.Runner(d.atShell()).CompactSession(ctx, c.Name.Routine, instructions, runner.Options{Engine: name, Owner: d.atShell()})
+	return h.Runner(d.atShell()).CompactSession(ctx, c.Name.Routine, instructions, runner.Options{Engine: name, Owner: d.atShell(), Observe: runner.Observer{Event: d.progress.hear}})
 }
 
 // wishInRun is the compact_session tool, typed.

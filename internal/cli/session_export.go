@@ -68,6 +68,7 @@ func runSessionExport(d *Deps, name string, o exportOptions) error {
 			return err
 		}
 	}
+	d.page()
 	for i, t := range slices.Backward(line) {
 		entries, err := d.load(t)
 		if err != nil {

@@ -23,7 +23,9 @@ type sessionRow struct {
 	Busy    bool   `json:"busy"`
 }
 
-func (r sessionRow) cells() []string { return []string{r.Session, r.ID, idleOr(r.Busy), r.Routine} }
+func (r sessionRow) cells() []any {
+	return []any{r.Session, r.ID, state(idleOr(r.Busy)), r.Routine}
+}
 
 func idleOr(busy bool) string {
 	if busy {
@@ -93,7 +95,7 @@ func runSessionList(ctx context.Context, d *Deps, asJSON bool) error {
 		}
 		rows = append(rows, row)
 	}
-	return records(d, asJSON, rows, sessionRow.cells)
+	return records(d, asJSON, "SESSION ID STATE ROUTINE", rows, sessionRow.cells)
 }
 
 // sweepSessions forgets the sessions of routines that are gone, or that are persistent no more. While any file cannot be
@@ -125,8 +127,8 @@ type transcriptRow struct {
 	Session string `json:"session,omitempty"` // main or routine:ID
 }
 
-func (r transcriptRow) cells() []string {
-	return []string{r.ID, shownTime(r.Modified), cmp.Or(r.Session, "-"), r.Cwd, service(r.Header), r.First}
+func (r transcriptRow) cells() []any {
+	return []any{r.ID, past(r.Modified), cmp.Or(r.Session, "-"), r.Cwd, service(r.Header), r.First}
 }
 
 // service is what answers in a conversation, in one word.
@@ -162,5 +164,5 @@ func runTranscriptList(d *Deps, o sessionListOptions) error {
 		s.Modified, s.Timestamp = s.Modified.In(h.Config.Zone), inZone(s.Timestamp, h)
 		rows = append(rows, transcriptRow{s, held[s.ID].Text})
 	}
-	return records(d, o.json, rows, transcriptRow.cells)
+	return records(d, o.json, "ID CHANGED SESSION DIRECTORY MODEL FIRST-WORDS", rows, transcriptRow.cells)
 }

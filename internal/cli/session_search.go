@@ -52,8 +52,10 @@ type hit struct {
 	Excerpt string    `json:"excerpt"`
 }
 
-func (h hit) cells() []string {
-	return []string{cmp.Or(shownTime(h.At), "-"), h.Session + h.Run, h.Who, h.Excerpt}
+func (h hit) cells() []any {
+	at := past(h.At)
+	at.text = cmp.Or(at.text, "-")
+	return []any{at, h.Session + h.Run, h.Who, h.Excerpt}
 }
 
 func runSessionSearch(ctx context.Context, d *Deps, words []string, n int, asJSON bool) error {
@@ -78,7 +80,7 @@ func runSessionSearch(ctx context.Context, d *Deps, words []string, n int, asJSO
 	if len(hits) == 0 {
 		return &reported{statusFailed}
 	}
-	return records(d, asJSON, hits, hit.cells)
+	return records(d, asJSON, "TIME SESSION WHO EXCERPT", hits, hit.cells)
 }
 
 func searchTranscripts(ctx context.Context, h app.Home, words []string, found *latest) error {

@@ -34,8 +34,8 @@ type skillRow struct {
 	Path         string   `json:"path"`
 }
 
-func (r skillRow) cells() []string {
-	return []string{r.Name, strconv.Itoa(len(r.Commands)), r.Description}
+func (r skillRow) cells() []any {
+	return []any{r.Name, strconv.Itoa(len(r.Commands)), r.Description}
 }
 
 func newSkillList(d *Deps) *cobra.Command {
@@ -44,7 +44,7 @@ func newSkillList(d *Deps) *cobra.Command {
 		Use:         "list",
 		Short:       "List skills: name, number of commands, description",
 	}
-	return newList(d, cmd, func(context.Context) (rows []skillRow, err error) {
+	return newList(d, cmd, "NAME COMMANDS DESCRIPTION", func(context.Context) (rows []skillRow, err error) {
 		h, err := d.Home()
 		if err != nil {
 			return nil, err
@@ -70,6 +70,7 @@ func newSkillShow(d *Deps) *cobra.Command {
 		Short:       "Print SKILL.md files as they are",
 		Args:        checked(cobra.MinimumNArgs(1)),
 		RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
+			d.page()
 			return d.each("skill show", args, func(name string) error {
 				text, err := h.Skills().Text(name)
 				if err == nil {
@@ -98,6 +99,7 @@ func newSkillRender(d *Deps) *cobra.Command {
 				return explainSkill(err)
 			}
 			rendered := skill.Renderer{Dir: h.Dir.Path(), Env: h.ProgramEnv()}.Render(ctx, s)
+			d.page()
 			return d.answer(skill.WithArguments(rendered, strings.Join(args[1:], " ")), ctx.Err())
 		}),
 	}

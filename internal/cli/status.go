@@ -42,14 +42,14 @@ func runStatus(ctx context.Context, d *Deps) error {
 	if err != nil {
 		return err
 	}
-	t := d.table()
+	t := d.table("")
 	for _, part := range []func(context.Context, *Deps, app.Home) ([][]string, error){statusRuns, statusQuestions, statusQueue, statusInbox, statusMessages, statusNext, statusMoney} {
 		rows, err := part(ctx, d, h)
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
-			t.row(row...)
+			t.row(cellsOf(row)...)
 		}
 	}
 	t.end()

@@ -89,12 +89,12 @@ func runTaskList(d *Deps, h app.Home, o taskListOptions) error {
 	if o.due {
 		order.Sort(list, func(a, b task.Task) int { return cmp.Compare(a.Due, b.Due) })
 	}
-	return records(d, o.json, list, func(t task.Task) []string {
+	return records(d, o.json, "NUMBER PRIORITY DUE TASK", list, func(t task.Task) []any {
 		priority := t.Priority
 		if t.Done {
 			priority = "x"
 		}
-		return []string{strconv.Itoa(t.Number), priority, t.Due, t.Text}
+		return []any{strconv.Itoa(t.Number), priority, t.Due, t.Text}
 	})
 }
 

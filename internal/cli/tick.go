@@ -78,7 +78,7 @@ func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 	if err != nil {
 		return err
 	}
-	return records(d, o.json, plan, func(a tick.Action) []string { return []string{a.Job, a.Do, clock(a.At), a.Name} })
+	return records(d, o.json, "ID ACTION TIME NAME", plan, func(a tick.Action) []any { return []any{a.Job, a.Do, clock(a.At), a.Name} })
 }
 
 // starter starts commands that go on without us, whatever becomes of the session that cron or a terminal gave us.

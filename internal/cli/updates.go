@@ -29,10 +29,10 @@ type updateRow struct {
 	To      string    `json:"to,omitempty"`
 }
 
-func (r updateRow) cells() []string {
-	cells := []string{r.TS.Format("2006-01-02 15:04:05"), r.Message}
+func (r updateRow) cells() []any {
+	cells := []any{past(r.TS), r.Message}
 	if r.Became != "" {
-		cells = slices.Insert(cells, 1, r.Became)
+		cells = slices.Insert(cells, 1, any(state(r.Became)))
 	}
 	return cells
 }
@@ -45,15 +45,30 @@ func rowsOf(updates []update.Update, became string) (rows []updateRow) {
 }
 
 func newUpdatesList(d *Deps) *cobra.Command {
-	var all bool
+	var all, asJSON bool
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "list",
 		Short:       "List pending updates, oldest first; they stay pending",
+		Args:        checked(cobra.NoArgs),
+		RunE: works(func(cmd *cobra.Command, _ []string) error {
+			rows, err := d.updates(cmd.Context(), all)
+			columns := updateColumns
+			if all {
+				columns = "TIME BECAME MESSAGE"
+			}
+			if err != nil {
+				return err
+			}
+			return records(d, asJSON, columns, rows, updateRow.cells)
+		}),
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "include delivered, dropped and cleared updates, with what became of them")
-	return newList(d, cmd, func(ctx context.Context) ([]updateRow, error) { return d.updates(ctx, all) }, updateRow.cells)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	return cmd
 }
+
+const updateColumns = "TIME MESSAGE"
 
 func (d *Deps) updates(ctx context.Context, all bool) (rows []updateRow, err error) {
 	h, err := d.AnyHome()
@@ -82,7 +97,7 @@ func newUpdatesPeek(d *Deps) *cobra.Command {
 		Use:         "peek",
 		Short:       "List pending updates as a background run sees them",
 	}
-	return newList(d, cmd, func(ctx context.Context) ([]updateRow, error) { return d.updates(ctx, false) }, updateRow.cells)
+	return newList(d, cmd, updateColumns, func(ctx context.Context) ([]updateRow, error) { return d.updates(ctx, false) }, updateRow.cells)
 }
 
 func newUpdatesAdd(d *Deps) *cobra.Command {
@@ -161,10 +176,11 @@ func runUpdatesPop(ctx context.Context, d *Deps, command []string, asJSON bool) 
 func (d *Deps) hand(ctx context.Context, updates []update.Update, command []string, asJSON bool) error {
 	var text bytes.Buffer
 	to := *d
+	to.pager = nil // they are removed once they have been written
 	if len(command) > 0 {
 		to.Out, to.Stdout = &text, &text
 	}
-	if err := records(&to, asJSON, rowsOf(updates, ""), updateRow.cells); err != nil {
+	if err := records(&to, asJSON, updateColumns, rowsOf(updates, ""), updateRow.cells); err != nil {
 		return err
 	}
 	if len(command) == 0 {

@@ -36,8 +36,8 @@ type webhookRow struct {
 	Path        string        `json:"path"`
 }
 
-func (r webhookRow) cells() []string {
-	return []string{r.ID, r.Name, string(r.Signature), r.RateLimit, string(r.Mode), strings.Join(r.Fields, " "), r.URL, r.Description}
+func (r webhookRow) cells() []any {
+	return []any{r.ID, r.Name, string(r.Signature), r.RateLimit, string(r.Mode), strings.Join(r.Fields, " "), r.URL, r.Description}
 }
 
 func newWebhookList(d *Deps) *cobra.Command {
@@ -46,7 +46,7 @@ func newWebhookList(d *Deps) *cobra.Command {
 		Use:         "list",
 		Short:       "List webhooks: id, name, signature, rate limit, mode, fields, address, description",
 	}
-	return newList(d, cmd, func(context.Context) (rows []webhookRow, err error) {
+	return newList(d, cmd, "ID NAME SIGNATURE LIMIT MODE FIELDS ADDRESS DESCRIPTION", func(context.Context) (rows []webhookRow, err error) {
 		s, h, err := d.jobSet()
 		for _, j := range s.Only(job.Webhook).Jobs {
 			rows = append(rows, webhookRow{
@@ -161,7 +161,7 @@ func (o *webhookAddOptions) print(d *Deps, a added) error {
 	if a.Secret != "" {
 		rows = append(rows, [2]string{"secret", a.Secret})
 	}
-	err := records(d, false, rows, func(row [2]string) []string { return row[:] })
+	err := records(d, false, "", rows, func(row [2]string) []any { return cellsOf(row[:]) })
 	if a.Secret == "" {
 		d.note("its secret is in %s already", d.SecretsFile())
 	}

@@ -157,7 +157,7 @@ func (l *accessLog) write(a webhook.Access) {
 				cells[i] = "-"
 			}
 		}
-		table{l.d.Out}.row(cells...)
+		(&table{d: l.d}).row(cellsOf(cells)...)
 	}
 	_ = l.d.flush() // the end of the command reports it
 }

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// progress is a line on a terminal about the run that it waits for: seconds, cost, and the tool in use. A nil progress shows
+// nothing.
+type progress struct {
+	mu      sync.Mutex
+	w       io.Writer
+	now     func() time.Time
+	width   int
+	plain   bool // the terminal has no control sequences: only the last line is written
+	began   time.Time
+	name    string
+	tool    string
+	cost    float64
+	shown   bool // the line is on the terminal
+	midLine bool // the output of the command has not ended its line
+}
+
+// watch shows the progress of a run until the returned function is called. It changes nothing unless standard error is a terminal.
+func (d *Deps) watch(name string) (stop func()) {
+	if d.quiet || d.logFormat == "json" || !isTerminal(d.Stderr) {
+		return func() {}
+	}
+	columns, _ := sizeOf(d.Stderr)
+	p := &progress{w: d.Stderr, now: d.Now, began: d.Now(), name: name, plain: d.dumb(), width: max(columns, 40)}
+	d.progress = p
+	ticks, done := time.NewTicker(time.Second), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-ticks.C:
+				p.draw()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		ticks.Stop()
+		close(done)
+		p.hide()
+		d.progress = nil
+	}
+}
+
+// hear follows the run.
+func (p *progress) hear(e runlog.Event) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	switch e.Type {
+	case runlog.ToolUse:
+		p.tool = e.Tool
+	case runlog.ToolResult:
+		p.tool = ""
+	case runlog.UsageEvent:
+		p.cost += e.Cost
+	}
+	p.mu.Unlock()
+	if e.Type == runlog.ToolUse {
+		p.draw()
+	}
+}
+
+// draw writes the line anew.
+func (p *progress) draw() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.plain || p.midLine {
+		return
+	}
+	parts := []string{p.name, p.now().Sub(p.began).Round(time.Second).String()}
+	if p.cost > 0 {
+		parts = append(parts, fmt.Sprintf("$%.2f", p.cost))
+	}
+	if p.tool != "" {
+		parts = append(parts, p.tool)
+	}
+	_, _ = io.WriteString(p.w, "\r\x1b[K"+plaintext.Short(printable(strings.Join(parts, "  ")), p.width-4))
+	p.shown = true
+}
+
+// hide removes the line.
+func (p *progress) hide() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shown {
+		_, _ = io.WriteString(p.w, "\r\x1b[K")
+		p.shown = false
+	}
+}
+
+// giveWay removes the line before text is written on the terminal, until that ends a line.
+func (p *progress) giveWay(text []byte) {
+	if p == nil || len(text) == 0 {
+		return
+	}
+	p.hide()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.midLine = text[len(text)-1] != '\n'
+}
+
+// Write writes to standard error.
+func (p *progress) Write(text []byte) (int, error) {
+	p.giveWay(text)
+	return p.w.Write(text)
+}
+
+// account says in one line, on a terminal, how a run ended that went well. The line of an error says it of others.
+func (d *Deps) account(verb, name string, r runlog.Record) {
+	if d.quiet || !isTerminal(d.Stderr) || statusOfRun(r) != statusOK || !r.Done() {
+		return
+	}
+	d.line("info", join(verb, name, fmt.Sprintf("%s, %s, run %s", outcome(r), costOf(r), r.ID)))
+}
+
+// costOf is the time that a run took, and its cost if it had one.
+func costOf(r runlog.Record) string {
+	took := r.Finished.Sub(r.Started)
+	unit := time.Second / 10
+	if took < time.Second {
+		unit = time.Millisecond
+	}
+	text := took.Round(unit).String()
+	if r.Cost > 0 {
+		text += fmt.Sprintf(", $%.2f", r.Cost)
+	}
+	return text
+}

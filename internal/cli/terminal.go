@@ -1,0 +1,303 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"golang.org/x/term"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+)
+
+// This file decides what a terminal gets that a pipe or file does not: lists aligned under a header line, times relative to now,
+// colour, a pager, and the progress of a run. Which records and columns there are does not depend on the terminal.
+
+// isTerminal reports whether a stream is somebody's screen or keyboard.
+func isTerminal(stream any) bool {
+	switch s := stream.(type) {
+	case *os.File:
+		return term.IsTerminal(int(s.Fd()))
+	case interface{ IsTerminal() bool }:
+		return s.IsTerminal()
+	}
+	return false
+}
+
+// sizeOf is the size of a terminal in characters, zero if it is not known.
+func sizeOf(stream any) (width, height int) {
+	if f, ok := stream.(*os.File); ok {
+		width, height, _ = term.GetSize(int(f.Fd()))
+	}
+	return width, height
+}
+
+// colour reports whether a stream gets colour. NO_COLOR comes before CLICOLOR_FORCE.
+func (d *Deps) colour(stream any) bool {
+	value := func(name string) string {
+		v, _ := d.Lookup(name)
+		return v
+	}
+	switch {
+	case value("NO_COLOR") != "":
+		return false
+	case !slices.Contains([]string{"", "0"}, value("CLICOLOR_FORCE")):
+		return true
+	}
+	return isTerminal(stream) && !d.dumb() && value("CLICOLOR") != "0"
+}
+
+// dumb reports whether the terminal has no control sequences.
+func (d *Deps) dumb() bool {
+	kind, _ := d.Lookup("TERM")
+	return kind == "dumb"
+}
+
+// talk is standard error. A progress line makes way for what is written to it, and while a pager runs it goes there.
+func (d *Deps) talk() io.Writer {
+	switch {
+	case d.pager.running() && isTerminal(d.Stderr):
+		return d.pager
+	case d.progress != nil:
+		return d.progress
+	}
+	return d.Stderr
+}
+
+// sink is where standard output ends: its pager if it has one, else the stream.
+type sink struct{ d *Deps }
+
+func (s sink) Write(p []byte) (int, error) {
+	if isTerminal(s.d.Stdout) {
+		s.d.progress.giveWay(p)
+	}
+	if s.d.pager.pages() {
+		return s.d.pager.Write(p)
+	}
+	return s.d.Stdout.Write(p)
+}
+
+// clean writes to a terminal, without what could take it over.
+type clean struct{ w io.Writer }
+
+func (c clean) Write(p []byte) (int, error) {
+	_, err := io.WriteString(c.w, plaintext.Lines(string(p)))
+	return len(p), err
+}
+
+// Flush writes out what the writer below has buffered.
+func (c clean) Flush() error { return flush(c.w) }
+
+// terminal is standard output behind what is buffered: what was written to it has arrived.
+type terminal struct{ d *Deps }
+
+func (t terminal) Write(p []byte) (int, error) {
+	if err := t.d.flush(); err != nil {
+		return 0, err
+	}
+	return sink(t).Write(p)
+}
+
+// moment is a time in a list. A terminal shows it relative to now.
+type moment struct {
+	at    time.Time
+	text  string // the exact time
+	exact bool   // a terminal shows both
+}
+
+// past is the time of something that happened; the zero time is not known.
+func past(at time.Time) moment { return moment{at, shownTime(at), false} }
+
+// due is the time of something to come.
+func due(at time.Time) moment { return moment{at, clock(at), true} }
+
+// recent is how long relative times are shown.
+const recent = 7 * 24 * time.Hour
+
+// relative is a time as people say it; exact if it is not near.
+func relative(now, at time.Time, exact string) string {
+	switch since := now.Sub(at); {
+	case at.IsZero() || since.Abs() > recent:
+		return exact
+	case since < -time.Minute:
+		return "in " + strings.TrimSuffix(prompt.Ago(-since), " ago")
+	default:
+		return prompt.Ago(since)
+	}
+}
+
+// state is a word in a list about how something is. A terminal shows those in colour that ask for attention.
+type state string
+
+// Colours, as control sequences.
+const (
+	red    = "\x1b[31m"
+	yellow = "\x1b[33m"
+	plain  = "\x1b[0m"
+)
+
+// tone is the colour of a state; "" for none.
+func (s state) tone() string {
+	switch s {
+	case "failed", "timeout", "unreported", "refused", "interrupted", "expired", "missed", "unaccounted", "FAIL":
+		return red
+	case "skipped", "paused", "waiting", "running", "busy", "again", "unapproved", "off", "new", "changed", "dropped", "WARN":
+		return yellow
+	}
+	return ""
+}
+
+// layout is how lists are written.
+type layout int
+
+const (
+	byStream   layout = iota // for a terminal if standard output is one, else columns separated by tabs
+	aligned                  // aligned columns, with exact times
+	onTerminal               // aligned columns under a header line
+)
+
+// table writes records, one a line.
+type table struct {
+	d      *Deps
+	layout layout
+	tones  bool
+	header []string
+	lines  [][]string // of an aligned table
+	colour [][]string // of their cells
+}
+
+// table returns a table with these columns; "" for one without a header line.
+func (d *Deps) table(columns string) *table {
+	t := &table{d: d, layout: d.layout, tones: d.colour(d.Stdout), header: strings.Fields(columns)}
+	if t.layout == byStream && isTerminal(d.Stdout) {
+		t.layout = onTerminal
+		if columns != "" {
+			d.page()
+		}
+	}
+	return t
+}
+
+// row adds a record. A cell is a text, a moment or a state.
+func (t *table) row(cells ...any) {
+	line, colour := make([]string, len(cells)), make([]string, len(cells))
+	for i, c := range cells {
+		switch c := c.(type) {
+		case moment:
+			line[i] = t.moment(c)
+		case state:
+			line[i], colour[i] = string(c), c.tone()
+		case string:
+			line[i] = c
+		}
+		line[i] = printable(line[i])
+		if !t.tones {
+			colour[i] = ""
+		}
+	}
+	if t.layout != byStream {
+		t.lines, t.colour = append(t.lines, line), append(t.colour, colour)
+		return
+	}
+	for i := range line {
+		line[i] = paint(line[i], colour[i])
+	}
+	t.write(strings.Join(line, "\t"))
+}
+
+func (t *table) moment(m moment) string {
+	if t.layout != onTerminal {
+		return m.text
+	}
+	said := relative(t.d.Now(), m.at, m.text)
+	if m.exact && said != m.text {
+		return m.text + " (" + said + ")"
+	}
+	return said
+}
+
+// end writes an aligned table.
+func (t *table) end() {
+	if len(t.lines) == 0 {
+		return
+	}
+	if t.layout == onTerminal && len(t.header) > 0 {
+		t.lines, t.colour = slices.Insert(t.lines, 0, t.header), slices.Insert(t.colour, 0, make([]string, len(t.header)))
+	}
+	var widths []int
+	for _, line := range t.lines {
+		for i, c := range line[:max(len(line)-1, 0)] { // nothing is aligned to the last one
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], width(c))
+		}
+	}
+	for n, line := range t.lines {
+		var text strings.Builder
+		for i, c := range line {
+			text.WriteString(paint(c, t.colour[n][i]))
+			if i < len(line)-1 {
+				text.WriteString(strings.Repeat(" ", widths[i]-width(c)+2))
+			}
+		}
+		t.write(strings.TrimRight(text.String(), " "))
+	}
+}
+
+// write writes a line. Its cells are printable, and colour must pass.
+func (t *table) write(line string) {
+	w := t.d.Out
+	if c, ok := w.(clean); ok {
+		w = c.w
+	}
+	_, _ = io.WriteString(w, line+"\n") // a failed write shows when the output is flushed
+}
+
+// records writes a list in the form asked for, under these columns.
+func records[T any](d *Deps, asJSON bool, columns string, list []T, cells func(T) []any) error {
+	t := d.table(columns)
+	for _, item := range list {
+		if !asJSON {
+			t.row(cells(item)...)
+		} else if err := d.emit(item); err != nil {
+			return err
+		}
+	}
+	t.end()
+	return nil
+}
+
+// cellsOf makes cells of texts.
+func cellsOf(row []string) []any {
+	cells := make([]any, len(row))
+	for i, text := range row {
+		cells[i] = text
+	}
+	return cells
+}
+
+func paint(text, colour string) string {
+	if colour == "" {
+		return text
+	}
+	return colour + text + plain
+}
+
+// width is how many columns of a terminal a text takes.
+func width(text string) (n int) {
+	for _, r := range text {
+		switch {
+		case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		case r >= 0x1f300 && r <= 0x1faff, r >= 0xff01 && r <= 0xff60, r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana):
+			n += 2
+		default:
+			n++
+		}
+	}
+	return n
+}
