@@ -136,7 +136,8 @@ func parts(schema, value any) (all []part) {
 	return all
 }
 
-// reason returns why a value does not fit the keywords of a schema. The library's words quote the whole value first, or schemas.
+// reason returns why a value does not fit the keywords of a schema, without the value: what is wrong is logged, payloads are not. The
+// library's words quote the value first, or schemas.
 func reason(schema map[string]any, value any, err error) string {
 	err = innermost(err)
 	keyword, _, _ := strings.Cut(err.Error(), ":")
@@ -150,6 +151,20 @@ func reason(schema map[string]any, value any, err error) string {
 		return fmt.Sprintf("is shorter than %v characters", limit)
 	case "pattern":
 		return fmt.Sprintf("does not match the pattern %v", limit)
+	case "enum":
+		return fmt.Sprintf("is none of %v", limit)
+	case "const":
+		return fmt.Sprintf("is not %v", limit)
+	case "multipleOf":
+		return fmt.Sprintf("is not a multiple of %v", limit)
+	case "minimum":
+		return fmt.Sprintf("is below %v", limit)
+	case "maximum":
+		return fmt.Sprintf("is above %v", limit)
+	case "exclusiveMinimum":
+		return fmt.Sprintf("is not above %v", limit)
+	case "exclusiveMaximum":
+		return fmt.Sprintf("is not below %v", limit)
 	case "anyOf":
 		return "fits none of the schemas of anyOf"
 	case "oneOf":

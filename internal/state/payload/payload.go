@@ -23,7 +23,7 @@ type Datum struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// Invalid is the error of a payload that is not JSON or does not fit the schema. It may quote a little of the payload.
+// Invalid is the error of a payload that is not JSON or does not fit the schema. It may name a key of the payload, and no value.
 type Invalid struct {
 	Location string // a JSON pointer into the payload, "byte N", or "" for the payload as a whole
 	Reason   string
