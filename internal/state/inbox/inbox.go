@@ -2,7 +2,7 @@
 // before Add returns; it is neither lost nor run twice when a process is killed at any moment.
 //
 // On disk: state/inbox/<hook>/<number>-<run>.json is one entry that waits. Numbers sort by arrival; an entry has the id of its run
-// from the start. state/inbox/<hook>.json notes which entry was started last, and when runs of the hook were started. An entry is
+// from the start. state/inbox/<hook>/starts.json notes which entry was started last, and when runs of the hook were started. An entry is
 // renamed into the directory of its run, as webhook.json, before the run has any effect. So an entry in the inbox has not run, even
 // if there is a record of its run (the process died before it began), and a run that has its entry is never started again.
 //
@@ -196,8 +196,9 @@ func (b Book) Prune(hook string, before time.Time) error {
 		}
 		err = errors.Join(err, store.Remove(b.path(e)))
 	}
-	if err == nil && os.Remove(b.folder(hook)) == nil { // it is empty
+	if err == nil {
 		err = store.Remove(b.startsPath(hook))
+		_ = os.Remove(b.folder(hook)) // unless something else is in it
 	}
 	return err
 }

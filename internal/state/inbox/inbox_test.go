@@ -270,3 +270,47 @@ func TestOneReceiver(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestSimilarIDs: what is noted of one webhook is not in the way of another, whatever their ids.
+func TestSimilarIDs(t *testing.T) {
+	w := newWorld(t)
+	r := w.receive()
+	for i, hook := range []string{"ci", "ci.json", "starts.json"} {
+		e := sent("a", "1")
+		e.Hook = hook
+		w.adds(r, e, fmt.Sprint("run-", i+1))
+		if err := w.NoteStarts(hook, Starts{Run: hook}); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, hook := range []string{"ci", "ci.json", "starts.json"} {
+		if s, err := w.Starts(hook); s.Run != hook || err != nil {
+			t.Errorf("%s: %+v, %v", hook, s, err)
+		}
+		if err := w.Prune(hook, w.now.Add(time.Hour)); err != nil {
+			t.Error(err)
+		}
+	}
+	if hooks, err := w.Hooks(); len(hooks) > 0 || err != nil {
+		t.Errorf("left: %q, %v", hooks, err)
+	}
+}
+
+// TestUnreadableEntry: an entry that cannot be read keeps the receiver from nothing but knowing it.
+func TestUnreadableEntry(t *testing.T) {
+	w := newWorld(t)
+	r := w.receive()
+	w.adds(r, sent("a", "1"), "run-1")
+	r.Close()
+	if err := os.MkdirAll(filepath.Join(w.folder("broken"), "0000000000001-x.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var warned []string
+	w.Disk.Warn = func(m string) { warned = append(warned, m) }
+	r = w.receive()
+	w.adds(r, sent("a", "1"), "run-1")
+	w.adds(r, sent("b", "2"), "run-2")
+	if len(warned) != 1 {
+		t.Errorf("%q", warned)
+	}
+}

@@ -270,8 +270,8 @@ func (r *Receiver) recall() error {
 		return err
 	}
 	entries, err := r.book.Contents()
-	if err != nil {
-		return err
+	if err != nil { // the others are there
+		r.book.Disk.Warn(err.Error())
 	}
 	for _, e := range entries {
 		r.last = max(r.last, e.Number)

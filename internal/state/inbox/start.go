@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -40,7 +41,7 @@ func (b Book) NoteStarts(hook string, s Starts) error {
 	return store.WriteJSONAs(b.startsPath(hook), s, store.Buffered)
 }
 
-func (b Book) startsPath(hook string) string { return b.folder(hook) + ".json" }
+func (b Book) startsPath(hook string) string { return filepath.Join(b.folder(hook), "starts.json") }
 
 // Started returns the notes after a process was started for an entry. The rate limit counts the starts of a period.
 func (s Starts) Started(run string, p process.ID, now time.Time, period time.Duration) Starts {
