@@ -111,3 +111,23 @@ func TestInboxTakesNoJob(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// The events of a webhook whose file is deleted are not forgotten: rm, status and a pending update say so.
+func TestEventsOfADeletedWebhook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.script("turns:\n  - - text: done\n")
+	w.write("webhooks/build.md", branchHook)
+	w.accepts("ci", `"a"`)
+	w.accepts("ci", `"b"`)
+	if out := w.must("status"); !strings.Contains(out, "\tbuild\t2\n") {
+		t.Errorf("status: %q", out)
+	}
+	if r := w.run("webhook", "rm", "build"); r.status != 0 || !strings.Contains(r.errOut, "ci: accepted events that wait: 2:") {
+		t.Errorf("webhook rm: %+v", r)
+	}
+	w.must("tick")
+	if out := w.must("status"); !strings.Contains(out, "\tci\t2\tno valid file has this id\n") || !strings.Contains(out, "updates\t1\n") {
+		t.Errorf("status: %q", out)
+	}
+}

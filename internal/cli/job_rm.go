@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -23,13 +24,13 @@ func newJobRm(d *Deps, kind job.Kind, short string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return d.each(string(kind)+" rm", args, func(name string) error { return removeJob(ctx, h, s, kind, name) })
+			return d.each(string(kind)+" rm", args, func(name string) error { return removeJob(ctx, d, h, s, kind, name) })
 		}),
 	}
 }
 
 // removeJob keeps the session of a file that could not be read: its id is not known for certain.
-func removeJob(ctx context.Context, h app.Home, s job.Set, kind job.Kind, name string) error {
+func removeJob(ctx context.Context, d *Deps, h app.Home, s job.Set, kind job.Kind, name string) error {
 	path, err := jobPath(s, h, kind, name)
 	if err != nil {
 		return err
@@ -47,6 +48,9 @@ func removeJob(ctx context.Context, h app.Home, s job.Set, kind job.Kind, name s
 	}
 	if err := store.Remove(path); err != nil || findErr != nil {
 		return err
+	}
+	if _, n, err := h.Inbox().First(j.ID); err == nil {
+		d.warn(fmt.Sprintf("%s: accepted events that wait: %d: they do not run unless a file with this id is there again", j.ID, n))
 	}
 	if err := h.Notices().Worked(ctx, j.ID); err != nil { // a new job of this id begins anew
 		return err

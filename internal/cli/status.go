@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/inbox"
+	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -113,10 +114,20 @@ func statusQueue(_ context.Context, _ *Deps, h app.Home) (rows [][]string, err e
 // statusInbox counts the events of each webhook that have not run.
 func statusInbox(_ context.Context, _ *Deps, h app.Home) (rows [][]string, err error) {
 	hooks, err := h.Inbox().Hooks()
+	if len(hooks) == 0 || err != nil {
+		return nil, err
+	}
+	files, err := h.Jobs().Load()
 	for _, hook := range hooks {
 		first, n, firstErr := h.Inbox().First(hook)
 		if firstErr == nil {
-			rows = append(rows, []string{"inbox", first.Arrived.In(h.Config.Zone).Format("15:04:05"), hook, strconv.Itoa(n)})
+			row := []string{"inbox", first.Arrived.In(h.Config.Zone).Format("15:04:05"), hook, strconv.Itoa(n)}
+			if j, known := files.Only(job.Webhook).ByID(hook); known {
+				row[2] = j.Name()
+			} else {
+				row = append(row, "no valid file has this id")
+			}
+			rows = append(rows, row)
 		} else if !errors.Is(firstErr, inbox.ErrGone) {
 			err = errors.Join(err, firstErr)
 		}

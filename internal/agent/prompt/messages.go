@@ -52,6 +52,12 @@ func RefusedJob(label, reason string) string {
 	return fmt.Sprintf("%s was not run: %s", label, reason)
 }
 
+// GoneWebhook tells the owner of accepted events that cannot run because the file of their webhook is gone.
+func GoneWebhook(id string) string {
+	return fmt.Sprintf("Accepted events of the webhook %s wait, but its file is gone. They run if a file with this id is there again; "+
+		"otherwise they are deleted when run records of their age are. To see them: `ollim status`", id)
+}
+
 // MissedSlot tells the owner of a time at which a routine did not run, because other runs held what was left of a limit.
 func MissedSlot(label string, at time.Time, reason string) string {
 	return fmt.Sprintf("%s did not run at %s: for 15 minutes other runs had reserved the rest of the spending limit (%s)",

@@ -3,13 +3,16 @@ package runner
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/payload"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -157,16 +160,19 @@ type dueEntry struct {
 // what keeps a webhook from running is reported.
 func (r *Runner) dueEntries(ctx context.Context, tell bool) (due []dueEntry, running int, again time.Duration, err error) {
 	waiting, err := r.firstEntries()
-	if len(waiting) == 0 || err != nil {
+	if len(waiting) == 0 {
 		return nil, 0, 0, err
 	}
 	again = recheck
-	if paused, _, err := r.Spend.Paused(); paused || err != nil {
-		return nil, 0, again, err
+	if paused, _, pausedErr := r.Spend.Paused(); paused || pausedErr != nil {
+		return nil, 0, again, errors.Join(err, pausedErr)
 	}
-	files, err := r.Jobs.Load()
-	if err != nil {
-		return nil, 0, again, err
+	files, filesErr := r.Jobs.Load()
+	if filesErr != nil {
+		return nil, 0, again, errors.Join(err, filesErr)
+	}
+	if tell {
+		r.reportGone(ctx, files, waiting)
 	}
 	for _, j := range files.Only(job.Webhook).Jobs {
 		e, waits := waiting[j.ID]
@@ -211,6 +217,18 @@ func (r *Runner) firstEntries() (map[string]inbox.Entry, error) {
 		}
 	}
 	return first, err
+}
+
+// reportGone reports, once, a webhook with events that wait whose file is gone. A file that cannot be read may be the one.
+func (r *Runner) reportGone(ctx context.Context, files job.Set, waiting map[string]inbox.Entry) {
+	if len(files.Faults) > 0 {
+		return
+	}
+	for _, hook := range slices.Sorted(maps.Keys(waiting)) {
+		if _, known := files.Only(job.Webhook).ByID(hook); !known {
+			r.reportRefusal(ctx, runlog.Record{}, &Refusal{key: notice.Refusal(hook, "gone"), text: prompt.GoneWebhook(hook)})
+		}
+	}
 }
 
 // reportHolder reports a process that keeps the lock of a job whose latest run has ended.

@@ -399,3 +399,55 @@ func TestEndedWithItsEntry(t *testing.T) {
 	h.starts(next)
 	h.answers(next, runlog.OK, 2)
 }
+
+// TestUnreadableEntry: an entry that cannot be read is an error, and holds up its own webhook only.
+func TestUnreadableEntry(t *testing.T) {
+	t.Parallel()
+	h := newHooks(t, "broken", "ci")
+	h.accept("broken")
+	run := h.accept("ci")
+	must(t, os.Mkdir(h.Home.State("inbox", "broken", "0000000000001-x.json"), 0o700))
+	var started []string
+	_, err := h.StartEntries(t.Context(), func(run string) (process.ID, error) {
+		started = append(started, run)
+		return process.ID{PID: 1 << 30}, nil
+	})
+	if err == nil || !slices.Equal(started, []string{run}) {
+		t.Errorf("%q, %v", started, err)
+	}
+}
+
+// TestGoneHook: the owner is notified once that events wait for a webhook without a file, and again after it was back. A file that
+// cannot be read may be the one.
+func TestGoneHook(t *testing.T) {
+	t.Parallel()
+	h := newHooks(t, "ci")
+	run := h.accept("ci")
+	file := h.Home.Path("webhooks", "ci.md")
+	reported := func() (n int) {
+		h.starts()
+		pending, err := h.Updates.Peek(t.Context())
+		must(t, err)
+		for _, u := range pending {
+			if strings.Contains(u.Message, "webhook ci wait, but its file is gone") {
+				n++
+			}
+		}
+		return n
+	}
+	must(t, store.Replace(file, []byte("---\nid: [\n")))
+	if n := reported(); n != 0 {
+		t.Errorf("the file cannot be read, reported %d times", n)
+	}
+	for times := range 2 {
+		must(t, os.Remove(file))
+		for range 2 {
+			if n := reported(); n != times+1 {
+				t.Errorf("gone for the %d. time, reported %d times", times+1, n)
+			}
+		}
+		h.hook("ci", "")
+		h.answers(run, runlog.OK, h.events)
+		run = h.accept("ci")
+	}
+}
