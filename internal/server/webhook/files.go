@@ -13,15 +13,17 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// Files finds webhooks by their ids, in the files as they are now. It reads them again only when one has changed.
+// Files finds webhooks by their ids, in the files as they are now. It reads them again only when one has changed, and each second
+// while one has a fault, which may lie in another file: the same id.
 type Files struct {
 	Jobs job.Library
 	Keys func(job.Hook) ([][]byte, error) // of a webhook, as its secret is now
 	Now  func() time.Time
 
-	mu    sync.Mutex
-	state string // of the files that are in set
-	set   job.Set
+	mu     sync.Mutex
+	state  string // of the files that are in set
+	loaded time.Time
+	set    job.Set
 }
 
 // Hook is a webhook with its keys.
@@ -77,12 +79,13 @@ func (f *Files) load() (job.Set, error) {
 	if err != nil {
 		return job.Set{}, err
 	}
-	if state == "" || state != f.state {
+	now := f.Now()
+	if state == "" || state != f.state || len(f.set.Faults) > 0 && now.Sub(f.loaded).Abs() >= unsettled {
 		set, err := f.Jobs.Load()
 		if err != nil {
 			return set, err
 		}
-		f.set, f.state = set.Only(job.Webhook), state
+		f.set, f.state, f.loaded = set.Only(job.Webhook), state, now
 	}
 	return f.set, nil
 }

@@ -368,39 +368,6 @@ func TestUnwritten(t *testing.T) {
 	w.wants("later", w.post("standard", "a", "{}"), 202, "accepted")
 }
 
-// TestFilesChange: webhooks that are added, changed, broken and removed while the server runs are so for the next request.
-func TestFilesChange(t *testing.T) {
-	w := serve(t)
-	w.wants("before", w.post("bearer", "a", "{}"), 202, "accepted")
-	w.keys["new"] = keysOf(t, job.Bearer, bearerSecret)
-	w.wants("not yet there", w.post("new", "a", "{}"), 401, "")
-	w.define("new", job.Bearer)
-	w.wants("added", w.post("new", "a", "{}"), 202, "accepted")
-	w.define("new", job.GitHub) // of the same size
-	w.wants("changed", w.post("new", "b", "{}"), 401, "")
-	path := filepath.Join(w.book.Home.Webhooks(), "new.md")
-	old := time.Now().Add(-time.Hour)
-	for _, text := range []string{"---\nid: new\nfields: {}\ntypo: 1\n---\nLook.\n", ""} {
-		w.define("new", job.Bearer)
-		if err := os.Chtimes(path, old, old); err != nil { // so that the file is not read each time
-			t.Fatal(err)
-		}
-		w.wants("there", w.post("new", "a", "{}"), 202, "accepted")
-		err := os.WriteFile(path, []byte(text), 0o600)
-		if text == "" {
-			err = os.Remove(path)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.wants("broken or removed", w.post("new", "a", "{}"), 401, "")
-		w.wants("the others", w.post("bearer", "a", "{}"), 202, "accepted")
-	}
-	if lines := w.logged(10); !strings.Contains(lines[5].Reason, "ollim check") {
-		t.Errorf("logged %+v", lines[5])
-	}
-}
-
 // dial opens a connection and writes to it.
 func (w *site) dial(text string) net.Conn {
 	w.Helper()
