@@ -121,6 +121,9 @@ func (o *webhookAddOptions) properties() ([]yamldoc.Pair, error) {
 	var properties []yamldoc.Pair
 	for _, text := range o.some {
 		name, pointer, has := strings.Cut(text, "=")
+		if name == "" {
+			return nil, usage("--field " + text + ": want NAME or NAME=JSON_POINTER")
+		}
 		p := yamldoc.Pair{Key: name, Value: []yamldoc.Pair{}}
 		if has {
 			p.Value = []yamldoc.Pair{{Key: "from", Value: pointer}}

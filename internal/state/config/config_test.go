@@ -275,6 +275,8 @@ func TestFaults(t *testing.T) {
 		"discord:\n  allow: [12345678901234567]\n  owner: 1\n":     `FILE:3: discord.owner: "1" is not an id: copy it in Discord (Settings, Advanced, Developer Mode)`,
 		"native:\n  provider: google\n":                            `FILE:2: native.provider: unknown provider "google": write anthropic or openai`,
 		"native:\n  base-url: localhost:11434\n":                   `FILE:2: native.base-url: "localhost:11434" is not the address of a service: write one like http://localhost:11434/v1`,
+		"webhook:\n  url: x.org\n":                               `FILE:2: webhook.url: want the address of the server as senders see it, without a password and a query, such as https://hooks.example.org`,
+		"webhook:\n  url: https://me:hush@x.org\n":               `FILE:2: webhook.url: want the address of the server as senders see it, without a password and a query, such as https://hooks.example.org`,
 		"native:\n  base-url: ''\n":                                `FILE:2: native.base-url: "" is not the address of a service: write one like http://localhost:11434/v1`,
 		"native:\n  base-url: https://me:secret@x/\n":              `FILE:2: native.base-url: the address of a service must have no password and no query; keys belong in secrets.env`,
 		"native:\n  base-url: http://:80/v1\n":                     `FILE:2: native.base-url: "http://:80/v1" is not the address of a service: write one like http://localhost:11434/v1`,

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -31,7 +32,12 @@ func webhook() []key {
 		{
 			name: "webhook.url", example: "url: https://hooks.example.org",
 			about: "Address of the server as senders see it (default: http and webhook.listen).",
-			check: CheckURL,
+			check: func(s string) error {
+				if CheckURL(s) != nil { // it is not quoted: it may have a password
+					return errors.New("want the address of the server as senders see it, without a password and a query, such as https://hooks.example.org")
+				}
+				return nil
+			},
 		},
 		{
 			name: "webhook.max-body", example: "max-body: 1MiB", standard: "1MiB",
