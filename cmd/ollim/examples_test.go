@@ -1,15 +1,20 @@
 package main
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/ollim/ollim/internal/platform/process"
 )
 
-// TestExamples runs every example command line of the README and of the hand-written manuals, in their order, in a data
-// directory with the jobs that they name. Each must succeed.
+// TestExamples runs every example of the README and of the hand-written manuals, in their order, in a data directory with the jobs
+// that they name. Each command must succeed.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../man/*.[57]")
@@ -19,7 +24,7 @@ func TestExamples(t *testing.T) {
 	for _, page := range append(pages, "../../README.md") {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			t.Parallel()
-			c := newCommand(t)
+			c := &exampleCommand{command: newCommand(t), address: freeAddress(t)}
 			c.prepareExamples()
 			found := examples(c.readPage(page))
 			if len(found) == 0 {
@@ -27,15 +32,20 @@ func TestExamples(t *testing.T) {
 			}
 			left := 0
 			for _, example := range found {
-				if !c.example(example) {
-					left++
-				}
+				left += c.example(example)
 			}
 			if left > 0 && !t.Failed() {
-				t.Skipf("no jq, which %d of %d examples need: apt-get install jq", left, len(found))
+				t.Skipf("%d commands need jq, curl or openssl: apt-get install jq curl openssl", left)
 			}
 		})
 	}
+}
+
+// exampleCommand runs examples.
+type exampleCommand struct {
+	*command
+
+	address string // of the server of webhooks
 }
 
 func (c *command) readPage(path string) string {
@@ -47,31 +57,36 @@ func (c *command) readPage(path string) string {
 	return string(text)
 }
 
-// examples finds the lines `  $ …` of a manual, and those of a README's sh blocks that call ollim. A line that ends in a backslash
-// is joined with the next.
-func examples(page string) (found []string) {
+// examples finds the lines `  $ …` of a manual, and those of a README's sh blocks that call ollim. Those of one block are one example,
+// a script. A line that ends in a backslash or a bar goes on in the next.
+func examples(page string) (found [][]string) {
 	roff := strings.NewReplacer(`\-`, "-", `\(aq`, "'", `\(dq`, `"`, `\e`, `\`, `\(ti`, "~", `\(ha`, "^")
-	shell := false
-	for line := range strings.Lines(strings.ReplaceAll(page, "\\\n", " ")) {
+	shell, open, block := false, false, []string(nil)
+	for line := range strings.Lines(page) {
 		line = strings.TrimRight(line, "\n")
-		if strings.HasPrefix(line, "```") {
+		if strings.HasPrefix(line, "```") || line == ".fi" {
 			shell = line == "```sh"
+			found, block = append(found, block), nil
 			continue
 		}
-		example, isExample := strings.CutPrefix(roff.Replace(line), "  $ ")
+		example, begins := strings.CutPrefix(roff.Replace(line), "  $ ")
 		if shell {
 			example, _, _ = strings.Cut(line, "  #")
-			isExample = strings.Contains(example, "ollim ")
+			begins = strings.Contains(example, "ollim ")
 		}
-		if example = strings.TrimSpace(example); isExample && example != "" {
-			found = append(found, example)
+		switch {
+		case open:
+			block[len(block)-1] += "\n" + example
+		case begins:
+			block = append(block, strings.TrimSpace(example))
 		}
+		open = (open || begins) && (strings.HasSuffix(example, `\`) || strings.HasSuffix(example, "|"))
 	}
-	return found
+	return slices.DeleteFunc(found, func(block []string) bool { return len(block) == 0 })
 }
 
-// prepareExamples makes the jobs and the skill that the examples name, a mail command, and a repository with a history.
-func (c *command) prepareExamples() {
+// prepareExamples makes the jobs, the skill and the payloads that the examples name, a mail command, and a repository with a history.
+func (c *exampleCommand) prepareExamples() {
 	if err := os.MkdirAll(filepath.Join(c.data, "skills", "standup"), 0o700); err != nil {
 		c.t.Fatal(err)
 	}
@@ -84,6 +99,14 @@ func (c *command) prepareExamples() {
 	c.write("ask.yaml", "turns:\n  - - tool: ask_owner\n      input: {question: \"Delete the old copies?\", choices: [keep, delete]}\n    - text: asked\n")
 	c.write("routines/backup.md", "---\nid: backup\ncron: \"0 2 * * *\"\nbackground: true\nengine: script:ask.yaml\n---\nGo.\n")
 	c.ok("config", "set", "engine", "script:hello.yaml")
+	c.write("webhooks/bill.md", "---\nid: bill\nfields: {properties: {amount: true}}\nsecret: bill\nsignature: standard\n---\nGo.\n")
+	if err := os.MkdirAll(filepath.Join(c.data, ".config", "ollim"), 0o700); err != nil {
+		c.t.Fatal(err)
+	}
+	c.ok("config", "set", "webhook.listen", c.address)
+	c.write(".config/ollim/secrets.env", "webhook.bill=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+	c.write("payload.json", `{"amount": 12.50}`)
+	c.write("workflow_run.json", `{"workflow_run": {"head_branch": "main"}}`)
 	bin := filepath.Join(c.data, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		c.t.Fatal(err)
@@ -107,20 +130,77 @@ func (c *command) shell(line string) (string, error) {
 	return string(out), err
 }
 
-// example runs one example, and reports whether it could: some need jq.
-func (c *command) example(line string) bool {
+// example runs the commands of one example, and returns how many it could not: some need other programs. The server of webhooks is
+// started, and stopped when the test ends; an event that is sent to it must be accepted.
+func (c *exampleCommand) example(commands []string) (left int) {
 	c.t.Helper()
-	if strings.HasPrefix(strings.TrimPrefix(line, "CGO_ENABLED=0 "), "go ") {
-		return true // the README's way in; the continuous integration runs both
-	}
-	if _, err := exec.LookPath("jq"); err != nil && strings.Contains(line, "jq ") {
-		if os.Getenv("CI") == "true" {
-			c.t.Error("no jq: apt-get install jq")
+	var script []string
+	run := func() {
+		text := strings.Join(script, "\n")
+		out, err := c.shell(text)
+		if sends := strings.Contains(text, "/hook/"); err != nil || sends && !strings.Contains(out, `"accepted"`) {
+			c.t.Errorf("%s: %v\n%s", text, err, out)
 		}
-		return false
+		script = nil
 	}
-	if out, err := c.shell(line); err != nil {
-		c.t.Errorf("%s: %v\n%s", line, err, out)
+	for _, line := range commands {
+		switch {
+		case strings.HasPrefix(strings.TrimPrefix(line, "CGO_ENABLED=0 "), "go "): // the README's way in; the continuous integration runs both
+		case line == "ollim webhook serve":
+			run()
+			c.serveExamples()
+		case c.lacks(line):
+			left++
+		default:
+			script = append(script, strings.ReplaceAll(line, "127.0.0.1:8420", c.address))
+		}
 	}
-	return true
+	run()
+	return left
+}
+
+// serveExamples starts the server of webhooks. When the test ends it is stopped, and its runs have ended.
+func (c *exampleCommand) serveExamples() {
+	c.t.Helper()
+	server := c.cmd("webhook", "serve")
+	if err := server.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() {
+		_ = server.Process.Signal(syscall.SIGTERM)
+		if err := server.Wait(); err != nil {
+			c.t.Error("ollim webhook serve: ", err)
+		}
+		eventually(c.t, "all runs have ended", func() bool { return len(process.Carrying("OLLIM_DATA_DIR="+c.data)) == 0 })
+	})
+	eventually(c.t, "the server listens", func() bool {
+		conn, err := net.Dial("tcp", c.address)
+		return err == nil && conn.Close() == nil
+	})
+}
+
+// freeAddress returns an address on which nobody listens.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// lacks reports whether a command needs a program that is not there.
+func (c *exampleCommand) lacks(line string) bool {
+	c.t.Helper()
+	for _, program := range []string{"jq", "curl", "openssl"} {
+		if _, err := exec.LookPath(program); err == nil || !strings.Contains(line, program+" ") {
+			continue
+		}
+		if os.Getenv("CI") == "true" {
+			c.t.Errorf("no %[1]s: apt-get install %[1]s", program)
+		}
+		return true
+	}
+	return false
 }

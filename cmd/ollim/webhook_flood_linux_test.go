@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -78,12 +77,7 @@ type flood struct {
 
 func newFlood(c *command) *flood {
 	c.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // it only finds a free port
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_ = l.Close()
+	address := freeAddress(c.t)
 	c.ok("config", "set", "webhook.listen", address)
 	c.ok("config", "set", "webhook.jobs", "3")
 	path := filepath.Join(c.data, ".config/ollim/secrets.env")
