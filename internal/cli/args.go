@@ -14,6 +14,9 @@ const pickOne = "?"
 // asAsk turns the short spelling of ask into the long one: -p, -c, -r and --session before any command word mean ask, as people know
 // them from other agents, so that `ollim -p status` asks "status".
 func asAsk(root *cobra.Command, args []string) []string {
+	if isCompletion(args) {
+		return append([]string{args[0]}, asAsk(root, args[1:])...)
+	}
 	ask, _, err := root.Find([]string{"ask"})
 	if err != nil {
 		return args

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"maps"
 
 	"github.com/spf13/cobra"
@@ -72,25 +71,31 @@ func newConfigSet(d *Deps) *cobra.Command {
 
 func newNames(d *Deps) *cobra.Command {
 	var user, bot string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Annotations: agentOwn("update_names"),
 		Use:         "names [--user NAME] [--bot NAME]",
 		Short:       "Show or set the names of the owner and the agent",
 		Args:        checked(cobra.NoArgs),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
-			return runNames(ctx, d, h, user, bot)
+			return runNames(ctx, d, h, user, bot, asJSON)
 		}),
 	}
 	cmd.Flags().StringVar(&user, "user", "", "name of the owner")
 	cmd.Flags().StringVar(&bot, "bot", "", "name of the agent")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the names as one JSON object")
 	return cmd
 }
 
-func runNames(ctx context.Context, d *Deps, h app.Home, user, bot string) error {
+func runNames(ctx context.Context, d *Deps, h app.Home, user, bot string, asJSON bool) error {
 	switch {
+	case asJSON && user+bot != "":
+		return usage("--json only prints names")
+	case asJSON:
+		return d.emit(h.Config.Names)
 	case user == "" && bot == "":
-		_, err := fmt.Fprintf(d.Out, "user\t%s\nbot\t%s\n", h.Config.Names.User, h.Config.Names.Bot)
-		return err
+		rows := [][]string{{"user", h.Config.Names.User}, {"bot", h.Config.Names.Bot}}
+		return records(d, false, "", rows, cellsOf)
 	case d.inside():
 		input := map[string]string{"user_name": user, "bot_name": bot}
 		maps.DeleteFunc(input, func(_, name string) bool { return name == "" })

@@ -33,6 +33,7 @@ type Deps struct {
 
 	logFormat      string
 	quiet, verbose bool
+	version        bool      // is asked for by --version
 	layout         layout    // of lists
 	pager          *pager    // nil: standard output is not paged
 	progress       *progress // of the run that a terminal waits for; nil: none is shown

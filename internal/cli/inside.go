@@ -84,6 +84,11 @@ func verbsOf(root *cobra.Command) policy.Verbs {
 	for _, noun := range root.Commands() {
 		for _, cmd := range append(noun.Commands(), noun) {
 			verbs[verbOf(cmd)] = accessOf(cmd)
+			if cmd.HasParent() && cmd.Parent() == noun {
+				for _, alias := range cmd.Aliases {
+					verbs[noun.Name()+" "+alias] = accessOf(cmd)
+				}
+			}
 		}
 	}
 	return verbs

@@ -30,8 +30,14 @@ func newRoot(d *Deps, args ...string) *cobra.Command {
 			"conversation. There is no daemon, and all state is plain files in one directory. See ollim(7).",
 		SilenceErrors: true, SilenceUsage: true,
 		Args: checked(cobra.NoArgs),
-		RunE: works(func(*cobra.Command, []string) error { return runBare(d) }),
+		RunE: works(func(*cobra.Command, []string) error {
+			if d.version {
+				return runVersion(d, false)
+			}
+			return runBare(d)
+		}),
 	}
+	root.Flags().BoolVar(&d.version, "version", false, "print the version and how it was built")
 	f := root.PersistentFlags()
 	f.StringVar(&d.DataDir, "data-dir", "", "the data directory (default $OLLIM_DATA_DIR, else ~/.ollim-bot)")
 	f.StringVar(&d.ConfigPath, "config", "", "the settings file (default $OLLIM_CONFIG, else config.yaml in the data directory)")
@@ -56,6 +62,10 @@ func newRoot(d *Deps, args ...string) *cobra.Command {
 	root.AddCommand(commandsFor(d, args)...)
 	root.CompletionOptions.DisableDefaultCmd = len(root.Commands()) == 1 // completion is for all commands
 	root.SetHelpCommand(newHelp(d, root))
+	if isCompletion(args) {
+		root.InitDefaultHelpCmd()
+		d.complete(root)
+	}
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		if cmd == root {
@@ -86,6 +96,9 @@ func plainFlag(err error) error {
 // group makes a noun, whose verbs are its subcommands. Called without one it says which there are.
 func group(use, plural, short string, verbs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Aliases: []string{plural}, Short: short, Args: cobra.ArbitraryArgs}
+	for _, v := range verbs {
+		v.Aliases = append(v.Aliases, aliases(v.Name())...)
+	}
 	cmd.AddCommand(verbs...)
 	cmd.Annotations = map[string]string{onlyVerbs: "yes"}
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
@@ -101,6 +114,19 @@ func group(use, plural, short string, verbs ...*cobra.Command) *cobra.Command {
 		return usage("unknown command %q: want one of %s", args[0], strings.Join(names, ", "))
 	}
 	return cmd
+}
+
+// aliases are the other names that people know a verb by.
+func aliases(verb string) []string {
+	switch verb {
+	case "list":
+		return []string{"ls"}
+	case "rm":
+		return []string{"remove", "delete"}
+	case "cancel":
+		return []string{"rm", "remove", "delete"}
+	}
+	return nil
 }
 
 // works marks a command's errors as its own.
@@ -231,16 +257,33 @@ func hideRest(root *cobra.Command) {
 	}
 }
 
+// versionFacts is what there is to say of the program.
+type versionFacts struct {
+	Version string `json:"version"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
 func newVersion(d *Deps) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "version",
 		Short:       "Print the version and how it was built",
 		Args:        checked(cobra.NoArgs),
-		RunE: works(func(*cobra.Command, []string) error {
-			return d.answer(fmt.Sprintf("ollim %s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH), nil)
-		}),
+		RunE:        works(func(*cobra.Command, []string) error { return runVersion(d, asJSON) }),
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func runVersion(d *Deps, asJSON bool) error {
+	v := versionFacts{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
+	if asJSON {
+		return d.emit(v)
+	}
+	return d.answer(fmt.Sprintf("ollim %s %s %s/%s", v.Version, v.Go, v.OS, v.Arch), nil)
 }
 
 // version is the module's, as the go command stamped it; a build from a work tree is a development one.

@@ -96,8 +96,8 @@ type Keep struct {
 
 // Names holds the names of the owner and the agent; "" is unknown.
 type Names struct {
-	User string
-	Bot  string
+	User string `json:"user"`
+	Bot  string `json:"bot"`
 }
 
 // Amount parses a limit: a number from 0, or none, which is +Inf.

@@ -50,6 +50,24 @@ func idOf(name string) (string, bool) {
 	return id, err == nil && plaintext.IsName(id)
 }
 
+// Name is a transcript as the name of its file describes it.
+type Name struct {
+	ID    string
+	Begun time.Time
+}
+
+// Names lists the transcripts, the newest first, by the names of their files alone.
+func Names(sessions string) ([]Name, error) {
+	all, err := everywhere(sessions)
+	names := make([]Name, 0, len(all))
+	for _, f := range all {
+		begun, _ := time.Parse(nameTime, filepath.Base(f.path)[:len(nameTime)]) // it is a file's name
+		names = append(names, Name{f.id, begun})
+	}
+	slices.SortStableFunc(names, func(a, b Name) int { return b.Begun.Compare(a.Begun) })
+	return names, err
+}
+
 // everywhere lists the files of all directories. Directories of other programs, such as the script engine's, have other
 // names.
 func everywhere(sessions string) ([]file, error) {

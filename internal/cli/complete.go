@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/question"
+	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/state/task"
+	"github.com/ollim/ollim/internal/state/transcript"
+)
+
+// A completer lists the words that may stand in a place, each with a tab and a description if it has one. What cannot be read is left
+// out: there is nobody to read an error. Most completers list directories only.
+type completer func(d *Deps, dir paths.Dir) []string
+
+// maxCompleted is how many runs and transcripts are listed, the newest first.
+const maxCompleted = 50
+
+// maxAbout is the length of a description in bytes.
+const maxAbout = 60
+
+// completers returns the completers of arguments, by the words of a command.
+func completers() map[string]completer {
+	routines, reminders, hooks := jobFiles(paths.Dir.Routines), jobFiles(paths.Dir.Reminders), jobFiles(paths.Dir.Webhooks)
+	jobs := all(routines, reminders, hooks)
+	runs := all(words("last"), jobs, recentRuns)
+	sessions := all(words("main"), routineSessions, channels, transcripts)
+	skills := folders(paths.Dir.Skills)
+	return map[string]completer{
+		"fire": jobs, "approve": all(jobs, prefixed(skillPrefix, skills), words("tool-policy.yaml")),
+		"routine show": routines, "routine edit": routines, "routine rm": routines, "routine enable": routines, "routine disable": routines,
+		"reminder show": reminders, "reminder cancel": reminders,
+		"webhook show": hooks, "webhook edit": hooks, "webhook rm": hooks, "webhook call": hooks,
+		"schedule list": all(routines, reminders), "schedule audit": routines,
+		"run list": jobs, "run show": runs, "run log": runs, "stop": runsInProgress, "answer": openQuestions,
+		"session show": sessions, "session id": sessions, "session compact": sessions, "session branch": sessions,
+		"session export": sessions, "session history": sessions, "session rm": sessions, "session clear": words("main"),
+		"skill show": skills, "skill render": skills,
+		"config get": settings, "config set": settings,
+		"task done": tasks, "task edit": tasks, "task rm": tasks,
+	}
+}
+
+// flagCompleters returns the completers of values of flags, by the flag's name.
+func flagCompleters() map[string]completer {
+	return map[string]completer{
+		"model": models, "engine": words(engine.ClaudeCode, engine.Native, "script:"), "resume": transcripts,
+		"output-format": words("text", "json", "stream-json"), "log-format": words("text", "json"),
+		"permissions": words("dontAsk", "default", "acceptEdits"), "thinking": words("off", "adaptive", "true"),
+		"by": words("job", "day", "model"), "skills": folders(paths.Dir.Skills),
+	}
+}
+
+// isCompletion reports whether a shell asks for completions.
+func isCompletion(args []string) bool {
+	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
+// complete lets the commands of a tree complete their arguments and the values of their flags.
+func (d *Deps) complete(root *cobra.Command) {
+	d.Warn = func(string) {}
+	arguments, values := completers(), flagCompleters()
+	walk(root, func(cmd *cobra.Command) {
+		cmd.ValidArgsFunction = d.arguments(cmd, arguments[verbOf(cmd)])
+		for name, c := range values {
+			if cmd.Flags().Lookup(name) != nil || cmd.PersistentFlags().Lookup(name) != nil {
+				_ = cmd.RegisterFlagCompletionFunc(name, func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+					return d.candidates(c, begun), cobra.ShellCompDirectiveNoFileComp
+				})
+			}
+		}
+	})
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.ValidArgsFunction = func(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			return helpTopics(root, args, begun), cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+}
+
+// helpTopics completes the words of a command.
+func helpTopics(root *cobra.Command, args []string, begun string) (list []string) {
+	at, rest, err := root.Find(args)
+	if err != nil || len(rest) > 0 {
+		return nil
+	}
+	for _, c := range at.Commands() {
+		if c.IsAvailableCommand() && strings.HasPrefix(c.Name(), begun) {
+			list = append(list, c.Name()+"\t"+c.Short)
+		}
+	}
+	return list
+}
+
+// arguments completes the arguments of a command: the first one, or all where its usage repeats it. Files are left to the shell, for
+// commands that take one.
+func (d *Deps) arguments(cmd *cobra.Command, c completer) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	usage := strings.Fields(cmd.Use)[1:]
+	return func(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		switch first := len(args) == 0; {
+		case c != nil && (first || strings.Contains(usage[0], "...")):
+			list := slices.DeleteFunc(d.candidates(c, begun), func(word string) bool {
+				word, _, _ = strings.Cut(word, "\t")
+				return slices.Contains(args, word)
+			})
+			return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		case strings.Contains(cmd.Use, "FILE"):
+			return nil, cobra.ShellCompDirectiveDefault
+		case first && len(usage) == 1 && strings.Contains(usage[0], "|") && usage[0] == strings.ToLower(usage[0]):
+			return d.candidates(words(strings.Split(usage[0], "|")...), begun), cobra.ShellCompDirectiveNoFileComp
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// candidates are the words of a completer that begin as a shell's user has typed.
+func (d *Deps) candidates(c completer, begun string) (list []string) {
+	dir, err := d.Dir()
+	if err != nil {
+		return nil
+	}
+	for _, line := range c(d, dir) {
+		word, about, described := strings.Cut(line, "\t")
+		if !strings.HasPrefix(word, begun) || printable(word) != word {
+			continue
+		}
+		if described {
+			word += "\t" + plaintext.Short(printable(about), maxAbout)
+		}
+		list = append(list, word)
+	}
+	return list
+}
+
+// words completes fixed words.
+func words(list ...string) completer {
+	return func(*Deps, paths.Dir) []string { return slices.Clone(list) }
+}
+
+// all completes what several completers do.
+func all(list ...completer) completer {
+	return func(d *Deps, dir paths.Dir) (found []string) {
+		for _, c := range list {
+			found = append(found, c(d, dir)...)
+		}
+		return found
+	}
+}
+
+func prefixed(prefix string, c completer) completer {
+	return func(d *Deps, dir paths.Dir) []string {
+		list := c(d, dir)
+		for i := range list {
+			list[i] = prefix + list[i]
+		}
+		return list
+	}
+}
+
+// jobFiles completes the names of the Markdown files of a directory.
+func jobFiles(folder func(paths.Dir) string) completer {
+	return func(_ *Deps, dir paths.Dir) (names []string) {
+		for _, name := range folders(folder)(nil, dir) {
+			if base, ok := strings.CutSuffix(name, ".md"); ok {
+				names = append(names, base)
+			}
+		}
+		return names
+	}
+}
+
+// folders completes the names in a directory.
+func folders(folder func(paths.Dir) string) completer {
+	return func(_ *Deps, dir paths.Dir) (names []string) {
+		entries, _ := os.ReadDir(folder(dir))
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), ".") {
+				names = append(names, e.Name())
+			}
+		}
+		return names
+	}
+}
+
+// newestRuns returns the latest run records.
+func newestRuns(dir paths.Dir) (list []runlog.Record) {
+	book := runlog.Book{Home: dir, Zone: time.UTC}
+	ids, _ := book.After(time.Time{})
+	for _, id := range slices.Backward(ids[max(len(ids)-maxCompleted, 0):]) {
+		if r, err := book.Load(id); err == nil {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func recentRuns(_ *Deps, dir paths.Dir) (list []string) {
+	for _, r := range newestRuns(dir) {
+		list = append(list, r.ID+"\t"+r.Name+" "+outcome(r))
+	}
+	return list
+}
+
+func runsInProgress(_ *Deps, dir paths.Dir) (list []string) {
+	for _, r := range newestRuns(dir) {
+		if !r.Done() {
+			list = append(list, r.ID+"\t"+r.Name)
+		}
+	}
+	return list
+}
+
+func openQuestions(_ *Deps, dir paths.Dir) (list []string) {
+	all, _ := question.Book{Home: dir}.List()
+	for _, q := range all {
+		list = append(list, q.Run+"\t"+q.Text)
+	}
+	return list
+}
+
+func routineSessions(_ *Deps, dir paths.Dir) (list []string) {
+	ids, _ := session.Book{Home: dir}.Routines()
+	for _, id := range ids {
+		list = append(list, "routine:"+id)
+	}
+	return list
+}
+
+func channels(_ *Deps, dir paths.Dir) (list []string) {
+	for _, name := range folders(paths.Dir.Channels)(nil, dir) {
+		if name, ok := strings.CutSuffix(name, ".json"); ok {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+func transcripts(_ *Deps, dir paths.Dir) (list []string) {
+	all, _ := transcript.Names(dir.Sessions())
+	for _, t := range all[:min(len(all), maxCompleted)] {
+		list = append(list, t.ID+"\t"+t.Begun.Format("2006-01-02 15:04"))
+	}
+	return list
+}
+
+func settings(*Deps, paths.Dir) []string { return config.Keys() }
+
+func tasks(_ *Deps, dir paths.Dir) (list []string) {
+	all, _ := task.Book{Home: dir}.All()
+	for _, t := range all {
+		if !t.Done {
+			list = append(list, strconv.Itoa(t.Number)+"\t"+t.Text)
+		}
+	}
+	return list
+}
+
+func models(d *Deps, _ paths.Dir) (list []string) {
+	h, err := d.NewHome()
+	if err != nil {
+		return nil
+	}
+	table, _ := h.Models()
+	for _, m := range table.Models() {
+		list = append(append(list, m.ID), m.Aliases...)
+	}
+	return list
+}
