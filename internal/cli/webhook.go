@@ -122,7 +122,7 @@ func (o *webhookAddOptions) properties() ([]yamldoc.Pair, error) {
 	for _, text := range o.some {
 		name, pointer, has := strings.Cut(text, "=")
 		if name == "" {
-			return nil, usage("--field " + text + ": want NAME or NAME=JSON_POINTER")
+			return nil, usage("--field %s: want NAME or NAME=JSON_POINTER", text)
 		}
 		p := yamldoc.Pair{Key: name, Value: []yamldoc.Pair{}}
 		if has {
