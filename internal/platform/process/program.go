@@ -35,6 +35,7 @@ type Call struct {
 	Files []*os.File    // inherited from descriptor 3 on, such as locks that it keeps
 	Stdin []byte        // standard input: a regular file, which the program can read to its end even if this process is killed
 	Limit int           // bytes of standard output that are kept, the rest is read and dropped (Cut); 0: it goes to /dev/null
+	Last  bool          // the last Limit bytes are kept, not the first
 	Tied  bool          // killed when this process ends, even by SIGKILL; on Linux only, and not if it gains privileges
 	Grace time.Duration // between SIGTERM and SIGKILL of its process group once ctx has ended; 0: kill at once
 }
@@ -64,7 +65,11 @@ func Run(ctx context.Context, c Call) (Result, error) {
 	if ctx.Err() != nil {
 		return none, context.Cause(ctx)
 	}
-	out, said := head{limit: c.Limit}, tail{}
+	out, end, said := head{limit: c.Limit}, tail{limit: c.Limit}, tail{}
+	kept := io.Writer(&out)
+	if c.Last {
+		kept = &end
+	}
 	var cmd *exec.Cmd
 	started, done := make(chan error), make(chan struct{})
 	go func() {
@@ -73,7 +78,7 @@ func Run(ctx context.Context, c Call) (Result, error) {
 			defer runtime.UnlockOSThread()
 		}
 		var err error
-		cmd, err = start(c, &out, &said)
+		cmd, err = start(c, kept, &said)
 		if started <- err; err != nil {
 			return
 		}
@@ -89,6 +94,9 @@ func Run(ctx context.Context, c Call) (Result, error) {
 	case <-done:
 	default:
 		return none, context.Cause(ctx) // it outlived SIGKILL
+	}
+	if c.Last {
+		out.data, out.cut = end.data, end.cut
 	}
 	r := Result{Out: out.data, Cut: out.cut, Stderr: string(said.data), Status: -1, End: cmd.ProcessState.String()}
 	if stopped {
@@ -288,10 +296,15 @@ func (h *head) Write(p []byte) (int, error) {
 }
 
 // tail keeps the end of the data written to it.
-type tail struct{ data []byte }
+type tail struct {
+	limit int // 0 is StderrLimit
+	data  []byte
+	cut   bool
+}
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.data = append(t.data, p...)
-	t.data = t.data[max(0, len(t.data)-StderrLimit):]
+	over := max(0, len(t.data)-cmp.Or(t.limit, StderrLimit))
+	t.data, t.cut = t.data[over:], t.cut || over > 0
 	return len(p), nil
 }
