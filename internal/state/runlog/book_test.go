@@ -153,7 +153,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 	at := time.Date(2026, 3, 7, 9, 0, 0, 0, time.UTC)
 	want := runlog.Record{
 		ID: newID(t, at, 1), Kind: "reminder", Job: "a", Name: "n", Path: "p", Description: "d", Answers: []string{"1"}, Mode: "isolated", Foreground: true, Shared: true, Persistent: true, Key: "k", Engine: "e", Model: "m", Started: at, Finished: &at,
-		Outcome: runlog.OK, Error: "err", PID: 1, PIDStart: 2, PIDGroup: 3, BootID: "b", PIDNamespace: "pid:[1]", AllowPing: true, Update: "always", Busy: true, Tools: []string{"Read"}, Root: "/r", Dirs: []string{"rw:/x"},
+		Outcome: runlog.OK, Error: "err", Verify: runlog.VerifyOK, ToolCalls: 9, ToolErrors: 8, PID: 1, PIDStart: 2, PIDGroup: 3, BootID: "b", PIDNamespace: "pid:[1]", AllowPing: true, Update: "always", Busy: true, Tools: []string{"Read"}, Root: "/r", Dirs: []string{"rw:/x"},
 		Skills: []string{"s"}, MaxChain: 4, ChainDepth: 2, Scheduled: &at, Deadline: &at, Shown: at, SessionBefore: "b", SessionAfter: "c", Parent: "p", Compaction: runlog.CompactionFailed, Private: true, Text: "t",
 		Accounted: true, Reserved: .5, Permissions: "default", MayAsk: true, ContextBefore: 6, Context: 7, Window: 8, Question: "q", Continued: 5, Resumed: at, Settled: .75, Turns: 1, Pings: 2, Reports: 3, Compactions: 4, Usage: runlog.Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4}, Cost: .25, Assumed: .125,
 	}

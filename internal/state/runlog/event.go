@@ -44,6 +44,7 @@ const (
 	UpdatesPopped EventType = "updates"
 	LeftOut       EventType = "left_out"      // what the engine printed and is not kept
 	ServerFailed  EventType = "server_failed" // an MCP server could not be used; Tool is its name, Text the reason
+	Verified      EventType = "verify"        // Tool decided whether the run did what it was for: IsError when not, Text is the reason, Count the retry that follows
 	Answered      EventType = "answered"      // the run goes on with the owner's answer; Reported is what it has cost so far
 )
 
@@ -115,6 +116,7 @@ type Standing struct {
 	LeaveFork   string    // how the agent asked to end the fork: SaveContext or ExitFork; "": it did not
 	Effects     bool      // a tool was used: the turn cannot simply be repeated
 	Earlier     int       // of Pings: those before the owner's latest answer
+	Retries     int       // how often the run went on after it was found not to have done what it was for
 	Question    string    // that the run waits with; "" once its agent has read the answer
 
 	answered bool // the answer to Question was handed to the agent, which has said nothing since
@@ -131,6 +133,10 @@ func (s *Standing) Stand(e Event) {
 	switch e.Type {
 	case Answered:
 		s.Earlier, s.Effects, s.answered = s.Pings, false, s.Question != ""
+	case Verified:
+		if e.Count > 0 { // another turn begins
+			s.Retries, s.Effects = s.Retries+1, false
+		}
 	case FollowUp:
 		s.FollowUp, _ = time.Parse(time.RFC3339, e.Text)
 	case Text, Thinking:

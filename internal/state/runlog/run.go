@@ -49,6 +49,7 @@ type Record struct {
 	Finished *time.Time `json:"finished,omitempty"`
 	Outcome  Outcome    `json:"outcome,omitempty"` // "" while it runs
 	Error    string     `json:"error,omitempty"`
+	Verify   string     `json:"verify,omitempty"` // VerifyOK or VerifyFailed; "" if the run was not verified
 
 	PID      int    `json:"pid"`
 	PIDStart uint64 `json:"pid_start"` // clock ticks after boot, from /proc/PID/stat
@@ -99,6 +100,8 @@ type Record struct {
 	Pings       int     `json:"pings"`
 	Reports     int     `json:"reports"`
 	Compactions int     `json:"compactions"`
+	ToolCalls   int     `json:"tool_calls,omitempty"`
+	ToolErrors  int     `json:"tool_errors,omitempty"` // of ToolCalls: those that failed or were refused
 	Usage       Usage   `json:"usage"`
 
 	ContextBefore int `json:"context_before,omitempty"` // tokens of the conversation at the start; 0: it is new, or that is not known
@@ -108,6 +111,20 @@ type Record struct {
 	Cost    float64 `json:"cost"`                   // USD
 	Assumed float64 `json:"cost_assumed,omitempty"` // of Cost: for answers whose price was not reported, the most it can be
 }
+
+// The values of Record.Verify.
+const (
+	VerifyOK     = "ok"
+	VerifyFailed = "failed" // the run did not do what it was for, or that could not be decided
+)
+
+// Unverified reports whether the agent did its work, but verify did not accept it. Such a run is not tried again from the start.
+func (r Record) Unverified() bool {
+	return r.Verify == VerifyFailed && (r.Outcome == Failed || r.Outcome == Timeout)
+}
+
+// AllToolsFailed reports whether the agent called tools and none of the calls succeeded.
+func (r Record) AllToolsFailed() bool { return r.ToolCalls > 0 && r.ToolErrors >= r.ToolCalls }
 
 // Compaction is the result of the latest compaction of a session, kept until it has been reported to a turn of the
 // session.

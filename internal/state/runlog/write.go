@@ -172,6 +172,7 @@ func (r *Run) finishAt(now time.Time, outcome Outcome, reason string) error {
 func (r *Run) Conclude(outcome Outcome, reason string) error {
 	r.Outcome, r.Error = outcome, short(r.Hide(reason), maxError)
 	r.Usage, r.Turns, r.ContextBefore, r.Context = Usage{}, 0, 0, 0
+	r.Verify, r.ToolCalls, r.ToolErrors = "", 0, 0
 	var s Standing
 	var bill Bill
 	for e, err := range r.book.outline(r.ID) {
@@ -199,6 +200,13 @@ func (r *Run) Conclude(outcome Outcome, reason string) error {
 	return nil
 }
 
+// SoFar returns the record with the totals of the events until now, and without an outcome.
+func (r *Run) SoFar() (Record, error) {
+	so := *r
+	err := so.Conclude("", "")
+	return so.Record, err
+}
+
 // millionths rounds an amount to the precision of the accounts.
 func millionths(usd float64) float64 { return math.Round(usd*1e6) / 1e6 }
 
@@ -219,6 +227,17 @@ func (r *Run) sum(e Event) {
 		r.Context = cmp.Or(e.After, r.Context)
 		if e.Session != "" {
 			r.SessionAfter = e.Session
+		}
+	case ToolUse:
+		r.ToolCalls++
+	case ToolResult:
+		if e.IsError {
+			r.ToolErrors++
+		}
+	case Verified:
+		r.Verify = VerifyOK
+		if e.IsError {
+			r.Verify = VerifyFailed
 		}
 	case Result:
 		r.Turns++

@@ -1,0 +1,260 @@
+package runlog
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Types of the lines of a stream that are no events.
+const (
+	RunStarted EventType = "run_started"
+	RunEnded   EventType = "run_ended" // also when it waits; then it may go on, and end again
+)
+
+// Line is one line of the stream of all runs: an event of a run, its start or its end.
+type Line struct {
+	Run  string `json:"run"`
+	Kind string `json:"kind"`
+	Job  string `json:"job"`
+	Name string `json:"name"`
+	Event
+
+	Record *Record `json:"record,omitempty"` // of RunEnded
+}
+
+// Stream is a reader's position in what all runs have done since an instant. It is not for several goroutines.
+type Stream struct {
+	book   Book
+	since  time.Time
+	trails map[string]*trail // of the runs on disk; nil: nothing more is expected of that run
+	listed time.Time         // modification time of the directory when it was listed
+	stable bool              // it had not changed since the time before
+	bad    int
+}
+
+// trail is a reader's position in one run.
+type trail struct {
+	id     string
+	begun  bool      // its start was yielded
+	offset int64     // in events.jsonl
+	ended  time.Time // of the end that was yielded
+}
+
+// late is how long after its end events of a run are expected, such as the delivery of a message about it.
+const late = 2 * time.Minute
+
+// Stream returns the position before everything that happened at or after an instant.
+func (b Book) Stream(since time.Time) *Stream {
+	return &Stream{book: b, since: since, trails: map[string]*trail{}}
+}
+
+// Bad returns how many lines of events were skipped because they cannot be read.
+func (s *Stream) Bad() int { return s.bad }
+
+// Next yields what happened since the last call, in the order of time; within a run, in the order of its record. Runs that are
+// removed meanwhile are left out. An error of one run is yielded with its id, and the others go on; an error of the directory is
+// yielded alone and ends the sequence.
+func (s *Stream) Next() iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		closed, err := s.update()
+		if err != nil {
+			yield(Line{}, err)
+			return
+		}
+		var heads []head
+		defer func() {
+			for _, h := range heads {
+				h.stop()
+			}
+		}()
+		for len(heads)+len(closed) > 0 {
+			first := earliest(heads)
+			if len(closed) > 0 && (first < 0 || !closed[0].made().After(heads[first].line.At)) { // it may have begun before
+				if h, ok := s.open(closed[0]); ok {
+					heads = append(heads, h)
+				}
+				closed = closed[1:]
+				continue
+			}
+			h := &heads[first]
+			if (h.err != nil || !h.line.At.Before(s.since)) && !yield(h.line, h.err) {
+				return
+			}
+			if !h.advance() {
+				heads = slices.Delete(heads, first, first+1)
+			}
+		}
+	}
+}
+
+// update lists the runs anew if there may be others, and returns those of which more is expected, by the time of their ids.
+func (s *Stream) update() (open []*trail, err error) {
+	if info, err := os.Stat(s.book.Home.Runs()); err != nil || !s.stable || !info.ModTime().Equal(s.listed) {
+		if err == nil { // a change in the same tick of the file system's clock shows at the next call
+			s.stable, s.listed = info.ModTime().Equal(s.listed), info.ModTime()
+		}
+		ids, err := s.book.ids()
+		if err != nil {
+			return nil, err
+		}
+		present := make(map[string]*trail, len(ids))
+		for _, id := range ids {
+			t, known := s.trails[id]
+			if !known && !s.past(id) {
+				t = &trail{id: id}
+			}
+			present[id] = t
+		}
+		s.trails = present
+	}
+	for _, t := range s.trails {
+		if t != nil {
+			open = append(open, t)
+		}
+	}
+	slices.SortFunc(open, func(a, b *trail) int { return strings.Compare(a.id, b.id) })
+	return open, nil
+}
+
+// past reports whether nothing of a run has happened or can happen at or after the stream's instant.
+func (s *Stream) past(id string) bool {
+	if s.since.IsZero() || !(&trail{id: id}).made().Before(s.since) {
+		return false
+	}
+	for _, file := range []string{"run.json", "events.jsonl"} {
+		if info, err := os.Stat(s.book.Home.Run(id, file)); err == nil && !info.ModTime().Before(s.since) {
+			return false
+		}
+	}
+	_, err := os.Lstat(s.book.Home.Question(id)) // it may wait, and go on
+	r, loadErr := s.book.Load(id)
+	return err != nil && (loadErr != nil || r.Done())
+}
+
+// made is the time in a run's id. No event of the run is older.
+func (t *trail) made() time.Time {
+	at, _ := time.Parse(idTime, t.id[:len(idTime)])
+	return at
+}
+
+// head is the next line of a run.
+type head struct {
+	line Line
+	err  error
+	next func() (Line, error, bool)
+	stop func()
+}
+
+func (s *Stream) open(t *trail) (h head, some bool) {
+	h.next, h.stop = iter.Pull2(s.lines(t))
+	return h, h.advance()
+}
+
+// advance goes on to the next line and reports whether there is one.
+func (h *head) advance() (some bool) {
+	h.line, h.err, some = h.next()
+	if !some {
+		h.stop()
+	}
+	return some
+}
+
+// earliest returns the index of the oldest line; -1 if there is none.
+func earliest(heads []head) int {
+	first := -1
+	for i := range heads {
+		if first < 0 || heads[i].line.At.Before(heads[first].line.At) {
+			first = i
+		}
+	}
+	return first
+}
+
+// lines yields what is new of a run. The record is read first, so that all events before an end which it states are there.
+func (s *Stream) lines(t *trail) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		r, err := s.book.Load(t.id)
+		if errors.Is(err, fs.ErrNotExist) {
+			return // it has just been created, or removed
+		}
+		if err != nil {
+			s.trails[t.id] = nil
+			yield(Line{Run: t.id}, err)
+			return
+		}
+		line := func(e Event, record *Record) Line { return Line{r.ID, r.Kind, r.Job, r.Name, e, record} }
+		if !t.begun {
+			if t.begun = true; !yield(line(Event{At: r.Started, Type: RunStarted}, nil), nil) {
+				return
+			}
+		}
+		end := func() bool { // once, and before what happened after it
+			if !r.Done() || r.Finished.Equal(t.ended) {
+				return true
+			}
+			t.ended = *r.Finished
+			return yield(line(Event{At: t.ended, Type: RunEnded}, &r), nil)
+		}
+		for e, err := range s.events(t) {
+			if r.Done() && e.At.After(*r.Finished) && !end() || !yield(line(e, nil), err) {
+				return
+			}
+		}
+		if !end() || !r.Done() {
+			return
+		}
+		if r.Outcome != Waiting && s.book.Disk.Now().Sub(t.ended) > late {
+			s.trails[t.id] = nil
+		}
+	}
+}
+
+// events yields the events of a run from the trail's offset on, and moves that. A line that is being written is left to the next
+// call.
+func (s *Stream) events(t *trail) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		f, err := store.Open(s.book.Home.Run(t.id, "events.jsonl"), os.O_RDONLY)
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if err == nil {
+			defer func() { _ = f.Close() }()
+			_, err = f.Seek(t.offset, io.SeekStart)
+		}
+		if err != nil {
+			yield(Event{At: s.book.Disk.Now()}, err)
+			return
+		}
+		in := bufio.NewReaderSize(f, 64<<10)
+		for {
+			raw, err := in.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			var e Event
+			t.offset += int64(len(raw))
+			if json.Unmarshal(raw, &e) != nil {
+				if len(strings.TrimSpace(string(raw))) > 0 {
+					s.bad++
+				}
+				continue
+			}
+			if e.File != "" {
+				_ = s.book.unfold(t.id, &e) // without the file, whose run may just be removed, it counts without its text
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package runlog_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// next is what a stream yields now: the job's name and the type of each line, with a text.
+func (d *desk) next(s *runlog.Stream) string {
+	d.t.Helper()
+	var words []string
+	for line, err := range s.Next() {
+		if err != nil {
+			words = append(words, "error:"+line.Run)
+			continue
+		}
+		word := line.Name + ":" + string(line.Type)
+		if line.Text != "" {
+			word += "=" + line.Text
+		}
+		if (line.Record != nil) != (line.Type == runlog.RunEnded) || line.Record != nil && line.Record.ID != line.Run {
+			d.t.Errorf("%s has the record %+v", word, line.Record)
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+func (d *desk) later(by time.Duration) { d.now = d.now.Add(by) }
+
+func (d *desk) text(r *runlog.Run, text string) {
+	d.later(time.Second)
+	d.event(r, runlog.Event{Type: runlog.Text, Text: text})
+}
+
+func (d *desk) finish(r *runlog.Run, o runlog.Outcome) {
+	d.t.Helper()
+	d.later(time.Second)
+	if err := r.Finish(o, ""); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// wants compares what the stream yields now.
+func (d *desk) wants(s *runlog.Stream, want string) {
+	d.t.Helper()
+	if got := d.next(s); got != want {
+		d.t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// Runs that overlap are one stream in the order of time, and what comes later is yielded once.
+func TestStream(t *testing.T) {
+	d := newDesk(t)
+	s := d.Stream(time.Time{})
+	d.wants(s, "")
+	a := d.open(runlog.Record{Name: "a"})
+	d.text(a, "a1")
+	b := d.open(runlog.Record{Name: "b"})
+	d.text(b, "b1")
+	d.text(a, "a2")
+	d.finish(b, runlog.OK)
+	d.wants(s, "a:run_started a:text=a1 b:run_started b:text=b1 a:text=a2 b:run_ended")
+	d.wants(s, "")
+	d.text(a, "a3")
+	skipped := d.open(runlog.Record{Name: "c"})
+	d.finish(skipped, runlog.Skipped)
+	d.wants(s, "a:text=a3 c:run_started c:run_ended")
+	d.text(b, "late") // about a run that has ended
+	d.finish(a, runlog.Failed)
+	d.wants(s, "b:text=late a:run_ended")
+	d.later(time.Hour)
+	d.wants(s, "")
+	d.event(a, runlog.Event{Type: runlog.Text, Text: "much later"})
+	d.wants(s, "")
+	d.wants(d.Stream(time.Time{}), "a:run_started a:text=a1 b:run_started b:text=b1 a:text=a2 b:run_ended a:text=a3 c:run_started c:run_ended "+
+		"b:text=late a:run_ended a:text=much later")
+}
+
+// A line has the run, and the fields of the event as they are on disk.
+func TestStreamLine(t *testing.T) {
+	d := newDesk(t)
+	r := d.open(runlog.Record{Name: "a", Job: "j", Kind: "routine"})
+	huge := strings.Repeat("x", large)
+	d.event(r, runlog.Event{Type: runlog.ToolUse, Tool: "Read", Input: json.RawMessage(`{"a":"<b>"}`)}, runlog.Event{Type: runlog.Text, Text: huge})
+	n := 0
+	for line, err := range d.Stream(time.Time{}).Next() {
+		text, jsonErr := json.Marshal(line)
+		var got map[string]any
+		if err != nil || jsonErr != nil || json.Unmarshal(text, &got) != nil || got["run"] != r.ID || got["job"] != "j" || got["kind"] != "routine" || got["name"] != "a" ||
+			got["at"] != "2026-03-02T10:00:00+01:00" {
+			t.Errorf("%v, %v: %.300s", err, jsonErr, text)
+		}
+		if n == 1 && fmt.Sprint(got["input"]) != "map[a:<b>]" || n == 2 && got["text"] != huge {
+			t.Errorf("%.300s", text)
+		}
+		n++
+	}
+	if n != 3 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+// A run that waits ends, goes on and ends again, also if both happen between two looks.
+func TestStreamOfAWaitingRun(t *testing.T) {
+	for _, looks := range []bool{true, false} {
+		d := newDesk(t)
+		s := d.Stream(time.Time{})
+		r := d.open(runlog.Record{Name: "a"})
+		d.text(r, "which?")
+		d.finish(r, runlog.Waiting)
+		d.wants(s, "a:run_started a:text=which? a:run_ended")
+		d.later(24 * time.Hour)
+		d.wants(s, "")
+		r, err := d.Reopen(t.Context(), r.ID, func(*runlog.Record) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.event(r, runlog.Event{Type: runlog.Answered, Text: "this"})
+		if looks {
+			d.wants(s, "a:answered=this")
+			d.wants(s, "")
+		}
+		d.text(r, "done")
+		d.finish(r, runlog.OK)
+		if looks {
+			d.wants(s, "a:text=done a:run_ended")
+		} else {
+			d.wants(s, "a:answered=this a:text=done a:run_ended")
+		}
+		d.wants(s, "")
+	}
+}
+
+// The stream begins at an instant: of a run that began before, only what happened since.
+func TestStreamSince(t *testing.T) {
+	d := newDesk(t)
+	old, waiting := d.open(runlog.Record{Name: "old"}), d.open(runlog.Record{Name: "w"})
+	d.finish(old, runlog.OK)
+	d.finish(waiting, runlog.Waiting)
+	a := d.open(runlog.Record{Name: "a"})
+	d.text(a, "a1")
+	d.later(time.Hour)
+	since := d.now
+	files, before := []string{"run.json", "events.jsonl"}, since.Add(-time.Minute)
+	for _, id := range []string{old.ID, waiting.ID, a.ID} { // as if they were written at the desk's time
+		for _, file := range files {
+			if err := os.Chtimes(d.Home.Run(id, file), before, before); err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.MkdirAll(d.Home.Questions(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(d.Home.Question(waiting.ID), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := d.Stream(since)
+	d.wants(s, "")
+	d.text(a, "a2")
+	again, err := d.Reopen(t.Context(), waiting.ID, func(*runlog.Record) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.text(again, "w1")
+	d.text(d.open(runlog.Record{Name: "new"}), "n1")
+	d.wants(s, "a:text=a2 w:text=w1 new:run_started new:text=n1")
+}
+
+// A line that is being written is yielded when it is complete; one that cannot be read is skipped and counted; a run that is removed or
+// has no record is none; a record that cannot be read is an error of that run, once.
+func TestStreamOfDamage(t *testing.T) {
+	d := newDesk(t)
+	s := d.Stream(time.Time{})
+	ids := d.several("a", "b", "c", "d")
+	d.write(ids[1], "run.json", "{")
+	if err := os.Remove(d.Home.Run(ids[2], "run.json")); err != nil {
+		t.Fatal(err)
+	}
+	d.wants(s, "a:run_started error:"+ids[1]+" d:run_started")
+	line := `{"at":"2026-03-02T09:00:00Z","type":"text","text":"x"}` + "\n"
+	for i, cut := range []int{0, 1, 20, len(line) - 1} {
+		d.write(ids[0], "events.jsonl", strings.Repeat(line, i)+line[:cut])
+		if i == 0 {
+			d.wants(s, "")
+		} else {
+			d.wants(s, "a:text=x")
+		}
+	}
+	if err := os.RemoveAll(d.Home.Run(ids[0])); err != nil {
+		t.Fatal(err)
+	}
+	d.write(ids[3], "events.jsonl", "nonsense\n\n"+line)
+	d.wants(s, "d:text=x")
+	if s.Bad() != 1 {
+		t.Errorf("%d bad lines, want 1", s.Bad())
+	}
+	d.several("e")
+	d.wants(s, "e:run_started")
+	if err := os.RemoveAll(d.Home.Runs()); err != nil {
+		t.Fatal(err)
+	}
+	d.wants(s, "")
+	if err := os.WriteFile(d.Home.Runs(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.wants(s, "error:")
+}
+
+// A reader that stops early loses nothing that it has not seen of the runs that it did not reach.
+func TestStreamThatIsLeft(t *testing.T) {
+	d := newDesk(t)
+	d.several("a", "b", "c")
+	s := d.Stream(time.Time{})
+	for line := range s.Next() {
+		if line.Name == "b" {
+			break
+		}
+	}
+	if got := strings.Fields(d.next(s)); !slices.Contains(got, "c:run_started") || slices.Contains(got, "a:run_started") {
+		t.Errorf("%s", got)
+	}
+}
