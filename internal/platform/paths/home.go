@@ -190,6 +190,9 @@ func (d Dir) Schedules() string { return d.State("schedules.jsonl") }
 // Backups is the directory of copies of a crontab, made before it is changed.
 func (d Dir) Backups() string { return d.State("backups") }
 
+// Heartbeats holds the calls that are owed to monitors.
+func (d Dir) Heartbeats() string { return d.State("heartbeats.json") }
+
 // Notices holds what has been reported to the owner.
 func (d Dir) Notices() string { return d.State("notices.json") }
 

@@ -1,0 +1,87 @@
+// Package heartbeat keeps the calls that are owed to monitors: a run that ended ok owes its job's URL a call.
+//
+// On disk: state/heartbeats.json, absent when no call is owed,
+//
+//	{"<job>": {"url": "https://hc-ping.com/…", "run": "<run id>", "at": "2026-02-24T14:30:00Z"}}
+//
+// changed under the lock "heartbeats". A call is noted before the record of its run is finished, so that a crash does not lose it,
+// and removed when the monitor has answered. A later run of the job takes the place of an earlier one. A file that cannot be
+// parsed is set aside.
+package heartbeat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Limit is how long a call is owed: a later one would hide that the job has not run since.
+const Limit = time.Hour
+
+// Book holds the calls of one data directory. An error wraps *store.NotWritten or *lock.Failed, or lock.ErrBusy after ten seconds.
+type Book struct {
+	Home paths.Dir
+	Disk store.Disk
+}
+
+// Call is a call that is owed.
+type Call struct {
+	URL string    `json:"url"` // as it was approved when the run began
+	Run string    `json:"run"`
+	At  time.Time `json:"at"` // end of the run
+}
+
+// Owe notes that a run of a job owes a call.
+func (b Book) Owe(ctx context.Context, job, run, url string) error {
+	return b.edit(ctx, func(all map[string]Call) { all[job] = Call{url, run, b.Disk.Now().UTC()} })
+}
+
+// Done removes the calls that were made, by job. One that was replaced by that of a later run stays.
+func (b Book) Done(ctx context.Context, made map[string]Call) error {
+	return b.edit(ctx, func(all map[string]Call) {
+		for job, c := range made {
+			if all[job].Run == c.Run {
+				delete(all, job)
+			}
+		}
+	})
+}
+
+// List returns the calls that are owed, by job. It takes no lock, because the file is replaced as a whole. A file that cannot be
+// parsed has none; the next change sets it aside.
+func (b Book) List() (all map[string]Call, err error) {
+	data, err := store.Read(b.Home.Heartbeats())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && json.Unmarshal(data, &all) != nil {
+		return nil, nil
+	}
+	return all, err
+}
+
+// edit changes the file under its lock.
+func (b Book) edit(ctx context.Context, change func(map[string]Call)) error {
+	held, err := b.Disk.Lock(ctx, b.Home.Lock("heartbeats"))
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	all, err := store.ReadJSON[map[string]Call](b.Disk, b.Home.Heartbeats())
+	if err != nil {
+		return err
+	}
+	if all == nil {
+		all = map[string]Call{}
+	}
+	change(all)
+	if len(all) == 0 {
+		return store.Remove(b.Home.Heartbeats())
+	}
+	return store.WriteJSON(b.Home.Heartbeats(), all)
+}
