@@ -9,6 +9,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/changed"
+	"github.com/ollim/ollim/internal/state/heartbeat"
 	"github.com/ollim/ollim/internal/state/outbox"
 )
 
@@ -27,6 +28,7 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 			Spend: h.Spend(), Budget: h.Budget(), Approvals: h.Approvals(), Slots: h.Slots(), Queue: h.Queue(),
 			Questions: h.Questions(), Inquiries: h.Inquiries(), Inbox: h.Inbox(),
 			Changes: changed.Book{Home: h.Dir, Disk: h.Disk}, Channels: h.Channels(),
+			Heartbeats: heartbeat.Book{Home: h.Dir, Disk: h.Disk},
 		},
 		Outbox: h.Post(),
 		Names:  h.Config.Names, SetNames: h.SetNames,

@@ -90,7 +90,7 @@ func (o *jobFlags) parse(id, body string, more []yamldoc.Pair) (job.Job, error) 
 
 // plainScalar gives a number its type, where a file would have one.
 func plainScalar(key, text string) any {
-	if !slices.Contains([]string{"max-cost", "thinking", "max-chain"}, key) {
+	if !slices.Contains([]string{"max-cost", "thinking", "max-chain", "retry"}, key) {
 		return text
 	}
 	if n, err := strconv.Atoi(text); err == nil {

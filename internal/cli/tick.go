@@ -35,7 +35,7 @@ func newTick(d *Deps) *cobra.Command {
 		Long: "Tick starts routines with an unclaimed slot (late ones if catch-up allows it), reminders that are due, and webhooks " +
 			"whose events wait in the inbox. It records missed slots, and reports reminders that are more than a day late in one pending update. It completes " +
 			"runs whose process died, continues runs whose question was answered, ends those whose question has expired, " +
-			"has the agent of an idle interactive fork end it or ask whether to go on, and retries undelivered messages. It does not " +
+			"has the agent of an idle interactive fork end it or ask whether to go on, retries undelivered messages, and calls the heartbeat of the settings if all that worked. It does not " +
 			"wait for an engine. Two ticks at once do no harm. One crontab line fires all jobs; ollim schedule install adds one for each routine.",
 		Example: "  * * * * * /usr/local/bin/ollim tick",
 		Args:    checked(cobra.NoArgs),
@@ -62,7 +62,7 @@ func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 	}
 	s := starter{d: d, home: h, wait: o.wait}
 	m := tick.Minute{
-		Runner: h.Runner(false), Keep: days,
+		Runner: h.Runner(false), Keep: days, Heartbeat: h.Config.Heartbeat,
 		Start:     func(j job.Job) error { return s.start(ctx, j) },
 		StartLate: func(j job.Job, at time.Time) error { return s.start(ctx, j, "--slot", at.UTC().Format(time.RFC3339)) },
 		Entry:     s.entry,

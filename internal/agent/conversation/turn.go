@@ -174,7 +174,13 @@ func (t *Turn) forget(ctx context.Context) error {
 
 // Remind sends the agent a reminder of a duty, in the same session.
 func (t *Turn) Remind(ctx context.Context, text string, r engine.Request) error {
-	r.Input.Prompt, r.Input.Nudge, r.Input.Attachments = text, true, nil
+	r.Input.Nudge = true
+	return t.Resume(ctx, text, r)
+}
+
+// Resume sends the agent another message in the same session, which is not one of the owner's.
+func (t *Turn) Resume(ctx context.Context, text string, r engine.Request) error {
+	r.Input.Prompt, r.Input.Attachments = text, nil
 	_, err := t.ask(ctx, r)
 	return err
 }

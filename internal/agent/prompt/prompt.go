@@ -249,6 +249,13 @@ func Ago(d time.Duration) string {
 	return unit(d/(24*time.Hour), "day")
 }
 
+// NotVerified tells the agent why its run did not do what it was for, and that it goes on: for the n-th time of at most so many.
+func NotVerified(reason string, n, of int) string {
+	parts := []string{"[system] This run is not finished: a check by the owner's program found that it did not do what it was for."}
+	parts = append(parts, data("VERIFY OUTPUT", reason)...)
+	return strings.Join(append(parts, fmt.Sprintf("Put that right now, in this session. The check is then repeated (retry %d of %d).", n, of)), "\n\n")
+}
+
 // Nudge reminds an agent of the report that it owes before its run may end.
 func Nudge(mode job.UpdateMode) string {
 	if mode == job.Always {

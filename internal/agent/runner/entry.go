@@ -41,7 +41,7 @@ func (r *Runner) FireEntry(ctx context.Context, run string, o Options) (runlog.R
 		}
 		return none, err
 	}
-	defer f.flush(ctx)
+	defer f.release(ctx)
 	defer f.guard.Release()
 	if over, err := f.begun(ctx); over.Done() || err != nil {
 		return over, err

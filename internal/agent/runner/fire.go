@@ -55,11 +55,11 @@ type fire struct {
 	all       []job.Job     // of the directory
 	previous  runlog.Record // of the job; the zero one when there is none
 	guard     *lock.Guard
-	slot      time.Time // that the fire answers; zero: none
-	rival     time.Time // a slot that another run had claimed before
-	wrong     error     // with tool-policy.yaml
-	permitted bool      // what the owner wants at the end of the run may start
-	after     string    // the fingerprint of that, as it was permitted
+	slot      time.Time         // that the fire answers; zero: none
+	rival     time.Time         // a slot that another run had claimed before
+	wrong     error             // with tool-policy.yaml
+	permitted map[string]string // the executables that may start at the end, with their fingerprints; nil: the run is not permitted
+	retried   int               // retries of an earlier attempt of the reminder, which was cut off
 
 	entry *inbox.Entry // of the inbox, that the fire answers; nil: none
 	taken bool         // the run has the entry
@@ -96,7 +96,7 @@ func (f *fire) respond(ctx context.Context) (runlog.Record, error) {
 		return runlog.Record{}, err
 	}
 	f.guard = guard
-	defer f.flush(ctx)
+	defer f.release(ctx)
 	defer guard.Release()
 	if err := f.contest(); err != nil {
 		return runlog.Record{}, err

@@ -33,9 +33,7 @@ func (f *fire) gate(ctx context.Context, r *runlog.Run) (string, error) {
 	if j.Gate == "" {
 		return "", nil
 	}
-	result, err := process.Run(ctx, process.Call{
-		Argv: []string{f.Home.Gate(j.Gate)}, Env: f.envOf(r), Dir: f.Home.Path(), Limit: gateOutput * bytesAChar, Grace: stopGrace,
-	})
+	result, err := f.program(ctx, r, j.Gate, process.Call{Limit: gateOutput * bytesAChar})
 	said := strings.TrimSpace(result.Stderr)
 	switch {
 	case err != nil:
@@ -45,12 +43,7 @@ func (f *fire) gate(ctx context.Context, r *runlog.Run) (string, error) {
 	case result.Status != 0:
 		return "", fmt.Errorf("gate %s: %s: %s", j.Gate, result.End, cmp.Or(said, "it printed no reason"))
 	}
-	text := []rune(strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(string(result.Out), "\ufffd")))
+	text := []rune(shown(string(result.Out)))
 	if len(text) > gateOutput || result.Cut {
 		return string(text[:min(len(text), gateOutput)]) + "\n[cut]", nil
 	}
@@ -70,27 +63,47 @@ func (f *fire) runAfter(ctx context.Context, r *runlog.Run) {
 	if j.After == "" {
 		return
 	}
-	if f.fingerprint(j.After) != f.after { // a link in gates/ may lead to where the agent writes
-		f.warn(fmt.Errorf("after %s: not started, because it was changed during the run", j.After))
-		return
-	}
-	record, err := json.Marshal(r.Record)
-	if err != nil {
-		f.warn(err)
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, afterLimit)
 	defer cancel()
-	result, err := process.Run(ctx, process.Call{
-		Argv: []string{f.Home.Gate(j.After)}, Env: f.envOf(r), Dir: f.Home.Path(), Grace: stopGrace,
-		Stdin: append(record, '\n'),
-	})
+	result, err := f.atEnd(ctx, r, j.After, r.Record, process.Call{})
 	if err == nil && result.Status != 0 {
 		err = fmt.Errorf("%s: %s", result.End, cmp.Or(strings.TrimSpace(result.Stderr), "it printed no reason"))
 	}
 	if err != nil {
 		f.warn(fmt.Errorf("after %s: %w", j.After, err))
 	}
+}
+
+// program runs an executable in gates/ for a run, in the data directory. c says what becomes of its streams.
+func (f *fire) program(ctx context.Context, r *runlog.Run, name string, c process.Call) (process.Result, error) {
+	c.Argv, c.Env, c.Dir, c.Grace = []string{f.Home.Gate(name)}, f.envOf(r), f.Home.Path(), stopGrace
+	return process.Run(ctx, c)
+}
+
+var errChanged = errors.New("not started, because it was changed during the run")
+
+// atEnd is program with a record on standard input, for an executable that is still as it was when the run was permitted: a link in
+// gates/ may lead to where the agent writes.
+func (f *fire) atEnd(ctx context.Context, r *runlog.Run, name string, record runlog.Record, c process.Call) (process.Result, error) {
+	if f.fingerprint(name) != f.permitted[name] {
+		return process.Result{}, errChanged
+	}
+	line, err := json.Marshal(record)
+	if err != nil {
+		return process.Result{}, err
+	}
+	c.Stdin = append(line, '\n')
+	return f.program(ctx, r, name, c)
+}
+
+// shown returns what an executable printed without control characters.
+func shown(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\ufffd"))
 }
 
 // fingerprint changes when an executable of the owner's does.

@@ -36,7 +36,7 @@ func (f *fire) spec() Spec {
 			Dirs: j.Roots(f.UserHome), AllowPing: j.AllowPing, Update: j.Update, Owner: o.Owner, Deliver: !j.Background,
 		},
 		Limits:  Limits{Time: j.Timeout, Cost: j.MaxCost, Again: f.again()},
-		Duties:  []Duty{Report{}, enterFork{}},
+		Duties:  []Duty{Report{}, verify{f}, enterFork{}},
 		Origin:  f,
 		Observe: o.Observe,
 		Plain:   j.Plain,
@@ -135,11 +135,16 @@ func (f *fire) Begin(r *runlog.Record) error {
 
 // Permit checks that the job may run as it is written.
 func (f *fire) Permit() error {
-	f.after = f.fingerprint(f.job.After)
+	programs := map[string]string{}
+	for _, name := range []string{f.job.Verify, f.job.After} {
+		if name != "" {
+			programs[name] = f.fingerprint(name)
+		}
+	}
 	if err := f.permit(); err != nil {
 		return err
 	}
-	f.permitted = true
+	f.permitted = programs
 	return nil
 }
 
@@ -283,7 +288,7 @@ func (f *fire) Report(ctx context.Context, run *runlog.Run, cause error) {
 		f.warn(f.Notices.Worked(ctx, f.job.ID))
 		f.warn(f.Notices.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, notice.Refusal(f.job.ID, "")) }))
 	case runlog.Failed, runlog.Timeout:
-		if f.job.Kind != job.Reminder { // see putAway
+		if f.job.Kind != job.Reminder || run.Unverified() { // see putAway
 			f.reportFailure(ctx, run.Record, howItFailed(run.Outcome))
 		}
 	case runlog.Refused:
@@ -299,7 +304,8 @@ func (f *fire) End(ctx context.Context, run *runlog.Run, cause error) {
 	if run.Outcome == runlog.Waiting {
 		return
 	}
-	if f.permitted {
+	f.oweHeartbeat(ctx, run)
+	if f.permitted != nil {
 		f.runAfter(ctx, run)
 	}
 	f.putAway(ctx, run, cause)

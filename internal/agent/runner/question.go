@@ -68,7 +68,7 @@ func (r *Runner) Continue(ctx context.Context, id string, o Observer) (runlog.Re
 		return record, err
 	}
 	f := &fire{Runner: r, run: id, guard: guard, options: Options{Observe: o}}
-	defer f.flush(ctx)
+	defer f.release(ctx)
 	defer guard.Release()
 	q, record, err := f.awaited(ctx)
 	if err != nil {

@@ -38,6 +38,16 @@ func (f *fire) concluded(ctx context.Context) bool {
 	switch last.Outcome {
 	case runlog.Waiting: // it goes on with the answer
 		return true
+	case runlog.Interrupted:
+		if standing, err := f.Runs.Standing(last.ID); err == nil {
+			f.retried = standing.Retries
+		}
+		return false
+	case runlog.Failed, runlog.Timeout:
+		if !last.Unverified() {
+			return false
+		}
+		fallthrough
 	case runlog.OK, runlog.Unreported, runlog.Gated, runlog.Expired:
 		r, err := f.Runs.At(last.ID)
 		if err == nil {
@@ -62,6 +72,9 @@ func (f *fire) putAway(ctx context.Context, r *runlog.Run, cause error) {
 		f.warn(f.Jobs.GiveBack(j, r.Path))
 		return
 	case runlog.Failed, runlog.Timeout, runlog.Interrupted:
+		if r.Unverified() { // the agent did its work, and the owner has been told
+			break
+		}
 		over, err := f.giveUp(ctx, &j, r)
 		f.warn(err)
 		if !over || err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/state/changed"
 	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/heartbeat"
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/inquiry"
 	"github.com/ollim/ollim/internal/state/job"
@@ -79,6 +80,8 @@ type State struct {
 	Queue     queue.Book
 	Inbox     inbox.Book
 	Channels  channel.Book
+
+	Heartbeats heartbeat.Book
 }
 
 // Process is the process that runs, for the record.

@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/ollim/ollim/internal/agent/prompt"
 )
@@ -18,13 +17,9 @@ func (w *work) reportServers(ctx context.Context) {
 			w.warn(fmt.Errorf("MCP server %s: %s", e.Tool, e.Text))
 			continue
 		}
-		day := "mcp " + e.Tool + " "
-		key := day + w.Disk.Now().In(w.Zone).Format(time.DateOnly)
-		first, err := w.Notices.Once(ctx, key)
-		if w.warn(err); !first {
+		if !w.onceADay(ctx, "mcp "+e.Tool) {
 			continue
 		}
-		w.warn(w.Notices.Forget(ctx, func(old string) bool { return old == key || len(old) < len(day) || old[:len(day)] != day }))
 		w.warn(w.Updates.Add(ctx, prompt.ServerFailed(w.run.Label(), e.Tool, e.Text), w.run.ID))
 	}
 }

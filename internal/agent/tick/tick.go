@@ -1,6 +1,6 @@
 // Package tick does the work of one minute: it starts routines and reminders that are due, and webhooks whose events wait in the
 // inbox, reports long overdue reminders in one update, completes the records of runs whose process died, goes on with runs whose question the owner has answered,
-// retries undelivered messages and, once a day, removes old data. It waits for no engine. Two ticks at once do no harm: the second one finds the first at work and returns.
+// retries undelivered messages, calls the owner's monitors and, once a day, removes old data. It waits for no engine. Two ticks at once do no harm: the second one finds the first at work and returns.
 package tick
 
 import (
@@ -37,6 +37,7 @@ type Minute struct {
 	Continue  func(run string) error               // starts what goes on with a run whose question was answered, or ends it
 	Sweep     func(context.Context) error          // forgets the sessions of routines that are gone
 	Keep      int                                  // days that run records stay
+	Heartbeat string                               // URL of the owner's monitor; "": none
 
 	read func() (*page, error) // reads the page at the first call
 }
@@ -51,6 +52,7 @@ const (
 	startTime  = time.Minute        // that a fire which was started has to take its job's lock
 	orphanAge  = 24 * time.Hour     // how far back a minute looks for runs that died; once a day it looks further
 	sendLimit  = 45 * time.Second   // for messages of earlier runs
+	callLimit  = 15 * time.Second   // for heartbeats
 )
 
 // Action is something that a minute does, or would do.
@@ -138,7 +140,17 @@ func (m Minute) Pass(ctx context.Context) error {
 	if _, sendErr := m.Runner.Outbox.Flush(sending); sendErr != nil && sending.Err() == nil {
 		err = errors.Join(err, sendErr)
 	}
-	return errors.Join(err, m.daily(ctx, sending))
+	return m.heartbeats(ctx, errors.Join(err, m.daily(ctx, sending)))
+}
+
+// heartbeats calls the monitors: those of jobs, and the owner's own if the minute's work, whose error is given, went well.
+func (m Minute) heartbeats(ctx context.Context, err error) error {
+	calling, cancel := limited(ctx, callLimit)
+	defer cancel()
+	if err == nil && m.Heartbeat != "" {
+		m.Runner.Heartbeat(calling, "tick", m.Heartbeat)
+	}
+	return errors.Join(err, m.Runner.CallHeartbeats(calling))
 }
 
 // limited returns ctx with a time limit, which begins when the result is first used: a process that does not wait need not handle

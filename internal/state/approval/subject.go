@@ -34,6 +34,8 @@ type Fields struct {
 	AllowedTools []string `json:"allowed-tools,omitempty"`
 	Gate         string   `json:"gate,omitempty"`
 	After        string   `json:"after,omitempty"`
+	Verify       string   `json:"verify,omitempty"`
+	Heartbeat    string   `json:"heartbeat,omitempty"`
 	Dirs         []string `json:"dirs,omitempty"`
 	Subagent     string   `json:"subagent,omitempty"`
 	Skills       []string `json:"skills,omitempty"`
@@ -58,14 +60,15 @@ func (f Fields) each() []field {
 	return []field{
 		{"allowed-tools", f.AllowedTools}, {"gate", one(f.Gate)}, {"after", one(f.After)}, {"dirs", f.Dirs},
 		{"subagent", one(f.Subagent)}, {"skills", f.Skills}, {"mcp-servers", f.Servers},
-		{callKey, f.Hook},
+		{callKey, f.Hook}, {"verify", one(f.Verify)}, {"heartbeat", one(f.Heartbeat)},
 	}
 }
 
 func fieldsOf(j job.Job) Fields {
 	set := func(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
 	return Fields{
-		AllowedTools: set(j.AllowedTools), Gate: j.Gate, After: j.After, Dirs: set(j.Dirs), Subagent: j.Subagent, Skills: set(j.Skills),
+		AllowedTools: set(j.AllowedTools), Gate: j.Gate, After: j.After, Verify: j.Verify, Heartbeat: j.Heartbeat,
+		Dirs: set(j.Dirs), Subagent: j.Subagent, Skills: set(j.Skills),
 	}
 }
 
@@ -104,7 +107,7 @@ func (b Book) Of(j job.Job) (s Subject, widened bool, err error) {
 	if len(s.Widening()) == 0 {
 		return Subject{}, false, nil
 	}
-	for _, gate := range []string{j.Gate, j.After} {
+	for _, gate := range []string{j.Gate, j.After, j.Verify} {
 		if gate != "" {
 			err = cmp.Or(err, b.file(s.Files, b.Home.Gate(gate)))
 		}
@@ -136,8 +139,14 @@ func (s Subject) Digest() string {
 	}
 	put(s.Key, s.Kind, s.Body)
 	for _, f := range s.Fields.each() {
-		if (f.key == "mcp-servers" || f.key == callKey) && len(f.values) == 0 {
-			continue // so that approvals from before there were such fields hold
+		switch f.key {
+		case "mcp-servers", callKey, "verify", "heartbeat":
+			if len(f.values) == 0 {
+				continue // so that approvals from before there were such fields hold
+			}
+			if f.key == "verify" || f.key == "heartbeat" { // or one of them would be encoded like the other, or like callKey
+				put(f.key)
+			}
 		}
 		_, _ = fmt.Fprintf(h, "%d;", len(f.values))
 		put(f.values...)

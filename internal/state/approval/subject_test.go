@@ -31,6 +31,8 @@ func TestEachFieldWidens(t *testing.T) {
 		"allowed-tools": func(j *job.Job) { j.AllowedTools = []string{"WebFetch"} },
 		"gate":          func(j *job.Job) { j.Gate = "g" },
 		"after":         func(j *job.Job) { j.After = "g" },
+		"verify":        func(j *job.Job) { j.Verify = "g" },
+		"heartbeat":     func(j *job.Job) { j.Heartbeat = "https://a.example" },
 		"dirs":          func(j *job.Job) { j.Dirs = []string{"/a"} },
 		"subagent":      func(j *job.Job) { j.Subagent = "a" },
 		"skills":        func(j *job.Job) { j.Skills = []string{"s"} },
@@ -195,6 +197,9 @@ func TestDigestOfEachField(t *testing.T) {
 		"gate":     func(j *job.Job) { j.Gate = "" },
 		"swapped":  func(j *job.Job) { j.Gate, j.After = j.After, j.Gate },
 		"after":    func(j *job.Job) { j.After = "" },
+		"verify":   func(j *job.Job) { j.Verify = "check" },
+		"moved on": func(j *job.Job) { j.Verify, j.After = j.After, "" },
+		"call":     func(j *job.Job) { j.Heartbeat = "https://a.example" },
 		"subagent": func(j *job.Job) { j.Subagent = "other" },
 		"skills":   func(j *job.Job) { j.Skills = j.Skills[1:] },
 	} {
@@ -253,6 +258,7 @@ func TestDigestTellsApart(t *testing.T) {
 		word := func(label string) string { return rapid.StringMatching(`[0-9:;,]{0,4}`).Draw(t, label) }
 		s := Subject{Key: word("key"), Kind: word("kind"), Body: word("body"), Files: map[string]string{}}
 		s.Fields = Fields{AllowedTools: texts.Draw(t, "tools"), Gate: word("gate"), After: word("after"), Dirs: texts.Draw(t, "dirs")}
+		s.Fields.Verify, s.Fields.Heartbeat = word("verify"), word("heartbeat")
 		for _, name := range texts.Draw(t, "files") {
 			s.Files[name] = word("digest")
 		}

@@ -23,6 +23,9 @@ import (
 type Config struct {
 	Timezone string
 	Engine   string
+
+	Heartbeat string // URL that tick calls; "": none
+
 	Env      []string
 	Models   []string // lines for model.Table.With, each checked
 	Chat     Chat
@@ -160,6 +163,7 @@ func Load(src Source) (Config, error) {
 // the time of Load, and made the binary 0.1 MB larger.)
 func (c *Config) fill(v *viper.Viper) {
 	c.Timezone, c.Engine = v.GetString("timezone"), v.GetString("engine")
+	c.Heartbeat = v.GetString("heartbeat")
 	c.Env, c.Models = v.GetStringSlice("env"), v.GetStringSlice("models")
 	c.Chat = Chat{v.GetString("chat.model"), v.GetString("chat.thinking"), v.GetString("chat.permissions"), v.GetString("chat.busy")}
 	c.Channels = Channels{v.GetStringSlice("channels.allowed-tools")}

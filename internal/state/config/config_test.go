@@ -70,6 +70,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := `timezone Asia/Tokyo default
 engine  default
+heartbeat  default
 env  default
 models  default
 chat.model  default
@@ -156,6 +157,7 @@ func TestFile(t *testing.T) {
 	}
 	want := `timezone Europe/Paris FILE:2
 engine script:a.yaml FILE:3
+heartbeat  default
 env PATH=/bin:/usr/bin Case_Kept=Mixed CASE EMPTY= EQ=a=b FILE:4
 models sonnet-next alias=sonnet window=9 Qwen/Qwen3:8b in=0 out=0 FILE:5
 chat.model  default

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/viper"
 
+	"github.com/ollim/ollim/internal/platform/httpget"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/policy"
@@ -50,6 +51,11 @@ func general() []key {
 			about: "Engine: claude-code runs the claude command; native needs no other program and calls a model\n" +
 				"service itself; script:FILE plays a file of turns, without a model.",
 			check: CheckEngine,
+		},
+		{
+			name: "heartbeat", example: "heartbeat: https://hc-ping.com/ID",
+			about: "URL of an outside monitor, called by every `ollim tick` that worked, so that the monitor notices silence.",
+			check: httpget.CheckURL,
 		},
 		{
 			name: "env", list: true, about: "Environment of child processes, as KEY=value; HOME, PATH and TZ are inherited " +

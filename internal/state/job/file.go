@@ -72,6 +72,9 @@ func (j *Job) rules(known yamldoc.Faults, table []field) (faults yamldoc.Faults)
 	if j.Session == "persistent" && j.Isolated {
 		wrong("session", "persistent and isolated: true exclude each other")
 	}
+	if doc.Has("retry") && j.Retry > 0 && !doc.Has("verify") {
+		wrong("retry", "needs verify, which decides whether to go on")
+	}
 	if j.Kind == Reminder && strings.HasSuffix(strings.ToLower(j.ID), retry) {
 		wrong("id", "cannot end in "+retry+", which marks a second attempt")
 	}

@@ -125,6 +125,10 @@ func forAgent(t *rapid.T, j *job.Job) {
 	j.Model, j.Engine = optional(hostile()).Draw(t, "model"), optional(hostile()).Draw(t, "engine")
 	j.AllowedTools, j.Dirs, j.Skills = list(t, "allowed-tools", pattern()), list(t, "dirs", directory()), list(t, "skills", name())
 	j.Subagent, j.Gate, j.After = optional(name()).Draw(t, "subagent"), optional(name()).Draw(t, "gate"), optional(name()).Draw(t, "after")
+	j.Verify, j.Heartbeat = optional(name()).Draw(t, "verify"), rapid.SampledFrom([]string{"", "https://hc-ping.com/a?b=c"}).Draw(t, "heartbeat")
+	if j.Verify != "" {
+		j.Retry = rapid.IntRange(0, 1000).Draw(t, "retry")
+	}
 	j.MaxCost = rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(1e-12, 1e8), rapid.Map(rapid.IntRange(1, 1000), func(n int) float64 { return float64(n) })).Draw(t, "max-cost")
 	if j.Kind == job.Reminder {
 		j.MaxChain = rapid.IntRange(0, 1000).Draw(t, "max-chain")
@@ -197,6 +201,7 @@ func isSet(j job.Job, key string) bool {
 		"thinking": j.Thinking != "true", "update-main-session": j.Update != job.OnPing, "allow-ping": !j.AllowPing,
 		"allowed-tools": len(j.AllowedTools) > 0, "skills": len(j.Skills) > 0, "subagent": j.Subagent != "", "engine": j.Engine != "",
 		"timeout": j.Timeout != 30*time.Minute, "catch-up": j.CatchUp != 0, "max-cost": j.MaxCost != 0, "gate": j.Gate != "", "after": j.After != "",
+		"verify": j.Verify != "", "retry": j.Retry != 0, "heartbeat": j.Heartbeat != "",
 		"dirs": len(j.Dirs) > 0, "max-chain": j.MaxChain != 0, "chain-depth": j.ChainDepth != 0,
 		"chain-parent": j.ChainParent != "" && (j.MaxChain == 0 || j.ChainParent != j.ID), "plain": j.Plain, "enabled": !j.Enabled,
 	}[key]

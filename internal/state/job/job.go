@@ -71,6 +71,9 @@ type Job struct {
 	MaxCost      float64 // USD; 0 is no limit of its own
 	Gate         string
 	After        string
+	Verify       string
+	Retry        int    // how often a run that Verify refused goes on
+	Heartbeat    string // URL
 	Dirs         []string
 	Enabled      bool
 

@@ -120,9 +120,9 @@ func TestDefaults(t *testing.T) {
 func TestFieldsOfTheTables(t *testing.T) {
 	for kind, want := range map[job.Kind]string{
 		job.Routine: `id cron timezone description background session isolated model thinking update-main-session allow-ping
-			allowed-tools skills subagent engine timeout catch-up max-cost gate after dirs enabled`,
+			allowed-tools skills subagent engine timeout catch-up max-cost gate after verify retry heartbeat dirs enabled`,
 		job.Reminder: `id run-at description background isolated model thinking update-main-session allow-ping allowed-tools skills
-			subagent engine timeout max-cost gate after dirs max-chain chain-depth chain-parent plain enabled`,
+			subagent engine timeout max-cost gate after verify retry heartbeat dirs max-chain chain-depth chain-parent plain enabled`,
 	} {
 		var got []string
 		for _, f := range job.Fields(kind) {

@@ -1,0 +1,98 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ollim/ollim/internal/agent/prompt"
+	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// Bounds of what verify says.
+const (
+	verifyRefused = 1       // its exit status when the run did not do what it was for
+	verifyOutput  = 8 << 10 // bytes of its output, from the end, in which the reason is found
+	verifyReason  = 500     // characters
+)
+
+// verify is the duty of a job's run to do what it was for, as an executable of the owner's decides. While the job allows it, the
+// agent is told the reason of a refusal and goes on. Retries are counted in the events, before they begin, so that none is made twice.
+type verify struct{ *fire }
+
+// Enforce returns the reason of the last refusal as an error.
+func (v verify) Enforce(ctx context.Context, r *Runner, t *Turn) error {
+	if v.job.Verify == "" {
+		return nil
+	}
+	for {
+		refusal, err := v.ask(ctx, t.Run)
+		if err != nil {
+			return v.note(ctx, t, err, 0)
+		}
+		standing, err := t.Run.Standing()
+		if err != nil {
+			return err
+		}
+		next := standing.Retries + v.retried + 1
+		if refusal == nil || next > v.job.Retry {
+			return v.note(ctx, t, refusal, 0)
+		}
+		if err := v.note(ctx, t, refusal, next); !errors.Is(err, refusal) {
+			return err
+		}
+		if err := t.Resume(ctx, prompt.NotVerified(refusal.Error(), next, v.job.Retry), t.Request); err != nil {
+			return errors.Join(refusal, err)
+		}
+		if err := (Report{}).Enforce(ctx, r, t); err != nil {
+			return err
+		}
+	}
+}
+
+// note records a verdict and returns it. A stop of the run is none.
+func (v verify) note(ctx context.Context, t *Turn, verdict error, retry int) error {
+	if verdict != nil && ctx.Err() != nil {
+		return verdict
+	}
+	e := runlog.Event{Type: runlog.Verified, Tool: v.job.Verify, IsError: verdict != nil, Count: retry}
+	if verdict != nil {
+		e.Text = oneLine(verdict)
+	}
+	if t.Observe != nil {
+		t.Observe(e)
+	}
+	return errors.Join(verdict, t.Run.Event(context.WithoutCancel(ctx), e))
+}
+
+// ask runs the executable. refusal is why the run did not do what it was for; an error says that this could not be decided.
+func (v verify) ask(ctx context.Context, run *runlog.Run) (refusal, err error) {
+	name := v.job.Verify
+	record, err := run.SoFar()
+	if err != nil {
+		return nil, err
+	}
+	result, err := v.atEnd(ctx, run, name, record, process.Call{Limit: verifyOutput, Last: true})
+	switch {
+	case ctx.Err() != nil:
+		return nil, cmp.Or(err, context.Cause(ctx))
+	case err != nil:
+		return nil, fmt.Errorf("verify is broken: %s: %w", name, err)
+	case result.Status == 0:
+		return nil, nil
+	case result.Status == verifyRefused:
+		silent := fmt.Sprintf("verify %s: %s: it printed no reason", name, result.End)
+		return errors.New(cmp.Or(lastLine(string(result.Out)), lastLine(result.Stderr), silent)), nil
+	}
+	return nil, fmt.Errorf("verify is broken: %s: %s: %s", name, result.End, cmp.Or(lastLine(result.Stderr), lastLine(string(result.Out)), "it printed no reason"))
+}
+
+// lastLine returns the last line of a text that is not blank, without control characters.
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(shown(text)), "\n")
+	return plaintext.Short(strings.TrimSpace(lines[len(lines)-1]), verifyReason)
+}
