@@ -18,7 +18,7 @@ import (
 func commandsOfAgents() map[string][]string {
 	return map[string][]string{
 		"all": {
-			"budget", "check", "cost", "fork status", "help", "model list", "reminder list", "reminder show", "routine list", "routine show", "run list", "run log",
+			"budget", "check", "cost", "events", "fork status", "help", "model list", "reminder list", "reminder show", "routine list", "routine show", "run list", "run log",
 			"run show", "session history", "session id", "session list", "skill list", "skill show", "status", "task add", "task done", "task edit",
 			"task list", "task rm", "update list", "update peek", "version", "webhook list", "webhook show",
 		},

@@ -73,6 +73,7 @@ func constructors() map[string]func(*Deps) *cobra.Command {
 		"discord":  newDiscord,
 		"fire":     newFire,
 		"run":      newRun,
+		"events":   newEvents,
 		"routine":  newRoutine,
 		"schedule": newSchedule,
 		"update":   newUpdates,

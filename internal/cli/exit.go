@@ -49,6 +49,7 @@ const (
 	statusHangup      status = 128 + status(syscall.SIGHUP)
 	statusInterrupted status = 128 + status(syscall.SIGINT)
 	statusTerminated  status = 128 + status(syscall.SIGTERM)
+	statusPipe        status = 128 + status(syscall.SIGPIPE)
 )
 
 // statusTable is EXIT STATUS of the manual pages.

@@ -30,6 +30,7 @@ func newRunList(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "list [JOB]",
 		Short:       "List runs, newest first: id, start, job, outcome, duration, cost, error or question",
+		Long:        "The last column also marks a run whose tool calls all failed, even if its outcome is ok.",
 		Args:        checked(cobra.MaximumNArgs(1)),
 		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
 			return runRunList(d, h, strings.TrimSuffix(strings.Join(args, ""), ".md"), n, asJSON)
@@ -83,7 +84,23 @@ func runCells(r runlog.Record) []any {
 	if r.Finished != nil {
 		took = r.Finished.Sub(r.Started).Round(time.Millisecond).String()
 	}
-	return []any{r.ID, past(r.Started), r.Name, state(outcome(r)), took, fmt.Sprintf("$%.2f", r.Cost), cmp.Or(r.Error, r.Question)}
+	return []any{r.ID, past(r.Started), r.Name, state(outcome(r)), took, fmt.Sprintf("$%.2f", r.Cost), runNote(r)}
+}
+
+// runNote is the error or question of a run. It marks a run whose tool calls all failed, whatever its outcome.
+func runNote(r runlog.Record) string {
+	note := cmp.Or(r.Error, r.Question)
+	if !r.AllToolsFailed() {
+		return note
+	}
+	mark := fmt.Sprintf("all %d tool calls failed", r.ToolCalls)
+	if r.ToolCalls == 1 {
+		mark = "its only tool call failed"
+	}
+	if note == "" {
+		return mark
+	}
+	return note + "; " + mark
 }
 
 func newRunShow(d *Deps) *cobra.Command {
@@ -249,6 +266,11 @@ func eventText(e runlog.Event) string {
 			return "verdict denied " + e.Tool + ": " + plaintext.Lines(e.Text)
 		}
 		return "verdict allowed " + e.Tool
+	case runlog.Verified:
+		if !e.IsError {
+			return "verify " + e.Tool + " ok"
+		}
+		return block("verify "+e.Tool+" failed", e.Text)
 	case runlog.ServerFailed:
 		return "server " + e.Tool + " could not be used: " + plaintext.Lines(e.Text)
 	case runlog.Session:

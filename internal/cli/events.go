@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/state/job"
+)
+
+type eventsOptions struct {
+	follow bool
+	since  string
+}
+
+func newEvents(d *Deps) *cobra.Command {
+	var o eventsOptions
+	cmd := &cobra.Command{
+		Annotations: agentAll(),
+		Use:         "events",
+		Short:       "Print what all runs did as one stream of JSON lines",
+		Long: "Events prints the events of all runs, oldest first, one JSON object per line, each with its run, kind, job and " +
+			"name, as `ollim run log --json` prints those of one run. A run begins with a line of type run_started and ends with " +
+			"one of type run_ended, which has its record. A run that waits for an answer ends, and may go on and end again; one " +
+			"whose process died ends when the next tick completes its record.",
+		Example: "  ollim events -f | jq -c 'select(.type == \"run_ended\" and .record.outcome != \"ok\")'\n" +
+			"  ollim events --since 1d | jq -r 'select(.type == \"tool_use\").tool' | sort | uniq -c",
+		Args: checked(cobra.NoArgs),
+		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runEvents(ctx, d, h, o) }),
+	}
+	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with what happens from now on, until a signal or the end of the reader")
+	cmd.Flags().StringVar(&o.since, "since", "", "how far to look back, such as 1d; 0 prints only what happens from now on (default: everything)")
+	return cmd
+}
+
+func runEvents(ctx context.Context, d *Deps, h app.Home, o eventsOptions) error {
+	var since time.Time
+	if o.since != "" {
+		back, err := job.ParseDuration(o.since)
+		if err != nil {
+			return usage("--since %v", err)
+		}
+		since = d.Now().Add(-back)
+	}
+	stream := h.Runs().Stream(since)
+	for !o.follow || ctx.Err() == nil { // signals are handled from the first question on
+		for line, err := range stream.Next() {
+			if err != nil && line.Run == "" {
+				return err
+			}
+			if err != nil {
+				d.warn(fmt.Sprintf("run %s: %v", line.Run, err))
+			} else if err := d.emit(line); err != nil {
+				return err
+			}
+		}
+		if !o.follow {
+			d.warnOmitted("events of runs", stream.Bad())
+			return nil
+		}
+		if err := d.flush(); err != nil {
+			return err
+		}
+		if readerGone(d.Stdout) {
+			return &reported{statusPipe}
+		}
+		if err := d.Sleep(ctx, followEvery); err != nil {
+			return &reported{statusOf(err)}
+		}
+	}
+	return &reported{statusOf(ctx.Err())}
+}
+
+// readerGone reports whether a stream is a pipe or a socket that nobody reads any more. A follower that has nothing to write would
+// not find out otherwise.
+func readerGone(stream any) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	fds := []unix.PollFd{{Fd: int32(f.Fd())}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
+}
