@@ -69,7 +69,7 @@ func (p *progress) hear(e runlog.Event) {
 		p.cost += e.Cost
 	}
 	p.mu.Unlock()
-	if e.Type == runlog.ToolUse {
+	if e.Type == runlog.ToolUse || e.Type == runlog.UsageEvent && e.Cost > 0 {
 		p.draw()
 	}
 }

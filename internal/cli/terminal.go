@@ -51,10 +51,10 @@ func (d *Deps) colour(stream any) bool {
 	return isTerminal(stream) && !d.dumb() && value("CLICOLOR") != "0"
 }
 
-// dumb reports whether the terminal has no control sequences.
+// dumb reports whether the terminal may have no control sequences.
 func (d *Deps) dumb() bool {
 	kind, _ := d.Lookup("TERM")
-	return kind == "dumb"
+	return kind == "" || kind == "dumb"
 }
 
 // talk is standard error. A progress line makes way for what is written to it, and while a pager runs it goes there.

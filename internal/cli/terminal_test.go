@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// screenBuffer is a terminal of unknown size.
+type screenBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (*screenBuffer) IsTerminal() bool { return true }
+
+func (s *screenBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Buffer.Write(p)
+}
+
+// onTerminal runs a command line whose streams are a terminal.
+func (w *world) onTerminal(args ...string) result {
+	var out, errOut screenBuffer
+	status := execute(w.t.Context(), w.deps(strings.NewReader(""), &out, &errOut), args)
+	return result{status, out.String(), errOut.String()}
+}
+
+// Every list has a header line on a terminal, with a name for each column of its records; a pipe gets the records alone, and as many
+// columns. An empty list is empty.
+func TestListsHaveHeaders(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, list := range []string{"run list", "task list", "update list", "update peek", "update list --all", "reminder list", "approve", "cost", "session list", "session history"} {
+		if r := w.onTerminal(strings.Fields(list)...); r.status != 0 || r.out != "" {
+			t.Errorf("%s: an empty list is %d, %q", list, r.status, r.out)
+		}
+	}
+	w.write("script.yaml", "turns:\n  - - tool: Read\n      input: {file_path: a.md}\n    - cost: 0.5\n    - text: hello\n")
+	w.write("routines/disk.md", "---\nid: d1\ncron: \"0 9 * * *\"\nbackground: true\nsession: persistent\ndescription: Disk\nallowed-tools: [\"Bash(df -h)\"]\n---\nLook.\n")
+	w.write("webhooks/ci.md", "---\nid: w1\ndescription: CI\nfields: {properties: {branch: {}}}\nsecret: ci\n---\nLook.\n")
+	w.write("skills/standup/SKILL.md", "---\ndescription: A note\n---\nBody.\n")
+	w.must("task", "add", "(A) Call due:2026-03-09")
+	w.must("update", "add", "news")
+	w.must("remind", "45m", "tea")
+	if r := w.run("approve"); !strings.Contains(r.out, "disk") {
+		t.Fatalf("nothing waits: %v", r)
+	}
+	w.run("fire", "daily-market", "disk")
+	w.must("chat", "hello")
+	w.must("ask", "hello")
+	for _, list := range []string{
+		"run list", "routine list", "reminder list", "webhook list", "skill list", "task list --all", "update list --all", "approve",
+		"model list", "config list", "cost", "cost --by day", "session list", "session list --all", "session history",
+		"session search hello", "schedule list", "schedule list --cost", "schedule audit",
+	} {
+		args := strings.Fields(list)
+		shown, piped := w.onTerminal(args...), w.run(args...)
+		lines, records := strings.Split(strings.TrimSpace(shown.out), "\n"), strings.Split(strings.TrimSuffix(piped.out, "\n"), "\n")
+		header := strings.Fields(lines[0])
+		if columns := strings.Count(records[0], "\t") + 1; piped.out != "" && len(header) != columns {
+			t.Errorf("%s: %d names for %d columns: %s", list, len(header), columns, lines[0])
+		}
+		if piped.out != "" && (len(lines) != len(records)+1 || strings.ToUpper(lines[0]) != lines[0]) {
+			t.Errorf("%s: %d lines for %d records:\n%s", list, len(lines), len(records), shown.out)
+		}
+		if piped.out == "" && list != "schedule audit" {
+			t.Errorf("%s: the list is empty", list)
+		}
+		if strings.Contains(shown.out, "\t") || strings.Contains(piped.out, "ago") {
+			t.Errorf("%s: tabs or relative times:\n%s\n%s", list, shown.out, piped.out)
+		}
+	}
+}
+
+func TestRelativeTimes(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		since time.Duration
+		want  string
+	}{
+		{0, "just now"},
+		{59 * time.Second, "just now"},
+		{time.Minute, "1 minute ago"},
+		{3 * time.Hour, "3 hours ago"},
+		{7 * 24 * time.Hour, "7 days ago"},
+		{7*24*time.Hour + time.Second, "exact"},
+		{-30 * time.Second, "just now"},
+		{-90 * time.Second, "in 1 minute"},
+		{-49 * time.Hour, "in 2 days"},
+		{-8 * 24 * time.Hour, "exact"},
+	} {
+		if got := relative(now, now.Add(-c.since), "exact"); got != c.want {
+			t.Errorf("%v: %q, want %q", c.since, got, c.want)
+		}
+	}
+	if got := relative(now, time.Time{}, ""); got != "" {
+		t.Errorf("an unknown time: %q", got)
+	}
+}
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, want string
+		env        map[string]string
+		terminal   bool
+	}{
+		{name: "pipe", want: "a\t1999-12-31 00:00:00\tfailed\tlast\n日本\t2026-03-02 09:00:00\tok\t\n"},
+		{name: "forced", env: map[string]string{"CLICOLOR_FORCE": "1"},
+			want: "a\t1999-12-31 00:00:00\t\x1b[31mfailed\x1b[0m\tlast\n日本\t2026-03-02 09:00:00\tok\t\n"},
+		{name: "terminal", terminal: true, env: map[string]string{"TERM": "xterm"},
+			want: "ID    WHEN                 STATE   END\na     1999-12-31 00:00:00  \x1b[31mfailed\x1b[0m  last\n日本  1 hour ago           ok\n"},
+		{name: "no colour", terminal: true, env: map[string]string{"TERM": "xterm", "NO_COLOR": "1", "CLICOLOR_FORCE": "1"},
+			want: "ID    WHEN                 STATE   END\na     1999-12-31 00:00:00  failed  last\n日本  1 hour ago           ok\n"},
+		{name: "dumb", terminal: true, env: map[string]string{"TERM": "dumb"},
+			want: "ID    WHEN                 STATE   END\na     1999-12-31 00:00:00  failed  last\n日本  1 hour ago           ok\n"},
+		{name: "CLICOLOR=0", terminal: true, env: map[string]string{"TERM": "xterm", "CLICOLOR": "0"},
+			want: "ID    WHEN                 STATE   END\na     1999-12-31 00:00:00  failed  last\n日本  1 hour ago           ok\n"},
+	} {
+		var out bytes.Buffer
+		d := &Deps{Out: clean{&out}, Stdout: &out, App: &app.App{
+			Now:    func() time.Time { return time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC) },
+			Lookup: func(name string) (string, bool) { value, ok := c.env[name]; return value, ok },
+		}}
+		if c.terminal {
+			d.Stdout = &screenBuffer{}
+		}
+		table := d.table("ID WHEN STATE END")
+		table.row("a", past(time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)), state("failed"), "last")
+		table.row("日本", past(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)), state("ok"), "")
+		table.end()
+		if got := out.String(); got != c.want {
+			t.Errorf("%s:\n%q\nwant\n%q", c.name, got, c.want)
+		}
+	}
+}
+
+// A text in a list cannot take the terminal over, with colour or without.
+func TestTableIsPrintable(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	d := &Deps{Out: clean{&out}, Stdout: &out, App: &app.App{Lookup: func(string) (string, bool) { return "1", true }}}
+	d.Lookup = func(name string) (string, bool) { return map[string]string{"CLICOLOR_FORCE": "1"}[name], true }
+	d.table("").row("\x1b]0;title\a", state("\x1b[2J"))
+	if got := out.String(); strings.ContainsAny(got, "\x1b\a") {
+		t.Errorf("%q", got)
+	}
+}
+
+// The line makes way for output and comes back when that has ended its line.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	var out screenBuffer
+	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	d := &Deps{Stdout: &out, Stderr: &out, App: &app.App{
+		Now:    func() time.Time { return now },
+		Lookup: func(string) (string, bool) { return "xterm", true },
+	}}
+	stop := d.watch("disk")
+	p := d.progress
+	now = now.Add(65 * time.Second)
+	step := func(want string, do func()) {
+		t.Helper()
+		out.Reset()
+		do()
+		if got := out.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	const gone = "\r\x1b[K"
+	step(gone+"disk  1m5s  Bash", func() { p.hear(runlog.Event{Type: runlog.ToolUse, Tool: "Bash"}) })
+	step("", func() { p.hear(runlog.Event{Type: runlog.ToolResult, Tool: "Bash"}) })
+	step(gone+"disk  1m5s  $0.25", func() { p.hear(runlog.Event{Type: runlog.UsageEvent, Cost: 0.25}) })
+	step(gone+"Half a line", func() { _, _ = sink{d}.Write([]byte("Half a line")) })
+	step("", p.draw)
+	step(" ends.\n", func() { _, _ = sink{d}.Write([]byte(" ends.\n")) })
+	step(gone+"disk  1m5s  $0.25", p.draw)
+	step(gone+"ollim: warning: late\n", func() { d.warn("late") })
+	step(gone+"disk  1m5s  $0.25", p.draw)
+	step(gone, stop)
+	if d.progress != nil {
+		t.Error("progress is left")
+	}
+	d.quiet = true
+	step("", func() {
+		d.watch("disk")()
+		d.account("fire", "disk", runlog.Record{Outcome: runlog.OK, Finished: &now})
+	})
+}
+
+// A run on a terminal ends with one line; one that fails has the line of its error.
+func TestRunEndsWithOneLine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write("routines/disk.md", "---\nid: d1\ncron: \"0 9 * * *\"\nbackground: true\n---\nLook.\n")
+	w.write("script.yaml", "turns:\n  - - cost: 0.25\n    - text: hello\n")
+	for _, line := range []string{"fire disk", "ask hi", "chat hi"} {
+		r := w.onTerminal(strings.Fields(line)...)
+		if lines := strings.Split(strings.TrimSpace(r.errOut), "\n"); r.status != 0 || !strings.Contains(lines[len(lines)-1], ": ok, 0s, $0.25, run 2026") {
+			t.Errorf("%s: %v", line, r)
+		}
+		if r := w.run(strings.Fields(line)...); r.errOut != "" && !strings.Contains(r.errOut, "catching") {
+			t.Errorf("%s in a pipe: %v", line, r)
+		}
+	}
+	w.write("script.yaml", "turns:\n  - - error: broken\n")
+	if r := w.onTerminal("fire", "disk"); r.status == 0 || strings.Count(r.errOut, "ollim: fire: disk:") != 1 {
+		t.Errorf("%v", r)
+	}
+}
