@@ -31,7 +31,7 @@ func newWebhookServe(d *Deps) *cobra.Command {
 			"those that could not start by then are started by the next serve or tick. It has no TLS: put a proxy in front of it.\n\n" +
 			"Standard output is the log of requests, one line each: time, status, method, path, size of the body, duration, sender, run, " +
 			"delivery id, and what was wrong. It never has a payload. Files of webhooks and secrets are read again when they change, " +
-			"settings of the server when it starts. On SIGTERM requests that are being answered have ten seconds; others are answered 503. " +
+			"settings of the server when it starts. On SIGTERM requests on open connections are still answered, for at most ten seconds. " +
 			"One server serves a data directory; a second one exits 75. See the units contrib/systemd/ollim-webhook.socket and .service.",
 		Args: checked(cobra.NoArgs),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runWebhookServe(ctx, d, h, asJSON) }),

@@ -44,7 +44,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Time: began, Method: plaintext.Short(r.Method, maxLogged), Path: plaintext.Short(r.URL.Path, maxLogged), Remote: r.RemoteAddr,
 	}
 	a := s.route(r, c, &line)
-	if s.closing.Load() {
+	if s.stopping.Load() {
 		w.Header().Set("Connection", "close")
 	}
 	if a.code == http.StatusRequestEntityTooLarge {
@@ -65,7 +65,7 @@ const MaxBody = 25 << 20
 func (s *server) route(r *http.Request, c *connection, line *Access) answer {
 	id, isHook := strings.CutPrefix(r.URL.Path, "/hook/")
 	switch {
-	case r.URL.Path == "/healthz" && s.closing.Load(), isHook && s.closing.Load():
+	case r.URL.Path == "/healthz" && s.stopping.Load(), isHook && s.closing.Load():
 		return later(http.StatusServiceUnavailable, "the server is closing", retryClosing)
 	case r.URL.Path == "/healthz" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		return answer{code: http.StatusOK}

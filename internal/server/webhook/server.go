@@ -53,7 +53,8 @@ type server struct {
 	connections *connections
 	selecting   chan struct{} // one place for each payload that may be decoded at once
 	unknown     Keys          // of webhooks that do not exist: nothing is signed with them
-	closing     atomic.Bool
+	stopping    atomic.Bool   // no connection is accepted any more, and none is kept open
+	closing     atomic.Bool   // what arrives now is too late
 }
 
 func newServer(o Options) *server {
@@ -91,8 +92,8 @@ func (w warnings) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Run serves on all listeners until ctx ends; then it returns nil. Requests that are arriving by then are answered 503; those that
-// have arrived have Grace to end.
+// Run serves on all listeners until ctx ends; then it returns nil. Requests on connections that were accepted by then are answered as
+// before, because a sender may not send again, and have Grace to end; those that begin even later are answered 503.
 func Run(ctx context.Context, o Options, listeners ...net.Listener) error {
 	s := newServer(o)
 	return s.run(ctx, s.http(), listeners...)
@@ -109,7 +110,7 @@ func (s *server) run(ctx context.Context, h *http.Server, listeners ...net.Liste
 	case failed = <-ended:
 		running--
 	}
-	s.closing.Store(true)
+	s.stopping.Store(true)
 	for _, l := range listeners {
 		_ = l.Close() // a socket of the service manager's stays open: its connections wait for the next server
 	}
@@ -121,6 +122,7 @@ func (s *server) run(ctx context.Context, h *http.Server, listeners ...net.Liste
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Grace)
 	defer cancel()
 	s.connections.awaitFirst(grace, h.ReadHeaderTimeout)
+	s.closing.Store(true)
 	if h.Shutdown(grace) != nil {
 		_ = h.Close()
 	}

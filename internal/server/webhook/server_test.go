@@ -421,8 +421,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestClosing: a request that is being answered when the server ends is answered; one whose header was still arriving is told to
-// come back, and no new one reaches it.
+// TestClosing: a request that is arriving when the server is stopped is accepted, because its sender may not send it again; no new one
+// reaches it, and one that is too late is told to come back.
 func TestClosing(t *testing.T) {
 	w := serve(t)
 	request := w.wire("standard", "a", "{}")
@@ -432,20 +432,17 @@ func TestClosing(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	w.stop()
-	for !w.s.closing.Load() {
+	for !w.s.stopping.Load() {
 		time.Sleep(time.Millisecond)
 	}
 	if _, err := io.WriteString(half, request[20:]); err != nil {
 		t.Fatal(err)
 	}
-	got := w.answer(half)
-	if w.wants("a late request", got, 503, "closing"); got.header.Get("Retry-After") != "5" {
-		t.Errorf("%v", got.header)
-	}
+	w.wants("a request whose header was arriving", w.answer(half), 202, "accepted")
 	if _, err := io.WriteString(body, "}"); err != nil {
 		t.Fatal(err)
 	}
-	w.wants("a request in progress", w.answer(body), 202, "accepted")
+	w.wants("a request whose body was arriving", w.answer(body), 202, "accepted")
 	if err := <-w.ended; err != nil {
 		t.Error(err)
 	}
@@ -453,6 +450,23 @@ func TestClosing(t *testing.T) {
 	if c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://")); err == nil {
 		_ = c.Close()
 		t.Error("the server still listens")
+	}
+}
+
+// TestTooLate: what begins when the server has closed its idle connections is told to come back.
+func TestTooLate(t *testing.T) {
+	w := serve(t)
+	w.s.stopping.Store(true)
+	health, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/healthz", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wants("/healthz", w.send(health), 503, "closing")
+	w.wants("before", w.post("standard", "a", "{}"), 202, "accepted")
+	w.s.closing.Store(true)
+	got := w.post("standard", "b", "{}")
+	if w.wants("after", got, 503, "closing"); got.header.Get("Retry-After") != "5" {
+		t.Errorf("%v", got.header)
 	}
 }
 
