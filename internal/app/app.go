@@ -63,6 +63,9 @@ type settings struct {
 	file   fs.FileInfo // nil: there was no file
 }
 
+// UsualDir is the name of the data directory in the owner's home, where nothing names another one.
+const UsualDir = ".ollim-bot"
+
 // Dir returns the data directory, which need not exist.
 func (a *App) Dir() (paths.Dir, error) {
 	path := a.DataDir
@@ -74,7 +77,7 @@ func (a *App) Dir() (paths.Dir, error) {
 		if err != nil {
 			return "", err
 		}
-		path = filepath.Join(base, ".ollim-bot")
+		path = filepath.Join(base, UsualDir)
 	}
 	path, err := filepath.Abs(path)
 	return paths.Dir(path), err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/schedule/installer"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 func newScheduleDiff(d *Deps) *cobra.Command {
@@ -26,12 +27,7 @@ func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {
 		return err
 	}
 	if o.target == forCrontab {
-		block, left, err := installer.Crontab(host, jobs)
-		if err != nil {
-			return err
-		}
-		d.tellLeft(left)
-		return d.diffTable(ctx, o, h, host, block)
+		return d.diffTable(ctx, o, h, host, jobs)
 	}
 	files, err := installer.Systemd(host, jobs)
 	if err != nil {
@@ -70,11 +66,16 @@ func (c lineChange) cells() []any {
 	return []any{map[string]string{installer.Add: "+ ", installer.Drop: "- "}[c.What] + c.Line}
 }
 
-func (d *Deps) diffTable(ctx context.Context, o unitOptions, h app.Home, host installer.Host, want string) error {
+func (d *Deps) diffTable(ctx context.Context, o unitOptions, h app.Home, host installer.Host, jobs []job.Job) error {
 	now, err := crontabOf(h, d).Read(ctx)
 	if err != nil {
 		return err
 	}
+	want, left, err := d.crontabBlock(host, jobs, now)
+	if err != nil {
+		return err
+	}
+	d.tellLeft(left)
 	have, err := ownBlock(host, now)
 	if err != nil {
 		return err

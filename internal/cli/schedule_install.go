@@ -13,6 +13,7 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/schedule/installer"
+	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -77,26 +78,35 @@ func runScheduleInstall(ctx context.Context, d *Deps, o unitOptions) error {
 	if err != nil {
 		return err
 	}
-	if strings.Contains(host.Ollim, "/go-build") && strings.Contains(host.Ollim, "/exe/") { // go run has built it
-		return hint(&withStatus{fmt.Errorf("%s is deleted when go run ends", host.Ollim), statusConfig}, "go install ./cmd/ollim, then ollim schedule install %s", o.target)
+	if why := d.vanishes(host.Ollim); why != "" {
+		return hint(&withStatus{fmt.Errorf("%s: %s", host.Ollim, why), statusConfig},
+			"copy ollim to ~/.local/bin, or run go install, then run schedule install %s with that one", o.target)
 	}
 	if o.target == forCrontab {
-		block, left, err := installer.Crontab(host, jobs)
-		if err != nil {
-			return err
-		}
-		d.tellLeft(left)
-		changed, err := d.editCrontab(ctx, h, host, func(old []byte) ([]byte, error) { return installer.Merge(old, block) })
-		if err == nil && changed {
-			d.note("installed; to undo: ollim schedule remove crontab")
-		}
-		return err
+		return d.installCrontab(ctx, h, host, jobs)
 	}
 	files, err := installer.Systemd(host, jobs)
 	if err != nil {
 		return err
 	}
 	return d.applyUnits(ctx, o, host, files)
+}
+
+func (d *Deps) installCrontab(ctx context.Context, h app.Home, host installer.Host, jobs []job.Job) error {
+	var left []installer.Left
+	changed, err := d.editCrontab(ctx, h, host, func(old []byte) (text []byte, err error) {
+		var block string
+		block, left, err = d.crontabBlock(host, jobs, old)
+		if err != nil {
+			return nil, err
+		}
+		return installer.Merge(old, block)
+	})
+	d.tellLeft(left)
+	if err == nil && changed {
+		d.note("installed; to undo: ollim schedule remove crontab")
+	}
+	return err
 }
 
 // editCrontab changes the crontab, unless its block is that of another data directory.
@@ -137,14 +147,14 @@ func (*otherDataDir) Error() string {
 // ownBlock is the block of a crontab, or "" where there is none.
 func ownBlock(host installer.Host, table []byte) (string, error) {
 	block, _, err := installer.Extract(table)
-	if dir := installer.DataDirOf(block); err == nil && dir != "" && !sameDir(dir, host.DataDir) {
+	if dir := installer.DataDirOf(block); err == nil && dir != "" && !sameFile(dir, host.DataDir) {
 		err = &otherDataDir{dir}
 	}
 	return block, err
 }
 
-// sameDir reports whether two paths lead to one directory.
-func sameDir(a, b string) bool {
+// sameFile reports whether two paths lead to one file or directory.
+func sameFile(a, b string) bool {
 	one, err := os.Stat(a)
 	other, otherErr := os.Stat(b)
 	return a == b || err == nil && otherErr == nil && os.SameFile(one, other)
@@ -154,7 +164,7 @@ func sameDir(a, b string) bool {
 func owned(host installer.Host, units installer.Units) error {
 	dirs, err := units.DataDirs()
 	for _, dir := range dirs {
-		if err == nil && !sameDir(dir, host.DataDir) {
+		if err == nil && !sameFile(dir, host.DataDir) {
 			err = &otherDataDir{dir}
 		}
 	}

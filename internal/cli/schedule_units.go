@@ -94,12 +94,12 @@ func newScheduleUnits(d *Deps, verb, short, long string, targets []string, insid
 
 // host is where entries are for: this machine.
 func (d *Deps) host(h app.Home, o unitOptions) (installer.Host, error) {
-	self, err := os.Executable()
+	path, err := program()
 	if err != nil {
 		return installer.Host{}, err
 	}
 	host := installer.Host{
-		Ollim: self, DataDir: string(h.Dir), Config: d.ConfigFile(h.Dir), Zone: h.Config.Zone, Configured: h.Config.Zone,
+		Ollim: path, DataDir: string(h.Dir), Config: d.ConfigFile(h.Dir), Zone: h.Config.Zone, Configured: h.Config.Zone,
 		System: o.system, TickOnly: o.tickOnly,
 	}
 	if zone, err := time.LoadLocation(machineZone()); err == nil {

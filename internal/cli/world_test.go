@@ -45,10 +45,13 @@ func newWorld(t *testing.T, initArgs ...string) *world {
 	t.Helper()
 	root := t.TempDir()
 	w := &world{t: t, dir: filepath.Join(root, "data"), home: filepath.Join(root, "home"), now: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)}
-	if err := os.Mkdir(w.home, 0o700); err != nil {
-		t.Fatal(err)
+	temporary := filepath.Join(root, "tmp") // not that of the test's program, which thus may be installed in schedules
+	for _, dir := range []string{w.home, temporary} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
-	w.env = map[string]string{"OLLIM_DATA_DIR": w.dir, "HOME": w.home, "TZ": "UTC", "PATH": os.Getenv("PATH")}
+	w.env = map[string]string{"OLLIM_DATA_DIR": w.dir, "HOME": w.home, "TZ": "UTC", "PATH": os.Getenv("PATH"), "TMPDIR": temporary}
 	if len(initArgs) == 0 {
 		initArgs = []string{"--engine", "script:script.yaml"}
 	}

@@ -12,9 +12,9 @@ import (
 // maxLine is the longest line of a crontab, in bytes: Debian's cron cuts a command at 998 and says nothing.
 const maxLine = 900
 
-// Crontab is the block for the user's crontab, markers included: a line for each routine and one for the tick. It sets no
-// variable and needs no quotes, since which shell runs a line depends on what stands above the block. The error, if any, is
-// ErrUnfit.
+// Crontab is the block for the user's crontab, markers included: a line for each routine and one for the tick; "" if it would have
+// no line. It sets no variable and needs no quotes, since which shell runs a line depends on what stands above the block. The
+// error, if any, is ErrUnfit.
 func Crontab(h Host, jobs []job.Job) (block string, left []Left, err error) {
 	routines, err := h.routines(jobs, unquoted)
 	if err != nil {
@@ -38,7 +38,13 @@ func Crontab(h Host, jobs []job.Job) (block string, left []Left, err error) {
 		}
 		b.WriteString(line + "\n")
 	}
-	b.WriteString(tick + "\n" + endLine + "\n")
+	switch {
+	case !h.Ticked:
+		b.WriteString(tick + "\n")
+	case b.Len() == len(beginLine+"\n"):
+		return "", left, nil
+	}
+	b.WriteString(endLine + "\n")
 	return b.String(), left, nil
 }
 
@@ -58,11 +64,11 @@ var ErrMarkers = errors.New("the markers of the block are damaged")
 
 // Merge gives a crontab the block of Crontab, as its last lines, instead of the one that it has, if any. Lines above the
 // block would otherwise be within reach of those below: variables in a crontab hold from their line on. Every other byte
-// stays as it was. The error, if any, is ErrMarkers.
+// stays as it was. Without a block it is Remove. The error, if any, is ErrMarkers.
 func Merge(old []byte, block string) ([]byte, error) {
 	rest, _, err := Remove(old)
-	if err != nil {
-		return nil, err
+	if err != nil || block == "" {
+		return rest, err
 	}
 	if len(rest) > 0 && rest[len(rest)-1] != '\n' {
 		block = "\n" + strings.TrimSuffix(block, endLine+"\n") + endNoted + "\n"

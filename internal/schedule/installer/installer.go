@@ -36,6 +36,7 @@ type Host struct {
 	User       string         // who runs the jobs; only for System
 	System     bool           // systemd: the machine's manager, not the user's own
 	TickOnly   bool           // nothing but the tick, which fires everything
+	Ticked     bool           // crontab: a line of the owner's runs the tick, so the block needs none
 }
 
 // Left is a routine that the scheduler cannot express, so that the tick has to fire it.
