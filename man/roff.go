@@ -1,6 +1,9 @@
 package man
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // cut reads one page. It knows what our pages use of roff: the arguments of a macro that is not known here are text.
 func cut(page, roff string) []Section {
@@ -18,10 +21,19 @@ type reader struct {
 	sections []Section
 	major    string   // title of the last .SH
 	inside   bool     // a section has begun
-	lines    []string // of the section
+	lines    []line   // of the section
 	words    []string // of the paragraph
 	verbatim bool     // lines stand as they are
 	label    bool     // the next line is a paragraph of its own: what .TP explains
+	nested   int      // depth of .RS
+	deep     int      // of the paragraph, within that
+}
+
+// line is a line of a section: a paragraph, or one that stands as it is.
+type line struct {
+	text     string
+	verbatim bool
+	depth    int // how far it is indented
 }
 
 func (r *reader) line(line string) {
@@ -37,9 +49,11 @@ func (r *reader) line(line string) {
 		r.verbatim = false
 	case macro == ".br":
 		r.stop()
-	case macro == ".PP" || macro == ".TP" || macro == ".IP" || line == "" && !r.verbatim:
+	case macro == ".RS" || macro == ".RE":
 		r.stop()
-		r.lines, r.label = append(r.lines, ""), macro == ".TP" || r.label && line == ""
+		r.nested += map[string]int{".RS": 1, ".RE": -1}[macro]
+	case macro == ".PP" || macro == ".TP" || macro == ".IP" || line == "" && !r.verbatim:
+		r.paragraph(macro, plain(rest))
 	case macro == ".B" || macro == ".I":
 		r.text(plain(arguments(rest, " ")))
 	case strings.HasPrefix(macro, "."):
@@ -49,11 +63,26 @@ func (r *reader) line(line string) {
 	}
 }
 
+// paragraph ends the paragraph and begins another one.
+func (r *reader) paragraph(macro, rest string) {
+	r.stop()
+	r.lines, r.label = append(r.lines, line{}), macro == ".TP" || r.label && macro == ""
+	switch macro {
+	case ".PP", ".TP":
+		r.deep = 0
+	case ".IP":
+		r.deep = 1
+		if mark, _, found := strings.Cut(rest, " "); found {
+			r.words, r.deep = append(r.words, mark), 0
+		}
+	}
+}
+
 // text adds a line of text to the paragraph. One that begins with white space begins a new line, as it does in roff.
 func (r *reader) text(text string) {
 	switch {
 	case r.verbatim:
-		r.lines = append(r.lines, text)
+		r.lines = append(r.lines, line{text, true, r.nested + r.deep})
 		return
 	case text == "":
 		return
@@ -64,14 +93,14 @@ func (r *reader) text(text string) {
 	r.words = append(r.words, text)
 	if r.label {
 		r.stop()
-		r.label = false
+		r.label, r.deep = false, 1
 	}
 }
 
 // stop ends the paragraph, without a blank line.
 func (r *reader) stop() {
 	if len(r.words) > 0 {
-		r.lines, r.words = append(r.lines, strings.Join(r.words, " ")), nil
+		r.lines, r.words = append(r.lines, line{strings.Join(r.words, " "), false, r.nested + r.deep}), nil
 	}
 }
 
@@ -83,20 +112,22 @@ func (r *reader) begin(major bool, title string) {
 	} else {
 		title = r.major + ": " + title
 	}
-	r.sections, r.inside = append(r.sections, Section{Page: r.page, Title: title}), true
+	r.sections, r.inside = append(r.sections, Section{Page: r.page, Title: title, minor: !major}), true
 }
 
 // end ends the section.
 func (r *reader) end() {
 	r.stop()
 	if r.inside {
-		text := strings.TrimSpace(strings.Join(r.lines, "\n"))
-		for strings.Contains(text, "\n\n\n") {
-			text = strings.ReplaceAll(text, "\n\n\n", "\n\n")
+		r.lines = slices.CompactFunc(r.lines, func(a, b line) bool { return a.text == "" && b.text == "" })
+		texts := make([]string, len(r.lines))
+		for i, l := range r.lines {
+			texts[i] = l.text
 		}
-		r.sections[len(r.sections)-1].Text = text
+		s := &r.sections[len(r.sections)-1]
+		s.Text, s.lines = strings.TrimSpace(strings.Join(texts, "\n")), r.lines
 	}
-	r.lines, r.verbatim, r.label = nil, false, false
+	r.lines, r.verbatim, r.label, r.nested, r.deep = nil, false, false, 0, 0
 }
 
 // arguments splits a macro's line, in which "…" keeps spaces together, and joins them.

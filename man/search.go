@@ -15,6 +15,9 @@ type Section struct {
 	Page  string // such as ollim-fire(1)
 	Title string
 	Text  string
+
+	minor bool // it is a part of the one before, whose title comes first in its own
+	lines []line
 }
 
 // Bounds of an answer.
@@ -127,12 +130,7 @@ func Sections() (all []Section) {
 		return nil // the pattern is a constant
 	}
 	for _, name := range names {
-		text, err := fs.ReadFile(Pages(), name)
-		if err != nil {
-			continue // the files are in the binary
-		}
-		stem, number, _ := strings.Cut(name, ".")
-		all = append(all, cut(fmt.Sprintf("%s(%s)", stem, number), string(text))...)
+		all = append(all, sections(name)...)
 	}
 	return slices.DeleteFunc(all, func(s Section) bool { return s.Title == "SYNOPSIS" || s.Title == "SEE ALSO" })
 }

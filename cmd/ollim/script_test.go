@@ -44,13 +44,18 @@ func TestScript(t *testing.T) {
 }
 
 // scriptSetup gives a script a home and a data directory that do not exist yet, and nothing of the caller's. $ollim is the
-// path of the binary, for what runs without a PATH.
+// path of the binary, for what runs without a PATH, and $pages the directory of the manual pages.
 func scriptSetup(env *testscript.Env) error {
 	home := filepath.Join(env.WorkDir, "home")
 	env.Setenv("HOME", home)
 	env.Setenv("OLLIM_DATA_DIR", filepath.Join(env.WorkDir, "data"))
 	env.Setenv("TZ", "UTC")
 	env.Setenv("ollim", program)
+	pages, err := filepath.Abs(filepath.Join("..", "..", "man"))
+	if err != nil {
+		return err
+	}
+	env.Setenv("pages", pages)
 	env.Values[sideJobsKey{}] = map[string]*sideJob{}
 	return os.Mkdir(home, 0o700)
 }

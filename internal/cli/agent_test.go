@@ -26,7 +26,7 @@ func commandsOfAgents() map[string][]string {
 			"changed", "fork exit", "fork save", "fork start", "names", "ping", "remind", "reminder add", "reminder cancel", "reminder follow-up", "session compact", "update add",
 		},
 		"never": {
-			"answer", "approve", "discord check", "discord sync", "import crontab", "pause", "resume", "routine rm", "schedule install", "schedule remove", "session branch",
+			"answer", "approve", "discord check", "discord sync", "import crontab", "man install", "pause", "resume", "routine rm", "schedule install", "schedule remove", "session branch",
 			"session export", "session rm", "session search", "session show", "stop", "webhook add", "webhook call", "webhook rm",
 		},
 		"never nested": {

@@ -104,6 +104,7 @@ func constructors() map[string]func(*Deps) *cobra.Command {
 		"mcp":      newMCP,
 		"hook":     newHook,
 		"version":  newVersion,
+		"man":      newMan,
 		"webhook":  newWebhook,
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +15,6 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/plaintext"
-	"github.com/ollim/ollim/man"
 )
 
 // newRoot builds the commands that a command line may need; without args all of them.
@@ -184,58 +182,7 @@ func verbOf(cmd *cobra.Command) string {
 func runBare(d *Deps) error {
 	_, err := io.WriteString(d.Out, "ollim demo       show it at work in a temporary directory, without an account\n"+
 		"ollim init       create the data directory and a sample routine\n"+
-		"ollim help       list the commands; see also man ollim, and ollim(7)\n")
-	return err
-}
-
-func newHelp(d *Deps, root *cobra.Command) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "help [COMMAND | all | search WORDS...]",
-		Short:       "Show help for a command; all lists all commands, search searches the manuals",
-		Long: "Help describes a command, or lists the main commands. all lists all commands, and search searches the " +
-			"manuals. Inside a run, help alone lists the commands and tools that the run may use.",
-		RunE: works(func(_ *cobra.Command, args []string) error {
-			d.page()
-			if d.inside() && len(args) == 0 {
-				if box, err := d.insideTools(); err == nil {
-					return helpInside(root, box)
-				}
-			}
-			if len(args) == 0 {
-				root.InitDefaultHelpFlag()
-				return root.Help()
-			}
-			if len(args) == 1 && args[0] == "all" {
-				return helpAll(root)
-			}
-			if len(args) > 1 && args[0] == "search" {
-				_, err := fmt.Fprintln(root.OutOrStdout(), man.Answer(strings.Join(args[1:], " ")))
-				return err
-			}
-			cmd, rest, err := root.Find(args)
-			if err != nil || cmd == root || len(rest) > 0 {
-				return usage("no command %q", strings.Join(args, " "))
-			}
-			cmd.InitDefaultHelpFlag()
-			return cmd.Help()
-		}),
-	}
-}
-
-// helpAll writes a line for each command that does something.
-func helpAll(root *cobra.Command) error {
-	var text strings.Builder
-	walk(root, func(cmd *cobra.Command) {
-		if cmd.Annotations[onlyVerbs] == "" && cmd.HasParent() {
-			fmt.Fprintf(&text, "%-52s %s\n", strings.TrimSuffix(cmd.UseLine(), " [flags]"), cmd.Short)
-		}
-	})
-	text.WriteString("\nEXIT STATUS\n")
-	for _, m := range statusTable() {
-		fmt.Fprintf(&text, "%4d  %s\n", m.status, m.text)
-	}
-	_, err := io.WriteString(root.OutOrStdout(), text.String())
+		"ollim help       list the commands; ollim help 7 shows the manual\n")
 	return err
 }
 
@@ -246,14 +193,6 @@ func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 		if child.IsAvailableCommand() || child.Name() == "help" && !cmd.HasParent() {
 			walk(child, visit)
 		}
-	}
-}
-
-// hideRest keeps the first help screen short; `ollim help all` has every command.
-func hideRest(root *cobra.Command) {
-	first := []string{"init", "demo", "ask", "chat", "remind", "fire", "run", "status", "routine", "schedule", "update", "check", "help"}
-	for _, c := range root.Commands() {
-		c.Hidden = !slices.Contains(first, c.Name())
 	}
 }
 

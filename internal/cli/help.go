@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/man"
+)
+
+func newHelp(d *Deps, root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Annotations: agentAll(),
+		Use:         "help [COMMAND | PAGE | all | search WORDS...]",
+		Short:       "Show help for a command, or a manual page; all lists all commands, search searches the manuals",
+		Long: "Help describes a command, or lists the main commands. all lists all commands, and search searches the " +
+			"manuals. Inside a run, help alone lists the commands and tools that the run may use.\n\n" +
+			"PAGE is a manual page: 7 for ollim(7), ollim-routine or ollim-routine(5), 5 routine. Without a section, 7 and 5 " +
+			"come before 1. A terminal shows the page with man, if there is a man command; else it is plain text. The pages " +
+			"are in the program: see ollim man install for the man command itself.",
+		Example: "  ollim help 7\n  ollim help ollim-routine\n  ollim help routine add\n  ollim help search catch-up",
+		RunE: works(func(_ *cobra.Command, args []string) error {
+			if file, found := pageOf(args); found {
+				return d.showPage(file)
+			}
+			d.page()
+			return runHelp(d, root, args)
+		}),
+	}
+}
+
+func runHelp(d *Deps, root *cobra.Command, args []string) error {
+	if d.inside() && len(args) == 0 {
+		if box, err := d.insideTools(); err == nil {
+			return helpInside(root, box)
+		}
+	}
+	switch {
+	case len(args) == 0:
+		root.InitDefaultHelpFlag()
+		return root.Help()
+	case len(args) == 1 && args[0] == "all":
+		return helpAll(root)
+	case len(args) > 1 && args[0] == "search":
+		_, err := fmt.Fprintln(root.OutOrStdout(), man.Answer(strings.Join(args[1:], " ")))
+		return err
+	}
+	cmd, rest, err := root.Find(args)
+	switch first := args[0]; {
+	case err == nil && cmd != root && len(rest) == 0:
+	case strings.HasPrefix(first, "ollim"), strings.Trim(first, "0123456789") == "":
+		return usage("no manual page %q", strings.Join(args, " "))
+	default:
+		return usage("no command %q", strings.Join(args, " "))
+	}
+	cmd.InitDefaultHelpFlag()
+	return cmd.Help()
+}
+
+// pageOf returns the file of the manual page that words mean: PAGE, or a section and PAGE, as man takes them.
+func pageOf(words []string) (file string, found bool) {
+	switch {
+	case len(words) == 1:
+		return man.Find(words[0])
+	case len(words) == 2 && len(words[0]) == 1:
+		page := strings.TrimPrefix(words[1], "ollim-")
+		if page != "ollim" {
+			page = "ollim-" + page
+		}
+		return man.Find(page + "." + words[0])
+	}
+	return "", false
+}
+
+// showPage shows a manual page on a terminal with man, and writes it as plain text to anything else.
+func (d *Deps) showPage(file string) error {
+	if isTerminal(d.Stdout) && isTerminal(d.In) && d.manShows(file) {
+		return nil
+	}
+	d.page()
+	_, err := io.WriteString(d.Out, man.Plain(file))
+	return err
+}
+
+// manShows shows a page with the man command and reports whether that worked. The page is a file in a temporary directory: every
+// man command takes a path that has a slash, but not every one takes a page on standard input.
+func (d *Deps) manShows(file string) bool {
+	program, err := exec.LookPath("man")
+	if err != nil {
+		return false
+	}
+	page, err := man.Pages().Open(file)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = page.Close() }()
+	dir, err := os.MkdirTemp("", "ollim-man-")
+	if err != nil {
+		return false
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	text, err := io.ReadAll(page)
+	path := filepath.Join(dir, file)
+	if err != nil || os.WriteFile(path, text, 0o600) != nil {
+		return false
+	}
+	cmd := exec.Command(program, path) //nolint:noctx // the owner ends it
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, d.Stdout, d.Stderr
+	if err := cmd.Start(); err != nil {
+		return false
+	}
+	signal.Ignore(os.Interrupt) // Ctrl-C is for man, which has not inherited this
+	return cmd.Wait() == nil
+}
+
+// helpAll writes a line for each command that does something.
+func helpAll(root *cobra.Command) error {
+	var text strings.Builder
+	walk(root, func(cmd *cobra.Command) {
+		if cmd.Annotations[onlyVerbs] == "" && cmd.HasParent() {
+			fmt.Fprintf(&text, "%-52s %s\n", strings.TrimSuffix(cmd.UseLine(), " [flags]"), cmd.Short)
+		}
+	})
+	text.WriteString("\nEXIT STATUS\n")
+	for _, m := range statusTable() {
+		fmt.Fprintf(&text, "%4d  %s\n", m.status, m.text)
+	}
+	_, err := io.WriteString(root.OutOrStdout(), text.String())
+	return err
+}
+
+// hideRest keeps the first help screen short; `ollim help all` has every command.
+func hideRest(root *cobra.Command) {
+	first := []string{"init", "demo", "ask", "chat", "remind", "fire", "run", "status", "routine", "schedule", "update", "check", "help"}
+	for _, c := range root.Commands() {
+		c.Hidden = !slices.Contains(first, c.Name())
+	}
+}

@@ -1,0 +1,103 @@
+package man
+
+import (
+	"io/fs"
+	"path"
+	"strings"
+	"unicode/utf8"
+)
+
+// Find returns the file of the page that a name means: ollim-routine(5) and ollim-routine.5 name one page, a number alone that of
+// ollim, and ollim-routine is looked for in the sections 7, 5 and 1, since the help of the command has what section 1 says.
+func Find(name string) (file string, found bool) {
+	if len(name) == 1 {
+		name = "ollim." + name
+	}
+	if stem, number, cut := strings.Cut(name, "("); cut {
+		name = stem + "." + strings.TrimSuffix(number, ")")
+	}
+	for _, file := range []string{name, name + ".7", name + ".5", name + ".1"} {
+		if _, err := fs.Stat(pages, file); err == nil && path.Ext(file) != "" {
+			return file, true
+		}
+	}
+	return "", false
+}
+
+// sections cuts the page of a file.
+func sections(file string) []Section {
+	text, err := pages.ReadFile(file)
+	if err != nil {
+		return nil // the files are in the binary
+	}
+	stem, number, _ := strings.Cut(file, ".")
+	return cut(stem+"("+number+")", string(text))
+}
+
+// How a page is laid out, in characters.
+const (
+	pageWidth   = 78
+	textIndent  = 7
+	minorIndent = 3
+	deepIndent  = 4
+)
+
+// Plain returns the page of a file as plain text, for where there is no man command.
+func Plain(file string) string {
+	var page strings.Builder
+	for i, s := range sections(file) {
+		if i == 0 {
+			page.WriteString(s.Page + "\n")
+		}
+		title := s.Title
+		if s.minor {
+			_, title, _ = strings.Cut(title, ": ")
+			title = strings.Repeat(" ", minorIndent) + title
+		}
+		page.WriteString("\n" + title + "\n")
+		for n, l := range s.lines {
+			if l.text != "" || n > 0 && n < len(s.lines)-1 { // blank lines are between paragraphs
+				l.layOut(&page)
+			}
+		}
+	}
+	return page.String()
+}
+
+// layOut writes a line with its indent. A paragraph is broken into lines.
+func (l line) layOut(page *strings.Builder) {
+	text := strings.TrimLeft(l.text, " ")
+	indent := textIndent + l.depth*deepIndent
+	if l.verbatim {
+		text = l.text
+	} else if text != l.text {
+		indent += deepIndent
+	}
+	if text == "" {
+		page.WriteString("\n")
+		return
+	}
+	margin := strings.Repeat(" ", indent)
+	if l.verbatim {
+		page.WriteString(margin + text + "\n")
+		return
+	}
+	column := 0
+	for word := range strings.FieldsSeq(text) {
+		long := utf8.RuneCountInString(word)
+		switch {
+		case column == 0:
+			page.WriteString(margin)
+			column = indent
+		case column+1+long > pageWidth:
+			page.WriteString("\n" + margin)
+			column = indent
+		default:
+			page.WriteByte(' ')
+			column++
+		}
+		page.WriteString(word)
+		column += long
+	}
+	page.WriteByte('\n')
+}
