@@ -1,19 +1,24 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	objects "github.com/ollim/ollim/internal/state/object"
+	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/transcript"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
@@ -159,4 +164,47 @@ func timed(b *testing.B, do func() error) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Since(begin)
+}
+
+// BenchmarkRequestsKept measures which share of a fire's time it takes to store its four requests: a routine of the native engine
+// fires against a model that answers at once, and then the same bodies are stored again, beside them on the same disk.
+//
+// go test ./cmd/ollim -run '^$' -bench RequestsKept -benchtime 30x
+func BenchmarkRequestsKept(b *testing.B) {
+	c, api := withNative(b)
+	c.write("notes.md", strings.Repeat("A line of the notes.\n", 200))
+	c.write("routines/bench.md", "---\nid: bench\ncron: \"0 9 * * *\"\nbackground: true\nsession: persistent\n---\nRead the notes three times.\n")
+	read := anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{Name: "Read", Input: map[string]string{"file_path": "notes.md"}}}}
+	home := func(dir string) request.Book {
+		disk := store.Disk{Now: time.Now, Warn: func(text string) { b.Error(text) }}
+		return request.Book{Home: paths.Dir(dir), Disk: disk, Objects: objects.Box{Home: paths.Dir(dir), Disk: disk}}
+	}
+	kept, again := home(c.data), home(filepath.Join(c.data, "again"))
+	var fired, stored time.Duration
+	for b.Loop() {
+		api.Reply(read, read, read, anthropicapi.Reply{Text: "ok"})
+		fired += timed(b, func() error { return c.cmd("fire", "bench").Run() })
+		run := filepath.Base(c.last())
+		var bodies [][]byte
+		for n := range 4 {
+			body, _, err := kept.Read(run, n+1)
+			if err != nil {
+				b.Fatal(err)
+			}
+			bodies = append(bodies, body)
+		}
+		if err := os.MkdirAll(again.Home.Run(run), 0o700); err != nil {
+			b.Fatal(err)
+		}
+		log := again.Log(run)
+		stored += timed(b, func() (err error) {
+			for _, body := range bodies {
+				err = errors.Join(err, log.Add(b.Context(), body))
+			}
+			return err
+		})
+	}
+	b.ReportMetric(float64(fired.Microseconds())/1000/float64(b.N), "fire-ms")
+	b.ReportMetric(float64(stored.Microseconds())/1000/float64(b.N), "stored-ms")
+	b.ReportMetric(100*float64(stored)/float64(fired), "%-of-fire")
 }

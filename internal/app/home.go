@@ -24,6 +24,7 @@ import (
 	"github.com/ollim/ollim/internal/state/object"
 	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/queue"
+	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/skill"
@@ -114,8 +115,13 @@ func (h Home) Channels() channel.Book {
 	return channel.Book{Home: h.Dir, Disk: h.Disk, Cache: &h.app.memory.channels}
 }
 
-// Objects is the images and documents that models saw.
+// Objects is what models saw.
 func (h Home) Objects() object.Box { return object.Box{Home: h.Dir, Disk: h.Disk} }
+
+// Requests returns what was sent to models.
+func (h Home) Requests() request.Book {
+	return request.Book{Home: h.Dir, Disk: h.Disk, Objects: h.Objects(), Secrets: h.secrets}
+}
 
 // Slots returns the claims of slots.
 func (h Home) Slots() slot.Book { return slot.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone} }

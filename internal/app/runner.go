@@ -27,7 +27,7 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 			Jobs: h.Jobs(), Runs: h.Runs(), Updates: h.Updates(), Sessions: h.Sessions(), Notices: h.Notices(),
 			Spend: h.Spend(), Budget: h.Budget(), Approvals: h.Approvals(), Slots: h.Slots(), Queue: h.Queue(),
 			Questions: h.Questions(), Inquiries: h.Inquiries(), Inbox: h.Inbox(),
-			Changes: changed.Book{Home: h.Dir, Disk: h.Disk}, Channels: h.Channels(),
+			Changes: changed.Book{Home: h.Dir, Disk: h.Disk}, Channels: h.Channels(), Requests: h.Requests(),
 			Heartbeats: heartbeat.Book{Home: h.Dir, Disk: h.Disk},
 		},
 		Outbox: h.Post(),

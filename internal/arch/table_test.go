@@ -23,6 +23,7 @@ func layers() []layer {
 			"config":   {"model"},
 			"inbox":    {"payload"},
 			"job":      {"payload"},
+			"request":  {"object"},
 		}},
 		{path: "internal/schedule"},
 		{path: "internal/engine", beside: map[string][]string{

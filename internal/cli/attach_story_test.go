@@ -88,11 +88,16 @@ func TestAskWithFiles(t *testing.T) {
 	if out := w.must("session", "export", id); !strings.Contains(out, "my paper, application/pdf, 33 bytes]") {
 		t.Errorf("%s", out)
 	}
-	// with the transcript the contents go, a minute later at the earliest
+	// with the transcript the contents to which no run refers go, a minute later at the earliest
 	w.pass(time.Hour)
+	if err := os.RemoveAll(filepath.Join(w.dir, "state/runs")); err != nil {
+		t.Fatal(err)
+	}
 	w.must("session", "rm", id)
-	if left, _ := os.ReadDir(filepath.Join(w.dir, "state/objects")); len(left) != 0 {
-		t.Errorf("%d files are left", len(left))
+	for _, content := range []string{"GIF89a", "\x89PNG", "%PDF"} {
+		if left := w.holding("state/objects", content); len(left) != 0 {
+			t.Errorf("%s is left in %q", content, left)
+		}
 	}
 }
 
@@ -124,11 +129,11 @@ func TestFilesThatCannotCome(t *testing.T) {
 	if got := shown(lastOf(api)); len(got) != 1 {
 		t.Errorf("shown %q", got)
 	}
-	if r := w.pipe("what is in @"+filepath.Join(dir, "moving"), "ask"); r.status != int(statusOK) || len(shown(lastOf(api))) != 0 {
-		t.Errorf("a piped text named a file: %+v", r)
-	}
 	if left, _ := os.ReadDir(filepath.Join(w.dir, "state/objects")); len(left) != 0 {
 		t.Errorf("%d files are left", len(left))
+	}
+	if r := w.pipe("what is in @"+filepath.Join(dir, "moving"), "ask"); r.status != int(statusOK) || len(shown(lastOf(api))) != 0 {
+		t.Errorf("a piped text named a file: %+v", r)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/question"
+	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/skill"
@@ -129,7 +130,7 @@ func rules() []rule {
 		{as[*config.Wrong], statusConfig}, {as[*app.ConfigFault], statusConfig},
 		{is(app.ErrNotAllowed), statusRefused}, {is(runner.ErrRefused), statusRefused}, {is(runner.ErrPaused), statusTempFail},
 		{as[*store.NotWritten], statusUnwritten}, {as[*lock.Failed], statusUnwritten}, {as[*unwritten], statusUnwritten},
-		{as[*job.Unknown], statusNoJob}, {as[*runlog.Unknown], statusNoJob}, {as[*skill.Unknown], statusNoJob},
+		{is(request.ErrNone), statusNoJob}, {is(request.ErrDamaged), statusData}, {as[*job.Unknown], statusNoJob}, {as[*runlog.Unknown], statusNoJob}, {as[*skill.Unknown], statusNoJob},
 		{is(app.ErrNoSession), statusNoJob}, {as[*app.UnknownSession], statusNoJob},
 		{is(session.ErrID), statusUsage}, {is(channel.ErrName), statusUsage}, {is(transcript.ErrAmbiguous), statusUsage}, {is(transcript.ErrForeign), statusData},
 		{as[*job.Ambiguous], statusUsage}, {as[*config.UnknownKey], statusUsage},

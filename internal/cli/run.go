@@ -13,8 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -104,28 +106,64 @@ func runNote(r runlog.Record) string {
 }
 
 func newRunShow(d *Deps) *cobra.Command {
-	return &cobra.Command{
+	var request int
+	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "show RUN...",
 		Short:       "Print run records as JSON; RUN is an id, last, JOB or JOB~N",
 		Long: "RUN is an id or its beginning, `last` (the newest record), or a job. A JOB means its run in progress, else " +
 			"the latest that ran; skipped and paused fires count only if there is no other. JOB~N is the N-th run before the " +
-			"latest.",
-		Args: checked(cobra.MinimumNArgs(1)),
-		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
-			d.page()
-			e := json.NewEncoder(d.Out)
-			e.SetEscapeHTML(false)
-			e.SetIndent("", "  ")
-			return d.each("run show", args, func(name string) error {
-				r, err := findRun(h, name)
-				if err == nil {
-					err = e.Encode(h.Runs().CutOff(r))
-				}
-				return err
-			})
-		}),
+			"latest. With --request it prints what the native engine sent to the model's service: the body of that HTTP request, " +
+			"byte for byte. Values of secrets are replaced in it, which a warning reports.",
+		Example: "  ollim run show last --request 1 | jq -r '.tools[].name'",
+		Args:    checked(cobra.MinimumNArgs(1)),
 	}
+	cmd.Flags().IntVar(&request, "request", 0, "print the body of the run's `N`-th request to the model, from 1 (native engine)")
+	cmd.RunE = inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
+		if cmd.Flags().Changed("request") {
+			return runRequestShow(d, h, args, request)
+		}
+		return runRunShow(d, h, args)
+	})
+	return cmd
+}
+
+func runRunShow(d *Deps, h app.Home, runs []string) error {
+	d.page()
+	e := json.NewEncoder(d.Out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return d.each("run show", runs, func(name string) error {
+		r, err := findRun(h, name)
+		if err == nil {
+			err = e.Encode(h.Runs().CutOff(r))
+		}
+		return err
+	})
+}
+
+// runRequestShow prints the n-th request of each run.
+func runRequestShow(d *Deps, h app.Home, runs []string, n int) error {
+	if n < 1 {
+		return usage("--request %d: want 1 or more", n)
+	}
+	return d.each("run show", runs, func(name string) error {
+		r, err := findRun(h, name)
+		if err != nil {
+			return err
+		}
+		body, hidden, err := h.Requests().Read(r.ID, n)
+		switch {
+		case errors.Is(err, request.ErrNone) && r.Engine != engine.Native:
+			return &withStatus{fmt.Errorf("its engine, %s, keeps no requests", cmp.Or(r.Engine, "none")), statusNoJob}
+		case err != nil:
+			return fmt.Errorf("request %d: %w", n, err)
+		case hidden:
+			d.warn(fmt.Sprintf("run %s: request %d: values of secrets are replaced by [secret]", r.ID, n))
+		}
+		_, err = d.Out.Write(body)
+		return err
+	})
 }
 
 func newRunLog(d *Deps) *cobra.Command {

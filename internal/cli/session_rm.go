@@ -24,7 +24,7 @@ func newSessionRm(d *Deps) *cobra.Command {
 		Short:       "Forget the main session or a routine's, or delete a transcript",
 		Long: "Rm of main or routine:ID forgets the session's id, so that the next turn starts a new session; the transcript " +
 			"is kept. Rm of a transcript, by its full id or its path, deletes the conversation permanently, with the " +
-			"images and PDFs that no other transcript refers to (those of the last minute are deleted within a day). It is refused " +
+			"images and PDFs that no other transcript and no run refers to (those of the last minute are deleted within a day). It is refused " +
 			"while the transcript is in use, or is the session of main or a routine. What an engine stores in its own format " +
 			"is kept. Rm of a channel's session, such as telegram_987, deletes its messages; it is refused during a turn.",
 		Example: "  ollim session rm main\n  ollim session rm n-a1b2c3d4e5f6",
@@ -74,8 +74,8 @@ func lies(path, folder string) bool {
 	return errors.Join(dirErr, absErr, folderErr, relErr) == nil && rel != "." && filepath.IsLocal(rel)
 }
 
-// deleteTranscript deletes a file that nobody writes and that nobody will continue with, and the images and documents that no
-// other transcript shows.
+// deleteTranscript deletes a file that nobody writes and that nobody will continue with, and the images and documents to which no
+// other transcript and no run refers.
 func (d *Deps) deleteTranscript(ctx context.Context, h app.Home, c app.Conversation) error {
 	guard, err := lock.TryGuard(c.File.Path)
 	if err != nil {
@@ -100,7 +100,15 @@ func (d *Deps) deleteTranscript(ctx context.Context, h app.Home, c app.Conversat
 	if err != nil {
 		return err
 	}
-	return h.Objects().Sweep(ctx, d.Now().Add(-writeTime), func(hash string) bool { return others[hash] || !shown[hash] })
+	runs, err := h.Runs().After(time.Time{}) // all
+	if err != nil {
+		return err
+	}
+	sent, err := h.Requests().Named(runs)
+	if err != nil {
+		return err
+	}
+	return h.Objects().Sweep(ctx, d.Now().Add(-writeTime), func(hash string) bool { return others[hash] || sent[hash] || !shown[hash] })
 }
 
 // writeTime is how long it may take from the content of a file until the line of a transcript that names it. What is left then is

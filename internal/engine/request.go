@@ -25,6 +25,8 @@ type Run struct {
 	ID    string
 	Slot  time.Time  // the scheduled time that the run serves; zero if it serves none
 	Locks []*os.File // locks that the engine's processes inherit, so that they outlive this process
+
+	Sent func(body []byte) // keeps the body of a request that is about to be sent to a model; nil: none is kept
 }
 
 // Input is what the agent is told.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -81,12 +82,25 @@ func seen(files []engine.Attachment) []engine.Attachment {
 // request is what the engine is asked. granted is the most that the run may cost, in USD; 0 is no limit.
 func (w *work) request(granted float64) (engine.Request, error) {
 	request, err := w.requestOf(w.spec, w.run, w.tools)
+	if !w.run.Private {
+		request.Run.Sent = w.keepSent()
+	}
 	request.Limits.MaxCost, request.Limits.Raise, request.Limits.Reserved = granted, w.raise(), w.run.Reserved
 	request.Run.Locks = append(request.Run.Locks, w.lock.File())
 	if guard := w.spec.Identity.Guard; guard != nil {
 		request.Run.Locks = append(request.Run.Locks, guard.File())
 	}
 	return request, err
+}
+
+// keepSent returns a function that keeps what is sent to models. A run goes on if that fails: it costs the evidence alone.
+func (w *work) keepSent() func(body []byte) {
+	log := w.Requests.Log(w.run.ID)
+	return func(body []byte) {
+		if err := log.Add(context.Background(), body); err != nil {
+			w.warn(fmt.Errorf("run %s: the request to the model is not kept: %w", w.run.ID, err))
+		}
+	}
 }
 
 // requestOf is the request without locks and money, as a preview shows it.

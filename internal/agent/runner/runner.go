@@ -28,6 +28,7 @@ import (
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/queue"
+	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/slot"
@@ -80,6 +81,7 @@ type State struct {
 	Queue     queue.Book
 	Inbox     inbox.Book
 	Channels  channel.Book
+	Requests  request.Book
 
 	Heartbeats heartbeat.Book
 }

@@ -51,7 +51,7 @@ func (m Minute) pruneTranscripts(ctx context.Context, before time.Time) error {
 	return err
 }
 
-// sweepObjects removes the images and documents that no transcript shows any more and that were not shown within a day.
+// sweepObjects removes what models saw if no transcript and no record of a run refers to it any more and it was not shown within a day.
 func (m Minute) sweepObjects(ctx context.Context) error {
 	f := m.Runner
 	objects := object.Box{Home: f.Home, Disk: f.Disk}
@@ -62,7 +62,15 @@ func (m Minute) sweepObjects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return objects.Sweep(ctx, m.now().Add(-24*time.Hour), func(hash string) bool { return shown[hash] })
+	runs, err := f.Runs.After(time.Time{}) // all
+	if err != nil {
+		return err
+	}
+	sent, err := f.Requests.Named(runs)
+	if err != nil {
+		return err
+	}
+	return objects.Sweep(ctx, m.now().Add(-24*time.Hour), func(hash string) bool { return shown[hash] || sent[hash] })
 }
 
 // standingAlone is the sessions of forked and isolated runs and of interactive forks, those that became of them by compaction too.

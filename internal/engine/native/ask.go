@@ -104,7 +104,7 @@ func (t *turn) question() provider.Request {
 	m := t.how.model
 	q := provider.Request{
 		Model: m.ID, System: t.request.Input.System, Tools: t.tools.offer(), Most: m.Output,
-		MaxTokens: cmp.Or(max(0, t.e.MaxTokens), max(0, m.Output), commonOutput), Thinking: t.how.thinking, Hour: t.how.hour,
+		MaxTokens: cmp.Or(max(0, t.e.MaxTokens), max(0, m.Output), commonOutput), Thinking: t.how.thinking, Hour: t.how.hour, Sent: t.request.Run.Sent,
 	}
 	if m.Window > 0 { // the answer counts in the window, whole
 		left := max(leastOutput, m.Window*97/100-t.size())

@@ -26,7 +26,7 @@ func (m *messages) Ask(ctx context.Context, r Request, delta func(text string) e
 	if err != nil {
 		return Answer{}, err
 	}
-	x := open(ctx, m.o, r.Model)
+	x := open(ctx, m.o, r.Model, r.Sent)
 	defer x.close()
 	d := &blocks{draft: draft{delta: delta}, byIndex: map[int]*part{}}
 	for e, err := range events[messageEvent](x, m.o.BaseURL+"/v1/messages", m.header(), request) {

@@ -28,6 +28,7 @@ type exchange struct {
 	client http.Client
 	o      Options
 	model  string
+	sent   func(body []byte) // as in Request
 	timer  *time.Timer
 	host   string // "": nothing was sent yet
 	fail   error  // what failed first
@@ -35,8 +36,8 @@ type exchange struct {
 
 var errIdle = errors.New("idle")
 
-func open(ctx context.Context, o Options, model string) *exchange {
-	x := &exchange{client: *o.Client, o: o, model: model}
+func open(ctx context.Context, o Options, model string, sent func(body []byte)) *exchange {
+	x := &exchange{client: *o.Client, o: o, model: model, sent: sent}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	x.timer = time.AfterFunc(o.Idle, func() { x.cancel(errIdle) })
 	x.timer.Stop()
@@ -105,6 +106,9 @@ func (x *exchange) send(address string, header map[string]string, request any) (
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set("User-Agent", "ollim")
 	x.host = req.URL.Host
+	if x.sent != nil {
+		x.sent(raw.Bytes())
+	}
 	x.timer.Reset(x.o.Idle)
 	resp, err := x.client.Do(req)
 	x.timer.Stop()

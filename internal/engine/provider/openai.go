@@ -18,7 +18,7 @@ func NewOpenAI(o Options) Provider {
 
 // Ask implements [Provider].
 func (c *completions) Ask(ctx context.Context, r Request, delta func(text string) error) (Answer, error) {
-	x := open(ctx, c.o, r.Model)
+	x := open(ctx, c.o, r.Model, r.Sent)
 	defer x.close()
 	d := &chunks{draft: draft{delta: delta}}
 	for k, err := range events[chunk](x, c.o.BaseURL+"/chat/completions", c.header(), openaiRequest(r, c.o.BaseURL)) {

@@ -26,6 +26,8 @@ type SearchRequest struct {
 	Model     string `json:"-"` // that searches and sums up
 	Most      int    `json:"-"` // searches that it may make
 	MaxTokens int    `json:"-"` // of its answer
+
+	Sent func(body []byte) `json:"-"` // as in Request
 }
 
 // Found is what a search has found.
@@ -87,7 +89,7 @@ func newAnthropicSearch(q SearchRequest) anthropicSearch {
 
 // Search implements [Searcher].
 func (m *messages) Search(ctx context.Context, q SearchRequest) (found Found, err error) {
-	x := open(ctx, m.o, q.Model)
+	x := open(ctx, m.o, q.Model, q.Sent)
 	defer x.close()
 	d := &blocks{byIndex: map[int]*part{}}
 	var failed string
@@ -227,7 +229,7 @@ func (c *completions) Search(ctx context.Context, q SearchRequest) (Found, error
 	if len(q.Blocked) > 0 {
 		return Found{}, errors.New("this service cannot leave domains out: use allowed_domains")
 	}
-	x := open(ctx, c.o, q.Model)
+	x := open(ctx, c.o, q.Model, q.Sent)
 	defer x.close()
 	for e, err := range events[responseEvent](x, c.o.BaseURL+"/responses", c.header(), newOpenAISearch(q)) {
 		if err != nil {

@@ -70,6 +70,9 @@ func (d Dir) Run(id string, elem ...string) string {
 // RunLock is the flock that the process of a run holds, from before the record exists until the run ends.
 func (d Dir) RunLock(id string) string { return d.Run(id, "running") }
 
+// Requests is what a run has sent to models, one line for each request.
+func (d Dir) Requests(id string) string { return d.Run(id, "requests.jsonl") }
+
 // StopRequest is the file that requests a run to end.
 func (d Dir) StopRequest(id string) string { return d.State("stop", id) }
 
@@ -196,7 +199,7 @@ func (d Dir) Heartbeats() string { return d.State("heartbeats.json") }
 // Notices holds what has been reported to the owner.
 func (d Dir) Notices() string { return d.State("notices.json") }
 
-// Objects is the directory of the images and documents that models saw, by the hash of their content.
+// Objects is the directory of what models saw, by the hash of its content: images, documents, the parts of requests.
 func (d Dir) Objects() string { return d.State("objects") }
 
 // ScriptSessions is the directory of the script engine's sessions.

@@ -1,5 +1,5 @@
-// Package object stores the images and documents that models were shown, each once, under the SHA-256 of its content. Transcripts
-// refer to them. An object to which no transcript refers is removed later.
+// Package object stores what models were shown, each content once, under its SHA-256: images and documents, to which transcripts
+// refer, and the parts of requests, to which the records of runs refer. An object to which neither refers is removed later.
 package object
 
 import (
@@ -54,14 +54,50 @@ func (b Box) Get(hash string) ([]byte, error) {
 		return nil, ErrGone
 	}
 	content, err := store.Read(b.path(hash))
+	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+		err = pe.Err
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrGone, store.Cause(err))
+		return nil, fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != hash {
 		return nil, fmt.Errorf("%w: it is damaged", ErrGone)
 	}
 	return content, nil
 }
+
+// Add stores contents by their hashes. It does not wait for the disk: an object that a crash cut short is replaced when it is added
+// again. One that exists already will count as written now, if it has not for some hours.
+func (b Box) Add(ctx context.Context, contents map[string][]byte) error {
+	if len(contents) == 0 {
+		return nil
+	}
+	held, err := b.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	now := b.Disk.Now()
+	for hash, content := range contents {
+		path := b.path(hash)
+		info, err := os.Lstat(path)
+		if err == nil && info.Mode().IsRegular() && info.Size() == int64(len(content)) && now.Sub(info.ModTime()).Abs() < fresh {
+			continue
+		}
+		if err != nil || info.Size() != int64(len(content)) {
+			if err := store.Write(path, content, store.Buffered); err != nil {
+				return err
+			}
+		}
+		if err := os.Chtimes(path, now, now); err != nil {
+			return &store.NotWritten{Path: path, Err: err}
+		}
+	}
+	return nil
+}
+
+// fresh is the age up to which an object that is added again keeps its time. Sweep is given a time that is further back.
+const fresh = 12 * time.Hour
 
 // Any reports whether there are objects.
 func (b Box) Any() bool {

@@ -1,0 +1,325 @@
+package request
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+)
+
+// ref is a reference: to an object, or to an object that is a list of references.
+type ref struct {
+	Object string   `json:"object,omitempty"`
+	List   string   `json:"list,omitempty"`
+	Insert []insert `json:"insert,omitempty"`
+}
+
+// insert is what stands in a text and not in its object.
+type insert struct {
+	At     int    `json:"at"` // the offset in the object
+	Text   string `json:"text,omitempty"`
+	Base64 string `json:"base64,omitempty"` // the object whose content stands there, in base64
+}
+
+const (
+	perList = 32
+	// largeFile is the length of the base64 from which a file is an object of its own.
+	largeFile = 4 << 10
+)
+
+var (
+	errShape  = errors.New("not the body of a request")
+	errNoList = errors.New("not a list of messages")
+)
+
+// folder takes a body apart.
+type folder struct {
+	objects map[string][]byte // by hash
+}
+
+func (f *folder) put(content []byte) string {
+	hash := hashOf(content)
+	f.objects[hash] = content
+	return hash
+}
+
+// fold returns a body with references in place of the system prompt, the tools and each message, in the same order. The error is an
+// errShape for a body that would not be rebuilt byte for byte.
+func (f *folder) fold(body []byte) (json.RawMessage, error) {
+	folded, err := mapValues(bytes.TrimSuffix(body, []byte("\n")), func(key string, value []byte) ([]byte, error) {
+		switch key {
+		case systemKey, toolsKey:
+			return json.Marshal(f.ref(value))
+		case messagesKey:
+			return f.list(value)
+		}
+		return value, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var compact bytes.Buffer // as it will be on disk
+	if err := json.Compact(&compact, folded); err != nil {
+		return nil, err
+	}
+	again, err := unfold(compact.Bytes(), func(hash string) ([]byte, error) { return f.objects[hash], nil })
+	if err != nil || !bytes.Equal(again, body) {
+		return nil, errShape
+	}
+	return compact.Bytes(), nil
+}
+
+// The values of a body that are stored as objects, as encoding/json writes their keys.
+const (
+	systemKey   = `"system"`
+	toolsKey    = `"tools"`
+	messagesKey = `"messages"`
+)
+
+// unfold is the reverse of fold. A body ends with a line break, as encoding/json writes it.
+func unfold(folded []byte, get func(hash string) ([]byte, error)) ([]byte, error) {
+	body, err := mapValues(folded, func(key string, value []byte) ([]byte, error) {
+		switch key {
+		case systemKey, toolsKey:
+			var r ref
+			if err := json.Unmarshal(value, &r); err != nil {
+				return nil, err
+			}
+			return r.content(get)
+		case messagesKey:
+			var refs []ref
+			if err := json.Unmarshal(value, &refs); err != nil {
+				return nil, err
+			}
+			return join(refs, get)
+		}
+		return value, nil
+	})
+	return append(body, '\n'), err
+}
+
+// mapValues returns a JSON object with other values.
+func mapValues(object []byte, change func(key string, value []byte) ([]byte, error)) ([]byte, error) {
+	members, ok := split(object, '{', '}')
+	if !ok {
+		return nil, errShape
+	}
+	for i, member := range members {
+		key, value, ok := bytes.Cut(member, []byte(":"))
+		if !ok {
+			return nil, errShape
+		}
+		changed, err := change(string(key), value)
+		if err != nil {
+			return nil, err
+		}
+		members[i] = slices.Concat(key, []byte(":"), changed)
+	}
+	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}")), nil
+}
+
+// split returns what commas separate in an array or object. It does not check the rest of the syntax: encoding/json would take
+// fifty times as long, for each message of each request.
+func split(value []byte, begin, end byte) (parts [][]byte, ok bool) {
+	if len(value) < 2 || value[0] != begin || value[len(value)-1] != end {
+		return nil, false
+	}
+	value = value[1 : len(value)-1]
+	depth, from := 0, 0
+	for i := 0; i < len(value); i++ {
+		switch value[i] {
+		case '"':
+			n := stringEnd(value[i+1:])
+			if n < 0 {
+				return nil, false
+			}
+			i += n
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case ',':
+			if depth == 0 {
+				parts, from = append(parts, value[from:i]), i+1
+			}
+		}
+	}
+	if len(value) > 0 {
+		parts = append(parts, value[from:])
+	}
+	return parts, true
+}
+
+// stringEnd returns how many bytes the rest of a string has, with its closing quote; -1 if there is none.
+func stringEnd(text []byte) int {
+	for at := 0; ; {
+		n := bytes.IndexByte(text[at:], '"')
+		if n < 0 {
+			return -1
+		}
+		at += n + 1
+		escapes := 0
+		for at-2-escapes >= 0 && text[at-2-escapes] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return at
+		}
+	}
+}
+
+// list refers to the elements of an array, in lists where they are many. An element with a mark is part of no list: the next
+// request has it without the mark.
+func (f *folder) list(array []byte) ([]byte, error) {
+	elements, ok := split(array, '[', ']')
+	if !ok {
+		return nil, errShape
+	}
+	refs := make([]ref, len(elements))
+	for i, element := range elements {
+		refs[i] = f.ref(element)
+	}
+	short := []ref{}
+	for len(refs) >= perList && !slices.ContainsFunc(refs[:perList], ref.marked) {
+		content, err := json.Marshal(refs[:perList])
+		if err != nil {
+			return nil, err
+		}
+		short, refs = append(short, ref{List: f.put(content)}), refs[perList:]
+	}
+	return json.Marshal(append(short, refs...))
+}
+
+func (r ref) marked() bool {
+	return slices.ContainsFunc(r.Insert, func(i insert) bool { return i.Text != "" })
+}
+
+// ref stores a value without its mark and its files.
+func (f *folder) ref(value []byte) (r ref) {
+	var rest []byte
+	from := 0
+	cut := func(begin, end int, i insert) {
+		rest = append(rest, value[from:begin]...)
+		i.At, from = len(rest), end
+		r.Insert = append(r.Insert, i)
+	}
+	for begin, end := range files(value) {
+		if content, err := base64.StdEncoding.Strict().DecodeString(string(value[begin:end])); err == nil {
+			cut(begin, end, insert{Base64: f.put(content)})
+		}
+	}
+	if begin, end := markIn(value); begin >= from {
+		cut(begin, end, insert{Text: string(value[begin:end])})
+	}
+	if from > 0 {
+		value = append(rest, value[from:]...)
+	}
+	r.Object = f.put(value)
+	return r
+}
+
+// files yields where a value may have the base64 of a file: strings without an escape, maybe after the head of a data URL.
+func files(value []byte) func(yield func(begin, end int) bool) {
+	return func(yield func(begin, end int) bool) {
+		const head, longestHead = ";base64,", 100
+		for at := 0; len(value)-at >= largeFile; {
+			n := bytes.IndexByte(value[at:], '"')
+			if n < 0 {
+				return
+			}
+			begin := at
+			if i := bytes.Index(value[at:at+min(n, longestHead)], []byte(head)); i >= 0 {
+				begin += i + len(head)
+			}
+			if at+n-begin >= largeFile && !yield(begin, at+n) {
+				return
+			}
+			at += n + 1
+		}
+	}
+}
+
+// markIn returns where a message ends with the mark of a cache: the last field of its last block. begin is negative if there is none.
+func markIn(message []byte) (begin, end int) {
+	const mark, tail, longest = `,"cache_control":{`, `}]}`, 100
+	before := max(0, len(message)-longest)
+	begin = bytes.LastIndex(message[before:], []byte(mark))
+	if begin < 0 {
+		return -1, 0
+	}
+	begin += before
+	end = begin + len(mark) + bytes.IndexByte(message[begin+len(mark):], '}') + 1
+	if string(message[end:]) != tail {
+		return -1, 0
+	}
+	return begin, end
+}
+
+// content returns the value that a reference stands for.
+func (r ref) content(get func(hash string) ([]byte, error)) ([]byte, error) {
+	stored, err := get(r.Object)
+	if err != nil || len(r.Insert) == 0 {
+		return stored, err
+	}
+	var out bytes.Buffer
+	from := 0
+	for _, i := range r.Insert {
+		if i.At < from || i.At > len(stored) {
+			return nil, errShape
+		}
+		out.Write(stored[from:i.At])
+		out.WriteString(i.Text)
+		from = i.At
+		if i.Base64 == "" {
+			continue
+		}
+		file, err := get(i.Base64)
+		if err != nil {
+			return nil, err
+		}
+		out.WriteString(base64.StdEncoding.EncodeToString(file))
+	}
+	out.Write(stored[from:])
+	return out.Bytes(), nil
+}
+
+// join returns the array of what references stand for.
+func join(refs []ref, get func(hash string) ([]byte, error)) ([]byte, error) {
+	var values [][]byte
+	for _, r := range refs {
+		group := []ref{r}
+		if r.List != "" {
+			var err error
+			if group, err = listed(r.List, get); err != nil {
+				return nil, err
+			}
+		}
+		for _, r := range group {
+			value, err := r.content(get)
+			if err != nil {
+				return nil, err
+			}
+			values = append(values, value)
+		}
+	}
+	return slices.Concat([]byte("["), bytes.Join(values, []byte(",")), []byte("]")), nil
+}
+
+func listed(hash string, get func(hash string) ([]byte, error)) (refs []ref, err error) {
+	content, err := get(hash)
+	if err == nil && json.Unmarshal(content, &refs) != nil {
+		err = errNoList
+	}
+	return refs, err
+}
+
+// refsIn returns the references of a folded body.
+func refsIn(folded json.RawMessage) (refs []ref) {
+	var b struct {
+		System, Tools ref
+		Messages      []ref
+	}
+	_ = json.Unmarshal(folded, &b) // a line of another form refers to nothing
+	return append(b.Messages, b.System, b.Tools)
+}
