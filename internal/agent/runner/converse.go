@@ -93,13 +93,20 @@ func (w *work) request(granted float64) (engine.Request, error) {
 	return request, err
 }
 
-// keepSent returns a function that keeps what is sent to models. A run goes on if that fails: it costs the evidence alone.
+// keepSent returns a function that keeps what is sent to models, one request after the other, while the service works on it.
 func (w *work) keepSent() func(body []byte) {
 	log := w.Requests.Log(w.run.ID)
 	return func(body []byte) {
-		if err := log.Add(context.Background(), body); err != nil {
-			w.warn(fmt.Errorf("run %s: the request to the model is not kept: %w", w.run.ID, err))
-		}
+		w.keeping.Wait()
+		w.keeping.Go(func() { w.unkept = cmp.Or(log.Add(context.Background(), body), w.unkept) })
+	}
+}
+
+// kept waits until what was sent is stored. A failure costs the evidence alone, and the run goes on.
+func (w *work) kept() {
+	w.keeping.Wait()
+	if w.unkept != nil {
+		w.warn(fmt.Errorf("run %s: a request to the model is not kept: %w", w.run.ID, w.unkept))
 	}
 }
 

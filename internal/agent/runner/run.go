@@ -9,6 +9,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/ollim/ollim/internal/agent/conversation"
 	"github.com/ollim/ollim/internal/agent/tools"
@@ -24,6 +25,9 @@ type work struct {
 	lock  *lock.Guard // the run's own
 	note  string      // what the file of the job's lock said before
 	tools *tools.Set
+
+	keeping sync.WaitGroup // what was sent to a model is being stored
+	unkept  error          // why that failed
 }
 
 // Run carries out what a Spec says, from the first line of the record to the last. The record says how it ended; an error says
@@ -55,6 +59,7 @@ func (r *Runner) Run(ctx context.Context, s Spec) (runlog.Record, error) {
 func (w *work) carryOut(ctx context.Context) error {
 	ctx, cancel := w.bounded(ctx)
 	defer cancel()
+	defer w.kept()
 	if err := w.spec.Origin.Permit(); err != nil {
 		return err
 	}

@@ -95,7 +95,8 @@ func (x *exchange) send(address string, header map[string]string, request any) (
 	if err := encoder.Encode(request); err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, address, &raw)
+	text := raw.Bytes()
+	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, address, bytes.NewReader(text))
 	if err != nil {
 		return nil, x.failed(unreachable("", err))
 	}
@@ -107,7 +108,7 @@ func (x *exchange) send(address string, header map[string]string, request any) (
 	req.Header.Set("User-Agent", "ollim")
 	x.host = req.URL.Host
 	if x.sent != nil {
-		x.sent(raw.Bytes())
+		x.sent(text)
 	}
 	x.timer.Reset(x.o.Idle)
 	resp, err := x.client.Do(req)

@@ -52,7 +52,7 @@ type Request struct {
 	Hour      bool   // the cache is to keep the conversation for an hour, where the service can; else for some minutes
 	Thinking  string // "" is the model's default; off (or as little as it takes), adaptive, or a number of tokens
 
-	Sent func(body []byte) // is given the body before it is sent, and keeps no reference to it; may be nil
+	Sent func(body []byte) // is given the body before it is sent, which nobody changes any more; may be nil
 }
 
 // Answer is what the model said.
