@@ -91,7 +91,7 @@ func (f *fire) returnEntry(ctx context.Context, run *runlog.Run, later *Later) e
 	}
 	if !later.limit.Passing() {
 		record := run.Record
-		record.Error = later.Error()
+		record.Error = later.Error() + "; its events wait"
 		f.reportRefusal(ctx, record, atLimit(later.limit))
 	}
 	if !f.taken {

@@ -253,7 +253,7 @@ func TestHeldEntries(t *testing.T) {
 			free:   func(h *hooks) { h.Spend.Limits.PerDay = 10 },
 			err:    errLater,
 			starts: true,
-			report: "limit per-day",
+			report: "was not run: limit per-day: 5.00 spent of 5.00 USD, until 2026-03-03T00:00:00Z; its events wait",
 		},
 		"approval": {
 			hold:   func(h *hooks) { h.hook("ci", "allowed-tools: [\"Bash(rm *)\"]") },
