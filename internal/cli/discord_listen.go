@@ -28,7 +28,7 @@ func newDiscordListen(d *Deps) *cobra.Command {
 			"Each message is answered once. Messages that arrive while the listener is stopped or disconnected are answered when it is " +
 			"back. On SIGTERM the listener waits up to a minute for the turn in progress. A turn that takes longer is cut off, and the " +
 			"agent reads its message again in the next turn. The settings are read again for each message.\n\n" +
-			"The unit contrib/systemd/ollim-discord.service runs the listener under systemd, which restarts it if Discord acknowledges no " +
+			"The unit ollim-discord@USER.service of the package, or of contrib/systemd, runs the listener under systemd, which restarts it if Discord acknowledges no " +
 			"heartbeat for five minutes. One listener serves a data directory; a second one exits 75. Listen exits 78 if Discord does not " +
 			"accept the token or an intent, and 69 if the bot may not send direct messages to the owner.",
 		Args: checked(cobra.NoArgs),

@@ -32,7 +32,7 @@ func newWebhookServe(d *Deps) *cobra.Command {
 			"Standard output is the log of requests, one line each: time, status, method, path, size of the body, duration, sender, run, " +
 			"delivery id, and what was wrong. It never has a payload. Files of webhooks and secrets are read again when they change, " +
 			"settings of the server when it starts. On SIGTERM requests on open connections are still answered, for at most ten seconds. " +
-			"One server serves a data directory; a second one exits 75. See the units contrib/systemd/ollim-webhook.socket and .service.",
+			"One server serves a data directory; a second one exits 75. See the units ollim-webhook@USER.socket and .service of the package, or of contrib/systemd.",
 		Args: checked(cobra.NoArgs),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runWebhookServe(ctx, d, h, asJSON) }),
 	}

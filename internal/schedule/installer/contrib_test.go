@@ -33,12 +33,12 @@ func TestContrib(t *testing.T) {
 const hardening = "hardening.conf"
 
 // listener is the example of a unit for the listener, which nothing installs.
-const listener = "ollim-discord.service"
+const listener = "ollim-discord@.service"
 
 // The examples of units for the webhook server, which nothing installs.
 const (
-	webhookService = "ollim-webhook.service"
-	webhookSocket  = "ollim-webhook.socket"
+	webhookService = "ollim-webhook@.service"
+	webhookSocket  = "ollim-webhook@.socket"
 )
 
 // contrib compares a directory with what it should have besides what was written by hand, and with -update makes it so.
