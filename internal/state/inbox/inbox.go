@@ -120,6 +120,12 @@ func (b Book) First(hook string) (e Entry, waiting int, err error) {
 
 // Contents returns all entries that wait, by hook in the order of arrival.
 func (b Book) Contents() (all []Entry, err error) {
+	err = b.each(func(e Entry) { all = append(all, e) })
+	return all, err
+}
+
+// each calls do with each entry that waits, by hook in the order of arrival. All of them may be more than fit into memory.
+func (b Book) each(do func(Entry)) error {
 	hooks, err := b.Hooks()
 	for _, hook := range hooks {
 		names, listErr := b.names(hook)
@@ -129,13 +135,13 @@ func (b Book) Contents() (all []Entry, err error) {
 			e, loadErr := b.load(hook, name)
 			switch {
 			case loadErr == nil:
-				all = append(all, e)
+				do(e)
 			case !errors.Is(loadErr, ErrGone):
 				err = errors.Join(err, loadErr)
 			}
 		}
 	}
-	return all, err
+	return err
 }
 
 // Find returns the entry of a run. The error is ErrGone if it does not wait.

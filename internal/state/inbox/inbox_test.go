@@ -206,6 +206,9 @@ func TestNotWritten(t *testing.T) {
 	if run, err := r.Add(t.Context(), sent("a", "1")); !errors.As(err, new(*store.NotWritten)) {
 		t.Errorf("%q, %v", run, err)
 	}
+	if len(r.ages) != 0 || len(r.events) != 0 {
+		t.Error("it is remembered")
+	}
 	if err := os.Remove(blocked); err != nil {
 		t.Fatal(err)
 	}

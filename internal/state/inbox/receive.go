@@ -189,6 +189,7 @@ func (r *Receiver) settle(e Entry, ev *event) {
 		r.waiting[e.Hook]++
 	} else {
 		r.drop(ev)
+		r.ages = slices.DeleteFunc(r.ages, func(other *event) bool { return other == ev }) // many failures must not crowd out the others
 	}
 	close(ev.writing.done)
 	ev.writing = nil
@@ -269,13 +270,12 @@ func (r *Receiver) recall() error {
 	if err := r.recount(); err != nil {
 		return err
 	}
-	entries, err := r.book.Contents()
-	if err != nil { // the others are there
-		r.book.Disk.Warn(err.Error())
-	}
-	for _, e := range entries {
+	err := r.book.each(func(e Entry) {
 		r.last = max(r.last, e.Number)
 		r.remember(eventOf(e))
+	})
+	if err != nil { // the others are there
+		r.book.Disk.Warn(err.Error())
 	}
 	runs, err := r.book.Runs(r.book.Disk.Now().Add(-memory))
 	if err != nil {
