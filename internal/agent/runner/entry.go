@@ -129,11 +129,17 @@ func (r *Runner) StartEntries(ctx context.Context, start func(run string) (proce
 		if running >= r.Inbox.Limits.Jobs {
 			break
 		}
+		starts := d.starts.Started(d.Run, process.ID{}, r.Disk.Now(), d.limit.Per)
+		if noteErr := r.Inbox.NoteStarts(d.Hook, starts); noteErr != nil { // a full disk: the process would fail, and be started again at once
+			err = errors.Join(err, noteErr)
+			continue
+		}
 		p, startErr := start(d.Run)
-		if err = errors.Join(err, startErr); startErr == nil {
+		if startErr == nil {
 			running++
 		}
-		err = errors.Join(err, r.Inbox.NoteStarts(d.Hook, d.starts.Started(d.Run, p, r.Disk.Now(), d.limit.Per)))
+		starts.Process = p
+		err = errors.Join(err, startErr, r.Inbox.NoteStarts(d.Hook, starts))
 	}
 	return again, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -206,6 +207,26 @@ func TestPendingStart(t *testing.T) {
 	if starts != 1 {
 		t.Errorf("%d starts", starts)
 	}
+}
+
+// TestStartsAreNotedFirst: nothing is started where that cannot be noted, as on a full disk: it would be started again at once.
+func TestStartsAreNotedFirst(t *testing.T) {
+	t.Parallel()
+	h := newHooks(t, "ci")
+	run := h.accept("ci")
+	must(t, h.Inbox.NoteStarts("ci", inbox.Starts{}))
+	blocked, err := filepath.Glob(h.Home.State("inbox", "ci", "*starts*"))
+	if err != nil || len(blocked) != 1 {
+		t.Fatal(blocked, err)
+	}
+	must(t, os.Remove(blocked[0]))
+	must(t, os.MkdirAll(filepath.Join(blocked[0], "x"), 0o700))
+	_, err = h.StartEntries(t.Context(), func(string) (process.ID, error) { t.Error("a process was started"); return process.ID{}, nil })
+	if err == nil {
+		t.Error("no error")
+	}
+	must(t, os.RemoveAll(blocked[0]))
+	h.starts(run)
 }
 
 // TestRateLimit: the limit is on starts, and counts those of earlier processes.
