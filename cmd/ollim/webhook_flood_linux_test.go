@@ -87,14 +87,21 @@ func newFlood(c *command) *flood {
 	if err := os.WriteFile(path, []byte("webhook.default="+strings.ReplaceAll(hookSecret, " ", "-")+"\n"), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
-	return &flood{command: c, address: address}
+	f := &flood{command: c, address: address}
+	c.t.Cleanup(func() {
+		if f.server != nil {
+			f.kill()
+		}
+	})
+	return f
 }
 
-// serve starts the server.
+// serve starts the server. It ends with the test, also when that is ended by its deadline.
 func (f *flood) serve() {
 	f.t.Helper()
 	f.errOut = &bytes.Buffer{}
 	f.server = f.cmd("webhook", "serve")
+	f.server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	f.server.Stderr = f.errOut
 	if err := f.server.Start(); err != nil {
 		f.t.Fatal(err)
