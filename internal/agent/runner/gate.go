@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -92,7 +93,7 @@ func (f *fire) atEnd(ctx context.Context, r *runlog.Run, name string, record run
 	if err != nil {
 		return process.Result{}, err
 	}
-	c.Stdin = append(line, '\n')
+	c.Stdin = slices.Concat(line, []byte("\n"))
 	return f.program(ctx, r, name, c)
 }
 

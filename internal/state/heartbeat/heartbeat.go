@@ -59,10 +59,13 @@ func (b Book) List() (all map[string]Call, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err == nil && json.Unmarshal(data, &all) != nil {
-		return nil, nil
+	if err != nil {
+		return nil, err
 	}
-	return all, err
+	if json.Unmarshal(data, &all) != nil {
+		all = nil
+	}
+	return all, nil
 }
 
 // edit changes the file under its lock.

@@ -136,9 +136,12 @@ func (s *Stream) past(id string) bool {
 			return false
 		}
 	}
-	_, err := os.Lstat(s.book.Home.Question(id)) // it may wait, and go on
-	r, loadErr := s.book.Load(id)
-	return err != nil && (loadErr != nil || r.Done())
+	for _, file := range []string{s.book.Home.Question(id), s.book.Home.RunLock(id)} { // it may wait and go on, or be in progress
+		if _, err := os.Lstat(file); err == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // made is the time in a run's id. No event of the run is older.

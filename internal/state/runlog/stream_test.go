@@ -163,6 +163,11 @@ func TestStreamSince(t *testing.T) {
 	if err := os.WriteFile(d.Home.Question(waiting.ID), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	held, err := d.Hold(a.ID) // as the process of a run in progress does
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Release()
 	s := d.Stream(since)
 	d.wants(s, "")
 	d.text(a, "a2")
