@@ -16,7 +16,7 @@ import (
 )
 
 func newWebhook(d *Deps) *cobra.Command {
-	return group("webhook", "webhooks", "Manage webhooks: jobs that run when they are called over HTTP",
+	return group("webhook", "webhooks", "Manage webhooks: jobs that run for each event posted over HTTP",
 		newWebhookList(d), newJobShow(d, job.Webhook), newWebhookAdd(d), newJobEdit(d, job.Webhook),
 		newJobRm(d, job.Webhook, "Delete webhook files; their secrets are kept"),
 		newWebhookServe(d), newWebhookCall(d))
@@ -72,9 +72,9 @@ func newWebhookAdd(d *Deps) *cobra.Command {
 		Short:       "Add a webhook and print its address and its secret",
 		Long: "Add creates webhooks/NAME.md with the given fields. BODY is the prompt, in which {FIELD} stands for a value; - reads " +
 			"it from standard input. Without NAME the file is named after the description, else after the body. Every field of " +
-			"ollim-webhook(5) is a flag. --field is short for a property of --fields without a type.\n\n" +
+			"ollim-webhook(5) is a flag. --field adds a property without a type to the schema, in place of --fields.\n\n" +
 			"Add prints the address to enter at the sender and a new secret, which it adds to the secrets file as the line " +
-			"webhook.NAME=… and never prints again. If the line is there already, that secret is used.",
+			"webhook.NAME=… and never prints again. If the file has that line already, its secret is used.",
 		Example: `  ollim webhook add ci --signature github --field branch=/workflow_run/head_branch --field action "A build of {branch}: {action}."`,
 		Args:    checked(cobra.RangeArgs(1, 2)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
@@ -83,7 +83,7 @@ func newWebhookAdd(d *Deps) *cobra.Command {
 		}),
 	}
 	o.fields.flags(cmd.Flags(), job.Webhook)
-	cmd.Flags().StringArrayVar(&o.some, "field", nil, "a value the agent is told, as NAME or NAME=JSON_POINTER (repeat the flag)")
+	cmd.Flags().StringArrayVar(&o.some, "field", nil, "a value that the agent gets, as NAME or NAME=JSON_POINTER (repeat the flag)")
 	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -114,7 +114,7 @@ func runWebhookAdd(ctx context.Context, d *Deps, o webhookAddOptions) error {
 func (o *webhookAddOptions) properties() ([]yamldoc.Pair, error) {
 	switch given := o.fields.set("fields"); {
 	case given == (len(o.some) > 0):
-		return nil, usage("want --field, for each value that the agent is told, or --fields")
+		return nil, usage("want --field, for each value that the agent gets, or --fields")
 	case given:
 		return nil, nil
 	}

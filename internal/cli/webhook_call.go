@@ -43,10 +43,10 @@ func newWebhookCall(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "call JOB [FILE | -]",
 		Short:       "Sign a payload and post it to the webhook server, as a sender would",
-		Long: "Call posts a payload (FILE, or standard input for -; {} without either) to the server, signed as the file of the webhook " +
-			"says, with a new delivery id. It prints the id of the run. A refusal is an error with the server's words.\n\n" +
-			"With --curl it prints a curl command that can be pasted into a shell. The command has the finished signature; that of " +
-			"signature: standard is valid for five minutes. A bearer token is not printed: the command reads it from the secrets file.",
+		Long: "Call posts a payload to the server, signed as the webhook file says, with a new delivery id. The payload is FILE, standard " +
+			"input for -, or else {}. Call prints the id of the run, or the reason why the server refuses.\n\n" +
+			"With --curl it prints a curl command for a shell. The command contains the signature; with signature: standard it is " +
+			"valid for five minutes. A bearer token is not printed: the command reads it from the secrets file.",
 		Example: "  ollim webhook call ci payload.json\n  ollim webhook call --curl ci payload.json | sh",
 		Args:    checked(cobra.RangeArgs(1, 2)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {

@@ -26,13 +26,13 @@ func newWebhookServe(d *Deps) *cobra.Command {
 		Use:         "serve",
 		Short:       "Accept events for webhooks over HTTP, until it is stopped",
 		Long: "Serve is a service: it listens at webhook.listen, or on the sockets that systemd passes, and accepts POST /hook/ID. It " +
-			"verifies the signature, selects the data that the file of the webhook names, writes them to state/inbox, and answers 202 with " +
-			"the id of the run. The runs are processes of their own, at most webhook.jobs at once; they go on when serve is stopped, and " +
-			"those that could not start by then are started by the next serve or tick. It has no TLS: put a proxy in front of it.\n\n" +
-			"Standard output is the log of requests, one line each: time, status, method, path, size of the body, duration, sender, run, " +
-			"delivery id, and what was wrong. It never has a payload. Files of webhooks and secrets are read again when they change, " +
-			"settings of the server when it starts. On SIGTERM requests on open connections are still answered, for at most ten seconds. " +
-			"One server serves a data directory; a second one exits 75. See the units ollim-webhook@USER.socket and .service of the package, or of contrib/systemd.",
+			"verifies the signature, selects the data that the webhook file names, writes them to state/inbox, and answers 202 with " +
+			"the id of the run. Each run is a separate process, at most webhook.jobs at once. Runs continue when serve ends; the events " +
+			"that still wait are run by the next serve or tick. Serve has no TLS: put a proxy in front of it.\n\n" +
+			"Standard output has one line for each request: time, status, method, path, size of the body, duration, sender, run, " +
+			"delivery id, and the reason of a refusal. It has no value of a payload. Changed webhook files and secrets take effect at once, " +
+			"changed settings at the next start. On SIGTERM, requests on open connections are still answered, for at most ten seconds. " +
+			"One server serves a data directory; a second one exits 75. The units are contrib/systemd/ollim-webhook@.socket and @.service.",
 		Args: checked(cobra.NoArgs),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runWebhookServe(ctx, d, h, asJSON) }),
 	}

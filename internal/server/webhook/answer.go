@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// answer is what a sender is told.
+// answer is the response to a request.
 type answer struct {
 	code  int
 	run   string        // with 202

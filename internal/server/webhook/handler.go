@@ -169,7 +169,7 @@ func (s *server) accept(ctx context.Context, hook Hook, proof Proof, body []byte
 	return a
 }
 
-// selected returns what the agent is told of a body. Few are decoded at once: decoded they are larger.
+// selected returns the data that the agent gets of a body. Few bodies are decoded at once, because that takes more memory.
 func (s *server) selected(hook Hook, body []byte) ([]payload.Datum, error) {
 	s.selecting <- struct{}{}
 	defer func() { <-s.selecting }()

@@ -14,7 +14,7 @@ type Webhook struct {
 	Listen  string // HOST:PORT
 	URL     string // of the server as senders see it; "" is http and Listen
 	MaxBody string // for Size
-	Inbox   int    // calls that may wait in all
+	Inbox   int    // events that may wait in all
 	Jobs    int    // runs at once
 }
 
@@ -44,7 +44,7 @@ func webhook() []key {
 			about: "Maximum size of a payload, up to 25MiB, which is the maximum of GitHub.",
 			check: func(s string) error { _, err := Size(s); return err },
 		},
-		number("webhook.inbox", "Maximum number of calls that wait for their runs.", 10000, 1, 1000000),
+		number("webhook.inbox", "Maximum number of events that wait for their runs.", 10000, 1, 1000000),
 		number("webhook.jobs", "Maximum number of runs of webhooks at once.", 4, 1, 1000),
 	}
 }

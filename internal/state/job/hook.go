@@ -66,7 +66,7 @@ const (
 // standardPrefix begins a secret of Standard Webhooks; the rest is the key in base64.
 const standardPrefix = "whsec_"
 
-// Keys returns the keys that a call may be signed with, the current one first: two while the secret is being changed. entries are
+// Keys returns the keys that a request may be signed with, the current one first: two while the secret is being changed. entries are
 // those of the part webhook of the secrets file. The error says which line is wrong, and never quotes a secret.
 func (h Hook) Keys(entries []string) ([][]byte, error) {
 	name := h.SecretName()
@@ -135,7 +135,7 @@ func secretName() field {
 
 func signature() field {
 	families := []string{string(Bearer), string(GitHub), string(Standard)}
-	help := strings.Join(families, ", ") + ": how calls are signed"
+	help := strings.Join(families, ", ") + ": how requests are signed"
 	return text("signature", help, func(j *Job) *string { return (*string)(&j.Hook.Signature) }, oneOf(families...))
 }
 
@@ -156,7 +156,7 @@ func rateLimit() field {
 
 func schema() field {
 	return field{
-		key: "fields", kind: Section, help: "JSON Schema of what the agent is told",
+		key: "fields", kind: Section, help: "JSON Schema of the data that the agent gets",
 		read: func(j *Job, v yamldoc.Value) (err error) {
 			j.Hook.Fields, err = payload.Read(v)
 			return err

@@ -1,4 +1,4 @@
-// Package payload selects what an agent is told of the body of a webhook. A JSON Schema names the values; what it does not name is
+// Package payload selects the data of a webhook's event that the agent gets. A JSON Schema names the values; what it does not name is
 // dropped. The body comes from outside: it is checked, bounded and cut before any of it is passed on.
 //
 // Schemas are those of JSON Schema 2020-12 or draft 7. They are trees: a reference is replaced by what it refers to, and a
