@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -15,7 +16,11 @@ const pickOne = "?"
 // them from other agents, so that `ollim -p status` asks "status".
 func asAsk(root *cobra.Command, args []string) []string {
 	if isCompletion(args) {
-		return append([]string{args[0]}, asAsk(root, args[1:])...)
+		end := len(args)
+		if isFlag(args[end-1]) { // it is being typed
+			end--
+		}
+		return slices.Concat(args[:1], asAsk(root, args[1:max(end, 1)]), args[max(end, 1):])
 	}
 	ask, _, err := root.Find([]string{"ask"})
 	if err != nil {

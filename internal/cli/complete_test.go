@@ -66,6 +66,8 @@ func TestCompletionOfArguments(t *testing.T) {
 		{"ask --model opu", "opus"},
 		{"-p --engine na", "native"},
 		{"ask --output-format s", "stream-json"},
+		{"-p --output-f", "--output-format"},
+		{"--vers", "--version"},
 		{"cost --by ", "job day model"},
 		{"schedule print c", "crontab"},
 		{"help rout", "routine"},

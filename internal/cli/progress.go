@@ -19,6 +19,7 @@ type progress struct {
 	now     func() time.Time
 	width   int
 	plain   bool // the terminal has no control sequences: only the last line is written
+	ended   bool
 	began   time.Time
 	name    string
 	tool    string
@@ -49,8 +50,10 @@ func (d *Deps) watch(name string) (stop func()) {
 	return func() {
 		ticks.Stop()
 		close(done)
+		p.mu.Lock()
+		p.ended = true
+		p.mu.Unlock()
 		p.hide()
-		d.progress = nil
 	}
 }
 
@@ -78,7 +81,7 @@ func (p *progress) hear(e runlog.Event) {
 func (p *progress) draw() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.plain || p.midLine {
+	if p.plain || p.ended || p.midLine {
 		return
 	}
 	parts := []string{p.name, p.now().Sub(p.began).Round(time.Second).String()}
