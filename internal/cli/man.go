@@ -16,7 +16,7 @@ import (
 )
 
 func newMan(d *Deps) *cobra.Command {
-	return group("man", "manuals", "Install the manual pages", newManInstall(d))
+	return group("man", "mans", "Install the manual pages", newManInstall(d))
 }
 
 func newManInstall(d *Deps) *cobra.Command {
