@@ -209,6 +209,12 @@ func (a *App) SystemZone() string {
 	return "UTC"
 }
 
+// MachineZone returns the zone of cron and systemd, which do not see the caller's TZ.
+func MachineZone() string {
+	machine := App{Lookup: func(string) (string, bool) { return "", false }}
+	return machine.SystemZone()
+}
+
 // disk returns what every part of this process changes state with.
 func (a *App) disk() store.Disk { return store.Disk{Now: a.Now, Warn: a.warn, Locks: &a.memory.locks} }
 

@@ -129,6 +129,15 @@ func (a *App) loadSecrets() (config.Secrets, error) {
 	return config.LoadSecrets(path, filepath.Base(path) == credential)
 }
 
+// CheckSecrets returns what is wrong with the secrets file and the credentials of a service manager.
+func (a *App) CheckSecrets() error {
+	secrets, err := a.loadSecrets()
+	if err == nil {
+		_, err = a.discordToken(secrets)
+	}
+	return err
+}
+
 // HookKeys returns the keys that the calls of a webhook may be signed with. It reads the secrets file each time, so a changed secret
 // counts at once.
 func (h Home) HookKeys(hook job.Hook) ([][]byte, error) {

@@ -70,6 +70,11 @@ func (a *App) AnyHome() (Home, error) {
 		return h, err
 	}
 	a.warn(err.Error())
+	return a.DefaultHome()
+}
+
+// DefaultHome is Home with the default settings, whatever the file says.
+func (a *App) DefaultHome() (Home, error) {
 	dir, err := a.Dir()
 	if err != nil {
 		return Home{}, err

@@ -14,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -84,6 +85,16 @@ func (h Home) ServerFault(name string) error {
 		return c.Server.Wrong
 	}
 	return process.Find(c.Server.Command[0], c.Server.Dir, c.Server.Env)
+}
+
+// UnknownServers returns the MCP servers whose tools a job names and that are not configured.
+func (h Home) UnknownServers(j job.Job) (names []string) {
+	for _, name := range policy.Servers(j.AllowedTools) {
+		if _, found := h.Config.Servers.Find(name); !found {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // serverCache is where the tools of a server are kept.

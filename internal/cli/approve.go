@@ -74,16 +74,6 @@ func runApprove(ctx context.Context, d *Deps, o approveOptions) error {
 	return a.failed.err()
 }
 
-// waits reports whether a job asks for more than was approved.
-func waits(book approval.Book, j job.Job) (bool, error) {
-	subject, widened, err := book.Of(j)
-	if err != nil || !widened {
-		return false, err
-	}
-	approved, err := book.Approved(subject)
-	return err == nil && !approved, err
-}
-
 // approver is one `ollim approve`.
 type approver struct {
 	d      *Deps

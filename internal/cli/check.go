@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -218,25 +217,11 @@ func (c *checker) good(path string, j job.Job) {
 	if c.approvals == nil {
 		return
 	}
-	c.programs(path, j)
-	if waiting, _ := waits(*c.approvals, j); waiting {
-		c.say(finding{File: path, What: "note", Text: "waits for your approval: ollim approve " + j.Name()})
+	for _, e := range j.Unstartable(c.approvals.Home) {
+		c.say(finding{File: path, Key: e.Key, What: "note", Text: e.Reason})
 	}
-}
-
-// programs notes the executables that the job names and that cannot be started.
-func (c *checker) programs(path string, j job.Job) {
-	for _, field := range [][2]string{{"gate", j.Gate}, {"verify", j.Verify}, {"after", j.After}} {
-		key, name := field[0], field[1]
-		if name == "" {
-			continue
-		}
-		switch info, err := os.Stat(c.approvals.Home.Gate(name)); {
-		case err != nil:
-			c.say(finding{File: path, Key: key, What: "note", Text: fmt.Sprintf("gates/%s: %s", name, store.Cause(err))})
-		case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
-			c.say(finding{File: path, Key: key, What: "note", Text: fmt.Sprintf("gates/%s is not executable: chmod +x", name)})
-		}
+	if waiting, _ := c.approvals.Waits(j); waiting {
+		c.say(finding{File: path, What: "note", Text: "waits for your approval: ollim approve " + j.Name()})
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 
 	"github.com/ollim/ollim/internal/app"
-	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -18,11 +17,9 @@ func (c *checker) servers(h app.Home, jobs []job.Job) {
 		}
 	}
 	for _, j := range jobs {
-		for _, name := range policy.Servers(j.AllowedTools) {
-			if _, found := h.Config.Servers.Find(name); !found {
-				c.fault(wrong(filepath.Join(filepath.Base(filepath.Dir(j.Path)), filepath.Base(j.Path)), "allowed-tools",
-					fmt.Sprintf("the MCP server %s is not in mcp-servers of config.yaml", name)))
-			}
+		for _, name := range h.UnknownServers(j) {
+			c.fault(wrong(filepath.Join(filepath.Base(filepath.Dir(j.Path)), filepath.Base(j.Path)), "allowed-tools",
+				fmt.Sprintf("the MCP server %s is not in mcp-servers of config.yaml", name)))
 		}
 	}
 }

@@ -94,7 +94,7 @@ func runFire(ctx context.Context, d *Deps, o fireOptions) error {
 		return err
 	}
 	if o.asCron {
-		return d.asCron(ctx, h, o)
+		return d.asCron(ctx, append([]string{"fire"}, o.words(d.quiet)...)...)
 	}
 	options, err := o.resolve(d)
 	if err != nil {

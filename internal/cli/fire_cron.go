@@ -5,15 +5,14 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"os/user"
 	"syscall"
 
-	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/process"
 )
 
-// asCron fires in another process that has what Debian's cron gives: HOME, LOGNAME, SHELL and a short PATH, the root
-// directory, no terminal and no input. Output goes where ours goes.
-func (d *Deps) asCron(ctx context.Context, h app.Home, o fireOptions) error {
+// asCron runs a command line of ollim in another process that has what Debian's cron gives: HOME, LOGNAME, SHELL and a short PATH,
+// the root directory, no terminal and no input. Output goes where ours goes.
+func (d *Deps) asCron(ctx context.Context, words ...string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -22,13 +21,13 @@ func (d *Deps) asCron(ctx context.Context, h app.Home, o fireOptions) error {
 	if err != nil {
 		return err
 	}
-	args := append([]string{"--data-dir", string(h.Dir), "--config", d.ConfigFile(h.Dir), "fire"}, o.words(d.quiet)...)
-	cmd := exec.CommandContext(ctx, self, args...)
-	cmd.Dir = "/"
-	cmd.Env = []string{"HOME=" + base, "SHELL=/bin/sh", "PATH=/usr/bin:/bin"}
-	if u, err := user.Current(); err == nil {
-		cmd.Env = append(cmd.Env, "LOGNAME="+u.Username)
+	dir, err := d.Dir()
+	if err != nil {
+		return err
 	}
+	cmd := exec.CommandContext(ctx, self, append([]string{"--data-dir", string(dir), "--config", d.ConfigFile(dir)}, words...)...)
+	cmd.Dir = "/"
+	cmd.Env = process.CronEnv(base)
 	cmd.Stdout, cmd.Stderr = d.Stdout, d.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

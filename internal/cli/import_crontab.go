@@ -68,7 +68,7 @@ func runImportCrontab(ctx context.Context, d *Deps, o importCrontabOptions) erro
 	if err != nil {
 		return err
 	}
-	i := importer{d: d, h: h, write: o.write, source: "crontab", zone: machineZone(), known: s.Jobs, names: map[string]bool{}}
+	i := importer{d: d, h: h, write: o.write, source: "crontab", zone: app.MachineZone(), known: s.Jobs, names: map[string]bool{}}
 	if o.file != "" && o.file != "-" {
 		i.source = o.file
 	}

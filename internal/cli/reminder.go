@@ -116,7 +116,7 @@ func (d *Deps) reminders(context.Context) (rows []reminderRow, err error) {
 
 // reminderState is what a reminder waits for.
 func reminderState(h app.Home, j job.Job) (string, error) {
-	waiting, err := waits(h.Approvals(), j)
+	waiting, err := h.Approvals().Waits(j)
 	switch {
 	case err != nil:
 		return "", err

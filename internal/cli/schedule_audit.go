@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"errors"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -13,8 +11,6 @@ import (
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/state/slot"
 )
 
 type scheduleAuditOptions struct {
@@ -68,7 +64,7 @@ func runScheduleAudit(d *Deps, o scheduleAuditOptions) error {
 	if oldest := now.AddDate(0, 0, -kept); from.Before(oldest) {
 		from = oldest
 	}
-	answers, err := forecast.Audit(h.Slots(), from, now.Add(-forecast.Settled), func(c slot.Claim) string { return became(h, c) })
+	answers, err := h.Audit(from)
 	if err != nil {
 		return err
 	}
@@ -109,18 +105,4 @@ func auditedJob(h app.Home, name string) (string, error) {
 		}
 	}
 	return "", explain(unknown)
-}
-
-// became is the outcome of a claim that does not say it; "" is of a run that is in progress.
-func became(h app.Home, c slot.Claim) string {
-	r, err := h.Runs().Load(c.Run)
-	switch {
-	case err == nil && r.Done():
-		return string(r.Outcome)
-	case c.Alive(), err == nil && h.Runs().Alive(r):
-		return ""
-	case errors.Is(err, fs.ErrNotExist):
-		return forecast.Unaccounted // its process died before it had a record
-	}
-	return string(runlog.Interrupted)
 }

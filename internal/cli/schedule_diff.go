@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -27,18 +28,38 @@ func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {
 		return err
 	}
 	if o.target == forCrontab {
-		return d.diffTable(ctx, o, h, host, jobs)
+		changes, _, left, err := d.crontabChanges(ctx, h, host, jobs)
+		d.tellLeft(left)
+		if err != nil {
+			return err
+		}
+		return differences(d, o, "", changes, lineChange.cells)
 	}
+	changes, err := d.unitChanges(ctx, o, host, jobs)
+	told := differences(d, o, "UNIT CHANGE", changes, func(c installer.Change) []any { return []any{c.Name, c.What} })
+	return cmp.Or(err, told)
+}
+
+// differences lists changes. The error is a status if there is any.
+func differences[T any](d *Deps, o unitOptions, columns string, changes []T, cells func(T) []any) error {
+	if err := records(d, o.json, columns, changes, cells); err != nil || len(changes) == 0 {
+		return err
+	}
+	return &reported{statusFailed}
+}
+
+// unitChanges is what install would change of the units of systemd. With an error it is what is known of it.
+func (d *Deps) unitChanges(ctx context.Context, o unitOptions, host installer.Host, jobs []job.Job) ([]installer.Change, error) {
 	files, err := installer.Systemd(host, jobs)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	units, err := d.units(o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := owned(host, units); err != nil {
-		return err
+		return nil, err
 	}
 	changes, err := units.Compare(files)
 	if err == nil { // an idle unit that changes is listed once
@@ -47,13 +68,7 @@ func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {
 			return slices.ContainsFunc(changes, func(known installer.Change) bool { return known.Name == c.Name })
 		})...)
 	}
-	if tellErr := records(d, o.json, "UNIT CHANGE", changes, func(c installer.Change) []any { return []any{c.Name, c.What} }); tellErr != nil {
-		return tellErr
-	}
-	if err == nil && len(changes) > 0 {
-		return &reported{statusFailed}
-	}
-	return err
+	return changes, err
 }
 
 // lineChange is a line of a crontab that would go or come.
@@ -66,39 +81,36 @@ func (c lineChange) cells() []any {
 	return []any{map[string]string{installer.Add: "+ ", installer.Drop: "- "}[c.What] + c.Line}
 }
 
-func (d *Deps) diffTable(ctx context.Context, o unitOptions, h app.Home, host installer.Host, jobs []job.Job) error {
+// crontabChanges is what install would change of the crontab, with the block that is there, "" for none, and the routines that are left
+// to the tick.
+func (d *Deps) crontabChanges(ctx context.Context, h app.Home, host installer.Host, jobs []job.Job) (changes []lineChange, have string, left []installer.Left, err error) {
 	now, err := crontabOf(h, d).Read(ctx)
 	if err != nil {
-		return err
+		return nil, "", left, err
 	}
 	want, left, err := d.crontabBlock(host, jobs, now)
 	if err != nil {
-		return err
+		return nil, "", left, err
 	}
-	d.tellLeft(left)
-	have, err := ownBlock(host, now)
+	have, err = ownBlock(host, now)
 	if err != nil {
-		return err
+		return nil, have, left, err
 	}
 	merged, err := installer.Merge(now, want)
 	if err != nil || bytes.Equal(merged, now) {
-		return err
+		return nil, have, left, err
 	}
 	gone, come := lacking(have, want), lacking(want, have)
 	if len(gone)+len(come) == 0 { // only their order or place is another
 		gone, come = lacking(have, ""), lacking(want, "")
 	}
-	var changes []lineChange
 	for _, line := range gone {
 		changes = append(changes, lineChange{line, installer.Drop})
 	}
 	for _, line := range come {
 		changes = append(changes, lineChange{line, installer.Add})
 	}
-	if err := records(d, o.json, "", changes, lineChange.cells); err != nil {
-		return err
-	}
-	return &reported{statusFailed}
+	return changes, have, left, nil
 }
 
 // lacking is the lines of a text that the other has not, or not as often.

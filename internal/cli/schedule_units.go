@@ -102,17 +102,11 @@ func (d *Deps) host(h app.Home, o unitOptions) (installer.Host, error) {
 		Ollim: path, DataDir: string(h.Dir), Config: d.ConfigFile(h.Dir), Zone: h.Config.Zone, Configured: h.Config.Zone,
 		System: o.system, TickOnly: o.tickOnly,
 	}
-	if zone, err := time.LoadLocation(machineZone()); err == nil {
+	if zone, err := time.LoadLocation(app.MachineZone()); err == nil {
 		host.Zone = zone
 	}
 	host.User, err = owner(host.DataDir)
 	return host, err
-}
-
-// machineZone is the zone of cron and systemd, which do not see the caller's TZ.
-func machineZone() string {
-	machine := app.App{Lookup: func(string) (string, bool) { return "", false }}
-	return machine.SystemZone()
 }
 
 // owner is the user whose directory it is: root installs units of the system, and it is not root whose agent they start.

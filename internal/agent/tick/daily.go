@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/order"
+	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/channel"
 	"github.com/ollim/ollim/internal/state/job"
@@ -31,18 +32,20 @@ type page struct {
 	Owed      map[string]time.Time `json:"owed,omitempty"` // by job, the slots that are still to run late
 }
 
-func (m Minute) pagePath() string { return m.Runner.Home.State("tick.json") }
+func pagePath(home paths.Dir) string { return home.State("tick.json") }
 
 // page returns the page, which Pass reads once; the tick's lock keeps it from changing.
 func (m Minute) page() (*page, error) {
 	if m.read != nil {
 		return m.read()
 	}
-	p, err := store.ReadJSON[page](m.Runner.Disk, m.pagePath())
+	p, err := store.ReadJSON[page](m.Runner.Disk, pagePath(m.Runner.Home))
 	return &p, err
 }
 
-func (m Minute) save(p *page) error { return store.WriteJSONAs(m.pagePath(), p, store.Buffered) }
+func (m Minute) save(p *page) error {
+	return store.WriteJSONAs(pagePath(m.Runner.Home), p, store.Buffered)
+}
 
 // noteStarts remembers the jobs that are about to be started. Until a fire has taken its job's lock nothing else shows it.
 func (m Minute) noteStarts(jobs []job.Job) error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,4 +58,13 @@ func inService(groups string) bool {
 		}
 	}
 	return false
+}
+
+// CronEnv returns the environment that Debian's cron gives to a command of the user whose home it is.
+func CronEnv(home string) []string {
+	env := []string{"HOME=" + home, "SHELL=/bin/sh", "PATH=/usr/bin:/bin"}
+	if u, err := user.Current(); err == nil {
+		env = append(env, "LOGNAME="+u.Username)
+	}
+	return env
 }

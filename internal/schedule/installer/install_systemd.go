@@ -266,14 +266,19 @@ func (u Units) Start(ctx context.Context, id string) error {
 }
 
 // DataDirs returns the data directories that the installed units are for, by name; more than one only after a failure.
-func (u Units) DataDirs() ([]string, error) {
+func (u Units) DataDirs() ([]string, error) { return u.each(DataDirOf) }
+
+// Programs returns the programs that the installed units call, by name.
+func (u Units) Programs() ([]string, error) { return u.each(ProgramOf) }
+
+// each returns what of finds in the installed units of ours, sorted, each once; in some, as timers, it finds nothing.
+func (u Units) each(of func(text string) string) (list []string, err error) {
 	have, err := u.installed()
-	var dirs []string
 	for _, text := range have {
-		if ours, _ := Marked(text); ours && DataDirOf(text) != "" { // a timer has none
-			dirs = append(dirs, DataDirOf(text))
+		if ours, _ := Marked(text); ours && of(text) != "" {
+			list = append(list, of(text))
 		}
 	}
-	slices.Sort(dirs)
-	return slices.Compact(dirs), err
+	slices.Sort(list)
+	return slices.Compact(list), err
 }

@@ -168,6 +168,21 @@ func label(j job.Job) string {
 	return text
 }
 
+// ProgramOf is the program that an entry calls, "" if it calls none of ours.
+func ProgramOf(entry string) string {
+	for line := range strings.Lines(entry) {
+		before, _, found := strings.Cut(line, " --data-dir ")
+		if !found || strings.HasPrefix(line, "Description=") {
+			continue
+		}
+		if word, ok := strings.CutPrefix(before, "ExecStart="); ok {
+			return readWord(word)
+		}
+		return before[strings.LastIndexByte(before, ' ')+1:]
+	}
+	return ""
+}
+
 // DataDirOf is the data directory that an entry, as Crontab or Systemd makes it, is for; "" when it is for none. A user has one
 // crontab and one directory of units, and maybe two data directories.
 func DataDirOf(entry string) string {

@@ -28,6 +28,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 // Owner is the approver; a run only passes approvals on.
@@ -66,6 +67,16 @@ type page map[string]Approval
 func (b Book) Approved(s Subject) (bool, error) {
 	last, known, err := b.Last(s.Key)
 	return known && last.Digest == s.Digest(), err
+}
+
+// Waits reports whether a job asks for more than was approved, so that it does not run.
+func (b Book) Waits(j job.Job) (bool, error) {
+	s, widened, err := b.Of(j)
+	if err != nil || !widened {
+		return false, err
+	}
+	approved, err := b.Approved(s)
+	return err == nil && !approved, err
 }
 
 // Last returns the last approval under a key, whether or not it still holds.

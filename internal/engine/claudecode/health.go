@@ -1,0 +1,60 @@
+package claudecode
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/process"
+)
+
+// askLimit bounds one question to the command, maxReply is how much of its answer is read, in bytes.
+const (
+	askLimit = 30 * time.Second
+	maxReply = 16 << 10
+)
+
+// Version returns the command's own version, such as 2.1.197. The error wraps engine.ErrUnavailable if it cannot be run.
+func (e *Engine) Version(ctx context.Context) (string, error) {
+	r, err := e.question(ctx, "--version")
+	if err == nil {
+		err = r.Failure()
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: %s --version: %w", engine.ErrUnavailable, e.Command, err)
+	}
+	version, _, _ := strings.Cut(strings.TrimSpace(string(r.Out)), " ")
+	return version, nil
+}
+
+// Login returns by what the command is logged in, such as claude.ai or api_key. The error is engine.ErrNoKey if it is not, else it wraps
+// engine.ErrUnavailable.
+func (e *Engine) Login(ctx context.Context) (method string, err error) {
+	r, err := e.question(ctx, "auth", "status")
+	var answer struct {
+		LoggedIn *bool  `json:"loggedIn"`
+		Method   string `json:"authMethod"`
+	}
+	if err == nil && (json.Unmarshal(r.Out, &answer) != nil || answer.LoggedIn == nil) { // the exit status of no login is 1
+		err = fmt.Errorf("no answer that is understood: %s: %s", r.End, strings.Join(strings.Fields(r.Stderr), " "))
+	}
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w: %s auth status: %w", engine.ErrUnavailable, e.Command, err)
+	case !*answer.LoggedIn:
+		return "", engine.ErrNoKey
+	}
+	return answer.Method, nil
+}
+
+// Writable returns why the command could not keep its sessions. The error wraps engine.ErrUnavailable.
+func (e *Engine) Writable() error { return e.writable() }
+
+func (e *Engine) question(ctx context.Context, args ...string) (process.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	return process.Run(ctx, process.Call{Argv: append([]string{e.Command}, args...), Env: e.Env, Dir: "/", Limit: maxReply})
+}

@@ -1,0 +1,33 @@
+package job
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Executable is a file in gates/ that a job starts and that cannot be started.
+type Executable struct {
+	Key    string // of the job file
+	Path   string
+	Reason string // names the file
+}
+
+// Unstartable returns the executables of the job that cannot be started.
+func (j Job) Unstartable(home paths.Dir) (list []Executable) {
+	for _, field := range [][2]string{{"gate", j.Gate}, {"verify", j.Verify}, {"after", j.After}} {
+		key, name := field[0], field[1]
+		if name == "" {
+			continue
+		}
+		switch info, err := os.Stat(home.Gate(name)); {
+		case err != nil:
+			list = append(list, Executable{key, home.Gate(name), fmt.Sprintf("gates/%s: %s", name, store.Cause(err))})
+		case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
+			list = append(list, Executable{key, home.Gate(name), fmt.Sprintf("gates/%s is not executable: chmod +x", name)})
+		}
+	}
+	return list
+}
