@@ -45,7 +45,9 @@ func layers() []layer {
 			"discord/delivery": {"discord/api"},
 			"discord/gateway":  {"discord/api"},
 		}},
-		{path: "internal/app"},
+		{path: "internal/app", beside: map[string][]string{
+			"overview": {""},
+		}},
 		{path: "internal/cli"},
 		{path: "cmd/ollim"},
 	}

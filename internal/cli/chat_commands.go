@@ -86,7 +86,9 @@ func complete(line string, pos int, key rune) (string, int, bool) {
 
 func (l *chatLoop) cost(context.Context, string) error { return runCost(l.d, "job", "30d", false) }
 
-func (l *chatLoop) status(ctx context.Context, _ string) error { return runStatus(ctx, l.d) }
+func (l *chatLoop) status(ctx context.Context, _ string) error {
+	return runStatus(ctx, l.d, statusOptions{})
+}
 
 func (l *chatLoop) exit(context.Context, string) error {
 	l.leaving = true

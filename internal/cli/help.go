@@ -138,7 +138,7 @@ func helpAll(root *cobra.Command) error {
 
 // hideRest keeps the first help screen short; `ollim help all` has every command.
 func hideRest(root *cobra.Command) {
-	first := []string{"init", "demo", "ask", "chat", "remind", "fire", "run", "status", "routine", "schedule", "update", "check", "help"}
+	first := []string{"init", "demo", "ask", "chat", "remind", "fire", "run", "status", "schedule", "update", "doctor", "help"}
 	for _, c := range root.Commands() {
 		c.Hidden = !slices.Contains(first, c.Name())
 	}

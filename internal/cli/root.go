@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -28,11 +27,11 @@ func newRoot(d *Deps, args ...string) *cobra.Command {
 			"conversation. There is no daemon, and all state is plain files in one directory. See ollim(7).",
 		SilenceErrors: true, SilenceUsage: true,
 		Args: checked(cobra.NoArgs),
-		RunE: works(func(*cobra.Command, []string) error {
+		RunE: works(func(cmd *cobra.Command, _ []string) error {
 			if d.version {
 				return runVersion(d, false)
 			}
-			return runBare(d)
+			return runBare(cmd.Context(), d)
 		}),
 	}
 	root.Flags().BoolVar(&d.version, "version", false, "print the version and how it was built")
@@ -177,13 +176,6 @@ func verbOf(cmd *cobra.Command) string {
 		return ""
 	}
 	return strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), "ollim"))
-}
-
-func runBare(d *Deps) error {
-	_, err := io.WriteString(d.Out, "ollim demo       show it at work in a temporary directory, without an account\n"+
-		"ollim init       create the data directory and a sample routine\n"+
-		"ollim help       list the commands; ollim help 7 shows the manual\n")
-	return err
 }
 
 // walk visits every command that people can see, a parent before its children.

@@ -1,198 +1,241 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/app/overview"
 	"github.com/ollim/ollim/internal/platform/plaintext"
-	"github.com/ollim/ollim/internal/state/inbox"
-	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-func newStatus(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "status",
-		Short:       "Show running, waiting and failed runs, the next fires, the ping budget and the spending",
-		Long: "Status prints one fact per line; the first column names its kind: running (runs in progress), failed (jobs whose latest " +
-			"run in the last day did not succeed), waiting (questions, see ollim answer), queued and cut-off (messages to the main " +
-			"conversation), inbox (events of a webhook that wait for their runs), updates (pending), undelivered (messages to you), invalid (job files, see ollim check), next (fires), " +
-			"paused, pings and spent.",
-		Args: checked(cobra.NoArgs),
-		RunE: works(func(cmd *cobra.Command, _ []string) error { return runStatus(cmd.Context(), d) }),
-	}
+type statusOptions struct {
+	short bool
+	json  bool
 }
 
-// statusWindow is how far back status looks for runs, statusFires how many fires it lists.
-const (
-	statusWindow = 24 * time.Hour
-	statusFires  = 3
-)
+func newStatus(d *Deps) *cobra.Command {
+	var o statusOptions
+	cmd := &cobra.Command{
+		Annotations: agentAll(),
+		Use:         "status",
+		Short:       "Show what runs, failed, waits for you and fires next, the spending and the last week",
+		Long: "Status prints one fact per line; the first column names its kind: tick (whether something runs ollim tick), paused, " +
+			"running (runs in progress), failed (jobs whose latest run in the last day did not succeed, and every job that failed since " +
+			"you looked last: new; recovered means that a later run succeeded), waiting (questions, see ollim answer), approve (jobs that " +
+			"wait for ollim approve), queued and cut-off (messages to the main " +
+			"conversation), inbox (events of a webhook that wait for their runs), updates (pending), undelivered (messages to you), " +
+			"invalid (job files, see ollim check), next (fires), pings, spent, and week (for each routine its runs of the last seven days). " +
+			"ollim without a command is ollim status where a data directory exists.\n\n" +
+			"--short prints one line for a prompt or the status line of tmux, such as: 1 running, 2 failed, next 09:00. It counts, in " +
+			"this order, what is not as usual: no tick, paused, running, failed, waiting, to approve, updates, undelivered, invalid. " +
+			"Neither it nor --json counts as a look.",
+		Example: "  ollim status\n  ollim status --json | jq .spent.today\n  set -g status-right '#(ollim status --short)'",
+		Args:    checked(cobra.NoArgs),
+		RunE: works(func(cmd *cobra.Command, _ []string) error {
+			if o.short && o.json {
+				return usage("--short and --json exclude each other")
+			}
+			return runStatus(cmd.Context(), d, o)
+		}),
+	}
+	cmd.Flags().BoolVar(&o.short, "short", false, "print one line")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
+	return cmd
+}
 
-func runStatus(ctx context.Context, d *Deps) error {
+// weekDays is how many days the sums by routine cover.
+const weekDays = 7
+
+func runStatus(ctx context.Context, d *Deps, o statusOptions) error {
 	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
+	days, looked := weekDays, overview.Looked(h)
+	if o.short {
+		days = 1 // it is called often
+	}
+	s, err := overview.Collect(ctx, h, days, looked)
+	switch {
+	case o.json:
+		return cmp.Or(d.emit(s), err)
+	case o.short:
+		return d.answer(shortStatus(s, d.Now()), err)
+	}
 	t := d.table("")
-	for _, part := range []func(context.Context, *Deps, app.Home) ([][]string, error){statusRuns, statusQuestions, statusQueue, statusInbox, statusMessages, statusNext, statusMoney} {
-		rows, err := part(ctx, d, h)
-		if err != nil {
-			return err
-		}
+	for _, rows := range [][][]any{tickRows(s), runRows(s, d.Now()), waitingRows(s), countRows(s), nextRows(s), moneyRows(s), weekRows(s)} {
 		for _, row := range rows {
-			t.row(cellsOf(row)...)
+			t.row(row...)
 		}
 	}
 	t.end()
-	return nil
-}
-
-// statusRuns lists the runs in progress and the jobs whose latest run did not end well.
-func statusRuns(_ context.Context, d *Deps, h app.Home) (rows [][]string, err error) {
-	seen := map[string]bool{}
-	var failed [][]string
-	for r, err := range h.Runs().Since(d.Now().Add(-statusWindow)) {
-		if err != nil {
-			return nil, err
-		}
-		r = h.Runs().CutOff(r)
-		at := r.Started.In(h.Config.Zone).Format("15:04:05")
-		switch r.Outcome {
-		case "":
-			rows = append(rows, []string{"running", at, r.Label(), r.ID})
-		case runlog.Skipped, runlog.Paused:
-			continue
-		case runlog.OK, runlog.Gated, runlog.Waiting:
-		default:
-			if !seen[r.Job] {
-				failed = append(failed, []string{"failed", at, r.Label(), fmt.Sprintf("%s: %s", r.Outcome, plaintext.Short(r.Error, 120)), r.ID})
-			}
-		}
-		seen[r.Job] = true
-	}
-	slices.Reverse(rows)
-	return append(rows, failed...), nil
-}
-
-// statusQuestions lists the runs that wait for an answer, and those that have one and could not go on yet.
-func statusQuestions(_ context.Context, d *Deps, h app.Home) (rows [][]string, err error) {
-	all, err := h.Questions().List()
-	for _, q := range all {
-		state := "until " + clock(q.Expires.In(h.Config.Zone))
-		if q.Answer != "" {
-			state = "answered"
-		}
-		if !q.Expired(d.Now()) {
-			rows = append(rows, []string{"waiting", q.Asked.Format("15:04:05"), q.Name, plaintext.Short(plaintext.Line(q.Text), 120), state, q.Run})
+	if !d.inside() {
+		if lookErr := overview.Look(h); lookErr != nil {
+			d.warn(lookErr.Error())
 		}
 	}
-	return rows, err
+	return err
 }
 
-// statusQueue lists the messages to the main conversation that have no answer yet.
-func statusQueue(_ context.Context, _ *Deps, h app.Home) (rows [][]string, err error) {
-	c, err := h.Queue().Contents()
-	for _, m := range c.Waiting {
-		rows = append(rows, []string{"queued", m.Arrived.Format("15:04:05"), plaintext.Short(plaintext.Line(m.Text), 60)})
+// runBare is ollim without a command.
+func runBare(ctx context.Context, d *Deps) error {
+	if dir, err := d.Dir(); err == nil && exists(d.ConfigFile(dir)) {
+		return runStatus(ctx, d, statusOptions{})
 	}
-	for _, m := range c.CutOff {
-		rows = append(rows, []string{"cut-off", m.Arrived.Format("15:04:05"), plaintext.Short(plaintext.Line(m.Text), 60)})
-	}
-	return rows, err
+	return d.answer("ollim demo       show it at work in a temporary directory, without an account\n"+
+		"ollim init       create the data directory and a sample routine\n"+
+		"ollim help       list the commands; ollim help 7 shows the manual", nil)
 }
 
-// statusInbox counts the events of each webhook that have not run.
-func statusInbox(_ context.Context, _ *Deps, h app.Home) (rows [][]string, err error) {
-	hooks, err := h.Inbox().Hooks()
-	if len(hooks) == 0 || err != nil {
-		return nil, err
+func tickRows(s overview.Status) (rows [][]any) {
+	seen := moment{s.Tick.Seen, clock(s.Tick.Seen), false}
+	switch {
+	case s.Tick.Alive:
+		rows = append(rows, []any{"tick", "running", seen})
+	case s.Tick.Seen.IsZero():
+		rows = append(rows, []any{"tick", state("not running"), "never seen", "see: ollim doctor"})
+	default:
+		rows = append(rows, []any{"tick", state("not running"), seen, "see: ollim doctor"})
 	}
-	files, err := h.Jobs().Load()
-	for _, hook := range hooks {
-		first, n, firstErr := h.Inbox().First(hook)
-		if firstErr == nil {
-			row := []string{"inbox", first.Arrived.In(h.Config.Zone).Format("15:04:05"), hook, strconv.Itoa(n)}
-			if j, known := files.Only(job.Webhook).ByID(hook); known {
-				row[2] = j.Name()
-			} else {
-				row = append(row, "no valid file has this id")
-			}
-			rows = append(rows, row)
-		} else if !errors.Is(firstErr, inbox.ErrGone) {
-			err = errors.Join(err, firstErr)
+	if p := s.Paused; p != nil {
+		until := cmp.Or(p.Reason, "until: ollim resume")
+		if !p.Until.IsZero() {
+			until = "until " + clock(p.Until)
 		}
+		rows = append(rows, []any{state("paused"), until})
 	}
-	return rows, err
+	return rows
 }
 
-// statusMessages counts what has not reached the owner.
-func statusMessages(ctx context.Context, _ *Deps, h app.Home) (rows [][]string, err error) {
-	updates, err := h.Updates().Peek(ctx)
-	if err != nil {
-		return nil, err
+// timeOfDay is the time of something that happened within a day, or that lasts.
+func timeOfDay(at time.Time) moment { return moment{at, at.Format(time.TimeOnly), false} }
+
+func runRows(s overview.Status, now time.Time) (rows [][]any) {
+	for _, r := range s.Running {
+		rows = append(rows, []any{state("running"), timeOfDay(r.Started), r.Label, r.ID})
 	}
-	undelivered, err := h.Post().Pending()
-	if n := len(updates); n > 0 {
-		rows = append(rows, []string{"updates", strconv.Itoa(n)})
+	for _, r := range s.Failed {
+		at, marks := timeOfDay(r.Started), []string{}
+		if now.Sub(r.Started) > 24*time.Hour {
+			at = moment{r.Started, clock(r.Started), false}
+		}
+		if r.New {
+			marks = append(marks, "new")
+		}
+		if r.Recovered {
+			marks = append(marks, "recovered")
+		}
+		row := []any{state("failed"), at, r.Label, fmt.Sprintf("%s: %s", r.Outcome, plaintext.Short(r.Error, 120)), r.ID}
+		if len(marks) > 0 {
+			row = append(row, strings.Join(marks, ", "))
+		}
+		rows = append(rows, row)
 	}
-	if n := len(undelivered); n > 0 {
-		rows = append(rows, []string{"undelivered", strconv.Itoa(n)})
-	}
-	return rows, err
+	return rows
 }
 
-// statusNext lists the next fires.
-func statusNext(ctx context.Context, d *Deps, h app.Home) (rows [][]string, err error) {
-	files, err := h.Jobs().Load()
-	if err != nil {
-		return nil, err
+func waitingRows(s overview.Status) (rows [][]any) {
+	for _, q := range s.Waiting {
+		until := "until " + clock(q.Expires)
+		if q.Answered {
+			until = "answered"
+		}
+		rows = append(rows, []any{state("waiting"), timeOfDay(q.Asked), q.Name, plaintext.Short(plaintext.Line(q.Text), 120), until, q.Run})
 	}
-	if n := len(files.Faults); n > 0 {
-		rows = append(rows, []string{"invalid", strconv.Itoa(n) + " job files", "see: ollim check"})
+	for _, name := range s.Approvals {
+		rows = append(rows, []any{"approve", name, "see: ollim approve " + name})
 	}
-	fires, err := (&scheduleListOptions{n: statusFires}).fires(ctx, files.Jobs, h, d.Now())
-	for _, f := range fires[:min(statusFires, len(fires))] {
-		rows = append(rows, []string{"next", clock(f.At.In(h.Config.Zone)), f.Job.Label()})
+	for _, m := range s.Queued {
+		kind := "queued"
+		if m.CutOff {
+			kind = "cut-off"
+		}
+		rows = append(rows, []any{kind, timeOfDay(m.Arrived), plaintext.Short(plaintext.Line(m.Text), 60)})
 	}
-	if paused, until, pauseErr := h.Spend().Paused(); pauseErr != nil {
-		rows = append(rows, []string{"paused", pauseErr.Error()})
-	} else if paused && until.IsZero() {
-		rows = append(rows, []string{"paused", "until: ollim resume"})
-	} else if paused {
-		rows = append(rows, []string{"paused", "until " + clock(until.In(h.Config.Zone))})
+	for _, e := range s.Inbox {
+		row := []any{"inbox", timeOfDay(e.Since), e.Name, strconv.Itoa(e.Count)}
+		if e.Gone {
+			row = append(row, "no valid file has this id")
+		}
+		rows = append(rows, row)
 	}
-	return rows, err
+	return rows
 }
 
-// statusMoney shows the ping budget, and what was spent of each limit.
-func statusMoney(_ context.Context, _ *Deps, h app.Home) ([][]string, error) {
-	pings, err := h.Budget().Status()
-	if err != nil {
-		return nil, err
+func countRows(s overview.Status) (rows [][]any) {
+	if s.Updates > 0 {
+		rows = append(rows, []any{"updates", strconv.Itoa(s.Updates)})
 	}
-	totals, err := h.Spend().Totals()
-	if err != nil {
-		return nil, err
+	if s.Undelivered > 0 {
+		rows = append(rows, []any{"undelivered", strconv.Itoa(s.Undelivered)})
 	}
-	of := func(spent, limit float64) string {
-		if math.IsInf(limit, 1) {
+	if s.Invalid > 0 {
+		rows = append(rows, []any{"invalid", strconv.Itoa(s.Invalid) + " job files", "see: ollim check"})
+	}
+	return rows
+}
+
+func nextRows(s overview.Status) (rows [][]any) {
+	for _, f := range s.Next {
+		rows = append(rows, []any{"next", due(f.At), f.Label})
+	}
+	return rows
+}
+
+func moneyRows(s overview.Status) [][]any {
+	of := func(spent float64, limit *float64) string {
+		if limit == nil {
 			return fmt.Sprintf("$%.2f", spent)
 		}
-		return fmt.Sprintf("$%.2f of $%.2f", spent, limit)
+		return fmt.Sprintf("$%.2f of $%.2f", spent, *limit)
 	}
-	limits := h.Spend().Limits
-	return [][]string{
-		{"pings", fmt.Sprintf("%d of %d left", int(pings.Available), pings.Capacity)},
-		{"spent", of(totals.Today.Spent, limits.PerDay) + " today", of(totals.Month.Spent, limits.PerMonth) + " this month", fmt.Sprintf("%d runs today", totals.Runs)},
-	}, nil
+	return [][]any{
+		{"pings", fmt.Sprintf("%d of %d left", s.Pings.Left, s.Pings.Capacity)},
+		{"spent", of(s.Spent.Today, s.Spent.PerDay) + " today", of(s.Spent.Month, s.Spent.PerMonth) + " this month", fmt.Sprintf("%d runs today", s.Spent.RunsToday)},
+	}
+}
+
+func weekRows(s overview.Status) (rows [][]any) {
+	for _, w := range s.Week {
+		rows = append(rows, []any{"week", w.Label, fmt.Sprintf("%d runs", w.Runs), fmt.Sprintf("%d ok", w.Runs-w.Failed), fmt.Sprintf("$%.2f", w.Cost)})
+	}
+	return rows
+}
+
+// shortStatus is what is not as usual, and the next fire.
+func shortStatus(s overview.Status, now time.Time) string {
+	var words []string
+	if !s.Tick.Alive {
+		words = append(words, "no tick")
+	}
+	if s.Paused != nil {
+		words = append(words, "paused")
+	}
+	for _, c := range []struct {
+		n    int
+		what string
+	}{
+		{len(s.Running), "running"}, {len(s.Failed), "failed"}, {len(s.Waiting), "waiting"}, {len(s.Approvals), "to approve"},
+		{s.Updates, "updates"}, {s.Undelivered, "undelivered"}, {s.Invalid, "invalid"},
+	} {
+		if c.n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	if len(s.Next) > 0 {
+		layout := "Mon 15:04"
+		if at := s.Next[0].At; at.Sub(now) < 12*time.Hour {
+			layout = "15:04"
+		} else if at.Sub(now) > 6*24*time.Hour {
+			layout = time.DateOnly
+		}
+		words = append(words, "next "+s.Next[0].At.Format(layout))
+	}
+	return cmp.Or(strings.Join(words, ", "), "ok")
 }

@@ -143,7 +143,7 @@ const (
 // tone is the colour of a state; "" for none.
 func (s state) tone() string {
 	switch s {
-	case "failed", "timeout", "unreported", "refused", "interrupted", "expired", "missed", "unaccounted", "FAIL":
+	case "failed", "not running", "timeout", "unreported", "refused", "interrupted", "expired", "missed", "unaccounted", "FAIL":
 		return red
 	case "skipped", "paused", "waiting", "running", "busy", "again", "unapproved", "off", "new", "changed", "dropped", "WARN":
 		return yellow

@@ -1,0 +1,236 @@
+// Package overview collects what the owner wants to know at a glance: whether ticks come, what runs, what failed, what waits for the
+// owner, what fires next, the ping budget, what was spent, and the last week by routine. It only reads. A part that cannot be read is
+// left out and its error returned with the rest.
+package overview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/tick"
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/schedule/forecast"
+	"github.com/ollim/ollim/internal/state/inbox"
+	"github.com/ollim/ollim/internal/state/job"
+)
+
+// Status is the state of one data directory. Times are in the configured zone.
+type Status struct {
+	Tick   Tick   `json:"tick"`
+	Paused *Pause `json:"paused,omitempty"` // nil: automatic runs start
+
+	Running   []Run      `json:"running"`   // newest last
+	Failed    []Run      `json:"failed"`    // newest first, one for each job
+	Waiting   []Question `json:"waiting"`   // for an answer
+	Approvals []string   `json:"approvals"` // names that ollim approve takes
+	Queued    []Message  `json:"queued"`    // to the main conversation
+	Inbox     []Events   `json:"inbox"`
+
+	Updates     int `json:"updates"`
+	Undelivered int `json:"undelivered"`
+	Invalid     int `json:"invalid"` // faults of job files
+
+	Next  []Fire `json:"next"`
+	Pings Pings  `json:"pings"`
+	Spent Spent  `json:"spent"`
+	Week  []Week `json:"week"` // by routine
+}
+
+// Tick tells whether something runs `ollim tick` each minute.
+type Tick struct {
+	Alive bool      `json:"alive"`
+	Seen  time.Time `json:"seen,omitzero"` // to within five minutes
+}
+
+// Pause is a pause of all automatic runs.
+type Pause struct {
+	Until  time.Time `json:"until,omitzero"`   // zero: until ollim resume
+	Reason string    `json:"reason,omitempty"` // what is wrong with the file that says so
+}
+
+// Question is a run that waits for an answer, or that has one and could not go on yet.
+type Question struct {
+	Run      string    `json:"run"`
+	Name     string    `json:"name"`
+	Asked    time.Time `json:"asked"`
+	Expires  time.Time `json:"expires"`
+	Text     string    `json:"question"`
+	Answered bool      `json:"answered"`
+}
+
+// Message is a message of the owner that has no answer yet.
+type Message struct {
+	Arrived time.Time `json:"arrived"`
+	Text    string    `json:"text"`
+	CutOff  bool      `json:"cut_off,omitempty"` // its turn was
+}
+
+// Events is the events of one webhook that wait for their runs.
+type Events struct {
+	Hook  string    `json:"hook"`           // its id
+	Name  string    `json:"name"`           // of its file; the id if Gone
+	Gone  bool      `json:"gone,omitempty"` // no valid file has the id
+	Since time.Time `json:"since"`
+	Count int       `json:"count"`
+}
+
+// Fire is a fire to come.
+type Fire struct {
+	At    time.Time `json:"at"`
+	Job   string    `json:"job"`
+	Label string    `json:"label"`
+}
+
+// Pings is the budget of pings.
+type Pings struct {
+	Left     int `json:"left"`
+	Capacity int `json:"capacity"`
+}
+
+// Spent is what was spent, in USD; a limit that is nil is none.
+type Spent struct {
+	Today      float64  `json:"today"`
+	PerDay     *float64 `json:"per_day"`
+	Month      float64  `json:"month"`
+	PerMonth   *float64 `json:"per_month"`
+	RunsToday  int      `json:"runs_today"`
+	RunsPerDay *int     `json:"runs_per_day"`
+}
+
+// fires is how many fires are listed.
+const fires = 3
+
+// Collect reads the status. days is how far back runs are read, at least one; looked is when the owner saw the status last, zero if that
+// is not known. The error is of the parts that could not be read.
+func Collect(ctx context.Context, h app.Home, days int, looked time.Time) (Status, error) {
+	s := Status{
+		Running: []Run{}, Failed: []Run{}, Waiting: []Question{}, Approvals: []string{}, Queued: []Message{}, Inbox: []Events{},
+		Next: []Fire{}, Week: []Week{},
+	}
+	var errs []error
+	for _, part := range []func(context.Context, app.Home) error{
+		s.tick, func(_ context.Context, h app.Home) error { return s.runs(h, days, looked) }, s.questions, s.queue, s.inbox, s.messages, s.jobs, s.money,
+	} {
+		errs = append(errs, part(ctx, h))
+	}
+	return s, errors.Join(errs...)
+}
+
+func (s *Status) tick(_ context.Context, h app.Home) error {
+	if paused, until, err := h.Spend().Paused(); paused {
+		s.Paused = &Pause{Until: until}
+		if err != nil {
+			s.Paused.Reason = err.Error()
+		}
+	}
+	seen, err := tick.Seen(h.Dir)
+	if !seen.IsZero() {
+		s.Tick = Tick{Alive: h.Disk.Now().Sub(seen) <= tick.Quiet, Seen: seen.In(h.Config.Zone)}
+	}
+	return err
+}
+
+func (s *Status) questions(_ context.Context, h app.Home) error {
+	all, err := h.Questions().List()
+	for _, q := range all {
+		if !q.Expired(h.Disk.Now()) {
+			s.Waiting = append(s.Waiting, Question{q.Run, q.Name, q.Asked, q.Expires.In(h.Config.Zone), q.Text, q.Answer != ""})
+		}
+	}
+	return err
+}
+
+func (s *Status) queue(_ context.Context, h app.Home) error {
+	c, err := h.Queue().Contents()
+	for _, m := range c.Waiting {
+		s.Queued = append(s.Queued, Message{Arrived: m.Arrived, Text: m.Text})
+	}
+	for _, m := range c.CutOff {
+		s.Queued = append(s.Queued, Message{Arrived: m.Arrived, Text: m.Text, CutOff: true})
+	}
+	return err
+}
+
+func (s *Status) inbox(_ context.Context, h app.Home) error {
+	hooks, err := h.Inbox().Hooks()
+	if len(hooks) == 0 || err != nil {
+		return err
+	}
+	files, err := h.Jobs().Load()
+	for _, hook := range hooks {
+		first, n, firstErr := h.Inbox().First(hook)
+		if firstErr == nil {
+			events := Events{Hook: hook, Name: hook, Gone: true, Since: first.Arrived.In(h.Config.Zone), Count: n}
+			if j, known := files.Only(job.Webhook).ByID(hook); known {
+				events.Name, events.Gone = j.Name(), false
+			}
+			s.Inbox = append(s.Inbox, events)
+		} else if !errors.Is(firstErr, inbox.ErrGone) {
+			err = errors.Join(err, firstErr)
+		}
+	}
+	return err
+}
+
+func (s *Status) messages(ctx context.Context, h app.Home) error {
+	updates, err := h.Updates().Peek(ctx)
+	undelivered, pendingErr := h.Post().Pending()
+	s.Updates, s.Undelivered = len(updates), len(undelivered)
+	return errors.Join(err, pendingErr)
+}
+
+// jobs finds what is to fire next, what waits for an approval, and files that cannot be read.
+func (s *Status) jobs(ctx context.Context, h app.Home) error {
+	set, err := h.Jobs().Load()
+	s.Invalid = len(set.Faults)
+	for f := range forecast.Upcoming(set.Jobs, h.Config.Zone, h.Disk.Now()) {
+		if len(s.Next) == fires || ctx.Err() != nil {
+			break
+		}
+		s.Next = append(s.Next, Fire{f.At.In(h.Config.Zone), f.Job.ID, f.Job.Label()})
+	}
+	return errors.Join(err, s.approvals(h, set.Jobs))
+}
+
+func (s *Status) approvals(h app.Home, jobs []job.Job) (err error) {
+	book := h.Approvals()
+	for _, j := range jobs {
+		waits, jobErr := book.Waits(j)
+		if waits && j.Enabled {
+			s.Approvals = append(s.Approvals, j.Name())
+		}
+		if jobErr != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", j.Name(), jobErr))
+		}
+	}
+	policy, policyErr := book.Policy()
+	if policy.Waits {
+		s.Approvals = append(s.Approvals, policy.Subject.Label)
+	}
+	return errors.Join(err, policyErr)
+}
+
+func (s *Status) money(_ context.Context, h app.Home) error {
+	pings, err := h.Budget().Status()
+	s.Pings = Pings{int(pings.Available), pings.Capacity}
+	totals, totalsErr := h.Spend().Totals()
+	if totalsErr != nil {
+		return errors.Join(err, totalsErr)
+	}
+	limits := h.Spend().Limits
+	s.Spent = Spent{Today: totals.Today.Spent, Month: totals.Month.Spent, RunsToday: totals.Runs, PerDay: finite(limits.PerDay), PerMonth: finite(limits.PerMonth)}
+	if limits.RunsPerDay != math.MaxInt {
+		s.Spent.RunsPerDay = &limits.RunsPerDay
+	}
+	return err
+}
+
+func finite(limit float64) *float64 {
+	if math.IsInf(limit, 1) {
+		return nil
+	}
+	return &limit
+}

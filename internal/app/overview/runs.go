@@ -1,0 +1,88 @@
+package overview
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/order"
+	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// Run is one run.
+type Run struct {
+	ID      string         `json:"id"`
+	Job     string         `json:"job"`
+	Label   string         `json:"label"`
+	Started time.Time      `json:"started"`
+	Outcome runlog.Outcome `json:"outcome,omitempty"` // "" while it runs
+	Error   string         `json:"error,omitempty"`
+
+	New       bool `json:"new,omitempty"`       // it failed since the owner looked last
+	Recovered bool `json:"recovered,omitempty"` // a later run of the job did not fail
+}
+
+// Week is the runs of one routine in the last week, without fires that were skipped or paused.
+type Week struct {
+	Job    string  `json:"job"`
+	Label  string  `json:"label"`
+	Runs   int     `json:"runs"`
+	Failed int     `json:"failed"`
+	Cost   float64 `json:"cost"` // USD
+}
+
+// recent is how far back a job whose latest run failed is listed although the owner has seen it.
+const recent = 24 * time.Hour
+
+// runs finds the runs in progress, those that failed, and the sums by routine.
+func (s *Status) runs(h app.Home, days int, looked time.Time) error {
+	now := h.Disk.Now()
+	seen, listed, week := map[string]bool{}, map[string]bool{}, map[string]*Week{}
+	for r, err := range h.Runs().Since(now.AddDate(0, 0, -days)) {
+		if err != nil {
+			return err
+		}
+		r = h.Runs().CutOff(r)
+		if r.Outcome == runlog.Skipped || r.Outcome == runlog.Paused {
+			continue
+		}
+		run := Run{ID: r.ID, Job: r.Job, Label: r.Label(), Started: r.Started.In(h.Config.Zone), Outcome: r.Outcome, Error: r.Error, Recovered: seen[r.Job]}
+		run.New = !looked.IsZero() && r.Done() && r.Finished.After(looked)
+		switch {
+		case r.Outcome == "":
+			s.Running = append(s.Running, run)
+		case failed(r) && !listed[r.Job] && (run.New || !seen[r.Job] && now.Sub(r.Started) <= recent):
+			s.Failed, listed[r.Job] = append(s.Failed, run), true
+		}
+		seen[r.Job] = true
+		if r.Kind == string(job.Routine) {
+			sum(week, r)
+		}
+	}
+	slices.Reverse(s.Running)
+	for _, w := range week {
+		s.Week = append(s.Week, *w)
+	}
+	order.Sort(s.Week, func(a, b Week) int { return strings.Compare(a.Label+a.Job, b.Label+b.Job) })
+	return nil
+}
+
+// failed reports whether a run ended as its owner would not have it.
+func failed(r runlog.Record) bool {
+	return !slices.Contains([]runlog.Outcome{"", runlog.OK, runlog.Gated, runlog.Waiting}, r.Outcome)
+}
+
+func sum(week map[string]*Week, r runlog.Record) {
+	w := week[r.Job]
+	if w == nil {
+		w = &Week{Job: r.Job, Label: r.Label()} // of the newest run
+		week[r.Job] = w
+	}
+	w.Runs++
+	w.Cost += r.Cost
+	if failed(r) {
+		w.Failed++
+	}
+}
