@@ -46,6 +46,7 @@ func layers() []layer {
 			"discord/gateway":  {"discord/api"},
 		}},
 		{path: "internal/app", beside: map[string][]string{
+			"doctor":   {""},
 			"overview": {""},
 		}},
 		{path: "internal/cli"},

@@ -30,7 +30,7 @@ func commandsOfAgents() map[string][]string {
 			"session export", "session rm", "session search", "session show", "stop", "webhook add", "webhook call", "webhook rm",
 		},
 		"never nested": {
-			"ask", "budget set", "chat", "config set", "discord listen", "fire", "fork nudge", "fork reply", "fork report", "routine disable", "routine enable", "skill render", "tick", "update clear", "update pop", "webhook serve",
+			"ask", "budget set", "chat", "config set", "discord listen", "doctor", "fire", "fork nudge", "fork reply", "fork report", "routine disable", "routine enable", "skill render", "tick", "update clear", "update pop", "webhook serve",
 		},
 		"never programs": { // an engine's hook or a gate may use them
 			"config get", "config list", "demo", "hook pre-tool", "hook stop", "init", "mcp connect", "mcp serve", "mcp tools", "routine add", "routine edit",

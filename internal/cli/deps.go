@@ -100,6 +100,7 @@ func constructors() map[string]func(*Deps) *cobra.Command {
 		"resume":   newResume,
 		"stop":     newStop,
 		"status":   newStatus,
+		"doctor":   newDoctor,
 		"cost":     newCost,
 		"mcp":      newMCP,
 		"hook":     newHook,

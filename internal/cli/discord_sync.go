@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,8 +24,11 @@ func newDiscordSync(d *Deps) *cobra.Command {
 	}
 }
 
+// syncLimit bounds all requests of a sync.
+const syncLimit = 30 * time.Second
+
 func runDiscordSync(ctx context.Context, d *Deps, h app.Home) error {
-	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	ctx, cancel := context.WithTimeout(ctx, syncLimit)
 	defer cancel()
 	client, err := h.Discord()
 	if err != nil {

@@ -1,0 +1,175 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/claudecode"
+	"github.com/ollim/ollim/internal/engine/native"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/state/job"
+)
+
+// testedVersion is the oldest version of the claude command that ollim was tested with.
+const testedVersion = "2.1"
+
+// engines looks at the configured engine and at those that jobs name, as automatic runs have them, and once more as cron starts them if
+// that makes a difference.
+func (e *examination) engines(ctx context.Context) string {
+	if e.home.Config.Engine == "" {
+		e.fail("ollim config set engine claude-code (or native)", "no engine is configured")
+		return ""
+	}
+	names := map[string]bool{e.home.Config.Engine: true}
+	for _, j := range e.enabled() {
+		names[cmp.Or(j.Engine, e.home.Config.Engine)] = true
+	}
+	var well []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		found, err := e.home.Runner(false).Engines(name)
+		if err != nil {
+			e.engineFault(name, err)
+			continue
+		}
+		before := len(e.list)
+		text := e.engine(ctx, name, found)
+		if under := e.underCron(name); len(e.list) == before && under.differs(found) {
+			e.name += " under cron"
+			if under.err != nil {
+				e.engineFault(name, under.err)
+			} else {
+				e.engine(ctx, name, under.Engine)
+			}
+			e.name = "engine"
+		}
+		well = append(well, text)
+	}
+	return strings.Join(well, ", ")
+}
+
+func (e *examination) engineFault(name string, err error) {
+	e.fault(fmt.Errorf("%s: %w", name, err), "")
+}
+
+// engine looks at one engine and describes it.
+func (e *examination) engine(ctx context.Context, name string, found engine.Engine) string {
+	switch found := found.(type) {
+	case *claudecode.Engine:
+		return e.claude(ctx, found)
+	case *native.Engine:
+		if found.NoModel != nil {
+			e.engineFault(name, found.NoModel)
+		}
+		return name + " " + found.Model
+	}
+	return name
+}
+
+// claude asks the command for its version and its login.
+func (e *examination) claude(ctx context.Context, c *claudecode.Engine) string {
+	version, err := c.Version(ctx)
+	if err != nil {
+		e.engineFault("claude-code", engineHint(err, "install it, then: ollim config set claude-code.command \"$(command -v claude)\"; its environment is env in config.yaml"))
+		return ""
+	}
+	if older(version, testedVersion) {
+		e.warn("claude update", "claude is version %s, and ollim is tested with %s and later", version, testedVersion)
+	}
+	e.fault(c.Writable(), "make that directory writable, or set HOME or CLAUDE_CONFIG_DIR in env of config.yaml")
+	method, err := c.Login(ctx)
+	switch {
+	case errors.Is(err, engine.ErrNoKey):
+		e.fault(fmt.Errorf("claude is not logged in: %s", c.Sought), "claude auth login; or put the line engine.ANTHROPIC_API_KEY=… into "+e.App.SecretsFile()+", mode 600")
+	case err != nil:
+		e.warn("claude update", "whether claude is logged in is not known: %v", err)
+	}
+	return fmt.Sprintf("claude-code: claude %s, logged in by %s", version, method)
+}
+
+func engineHint(err error, hint string) error { return app.Hint(err, "%s", hint) }
+
+// older reports whether a version is older than another; one that cannot be read is not.
+func older(version, than string) bool {
+	var major, minor, wantMajor, wantMinor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
+		return false
+	}
+	if _, err := fmt.Sscanf(than, "%d.%d", &wantMajor, &wantMinor); err != nil {
+		return false
+	}
+	return cmp.Or(cmp.Compare(major, wantMajor), cmp.Compare(minor, wantMinor)) < 0
+}
+
+// cronEngine is an engine as it is made where cron starts ollim.
+type cronEngine struct {
+	engine.Engine
+	err error
+}
+
+// underCron makes an engine as cron's environment has it.
+func (e *examination) underCron(name string) cronEngine {
+	base, err := e.App.UserHome()
+	if err != nil {
+		return cronEngine{err: err}
+	}
+	env := variables(process.CronEnv(base))
+	bare := &app.App{
+		Now: e.App.Now, Random: e.App.Random, Sleep: e.App.Sleep, Warn: e.App.Warn, Commands: e.App.Commands,
+		DataDir: string(e.home.Dir), ConfigPath: e.App.ConfigFile(e.home.Dir),
+		Lookup: func(name string) (string, bool) { value, ok := env[name]; return value, ok },
+	}
+	home, err := bare.Home()
+	if err != nil {
+		return cronEngine{err: err}
+	}
+	found, err := home.Runner(false).Engines(name)
+	return cronEngine{found, err}
+}
+
+// differs reports whether the engine may behave in another way than here.
+func (c cronEngine) differs(here engine.Engine) bool {
+	if c.err != nil {
+		return true
+	}
+	one, ok := here.(*claudecode.Engine)
+	other, also := c.Engine.(*claudecode.Engine)
+	return ok && also && !maps.Equal(variables(one.Env), variables(other.Env))
+}
+
+// variables maps the variables of an environment to their values; of two with one name the last counts.
+func variables(env []string) map[string]string {
+	values := map[string]string{}
+	for _, entry := range env {
+		name, value, _ := strings.Cut(entry, "=")
+		values[name] = value
+	}
+	return values
+}
+
+// sessions looks for sessions that another engine holds than the one that would continue them: such a fire fails.
+func (e *examination) sessions(context.Context) string {
+	current, err := e.home.Sessions().Current()
+	e.fault(err, "")
+	engines := map[string]string{"": e.home.Config.Engine}
+	for _, j := range e.enabled() {
+		if j.Mode() == job.Persistent {
+			engines[j.ID] = cmp.Or(j.Engine, e.home.Config.Engine)
+		}
+	}
+	for id, routine := range current {
+		want, used := engines[routine]
+		want, _, _ = strings.Cut(want, ":")
+		if holder := engine.Holder(id); used && want != "" && holder != "" && holder != want {
+			name := app.NameOf(routine).Text
+			e.fail("set the engine to "+holder+"; or begin anew: ollim session rm "+name, "the session %s belongs to the engine %s, not to %s", name, holder, want)
+		}
+	}
+	return count(len(current), "session")
+}

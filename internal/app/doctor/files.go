@@ -1,0 +1,140 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+)
+
+// directory finds the data directory, which must be this user's.
+func (e *examination) directory(context.Context) string {
+	dir := string(e.home.Dir)
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.fail("ollim init", "%s: no such directory", dir)
+	case err != nil:
+		e.fault(err, "")
+	case !info.IsDir():
+		e.fail("move it away, then: ollim init", "%s: not a directory", dir)
+	case int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid():
+		e.fail("run ollim as its owner, or: chown -R $(id -u) "+dir, "%s belongs to another user", dir)
+	}
+	return dir
+}
+
+// settings reads the configuration as every command does.
+func (e *examination) settings(context.Context) string {
+	file := e.App.ConfigFile(e.home.Dir)
+	if errors.Is(e.unusable, app.ErrNoConfig) {
+		e.fault(e.unusable, "ollim init")
+	} else {
+		e.fault(e.unusable, "correct "+file+", or the variable that is named; then: ollim check")
+	}
+	return file
+}
+
+// secrets reads the secrets as the commands do that need them.
+func (e *examination) secrets(context.Context) string {
+	file := e.App.SecretsFile()
+	remedy := "correct the line"
+	err := e.App.CheckSecrets()
+	if faults := (yamldoc.Faults)(nil); errors.As(err, &faults) && faults[0].Line == 0 {
+		remedy = "chmod 600 " + faults[0].File
+	}
+	e.fault(err, remedy)
+	if rel, err := filepath.Rel(string(e.home.Dir), file); err == nil && filepath.IsLocal(rel) {
+		e.fail("move it away: unset XDG_CONFIG_HOME, or set it to another directory", "%s lies in the data directory, which agents read", file)
+	}
+	if info, err := os.Stat(filepath.Dir(file)); err == nil && info.Mode().Perm()&0o022 != 0 {
+		e.fail("chmod 700 "+filepath.Dir(file), "%s: others can write it (%#o)", filepath.Dir(file), info.Mode().Perm())
+	}
+	if _, err := os.Stat(file); err != nil {
+		return "none"
+	}
+	return file
+}
+
+// modes checks that others are kept out, and that the owner is not. The directory itself keeps others out of what is in it.
+func (e *examination) modes(context.Context) string {
+	dir := string(e.home.Dir)
+	if mode, ok := modeOf(dir); ok && mode&0o077 != 0 {
+		e.fail("chmod 700 "+dir, "%s: others can enter it (%#o)", dir, mode)
+	}
+	for _, folder := range e.home.Dir.Folders() {
+		mode, ok := modeOf(folder)
+		info, err := os.Stat(folder)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			e.warn("ollim init", "%s: no such directory", folder)
+		case err == nil && !info.IsDir():
+			e.fail("move it away, then: ollim init", "%s: not a directory", folder)
+		case ok && mode&0o700 != 0o700:
+			e.fail("chmod 700 "+folder, "%s: you cannot read and change it (%#o)", folder, mode)
+		}
+	}
+	for _, file := range []string{e.App.ConfigFile(e.home.Dir), e.home.Dir.ToolPolicy()} {
+		if mode, ok := modeOf(file); ok && mode&0o022 != 0 {
+			e.fail("chmod 600 "+file, "%s: others can write it (%#o)", file, mode)
+		}
+	}
+	return "only you can enter " + dir
+}
+
+func modeOf(path string) (mode fs.FileMode, ok bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, false
+	}
+	return info.Mode().Perm(), true
+}
+
+// state looks at the files of state/ and sessions/: regular ones that the owner can read and write, no links, and JSON where a name
+// says so. What was set aside is named.
+func (e *examination) state(context.Context) string {
+	dir := e.home.Dir
+	for _, folder := range []string{dir.State(), dir.Sessions()} {
+		if info, err := os.Lstat(folder); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			e.fail("replace it by the directory itself", "%s is a symbolic link: a program could redirect what is written there", folder)
+		}
+	}
+	entries, err := os.ReadDir(dir.State())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		e.fault(err, "")
+	}
+	for _, entry := range entries {
+		e.stateFile(dir.State(entry.Name()), entry)
+	}
+	return count(len(entries), "file")
+}
+
+func (e *examination) stateFile(path string, entry fs.DirEntry) {
+	info, err := entry.Info()
+	switch {
+	case err != nil || store.IsDraft(entry.Name()): // it has gone, or is being written
+	case info.Mode()&fs.ModeSymlink != 0:
+		e.fail("replace it by what it leads to", "%s is a symbolic link, which is not opened", path)
+	case info.IsDir():
+	case !info.Mode().IsRegular():
+		e.fail("remove it", "%s is not a file", path)
+	case info.Mode().Perm()&0o600 != 0o600:
+		e.fail("chmod 600 "+path, "%s: you cannot read and write it (%#o)", path, info.Mode().Perm())
+	case strings.Contains(entry.Name(), ".corrupt-"):
+		e.warn("read it, then remove it", "%s was set aside because it was not valid", path)
+	case filepath.Ext(path) == ".json" && path != e.home.Dir.MainSession(): // that is a bare string
+		if data, err := store.Read(path); err != nil {
+			e.fault(err, "")
+		} else if !json.Valid(data) {
+			e.fail("restore it, or remove it: then a new one is started", "%s is not valid JSON", path)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/state/job"
+)
+
+// runs looks for runs whose process died. ollim tick ends them within minutes; what it leaves is named here.
+func (e *examination) runs(context.Context) string {
+	const settle = 2 * time.Minute // for ticks
+	now, number := e.App.Now(), 0
+	for r, err := range e.home.Runs().Since(now.Add(-lately)) {
+		if err != nil {
+			e.fault(err, "")
+			return ""
+		}
+		number++
+		if r.Done() || e.home.Runs().Attended(r) || now.Sub(r.Started) < settle || r.Kind == string(job.Webhook) && e.home.Inbox().Waits(r.ID) {
+			continue
+		}
+		if e.home.Runs().Alive(r) {
+			e.warn("ollim stop "+r.ID, "the ollim of run %s of %s died, and its engine goes on", r.ID, r.Name)
+			continue
+		}
+		e.warn("ollim tick", "the process of run %s of %s died, and its record is open", r.ID, r.Name)
+	}
+	return count(number, "run") + " in the last day"
+}
+
+// hungAfter is how long a lock of a data file may be held; the work under it takes milliseconds.
+const hungAfter = time.Second
+
+// locks tries a lock, and looks for locks that a process holds which should not.
+func (e *examination) locks(ctx context.Context) string {
+	e.working()
+	e.reaching()
+	entries, err := os.ReadDir(e.home.Dir.Locks())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		e.fault(err, "")
+	}
+	held := 0
+	for _, entry := range entries {
+		name, isLock := strings.CutSuffix(entry.Name(), lock.Ext)
+		path := filepath.Join(e.home.Dir.Locks(), entry.Name())
+		switch info, err := os.Lstat(path); {
+		case !isLock || err != nil:
+			continue
+		case !info.Mode().IsRegular():
+			e.fail("remove it", "%s is not a file", path)
+			continue
+		case lock.Free(path):
+			continue
+		}
+		held++
+		switch {
+		case strings.HasPrefix(name, "job-"), strings.HasPrefix(name, "session-"):
+			if left := e.home.Runs().Leftover(path); left != nil {
+				e.fail("kill "+pid(left.Process.PID), "%s: %v", path, left)
+			}
+		case slices.Contains([]string{"tick", "discord", "inbox"}, name): // held by a service, or as long as its work takes
+		case e.hung(ctx, path):
+			e.fail("end the process: fuser "+path, "%s was held for %s", path, hungAfter)
+		}
+	}
+	return count(held, "lock") + " held"
+}
+
+// hung reports whether a lock stays held.
+func (e *examination) hung(ctx context.Context, path string) bool {
+	const step = 50 * time.Millisecond
+	for waited := time.Duration(0); waited < hungAfter; waited += step {
+		if lock.Free(path) || e.App.Sleep(ctx, step) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// working takes a lock and looks whether it holds.
+func (e *examination) working() {
+	path := e.home.Dir.Lock("doctor")
+	guard, err := lock.TryGuard(path)
+	if errors.Is(err, lock.ErrBusy) { // another doctor is here
+		return
+	}
+	if err != nil {
+		e.fault(err, "")
+		return
+	}
+	if lock.Free(path) {
+		e.fail("move the data directory to a local file system", "locks have no effect in %s", e.home.Dir.Locks())
+	}
+	e.fault(guard.Delete(), "")
+}
+
+// reaching looks at the file system of the data directory, where locks may not exclude other machines.
+func (e *examination) reaching() {
+	read := e.Probe.Mounts
+	if read == nil {
+		read = mountinfo
+	}
+	data, err := read()
+	if err != nil {
+		return // there is no /proc
+	}
+	dir, err := filepath.EvalSymlinks(string(e.home.Dir))
+	if err != nil {
+		return
+	}
+	if why := remote(mountOf(data, dir)); why != "" {
+		e.warn("use the data directory on one machine only, or move it to a local file system", "the file system of %s %s", dir, why)
+	}
+}

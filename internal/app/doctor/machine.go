@@ -1,0 +1,152 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/tick"
+	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/schedule/installer"
+)
+
+// Probe reads what checks learn from the machine; a nil function is the machine's own.
+type Probe struct {
+	Space  func(dir string) (Space, error) // of the file system
+	Mounts func() ([]byte, error)          // as in /proc/self/mountinfo
+}
+
+// Space is what is left of a file system.
+type Space struct {
+	Bytes uint64 // free for this user
+	Files uint64 // inodes that are free
+	Inode bool   // it counts inodes
+}
+
+// Bounds of what is left of a file system. A run's record takes some 100 KiB, a week of a busy installation some 100 MiB.
+const (
+	fewBytes  = 50 << 20
+	someBytes = 500 << 20
+	fewFiles  = 10_000
+)
+
+// disk writes a file, and looks at what is left.
+func (e *examination) disk(context.Context) string {
+	folder := e.home.Dir.State()
+	if _, err := os.Stat(folder); err != nil {
+		folder = string(e.home.Dir)
+	}
+	probe := filepath.Join(folder, "doctor.probe")
+	err := store.Write(probe, make([]byte, 4<<10), store.Synced)
+	if err == nil {
+		err = store.Remove(probe)
+	}
+	e.fault(err, "make room, or the file system writable: df -h "+folder)
+	space := e.Probe.Space
+	if space == nil {
+		space = left
+	}
+	s, err := space(folder)
+	remedy := "make room: df -h " + folder
+	switch free := fmt.Sprintf("%d MiB are free", s.Bytes>>20); {
+	case err != nil:
+		e.fault(err, "")
+	case s.Bytes < fewBytes:
+		e.fail(remedy, "%s", free)
+	case s.Bytes < someBytes:
+		e.warn(remedy, "%s", free)
+	case s.Inode && s.Files < fewFiles:
+		e.warn("remove files: df -i "+folder, "%s: as many files can be created", count(int(s.Files), "inode"))
+	default:
+		return free
+	}
+	return "writable"
+}
+
+func left(dir string) (Space, error) {
+	var s syscall.Statfs_t
+	err := syscall.Statfs(dir, &s)
+	return Space{Bytes: s.Bavail * uint64(s.Bsize), Files: s.Ffree, Inode: s.Files > 0}, err //nolint:gosec,unconvert // a size is positive, and its type depends on the system
+}
+
+// zone looks at the variables that name a zone. The zones of the settings and of jobs were checked when they were read.
+func (e *examination) zone(context.Context) string {
+	configured := e.home.Config.Timezone
+	own, _ := e.App.Lookup("TZ")
+	for place, name := range map[string]string{"TZ of the environment": strings.TrimPrefix(own, ":"), "TZ in env of config.yaml": variables(e.home.Config.Env)["TZ"]} {
+		if _, err := time.LoadLocation(name); err != nil {
+			e.fail("write one like Europe/Paris", "%s is %q, which is no zone", place, name)
+		}
+	}
+	if machine := app.MachineZone(); !installer.SameZone(machine, configured) {
+		return configured + "; cron and systemd use " + machine
+	}
+	return configured
+}
+
+// clock looks for records of the future: the clock is wrong, or it was.
+func (e *examination) clock(context.Context) string {
+	const remedy = "set the clock: timedatectl set-ntp true"
+	now := e.App.Now()
+	if seen, err := tick.Seen(e.home.Dir); err == nil && seen.After(now.Add(time.Minute)) {
+		e.fail(remedy, "it is %s, and ollim tick ran at %s", e.clockText(now), e.clockText(seen))
+	}
+	if ahead, err := e.home.Runs().After(now.Add(time.Minute)); err == nil && len(ahead) > 0 {
+		e.fail(remedy, "it is %s, and %s began later, such as %s", e.clockText(now), count(len(ahead), "run"), ahead[0])
+	}
+	return e.clockText(now)
+}
+
+// remote describes why locks on a file system may not exclude the processes of other machines; "" if they do, or if it is on this
+// machine. fstype and options are those of mountinfo.
+func remote(fstype string, options []string) string {
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(options, w) })
+	}
+	switch fstype {
+	case "nfs", "nfs4":
+		if has("nolock", "local_lock=all", "local_lock=flock") {
+			return "is NFS, mounted so that locks stay on this machine"
+		}
+	case "cifs", "smb3":
+		if has("nobrl", "nolock") {
+			return "is SMB, mounted so that locks stay on this machine"
+		}
+	case "9p", "fuse.sshfs", "fuse.rclone", "fuse.s3fs", "fuse.gcsfuse", "vboxsf", "afs":
+		return "is " + fstype + ", whose locks stay on this machine"
+	}
+	return ""
+}
+
+// mountOf finds the file system that holds a path, the one with the longest mount point, in a text as /proc/self/mountinfo.
+func mountOf(mountinfo []byte, path string) (fstype string, options []string) {
+	longest := -1
+	for line := range strings.Lines(string(mountinfo)) {
+		mount, source, found := strings.Cut(line, " - ")
+		fields, after := strings.Fields(mount), strings.Fields(source)
+		if !found || len(fields) < 6 || len(after) < 3 {
+			continue
+		}
+		point := unescape(fields[4])
+		rel, err := filepath.Rel(point, path)
+		if err != nil || !filepath.IsLocal(rel) || len(point) < longest {
+			continue
+		}
+		longest, fstype = len(point), after[0]
+		options = strings.Split(fields[5]+","+after[2], ",")
+	}
+	return fstype, options
+}
+
+// unescape reads the four characters that mountinfo writes in octal.
+func unescape(path string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
+}
+
+func mountinfo() ([]byte, error) { return os.ReadFile("/proc/self/mountinfo") }

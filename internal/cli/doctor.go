@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ollim/ollim/internal/app/doctor"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/schedule/installer"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+type doctorOptions struct {
+	asCron bool
+	send   bool
+	json   bool
+}
+
+func newDoctor(d *Deps) *cobra.Command {
+	var o doctorOptions
+	cmd := &cobra.Command{
+		Annotations: agentNever(nested),
+		Use:         "doctor",
+		Short:       "Check the installation, and say what to do about each fault",
+		Long: "Doctor checks the data directory and its files, the settings and secrets, the jobs, the engines (also as cron starts them), " +
+			"the installed entries and whether ollim tick runs, delivery, Discord, webhooks, the disk, the clock, runs and locks. It prints " +
+			"one line per finding: PASS, WARN or FAIL, what was checked, what was found, and what to do. It exits 1 if there is a FAIL. It " +
+			"changes nothing and uses no tokens, and it works while the settings or files cannot be read; then the checks that need them " +
+			"are left out. See STATUS AND DOCTOR in ollim(7).",
+		Example: "  ollim doctor\n  ollim doctor --as-cron\n  ollim doctor --json | jq -r 'select(.result!=\"PASS\").remedy'",
+		Args:    checked(cobra.NoArgs),
+		RunE:    works(func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), d, o) }),
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.asCron, "as-cron", false, "make all checks with cron's environment, from /")
+	f.BoolVar(&o.send, "send", false, "also send you a test message")
+	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
+	return cmd
+}
+
+func runDoctor(ctx context.Context, d *Deps, o doctorOptions) error {
+	if o.asCron {
+		return d.asCron(ctx, o.words()...)
+	}
+	found := doctor.Doctor{App: d.App, Entries: d.installedEntries}.Examine(ctx)
+	if o.send {
+		found = append(found, d.sendTest(ctx))
+	}
+	if err := records(d, o.json, "RESULT CHECK FINDING REMEDY", found, func(f doctor.Finding) []any { return []any{state(f.Result), f.What, f.Text, f.Remedy} }); err != nil {
+		return err
+	}
+	for _, f := range found {
+		if f.Result == doctor.Fail {
+			return &reported{statusFailed}
+		}
+	}
+	return ctx.Err()
+}
+
+// words is the options as they were typed, except for --as-cron.
+func (o *doctorOptions) words() []string {
+	words := []string{"doctor"}
+	if o.send {
+		words = append(words, "--send")
+	}
+	if o.json {
+		words = append(words, "--json")
+	}
+	return words
+}
+
+// sendTest sends the owner a message.
+func (d *Deps) sendTest(ctx context.Context) doctor.Finding {
+	f := doctor.Finding{Result: doctor.Fail, What: "test message"}
+	h, err := d.Home()
+	var id string
+	if err == nil {
+		id, err = runlog.NewID(d.Now(), d.Random)
+	}
+	var receipt outbox.Receipt
+	if err == nil {
+		receipt, err = h.Post().Send(ctx, outbox.Message{ID: "doctor-" + id, Kind: outbox.Ping, Label: "ollim doctor", Text: "This is a test message of ollim doctor.", Created: d.Now()})
+	}
+	switch err = cmp.Or(err, receipt.Reason); {
+	case err != nil:
+		f.Text, f.Remedy = err.Error(), "see DELIVERY AND OUTBOX in ollim(7)"
+	case receipt.Fate != outbox.Sent:
+		f.Text, f.Remedy = "not sent: no way to you is configured", "ollim config set delivery.command COMMAND"
+	default:
+		f.Result, f.Text = doctor.Pass, "sent: see that it arrives"
+	}
+	return f
+}
+
+// installedEntries looks at the entries of a scheduler as `ollim schedule diff` does, with and without those of the routines: either is
+// a current installation.
+func (d *Deps) installedEntries(ctx context.Context, scheduler string) (found doctor.Entries, err error) {
+	target, flag, _ := strings.Cut(scheduler, " ")
+	o := unitOptions{target: target, system: flag != ""}
+	found, err = d.foundEntries(ctx, o)
+	if other := (*otherDataDir)(nil); errors.As(err, &other) {
+		found = doctor.Entries{Other: other.dir}
+	}
+	if err != nil || !found.Installed || found.Changes == 0 {
+		return found, entriesFault(o, err)
+	}
+	o.tickOnly = true
+	if bare, bareErr := d.foundEntries(ctx, o); bareErr == nil && bare.Changes == 0 {
+		return bare, nil
+	}
+	return found, nil
+}
+
+// entriesFault says what to do about an error; a scheduler that is not there is none.
+func entriesFault(o unitOptions, err error) error {
+	if err == nil || errors.Is(err, process.ErrNotFound) || as[*otherDataDir](err) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", o.target, o.fault(err))
+}
+
+func (d *Deps) foundEntries(ctx context.Context, o unitOptions) (found doctor.Entries, err error) {
+	defer func(quiet bool) { d.quiet = quiet }(d.quiet)
+	d.quiet = true // what install would tell is no finding
+	if o.target == forSystemd {
+		units, err := d.units(o)
+		if err == nil {
+			found.Programs, err = units.Programs()
+		}
+		if err != nil || len(found.Programs) == 0 {
+			return found, err
+		}
+	}
+	found.Installed = true
+	h, host, jobs, err := d.entries(o)
+	if err != nil {
+		return found, err
+	}
+	if o.target == forSystemd {
+		changes, err := d.unitChanges(ctx, o, host, jobs)
+		found.Changes = len(changes)
+		return found, err
+	}
+	changes, block, _, err := d.crontabChanges(ctx, h, host, jobs)
+	found.Changes, found.Installed = len(changes), block != ""
+	if found.Installed {
+		found.Programs = []string{installer.ProgramOf(block)}
+	}
+	return found, err
+}

@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/app/doctor"
+	"github.com/ollim/ollim/internal/platform/lock"
+)
+
+// fakeCrontab keeps the table of a user in a file beside it, as crontab(1) does in its spool.
+const fakeCrontab = `#!/bin/sh
+table=$(dirname "$0")/table
+case $1 in
+-l) test -e "$table" || { echo "no crontab for ada" >&2; exit 1; }; cat "$table" ;;
+*) cp "$1" "$table" ;;
+esac
+`
+
+// fakeClaude is a claude command that is logged in; its environment has to have PATH.
+const fakeClaude = `#!/bin/sh
+case $1 in
+--version) echo "${FAKE_VERSION:-2.1.197} (Claude Code)" ;;
+auth) test -n "$FAKE_LOGGED_OUT" && { echo '{"loggedIn": false, "authMethod": "none"}'; exit 1; }
+	echo '{"loggedIn": true, "authMethod": "claude.ai"}' ;;
+esac
+`
+
+// sound is a world with a whole installation: a routine, a delivery command, entries in a crontab, and a tick that was just here. Its
+// engine is the script one.
+func sound(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.program("bin/crontab", fakeCrontab)
+	w.env["PATH"] = filepath.Join(w.home, "bin") + ":" + w.env["PATH"]
+	w.script("turns:\n  - - text: done\n")
+	w.must("config", "set", "delivery.command", "true")
+	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "Look around.")
+	w.must("schedule", "install", "crontab")
+	w.must("tick")
+	return w
+}
+
+// program writes an executable in the owner's home. Another process writes it: if this one did, a program that another test starts
+// meanwhile would have it open for writing, and it could not be run.
+func (w *world) program(name, text string) string {
+	w.t.Helper()
+	path := filepath.Join(w.home, name)
+	cmd := exec.Command("install", "-D", "-m", "700", "/dev/stdin", path)
+	cmd.Stdin = strings.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		w.t.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
+
+// useClaude makes the engine the claude command at a path.
+func (w *world) useClaude(env ...string) {
+	w.must("config", "set", "engine", "claude-code")
+	w.must("config", "set", "claude-code.command", w.program("bin/claude", fakeClaude))
+	w.must(append([]string{"config", "set", "env", "HOME=" + w.home, "PATH=/usr/bin:/bin"}, env...)...)
+}
+
+func (w *world) chmod(name string, mode os.FileMode) {
+	w.t.Helper()
+	if err := os.Chmod(filepath.Join(w.dir, name), mode); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// secretsAs writes the secrets file.
+func (w *world) secretsAs(text string, mode os.FileMode) {
+	w.t.Helper()
+	path := filepath.Join(w.home, ".config", "ollim", "secrets.env")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) findings() (list []doctor.Finding, status int) {
+	w.t.Helper()
+	r := w.run("doctor", "--json")
+	lines := bufio.NewScanner(strings.NewReader(r.out))
+	for lines.Scan() {
+		var f doctor.Finding
+		if err := json.Unmarshal(lines.Bytes(), &f); err != nil {
+			w.t.Fatalf("%s: %v", lines.Text(), err)
+		}
+		list = append(list, f)
+	}
+	if r.errOut != "" || len(list) == 0 {
+		w.t.Errorf("%d findings, %s", len(list), r.errOut)
+	}
+	return list, r.status
+}
+
+func TestDoctorFindsNothingWrong(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*world){
+		"script":   func(*world) {},
+		"claude":   func(w *world) { w.useClaude() },
+		"tickOnly": func(w *world) { w.must("schedule", "install", "--tick-only", "crontab") },
+		"a run":    func(w *world) { w.must("fire", "daily") },
+		"a widened job": func(w *world) {
+			w.must("routine", "add", "disk", "--cron", "0 9 * * *", "--background", "--allowed-tools", "Bash(df -h)", "Look.")
+			w.must("schedule", "install", "crontab")
+		},
+		"a webhook": func(w *world) {
+			w.must("webhook", "add", "ci", "--field", "tag", "Look at {tag}.")
+			held, err := lock.TryGuard(filepath.Join(w.dir, "state/locks/inbox.lock"))
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			w.t.Cleanup(held.Release)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := sound(t)
+			change(w)
+			list, status := w.findings()
+			for _, f := range list {
+				if f.Result != doctor.Pass {
+					t.Errorf("%+v", f)
+				}
+			}
+			if status != 0 {
+				t.Errorf("exit status %d", status)
+			}
+		})
+	}
+}
+
+// fault is one thing that is wrong, and what doctor says of it.
+type fault struct {
+	plant  func(*world)
+	result string
+	what   string // the check
+	text   string // part of the finding
+	remedy string // part of the remedy
+}
+
+func write(name, text string) func(*world) { return func(w *world) { w.write(name, text) } }
+
+func set(words ...string) func(*world) {
+	return func(w *world) { w.must(append([]string{"config", "set"}, words...)...) }
+}
+
+func later(d time.Duration) func(*world) { return func(w *world) { w.pass(d) } }
+
+func faults() map[string]fault {
+	const f, w = doctor.Fail, doctor.Warn
+	return map[string]fault{
+		"no directory":          {func(w *world) { w.dir += "-gone"; w.env["OLLIM_DATA_DIR"] = w.dir }, f, "directory", "no such directory", "ollim init"},
+		"a file as directory":   {func(w *world) { w.env["OLLIM_DATA_DIR"] = filepath.Join(w.dir, "config.yaml") }, f, "directory", "not a directory", "ollim init"},
+		"no settings":           {func(w *world) { w.remove("config.yaml") }, f, "settings", "no configuration", "ollim init"},
+		"unknown setting":       {write("config.yaml", "timezon: UTC\n"), f, "settings", "timezon", "ollim check"},
+		"broken settings":       {write("config.yaml", "timezone: [\n"), f, "settings", "config.yaml:", "ollim check"},
+		"unknown zone":          {write("config.yaml", "timezone: Mars/Base\n"), f, "settings", "Mars/Base", "ollim check"},
+		"bad variable":          {func(w *world) { w.env["OLLIM_CHAT_BUSY"] = "often" }, f, "settings", "OLLIM_CHAT_BUSY", "the variable"},
+		"settings as directory": {func(w *world) { w.remove("config.yaml"); w.write("config.yaml/x", "") }, f, "settings", "is a directory", "correct"},
+		"zone of the shell":     {func(w *world) { w.env["TZ"] = "Mars/Base" }, f, "zone", "Mars/Base", "Europe/Paris"},
+		"zone of children":      {set("env", "TZ=Mars/Base"), f, "zone", "env of config.yaml", "Europe/Paris"},
+		"open secrets":          {func(w *world) { w.secretsAs("engine.X=y\n", 0o644) }, f, "secrets", "others can read it", "chmod 600"},
+		"bad secrets":           {func(w *world) { w.secretsAs("X=y\n", 0o600) }, f, "secrets", "secrets.env:1", "correct the line"},
+		"secrets for the agent": {func(w *world) { w.env["XDG_CONFIG_HOME"] = w.dir; w.write("ollim/secrets.env", "") }, f, "secrets", "lies in the data directory", "move it"},
+		"open directory":        {func(w *world) { w.chmod(".", 0o755) }, f, "modes", "others can enter it", "chmod 700"},
+		"unusable folder":       {func(w *world) { w.chmod("state/runs", 0o500) }, f, "modes", "cannot read and change", "chmod 700"},
+		"no folder":             {func(w *world) { w.remove("gates") }, w, "modes", "no such directory", "ollim init"},
+		"file as folder":        {func(w *world) { w.remove("tasks"); w.write("tasks", "") }, f, "modes", "not a directory", "ollim init"},
+		"open settings":         {func(w *world) { w.chmod("config.yaml", 0o622) }, f, "modes", "others can write it", "chmod 600"},
+		"link in state":         {func(w *world) { w.link("state/budget", "/tmp") }, f, "state", "symbolic link", "replace it"},
+		"state as link":         {func(w *world) { w.move("state", "elsewhere"); w.link("state", "elsewhere") }, f, "state", "symbolic link", "replace it"},
+		"unreadable state":      {func(w *world) { w.write("state/x.json", "{}"); w.chmod("state/x.json", 0o000) }, f, "state", "cannot read and write", "chmod 600"},
+		"broken state":          {write("state/ping_budget.json", "{"), f, "state", "not valid JSON", "restore it"},
+		"set aside":             {write("state/spend.json.corrupt-20260101T000000.000000Z", "{"), w, "state", "was set aside", "read it"},
+		"bad routine":           {write("routines/bad.md", "---\nid: bad\ncron: \"61 * * * *\"\n---\nx\n"), f, "jobs", "routines/bad.md:3: cron", "ollim check"},
+		"one id twice":          {func(w *world) { w.copyJob("daily", "again") }, f, "jobs", "is used twice", "ollim check"},
+		"bad reminder":          {write("reminders/bad.md", "no frontmatter"), f, "jobs", "reminders/bad.md", "ollim check"},
+		"never fires":           {write("routines/never.md", routineText("never", "0 9 31 2 *", "")), w, "jobs", "never fires", "ollim routine edit never"},
+		"no gate":               {write("routines/g.md", routineText("g", "0 9 * * *", "gate: nothing\n")), f, "jobs", "gates/nothing", "create it"},
+		"gate without mode": {func(w *world) {
+			w.write("gates/g", "#!/bin/sh\n")
+			w.write("routines/g.md", routineText("g", "0 9 * * *", "after: g\n"))
+		}, f, "jobs", "not executable", "chmod +x"},
+		"bad skill":             {write("skills/x/SKILL.md", "nothing"), f, "skills", "skills/x/SKILL.md", "ollim check"},
+		"no skill":              {write("routines/g.md", routineText("g", "0 9 * * *", "skills: [cook]\n")), f, "skills", `no skill "cook"`, "create it"},
+		"bad subagent":          {write("agents/x.md", "nothing"), f, "skills", "agents/x.md", "ollim check"},
+		"no subagent":           {write("routines/g.md", routineText("g", "0 9 * * *", "subagent: cook\n")), f, "skills", `no agent "cook"`, "create it"},
+		"unapproved job":        {write("routines/g.md", routineText("g", "0 9 * * *", "allowed-tools: [WebFetch]\n")), w, "approvals", "g does not run", "ollim approve g"},
+		"unapproved policy":     {write("tool-policy.yaml", "main:\n  additional-allowed: [\"Bash(df -h)\"]\n"), w, "approvals", "gives no tools", "ollim approve tool-policy.yaml"},
+		"bad policy":            {write("tool-policy.yaml", "main: [\n"), f, "approvals", "tool-policy.yaml", "ollim approve"},
+		"no server program":     {set("mcp-servers.docs.command", "/nowhere/server"), f, "servers", "/nowhere/server", "mcp-servers.docs"},
+		"unknown server":        {write("routines/g.md", routineText("g", "0 9 * * *", "allowed-tools: [mcp__gone__x]\n")), f, "servers", "the MCP server gone", "add it"},
+		"no engine":             {func(w *world) { w.write("config.yaml", "timezone: UTC\n") }, f, "engine", "no engine is configured", "config set engine"},
+		"no script":             {func(w *world) { w.remove("script.yaml") }, f, "engine", "script.yaml", ""},
+		"no key":                {set("engine", "native"), f, "engine", "no key", "engine.ANTHROPIC_API_KEY"},
+		"no claude":             {func(w *world) { w.useClaude(); os.Remove(filepath.Join(w.home, "bin/claude")) }, f, "engine", "bin/claude", "claude-code.command"},
+		"claude for nobody":     {func(w *world) { w.useClaude(); os.Chmod(filepath.Join(w.home, "bin/claude"), 0o600) }, f, "engine", "permission denied", "install it"},
+		"old claude":            {func(w *world) { w.useClaude("FAKE_VERSION=1.0.9") }, w, "engine", "version 1.0.9", "claude update"},
+		"claude logged out":     {func(w *world) { w.useClaude("FAKE_LOGGED_OUT=1") }, f, "engine", "not logged in", "claude auth login"},
+		"claude cannot keep":    {func(w *world) { w.useClaude("CLAUDE_CONFIG_DIR=/proc/nowhere") }, f, "engine", "cannot keep its sessions", "CLAUDE_CONFIG_DIR"},
+		"claude of a shell":     {plantShellClaude, f, "engine under cron", "node", "env in config.yaml"},
+		"engine of a job":       {write("routines/g.md", routineText("g", "0 9 * * *", "engine: native\n")), f, "engine", "no key", "engine.ANTHROPIC_API_KEY"},
+		"session of another":    {write("state/sessions.json", "n-01hzzzzzzzzzzzzzzzzzzzzzzz"), f, "sessions", "the session main belongs to the engine native", "ollim session rm main"},
+		"entries not current":   {func(w *world) { w.must("routine", "add", "more", "--cron", "0 8 * * *", "--background", "x") }, w, "entries", "not current", "ollim schedule install crontab"},
+		"entries of no program": {func(w *world) { w.crontab(strings.ReplaceAll(w.table(), self(w.t)+" ", "/gone/ollim ")) }, f, "entries", "/gone/ollim, which does not exist", "ollim schedule install crontab"},
+		"entries without end":   {func(w *world) { w.crontab(strings.Replace(w.table(), "# END ollim\n", "", 1)) }, f, "entries", "no end", "crontab -e"},
+		"entries of another":    {func(w *world) { w.crontab(strings.ReplaceAll(w.table(), w.dir, "/other")) }, w, "entries", "another data directory, /other", "schedule remove crontab"},
+		"changed unit": {func(w *world) {
+			w.unit("# Written by ollim; hash 0\nExecStart=/bin/sh --data-dir " + w.dir + " tick\n")
+		}, f, "entries", "not as ollim wrote it", "drop-in"},
+		"no tick":               {func(w *world) { w.remove("state/tick.json") }, f, "tick", "never seen", "ollim schedule install"},
+		"tick stopped":          {later(20 * time.Minute), f, "tick", "last seen 20m0s ago", "ollim schedule install"},
+		"paused":                {func(w *world) { w.must("pause", "2h") }, w, "tick", "paused until", "ollim resume"},
+		"broken pause":          {write("state/pause.json", "{"), f, "tick", "treated as paused", "ollim resume"},
+		"missed slots":          {func(w *world) { w.pass(25 * time.Hour); w.must("tick") }, w, "slots", "1 slot missed", "ollim schedule audit"},
+		"unaccounted slots":     {later(25 * time.Hour), f, "slots", "1 slot unaccounted for", "ollim schedule audit"},
+		"nothing may be spent":  {set("spend.per-run", "0"), f, "spending", "spend.per-run is 0", "config set spend.per-run"},
+		"day is spent":          {set("spend.per-day", "0"), w, "spending", "today", "spend.per-day"},
+		"month is spent":        {set("spend.per-month", "0"), w, "spending", "this month", "spend.per-month"},
+		"no runs left":          {set("spend.runs-per-day", "0"), w, "spending", "there were 0 of 0", "spend.runs-per-day"},
+		"no delivery":           {func(w *world) { w.write("config.yaml", "timezone: UTC\nengine: script:script.yaml\n") }, f, "delivery", "no way to you", "delivery.command"},
+		"no delivery program":   {set("delivery.command", "/nowhere/mail"), f, "delivery", "/nowhere/mail", "delivery.command"},
+		"undelivered":           {func(w *world) { w.must("config", "set", "delivery.command", "false"); w.run("ping", "hello") }, w, "outbox", "1 waiting", ""},
+		"discord token refused": {plantDiscord, f, "discord API", "", ""},
+		"no webhook secret":     {func(w *world) { w.must("webhook", "add", "ci", "--field", "tag", "Look."); w.secretsAs("", 0o600) }, f, "webhooks", "no call of ci is accepted", "secrets.env"},
+		"no webhook server":     {plantHook, w, "webhooks", "no server accepts calls", "ollim webhook serve"},
+		"events of no webhook":  {plantEvent("gone"), w, "webhooks", "which is not there", "restore"},
+		"old events":            {func(w *world) { plantHook(w); plantEvent("ci")(w) }, w, "webhooks", "1 event of the webhook ci wait since", "rate-limit"},
+		"clock set back":        {later(-time.Hour), f, "clock", "ollim tick ran at", "timedatectl"},
+		"run of the future":     {write("state/runs/20300101T000000.000Z-abcdef/run.json", "{}"), f, "clock", "1 run began later", "timedatectl"},
+		"dead run":              {plantDeadRun, w, "runs", "its record is open", "ollim tick"},
+		"lock as link":          {func(w *world) { w.link("state/locks/x.lock", "/tmp") }, f, "locks", "not a file", "remove it"},
+		"hung lock":             {plantHungLock, f, "locks", "held for 1s", "fuser"},
+		"left behind":           {plantLeftover, f, "locks", "left behind by run", "kill"},
+	}
+}
+
+func TestDoctorFindsEachFault(t *testing.T) {
+	t.Parallel()
+	if n := len(faults()); n < 25 {
+		t.Fatalf("%d faults", n)
+	}
+	for name, f := range faults() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := sound(t)
+			f.plant(w)
+			list, status := w.findings()
+			found := slices.ContainsFunc(list, func(got doctor.Finding) bool {
+				return got.Result == f.result && got.What == f.what && strings.Contains(got.Text, f.text) && strings.Contains(got.Remedy, f.remedy)
+			})
+			failed := slices.ContainsFunc(list, func(got doctor.Finding) bool { return got.Result == doctor.Fail })
+			if !found || (status == 1) != failed || status > 1 {
+				t.Errorf("exit status %d, want %s %s: %s: %s in", status, f.result, f.what, f.text, f.remedy)
+				for _, got := range list {
+					t.Logf("%+v", got)
+				}
+			}
+			for _, got := range list {
+				if got.Result == doctor.Fail && got.Remedy == "" && f.result == doctor.Fail && got.What == f.what && f.remedy != "" {
+					t.Errorf("without a remedy: %+v", got)
+				}
+			}
+		})
+	}
+}
