@@ -1,11 +1,10 @@
 package cli
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,7 +25,13 @@ type initOptions struct {
 	timezone string
 	engine   string
 	delivery string
+	schedule string
+
+	testEngine, testDelivery bool
 }
+
+// noAnswer is the answer of somebody who wants none of what is offered.
+const noAnswer = "none"
 
 func newInit(d *Deps) *cobra.Command {
 	var o initOptions
@@ -36,17 +41,22 @@ func newInit(d *Deps) *cobra.Command {
 		Short:       "Create the data directory, its settings and a sample routine",
 		Long: "Init creates the directories (mode 0700), config.yaml with every key and its default, an empty " +
 			"tool-policy.yaml, and the disabled sample routine daily-market. Existing files are never overwritten, so init " +
-			"can be run again. On a terminal it asks for settings that no flag gives, and whether to approve existing jobs; " +
-			"elsewhere it lists the jobs that wait for approval.",
-		Example: "  ollim init --timezone Europe/Paris",
+			"can be run again. On a terminal, if there are no settings yet, it asks for what no flag gives: the time zone, the " +
+			"engine (it lists those that it finds and who pays for them) and whether to ask it a test question, the command that " +
+			"sends you messages, which is tried, and whether to install the schedule. A wrong answer is asked again. It also asks " +
+			"whether to approve existing jobs; elsewhere it lists the jobs that wait for approval.",
+		Example: "  ollim init --timezone Europe/Paris\n  ollim init --engine native --delivery 'mail -s ollim me' --test-delivery --schedule crontab",
 		Args:    checked(cobra.NoArgs),
 		RunE:    works(func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), d, o) }),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.timezone, "timezone", "", "time zone of schedules and output (default: the system's)")
-	f.StringVar(&o.engine, "engine", "", "engine: claude-code, native or script:FILE (default: claude-code if the claude "+
+	f.StringVar(&o.engine, "engine", "", "engine: claude-code, native, script:FILE or none (default: claude-code if the claude "+
 		"command is found)")
-	f.StringVar(&o.delivery, "delivery", "", "shell command that sends you the text on its standard input")
+	f.StringVar(&o.delivery, "delivery", "", "shell command that sends you the text on its standard input, or none")
+	f.StringVar(&o.schedule, "schedule", "", "install the schedule: crontab, systemd or none (default none)")
+	f.BoolVar(&o.testEngine, "test-engine", false, "ask the engine a test question, and print its answer")
+	f.BoolVar(&o.testDelivery, "test-delivery", false, "send a test message by the command of --delivery")
 	return cmd
 }
 
@@ -55,15 +65,21 @@ func runInit(ctx context.Context, d *Deps, o initOptions) error {
 	if err != nil {
 		return err
 	}
-	if isTerminal(d.In) && isTerminal(d.Stderr) && !exists(d.ConfigFile(dir)) {
-		o.ask(d)
-	}
-	if o.timezone == "" {
-		o.timezone = d.SystemZone()
+	fresh := !exists(d.ConfigFile(dir))
+	asks := fresh && isTerminal(d.In) && isTerminal(d.Stderr)
+	if asks {
+		if err := o.ask(ctx, d); err != nil {
+			return err
+		}
 	}
 	settings, err := o.settings(d)
 	if err != nil {
 		return err
+	}
+	if o.testDelivery && !asks { // the answer to a question was tried
+		if err := o.tryDelivery(ctx, d); err != nil {
+			return fmt.Errorf("--test-delivery: %w", err)
+		}
 	}
 	for _, folder := range dir.Folders() {
 		if err := store.MkdirAll(folder); err != nil {
@@ -75,7 +91,14 @@ func runInit(ctx context.Context, d *Deps, o initOptions) error {
 		return err
 	}
 	d.tellMade(dir, made, settings)
-	return d.offerApproval(ctx)
+	failed := o.prove(ctx, d)
+	if err := d.offerApproval(ctx); err != nil {
+		return err
+	}
+	if failed == nil && fresh {
+		d.tellNext(settings, o)
+	}
+	return failed
 }
 
 func (d *Deps) tellMade(dir paths.Dir, made []string, settings map[string]string) {
@@ -90,35 +113,20 @@ func (d *Deps) tellMade(dir paths.Dir, made []string, settings map[string]string
 	}
 }
 
-// ask fills in what no flag says; an empty answer takes the default.
-func (o *initOptions) ask(d *Deps) {
-	in := bufio.NewReader(d.In)
-	question := func(value *string, text, normal string) {
-		if *value != "" {
-			return
-		}
-		_, _ = fmt.Fprintf(d.Stderr, "%s [%s]: ", text, normal)
-		line, err := in.ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return
-		}
-		*value = strings.TrimSpace(line)
-	}
-	question(&o.timezone, "Timezone", d.SystemZone())
-	question(&o.delivery, "Shell command that sends you a message (text on its standard input)", "none")
-}
-
 // settings are the lines of config.yaml that are not left at their default, each checked.
 func (o *initOptions) settings(d *Deps) (map[string]string, error) {
-	set := map[string]string{"timezone": o.timezone}
-	if o.engine != "" && o.engine != "auto" {
+	set := map[string]string{"timezone": cmp.Or(o.timezone, d.SystemZone())}
+	if o.engine != "" && o.engine != "auto" && o.engine != noAnswer {
 		set["engine"] = o.engine
 	}
 	if command := d.findClaude(); command != "" && (o.engine == "" || o.engine == "auto" || o.engine == config.ClaudeCode) {
 		set["engine"], set["claude-code.command"], set["env"] = config.ClaudeCode, command, d.captured()
 	}
-	if o.delivery != "" {
+	if o.delivery != "" && o.delivery != noAnswer {
 		set["delivery.command"] = fmt.Sprintf("[sh, -c, '%s']", strings.ReplaceAll(o.delivery, "'", "''"))
+	}
+	if err := checkSchedule(o.schedule); err != nil {
+		return nil, usage("--schedule: %v", err)
 	}
 	for key, value := range set {
 		if err := config.Check(key, value); err != nil {

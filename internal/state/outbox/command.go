@@ -40,6 +40,14 @@ func (p command) Carry(ctx context.Context, m Message, _ []string, _ func(string
 	return Queued, errors.New(oneLine(r.End + ": " + r.Stderr))
 }
 
+// Try runs the command with a message, once and without the outbox: a message that is not delivered is not kept.
+func (p Post) Try(ctx context.Context, m Message) error {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.Timeout, defaultTimeout))
+	defer cancel()
+	_, err := command{p}.Carry(ctx, m, nil, nil)
+	return err
+}
+
 // body returns the text with exactly one newline at its end.
 func body(m Message) string { return strings.TrimRight(m.Text, "\n") + "\n" }
 

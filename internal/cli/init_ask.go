@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/outbox"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// asker asks questions on a terminal.
+type asker struct {
+	d  *Deps
+	in *bufio.Reader
+}
+
+// ask asks for a value that no flag gives. An empty line is the standard answer; what check refuses is asked again. The error is of
+// an input that ends with a wrong answer, or is interrupted.
+func (a asker) ask(ctx context.Context, value *string, text, standard string, check func(answer string) error) error {
+	for refused := error(nil); *value == ""; {
+		_, _ = fmt.Fprintf(a.d.Stderr, "%s [%s]: ", text, standard)
+		line, readErr := a.in.ReadString('\n')
+		if readErr != nil && !errors.Is(readErr, io.EOF) {
+			return readErr
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		answer := cmp.Or(strings.TrimSpace(line), standard)
+		if refused == nil || readErr == nil {
+			refused = check(answer)
+		}
+		switch {
+		case refused == nil:
+			*value = answer
+		case readErr != nil:
+			return usage("%s: %v", strings.ToLower(text), refused)
+		default:
+			_, _ = fmt.Fprintf(a.d.Stderr, "%s\n", printable(refused.Error()))
+		}
+	}
+	return nil
+}
+
+// ask fills in what no flag says.
+func (o *initOptions) ask(ctx context.Context, d *Deps) error {
+	a := asker{d, bufio.NewReader(d.In)}
+	zone := func(answer string) error { return config.Check("timezone", answer) }
+	if err := a.ask(ctx, &o.timezone, "Timezone", d.SystemZone(), zone); err != nil {
+		return err
+	}
+	if err := o.askEngine(ctx, a); err != nil {
+		return err
+	}
+	delivery := func(answer string) error {
+		return (&initOptions{timezone: o.timezone, delivery: answer, testDelivery: true}).tryDelivery(ctx, d)
+	}
+	if err := a.ask(ctx, &o.delivery, "Shell command that sends you a message (text on its standard input; a test is sent)", noAnswer, delivery); err != nil {
+		return err
+	}
+	return a.ask(ctx, &o.schedule, "Install the schedule: crontab, systemd or none", noAnswer, checkSchedule)
+}
+
+// askEngine lists the engines with what they need and who pays.
+func (o *initOptions) askEngine(ctx context.Context, a asker) error {
+	if o.engine != "" {
+		return nil
+	}
+	standard, claude := noAnswer, "not found: npm install -g @anthropic-ai/claude-code"
+	if command := a.d.findClaude(); command != "" {
+		standard, claude = config.ClaudeCode, command
+	}
+	_, _ = fmt.Fprintf(a.d.Stderr, "Engines:\n"+
+		"  claude-code  the claude command (%s); the account that it is logged in to pays, or that of a key\n"+
+		"  native       built in; the account of the key engine.ANTHROPIC_API_KEY=… in %s pays\n"+
+		"  script:FILE  plays a YAML file, for tests; costs nothing\n"+
+		"  none         decide later: ollim config set engine\n", claude, a.d.SecretsFile())
+	err := a.ask(ctx, &o.engine, "Engine", standard, func(answer string) error {
+		switch {
+		case answer == noAnswer:
+			return nil
+		case answer == config.ClaudeCode && a.d.findClaude() == "":
+			return errors.New("the claude command is not found")
+		}
+		return config.CheckEngine(answer)
+	})
+	if err != nil || o.engine == noAnswer || o.testEngine {
+		return err
+	}
+	var test string
+	err = a.ask(ctx, &test, "Ask it a test question, which may cost a cent", "no", func(answer string) error {
+		if answer != "yes" && answer != "y" && answer != "no" && answer != "n" {
+			return errors.New("write yes or no")
+		}
+		return nil
+	})
+	o.testEngine = strings.HasPrefix(test, "y")
+	return err
+}
+
+func checkSchedule(answer string) error {
+	switch answer {
+	case "", noAnswer, forCrontab, forSystemd:
+		return nil
+	}
+	return fmt.Errorf("%q: write %s, %s or %s", answer, forCrontab, forSystemd, noAnswer)
+}
+
+// tryDelivery sends a test message by the command, once: a command that fails is not tried again later.
+func (o *initOptions) tryDelivery(ctx context.Context, d *Deps) error {
+	if o.delivery == noAnswer {
+		return nil
+	}
+	h, err := d.NewHome()
+	if err == nil {
+		err = store.MkdirAll(string(h.Dir)) // where the command runs
+	}
+	if err != nil {
+		return err
+	}
+	id, err := runlog.NewID(d.Now(), d.Random)
+	if err != nil {
+		return err
+	}
+	post := h.Post()
+	if o.delivery != "" {
+		post.Command = []string{"sh", "-c", o.delivery}
+	}
+	if len(post.Command) == 0 {
+		return usage("no command is configured")
+	}
+	return post.Try(ctx, outbox.Message{ID: id + ".1", Label: "ollim", Kind: outbox.Ping, Created: d.Now(), Text: "This is a test message of ollim init."})
+}
+
+// prove asks the engine a question and installs the schedule, if that is wanted. The settings exist.
+func (o *initOptions) prove(ctx context.Context, d *Deps) (err error) {
+	f := failures{d: d, verb: "init"}
+	if o.testEngine {
+		question := askOptions{text: "This is a test. Answer with one short sentence.", noInput: true, noSession: true, format: "text"}
+		f.add("the test question", runAsk(ctx, d, question))
+	}
+	if o.schedule != "" && o.schedule != noAnswer {
+		f.add("schedule install "+o.schedule, runScheduleInstall(ctx, d, unitOptions{target: o.schedule}))
+	}
+	return f.err()
+}
+
+// tellNext names the next step.
+func (d *Deps) tellNext(settings map[string]string, o initOptions) {
+	switch {
+	case settings["engine"] == "":
+		d.note("next: choose an engine: ollim config set engine native")
+	case o.schedule == "" || o.schedule == noAnswer:
+		d.note("next: write a routine, ollim routine add NAME --cron '0 9 * * *' PROMPT; then ollim schedule install %s", forCrontab)
+	default:
+		d.note("next: write a routine: ollim routine add NAME --cron '0 9 * * *' PROMPT")
+	}
+}

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// keyboard is a terminal's input.
+type keyboard struct{ *strings.Reader }
+
+func (keyboard) IsTerminal() bool { return true }
+
+// answers runs a command line on a terminal on which somebody writes these lines.
+func (w *world) answers(lines []string, args ...string) result {
+	var out, errOut screenBuffer
+	status := execute(w.t.Context(), w.deps(keyboard{strings.NewReader(strings.Join(lines, "\n") + "\n")}, &out, &errOut), args)
+	return result{status, out.String(), errOut.String()}
+}
+
+// newBareWorld is a world in which init has not run, with a directory of programs as its PATH.
+func newBareWorld(t *testing.T, programs map[string]string) *world {
+	t.Helper()
+	w := newWorld(t)
+	if err := os.RemoveAll(w.dir); err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	for name, text := range programs {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.env["PATH"] = bin + ":/usr/bin:/bin"
+	return w
+}
+
+// fakeCrontab is a crontab command that keeps its table in a file of the owner's home.
+const fakeCrontab = `case "$1" in -l) cat "$HOME/table" 2>/dev/null || { echo "no crontab for me" >&2; exit 1; } ;; *) cat "$@" >"$HOME/table" ;; esac`
+
+// shows fails unless a text holds all of these, in this order.
+func shows(t *testing.T, text string, want ...string) {
+	t.Helper()
+	rest := text
+	for _, part := range want {
+		_, after, found := strings.Cut(rest, part)
+		if !found {
+			t.Fatalf("%q is missing, or not where it belongs:\n%s", part, text)
+		}
+		rest = after
+	}
+}
+
+// TestInitAsks: on a terminal init asks for everything, a wrong answer again, tries the command that delivers, asks the engine and
+// installs the schedule.
+func TestInitAsks(t *testing.T) {
+	t.Parallel()
+	w := newBareWorld(t, map[string]string{"crontab": fakeCrontab})
+	script := filepath.Join(w.home, "hello.yaml")
+	if err := os.WriteFile(script, []byte("turns:\n- - text: I am here\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := w.answers([]string{
+		"Europe/Atlantis", "Europe/Paris",
+		"gpt", "claude-code", "script:" + script, "perhaps", "yes",
+		"echo no such relay >&2; exit 3", `cat >"$HOME/mail"`,
+		"anacron", "crontab",
+	}, "init")
+	if r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	shows(t, r.errOut, "Timezone [UTC]: ", "Europe/Atlantis", "Timezone [UTC]: ",
+		"claude-code", "not found", "native", "secrets.env pays", "Engine [none]: ", `unknown engine "gpt"`, "Engine [none]: ", "the claude command is not found", "Engine [none]: ",
+		"test question", "write yes or no", "test question", "a test is sent) [none]: ", "no such relay", "a test is sent) [none]: ",
+		"Install the schedule", `"anacron": write crontab, systemd or none`, "Install the schedule", "created ", "next: write a routine")
+	if r.out != "I am here\n" {
+		t.Errorf("%q", r.out)
+	}
+	for file, want := range map[string]string{"mail": "This is a test message of ollim init.\n", "table": " tick"} {
+		if text, err := os.ReadFile(filepath.Join(w.home, file)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %q, %v", file, text, err)
+		}
+	}
+	shows(t, w.must("config", "list"), "timezone\tEurope/Paris", "engine\tscript:", "delivery.command\tsh -c cat")
+	if left, _ := os.ReadDir(filepath.Join(w.dir, "state/outbox")); len(left) > 0 {
+		t.Errorf("the outbox has %v", left)
+	}
+	before := w.read("config.yaml")
+	if r := w.answers(nil, "init"); r.status != 0 || strings.Contains(r.errOut, "[") || w.read("config.yaml") != before {
+		t.Errorf("it asks again: %+v", r)
+	}
+}
+
+// TestInitStandardAnswers: empty lines take what is found, send nothing and install nothing; each flag replaces its question.
+func TestInitStandardAnswers(t *testing.T) {
+	t.Parallel()
+	w := newBareWorld(t, map[string]string{"claude": "exit 1", "crontab": "touch $HOME/called"})
+	r := w.answers([]string{"", "", "", "", ""}, "init")
+	shows(t, r.errOut, "Timezone [UTC]: ", "Engine [claude-code]: ", "[no]: ", "[none]: ", "[none]: ", "next: ", "ollim schedule install crontab")
+	shows(t, w.must("config", "list"), "timezone\tUTC", "engine\tclaude-code", "delivery.command\t\t")
+	if _, err := os.Stat(filepath.Join(w.home, "called")); err == nil {
+		t.Error("the crontab was touched")
+	}
+	w = newBareWorld(t, nil)
+	r = w.answers(nil, "init", "--timezone", "UTC", "--engine", "none", "--delivery", "none", "--schedule", "none")
+	if strings.Contains(r.errOut, "]: ") || r.status != 0 {
+		t.Errorf("%+v", r)
+	}
+	shows(t, r.errOut, "created ", "next: choose an engine")
+}
+
+// TestInitEnds: an input that ends with a wrong answer makes nothing.
+func TestInitEnds(t *testing.T) {
+	t.Parallel()
+	w := newBareWorld(t, nil)
+	if r := w.answers([]string{"Europe/Atlantis"}, "init"); r.status == 0 || w.read("config.yaml") != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestInitFlags: without a terminal nothing is asked, and the flags do the same.
+func TestInitFlags(t *testing.T) {
+	t.Parallel()
+	w := newBareWorld(t, map[string]string{"crontab": fakeCrontab})
+	w.write("hello.yaml", "turns:\n- - text: I am here\n")
+	r := w.run("init", "--engine", "script:hello.yaml", "--test-engine", "--delivery", `cat >"$HOME/mail"`, "--test-delivery", "--schedule", "crontab")
+	if r.status != 0 || r.out != "I am here\n" || r.errOut != "" {
+		t.Errorf("%+v", r)
+	}
+	for _, file := range []string{"mail", "table"} {
+		if text, err := os.ReadFile(filepath.Join(w.home, file)); err != nil || len(text) == 0 {
+			t.Errorf("%s: %q, %v", file, text, err)
+		}
+	}
+	for want, args := range map[string][]string{
+		"--schedule: \"anacron\"": {"--schedule", "anacron"}, "no command is configured": {"--test-delivery"},
+		"--test-delivery: exit status 3": {"--delivery", "exit 3", "--test-delivery"},
+	} {
+		w := newBareWorld(t, nil)
+		if r := w.run(append([]string{"init"}, args...)...); r.status == 0 || !strings.Contains(r.errOut, want) || w.read("config.yaml") != "" {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
+	if r := newBareWorld(t, nil).run("init", "--engine", "script:none.yaml", "--test-engine"); r.status != int(statusUnavailable) || !strings.Contains(r.errOut, "the test question: ") {
+		t.Errorf("%+v", r)
+	}
+}
