@@ -5,16 +5,18 @@ for need in debootstrap systemd-nspawn; do
 done
 [ "$(id -u)" = 0 ] || { echo "root only" >&2; exit 1; }
 
-root="${XDG_CACHE_HOME:-$HOME/.cache}/ollim-test/bookworm"
+# A script may want more packages, in a tree of its own: suffix and packages. What it puts into the tree beside ollim is put there by
+# its function prepare.
+root="${XDG_CACHE_HOME:-$HOME/.cache}/ollim-test/bookworm${suffix:-}"
 if [ ! -e "$root/.complete" ]; then
   rm -rf "$root"
   mkdir -p "$root"
   debootstrap --variant=minbase bookworm "$root" >/dev/null
   # Not by --include: its order of configuring does not suit them.
-  chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends systemd-sysv dbus-user-session libpam-systemd >/dev/null
+  chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends systemd-sysv dbus-user-session libpam-systemd ${packages:-} >/dev/null
   touch "$root/.complete"
 fi
-CGO_ENABLED=0 go build -o "$root/usr/local/bin/ollim" ./cmd/ollim
+if declare -F prepare >/dev/null; then prepare; else CGO_ENABLED=0 go build -o "$root/usr/local/bin/ollim" ./cmd/ollim; fi
 id=$(date +%s)
 
 systemd-nspawn --quiet --directory="$root" --volatile=overlay --machine="ollim$id" --register=no --keep-unit --private-network --boot >/dev/null 2>&1 </dev/null &
