@@ -72,7 +72,7 @@ func (e *examination) disk(context.Context) string {
 func left(dir string) (Space, error) {
 	var s syscall.Statfs_t
 	err := syscall.Statfs(dir, &s)
-	return Space{Bytes: s.Bavail * uint64(s.Bsize), Files: s.Ffree, Inode: s.Files > 0}, err //nolint:gosec,unconvert // a size is positive, and its type depends on the system
+	return Space{Bytes: s.Bavail * uint64(s.Bsize), Files: s.Ffree, Inode: s.Files > 0}, err //nolint:gosec // a size is positive
 }
 
 // zone looks at the variables that name a zone. The zones of the settings and of jobs were checked when they were read.
