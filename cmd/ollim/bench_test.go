@@ -167,14 +167,15 @@ func timed(b *testing.B, do func() error) time.Duration {
 }
 
 // BenchmarkRequestsKept measures which share of a fire's time it takes to store its four requests: a routine of the native engine
-// fires against a model that answers at once, and then the same bodies are stored again, beside them on the same disk.
+// fires against a model that answers within half a second, and then the same bodies are stored again, beside them on the same disk,
+// where nothing else is done meanwhile. In the fire the service works on each of them at that time.
 //
 // go test ./cmd/ollim -run '^$' -bench RequestsKept -benchtime 30x
 func BenchmarkRequestsKept(b *testing.B) {
 	c, api := withNative(b)
 	c.write("notes.md", strings.Repeat("A line of the notes.\n", 200))
 	c.write("routines/bench.md", "---\nid: bench\ncron: \"0 9 * * *\"\nbackground: true\nsession: persistent\n---\nRead the notes three times.\n")
-	read := anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{Name: "Read", Input: map[string]string{"file_path": "notes.md"}}}}
+	read := anthropicapi.Reply{Delay: time.Second / 2, ToolUses: []anthropicapi.ToolUse{{Name: "Read", Input: map[string]string{"file_path": "notes.md"}}}}
 	home := func(dir string) request.Book {
 		disk := store.Disk{Now: time.Now, Warn: func(text string) { b.Error(text) }}
 		return request.Book{Home: paths.Dir(dir), Disk: disk, Objects: objects.Box{Home: paths.Dir(dir), Disk: disk}}
@@ -182,7 +183,7 @@ func BenchmarkRequestsKept(b *testing.B) {
 	kept, again := home(c.data), home(filepath.Join(c.data, "again"))
 	var fired, stored time.Duration
 	for b.Loop() {
-		api.Reply(read, read, read, anthropicapi.Reply{Text: "ok"})
+		api.Reply(read, read, read, anthropicapi.Reply{Delay: time.Second / 2, Text: "ok"})
 		fired += timed(b, func() error { return c.cmd("fire", "bench").Run() })
 		run := filepath.Base(c.last())
 		var bodies [][]byte
