@@ -36,8 +36,8 @@ func newBareWorld(t *testing.T, programs map[string]string) *world {
 	return w
 }
 
-// fakeCrontab is a crontab command that keeps its table in a file of the owner's home.
-const fakeCrontab = `case "$1" in -l) cat "$HOME/table" 2>/dev/null || { echo "no crontab for me" >&2; exit 1; } ;; *) cat "$@" >"$HOME/table" ;; esac`
+// homeCrontab is a crontab command that keeps its table in a file of the owner's home.
+const homeCrontab = `case "$1" in -l) cat "$HOME/table" 2>/dev/null || { echo "no crontab for me" >&2; exit 1; } ;; *) cat "$@" >"$HOME/table" ;; esac`
 
 // shows fails unless a text holds all of these, in this order.
 func shows(t *testing.T, text string, want ...string) {
@@ -56,7 +56,7 @@ func shows(t *testing.T, text string, want ...string) {
 // installs the schedule.
 func TestInitAsks(t *testing.T) {
 	t.Parallel()
-	w := newBareWorld(t, map[string]string{"crontab": fakeCrontab})
+	w := newBareWorld(t, map[string]string{"crontab": homeCrontab})
 	script := filepath.Join(w.home, "hello.yaml")
 	if err := os.WriteFile(script, []byte("turns:\n- - text: I am here\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestInitEnds(t *testing.T) {
 // TestInitFlags: without a terminal nothing is asked, and the flags do the same.
 func TestInitFlags(t *testing.T) {
 	t.Parallel()
-	w := newBareWorld(t, map[string]string{"crontab": fakeCrontab})
+	w := newBareWorld(t, map[string]string{"crontab": homeCrontab})
 	w.write("hello.yaml", "turns:\n- - text: I am here\n")
 	r := w.run("init", "--engine", "script:hello.yaml", "--test-engine", "--delivery", `cat >"$HOME/mail"`, "--test-delivery", "--schedule", "crontab")
 	if r.status != 0 || r.out != "I am here\n" || r.errOut != "" {
