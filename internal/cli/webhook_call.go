@@ -23,6 +23,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/server/webhook"
+	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -102,15 +103,15 @@ func (o *webhookCallOptions) payload(ctx context.Context, d *Deps) (body []byte,
 	case "":
 		return []byte("{}"), nil
 	case "-":
-		body, err = io.ReadAll(io.LimitReader(d.In, webhook.MaxBody+1))
+		body, err = io.ReadAll(io.LimitReader(d.In, config.MaxBody+1))
 	default:
-		body, err = readGiven(ctx, o.file, webhook.MaxBody)
+		body, err = readGiven(ctx, o.file, config.MaxBody)
 	}
 	if err != nil {
 		return nil, &withStatus{fmt.Errorf("%s: %s", o.file, store.Cause(err)), statusData}
 	}
-	if len(body) > webhook.MaxBody {
-		return nil, fmt.Errorf("%s: %w: more than %d MiB", o.file, errTooLong, webhook.MaxBody>>20)
+	if len(body) > config.MaxBody {
+		return nil, fmt.Errorf("%s: %w: more than %d MiB", o.file, errTooLong, config.MaxBody>>20)
 	}
 	return body, nil
 }

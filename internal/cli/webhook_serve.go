@@ -102,7 +102,7 @@ func (d *Deps) serveWebhooks(ctx context.Context, h app.Home, asJSON bool, liste
 	socket, _ := d.Lookup("NOTIFY_SOCKET")
 	notify := process.Notifier(socket)
 	notify("READY=1", "STATUS=listening on "+listeners[0].Addr().String())
-	defer notify("STOPPING=1")
+	defer context.AfterFunc(ctx, func() { notify("STOPPING=1") })()
 	return webhook.Run(ctx, webhook.Options{
 		Files: files, Inbox: receiver, MaxBody: limit, Now: d.Now, Warn: d.warn, Grace: webhookGrace,
 		Log: (&accessLog{d: d, json: asJSON, zone: h.Config.Zone}).write,

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/ollim/ollim/internal/state/config"
 )
 
 // answer is the response to a request.
@@ -77,6 +79,6 @@ func (a answer) writeEarly(w http.ResponseWriter, r *http.Request) {
 	a.write(w)
 	_ = c.Flush()
 	if r.Header.Get("Expect") == "" {
-		_, _ = io.CopyN(io.Discard, r.Body, MaxBody)
+		_, _ = io.CopyN(io.Discard, r.Body, config.MaxBody)
 	}
 }

@@ -59,9 +59,6 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Log(line)
 }
 
-// MaxBody is the most that a server can be set to accept, in bytes: what GitHub sends at most.
-const MaxBody = 25 << 20
-
 func (s *server) route(r *http.Request, c *connection, line *Access) answer {
 	id, isHook := strings.CutPrefix(r.URL.Path, "/hook/")
 	switch {

@@ -18,8 +18,8 @@ type Webhook struct {
 	Jobs    int    // runs at once
 }
 
-// maxBody is GitHub's own limit of a payload.
-const maxBody = 25 << 20
+// MaxBody is the most that webhook.max-body can be, in bytes: GitHub's own limit of a payload.
+const MaxBody = 25 << 20
 
 // webhook returns the keys of the server of webhooks.
 func webhook() []key {
@@ -80,8 +80,8 @@ func Size(s string) (int64, error) {
 		digits, unit = n, 1<<20
 	}
 	n, err := strconv.ParseInt(digits, 10, 32)
-	if err != nil || n < 1 || n*unit > maxBody {
-		return 0, fmt.Errorf("%q: want a size up to %dMiB, such as 1MiB", s, maxBody>>20)
+	if err != nil || n < 1 || n*unit > MaxBody {
+		return 0, fmt.Errorf("%q: want a size up to %dMiB, such as 1MiB", s, MaxBody>>20)
 	}
 	return n * unit, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -141,7 +142,10 @@ func parts(schema, value any) (all []part) {
 func reason(schema map[string]any, value any, err error) string {
 	err = innermost(err)
 	keyword, _, _ := strings.Cut(err.Error(), ":")
-	limit := schema[keyword]
+	limit, here := schema[keyword]
+	if schema != nil && !here && isWord(keyword) {
+		return "does not fit " + keyword + " of a schema inside its own"
+	}
 	switch keyword {
 	case "type":
 		return fmt.Sprintf("is %s, want %s", typeOf(value), strings.Trim(fmt.Sprint(limit), "[]"))
@@ -175,6 +179,11 @@ func reason(schema map[string]any, value any, err error) string {
 		return "has no item that fits contains"
 	}
 	return err.Error()
+}
+
+// isWord reports whether s is one word, as keywords are.
+func isWord(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
 func innermost(err error) error {

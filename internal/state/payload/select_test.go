@@ -73,6 +73,8 @@ func TestRefusedPayloads(t *testing.T) {
 		{one("{minimum: 3}"), `{"v": 2}`, "/v: is below 3"},
 		{one("{exclusiveMinimum: 3}"), `{"v": 3}`, "/v: is not above 3"},
 		{one("{maximum: 3}"), `{"v": 4}`, "/v: is above 3"},
+		{one("{propertyNames: {maxLength: 3}}"), `{"v": {"secret": 1}}`, "/v: does not fit maxLength of a schema inside its own"},
+		{one("{not: {type: string}, if: {type: integer}, then: {maximum: 3}}"), `{"v": 4}`, "/v: does not fit maximum of a schema inside its own"},
 		{one("{exclusiveMaximum: 3}"), `{"v": 3}`, "/v: is not below 3"},
 		{one("{anyOf: [{type: string}, {minimum: 3}]}"), `{"v": 1}`, "/v: fits none of the schemas of anyOf"},
 		{one("{oneOf: [true, true]}"), `{"v": 1}`, "/v: does not fit exactly one of the schemas of oneOf"},
