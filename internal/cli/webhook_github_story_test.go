@@ -122,7 +122,8 @@ func isLeaf(value any) bool {
 	return true
 }
 
-// TestGitHubSends: GitHub's example payloads of every event, signed by its library, are accepted, and each is run with the right data.
+// TestGitHubSends: GitHub's example payloads of every event, signed by its library, are accepted, and each is run with the right data:
+// the first of each event, and where CI=true all.
 func TestGitHubSends(t *testing.T) {
 	t.Parallel()
 	examples := githubExamples(t)
@@ -158,7 +159,8 @@ func TestGitHubSends(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, e := range examples {
-		if i == 0 || e.event != examples[i-1].event {
+		first := i == 0 || e.event != examples[i-1].event
+		if first {
 			if err := os.RemoveAll(files); err != nil {
 				t.Fatal(err)
 			}
@@ -171,6 +173,9 @@ func TestGitHubSends(t *testing.T) {
 		}
 		if answers[i].Status != 202 || err != nil {
 			t.Errorf("%s: %+v", e.event, answers[i])
+			continue
+		}
+		if !first && os.Getenv("CI") != "true" {
 			continue
 		}
 		// not by the command, which would start the other events as well
