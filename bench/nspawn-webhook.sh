@@ -133,7 +133,7 @@ answers=$(settle last)
 check 'requests were accepted, told that it closes, or not answered' '' "$(tr ' ' '\n' <<<"$answers" | grep -v -e 000 -e 202 -e 503 || true)"
 
 inside systemctl start ollim-webhook@ada.socket ollim-webhook@ada.service
-waiting() { ada 'ls .ollim-bot/state/inbox/*/*.json 2>/dev/null' | wc -l; }
+waiting() { ada 'ls .ollim-bot/state/inbox/*/[0-9]*.json 2>/dev/null' | wc -l; }
 until_is 0 waiting
 until_is 0 runs running
 want=$(($(accepted) + 3))

@@ -94,7 +94,7 @@ func TestTickRunsEntries(t *testing.T) {
 // waiting counts the entries of the inbox.
 func (c *command) waiting() int {
 	c.t.Helper()
-	files, err := filepath.Glob(filepath.Join(c.data, "state/inbox/*/*.json"))
+	files, err := filepath.Glob(filepath.Join(c.data, "state/inbox/*/[0-9]*.json"))
 	if err != nil {
 		c.t.Fatal(err)
 	}
