@@ -91,9 +91,9 @@ func (d *Deps) sendTest(ctx context.Context) doctor.Finding {
 	case err != nil:
 		f.Text, f.Remedy = err.Error(), "see DELIVERY AND OUTBOX in ollim(7)"
 	case receipt.Fate != outbox.Sent:
-		f.Text, f.Remedy = "not sent: no way to you is configured", "ollim config set delivery.command COMMAND"
+		f.Text, f.Remedy = "not sent: no delivery is configured", "ollim config set delivery.command COMMAND"
 	default:
-		f.Result, f.Text = doctor.Pass, "sent: see that it arrives"
+		f.Result, f.Text = doctor.Pass, "sent: check that it arrives"
 	}
 	return f
 }

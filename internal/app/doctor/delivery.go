@@ -22,7 +22,7 @@ func (e *examination) delivery(context.Context) string {
 	post := e.home.Post()
 	if !post.Configured() {
 		e.fail("ollim config set delivery.command COMMAND; or put the line discord.TOKEN=… into "+e.App.SecretsFile()+", mode 600",
-			"no way to you is configured: pings wait for your next conversation")
+			"no delivery is configured: pings wait for your next conversation")
 		return ""
 	}
 	if len(post.Command) == 0 {
@@ -116,7 +116,7 @@ func (e *examination) waiting(set job.Set) {
 		switch e.fault(err, ""); {
 		case err != nil:
 		case !known:
-			e.warn("restore or correct its file; else they are removed after keep.runs", "%s wait for the webhook %s, which is not there", count(n, "event"), id)
+			e.warn("restore or correct its file; else they are removed after keep.runs", "%s wait for the webhook %s, which does not exist", count(n, "event"), id)
 		case e.App.Now().Sub(first.Arrived) > longWait:
 			e.warn("ollim tick; see rate-limit of the webhook, webhook.jobs and the spending limits", "%s of the webhook %s wait since %s", count(n, "event"), id, e.clockText(first.Arrived))
 		}

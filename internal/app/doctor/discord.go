@@ -50,7 +50,7 @@ func (e *examination) messenger(ctx context.Context) {
 	e.requests(ctx)
 	e.name = "listener"
 	if lock.Free(e.home.Dir.Lock("discord")) {
-		e.warn("start ollim discord listen, or its service, to have messages to the bot answered", "not running")
+		e.warn("start ollim discord listen, or its service, so that messages to the bot are answered", "not running")
 	} else {
 		e.pass("listener", "running")
 	}

@@ -24,7 +24,7 @@ const testedVersion = "2.1"
 // that makes a difference.
 func (e *examination) engines(ctx context.Context) string {
 	if e.home.Config.Engine == "" {
-		e.fail("ollim config set engine claude-code (or native)", "no engine is configured")
+		e.fail("ollim config set engine claude-code, or native", "no engine is configured")
 		return ""
 	}
 	names := map[string]bool{e.home.Config.Engine: true}
@@ -88,7 +88,7 @@ func (e *examination) claude(ctx context.Context, c *claudecode.Engine) string {
 	case errors.Is(err, engine.ErrNoKey):
 		e.fault(fmt.Errorf("claude is not logged in: %s", c.Sought), "claude auth login; or put the line engine.ANTHROPIC_API_KEY=… into "+e.App.SecretsFile()+", mode 600")
 	case err != nil:
-		e.warn("claude update", "whether claude is logged in is not known: %v", err)
+		e.warn("claude update", "cannot find out whether claude is logged in: %v", err)
 	}
 	return fmt.Sprintf("claude-code: claude %s, logged in by %s", version, method)
 }
@@ -168,7 +168,7 @@ func (e *examination) sessions(context.Context) string {
 		want, _, _ = strings.Cut(want, ":")
 		if holder := engine.Holder(id); used && want != "" && holder != "" && holder != want {
 			name := app.NameOf(routine).Text
-			e.fail("set the engine to "+holder+"; or begin anew: ollim session rm "+name, "the session %s belongs to the engine %s, not to %s", name, holder, want)
+			e.fail("set the engine to "+holder+"; or start a new session: ollim session rm "+name, "the session %s belongs to the engine %s, not to %s", name, holder, want)
 		}
 	}
 	return count(len(current), "session")

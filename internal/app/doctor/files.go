@@ -104,7 +104,7 @@ func (e *examination) state(context.Context) string {
 	dir := e.home.Dir
 	for _, folder := range []string{dir.State(), dir.Sessions()} {
 		if info, err := os.Lstat(folder); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			e.fail("replace it by the directory itself", "%s is a symbolic link: a program could redirect what is written there", folder)
+			e.fail("replace it with the directory itself", "%s is a symbolic link: a program could redirect what is written there", folder)
 		}
 	}
 	entries, err := os.ReadDir(dir.State())
@@ -122,7 +122,7 @@ func (e *examination) stateFile(path string, entry fs.DirEntry) {
 	switch {
 	case err != nil || store.IsDraft(entry.Name()): // it has gone, or is being written
 	case info.Mode()&fs.ModeSymlink != 0:
-		e.fail("replace it by what it leads to", "%s is a symbolic link, which is not opened", path)
+		e.fail("replace it with the file that it points to", "%s is a symbolic link, and ollim does not follow it", path)
 	case info.IsDir():
 	case !info.Mode().IsRegular():
 		e.fail("remove it", "%s is not a file", path)

@@ -27,10 +27,10 @@ func (e *examination) runs(context.Context) string {
 			continue
 		}
 		if e.home.Runs().Alive(r) {
-			e.warn("ollim stop "+r.ID, "the ollim of run %s of %s died, and its engine goes on", r.ID, r.Name)
+			e.warn("ollim stop "+r.ID, "the ollim process of run %s of %s died, but its engine is still running", r.ID, r.Name)
 			continue
 		}
-		e.warn("ollim tick", "the process of run %s of %s died, and its record is open", r.ID, r.Name)
+		e.warn("ollim tick", "the process of run %s of %s died, and its record is incomplete", r.ID, r.Name)
 	}
 	return count(number, "run") + " in the last day"
 }

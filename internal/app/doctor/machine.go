@@ -47,13 +47,13 @@ func (e *examination) disk(context.Context) string {
 	if err == nil {
 		err = store.Remove(probe)
 	}
-	e.fault(err, "make room, or the file system writable: df -h "+folder)
+	e.fault(err, "free disk space, or make the file system writable: df -h "+folder)
 	space := e.Probe.Space
 	if space == nil {
 		space = left
 	}
 	s, err := space(folder)
-	remedy := "make room: df -h " + folder
+	remedy := "free disk space: df -h " + folder
 	switch free := fmt.Sprintf("%d MiB are free", s.Bytes>>20); {
 	case err != nil:
 		e.fault(err, "")
@@ -62,7 +62,7 @@ func (e *examination) disk(context.Context) string {
 	case s.Bytes < someBytes:
 		e.warn(remedy, "%s", free)
 	case s.Inode && s.Files < fewFiles:
-		e.warn("remove files: df -i "+folder, "%s: as many files can be created", count(int(s.Files), "inode"))
+		e.warn("remove files: df -i "+folder, "%s left", count(int(s.Files), "inode"))
 	default:
 		return free
 	}
@@ -81,7 +81,7 @@ func (e *examination) zone(context.Context) string {
 	own, _ := e.App.Lookup("TZ")
 	for place, name := range map[string]string{"TZ of the environment": strings.TrimPrefix(own, ":"), "TZ in env of config.yaml": variables(e.home.Config.Env)["TZ"]} {
 		if _, err := time.LoadLocation(name); err != nil {
-			e.fail("write one like Europe/Paris", "%s is %q, which is no zone", place, name)
+			e.fail("write one like Europe/Paris", "%s is %q, which is not a time zone", place, name)
 		}
 	}
 	if machine := app.MachineZone(); !installer.SameZone(machine, configured) {
