@@ -42,9 +42,9 @@ func newInit(d *Deps) *cobra.Command {
 		Long: "Init creates the directories (mode 0700), config.yaml with every key and its default, an empty " +
 			"tool-policy.yaml, and the disabled sample routine daily-market. Existing files are never overwritten, so init " +
 			"can be run again. On a terminal, if there are no settings yet, it asks for what no flag gives: the time zone, the " +
-			"engine (it lists those that it finds and who pays for them) and whether to ask it a test question, the command that " +
-			"sends you messages, which is tried, and whether to install the schedule. A wrong answer is asked again. It also asks " +
-			"whether to approve existing jobs; elsewhere it lists the jobs that wait for approval.",
+			"engine (it lists them, with who pays for each) and whether to ask it a test question, the command that sends you " +
+			"messages, which then sends a test message, and whether to install the schedule. It repeats a question whose answer " +
+			"is not valid. It also asks whether to approve existing jobs; without a terminal it lists the jobs that wait for approval.",
 		Example: "  ollim init --timezone Europe/Paris\n  ollim init --engine native --delivery 'mail -s ollim me' --test-delivery --schedule crontab",
 		Args:    checked(cobra.NoArgs),
 		RunE:    works(func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), d, o) }),

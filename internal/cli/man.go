@@ -27,7 +27,7 @@ func newManInstall(d *Deps) *cobra.Command {
 		Long: "Install writes the manual pages of this program to man1, man5 and man7 in DIR, and deletes pages of ollim there " +
 			"that this version does not have. Without DIR the pages go to share/man beside the bin directory of the program, " +
 			"where man finds them if bin is in PATH; if the program is in no bin directory, to ~/.local/share/man. A package " +
-			"of ollim brings its own pages. See also ollim help.",
+			"of ollim contains its own pages, so this is not needed with it. See also ollim help.",
 		Example: "  ollim man install\n  sudo ollim man install /usr/local/share/man",
 		Args:    checked(cobra.MaximumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {

@@ -32,7 +32,7 @@ func newRunList(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "list [JOB]",
 		Short:       "List runs, newest first: id, start, job, outcome, duration, cost, error or question",
-		Long:        "The last column also marks a run whose tool calls all failed, even if its outcome is ok.",
+		Long:        "The last column also says when all tool calls of a run failed, even if its outcome is ok.",
 		Args:        checked(cobra.MaximumNArgs(1)),
 		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
 			return runRunList(d, h, strings.TrimSuffix(strings.Join(args, ""), ".md"), n, asJSON)
@@ -114,7 +114,7 @@ func newRunShow(d *Deps) *cobra.Command {
 		Long: "RUN is an id or its beginning, `last` (the newest record), or a job. A JOB means its run in progress, else " +
 			"the latest that ran; skipped and paused fires count only if there is no other. JOB~N is the N-th run before the " +
 			"latest. With --request it prints what the native engine sent to the model's service: the body of that HTTP request, " +
-			"byte for byte. Values of secrets are replaced in it, which a warning reports.",
+			"byte for byte, except that values of secrets are replaced; then it prints a warning.",
 		Example: "  ollim run show last --request 1 | jq -r '.tools[].name'",
 		Args:    checked(cobra.MinimumNArgs(1)),
 	}

@@ -33,8 +33,8 @@ func newStatus(d *Deps) *cobra.Command {
 			"invalid (job files, see ollim check), next (fires), pings, spent, and week (for each routine its runs of the last seven days). " +
 			"ollim without a command is ollim status where a data directory exists.\n\n" +
 			"--short prints one line for a prompt or the status line of tmux, such as: 1 running, 2 failed, next 09:00. It counts, in " +
-			"this order, what is not as usual: no tick, paused, running, failed, waiting, to approve, updates, undelivered, invalid. " +
-			"Neither it nor --json counts as a look.",
+			"this order, what needs attention or is in progress: no tick, paused, running, failed, waiting, to approve, updates, undelivered, invalid. " +
+			"--short and --json do not count as looking.",
 		Example: "  ollim status\n  ollim status --json | jq .spent.today\n  set -g status-right '#(ollim status --short)'",
 		Args:    checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {

@@ -90,7 +90,7 @@ func table() []field {
 		timed(agent(text("gate", "an executable in gates/ that decides whether to run", func(j *Job) *string { return &j.Gate }, checkName))),
 		timed(agent(text("after", "an executable in gates/ that runs at the end", func(j *Job) *string { return &j.After }, checkName))),
 		agent(text("verify", "an executable in gates/ that decides at the end whether the run did what it was for", func(j *Job) *string { return &j.Verify }, checkName)),
-		agent(count("retry", "how often a run that verify refused goes on in the same session", func(j *Job) *int { return &j.Retry })),
+		agent(count("retry", "how many times the agent may continue after verify refused the run", func(j *Job) *int { return &j.Retry })),
 		text("heartbeat", "URL that is called after a run that ended ok", func(j *Job) *string { return &j.Heartbeat }, httpget.CheckURL),
 		timed(agent(list("dirs", "directories outside the data directory that it may read; rw:DIR allows writing", func(j *Job) *[]string { return &j.Dirs }, checkDir))),
 		only(Reminder, agent(count("max-chain", "maximum number of follow-ups, one after the other", func(j *Job) *int { return &j.MaxChain }))),
