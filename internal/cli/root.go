@@ -24,7 +24,7 @@ func newRoot(d *Deps, args ...string) *cobra.Command {
 		Short:       "Run a personal AI agent on a schedule",
 		Long: "ollim runs an AI agent on a schedule. A routine is a Markdown file with a prompt and a cron line; cron or " +
 			"systemd fires it, the agent works in the background, and its owner hears of it by a message or in the next " +
-			"conversation. There is no daemon, and all state is plain files in one directory. See ollim(7).",
+			"conversation. Scheduling needs no daemon, and all state is plain files in one directory. See ollim(7).",
 		SilenceErrors: true, SilenceUsage: true,
 		Args: checked(cobra.NoArgs),
 		RunE: works(func(cmd *cobra.Command, _ []string) error {
