@@ -307,17 +307,30 @@ func (t *terminalOf) yes(ctx context.Context, question string) (bool, error) {
 	if _, err := io.WriteString(t.file, question); err != nil {
 		return false, err
 	}
-	answer := make(chan string, 1)
-	go func() { // a signal does not end the read
-		line, _ := t.lines.ReadString('\n') // the end of the input is no
-		answer <- line
+	line, err := readLine(ctx, t.lines)
+	if err != nil && ctx.Err() != nil {
+		return false, err
+	}
+	line = strings.ToLower(strings.TrimSpace(line)) // the end of the input is no
+	return line == "y" || line == "yes", nil
+}
+
+// readLine reads a line that somebody types. A signal, which does not end the read itself, ends the wait for it.
+func readLine(ctx context.Context, in *bufio.Reader) (string, error) {
+	type answer struct {
+		line string
+		err  error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		line, err := in.ReadString('\n')
+		answers <- answer{line, err}
 	}()
 	select {
-	case line := <-answer:
-		line = strings.ToLower(strings.TrimSpace(line))
-		return line == "y" || line == "yes", nil
+	case a := <-answers:
+		return a.line, a.err
 	case <-ctx.Done():
-		return false, ctx.Err()
+		return "", context.Cause(ctx)
 	}
 }
 

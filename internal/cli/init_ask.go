@@ -26,12 +26,9 @@ type asker struct {
 func (a asker) ask(ctx context.Context, value *string, text, standard string, check func(answer string) error) error {
 	for refused := error(nil); *value == ""; {
 		_, _ = fmt.Fprintf(a.d.Stderr, "%s [%s]: ", text, standard)
-		line, readErr := a.in.ReadString('\n')
+		line, readErr := readLine(ctx, a.in)
 		if readErr != nil && !errors.Is(readErr, io.EOF) {
 			return readErr
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
 		}
 		answer := cmp.Or(strings.TrimSpace(line), standard)
 		if refused == nil || readErr == nil {

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -144,5 +147,40 @@ func TestInitFlags(t *testing.T) {
 	}
 	if r := newBareWorld(t, nil).run("init", "--engine", "script:none.yaml", "--test-engine"); r.status != int(statusUnavailable) || !strings.Contains(r.errOut, "the test question: ") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// withdrawn is a terminal's input: somebody writes its first line, then a signal comes, and nothing is written any more.
+type withdrawn struct {
+	first  io.Reader
+	signal func()
+	ended  <-chan struct{}
+}
+
+func (withdrawn) IsTerminal() bool { return true }
+
+func (w withdrawn) Read(p []byte) (int, error) {
+	if n, err := w.first.Read(p); err == nil {
+		return n, nil
+	}
+	w.signal()
+	<-w.ended
+	return 0, io.EOF
+}
+
+// TestInitEndsAtASignal: a signal ends init while it waits for an answer, and nothing has been written.
+func TestInitEndsAtASignal(t *testing.T) {
+	t.Parallel()
+	w := newBareWorld(t, nil)
+	ended := make(chan struct{})
+	defer close(ended)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var out, errOut screenBuffer
+	in := withdrawn{strings.NewReader("Europe/Paris\n"), func() { cancel(signalled(syscall.SIGINT)) }, ended}
+	if status := execute(ctx, w.deps(in, &out, &errOut), []string{"init"}); status != 128+int(syscall.SIGINT) && status != int(statusInterrupted) {
+		t.Errorf("status %d, %s", status, errOut.String())
+	}
+	if _, err := os.Stat(w.dir); !os.IsNotExist(err) {
+		t.Errorf("the data directory: %v", err)
 	}
 }
