@@ -57,7 +57,7 @@ func (e *examination) outbox(context.Context) string {
 	if last := strings.TrimSpace(waiting[0].LastError); last != "" {
 		text += ": " + last
 	}
-	e.warn("", "%s", text)
+	e.warn("ollim tick tries again; ollim doctor --send shows why it fails", "%s", text)
 	return ""
 }
 

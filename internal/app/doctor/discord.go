@@ -26,9 +26,10 @@ func (d Doctor) Discord(ctx context.Context, h app.Home) []Finding {
 	return e.list
 }
 
-// discord makes the same checks where a token is configured, except for the outbox.
+// discord makes the same checks where a token is configured, except for the outbox. Secrets that cannot be read are the business of
+// the check "secrets".
 func (e *examination) discord(ctx context.Context) string {
-	if token, err := e.home.DiscordToken(); err == nil && token == "" {
+	if token, err := e.home.DiscordToken(); err != nil || token == "" {
 		return ""
 	}
 	before := len(e.list)
@@ -70,7 +71,7 @@ func (e *examination) requests(ctx context.Context) {
 		return
 	case err != nil:
 		e.name = "API"
-		e.fault(err, "")
+		e.fault(err, "check the network; then: ollim discord check")
 		return
 	}
 	e.pass("API", "reached")

@@ -6,6 +6,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,7 +147,8 @@ func (e *examination) warn(remedy, format string, args ...any) {
 	e.add(Finding{Result: Warn, What: e.name, Text: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// fault reports an error, one FAIL for each fault of a file; nil is none. A hint of the error is the remedy where none is given.
+// fault reports an error, one FAIL for each fault of a file; nil is none. Where no remedy is given it is the
+// hint of the error.
 func (e *examination) fault(err error, remedy string) {
 	if err == nil {
 		return
@@ -163,10 +165,13 @@ func (e *examination) fault(err error, remedy string) {
 		remedy = hinted.Hint
 	}
 	text := err.Error()
-	var path *fs.PathError
-	if errors.As(err, &path) && text == path.Error() {
-		text = path.Path + ": " + store.Cause(err)
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		remedy = cmp.Or(remedy, "make "+path.Path+" readable; or move it away, then: ollim init")
+		if text == path.Error() {
+			text = path.Path + ": " + store.Cause(err)
+		}
 	}
+	remedy = cmp.Or(remedy, "correct that, then: ollim doctor")
 	e.add(Finding{Result: Fail, What: e.name, Text: text, Remedy: remedy, Err: err})
 }
 
