@@ -29,7 +29,7 @@ func cmdFreeport(ts *testscript.TestScript, neg bool, args []string) {
 	first := int(h.Sum32() % (lastPort - firstPort))
 	for i := range lastPort - firstPort {
 		port := firstPort + (first+i)%(lastPort-firstPort)
-		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)) //nolint:noctx // it only finds a free port
+		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
 		if err != nil {
 			continue
 		}
@@ -46,7 +46,7 @@ func cmdListens(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: listens HOST:PORT")
 	}
 	await(ts, fmt.Sprintf("%s accepts connections", args[0]), func() bool {
-		c, err := net.Dial("tcp", args[0]) //nolint:noctx // await bounds it
+		c, err := net.Dial("tcp", args[0])
 		if err != nil {
 			return false
 		}

@@ -80,7 +80,7 @@ func TestMessagesAreAnsweredInOrder(t *testing.T) {
 	for _, text := range words {
 		chats[text] = w.chat(text)
 	}
-	if out := w.must("status"); strings.Count(out, "queued\t") != 3 || strings.Count(out, "running\t") != 1 {
+	if out := w.must("status"); strings.Count(out, "\nqueued\t") != 3 || strings.Count(out, "\nrunning\t") != 1 {
 		t.Errorf("status:\n%s", out)
 	}
 	close(hold)

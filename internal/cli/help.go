@@ -112,7 +112,7 @@ func (d *Deps) manShows(file string) bool {
 		return false
 	}
 	cmd := exec.Command(program, path) //nolint:noctx // the owner ends it
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, d.Stdout, d.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = d.In, d.Stdout, d.Stderr
 	if err := cmd.Start(); err != nil {
 		return false
 	}
