@@ -182,8 +182,10 @@ func (s *Server) set(k key, v yamldoc.Value) (err error) {
 // fault says what is wrong with the settings of a server together.
 func (s *Server) fault() string {
 	switch {
-	case (len(s.Command) > 0) == (s.URL != ""):
+	case len(s.Command) == 0 && s.URL == "":
 		return "want a command or a url"
+	case len(s.Command) > 0 && s.URL != "":
+		return "command and url exclude each other"
 	case s.URL != "" && len(s.Env) > 0:
 		return "env is for a command; a url has headers"
 	case s.URL == "" && len(s.Headers) > 0:

@@ -47,7 +47,7 @@ func TestServers(t *testing.T) {
 func TestServersRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: {}": "want a command or a url",
-		"a: {command: [x], url: https://example.com}":                      "want a command or a url",
+		"a: {command: [x], url: https://example.com}":                      "command and url exclude each other",
 		"a: {command: []}":                                                 "want a command or a url",
 		"A: {command: [x]}":                                                "not the name of a server",
 		"a.b: {command: [x]}":                                              "not the name of a server",
