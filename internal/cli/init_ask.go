@@ -57,7 +57,11 @@ func (o *initOptions) ask(ctx context.Context, d *Deps) error {
 		return err
 	}
 	delivery := func(answer string) error {
-		return (&initOptions{timezone: o.timezone, delivery: answer, testDelivery: true}).tryDelivery(ctx, d)
+		err := (&initOptions{timezone: o.timezone, delivery: answer, testDelivery: true}).tryDelivery(ctx, d)
+		if err != nil {
+			return fmt.Errorf("the test message was not sent: %w", err)
+		}
+		return nil
 	}
 	if err := a.ask(ctx, &o.delivery, "Shell command that sends you a message (text on its standard input; a test is sent)", noAnswer, delivery); err != nil {
 		return err

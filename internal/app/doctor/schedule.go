@@ -65,7 +65,7 @@ func join(list, word string) string {
 
 // tick tells whether something runs `ollim tick` each minute, on which everything that is automatic depends.
 func (e *examination) tick(context.Context) string {
-	const remedy = "ollim schedule install crontab, or systemd; see that cron runs"
+	const remedy = "ollim schedule install crontab, or systemd; check that cron runs"
 	if paused, until, err := e.home.Spend().Paused(); err != nil {
 		e.fail("ollim resume", "%v", err)
 	} else if paused {
