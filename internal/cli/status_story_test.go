@@ -96,7 +96,7 @@ func TestStatusSaysWhatWaits(t *testing.T) {
 	t.Parallel()
 	w := sound(t)
 	w.write("routines/g.md", routineText("g", "0 9 * * *", "allowed-tools: [WebFetch]\n"))
-	w.write("routines/bad.md", "nothing")
+	w.write("routines/bad.md", "---\ncron: \"61 * * * *\"\n---\nOne file with two faults.\n")
 	w.must("update", "add", "one")
 	w.must("config", "set", "delivery.command", "false")
 	w.run("ping", "hello")

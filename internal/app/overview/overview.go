@@ -31,7 +31,7 @@ type Status struct {
 
 	Updates     int `json:"updates"`
 	Undelivered int `json:"undelivered"`
-	Invalid     int `json:"invalid"` // faults of job files
+	Invalid     int `json:"invalid"` // job files with faults
 
 	Next  []Fire `json:"next"`
 	Pings Pings  `json:"pings"`
@@ -185,7 +185,11 @@ func (s *Status) messages(ctx context.Context, h app.Home) error {
 // jobs finds what is to fire next, what waits for an approval, and files that cannot be read.
 func (s *Status) jobs(ctx context.Context, h app.Home) error {
 	set, err := h.Jobs().Load()
-	s.Invalid = len(set.Faults)
+	invalid := map[string]bool{}
+	for _, f := range set.Faults {
+		invalid[f.File] = true
+	}
+	s.Invalid = len(invalid)
 	for f := range forecast.Upcoming(set.Jobs, h.Config.Zone, h.Disk.Now()) {
 		if len(s.Next) == fires || ctx.Err() != nil {
 			break
