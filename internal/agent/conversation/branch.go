@@ -20,6 +20,7 @@ func (Branch) Key() string { return "" }
 
 // Open branches the main session. During main's first turn there is no session to branch yet.
 func (b Branch) Open(context.Context) (h History, err error) {
+	h.Name = MainKey
 	if h.Parent, err = b.Sessions.Main(); b.Busy() {
 		h.Missing = StartNew
 	}

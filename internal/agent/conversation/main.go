@@ -24,6 +24,7 @@ func (*Main) Key() string { return MainKey }
 
 // Open continues the main session.
 func (m *Main) Open(context.Context) (h History, err error) {
+	h.Name = MainKey
 	h.Session, m.mark, err = m.Sessions.MainAt()
 	return h, err
 }

@@ -23,6 +23,7 @@ func (r Routine) Key() string { return "routine-" + r.ID }
 
 // Open continues the routine's session.
 func (r Routine) Open(context.Context) (h History, err error) {
+	h.Name = "routine:" + r.ID
 	h.Session, err = r.Sessions.Routine(r.ID)
 	return h, err
 }

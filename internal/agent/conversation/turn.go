@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -135,6 +136,9 @@ func (t *Turn) Say(ctx context.Context, in prompt.Input, r engine.Request) (engi
 			in.Session = prompt.Lost
 		}
 		result, err = t.say(ctx, in, r)
+	}
+	if errors.Is(err, engine.ErrForeignSession) && t.history.Name != "" {
+		err = fmt.Errorf("%w; use that engine, or start a new session: ollim session rm %s", err, t.history.Name)
 	}
 	return result, errors.Join(err, t.settleUpdates(ctx))
 }
