@@ -171,7 +171,7 @@ func (h *cronFixture) write(t *testing.T, path, text string) {
 func (h *cronFixture) run(args ...string) string {
 	h.t.Helper()
 	cmd := exec.Command(h.path, append([]string{"--data-dir", h.data}, args...)...)
-	cmd.Dir, cmd.Env = "/", []string{"HOME=" + h.data, "PATH=/usr/bin:/bin"}
+	cmd.Dir, cmd.Env = "/", []string{"HOME=" + h.data, "PATH=/usr/bin:/bin", "TMPDIR=" + h.data} // the program stays where it is during the test
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &h.id}
 	var said strings.Builder
 	cmd.Stderr = &said

@@ -96,12 +96,11 @@ func newFlood(c *command) *flood {
 	return f
 }
 
-// serve starts the server. It ends with the test, also when that is ended by its deadline.
+// serve starts the server, which ends with the test.
 func (f *flood) serve() {
 	f.t.Helper()
 	f.errOut = &bytes.Buffer{}
 	f.server = f.cmd("webhook", "serve")
-	f.server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	f.server.Stderr = f.errOut
 	if err := f.server.Start(); err != nil {
 		f.t.Fatal(err)

@@ -67,16 +67,16 @@ func newFire(d *Deps) *cobra.Command {
 			"claims that slot, so that ollim tick and --scheduled do not fire it again. A successful fire prints nothing, except one line about it on a terminal. " +
 			"With - as the last argument standard input (at most 256 KiB) is added to the prompt as data.",
 		Example: "  ollim fire daily-market\n  git log -p @{1.week}.. | ollim fire review -\n  ollim fire --print digest | mail -s digest me",
-		Args:    checked(cobra.ArbitraryArgs),
+		Args: checked(func(cmd *cobra.Command, args []string) error {
+			if o.inbox != "" {
+				return cobra.NoArgs(cmd, args)
+			}
+			return cobra.MinimumNArgs(1)(cmd, args)
+		}),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			o.jobs = args
-			switch {
-			case o.inbox != "" && len(args) > 0:
-				return usage("--inbox takes no job")
-			case o.inbox != "":
+			if o.inbox != "" {
 				return runFireEntry(cmd.Context(), d, o.inbox, o.alone)
-			case len(args) == 0:
-				return usage("no job: name at least one")
 			}
 			return runFire(cmd.Context(), d, o)
 		}),

@@ -230,7 +230,7 @@ const mostExposed = 30 // tenths
 func TestListenerIsHardened(t *testing.T) {
 	need(t, "systemd-analyze", "apt-get install systemd")
 	path := filepath.Join("..", "..", "..", "contrib", "systemd", listener)
-	text := strings.ReplaceAll(fileText(t, path), "/usr/local/bin/ollim", "/bin/true")
+	text := strings.ReplaceAll(fileText(t, path), "ExecStart=ollim", "ExecStart=/bin/true")
 	for _, system := range []bool{false, true} {
 		if out := verify(t, system, []installer.File{{Name: listener, Text: text}}); out != "" {
 			t.Errorf("system %v: %s", system, out)
