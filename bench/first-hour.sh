@@ -42,7 +42,7 @@ check 'the files are right' 0 "$(ada 'ollim check' >/dev/null && echo 0 || echo 
 ada 'ollim schedule install crontab'
 check 'the crontab calls the package' 2 "$(ada 'crontab -l' | grep -c ' /usr/bin/ollim --data-dir ')"
 for _ in $(seq 900); do
-  ada 'ollim run list --json' | grep -q '"outcome":' && break
+  grep -q '"outcome":' <<<"$(ada 'ollim run list --json')" && break
   sleep 0.2
 done
 ada 'ollim schedule remove crontab'

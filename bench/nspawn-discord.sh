@@ -52,7 +52,7 @@ check 'its memory is less than 25 MiB' yes "$([ "$resident" -lt $((25 << 10)) ] 
 discord silence >/dev/null
 until_is NRestarts 1
 check 'a deaf one is restarted' 1 "$(show NRestarts)"
-check 'because of the watchdog' yes "$(inside journalctl -u ollim-discord@ada.service --no-pager | grep -q 'Watchdog timeout' && echo yes || echo no)"
+check 'because of the watchdog' yes "$(grep -q 'Watchdog timeout' <<<"$(inside journalctl -u ollim-discord@ada.service --no-pager)" && echo yes || echo no)"
 discord say two >/dev/null
 discord sound >/dev/null
 discord wait 2 end. >/dev/null
