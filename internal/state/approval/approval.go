@@ -63,10 +63,15 @@ type Approval struct {
 // page is the content of approvals.json.
 type page map[string]Approval
 
-// Approved reports whether exactly this subject was approved.
+// Approved reports whether this subject was approved, or one that differs only in that less of it was sealed.
 func (b Book) Approved(s Subject) (bool, error) {
 	last, known, err := b.Last(s.Key)
-	return known && last.Digest == s.Digest(), err
+	for _, wider := range s.wider() {
+		if known && last.Digest == wider.Digest() {
+			return true, err
+		}
+	}
+	return false, err
 }
 
 // Waits reports whether a job asks for more than was approved, so that it does not run.

@@ -41,6 +41,8 @@ type Fields struct {
 	Skills       []string `json:"skills,omitempty"`
 	Servers      []string `json:"mcp-servers,omitempty"` // the definitions of those whose tools allowed-tools names
 	Hook         []string `json:"webhook,omitempty"`     // of a webhook: who may call it, and what the agent is told
+	Seal         string   `json:"seal,omitempty"`        // job.SealOn; "" if the job does not ask for it
+	Network      string   `json:"network,omitempty"`     // job.NetworkNone; "" for any
 }
 
 // field is one key and its values.
@@ -60,15 +62,19 @@ func (f Fields) each() []field {
 	return []field{
 		{"allowed-tools", f.AllowedTools}, {"gate", one(f.Gate)}, {"after", one(f.After)}, {"dirs", f.Dirs},
 		{"subagent", one(f.Subagent)}, {"skills", f.Skills}, {"mcp-servers", f.Servers},
-		{callKey, f.Hook}, {"verify", one(f.Verify)}, {"heartbeat", one(f.Heartbeat)},
+		{callKey, f.Hook}, {"verify", one(f.Verify)}, {"heartbeat", one(f.Heartbeat)}, {"seal", one(f.Seal)}, {"network", one(f.Network)},
 	}
 }
 
 func fieldsOf(j job.Job) Fields {
 	set := func(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
+	network := j.Network
+	if network != job.NetworkNone {
+		network = ""
+	}
 	return Fields{
 		AllowedTools: set(j.AllowedTools), Gate: j.Gate, After: j.After, Verify: j.Verify, Heartbeat: j.Heartbeat,
-		Dirs: set(j.Dirs), Subagent: j.Subagent, Skills: set(j.Skills),
+		Dirs: set(j.Dirs), Subagent: j.Subagent, Skills: set(j.Skills), Seal: j.Seal, Network: network,
 	}
 }
 
@@ -92,7 +98,7 @@ func (s Subject) Widening() (keys []string) {
 		return []string{"tools"}
 	}
 	for _, f := range s.Fields.each() {
-		if len(f.values) > 0 && f.key != callKey {
+		if len(f.values) > 0 && !slices.Contains([]string{callKey, "seal", "network"}, f.key) {
 			keys = append(keys, f.key)
 		}
 	}
@@ -140,11 +146,11 @@ func (s Subject) Digest() string {
 	put(s.Key, s.Kind, s.Body)
 	for _, f := range s.Fields.each() {
 		switch f.key {
-		case "mcp-servers", callKey, "verify", "heartbeat":
+		case "mcp-servers", callKey, "verify", "heartbeat", "seal", "network":
 			if len(f.values) == 0 {
 				continue // so that approvals from before there were such fields hold
 			}
-			if f.key == "verify" || f.key == "heartbeat" { // or one of them would be encoded like the other, or like callKey
+			if f.key != "mcp-servers" && f.key != callKey { // or one of them would be encoded like the other, or like callKey
 				put(f.key)
 			}
 		}
@@ -155,6 +161,22 @@ func (s Subject) Digest() string {
 		put(name, s.Files[name])
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// wider returns the subject, and those that it tightens by its fields seal and network: who approved one of them approved this one.
+func (s Subject) wider() []Subject {
+	list := []Subject{s}
+	if s.Fields.Seal != "" {
+		s.Fields.Seal = ""
+		list = append(list, s)
+	}
+	for _, s := range list {
+		if s.Fields.Network != "" {
+			s.Fields.Network = ""
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 func sortedKeys(files map[string]string) []string { return slices.Sorted(maps.Keys(files)) }

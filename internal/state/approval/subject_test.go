@@ -45,6 +45,42 @@ func TestEachFieldWidens(t *testing.T) {
 	}
 }
 
+// An approval covers what the seal allowed: tightening it needs none, loosening it does.
+func TestApprovalOfTheSeal(t *testing.T) {
+	tight := func(seal, network string) job.Job {
+		j := widened()
+		j.Seal, j.Network = seal, network
+		return j
+	}
+	any, none, on := job.NetworkAny, job.NetworkNone, job.SealOn
+	for _, c := range []struct {
+		was, is job.Job
+		want    bool
+	}{
+		{tight("", any), tight("", none), true},
+		{tight("", any), tight(on, any), true},
+		{tight("", any), tight(on, none), true},
+		{tight(on, any), tight(on, none), true},
+		{tight("", none), tight(on, none), true},
+		{tight("", none), tight("", any), false},
+		{tight("", none), tight(on, any), false},
+		{tight(on, any), tight("", any), false},
+		{tight(on, any), tight("", none), false},
+		{tight(on, none), tight("", none), false},
+	} {
+		d := newDesk(t)
+		d.approve(d.of(c.was))
+		if ok, err := d.Approved(d.of(c.is)); ok != c.want || err != nil {
+			t.Errorf("from seal %q, network %s to seal %q, network %s: %v, %v", c.was.Seal, c.was.Network, c.is.Seal, c.is.Network, ok, err)
+		}
+	}
+	j := job.New(job.Routine)
+	j.ID, j.Seal, j.Network = "p1", on, none
+	if _, widened, err := newDesk(t).Of(j); widened || err != nil {
+		t.Errorf("seal and network alone widen a job: %v", err)
+	}
+}
+
 func TestFilesOfAJob(t *testing.T) {
 	d := newDesk(t)
 	d.furnish()
@@ -258,6 +294,7 @@ func TestDigestTellsApart(t *testing.T) {
 		word := func(label string) string { return rapid.StringMatching(`[0-9:;,]{0,4}`).Draw(t, label) }
 		s := Subject{Key: word("key"), Kind: word("kind"), Body: word("body"), Files: map[string]string{}}
 		s.Fields = Fields{AllowedTools: texts.Draw(t, "tools"), Gate: word("gate"), After: word("after"), Dirs: texts.Draw(t, "dirs")}
+		s.Fields.Seal, s.Fields.Network = word("seal"), word("network")
 		s.Fields.Verify, s.Fields.Heartbeat = word("verify"), word("heartbeat")
 		for _, name := range texts.Draw(t, "files") {
 			s.Files[name] = word("digest")

@@ -23,6 +23,7 @@ import (
 type Config struct {
 	Timezone string
 	Engine   string
+	Seal     string // SealAuto, SealOn or SealOff
 
 	Heartbeat string // URL that tick calls; "": none
 
@@ -62,6 +63,13 @@ type Channels struct {
 const (
 	BusyQueue     = "queue"
 	BusyInterrupt = "interrupt"
+)
+
+// The values of Config.Seal.
+const (
+	SealAuto = "auto" // what agents start is sealed if the kernel can do it
+	SealOn   = "on"   // nothing runs unless it can
+	SealOff  = "off"
 )
 
 // Delivery configures how messages reach the owner.
@@ -163,7 +171,7 @@ func Load(src Source) (Config, error) {
 // the time of Load, and made the binary 0.1 MB larger.)
 func (c *Config) fill(v *viper.Viper) {
 	c.Timezone, c.Engine = v.GetString("timezone"), v.GetString("engine")
-	c.Heartbeat = v.GetString("heartbeat")
+	c.Heartbeat, c.Seal = v.GetString("heartbeat"), v.GetString("seal")
 	c.Env, c.Models = v.GetStringSlice("env"), v.GetStringSlice("models")
 	c.Chat = Chat{v.GetString("chat.model"), v.GetString("chat.thinking"), v.GetString("chat.permissions"), v.GetString("chat.busy")}
 	c.Channels = Channels{v.GetStringSlice("channels.allowed-tools")}

@@ -70,6 +70,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := `timezone Asia/Tokyo default
 engine  default
+seal auto default
 heartbeat  default
 env  default
 models  default
@@ -157,6 +158,7 @@ func TestFile(t *testing.T) {
 	}
 	want := `timezone Europe/Paris FILE:2
 engine script:a.yaml FILE:3
+seal auto default
 heartbeat  default
 env PATH=/bin:/usr/bin Case_Kept=Mixed CASE EMPTY= EQ=a=b FILE:4
 models sonnet-next alias=sonnet window=9 Qwen/Qwen3:8b in=0 out=0 FILE:5

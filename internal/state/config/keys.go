@@ -53,6 +53,18 @@ func general() []key {
 			check: CheckEngine,
 		},
 		{
+			name: "seal", example: "seal: auto",
+			about: "The seal of what agents start: the kernel keeps it from secrets and state, and from changing other folders.\n" +
+				"auto seals where the kernel can, on refuses to run where it cannot, off never seals. See ollim(7).",
+			standard: SealAuto,
+			check: func(s string) error {
+				if !slices.Contains([]string{SealAuto, SealOn, SealOff}, s) {
+					return fmt.Errorf("%q: want %s, %s or %s", s, SealAuto, SealOn, SealOff)
+				}
+				return nil
+			},
+		},
+		{
 			name: "heartbeat", example: "heartbeat: https://hc-ping.com/ID",
 			about: "URL of an outside monitor, called by every `ollim tick` that worked, so that the monitor notices silence.",
 			check: httpget.CheckURL,

@@ -93,6 +93,8 @@ func table() []field {
 		agent(count("retry", "how many times the agent may continue after verify refused the run", func(j *Job) *int { return &j.Retry })),
 		text("heartbeat", "URL that is called after a run that ended ok", func(j *Job) *string { return &j.Heartbeat }, httpget.CheckURL),
 		timed(agent(list("dirs", "directories outside the data directory that it may read; rw:DIR allows writing", func(j *Job) *[]string { return &j.Dirs }, checkDir))),
+		agent(text("seal", "on: refuse to run where the agent's commands cannot be sealed", func(j *Job) *string { return &j.Seal }, oneOf(SealOn))),
+		agent(text("network", "any, none: where the agent's commands may connect", func(j *Job) *string { return &j.Network }, oneOf(NetworkAny, NetworkNone))),
 		only(Reminder, agent(count("max-chain", "maximum number of follow-ups, one after the other", func(j *Job) *int { return &j.MaxChain }))),
 		only(Reminder, agent(count("chain-depth", "number of reminders before this one in the chain", func(j *Job) *int { return &j.ChainDepth }))),
 		only(Reminder, agent(chainParent())),

@@ -125,6 +125,7 @@ func forAgent(t *rapid.T, j *job.Job) {
 	j.Model, j.Engine = optional(hostile()).Draw(t, "model"), optional(hostile()).Draw(t, "engine")
 	j.AllowedTools, j.Dirs, j.Skills = list(t, "allowed-tools", pattern()), list(t, "dirs", directory()), list(t, "skills", name())
 	j.Subagent, j.Gate, j.After = optional(name()).Draw(t, "subagent"), optional(name()).Draw(t, "gate"), optional(name()).Draw(t, "after")
+	j.Seal, j.Network = rapid.SampledFrom([]string{"", job.SealOn}).Draw(t, "seal"), rapid.SampledFrom([]string{job.NetworkAny, job.NetworkNone}).Draw(t, "network")
 	j.Verify, j.Heartbeat = optional(name()).Draw(t, "verify"), rapid.SampledFrom([]string{"", "https://hc-ping.com/a?b=c"}).Draw(t, "heartbeat")
 	if j.Verify != "" {
 		j.Retry = rapid.IntRange(0, 1000).Draw(t, "retry")
@@ -201,7 +202,7 @@ func isSet(j job.Job, key string) bool {
 		"thinking": j.Thinking != "true", "update-main-session": j.Update != job.OnPing, "allow-ping": !j.AllowPing,
 		"allowed-tools": len(j.AllowedTools) > 0, "skills": len(j.Skills) > 0, "subagent": j.Subagent != "", "engine": j.Engine != "",
 		"timeout": j.Timeout != 30*time.Minute, "catch-up": j.CatchUp != 0, "max-cost": j.MaxCost != 0, "gate": j.Gate != "", "after": j.After != "",
-		"verify": j.Verify != "", "retry": j.Retry != 0, "heartbeat": j.Heartbeat != "",
+		"verify": j.Verify != "", "retry": j.Retry != 0, "heartbeat": j.Heartbeat != "", "seal": j.Seal != "", "network": j.Network != job.NetworkAny,
 		"dirs": len(j.Dirs) > 0, "max-chain": j.MaxChain != 0, "chain-depth": j.ChainDepth != 0,
 		"chain-parent": j.ChainParent != "" && (j.MaxChain == 0 || j.ChainParent != j.ID), "plain": j.Plain, "enabled": !j.Enabled,
 	}[key]

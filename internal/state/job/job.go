@@ -45,6 +45,13 @@ const (
 	Persistent Mode = "persistent"
 )
 
+// What a job may ask of the seal.
+const (
+	SealOn      = "on"   // the run is refused where nothing can be sealed
+	NetworkAny  = "any"  // commands may connect to anywhere
+	NetworkNone = "none" // commands may connect to what was started in the run
+)
+
 // Job is one job file. The fields are those of ollim-routine(5), with defaults filled in.
 type Job struct {
 	Kind Kind
@@ -75,6 +82,8 @@ type Job struct {
 	Retry        int    // how often a run that Verify refused goes on
 	Heartbeat    string // URL
 	Dirs         []string
+	Seal         string // On, or "" as the settings say
+	Network      string // NetworkAny or NetworkNone
 	Enabled      bool
 
 	RunAt       time.Time // a reminder's time
@@ -96,7 +105,7 @@ type Job struct {
 func New(kind Kind) Job {
 	j := Job{
 		Kind: kind, Background: kind != Routine, Thinking: "true", Update: OnPing, AllowPing: true,
-		Timeout: 30 * time.Minute, Enabled: true,
+		Timeout: 30 * time.Minute, Network: NetworkAny, Enabled: true,
 	}
 	if kind == Webhook {
 		j.Hook = &Hook{Signature: Bearer, RateLimit: Rate{N: 30, Per: time.Minute}}

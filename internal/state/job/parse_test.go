@@ -55,6 +55,8 @@ max-cost: 1.25
 gate: is-open
 after: note
 dirs: [~/src, "rw:~/x"]
+seal: on
+network: none
 enabled: false
 ---
 
@@ -71,7 +73,7 @@ Body, with
 		ID: "00123456", Cron: "0 9 * * 1-5", Timezone: "Europe/Paris", Description: "Daily: market", Background: true, Isolated: true,
 		Model: "opus", Thinking: "2000", Update: job.Freely, AllowPing: false, AllowedTools: []string{"Bash(date)", "Read"},
 		Skills: []string{"one", "two.3"}, Subagent: "helper", Engine: "script:a.yaml", Timeout: 90 * time.Minute, CatchUp: 48 * time.Hour,
-		MaxCost: 1.25, Gate: "is-open", After: "note", Dirs: []string{"~/src", "rw:~/x"}, Enabled: false,
+		MaxCost: 1.25, Gate: "is-open", After: "note", Dirs: []string{"~/src", "rw:~/x"}, Seal: job.SealOn, Network: job.NetworkNone, Enabled: false,
 	}
 	same(t, j, want)
 	if next, ok := j.Schedule.Next(time.Date(2026, 2, 21, 0, 0, 0, 0, time.UTC), time.UTC); !ok || next.Format("Mon 15:04") != "Mon 09:00" {
@@ -108,7 +110,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := job.Job{
 		Kind: job.Routine, Path: "x.md", Body: "Do it.", ID: "a", Cron: "@daily",
-		Thinking: "true", Update: job.OnPing, AllowPing: true, Timeout: 30 * time.Minute, Enabled: true,
+		Thinking: "true", Update: job.OnPing, AllowPing: true, Timeout: 30 * time.Minute, Network: job.NetworkAny, Enabled: true,
 	}
 	same(t, j, want)
 	want = job.New(job.Routine)
@@ -120,9 +122,9 @@ func TestDefaults(t *testing.T) {
 func TestFieldsOfTheTables(t *testing.T) {
 	for kind, want := range map[job.Kind]string{
 		job.Routine: `id cron timezone description background session isolated model thinking update-main-session allow-ping
-			allowed-tools skills subagent engine timeout catch-up max-cost gate after verify retry heartbeat dirs enabled`,
+			allowed-tools skills subagent engine timeout catch-up max-cost gate after verify retry heartbeat dirs seal network enabled`,
 		job.Reminder: `id run-at description background isolated model thinking update-main-session allow-ping allowed-tools skills
-			subagent engine timeout max-cost gate after verify retry heartbeat dirs max-chain chain-depth chain-parent plain enabled`,
+			subagent engine timeout max-cost gate after verify retry heartbeat dirs seal network max-chain chain-depth chain-parent plain enabled`,
 	} {
 		var got []string
 		for _, f := range job.Fields(kind) {
@@ -200,6 +202,10 @@ func TestRules(t *testing.T) {
 		"catch-up: 0":  "", "catch-up: 12h": "",
 		"catch-up: soon": `x.md:4: catch-up: "soon" is not a duration: write one like 30m, 2h or 1d`,
 		"max-cost: 1":    "", "max-cost: .01": "",
+		"seal: on": "", "network: none": "", "network: any": "",
+		"seal: off":                          `x.md:4: seal: "off" is not one of: on`,
+		"seal: auto":                         `x.md:4: seal: "auto" is not one of: on`,
+		"network: some":                      `x.md:4: network: "some" is not one of: any, none`,
 		"max-cost: 0":                        "x.md:4: max-cost: must be more than zero, and less than a billion",
 		"max-cost: -1":                       "x.md:4: max-cost: must be more than zero, and less than a billion",
 		"max-cost: 1e12":                     "x.md:4: max-cost: must be more than zero, and less than a billion",

@@ -81,7 +81,7 @@ func TestRulesOfReminders(t *testing.T) {
 	}
 	for _, line := range []string{
 		"isolated: true", "model: opus", "thinking: off", "update-main-session: always", "allow-ping: false", "allowed-tools: [Read]", "skills: [a]",
-		"subagent: a", "engine: script:x", "max-cost: 1", "gate: g", "after: g", "dirs: [/x]", "max-chain: 0", "chain-depth: 0", "chain-parent: b",
+		"subagent: a", "engine: script:x", "max-cost: 1", "gate: g", "after: g", "dirs: [/x]", "seal: on", "network: none", "max-chain: 0", "chain-depth: 0", "chain-parent: b",
 	} {
 		key, _, _ := strings.Cut(line, ":")
 		rules["plain: true; "+line] = "x.md:5: " + key + noAgent
