@@ -73,6 +73,12 @@ func (b *bot) set(change func()) {
 	change()
 }
 
+// beaten returns how many acknowledgements of heartbeats were read.
+func (b *bot) beaten() (n int) {
+	b.set(func() { n = b.beats })
+	return n
+}
+
 func (b *bot) sleep(ctx context.Context, d time.Duration) error {
 	b.set(func() { b.slept, b.instant = append(b.slept, d), b.instant.Add(d) })
 	select {

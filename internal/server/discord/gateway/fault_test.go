@@ -117,7 +117,7 @@ func TestBackoff(t *testing.T) {
 	s, b := world(t)
 	b.Random = func() float64 { return 1 - 1e-12 }
 	b.start().connected()
-	s.Wait("a heartbeat", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.beats > 0 })
+	s.Wait("a heartbeat", func() bool { return b.beaten() > 0 })
 	s.Cut()
 	s.Say(discordapi.Post{Text: "missed"})
 	s.Wait("attempts", func() bool { return len(b.naps()) >= 8 })
@@ -128,9 +128,9 @@ func TestBackoff(t *testing.T) {
 	}
 	s.Restore()
 	b.hears("missed")
-	s.Wait("a heartbeat", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.beats > 1 })
-	before, beats := len(b.naps()), b.beats
-	s.Wait("another", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.beats > beats })
+	s.Wait("a heartbeat", func() bool { return b.beaten() > 1 })
+	before, beats := len(b.naps()), b.beaten()
+	s.Wait("another", func() bool { return b.beaten() > beats })
 	s.Op(7, nil)
 	s.Wait("the wait", func() bool { return len(b.naps()) > before })
 	if got := b.naps()[before].Round(time.Millisecond); got != time.Second {

@@ -28,7 +28,7 @@ func TestRun(t *testing.T) {
 	s.Say(discordapi.Post{Text: "one"})
 	b.hears("one")
 	s.Repeat(2)
-	s.Wait("heartbeats", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.beats > 2 })
+	s.Wait("heartbeats", func() bool { return b.beaten() > 2 })
 	s.Wait("the position", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.saved.Seq == 2 })
 	b.stop()
 	b.gone()
@@ -157,7 +157,7 @@ func TestBurst(t *testing.T) {
 	b.set(func() { b.held = held })
 	say(1300)
 	s.Wait("a pause", func() bool { return s.Visits().Heartbeats > 4 })
-	beats, heartbeats := b.beats, s.Visits().Heartbeats
+	beats, heartbeats := b.beaten(), s.Visits().Heartbeats
 	s.Wait("heartbeats", func() bool { return s.Visits().Heartbeats > heartbeats+4 })
 	b.set(func() {
 		if b.beats > beats+1 {
@@ -182,7 +182,9 @@ func TestUnknown(t *testing.T) {
 	}})
 	s.Say(discordapi.Post{Text: "after it"})
 	b.hears("new components", "after it")
-	if !slices.Contains(b.events, "NEW_EVENT") {
+	var events []string
+	b.set(func() { events = slices.Clone(b.events) })
+	if !slices.Contains(events, "NEW_EVENT") {
 		t.Error("an event that nobody knows is lost")
 	}
 }
@@ -215,15 +217,15 @@ func TestSessionLimits(t *testing.T) {
 	}
 	s.Limit(1000, 0)
 	b.connected()
-	begin := b.instant
-	for b.instant.Sub(begin) < 90*time.Minute { // a loop of restarts that lose the session at once
+	begin := b.Now()
+	for b.Now().Sub(begin) < 90*time.Minute { // a loop of restarts that lose the session at once
 		b.kill()
 		s.Forget()
 		n := s.Visits().Identified
 		b.start()
 		s.Wait("a session", func() bool { return s.Visits().Identified > n && s.Connected() })
 	}
-	took := b.instant.Sub(begin)
+	took := b.Now().Sub(begin)
 	if n, most := s.Visits().Identified, 21+int(took/(3*time.Minute)); n > most || n < most-3 {
 		t.Errorf("%d sessions in %v, want %d", n, took, most)
 	}
