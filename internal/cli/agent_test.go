@@ -27,7 +27,7 @@ func commandsOfAgents() map[string][]string {
 		},
 		"never": {
 			"answer", "approve", "discord check", "discord sync", "import crontab", "man install", "pause", "resume", "routine rm", "schedule install", "schedule remove", "session branch",
-			"session export", "session rm", "session search", "session show", "stop", "webhook add", "webhook call", "webhook rm",
+			"session clear", "session export", "session rm", "session search", "session show", "stop", "webhook add", "webhook call", "webhook rm",
 		},
 		"never nested": {
 			"ask", "budget set", "chat", "config set", "discord listen", "doctor", "fire", "fork nudge", "fork reply", "fork report", "routine disable", "routine enable", "skill render", "tick", "update clear", "update pop", "webhook serve",

@@ -45,7 +45,7 @@ func completers() map[string]completer {
 		"schedule list": all(routines, reminders), "schedule audit": routines,
 		"run list": jobs, "run show": runs, "run log": runs, "stop": runsInProgress, "answer": openQuestions,
 		"session show": sessions, "session id": sessions, "session compact": sessions, "session branch": sessions,
-		"session export": sessions, "session history": sessions, "session rm": sessions, "session clear": sessions,
+		"session export": sessions, "session history": sessions, "session rm": sessions, "session clear": all(words("main"), routineSessions),
 		"skill show": skills, "skill render": skills,
 		"config get": settings, "config set": settings,
 		"task done": tasks, "task edit": tasks, "task rm": tasks,

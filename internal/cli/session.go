@@ -22,7 +22,7 @@ import (
 func newSession(d *Deps) *cobra.Command {
 	cmd := group("session", "sessions", "Manage sessions and transcripts",
 		newSessionList(d), newSessionShow(d), newSessionID(d), newSessionCompact(d), newSessionBranch(d), newSessionExport(d),
-		newSessionHistory(d), newSessionSearch(d), newSessionRm(d))
+		newSessionHistory(d), newSessionSearch(d), newSessionClear(d), newSessionRm(d))
 	cmd.Long = "SESSION is main, routine:ID, a transcript's id or its beginning, or the path of a transcript. Transcripts " +
 		"are for the owner only: inside a run only the names are known. List, show and rm accept the sessions of " +
 		"channels too, by names such as telegram_987."

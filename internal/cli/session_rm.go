@@ -21,13 +21,13 @@ func newSessionRm(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentNever(refused),
 		Use:         "rm SESSION...",
-		Short:       "Forget the main session or a routine's, or delete a transcript",
-		Long: "Rm of main or routine:ID forgets the session's id, so that the next turn starts a new session; the transcript " +
-			"is kept. Rm of a transcript, by its full id or its path, deletes the conversation permanently, with the " +
+		Short:       "Delete a transcript or a channel's session",
+		Long: "Rm of a transcript, by its full id or its path, deletes the conversation permanently, with the " +
 			"images and PDFs that no other transcript and no run refers to (those of the last minute are deleted within a day). It is refused " +
 			"while the transcript is in use, or is the session of main or a routine. What an engine stores in its own format " +
-			"is kept. Rm of a channel's session, such as telegram_987, deletes its messages; it is refused during a turn.",
-		Example: "  ollim session rm main\n  ollim session rm n-a1b2c3d4e5f6",
+			"is kept. Rm of a channel's session, such as telegram_987, deletes its messages; it is refused during a turn. Rm of " +
+			"main or routine:ID is the same as clear.",
+		Example: "  ollim session rm n-a1b2c3d4e5f6",
 		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return d.each("session rm", args, func(name string) error {
@@ -87,7 +87,7 @@ func (d *Deps) deleteTranscript(ctx context.Context, h app.Home, c app.Conversat
 		return err
 	}
 	if n, ok := held[c.ID]; ok {
-		return hint(fmt.Errorf("%w: it is the session of %s", app.ErrNotAllowed, n.Text), "ollim session rm %s", n.Text)
+		return hint(fmt.Errorf("%w: it is the session of %s", app.ErrNotAllowed, n.Text), "ollim session clear %s", n.Text)
 	}
 	shown, err := c.File.Objects()
 	if err != nil {
@@ -115,9 +115,12 @@ func (d *Deps) deleteTranscript(ctx context.Context, h app.Home, c app.Conversat
 // removed by tick.
 const writeTime = time.Minute
 
-// forget removes a session's id, under its lock; the transcript stays.
+// forget removes a session's id, under its lock; the transcript stays. Main is cleared even if a turn holds the lock.
 func forget(ctx context.Context, h app.Home, n app.SessionName) error {
 	guard, err := lock.TryGuard(h.Dir.SessionLock(n.Routine))
+	if errors.Is(err, lock.ErrBusy) && n.Routine == "" {
+		return h.Runner(true).Clear(ctx)
+	}
 	if err != nil {
 		return err
 	}

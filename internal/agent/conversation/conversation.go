@@ -69,7 +69,7 @@ type History struct {
 	Discard  bool                 // nothing of the session is kept
 	Missing  Missing
 	Opening  Opening // of the prompt of this turn
-	Name     string  // of the session that the history comes from, for ollim session rm; "" if it has none
+	Name     string  // of the session that the history comes from, for ollim session clear; "" if it has none
 }
 
 // Opening is what a conversation puts in front of a turn's message.

@@ -138,7 +138,7 @@ func (t *Turn) Say(ctx context.Context, in prompt.Input, r engine.Request) (engi
 		result, err = t.say(ctx, in, r)
 	}
 	if errors.Is(err, engine.ErrForeignSession) && t.history.Name != "" {
-		err = fmt.Errorf("%w; use that engine, or start a new session: ollim session rm %s", err, t.history.Name)
+		err = fmt.Errorf("%w; use that engine, or start a new session: ollim session clear %s", err, t.history.Name)
 	}
 	return result, errors.Join(err, t.settleUpdates(ctx))
 }

@@ -168,7 +168,7 @@ func (e *examination) sessions(context.Context) string {
 		want, _, _ = strings.Cut(want, ":")
 		if holder := engine.Holder(id); used && want != "" && holder != "" && holder != want {
 			name := app.NameOf(routine).Text
-			e.fail("set the engine to "+holder+"; or start a new session: ollim session rm "+name, "the session %s belongs to the engine %s, not to %s", name, holder, want)
+			e.fail("set the engine to "+holder+"; or start a new session: ollim session clear "+name, "the session %s belongs to the engine %s, not to %s", name, holder, want)
 		}
 	}
 	return count(len(current), "session")
