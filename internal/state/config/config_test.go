@@ -413,6 +413,17 @@ func TestGetAndKeys(t *testing.T) {
 	}
 }
 
+// The name of a server that cannot be one is the fault, not the key.
+func TestSetOfABadServerName(t *testing.T) {
+	for _, name := range []string{"mcp-servers.Docs.url", "mcp-servers.ollim.url"} {
+		err := config.Set(filepath.Join(t.TempDir(), "config.yaml"), name, []string{"https://example.com"})
+		var wrong *config.Wrong
+		if !errors.As(err, &wrong) || !strings.HasPrefix(err.Error(), name+": ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestAmount(t *testing.T) {
 	for text, want := range map[string]string{
 		"0": "0", "1.50": "1.5", "1e3": "1000", "none": "+Inf", "": "", "-1": "", "None": "", "inf": "", "nan": "", "1,5": "", "1e9": "", "$1": "",

@@ -280,10 +280,7 @@ func lookup(name string) (key, error) {
 	if i := slices.IndexFunc(all, func(k key) bool { return k.name == yamldoc.Kebab(name) }); i >= 0 {
 		return all[i], nil
 	}
-	if k, ok := lookupServer(name); ok {
-		return k, nil
-	}
-	return key{}, &UnknownKey{name, plaintext.Similar(name, Keys())}
+	return lookupServer(name)
 }
 
 // UnknownKey is the error of a name that is not a setting.
@@ -305,7 +302,7 @@ func Keys() []string {
 	return names
 }
 
-// Get returns one resolved setting; the error is an *UnknownKey.
+// Get returns one resolved setting; the error is an *UnknownKey, or a *Wrong of a server's name.
 func (c Config) Get(name string) (Item, error) {
 	k, err := lookup(name)
 	if err != nil {

@@ -217,19 +217,20 @@ func (s Servers) items(doc *yamldoc.Doc, file string) (items []Item) {
 	return items
 }
 
-// lookupServer returns a setting of a server, by its full name.
-func lookupServer(name string) (key, bool) {
+// lookupServer returns a setting of a server, by its full name. The error is an *UnknownKey, or a *Wrong of the server's name.
+func lookupServer(name string) (key, error) {
 	words := strings.Split(name, ".")
-	if len(words) != 3 || words[0] != serverSection || checkServerName(words[1]) != nil {
-		return key{}, false
-	}
 	for _, k := range serverKeys() {
-		if k.name == words[2] {
-			k.name = name
-			return k, true
+		if len(words) != 3 || words[0] != serverSection || k.name != words[2] {
+			continue
 		}
+		if err := checkServerName(words[1]); err != nil {
+			return key{}, &Wrong{name, err.Error()}
+		}
+		k.name = name
+		return k, nil
 	}
-	return key{}, false
+	return key{}, &UnknownKey{name, plaintext.Similar(name, Keys())}
 }
 
 // serverTemplate is the section in a new config.yaml.
