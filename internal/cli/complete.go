@@ -52,7 +52,8 @@ func completers() map[string]completer {
 	}
 }
 
-// flagCompleters returns the completers of values of flags, by the flag's name.
+// flagCompleters returns the completers of values of flags, by the flag's name. They also complete those of a setting that ends in
+// that name.
 func flagCompleters() map[string]completer {
 	return map[string]completer{
 		"model": models, "engine": words(engine.ClaudeCode, engine.Native, "script:"), "resume": transcripts,
@@ -114,6 +115,10 @@ func (d *Deps) arguments(cmd *cobra.Command, c completer) func(*cobra.Command, [
 				return slices.Contains(args, word)
 			})
 			return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		case cmd.Use == "set KEY VALUE..." && len(args) == 1:
+			if c := flagCompleters()[args[0][strings.LastIndexByte(args[0], '.')+1:]]; c != nil {
+				return d.candidates(c, begun), cobra.ShellCompDirectiveNoFileComp
+			}
 		case strings.Contains(cmd.Use, "FILE"):
 			return nil, cobra.ShellCompDirectiveDefault
 		case first && len(usage) == 1 && strings.Contains(usage[0], "|") && usage[0] == strings.ToLower(usage[0]):
