@@ -22,13 +22,17 @@ type asker struct {
 }
 
 // ask asks for a value that no flag gives. An empty line is the standard answer; what check refuses is asked again. The error is of
-// an input that ends with a wrong answer, or is interrupted.
+// an input that ends without an answer or with a wrong one, or is interrupted.
 func (a asker) ask(ctx context.Context, value *string, text, standard string, check func(answer string) error) error {
 	for refused := error(nil); *value == ""; {
 		_, _ = fmt.Fprintf(a.d.Stderr, "%s [%s]: ", text, standard)
 		line, readErr := readLine(ctx, a.in)
 		if readErr != nil && !errors.Is(readErr, io.EOF) {
 			return readErr
+		}
+		if readErr != nil && line == "" {
+			_, _ = fmt.Fprintln(a.d.Stderr)
+			return usage("%s: the input has ended, and nothing was created", strings.ToLower(text))
 		}
 		answer := cmp.Or(strings.TrimSpace(line), standard)
 		if refused == nil || readErr == nil {

@@ -113,12 +113,14 @@ func TestInitStandardAnswers(t *testing.T) {
 	shows(t, r.errOut, "created ", "next: choose an engine")
 }
 
-// TestInitEnds: an input that ends with a wrong answer makes nothing.
+// TestInitEnds: an input that ends with a wrong answer, or without one, makes nothing.
 func TestInitEnds(t *testing.T) {
 	t.Parallel()
 	w := newBareWorld(t, nil)
-	if r := w.answers([]string{"Europe/Atlantis"}, "init"); r.status == 0 || w.read("config.yaml") != "" {
-		t.Errorf("%+v", r)
+	for _, lines := range [][]string{{"Europe/Atlantis"}, {"Europe/Paris"}} {
+		if r := w.answers(lines, "init"); r.status != int(statusUsage) || !strings.Contains(r.errOut, "the input has ended") || w.read("config.yaml") != "" {
+			t.Errorf("%q: %+v", lines, r)
+		}
 	}
 }
 
