@@ -30,7 +30,7 @@ func newStatus(d *Deps) *cobra.Command {
 			"you looked last: new; recovered means that a later run succeeded), waiting (questions, see ollim answer), approve (jobs that " +
 			"wait for ollim approve), queued and cut-off (messages to the main " +
 			"conversation), inbox (events of a webhook that wait for their runs), updates (pending), undelivered (messages to you), " +
-			"invalid (job files, see ollim check), next (fires), pings, spent, and week (for each routine its runs of the last seven days). " +
+			"invalid (job files, see ollim check), next (fires), pings, spent (and the automatic runs of today that reached an engine), and week (for each routine its runs of the last seven days). " +
 			"ollim without a command is ollim status where a data directory exists.\n\n" +
 			"--short prints one line for a prompt or the status line of tmux, such as: 1 running, 2 failed, next 09:00. It counts, in " +
 			"this order, what needs attention or is in progress: no tick, paused, running, failed, waiting, to approve, updates, undelivered, invalid. " +
@@ -197,7 +197,7 @@ func moneyRows(s overview.Status) [][]any {
 	}
 	return [][]any{
 		{"pings", fmt.Sprintf("%d of %d left", s.Pings.Left, s.Pings.Capacity)},
-		{"spent", of(s.Spent.Today, s.Spent.PerDay) + " today", of(s.Spent.Month, s.Spent.PerMonth) + " this month", fmt.Sprintf("%d runs today", s.Spent.RunsToday)},
+		{"spent", of(s.Spent.Today, s.Spent.PerDay) + " today", of(s.Spent.Month, s.Spent.PerMonth) + " this month", fmt.Sprintf("%d automatic runs today", s.Spent.RunsToday)},
 	}
 }
 
