@@ -136,6 +136,9 @@ func (a *App) settings() (*settings, error) {
 	if before != nil && before.path == path && same(before.file, file) {
 		return before, nil
 	}
+	if info := stat(string(dir)); info != nil && !info.IsDir() {
+		return &settings{}, Hint(fmt.Errorf("%s: %w", dir, ErrNoDirectory), "OLLIM_DATA_DIR and --data-dir name a directory, which ollim init creates")
+	}
 	c, err := config.Load(config.Source{Path: path, Lookup: a.Lookup, Zone: a.SystemZone})
 	if before != nil && before.path == path && before.config.Exists && (err != nil || !c.Exists) {
 		if err == nil {

@@ -7,9 +7,10 @@ import (
 
 // Errors that a caller acts on.
 var (
-	ErrNoConfig   = errors.New("no configuration")
-	ErrNotAllowed = errors.New("not allowed") // to an agent
-	ErrNoSession  = errors.New("no session")
+	ErrNoConfig    = errors.New("no configuration")
+	ErrNoDirectory = errors.New("not a directory") // the path of the data directory
+	ErrNotAllowed  = errors.New("not allowed")     // to an agent
+	ErrNoSession   = errors.New("no session")
 )
 
 // ConfigFault is anything wrong with config.yaml or with the secrets file.
