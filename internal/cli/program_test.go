@@ -57,6 +57,9 @@ func TestVanishes(t *testing.T) {
 			t.Errorf("%s: %q", path, got)
 		}
 	}
+	if got, want := d.vanishes(link), temporary+", to which it leads, is in a temporary directory"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	delete(w.env, "TMPDIR")
 	if d.vanishes("/tmp/ollim") == "" {
 		t.Error("/tmp is no temporary directory")

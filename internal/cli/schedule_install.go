@@ -89,7 +89,11 @@ func runScheduleInstall(ctx context.Context, d *Deps, o unitOptions) error {
 	if err != nil {
 		return err
 	}
-	return d.applyUnits(ctx, o, host, files)
+	if err := d.applyUnits(ctx, o, host, files); err != nil {
+		return err
+	}
+	d.warnOfTick(ctx, h, host)
+	return nil
 }
 
 func (d *Deps) installCrontab(ctx context.Context, h app.Home, host installer.Host, jobs []job.Job) error {

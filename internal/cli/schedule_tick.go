@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"context"
+	"maps"
+	"os"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/app"
-	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -26,48 +29,100 @@ func (d *Deps) crontabBlock(host installer.Host, jobs []job.Job, table []byte) (
 	return installer.Crontab(host, jobs)
 }
 
+// warnOfTick warns if the crontab runs the tick that units of systemd are to run. A crontab that cannot be read has no tick.
+func (d *Deps) warnOfTick(ctx context.Context, h app.Home, host installer.Host) {
+	table, err := crontabOf(h, d).Read(ctx)
+	if err != nil {
+		return
+	}
+	const message = "the crontab also runs ollim tick, so every fire is tried twice: "
+	rest, _, err := installer.Remove(table)
+	if line := d.tickLine(host, rest); err == nil && line > 0 {
+		d.warn(message + "delete this line with crontab -e: " + strings.TrimSpace(strings.Split(string(rest), "\n")[line-1]))
+	} else if d.tickLine(host, table) > 0 {
+		d.warn(message + "ollim schedule remove crontab")
+	}
+}
+
+// shellVariables are the variables of a command in a crontab.
+type shellVariables map[string]string
+
+// assign reads NAME=value, and reports whether the text is one. A value is expanded within a command only.
+func (v shellVariables) assign(text string, expand bool) bool {
+	assigned := regexp.MustCompile(`^\s*["']?([A-Za-z_]\w*)["']?\s*=\s*(.*?)\s*$`).FindStringSubmatch(text)
+	if assigned == nil {
+		return false
+	}
+	v[assigned[1]] = strings.Trim(assigned[2], `"'`)
+	if expand {
+		v[assigned[1]] = v.expand(assigned[2])
+	}
+	return true
+}
+
+// expand reads a word as the shell does: quotes, a home and variables.
+func (v shellVariables) expand(word string) string {
+	if text := strings.Trim(word, "'"); text != word {
+		return text
+	}
+	if strings.HasPrefix(word, "~/") {
+		word = "$HOME" + word[1:]
+	}
+	return os.Expand(strings.Trim(word, `"`), func(name string) string { return v[name] })
+}
+
 // tickLine is the number of the line, from 1, that runs the tick of the data directory every minute; 0 if none certainly does.
 func (d *Deps) tickLine(host installer.Host, table []byte) int {
-	number, environment := 0, false
+	home, err := d.UserHome()
+	if err != nil {
+		return 0
+	}
+	variables, number := shellVariables{}, 0
+	for _, entry := range process.CronEnv(home) {
+		variables.assign(entry, false)
+	}
 	for line := range strings.Lines(string(table)) {
 		number++
 		words := strings.Fields(line)
-		if name, _, assigned := strings.Cut(line, "="); assigned && len(strings.Fields(name)) == 1 {
-			name = strings.Trim(strings.TrimSpace(name), "\"'")
-			environment = environment || name == "HOME" || strings.HasPrefix(name, "OLLIM_") // another directory may be the usual one
+		if variables.assign(line, false) || len(words) < 6 {
+			continue
 		}
-		if len(words) > 5 && (words[0] == "*" || words[0] == "*/1") && !slices.ContainsFunc(words[1:5], func(w string) bool { return w != "*" }) &&
-			d.ticks(host, words[5], words[6:], environment) {
+		if fields := strings.Join(words[:5], " "); (fields == "* * * * *" || fields == "*/1 * * * *") && ticks(host, words[5:], maps.Clone(variables)) {
 			return number
 		}
 	}
 	return 0
 }
 
-// ticks reports whether a command of a crontab is the tick of the data directory. In a changed environment, that of a command which
-// names no data directory is not known.
-func (d *Deps) ticks(host installer.Host, program string, words []string, changed bool) bool {
-	if !filepath.IsAbs(program) || filepath.Base(program) != "ollim" || !exists(program) {
+// ticks reports whether a command of a crontab is the tick of the data directory.
+func ticks(host installer.Host, words []string, variables shellVariables) bool {
+	for len(words) > 0 && variables.assign(words[0], true) {
+		words = words[1:]
+	}
+	for i := range words {
+		words[i] = variables.expand(words[i])
+	}
+	if len(words) == 0 {
 		return false
 	}
-	var dir, config string
+	program, err := process.LookPath(words[0], []string{"PATH=" + variables["PATH"]})
+	if err != nil || !filepath.IsAbs(program) || filepath.Base(program) != "ollim" && !sameFile(program, host.Ollim) || !exists(program) {
+		return false
+	}
+	there := app.App{Lookup: func(name string) (string, bool) { value, ok := variables[name]; return value, ok }}
 	flags := pflag.NewFlagSet("ollim", pflag.ContinueOnError)
 	flags.SetInterspersed(false)
-	flags.StringVar(&dir, "data-dir", "", "")
-	flags.StringVar(&config, "config", "", "")
+	flags.StringVar(&there.DataDir, "data-dir", variables["OLLIM_DATA_DIR"], "")
+	flags.StringVar(&there.ConfigPath, "config", variables["OLLIM_CONFIG"], "")
 	flags.BoolP("quiet", "q", false, "")
-	if flags.Parse(words) != nil || flags.Arg(0) != "tick" || flags.NArg() > 1 && !strings.ContainsAny(flags.Arg(1)[:1], "<>|&;12") {
+	if flags.Parse(words[1:]) != nil || flags.Arg(0) != "tick" || flags.NArg() > 1 && !regexp.MustCompile(`^[12]?[<>|&;]`).MatchString(flags.Arg(1)) {
 		return false
 	}
-	if dir == "" {
-		home, err := d.UserHome()
-		if err != nil || changed {
-			return false
+	for _, path := range []string{there.DataDir, there.ConfigPath} {
+		if path != "" && !filepath.IsAbs(path) {
+			return false // it depends on where the shell is
 		}
-		dir = filepath.Join(home, app.UsualDir)
 	}
-	if config == "" {
-		config = paths.Dir(dir).Config()
-	}
-	return sameFile(dir, host.DataDir) && sameFile(config, host.Config)
+	dir, err := there.Dir()
+	return err == nil && sameFile(string(dir), host.DataDir) && sameFile(there.ConfigFile(dir), host.Config)
 }

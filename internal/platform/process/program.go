@@ -130,7 +130,7 @@ func (c Call) command(said io.Writer) (*exec.Cmd, error) {
 	if len(c.Argv) == 0 {
 		return nil, errors.New("no program given")
 	}
-	path, err := lookPath(c.Argv[0], c.Env)
+	path, err := LookPath(c.Argv[0], c.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func explain(cmd *exec.Cmd, err error) error {
 
 // Find returns the error that Run would return because there is no such program.
 func Find(name, dir string, env []string) error {
-	path, err := lookPath(name, env)
+	path, err := LookPath(name, env)
 	if err != nil {
 		return err
 	}
@@ -258,10 +258,10 @@ func Find(name, dir string, env []string) error {
 	return nil
 }
 
-// lookPath finds a program in the PATH of env: exec.LookPath would search that of this process, which differs under
+// LookPath finds a program in the PATH of env: that of os/exec would search that of this process, which differs under
 // cron. A name with a slash is a path already. Relative directories in PATH are skipped: they would depend on the
 // working directory.
-func lookPath(name string, env []string) (string, error) {
+func LookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
 	}

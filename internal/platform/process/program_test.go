@@ -267,7 +267,7 @@ func TestLookPath(t *testing.T) {
 		{"./tell", nil, "./tell"},
 		{"/no/such", nil, "/no/such"},
 	} {
-		got, err := lookPath(tc.name, tc.env)
+		got, err := LookPath(tc.name, tc.env)
 		if got != tc.want || errors.Is(err, ErrNotFound) != (tc.want == "") {
 			t.Errorf("%q in %q: %q, %v, want %q", tc.name, tc.env, got, err, tc.want)
 		}
