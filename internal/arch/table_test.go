@@ -13,6 +13,7 @@ func layers() []layer {
 		{path: "man"},
 		{path: "internal/platform", beside: map[string][]string{
 			"plaintext": {"order"},
+			"process":   {"seal"},
 			"store":     {"lock"},
 			"timeparse": {"plaintext"},
 			"yamldoc":   {"plaintext"},
@@ -77,7 +78,7 @@ func owners() map[string]string {
 		"github.com/mark3labs/mcp-go/server":   "internal/server/mcp",
 		"github.com/spf13/cobra":               "internal/cli",
 		"github.com/spf13/pflag":               "internal/cli",
-		"golang.org/x/sys":                     "internal/cli",
+		"golang.org/x/sys":                     "internal/cli internal/platform/seal",
 		"golang.org/x/term":                    "internal/cli",
 	}
 }

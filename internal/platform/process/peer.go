@@ -35,11 +35,11 @@ func Open(c Call) (*Peer, error) {
 	p.Out, cmd.Stdout = out, end // the exec package copies it, so that a process that keeps the pipe open is not waited for
 	started := make(chan error)
 	go func() {
-		if c.Tied { // as in Run
+		if c.Tied && c.Seal == nil { // as in Run
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 		}
-		err := launch(cmd)
+		err := c.launch(cmd)
 		if started <- err; err != nil {
 			return
 		}

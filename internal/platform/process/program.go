@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/ollim/ollim/internal/platform/seal"
 )
 
 const (
@@ -38,6 +40,7 @@ type Call struct {
 	Last  bool          // the last Limit bytes are kept, not the first
 	Tied  bool          // killed when this process ends, even by SIGKILL; on Linux only, and not if it gains privileges
 	Grace time.Duration // between SIGTERM and SIGKILL of its process group once ctx has ended; 0: kill at once
+	Seal  *seal.Seal    // what the program may do; such a program is Tied, and gets no Files. nil: what this process may do
 }
 
 // Result is the result of a program.
@@ -73,7 +76,7 @@ func Run(ctx context.Context, c Call) (Result, error) {
 	var cmd *exec.Cmd
 	started, done := make(chan error), make(chan struct{})
 	go func() {
-		if c.Tied { // the kernel ties it to the thread that starts it, which must not end first
+		if c.Tied && c.Seal == nil { // the kernel ties it to the thread that starts it, which must not end first
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 		}
@@ -122,7 +125,7 @@ func start(c Call, out, said io.Writer) (*exec.Cmd, error) {
 		defer func() { _ = in.Close() }()
 		cmd.Stdin = in
 	}
-	return cmd, launch(cmd)
+	return cmd, c.launch(cmd)
 }
 
 // command returns the program with everything but its standard input and output.
@@ -139,8 +142,11 @@ func (c Call) command(said io.Writer) (*exec.Cmd, error) {
 		Env:         append([]string{}, c.Env...), // nil would inherit the environment of this process
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		WaitDelay:   drain,
-		ExtraFiles:  c.Files,
 	}
+	if c.Seal != nil {
+		return cmd, nil
+	}
+	cmd.ExtraFiles = c.Files
 	if c.Tied {
 		tie(cmd.SysProcAttr)
 	}
@@ -148,9 +154,13 @@ func (c Call) command(said io.Writer) (*exec.Cmd, error) {
 }
 
 // launch starts a command that inherits no descriptor besides those given.
-func launch(cmd *exec.Cmd) error {
+func (c Call) launch(cmd *exec.Cmd) error {
 	keepDescriptors()
-	if err := cmd.Start(); err != nil {
+	start := cmd.Start
+	if c.Seal != nil {
+		start = func() error { return c.Seal.Start(cmd) }
+	}
+	if err := start(); err != nil {
 		return fmt.Errorf("%s: %w", cmd.Path, explain(cmd, err))
 	}
 	return nil

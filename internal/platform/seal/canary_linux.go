@@ -1,0 +1,93 @@
+//go:build amd64 || arm64
+
+package seal
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// canary is a file that opens for this process, and must not open for a sealed one.
+type canary struct {
+	path string
+	name *byte
+}
+
+// newCanary returns an error if the file does not open before the thread is sealed: then the trial would show nothing.
+func newCanary(path string) (canary, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return canary{}, fmt.Errorf("canary %s: %w", path, err)
+	}
+	_ = unix.Close(fd)
+	name, err := unix.BytePtrFromString(path)
+	return canary{path, name}, err
+}
+
+// The exit statuses of the trial.
+const (
+	holds = iota
+	opened
+	failed
+	signalled
+)
+
+// try starts a process as the calling thread starts a program, except that it executes none, and returns nil if that process
+// could neither open the canary nor send a signal to this one.
+func (c canary) try() error {
+	pid, errno := tryInChild(c.name)
+	if errno != 0 {
+		return fmt.Errorf("clone: %w", errno)
+	}
+	var status unix.WaitStatus
+	for {
+		_, err := unix.Wait4(pid, &status, 0, nil)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("wait: %w", err)
+		}
+	}
+	switch {
+	case status.Exited() && status.ExitStatus() == holds:
+		return nil
+	case status.Exited() && status.ExitStatus() == opened:
+		return fmt.Errorf("%s opens inside", c.path)
+	case status.Exited() && status.ExitStatus() == signalled:
+		return errors.New("processes outside can be signalled")
+	}
+	return fmt.Errorf("the trial with %s failed (status %#x)", c.path, status)
+}
+
+// tryInChild returns the process that tries the seal. The child is a copy of this process with one thread: it must not call
+// anything that needs the runtime, not even grow its stack.
+//
+//go:norace
+//go:nosplit
+//go:noinline
+func tryInChild(name *byte) (pid int, errno unix.Errno) {
+	child, _, errno := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno != 0 || child != 0 {
+		return int(child), errno
+	}
+	status := uintptr(failed)
+	at := unix.AT_FDCWD
+	_, _, errno = unix.RawSyscall6(unix.SYS_OPENAT, uintptr(at), uintptr(unsafe.Pointer(name)), unix.O_RDONLY, 0, 0, 0)
+	if errno == 0 {
+		status = opened
+	}
+	if errno == unix.EACCES {
+		status = holds
+		parent, _, _ := unix.RawSyscall(unix.SYS_GETPPID, 0, 0, 0)
+		if _, _, errno = unix.RawSyscall(unix.SYS_KILL, parent, 0, 0); errno != unix.EPERM {
+			status = signalled
+		}
+	}
+	for {
+		unix.RawSyscall(unix.SYS_EXIT_GROUP, status, 0, 0)
+	}
+}

@@ -1,0 +1,116 @@
+//go:build amd64 || arm64
+
+package seal
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The rights of Landlock, version by version, would be 16 until ABI 5; what a later version adds is not confined.
+const (
+	reading = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	writing = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
+		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REFER |
+		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_SYM |
+		unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO
+	// never is granted to nobody, except that a device that is listed by itself may be controlled: a device node in a writable
+	// directory would give root the whole disk.
+	never = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+
+	ofFiles = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
+		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+
+	scopes = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
+)
+
+// landlockABI returns the version of Landlock, which is MinABI or more.
+func landlockABI() (int, error) {
+	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	switch {
+	case errno == unix.ENOSYS, errno == unix.EOPNOTSUPP:
+		return 0, fmt.Errorf("the kernel has no Landlock, or it is off; ABI %d (Linux 6.12) is needed", MinABI)
+	case errno != 0:
+		return 0, fmt.Errorf("landlock: %w; ABI %d (Linux 6.12) is needed", errno, MinABI)
+	case abi < MinABI:
+		return 0, fmt.Errorf("the kernel has Landlock ABI %d; ABI %d (Linux 6.12) is needed", abi, MinABI)
+	}
+	return int(abi), nil
+}
+
+// ruleset returns a descriptor of the rules about files. Its caller closes it.
+func ruleset(r Rules) (fd int, err error) {
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: reading | writing | never, Scoped: scopes}
+	set, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	if errno != 0 {
+		return -1, fmt.Errorf("landlock_create_ruleset: %w", errno)
+	}
+	fd = int(set)
+	defer func() {
+		if err != nil {
+			_ = unix.Close(fd)
+		}
+	}()
+	for _, path := range r.Read {
+		if err := allow(fd, path, reading); err != nil {
+			return -1, err
+		}
+	}
+	for _, path := range r.Write {
+		if err := allow(fd, path, reading|writing); err != nil {
+			return -1, err
+		}
+	}
+	return fd, nil
+}
+
+// allow adds one path to a ruleset.
+func allow(ruleset int, path string, access uint64) error {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EACCES):
+		return nil // what does not exist needs no rule, and a link may lead anywhere
+	case err != nil:
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return fmt.Errorf("stat %s: %w", path, err)
+	}
+	switch stat.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+	case unix.S_IFCHR:
+		if access&unix.LANDLOCK_ACCESS_FS_WRITE_FILE != 0 {
+			access |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+		}
+		access &= ofFiles
+	default:
+		access &= ofFiles
+	}
+	attr := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}
+	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&attr)), 0, 0, 0); errno != 0 {
+		return fmt.Errorf("landlock_add_rule %s: %w", path, errno)
+	}
+	return nil
+}
+
+// restrictSelf seals the calling thread with a ruleset.
+func restrictSelf(ruleset int) error {
+	abi, err := landlockABI()
+	if err != nil {
+		return err
+	}
+	var flags uintptr
+	if abi >= 7 {
+		flags = unix.LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF // the trial of each start is no event for the audit log
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset), flags, 0); errno != 0 {
+		return fmt.Errorf("landlock_restrict_self: %w", errno)
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+// Package seal starts programs that the kernel keeps to a list: which files they read, which they change, where they connect.
+// It needs no privileges, no other program and no namespace, and works on Linux with Landlock (see MinABI); elsewhere Check and
+// New return an error. Nothing is ever sealed in part.
+//
+// A sealed program is started by a thread that restricts itself and never runs anything else. Every process that the program
+// starts inherits the restrictions, whatever it does, and cannot lift them. Seal.Close ends all of them.
+//
+// The rules name what is allowed. The rest is closed: opening, making, linking, renaming, removing and truncating files, the
+// memory and environment of processes outside, signals to them, sockets. Metadata stays open, because Landlock does not cover
+// it: stat, chmod, chown, utimes, setxattr, flock, chdir.
+package seal
+
+import "errors"
+
+// MinABI is the least version of Landlock: the first that confines signals and abstract sockets (Linux 6.12).
+const MinABI = 6
+
+var (
+	// ErrUnsupported is the error of Check and New where the kernel lacks what a seal needs.
+	ErrUnsupported = errors.New("cannot seal")
+	// ErrNotSealed is the error of a start that was refused, because a trial showed that the seal does not hold.
+	ErrNotSealed = errors.New("the seal does not hold")
+	// ErrClosed is the error of a start after Close.
+	ErrClosed = errors.New("the seal is closed")
+)
+
+// Rules is what a sealed program may do. Paths are absolute and contain no symbolic link: the caller resolves links once, before
+// a sealed program can plant one. A path that does not exist, or that has come to lead through a link, is left out.
+type Rules struct {
+	Read    []string // files, and directories with what is below them, whose contents may be read and executed
+	Write   []string // the same, whose contents may also be changed; files may be made, renamed and removed below a directory
+	Sockets []string // unix sockets that may be connected to
+	Connect []string // HOST:PORT that may be connected to although Network is false
+	Network bool     // TCP and DNS to anywhere; false: only to sockets that were bound inside
+	Canary  string   // an existing file, which must not open in a sealed process
+}
+
+// add returns the rules with the paths and addresses of others.
+func (r Rules) add(others Rules) Rules {
+	r.Read = append(r.Read[:len(r.Read):len(r.Read)], others.Read...)
+	r.Write = append(r.Write[:len(r.Write):len(r.Write)], others.Write...)
+	r.Sockets = append(r.Sockets[:len(r.Sockets):len(r.Sockets)], others.Sockets...)
+	r.Connect = append(r.Connect[:len(r.Connect):len(r.Connect)], others.Connect...)
+	r.Network = r.Network || others.Network
+	if others.Canary != "" {
+		r.Canary = others.Canary
+	}
+	return r
+}
+
+// Options is what a Seal is made of.
+type Options struct {
+	// Rules returns the rules of the next start. It is called for each one, from any goroutine, because a file that was replaced
+	// or made since the last start would be closed otherwise.
+	Rules func() (Rules, error)
+}
+
+// Support is what the kernel has.
+type Support struct {
+	ABI int // version of Landlock, at least MinABI
+}

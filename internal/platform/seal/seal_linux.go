@@ -1,0 +1,116 @@
+//go:build amd64 || arm64
+
+package seal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// Seal is the seal of one run. Its methods may be called from several goroutines.
+type Seal struct {
+	run   *run
+	rules func() (Rules, error)
+}
+
+// run is what all programs of a run share.
+type run struct {
+	network *network
+	ended   [2]int // a pipe: its write end is closed by Close, which every thread that waits notices
+
+	mu      sync.Mutex // guards closed, and threads.Add against Close
+	closed  bool
+	threads sync.WaitGroup // that have started a program and have not ended
+	stuck   atomic.Int32   // processes that did not end when they were killed
+}
+
+// Check returns what the kernel has, or ErrUnsupported with the reason on one line. It takes microseconds and changes nothing.
+func Check() (Support, error) {
+	abi, err := landlockABI()
+	if err == nil {
+		err = checkNetwork()
+	}
+	if err != nil {
+		return Support{}, fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	return Support{ABI: abi}, nil
+}
+
+// New returns the seal of a run. The caller calls Close when the run ends.
+//
+// This process becomes undumpable: a sealed program shares its restrictions with one thread here, and could read the memory of
+// this process through that thread otherwise. As a side effect, no other process of the user can read /proc/PID/environ of it.
+func New(o Options) (*Seal, error) {
+	if _, err := Check(); err != nil {
+		return nil, err
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("%w: prctl: %w", ErrUnsupported, err)
+	}
+	r := &run{network: newNetwork()}
+	if err := unix.Pipe2(r.ended[:], unix.O_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("pipe: %w", err)
+	}
+	return &Seal{run: r, rules: o.Rules}, nil
+}
+
+// With returns a seal of the same run that allows more. It is not closed by itself.
+func (s *Seal) With(extra Rules) *Seal {
+	return &Seal{run: s.run, rules: func() (Rules, error) {
+		r, err := s.rules()
+		return r.add(extra), err
+	}}
+}
+
+// Start starts a program as cmd.Start does, sealed; the caller calls cmd.Wait. The program is killed when this process ends, and
+// inherits no descriptor except its three streams and cmd.ExtraFiles, none of which may be a protected file. Its path is used as
+// it is, and must be readable by the rules. The error wraps ErrNotSealed if a trial shows that a program could open the canary.
+//
+// Processes that the program leaves behind run until Close.
+func (s *Seal) Start(cmd *exec.Cmd) error {
+	r := s.run
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return ErrClosed
+	}
+	r.threads.Add(1)
+	r.mu.Unlock()
+	rules, err := s.rules()
+	if err != nil {
+		r.threads.Done()
+		return err
+	}
+	started := make(chan error)
+	onThread(func() {
+		defer r.threads.Done()
+		r.start(cmd, rules, started)
+	})
+	return <-started
+}
+
+// Close ends the run: it kills every process that a sealed program of the run has left behind, whatever group, session or
+// environment that gave itself, and waits for their end. The error tells that some do not end, such as one that waits for a dead
+// disk.
+func (s *Seal) Close() error {
+	r := s.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	err := os.NewSyscallError("close", unix.Close(r.ended[1]))
+	r.threads.Wait()
+	r.network.close()
+	if n := r.stuck.Load(); n > 0 {
+		err = errors.Join(err, fmt.Errorf("%d processes were killed and have not ended", n))
+	}
+	return errors.Join(err, os.NewSyscallError("close", unix.Close(r.ended[0])))
+}

@@ -1,0 +1,35 @@
+//go:build !linux || !(amd64 || arm64)
+
+package seal
+
+import (
+	"fmt"
+	"os/exec"
+	"runtime"
+)
+
+// Seal is never made here.
+type Seal struct{}
+
+// Check returns ErrUnsupported.
+func Check() (Support, error) {
+	return Support{}, fmt.Errorf("%w: needs Linux with Landlock ABI %d on amd64 or arm64, and this is %s on %s", ErrUnsupported, MinABI, runtime.GOOS, runtime.GOARCH)
+}
+
+// New returns ErrUnsupported.
+func New(Options) (*Seal, error) {
+	_, err := Check()
+	return nil, err
+}
+
+// With returns the seal.
+func (s *Seal) With(Rules) *Seal { return s }
+
+// Start returns ErrUnsupported.
+func (s *Seal) Start(*exec.Cmd) error {
+	_, err := Check()
+	return err
+}
+
+// Close does nothing.
+func (s *Seal) Close() error { return nil }
