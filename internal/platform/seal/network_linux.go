@@ -2,19 +2,104 @@
 
 package seal
 
+import (
+	"errors"
+	"os"
+	"sync"
+)
+
 // network decides where the sealed programs of one run connect to. It lives as long as the run.
-type network struct{}
+type network struct {
+	slots chan struct{} // calls that are being answered
+
+	mu        sync.Mutex
+	bound     map[uint64]bool // cookies of the sockets that listened inside
+	listeners []*os.File
+	closed    bool
+}
+
+// answersAtOnce limits the descriptors that slow connections take from this process.
+const answersAtOnce = 1024
 
 // checkNetwork returns an error that says what the kernel lacks for it.
-func checkNetwork() error { return nil }
+func checkNetwork() error {
+	if err := filterSupported(); err != nil {
+		return err
+	}
+	_, err := listeningUnix() // CONFIG_UNIX_DIAG; where it is a module, the kernel loads it
+	return err
+}
 
-func newNetwork() *network { return &network{} }
+func newNetwork() *network {
+	return &network{slots: make(chan struct{}, answersAtOnce), bound: map[uint64]bool{}}
+}
 
 // restrict installs the filter on the calling thread, which is locked, has no privileges and is sealed by Landlock already.
-// It returns what answers the connections of the thread's descendants until close; that runs on another goroutine.
-func (n *network) restrict(Rules) (serve func(), err error) {
-	return func() {}, nil
+// It returns what answers the calls of the thread's descendants until the last one has ended or close; that runs on another
+// goroutine.
+func (n *network) restrict(rules Rules) (serve func(), err error) {
+	program, err := filter(rules.Network)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := install(program)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := pollable(fd)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, errors.Join(ErrClosed, listener.Close())
+	}
+	n.listeners = append(n.listeners, listener)
+	return (&supervisor{network: n, listener: listener, rules: rules}).serve, nil
+}
+
+// ended forgets a listener whose last process has ended.
+func (n *network) ended(listener *os.File) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i, l := range n.listeners {
+		if l == listener {
+			n.listeners = append(n.listeners[:i], n.listeners[i+1:]...)
+		}
+	}
+	_ = listener.Close() // nobody waits for an answer
 }
 
 // close ends what is served; connections fail from now on. No descendant is left then.
-func (n *network) close() {}
+func (n *network) close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = true
+	for _, listener := range n.listeners {
+		_ = listener.Close() // the kernel answers ENOSYS
+	}
+	n.listeners = nil
+}
+
+func (n *network) remember(cookie uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.bound[cookie] = true
+}
+
+// inside judges the sockets that would accept a connection: it is refused if there are none, and denied unless the run listens
+// on all of them.
+func (n *network) inside(listening []uint64) error {
+	if len(listening) == 0 {
+		return errRefused
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, cookie := range listening {
+		if !n.bound[cookie] {
+			return errDenied
+		}
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+//go:build amd64 || arm64
+
+package seal
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Which sockets listen is asked of the kernel by NETLINK_SOCK_DIAG. The kernel numbers sockets by cookies, which it never uses again.
+
+const (
+	stateListen      = 10
+	unixDiagShowName = 1
+	unixDiagShowFile = 2
+	unixDiagName     = 0
+	unixDiagFile     = 1
+)
+
+// listeningTCP returns the cookies of the sockets that may accept a connection to an address of this machine.
+func listeningTCP(addr netip.AddrPort) ([]uint64, error) {
+	families := []byte{unix.AF_INET6}
+	if addr.Addr().Is4() {
+		families = append(families, unix.AF_INET)
+	}
+	var found []uint64
+	for _, family := range families {
+		ask := make([]byte, 56) // struct inet_diag_req_v2
+		ask[0], ask[1] = family, unix.IPPROTO_TCP
+		binary.NativeEndian.PutUint32(ask[4:], 1<<stateListen)
+		binary.BigEndian.PutUint16(ask[8:], addr.Port())
+		err := diagnose(ask, func(msg []byte) { // struct inet_diag_msg
+			if len(msg) < 56 {
+				return
+			}
+			bound, _ := netip.AddrFromSlice(msg[8:24])
+			if family == unix.AF_INET {
+				bound, _ = netip.AddrFromSlice(msg[8:12])
+			}
+			if bound = bound.Unmap(); bound.IsUnspecified() || addr.Addr().IsUnspecified() || bound == addr.Addr() {
+				found = append(found, binary.NativeEndian.Uint64(msg[44:]))
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// inode is what the kernel itself has for a file; stat shows another device on some file systems.
+type inode struct {
+	number uint32 // the lower half, as in struct unix_diag_vfs
+	device uint32
+}
+
+// inodeOf returns the inode of an open file, by its number and by the mount that it was found through.
+func inodeOf(f *os.File) (inode, error) {
+	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(int(f.Fd())))
+	if err != nil {
+		return inode{}, err
+	}
+	fields := map[string]string{}
+	for line := range strings.Lines(string(info)) {
+		name, value, _ := strings.Cut(line, ":")
+		fields[name] = strings.TrimSpace(value)
+	}
+	number, err := strconv.ParseUint(fields["ino"], 10, 64)
+	if err != nil {
+		return inode{}, err
+	}
+	device, err := deviceOf(fields["mnt_id"])
+	return inode{number: uint32(number), device: device}, err
+}
+
+func deviceOf(mount string) (uint32, error) {
+	mounts, err := os.ReadFile("/proc/thread-self/mountinfo")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(mounts)) {
+		fields := strings.Fields(line) // ID, parent, major:minor, …
+		if len(fields) < 3 || fields[0] != mount {
+			continue
+		}
+		var major, minor uint32
+		if _, err := fmt.Sscanf(fields[2], "%d:%d", &major, &minor); err != nil {
+			return 0, err
+		}
+		return major<<20 | minor, nil
+	}
+	return 0, unix.EACCES
+}
+
+type unixListener struct {
+	cookie uint64
+	name   string // "" without one; an abstract one begins with NUL
+	file   inode
+}
+
+type unixListeners []unixListener
+
+// named returns the cookies of those with an abstract name.
+func (l unixListeners) named(name []byte) (cookies []uint64) {
+	for _, socket := range l {
+		if socket.name == string(name) {
+			cookies = append(cookies, socket.cookie)
+		}
+	}
+	return cookies
+}
+
+// at returns the cookies of those bound to a file.
+func (l unixListeners) at(file inode) (cookies []uint64) {
+	for _, socket := range l {
+		if socket.file == file {
+			cookies = append(cookies, socket.cookie)
+		}
+	}
+	return cookies
+}
+
+// listeningUnix returns all unix sockets that listen.
+func listeningUnix() (found unixListeners, err error) {
+	ask := make([]byte, 24) // struct unix_diag_req
+	ask[0] = unix.AF_UNIX
+	binary.NativeEndian.PutUint32(ask[4:], 1<<stateListen)
+	binary.NativeEndian.PutUint32(ask[12:], unixDiagShowName|unixDiagShowFile)
+	err = diagnose(ask, func(msg []byte) { // struct unix_diag_msg, then attributes
+		if len(msg) < 16 {
+			return
+		}
+		socket := unixListener{cookie: binary.NativeEndian.Uint64(msg[8:])}
+		for msg = msg[16:]; len(msg) >= 4; {
+			size, kind := int(binary.NativeEndian.Uint16(msg)), binary.NativeEndian.Uint16(msg[2:])
+			if size < 4 || size > len(msg) {
+				break
+			}
+			switch value := msg[4:size]; {
+			case kind == unixDiagName:
+				socket.name = string(value)
+			case kind == unixDiagFile && len(value) >= 8:
+				socket.file = inode{number: binary.NativeEndian.Uint32(value), device: binary.NativeEndian.Uint32(value[4:])}
+			}
+			msg = msg[min((size+3)&^3, len(msg)):]
+		}
+		found = append(found, socket)
+	})
+	return found, err
+}
+
+// diagnose sends a request for a list and calls each with the payload of every answer.
+func diagnose(ask []byte, each func([]byte)) error {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return os.NewSyscallError("socket", err)
+	}
+	defer unix.Close(fd)
+	head := make([]byte, unix.NLMSG_HDRLEN)
+	binary.NativeEndian.PutUint32(head, uint32(len(head)+len(ask)))
+	binary.NativeEndian.PutUint16(head[4:], unix.SOCK_DIAG_BY_FAMILY)
+	binary.NativeEndian.PutUint16(head[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
+	if err := unix.Sendto(fd, append(head, ask...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return os.NewSyscallError("sendto", err)
+	}
+	buffer := make([]byte, 32<<10)
+	for {
+		n, _, err := unix.Recvfrom(fd, buffer, 0)
+		if err != nil {
+			return os.NewSyscallError("recvfrom", err)
+		}
+		messages, err := syscall.ParseNetlinkMessage(buffer[:n])
+		if err != nil {
+			return err
+		}
+		for _, m := range messages {
+			switch {
+			case m.Header.Type == unix.NLMSG_DONE:
+				return nil
+			case m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4:
+				return fmt.Errorf("list of sockets: %w", syscall.Errno(-int32(binary.NativeEndian.Uint32(m.Data))))
+			case m.Header.Type == unix.SOCK_DIAG_BY_FAMILY:
+				each(m.Data)
+			}
+		}
+	}
+}

@@ -1,0 +1,285 @@
+//go:build amd64 || arm64
+
+package seal
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The seccomp filter of a sealed thread. It decides by the number of the system call and by arguments that are numbers; what
+// stands in memory, an address above all, is the supervisor's (notify_linux.go). Both supported architectures are little-endian.
+//
+// The kernel remembers the numbers that pass unseen (since Linux 5.11), so that read or getpid cost the same with a longer filter.
+
+// refused returns the calls that fail whatever their arguments are, by the error that the program sees.
+func refused() map[string][]uint32 {
+	return map[string][]uint32{
+		"ENOSYS": {
+			unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // connects without connect
+			unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
+			unix.SYS_CLONE3, // its flags stand in memory; the C library falls back to clone, as it does in containers
+			unix.SYS_KCMP, unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE,
+		},
+		"EPERM": {
+			unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD,
+			unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES,
+			unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
+			unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE,
+			unix.SYS_OPEN_TREE_ATTR, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
+			unix.SYS_OPEN_BY_HANDLE_AT,
+		},
+	}
+}
+
+const (
+	newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
+		unix.CLONE_NEWPID | unix.CLONE_NEWNET
+	socketType   = 0xf        // the rest of the argument is SOCK_NONBLOCK and SOCK_CLOEXEC
+	firstX32     = 0x40000000 // calls of the x32 ABI, by the same architecture
+	prioProcess  = 0
+	ioprioWhoPid = 1
+)
+
+// filter returns the program; datagrams also lets sockets for DNS be made, whose messages the supervisor sends.
+func filter(datagrams bool) ([]unix.SockFilter, error) {
+	var a assembler
+	arch := uint32(unix.AUDIT_ARCH_X86_64)
+	if runtime.GOARCH == "arm64" {
+		arch = unix.AUDIT_ARCH_AARCH64
+	}
+	a.load(4)
+	a.jump(unix.BPF_JEQ, arch, "", "ENOSYS")
+	a.load(0)
+	a.jump(unix.BPF_JGE, firstX32, "ENOSYS", "")
+	for _, nr := range []uint32{unix.SYS_CONNECT, unix.SYS_LISTEN} {
+		a.jump(unix.BPF_JEQ, nr, "notify", "")
+	}
+	checks := argumentChecks(datagrams)
+	for i, check := range checks {
+		for _, nr := range check.calls {
+			a.jump(unix.BPF_JEQ, nr, fmt.Sprint(i), "")
+		}
+	}
+	for errno, calls := range refused() {
+		for _, nr := range calls {
+			a.jump(unix.BPF_JEQ, nr, errno, "")
+		}
+	}
+	a.jump(unix.BPF_JA, 0, "allow", "")
+	for i, check := range checks {
+		a.label(fmt.Sprint(i))
+		check.emit(&a)
+	}
+	a.end("allow", unix.SECCOMP_RET_ALLOW)
+	a.end("notify", unix.SECCOMP_RET_USER_NOTIF)
+	for name, errno := range map[string]unix.Errno{
+		"ENOSYS": unix.ENOSYS, "EPERM": unix.EPERM, "EACCES": unix.EACCES,
+		"EAFNOSUPPORT": unix.EAFNOSUPPORT, "EPROTONOSUPPORT": unix.EPROTONOSUPPORT, "EOPNOTSUPP": unix.EOPNOTSUPP,
+	} {
+		a.end(name, unix.SECCOMP_RET_ERRNO|uint32(errno))
+	}
+	return a.program()
+}
+
+// argumentCheck is code that ends with a jump to a verdict.
+type argumentCheck struct {
+	calls []uint32
+	emit  func(*assembler)
+}
+
+func argumentChecks(datagrams bool) []argumentCheck {
+	refuseFlags := func(arg int, flags uint32) func(*assembler) {
+		return func(a *assembler) {
+			a.arg(arg)
+			a.jump(unix.BPF_JSET, flags, "EPERM", "allow")
+		}
+	}
+	// Its own threads are the supervisor's to tell apart, by number; 0 is the caller.
+	ownThread := func(arg int) func(*assembler) {
+		return func(a *assembler) {
+			a.arg(arg)
+			a.jump(unix.BPF_JEQ, 0, "allow", "notify")
+		}
+	}
+	kindThenThread := func(kind uint32) func(*assembler) {
+		return func(a *assembler) {
+			a.arg(0)
+			a.jump(unix.BPF_JEQ, kind, "", "EPERM")
+			ownThread(1)(a)
+		}
+	}
+	return []argumentCheck{
+		{[]uint32{unix.SYS_SOCKET}, func(a *assembler) { checkSocket(a, datagrams) }},
+		{[]uint32{unix.SYS_SOCKETPAIR}, checkUnixType},
+		{[]uint32{unix.SYS_SENDTO}, func(a *assembler) { checkSendto(a, datagrams) }},
+		{[]uint32{unix.SYS_SENDMSG}, func(a *assembler) { checkSendmsg(a, 2, datagrams) }},
+		{[]uint32{unix.SYS_SENDMMSG}, func(a *assembler) { checkSendmsg(a, 3, datagrams) }},
+		{[]uint32{unix.SYS_CLONE}, refuseFlags(0, newNamespaces)},
+		{[]uint32{unix.SYS_UNSHARE}, refuseFlags(0, newNamespaces|unix.CLONE_NEWTIME)},
+		{[]uint32{unix.SYS_IOCTL}, func(a *assembler) { // keys typed into a terminal run in the shell that waits there
+			a.arg(1)
+			a.jump(unix.BPF_JEQ, unix.TIOCSTI, "EPERM", "")
+			a.jump(unix.BPF_JEQ, unix.TIOCLINUX, "EPERM", "allow")
+		}},
+		{[]uint32{unix.SYS_PRLIMIT64}, ownThread(0)},
+		{[]uint32{unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR}, ownThread(0)},
+		{[]uint32{unix.SYS_SETPRIORITY}, kindThenThread(prioProcess)},
+		{[]uint32{unix.SYS_IOPRIO_SET}, kindThenThread(ioprioWhoPid)},
+	}
+}
+
+// checkSocket allows unix streams, TCP, the netlink that lists addresses and routes, and UDP if datagrams.
+func checkSocket(a *assembler, datagrams bool) {
+	a.arg(0)
+	a.jump(unix.BPF_JEQ, unix.AF_UNIX, "unix", "")
+	a.jump(unix.BPF_JEQ, unix.AF_INET, "inet", "")
+	a.jump(unix.BPF_JEQ, unix.AF_INET6, "inet", "")
+	a.jump(unix.BPF_JEQ, unix.AF_NETLINK, "", "EAFNOSUPPORT")
+	a.arg(2)
+	a.jump(unix.BPF_JEQ, unix.NETLINK_ROUTE, "allow", "EPROTONOSUPPORT")
+	a.label("inet")
+	a.arg(1)
+	a.and(socketType)
+	udp := "EACCES"
+	if datagrams {
+		udp = "udp"
+	}
+	a.jump(unix.BPF_JEQ, unix.SOCK_DGRAM, udp, "")
+	a.jump(unix.BPF_JEQ, unix.SOCK_STREAM, "", "EACCES")
+	a.arg(2)
+	a.jump(unix.BPF_JEQ, 0, "allow", "")
+	a.jump(unix.BPF_JEQ, unix.IPPROTO_TCP, "allow", "EPROTONOSUPPORT") // MPTCP's callers fall back to TCP
+	a.label("udp")
+	a.arg(2)
+	a.jump(unix.BPF_JEQ, 0, "allow", "")
+	a.jump(unix.BPF_JEQ, unix.IPPROTO_UDP, "allow", "EACCES")
+	a.label("unix")
+	checkUnixType(a)
+}
+
+// checkUnixType leaves out datagrams, which name their receiver with each message.
+func checkUnixType(a *assembler) {
+	a.arg(1)
+	a.and(socketType)
+	a.jump(unix.BPF_JEQ, unix.SOCK_STREAM, "allow", "")
+	a.jump(unix.BPF_JEQ, unix.SOCK_SEQPACKET, "allow", "EACCES")
+}
+
+// checkSendto passes what names no receiver. Without UDP no socket heeds one but netlink's.
+func checkSendto(a *assembler, datagrams bool) {
+	a.arg(3)
+	if !datagrams {
+		a.jump(unix.BPF_JSET, unix.MSG_FASTOPEN, "EOPNOTSUPP", "allow")
+		return
+	}
+	a.jump(unix.BPF_JSET, unix.MSG_FASTOPEN, "EOPNOTSUPP", "")
+	a.arg(4)
+	a.jump(unix.BPF_JEQ, 0, "", "notify")
+	a.load(argOffset(4) + 4)
+	a.jump(unix.BPF_JEQ, 0, "allow", "notify")
+}
+
+func checkSendmsg(a *assembler, flags int, datagrams bool) {
+	verdict := "allow"
+	if datagrams {
+		verdict = "notify" // the receiver stands in memory
+	}
+	a.arg(flags)
+	a.jump(unix.BPF_JSET, unix.MSG_FASTOPEN, "EOPNOTSUPP", verdict)
+}
+
+// assembler makes a program of the classic BPF, whose jumps lead forwards only.
+type assembler struct {
+	code   []unix.SockFilter
+	jumps  map[int][2]string // by the index of the instruction: where to go if true and if false, "" for the next one
+	labels map[string]int
+}
+
+func argOffset(arg int) uint32 { return uint32(16 + 8*arg) }
+
+// arg loads the lower half of an argument: the kernel takes all that are checked as 32 bits.
+func (a *assembler) arg(arg int) { a.load(argOffset(arg)) }
+
+func (a *assembler) load(offset uint32) {
+	a.code = append(a.code, unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset})
+}
+
+func (a *assembler) and(mask uint32) {
+	a.code = append(a.code, unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: mask})
+}
+
+func (a *assembler) jump(op uint16, k uint32, yes, no string) {
+	if a.jumps == nil {
+		a.jumps = map[int][2]string{}
+	}
+	a.jumps[len(a.code)] = [2]string{yes, no}
+	a.code = append(a.code, unix.SockFilter{Code: unix.BPF_JMP | op, K: k})
+}
+
+func (a *assembler) label(name string) {
+	if a.labels == nil {
+		a.labels = map[string]int{}
+	}
+	a.labels[name] = len(a.code)
+}
+
+// end defines a label as a verdict.
+func (a *assembler) end(name string, verdict uint32) {
+	a.label(name)
+	a.code = append(a.code, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: verdict})
+}
+
+func (a *assembler) program() ([]unix.SockFilter, error) {
+	for at, to := range a.jumps {
+		var skip [2]uint8
+		for i, name := range to {
+			if name == "" {
+				continue
+			}
+			target, ok := a.labels[name]
+			if n := target - at - 1; !ok || n < 0 || n > 255 {
+				return nil, fmt.Errorf("filter: no jump from %d to %q", at, name)
+			} else {
+				skip[i] = uint8(n)
+			}
+		}
+		if code := &a.code[at]; code.Code == unix.BPF_JMP|unix.BPF_JA {
+			code.K = uint32(skip[0])
+		} else {
+			code.Jt, code.Jf = skip[0], skip[1]
+		}
+	}
+	return a.code, nil
+}
+
+// Signals do not interrupt a call that the supervisor has begun to answer (since Linux 5.19).
+const filterFlags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+
+// install puts the calling thread under the filter for ever; it must not gain privileges by exec (NO_NEW_PRIVS). It returns the
+// descriptor by which the supervisor receives notifications.
+func install(program []unix.SockFilter) (listener int, err error) {
+	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, filterFlags, uintptr(unsafe.Pointer(&prog)))
+	runtime.KeepAlive(program)
+	switch errno {
+	case 0:
+		return int(fd), nil
+	case unix.EBUSY:
+		return -1, fmt.Errorf("seccomp: another process supervises this one already")
+	default:
+		return -1, fmt.Errorf("seccomp: %w", errno)
+	}
+}
+
+// filterSupported asks without a program: the kernel fails with EFAULT if it knows the flags.
+func filterSupported() error {
+	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, filterFlags, 0)
+	if errno != unix.EFAULT {
+		return fmt.Errorf("seccomp: no user notification that waits for the answer: %w; Linux 5.19 is needed", errno)
+	}
+	return nil
+}
