@@ -1,0 +1,89 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+)
+
+// Run lets the server that listens at a socket execute a call with these streams, and returns its exit status. An error says that there
+// is no status: the server does not listen, has ended, or does not accept the call, or ctx has ended. An empty write to
+// one of the output streams asks whether anybody reads it. Run may leave a goroutine that reads standard input behind.
+func Run(ctx context.Context, socket string, c Call, in io.Reader, out, errOut io.Writer) (status int, err error) {
+	data := c.encode()
+	if len(data) > maxCall {
+		return 0, ErrTooLong
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return 0, causeOf(ctx, err)
+	}
+	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	w := &wire{ReadWriteCloser: conn}
+	if err := w.send(call, data); err != nil {
+		return 0, causeOf(ctx, err)
+	}
+	for {
+		kind, data, err := w.receive(maxData)
+		if err != nil {
+			return 0, causeOf(ctx, err)
+		}
+		switch kind {
+		case stdin:
+			go w.read(in, data)
+		case stdout:
+			go w.put(kind, out, data)
+		case stderr:
+			go w.put(kind, errOut, data)
+		case exit:
+			if n, _, ok := cutNumber(data); ok {
+				return n, nil
+			}
+			fallthrough
+		default:
+			return 0, fmt.Errorf("an unknown frame (%d)", kind)
+		}
+	}
+}
+
+// read answers a question for bytes of standard input. No bytes and no error are its end. An error of the connection shows when
+// the next frame is received.
+func (w *wire) read(in io.Reader, question []byte) {
+	n, _, _ := cutNumber(question)
+	data := make([]byte, max(1, min(n, maxData)))
+	for {
+		n, err := in.Read(data)
+		if n == 0 && err == nil {
+			continue
+		}
+		if n > 0 || errors.Is(err, io.EOF) {
+			err = nil // one that comes with data is met again
+		}
+		_ = w.send(stdin, encodeNumber(errnoOf(err)), data[:n])
+		return
+	}
+}
+
+// put writes what the command wrote, and answers when that is done.
+func (w *wire) put(kind byte, to io.Writer, data []byte) {
+	_, err := to.Write(data)
+	_ = w.send(kind, encodeNumber(errnoOf(err)))
+}
+
+// causeOf is the error of a connection without addresses, or why ctx ended.
+func causeOf(ctx context.Context, err error) error {
+	errno := syscall.Errno(0)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return errors.New("it has ended")
+	case errors.As(err, &errno):
+		return errno
+	}
+	return err
+}
