@@ -24,7 +24,7 @@ func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
 		if p.Ollim == nil {
 			p.Ollim = Verbs{}.Access
 		}
-		if reason := ollimRefusal(words, p.Ollim); reason != "" {
+		if reason := OllimRefusal(words[1:], p.Ollim); reason != "" {
 			return Pattern{}, errors.New(reason)
 		}
 	}

@@ -51,7 +51,7 @@ func (p Pattern) judgeCommand() error {
 		for _, w := range p.words {
 			literal = append(literal, w[0])
 		}
-		if reason := ollimRefusal(literal, inFile); p.literal() && reason != "" {
+		if reason := OllimRefusal(literal[1:], inFile); p.literal() && reason != "" {
 			return errors.New(reason)
 		}
 	}

@@ -87,17 +87,17 @@ func inFile(args []string) (command string, access Access) {
 // quietFlags are the only options that may stand before the command: they have no value.
 func quietFlags() []string { return []string{"-q", "-v", "--quiet", "--verbose"} }
 
-// ollimRefusal says why an agent may not run ollim with these words, "" if it may. access says which command its arguments name
-// and what an agent may do with it.
-func ollimRefusal(words []string, access OllimAccess) string {
-	for _, word := range words[1:] {
+// OllimRefusal says why an agent may not run ollim with these arguments, "" if it may. access says which command they name and what an
+// agent may do with it.
+func OllimRefusal(args []string, access OllimAccess) string {
+	for _, word := range args {
 		for _, flag := range []string{"--data-dir", "--config", "--engine"} { // whose directory, settings or engine is used
 			if strings.HasPrefix(word, flag) {
 				return fmt.Sprintf("ollim %s is reserved to the owner", flag)
 			}
 		}
 	}
-	args := skipFlags(words[1:])
+	args = skipFlags(args)
 	if len(args) == 0 {
 		return ""
 	}
