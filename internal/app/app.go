@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/forward"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -42,11 +43,17 @@ type App struct {
 	Terminal   io.Writer // where messages to the owner also go; nil where nobody watches
 
 	Commands policy.OllimAccess // what an agent may do with the commands of ollim; nil: nothing
+	// Execute executes a command of ollim for a process of a sealed run, and returns its exit status.
+	Execute func(context.Context, Sealed, forward.Request) int
 
 	mu     sync.Mutex
 	loaded *settings // nil before the first use
 	memory memory
+	part   *App // whose memory it shares; nil: it has its own
 }
+
+// whole is the App whose memory is used.
+func (a *App) whole() *App { return cmp.Or(a.part, a) }
 
 // memory is what all parts of a process share.
 type memory struct {
@@ -219,7 +226,9 @@ func MachineZone() string {
 }
 
 // disk returns what every part of this process changes state with.
-func (a *App) disk() store.Disk { return store.Disk{Now: a.Now, Warn: a.warn, Locks: &a.memory.locks} }
+func (a *App) disk() store.Disk {
+	return store.Disk{Now: a.Now, Warn: a.warn, Locks: &a.whole().memory.locks}
+}
 
 func (a *App) warn(message string) {
 	if a.Warn != nil {

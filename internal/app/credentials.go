@@ -170,6 +170,11 @@ func (h Home) readableSecrets() config.Secrets {
 	return s
 }
 
+// keyNames names the variables that hold the key of an engine.
+func keyNames() []string {
+	return []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY"}
+}
+
 // hidden returns the values of all secrets, and those of the keys that an engine may get from elsewhere. A file that is wrong is
 // reported by the commands that need it.
 func (h Home) hidden() plaintext.Secrets {
@@ -181,7 +186,7 @@ func (h Home) hidden() plaintext.Secrets {
 	if token, err := h.app.discordToken(secrets); err == nil {
 		values = append(values, token)
 	}
-	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY"} {
+	for _, name := range keyNames() {
 		value, _ := h.app.Lookup(name)
 		values = append(values, value)
 		for _, entry := range h.Config.Env {

@@ -83,7 +83,7 @@ func (h Home) DiscordToken() (string, error) {
 
 // discord returns the client for a token, the same one as long as the address is the same.
 func (h Home) discord(token string) *api.Client {
-	a := h.app
+	a := h.app.whole()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	key := h.Config.Discord.API + " " + token

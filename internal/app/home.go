@@ -117,7 +117,7 @@ func (h Home) Sessions() session.Book {
 
 // Channels returns the sessions of channels, with what this process has in memory of them.
 func (h Home) Channels() channel.Book {
-	return channel.Book{Home: h.Dir, Disk: h.Disk, Cache: &h.app.memory.channels}
+	return channel.Book{Home: h.Dir, Disk: h.Disk, Cache: &h.app.whole().memory.channels}
 }
 
 // Objects is what models saw.

@@ -130,7 +130,8 @@ func (a *App) ServerTools(ctx context.Context, name string, patterns []string) (
 	if err != nil {
 		return nil, err
 	}
-	return &ServerTools{ctx, h.server(name, patterns, engine.Run{ID: set.Run.ID}), set, a.warn}, nil
+	socket, _ := a.Lookup(engine.SocketVariable)
+	return &ServerTools{ctx, h.server(name, patterns, engine.Run{ID: set.Run.ID, Socket: socket}), set, a.warn}, nil
 }
 
 // List returns the server's tools. It starts the server if they are not known.

@@ -31,6 +31,9 @@ type Deps struct {
 	// Automatic reports whether a cron daemon or a timer started this process.
 	Automatic func() bool
 
+	forwarded bool   // the command was sent by a process of a sealed run, which can do less than this process
+	caller    string // the working directory of that process
+
 	logFormat      string
 	quiet, verbose bool
 	version        bool      // is asked for by --version

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/forward"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -81,7 +82,8 @@ func runEvents(ctx context.Context, d *Deps, h app.Home, o eventsOptions) error 
 func readerGone(stream any) bool {
 	f, ok := stream.(*os.File)
 	if !ok {
-		return false
+		w, ok := stream.(*forward.Stream)
+		return ok && w.Gone()
 	}
 	fds := []unix.PollFd{{Fd: int32(f.Fd())}}
 	n, err := unix.Poll(fds, 0)

@@ -16,12 +16,16 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // Main runs one command line and returns its exit status.
 func Main(args []string) int {
+	if socket := os.Getenv(engine.SocketVariable); socket != "" {
+		return forwardTo(context.Background(), socket, args, os.Stdin, os.Stdout, os.Stderr)
+	}
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
 	d := &Deps{
@@ -40,7 +44,7 @@ func execute(ctx context.Context, d *Deps, args []string) int {
 		d.Terminal = clean{terminal{d}}
 		d.pager = newPager(d)
 	}
-	d.Warn, d.Commands = d.warn, commandAccess()
+	d.Warn, d.Commands, d.Execute = d.warn, commandAccess(), d.executeForwarded
 	root := newRoot(d, args...)
 	root.SetArgs(asAsk(root, args))
 	root.SetIn(d.In)

@@ -157,7 +157,7 @@ func (o *pingOptions) inside(ctx context.Context, d *Deps, h app.Home) (string, 
 			Critical bool `json:"critical"`
 		}{e, o.critical})
 	case o.file != "":
-		path, err := filepath.Abs(o.file)
+		path, err := d.path(o.file)
 		if err != nil {
 			return "", err
 		}

@@ -21,12 +21,13 @@ import (
 // world is a scratch home and data directory in which command lines run in this process, over a fake clock and a fake
 // environment. Sleeps return at once and move the clock.
 type world struct {
-	t    *testing.T
-	dir  string            // the data directory
-	home string            // the owner's home; also the directory of secrets
-	env  map[string]string // what commands see as their environment
-	cron bool              // commands are started by a scheduler
-	real bool              // the clock is the real one, moved by pass, and sleeps take their time
+	t      *testing.T
+	dir    string            // the data directory
+	home   string            // the owner's home; also the directory of secrets
+	env    map[string]string // what commands see as their environment
+	cron   bool              // commands are started by a scheduler
+	random io.Reader
+	real   bool // the clock is the real one, moved by pass, and sleeps take their time
 
 	mu    sync.Mutex
 	now   time.Time
@@ -44,7 +45,7 @@ type result struct {
 func newWorld(t *testing.T, initArgs ...string) *world {
 	t.Helper()
 	root := t.TempDir()
-	w := &world{t: t, dir: filepath.Join(root, "data"), home: filepath.Join(root, "home"), now: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)}
+	w := &world{t: t, random: rand.Reader, dir: filepath.Join(root, "data"), home: filepath.Join(root, "home"), now: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)}
 	temporary := filepath.Join(root, "tmp") // not that of the test's program, which thus may be installed in schedules
 	for _, dir := range []string{w.home, temporary} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -87,7 +88,7 @@ func (w *world) deps(in io.Reader, out, errOut io.Writer) *Deps {
 		App: &app.App{
 			Now:    w.clock,
 			Lookup: func(name string) (string, bool) { value, ok := w.env[name]; return value, ok },
-			Random: rand.Reader,
+			Random: w.random,
 			Sleep: func(ctx context.Context, d time.Duration) error {
 				if w.real {
 					return sleep(ctx, d)

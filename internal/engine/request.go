@@ -26,6 +26,9 @@ type Run struct {
 	Slot  time.Time  // the scheduled time that the run serves; zero if it serves none
 	Locks []*os.File // locks that the engine's processes inherit, so that they outlive this process
 
+	// Socket is where the engine's processes have their commands of ollim executed, because they cannot read the run's files; "": they can.
+	Socket string
+
 	Sent func(body []byte) // keeps the body of a request that is about to be sent to a model; nil: none is kept
 }
 
@@ -116,8 +119,14 @@ func (r Run) Env() []string {
 	if !r.Slot.IsZero() {
 		env = append(env, "OLLIM_SLOT="+r.Slot.UTC().Format(time.RFC3339))
 	}
+	if r.Socket != "" {
+		env = append(env, SocketVariable+"="+r.Socket)
+	}
 	return env
 }
+
+// SocketVariable names the socket of a sealed run to the commands of ollim in it.
+const SocketVariable = "OLLIM_SOCKET"
 
 // Affordable returns an ErrMaxCost unless the run may spend something besides Spent and more.
 func (l Limits) Affordable(more float64) error {

@@ -13,7 +13,6 @@ import (
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/media"
-	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -86,6 +85,7 @@ func (w *work) request(granted float64) (engine.Request, error) {
 		request.Run.Sent = w.keepSent()
 	}
 	request.Limits.MaxCost, request.Limits.Raise, request.Limits.Reserved = granted, w.raise(), w.run.Reserved
+	request.Run.Socket = w.socket
 	request.Run.Locks = append(request.Run.Locks, w.lock.File())
 	if guard := w.spec.Identity.Guard; guard != nil {
 		request.Run.Locks = append(request.Run.Locks, guard.File())
@@ -123,7 +123,7 @@ func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Requ
 		Scope: engine.Scope{
 			Root: cmp.Or(run.Root, string(r.Home)), Dirs: s.Policy.Dirs, Protected: set.Protected(),
 			BuiltIns: tools.BuiltIns(run.Tools, s.Policy.Offered), Allow: reach(run),
-			Servers: policy.OfServers(slices.Concat(run.Tools, s.Policy.Offered)...),
+			Servers: s.servers(run),
 		},
 	}
 	if run.Scheduled != nil {

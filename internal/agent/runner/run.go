@@ -26,6 +26,8 @@ type work struct {
 	note  string      // what the file of the job's lock said before
 	tools *tools.Set
 
+	socket string // of a sealed run
+
 	keeping sync.WaitGroup // what was sent to a model is being stored
 	unkept  error          // why that failed
 }
@@ -74,6 +76,11 @@ func (w *work) carryOut(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	stop, err := w.serve()
+	if err != nil {
+		return err
+	}
+	defer stop()
 	input, err := w.prepare(ctx)
 	if err != nil {
 		return stopped(ctx, err)

@@ -61,6 +61,7 @@ type World struct {
 	UserHome string                                     // the owner's home, for ~/ in dirs
 	Env      []string                                   // of gates and of commands in skills
 	Commands policy.OllimAccess                         // what an agent may do with the commands of ollim
+	Serve    func(Service) (Socket, error)              // executes the commands of ollim of a sealed run
 	Sleep    func(context.Context, time.Duration) error // returns early, with its error, when the context ends
 }
 

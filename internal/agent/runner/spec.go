@@ -67,6 +67,7 @@ type Policy struct {
 	Mode      policy.Mode // for what no pattern allows; "" is dontAsk
 	Owner     bool        // the owner typed it: counted, but held back by no limit and no pause
 	Awaited   bool        // a person waits for the answer
+	Sealed    bool        // the processes of the run cannot read its files, and have their commands of ollim executed by this process
 	Deliver   bool        // the final text is sent to the owner
 }
 

@@ -176,7 +176,10 @@ func (e *Engine) servers(r engine.Request) (string, error) {
 	if env == nil {
 		env = map[string]string{}
 	}
-	env["OLLIM_RUN"] = r.Run.ID
+	for _, entry := range r.Run.Env() {
+		name, value, _ := strings.Cut(entry, "=")
+		env[name] = value
+	}
 	entry := func(verb ...string) map[string]any {
 		return map[string]any{
 			"type": "stdio", "command": e.Self, "args": slices.Concat(e.Args, []string{"mcp"}, verb), "alwaysLoad": true,

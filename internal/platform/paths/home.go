@@ -70,6 +70,9 @@ func (d Dir) Run(id string, elem ...string) string {
 // RunLock is the flock that the process of a run holds, from before the record exists until the run ends.
 func (d Dir) RunLock(id string) string { return d.Run(id, "running") }
 
+// RunSocket is where the processes of a sealed run reach the process that executes it.
+func (d Dir) RunSocket(id string) string { return d.Run(id, "socket") }
+
 // Requests is what a run has sent to models, one line for each request.
 func (d Dir) Requests(id string) string { return d.Run(id, "requests.jsonl") }
 

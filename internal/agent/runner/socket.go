@@ -1,0 +1,41 @@
+package runner
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// Service is what a process of a sealed run may have executed: what an agent may use of ollim, and what its engine starts.
+type Service struct {
+	Run     string
+	Servers []string // patterns of the tools of MCP servers that the engine is offered
+}
+
+// Socket is where the processes of a run connect to.
+type Socket struct {
+	Path  string
+	Close func() // ends what is being executed, waits for it, and removes the socket
+}
+
+// serve begins to execute the commands of ollim that processes of a sealed run start. stop ends that.
+func (w *work) serve() (stop func(), err error) {
+	if !w.spec.Policy.Sealed {
+		return func() {}, nil
+	}
+	s, err := w.Serve(Service{w.run.ID, w.spec.servers(w.run)})
+	if err != nil {
+		return nil, fmt.Errorf("the run's socket: %w", err)
+	}
+	w.socket = s.Path
+	w.tools.Env = append(slices.Clone(w.tools.Env), engine.SocketVariable+"="+s.Path)
+	return s.Close, nil
+}
+
+// servers is the patterns of the tools of MCP servers that a run's engine is offered.
+func (s Spec) servers(run *runlog.Run) []string {
+	return policy.OfServers(slices.Concat(run.Tools, s.Policy.Offered)...)
+}
