@@ -1,0 +1,329 @@
+package seal
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ollim/ollim/internal/testkit"
+)
+
+// TestAllowed: what the rules allow works.
+func TestAllowed(t *testing.T) {
+	p := newPlace(t)
+	other := filepath.Join(p.Outside, "other")
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p.Rules.Write = append(p.Rules.Write, other)
+	s := p.seal(t)
+	for name, script := range map[string]string{
+		"its own directory":      `echo a > f && mkdir d && mv f d/f && ln -s f d/l && ln d/f d/h && truncate -s 1 d/h && cat d/l && rm -r d`,
+		"another folder":         `echo a > moved && mv moved "$outside"/other/ && rm "$outside"/other/moved`,
+		"the null device":        `echo gone > /dev/null && cat < /dev/null`,
+		"its own streams":        `echo a > /dev/stdout && cat /dev/stdin`,
+		"its own process":        `cat /proc/self/environ /proc/$$/maps && kill -0 $$; sleep 1000 & kill $!`,
+		"a program of its own":   `cp /bin/true t && ./t && printf '#!/bin/sh\n' > s && chmod 700 s && ./s`,
+		"a pipe and a named one": `mkfifo p && echo a > p & cat p | cat`,
+	} {
+		out := output(t, s, p.shell(`set -e; mkdir "`+name+`"; cd "`+name+`"; `+script+`; echo done`))
+		if !strings.HasSuffix(out, "done\n") {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+}
+
+// TestRules: rules are read at each start, and a rule opens nothing but what it names.
+func TestRules(t *testing.T) {
+	p := newPlace(t)
+	s := p.seal(t)
+	one, two := filepath.Join(p.Outside, "one"), filepath.Join(p.Outside, "two")
+	with := s.With(Rules{Read: []string{one, filepath.Join(p.Outside, "link"), filepath.Join(p.Outside, "link", "outside"), filepath.Join(p.Outside, "none")}})
+	if err := os.Symlink("/", filepath.Join(p.Outside, "link")); err != nil {
+		t.Fatal(err)
+	}
+	read := func(s *Seal) string { return output(t, s, p.shell(`cat "$outside"/one; cat "$outside"/secret`)) }
+	write(t, one, "old\n")
+	if got := read(with); !strings.HasPrefix(got, "old\n") || !strings.Contains(got, "secret: Permission denied") {
+		t.Errorf("got %s", got)
+	}
+	if got := read(s); !strings.Contains(got, "one: Permission denied") {
+		t.Errorf("without the rule: %s", got)
+	}
+	write(t, two, "new\n")
+	if err := os.Rename(two, one); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(with); !strings.HasPrefix(got, "new\n") {
+		t.Errorf("after a file was replaced: %s", got)
+	}
+	if got := output(t, with, p.shell(`echo more >> "$outside"/one`)); !strings.Contains(got, "ermission denied") {
+		t.Errorf("a rule for reading: %s", got)
+	}
+}
+
+// TestDescendants: what a program leaves behind runs until Close, and not longer.
+func TestDescendants(t *testing.T) {
+	for name, script := range map[string]string{
+		"a background process":  `sh -c 'echo ready >&3; sleep 1000' &`,
+		"a session of its own":  `setsid sh -c '(env -i /bin/sh -c "echo ready >&3; sleep 1000" &)' &`,
+		"one that ignores all":  `(trap '' HUP INT TERM; echo ready >&3; while :; do sleep 1000; done) &`,
+		"one that has stopped":  `sh -c 'echo ready >&3; kill -STOP $$' &`,
+		"many that start more":  `for i in 1 2 3 4 5 6 7 8; do (echo ready >&3; while :; do (sleep 0.01 & ) ; sleep 0.01; done) & done`,
+		"a program still there": `echo ready >&3; exec sleep 1000`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			s := p.seal(t)
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = r.Close() }()
+			cmd := p.shell(script)
+			cmd.ExtraFiles = []*os.File{w}
+			if err := s.Start(cmd); err != nil {
+				t.Fatal(err)
+			}
+			_ = w.Close()
+			if name != "a program still there" {
+				if err := cmd.Wait(); err != nil {
+					t.Error(err)
+				}
+			}
+			if _, err := io.ReadFull(r, make([]byte, len("ready\n"))); err != nil {
+				t.Fatalf("it ended with the program: %v", err)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			_ = r.SetReadDeadline(time.Now().Add(time.Minute)) // the pipe ends when no process has it
+			if _, err := io.Copy(io.Discard, r); err != nil {
+				t.Errorf("a process survived: %v", err)
+			}
+		})
+	}
+}
+
+// TestRefused: a start whose trial fails starts nothing.
+func TestRefused(t *testing.T) {
+	p := newPlace(t)
+	made := filepath.Join(p.Inside, "made")
+	for name, change := range map[string]func(*Rules){
+		"the canary opens":     func(r *Rules) { r.Read = append(r.Read, r.Canary) },
+		"below a rule":         func(r *Rules) { r.Read = append(r.Read, "/") },
+		"the canary is not":    func(r *Rules) { r.Canary += "-none" },
+		"no canary":            func(r *Rules) { r.Canary = "" },
+		"the canary is a link": func(r *Rules) { r.Canary = filepath.Join(p.Inside, "null") },
+	} {
+		if name == "the canary is a link" {
+			if err := os.Symlink(os.DevNull, filepath.Join(p.Inside, "null")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		q := p
+		change(&q.Rules)
+		err := q.seal(t).Start(q.shell("touch made"))
+		if !errors.Is(err, ErrNotSealed) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Stat(made); err == nil {
+			t.Errorf("%s: the program was started", name)
+		}
+	}
+	s := p.seal(t)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(p.shell("touch made")); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	missing := errors.New("missing")
+	s, err := New(Options{Rules: func() (Rules, error) { return Rules{}, missing }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Start(p.shell("touch made")), s.Close()); !errors.Is(err, missing) {
+		t.Errorf("without rules: %v", err)
+	}
+}
+
+// TestKernel: where the kernel lacks Landlock, or only claims that it seals, nothing is started. It is run as a user, because a
+// fault here would kill all processes.
+func TestKernel(t *testing.T) {
+	if !testkit.Unprivileged(t) {
+		return
+	}
+	for name, c := range map[string]struct {
+		errno syscall.Errno
+		call  uint32
+		want  string
+	}{
+		"no Landlock":      {unix.ENOSYS, unix.SYS_LANDLOCK_CREATE_RULESET, "check: cannot seal: the kernel has no Landlock, or it is off; ABI 6 (Linux 6.12) is needed"},
+		"off at boot":      {unix.EOPNOTSUPP, unix.SYS_LANDLOCK_CREATE_RULESET, "check: cannot seal: the kernel has no Landlock, or it is off; ABI 6 (Linux 6.12) is needed"},
+		"an old one":       {0, unix.SYS_LANDLOCK_CREATE_RULESET, "check: cannot seal: the kernel has Landlock ABI 0; ABI 6 (Linux 6.12) is needed"},
+		"no rules":         {unix.ENOMEM, unix.SYS_LANDLOCK_ADD_RULE, "start: the seal does not hold: landlock_add_rule"},
+		"not for this one": {unix.E2BIG, unix.SYS_LANDLOCK_RESTRICT_SELF, "start: the seal does not hold: landlock_restrict_self: argument list too long"},
+		"a claim":          {0, unix.SYS_LANDLOCK_RESTRICT_SELF, "opens inside"},
+		"no processes":     {unix.EAGAIN, unix.SYS_OPENAT2, "start: the seal does not hold: open"},
+	} {
+		p := newPlace(t)
+		arg, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		cmd := testkit.Child(t, "start", string(arg))
+		cmd.Stdout = &out
+		testkit.StartRefusing(t, cmd, c.errno, c.call)
+		if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%s: %s, %v", name, out.String(), err)
+		}
+		if _, err := os.Stat(filepath.Join(p.Inside, "made")); err == nil {
+			t.Errorf("%s: the program was started", name)
+		}
+	}
+}
+
+// startWithout is the process of TestKernel.
+func startWithout(args []string) error {
+	var p place
+	if err := json.Unmarshal([]byte(args[0]), &p); err != nil {
+		return err
+	}
+	if _, err := Check(); err != nil {
+		fmt.Printf("check: %v\n", err)
+		if _, again := New(Options{}); !errors.Is(again, ErrUnsupported) {
+			return fmt.Errorf("New returned %w", again)
+		}
+		return nil
+	}
+	s, err := New(Options{Rules: func() (Rules, error) { return p.Rules, nil }})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("start: %v\n", s.Start(p.shell("touch made")))
+	return s.Close()
+}
+
+// TestTie: a sealed program ends with the process that started it, even by SIGKILL.
+func TestTie(t *testing.T) {
+	p := newPlace(t)
+	arg, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	cmd := testkit.Child(t, "tie", string(arg))
+	cmd.ExtraFiles = []*os.File{w}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	if _, err := io.ReadFull(r, make([]byte, len("ready\n"))); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	_ = r.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		t.Errorf("the program survived: %v", err)
+	}
+}
+
+// tie is the process of TestTie.
+func tie(args []string) error {
+	var p place
+	if err := json.Unmarshal([]byte(args[0]), &p); err != nil {
+		return err
+	}
+	s, err := New(Options{Rules: func() (Rules, error) { return p.Rules, nil }})
+	if err != nil {
+		return err
+	}
+	cmd := p.shell("echo ready >&3; exec sleep 1000")
+	cmd.ExtraFiles = []*os.File{os.NewFile(3, "pipe")}
+	if err := s.Start(cmd); err != nil {
+		return err
+	}
+	return cmd.Wait()
+}
+
+// TestThreads: sealed threads end, and the main thread is never one of them; the others of this process keep their rights.
+func TestThreads(t *testing.T) {
+	p := newPlace(t)
+	s := p.seal(t)
+	var starts sync.WaitGroup
+	for range 8 {
+		starts.Go(func() {
+			for range 10 {
+				output(t, s, p.shell("exit"))
+				if _, err := os.ReadFile(p.Rules.Canary); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	starts.Wait()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	for sealed := 1; sealed > 0; { // the end of a thread comes after that of its goroutine
+		threads, err := filepath.Glob("/proc/self/task/*/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sealed = 0
+		for _, path := range threads {
+			status, _ := os.ReadFile(path)
+			if !strings.Contains(string(status), "NoNewPrivs:\t1") {
+				continue
+			}
+			if sealed++; filepath.Base(filepath.Dir(path)) == fmt.Sprint(os.Getpid()) {
+				t.Fatal("the main thread is sealed")
+			}
+		}
+	}
+}
+
+func BenchmarkStart(b *testing.B) {
+	p := newPlace(b)
+	run := func(start func(*exec.Cmd) error) func(*testing.B) {
+		return func(b *testing.B) {
+			for b.Loop() {
+				cmd := exec.Command("/bin/true")
+				if err := start(cmd); err != nil {
+					b.Fatal(err)
+				}
+				if err := cmd.Wait(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	}
+	b.Run("free", run((*exec.Cmd).Start))
+	b.Run("sealed", run(p.seal(b).Start))
+	for len(p.Rules.Read) < 100 {
+		path := filepath.Join(p.Outside, fmt.Sprint("file", len(p.Rules.Read)))
+		write(b, path, "")
+		p.Rules.Read = append(p.Rules.Read, path)
+	}
+	b.Run("sealed by 100 rules", run(p.seal(b).Start))
+}
