@@ -254,12 +254,12 @@ func signals() map[string]func(place) error {
 	}
 	for name, try := range map[string]func(tid int) error{
 		"kill":   func(tid int) error { return unix.Kill(tid, 0) },
-		"tkill":  func(tid int) error { return call(unix.SYS_TKILL, tid, 0) },
+		"tkill":  func(tid int) error { return system(unix.SYS_TKILL, tid, 0) },
 		"tgkill": func(tid int) error { return unix.Tgkill(os.Getppid(), tid, 0) },
 		"rt_sigqueueinfo": func(tid int) error {
 			info := [16]int64{} // si_code 0 would claim to be of kill, so it is refused; SI_QUEUE is not
 			*(*int32)(unsafe.Pointer(uintptr(unsafe.Pointer(&info)) + 8)) = -1
-			return call(unix.SYS_RT_SIGQUEUEINFO, tid, 0, int(uintptr(unsafe.Pointer(&info))))
+			return system(unix.SYS_RT_SIGQUEUEINFO, tid, 0, int(uintptr(unsafe.Pointer(&info))))
 		},
 		"pidfd of a thread": func(tid int) error {
 			fd, err := unix.PidfdOpen(tid, unix.PIDFD_THREAD)
@@ -275,7 +275,7 @@ func signals() map[string]func(place) error {
 	return all
 }
 
-func call(number uintptr, args ...int) error {
+func system(number uintptr, args ...int) error {
 	var a [6]uintptr
 	for i, arg := range args {
 		a[i] = uintptr(arg)
@@ -294,5 +294,5 @@ func ownBy(tid int) error {
 	}
 	defer func() { _ = w.Close() }()
 	owner := struct{ kind, pid int32 }{0, int32(tid)}
-	return call(unix.SYS_FCNTL, int(r.Fd()), unix.F_SETOWN_EX, int(uintptr(unsafe.Pointer(&owner))))
+	return system(unix.SYS_FCNTL, int(r.Fd()), unix.F_SETOWN_EX, int(uintptr(unsafe.Pointer(&owner))))
 }

@@ -112,7 +112,19 @@ func argumentChecks(datagrams bool) []argumentCheck {
 			ownThread(1)(a)
 		}
 	}
+	self := uint32(unix.Gettid())
+	refuseValue := func(arg int, value uint32) func(*assembler) {
+		return func(a *assembler) {
+			a.arg(arg)
+			a.jump(unix.BPF_JEQ, value, "EPERM", "allow")
+		}
+	}
 	return []argumentCheck{
+		// The thread that installs the filter belongs to the sealed domain, so Landlock lets its descendants signal it, and a fatal
+		// signal to a thread ends its process. Nobody but ptrace's users and perf asks for signals of another thread by F_SETOWN_EX.
+		{[]uint32{unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_PIDFD_OPEN}, refuseValue(0, self)},
+		{[]uint32{unix.SYS_TGKILL, unix.SYS_RT_TGSIGQUEUEINFO}, refuseValue(1, self)},
+		{[]uint32{unix.SYS_FCNTL}, refuseValue(1, unix.F_SETOWN_EX)},
 		{[]uint32{unix.SYS_SOCKET}, func(a *assembler) { checkSocket(a, datagrams) }},
 		{[]uint32{unix.SYS_SOCKETPAIR}, checkUnixType},
 		{[]uint32{unix.SYS_SENDTO}, func(a *assembler) { checkSendto(a, datagrams) }},
