@@ -36,7 +36,7 @@ func TestAllowed(t *testing.T) {
 		"its own streams":        `echo a > /dev/stdout && cat /dev/stdin`,
 		"its own process":        `cat /proc/self/environ /proc/$$/maps && kill -0 $$; sleep 1000 & kill $!`,
 		"a program of its own":   `cp /bin/true t && ./t && printf '#!/bin/sh\n' > s && chmod 700 s && ./s`,
-		"a pipe and a named one": `mkfifo p && echo a > p & cat p | cat`,
+		"a pipe and a named one": `mkfifo p; echo a > p & cat p | cat`,
 	} {
 		out := output(t, s, p.shell(`set -e; mkdir "`+name+`"; cd "`+name+`"; `+script+`; echo done`))
 		if !strings.HasSuffix(out, "done\n") {
