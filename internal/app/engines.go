@@ -87,9 +87,9 @@ func (h Home) claude(atShell bool) (engine.Engine, error) {
 	}
 	return &claudecode.Engine{
 		Command: command, Self: self, Secrets: secrets,
-		Args:    []string{"--data-dir", string(h.Dir), "--config", h.app.ConfigFile(h.Dir)},
-		Env:     append(env, h.location()...),
-		Scratch: func(run string) string { return h.Dir.Run(run) }, AskServers: h.askServers, Located: h.app.located(),
+		Args: []string{"--data-dir", string(h.Dir), "--config", h.app.ConfigFile(h.Dir)},
+		Env:  append(env, h.location()...),
+		Home: h.Dir, AskServers: h.askServers, Located: h.app.located(),
 		Grace: Grace, Models: table, Now: h.app.Now, Sought: c.sought(h.app, keyName(config.Anthropic)),
 	}, nil
 }

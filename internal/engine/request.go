@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -28,6 +29,8 @@ type Run struct {
 
 	// Socket is where the engine's processes have their commands of ollim executed, because they cannot read the run's files; "": they can.
 	Socket string
+
+	Vars []string // KEY=value, of the programs that the engine starts for the agent
 
 	Sent func(body []byte) // keeps the body of a request that is about to be sent to a model; nil: none is kept
 }
@@ -88,6 +91,7 @@ type Scope struct {
 	Allow     []string      // patterns of the tool uses that the run's policy allows
 	Servers   []string      // patterns of the tools of MCP servers that the model is offered
 	Subagent  *Subagent     // to whom the agent may delegate; nil if to nobody
+	Seal      *seal.Seal    // under which the engine starts programs; nil if they are not sealed
 }
 
 // Subagent is an agent that the engine offers to the agent.
@@ -122,7 +126,7 @@ func (r Run) Env() []string {
 	if r.Socket != "" {
 		env = append(env, SocketVariable+"="+r.Socket)
 	}
-	return env
+	return append(env, r.Vars...)
 }
 
 // SocketVariable names the socket of a sealed run to the commands of ollim in it.

@@ -7,13 +7,15 @@ import (
 	"path/filepath"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // Archive reads the sessions that the command keeps. It never changes one.
 type Archive struct {
-	Env []string // of the command
+	Env  []string  // of the command
+	Home paths.Dir // as of the Engine
 }
 
 // Find returns the session of an id, with a header made from the lines of its file. The error wraps transcript.ErrUnknown.
@@ -22,7 +24,7 @@ func (a Archive) Find(id string) (transcript.Transcript, error) {
 	if engine.Holder(id) != engine.ClaudeCode {
 		return transcript.Transcript{}, none
 	}
-	found := (&Engine{Env: a.Env}).transcripts(id)
+	found := (&Engine{Env: a.Env, Home: a.Home}).transcripts(id)
 	if len(found) == 0 {
 		return transcript.Transcript{}, none
 	}

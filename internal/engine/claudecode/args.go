@@ -194,7 +194,7 @@ func (e *Engine) servers(r engine.Request) (string, error) {
 }
 
 func (e *Engine) write(run, name string, v any) (string, error) {
-	path := filepath.Join(e.Scratch(run), name)
+	path := e.Home.Run(run, name)
 	return path, store.WriteJSONAs(path, v, store.Buffered)
 }
 
@@ -219,7 +219,7 @@ func (e *Engine) shellEnv(r engine.Request) ([]string, error) {
 	if !slices.Contains(r.Scope.BuiltIns, "Bash") || e.variable(envFile) != "" {
 		return nil, nil
 	}
-	file := filepath.Join(e.Scratch(r.Run.ID), "env.sh")
+	file := e.Home.Run(r.Run.ID, "env.sh")
 	text := "export PATH=" + quote(e.variable("PATH")+string(filepath.ListSeparator)+filepath.Dir(e.Self)) + "\n"
 	return []string{envFile + "=" + file}, store.Write(file, []byte(text), store.Buffered)
 }

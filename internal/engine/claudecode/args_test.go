@@ -35,8 +35,8 @@ func TestEnvironment(t *testing.T) {
 
 // TestShellEnv: the agent's commands find ollim, and what an owner says of their shell counts.
 func TestShellEnv(t *testing.T) {
-	e := &Engine{Self: "/it's here/ollim", Env: []string{"PATH=/usr/bin:/bin"}, Scratch: func(string) string { return t.TempDir() }}
-	withBash := engine.Request{Scope: engine.Scope{BuiltIns: []string{"Read", "Bash"}}}
+	e := &Engine{Self: "/it's here/ollim", Env: []string{"PATH=/usr/bin:/bin"}, Home: newHome(t, "r")}
+	withBash := engine.Request{Run: engine.Run{ID: "r"}, Scope: engine.Scope{BuiltIns: []string{"Read", "Bash"}}}
 	got, err := e.shellEnv(withBash)
 	if err != nil || len(got) != 1 {
 		t.Fatal(got, err)
@@ -57,8 +57,8 @@ func TestShellEnv(t *testing.T) {
 
 // A run's files are put in place whole: killed in between, it leaves none that does not parse.
 func TestFilesAppearWhole(t *testing.T) {
-	dir := t.TempDir()
-	e := &Engine{Self: "/bin/ollim", Scratch: func(string) string { return dir }}
+	e := &Engine{Self: "/bin/ollim", Home: newHome(t, "r")}
+	dir := e.Home.Run("r")
 	for _, name := range []string{"settings.json", "mcp.json"} {
 		old := filepath.Join(dir, "old-"+name) // the same file by another name: written to, both would change
 		if err := errors.Join(os.WriteFile(old, []byte("{}"), 0o600), os.Link(old, filepath.Join(dir, name))); err != nil {

@@ -9,27 +9,26 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // Engine is the command and what it runs with.
 type Engine struct {
-	Command string                  // absolute path of claude
-	Self    string                  // absolute path of ollim, for the tool server and the hooks
-	Args    []string                // of Self before any verb, such as --data-dir
-	Env     []string                // the whole environment, as KEY=value; nothing is inherited
-	Scratch func(run string) string // a directory of the run, for settings and standard error
-	Grace   time.Duration           // for each step of a stop, see stop
-	Secrets []string                // names of the variables in Env that are secrets
-	Sought  string                  // where a key was looked for, for an error message
+	Command string        // absolute path of claude
+	Self    string        // absolute path of ollim, for the tool server and the hooks
+	Args    []string      // of Self before any verb, such as --data-dir
+	Env     []string      // the whole environment, as KEY=value; nothing is inherited
+	Home    paths.Dir     // for the files of a run, and for the sessions that sealed processes begin
+	Grace   time.Duration // for each step of a stop, see stop
+	Secrets []string      // names of the variables in Env that are secrets
+	Sought  string        // where a key was looked for, for an error message
 	Models  model.Table
 	Now     func() time.Time
 
@@ -68,18 +67,22 @@ func (e *Engine) Run(ctx context.Context, r engine.Request, tools engine.Tools, 
 	if r.Session.Begins() {
 		id = newUUID()
 	}
-	args, past := []string{"--session-id", id}, history{}
+	from := anew(id)
 	if r.Session.ID != "" {
-		if args, past, err = e.resume(r.Session.ID, id, r.Session.Fork); err != nil {
+		if from, err = e.resume(r.Session.ID, id, r.Session.Fork); err != nil {
 			return engine.Result{}, err
 		}
 	}
 	t := &turn{
-		want: wanted{session: id, parent: r.Session.Parent(), length: past.tokens, settings: inForce(r.Run.ID), subagent: nameOf(r.Scope.Subagent)},
-		cost: e.costs(past), delta: r.Input.Delta,
+		want: wanted{session: id, parent: r.Session.Parent(), length: from.past.tokens, settings: inForce(r.Run.ID), subagent: nameOf(r.Scope.Subagent)},
+		cost: e.costs(from.past), delta: r.Input.Delta,
 	}
 	t.sink = engine.Collect(&t.result.Messages, sink)
-	if err := e.start(ctx, r, slices.Concat(args, options(r), in.flags()), in, t); err != nil {
+	from.args = slices.Concat(from.args, options(r), in.flags())
+	if unkept(r.Session) {
+		defer e.forget(id)
+	}
+	if err := e.start(ctx, r, from, in, t); err != nil {
 		if errors.Is(err, engine.ErrNoKey) {
 			err = fmt.Errorf("%w: %s", err, e.Sought)
 		}
@@ -97,15 +100,15 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 		return engine.Compaction{}, err
 	}
 	id := newUUID()
-	args, past, err := e.resume(r.Session.ID, id, false)
+	from, err := e.resume(r.Session.ID, id, false)
 	if err != nil {
 		return engine.Compaction{}, err
 	}
 	t := &turn{
-		sink: sink, want: wanted{session: id, settings: inForce(r.Run.ID)}, cost: e.costs(past), compaction: compaction{of: r.Session.ID},
+		sink: sink, want: wanted{session: id, settings: inForce(r.Run.ID)}, cost: e.costs(from.past), compaction: compaction{of: r.Session.ID},
 	}
 	prompt := "/compact " + strings.Join(strings.Fields(instructions), " ") // a command is one line
-	if err := e.start(ctx, r, args, input{text: prompt}, t); err != nil {
+	if err := e.start(ctx, r, from, input{text: prompt}, t); err != nil {
 		e.forget(id)
 		return engine.Compaction{}, err
 	}
@@ -145,7 +148,7 @@ func text(prompt string) string {
 	return prompt
 }
 
-var errUnsaved = errors.New("the session was not saved: its directory, CLAUDE_CONFIG_DIR or ~/.claude, is not writable")
+var errUnsaved = errors.New("the session was not saved: claude could not write to its configuration directory")
 
 // check compares the tool uses with the verdicts, and makes sure that the session was saved.
 func (e *Engine) check(r engine.Request, tools engine.Tools, t *turn) error {
@@ -176,62 +179,22 @@ func (e *Engine) check(r engine.Request, tools engine.Tools, t *turn) error {
 // unkept reports whether a turn leaves no session behind.
 func unkept(s engine.Session) bool { return s.Begins() && !s.Kept() }
 
-// forget removes a transcript that a failed compaction leaves.
+// forget removes what is left of a session that was not kept.
 func (e *Engine) forget(id string) {
 	for _, path := range e.transcripts(id) {
 		_ = os.Remove(path) // nothing refers to it
 	}
+	_ = os.RemoveAll(e.config(id))
 }
 
 // saved reports whether a session's transcript is on disk. The command prints nothing if it could not write it.
 func (e *Engine) saved(id string) bool { return len(e.transcripts(id)) > 0 }
 
-// transcripts returns the files of a session. Their directories are named after the working directory.
-func (e *Engine) transcripts(id string) []string {
-	var found []string
-	folders, err := os.ReadDir(e.projects())
-	if err != nil {
-		return nil
-	}
-	for _, folder := range folders {
-		path := filepath.Join(e.projects(), folder.Name(), id+".jsonl")
-		if _, err := os.Stat(path); err == nil {
-			found = append(found, path)
-		}
-	}
-	return found
-}
+func (e *Engine) variable(name string) string { return variable(e.Env, name) }
 
-// projects returns the command's directory of transcripts.
-func (e *Engine) projects() string {
-	dir := e.variable("CLAUDE_CONFIG_DIR")
-	if dir == "" {
-		dir = filepath.Join(e.variable("HOME"), ".claude")
-	}
-	return filepath.Join(dir, "projects")
-}
-
-// writable makes sure that transcripts can be written before the agent starts. Later would be too late for what the agent has done,
-// and for the updates that it was given.
-func (e *Engine) writable() error {
-	if !filepath.IsAbs(e.projects()) {
-		return fmt.Errorf("%w: env in config.yaml sets no HOME, where claude keeps its sessions", engine.ErrUnavailable)
-	}
-	err := os.MkdirAll(e.projects(), 0o700)
-	if err == nil {
-		var probe *os.File
-		if probe, err = os.CreateTemp(e.projects(), ".ollim-"); err == nil {
-			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("%w: claude cannot keep its sessions in %s: %s", engine.ErrUnavailable, e.projects(), store.Cause(err))
-	}
-	return nil
-}
-
-func (e *Engine) variable(name string) (value string) {
-	for _, entry := range e.Env {
+// variable returns the value of a variable, of several the last one.
+func variable(env []string, name string) (value string) {
+	for _, entry := range env {
 		if key, v, _ := strings.Cut(entry, "="); key == name {
 			value = v
 		}

@@ -61,28 +61,38 @@ func (r record) isAnswer() bool {
 	return r.Type == "assistant" && !r.APIError && r.Message.Model != synthetic
 }
 
+// source is what a process begins with.
+type source struct {
+	args  []string // that name the session
+	past  history  // of the session that is continued or branched
+	grows bool     // the session is continued
+}
+
+// anew is a new session.
+func anew(id string) source { return source{args: []string{"--session-id", id}} }
+
 // resume returns the session's history, and the flags that continue it at the end of a turn, under its id or another one. A branch
 // leaves out the last turn unless it is complete; a continuation leaves out only what the command would join with the next prompt. A
 // session without any answer is begun again.
-func (e *Engine) resume(session, id string, branch bool) ([]string, history, error) {
+func (e *Engine) resume(session, id string, branch bool) (source, error) {
 	h, err := e.history(session)
 	if err != nil {
-		return nil, h, err
+		return source{}, err
 	}
-	if branch && !h.found { // the command itself would find it a moment later, when the first turn has begun
-		return nil, h, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, session)
+	if branch && h.file == "" { // the command itself would find it a moment later, when the first turn has begun
+		return source{}, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, session)
 	}
 	if h.unanswered {
-		return []string{"--session-id", id}, history{}, e.setAside(id)
+		return anew(id), e.setAside(id)
 	}
-	args := []string{"--resume", session}
+	args := []string{"--resume", orElse(h.file, session)} // the command finds an id only below its working directory's name
 	if id != session {
 		args = append(args, "--session-id", id, "--fork-session")
 	}
 	if h.end != "" && (branch || h.merges) {
 		args = append(args, "--resume-session-at", h.end)
 	}
-	return args, h, nil
+	return source{args, h, id == session}, nil
 }
 
 // setAside renames a session's transcripts, so that the command accepts the id again.
@@ -110,7 +120,7 @@ type history struct {
 	end        string // id of the answer that ends the last complete turn; "" if it is not known
 	merges     bool   // the command would join the last prompt with the next
 	unanswered bool   // no prompt has an answer
-	found      bool   // there is a transcript
+	file       string // transcript; "" if there is none
 	tokens     int    // of the conversation, as the service has counted them
 }
 
@@ -120,7 +130,7 @@ func (e *Engine) history(id string) (h history, err error) {
 	if len(paths) == 0 {
 		return h, nil
 	}
-	h.found = true
+	h.file = paths[0]
 	records, leaf, summary := map[string]step{}, step{}, false
 	for r, err := range store.Lines[record](paths[0], nil) {
 		if err != nil {

@@ -8,24 +8,22 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/process"
-	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // start runs the command with one input and lets t read its events to the end.
-func (e *Engine) start(ctx context.Context, r engine.Request, args []string, in input, t *turn) (err error) {
+func (e *Engine) start(ctx context.Context, r engine.Request, from source, in input, t *turn) (err error) {
 	if err := e.exposed(r); err != nil {
 		return err
 	}
-	if err := e.writable(); err != nil {
+	at, err := e.place(ctx, r, t.want.session, from)
+	if err != nil {
 		return err
 	}
 	if e.AskServers != nil && len(r.Scope.Servers) > 0 && t.compaction.of == "" {
@@ -41,13 +39,13 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, in 
 	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(filepath.Join(e.Scratch(r.Run.ID), "stderr.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+	log, err := os.OpenFile(e.Home.Run(r.Run.ID, "stderr.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
 	said := &engine.Log{File: log, Most: engine.MaxLog}
 	defer func() { err = errors.Join(err, t.endLog(said)) }()
-	cmd := exec.Command(e.Command, append(flags, args...)...) //nolint:noctx // it is stopped by several signals, see stop
+	cmd := exec.Command(e.Command, append(flags, from.args...)...) //nolint:noctx // it is stopped by several signals, see stop
 	secrets, err := e.secrets()
 	defer func() {
 		for _, f := range secrets {
@@ -57,18 +55,14 @@ func (e *Engine) start(ctx context.Context, r engine.Request, args []string, in 
 	if err != nil {
 		return err
 	}
-	shell, err := e.shellEnv(r)
-	if err != nil {
-		return err
-	}
-	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Scope.Root, append(e.environment(r), shell...), said, slices.Concat(secrets, r.Run.Locks)
+	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Scope.Root, at.env, said, secrets
 	cmd.Stdin = in.stdin()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = e.Grace
 	out, end := io.Pipe()
 	cmd.Stdout = end // the exec package copies it, so that we do not wait for a process that keeps the pipe open
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, e.Command, store.Cause(err))
+	if err := at.start(cmd, r.Run.Locks); err != nil {
+		return err
 	}
 	defer process.KillAll("OLLIM_RUN=" + r.Run.ID) // processes that it left behind, in whatever group: only the engine has the variable
 	return e.attend(ctx, cmd, out, end, said, t)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/model"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -142,7 +144,10 @@ type world struct {
 	t      testing.TB
 	api    *anthropicapi.Server
 	engine *Engine
-	dir    string // of the stub and of the run
+	dir    string       // of the stub
+	id     string       // of the run
+	seal   *seal.Seal   // nil: the command is not sealed
+	scope  engine.Scope // of the turn
 	root   string
 	events []runlog.Event
 	asked  int
@@ -158,13 +163,55 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, api: anthropicapi.New(t), dir: t.TempDir(), root: t.TempDir()}
+	w.id = filepath.Base(filepath.Dir(w.dir)) // one of its own: by it leftovers are found
 	w.engine = &Engine{
 		Command: command, Self: self, Args: []string{"stub", w.dir},
 		Env:    append(anthropicapi.ClaudeEnv(t, w.api), "GORACE=atexit_sleep_ms=0"),
 		Models: model.Known(), Now: time.Now,
-		Scratch: func(string) string { return w.dir }, Grace: 5 * time.Second,
+		Home: newHome(t, w.id), Grace: 5 * time.Second,
 	}
+	w.sealed()
 	return w
+}
+
+// newHome makes a data directory with a run.
+func newHome(t testing.TB, run string) paths.Dir {
+	t.Helper()
+	home := paths.Dir(t.TempDir())
+	if err := os.MkdirAll(home.Run(run), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
+
+// sealed seals the command from now on, where the kernel can.
+func (w *world) sealed() {
+	w.t.Helper()
+	if _, err := seal.Check(); err != nil {
+		w.t.Log(err)
+		return
+	}
+	canary := w.place(w.engine.Home.State(), "canary", "SECRET")
+	made, err := seal.New(seal.Options{Rules: func() (seal.Rules, error) {
+		rules := seal.Rules{
+			Read:    []string{"/usr", "/bin", "/lib", "/lib64", "/etc", "/opt", "/proc", "/sys/fs/cgroup"},
+			Write:   []string{"/dev/null", "/dev/zero", "/dev/urandom", "/dev/tty", w.root, w.dir, w.engine.variable("TMPDIR")},
+			Network: true, Canary: canary,
+		}
+		for _, dir := range w.scope.Dirs {
+			rules.Write = append(rules.Write, dir.Dir)
+		}
+		return rules, nil
+	}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.seal = made
+	w.t.Cleanup(func() {
+		if err := made.Close(); err != nil {
+			w.t.Error(err)
+		}
+	})
 }
 
 // stubTools knows the verdicts of the stub.
@@ -209,7 +256,8 @@ func (w *world) run(r engine.Request, allow ...string) (engine.Result, error) {
 	if err := os.WriteFile(filepath.Join(w.dir, "rules.json"), text, 0o600); err != nil {
 		w.t.Fatal(err)
 	}
-	r.Run.ID, r.Scope.Root = filepath.Base(filepath.Dir(w.dir)), w.root // one of its own: by it leftovers are found
+	r.Run.ID, r.Scope.Root, r.Scope.Seal = w.id, w.root, w.seal
+	w.scope = r.Scope
 	if r.Scope.BuiltIns == nil {
 		for _, pattern := range allow {
 			name, _, _ := strings.Cut(pattern, "(")

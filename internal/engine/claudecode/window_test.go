@@ -2,6 +2,7 @@ package claudecode
 
 import (
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"path/filepath"
 	"reflect"
@@ -62,14 +63,16 @@ func TestQuoted(t *testing.T) {
 // transcripts lists the session files of the command.
 func (w *world) transcripts() (all []string) {
 	w.t.Helper()
-	err := filepath.WalkDir(w.engine.projects(), func(path string, _ fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, ".jsonl") {
-			all = append(all, path)
+	for _, dir := range []string{w.engine.Home.ClaudeSessions(), w.engine.shared()} {
+		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".jsonl") {
+				all = append(all, path)
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			w.t.Error(err)
 		}
-		return err
-	})
-	if err != nil {
-		w.t.Error(err)
 	}
 	return all
 }

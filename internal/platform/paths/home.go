@@ -205,5 +205,8 @@ func (d Dir) Notices() string { return d.State("notices.json") }
 // Objects is the directory of what models saw, by the hash of its content: images, documents, the parts of requests.
 func (d Dir) Objects() string { return d.State("objects") }
 
+// ClaudeSessions is the directory of the sessions that sealed claude commands began, one directory for each.
+func (d Dir) ClaudeSessions() string { return d.Path("sessions", "claude") }
+
 // ScriptSessions is the directory of the script engine's sessions.
 func (d Dir) ScriptSessions() string { return d.Path("sessions", "script") }

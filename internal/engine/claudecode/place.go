@@ -1,0 +1,189 @@
+package claudecode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/seal"
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// The command keeps sessions, its own settings and its temporary shell scripts in one directory, CLAUDE_CONFIG_DIR or ~/.claude. That
+// is where a process that is not sealed works. A sealed one must be able to write there, so it gets a directory for its session
+// alone, below sessions/claude, and reaches neither the owner's settings and login nor another session.
+//
+// A session stays in the file in which it began. A process that continues or branches it names that file, and a sealed one is granted
+// that file: to write, or for a branch to read. So no session is ever copied, and the seal may be turned on and off.
+
+// configVariable names the command's directory.
+const configVariable = "CLAUDE_CONFIG_DIR"
+
+// config returns the directory of the sealed processes that write a session.
+func (e *Engine) config(session string) string {
+	return filepath.Join(e.Home.ClaudeSessions(), session)
+}
+
+// shared returns the directory of processes that are not sealed.
+func (e *Engine) shared() string {
+	if dir := e.variable(configVariable); dir != "" {
+		return dir
+	}
+	return filepath.Join(e.variable("HOME"), ".claude")
+}
+
+// transcripts returns the files of a session: of its own directory, then of the one that is shared.
+func (e *Engine) transcripts(id string) (found []string) {
+	if root, err := os.OpenRoot(e.config(id)); err == nil { // links that an agent made there do not lead out of it
+		found = among(e.config(id), root.FS(), id)
+		_ = root.Close()
+	}
+	return append(found, among(e.shared(), os.DirFS(e.shared()), id)...)
+}
+
+// among returns the files of a session in one directory. Their directories are named after the working directory.
+func among(dir string, files fs.FS, id string) (found []string) {
+	folders, err := fs.ReadDir(files, "projects")
+	if err != nil {
+		return nil
+	}
+	for _, folder := range folders {
+		name := path.Join("projects", folder.Name(), id+".jsonl")
+		if info, err := fs.Stat(files, name); err == nil && info.Mode().IsRegular() {
+			found = append(found, filepath.Join(dir, name))
+		}
+	}
+	return found
+}
+
+// writable makes sure that transcripts can be written before the agent starts. Later would be too late for what the agent has done,
+// and for the updates that it was given.
+func (e *Engine) writable() error {
+	dir := filepath.Join(e.shared(), "projects")
+	if !filepath.IsAbs(dir) {
+		return fmt.Errorf("%w: env in config.yaml sets no HOME, where claude keeps its sessions", engine.ErrUnavailable)
+	}
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		var probe *os.File
+		if probe, err = os.CreateTemp(dir, ".ollim-"); err == nil {
+			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w: claude cannot keep its sessions in %s: %s", engine.ErrUnavailable, dir, store.Cause(err))
+	}
+	return nil
+}
+
+// place is where a process of the command works.
+type place struct {
+	env  []string   // its whole environment
+	seal *seal.Seal // nil: it is not sealed
+}
+
+// place prepares a process that writes a session.
+func (e *Engine) place(ctx context.Context, r engine.Request, session string, from source) (p place, err error) {
+	shell, err := e.shellEnv(r)
+	if err != nil {
+		return p, err
+	}
+	p.env = append(e.environment(r), shell...)
+	if r.Scope.Seal == nil {
+		return p, e.writable()
+	}
+	config := e.config(session)
+	if err := store.MkdirOwn(config); err != nil {
+		return p, fmt.Errorf("%w: claude cannot keep its session: %w", engine.ErrUnavailable, err)
+	}
+	own := configVariable + "=" + config
+	p.env = append(p.env, own)
+	rules := seal.Rules{Read: append(programFiles(e.Command), e.Self), Write: []string{config}}
+	for _, name := range []string{"settings.json", "mcp.json", "env.sh"} {
+		rules.Read = append(rules.Read, e.Home.Run(r.Run.ID, name))
+	}
+	if file := from.past.file; file != "" {
+		rules.Read = append(rules.Read, file, strings.TrimSuffix(file, ".jsonl")) // and what the command keeps beside it
+		if from.grows {
+			rules.Write = append(rules.Write, file)
+			if err := endAll(ctx, own); err != nil {
+				return p, err
+			}
+		}
+	}
+	for _, list := range [][]string{rules.Read, rules.Write} {
+		for i := range list {
+			list[i] = followed(list[i])
+		}
+	}
+	p.seal = r.Scope.Seal.With(rules)
+	return p, p.try(ctx, config, variable(p.env, "TMPDIR"))
+}
+
+// endAll ends the processes that carry a variable. A killed fire leaves such ones behind: the kernel ends the command with it, but not
+// what the command has started.
+func endAll(ctx context.Context, entry string) error {
+	for len(process.Carrying(entry)) > 0 {
+		process.KillAll(entry)
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// programFiles returns what the command reads of itself: its file, and the packages that npm installed it with.
+func programFiles(command string) []string {
+	file := followed(command)
+	files := []string{file, filepath.Join(filepath.Dir(file), "node_modules")} // of a script that starts the one beside it
+	if i := strings.LastIndex(file, "/node_modules/"); i >= 0 {
+		files = append(files, file[:i]+"/node_modules")
+	}
+	return files
+}
+
+// probe is a file that try makes.
+const probe = ".ollim-probe"
+
+// try makes sure that a sealed process can write to directories. Without that the command prints nothing, or keeps no session, and
+// exits 0.
+func (p place) try(ctx context.Context, dirs ...string) error {
+	argv := append([]string{"/bin/sh", "-c", `for d; do : >"$d/` + probe + `" || exit; done`, "sh"}, dirs...)
+	result, err := process.Run(ctx, process.Call{Argv: argv, Env: p.env, Dir: "/", Seal: p.seal})
+	if err == nil {
+		err = result.Failure()
+	}
+	for _, dir := range dirs {
+		_ = os.Remove(filepath.Join(dir, probe))
+	}
+	if err != nil {
+		return fmt.Errorf("claude cannot write its temporary files and its session under the seal: %w", err)
+	}
+	return nil
+}
+
+// start starts the command. One that is not sealed keeps the locks if this process dies; a sealed one ends with this process.
+func (p place) start(cmd *exec.Cmd, locks []*os.File) error {
+	run := cmd.Start
+	if p.seal != nil {
+		run = func() error { return p.seal.Start(cmd) }
+	} else {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, locks...)
+	}
+	err := run()
+	if err == nil || errors.Is(err, seal.ErrNotSealed) {
+		return err
+	}
+	return fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, cmd.Path, store.Cause(err))
+}
