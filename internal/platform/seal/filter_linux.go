@@ -125,8 +125,11 @@ func argumentChecks(datagrams bool) []argumentCheck {
 		{[]uint32{unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_PIDFD_OPEN}, refuseValue(0, self)},
 		{[]uint32{unix.SYS_TGKILL, unix.SYS_RT_TGSIGQUEUEINFO}, refuseValue(1, self)},
 		{[]uint32{unix.SYS_FCNTL}, refuseValue(1, unix.F_SETOWN_EX)},
+		{[]uint32{unix.SYS_SOCKETPAIR}, func(a *assembler) {
+			a.arg(0)
+			a.jump(unix.BPF_JEQ, unix.AF_UNIX, "unix", "EAFNOSUPPORT")
+		}},
 		{[]uint32{unix.SYS_SOCKET}, func(a *assembler) { checkSocket(a, datagrams) }},
-		{[]uint32{unix.SYS_SOCKETPAIR}, checkUnixType},
 		{[]uint32{unix.SYS_SENDTO}, func(a *assembler) { checkSendto(a, datagrams) }},
 		{[]uint32{unix.SYS_SENDMSG}, func(a *assembler) { checkSendmsg(a, 2, datagrams) }},
 		{[]uint32{unix.SYS_SENDMMSG}, func(a *assembler) { checkSendmsg(a, 3, datagrams) }},
@@ -169,12 +172,7 @@ func checkSocket(a *assembler, datagrams bool) {
 	a.arg(2)
 	a.jump(unix.BPF_JEQ, 0, "allow", "")
 	a.jump(unix.BPF_JEQ, unix.IPPROTO_UDP, "allow", "EACCES")
-	a.label("unix")
-	checkUnixType(a)
-}
-
-// checkUnixType leaves out datagrams, which name their receiver with each message.
-func checkUnixType(a *assembler) {
+	a.label("unix") // no datagrams, which name their receiver with each message
 	a.arg(1)
 	a.and(socketType)
 	a.jump(unix.BPF_JEQ, unix.SOCK_STREAM, "allow", "")

@@ -19,6 +19,10 @@ func TestMain(m *testing.M) {
 		"attempt": attempt,
 		"start":   startWithout,
 		"tie":     tie,
+		"reach":   reachAll,
+		"slow":    slow,
+		"dial":    dialEach,
+		"measure": measure,
 	})
 }
 
