@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/pi"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/transcript"
@@ -146,11 +148,11 @@ func (h Home) Transcript(text string) (c Conversation, err error) {
 		return c, err
 	}
 	if IsPath(text) {
-		c.File, err = transcript.Open(text)
+		c.File, err = h.OpenFile(text)
 	} else {
 		c.File, err = transcript.FindPrefix(h.Dir.Sessions(), text)
 		if errors.Is(err, transcript.ErrUnknown) {
-			c.File, err = h.ClaudeArchive().Find(text)
+			c.File, err = h.ClaudeArchive().FindPrefix(text)
 		}
 	}
 	if err != nil {
@@ -159,6 +161,47 @@ func (h Home) Transcript(text string) (c Conversation, err error) {
 	names, err := h.CurrentNames()
 	c.ID, c.Name = c.File.ID, names[c.File.ID]
 	return c, err
+}
+
+// OpenFile opens a transcript, or a session file of the claude command or of pi. The error wraps transcript.ErrForeign for another
+// file.
+func (h Home) OpenFile(path string) (transcript.Transcript, error) {
+	t, err := transcript.Open(path)
+	if !errors.Is(err, transcript.ErrForeign) {
+		return t, err
+	}
+	info, statErr := os.Stat(path)
+	target, linkErr := filepath.EvalSymlinks(path)
+	if statErr != nil || linkErr != nil || !info.Mode().IsRegular() {
+		return t, err
+	}
+	for _, open := range []func(string) (transcript.Transcript, error){pi.Open, h.ClaudeArchive().Open} {
+		if t, err = open(target); !errors.Is(err, transcript.ErrForeign) {
+			break
+		}
+	}
+	return t, err
+}
+
+// Load reads a conversation of any form. *bad, which may be nil, counts the lines that cannot be read.
+func (h Home) Load(t transcript.Transcript, bad *int) ([]transcript.Entry, error) {
+	switch t.Form {
+	case engine.ClaudeCode:
+		return h.ClaudeArchive().Load(t, false, bad)
+	case pi.Name:
+		return pi.Load(t, bad)
+	}
+	return t.Load(bad)
+}
+
+// Read opens and loads a session file, see OpenFile.
+func (h Home) Read(path string) (transcript.Transcript, []transcript.Entry, error) {
+	t, err := h.OpenFile(path)
+	if err != nil {
+		return t, nil, err
+	}
+	entries, err := h.Load(t, nil)
+	return t, entries, err
 }
 
 // IsPath reports whether text is a file and not an id, which has no slash.
@@ -180,7 +223,7 @@ func NoTranscript(text string, err error) error {
 // Holder returns the engine of a conversation, "" where it is not known.
 func (c Conversation) Holder() string {
 	if c.File.Path != "" {
-		return engine.HolderOf(c.File.Header)
+		return cmp.Or(c.File.Form, engine.HolderOf(c.File.Header))
 	}
 	return engine.Holder(c.ID)
 }
@@ -206,7 +249,7 @@ func (h Home) answered(id string) bool {
 		return false
 	}
 	answered := false
-	if (claudecode.Archive{}).Holds(t) {
+	if t.Form == engine.ClaudeCode {
 		answered, err = h.claudeAnswered(t, r)
 	} else {
 		answered, err = t.Answered(id)

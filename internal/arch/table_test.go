@@ -24,6 +24,7 @@ func layers() []layer {
 			"config":   {"model"},
 			"inbox":    {"payload"},
 			"job":      {"payload"},
+			"pi":       {"transcript"},
 			"request":  {"object"},
 		}},
 		{path: "internal/schedule"},

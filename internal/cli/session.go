@@ -25,7 +25,8 @@ func newSession(d *Deps) *cobra.Command {
 		newSessionHistory(d), newSessionSearch(d), newSessionClear(d), newSessionRm(d))
 	cmd.Long = "SESSION is main, routine:ID, a transcript's id or its beginning, or the path of a transcript. Transcripts " +
 		"are for the owner only: inside a run only the names are known. List, show and rm accept the sessions of " +
-		"channels too, by names such as telegram_987."
+		"channels too, by names such as telegram_987. Show and export also read the sessions of Claude Code, by id or path, and of " +
+		"pi, by path."
 	return cmd
 }
 
@@ -205,7 +206,7 @@ func (d *Deps) sessionFacts(h app.Home, name string) (sessionFacts, error) {
 	}
 	t := c.File
 	f.Path, f.Cwd, f.Provider, f.Model, f.Timestamp = t.Path, t.Cwd, t.Provider, t.Model, inZone(t.Timestamp, h)
-	entries, err := d.load(t)
+	entries, err := d.load(h, t)
 	if err != nil {
 		return f, err
 	}

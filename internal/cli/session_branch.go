@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -8,10 +9,10 @@ import (
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
-	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/engine/native"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/config"
+	"github.com/ollim/ollim/internal/state/pi"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
@@ -54,11 +55,11 @@ func runSessionBranch(d *Deps, name string, after int) error {
 		return err
 	}
 	header.Timestamp = d.Now()
-	if (claudecode.Archive{}).Holds(c.File) {
+	if c.File.Form == engine.ClaudeCode {
 		return d.branchOfClaude(h, c, after, header)
 	}
 	if after > 0 {
-		entries, err := d.load(c.File)
+		entries, err := d.load(h, c.File)
 		if err != nil {
 			return err
 		}
@@ -76,8 +77,8 @@ func runSessionBranch(d *Deps, name string, after int) error {
 // branchable refuses a conversation that neither the native engine nor the claude command keeps.
 func branchable(c app.Conversation) error {
 	switch {
-	case (claudecode.Archive{}).Holds(c.File):
-		return nil
+	case c.File.Form == pi.Name:
+		return errPi
 	case c.Holder() == engine.Native, c.Holder() == engine.ClaudeCode:
 		return readable(c)
 	}
@@ -87,7 +88,7 @@ func branchable(c app.Conversation) error {
 // branchOfClaude begins a transcript of the native engine with what was said in a session of the claude command, which is only
 // read. It ends with a whole answer. Thoughts are omitted: services bind them to their own conversation.
 func (d *Deps) branchOfClaude(h app.Home, c app.Conversation, after int, header transcript.Header) error {
-	entries, err := d.load(c.File)
+	entries, err := d.load(h, c.File)
 	if err == nil && after == 0 { // else they are counted as search --json counts them
 		entries, err = h.ClaudeArchive().Load(c.File, true, new(int))
 	}
@@ -118,8 +119,14 @@ func isAnswer(m transcript.Message) bool {
 	return m.Role == transcript.Assistant && !slices.ContainsFunc(m.Content, func(b transcript.Block) bool { return b.Type == transcript.ToolUse })
 }
 
+// errPi is the error of what is not possible for a session of pi.
+var errPi = errors.New("a session of pi can only be read")
+
 // nativeOnly refuses a conversation that is not the native engine's: nobody else takes a transcript for a session.
 func nativeOnly(c app.Conversation) error {
+	if c.File.Form == pi.Name {
+		return errPi
+	}
 	if c.Holder() == engine.Native {
 		return readable(c)
 	}

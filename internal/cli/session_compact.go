@@ -81,7 +81,7 @@ func runSessionCompact(ctx context.Context, d *Deps, name, instructions, engine 
 func (d *Deps) compactionFacts(h app.Home, c app.Conversation, r runlog.Record) string {
 	facts := "compacted"
 	if c.File.Path != "" {
-		if entries, err := d.load(c.File); err == nil {
+		if entries, err := d.load(h, c.File); err == nil {
 			turns, since := transcript.Turns(entries)
 			facts = fmt.Sprintf("compacted %d turns", turns)
 			if turns == 1 {

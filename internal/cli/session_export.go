@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ollim/ollim/internal/engine/claudecode"
+	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
@@ -70,7 +70,7 @@ func runSessionExport(d *Deps, name string, o exportOptions) error {
 	}
 	d.page()
 	for i, t := range slices.Backward(line) {
-		entries, err := d.load(t)
+		entries, err := d.load(h, t)
 		if err != nil {
 			return err
 		}
@@ -94,13 +94,9 @@ func runSessionExport(d *Deps, name string, o exportOptions) error {
 }
 
 // load reads a conversation, and warns of what cannot be read.
-func (d *Deps) load(t transcript.Transcript) ([]transcript.Entry, error) {
+func (d *Deps) load(h app.Home, t transcript.Transcript) ([]transcript.Entry, error) {
 	bad := 0
-	load := t.Load
-	if c := (claudecode.Archive{}); c.Holds(t) {
-		load = func(bad *int) ([]transcript.Entry, error) { return c.Load(t, false, bad) }
-	}
-	entries, err := load(&bad)
+	entries, err := h.Load(t, &bad)
 	d.warnOmitted(t.Path, bad)
 	return entries, err
 }

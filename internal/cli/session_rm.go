@@ -53,6 +53,8 @@ func (d *Deps) removeSession(ctx context.Context, h app.Home, text string) error
 		return err
 	}
 	switch {
+	case c.File.Form != "" && !app.IsPath(text):
+		return usage("it is a session of %s, which ollim only reads", c.File.Form)
 	case app.IsPath(text) && !lies(c.File.Path, h.Dir.Sessions()):
 		return usage("it is not in %s", h.Dir.Sessions())
 	case !app.IsPath(text) && text != c.ID:

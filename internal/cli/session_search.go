@@ -3,9 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
-	"maps"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,9 +19,14 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
+type sessionSearchOptions struct {
+	in     []string
+	number int
+	json   bool
+}
+
 func newSessionSearch(d *Deps) *cobra.Command {
-	var n int
-	var asJSON bool
+	var o sessionSearchOptions
 	cmd := &cobra.Command{
 		Annotations: agentNever(refused),
 		Use:         "search WORDS...",
@@ -29,15 +34,18 @@ func newSessionSearch(d *Deps) *cobra.Command {
 		Long: "Search finds the messages that contain all of the words, in any order and case; a quoted word may be a " +
 			"phrase. It searches all transcripts, and the records of runs that have none. It searches text, tool inputs and " +
 			"results, but not the time and the preamble that ollim adds to a prompt. A message that branches share is listed " +
-			"once. If nothing is found, it prints nothing and exits 1.",
-		Example: "  ollim session search invoice \"due date\"\n  ollim session search --json zebra | jq -r 'select(.session).session' | sort -u | xargs -n1 ollim session show",
+			"once. With --in it searches session files instead: transcripts, and those of Claude Code and of pi. If nothing is found, " +
+			"it prints nothing and exits 1.",
+		Example: "  ollim session search --in ~/.claude/projects --in ~/.pi/agent/sessions zebra\n  ollim session search invoice \"due date\"\n  ollim session search --json zebra | jq -r 'select(.session).session' | sort -u | xargs -n1 ollim session show",
 		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: works(func(cmd *cobra.Command, args []string) error {
-			return runSessionSearch(cmd.Context(), d, args, n, asJSON)
+			return runSessionSearch(cmd.Context(), d, args, o)
 		}),
 	}
-	cmd.Flags().IntVarP(&n, "number", "n", 20, "maximum number of results; 0 means all")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	f := cmd.Flags()
+	f.StringArrayVar(&o.in, "in", nil, "search this file, or the .jsonl files below this directory, instead; repeatable")
+	f.IntVarP(&o.number, "number", "n", 20, "maximum number of results; 0 means all")
+	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
 	return cmd
 }
 
@@ -58,9 +66,9 @@ func (h hit) cells() []any {
 	return []any{at, h.Session + h.Run, h.Who, h.Excerpt}
 }
 
-func runSessionSearch(ctx context.Context, d *Deps, words []string, n int, asJSON bool) error {
-	if n < 0 {
-		return usage("-n %d: want 0 or more", n)
+func runSessionSearch(ctx context.Context, d *Deps, words []string, o sessionSearchOptions) error {
+	if o.number < 0 {
+		return usage("-n %d: want 0 or more", o.number)
 	}
 	for _, w := range words {
 		if strings.TrimSpace(w) == "" {
@@ -71,70 +79,106 @@ func runSessionSearch(ctx context.Context, d *Deps, words []string, n int, asJSO
 	if err != nil {
 		return err
 	}
-	found := latest{most: n}
-	known := map[string]bool{}
-	if err := errors.Join(searchTranscripts(ctx, h, words, &found), d.searchClaude(h, words, known, &found), searchRuns(ctx, h, words, known, &found)); err != nil {
+	found := latest{most: o.number}
+	if len(o.in) > 0 {
+		files, err := filesIn(o.in)
+		if err == nil {
+			err = searchSessions(ctx, h, files, words, &found)
+		}
+		if err != nil {
+			return err
+		}
+	} else if err := searchAll(ctx, h, words, &found); err != nil {
 		return err
 	}
 	hits := found.sorted()
 	if len(hits) == 0 {
 		return &reported{statusFailed}
 	}
-	return records(d, asJSON, "TIME SESSION WHO EXCERPT", hits, hit.cells)
+	return records(d, o.json, "TIME SESSION WHO EXCERPT", hits, hit.cells)
 }
 
-func searchTranscripts(ctx context.Context, h app.Home, words []string, found *latest) error {
-	changed, path := time.Time{}, ""
-	for m, err := range transcript.Search(ctx, h.Dir.Sessions(), words, prompt.Said()) {
+// searchAll looks in all that ollim has a part in.
+func searchAll(ctx context.Context, h app.Home, words []string, found *latest) error {
+	known := map[string]bool{}
+	files, err := transcript.Files(h.Dir.Sessions())
+	if err != nil {
+		return err
+	}
+	theirs, err := claudeFiles(h, known)
+	if err != nil {
+		return err
+	}
+	if err := searchSessions(ctx, h, append(files, theirs...), words, found); err != nil {
+		return err
+	}
+	return searchRuns(ctx, h, words, known, found)
+}
+
+// searchSessions looks in transcripts, and in session files of other programs.
+func searchSessions(ctx context.Context, h app.Home, files []transcript.File, words []string, found *latest) error {
+	for m, err := range transcript.Search(ctx, files, words, prompt.Said(), h.Read) {
 		if err != nil {
 			return err
 		}
-		if m.Transcript.Path != path {
-			path = m.Transcript.Path
-			info, err := os.Stat(path)
-			if err != nil {
-				continue // it has just been removed
-			}
-			changed = info.ModTime()
-		}
-		if found.done(changed) {
+		if found.done(m.Modified) {
 			break
 		}
 		at := m.At
 		if at.IsZero() {
 			at = m.Transcript.Timestamp
 		}
-		found.add(hit{At: inZone(at, h), Session: m.Transcript.ID, Who: m.Role, Message: m.Index + 1, Path: path, Excerpt: m.Excerpt})
+		found.add(hit{At: inZone(at, h), Session: m.Transcript.ID, Who: m.Role, Message: m.Index + 1, Path: m.Transcript.Path, Excerpt: m.Excerpt})
 	}
 	return nil
 }
 
-// searchClaude looks in the sessions of main, routines and runs that the claude command keeps, and notes them in known.
-func (d *Deps) searchClaude(h app.Home, words []string, known map[string]bool, found *latest) error {
+// claudeFiles returns the sessions of main, routines and runs that the claude command keeps, and notes them in known.
+func claudeFiles(h app.Home, known map[string]bool) (files []transcript.File, err error) {
 	ids, err := h.Conversations()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	archive, said := h.ClaudeArchive(), prompt.Said()
-	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		t, err := archive.Find(id)
+	archive := h.ClaudeArchive()
+	for id := range ids {
+		path, err := archive.Path(id)
 		if err != nil {
 			continue // another engine's, or gone
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			continue
 		}
 		if _, err := transcript.Find(h.Dir.Sessions(), id); err == nil {
 			continue // searched already
 		}
-		entries, err := d.load(t)
-		if err != nil {
-			d.warn(err.Error())
-			continue
-		}
 		known[id] = true
-		for _, m := range transcript.Matches(t, entries, words, said) {
-			found.add(hit{At: inZone(m.At, h), Session: id, Who: m.Role, Message: m.Index + 1, Path: t.Path, Excerpt: m.Excerpt})
+		files = append(files, transcript.File{Path: path, Modified: info.ModTime()})
+	}
+	return files, nil
+}
+
+// filesIn returns the session files at paths and, of directories, below them.
+func filesIn(paths []string) (files []transcript.File, err error) {
+	for _, path := range paths {
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return nil, &withStatus{err, statusNoJob}
+		}
+		err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() || name != path && filepath.Ext(name) != ".jsonl" {
+				return err
+			}
+			info, err := e.Info()
+			if err == nil {
+				files = append(files, transcript.File{Path: name, Modified: info.ModTime()})
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return files, nil
 }
 
 // searchRuns leaves out what transcripts hold as well: they are where a conversation goes on.

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -18,36 +21,73 @@ type Archive struct {
 	Home paths.Dir // as of the Engine
 }
 
-// Find returns the session of an id, with a header made from the lines of its file. The error wraps transcript.ErrUnknown.
+// Path returns the file of the session of an id. The error wraps transcript.ErrUnknown.
+func (a Archive) Path(id string) (string, error) {
+	if engine.Holder(id) == engine.ClaudeCode {
+		if found := a.engine().transcripts(id); len(found) > 0 {
+			return found[0], nil
+		}
+	}
+	return "", fmt.Errorf("%w: %.100q", transcript.ErrUnknown, id)
+}
+
+func (a Archive) engine() *Engine { return &Engine{Env: a.Env, Home: a.Home} }
+
+// Find returns the session of an id. The error wraps transcript.ErrUnknown.
 func (a Archive) Find(id string) (transcript.Transcript, error) {
-	none := fmt.Errorf("%w: %.100q", transcript.ErrUnknown, id)
-	if engine.Holder(id) != engine.ClaudeCode {
-		return transcript.Transcript{}, none
+	path, err := a.Path(id)
+	if err != nil {
+		return transcript.Transcript{}, err
 	}
-	found := (&Engine{Env: a.Env, Home: a.Home}).transcripts(id)
-	if len(found) == 0 {
-		return transcript.Transcript{}, none
+	return a.Open(path)
+}
+
+// FindPrefix is Find for a prefix that a person typed. The error wraps transcript.ErrUnknown or transcript.ErrAmbiguous.
+func (a Archive) FindPrefix(prefix string) (transcript.Transcript, error) {
+	var ids []string
+	if prefix != "" && strings.Trim(prefix, "0123456789abcdefABCDEF-") == "" { // no pattern either
+		shared, _ := filepath.Glob(filepath.Join(a.engine().shared(), "projects", "*", prefix+"*.jsonl")) // the pattern is valid
+		own, _ := filepath.Glob(a.engine().config(prefix + "*"))
+		for _, path := range append(shared, own...) {
+			if id := idOf(path); engine.Holder(id) == engine.ClaudeCode && !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
 	}
-	t := transcript.Transcript{Path: found[0], Header: transcript.Header{ID: id, Provider: engine.ClaudeCode}}
-	lines, err := readPast(t.Path, nil)
+	if len(ids) > 1 {
+		slices.Sort(ids)
+		return transcript.Transcript{}, fmt.Errorf("%w begins with %q: %s", transcript.ErrAmbiguous, prefix, plaintext.Short(strings.Join(ids, ", "), 400))
+	}
+	return a.Find(strings.Join(ids, ""))
+}
+
+// Open returns the session at path, with a header made from its lines. The error wraps transcript.ErrForeign if the command did not
+// write it.
+func (a Archive) Open(path string) (transcript.Transcript, error) {
+	t := transcript.Transcript{Path: path, Form: engine.ClaudeCode, Header: transcript.Header{ID: idOf(path), Provider: engine.ClaudeCode}}
+	lines, err := readPast(path, nil)
+	if err != nil {
+		return transcript.Transcript{}, err
+	}
+	known := false
 	for _, l := range lines {
+		known = known || l.UUID != "" && l.SessionID != ""
 		if t.Timestamp.IsZero() {
 			t.Timestamp = l.Timestamp
 		}
-		if l.Cwd != "" {
-			t.Cwd = l.Cwd
-		}
+		t.Cwd = cmp.Or(l.Cwd, t.Cwd)
 		if l.said() && l.Type == transcript.Assistant {
 			t.Model = l.Message.Model
 		}
 	}
-	return t, err
+	if !known || !plaintext.IsName(t.ID) {
+		return transcript.Transcript{}, fmt.Errorf("%s: %w", path, transcript.ErrForeign)
+	}
+	return t, nil
 }
 
-// Holds reports whether a transcript is a session file of the command.
-func (a Archive) Holds(t transcript.Transcript) bool {
-	return t.Provider == engine.ClaudeCode && filepath.Base(t.Path) == t.ID+".jsonl"
-}
+// idOf returns the id of the session that a file is named after.
+func idOf(path string) string { return strings.TrimSuffix(filepath.Base(path), ".jsonl") }
 
 // Load reads the conversation of a session, with summaries and without subagents. The lines of one answer are one message. Turns that
 // were cut off and left out are not part of it. With current it reads only what the model still has: from the last summary on.
@@ -138,13 +178,19 @@ func (l record) blocks() (list []transcript.Block) {
 	return list
 }
 
-// readPast reads a session file; *bad, which may be nil, counts the lines that are no JSON.
+// readPast reads a session file; *bad, which may be nil, counts the lines that are no JSON. In the file of a subagent its lines are
+// the conversation.
 func readPast(path string, bad *int) (list []record, err error) {
 	for r, err := range store.Lines[record](path, bad) {
 		if err != nil {
 			return list, err
 		}
 		list = append(list, r)
+	}
+	if !slices.ContainsFunc(list, func(r record) bool { return r.UUID != "" && !r.Sidechain }) {
+		for i := range list {
+			list[i].Sidechain = false
+		}
 	}
 	return list, nil
 }

@@ -22,6 +22,7 @@ type record struct {
 	Timestamp time.Time `json:"timestamp"`
 	Cwd       string    `json:"cwd"`
 	UUID      string    `json:"uuid"`
+	SessionID string    `json:"sessionId"`
 	Parent    string    `json:"parentUuid"`
 	Before    string    `json:"logicalParentUuid"` // of the line after a compaction
 	Sidechain bool      `json:"isSidechain"`       // of a subagent

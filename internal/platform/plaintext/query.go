@@ -2,6 +2,9 @@ package plaintext
 
 import (
 	"bytes"
+	"cmp"
+	"iter"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -48,6 +51,41 @@ func (q Query) Maybe(line []byte) bool {
 		}
 	}
 	return true
+}
+
+// Lines yields the begin and the end of each line of text that Maybe is true for. The text is lines of JSON.
+func (q Query) Lines(text []byte) iter.Seq2[int, int] {
+	return func(yield func(begin, end int) bool) {
+		if len(q) == 0 {
+			return
+		}
+		lead := slices.MaxFunc(q, func(a, b needle) int { return cmp.Compare(len(a.run.word), len(b.run.word)) })
+		seek := cursor{folded: lead.run, text: text, low: -1, up: -1}
+		for at := 0; at < len(text); {
+			hit := seek.next(at)
+			if lead.foreign {
+				before := text[at:]
+				if hit >= 0 {
+					before = text[at:hit]
+				}
+				if i := bytes.Index(before, []byte(`\u`)); i >= 0 {
+					hit = at + i
+				}
+			}
+			if hit < 0 {
+				return
+			}
+			begin := at + bytes.LastIndexByte(text[at:hit], '\n') + 1
+			at = len(text)
+			if i := bytes.IndexByte(text[hit:], '\n'); i >= 0 {
+				at = hit + i
+			}
+			if q.Maybe(text[begin:at]) && !yield(begin, at) {
+				return
+			}
+			at++
+		}
+	}
 }
 
 // Excerpt returns one line of the text around the first word, if the text contains all of the words.
@@ -120,18 +158,31 @@ func rarity(b byte) int {
 
 // in returns the offset of the word in a text, -1 if it is absent. The empty word is at 0.
 func (f folded) in(text []byte) int {
-	if len(f.word) == 0 {
-		return 0
+	c := cursor{folded: f, text: text, low: -1, up: -1}
+	return c.next(0)
+}
+
+// cursor finds a word in a text again and again, from left to right.
+type cursor struct {
+	folded
+
+	text    []byte
+	low, up int // where the anchor stands next in lower and in upper case; -1: not yet known
+}
+
+// next returns the offset of the first word at or after from, -1 if there is none. The empty word is at from.
+func (c *cursor) next(from int) int {
+	if len(c.word) == 0 {
+		return from
 	}
-	low, up := -1, -1
-	for at := f.anchor; ; at++ {
-		low, up = next(text, low, at, f.lower), next(text, up, at, f.upper)
-		at = min(low, up)
-		begin := at - f.anchor
-		if begin+len(f.word) > len(text) {
+	for at := from + c.anchor; ; at++ {
+		c.low, c.up = next(c.text, c.low, at, c.lower), next(c.text, c.up, at, c.upper)
+		at = min(c.low, c.up)
+		begin := at - c.anchor
+		if begin+len(c.word) > len(c.text) {
 			return -1
 		}
-		if bytes.EqualFold(text[begin:begin+len(f.word)], f.word) {
+		if bytes.EqualFold(c.text[begin:begin+len(c.word)], c.word) {
 			return begin
 		}
 	}

@@ -156,7 +156,7 @@ func TestLineBreakMissing(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	found := 0
-	for m, err := range transcript.Search(t.Context(), dir, []string{"bats"}, nil) {
+	for m, err := range transcript.Search(t.Context(), files(t, dir), []string{"bats"}, nil, nil) {
 		if found++; err != nil || m.Index != 2 {
 			t.Errorf("%+v, %v", m, err)
 		}

@@ -185,7 +185,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 	b.Run("first of many", func(b *testing.B) {
 		for b.Loop() {
-			for range transcript.Search(b.Context(), sessions, []string{"escape"}, nil) {
+			for range transcript.Search(b.Context(), files(b, sessions), []string{"escape"}, nil, nil) {
 				break
 			}
 		}

@@ -15,9 +15,18 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
+func files(t testing.TB, sessions string) []transcript.File {
+	t.Helper()
+	list, err := transcript.Files(sessions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
 func search(t testing.TB, sessions string, words ...string) (found []string) {
 	t.Helper()
-	for m, err := range transcript.Search(t.Context(), sessions, words, nil) {
+	for m, err := range transcript.Search(t.Context(), files(t, sessions), words, nil, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +80,7 @@ func TestSearch(t *testing.T) {
 func TestSearchMatch(t *testing.T) {
 	sessions := t.TempDir()
 	f := begin(t, sessions, "n-1", user("x"), agent(strings.Repeat("é ", 100)+"Found\x1b[1m\nit"+strings.Repeat(" é", 100)))
-	for m, err := range transcript.Search(t.Context(), sessions, []string{"found"}, nil) {
+	for m, err := range transcript.Search(t.Context(), files(t, sessions), []string{"found"}, nil, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +115,7 @@ func TestSearchEndsEarly(t *testing.T) {
 	}
 	write(t, f.Path, read(t, f.Path)+"{torn train")
 	n := 0
-	for m, err := range transcript.Search(t.Context(), sessions, []string{"train"}, nil) {
+	for m, err := range transcript.Search(t.Context(), files(t, sessions), []string{"train"}, nil, nil) {
 		if err != nil || m.Index != 4000-2-2*n {
 			t.Fatalf("%d: %+v, %v", n, m, err)
 		}
@@ -120,7 +129,7 @@ func TestSearchEndsEarly(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	n = 0
-	for _, err := range transcript.Search(ctx, sessions, []string{"train"}, nil) {
+	for _, err := range transcript.Search(ctx, files(t, sessions), []string{"train"}, nil, nil) {
 		n++
 		cancel()
 		if n > 1 && !errors.Is(err, context.Canceled) {

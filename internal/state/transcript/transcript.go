@@ -63,6 +63,7 @@ type Header struct {
 // Transcript is the file of a conversation and its header.
 type Transcript struct {
 	Path string `json:"path"`
+	Form string `json:"-"` // the name of the program that wrote the file in a form of its own, which this package does not read
 	Header
 }
 
@@ -161,9 +162,11 @@ type headerLine struct {
 func header(line []byte) (Header, bool) {
 	var l struct {
 		headerLine
-		Timestamp string `json:"timestamp"` // other software leaves out the zone
+		Timestamp string          `json:"timestamp"` // other software leaves out the zone
+		Version   json.RawMessage `json:"version"`   // of a session of pi, whose messages have another form
+		ModelID   json.RawMessage `json:"modelId"`   // of an old one
 	}
-	if len(line) == 0 || json.Unmarshal(line, &l) != nil {
+	if len(line) == 0 || json.Unmarshal(line, &l) != nil || l.Version != nil || l.ModelID != nil {
 		return Header{}, false
 	}
 	h := l.Header
