@@ -174,6 +174,6 @@ func lstatResolved(path string) (os.FileInfo, error) {
 		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), path)
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	return f.Stat()
 }

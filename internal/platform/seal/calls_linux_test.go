@@ -174,7 +174,7 @@ func changeRoute(outside) error {
 	answer := make([]byte, 1000)
 	n, err := unix.Read(fd, answer)
 	if err != nil || n < unix.SizeofNlMsghdr+4 {
-		return fmt.Errorf("%d bytes: %v", n, err)
+		return fmt.Errorf("%d bytes: %w", n, err)
 	}
 	if errno := *(*int32)(unsafe.Pointer(&answer[unix.SizeofNlMsghdr])); errno != 0 {
 		return unix.Errno(-errno)
@@ -197,7 +197,7 @@ func longMessage(outside) error {
 	n, err := unix.SendmsgBuffers(pair[0], [][]byte{data[:7], nil, data[7:1000], data[1000:]}, nil, nil, 0)
 	unix.Close(pair[0])
 	if all := <-got; err != nil || n != len(data) || !bytes.Equal(all, data) {
-		return fmt.Errorf("%d bytes sent, %d received: %v", n, len(all), err)
+		return fmt.Errorf("%d bytes sent, %d received: %w", n, len(all), err)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func (c *call) connect() error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer closeAll([]int{fd})
 	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func connectNow(fd int, raw []byte, flags int) error {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags|unix.O_NONBLOCK); err != nil {
 			return err
 		}
-		defer unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags)
+		defer func() { _, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags) }()
 	}
 	var at unsafe.Pointer
 	if len(raw) > 0 {

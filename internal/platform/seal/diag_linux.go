@@ -162,7 +162,7 @@ func diagnose(ask []byte, each func([]byte)) error {
 	if err != nil {
 		return os.NewSyscallError("socket", err)
 	}
-	defer unix.Close(fd)
+	defer closeAll([]int{fd})
 	head := make([]byte, unix.NLMSG_HDRLEN)
 	binary.NativeEndian.PutUint32(head, uint32(len(head)+len(ask)))
 	binary.NativeEndian.PutUint16(head[4:], unix.SOCK_DIAG_BY_FAMILY)

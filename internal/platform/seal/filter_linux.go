@@ -251,11 +251,11 @@ func (a *assembler) program() ([]unix.SockFilter, error) {
 				continue
 			}
 			target, ok := a.labels[name]
-			if n := target - at - 1; !ok || n < 0 || n > 255 {
+			n := target - at - 1
+			if !ok || n < 0 || n > 255 {
 				return nil, fmt.Errorf("filter: no jump from %d to %q", at, name)
-			} else {
-				skip[i] = uint8(n)
 			}
+			skip[i] = uint8(n)
 		}
 		if code := &a.code[at]; code.Code == unix.BPF_JMP|unix.BPF_JA {
 			code.K = uint32(skip[0])

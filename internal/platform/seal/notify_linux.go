@@ -138,7 +138,7 @@ func (c *call) listen() {
 	if err != nil {
 		return
 	}
-	defer unix.Close(fd)
+	defer closeAll([]int{fd})
 	if cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE); err == nil && c.valid() {
 		c.network.remember(cookie)
 	}
@@ -199,7 +199,7 @@ func (c *call) descriptor(fd int) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	defer unix.Close(pidfd)
+	defer closeAll([]int{pidfd})
 	return unix.PidfdGetfd(pidfd, fd, 0)
 }
 

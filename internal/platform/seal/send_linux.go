@@ -51,7 +51,7 @@ func (c *call) outlet(flags int) (o outlet, err error) {
 		err = unix.ENOENT
 	}
 	if err != nil {
-		unix.Close(o.fd)
+		closeAll([]int{o.fd})
 		return o, err
 	}
 	o.stream = kind == unix.SOCK_STREAM
@@ -73,7 +73,7 @@ func (c *call) sendto() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer unix.Close(o.fd)
+	defer closeAll([]int{o.fd})
 	return c.send(o, m)
 }
 
@@ -83,7 +83,7 @@ func (c *call) sendmsg() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer unix.Close(o.fd)
+	defer closeAll([]int{o.fd})
 	m, err := c.message(c.args[1], flags)
 	if err != nil {
 		return 0, err
@@ -97,7 +97,7 @@ func (c *call) sendmmsg() (sent int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer unix.Close(o.fd)
+	defer closeAll([]int{o.fd})
 	for ; sent < min(int(uint32(c.args[2])), mostPieces); sent++ {
 		at := c.args[1] + uint64(sent*mmsghdrSize)
 		var n int
@@ -232,11 +232,7 @@ func (c *call) receiver(o outlet, name []byte) (unix.Sockaddr, error) {
 // of processes and users would be checked by the rights of this one.
 func (c *call) rights(o outlet, control []byte) (again []byte, release func(), err error) {
 	var fds []int
-	release = func() {
-		for _, fd := range fds {
-			unix.Close(fd)
-		}
-	}
+	release = func() { closeAll(fds) }
 	if o.domain != unix.AF_UNIX || len(control) == 0 {
 		return nil, release, nil
 	}
