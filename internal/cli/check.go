@@ -96,23 +96,24 @@ type checker struct {
 const maxChecked = 1 << 20
 
 func (c *checker) file(ctx context.Context, path string) error {
-	switch base := filepath.Base(path); {
-	case base == "tool-policy.yaml":
-		_, err := config.LoadTools(path)
-		return orMissing(path, err)
-	case filepath.Ext(path) == ".yaml":
-		_, err := config.Load(config.Source{Path: path, Lookup: func(string) (string, bool) { return "", false }, Zone: func() string { return "UTC" }})
-		return orMissing(path, err)
+	full, err := c.d.path(path) // its directory says what it is
+	if err != nil {
+		return err
 	}
-	data, err := readGiven(ctx, path, maxChecked)
+	data, err := c.d.readGiven(ctx, path, maxChecked)
 	if err == nil && len(data) > maxChecked {
 		err = fmt.Errorf("larger than %d bytes", maxChecked)
 	}
 	if err != nil {
-		return wrong(path, "", store.Cause(err))
+		return wrong(path, "", strings.TrimPrefix(store.Cause(err), full+": "))
 	}
-	full, err := filepath.Abs(path) // its directory says what it is
-	if err != nil {
+	switch base := filepath.Base(path); {
+	case base == "tool-policy.yaml":
+		_, err := config.ParseTools(path, data)
+		return err
+	case filepath.Ext(path) == ".yaml":
+		none := func(string) (string, bool) { return "", false }
+		_, err := config.Load(config.Source{Path: path, Text: data, Lookup: none, Zone: func() string { return "UTC" }})
 		return err
 	}
 	if filepath.Base(path) == "SKILL.md" {
@@ -130,14 +131,6 @@ func (c *checker) file(ctx context.Context, path string) error {
 	c.ids[id] = path
 	c.good(path, j.In(c.zone))
 	return nil
-}
-
-// orMissing is the error of reading a file of settings, which reads as an empty one where there is none.
-func orMissing(path string, err error) error {
-	if err == nil && !exists(path) {
-		return wrong(path, "", "no such file or directory")
-	}
-	return err
 }
 
 func (c *checker) fault(err error) {

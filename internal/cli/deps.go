@@ -155,8 +155,8 @@ func wordsOrInput(d *Deps, words []string) (string, error) {
 
 // readGiven reads a file that a command line names, up to one byte more than so many. It may be a pipe, as the shell's <(COMMAND)
 // is: one that nobody writes to is empty, and ctx ends the wait for the other end.
-func readGiven(ctx context.Context, file string, most int64) ([]byte, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+func (d *Deps) readGiven(ctx context.Context, file string, most int64) ([]byte, error) {
+	f, err := d.openGiven(file)
 	if err != nil {
 		return nil, err
 	}
@@ -167,4 +167,21 @@ func readGiven(ctx context.Context, file string, most int64) ([]byte, error) {
 		return nil, context.Cause(ctx)
 	}
 	return data, err
+}
+
+// openGiven opens a file that a command line names. A process of a sealed run may read less than this process, which opens the file
+// for it.
+func (d *Deps) openGiven(file string) (*os.File, error) {
+	if !d.forwarded {
+		return os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	}
+	path, err := d.path(file)
+	if err != nil {
+		return nil, err
+	}
+	set, err := d.insideTools()
+	if err != nil {
+		return nil, err
+	}
+	return set.OpenFile(path)
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/platform/forward"
 )
 
 // socket serves the newest run, as if it were in progress and sealed, and returns the run's socket. Its processes offer the
@@ -86,7 +88,7 @@ func newTwins(t *testing.T) (one, other *world) {
 // linesOfAgents is command lines of each command that an agent may use, by the command: with -, standard input is text.
 func linesOfAgents() map[string][]string {
 	return map[string][]string{
-		"budget": {"", "--json"}, "changed": {"key", "key", "--bad x"}, "check": {"", "nothing.md", "routines/talk.md"}, "cost": {"", "--json"}, "events": {""},
+		"budget": {"", "--json"}, "changed": {"key", "key", "--bad x"}, "check": {"", "notes/none.md", "routines/talk.md"}, "cost": {"", "--json"}, "events": {""},
 		"fork exit": {""}, "fork save": {""}, "fork start": {"a topic"}, "fork status": {""}, "help": {"", "ping", "5 routine", "search session", "nonsense"},
 		"model list": {"", "--json"}, "names": {"--user Ann", ""}, "ping": {"hello", "-", "--file notes/part.txt", "--embed {}", "--ask which? --choice a"},
 		"remind": {"45m look"}, "reminder add": {"--in 45m look", "--in 45m -", "--in never x"}, "reminder cancel": {"milk", "nothing"}, "reminder follow-up": {"30m"},
@@ -152,4 +154,122 @@ func TestForwardedCommandsAreTheSame(t *testing.T) {
 			t.Errorf("%s:\nby files   %s\nforwarded  %s", name, a, b)
 		}
 	}
+}
+
+// A process of a sealed run may have nothing executed that reaches farther than an agent does: no command of the owner's, no other
+// directory, settings or engine, and no MCP server that its run has not.
+func TestForwardedCommandsOfNoAgent(t *testing.T) {
+	t.Parallel()
+	w, other := newTwins(t)
+	w.must("config", "set", "mcp-servers.mine.command", "cat")
+	w.must("config", "set", "mcp-servers.theirs.command", "cat")
+	at := w.socket("mcp__mine__*")
+	of := func(dir string) []string {
+		return []string{"--data-dir", dir, "--config", filepath.Join(dir, "config.yaml")}
+	}
+	lines := [][]string{
+		{"task", "list", "--data-dir", other.dir}, {"task", "list", "--data-dir=" + w.dir}, {"--config", "x", "task", "list"}, {"task", "list", "--config=x"},
+		{"fork", "start", "--engine", "script:x"}, {"-p", "hello"}, {"__complete", "task", ""}, {"update", "pop", "--", "cat"}, {"", "task", "list"},
+		append(of(other.dir), "hook", "pre-tool"), append(of(other.dir), "mcp", "serve"), append(of(w.dir), "fire", "talk"), append(of(w.dir), of(w.dir)...),
+		append(append(of(w.dir), of(other.dir)...), "mcp", "serve"), append(of(w.dir), "hook", "pre-tool", "--config", "x"),
+		{"hook", "pre-tool", "x"}, {"hook", "stop", "--data-dir", other.dir}, {"mcp", "serve", "--config=x"}, {"mcp", "tools"}, {"mcp", "serve", "x"}, {"hooks", "stop"},
+		{"mcp", "connect"}, {"mcp", "connect", "theirs"}, {"mcp", "connect", "theirs", "mcp__mine__*"}, {"mcp", "connect", "mine", "mcp__theirs__*"},
+		{"mcp", "connect", "mine", "--data-dir", other.dir, "mcp__mine__*"}, {"-q", "approve", "talk"}, {"help", "--data-dir", other.dir},
+	}
+	for access, verbs := range commandsOfAgents() {
+		for _, verb := range verbs {
+			if strings.HasPrefix(access, "never") && !slices.Contains([]string{"hook pre-tool", "hook stop", "mcp serve"}, verb) {
+				lines = append(lines, append(strings.Fields(verb), "x"), append([]string{"--quiet"}, strings.Fields(verb)...))
+			}
+		}
+	}
+	for _, line := range lines {
+		if r := w.forwarded(at, "{}", line...); r.status != int(statusRefused) || r.out != "" || !strings.Contains(r.errOut, "not allowed") {
+			t.Errorf("ollim %q: %+v", line, r)
+		}
+	}
+}
+
+// Files that the arguments of a forwarded command name are those of its caller, and are read only where the run may read.
+func TestForwardedFiles(t *testing.T) {
+	t.Parallel()
+	w, _ := newTwins(t)
+	at := w.socket()
+	w.write("notes/routines/a.md", "---\nid: a\ncron: 0 9 * * *\n---\nLook.\n")
+	w.write("notes/bad.yaml", "no-such-key: 1\n")
+	secret := filepath.Join(w.home, "secret.md")
+	if err := os.WriteFile(secret, []byte("---\nhunter2: x\n---\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"notes/link.md": secret, "notes/state": filepath.Join(w.dir, "state"), "notes/real.md": filepath.Join(w.dir, "notes/routines/a.md")} {
+		if err := os.Symlink(to, filepath.Join(w.dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(dir, file string) result {
+		var out, errOut bytes.Buffer
+		status, err := forward.Run(t.Context(), at, forward.Call{Dir: dir, Args: []string{"check", file}}, nil, &out, &errOut)
+		if err != nil {
+			t.Error(err)
+		}
+		return result{status, out.String(), errOut.String()}
+	}
+	run := "notes/state/runs/" + w.last()["id"].(string) + "/run.json"
+	for _, tc := range []struct{ dir, file, want string }{
+		{filepath.Join(w.dir, "notes"), "routines/a.md", "ok: next"},
+		{filepath.Join(w.dir, "notes/routines"), "a.md", "ok: next"},
+		{w.dir, "notes/real.md", "ok: next"},
+		{w.dir, "notes/bad.yaml", "no-such-key"},
+		{w.dir, "notes/none.yaml", "no such file"},
+		{"", "notes/routines/a.md", "working directory is not known"},
+		{"notes", "routines/a.md", "working directory is not known"},
+		{w.dir, "config.yaml", "protected"}, {w.dir, "state/sessions.json", "protected"}, {w.dir, run, "protected"}, {w.dir, "notes/link.md", "outside"},
+		{w.dir, secret, "outside"}, {w.home, "secret.md", "outside"}, {w.dir, "../home/secret.md", "outside"}, {"/proc/self", "environ", "protected"},
+		{w.dir, "/dev/fd/0", "outside"}, {w.dir, "tool-policy.yaml", "protected"},
+	} {
+		r := check(tc.dir, tc.file)
+		if ok := strings.HasPrefix(tc.want, "ok"); !strings.Contains(r.out, tc.want) || (r.status == 0) != ok || strings.Contains(r.out, "hunter2") {
+			t.Errorf("in %s: %s: %+v, want %q", tc.dir, tc.file, r, tc.want)
+		}
+	}
+	for file, status := range map[string]status{"notes/part.txt": statusOK, "config.yaml": statusRefused, "notes/link.md": statusRefused, run: statusRefused} {
+		if r := w.forwarded(at, "", "ping", "--file", filepath.Join(w.dir, file)); r.status != int(status) {
+			t.Errorf("ping --file %s: %+v", file, r)
+		}
+	}
+}
+
+// A file that is replaced by a link while it is opened does not lead out of where the run may read.
+func TestForwardedFileSwapped(t *testing.T) {
+	t.Parallel()
+	w, _ := newTwins(t)
+	at := w.socket()
+	w.write("state/stolen.yaml", "hunter2: 1\n")
+	w.write("notes/d/stolen.yaml", "harmless: 1\n")
+	dir, spare, link := filepath.Join(w.dir, "notes/d"), filepath.Join(w.dir, "notes/spare"), filepath.Join(w.dir, "notes/link")
+	if err := os.Symlink(filepath.Join(w.dir, "state"), link); err != nil {
+		t.Fatal(err)
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				_ = os.Rename(dir, spare)
+				_ = os.Rename(link, dir)
+				_ = os.Rename(dir, link)
+				_ = os.Rename(spare, dir)
+			}
+		}
+	}()
+	for range 200 {
+		if r := w.forwarded(at, "", "check", filepath.Join(dir, "stolen.yaml")); strings.Contains(r.out, "hunter2") {
+			t.Fatalf("%+v", r)
+		}
+	}
+	close(done)
+	<-ended
 }

@@ -110,7 +110,7 @@ func (d *Deps) crontab(ctx context.Context, h app.Home, file string) (string, er
 	case "-":
 		data, err = io.ReadAll(io.LimitReader(d.In, maxCrontab+1))
 	default:
-		data, err = readGiven(ctx, file, maxCrontab)
+		data, err = d.readGiven(ctx, file, maxCrontab)
 		if err != nil && ctx.Err() == nil {
 			err = &withStatus{fmt.Errorf("%s: %s", file, store.Cause(err)), statusData}
 		}

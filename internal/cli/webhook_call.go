@@ -105,7 +105,7 @@ func (o *webhookCallOptions) payload(ctx context.Context, d *Deps) (body []byte,
 	case "-":
 		body, err = io.ReadAll(io.LimitReader(d.In, config.MaxBody+1))
 	default:
-		body, err = readGiven(ctx, o.file, config.MaxBody)
+		body, err = d.readGiven(ctx, o.file, config.MaxBody)
 	}
 	if err != nil {
 		return nil, &withStatus{fmt.Errorf("%s: %s", o.file, store.Cause(err)), statusData}

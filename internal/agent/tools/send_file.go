@@ -4,13 +4,12 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 
+	"github.com/ollim/ollim/internal/engine/native/builtin"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
@@ -65,14 +64,11 @@ func (b *Set) fileToSend(path string) (string, error) {
 // keepFile copies a file into the run's record, so that what is sent later is what was meant now. message is the id of the
 // message that it goes with: another one of that name must not take its place.
 func (b *Set) keepFile(path, message string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe
+	f, err := b.OpenFile(path) // it may have become another one since it was judged
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = f.Close() }()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", errors.Join(fmt.Errorf("%s: not a file", path), err)
-	}
 	data, err := io.ReadAll(io.LimitReader(f, outbox.MaxFile+1))
 	if err != nil {
 		return "", err
@@ -84,19 +80,32 @@ func (b *Set) keepFile(path, message string) (string, error) {
 	return kept, store.Write(kept, data, store.Synced)
 }
 
-// mayRead allows every file of the run's directories that is not protected: it goes to the owner, not to the agent.
-func (b *Set) mayRead(path string) error {
-	p := b.policy()
-	p.Allow = nil
+// OpenFile opens a file that the run may read. A path that begins elsewhere than at / begins in the data directory.
+func (b *Set) OpenFile(path string) (*os.File, error) {
+	if err := b.mayRead(path); err != nil {
+		return nil, err
+	}
+	p := b.reading()
+	return (&builtin.Box{Roots: p.Roots, Allow: p.Allow, Protected: p.Protected}).OpenFile(path)
+}
+
+// reading allows every file of the run's directories that is not protected.
+func (b *Set) reading() policy.Policy {
+	all := b.policy()
+	p := policy.Policy{Roots: all.Roots, Protected: all.Protected, Allow: parse([]string{"Read(./**)"})}
 	for _, root := range p.Roots {
 		p.Allow = append(p.Allow, parse([]string{"Read(" + filepath.Join(root.Dir, "**") + ")"})...)
 	}
-	p.Allow = append(p.Allow, parse([]string{"Read(./**)"})...)
+	return p
+}
+
+// mayRead returns a *Refused if the run may not read a file.
+func (b *Set) mayRead(path string) error {
 	input, err := json.Marshal(map[string]string{"file_path": path})
 	if err != nil {
 		return err
 	}
-	if v := (policy.Policy{Allow: p.Allow, Roots: p.Roots, Protected: p.Protected}).Decide("Read", input); !v.Allow {
+	if v := b.reading().Decide("Read", input); !v.Allow {
 		return &Refused{v.Reason}
 	}
 	return nil

@@ -126,6 +126,7 @@ func Amount(text string) (float64, error) {
 // Source is the sources of settings besides the defaults.
 type Source struct {
 	Path   string                      // of config.yaml
+	Text   []byte                      // the file's; nil: Load reads it
 	Lookup func(string) (string, bool) // the process environment
 	Zone   func() string               // returns the system's zone, the default of timezone
 }
@@ -134,7 +135,10 @@ type Source struct {
 // the rest.
 func Load(src Source) (Config, error) {
 	var c Config
-	text, err := read(src.Path)
+	text, err := src.Text, error(nil)
+	if text == nil {
+		text, err = read(src.Path)
+	}
 	if src.Path == os.DevNull {
 		err = nil // an empty file
 	}

@@ -115,6 +115,15 @@ func (b *Box) at(path string, what purpose, work func(spot) (string, error)) (st
 	return text, nil
 }
 
+// OpenFile opens a regular file that the box may read. A link on the way to it that is changed meanwhile leads nowhere else.
+func (b *Box) OpenFile(path string) (f *os.File, err error) {
+	_, err = b.at(path, toRead, func(s spot) (_ string, err error) {
+		f, _, err = openFile(s.g, s.dir, s.name, s.place.Real)
+		return "", err
+	})
+	return f, err
+}
+
 // readPage is some lines of a file with their numbers, the first of them first.
 func readPage(ctx context.Context, f *os.File, first, lines int) (string, error) {
 	in := bufio.NewReaderSize(patient{ctx, f}, 64<<10)
