@@ -4,7 +4,6 @@ package seal
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"net"
 	"net/netip"
@@ -56,18 +55,11 @@ func (c *call) judgeTCP(addr netip.AddrPort) error {
 	return c.network.inside(listening)
 }
 
-// mayConnect reports whether Connect names the address. Names are resolved for each connection.
+// mayConnect reports whether Connect names the address.
 func (c *call) mayConnect(addr netip.AddrPort) bool {
 	return slices.ContainsFunc(c.rules.Connect, func(allowed string) bool {
-		host, port, err := net.SplitHostPort(allowed)
-		if err != nil || port != strconv.Itoa(int(addr.Port())) {
-			return false
-		}
-		if ip, err := netip.ParseAddr(host); err == nil {
-			return ip.Unmap() == addr.Addr()
-		}
-		ips, err := net.DefaultResolver.LookupNetIP(context.Background(), "ip", host)
-		return err == nil && slices.ContainsFunc(ips, func(ip netip.Addr) bool { return ip.Unmap() == addr.Addr() })
+		a, err := netip.ParseAddrPort(allowed)
+		return err == nil && a.Addr().Unmap() == addr.Addr() && a.Port() == addr.Port()
 	})
 }
 

@@ -30,7 +30,7 @@ type Rules struct {
 	Read    []string // files, and directories with what is below them, whose contents may be read and executed
 	Write   []string // the same, whose contents may also be changed; files may be made, renamed and removed below a directory
 	Sockets []string // unix sockets that may be connected to
-	Connect []string // HOST:PORT that may be connected to although Network is false
+	Connect []string // IP:PORT that may be connected to although Network is false; hosts by name need a Proxy there
 	Network bool     // TCP and DNS to anywhere; false: only to sockets that were bound inside
 	Canary  string   // an existing file, which must not open in a sealed process
 }

@@ -1,0 +1,103 @@
+package seal
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Proxy lets programs that may connect nowhere else reach some hosts by name: they cannot resolve names themselves. It serves the
+// method CONNECT of HTTP on a port of this machine, which the programs get as HTTPS_PROXY and the rules as an entry of Connect.
+type Proxy struct {
+	listener net.Listener
+	allowed  []string
+	dial     func(ctx context.Context, network, address string) (net.Conn, error)
+	cancel   context.CancelFunc
+	serving  sync.WaitGroup
+}
+
+// proxyPatience is the time to connect to a host, and for a program to say to which.
+const proxyPatience = 30 * time.Second
+
+// NewProxy serves connections to each HOST:PORT that is allowed, as the program writes it, until Close. It connects by dial, which is
+// a net.Dialer's DialContext or goes through another proxy.
+func NewProxy(allowed []string, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*Proxy, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	p := &Proxy{listener: l, allowed: allowed, dial: dial, cancel: cancel}
+	p.serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return // closed
+			}
+			p.serving.Go(func() { p.serve(ctx, conn) })
+		}
+	})
+	return p, nil
+}
+
+// Addr returns the HOST:PORT of the proxy.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Close ends all connections.
+func (p *Proxy) Close() error {
+	p.cancel()
+	err := p.listener.Close()
+	p.serving.Wait()
+	return err
+}
+
+func (p *Proxy) serve(ctx context.Context, client net.Conn) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	context.AfterFunc(ctx, func() { _ = client.Close() })
+	slow := time.AfterFunc(proxyPatience, cancel)
+	from := bufio.NewReader(client)
+	request, err := http.ReadRequest(from)
+	if err != nil {
+		return
+	}
+	if request.Method != http.MethodConnect || !slices.Contains(p.allowed, request.Host) {
+		_, _ = fmt.Fprintf(client, "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+		return
+	}
+	host, err := p.dial(ctx, "tcp", request.Host)
+	if err != nil {
+		_, _ = fmt.Fprintf(client, "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+		return
+	}
+	context.AfterFunc(ctx, func() { _ = host.Close() })
+	if !slow.Stop() {
+		return
+	}
+	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() { pass(host, from) })
+	both.Go(func() { pass(client, host) })
+	both.Wait()
+}
+
+// pass copies to the end of a direction and passes the end on.
+func pass(to net.Conn, from io.Reader) {
+	_, err := io.Copy(to, from)
+	if half, ok := to.(interface{ CloseWrite() error }); ok {
+		err = errors.Join(err, half.CloseWrite())
+	}
+	if err != nil {
+		_ = to.Close() // the other direction cannot go on
+	}
+}
