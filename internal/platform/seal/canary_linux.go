@@ -5,6 +5,7 @@ package seal
 import (
 	"errors"
 	"fmt"
+	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -38,9 +39,19 @@ const (
 // try starts a process as the calling thread starts a program, except that it executes none, and returns nil if that process
 // could neither open the canary nor send a signal to this one.
 func (c canary) try() error {
-	pid, errno := tryInChild(c.name)
+	var all, before unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^all.Val[i]
+	}
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &before); err != nil {
+		return os.NewSyscallError("sigprocmask", err)
+	}
+	pid, errno := tryInChild(c.name) // a handler of this process must not run in that one
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil); err != nil {
+		return os.NewSyscallError("sigprocmask", err)
+	}
 	if errno != 0 {
-		return fmt.Errorf("clone: %w", errno)
+		return os.NewSyscallError("clone", errno)
 	}
 	var status unix.WaitStatus
 	for {
@@ -63,16 +74,23 @@ func (c canary) try() error {
 	return fmt.Errorf("the trial with %s failed (status %#x)", c.path, status)
 }
 
-// tryInChild returns the process that tries the seal. The child is a copy of this process with one thread: it must not call
-// anything that needs the runtime, not even grow its stack.
+// vfork makes a process as the syscall package does for exec.Cmd: it shares the memory of this one, which the calling thread
+// uses no more until that process has ended. The result is that of clone, once in each process.
+func vfork(flags uintptr) (result uintptr)
+
+// tryInChild returns the process that tries the seal, which has ended. That process must not call anything that needs the
+// runtime, and this one must return at once, because they share the stack.
 //
 //go:norace
 //go:nosplit
 //go:noinline
 func tryInChild(name *byte) (pid int, errno unix.Errno) {
-	child, _, errno := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
-	if errno != 0 || child != 0 {
-		return int(child), errno
+	result := int(vfork(unix.CLONE_VM | unix.CLONE_VFORK | uintptr(unix.SIGCHLD)))
+	if result < 0 {
+		return 0, unix.Errno(-result)
+	}
+	if result > 0 {
+		return result, 0
 	}
 	status := uintptr(failed)
 	at := unix.AT_FDCWD
