@@ -120,7 +120,7 @@ func start(c Call, out, said io.Writer) (*exec.Cmd, error) {
 	if len(c.Stdin) > 0 {
 		in, err := nameless(c.Dir, c.Stdin)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", cmd.Path, explain(cmd, err))
+			return nil, fmt.Errorf("%s: %w", cmd.Path, explain(cmd, c.Seal != nil, err))
 		}
 		defer func() { _ = in.Close() }()
 		cmd.Stdin = in
@@ -161,7 +161,7 @@ func (c Call) launch(cmd *exec.Cmd) error {
 		start = func() error { return c.Seal.Start(cmd) }
 	}
 	if err := start(); err != nil {
-		return fmt.Errorf("%s: %w", cmd.Path, explain(cmd, err))
+		return fmt.Errorf("%s: %w", cmd.Path, explain(cmd, c.Seal != nil, err))
 	}
 	return nil
 }
@@ -230,7 +230,7 @@ func wait(ctx context.Context, p *os.Process, done <-chan struct{}, grace time.D
 }
 
 // explain makes the error of a failed start specific where the kernel error is ambiguous.
-func explain(cmd *exec.Cmd, err error) error {
+func explain(cmd *exec.Cmd, sealed bool, err error) error {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
 		return err
@@ -248,6 +248,10 @@ func explain(cmd *exec.Cmd, err error) error {
 		}
 		if _, err := os.Stat(path); err == nil {
 			return fmt.Errorf("its interpreter: %w", errno)
+		}
+	case syscall.EACCES:
+		if info, err := os.Stat(path); sealed && err == nil && info.Mode()&0o111 != 0 {
+			return fmt.Errorf("the seal does not let it, or its interpreter, be read: %w", errno)
 		}
 	}
 	return errno // without its wrapping: "fork/exec", and the path once more

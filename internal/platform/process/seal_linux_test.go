@@ -1,0 +1,131 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/seal"
+)
+
+// sealed returns a script to run below a seal that lets it write in its directory.
+func sealed(t *testing.T, body string) Call {
+	t.Helper()
+	if _, err := seal.Check(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err, "(run the test on Linux 6.12 or later, with landlock among the modules of the lsm= option)")
+	}
+	c := sh(t, body)
+	dir, err := filepath.EvalSymlinks(c.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	canary := filepath.Join(t.TempDir(), "canary")
+	if err := os.WriteFile(canary, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rules := seal.Rules{Write: []string{dir, os.DevNull}, Canary: canary}
+	for _, system := range []string{"/bin", "/etc", "/lib", "/lib64", "/usr"} {
+		if real, err := filepath.EvalSymlinks(system); err == nil {
+			rules.Read = append(rules.Read, real)
+		}
+	}
+	c.Env = append(c.Env, "canary="+canary)
+	if c.Seal, err = seal.New(seal.Options{Rules: func() (seal.Rules, error) { return rules, nil }}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Seal.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func TestSealed(t *testing.T) {
+	t.Parallel()
+	c := sealed(t, `cat; echo in > made && cat made; cat <&3; cat "$canary"; exit 3`)
+	c.Stdin, c.Limit = []byte("input\n"), 100
+	file, err := os.Open(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	c.Files = []*os.File{file}
+	r, err := Run(t.Context(), c)
+	if err != nil || r.Status != 3 || string(r.Out) != "input\nin\n" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, want := range []string{"3: Bad file descriptor", "canary: Permission denied"} {
+		if !strings.Contains(r.Stderr, want) {
+			t.Errorf("said %q, want %s", r.Stderr, want)
+		}
+	}
+}
+
+func TestSealedProgramOutside(t *testing.T) {
+	t.Parallel()
+	c := sealed(t, "")
+	c.Argv = []string{filepath.Join(t.TempDir(), "program")}
+	if err := os.WriteFile(c.Argv[0], []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(t.Context(), c); !errors.Is(err, syscall.EACCES) || !strings.Contains(err.Error(), "the seal does not let it") {
+		t.Errorf("got %v", err)
+	}
+	c.Argv[0] = "missing-program"
+	if _, err := Run(t.Context(), c); !errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSealedPeer(t *testing.T) {
+	t.Parallel()
+	p, err := Open(sealed(t, `cat "$canary"; cat`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(p.In, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.In.Close()
+	out, err := io.ReadAll(p.Out)
+	if err != nil || string(out) != "hello" || !strings.Contains(p.Stderr(), "Permission denied") || p.End(time.Minute) != "exit status 0" {
+		t.Errorf("%q, %v, %s, %s", out, err, p.Stderr(), p.End(0))
+	}
+	p.Close(0)
+}
+
+// TestSealedEnd: ctx ends a sealed program as any other one, and what it leaves behind ends with the seal.
+func TestSealedEnd(t *testing.T) {
+	t.Parallel()
+	c := sealed(t, `setsid sh -c 'echo $$ > child; exec sleep 100000' & while [ ! -s child ]; do sleep 0.01; done
+trap "echo bye >&2; exit 0" TERM; echo $$ > ready; while :; do sleep 0.01; done`)
+	c.Grace = time.Hour
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	go func() {
+		pid(t, c, "ready")
+		cancel(errLate)
+	}()
+	r, err := Run(ctx, c)
+	if !errors.Is(err, errLate) || r.Stderr != "bye\n" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	child := pid(t, c, "child")
+	if !alive(child) {
+		t.Error("what it left behind has ended with it")
+	}
+	if err := c.Seal.Close(); err != nil {
+		t.Error(err)
+	}
+	dead(t, child)
+}
