@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The first hour of a user, on a bare Debian with the package and the claude command, under a real systemd and cron in a container:
-# install, init, a routine that reads a repository, its schedule, its fire by cron, its update in chat, an upgrade, removal. The
-# model is a server of Anthropic's API beside it. It takes two minutes, and needs what bench/container.sh says and
-# OLLIM_TEST_CLAUDE, as .ci/run sets it.
+# install, init, a routine that reads a repository, its schedule, its fire by cron, its update in chat, three faults that doctor finds
+# and whose remedies are carried out as it prints them, an upgrade, removal. The model is a server of Anthropic's API beside it. It
+# takes three minutes, and needs what bench/container.sh says and OLLIM_TEST_CLAUDE, as .ci/run sets it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 suffix=-cron packages='cron git'
@@ -20,6 +20,7 @@ inside tee /root/ollim.deb <"$(echo "$dist"/*.deb)" >/dev/null
 coproc api { nsenter --target "$leader" --net -- "$dist/api"; }
 read -r url <&"${api[0]}"
 rule() { echo "$1" >&"${api[1]}"; }
+rule '{"has": ["Say that it works"], "text": "It works."}'
 rule '{"has": ["what did I miss", "REPORT: mend the pump"], "text": "The pump was mended."}'
 rule '{"has": ["REPORT: mend the pump"], "text": "Done."}'
 rule '{"has": ["mend the pump"], "tool": "mcp__ollim__report_updates", "input": {"message": "REPORT: mend the pump"}}'
@@ -41,13 +42,44 @@ ada 'ollim routine add log --cron "* * * * *" --background --update-main-session
 check 'the files are right' 0 "$(ada 'ollim check' >/dev/null && echo 0 || echo $?)"
 ada 'ollim schedule install crontab'
 check 'the crontab calls the package' 2 "$(ada 'crontab -l' | grep -c ' /usr/bin/ollim --data-dir ')"
-for _ in $(seq 900); do
-  grep -q '"outcome":' <<<"$(ada 'ollim run list --json')" && break
-  sleep 0.2
-done
-ada 'ollim schedule remove crontab'
-check 'cron has fired it' ok "$(ada 'ollim run list --json' | sed -n '$s/.*"outcome":"\([a-z]*\)".*/\1/p')"
+fired() { # ROUTINE: waits for the end of its first run, and prints the outcome
+  for _ in $(seq 900); do
+    outcome=$(ada "ollim run list --json $1" | sed -n 's/.*"outcome":"\([a-z]*\)".*/\1/p' | tail -n 1)
+    [ -n "$outcome" ] && break
+    sleep 0.2
+  done
+  echo "$outcome"
+}
+check 'cron has fired it' ok "$(fired log)"
 check 'its update is in chat' 'The pump was mended.' "$(ada 'ollim chat "what did I miss?"' | tail -n 1)"
+
+# The shell finds what claude needs in a directory that cron does not search. doctor sets status, and faults to the lines that are not PASS.
+doctor() {
+  said=$(ada 'PATH=$PATH:$HOME/node/bin ollim doctor') && status=0 || status=$?
+  faults=$(grep -v '^PASS' <<<"$said" || true)
+}
+ada 'ollim config set delivery.command sh -c "cat >>\$HOME/mail"; mkdir -p -m 700 .config/ollim; (umask 077; echo engine.ANTHROPIC_API_KEY=test >.config/ollim/secrets.env)'
+doctor
+check 'doctor finds nothing' '0 ' "$status $faults"
+
+ada 'chmod 644 .config/ollim/secrets.env; crontab -l | sed "s,/usr/bin/ollim,/home/ada/bin/ollim," | crontab -'
+ada 'mkdir -p node/bin && ln -s /bin/sh node/bin/node && echo "#!/usr/bin/env node" | cat - >node/bin/claude && echo "exec /usr/local/bin/claude \"\$@\"" >>node/bin/claude && chmod +x node/bin/claude'
+ada 'ollim config set claude-code.command /home/ada/node/bin/claude'
+named=
+for _ in 1 2 3; do # what the secrets hide is found once they can be read
+  doctor
+  [ "$status" = 1 ] || break
+  while IFS=$'\t' read -r result what finding remedy; do
+    echo "      $result $what: $finding; $remedy"
+    named+="$result $what, "
+    ada "$(sed 's/^install it, then: //; s/; its environment is .*//' <<<"$remedy")" </dev/null
+  done <<<"$faults"
+done
+check 'doctor names each fault once' 'FAIL secrets, FAIL entries, FAIL engine under cron, ' "$named"
+check 'after its remedies it finds nothing' '0 ' "$status $faults"
+ada 'ollim routine add again --cron "* * * * *" --background --isolated "Say that it works." >/dev/null'
+check 'and cron fires again' ok "$(fired again)"
+ada 'ollim schedule remove crontab'
 
 # A server that runs is restarted by an upgrade, and stopped by removal.
 ada 'ollim webhook add ci --signature github --field branch=/workflow_run/head_branch "A build of {branch} has ended." >/dev/null'
