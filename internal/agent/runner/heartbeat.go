@@ -8,6 +8,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/httpget"
 	"github.com/ollim/ollim/internal/state/heartbeat"
+	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -58,10 +59,13 @@ func (r *Runner) callHeartbeats(ctx context.Context, due func(job string, record
 }
 
 // Heartbeat calls the URL of a monitor and reports whether it answered. A failure is reported on standard error, once a day for each
-// caller, a job or tick.
+// caller, a job or tick, until a call succeeds.
 func (r *Runner) Heartbeat(ctx context.Context, caller, url string) bool {
-	err := httpget.Call(ctx, url)
-	if err != nil && ctx.Err() == nil && r.onceADay(ctx, "heartbeat "+caller) {
+	what, err := notice.Heartbeat+caller, httpget.Call(ctx, url)
+	switch {
+	case err == nil:
+		r.warn(r.Notices.Forget(ctx, func(key string) bool { return !strings.HasPrefix(key, what+" ") }))
+	case ctx.Err() == nil && r.onceADay(ctx, what):
 		r.warn(fmt.Errorf("heartbeat of %s: %w", caller, err))
 	}
 	return err == nil

@@ -14,6 +14,7 @@ package notice
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -39,6 +40,20 @@ type page struct {
 // Refusal returns the key of the notice that a job may not run, one for each cause. Without a cause it is the prefix of
 // all such keys of the job.
 func Refusal(job, cause string) string { return "refused " + job + " " + cause }
+
+// Heartbeat begins the key of the notice that the monitor of a caller, a job or tick, did not answer the last call; the caller and
+// the day follow.
+const Heartbeat = "heartbeat "
+
+// Seen returns when each problem was first reported. A file that cannot be parsed has none; the next change sets it aside.
+func (b Book) Seen() (map[string]time.Time, error) {
+	data, err := store.Read(b.Home.Notices())
+	var p page
+	if err == nil && json.Unmarshal(data, &p) != nil || errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return p.Seen, err
+}
 
 // Once reports whether key, for example one distinct error of a job file, is new, and records it.
 func (b Book) Once(ctx context.Context, key string) (first bool, err error) {
