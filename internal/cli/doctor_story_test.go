@@ -3,6 +3,8 @@ package cli
 import (
 	"bufio"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -115,6 +117,14 @@ func TestDoctorFindsNothingWrong(t *testing.T) {
 			w.must("routine", "add", "disk", "--cron", "0 9 * * *", "--background", "--allowed-tools", "Bash(df -h)", "Look.")
 			w.must("schedule", "install", "crontab")
 		},
+		"a monitor that answers again": func(w *world) {
+			w.must("config", "set", "heartbeat", "http://"+freeAddress(w.t))
+			w.run("tick")
+			monitor := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+			w.t.Cleanup(monitor.Close)
+			w.must("config", "set", "heartbeat", monitor.URL)
+			w.must("tick")
+		},
 		"a webhook": func(w *world) {
 			w.must("webhook", "add", "ci", "--field", "tag", "Look at {tag}.")
 			held, err := lock.TryGuard(filepath.Join(w.dir, "state/locks/inbox.lock"))
@@ -183,6 +193,9 @@ func faults() map[string]fault {
 		"state as link":         {func(w *world) { w.move("state", "elsewhere"); w.link("state", "elsewhere") }, f, "state", "symbolic link", "replace it"},
 		"file as routines":      {func(w *world) { w.remove("routines"); w.write("routines", "") }, f, "jobs", "not a directory", "move it away"},
 		"unreadable state":      {func(w *world) { w.write("state/x.json", "{}"); w.chmod("state/x.json", 0o000) }, f, "state", "cannot read and write", "chmod 600"},
+		"broken lines":          {write("state/session_history.jsonl", "{}\n{\n\x00\n"), w, "state", "2 lines cannot be read", "remove those lines"},
+		"monitor of ticks":      {func(w *world) { w.must("config", "set", "heartbeat", "http://"+freeAddress(w.t)); w.run("tick") }, w, "heartbeats", "the monitor of tick does not answer since", "heartbeat in config.yaml"},
+		"session gone":          {write("state/sessions.json", "s-gone"), w, "sessions", "the session main, s-gone, is unknown", "ollim session clear main"},
 		"broken state":          {write("state/ping_budget.json", "{"), f, "state", "not valid JSON", "restore it"},
 		"set aside":             {write("state/spend.json.corrupt-20260101T000000.000000Z", "{"), w, "state", "was set aside", "read it"},
 		"bad routine":           {write("routines/bad.md", "---\nid: bad\ncron: \"61 * * * *\"\n---\nx\n"), f, "jobs", "routines/bad.md:3: cron", "ollim check"},
@@ -245,6 +258,25 @@ func faults() map[string]fault {
 		"lock as link":          {func(w *world) { w.link("state/locks/x.lock", "/tmp") }, f, "locks", "not a file", "remove it"},
 		"hung lock":             {plantHungLock, f, "locks", "held for 1s", "fuser"},
 		"left behind":           {plantLeftover, f, "locks", "left behind by run", "kill"},
+	}
+}
+
+// TestDoctorNamesAFaultOnce: what one fault breaks is not named as another.
+func TestDoctorNamesAFaultOnce(t *testing.T) {
+	t.Parallel()
+	w := sound(t)
+	w.useClaude()
+	w.secretsAs("engine.ANTHROPIC_API_KEY=x\n", 0o644)
+	w.crontab(strings.ReplaceAll(w.table(), self(t)+" ", "/gone/ollim "))
+	list, _ := w.findings()
+	var found []string
+	for _, f := range list {
+		if f.Result != doctor.Pass {
+			found = append(found, f.What)
+		}
+	}
+	if want := []string{"secrets", "entries"}; !slices.Equal(found, want) {
+		t.Errorf("%q, want %q", found, want)
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/notice"
 )
 
 func pid(n int) string { return strconv.Itoa(n) }
@@ -61,6 +64,32 @@ func (e *examination) outbox(context.Context) string {
 	return ""
 }
 
+// heartbeats looks for monitors that did not answer the last call.
+func (e *examination) heartbeats(context.Context) string {
+	calls := map[string]string{} // the name in a remedy by caller
+	if e.home.Config.Heartbeat != "" {
+		calls["tick"] = "config.yaml"
+	}
+	for _, j := range e.enabled() {
+		if j.Heartbeat != "" {
+			calls[j.ID] = j.Name()
+		}
+	}
+	seen, err := e.home.Notices().Seen()
+	e.fault(err, "")
+	for _, key := range slices.Sorted(maps.Keys(seen)) {
+		rest, isHeartbeat := strings.CutPrefix(key, notice.Heartbeat)
+		caller, _, _ := strings.Cut(rest, " ")
+		if place, set := calls[caller]; isHeartbeat && set {
+			e.warn("check the network and heartbeat in "+place, "the monitor of %s does not answer since %s", caller, e.clockText(seen[key]))
+		}
+	}
+	if len(calls) == 0 {
+		return ""
+	}
+	return count(len(calls), "monitor")
+}
+
 const (
 	dialLimit = 2 * time.Second
 	longWait  = time.Hour // of an event in the inbox: the rate limit, the runs at once or a spending limit hold it back
@@ -81,7 +110,7 @@ func (e *examination) webhooks(ctx context.Context) string {
 		}
 	}
 	if called > 0 && !e.served(ctx) {
-		e.warn("start ollim webhook serve, or its units", "no server accepts calls at %s", e.home.Config.Webhook.Listen)
+		e.warn(e.start("webhook serve", "ollim-webhook", ".socket", ".service"), "no server accepts calls at %s", e.home.Config.Webhook.Listen)
 	}
 	e.waiting(set)
 	if called == 0 {

@@ -51,7 +51,7 @@ func (e *examination) messenger(ctx context.Context) {
 	e.requests(ctx)
 	e.name = "listener"
 	if lock.Free(e.home.Dir.Lock("discord")) {
-		e.warn("start ollim discord listen, or its service, so that messages to the bot are answered", "not running")
+		e.warn(e.start("discord listen", "ollim-discord", ".service"), "not running: messages to the bot are not answered")
 	} else {
 		e.pass("listener", "running")
 	}

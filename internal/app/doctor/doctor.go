@@ -75,6 +75,7 @@ func checks() []check {
 		{"spending", true, (*examination).spending},
 		{"delivery", true, (*examination).delivery},
 		{"outbox", false, (*examination).outbox},
+		{"heartbeats", true, (*examination).heartbeats},
 		{"discord", true, (*examination).discord},
 		{"webhooks", true, (*examination).webhooks},
 		{"runs", false, (*examination).runs},
@@ -153,10 +154,11 @@ func (e *examination) fault(err error, remedy string) {
 	if err == nil {
 		return
 	}
+	const plain = "correct that, then: ollim doctor"
 	var faults yamldoc.Faults
 	if errors.As(err, &faults) {
 		for _, f := range faults {
-			e.add(Finding{Result: Fail, What: e.name, Text: f.Error(), Remedy: remedy, Err: err})
+			e.add(Finding{Result: Fail, What: e.name, Text: f.Error(), Remedy: cmp.Or(remedy, plain), Err: err})
 		}
 		return
 	}
@@ -171,8 +173,7 @@ func (e *examination) fault(err error, remedy string) {
 			text = path.Path + ": " + store.Cause(err)
 		}
 	}
-	remedy = cmp.Or(remedy, "correct that, then: ollim doctor")
-	e.add(Finding{Result: Fail, What: e.name, Text: text, Remedy: remedy, Err: err})
+	e.add(Finding{Result: Fail, What: e.name, Text: text, Remedy: cmp.Or(remedy, plain), Err: err})
 }
 
 // count is a number with its noun, which takes an s.

@@ -35,7 +35,9 @@ func (e *examination) engines(ctx context.Context) string {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		found, err := e.home.Runner(false).Engines(name)
 		if err != nil {
-			e.engineFault(name, err)
+			if e.App.CheckSecrets() == nil { // else that is what the check secrets has found
+				e.engineFault(name, err)
+			}
 			continue
 		}
 		before := len(e.list)
@@ -153,7 +155,21 @@ func variables(env []string) map[string]string {
 	return values
 }
 
-// sessions looks for sessions that another engine holds than the one that would continue them: such a fire fails.
+// lost reports whether an engine can tell that a session is gone.
+func (e *examination) lost(name, session string) bool {
+	found, err := e.home.Runner(false).Engines(name)
+	if err == nil {
+		_, err = found.Plan(engine.Request{Session: engine.Session{ID: session, Fork: true}}, noTools{})
+	}
+	return errors.Is(err, engine.ErrSessionUnknown)
+}
+
+type noTools struct{ engine.Tools }
+
+func (noTools) List() []engine.Tool { return nil }
+
+// sessions looks for sessions that are gone, and for those that another engine holds than the one that would continue them: such a
+// fire fails.
 func (e *examination) sessions(context.Context) string {
 	current, err := e.home.Sessions().Current()
 	e.fault(err, "")
@@ -166,9 +182,11 @@ func (e *examination) sessions(context.Context) string {
 	for id, routine := range current {
 		want, used := engines[routine]
 		want, _, _ = strings.Cut(want, ":")
+		name := app.NameOf(routine).Text
 		if holder := engine.Holder(id); used && want != "" && holder != "" && holder != want {
-			name := app.NameOf(routine).Text
 			e.fail("set the engine to "+holder+"; or start a new session: ollim session clear "+name, "the session %s belongs to the engine %s, not to %s", name, holder, want)
+		} else if used && e.lost(engines[routine], id) {
+			e.warn("restore its file; or start a new session: ollim session clear "+name, "the session %s, %s, is unknown to the engine %s", name, id, want)
 		}
 	}
 	return count(len(current), "session")

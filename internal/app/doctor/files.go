@@ -130,6 +130,14 @@ func (e *examination) stateFile(path string, entry fs.DirEntry) {
 		e.fail("chmod 600 "+path, "%s: you cannot read and write it (%#o)", path, info.Mode().Perm())
 	case strings.Contains(entry.Name(), ".corrupt-"):
 		e.warn("read it, then remove it", "%s was set aside because it was not valid", path)
+	case filepath.Ext(path) == ".jsonl":
+		bad := 0
+		for _, err := range store.Lines[json.RawMessage](path, &bad) {
+			e.fault(err, "")
+		}
+		if bad > 0 {
+			e.warn("read it, and remove those lines", "%s: %s cannot be read and are omitted", path, count(bad, "line"))
+		}
 	case filepath.Ext(path) == ".json" && path != e.home.Dir.MainSession(): // that is a bare string
 		if data, err := store.Read(path); err != nil {
 			e.fault(err, "")

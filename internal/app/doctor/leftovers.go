@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
@@ -35,6 +36,8 @@ func (e *examination) runs(context.Context) string {
 	return count(number, "run") + " in the last day"
 }
 
+const readWrite = 4 | 2 // of access(2)
+
 // hungAfter is how long a lock of a data file may be held; the work under it takes milliseconds.
 const hungAfter = time.Second
 
@@ -56,7 +59,7 @@ func (e *examination) locks(ctx context.Context) string {
 		case !info.Mode().IsRegular():
 			e.fail("remove it", "%s is not a file", path)
 			continue
-		case lock.Free(path):
+		case lock.Free(path), syscall.Access(path, readWrite) != nil: // what cannot be opened is no evidence of a holder
 			continue
 		}
 		held++

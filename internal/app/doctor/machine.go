@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ import (
 type Probe struct {
 	Space  func(dir string) (Space, error) // of the file system
 	Mounts func() ([]byte, error)          // as in /proc/self/mountinfo
+	Units  func(name string) bool          // reports whether systemd has a system unit
 }
 
 // Space is what is left of a file system.
@@ -147,6 +149,34 @@ func mountOf(mountinfo []byte, path string) (fstype string, options []string) {
 // unescape reads the four characters that mountinfo writes in octal.
 func unescape(path string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
+}
+
+// start says how to start a server: as units of the package, if those are installed and would serve this data directory.
+func (e *examination) start(verb, unit string, kinds ...string) string {
+	has := e.Probe.Units
+	if has == nil {
+		has = installed
+	}
+	base, _ := e.App.UserHome()
+	u, err := user.Current()
+	if err != nil || string(e.home.Dir) != filepath.Join("/home", u.Username, app.UsualDir) && string(e.home.Dir) != filepath.Join(base, app.UsualDir) {
+		return "start ollim " + verb
+	}
+	remedy := "systemctl enable --now"
+	for _, kind := range kinds {
+		if !has(unit + "@" + kind) {
+			return "start ollim " + verb
+		}
+		remedy += " " + unit + "@" + u.Username + kind
+	}
+	return remedy + " (as root)"
+}
+
+func installed(unit string) bool {
+	return slices.ContainsFunc([]string{"/etc", "/usr/local/lib", "/usr/lib", "/lib"}, func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, "systemd/system", unit))
+		return err == nil
+	})
 }
 
 func mountinfo() ([]byte, error) { return os.ReadFile("/proc/self/mountinfo") }

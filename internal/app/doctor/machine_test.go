@@ -3,12 +3,15 @@ package doctor
 import (
 	"errors"
 	"os"
+	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/paths"
 )
 
 const mounts = `22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -88,6 +91,31 @@ func TestMachine(t *testing.T) {
 				t.Errorf("%+v, want %s %s", e.list, tc.result, tc.what)
 			}
 		})
+	}
+}
+
+// TestStart: a server is started by its units where the package has installed them and they serve this data directory.
+func TestStart(t *testing.T) {
+	t.Parallel()
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		dir, units, want string
+	}{
+		{"/home/x/.ollim-bot", "ollim-webhook@.socket ollim-webhook@.service", "systemctl enable --now ollim-webhook@" + u.Username + ".socket ollim-webhook@" + u.Username + ".service (as root)"},
+		{"/home/x/.ollim-bot", "ollim-webhook@.service", "start ollim webhook serve"},
+		{"/home/x/other", "ollim-webhook@.socket ollim-webhook@.service", "start ollim webhook serve"},
+	} {
+		e := &examination{Doctor: Doctor{
+			App:   &app.App{Lookup: func(string) (string, bool) { return "/home/x", true }},
+			Probe: Probe{Units: func(name string) bool { return slices.Contains(strings.Fields(tc.units), name) }},
+		}}
+		e.home.Dir = paths.Dir(tc.dir)
+		if got := e.start("webhook serve", "ollim-webhook", ".socket", ".service"); got != tc.want {
+			t.Errorf("%+v: %q", tc, got)
+		}
 	}
 }
 

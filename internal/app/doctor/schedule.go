@@ -41,12 +41,13 @@ func (e *examination) entries(ctx context.Context) string {
 			continue
 		}
 		installed = join(installed, scheduler)
+		before := len(e.list)
 		for _, program := range found.Programs {
 			if _, err := os.Stat(program); err != nil {
 				e.fail(remedy, "%s: its entries call %s, which does not exist", scheduler, program)
 			}
 		}
-		if found.Changes > 0 {
+		if found.Changes > 0 && len(e.list) == before {
 			e.warn(remedy, "%s: its entries are not current: %s", scheduler, count(found.Changes, "change"))
 		}
 	}
