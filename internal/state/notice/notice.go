@@ -49,8 +49,11 @@ const Heartbeat = "heartbeat "
 func (b Book) Seen() (map[string]time.Time, error) {
 	data, err := store.Read(b.Home.Notices())
 	var p page
-	if err == nil && json.Unmarshal(data, &p) != nil || errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = nil
+	case err == nil && json.Unmarshal(data, &p) != nil:
+		p = page{}
 	}
 	return p.Seen, err
 }
