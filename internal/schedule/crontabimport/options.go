@@ -111,7 +111,7 @@ func (r *reading) option(o option, said string) {
 		}
 	case "--allowedTools", "--allowed-tools":
 		for _, w := range o.words {
-			r.tools = append(r.tools, splitTools(w.Text)...)
+			r.tools = append(r.tools, policy.List(w.Text)...)
 		}
 	case "--model":
 		if !literal(o.words) {
@@ -142,27 +142,6 @@ func (r *reading) option(o option, said string) {
 	default:
 		r.lose("%s is omitted", o.name) // without its value, which may be a secret
 	}
-}
-
-// splitTools splits a list of tool patterns at commas and spaces outside of parentheses, and writes Bash(git:*) in
-// ollim's form.
-func splitTools(text string) (tools []string) {
-	depth := 0
-	for tool := range strings.FieldsFuncSeq(text, func(c rune) bool {
-		switch c {
-		case '(':
-			depth++
-		case ')':
-			depth--
-		}
-		return depth <= 0 && (c == ',' || c == ' ')
-	}) {
-		if begin, found := strings.CutSuffix(tool, ":*)"); found && strings.HasPrefix(tool, "Bash(") {
-			tool = begin + " *)"
-		}
-		tools = append(tools, tool)
-	}
-	return tools
 }
 
 // allow gives the routine claude's permissions and no more: those of its tools that a routine may have, and its

@@ -22,6 +22,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
+	"github.com/ollim/ollim/internal/policy"
 )
 
 const (
@@ -135,7 +136,7 @@ func tools(key string, at *[]string) yamldoc.Field {
 			*at, err = v.Texts(checkTool)
 			return err
 		}
-		*at = splitTools(line)
+		*at = policy.List(line)
 		for _, tool := range *at {
 			err = cmp.Or(err, checkTool(tool))
 		}
@@ -151,21 +152,6 @@ func passed(key string) yamldoc.Field {
 // refused is a key of the public format that must not be passed over.
 func refused(key, why string) yamldoc.Field {
 	return yamldoc.Field{Key: key, Read: func(yamldoc.Value) error { return errors.New("is not supported: " + why) }}
-}
-
-// splitTools splits at commas and blanks outside of parentheses; never nil.
-func splitTools(line string) []string {
-	depth := 0
-	parts := strings.FieldsFunc(line, func(r rune) bool {
-		switch r {
-		case '(':
-			depth++
-		case ')':
-			depth--
-		}
-		return depth <= 0 && strings.ContainsRune(", \t\n", r)
-	})
-	return append([]string{}, parts...)
 }
 
 // checkTool looks at the form TOOL or TOOL(SCOPE) alone: what a pattern gives away is judged where it is used.
