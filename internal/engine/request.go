@@ -58,7 +58,7 @@ type Session struct {
 	ID       string               // the session to continue or to branch
 	Fork     bool                 // branch the session instead of continuing it
 	Follow   bool                 // continue or branch the latest compaction of the session
-	Messages []transcript.Message // the conversation so far, oldest first, instead of an ID; the turn's session is then not kept
+	Messages []transcript.Message // the conversation so far, oldest first, after that of the ID; the turn's session is then not kept
 	Discard  bool                 // do not keep a session that the turn begins
 	NextIn   time.Duration        // time until the schedule continues or branches the same session; 0 if that is not known
 }

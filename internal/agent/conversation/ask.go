@@ -13,6 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // ask runs the engine. While the service is overloaded and nothing with effects has happened, it tries again until ctx ends.
@@ -31,6 +32,7 @@ func (t *Turn) ask(ctx context.Context, r engine.Request) (engine.Result, error)
 		result, err := t.Engine.Run(ctx, r, t.Tools, t.sink(ctx))
 		var overloaded *engine.Overloaded
 		if !errors.As(err, &overloaded) {
+			t.hear(r.Input.Prompt, result)
 			return result, err
 		}
 		standing, standErr := t.Run.Standing()
@@ -48,6 +50,14 @@ func (t *Turn) ask(ctx context.Context, r engine.Request) (engine.Result, error)
 		if t.keeper != nil {
 			t.keeper.Restart()
 		}
+	}
+}
+
+// hear keeps the answer, and what was said in a session that is not kept: the turn's next message needs it.
+func (t *Turn) hear(prompt string, result engine.Result) {
+	t.answer = result.Text
+	if t.history.Discard {
+		t.history.Messages = slices.Concat(t.history.Messages, []transcript.Message{transcript.Said(transcript.User, prompt)}, result.Messages)
 	}
 }
 

@@ -50,6 +50,7 @@ type Turn struct {
 	current current
 	keeper  Keeper  // nil until it has heard the message
 	spent   float64 // USD, in this turn
+	answer  string  // the agent's last one
 	claim   *update.Claim
 	peeked  []update.Update // that the turn is shown and that stay pending
 	meter   engine.Meter
@@ -102,6 +103,9 @@ func (t *Turn) enter(ctx context.Context) error {
 
 // Session returns the session's id as it is now; "" if it has not begun.
 func (t *Turn) Session() string { return t.current.session }
+
+// Answer returns the final text of the agent's last answer.
+func (t *Turn) Answer() string { return t.answer }
 
 // Close ends the turn and releases the conversation's lock.
 func (t *Turn) Close() {

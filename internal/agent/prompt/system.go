@@ -3,6 +3,8 @@ package prompt
 import (
 	_ "embed"
 	"strings"
+
+	"github.com/ollim/ollim/internal/state/payload"
 )
 
 // operations is how the agent of the main conversation, and of its branches, is to work.
@@ -35,6 +37,19 @@ func SystemAlone() string { return alone }
 
 // SystemChannel returns the system prompt of a channel turn that is used without a CHANNEL.md.
 func SystemChannel() string { return channel }
+
+// Fitting is the part of a system prompt that says what an answer must be; "" without a schema.
+func Fitting(schema *payload.Answer) string {
+	if schema == nil {
+		return ""
+	}
+	return "Your last message is read by a program. It must be one JSON value that fits this JSON Schema, and nothing besides:\n" + schema.Source()
+}
+
+// Unfit has the agent answer again because its answer does not fit the schema.
+func Unfit(reason string) string {
+	return "[system] Your answer does not fit the JSON Schema: " + reason + ". Answer once more with the JSON value alone."
+}
 
 // SystemQuestion is the system prompt of a question at a shell.
 func SystemQuestion() string { return asked }

@@ -1,7 +1,11 @@
 package runner
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/conversation"
@@ -9,6 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/payload"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -20,13 +25,17 @@ const askPatience = 2 * time.Minute
 type Question struct {
 	Text     string
 	Files    []engine.Attachment
-	Root     string   // where it is asked; absolute
-	Session  string   // to continue; "" begins one
-	Branch   bool     // branch Session instead: it is not a question's
-	Tools    []string // patterns of tools that it may use besides those that only look
-	MaxTurns int      // 0 is the engine's limit
-	MaxCost  float64  // USD; 0 is no limit
-	Discard  bool     // keep no transcript
+	Root     string          // where it is asked; absolute
+	Session  string          // to continue; "" begins one
+	Branch   bool            // branch Session instead: it is not a question's
+	Tools    []string        // patterns of tools that it may use besides those that only look
+	Dirs     []policy.Root   // that it may use besides Root
+	System   string          // replaces the system prompt; "" is the usual one
+	More     string          // is added to the system prompt
+	Schema   *payload.Answer // that the answer must fit; nil: any text
+	MaxTurns int             // 0 is the engine's limit
+	MaxCost  float64         // USD; 0 is no limit
+	Discard  bool            // keep no transcript
 }
 
 // Ask answers a question at a shell: no part in the main conversation, a session of its own.
@@ -34,6 +43,9 @@ func (r *Runner) Ask(ctx context.Context, q Question, o Options) (runlog.Record,
 	c := conversation.Question{Session: q.Session, Branch: q.Branch, Follow: !q.Branch, Discard: q.Discard}
 	c.Branch = c.Branch || q.Discard && q.Session != "" // what is not kept must not become part of what is
 	s := r.question("ask", q, o)
+	if q.Schema != nil {
+		s.Duties = []Duty{fit{q.Schema}}
+	}
 	s.Conversation, s.Engine.Transcribe = c, !q.Discard
 	s.Input.Task.Body, s.Input.Piped.Files = q.Text, q.Files
 	var err error
@@ -51,14 +63,56 @@ func (r *Runner) CompactTranscript(ctx context.Context, t transcript.Transcript,
 	return r.runTurn(ctx, s, nil)
 }
 
+// ErrUnfit is the error of a run whose answer does not fit its JSON Schema.
+var ErrUnfit = errors.New("the answer does not fit the JSON Schema")
+
+// fit is the duty of an answer to fit a schema.
+type fit struct{ schema *payload.Answer }
+
+// Enforce has the agent answer once more if its answer does not fit. The error is then an ErrUnfit with the reason.
+func (f fit) Enforce(ctx context.Context, _ *Runner, t *Turn) error {
+	_, wrong := f.schema.Value(t.Answer())
+	if wrong == nil {
+		return nil
+	}
+	if err := t.Resume(ctx, prompt.Unfit(wrong.Error()), t.Request); err != nil {
+		return err
+	}
+	if _, wrong = f.schema.Value(t.Answer()); wrong != nil {
+		return fmt.Errorf("%w: %s", ErrUnfit, oneLine(wrong))
+	}
+	return nil
+}
+
+// ModelOf returns the model that an engine would use, where "" is the configured engine or the engine's model; "" if that is not known.
+func (r *Runner) ModelOf(name, model string) string {
+	made, err := r.Engines(cmp.Or(name, r.Engine))
+	if err != nil {
+		return model
+	}
+	plan, _ := made.Plan(engine.Request{Model: engine.Model{Name: model}}, r.toolsOf(&runlog.Run{}, r.Outbox)) // the run will say what is wrong
+	return plan.Model
+}
+
+// ChatModel returns the model that answers the owner's next message, where "" is the configured one.
+func (r *Runner) ChatModel(ctx context.Context, model string) string {
+	fork, _, err := r.Sessions.Fork(ctx)
+	r.warn(err)
+	return r.ModelOf(fork.Engine, cmp.Or(model, fork.Model, r.Main.Model))
+}
+
 // question is the Spec of a question with no text yet.
 func (r *Runner) question(id string, q Question, o Options) Spec {
+	system := cmp.Or(q.System, prompt.SystemQuestion())
+	for _, more := range []string{q.More, prompt.Fitting(q.Schema)} {
+		system = strings.TrimSpace(system + "\n\n" + more)
+	}
 	return Spec{
 		Identity: Identity{Kind: kindAsk, ID: id, Path: q.Root},
 		Input:    prompt.Input{Piped: prompt.Piped{Text: o.Input}},
 		Engine:   Choice{Name: o.Engine, Model: o.Model},
 		Policy: Policy{
-			System: prompt.SystemQuestion(), Tools: append(policy.DefaultAsk(), q.Tools...), Root: q.Root, Update: job.Blocked,
+			System: system, Tools: append(policy.DefaultAsk(), q.Tools...), Root: q.Root, Dirs: q.Dirs, Update: job.Blocked,
 			Owner: o.Owner, Awaited: true,
 		},
 		Limits:  Limits{Time: turnLimit, Cost: q.MaxCost, Typed: o.Owner, Turns: q.MaxTurns, Patience: askPatience},

@@ -117,11 +117,15 @@ func (e *Engine) create(r engine.Request) (history, error) {
 		t, err := transcript.Create(e.Sessions, h)
 		return file{Transcript: t, e: e}, err
 	}
-	m := &memory{header: h}
+	return remembered(h, nil, r), nil
+}
+
+// remembered returns a history of entries and the request's messages.
+func remembered(h transcript.Header, entries []transcript.Entry, r engine.Request) *memory {
 	for _, said := range r.Session.Messages {
-		m.entries = append(m.entries, transcript.Entry{Message: said, At: h.Timestamp})
+		entries = append(entries, transcript.Entry{Message: said, At: h.Timestamp})
 	}
-	return m, nil
+	return &memory{h, entries}
 }
 
 // branch begins a session with the complete turns of another.
@@ -143,7 +147,7 @@ func (e *Engine) branch(r engine.Request, source transcript.Transcript) (history
 	if r.Session.Discard {
 		h.ParentID = source.ID
 		entries, err := transcript.Complete(e.Sessions, source)
-		return &memory{h, entries}, err
+		return remembered(h, entries, r), err
 	}
 	t, err := transcript.Branch(e.Sessions, source, -1, h)
 	return file{Transcript: t, e: e}, err

@@ -55,18 +55,25 @@ func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error)
 }
 
 func (e *Engine) enter(r engine.Request) (*session, error) {
-	if r.Session.ID == "" {
-		s, err := e.begin("", 0, r.Session.Kept())
-		for _, m := range r.Session.Messages {
-			s.read(m)
-		}
+	s, err := e.source(r.Session)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range r.Session.Messages {
+		s.read(m)
+	}
+	return s, nil
+}
+
+func (e *Engine) source(r engine.Session) (*session, error) {
+	if r.ID == "" {
+		return e.begin("", 0, r.Kept())
+	}
+	s, err := e.open(r.ID)
+	if err != nil || !r.Fork {
 		return s, err
 	}
-	s, err := e.open(r.Session.ID)
-	if err != nil || !r.Session.Fork {
-		return s, err
-	}
-	return e.branch(s, r.Session.Kept())
+	return e.branch(s, r.Kept())
 }
 
 // Compact begins a session that holds the script's summary.

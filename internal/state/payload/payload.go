@@ -1,5 +1,6 @@
 // Package payload selects the data of a webhook's event that the agent gets. A JSON Schema names the values; what it does not name is
-// dropped. The body comes from outside: it is checked, bounded and cut before any of it is passed on.
+// dropped. The body comes from outside: it is checked, bounded and cut before any of it is passed on. An Answer is the schema of what
+// an agent answers.
 //
 // Schemas are those of JSON Schema 2020-12 or draft 7. They are trees: a reference is replaced by what it refers to, and a
 // recursive one is refused, so the time of a check is at most the size of the schema times that of the selected values.

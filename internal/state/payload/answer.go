@@ -1,0 +1,90 @@
+package payload
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/ollim/ollim/internal/platform/yamldoc"
+)
+
+// Answer is a JSON Schema of what an agent answers. It is immutable.
+type Answer struct {
+	source   string
+	schema   any // without references
+	resolved *jsonschema.Resolved
+}
+
+// ReadAnswer reads a schema that is written as JSON. The error is yamldoc.Faults, whose keys begin with the one given.
+func ReadAnswer(key, text string) (*Answer, error) {
+	value, err := decode(text)
+	if err != nil {
+		return nil, yamldoc.Faults{{Key: key, Reason: "not JSON: " + err.Error()}}
+	}
+	line, err := json.Marshal(value) // without the tabs and escapes that YAML does not have
+	if err != nil {
+		return nil, err
+	}
+	doc, err := yamldoc.Parse("", fmt.Appendf(nil, "{%q: %s}", key, line), 1)
+	if err != nil {
+		return nil, err
+	}
+	a := &Answer{source: string(line)}
+	return a, doc.Decode([]yamldoc.Field{{Key: key, Read: a.read}})
+}
+
+func (a *Answer) read(v yamldoc.Value) (err error) {
+	r := reader{root: v, left: maxSchemas}
+	if err = r.version(); err != nil {
+		return err
+	}
+	r.kinds = kinds(r.draft7)
+	if a.schema, err = r.schema(v, "$schema"); err == nil {
+		a.resolved, err = resolved(v, a.schema)
+	}
+	return err
+}
+
+// Source returns the schema in one line of JSON.
+func (a *Answer) Source() string { return a.source }
+
+// Value returns the JSON value that an answer is, in one line. Models often write it as a block of code, so one around it is removed.
+// The error is an *Invalid.
+func (a *Answer) Value(text string) (json.RawMessage, error) {
+	text = strings.TrimSpace(text)
+	if _, rest, more := strings.Cut(text, "\n"); more && strings.HasPrefix(text, "```") {
+		text = strings.TrimSuffix(rest, "```")
+	}
+	value, err := decode(text)
+	if err != nil {
+		return nil, &Invalid{"", "not JSON: " + err.Error()}
+	}
+	if checked := instance(value); a.resolved.Validate(checked) != nil {
+		return nil, explain(a.schema, checked, "")
+	}
+	var line bytes.Buffer
+	if err := json.Compact(&line, []byte(text)); err != nil {
+		return nil, &Invalid{"", err.Error()}
+	}
+	return line.Bytes(), nil
+}
+
+// decode returns the one JSON value of a text.
+func decode(text string) (value any, err error) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err = d.Decode(&value); err == nil {
+		if _, after := d.Token(); !errors.Is(after, io.EOF) {
+			err = fmt.Errorf("more text after the value, which ends at byte %d", d.InputOffset())
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return value, err
+}
