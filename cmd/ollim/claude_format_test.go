@@ -55,11 +55,6 @@ func (f formats) askOurs(replies []anthropicapi.Reply, dir string, args ...strin
 	f.t.Helper()
 	ours := map[string][]object{}
 	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--verbose" })
-	for i, arg := range args {
-		if arg == "--max-budget-usd" {
-			args[i] = "--max-cost"
-		}
-	}
 	for name, with := range map[string]func(testing.TB) (*command, *anthropicapi.Server){"native": withNative, "claude-code": withClaude} {
 		c, api := with(f.t)
 		api.Reply(replies...)
@@ -164,6 +159,23 @@ func TestFormatsLikeClaude(t *testing.T) {
 				}
 			}
 			compareResults(t, name, only(t, claude, "result"), only(t, list, "result"))
+		}
+	})
+	t.Run("schema", func(t *testing.T) { // the real command lets the model use a tool for the answer
+		t.Parallel()
+		anthropicapi.InCI(t)
+		f := formats{t, f.claude}
+		args := []string{"--output-format", "json", "--json-schema", `{"type": "object", "properties": {"age": {"type": "integer"}}}`, "--system-prompt", "You count."}
+		api := anthropicapi.New(t)
+		api.Reply(anthropicapi.Use("StructuredOutput", map[string]int{"age": 5}), anthropicapi.Reply{Text: "Done."})
+		cmd := exec.Command(f.claude, append([]string{"-p", "hi", "--model", "sonnet"}, args...)...)
+		cmd.Env = anthropicapi.ClaudeEnv(t, api)
+		claude := f.lines(cmd, dir)
+		for _, kept := range [][]string{nil, {"--no-session"}} {
+			ours := f.askOurs([]anthropicapi.Reply{{Text: `{"age": "five"}`}, {Text: "```json\n{\"age\": 5}\n```"}}, dir, append(kept, args...)...)
+			for name, list := range ours {
+				sameValues(t, name, only(t, claude, "result"), only(t, list, "result"), "subtype", "is_error", "structured_output", "num_turns")
+			}
 		}
 	})
 	t.Run("partial", func(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/ollim/ollim/internal/policy"
 )
 
 // pickOne is the value of --resume where no id is given.
@@ -91,7 +93,33 @@ func (r *rewriter) long(word, name string) {
 	r.out = append(r.out, word)
 	if f := r.flags.Lookup(name); f != nil && f.NoOptDefVal == "" && !hasValue {
 		r.value()
+		for range more(name, r.rest) {
+			r.out, r.rest = append(r.out, "--"+name+"="+r.rest[0]), r.rest[1:]
+		}
 	}
+}
+
+// more returns how many words are further values of a flag that takes several, as flags of the claude command do. That command takes
+// all words up to the next flag, also the question: here they must look like values. The bare name of a tool may begin the question,
+// as in Read main.go, so it is a value only if values alone follow.
+func more(name string, words []string) (n int) {
+	for _, word := range words {
+		list := policy.List(word)
+		switch {
+		case name == "add-dir" && (word == ".." || strings.HasPrefix(word, "/") || strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../")):
+			n++
+		case strings.HasPrefix(strings.ToLower(name), "allowed") && len(list) > 0 && !slices.ContainsFunc(list, func(p string) bool { return !policy.IsTool(p) }):
+			n++
+		case isFlag(word):
+			return n
+		default:
+			for n > 0 && name != "add-dir" && !strings.ContainsAny(words[n-1], "(_") {
+				n--
+			}
+			return n
+		}
+	}
+	return n
 }
 
 // short takes a cluster such as -cp: letter by letter, the rest of it may be the value of one.

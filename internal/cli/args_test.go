@@ -65,6 +65,14 @@ func TestQuestion(t *testing.T) {
 		"fire --wait 5m -r x":                  "fire --wait 5m -r x",
 		"-c fire":                              "ask -c fire",
 		"-p --max-cost 1 --allowed-tools X hi": "ask --max-cost 1 --allowed-tools X hi",
+		"-p hi --allowedTools Read Edit":       "ask hi --allowedTools Read --allowedTools=Edit",
+		"-p --allowedTools A Read -n":          "ask --allowedTools A --allowedTools=Read -n",
+		"-p --allowedTools A Bash(ls),Read hi": "ask --allowedTools A --allowedTools=Bash(ls),Read hi",
+		"-p --allowedTools A mcp__a__b hi":     "ask --allowedTools A --allowedTools=mcp__a__b hi",
+		"-p --allowed-tools A Read main.go":    "ask --allowed-tools A Read main.go",
+		"-p --allowedTools=A Read":             "ask --allowedTools=A Read",
+		"-p --add-dir a ../b /c d":             "ask --add-dir a --add-dir=../b --add-dir=/c d",
+		"-p --model m Read ../b":               "ask --model m Read ../b",
 	} {
 		if got := rewritten(line); got != want {
 			t.Errorf("%s\n got %s\nwant %s", line, got, want)

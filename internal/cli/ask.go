@@ -37,13 +37,11 @@ type askOptions struct {
 	noSession bool
 	model     string
 	engine    string
-	tools     []string
 	format    string
 	maxTurns  int
-	maxCost   float64
 	partial   bool
 	empty     bool // -r or --session without a value
-	free      bool // --max-cost 0
+	agent     agentOptions
 }
 
 func (o *askOptions) flags(f *pflag.FlagSet) {
@@ -57,12 +55,10 @@ func (o *askOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.noSession, "no-session", false, "keep nothing of the conversation; the record has times, cost and outcome only")
 	f.StringVar(&o.model, "model", "", "use this model")
 	f.StringVar(&o.engine, "engine", "", "use this engine, such as native or script:FILE")
-	f.StringArrayVar(&o.tools, "allowed-tools", nil, "allow tools that match this pattern, besides Read, Glob and Grep "+
-		"(repeatable)")
 	f.StringVar(&o.format, "output-format", "text", "text, json (one object) or stream-json (one object per event)")
 	f.BoolVar(&o.partial, "include-partial-messages", false, "with stream-json: include text as it arrives")
+	o.agent.flags(f)
 	f.IntVar(&o.maxTurns, "max-turns", 0, "fail after this many answers of the model; 0 means the engine's own limit")
-	f.Float64Var(&o.maxCost, "max-cost", 0, "maximum cost in USD (default spend.per-run)")
 }
 
 func newAsk(d *Deps) *cobra.Command {
@@ -72,17 +68,22 @@ func newAsk(d *Deps) *cobra.Command {
 		Use:         "ask [TEXT...]",
 		Short:       "Ask the agent one question; ollim -p is the same",
 		Long: "Ask prints the agent's answer. A terminal shows it as it arrives; a pipe or file receives the final text " +
-			"only. Standard input, if it is a pipe, is added to the question (at most 256 KiB). " + attachHelp + "The agent works in the " +
-			"current directory, may read the files there, and may use the tools that --allowed-tools allows. The question is " +
+			"only. Standard input, if it is a pipe, is added to the question" + pipedHelp + attachHelp + "The agent works in the " +
+			"current directory, may read the files there, and may use the tools that --allowed-tools allows. A pattern Write or Edit " +
+			"without a path allows writing in that directory and those of --add-dir. The question is " +
 			"not part of the main conversation; it is kept as a transcript, which -c and -r continue. ollim -p, -c and -r " +
 			"before any command word mean ask. The exit status says whether the run succeeded.",
 		Example: "  git diff | ollim -p \"what is risky here?\"\n  ollim -p \"what does @chart.png show?\"\n  cat file.py | ollim -p \"add type hints\" > typed.py\n" +
-			"  ollim -c \"and why?\"\n  ollim -p --output-format json hello | jq -r .result",
+			"  ollim -c \"and why?\"\n  ollim -p --output-format json hello | jq -r .result\n" +
+			"  git log -1 | ollim -p --json-schema '{\"enum\": [\"fix\", \"feature\"]}' \"which?\"\n" +
+			"  ollim -p --allowedTools \"Read,Edit,Bash(git diff *)\" --add-dir ../lib --max-budget-usd 2 \"fix the typos\"",
 		RunE: works(func(cmd *cobra.Command, args []string) error {
 			o.text = strings.TrimSpace(strings.Join(args, " "))
 			f := cmd.Flags()
 			o.empty = f.Changed("resume") && o.resume == "" || f.Changed("session") && o.file == ""
-			o.free = f.Changed("max-cost") && o.maxCost == 0
+			if err := o.agent.check(f); err != nil {
+				return err
+			}
 			return runAsk(cmd.Context(), d, o)
 		}),
 	}
@@ -107,7 +108,7 @@ func runAsk(ctx context.Context, d *Deps, o askOptions) error {
 	defer cancel(nil)
 	v := &voice{
 		d: d, format: o.format, partial: o.partial, stop: cancel, began: d.Now(), root: q.Root,
-		tools: tools.BuiltIns(policy.DefaultAsk(), o.tools),
+		tools: tools.BuiltIns(policy.DefaultAsk(), q.Tools), schema: q.Schema,
 	}
 	options.Observe = runner.Observer{Event: v.hear, Text: v.delta()}
 	stop := d.watch("ask")
@@ -147,13 +148,6 @@ func (o *askOptions) check() error {
 		return usage("-c, -r and --session exclude each other")
 	case o.maxTurns < 0:
 		return usage("--max-turns %d: want 0 or more", o.maxTurns)
-	case o.free || !(o.maxCost >= 0 && o.maxCost < 1e9):
-		return usage("--max-cost %v: want more than zero", o.maxCost)
-	}
-	for _, text := range o.tools {
-		if err := policy.Judge(text); err != nil {
-			return usage("--allowed-tools %q: %v", text, err)
-		}
 	}
 	if o.engine != "" {
 		if err := config.CheckEngine(o.engine); err != nil {
@@ -165,49 +159,56 @@ func (o *askOptions) check() error {
 
 // question is what is asked, where, and in which session.
 func (o *askOptions) question(d *Deps, h app.Home) (runner.Question, runner.Options, error) {
-	q := runner.Question{Text: o.text, Tools: o.tools, MaxTurns: o.maxTurns, MaxCost: o.maxCost, Discard: o.noSession}
+	q := runner.Question{Text: o.text, MaxTurns: o.maxTurns, Discard: o.noSession}
 	options := runner.Options{Engine: o.engine, Model: o.model, Owner: d.atShell()}
 	var err error
 	if q.Root, err = workingDir(); err != nil {
 		return q, options, err
 	}
-	if !o.noInput && !isTerminal(d.In) {
-		if options.Input, err = readInput(d.In); err != nil {
-			return q, options, err
-		}
-	}
-	typed := q.Text // what was piped in names no files
-	if q.Text == "" {
-		q.Text, options.Input = strings.TrimSpace(options.Input), ""
+	if err := o.agent.apply(&q); err != nil {
+		return q, options, err
 	}
 	in := bufio.NewReader(d.In)
+	typed, piped := q.Text, !o.noInput && !isTerminal(d.In) // what is piped in names no files
 	choosing := o.resume == pickOne && isTerminal(d.In)
-	if q.Text == "" && !choosing {
-		return q, options, hint(usage("nothing to ask"), "ollim -p \"TEXT\", or pipe something in")
+	nothing := hint(usage("nothing to ask"), "ollim -p \"TEXT\", or pipe something in")
+	if q.Text == "" && !piped && !choosing {
+		return q, options, nothing
 	}
 	t, err := o.transcript(d, h, q.Root, in)
-	if err == nil && q.Text == "" {
+	if err == nil && t.ID != "" {
+		err = continues(h, t, &q, &options)
+	}
+	if err == nil && piped {
+		options.Input, err = d.readPiped(h, h.Runner(d.atShell()).ModelOf(options.Engine, options.Model))
+	}
+	switch {
+	case err == nil && q.Text == "" && choosing:
 		q.Text, err = d.readQuestion(in)
 		typed = q.Text
+	case err == nil && q.Text == "":
+		if q.Text, options.Input = strings.TrimSpace(options.Input), ""; q.Text == "" {
+			err = nothing
+		}
 	}
 	if err == nil {
 		q.Files, err = attachments(typed, o.files, h.Runner(true).Hides)
 	}
+	return q, options, err
+}
+
+// continues completes a question in a session.
+func continues(h app.Home, t transcript.Transcript, q *runner.Question, options *runner.Options) error {
+	others, err := h.Conversations()
 	if err != nil {
-		return q, options, err
+		return err
 	}
-	if t.ID != "" {
-		others, err := h.Conversations()
-		if err != nil {
-			return q, options, err
-		}
-		q.Session, q.Branch = t.ID, others[t.ID]
-		options.Engine, options.Model = cmp.Or(options.Engine, engineOf(t)), cmp.Or(options.Model, t.Model)
-		if options.Engine == engine.ClaudeCode && t.Cwd != q.Root {
-			return q, options, hint(usage("%s can only be continued in its own directory", t.ID), "cd %s", t.Cwd)
-		}
+	q.Session, q.Branch = t.ID, others[t.ID]
+	options.Engine, options.Model = cmp.Or(options.Engine, engineOf(t)), cmp.Or(options.Model, t.Model)
+	if options.Engine == engine.ClaudeCode && t.Cwd != q.Root {
+		return hint(usage("%s can only be continued in its own directory", t.ID), "cd %s", t.Cwd)
 	}
-	return q, options, nil
+	return nil
 }
 
 // workingDir is where we are by its true name, so that a link leads to the same sessions.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -86,6 +87,7 @@ type answer struct {
 	Usage       *wireUsage          `json:"usage,omitempty"`
 	Models      map[string]modelUse `json:"modelUsage,omitempty"`
 	Denials     []denial            `json:"permission_denials"`
+	Structured  json.RawMessage     `json:"structured_output,omitempty"`
 	Errors      []string            `json:"errors,omitempty"`
 	Run         string              `json:"run"`
 	Engine      string              `json:"engine"`
@@ -121,10 +123,13 @@ func (v *voice) result(h app.Home, r runlog.Record, err error) answer {
 	a := answer{
 		Type: "result", Subtype: "success", IsError: r.Outcome != runlog.OK, Duration: v.d.Now().Sub(v.began).Milliseconds(),
 		Turns: max(r.Turns, t.turns), Result: t.text, Stop: t.stop, SessionID: cmp.Or(r.SessionAfter, t.session, r.SessionBefore),
-		Denials: denials(h, r.ID, t.uses), Run: r.ID, Engine: r.Engine,
+		Denials: denials(h, r.ID, t.uses), Structured: v.structured(), Run: r.ID, Engine: r.Engine,
+	}
+	if a.Structured != nil {
+		a.Result = string(a.Structured)
 	}
 	if a.IsError {
-		a.Subtype, a.Result, a.Errors = subtype(err), cmp.Or(t.last, t.text), []string{r.Error}
+		a.Subtype, a.Result, a.Structured, a.Errors = subtype(err), cmp.Or(t.last, t.text), nil, []string{r.Error}
 	}
 	script := strings.HasPrefix(r.Engine, "script:") // it has no service, and costs nothing
 	if t.counted && !script {
@@ -147,6 +152,8 @@ func subtype(err error) string {
 		return "error_max_turns"
 	case is(engine.ErrMaxCost)(err):
 		return "error_max_budget_usd"
+	case is(runner.ErrUnfit)(err):
+		return "error_max_structured_output_retries"
 	}
 	return "error_during_execution"
 }

@@ -61,6 +61,10 @@ func (v *voice) stream(e runlog.Event) {
 	system := systemLine{Type: "system", SessionID: v.tally.session}
 	switch e.Type {
 	case runlog.Session:
+		if v.begun { // the answer is asked for once more
+			return
+		}
+		v.begun = true
 		system.Subtype, system.Cwd, system.Tools, system.Model, system.Permission = "init", v.root, v.tools, e.Model, "dontAsk"
 		v.object(system)
 	case runlog.Retry:

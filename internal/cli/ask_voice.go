@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/state/payload"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -17,10 +20,12 @@ type voice struct {
 	partial bool        // stream-json has deltas
 	stop    func(error) // called when the reader has gone
 	began   time.Time
-	root    string   // the working directory of the run
-	tools   []string // that it may use
+	root    string          // the working directory of the run
+	tools   []string        // that it may use
+	schema  *payload.Answer // that the answer fits; nil: any text
 
 	tally    tally
+	begun    bool // stream-json has named the session
 	deltas   deltas
 	streamed bool // text of the block that is coming in
 	midLine  bool
@@ -28,7 +33,7 @@ type voice struct {
 }
 
 // live reports whether text is shown as it arrives: a terminal shows all of it, a pipe or a file receives the final text alone.
-func (v *voice) live() bool { return v.format == "text" && isTerminal(v.d.Stdout) }
+func (v *voice) live() bool { return v.format == "text" && v.schema == nil && isTerminal(v.d.Stdout) }
 
 // delta returns the function that writes text as it arrives; nil if the output does not show that.
 func (v *voice) delta() func(string) error {
@@ -91,6 +96,15 @@ func (v *voice) note(err error) {
 	}
 }
 
+// structured returns the JSON value of the answer; nil if there is no schema that it fits.
+func (v *voice) structured() json.RawMessage {
+	if v.schema == nil {
+		return nil
+	}
+	value, _ := v.schema.Value(v.tally.text) // a run whose answer does not fit has failed
+	return value
+}
+
 // end completes the output of a run.
 func (v *voice) end(h app.Home, r runlog.Record, err error) {
 	if v.format != "text" {
@@ -98,7 +112,7 @@ func (v *voice) end(h app.Home, r runlog.Record, err error) {
 		return
 	}
 	if !v.live() && r.Outcome == runlog.OK { // what a failed run has said is no answer
-		v.say(v.tally.text)
+		v.say(cmp.Or(string(v.structured()), v.tally.text))
 	}
 	if v.midLine {
 		v.say("\n")

@@ -49,7 +49,7 @@ func newChat(d *Deps) *cobra.Command {
 		Use:         "chat [TEXT...]",
 		Short:       "Talk with the agent in the main conversation",
 		Long: "Chat takes one turn of the main conversation, or of the interactive fork while one is open. On a terminal without " +
-			"TEXT it is a prompt loop. Standard input, if it is a pipe, is added to the message. " + attachHelp + "A message that " +
+			"TEXT it is a prompt loop. Standard input, if it is a pipe, is added to the message" + pipedHelp + attachHelp + "A message that " +
 			"arrives during a turn is queued: chat says so on standard error and waits for its answer. Messages are answered in the " +
 			"order in which they arrived; if the process that sent one is killed, its message is still answered, and the answer is " +
 			"delivered. With --interrupt, or if chat.busy is interrupt, the message stops the turn in progress and is answered " +
@@ -94,16 +94,17 @@ func runChat(ctx context.Context, d *Deps, o chatOptions) error {
 		o.permits = d.permitsOnTerminal()
 	}
 	var input string
-	if o.text, input, err = d.said(o.text); err != nil {
+	if o.text, input, err = d.said(h, o.text, func(r *runner.Runner) string { return r.ChatModel(ctx, o.model) }); err != nil {
 		return err
 	}
 	return d.chatTurn(ctx, h, o, input)
 }
 
 // said returns the message of a command line, or a piped one if there is none, and what is piped in beside it.
-func (d *Deps) said(words string) (text, input string, err error) {
+// model returns the model that answers.
+func (d *Deps) said(h app.Home, words string, model func(*runner.Runner) string) (text, input string, err error) {
 	if !isTerminal(d.In) {
-		if input, err = readInput(d.In); err != nil {
+		if input, err = d.readPiped(h, model(h.Runner(d.atShell()))); err != nil {
 			return "", "", err
 		}
 	}

@@ -49,7 +49,7 @@ func runChatChannel(ctx context.Context, d *Deps, text string, given chatOptions
 	if err != nil {
 		return err
 	}
-	text, input, err := d.said(text)
+	text, input, err := d.said(h, text, func(r *runner.Runner) string { return r.ModelOf("", given.model) })
 	if err != nil {
 		return err
 	}

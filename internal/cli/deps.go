@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -135,14 +137,39 @@ const maxInput = 256 << 10
 
 // readInput reads standard input as text, up to maxInput.
 func readInput(in io.Reader) (string, error) {
-	data, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+	return readUpTo(in, maxInput, fmt.Sprintf("%d KiB", maxInput>>10), fmt.Sprintf("shorten it with head -c %d", maxInput))
+}
+
+// readUpTo reads standard input as text, up to so many bytes. limit is that number as an error names it.
+func readUpTo(in io.Reader, most int, limit, remedy string) (string, error) {
+	data, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
 	if err != nil {
 		return "", &withStatus{fmt.Errorf("standard input: %s", store.Cause(err)), statusData}
 	}
-	if len(data) > maxInput {
-		return "", hint(fmt.Errorf("standard input: %w: more than %d KiB", errTooLong, maxInput>>10), "shorten it with head -c %d", maxInput)
+	if len(data) > most {
+		return "", hint(fmt.Errorf("standard input: %w: more than %s", errTooLong, limit), "%s", remedy)
 	}
 	return string(bytes.ToValidUTF8(data, []byte("\ufffd"))), nil
+}
+
+// pipedHelp is the part of the help about the length of standard input, in the middle of a sentence.
+const pipedHelp = ": at most a fifth of the model's context window, at 4 bytes per token, or 256 KiB if the window is not known (see ollim " +
+	"model list). "
+
+// readPiped reads what is piped in for a model, up to a fifth of its context window: the rest is for the conversation and the answer.
+func (d *Deps) readPiped(h app.Home, name string) (string, error) {
+	table, err := h.Models()
+	if err != nil {
+		return "", err
+	}
+	window := table.Resolve(name).Window
+	if window == 0 {
+		return readUpTo(d.In, maxInput, fmt.Sprintf("%d KiB, the limit while the window of the model is not known", maxInput>>10),
+			fmt.Sprintf("shorten it with head -c %d, or state the window: ollim config set models '%s window=TOKENS'", maxInput, cmp.Or(name, "MODEL")))
+	}
+	most := window / 5 * engine.BytesPerToken
+	return readUpTo(d.In, most, fmt.Sprintf("%d bytes, about %d tokens, a fifth of the window of %s (%d tokens)", most, window/5, name, window),
+		fmt.Sprintf("shorten it with head -c %d, or choose a model with a larger window: ollim model list", most))
 }
 
 // wordsOrInput returns the words of a command line as a text, or standard input where they are a single -.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/pflag"
+
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
@@ -122,7 +124,7 @@ func rules() []rule {
 	return []rule{
 		{as[*usageError], statusUsage}, {as[*app.BadArgument], statusUsage},
 		{is(api.ErrToken), statusConfig}, {is(api.ErrClosed), statusUnavailable}, {is(gateway.ErrIntents), statusConfig}, {is(gateway.ErrRefused), statusConfig},
-		{is(context.Canceled), statusInterrupted}, {is(engine.ErrAttachment), statusData},
+		{is(context.Canceled), statusInterrupted}, {is(engine.ErrAttachment), statusData}, {is(runner.ErrUnfit), statusData},
 		{is(session.ErrForkOpen), statusTempFail}, {is(session.ErrMainMoved), statusTempFail}, {is(session.ErrResumed), statusTempFail},
 		{is(session.ErrNoFork), statusNoJob}, {is(session.ErrNoTurn), statusNoJob}, {as[*runner.UnknownMessage], statusNoJob},
 		{is(inbox.ErrGone), statusNoJob}, {is(runner.ErrNotNext), statusTempFail}, {is(lock.ErrBusy), statusTempFail}, {as[*runner.Later], statusTempFail},
@@ -178,10 +180,14 @@ func (d *Deps) conclude(verb string, err error) int {
 	}
 	var known *ran
 	if err != nil && !errors.As(err, &known) {
+		other := asksWith(d, err)
 		err = &usageError{strings.TrimSpace(strings.SplitN(err.Error(), "\n", 2)[0])} // cobra's own
-		if verb != "" {
+		switch {
+		case other != "":
+			err = hint(err, "%s is a flag of ollim ask", other)
+		case verb != "":
 			err = hint(err, "ollim %s --help", verb)
-		} else {
+		default:
 			err = hint(err, "ollim help all")
 		}
 	}
@@ -189,6 +195,15 @@ func (d *Deps) conclude(verb string, err error) int {
 		d.fail(verb, "", err)
 	}
 	return int(statusOf(err))
+}
+
+// asksWith returns the flag that a command does not have and ask does, "" if that is not the error.
+func asksWith(d *Deps, err error) string {
+	var missing *pflag.NotExistError
+	if errors.As(err, &missing) && newAsk(d).Flags().Lookup(missing.GetSpecifiedName()) != nil {
+		return "--" + missing.GetSpecifiedName()
+	}
+	return ""
 }
 
 // ran marks an error as one of a command's work, to tell it from cobra's about the command line.

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/payload"
+)
+
+// agentOptions say what the agent of a question is told, what it may use and cost, and what it must answer. Their flags are those of
+// the claude command.
+type agentOptions struct {
+	system  string
+	more    string // of the system prompt
+	schema  string
+	tools   []string
+	dirs    []string
+	maxCost float64
+}
+
+func (o *agentOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.system, "system-prompt", "", "replace the system prompt by this text")
+	f.StringVar(&o.more, "append-system-prompt", "", "add this text to the system prompt")
+	f.StringVar(&o.schema, "json-schema", "", "require one JSON value as the answer, which fits this JSON Schema")
+	f.StringArrayVar(&o.tools, "allowed-tools", nil, "allow tools that match these patterns, besides Read, Glob and Grep (separated by "+
+		"commas or blanks; repeatable)")
+	alias(f, "allowed-tools", "allowedTools")
+	f.StringArrayVar(&o.dirs, "add-dir", nil, "let the tools also use this directory (repeatable)")
+	f.Float64Var(&o.maxCost, "max-cost", 0, "maximum cost in USD (default spend.per-run)")
+	alias(f, "max-cost", "max-budget-usd")
+}
+
+// alias adds the claude command's name of a flag.
+func alias(f *pflag.FlagSet, name, other string) {
+	f.Var(f.Lookup(name).Value, other, "the same as --"+name)
+}
+
+// check refuses values that are none.
+func (o *agentOptions) check(f *pflag.FlagSet) error {
+	for name, text := range map[string]string{"system-prompt": o.system, "append-system-prompt": o.more, "json-schema": o.schema} {
+		if f.Changed(name) && strings.TrimSpace(text) == "" {
+			return usage("--%s wants a text, not an empty word", name)
+		}
+	}
+	for _, name := range []string{"max-cost", "max-budget-usd"} {
+		if f.Changed(name) && !(o.maxCost > 0 && o.maxCost < 1e9) {
+			return usage("--%s %v: want more than zero", name, o.maxCost)
+		}
+	}
+	return nil
+}
+
+// apply completes a question that has a working directory.
+func (o *agentOptions) apply(q *runner.Question) (err error) {
+	q.System, q.More, q.MaxCost = o.system, o.more, o.maxCost
+	if o.schema != "" {
+		if q.Schema, err = payload.ReadAnswer("json-schema", o.schema); err != nil {
+			return hint(usage("%v", asFlags(err)), "from a file: --json-schema \"$(cat FILE)\"")
+		}
+	}
+	roots := []policy.Root{{Dir: q.Root, Writable: true}}
+	for _, dir := range o.dirs {
+		real, err := existingDir(dir)
+		if err != nil {
+			return usage("--add-dir %q: %v", dir, err)
+		}
+		roots = append(roots, policy.Root{Dir: real, Writable: true})
+	}
+	for _, list := range o.tools {
+		for _, pattern := range policy.List(list) {
+			granted, err := policy.Grant(pattern, roots)
+			if err != nil {
+				return usage("--allowed-tools %q: %v", pattern, err)
+			}
+			q.Tools = append(q.Tools, granted...)
+		}
+	}
+	writes := slices.ContainsFunc(q.Tools, func(pattern string) bool {
+		tool, _, _ := strings.Cut(pattern, "(")
+		return policy.Edits(tool) || tool == "Bash"
+	})
+	for _, root := range roots[1:] {
+		reading, err := policy.OfDir(policy.Root{Dir: root.Dir})
+		if err != nil {
+			return usage("--add-dir %q: %v", root.Dir, err)
+		}
+		q.Tools, q.Dirs = append(q.Tools, reading...), append(q.Dirs, policy.Root{Dir: root.Dir, Writable: writes})
+	}
+	return nil
+}
+
+// existingDir returns the true name of a directory.
+func existingDir(name string) (string, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return "", errors.New(store.Cause(err))
+	}
+	if !info.IsDir() {
+		return "", errors.New("not a directory")
+	}
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
