@@ -111,7 +111,7 @@ func files() map[string]func(place) error {
 		"read by ..":         func(p place) error { return read(p.Inside + "/../outside/secret") },
 		"read by its root":   func(p place) error { return read("/proc/self/root" + p.Outside + "/secret") },
 		"read after chdir":   func(p place) error { return errors.Join(os.Chdir(p.Outside), read("secret"), os.Chdir(p.Inside)) },
-		"read by its cwd":    func(p place) error { return read("/proc/self/cwd/../outside/secret") },
+		"read by its cwd":    func(place) error { return read("/proc/self/cwd/../outside/secret") },
 		"list":               func(p place) error { _, err := os.ReadDir(p.Outside); return err },
 		"execute":            func(p place) error { return exec.Command(p.Outside + "/program").Run() },
 		"append":             func(p place) error { return open(p.Outside+"/secret", os.O_WRONLY|os.O_APPEND) },
@@ -139,7 +139,7 @@ func files() map[string]func(place) error {
 		"as root: mount": func(p place) error {
 			return errors.Join(unix.Mount(p.Outside, p.Outside+"/mount", "", unix.MS_BIND, ""), unix.Unmount(p.Outside+"/mount", 0))
 		},
-		"as root: chroot": func(p place) error { return unix.Chroot("/") },
+		"as root: chroot": func(place) error { return unix.Chroot("/") },
 		"as root: another user's file": func(p place) error {
 			return os.Chown(p.Inside+"/own", 1, 1)
 		},

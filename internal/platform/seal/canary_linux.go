@@ -106,6 +106,6 @@ func tryInChild(name *byte) (pid int, errno unix.Errno) {
 		}
 	}
 	for {
-		unix.RawSyscall(unix.SYS_EXIT_GROUP, status, 0, 0)
+		_, _, _ = unix.RawSyscall(unix.SYS_EXIT_GROUP, status, 0, 0)
 	}
 }
