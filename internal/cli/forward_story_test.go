@@ -2,12 +2,16 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -149,7 +153,7 @@ func TestForwardedCommandsAreTheSame(t *testing.T) {
 			socket.pass(time.Second)
 		}
 	}
-	for _, name := range []string{"tasks/tasks.md", "state/pending_updates.json", "state/runs/" + files.last()["id"].(string) + "/events.jsonl"} {
+	for _, name := range []string{"tasks/todo.txt", "state/pending_updates.json", "state/runs/" + files.last()["id"].(string) + "/events.jsonl"} {
 		if a, b := plain(files.read(name)), plain(socket.read(name)); a != b {
 			t.Errorf("%s:\nby files   %s\nforwarded  %s", name, a, b)
 		}
@@ -272,4 +276,132 @@ func TestForwardedFileSwapped(t *testing.T) {
 	}
 	close(done)
 	<-ended
+}
+
+// The engine's hooks and its tool server answer over the socket as by files.
+func TestForwardedEngine(t *testing.T) {
+	t.Parallel()
+	files, socket := newTwins(t)
+	at := socket.socket("mcp__mine__*")
+	defer files.inRun()()
+	use := func(tool, input string) string {
+		return `{"hook_event_name":"PreToolUse","tool_name":"` + tool + `","tool_use_id":"t1","tool_input":` + input + `}`
+	}
+	session := strings.Join([]string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`,
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"ping_user","arguments":{"message":"hello"}}}`, "",
+	}, "\n")
+	for _, tc := range []struct {
+		line, in, want string
+		status         int
+	}{
+		{"hook pre-tool", use("Read", `{"file_path":"notes/part.txt"}`), `"deny"`, 0},
+		{"hook pre-tool", use("Read", `{"file_path":"notes/part.md"}`), `"allow"`, 0},
+		{"hook pre-tool", use("Bash", `{"command":"rm -r ."}`), `"deny"`, 0},
+		{"hook pre-tool", "no JSON", "", 2},
+		{"hook stop", "{}", "", 0},
+		{"mcp serve", session, `"text":"Sent."`, 0},
+		{"mcp serve", "", "", 0},
+	} {
+		words := func(w *world) []string {
+			return append([]string{"--data-dir", w.dir, "--config", filepath.Join(w.dir, "config.yaml")}, strings.Fields(tc.line)...)
+		}
+		want, got := files.pipe(tc.in, words(files)...), socket.forwarded(at, tc.in, words(socket)...)
+		if got != want || got.status != tc.status || !strings.Contains(got.out, tc.want) {
+			t.Errorf("%s: %.60s\nby files   %+v\nforwarded  %+v", tc.line, tc.in, want, got)
+		}
+	}
+	if a, b := files.read("state/runs/"+files.last()["id"].(string)+"/events.jsonl"), socket.read("state/runs/"+socket.last()["id"].(string)+"/events.jsonl"); a != b {
+		t.Errorf("events:\nby files   %s\nforwarded  %s", a, b)
+	}
+}
+
+// The process of a run serves many of its processes at once, and a run's end ends what it serves.
+func TestForwardedAtOnce(t *testing.T) {
+	t.Parallel()
+	w, _ := newTwins(t)
+	at := w.socket()
+	var all sync.WaitGroup
+	for i := range 100 {
+		all.Go(func() {
+			if r := w.forwarded(at, "", "task", "add", fmt.Sprintf("task %d of many", i)); r.status != 0 || r.errOut != "" {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+	all.Wait()
+	if n := strings.Count(w.read("tasks/todo.txt"), " of many"); n != 100 {
+		t.Errorf("%d tasks", n)
+	}
+}
+
+// Without an answer a forwarded command fails, a hook so that the engine refuses what it asked about; it never uses the files.
+func TestForwardedToNobody(t *testing.T) {
+	t.Parallel()
+	w, _ := newTwins(t)
+	before := w.read("tasks/todo.txt")
+	dead := filepath.Join(t.TempDir(), "s") // as a process leaves it that was killed
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: dead, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	_ = l.Close()
+	mute := filepath.Join(t.TempDir(), "m")
+	silent, err := net.Listen("unix", mute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	for _, at := range []string{"/nonexistent/socket", dead, mute} {
+		for line, want := range map[string]status{
+			"task add x": statusUnavailable, "help": statusUnavailable, "hook pre-tool": hookError, "mcp serve": statusUnavailable,
+			"--data-dir " + w.dir + " --config x hook stop": hookError,
+		} {
+			ctx, cancel := context.WithCancel(t.Context())
+			if at == mute {
+				go func() {
+					if c, err := silent.Accept(); err == nil {
+						cancel()
+						_, _ = io.Copy(io.Discard, c)
+					}
+				}()
+			}
+			var errOut bytes.Buffer
+			status := forwardTo(ctx, at, strings.Fields(line), strings.NewReader("{}"), nil, &errOut)
+			cancel()
+			if status != int(want) || strings.Count(errOut.String(), "\n") != 1 || !strings.Contains(errOut.String(), "does not answer: ") {
+				t.Errorf("%s: %s: exit status %d, %s", at, line, status, errOut.String())
+			}
+		}
+	}
+	if after := w.read("tasks/todo.txt"); after != before {
+		t.Errorf("the tasks are %s", after)
+	}
+}
+
+// The socket of a run whose path would be too long is in a directory of this user's alone, and goes with the run.
+func TestLongSocketPath(t *testing.T) {
+	t.Parallel()
+	w, _ := newTwins(t)
+	long := filepath.Join(filepath.Dir(w.dir), strings.Repeat("long", 30))
+	if err := os.Rename(w.dir, long); err != nil {
+		t.Fatal(err)
+	}
+	w.dir, w.env["OLLIM_DATA_DIR"] = long, long
+	var at string
+	t.Run("run", func(t *testing.T) {
+		w.t = t
+		at = w.socket()
+		if info, err := os.Stat(filepath.Dir(at)); err != nil || len(at) > 100 || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", at, info.Mode(), err)
+		}
+		if r := w.forwarded(at, "", "task", "list"); r.status != 0 || !strings.Contains(r.out, "buy milk") {
+			t.Errorf("%+v", r)
+		}
+	})
+	if _, err := os.Lstat(filepath.Dir(at)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left: %v", at, err)
+	}
 }
