@@ -22,7 +22,8 @@ func (t *turn) judge(waitErr error, stderr string) error {
 		if strings.Contains(stderr, "No conversation found") {
 			return engine.ErrSessionUnknown
 		}
-		return fmt.Errorf("the engine ended without a result (%v): %s", exitOf(exit), orElse(firstLine(stderr), "no output"))
+		silent := "it printed nothing, as it does where it cannot write its temporary files"
+		return fmt.Errorf("the engine ended without a result (%v): %s", exitOf(exit), orElse(firstLine(stderr), silent))
 	}
 	why := orElse(e.Result, strings.Join(e.Errors, "; "), firstLine(stderr), e.Subtype)
 	switch {

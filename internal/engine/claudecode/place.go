@@ -87,46 +87,66 @@ func (e *Engine) writable() error {
 
 // place is where a process of the command works.
 type place struct {
-	env  []string   // its whole environment
-	seal *seal.Seal // nil: it is not sealed
+	env     []string   // its whole environment
+	secrets []*os.File // its first descriptors
+	seal    *seal.Seal // nil: it is not sealed
 }
 
-// place prepares a process that writes a session.
+// place prepares a process that writes a session. The caller closes the place.
 func (e *Engine) place(ctx context.Context, r engine.Request, session string, from source) (p place, err error) {
 	shell, err := e.shellEnv(r)
 	if err != nil {
 		return p, err
 	}
+	if r.Scope.Seal != nil {
+		entries, err := e.stored(ctx)
+		if err != nil {
+			return p, err
+		}
+		e = e.with(entries)
+	}
 	p.env = append(e.environment(r), shell...)
+	if p.secrets, err = e.secrets(); err != nil {
+		return p, err
+	}
 	if r.Scope.Seal == nil {
 		return p, e.writable()
 	}
 	config := e.config(session)
-	if err := store.MkdirOwn(config); err != nil {
-		return p, fmt.Errorf("%w: claude cannot keep its session: %w", engine.ErrUnavailable, err)
-	}
 	own := configVariable + "=" + config
 	p.env = append(p.env, own)
+	p.seal = r.Scope.Seal.With(e.rules(r, config, from))
+	err = store.MkdirOwn(config)
+	if err == nil && from.grows {
+		err = endAll(ctx, own)
+	}
+	if err == nil {
+		err = p.try(ctx, config, variable(p.env, "TMPDIR"))
+	}
+	return p, err
+}
+
+// rules returns what a sealed process may do besides the programs of its run.
+func (e *Engine) rules(r engine.Request, config string, from source) seal.Rules {
 	rules := seal.Rules{Read: append(programFiles(e.Command), e.Self), Write: []string{config}}
 	for _, name := range []string{"settings.json", "mcp.json", "env.sh"} {
 		rules.Read = append(rules.Read, e.Home.Run(r.Run.ID, name))
+	}
+	if r.Run.Socket != "" {
+		rules.Sockets = []string{r.Run.Socket}
 	}
 	if file := from.past.file; file != "" {
 		rules.Read = append(rules.Read, file, strings.TrimSuffix(file, ".jsonl")) // and what the command keeps beside it
 		if from.grows {
 			rules.Write = append(rules.Write, file)
-			if err := endAll(ctx, own); err != nil {
-				return p, err
-			}
 		}
 	}
-	for _, list := range [][]string{rules.Read, rules.Write} {
+	for _, list := range [][]string{rules.Read, rules.Write, rules.Sockets} {
 		for i := range list {
 			list[i] = followed(list[i])
 		}
 	}
-	p.seal = r.Scope.Seal.With(rules)
-	return p, p.try(ctx, config, variable(p.env, "TMPDIR"))
+	return rules
 }
 
 // endAll ends the processes that carry a variable. A killed fire leaves such ones behind: the kernel ends the command with it, but not
@@ -186,4 +206,10 @@ func (p place) start(cmd *exec.Cmd, locks []*os.File) error {
 		return err
 	}
 	return fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, cmd.Path, store.Cause(err))
+}
+
+func (p place) close() {
+	for _, f := range p.secrets {
+		_ = f.Close()
+	}
 }

@@ -107,6 +107,14 @@ func (w *world) compact(id string) {
 	}
 }
 
+// program makes a shell script in the working directory.
+func (w *world) program(name, text string) {
+	w.t.Helper()
+	if err := os.WriteFile(filepath.Join(w.root, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil { //nolint:gosec // it is to be run
+		w.t.Fatal(err)
+	}
+}
+
 // TestSealedAgent: whatever the hook allows, a command of the agent reaches the directory of its session alone.
 func TestSealedAgent(t *testing.T) {
 	t.Parallel()
@@ -114,17 +122,13 @@ func TestSealedAgent(t *testing.T) {
 	other := w.place(filepath.Join(w.engine.config("other"), "projects"), "other.jsonl", "HIDDEN")
 	login := w.place(w.engine.shared(), ".credentials.json", "HIDDEN")
 	settings := w.place(w.engine.shared(), "settings.json", "{}")
-	script := `#!/bin/sh
-cat '` + other + `' '` + login + `' '` + w.engine.Home.State("canary") + `'
-echo x >'` + settings + `'; echo x >'` + w.engine.Home.Run(w.id, "settings.json") + `'
-ls '` + w.engine.Home.ClaudeSessions() + `'
+	w.program("probe", `cat '`+other+`' '`+login+`' '`+w.engine.Home.State("canary")+`'
+echo x >'`+settings+`'; echo x >'`+w.engine.Home.Run(w.id, "settings.json")+`'
+ls '`+w.engine.Home.ClaudeSessions()+`'
 echo own >"$CLAUDE_CONFIG_DIR/own" && cat "$CLAUDE_CONFIG_DIR/own"
 tr '\0' '\n' <"/proc/$PPID/environ" | grep -c 'API_KEY=test'
 true
-`
-	if err := os.WriteFile(filepath.Join(w.root, "probe"), []byte(script), 0o700); err != nil { //nolint:gosec // it is to be run
-		t.Fatal(err)
-	}
+`)
 	w.ask("Bash", map[string]any{"command": "./probe all", "description": "look"})
 	if _, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}}, "Bash(./probe *)"); err != nil {
 		t.Fatal(err)

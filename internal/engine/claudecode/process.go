@@ -23,6 +23,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, from source, in in
 		return err
 	}
 	at, err := e.place(ctx, r, t.want.session, from)
+	defer at.close()
 	if err != nil {
 		return err
 	}
@@ -46,16 +47,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, from source, in in
 	said := &engine.Log{File: log, Most: engine.MaxLog}
 	defer func() { err = errors.Join(err, t.endLog(said)) }()
 	cmd := exec.Command(e.Command, append(flags, from.args...)...) //nolint:noctx // it is stopped by several signals, see stop
-	secrets, err := e.secrets()
-	defer func() {
-		for _, f := range secrets {
-			_ = f.Close()
-		}
-	}()
-	if err != nil {
-		return err
-	}
-	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Scope.Root, at.env, said, secrets
+	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Scope.Root, at.env, said, at.secrets
 	cmd.Stdin = in.stdin()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = e.Grace

@@ -1,0 +1,88 @@
+package claudecode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/ollim/ollim/internal/engine"
+)
+
+// A sealed process cannot read the login that the command keeps for its owner. It is given the access token alone, by descriptor, as a
+// key is. It never has the refresh token: the service accepts that once, so a process that used it and could not store its successor
+// would end the owner's login. An access token that is about to expire is renewed outside the seal before, by the command itself.
+
+// login is what the command has stored of a login (2.1.197).
+type login struct {
+	OAuth struct {
+		Access  string `json:"accessToken"`
+		Expires int64  `json:"expiresAt"` // milliseconds after 1970
+	} `json:"claudeAiOauth"` // in .credentials.json
+	Key string `json:"primaryApiKey"` // in .claude.json
+}
+
+// renewal is how long before its end the command renews an access token.
+const renewal = 5 * time.Minute
+
+// stored returns the owner's login as a variable; none if the environment has a credential, or nobody has logged in. A run that
+// lasts longer than the token ends with the error of the service.
+func (e *Engine) stored(ctx context.Context) ([]string, error) {
+	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"} {
+		if e.variable(name) != "" {
+			return nil, nil
+		}
+	}
+	l, err := e.readLogin()
+	if err == nil && l.expired(e.Now().Add(renewal)) {
+		// Of the commands that use no model, this one waits until a renewal has been stored (2.1.197). It starts no server.
+		_, _ = e.question(ctx, "mcp", "get", "ollim")
+		l, err = e.readLogin()
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: the login of claude: %w", engine.ErrUnavailable, err)
+	case l.expired(e.Now()):
+		return nil, fmt.Errorf("%w: the login of claude has expired, and %s did not renew it: log in again with claude auth login; or store a "+
+			"token of claude setup-token, which is valid for a year, as engine.CLAUDE_CODE_OAUTH_TOKEN", engine.ErrUnavailable, e.Command)
+	case l.OAuth.Access != "":
+		return []string{"CLAUDE_CODE_OAUTH_TOKEN=" + l.OAuth.Access}, nil
+	case l.Key != "":
+		return []string{"ANTHROPIC_API_KEY=" + l.Key}, nil
+	}
+	return nil, nil
+}
+
+// expired reports whether there is a token that ends before a time.
+func (l login) expired(by time.Time) bool {
+	return l.OAuth.Access != "" && l.OAuth.Expires > 0 && l.OAuth.Expires < by.UnixMilli()
+}
+
+func (e *Engine) readLogin() (l login, err error) {
+	settings := filepath.Join(e.shared(), ".claude.json")
+	if e.variable(configVariable) == "" {
+		settings = filepath.Join(e.variable("HOME"), ".claude.json") // beside the directory
+	}
+	for _, path := range []string{filepath.Join(e.shared(), ".credentials.json"), settings} {
+		text, readErr := os.ReadFile(path)
+		if readErr == nil {
+			readErr = json.Unmarshal(text, &l)
+		}
+		if readErr != nil && !errors.Is(readErr, fs.ErrNotExist) {
+			err = errors.Join(err, fmt.Errorf("%s: %w", path, readErr))
+		}
+	}
+	return l, err
+}
+
+// with returns the engine with more variables.
+func (e *Engine) with(env []string) *Engine {
+	other := *e
+	other.Env = slices.Concat(e.Env, env)
+	return &other
+}
