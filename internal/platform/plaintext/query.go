@@ -182,10 +182,17 @@ func (c *cursor) next(from int) int {
 		if begin+len(c.word) > len(c.text) {
 			return -1
 		}
-		if bytes.EqualFold(c.text[begin:begin+len(c.word)], c.word) {
+		if end := begin + len(c.word); c.mayBegin(c.text[begin], c.text[end-1]) && bytes.EqualFold(c.text[begin:end], c.word) {
 			return begin
 		}
 	}
+}
+
+// mayBegin reports whether the first and the last byte may be those of the word in any case. It is much faster than a comparison of all.
+func (f folded) mayBegin(first, last byte) bool {
+	const lower = 'a' - 'A' // the bit that tells the cases apart
+	a, z := f.word[0], f.word[len(f.word)-1]
+	return (a >= utf8.RuneSelf || a|lower == first|lower) && (z >= utf8.RuneSelf || z|lower == last|lower)
 }
 
 // next returns the offset of the first b at or after from, or the end of the text; known is an earlier result for this
