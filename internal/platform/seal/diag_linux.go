@@ -170,7 +170,7 @@ func diagnose(ask []byte, each func([]byte)) error {
 	if err := unix.Sendto(fd, append(head, ask...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return os.NewSyscallError("sendto", err)
 	}
-	buffer := make([]byte, 32<<10)
+	buffer := make([]byte, 8<<10) // what the kernel fills at a time: it makes one of this size too
 	for {
 		n, _, err := unix.Recvfrom(fd, buffer, 0)
 		if err != nil {
