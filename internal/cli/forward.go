@@ -79,7 +79,7 @@ func (d *Deps) executeForwarded(ctx context.Context, run app.Sealed, r forward.R
 // agentsOwn returns the arguments of a command that a process of a run may have executed, without the flags by which its engine names
 // the data directory and the settings.
 func (d *Deps) agentsOwn(run app.Sealed, args []string) ([]string, error) {
-	dir, err := d.App.Dir()
+	dir, err := d.Dir()
 	if err != nil {
 		return nil, err
 	}
