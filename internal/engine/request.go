@@ -92,6 +92,7 @@ type Scope struct {
 	Servers   []string      // patterns of the tools of MCP servers that the model is offered
 	Subagent  *Subagent     // to whom the agent may delegate; nil if to nobody
 	Seal      *seal.Seal    // under which the engine starts programs; nil if they are not sealed
+	Offline   bool          // sealed programs connect only to what was started in the run
 }
 
 // Subagent is an agent that the engine offers to the agent.

@@ -28,6 +28,9 @@ import (
 // configVariable names the command's directory.
 const configVariable = "CLAUDE_CONFIG_DIR"
 
+// certificates names a file of certificates that the command accepts besides the system's.
+const certificates = "NODE_EXTRA_CA_CERTS"
+
 // config returns the directory of the sealed processes that write a session.
 func (e *Engine) config(session string) string {
 	return filepath.Join(e.Home.ClaudeSessions(), session)
@@ -89,6 +92,7 @@ func (e *Engine) writable() error {
 type place struct {
 	env     []string   // its whole environment
 	secrets []*os.File // its first descriptors
+	way     reach      // of one that may not connect elsewhere
 	seal    *seal.Seal // nil: it is not sealed
 }
 
@@ -115,7 +119,14 @@ func (e *Engine) place(ctx context.Context, r engine.Request, session string, fr
 	config := e.config(session)
 	own := configVariable + "=" + config
 	p.env = append(p.env, own)
-	p.seal = r.Scope.Seal.With(e.rules(r, config, from))
+	rules := e.rules(r, config, from)
+	if r.Scope.Offline {
+		if p.way, err = e.reach(); err != nil {
+			return p, err
+		}
+		rules.Connect, p.env = p.way.connect, append(p.env, p.way.env...)
+	}
+	p.seal = r.Scope.Seal.With(rules)
 	err = store.MkdirOwn(config)
 	if err == nil && from.grows {
 		err = endAll(ctx, own)
@@ -131,6 +142,9 @@ func (e *Engine) rules(r engine.Request, config string, from source) seal.Rules 
 	rules := seal.Rules{Read: append(programFiles(e.Command), e.Self), Write: []string{config}}
 	for _, name := range []string{"settings.json", "mcp.json", "env.sh"} {
 		rules.Read = append(rules.Read, e.Home.Run(r.Run.ID, name))
+	}
+	if file := e.variable(certificates); file != "" {
+		rules.Read = append(rules.Read, file)
 	}
 	if r.Run.Socket != "" {
 		rules.Sockets = []string{r.Run.Socket}
@@ -212,4 +226,5 @@ func (p place) close() {
 	for _, f := range p.secrets {
 		_ = f.Close()
 	}
+	p.way.close()
 }

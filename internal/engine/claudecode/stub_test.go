@@ -196,7 +196,7 @@ func (w *world) sealed() {
 		rules := seal.Rules{
 			Read:    []string{"/usr", "/bin", "/lib", "/lib64", "/etc", "/opt", "/proc", "/sys/fs/cgroup"},
 			Write:   []string{"/dev/null", "/dev/zero", "/dev/urandom", "/dev/tty", w.root, w.dir, w.engine.variable("TMPDIR")},
-			Network: true, Canary: canary,
+			Network: !w.scope.Offline, Canary: canary,
 		}
 		for _, dir := range w.scope.Dirs {
 			rules.Write = append(rules.Write, dir.Dir)
