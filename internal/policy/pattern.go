@@ -215,6 +215,19 @@ func (p Pattern) absolute(cwd string) (base string, rest glob) {
 	return base, rest
 }
 
+// WritesIn returns the directory, or the file, that a pattern of a writing tool begins with; ok is false for other patterns. Relative
+// ones begin in cwd.
+func (p Pattern) WritesIn(cwd string) (path string, ok bool) {
+	if kindOf(p.tool) != writing {
+		return "", false
+	}
+	path, rest := p.absolute(cwd)
+	if len(rest) == 1 && !rest[0].deep && rest[0].name.literal() {
+		path = filepath.Join(path, rest[0].name[0])
+	}
+	return path, true
+}
+
 // matchTool reports whether the pattern names this tool; for MCP also by server or by the beginning of the tool's name.
 func (p Pattern) matchTool(tool string) bool {
 	if p.tool == "" {

@@ -73,6 +73,9 @@ func (d Dir) RunLock(id string) string { return d.Run(id, "running") }
 // RunSocket is where the processes of a sealed run reach the process that executes it.
 func (d Dir) RunSocket(id string) string { return d.Run(id, "socket") }
 
+// Canary is the file that no sealed program may open: each start of one tries it.
+func (d Dir) Canary() string { return d.State("canary") }
+
 // Requests is what a run has sent to models, one line for each request.
 func (d Dir) Requests(id string) string { return d.Run(id, "requests.jsonl") }
 

@@ -232,7 +232,7 @@ func wait(ctx context.Context, p *os.Process, done <-chan struct{}, grace time.D
 // explain makes the error of a failed start specific where the kernel error is ambiguous.
 func explain(cmd *exec.Cmd, sealed bool, err error) error {
 	var errno syscall.Errno
-	if !errors.As(err, &errno) {
+	if !errors.As(err, &errno) || errors.Is(err, seal.ErrNotSealed) {
 		return err
 	}
 	path := cmd.Path

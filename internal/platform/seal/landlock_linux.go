@@ -58,6 +58,11 @@ func ruleset(r Rules) (fd int, err error) {
 			return -1, err
 		}
 	}
+	for _, path := range r.List {
+		if err := allow(fd, path, unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
+			return -1, err
+		}
+	}
 	for _, path := range r.Write {
 		if err := allow(fd, path, reading|writing); err != nil {
 			return -1, err

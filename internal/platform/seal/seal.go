@@ -29,6 +29,7 @@ var (
 type Rules struct {
 	Read    []string // files, and directories with what is below them, whose contents may be read and executed
 	Write   []string // the same, whose contents may also be changed; files may be made, renamed and removed below a directory
+	List    []string // directories in which, and below which, the names may be listed
 	Sockets []string // unix sockets that may be connected to
 	Connect []string // IP:PORT that may be connected to although Network is false; hosts by name need a Proxy there
 	Network bool     // TCP and DNS to anywhere; false: only to sockets that were bound inside
@@ -39,6 +40,7 @@ type Rules struct {
 func (r Rules) add(others Rules) Rules {
 	r.Read = append(r.Read[:len(r.Read):len(r.Read)], others.Read...)
 	r.Write = append(r.Write[:len(r.Write):len(r.Write)], others.Write...)
+	r.List = append(r.List[:len(r.List):len(r.List)], others.List...)
 	r.Sockets = append(r.Sockets[:len(r.Sockets):len(r.Sockets)], others.Sockets...)
 	r.Connect = append(r.Connect[:len(r.Connect):len(r.Connect)], others.Connect...)
 	r.Network = r.Network || others.Network
@@ -53,6 +55,9 @@ type Options struct {
 	// Rules returns the rules of the next start. It is called for each one, from any goroutine, because a file that was replaced
 	// or made since the last start would be closed otherwise.
 	Rules func() (Rules, error)
+
+	// Broken is called with the error of a start that wraps ErrNotSealed. It may be nil.
+	Broken func(error)
 }
 
 // Support is what the kernel has.

@@ -15,8 +15,8 @@ import (
 
 // Seal is the seal of one run. Its methods may be called from several goroutines.
 type Seal struct {
-	run   *run
-	rules func() (Rules, error)
+	run *run
+	o   Options
 }
 
 // run is what all programs of a run share.
@@ -57,15 +57,16 @@ func New(o Options) (*Seal, error) {
 	if err := unix.Pipe2(r.ended[:], unix.O_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("pipe: %w", err)
 	}
-	return &Seal{run: r, rules: o.Rules}, nil
+	return &Seal{run: r, o: o}, nil
 }
 
 // With returns a seal of the same run that allows more. It is not closed by itself.
 func (s *Seal) With(extra Rules) *Seal {
-	return &Seal{run: s.run, rules: func() (Rules, error) {
-		r, err := s.rules()
+	rules := func() (Rules, error) {
+		r, err := s.o.Rules()
 		return r.add(extra), err
-	}}
+	}
+	return &Seal{run: s.run, o: Options{Rules: rules, Broken: s.o.Broken}}
 }
 
 // Start starts a program as cmd.Start does, sealed; the caller calls cmd.Wait. The program is killed when this process ends, and
@@ -82,7 +83,7 @@ func (s *Seal) Start(cmd *exec.Cmd) error {
 	}
 	r.threads.Add(1)
 	r.mu.Unlock()
-	rules, err := s.rules()
+	rules, err := s.o.Rules()
 	if err != nil {
 		r.threads.Done()
 		return err
@@ -92,7 +93,11 @@ func (s *Seal) Start(cmd *exec.Cmd) error {
 		defer r.threads.Done()
 		r.start(cmd, rules, started)
 	})
-	return <-started
+	err = <-started
+	if errors.Is(err, ErrNotSealed) && s.o.Broken != nil {
+		s.o.Broken(err)
+	}
+	return err
 }
 
 // Close ends the run: it kills every process that a sealed program of the run has left behind, whatever group, session or
