@@ -38,8 +38,8 @@ func layers() []layer {
 		}},
 		{path: "internal/agent", beside: map[string][]string{
 			"conversation": {"prompt"},
-			"tools":        {"prompt"},
-			"runner":       {"conversation", "prompt", "tools"},
+			"tools":        {"confine", "prompt"},
+			"runner":       {"confine", "conversation", "prompt", "tools"},
 			"tick":         {"prompt", "runner"},
 		}},
 		{path: "internal/server", beside: map[string][]string{

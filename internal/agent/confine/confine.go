@@ -1,0 +1,226 @@
+// Package confine lists what the programs of a run may reach when they are sealed. It is a positive list, made anew for each
+// program: what the machine has for everybody, the run's working directory and dirs to read, rw: directories and the directories
+// that patterns of Write and Edit begin with to write, and a private directory for temporary files. The rest of the owner's home is closed.
+//
+// A rule of the seal covers a whole tree, so a directory that contains a protected path is never granted as a whole: its entries
+// are, one by one, without those that are protected. An entry that is made later in such a directory is closed until the next
+// program starts, and no sealed program can make one there. Links are followed here, once, and what they lead to is granted only where it
+// would have been granted under its own name.
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/seal"
+	"github.com/ollim/ollim/internal/policy"
+)
+
+// Run is the run whose programs are to be sealed.
+type Run struct {
+	Home      paths.Dir
+	Root      string        // the working directory, absolute
+	Dirs      []policy.Root // of the job
+	Allow     []string      // the patterns in force
+	Protected []string      // absolute; see Protected
+	Env       []string      // of the programs: PATH, HOME and where toolchains are
+	Self      string        // the program ollim
+	Private   []string      // directories of the run's own: temporary files, caches
+	Network   bool          // connections to anywhere
+	Inside    bool          // the engine's own tools are sealed as well: they write what the patterns allow
+}
+
+// Protected returns what no sealed program reaches. secret are the paths outside the data directory that no agent may reach.
+func Protected(home paths.Dir, secret []string) []string {
+	return append([]string{home.State(), home.Sessions(), home.Path("gates"), home.Config(), home.ToolPolicy()}, secret...)
+}
+
+// ErrProtected is the error of directories that a job may not have.
+var ErrProtected = errors.New("protected")
+
+// CheckDirs returns an error, on one line, if a directory of dirs contains a protected path or lies in one, by whatever links.
+func CheckDirs(dirs []policy.Root, protected []string) error {
+	g, err := policy.Policy{Roots: []policy.Root{{Dir: "/"}}, Protected: protected}.Ground()
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		real, err := policy.Resolve(filepath.Clean(dir.Dir))
+		if err != nil {
+			continue // it leads nowhere, and what it will lead to is looked at by then
+		}
+		if err := refusal(g, dir.Dir, real); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusal returns an error if a directory of dirs may not be granted.
+func refusal(g policy.Ground, named, real string) error {
+	info, _ := os.Stat(real) // nil if there is nothing
+	if g.Hides(real, info) {
+		return fmt.Errorf("dirs: %s is a %w path", named, ErrProtected)
+	}
+	if inside := g.Encloses(real); inside != "" {
+		return fmt.Errorf("dirs: %s contains a %w path: %s: name directories beside it", named, ErrProtected, inside)
+	}
+	return nil
+}
+
+// List makes the rules of a run's programs.
+type List struct {
+	run    Run
+	system func() grants
+}
+
+// grants are what the machine has for every run.
+type grants struct {
+	shared []string // the system's own, the same for every user
+	home   []string // toolchains and programs elsewhere
+}
+
+// New returns the list of a run. Nothing is read before it is used.
+func New(r Run) *List {
+	l := &List{run: r}
+	l.system = sync.OnceValue(l.machine)
+	return l
+}
+
+// Rules returns the rules of a program that starts now.
+func (l *List) Rules() (seal.Rules, error) {
+	r := l.run
+	g, err := l.ground()
+	if err != nil {
+		return seal.Rules{}, err
+	}
+	rules := seal.Rules{Network: r.Network, Canary: r.Home.Canary(), Write: append(devices(), resolved(r.Private)...)}
+	rules.Read = slices.Concat(l.system().shared, l.system().home, open(g, g.Dir()))
+	if g.Encloses(g.Dir()) != "" {
+		rules.List = append(rules.List, g.Dir())
+	}
+	for _, dir := range r.Dirs {
+		if err := addDir(&rules, g, dir); err != nil {
+			return seal.Rules{}, err
+		}
+	}
+	rules.Write = append(rules.Write, l.folders(g)...)
+	return rules, nil
+}
+
+func (l *List) ground() (policy.Ground, error) {
+	return policy.Policy{Roots: append([]policy.Root{{Dir: l.run.Root}}, l.run.Dirs...), Protected: l.run.Protected}.Ground()
+}
+
+// addDir adds an entry of a job's dirs: a directory, a file, or a socket that may be connected to.
+func addDir(rules *seal.Rules, g policy.Ground, dir policy.Root) error {
+	real, err := policy.Resolve(filepath.Clean(dir.Dir))
+	if err != nil {
+		return nil //nolint:nilerr // it leads nowhere
+	}
+	if err := refusal(g, dir.Dir, real); err != nil {
+		return err
+	}
+	info, err := os.Stat(real)
+	switch {
+	case err != nil: // there is nothing
+	case info.Mode()&fs.ModeSocket != 0:
+		rules.Sockets = append(rules.Sockets, real)
+	case dir.Writable:
+		rules.Write = append(rules.Write, real)
+	default:
+		rules.Read = append(rules.Read, real)
+	}
+	return nil
+}
+
+// folders returns the directories and files that patterns of Write and Edit begin with. A pattern such as ./**.md begins with the
+// working directory: where that contains protected paths, it gives nothing to programs. An engine whose own tools are sealed gets
+// what is in the directory, except hidden files, so that these tools work.
+func (l *List) folders(g policy.Ground) (list []string) {
+	for _, text := range l.run.Allow {
+		p, err := policy.Parse(text)
+		if err != nil {
+			continue // it allows nothing
+		}
+		base, ok := p.WritesIn(g.Dir())
+		if !ok {
+			continue
+		}
+		real, err := policy.Resolve(base)
+		if err != nil || g.Hides(real, nil) {
+			continue
+		}
+		if g.Encloses(real) != "" {
+			if l.run.Inside {
+				list = append(list, slices.DeleteFunc(open(g, real), func(path string) bool { return strings.HasPrefix(filepath.Base(path), ".") })...)
+			}
+			continue
+		}
+		if slices.ContainsFunc(g.Roots(), func(root string) bool { return within(real, root) }) {
+			list = append(list, real)
+		}
+	}
+	return list
+}
+
+// Summary returns what a record says of the rules: the working directory as a whole, no directory that is the same for every user.
+func (l *List) Summary(rules seal.Rules) (read, write []string) {
+	own := func(list []string) (kept []string) {
+		for _, path := range list {
+			if !slices.Contains(devices(), path) && !slices.Contains(kept, path) {
+				kept = append(kept, path)
+			}
+		}
+		return kept
+	}
+	read = append([]string{l.run.Root}, l.system().home...)
+	for _, dir := range l.run.Dirs {
+		if !dir.Writable {
+			read = append(read, dir.Dir)
+		}
+	}
+	return own(read), own(rules.Write)
+}
+
+// open returns a directory or file, without links, as it may be granted: itself, or what is in it beside protected paths.
+func open(g policy.Ground, path string) []string {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&fs.ModeSymlink != 0 || g.Hides(path, info) {
+		return nil
+	}
+	if g.Encloses(path) == "" && path != "/" {
+		return []string{path}
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil // it is closed to everybody
+	}
+	var list []string
+	for _, entry := range entries {
+		list = append(list, open(g, filepath.Join(path, entry.Name()))...)
+	}
+	return list
+}
+
+// resolved returns paths without links; those that lead nowhere are left out.
+func resolved(list []string) (real []string) {
+	for _, path := range list {
+		if p, err := filepath.EvalSymlinks(path); err == nil {
+			real = append(real, p)
+		}
+	}
+	return real
+}
+
+// within reports whether path is dir or below it.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}

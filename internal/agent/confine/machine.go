@@ -1,0 +1,184 @@
+package confine
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ollim/ollim/internal/policy"
+)
+
+// devices are those that programs expect. Terminals are not among them, nor is shared memory: others have theirs there too.
+func devices() []string {
+	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+}
+
+// systemPlaces hold programs, libraries and settings for every user. Of /run, /sys and /var only these are needed.
+func systemPlaces() []string {
+	return strings.Fields(`/usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /proc /nix/store /gnu/store /run/current-system
+		/sys/devices/system/cpu /sys/fs/cgroup /sys/kernel/mm/transparent_hugepage /etc/resolv.conf`)
+}
+
+// toolPlaces are, below the owner's home, git's configuration and what version managers, compilers and package managers read. None
+// holds passwords: those lie beside them, as in .cargo/credentials.toml, .npmrc and .git-credentials.
+func toolPlaces() []string {
+	return strings.Fields(`.gitconfig .config/git .config/go go/pkg/mod .cargo/registry .cargo/git .cargo/config.toml .cargo/config
+		.rustup .nvm .pyenv .rbenv .asdf .sdkman .volta .local/share/mise .local/lib .nix-profile .m2/repository`)
+}
+
+// toolVariables name directories that toolchains read.
+func toolVariables() []string {
+	return []string{"GOROOT", "GOMODCACHE", "RUSTUP_HOME", "NVM_DIR", "PYENV_ROOT", "JAVA_HOME", "VIRTUAL_ENV", "GIT_CONFIG_GLOBAL"}
+}
+
+// besides are what programs in a directory called bin read in the directory around it, such as npm its modules and go its sources.
+func besides() []string {
+	return strings.Fields("lib lib64 libexec include src pkg VERSION go.env pyvenv.cfg")
+}
+
+// machine lists what the machine has for every run.
+func (l *List) machine() grants {
+	g, err := l.ground()
+	if err != nil {
+		return grants{} // Rules returns the error
+	}
+	var m grants
+	for _, path := range systemPlaces() {
+		m.shared = add(m.shared, g, path)
+	}
+	home := last(l.run.Env, "HOME")
+	c := collector{ground: g, home: home, list: slices.Clone(m.shared)}
+	for _, dir := range filepath.SplitList(last(l.run.Env, "PATH")) {
+		c.programs(dir)
+	}
+	c.add(l.run.Self)
+	for _, name := range toolVariables() {
+		c.add(last(l.run.Env, name))
+	}
+	if path := last(l.run.Env, "GOPATH"); path != "" {
+		c.add(filepath.Join(path, "pkg", "mod"))
+	}
+	for _, name := range toolPlaces() {
+		if home != "" {
+			c.add(filepath.Join(home, name))
+		}
+	}
+	m.home = c.list[len(m.shared):]
+	return m
+}
+
+// add adds a path, with its links resolved, unless it is covered already.
+func add(list []string, g policy.Ground, path string) []string {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || !filepath.IsAbs(path) {
+		return list
+	}
+	for _, found := range open(g, real) {
+		if !slices.ContainsFunc(list, func(dir string) bool { return within(found, dir) }) {
+			list = append(list, found)
+		}
+	}
+	return list
+}
+
+// collector collects places that are not the system's.
+type collector struct {
+	ground policy.Ground
+	home   string
+	list   []string
+}
+
+// add adds a path that is not the owner's home, nor above it.
+func (c *collector) add(path string) {
+	real, err := filepath.EvalSymlinks(path)
+	home, _ := filepath.EvalSymlinks(c.home) // "" is within nothing
+	if err == nil && !within(home, real) {
+		c.list = add(c.list, c.ground, path)
+	}
+}
+
+// programs adds a directory of PATH, and what the links in it lead to: the programs of a version manager, mostly.
+func (c *collector) programs(dir string) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil || !filepath.IsAbs(dir) || slices.ContainsFunc(systemPlaces(), func(place string) bool { return within(real, place) }) {
+		return
+	}
+	c.prefix(real)
+	entries, err := os.ReadDir(real)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		if target, err := filepath.EvalSymlinks(filepath.Join(real, entry.Name())); err == nil && entry.Type()&os.ModeSymlink != 0 {
+			c.add(target)
+			c.prefix(filepath.Dir(target))
+		}
+	}
+}
+
+// prefix adds a directory of programs, with what they read beside it.
+func (c *collector) prefix(dir string) {
+	c.add(dir)
+	around := filepath.Dir(dir)
+	home, _ := filepath.EvalSymlinks(c.home)
+	switch filepath.Base(dir) {
+	case "shims":
+		c.add(around)
+	case "bin", "sbin":
+		for _, name := range besides() {
+			if !within(home, around) {
+				c.add(filepath.Join(around, name))
+			}
+		}
+	}
+}
+
+// Program returns what a command that the owner configured reads besides: the files that its words name, with the project that
+// they are part of. Nothing protected is in it.
+func Program(words []string, dir string, env, protected []string) []string {
+	g, err := policy.Policy{Roots: []policy.Root{{Dir: "/"}}, Protected: protected}.Ground()
+	if err != nil {
+		return nil
+	}
+	c := collector{ground: g, home: last(env, "HOME")}
+	for _, word := range words {
+		if !strings.Contains(word, "/") || strings.HasPrefix(word, "-") {
+			continue
+		}
+		if !filepath.IsAbs(word) {
+			word = filepath.Join(dir, word)
+		}
+		real, err := filepath.EvalSymlinks(word)
+		if err != nil {
+			continue
+		}
+		c.add(real)
+		if info, err := os.Stat(real); err == nil && !info.IsDir() {
+			c.add(project(filepath.Dir(real)))
+		}
+	}
+	return c.list
+}
+
+// project returns the nearest directory from dir upwards that holds the description of a project; dir itself if there is none.
+func project(dir string) string {
+	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
+		for _, name := range []string{"package.json", "pyproject.toml", "pyvenv.cfg", "go.mod", "Cargo.toml", ".git"} {
+			if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
+				return at
+			}
+		}
+	}
+	return dir
+}
+
+// last returns the value of a variable, of several the last one.
+func last(env []string, name string) string {
+	for _, entry := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
