@@ -85,7 +85,7 @@ func (w *work) request(granted float64) (engine.Request, error) {
 		request.Run.Sent = w.keepSent()
 	}
 	request.Limits.MaxCost, request.Limits.Raise, request.Limits.Reserved = granted, w.raise(), w.run.Reserved
-	request.Run.Socket = w.socket
+	request.Run.Socket, request.Run.Vars, request.Scope.Seal = w.socket, w.vars, w.tools.Seal
 	request.Run.Locks = append(request.Run.Locks, w.lock.File())
 	if guard := w.spec.Identity.Guard; guard != nil {
 		request.Run.Locks = append(request.Run.Locks, guard.File())

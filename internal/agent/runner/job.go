@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/agent/confine"
 	"github.com/ollim/ollim/internal/agent/conversation"
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/tools"
@@ -33,7 +34,7 @@ func (f *fire) spec() Spec {
 		Input:  prompt.Input{Task: prompt.TaskOf(j), Payload: f.payload(), Piped: prompt.Piped{Text: o.Input, Questions: f.questions()}},
 		Engine: Choice{Name: cmp.Or(o.Engine, j.Engine), Model: cmp.Or(o.Model, j.Model), Thinking: j.Thinking, Moved: o.Moved},
 		Policy: Policy{
-			Dirs: j.Roots(f.UserHome), AllowPing: j.AllowPing, Update: j.Update, Owner: o.Owner, Deliver: !j.Background,
+			Dirs: j.Roots(f.UserHome), Seal: sealOf(j), AllowPing: j.AllowPing, Update: j.Update, Owner: o.Owner, Deliver: !j.Background,
 		},
 		Limits:  Limits{Time: j.Timeout, Cost: j.MaxCost, Again: f.again()},
 		Duties:  []Duty{Report{}, verify{f}, enterFork{}},
@@ -159,7 +160,7 @@ func (f *fire) permit() error {
 	if f.wrong != nil && !j.Plain {
 		return f.wrong
 	}
-	if err := f.outside(); err != nil {
+	if err := f.CheckDirs(j); err != nil {
 		return err
 	}
 	if err := f.approved(j); err != nil {
@@ -171,17 +172,22 @@ func (f *fire) permit() error {
 	return nil
 }
 
-// outside refuses dirs that lie in the data directory, by whatever way: tool patterns say what may be used there.
-func (f *fire) outside() error {
-	for _, root := range f.job.Roots(f.UserHome) {
-		home, homeErr := policy.Resolve(string(f.Home))
+// CheckDirs returns a *Refusal if a job's dirs lie in the data directory, where tool patterns say what may be used, or if they contain
+// protected paths or lie in them, by whatever links.
+func (r *Runner) CheckDirs(j job.Job) error {
+	roots := j.Roots(r.UserHome)
+	for _, root := range roots {
+		home, homeErr := policy.Resolve(string(r.Home))
 		dir, err := policy.Resolve(root.Dir)
 		if errors.Join(homeErr, err) != nil {
 			continue // there is nothing to be reached
 		}
-		if rel, err := filepath.Rel(home, dir); err == nil && filepath.IsLocal(rel) {
+		if _, ok := policy.Below(dir, home); ok {
 			return &Refusal{kind: ErrRefused, reason: fmt.Sprintf("dirs: %s is in the data directory: allowed-tools says what may be used there", root.Dir)}
 		}
+	}
+	if err := confine.CheckDirs(roots, confine.Protected(r.Home, r.Secret)); err != nil {
+		return &Refusal{kind: ErrRefused, reason: err.Error()}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -108,6 +109,12 @@ func (r *Runner) record(ctx context.Context, s Spec) (record runlog.Record, err 
 	}
 	for _, root := range s.Policy.Dirs {
 		record.Dirs = append(record.Dirs, dirOf(root))
+	}
+	if s.Policy.Seal.On {
+		record.Seal = job.SealOn
+	}
+	if s.Policy.Seal.Offline {
+		record.Network = job.NetworkNone
 	}
 	if s.Plain {
 		record.Engine, record.Tools = "", nil

@@ -25,6 +25,7 @@ type work struct {
 	lock  *lock.Guard // the run's own
 	note  string      // what the file of the job's lock said before
 	tools *tools.Set
+	vars  []string // of the programs that the agent starts, KEY=value
 
 	socket string // of a sealed run
 
@@ -68,6 +69,11 @@ func (w *work) carryOut(ctx context.Context) error {
 	if w.spec.Plain {
 		return w.sendBody(ctx)
 	}
+	ctx, stop, err := w.sealed(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	engine, err := w.engine()
 	if err != nil {
 		return err
@@ -76,11 +82,6 @@ func (w *work) carryOut(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stop, err := w.serve()
-	if err != nil {
-		return err
-	}
-	defer stop()
 	input, err := w.prepare(ctx)
 	if err != nil {
 		return stopped(ctx, err)

@@ -23,9 +23,6 @@ type Socket struct {
 
 // serve begins to execute the commands of ollim that processes of a sealed run start. stop ends that.
 func (w *work) serve() (stop func(), err error) {
-	if !w.spec.Policy.Sealed {
-		return func() {}, nil
-	}
 	s, err := w.Serve(Service{w.run.ID, w.spec.servers(w.run)})
 	if err != nil {
 		return nil, fmt.Errorf("the run's socket: %w", err)

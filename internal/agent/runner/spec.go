@@ -62,12 +62,12 @@ type Policy struct {
 	Offered   []string // more patterns whose tools the model is shown; what is not in force is refused when called
 	Root      string   // the working directory; "" is the data directory
 	Dirs      []policy.Root
+	Seal      Seal
 	AllowPing bool
 	Update    job.UpdateMode
 	Mode      policy.Mode // for what no pattern allows; "" is dontAsk
 	Owner     bool        // the owner typed it: counted, but held back by no limit and no pause
 	Awaited   bool        // a person waits for the answer
-	Sealed    bool        // the processes of the run cannot read its files, and have their commands of ollim executed by this process
 	Deliver   bool        // the final text is sent to the owner
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/budget"
 	"github.com/ollim/ollim/internal/state/changed"
+	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -57,7 +58,7 @@ func newRunner(t *testing.T, e engine.Engine) *Runner {
 	return &Runner{
 		World: World{
 			Home: dir, Disk: disk, Zone: time.UTC, Random: rand.Reader, Process: func() Process { return Process{ID: process.Self()} },
-			Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+			Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }, Sealing: Sealing{Mode: config.SealOff},
 		},
 		State: State{
 			Jobs: job.Library{Home: dir}, Runs: runs,

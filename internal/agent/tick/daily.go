@@ -80,7 +80,7 @@ func (m Minute) daily(ctx, sending context.Context) error {
 	f.EndOrphans(sending, time.Time{})
 	old := p.settle(m.now(), m.patience())
 	p.Tidied = today
-	err = errors.Join(m.prune(ctx, old), m.sweepObjects(ctx), m.sweepDrafts(), m.sweepRuns(), m.sweepLocks(), f.Runs.SweepStops(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
+	err = errors.Join(m.prune(ctx, old), m.sweepObjects(ctx), m.sweepDrafts(), m.Runner.SweepPrivate(), m.sweepRuns(), m.sweepLocks(), f.Runs.SweepStops(), m.forgetApprovals(ctx), m.Sweep(ctx), f.Budget.Set(ctx, nil, nil))
 	return errors.Join(err, m.save(p))
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/budget"
 	"github.com/ollim/ollim/internal/state/channel"
+	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
@@ -72,7 +73,8 @@ func newClock(t *testing.T) *clock {
 		Runner: &runner.Runner{
 			World: runner.World{
 				Home: c.home, Disk: disk, Zone: time.UTC, Random: rand.Reader, Process: func() runner.Process { return runner.Process{ID: process.Self()} },
-				Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+				Sleep:   func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+				Sealing: runner.Sealing{Mode: config.SealOff, Temp: c.home.Path("..", "no-tmp"), Cache: c.home.Path("..", "no-cache")},
 			},
 			State: runner.State{
 				Jobs: job.Library{Home: c.home}, Runs: runs,

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -182,9 +183,12 @@ func (b *Set) reminderOf(in reminder) (job.Job, error) {
 	return checked, nil
 }
 
-// narrow keeps what a background run may not do from being done by its reminders.
+// narrow keeps what a run may not do from being done by its reminders.
 func (b *Set) narrow(j *job.Job) error {
 	r := b.Run.Record
+	if !j.Plain {
+		j.Seal, j.Network = r.Seal, cmp.Or(r.Network, job.NetworkAny)
+	}
 	if r.Foreground {
 		return nil
 	}

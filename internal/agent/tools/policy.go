@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ollim/ollim/internal/agent/confine"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/approval"
@@ -71,8 +72,7 @@ func listed(name string) func(*Set) error {
 // Protected is what no tool of an agent may reach: state, other conversations, the owner's executables and settings, and what
 // processes have in their memory and environment.
 func (w World) Protected() []string {
-	paths := []string{w.Home.State(), w.Home.Sessions(), w.Home.Path("gates"), w.Home.Config(), w.Home.ToolPolicy(), "/proc"}
-	return append(paths, w.Secret...)
+	return append(confine.Protected(w.Home, w.Secret), "/proc")
 }
 
 // BuiltIns names the tools of its own that an engine should offer for these lists of patterns, sorted. Skills are ours.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/approval"
@@ -49,8 +50,9 @@ type World struct {
 	Disk   store.Disk
 	Zone   *time.Location
 	Random io.Reader
-	Secret []string // paths outside the data directory that no agent may reach
-	Env    []string // of the commands in skills
+	Secret []string   // paths outside the data directory that no agent may reach
+	Env    []string   // of the commands in skills
+	Seal   *seal.Seal // of the same; nil: they are not sealed
 }
 
 // State is the files that tools read and change.

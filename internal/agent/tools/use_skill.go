@@ -73,7 +73,7 @@ func (b *Set) prepared(ctx context.Context, name string) (string, error) {
 			return "", errors.Join(errors.New("the skill has just been changed; try again"), err)
 		}
 	}
-	return skill.Renderer{Dir: string(b.Home), Env: b.Env}.Render(ctx, s), nil
+	return skill.Renderer{Dir: string(b.Home), Env: b.Env, Seal: b.Seal}.Render(ctx, s), nil
 }
 
 // approvedSkill keeps an agent from running commands that it has written into a skill.
@@ -103,6 +103,6 @@ func (b *Set) Prepare(ctx context.Context, name string, still func() error) erro
 	if err != nil {
 		return err
 	}
-	text := skill.Renderer{Dir: string(b.Home), Env: b.Env}.Render(ctx, s)
+	text := skill.Renderer{Dir: string(b.Home), Env: b.Env, Seal: b.Seal}.Render(ctx, s)
 	return store.Write(b.Home.Run(b.Run.ID, "skills", name+".md"), []byte(text), store.Buffered)
 }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
 )
@@ -34,11 +35,12 @@ import (
 // Server is one server.
 type Server struct {
 	Name    string
-	Command []string // of a program; its first word is found in the PATH of Env
-	Dir     string   // the program's working directory
-	Env     []string // the program's environment, whole
-	URL     string   // of a server with an address
-	Headers []string // of requests to it, "Name: value"
+	Command []string   // of a program; its first word is found in the PATH of Env
+	Dir     string     // the program's working directory
+	Env     []string   // the program's environment, whole
+	Seal    *seal.Seal // of the program; nil: it is not sealed
+	URL     string     // of a server with an address
+	Headers []string   // of requests to it, "Name: value"
 	Timeout time.Duration
 	Wrong   error // why it cannot be used, such as a secret that is missing; may be nil
 }

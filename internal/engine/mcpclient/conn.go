@@ -72,7 +72,7 @@ func (c *Client) open() (*conn, error) {
 		t, err := transport.NewStreamableHTTP(s.URL, transport.WithHTTPBasicClient(web(s.Headers)), transport.WithHTTPLogger(silent{}))
 		return &conn{transport: streamable{t}}, err
 	}
-	peer, err := process.Open(process.Call{Argv: s.Command, Env: s.Env, Dir: s.Dir, Tied: true})
+	peer, err := process.Open(process.Call{Argv: s.Command, Env: s.Env, Dir: s.Dir, Tied: true, Seal: s.Seal})
 	if err != nil {
 		return nil, err
 	}

@@ -79,6 +79,10 @@ type Record struct {
 	Scheduled  *time.Time `json:"scheduled_for,omitempty"` // the time that the run is for
 	Deadline   *time.Time `json:"deadline,omitempty"`      // everything of the run should have ended by then
 
+	Seal    string  `json:"seal,omitempty"`    // job.SealOn, if the job asks for it
+	Network string  `json:"network,omitempty"` // job.NetworkNone, if the job asks for it
+	Sealed  *Sealed `json:"sealed,omitempty"`  // what is in force; nil: the run started no engine
+
 	Shown time.Time `json:"updates_shown,omitzero"` // updates up to here were shown to an earlier run of the job
 
 	SessionBefore string `json:"session_before,omitempty"`
@@ -110,6 +114,16 @@ type Record struct {
 
 	Cost    float64 `json:"cost"`                   // USD
 	Assumed float64 `json:"cost_assumed,omitempty"` // of Cost: for answers whose price was not reported, the most it can be
+}
+
+// Sealed is what the kernel held the programs of the agent to.
+type Sealed struct {
+	ABI     int      `json:"abi,omitempty"`     // version of Landlock; 0: they were not sealed
+	Why     string   `json:"why,omitempty"`     // they were not sealed
+	Network string   `json:"network,omitempty"` // any or none
+	Read    []string `json:"read,omitempty"`    // besides the system's own directories; the data directory without what is protected in it
+	Write   []string `json:"write,omitempty"`   // these can be read as well
+	Sockets []string `json:"sockets,omitempty"`
 }
 
 // The values of Record.Verify.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/policy"
 )
 
@@ -40,6 +41,7 @@ type Renderer struct {
 	Env  []string      // their whole environment, KEY=value
 	Each time.Duration // for one command; 0 is EachLimit
 	All  time.Duration // for those of one skill; 0 is allLimit
+	Seal *seal.Seal    // of commands; nil: they are not sealed
 
 	Run func(context.Context, process.Call) (process.Result, error) // nil is program.Run
 }
@@ -77,7 +79,7 @@ func (r Renderer) output(ctx context.Context, command string) string {
 	if run == nil {
 		run = process.Run
 	}
-	result, err := run(ctx, process.Call{Argv: words, Env: r.Env, Dir: r.Dir, Limit: OutputLimit * utf8.UTFMax})
+	result, err := run(ctx, process.Call{Argv: words, Env: r.Env, Dir: r.Dir, Limit: OutputLimit * utf8.UTFMax, Seal: r.Seal})
 	said, cut := plaintext.First(trimEnd(plaintext.Lines(string(result.Out))), OutputLimit)
 	parts := []string{trimEnd(said), "", r.trouble(words[0], result, err)}
 	if cut || result.Cut {

@@ -40,7 +40,7 @@ func callBash(ctx context.Context, b *Box, in struct {
 	late := fmt.Errorf("stopped after %s", limit)
 	ctx, stop := context.WithTimeoutCause(ctx, limit, late)
 	defer stop()
-	r, err := process.Run(ctx, process.Call{Argv: words, Env: b.Env, Dir: g.Dir(), Files: b.Hold, Limit: bashBytes, Grace: bashGrace, Tied: true})
+	r, err := process.Run(ctx, process.Call{Argv: words, Env: b.Env, Dir: g.Dir(), Files: b.Hold, Limit: bashBytes, Grace: bashGrace, Tied: true, Seal: b.Seal})
 	text := b.output(r)
 	switch {
 	case errors.Is(err, process.ErrNotFound):

@@ -25,6 +25,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -35,7 +36,8 @@ type Box struct {
 	Allow     []policy.Pattern
 	Protected []string          // absolute; nothing there is read, written, listed or found
 	Env       []string          // of commands, whole
-	Hold      []*os.File        // locks that commands keep for as long as they live
+	Hold      []*os.File        // locks that commands keep for as long as they live, unless they are sealed
+	Seal      *seal.Seal        // of commands; nil: they are not sealed
 	Shared    bool              // new files and directories are as the umask has them; else they are the owner's alone
 	Secrets   plaintext.Secrets // are replaced in every result
 

@@ -1,0 +1,114 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/agent/confine"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+const (
+	temporaryPrefix = "ollim-"            // of the names of directories of temporary files; the id of the run follows
+	cacheLife       = 14 * 24 * time.Hour // of a cache that no run has used
+)
+
+// private makes the run's directory of temporary files, which is removed with it, and the directory of caches, which later runs of the
+// same job find again. They are not the owner's own caches: what an agent leaves there must not become part of the owner's programs.
+func (w *work) private() (temporary, cache string, err error) {
+	if temporary, err = os.MkdirTemp(w.Sealing.Temp, temporaryPrefix+w.run.ID+"-"); err != nil {
+		return "", "", err
+	}
+	if temporary, err = filepath.EvalSymlinks(temporary); err != nil {
+		return "", "", err
+	}
+	now := w.Disk.Now()
+	cache = filepath.Join(w.Sealing.Cache, cacheOf(string(w.Home), w.run.Record))
+	return temporary, cache, errors.Join(os.MkdirAll(cache, 0o700), os.Chtimes(cache, now, now))
+}
+
+// privateVars returns the variables by which programs find the two directories.
+func privateVars(temporary, cache string) []string {
+	return []string{
+		"TMPDIR=" + temporary, "TMP=" + temporary, "TEMP=" + temporary, "XDG_CACHE_HOME=" + cache,
+		"GOCACHE=" + filepath.Join(cache, "go-build"), "npm_config_cache=" + filepath.Join(cache, "npm"),
+	}
+}
+
+// cacheOf names the cache that the runs of one job, or the questions asked in one directory, share.
+func cacheOf(home string, r runlog.Record) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{home, r.Kind, r.Job, r.Root, r.Network}, "\x00")))
+	return r.Kind + "-" + hex.EncodeToString(sum[:8])
+}
+
+// removeAll removes a directory in which an agent may have taken away its own rights.
+func removeAll(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	root, err := os.OpenRoot(dir) // so that no link leads out of it
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	err = fs.WalkDir(root.FS(), ".", func(path string, e fs.DirEntry, _ error) error {
+		if e != nil && e.IsDir() {
+			_ = root.Chmod(path, 0o700) // the removal returns the error
+		}
+		return nil
+	})
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// SweepPrivate removes the temporary files of runs whose process was killed, and caches that no run has used for two weeks.
+func (r *Runner) SweepPrivate() error {
+	temporary, err := filepath.Glob(filepath.Join(r.Sealing.Temp, temporaryPrefix+"2*Z-*-*"))
+	for _, dir := range temporary {
+		id := strings.TrimPrefix(filepath.Base(dir), temporaryPrefix)
+		id = id[:strings.LastIndexByte(id, '-')]
+		if record, loadErr := r.Runs.Load(id); loadErr == nil && (record.Done() || !r.Runs.Alive(record)) {
+			err = errors.Join(err, removeAll(dir))
+		}
+	}
+	caches, listErr := os.ReadDir(r.Sealing.Cache)
+	if listErr != nil && !errors.Is(listErr, fs.ErrNotExist) {
+		err = errors.Join(err, listErr)
+	}
+	for _, entry := range caches {
+		info, statErr := entry.Info()
+		if statErr == nil && info.IsDir() && info.ModTime().Before(r.Disk.Now().Add(-cacheLife)) {
+			err = errors.Join(err, removeAll(filepath.Join(r.Sealing.Cache, entry.Name())))
+		}
+	}
+	return err
+}
+
+// modes returns the modes of what is protected. The seal keeps their contents, but not their modes.
+func (r *Runner) modes() map[string]fs.FileMode {
+	modes := map[string]fs.FileMode{}
+	for _, path := range confine.Protected(r.Home, r.Secret) {
+		if info, err := os.Stat(path); err == nil {
+			modes[path] = info.Mode()
+		}
+	}
+	return modes
+}
+
+// reportModes reports the modes that have changed during a run.
+func (w *work) reportModes(ctx context.Context, before map[string]fs.FileMode) {
+	for path, now := range w.modes() {
+		if was, known := before[path]; known && was != now {
+			text := fmt.Sprintf("%s: its mode was changed from %#o to %#o while %s ran: chmod %o %s", path, was.Perm(), now.Perm(), w.run.Label(), was.Perm(), path)
+			w.warn(errors.New(text))
+			w.warn(w.Updates.Add(ctx, text, w.run.ID))
+		}
+	}
+}
