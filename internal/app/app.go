@@ -23,6 +23,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/forward"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/server/discord/api"
@@ -42,7 +43,8 @@ type App struct {
 	ConfigPath string    // "" is $OLLIM_CONFIG, else config.yaml in the data directory
 	Terminal   io.Writer // where messages to the owner also go; nil where nobody watches
 
-	Commands policy.OllimAccess // what an agent may do with the commands of ollim; nil: nothing
+	Commands policy.OllimAccess           // what an agent may do with the commands of ollim; nil: nothing
+	Kernel   func() (seal.Support, error) // what it has for seals; nil: seal.Check
 	// Execute executes a command of ollim for a process of a sealed run, and returns its exit status.
 	Execute func(context.Context, Sealed, forward.Request) int
 

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/state/changed"
 	"github.com/ollim/ollim/internal/state/heartbeat"
 	"github.com/ollim/ollim/internal/state/outbox"
@@ -20,7 +23,7 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 		World: runner.World{
 			Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Random: h.app.Random, Sleep: h.app.Sleep,
 			Process:  sync.OnceValue(func() runner.Process { return runner.Process{ID: process.Self(), Group: syscall.Getpgrp()} }),
-			Commands: h.app.Commands, Serve: h.serve,
+			Commands: h.app.Commands, Serve: h.serve, Sealing: h.sealing(),
 			Secret: h.app.secretPaths(), UserHome: h.app.userHome(), Env: h.ProgramEnv(),
 		},
 		State: runner.State{
@@ -37,6 +40,29 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 		Engine:  h.Config.Engine,
 		Engines: h.engines(atShell),
 	}
+}
+
+// SealSupport returns what the kernel has for seals, or the error of seal.Check.
+func (a *App) SealSupport() (seal.Support, error) {
+	if a.Kernel != nil {
+		return a.Kernel()
+	}
+	return seal.Check()
+}
+
+// sealing returns what the seals of runs are made of. TMPDIR is that of this process.
+func (h Home) sealing() runner.Sealing {
+	s := runner.Sealing{Mode: h.Config.Seal, Check: h.app.SealSupport, Temp: "/tmp", Cache: filepath.Join(h.app.userHome(), ".cache", "ollim")}
+	if dir, _ := h.app.Lookup("TMPDIR"); filepath.IsAbs(dir) {
+		s.Temp = dir
+	}
+	if dir, _ := h.app.Lookup("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
+		s.Cache = filepath.Join(dir, "ollim")
+	}
+	if self, err := os.Executable(); err == nil {
+		s.Self = self
+	}
+	return s
 }
 
 // Post returns the delivery of messages to the owner.

@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ollim/ollim/internal/agent/confine"
 	"github.com/ollim/ollim/internal/agent/tools"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/mcpclient"
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
@@ -21,7 +23,11 @@ import (
 // servers returns the MCP servers whose tools a request names. None is started before it is needed.
 func (h Home) servers(r engine.Request) (set mcpclient.Set) {
 	for _, name := range policy.Servers(r.Scope.Servers) {
-		set = append(set, h.server(name, r.Scope.Servers, r.Run))
+		c := h.server(name, r.Scope.Servers, r.Run)
+		if s := &c.Server; r.Scope.Seal != nil {
+			s.Seal = r.Scope.Seal.With(seal.Rules{Read: confine.Program(s.Command, s.Dir, s.Env, r.Scope.Protected)})
+		}
+		set = append(set, c)
 	}
 	return set
 }

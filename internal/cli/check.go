@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
@@ -64,7 +65,8 @@ func runCheck(ctx context.Context, d *Deps, files []string, asJSON bool) error {
 	c.fault(jobs.Faults)
 	approvals := h.Approvals()
 	approvals.Zone = c.zone
-	c.approvals, c.keys = &approvals, h.HookKeys
+	c.approvals, c.keys, c.runner = &approvals, h.HookKeys, h.Runner(false)
+	c.seal(job.New(job.Routine), filepath.Base(d.ConfigFile(h.Dir)))
 	for _, j := range jobs.Jobs {
 		c.good(filepath.Join(filepath.Base(filepath.Dir(j.Path)), filepath.Base(j.Path)), j)
 	}
@@ -90,6 +92,7 @@ type checker struct {
 
 	approvals *approval.Book                   // of the data directory; nil for files that need not lie in one
 	keys      func(job.Hook) ([][]byte, error) // of webhooks; nil as approvals
+	runner    *runner.Runner                   // nil as approvals
 }
 
 // maxChecked is the largest job file or skill that is read, in bytes, as where they lie in a data directory.
@@ -210,11 +213,29 @@ func (c *checker) good(path string, j job.Job) {
 	if c.approvals == nil {
 		return
 	}
+	if err := c.runner.CheckDirs(j); err != nil {
+		c.fault(wrong(path, "", err.Error()))
+	}
+	if j.Seal != "" {
+		c.seal(j, path)
+	}
 	for _, e := range j.Unstartable(c.approvals.Home) {
 		c.say(finding{File: path, Key: e.Key, What: "note", Text: e.Reason})
 	}
 	if waiting, _ := c.approvals.Waits(j); waiting {
 		c.say(finding{File: path, What: "note", Text: "waits for your approval: ollim approve " + j.Name()})
+	}
+}
+
+// seal says what the kernel enforces for a job, or for one without fields of its own.
+func (c *checker) seal(j job.Job, path string) {
+	switch support, why, err := c.runner.Seals(j); {
+	case err != nil:
+		c.fault(wrong(path, "", err.Error()))
+	case why != "":
+		c.say(finding{File: path, Key: "seal", What: "note", Text: "commands of agents are not sealed: " + why})
+	default:
+		c.say(finding{File: path, Key: "seal", What: "ok", Text: fmt.Sprintf("commands of agents are sealed, by Landlock ABI %d", support.ABI)})
 	}
 }
 

@@ -222,11 +222,12 @@ func TestDiscordTokenIsNotHandedOn(t *testing.T) {
 	w.must("config", "set", "delivery.command", "sh", "-c", "env > command.env")
 	w.secrets("discord.TOKEN=" + discordapi.Token + "\ndelivery.PASSWORD=passw0rd\n")
 	w.env["OLLIM_DISCORD_TOKEN"] = discordapi.Token
-	w.writeProgram("env.sh", "#!/bin/sh\nenv > agent.env\n")
-	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "--isolated", "--allowed-tools", "Bash(./env.sh *)", "Work.")
+	w.writeProgram("env.sh", "#!/bin/sh\nenv > out/agent.env\n")
+	w.write("out/agent.env", "")
+	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "--isolated", "--allowed-tools", "Bash(./env.sh *)", "--allowed-tools", "Write(./out/**)", "Work.")
 	model.Reply(bash("./env.sh x"), anthropicapi.Reply{ToolUses: []anthropicapi.ToolUse{{Name: "ping_user", Input: map[string]string{"message": "hello"}}}}, anthropicapi.Reply{Text: "done"})
 	w.run("fire", "daily")
-	for file, want := range map[string]string{"agent.env": "OLLIM_OUTBOX=queue", "command.env": "PASSWORD=passw0rd"} {
+	for file, want := range map[string]string{"out/agent.env": "OLLIM_OUTBOX=queue", "command.env": "PASSWORD=passw0rd"} {
 		if env := w.read(file); !strings.Contains(env, want) || strings.Contains(env, discordapi.Token) {
 			t.Errorf("%s: %q", file, env)
 		}

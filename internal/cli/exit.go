@@ -16,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/server/discord/api"
@@ -128,7 +129,7 @@ func rules() []rule {
 		{is(session.ErrForkOpen), statusTempFail}, {is(session.ErrMainMoved), statusTempFail}, {is(session.ErrResumed), statusTempFail},
 		{is(session.ErrNoFork), statusNoJob}, {is(session.ErrNoTurn), statusNoJob}, {as[*runner.UnknownMessage], statusNoJob},
 		{is(inbox.ErrGone), statusNoJob}, {is(runner.ErrNotNext), statusTempFail}, {is(lock.ErrBusy), statusTempFail}, {as[*runner.Later], statusTempFail},
-		{is(runner.ErrNoEngine), statusConfig}, {is(app.ErrNoConfig), statusConfig}, {is(app.ErrNoDirectory), statusConfig}, {is(engine.ErrForeignSession), statusConfig},
+		{is(seal.ErrUnsupported), statusConfig}, {is(runner.ErrNoEngine), statusConfig}, {is(app.ErrNoConfig), statusConfig}, {is(app.ErrNoDirectory), statusConfig}, {is(engine.ErrForeignSession), statusConfig},
 		{as[*config.Wrong], statusConfig}, {as[*app.ConfigFault], statusConfig},
 		{is(app.ErrNotAllowed), statusRefused}, {is(runner.ErrRefused), statusRefused}, {is(runner.ErrPaused), statusTempFail},
 		{as[*store.NotWritten], statusUnwritten}, {as[*lock.Failed], statusUnwritten}, {as[*unwritten], statusUnwritten},

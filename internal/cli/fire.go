@@ -16,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -214,6 +215,9 @@ func (o *fireOptions) verdict(d *Deps, r runlog.Record, err error) error {
 	if s := statusOf(err); r.Outcome == runlog.Failed && slices.Contains([]status{statusData, statusUnavailable, statusUnwritten, statusConfig}, s) {
 		ended = s
 	}
+	if errors.Is(err, seal.ErrUnsupported) {
+		ended = statusConfig
+	}
 	reason := r.Error
 	if r.Outcome != runlog.Skipped {
 		reason = string(r.Outcome) + ": " + r.Error
@@ -227,6 +231,9 @@ func (o *fireOptions) verdict(d *Deps, r runlog.Record, err error) error {
 	case runlog.Refused:
 		if limit := (*spend.Limit)(nil); errors.As(err, &limit) {
 			return hint(failure, "to raise the limit: ollim config set spend.%s NUMBER", limit.Key)
+		}
+		if errors.Is(err, seal.ErrUnsupported) {
+			return hint(failure, "to run unsealed where nothing can be sealed: ollim config set seal auto, and no seal: on in the job")
 		}
 	case runlog.Failed, runlog.Timeout, runlog.Unreported:
 		var known *app.Hinted

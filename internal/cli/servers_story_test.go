@@ -13,7 +13,7 @@ import (
 // notesServer is an MCP server in a few lines: a tool that returns its arguments and its token, one that ends the server, and one that no
 // job of these tests may use.
 const notesServer = `#!/bin/sh
-echo "started $OLLIM_RUN" >>starts
+echo "started $OLLIM_RUN" >>log/starts
 while read -r line; do
 	id=$(printf %s "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/p')
 	reply() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
@@ -31,17 +31,18 @@ func newServersWorld(t *testing.T) (*world, *anthropicapi.Server) {
 	t.Helper()
 	w, api := newNativeWorld(t)
 	w.writeProgram("servers/notes", notesServer)
+	w.write("log/starts", "") // the only folder that it may write to
 	w.secrets("mcp.TOKEN=hunter2hunter2\n")
 	w.must("config", "set", "mcp-servers.notes.command", "servers/notes")
 	w.must("config", "set", "mcp-servers.notes.env", "TOKEN=${mcp.TOKEN}")
 	w.must("routine", "add", "write", "--cron", "0 9 * * *", "--background", "--isolated",
-		"--allowed-tools", "mcp__notes__add", "--allowed-tools", "mcp__notes__crash", "Note it.")
+		"--allowed-tools", "mcp__notes__add", "--allowed-tools", "mcp__notes__crash", "--allowed-tools", "Write(./log/**)", "Note it.")
 	return w, api
 }
 
 func (w *world) starts() int {
 	w.t.Helper()
-	data, err := os.ReadFile(filepath.Join(w.dir, "starts"))
+	data, err := os.ReadFile(filepath.Join(w.dir, "log/starts"))
 	if err != nil {
 		return 0
 	}
@@ -111,7 +112,7 @@ func TestDeadServer(t *testing.T) {
 	w, api := newServersWorld(t)
 	w.must("config", "set", "mcp-servers.gone.command", "no-such-program")
 	w.must("routine", "add", "both", "--cron", "0 9 * * *", "--background", "--isolated",
-		"--allowed-tools", "mcp__notes__*", "--allowed-tools", "mcp__gone__*", "Note it.")
+		"--allowed-tools", "mcp__notes__*", "--allowed-tools", "mcp__gone__*", "--allowed-tools", "Write(./log/**)", "Note it.")
 	api.Reply(anthropicapi.Use("mcp__gone__unavailable", nil), anthropicapi.Use("mcp__notes__crash", nil), anthropicapi.Use("mcp__notes__add", nil), anthropicapi.Reply{Text: "done"})
 	w.must("fire", "both")
 	requests := api.Requests()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -28,6 +29,8 @@ type world struct {
 	cron   bool              // commands are started by a scheduler
 	random io.Reader
 	real   bool // the clock is the real one, moved by pass, and sleeps take their time
+
+	kernel func() (seal.Support, error) // what it has for seals; nil: what this machine has
 
 	mu    sync.Mutex
 	now   time.Time
@@ -89,6 +92,7 @@ func (w *world) deps(in io.Reader, out, errOut io.Writer) *Deps {
 			Now:    w.clock,
 			Lookup: func(name string) (string, bool) { value, ok := w.env[name]; return value, ok },
 			Random: w.random,
+			Kernel: w.kernel,
 			Sleep: func(ctx context.Context, d time.Duration) error {
 				if w.real {
 					return sleep(ctx, d)

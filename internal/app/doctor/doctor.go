@@ -67,6 +67,8 @@ func checks() []check {
 		{"skills", false, (*examination).skills},
 		{"approvals", true, (*examination).approvals},
 		{"servers", true, (*examination).servers},
+		{"seal", true, (*examination).seal},
+		{"planted", false, (*examination).planted},
 		{"engine", true, (*examination).engines},
 		{"sessions", true, (*examination).sessions},
 		{"entries", true, (*examination).entries},

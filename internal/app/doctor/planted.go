@@ -1,0 +1,132 @@
+package doctor
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// Bounds of the search for planted code.
+const (
+	plantedDepth = 5
+	plantedFiles = 20_000
+	plantedBytes = 1 << 20 // of a file that is read
+	plantedDays  = 30      // the runs that are looked at
+)
+
+// written is a directory that runs could write, with the first time.
+type written map[string]time.Time
+
+// planted warns of code that a run may have left where the owner's own programs execute it later, unsealed: settings and hooks of
+// git, and what editors and shells run when a directory is entered. It looks at files that were changed since a sealed run that could
+// write there began. The time of the last change of an inode counts, which no program can set.
+func (e *examination) planted(context.Context) string {
+	dirs := written{}
+	for r, err := range e.home.Runs().Since(e.App.Now().AddDate(0, 0, -plantedDays)) {
+		if err != nil || r.Sealed == nil {
+			continue
+		}
+		for _, dir := range r.Sealed.Write {
+			if first, known := dirs[dir]; !known || r.Started.Before(first) {
+				dirs[dir] = r.Started
+			}
+		}
+	}
+	for dir, since := range dirs {
+		left := plantedFiles
+		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error { // what cannot be read is left out
+			if left--; left < 0 {
+				return fs.SkipAll
+			}
+			if err != nil {
+				return nil //nolint:nilerr // see above
+			}
+			rel, _ := filepath.Rel(dir, path)
+			if entry.IsDir() && (entry.Name() == "node_modules" || strings.Count(rel, "/") >= plantedDepth) {
+				return fs.SkipDir
+			}
+			if why := runsCode(path, entry); why != "" && changedSince(path, since) {
+				e.warn("read it before you work in "+dir, "%s: %s; it was changed after a run that could write there", path, why)
+			}
+			return nil
+		})
+	}
+	return ""
+}
+
+// changedSince reports whether a file was changed after a time.
+func changedSince(path string, since time.Time) bool {
+	info, err := os.Lstat(path)
+	return err == nil && changed(info).After(since)
+}
+
+// runsCode returns how a file has its content executed by programs that only look at the directory; "" if it does not.
+func runsCode(path string, entry fs.DirEntry) string {
+	if !entry.Type().IsRegular() {
+		return ""
+	}
+	parent, name := filepath.Base(filepath.Dir(path)), entry.Name()
+	switch {
+	case parent == ".git" && name == "config", name == ".gitmodules":
+		if key := gitRuns(path); key != "" {
+			return "git runs what " + key + " says"
+		}
+	case parent == "hooks" && filepath.Ext(name) != ".sample" && isGit(filepath.Dir(filepath.Dir(path))):
+		return "git runs this hook"
+	case name == ".envrc":
+		return "direnv runs it"
+	case parent == ".vscode" && name == "tasks.json" && holds(path, `"folderOpen"`):
+		return "an editor runs its tasks when the folder is opened"
+	case parent == ".husky":
+		return "git runs this hook"
+	}
+	return ""
+}
+
+// isGit reports whether a directory is the repository of git that belongs to a working tree, or a bare one.
+func isGit(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, "HEAD"))
+	return err == nil
+}
+
+func holds(path, text string) bool {
+	data, err := store.ReadText(path, plantedBytes, false)
+	return err == nil && strings.Contains(string(data), text)
+}
+
+// gitRuns returns the first key of a file of git's settings whose value git executes; "" if there is none.
+func gitRuns(path string) string {
+	data, err := store.ReadText(path, plantedBytes, false)
+	if err != nil {
+		return ""
+	}
+	section := ""
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSpace(line)
+		if rest, ok := strings.CutPrefix(line, "["); ok {
+			header, after, _ := strings.Cut(rest, "]")
+			name, _, _ := strings.Cut(strings.TrimSpace(header), " ")
+			section, line = strings.ToLower(name), strings.TrimSpace(after)
+		}
+		name, value, _ := strings.Cut(line, "=")
+		key, value := section+"."+strings.ToLower(strings.TrimSpace(name)), strings.Trim(strings.TrimSpace(value), `"`)
+		if section == "alias" && strings.HasPrefix(value, "!") || slices.Contains(gitKeys(), key) && value != "true" && value != "false" {
+			return key
+		}
+	}
+	return ""
+}
+
+// gitKeys are the settings that name programs.
+func gitKeys() []string {
+	return strings.Fields(`core.fsmonitor core.hookspath core.sshcommand core.pager core.editor core.askpass core.gitproxy
+		sequence.editor diff.external diff.textconv diff.command filter.clean filter.smudge filter.process merge.driver
+		credential.helper gpg.program gpg.ssh.program include.path includeif.path pager.diff pager.log pager.show pager.status
+		remote.uploadpack remote.receivepack submodule.update interactive.difffilter`)
+}

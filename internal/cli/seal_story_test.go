@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/platform/seal"
+	"github.com/ollim/ollim/internal/testkit/anthropicapi"
+)
+
+// needsSeal skips a test where the kernel cannot seal.
+func needsSeal(t *testing.T) {
+	t.Helper()
+	if _, err := seal.Check(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skipf("%v: run it on Linux 6.12 or later", err)
+	}
+}
+
+// sealedRun fires a routine of the native engine whose one command is a shell script in the data directory, and returns what it
+// printed.
+func sealedRun(t *testing.T, w *world, api *anthropicapi.Server, script string, fields ...string) string {
+	t.Helper()
+	w.writeProgram("probe", "#!/bin/sh\n"+script)
+	args := []string{"routine", "add", "daily", "--cron", "0 9 * * *", "--background", "--isolated", "--allowed-tools", "Bash(./probe)"}
+	w.must(append(append(args, fields...), "Work.")...)
+	api.Reply(bash("./probe"), anthropicapi.Reply{Text: "done"})
+	w.must("fire", "daily")
+	return api.Requests()[len(api.Requests())-1].ToolResults()[0].ResultText
+}
+
+// What an approved program tries in a sealed run, with what it gets.
+func TestSealKeepsWhatIsProtected(t *testing.T) {
+	t.Parallel()
+	needsSeal(t)
+	w, api := newNativeWorld(t)
+	src, other := filepath.Join(w.home, "src"), filepath.Join(w.home, "other")
+	for _, dir := range []string{src, other, filepath.Join(w.home, ".config", "ollim")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secrets := filepath.Join(w.home, ".config", "ollim", "secrets.env")
+	for path, text := range map[string]string{
+		secrets: "engine.X=sesame-secret\n", filepath.Join(other, "diary"): "sesame-diary\n", filepath.Join(src, "code"): "open-code\n",
+		filepath.Join(w.home, ".gitconfig"): "[user]\nname=open-git\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.write("state/marker", "sesame-state\n")
+	w.write("sessions/marker", "sesame-session\n")
+	w.write("gates/check", "sesame-gate\n")
+	w.write("notes/today.md", "open-note\n")
+	w.write("other/today.md", "open-other\n")
+	if err := os.Symlink(w.dir, filepath.Join(src, "data")); err != nil {
+		t.Fatal(err)
+	}
+	said := sealedRun(t, w, api, fmt.Sprintf(`
+tries() { if "$@" 2>/dev/null; then echo "passed: $*"; fi; }
+tries cat state/marker sessions/marker gates/check config.yaml tool-policy.yaml state/canary
+tries cat %[1]s %[2]s/diary %[3]s/data/state/marker
+tries ln state/marker notes/link
+tries sh -c 'echo x >state/new'
+tries sh -c 'echo x >new.md'
+tries sh -c 'echo x >other/today.md'
+tries sh -c 'echo x >>config.yaml'
+tries rm state/marker gates/check
+tries sh -c 'echo x >%[2]s/new'
+tries sh -c 'echo x >%[4]s/new'
+tries sh -c 'echo x >/tmp/ollim-seal-test'
+cat notes/today.md other/today.md %[3]s/code %[4]s/.gitconfig
+echo made >notes/made.md && cat notes/made.md
+echo changed >%[3]s/made && cat %[3]s/made
+echo private >"$TMPDIR/x" && cat "$TMPDIR/x" && echo "at $TMPDIR"
+ls | tr '\n' ' '
+`, secrets, other, src, w.home), "--dirs", "rw:"+src, "--allowed-tools", "Write(./notes/**.md)")
+	for _, word := range []string{"sesame", "passed: "} {
+		if strings.Contains(said, word) {
+			t.Errorf("the program got %q:\n%s", word, said)
+		}
+	}
+	for _, word := range []string{"open-note", "open-other", "open-code", "open-git", "made", "changed", "private", "notes other"} {
+		if !strings.Contains(said, word) {
+			t.Errorf("the program did not get %q:\n%s", word, said)
+		}
+	}
+	_, temporary, _ := strings.Cut(said, "at ")
+	temporary, _, _ = strings.Cut(temporary, "\n")
+	if !strings.HasPrefix(temporary, w.env["TMPDIR"]+"/ollim-") || exists(temporary) {
+		t.Errorf("TMPDIR was %q, and is still there: %v", temporary, exists(temporary))
+	}
+	sealed, _ := w.last()["sealed"].(map[string]any)
+	if write := fmt.Sprint(sealed["write"]); sealed["abi"] == nil || sealed["why"] != nil || sealed["network"] != "any" ||
+		!strings.Contains(write, src) || !strings.Contains(write, filepath.Join(w.dir, "notes")) || !strings.Contains(fmt.Sprint(sealed["read"]), w.dir) {
+		t.Errorf("the record says %v", sealed)
+	}
+}
+
+var errOld = fmt.Errorf("%w: the kernel has Landlock ABI 3; ABI %d is needed", seal.ErrUnsupported, seal.MinABI)
+
+// oldKernel makes a world in which nothing can be sealed.
+func (w *world) oldKernel() {
+	w.kernel = func() (seal.Support, error) { return seal.Support{}, errOld }
+}
+
+func TestSealWithoutSupport(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.script("turns:\n  - - text: done\n")
+	w.oldKernel()
+	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "Work.")
+	w.must("routine", "add", "strict", "--cron", "0 9 * * *", "--background", "--seal", "on", "Work.")
+	w.must("fire", "daily")
+	why := func() string {
+		sealed, _ := w.last()["sealed"].(map[string]any)
+		return fmt.Sprint(sealed["why"], sealed["abi"], sealed["write"])
+	}
+	if got := why(); got != errOld.Error()+"<nil> <nil>" {
+		t.Errorf("auto: the record says %s", got)
+	}
+	refused := func(job string) {
+		t.Helper()
+		r := w.run("fire", job)
+		if want := fmt.Sprintf("ABI %d is needed", seal.MinABI); r.status != 78 || !strings.Contains(r.errOut, want) || w.last()["outcome"] != "refused" {
+			t.Errorf("%s: status %d, outcome %v, %s", job, r.status, w.last()["outcome"], r.errOut)
+		}
+	}
+	refused("strict")
+	w.must("config", "set", "seal", "on")
+	refused("daily")
+	w.must("config", "set", "seal", "off")
+	w.must("fire", "daily")
+	if got := why(); got != "seal: off<nil> <nil>" {
+		t.Errorf("off: the record says %s", got)
+	}
+	refused("strict")
+}
+
+// A job whose dirs contain what is protected, or lie in it, is refused whether anything is sealed or not.
+func TestDirsThatContainWhatIsProtected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.script("turns:\n  - - text: done\n")
+	w.must("config", "set", "seal", "off")
+	config := filepath.Join(w.home, ".config")
+	if err := errors.Join(os.MkdirAll(filepath.Join(config, "ollim"), 0o700), os.Symlink(filepath.Dir(w.dir), filepath.Join(w.home, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct{ dir, want string }{
+		{w.home, "contains a protected path: secrets.env"},
+		{filepath.Join(config, "ollim"), "contains a protected path: secrets.env"},
+		{filepath.Join(config, "ollim", "secrets.env"), "is a protected path"},
+		{filepath.Dir(w.dir), "contains a protected path: state"},
+		{filepath.Join(w.home, "link"), "contains a protected path: state"},
+		{filepath.Join(w.dir, "state"), "is in the data directory"},
+	} {
+		name := fmt.Sprintf("job%d", i)
+		w.must("routine", "add", name, "--cron", "0 9 * * *", "--background", "--dirs", c.dir, "Work.")
+		r := w.run("fire", name)
+		if r.status != 77 || !strings.Contains(r.errOut, c.want) {
+			t.Errorf("%s: status %d, %s", c.dir, r.status, r.errOut)
+		}
+		if r := w.run("check"); r.status != 65 || !strings.Contains(r.out, c.want) {
+			t.Errorf("check of %s: status %d, %s", c.dir, r.status, r.out)
+		}
+		w.must("routine", "rm", name)
+	}
+}
