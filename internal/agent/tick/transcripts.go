@@ -3,9 +3,12 @@ package tick
 import (
 	"context"
 	"errors"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/engine/script"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/object"
@@ -13,8 +16,8 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// pruneTranscripts removes the transcripts of forked and isolated runs and of interactive forks on the native and the script engine that nothing refers to and
-// that were not written since an instant. The claude command removes its own.
+// pruneTranscripts removes the transcripts of forked and isolated runs and of interactive forks that nothing refers to
+// and that were not written since an instant. What the claude command keeps of runs that were not sealed is its own.
 func (m Minute) pruneTranscripts(ctx context.Context, before time.Time) error {
 	f := m.Runner
 	list, _, err := transcript.List(f.Home.Sessions(), "", nil)
@@ -22,7 +25,9 @@ func (m Minute) pruneTranscripts(ctx context.Context, before time.Time) error {
 		return err
 	}
 	played, err := script.Sessions(f.Home)
-	if list = append(list, played...); err != nil || len(list) == 0 {
+	sealed, sealedErr := claudecode.Sessions(f.Home)
+	list = slices.Concat(list, played, sealed)
+	if err = errors.Join(err, sealedErr); err != nil || len(list) == 0 {
 		return err
 	}
 	alone, err := m.standingAlone()
@@ -44,7 +49,11 @@ func (m Minute) pruneTranscripts(ctx context.Context, before time.Time) error {
 	delete(alone, fork.Parent) // which its first turn branches
 	kept := named(list, alone)
 	for _, t := range list {
-		if holder := engine.Holder(t.ID); !kept[t.ID] && (holder == engine.Native || holder == engine.Script) && t.Modified.Before(before) {
+		switch holder := engine.Holder(t.ID); {
+		case kept[t.ID] || !t.Modified.Before(before):
+		case t.Provider == engine.ClaudeCode:
+			err = errors.Join(err, os.RemoveAll(t.Path))
+		case holder == engine.Native || holder == engine.Script:
 			err = errors.Join(err, store.Remove(t.Path))
 		}
 	}

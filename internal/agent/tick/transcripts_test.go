@@ -81,11 +81,32 @@ func TestTranscripts(t *testing.T) {
 	if err := book.SetRoutine("played", "s-compacted"); err != nil {
 		t.Fatal(err)
 	}
+	claude := func(name string, age time.Duration, kind session.Kind) string {
+		t.Helper()
+		id := fmt.Sprintf("00000000-0000-4000-8000-%012d", len(paths))
+		dir := filepath.Join(c.home.ClaudeSessions(), id)
+		file := filepath.Join(dir, name, id+".jsonl")
+		c.write(file, "{}\n")
+		err := errors.Join(os.Chtimes(file, c.now.Add(-age), c.now.Add(-age)), os.Chtimes(dir, c.now.Add(-9*week), c.now.Add(-9*week)))
+		if err == nil && kind != "" {
+			err = book.Log(t.Context(), session.Event{SessionID: id, Event: kind})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths[id] = dir
+		return id
+	}
+	const began = "projects/-here"
+	claude(began, 9*week, session.PersistentBg)
+	claude(began, week-time.Minute, session.IsolatedBg)
+	claude(began, 9*week, "") // a question
+	old, empty := claude(began, week+time.Minute, session.IsolatedBg), claude("none", 9*week, "")
 	c.tick()
 	c.wait(week)
 	c.tick()
 	for id, path := range paths {
-		gone := map[string]bool{"n-old-talk": true, "n-old-fork": true, "n-old-compacted": true, "n-old-alone": true, "s-old-alone": true, "s-old-fork": true}[id]
+		gone := map[string]bool{old: true, empty: true, "n-old-talk": true, "n-old-fork": true, "n-old-compacted": true, "n-old-alone": true, "s-old-alone": true, "s-old-fork": true}[id]
 		if _, err := os.Stat(path); os.IsNotExist(err) != gone {
 			t.Errorf("%s: %v, want it gone: %v", id, err, gone)
 		}

@@ -3,7 +3,10 @@ package claudecode
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,6 +35,33 @@ func (a Archive) Path(id string) (string, error) {
 }
 
 func (a Archive) engine() *Engine { return &Engine{Env: a.Env, Home: a.Home} }
+
+// Sessions lists the sessions that sealed commands began. The path is their directory, which holds more than the transcript. A directory
+// without a transcript is listed without an id.
+func Sessions(h paths.Dir) (list []transcript.Summary, err error) {
+	folders, err := os.ReadDir(h.ClaudeSessions())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	e := &Engine{Home: h, Env: []string{configVariable + "=" + os.DevNull}} // whose sessions are not listed
+	for _, folder := range folders {
+		s := transcript.Summary{Transcript: transcript.Transcript{Path: e.config(folder.Name()), Header: transcript.Header{Provider: engine.ClaudeCode}}}
+		for _, path := range append(e.transcripts(folder.Name()), s.Path) {
+			info, statErr := os.Stat(path)
+			if statErr != nil {
+				continue // it has just been removed
+			}
+			if path != s.Path {
+				s.ID = folder.Name()
+			}
+			if info.ModTime().After(s.Modified) {
+				s.Modified = info.ModTime()
+			}
+		}
+		list = append(list, s)
+	}
+	return list, err
+}
 
 // Find returns the session of an id. The error wraps transcript.ErrUnknown.
 func (a Archive) Find(id string) (transcript.Transcript, error) {
