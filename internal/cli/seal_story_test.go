@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
@@ -172,5 +173,49 @@ func TestDirsThatContainWhatIsProtected(t *testing.T) {
 			t.Errorf("check of %s: status %d, %s", c.dir, r.status, r.out)
 		}
 		w.must("routine", "rm", name)
+	}
+}
+
+// A run that changes the mode of the secrets cannot be stopped from it, and is reported.
+func TestChangedModeIsReported(t *testing.T) {
+	t.Parallel()
+	needsSeal(t)
+	w, api := newNativeWorld(t)
+	w.secrets("delivery.X=1\n")
+	secrets := filepath.Join(w.home, ".config", "ollim", "secrets.env")
+	sealedRun(t, w, api, "chmod 644 "+secrets)
+	if out := w.must("updates", "peek"); !strings.Contains(out, secrets+": its mode was changed from 0600 to 0644 while daily ran") {
+		t.Errorf("the updates: %s", out)
+	}
+}
+
+// Code that a sealed run leaves where the owner's programs execute it is found.
+func TestDoctorFindsPlantedCode(t *testing.T) {
+	t.Parallel()
+	needsSeal(t)
+	w, api := newNativeWorld(t)
+	w.real, w.ahead = true, -time.Second // the next command moves it to the time of the file system
+	src := filepath.Join(w.home, "src")
+	if err := os.MkdirAll(filepath.Join(src, "before", ".git", "hooks"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{"before/.git/HEAD": "ref: x\n", "before/.git/config": "[core]\n\tpager = less\n"} {
+		if err := os.WriteFile(filepath.Join(src, path), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sealedRun(t, w, api, fmt.Sprintf(`cd %s && mkdir -p a/.git b/.git/hooks c .vscode plain/.git
+printf '[core]\n\tfsmonitor = ./x\n' >a/.git/config
+printf '[core]\n\tbare = false\n[remote "origin"]\n\turl = x\n' >plain/.git/config
+echo x >b/.git/HEAD; echo x >b/.git/hooks/pre-commit; echo x >b/.git/hooks/pre-push.sample
+echo x >c/.envrc; echo '{"runOn": "folderOpen"}' >.vscode/tasks.json; echo x >Makefile`, src), "--dirs", "rw:"+src)
+	out := w.run("doctor").out
+	for _, want := range []string{"a/.git/config: git runs what core.fsmonitor says", "b/.git/hooks/pre-commit: ", "c/.envrc: ", ".vscode/tasks.json: "} {
+		if !strings.Contains(out, src+"/"+want) {
+			t.Errorf("%s is not found in\n%s", want, out)
+		}
+	}
+	if n := strings.Count(out, "\tplanted\t"); n != 4 {
+		t.Errorf("%d findings, want 4:\n%s", n, out)
 	}
 }

@@ -128,9 +128,9 @@ func addDir(rules *seal.Rules, g policy.Ground, dir policy.Root) error {
 	if err := refusal(g, dir.Dir, real); err != nil {
 		return err
 	}
-	info, err := os.Stat(real)
+	info, _ := os.Stat(real)
 	switch {
-	case err != nil: // there is nothing
+	case info == nil: // there is nothing
 	case info.Mode()&fs.ModeSocket != 0:
 		rules.Sockets = append(rules.Sockets, real)
 	case dir.Writable:

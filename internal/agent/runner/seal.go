@@ -92,12 +92,10 @@ func (r *Runner) support(s Spec) (support seal.Support, why string, err error) {
 	if s.Policy.Seal.On {
 		mode = config.SealOn
 	}
-	switch {
-	case mode == config.SealOff:
+	if mode == config.SealOff {
 		return support, "seal: off", nil
-	default:
-		support, err = r.Sealing.Check()
 	}
+	support, err = r.Sealing.Check()
 	if err == nil {
 		return support, "", nil
 	}

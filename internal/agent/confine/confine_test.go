@@ -1,0 +1,160 @@
+package confine
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/seal"
+	"github.com/ollim/ollim/internal/policy"
+)
+
+// site is a home with a data directory in it.
+type site struct {
+	t    *testing.T
+	home string
+	run  Run
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t: t, home: home}
+	data := paths.Dir(filepath.Join(home, ".ollim-bot"))
+	s.files(".ollim-bot/state/x", ".ollim-bot/sessions/x", ".ollim-bot/gates/x", ".ollim-bot/config.yaml", ".ollim-bot/tool-policy.yaml",
+		".ollim-bot/notes/x.md", ".ollim-bot/USER.md", ".ollim-bot/.git/config", ".config/ollim/secrets.env", ".config/git/config", ".gitconfig", "src/x")
+	secret := filepath.Join(home, ".config/ollim/secrets.env")
+	s.run = Run{Home: data, Root: string(data), Protected: Protected(data, []string{secret}), Env: []string{"HOME=" + home, "PATH=/usr/bin:/bin"}}
+	return s
+}
+
+func (s *site) path(name string) string { return filepath.Join(s.home, name) }
+
+func (s *site) files(names ...string) {
+	s.t.Helper()
+	for _, name := range names {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(s.path(name)), 0o700), os.WriteFile(s.path(name), nil, 0o600)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func (s *site) link(target, name string) {
+	s.t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(s.path(name)), 0o700), os.Symlink(target, s.path(name))); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *site) rules() seal.Rules {
+	s.t.Helper()
+	r, err := New(s.run).Rules()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+// own is the paths of a list in the home, without the home.
+func (s *site) own(list []string) string {
+	var names []string
+	for _, path := range list {
+		if rel, err := filepath.Rel(s.home, path); err == nil && filepath.IsLocal(rel) {
+			names = append(names, rel)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+func TestDataDirectoryIsGrantedEntryByEntry(t *testing.T) {
+	s := newSite(t)
+	s.link(s.path(".ollim-bot/state"), ".ollim-bot/other")
+	s.link(s.home, ".ollim-bot/up")
+	r := s.rules()
+	if got, want := s.own(r.Read), ".config/git .gitconfig .ollim-bot/.git .ollim-bot/USER.md .ollim-bot/notes"; got != want {
+		t.Errorf("read %s\nwant %s", got, want)
+	}
+	if got := s.own(r.Write); got != "" {
+		t.Errorf("write %s", got)
+	}
+	if got := s.own(r.List); got != ".ollim-bot" {
+		t.Errorf("list %s", got)
+	}
+	if slices.Contains(r.Read, "/") || r.Network || r.Canary != s.run.Home.Canary() {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestWhatPatternsWrite(t *testing.T) {
+	s := newSite(t)
+	s.link(s.path("src"), ".ollim-bot/outside")
+	for pattern, want := range map[string]string{
+		"Write(./notes/**.md)":   ".ollim-bot/notes",
+		"Edit(./USER.md)":        ".ollim-bot/USER.md",
+		"Write(./**.md)":         "",
+		"Read(./notes/**)":       "",
+		"Write(./outside/**.md)": "",
+		"Write(./state/**.md)":   "",
+		"Bash(ls)":               "",
+	} {
+		s.run.Allow = []string{pattern}
+		if got := s.own(s.rules().Write); got != want {
+			t.Errorf("%s: %q, want %q", pattern, got, want)
+		}
+	}
+	s.run.Inside, s.run.Allow = true, []string{"Write(./**.md)"}
+	if got, want := s.own(s.rules().Write), ".ollim-bot/USER.md .ollim-bot/notes"; got != want {
+		t.Errorf("an engine that is sealed: %q, want %q", got, want)
+	}
+	s.run.Root, s.run.Inside = s.path("src"), false
+	if got := s.own(s.rules().Write); got != "src" {
+		t.Errorf("in another directory: %q", got)
+	}
+}
+
+func TestDirs(t *testing.T) {
+	s := newSite(t)
+	s.link(s.path(".ollim-bot"), "src/data")
+	l, err := net.Listen("unix", s.path("a.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	s.run.Dirs = []policy.Root{{Dir: s.path("src"), Writable: true}, {Dir: s.path("a.sock")}, {Dir: s.path("gone")}}
+	r := s.rules()
+	if s.own(r.Write) != "src" || s.own(r.Sockets) != "a.sock" || strings.Contains(s.own(r.Read), "sock") {
+		t.Errorf("write %s, sockets %s, read %s", s.own(r.Write), s.own(r.Sockets), s.own(r.Read))
+	}
+	for _, dir := range []string{"/", s.home, s.path(".config"), s.path("src/data/state"), s.path("src/data")} {
+		s.run.Dirs = []policy.Root{{Dir: dir}}
+		_, err := New(s.run).Rules()
+		if checked := CheckDirs(s.run.Dirs, s.run.Protected); !errors.Is(err, ErrProtected) || !errors.Is(checked, ErrProtected) {
+			t.Errorf("%s: %v, %v", dir, err, checked)
+		}
+	}
+}
+
+// Programs that a version manager installed below the home are found by the links in PATH, and what lies beside them.
+func TestToolchains(t *testing.T) {
+	s := newSite(t)
+	s.files("tools/node/bin/node", "tools/node/lib/npm.js", "tools/node/share/secret", ".local/share/claude/versions/1", ".local/share/keyring/x", "bin/mine")
+	s.link(s.path("tools/node/bin/node"), ".local/bin/node")
+	s.link(s.path(".local/share/claude/versions/1"), ".local/bin/claude")
+	s.link(s.home, ".local/bin/home")
+	s.run.Env = append(s.run.Env, "PATH=/usr/bin:"+s.path(".local/bin")+":"+s.path("bin")+":"+s.home+":relative")
+	want := ".config/git .gitconfig .local/bin .local/share/claude/versions .ollim-bot/.git .ollim-bot/USER.md .ollim-bot/notes bin tools/node/bin tools/node/lib"
+	got := strings.Fields(s.own(s.rules().Read))
+	got = slices.DeleteFunc(got, func(name string) bool { return strings.HasPrefix(name, ".local/share/claude/versions/") || name == "tools/node/bin/node" })
+	if text := strings.Join(got, " "); text != want {
+		t.Errorf("read %s\nwant %s", text, want)
+	}
+}

@@ -1,0 +1,79 @@
+package runner
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state/runlog"
+)
+
+// An agent may leave directories without rights, and links to elsewhere.
+func TestRemoveAll(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	dir, kept := filepath.Join(root, "tmp"), filepath.Join(root, "kept")
+	for _, path := range []string{filepath.Join(dir, "closed", "deep"), kept} {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, err := range []error{
+		os.WriteFile(filepath.Join(kept, "x"), nil, 0o600), os.Symlink(kept, filepath.Join(dir, "link")),
+		os.WriteFile(filepath.Join(dir, "closed", "deep", "x"), nil, 0o600),
+		os.Chmod(filepath.Join(dir, "closed", "deep"), 0), os.Chmod(filepath.Join(dir, "closed"), 0o100),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := removeAll(dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		t.Error("it is still there")
+	}
+	if _, err := os.Lstat(filepath.Join(kept, "x")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSweepPrivate(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	home, now := paths.Dir(filepath.Join(root, "data")), time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	disk := store.Disk{Now: func() time.Time { return now }, Warn: func(string) {}}
+	r := &Runner{
+		World: World{Home: home, Disk: disk, Zone: time.UTC, Sealing: Sealing{Temp: filepath.Join(root, "tmp"), Cache: filepath.Join(root, "cache")}},
+		State: State{Runs: runlog.Book{Home: home, Disk: disk, Zone: time.UTC}},
+	}
+	const dead, unknown = "20260302T080000.000Z-aaaaaa", "20260302T080000.000Z-bbbbbb"
+	if _, err := r.Runs.Open(runlog.Record{ID: dead, Started: now}); err != nil { // no process holds its lock
+		t.Fatal(err)
+	}
+	ages := map[string]time.Duration{
+		"tmp/ollim-" + dead + "-1": 0, "tmp/ollim-" + unknown + "-1": 0, "tmp/ollim-123": 0, "tmp/other": 0,
+		"cache/routine-old": cacheLife + time.Hour, "cache/routine-new": cacheLife - time.Hour,
+	}
+	for name, age := range ages {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, now.Add(-age), now.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.SweepPrivate(); err != nil {
+		t.Fatal(err)
+	}
+	for name := range ages {
+		_, err := os.Lstat(filepath.Join(root, name))
+		if gone := err != nil; gone != (name == "tmp/ollim-"+dead+"-1" || name == "cache/routine-old") {
+			t.Errorf("%s: removed %v", name, gone)
+		}
+	}
+}
