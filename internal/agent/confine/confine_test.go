@@ -153,7 +153,9 @@ func TestToolchains(t *testing.T) {
 	s.run.Env = append(s.run.Env, "PATH=/usr/bin:"+s.path(".local/bin")+":"+s.path("bin")+":"+s.home+":relative")
 	want := ".config/git .gitconfig .local/bin .local/share/claude/versions .ollim-bot/.git .ollim-bot/USER.md .ollim-bot/notes bin tools/node/bin tools/node/lib"
 	got := strings.Fields(s.own(s.rules().Read))
-	got = slices.DeleteFunc(got, func(name string) bool { return strings.HasPrefix(name, ".local/share/claude/versions/") || name == "tools/node/bin/node" })
+	got = slices.DeleteFunc(got, func(name string) bool {
+		return strings.HasPrefix(name, ".local/share/claude/versions/") || name == "tools/node/bin/node"
+	})
 	if text := strings.Join(got, " "); text != want {
 		t.Errorf("read %s\nwant %s", text, want)
 	}
