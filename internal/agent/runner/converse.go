@@ -123,7 +123,7 @@ func (r *Runner) requestOf(s Spec, run *runlog.Run, set *tools.Set) (engine.Requ
 		Scope: engine.Scope{
 			Root: cmp.Or(run.Root, string(r.Home)), Dirs: s.Policy.Dirs, Protected: set.Protected(),
 			BuiltIns: tools.BuiltIns(run.Tools, s.Policy.Offered), Allow: reach(run),
-			Servers: s.servers(run),
+			Servers: s.servers(run), Offline: s.Policy.Seal.Offline,
 		},
 	}
 	if run.Scheduled != nil {

@@ -146,16 +146,13 @@ func (e *Engine) rules(r engine.Request, config string, from source) seal.Rules 
 	if file := e.variable(certificates); file != "" {
 		rules.Read = append(rules.Read, file)
 	}
-	if r.Run.Socket != "" {
-		rules.Sockets = []string{r.Run.Socket}
-	}
 	if file := from.past.file; file != "" {
 		rules.Read = append(rules.Read, file, strings.TrimSuffix(file, ".jsonl")) // and what the command keeps beside it
 		if from.grows {
 			rules.Write = append(rules.Write, file)
 		}
 	}
-	for _, list := range [][]string{rules.Read, rules.Write, rules.Sockets} {
+	for _, list := range [][]string{rules.Read, rules.Write} {
 		for i := range list {
 			list[i] = followed(list[i])
 		}
