@@ -235,7 +235,7 @@ func (c *checker) seal(j job.Job, path string) {
 	case why != "":
 		c.say(finding{File: path, Key: "seal", What: "note", Text: "commands of agents are not sealed: " + why})
 	default:
-		c.say(finding{File: path, Key: "seal", What: "ok", Text: fmt.Sprintf("commands of agents are sealed, by Landlock ABI %d", support.ABI)})
+		c.say(finding{File: path, Key: "seal", What: "note", Text: fmt.Sprintf("commands of agents are sealed, by Landlock ABI %d", support.ABI)})
 	}
 }
 

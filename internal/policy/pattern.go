@@ -222,11 +222,20 @@ func (p Pattern) WritesIn(cwd string) (path string, ok bool) {
 		return "", false
 	}
 	path, rest := p.absolute(cwd)
-	if len(rest) == 1 && !rest[0].deep && rest[0].name.literal() {
+	if rest.file() {
 		path = filepath.Join(path, rest[0].name[0])
 	}
 	return path, true
 }
+
+// WritesFile reports whether the pattern names one file.
+func (p Pattern) WritesFile() bool {
+	_, rest := p.absolute("")
+	return rest.file()
+}
+
+// file reports whether the rest of a pattern is one name without wildcards.
+func (g glob) file() bool { return len(g) == 1 && !g[0].deep && g[0].name.literal() }
 
 // matchTool reports whether the pattern names this tool; for MCP also by server or by the beginning of the tool's name.
 func (p Pattern) matchTool(tool string) bool {

@@ -165,6 +165,9 @@ func (l *List) folders(g policy.Ground) (list []string) {
 			continue
 		}
 		if slices.ContainsFunc(g.Roots(), func(root string) bool { return within(real, root) }) {
+			if l.run.Root == string(l.run.Home) && !p.WritesFile() {
+				_ = os.MkdirAll(real, 0o700) // a sealed program could not make it; without it, it finds nothing
+			}
 			list = append(list, real)
 		}
 	}

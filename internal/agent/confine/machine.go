@@ -161,8 +161,13 @@ func Program(words []string, dir string, env, protected []string) []string {
 	return c.list
 }
 
-// project returns the nearest directory from dir upwards that holds the description of a project; dir itself if there is none.
+// project returns the nearest directory from dir upwards that holds the description of a project, or the packages that one is
+// installed with; dir itself if there is none.
 func project(dir string) string {
+	const modules = "/node_modules"
+	if i := strings.LastIndex(dir+"/", modules+"/"); i >= 0 {
+		return dir[:i] + modules
+	}
 	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
 		for _, name := range []string{"package.json", "pyproject.toml", "pyvenv.cfg", "go.mod", "Cargo.toml", ".git"} {
 			if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
