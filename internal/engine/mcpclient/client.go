@@ -127,19 +127,19 @@ func (c *Client) refresh(ctx context.Context) {
 	if err == nil {
 		list, err = live.list(ctx, c.Server.Timeout)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		c.keep(list)
+	case ctx.Err() == nil: // else the run ends, and the server is not at fault
 		p := page{At: c.Now(), Failed: c.fail(err), Run: c.Run}
 		c.tools = c.stubs(p.Failed)
-		if ctx.Err() == nil {
-			c.write(p)
-		}
-		return
+		c.write(p)
 	}
-	c.keep(list)
 }
 
-// keep takes over the tools that the server has named.
+// keep takes over the tools that the server has named. A name that holds a secret is not usable.
 func (c *Client) keep(list []tool) {
+	list = slices.DeleteFunc(list, func(t tool) bool { return c.clean(t.Real) != t.Real })
 	for i := range list {
 		t := &list[i]
 		t.Description, _ = plaintext.First(c.clean(t.Description), maxPurpose)
@@ -190,8 +190,9 @@ func (c *Client) prefix() string { return "mcp__" + c.Server.Name + "__" }
 
 // offered is the tools that a pattern names, under names that models and patterns take.
 func (c *Client) offered() (list []engine.Tool) {
+	allowed := c.allowed()
 	for _, t := range c.tools {
-		if name, ok := c.name(t); ok {
+		if name, ok := c.name(t, allowed); ok {
 			list = append(list, engine.Tool{Name: name, Description: t.Description, Schema: t.Schema})
 		}
 	}
@@ -199,22 +200,26 @@ func (c *Client) offered() (list []engine.Tool) {
 	return slices.CompactFunc(list, func(a, b engine.Tool) bool { return a.Name == b.Name })
 }
 
+// allowed is the patterns. What is no pattern is left out.
+func (c *Client) allowed() (p policy.Policy) {
+	for _, text := range c.Patterns {
+		if pattern, err := policy.Parse(text); err == nil {
+			p.Allow = append(p.Allow, pattern)
+		}
+	}
+	return p
+}
+
 // name returns the name under which a tool is offered, if it is.
-func (c *Client) name(t tool) (string, bool) {
+func (c *Client) name(t tool, allowed policy.Policy) (string, bool) {
 	name := strings.Map(func(r rune) rune {
 		if plaintext.IsWord(string(r), "_-") {
 			return r
 		}
 		return '_'
 	}, t.Real)
-	var p policy.Policy
-	for _, text := range c.Patterns {
-		if pattern, err := policy.Parse(text); err == nil {
-			p.Allow = append(p.Allow, pattern)
-		}
-	}
 	full := c.prefix() + name
-	return name, len(full) <= maxFullName && (p.Names(full) || t.down != "")
+	return name, len(full) <= maxFullName && (allowed.Names(full) || t.down != "")
 }
 
 // Call uses a tool by the name that List gave it.
@@ -226,7 +231,7 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage) e
 		}
 		return engine.ToolResult{Text: text, IsError: true}
 	}
-	r := engine.ToolResult{Text: c.clean(text), IsError: failed}
+	r := engine.ToolResult{Text: bounded(c.clean(text)), IsError: failed}
 	if len(files) > 0 {
 		r.Source = files[0]
 	}
@@ -256,8 +261,9 @@ func (c *Client) call(ctx context.Context, name string, input json.RawMessage) (
 func (c *Client) find(name string) (tool, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	allowed := c.allowed()
 	i := slices.IndexFunc(c.tools, func(t tool) bool {
-		offered, ok := c.name(t)
+		offered, ok := c.name(t, allowed)
 		return ok && offered == name
 	})
 	if i < 0 {

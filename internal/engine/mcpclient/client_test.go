@@ -81,6 +81,10 @@ func peer() *server.MCPServer {
 	add("long", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return text(strings.Repeat("ü", maxText+7))
 	})
+	add("half", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return text(strings.Repeat("x", maxText-7) + os.Getenv("TOKEN"))
+	})
+	add("for_"+os.Getenv("TOKEN"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) { return text("") })
 	add("exit", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		fmt.Fprintln(os.Stderr, "out of memory")
 		os.Exit(9)
@@ -148,7 +152,9 @@ func TestTools(t *testing.T) {
 
 func TestResults(t *testing.T) {
 	c := newClient(t, "peer", "mcp__peer__*")
-	c.List(t.Context())
+	if list := names(c.List(t.Context())); slices.Contains(list, "for_hunter2hunter2") {
+		t.Errorf("a name holds a secret: %q", list)
+	}
 	if r := c.Call(t.Context(), "fail", json.RawMessage("{}")); !r.IsError || r.Text != "no such thing" {
 		t.Errorf("fail: %+v", r)
 	}
@@ -158,11 +164,24 @@ func TestResults(t *testing.T) {
 	if r := c.Call(t.Context(), "long", json.RawMessage("{}")); !strings.HasSuffix(r.Text, "ü\n(7 more characters omitted)") {
 		t.Errorf("long: …%q", r.Text[len(r.Text)-60:])
 	}
+	if r := c.Call(t.Context(), "half", json.RawMessage("{}")); strings.Contains(r.Text, "hunter2") {
+		t.Errorf("half of a secret: …%q", r.Text[len(r.Text)-60:])
+	}
 	if r := c.Call(t.Context(), "picture", json.RawMessage("{}")); r.Text != "seen" || r.Source == nil || r.Source.MediaType != "image/png" {
 		t.Errorf("picture: %+v", r)
 	}
 	if got := c.Failures(); got != nil {
 		t.Errorf("failures %q", got)
+	}
+}
+
+// TestStoppedStart: the end of a run while a server starts is no failure of the server.
+func TestStoppedStart(t *testing.T) {
+	c := newClient(t, "mute", "mcp__peer__*")
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if list := c.List(ctx); len(list) > 0 || c.Failures() != nil {
+		t.Errorf("got %+v, failures %q", list, c.Failures())
 	}
 }
 

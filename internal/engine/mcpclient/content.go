@@ -48,12 +48,16 @@ func contentOf(r *mcp.CallToolResult) (string, sources) {
 			parts = append(parts, string(data))
 		}
 	}
-	text := strings.Join(parts, "\n")
+	return strings.Join(parts, "\n"), files
+}
+
+// bounded cuts a text off that is longer than the model is shown. No secret may be in it: half of one would not be recognized.
+func bounded(text string) string {
 	if n := utf8.RuneCountInString(text); n > maxText {
 		text, _ = plaintext.First(text, maxText)
 		text += fmt.Sprintf("\n(%d more characters omitted)", n-maxText)
 	}
-	return text, files
+	return text
 }
 
 // add adds a file that a model can see; a note stands for another, and for those after the first.
