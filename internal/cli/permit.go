@@ -84,8 +84,8 @@ func (d *Deps) permitsOnTerminal() *permits {
 		lines := make(chan string, 1)
 		asked.Store(&lines)
 		defer asked.Store(nil)
-		defer d.progress.giveWay([]byte("\n")) // Enter ended the line of the question
-		if ended == nil {                      // a read of the terminal cannot be interrupted, but left
+		defer func() { _, _ = d.progress.giveWay(io.Discard, []byte("\n")) }() // Enter ended the line of the question
+		if ended == nil {                                                      // a read of the terminal cannot be interrupted, but left
 			ended = make(chan struct{})
 			go readLines(d.In, &asked, ended)
 		}

@@ -51,8 +51,8 @@ func (d *Deps) watch(name string) (stop func()) {
 		ticks.Stop()
 		close(done)
 		p.mu.Lock()
+		defer p.mu.Unlock()
 		p.ended = true
-		p.mu.Unlock()
 		p.hide()
 	}
 }
@@ -95,35 +95,27 @@ func (p *progress) draw() {
 	p.shown = true
 }
 
-// hide removes the line.
+// hide removes the line. The caller holds the lock.
 func (p *progress) hide() {
-	if p == nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.shown {
 		_, _ = io.WriteString(p.w, "\r\x1b[K")
 		p.shown = false
 	}
 }
 
-// giveWay removes the line before text is written on the terminal, until that ends a line.
-func (p *progress) giveWay(text []byte) {
-	if p == nil || len(text) == 0 {
-		return
+// giveWay writes text to a writer that ends on the terminal. The line is away until text ends a line.
+func (p *progress) giveWay(w io.Writer, text []byte) (int, error) {
+	if p != nil && len(text) > 0 {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.hide()
+		p.midLine = text[len(text)-1] != '\n'
 	}
-	p.hide()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.midLine = text[len(text)-1] != '\n'
+	return w.Write(text)
 }
 
 // Write writes to standard error.
-func (p *progress) Write(text []byte) (int, error) {
-	p.giveWay(text)
-	return p.w.Write(text)
-}
+func (p *progress) Write(text []byte) (int, error) { return p.giveWay(p.w, text) }
 
 // account says in one line, on a terminal, how a run ended that went well. The line of an error says it of others.
 func (d *Deps) account(verb, name string, r runlog.Record) {

@@ -72,13 +72,14 @@ func (d *Deps) talk() io.Writer {
 type sink struct{ d *Deps }
 
 func (s sink) Write(p []byte) (int, error) {
-	if isTerminal(s.d.Stdout) {
-		s.d.progress.giveWay(p)
-	}
+	w := s.d.Stdout
 	if s.d.pager.pages() {
-		return s.d.pager.Write(p)
+		w = s.d.pager
 	}
-	return s.d.Stdout.Write(p)
+	if isTerminal(s.d.Stdout) {
+		return s.d.progress.giveWay(w, p)
+	}
+	return w.Write(p)
 }
 
 // clean writes to a terminal, without what could take it over.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -155,6 +156,17 @@ func TestTableIsPrintable(t *testing.T) {
 	}
 }
 
+// duringWrite calls a function in each write.
+type duringWrite struct {
+	io.Writer
+	do func()
+}
+
+func (w duringWrite) Write(p []byte) (int, error) {
+	w.do()
+	return w.Writer.Write(p)
+}
+
 // The line makes way for output and comes back when that has ended its line.
 func TestProgress(t *testing.T) {
 	t.Parallel()
@@ -184,6 +196,14 @@ func TestProgress(t *testing.T) {
 	step(" ends.\n", func() { _, _ = sink{d}.Write([]byte(" ends.\n")) })
 	step(gone+"disk  1m5s  $0.25", p.draw)
 	step(gone+"ollim: warning: late\n", func() { d.warn("late") })
+	step(gone+"disk  1m5s  $0.25", p.draw)
+	step(gone+"whole\n", func() {
+		_, _ = p.giveWay(duringWrite{&out, func() {
+			if p.mu.TryLock() {
+				t.Error("the line may be drawn after it was removed and before the text is written")
+			}
+		}}, []byte("whole\n"))
+	})
 	step(gone+"disk  1m5s  $0.25", p.draw)
 	step(gone, stop)
 	step("", p.draw)
