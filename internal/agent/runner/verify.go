@@ -32,7 +32,7 @@ func (v verify) Enforce(ctx context.Context, r *Runner, t *Turn) error {
 	for {
 		refusal, err := v.ask(ctx, t.Run)
 		if err != nil {
-			return v.note(ctx, t, err, 0)
+			return errors.Join(err, v.note(ctx, t, err, 0))
 		}
 		standing, err := t.Run.Standing()
 		if err != nil {
@@ -40,12 +40,13 @@ func (v verify) Enforce(ctx context.Context, r *Runner, t *Turn) error {
 		}
 		next := standing.Retries + v.retried + 1
 		if refusal == nil || next > v.job.Retry {
-			return v.note(ctx, t, refusal, 0)
+			return errors.Join(refusal, v.note(ctx, t, refusal, 0))
 		}
-		if err := v.note(ctx, t, refusal, next); !errors.Is(err, refusal) {
-			return err
+		err = v.note(ctx, t, refusal, next)
+		if err == nil {
+			err = t.Resume(ctx, prompt.NotVerified(refusal.Error(), next, v.job.Retry), t.Request)
 		}
-		if err := t.Resume(ctx, prompt.NotVerified(refusal.Error(), next, v.job.Retry), t.Request); err != nil {
+		if err != nil {
 			return errors.Join(refusal, err)
 		}
 		if err := (Report{}).Enforce(ctx, r, t); err != nil {
@@ -54,10 +55,10 @@ func (v verify) Enforce(ctx context.Context, r *Runner, t *Turn) error {
 	}
 }
 
-// note records a verdict and returns it. A stop of the run is none.
+// note records a verdict. A stop of the run is none.
 func (v verify) note(ctx context.Context, t *Turn, verdict error, retry int) error {
 	if verdict != nil && ctx.Err() != nil {
-		return verdict
+		return nil
 	}
 	e := runlog.Event{Type: runlog.Verified, Tool: v.job.Verify, IsError: verdict != nil, Count: retry}
 	if verdict != nil {
@@ -66,7 +67,7 @@ func (v verify) note(ctx context.Context, t *Turn, verdict error, retry int) err
 	if t.Observe != nil {
 		t.Observe(e)
 	}
-	return errors.Join(verdict, t.Run.Event(context.WithoutCancel(ctx), e))
+	return t.Run.Event(context.WithoutCancel(ctx), e)
 }
 
 // ask runs the executable. refusal is why the run did not do what it was for; an error says that this could not be decided.
