@@ -57,26 +57,26 @@ func runStatus(ctx context.Context, d *Deps, o statusOptions) error {
 	if err != nil {
 		return err
 	}
-	days, looked := weekDays, overview.Looked(h)
+	days, now := weekDays, d.Now()
 	if o.short {
 		days = 1 // it is called often
 	}
-	s, err := overview.Collect(ctx, h, days, looked)
+	s, err := overview.Collect(ctx, h, days)
 	switch {
 	case o.json:
 		return cmp.Or(d.emit(s), err)
 	case o.short:
-		return d.answer(shortStatus(s, d.Now()), err)
+		return d.answer(shortStatus(s, now), err)
 	}
 	t := d.table("")
-	for _, rows := range [][][]any{tickRows(s), runRows(s, d.Now()), waitingRows(s), countRows(s), nextRows(s), moneyRows(s), weekRows(s)} {
+	for _, rows := range [][][]any{tickRows(s), runRows(s, now), waitingRows(s), countRows(s), nextRows(s), moneyRows(s), weekRows(s)} {
 		for _, row := range rows {
 			t.row(row...)
 		}
 	}
 	t.end()
 	if !d.inside() {
-		if lookErr := overview.Look(h); lookErr != nil {
+		if lookErr := overview.Look(h, now); lookErr != nil {
 			d.warn(lookErr.Error())
 		}
 	}

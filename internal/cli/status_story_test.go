@@ -82,6 +82,13 @@ func TestStatusSinceTheLastLook(t *testing.T) {
 	if s := w.status(); len(s.Failed) != 0 || s.Week[0].Failed != 3 || s.Week[0].Runs != 4 {
 		t.Errorf("the week: %+v", s)
 	}
+	w.script("turns:\n  - - delay: 1m\n    - text: done\n")
+	slow := w.start("fire", "daily")
+	if s := w.status(); len(s.Running) != 1 || s.Week[0].Runs != 4 {
+		t.Errorf("during a run: %+v", s)
+	}
+	slow.release()
+	<-slow.ended
 }
 
 func (w *world) status() (s overview.Status) {

@@ -15,8 +15,8 @@ type page struct {
 
 func path(h app.Home) string { return h.Dir.State("status.json") }
 
-// Looked returns when the owner saw the status last; zero if that is not known, or in the future.
-func Looked(h app.Home) time.Time {
+// looked returns when the owner saw the status last; zero if that is not known, or in the future.
+func looked(h app.Home) time.Time {
 	var p page
 	data, err := store.Read(path(h))
 	if err != nil || json.Unmarshal(data, &p) != nil || p.Looked.After(h.Disk.Now()) {
@@ -25,7 +25,7 @@ func Looked(h app.Home) time.Time {
 	return p.Looked
 }
 
-// Look records that the owner sees the status now.
-func Look(h app.Home) error {
-	return store.WriteJSONAs(path(h), page{h.Disk.Now().In(h.Config.Zone)}, store.Buffered)
+// Look records that the owner sees the status of an instant: of the one before it was collected, so that no failure falls between.
+func Look(h app.Home, at time.Time) error {
+	return store.WriteJSONAs(path(h), page{at.In(h.Config.Zone)}, store.Buffered)
 }

@@ -103,16 +103,15 @@ type Spent struct {
 // fires is how many fires are listed.
 const fires = 3
 
-// Collect reads the status. days is how far back runs are read, at least one; looked is when the owner saw the status last, zero if that
-// is not known. The error is of the parts that could not be read.
-func Collect(ctx context.Context, h app.Home, days int, looked time.Time) (Status, error) {
+// Collect reads the status. days is how far back runs are read, at least one. The error is of the parts that could not be read.
+func Collect(ctx context.Context, h app.Home, days int) (Status, error) {
 	s := Status{
 		Running: []Run{}, Failed: []Run{}, Waiting: []Question{}, Approvals: []string{}, Queued: []Message{}, Inbox: []Events{},
 		Next: []Fire{}, Week: []Week{},
 	}
 	var errs []error
 	for _, part := range []func(context.Context, app.Home) error{
-		s.tick, func(_ context.Context, h app.Home) error { return s.runs(h, days, looked) }, s.questions, s.queue, s.inbox, s.messages, s.jobs, s.money,
+		s.tick, func(_ context.Context, h app.Home) error { return s.runs(h, days) }, s.questions, s.queue, s.inbox, s.messages, s.jobs, s.money,
 	} {
 		errs = append(errs, part(ctx, h))
 	}

@@ -24,7 +24,7 @@ type Run struct {
 	Recovered bool `json:"recovered,omitempty"` // a later run of the job did not fail
 }
 
-// Week is the runs of one routine in the last week, without fires that were skipped or paused.
+// Week is the runs of one routine in the last week that have ended, without fires that were skipped or paused.
 type Week struct {
 	Job    string  `json:"job"`
 	Label  string  `json:"label"`
@@ -37,8 +37,8 @@ type Week struct {
 const recent = 24 * time.Hour
 
 // runs finds the runs in progress, those that failed, and the sums by routine.
-func (s *Status) runs(h app.Home, days int, looked time.Time) error {
-	now := h.Disk.Now()
+func (s *Status) runs(h app.Home, days int) error {
+	now, looked := h.Disk.Now(), looked(h)
 	seen, listed, week := map[string]bool{}, map[string]bool{}, map[string]*Week{}
 	for r, err := range h.Runs().Since(now.AddDate(0, 0, -days)) {
 		if err != nil {
@@ -57,7 +57,7 @@ func (s *Status) runs(h app.Home, days int, looked time.Time) error {
 			s.Failed, listed[r.Job] = append(s.Failed, run), true
 		}
 		seen[r.Job] = true
-		if r.Kind == string(job.Routine) {
+		if r.Kind == string(job.Routine) && r.Outcome != "" {
 			sum(week, r)
 		}
 	}
