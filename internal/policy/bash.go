@@ -11,13 +11,14 @@ import (
 	"unicode"
 )
 
-// decideBash decides a command: what it is, what it may never be, which pattern has its words, where its words lead.
+// decideBash decides a command: what it is, what it may never be, which pattern has its words, where its words lead. What a sealed
+// program can reach is not looked at here; ollim's own commands are executed outside of the seal.
 func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
 	words, err := Words(in.text("command"))
 	if err != nil {
 		return Pattern{}, err
 	}
-	if reason := programRefusal(words); reason != "" {
+	if reason := refusal(wilds(words), p.Sealed); reason != "" {
 		return Pattern{}, errors.New(reason)
 	}
 	if words[0] == ollim {
@@ -28,19 +29,19 @@ func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
 			return Pattern{}, errors.New(reason)
 		}
 	}
-	by, err := pick(patterns, "the command", func(p Pattern) bool { return len(p.words) > 0 && matchWords(p.words, words) })
-	if err != nil {
-		return Pattern{}, err
+	by, err := p.inForce(patterns, words)
+	if err != nil || p.Sealed && words[0] != ollim {
+		return by, err
 	}
 	g, err := p.Ground()
 	if err != nil {
 		return Pattern{}, err
 	}
-	if name := g.encloses(g.cwd); name != "" && walksHere(words) {
-		return Pattern{}, fmt.Errorf("%s could read a protected path (%s); use Glob or Grep with a path", quoteless(words[0]), name)
-	}
 	if words[0] == ollim {
 		return by, g.ollimWords(words)
+	}
+	if name := g.encloses(g.cwd); name != "" && walks(words) {
+		return Pattern{}, fmt.Errorf("%s could read a protected path (%s); use Glob or Grep with a path", quoteless(words[0]), name)
 	}
 	for _, word := range words {
 		if err := g.word(word); err != nil {
@@ -48,6 +49,19 @@ func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
 		}
 	}
 	return by, nil
+}
+
+// inForce returns the pattern that allows a command.
+func (p Policy) inForce(patterns []Pattern, words []string) (Pattern, error) {
+	by, err := pick(patterns, "the command", func(pattern Pattern) bool {
+		return matchWords(pattern.words, words) && (p.Sealed || pattern.unsealed == "")
+	})
+	for _, pattern := range patterns {
+		if err != nil && !p.Sealed && pattern.unsealed != "" && matchWords(pattern.words, words) {
+			return by, fmt.Errorf("%s is in force only in a sealed run: %s", pattern.text, pattern.unsealed)
+		}
+	}
+	return by, err
 }
 
 // ollimWords looks at ollim's arguments. They are text and names more often than paths, so only a word that is a path as a whole

@@ -239,7 +239,6 @@ func TestBashOfJobs(t *testing.T) {
 	} {
 		bash(t, in, allow, command)
 	}
-	bash(t, p, true, `curl -k -XPOST -d '{"at":"http://x/#1"}' 'https://example.com/x#top'`)
 	bash(t, p, true, "curl -fsS 'https://example.com/x?a=b&c=d'")
 	for _, command := range lines(`
 		ollim help x

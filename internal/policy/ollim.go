@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// ollim is the program whose verbs are looked at one by one.
+const ollim = "ollim"
+
 // Access is what an agent may do with a command of ollim.
 type Access int
 

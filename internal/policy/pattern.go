@@ -24,7 +24,12 @@ type Pattern struct {
 	glob   glob   // file tools: below base
 	base   string // file tools: "" is the working directory, "/" the file system's root
 	name   wild   // WebFetch: of the host; Task: of the subagent
+
+	unsealed string
 }
+
+// Unsealed says why a Bash pattern is in force only where programs are sealed; "" if it is in force everywhere.
+func (p Pattern) Unsealed() string { return p.unsealed }
 
 // String is the pattern as it was written.
 func (p Pattern) String() string { return p.text }
@@ -164,7 +169,11 @@ func (p *Pattern) readCommand(scope string) error {
 	for i, w := range words {
 		p.words[i] = w.wild
 	}
-	return programPattern(p.words)
+	if reason := refusal(p.words, true); reason != "" {
+		return errors.New(reason)
+	}
+	p.unsealed = refusal(p.words, false)
+	return nil
 }
 
 func (p *Pattern) readGlob(scope string, write bool) error {

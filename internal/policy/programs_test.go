@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/ollim/ollim/internal/policy"
@@ -10,29 +11,23 @@ import (
 func TestProgramsThatOnlyRead(t *testing.T) {
 	h := newFixture(t)
 	for pattern, commands := range map[string][]string{
-		"docker ps *":               {"docker ps", "docker ps -a --no-trunc"},
-		"docker logs *":             {"docker logs --tail 20 web"},
-		"systemctl status *":        {"systemctl status nginx.service"},
-		"systemctl --user status *": {"systemctl --user status ollim.timer"},
-		"crontab -l":                {"crontab -l"},
-		"git log *":                 {"git log -p -u --oneline", "git log --author=me"},
-		"git -C notes log *":        {"git -C notes log"},
-		"git push *":                {"git push -u origin main"},
-		"gh pr *":                   {"gh pr list --json title", "gh pr view 3"},
-		"gh repo view *":            {"gh repo view a/b"},
-		"gh auth token":             {"gh auth token"}, // written out by the owner
-		"sed -n 1,5p notes/a.md":    {"sed -n 1,5p notes/a.md"},
-		"sqlite3 a.db .tables":      {"sqlite3 a.db .tables"},
-		"awk '{print $1}' *":        {"awk '{print $1}' notes/a.md"},
-		"sort *":                    {"sort -u notes/a.md"},
-		"wc *":                      {"wc -l notes/a.md"},
-		"tar *":                     {"tar -tf a.tar", "tar -cf a.tar notes/a.md"},
-		"jq *":                      {"jq .important a.json", `jq '.included[] | .import' a.json`, `jq -r .a a.json`},
-		"wget -qO page.html *":      {"wget -qO page.html https://example.com/x"},
-		"curl *": {
-			`curl -s -d '{"a": [1, "b"]}' https://example.com/x`, `curl -s '-d{"a": "b\n"}' https://example.com/x`,
-			`curl -s -o page.html '-w%{http_code}' https://example.com/x`,
-		},
+		"docker ps *":                {"docker ps", "docker ps -a --no-trunc"},
+		"docker logs *":              {"docker logs --tail 20 web"},
+		"systemctl status *":         {"systemctl status nginx.service"},
+		"systemctl --user status *":  {"systemctl --user status ollim.timer"},
+		"crontab -l":                 {"crontab -l"},
+		"git log *":                  {"git log -p -u --oneline", "git log --author=me"},
+		"git -C notes log *":         {"git -C notes log"},
+		"git push *":                 {"git push -u origin main"},
+		"gh pr *":                    {"gh pr list --json title", "gh pr view 3"},
+		"gh repo view *":             {"gh repo view a/b"},
+		"sed -n 1,5p notes/a.md":     {"sed -n 1,5p notes/a.md"},
+		"sqlite3 a.db .tables":       {"sqlite3 a.db .tables"},
+		"awk '{print $1}' *":         {"awk '{print $1}' notes/a.md"},
+		"sort *":                     {"sort -u notes/a.md"},
+		"wc *":                       {"wc -l notes/a.md"},
+		"jq -r .a a.json":            {"jq -r .a a.json"},
+		"curl https://example.com/*": {"curl https://example.com/x"},
 	} {
 		p := h.policy(t, "Bash("+pattern+")")
 		for _, command := range commands {
@@ -64,8 +59,73 @@ func TestVerbsThatRunPrograms(t *testing.T) {
 		kubectl get *
 		mariadb *
 		duckdb a.db *`) {
+		if p, err := policy.Parse("Bash(" + pattern + ")"); err == nil && p.Unsealed() == "" {
+			t.Errorf("Bash(%s) is accepted", pattern)
+		}
+	}
+}
+
+// In a sealed run a pattern gives every program and every argument that its words name. Elsewhere it says why it gives nothing.
+func TestSealed(t *testing.T) {
+	h := newFixture(t)
+	for pattern, commands := range map[string][]string{
+		"sh *":             {"sh -c 'cat notes/a.md | wc'", "sh x.sh"},
+		"python3 *":        {"python3 -c 'print(1)'"},
+		"jq *":             {`jq 'import "a" as $a; .' a.json`},
+		"curl *":           {`curl -s -d '{"a": 1}' https://example.com/x`, "curl -O file:///etc/passwd"},
+		"git *":            {"git config --list", "git -c alias.x=y x"},
+		"find *":           {"find . -exec id", "find"},
+		"tar *":            {"tar xf a.tar"},
+		"make *":           {"make test"},
+		"gh *":             {"gh auth status"},
+		"cat *":            {"cat state/x.md", "cat /proc/self/environ", "cat ../secret", "cat SECRET"}, // the kernel refuses
+		"docker ps *":      {"docker ps -a"},
+		"sort *":           {"sort --files0-from=x"},
+		"systemctl show *": {"systemctl show x"},
+		"./x.sh *":         {"./x.sh a b"},
+	} {
+		p := h.policy(t, "Bash("+pattern+")")
+		p.Sealed = true
+		for _, command := range commands {
+			bash(t, p, true, h.text(command))
+		}
+		p.Sealed = false
+		if reason := p.Allow[0].Unsealed(); reason != "" {
+			for _, command := range commands {
+				bash(t, p, false, h.text(command))
+			}
+		}
+	}
+	p := h.policy(t, "Bash(ollim *)", "Bash(sh *)", "Bash(docker ps *)", "Bash(cat notes/*)")
+	p.Sealed = true
+	for _, command := range lines(`
+		ollim config set a b
+		ollim approve --all
+		ollim ping --file config.yaml
+		ollim ping --file DATA/state/x.md
+		ollim --data-dir x tasks
+		./ollim help
+		ollim.sh help
+		sh -c ls; id
+		sh -c "$HOME"
+		docker run x
+		docker --host x ps
+		cat notes
+		bash -c id
+		-x`) {
+		bash(t, p, false, h.text(command))
+	}
+	for _, pattern := range []string{"docker *", "docker run *", "systemctl restart *", "systemctl -H x status *", "crontab *", "./ollim *", "*", "sh -c ls; id"} {
 		if _, err := policy.Parse("Bash(" + pattern + ")"); err == nil {
 			t.Errorf("Bash(%s) is accepted", pattern)
 		}
+	}
+	p.Sealed = false
+	if v := p.Decide("Bash", object(t, "command", "sh -c ls")); !strings.Contains(v.Reason, "sh runs any command") {
+		t.Error(v.Reason)
+	}
+	p = h.policy(t, "Bash(jq *)")
+	if v := p.Decide("Bash", object(t, "command", "jq .a x")); !strings.Contains(v.Reason, "only in a sealed run: jq runs any program") {
+		t.Error(v.Reason)
 	}
 }

@@ -13,6 +13,15 @@ func parseWild(text string) wild {
 	return strings.Split(text, "*")
 }
 
+// wilds returns literal words.
+func wilds(words []string) []wild {
+	list := make([]wild, len(words))
+	for i, word := range words {
+		list[i] = wild{word}
+	}
+	return list
+}
+
 func (w wild) literal() bool { return len(w) == 1 }
 
 // any reports whether w is a lone star.
