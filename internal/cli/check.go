@@ -213,8 +213,10 @@ func (c *checker) good(path string, j job.Job) {
 	if c.approvals == nil {
 		return
 	}
-	if err := c.runner.CheckDirs(j); err != nil {
-		c.fault(wrong(path, "", err.Error()))
+	for _, check := range []func(job.Job) error{c.runner.CheckDirs, c.runner.CheckTools} {
+		if err := check(j); err != nil {
+			c.fault(wrong(path, "", err.Error()))
+		}
 	}
 	if j.Seal != "" {
 		c.seal(j, path)

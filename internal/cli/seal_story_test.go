@@ -219,3 +219,31 @@ echo x >c/.envrc; echo '{"runOn": "folderOpen"}' >.vscode/tasks.json; echo x >Ma
 		t.Errorf("%d findings, want 4:\n%s", n, out)
 	}
 }
+
+// A pattern that only the seal makes harmless is in force in sealed runs, and a job that has one is refused everywhere else.
+func TestPatternsThatNeedTheSeal(t *testing.T) {
+	t.Parallel()
+	needsSeal(t)
+	w, api := newNativeWorld(t)
+	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "--isolated", "--allowed-tools", "Bash(sh *)", "--allowed-tools", "Bash(docker ps *)", "Work.")
+	api.Reply(bash("sh -c 'echo ran | cat; cat config.yaml state/canary'"), bash("ollim config set seal off"), anthropicapi.Reply{Text: "done"})
+	w.must("fire", "daily")
+	result := func(call int) string { return api.Requests()[call].ToolResults()[0].ResultText }
+	if !strings.Contains(result(1), "ran") || strings.Contains(result(1), "A sealed") || !strings.Contains(result(2), "owner's command") {
+		t.Errorf("the commands said %q, %q", result(1), result(2))
+	}
+	refused := func(reason string) {
+		t.Helper()
+		want := "allowed-tools: Bash(sh *) is in force only in a sealed run: sh runs any command it is given, or writes to files that its input names (" + reason + ")"
+		if r := w.run("fire", "daily"); r.status != 77 || !strings.Contains(r.errOut, want) {
+			t.Errorf("fire: status %d, %s", r.status, r.errOut)
+		}
+		if r := w.run("check"); r.status != 65 || !strings.Contains(r.out, want) {
+			t.Errorf("check: status %d, %s", r.status, r.out)
+		}
+	}
+	w.oldKernel()
+	refused(errOld.Error())
+	w.must("config", "set", "seal", "off")
+	refused("seal: off")
+}

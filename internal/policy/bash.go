@@ -40,7 +40,7 @@ func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
 	if words[0] == ollim {
 		return by, g.ollimWords(words)
 	}
-	if name := g.encloses(g.cwd); name != "" && walks(words) {
+	if name := g.Encloses(g.cwd); name != "" && walks(words) {
 		return Pattern{}, fmt.Errorf("%s could read a protected path (%s); use Glob or Grep with a path", quoteless(words[0]), name)
 	}
 	for _, word := range words {
@@ -148,7 +148,7 @@ func (g Ground) whole(text string, around bool) error {
 	if !filepath.IsAbs(text) && !slices.ContainsFunc(g.roots, func(r realRoot) bool { return within(real, r.real) || within(real, r.named) }) {
 		return fmt.Errorf("%s leads out of the working directory", quote(text))
 	}
-	if name := g.encloses(real); around && name != "" {
+	if name := g.Encloses(real); around && name != "" {
 		return fmt.Errorf("%s contains a protected path (%s); be more specific", quote(text), name)
 	}
 	return nil

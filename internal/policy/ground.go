@@ -130,8 +130,8 @@ func (g Ground) protects(named, real string) string {
 	}
 }
 
-// encloses returns the name of a protected place that lies in the directory.
-func (g Ground) encloses(real string) string {
+// Encloses returns the name of a protected place that lies in a directory, absolute and without links; "" if none does.
+func (g Ground) Encloses(real string) string {
 	for _, guard := range g.guards {
 		if within(strings.ToLower(guard.named), strings.ToLower(real)) || within(strings.ToLower(guard.real), strings.ToLower(real)) {
 			return filepath.Base(guard.named)

@@ -40,9 +40,6 @@ func (g Ground) Roots() (dirs []string) {
 // Dir is the working directory, without links.
 func (g Ground) Dir() string { return g.cwd }
 
-// Encloses returns the name of a protected place that lies in a directory, absolute and without links; "" if none does.
-func (g Ground) Encloses(real string) string { return g.encloses(real) }
-
 // Hides reports whether a path, absolute and without links, is or lies in a protected place, or what info describes is one. By
 // identity only the last name is compared: whoever goes down a tree asks at every step. info may be nil.
 func (g Ground) Hides(path string, info fs.FileInfo) bool {

@@ -163,6 +163,9 @@ func (f *fire) permit() error {
 	if err := f.CheckDirs(j); err != nil {
 		return err
 	}
+	if err := f.CheckTools(j); err != nil {
+		return err
+	}
 	if err := f.approved(j); err != nil {
 		return err
 	}
@@ -188,6 +191,22 @@ func (r *Runner) CheckDirs(j job.Job) error {
 	}
 	if err := confine.CheckDirs(roots, confine.Protected(r.Home, r.Secret)); err != nil {
 		return &Refusal{kind: ErrRefused, reason: err.Error()}
+	}
+	return nil
+}
+
+// CheckTools returns a *Refusal if a job that nothing seals has tool patterns that are in force only in a sealed run.
+func (r *Runner) CheckTools(j job.Job) error {
+	for _, text := range j.AllowedTools {
+		p, err := policy.Parse(text)
+		if err != nil || p.Unsealed() == "" {
+			continue
+		}
+		if _, why, err := r.Seals(j); err != nil {
+			return err
+		} else if why != "" {
+			return &Refusal{kind: ErrRefused, reason: fmt.Sprintf("allowed-tools: %s is in force only in a sealed run: %s (%s)", text, p.Unsealed(), why)}
+		}
 	}
 	return nil
 }

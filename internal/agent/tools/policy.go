@@ -27,6 +27,7 @@ func (b *Set) policy() policy.Policy {
 		Protected:   b.Protected(),
 		SearchHides: true,
 		Ollim:       b.Commands,
+		Sealed:      b.Run.Sealed != nil && b.Run.Sealed.ABI > 0,
 	}
 	for _, entry := range b.Run.Dirs {
 		dir, writable := strings.CutPrefix(entry, "rw:")
