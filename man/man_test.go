@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -66,9 +67,9 @@ func TestReferences(t *testing.T) {
 			t.Errorf("%s: SEE ALSO is not in order of sections and names", name)
 		}
 	}
-	for name := range pages(t, "*.5") {
+	for name := range pages(t, "ollim-*.[57]") {
 		stem := strings.ReplaceAll(strings.TrimSuffix(name, path.Ext(name)), "-", `\-`)
-		if _, last, _ := strings.Cut(all["ollim.7"], ".SH SEE ALSO\n"); !strings.Contains(last, ".BR "+stem+" (5)") {
+		if _, last, _ := strings.Cut(all["ollim.7"], ".SH SEE ALSO\n"); !strings.Contains(last, ".BR "+stem+" ("+path.Ext(name)[1:]+")") {
 			t.Errorf("ollim.7 does not see %s", name)
 		}
 	}
@@ -80,4 +81,35 @@ func bySection(a, b string) int {
 		return number[:1] + name
 	}
 	return strings.Compare(key(a), key(b))
+}
+
+// TestSecurity: each test that ollim-security(7) names for a claim is there.
+func TestSecurity(t *testing.T) {
+	text := pages(t, "ollim-security.7")["ollim-security.7"]
+	claims := regexp.MustCompile(`\[([^\[\]]*: Test[^\[\]]*)\]`).FindAllStringSubmatch(text, -1)
+	if len(claims) < 30 {
+		t.Errorf("only %d claims", len(claims))
+	}
+	for _, claim := range claims {
+		for part := range strings.SplitSeq(claim[1], ";") {
+			dir, names, _ := strings.Cut(strings.TrimSpace(part), ": ")
+			files, err := filepath.Glob(filepath.Join("..", dir, "*_test.go"))
+			if err != nil || len(files) == 0 {
+				t.Errorf("%s has no tests, %v", dir, err)
+			}
+			var code strings.Builder
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				code.Write(text)
+			}
+			for name := range strings.SplitSeq(names, ",") {
+				if !strings.Contains(code.String(), "\nfunc "+strings.TrimSpace(name)+"(t ") {
+					t.Errorf("%s has no %s", dir, strings.TrimSpace(name))
+				}
+			}
+		}
+	}
 }
