@@ -28,8 +28,7 @@ func TestClaudeSessionsAreRead(t *testing.T) {
 	}
 	kept := func() string {
 		var all strings.Builder
-		files, _ := filepath.Glob(filepath.Join(c.variable("CLAUDE_CONFIG_DIR"), "projects", "*", "*.jsonl"))
-		for _, file := range files {
+		for _, file := range c.kept("projects/*/*.jsonl") {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)

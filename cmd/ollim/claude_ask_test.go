@@ -63,10 +63,7 @@ func TestAskOnClaude(t *testing.T) {
 	if full(1, 0) == 0 {
 		return // TestUnkept of the engine shows that nothing is kept
 	}
-	sessions := func() []string {
-		list, _ := filepath.Glob(filepath.Join(c.variable("CLAUDE_CONFIG_DIR"), "projects", "*", "*.jsonl"))
-		return list
-	}
+	sessions := func() []string { return c.kept("projects/*/*.jsonl") }
 	before := len(sessions())
 	api.Reply(anthropicapi.Reply{Text: "once"})
 	ask("--no-session", "just once")

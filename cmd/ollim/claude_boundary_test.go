@@ -21,7 +21,6 @@ const secret = "SECRET-7f3a"
 type fixture struct {
 	*command
 	api     *anthropicapi.Server
-	env     string // where `ollim`, as the agent's Bash finds it, writes the environment that it was given
 	outside string // a directory beside the data directory
 	home    string // of the engine
 	hidden  []string
@@ -33,7 +32,7 @@ const open = "---\nid: open\ncron: \"0 9 * * *\"\nbackground: true\n---\nPUBLIC 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	c, api := withClaude(t)
-	h := &fixture{command: c, api: api, env: filepath.Join(t.TempDir(), "environ"), outside: t.TempDir()}
+	h := &fixture{command: c, api: api, outside: t.TempDir()}
 	h.furnish()
 	return h
 }
@@ -41,7 +40,7 @@ func newFixture(t *testing.T) *fixture {
 func (h *fixture) furnish() {
 	h.t.Helper()
 	bin := h.t.TempDir()
-	h.place(filepath.Join(bin, "ollim"), fmt.Sprintf("#!/bin/sh\nenv > '%s'\nexec '%s' \"$@\"\n", h.env, h.path), 0o755)
+	h.place(filepath.Join(bin, "ollim"), fmt.Sprintf("#!/bin/sh\nenv > \"$CLAUDE_CONFIG_DIR/environ\"\nexec '%s' \"$@\"\n", h.path), 0o755)
 	entries := []string{"config", "set", "env"}
 	for _, e := range anthropicapi.ClaudeEnv(h.t, h.api) {
 		key, value, _ := strings.Cut(e, "=")
@@ -405,7 +404,8 @@ func TestBoundaryInBackground(t *testing.T) {
 		t.Errorf("the input did not arrive as it is: %q", q.LastUserText())
 	}
 
-	environ, err := os.ReadFile(h.env)
+	written := append(h.kept("environ"), "") // none is an error below
+	environ, err := os.ReadFile(written[0])
 	if err != nil || !strings.Contains(string(environ), "OLLIM_RUN=") || strings.Contains(string(environ), secret) {
 		t.Errorf("the environment of the agent's Bash (%v): %s", err, environ)
 	}

@@ -27,6 +27,7 @@ func TestUpdateOfAnOrphanedTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, api := withClaude(t)
+			c.ok("config", "set", "seal", "off") // a sealed engine ends with its ollim
 			if !tc.first {
 				c.ok("chat", "hello")
 			}

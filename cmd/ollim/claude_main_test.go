@@ -113,8 +113,8 @@ func (m mainStory) forkOfARunningTurn(t *testing.T) {
 	speaksAlone(t, fork, "[routine-bg:look]")
 }
 
-// orphaned: where the engine answers after kill -9 of ollim, an update that stood in the prompt counts as delivered: the next turn
-// does not say it again.
+// orphaned: a sealed engine ends with kill -9 of ollim. The next turn says what was not answered, and an update that stood in that prompt,
+// once.
 func (m mainStory) orphaned(t *testing.T) {
 	m.ok("updates", "add", "oil broke 77")
 	hold, asked := make(chan struct{}), len(m.api.Requests())
@@ -129,7 +129,7 @@ func (m mainStory) orphaned(t *testing.T) {
 	close(hold)
 	m.nextTurn(t)
 	r := lastRequest(t, m.api)
-	if n := strings.Count(string(r.Raw), "oil broke 77"); n != 1 || !r.Has("SLOW one") || !r.Has("TOO LATE") {
+	if n := strings.Count(string(r.Raw), "oil broke 77"); n != 1 || !r.Has("SLOW one") || !r.Has("A turn was cut off") || r.Has("TOO LATE") {
 		t.Errorf("the update stands %d times in %s", n, r.Raw)
 	}
 	if !r.Has("a long answer") || !r.Has("Momo") || r.Has("Look around.") {

@@ -22,6 +22,19 @@ func withClaude(t testing.TB) (*command, *anthropicapi.Server) {
 	return c, api
 }
 
+// kept lists what the claude command keeps under a name, in the directories of sealed processes and in the one of others.
+func (c *command) kept(name string) (list []string) {
+	c.t.Helper()
+	for _, dir := range []string{filepath.Join(c.data, "sessions/claude/*"), c.variable("CLAUDE_CONFIG_DIR")} {
+		found, err := filepath.Glob(filepath.Join(dir, name))
+		if err != nil {
+			c.t.Error(err)
+		}
+		list = append(list, found...)
+	}
+	return list
+}
+
 func (c *command) fails(want int, args ...string) string {
 	c.t.Helper()
 	var errOut bytes.Buffer

@@ -80,6 +80,7 @@ func TestOrphanedEngineKeepsTheSession(t *testing.T) {
 			c.write("routines/look.md", look)
 			c.write("state/routine_sessions/daily", "6ba7b810-9dad-11d1-80b4-00c04fd430c8")
 			log, pipe := c.stubEngine()
+			c.ok("config", "set", "seal", "off") // a sealed engine ends with its ollim
 			begun := func(n int) func() bool {
 				return func() bool {
 					text, err := os.ReadFile(log)

@@ -174,6 +174,22 @@ func (l *List) folders(g policy.Ground) (list []string) {
 	return list
 }
 
+// MakeFolders makes the directories that patterns of Write and Edit begin with, such as notes/ for notes/**.md. A sealed tool could not.
+func (l *List) MakeFolders() error {
+	g, err := l.ground()
+	for _, text := range l.run.Allow {
+		p, parseErr := policy.Parse(text)
+		base, ok := p.WritesIn(g.Dir())
+		if parseErr != nil || !ok || !strings.Contains(text, "*") || !slices.ContainsFunc(g.Roots(), func(root string) bool { return within(base, root) }) {
+			continue
+		}
+		if real, resolveErr := policy.Resolve(base); resolveErr == nil && real == base && !g.Hides(real, nil) {
+			err = errors.Join(err, os.MkdirAll(real, 0o700))
+		}
+	}
+	return err
+}
+
 // Summary returns what a record says of the rules: the working directory as a whole, no directory that is the same for every user.
 func (l *List) Summary(rules seal.Rules) (read, write []string) {
 	own := func(list []string) (kept []string) {

@@ -116,6 +116,11 @@ func (w *work) seal(support seal.Support, private []string, broken func(error)) 
 		Env: w.Env, Self: w.Sealing.Self, Private: private, Network: !w.spec.Policy.Seal.Offline,
 		Inside: inside,
 	})
+	if inside {
+		if err := list.MakeFolders(); err != nil {
+			return nil, err
+		}
+	}
 	rules, err := list.Rules()
 	if errors.Is(err, confine.ErrProtected) {
 		return nil, &Refusal{kind: ErrRefused, reason: err.Error(), cause: err}

@@ -22,7 +22,10 @@ func (t *turn) judge(waitErr error, stderr string) error {
 		if strings.Contains(stderr, "No conversation found") {
 			return engine.ErrSessionUnknown
 		}
-		silent := "it printed nothing, as it does where it cannot write its temporary files"
+		silent := "no output"
+		if exit == nil {
+			silent = "no output, as where it cannot write its temporary files"
+		}
 		return fmt.Errorf("the engine ended without a result (%v): %s", exitOf(exit), orElse(firstLine(stderr), silent))
 	}
 	why := orElse(e.Result, strings.Join(e.Errors, "; "), firstLine(stderr), e.Subtype)
