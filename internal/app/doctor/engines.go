@@ -183,7 +183,9 @@ func (e *examination) sessions(context.Context) string {
 		want, used := engines[routine]
 		want, _, _ = strings.Cut(want, ":")
 		name := app.NameOf(routine).Text
-		if holder := engine.Holder(id); used && want != "" && holder != "" && holder != want {
+		if holder := engine.Holder(id); used && holder == "" {
+			e.fail("start a new session: ollim session clear "+name, "the id of the session %s, %q, is one that no engine gives", name, id)
+		} else if used && want != "" && holder != want {
 			e.fail("set the engine to "+holder+"; or start a new session: ollim session clear "+name, "the session %s belongs to the engine %s, not to %s", name, holder, want)
 		} else if used && e.lost(engines[routine], id) {
 			e.warn("restore its file; or start a new session: ollim session clear "+name, "the session %s, %s, is unknown to the engine %s", name, id, want)
