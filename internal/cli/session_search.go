@@ -3,6 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -81,7 +83,7 @@ func runSessionSearch(ctx context.Context, d *Deps, words []string, o sessionSea
 	}
 	found := latest{most: o.number}
 	if len(o.in) > 0 {
-		files, err := filesIn(o.in)
+		files, err := filesIn(h, o.in)
 		if err == nil {
 			err = searchSessions(ctx, h, files, words, &found)
 		}
@@ -158,13 +160,23 @@ func claudeFiles(h app.Home, known map[string]bool) (files []transcript.File, er
 	return files, nil
 }
 
-// filesIn returns the session files at paths and, of directories, below them.
-func filesIn(paths []string) (files []transcript.File, err error) {
+// filesIn returns the session files at paths and, of directories, below them. It refuses a path of another file.
+func filesIn(h app.Home, paths []string) (files []transcript.File, err error) {
 	for _, path := range paths {
 		if path, err = filepath.EvalSymlinks(path); err != nil {
 			return nil, &withStatus{err, statusNoJob}
 		}
-		err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
+		info, err := os.Stat(path)
+		if err == nil && !info.IsDir() {
+			_, err = h.OpenFile(path)
+		}
+		if errors.Is(err, transcript.ErrForeign) {
+			err = &withStatus{fmt.Errorf("%s: not a session file of ollim, Claude Code or pi", path), statusData}
+		}
+		if err != nil {
+			return nil, err
+		}
+		err = filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
 			if err != nil || !e.Type().IsRegular() || name != path && filepath.Ext(name) != ".jsonl" {
 				return err
 			}
