@@ -123,6 +123,9 @@ func forget(ctx context.Context, h app.Home, n app.SessionName) error {
 	if errors.Is(err, lock.ErrBusy) && n.Routine == "" {
 		return h.Runner(true).Clear(ctx)
 	}
+	if errors.Is(err, lock.ErrBusy) {
+		return hint(&withStatus{errors.New("the routine is running"), statusTempFail}, "try again when its run has ended, or: ollim stop %s", n.Routine)
+	}
 	if err != nil {
 		return err
 	}
