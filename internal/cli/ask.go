@@ -180,7 +180,7 @@ func (o *askOptions) question(d *Deps, h app.Home) (runner.Question, runner.Opti
 		err = continues(h, t, &q, &options)
 	}
 	if err == nil && piped {
-		options.Input, err = d.readPiped(h, h.Runner(d.atShell()).ModelOf(options.Engine, options.Model))
+		options.Input, err = d.readPiped(h, h.Runner(d.atShell()).PlanOf(options.Engine, options.Model))
 	}
 	switch {
 	case err == nil && q.Text == "" && choosing:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/model"
@@ -94,17 +95,17 @@ func runChat(ctx context.Context, d *Deps, o chatOptions) error {
 		o.permits = d.permitsOnTerminal()
 	}
 	var input string
-	if o.text, input, err = d.said(h, o.text, func(r *runner.Runner) string { return r.ChatModel(ctx, o.model) }); err != nil {
+	if o.text, input, err = d.said(h, o.text, func(r *runner.Runner) engine.Plan { return r.ChatPlan(ctx, o.model) }); err != nil {
 		return err
 	}
 	return d.chatTurn(ctx, h, o, input)
 }
 
 // said returns the message of a command line, or a piped one if there is none, and what is piped in beside it.
-// model returns the model that answers.
-func (d *Deps) said(h app.Home, words string, model func(*runner.Runner) string) (text, input string, err error) {
+// plan returns the plan for the answer.
+func (d *Deps) said(h app.Home, words string, plan func(*runner.Runner) engine.Plan) (text, input string, err error) {
 	if !isTerminal(d.In) {
-		if input, err = d.readPiped(h, model(h.Runner(d.atShell()))); err != nil {
+		if input, err = d.readPiped(h, plan(h.Runner(d.atShell()))); err != nil {
 			return "", "", err
 		}
 	}

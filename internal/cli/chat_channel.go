@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/channel"
 )
 
@@ -49,7 +50,7 @@ func runChatChannel(ctx context.Context, d *Deps, text string, given chatOptions
 	if err != nil {
 		return err
 	}
-	text, input, err := d.said(h, text, func(r *runner.Runner) string { return r.ModelOf("", given.model) })
+	text, input, err := d.said(h, text, func(r *runner.Runner) engine.Plan { return r.PlanOf("", given.model) })
 	if err != nil {
 		return err
 	}

@@ -154,15 +154,15 @@ func readUpTo(in io.Reader, most int, limit, remedy string) (string, error) {
 
 // pipedHelp is the part of the help about the length of standard input, in the middle of a sentence.
 const pipedHelp = ": at most a fifth of the model's context window, at 4 bytes per token, or 256 KiB if the window is not known (see ollim " +
-	"model list). "
+	"model list; the claude command uses 200,000 tokens of a window, unless the name of the model ends in [1m]). "
 
 // readPiped reads what is piped in for a model, up to a fifth of its context window: the rest is for the conversation and the answer.
-func (d *Deps) readPiped(h app.Home, name string) (string, error) {
+func (d *Deps) readPiped(h app.Home, plan engine.Plan) (string, error) {
 	table, err := h.Models()
 	if err != nil {
 		return "", err
 	}
-	window := table.Resolve(name).Window
+	name, window := plan.Model, cmp.Or(plan.Window, table.Resolve(plan.Model).Window)
 	if window == 0 {
 		return readUpTo(d.In, maxInput, fmt.Sprintf("%d KiB, the limit while the window of the model is not known", maxInput>>10),
 			fmt.Sprintf("shorten it with head -c %d, or state the window: ollim config set models '%s window=TOKENS'", maxInput, cmp.Or(name, "MODEL")))

@@ -30,8 +30,9 @@ type Engine interface {
 
 // Plan is what a request would offer the model.
 type Plan struct {
-	Model string   // "" if the engine has none
-	Tools []string // names as the model sees them, sorted
+	Model  string   // "" if the engine has none
+	Window int      // of the model, in tokens, as far as the engine uses it; 0: see the table of models
+	Tools  []string // names as the model sees them, sorted
 }
 
 // Sink receives events as they happen.

@@ -84,21 +84,21 @@ func (f fit) Enforce(ctx context.Context, _ *Runner, t *Turn) error {
 	return nil
 }
 
-// ModelOf returns the model that an engine would use, where "" is the configured engine or the engine's model; "" if that is not known.
-func (r *Runner) ModelOf(name, model string) string {
+// PlanOf returns the plan of an engine for a new session, where "" is the configured engine or the engine's model.
+func (r *Runner) PlanOf(name, model string) engine.Plan {
 	made, err := r.Engines(cmp.Or(name, r.Engine))
 	if err != nil {
-		return model
+		return engine.Plan{Model: model}
 	}
 	plan, _ := made.Plan(engine.Request{Model: engine.Model{Name: model}}, r.toolsOf(&runlog.Run{}, r.Outbox)) // the run will say what is wrong
-	return plan.Model
+	return plan
 }
 
-// ChatModel returns the model that answers the owner's next message, where "" is the configured one.
-func (r *Runner) ChatModel(ctx context.Context, model string) string {
+// ChatPlan returns the plan for the owner's next message, where "" is the configured model.
+func (r *Runner) ChatPlan(ctx context.Context, model string) engine.Plan {
 	fork, _, err := r.Sessions.Fork(ctx)
 	r.warn(err)
-	return r.ModelOf(fork.Engine, cmp.Or(model, fork.Model, r.Main.Model))
+	return r.PlanOf(fork.Engine, cmp.Or(model, fork.Model, r.Main.Model))
 }
 
 // question is the Spec of a question with no text yet.

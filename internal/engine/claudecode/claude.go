@@ -42,6 +42,7 @@ type Engine struct {
 // Plan returns what the command is given: the model, its own tools, those of our server, and the patterns of those of other servers.
 func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error) {
 	p := engine.Plan{Model: orElse(r.Model.Name, defaultModel), Tools: slices.Clone(r.Scope.BuiltIns)}
+	p.Window = e.window(p.Model)
 	for _, tool := range tools.List() {
 		p.Tools = append(p.Tools, "mcp__"+server+"__"+tool.Name)
 	}
@@ -52,6 +53,17 @@ func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error)
 		err = fmt.Errorf("%w: %s", engine.ErrSessionUnknown, r.Session.ID)
 	}
 	return p, err
+}
+
+// window returns how much of a model's window the command uses. That of version 2.1.197 has 200,000 tokens, also where the service
+// allows more, unless the name ends in [1m].
+func (e *Engine) window(name string) int {
+	name, long := strings.CutSuffix(name, "[1m]")
+	window := e.Models.Resolve(name).Window
+	if !long {
+		window = min(window, 200_000)
+	}
+	return window
 }
 
 // Run starts or continues a session with one prompt.

@@ -125,7 +125,8 @@ func (e *Engine) Compact(ctx context.Context, r engine.Request, instructions str
 
 // Plan names the model that would be asked and the tools that it would be offered.
 func (e *Engine) Plan(r engine.Request, tools engine.Tools) (engine.Plan, error) {
-	p := engine.Plan{Model: e.model(r).ID}
+	m := e.model(r)
+	p := engine.Plan{Model: m.ID, Window: m.Window}
 	for _, tool := range e.toolbox(r, tools).offer() {
 		p.Tools = append(p.Tools, tool.Name)
 	}
