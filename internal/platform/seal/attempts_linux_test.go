@@ -269,6 +269,22 @@ func signals() map[string]func(place) error {
 			return unix.PidfdSendSignal(fd, 0, nil, 0)
 		},
 		"signal by a descriptor": ownBy,
+		"signal by a socket's owner": func(tid int) error {
+			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+			if err != nil {
+				return err
+			}
+			owner := int32(tid)
+			return system(unix.SYS_IOCTL, fd, fioSetOwn, int(uintptr(unsafe.Pointer(&owner))))
+		},
+		"signal by a directory of /proc": func(tid int) error {
+			f, err := os.Open(fmt.Sprintf("/proc/%d", tid))
+			if err != nil {
+				return err
+			}
+			defer func() { _ = f.Close() }()
+			return unix.PidfdSendSignal(int(f.Fd()), 0, nil, 0)
+		},
 	} {
 		all["thread of the parent: "+name] = func(place) error { return anyThread(try) }
 	}

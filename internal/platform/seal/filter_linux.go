@@ -23,6 +23,9 @@ func refused() map[string][]uint32 {
 			unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
 			unix.SYS_CLONE3, // its flags stand in memory; the C library falls back to clone, as it does in containers
 			unix.SYS_KCMP, unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE,
+			unix.SYS_PIDFD_SEND_SIGNAL,                                                         // takes a directory of /proc for a process, also that of a thread here
+			unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, // Landlock knows no System V IPC
+			unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL, unix.SYS_SHMCTL, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN,
 		},
 		"EPERM": {
 			unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD,
@@ -42,6 +45,8 @@ const (
 	firstX32     = 0x40000000 // calls of the x32 ABI, by the same architecture
 	prioProcess  = 0
 	ioprioWhoPid = 1
+	fioSetOwn    = 0x8901 // F_SETOWN of sockets, by a pointer
+	siocSetPgrp  = 0x8902
 )
 
 // filter returns the program; datagrams also lets sockets for DNS be made, whose messages the supervisor sends.
@@ -124,7 +129,12 @@ func argumentChecks(datagrams bool) []argumentCheck {
 		// signal to a thread ends its process. Nobody but ptrace's users and perf asks for signals of another thread by F_SETOWN_EX.
 		{[]uint32{unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_PIDFD_OPEN}, refuseValue(0, self)},
 		{[]uint32{unix.SYS_TGKILL, unix.SYS_RT_TGSIGQUEUEINFO}, refuseValue(1, self)},
-		{[]uint32{unix.SYS_FCNTL}, refuseValue(1, unix.F_SETOWN_EX)},
+		{[]uint32{unix.SYS_FCNTL}, func(a *assembler) {
+			a.arg(1)
+			a.jump(unix.BPF_JEQ, unix.F_SETOWN_EX, "EPERM", "")
+			a.jump(unix.BPF_JEQ, unix.F_SETOWN, "", "allow")
+			refuseValue(2, self)(a)
+		}},
 		{[]uint32{unix.SYS_SOCKETPAIR}, func(a *assembler) {
 			a.arg(0)
 			a.jump(unix.BPF_JEQ, unix.AF_UNIX, "unix", "EAFNOSUPPORT")
@@ -138,6 +148,8 @@ func argumentChecks(datagrams bool) []argumentCheck {
 		{[]uint32{unix.SYS_IOCTL}, func(a *assembler) { // keys typed into a terminal run in the shell that waits there
 			a.arg(1)
 			a.jump(unix.BPF_JEQ, unix.TIOCSTI, "EPERM", "")
+			a.jump(unix.BPF_JEQ, fioSetOwn, "EPERM", "")
+			a.jump(unix.BPF_JEQ, siocSetPgrp, "EPERM", "")
 			a.jump(unix.BPF_JEQ, unix.TIOCLINUX, "EPERM", "allow")
 		}},
 		{[]uint32{unix.SYS_PRLIMIT64}, ownThread(0)},
