@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	dir, err := os.MkdirTemp("", "ollim-test-")
-	if err == nil {
+	if program = os.Getenv("OLLIM_TEST_PROGRAM"); err == nil && program == "" {
 		err = build(dir)
 	}
 	code := 1
@@ -66,7 +66,7 @@ func build(dir string) error {
 		return err
 	}
 	program = filepath.Join(dir, "ollim")
-	return errors.Join(os.WriteFile(program, data, 0o755), os.Setenv("PATH", dir+":"+os.Getenv("PATH")))
+	return errors.Join(os.Chmod(dir, 0o755), os.WriteFile(program, data, 0o755), os.Setenv("PATH", dir+":"+os.Getenv("PATH")))
 }
 
 // patience bounds the wait for an event that must come. It is never a measure of speed: on a busy machine everything takes

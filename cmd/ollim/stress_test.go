@@ -30,6 +30,7 @@ type command struct {
 	t    testing.TB
 	path string
 	data string
+	env  []string // besides
 }
 
 func newCommand(t testing.TB) *command {
@@ -42,6 +43,7 @@ func newCommand(t testing.TB) *command {
 func (c *command) cmd(args ...string) *exec.Cmd {
 	cmd := exec.Command(c.path, args...)
 	cmd.Env = []string{"OLLIM_DATA_DIR=" + c.data, "HOME=" + c.data, "PATH=/usr/bin:/bin"}
+	cmd.Env = append(cmd.Env, c.env...)
 	return cmd
 }
 

@@ -14,8 +14,8 @@ import (
 const nobody = 65534
 
 // Unprivileged reports whether the process belongs to an ordinary user, so that the calling test can continue. As root
-// it runs the test in a process of user nobody instead; then the test must return.
-func Unprivileged(t *testing.T) bool {
+// it runs the test in a process of user nobody instead, which gets env besides; then the test must return.
+func Unprivileged(t *testing.T, env ...string) bool {
 	t.Helper()
 	if os.Getuid() != 0 {
 		return true
@@ -37,6 +37,7 @@ func Unprivileged(t *testing.T) bool {
 	cmd := exec.CommandContext(t.Context(), exe, "-test.v", "-test.run=^"+t.Name()+"$")
 	cmd.Dir = temp
 	cmd.Env = append(cmd.Environ(), "TMPDIR="+temp, "HOME="+temp)
+	cmd.Env = append(cmd.Env, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
