@@ -144,9 +144,13 @@ func failures() []failure {
 		{name: "always cut", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: anthropicapi.Cut, After: 4})},
 		{name: "always malformed", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: anthropicapi.Malformed, After: 4})},
 		{name: "tool server dies", status: 69, said: "tool server is (failed|pending), not connected", set: func(_ *testing.T, c *command, _ *anthropicapi.Server) {
+			c.ok("config", "set", "seal", "off") // the wrapper could not change the file
 			c.wrap(`sed -i 's/"serve"/"swerve"/' "$servers"`)
 		}},
-		{name: "no folder for sessions", status: 69, said: "cannot keep its sessions in /dev/null/claude", set: with("CLAUDE_CONFIG_DIR", "/dev/null/claude")},
+		{name: "no folder for sessions", status: 69, said: "cannot keep its sessions in /dev/null/claude", set: func(t *testing.T, c *command, api *anthropicapi.Server) {
+			with("CLAUDE_CONFIG_DIR", "/dev/null/claude")(t, c, api)
+			c.ok("config", "set", "seal", "off") // a sealed claude has a directory of its own
+		}},
 		{name: "crash", status: 1, said: "exit status 3.*oh no", set: func(_ *testing.T, c *command, _ *anthropicapi.Server) { c.wrap("echo oh no >&2; exit 3") }},
 		{name: "says nothing", status: 1, said: "without a result", ci: true, set: func(_ *testing.T, c *command, _ *anthropicapi.Server) { c.wrap("exit 0") }},
 	}

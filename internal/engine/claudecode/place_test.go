@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,7 +17,7 @@ import (
 )
 
 // newSealedWorld is a world that is sealed; where nothing can be, the test is skipped.
-func newSealedWorld(t *testing.T) *world {
+func newSealedWorld(t testing.TB) *world {
 	t.Helper()
 	w := newWorld(t)
 	if w.seal != nil {
@@ -197,4 +198,40 @@ func TestPlantedLink(t *testing.T) {
 	if found := e.transcripts(id); len(found) != 1 {
 		t.Errorf("a file: %q", found)
 	}
+}
+
+// BenchmarkSealedTurn compares turns with a command and a use of the tool server, sealed and not, in turns: the medians in milliseconds, and
+// by how many percent the sealed one is longer.
+func BenchmarkSealedTurn(b *testing.B) {
+	w := newSealedWorld(b)
+	on, took := w.seal, map[bool][]time.Duration{}
+	w.program("probe", "true")
+	turn := func(sealed bool) {
+		w.seal = on
+		if !sealed {
+			w.seal = nil
+		}
+		w.ask("Bash", map[string]any{"command": "./probe all", "description": "look"})
+		w.ask("mcp__ollim__note", map[string]any{})
+		w.api.Reply(anthropicapi.Reply{Text: "done"})
+		begin := time.Now()
+		if _, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}}, "Bash(./probe *)", "mcp__ollim__note"); err != nil {
+			b.Fatal(err)
+		}
+		took[sealed] = append(took[sealed], time.Since(begin))
+	}
+	turn(true)
+	turn(false)
+	clear(took)
+	for b.Loop() {
+		turn(true)
+		turn(false)
+	}
+	median := func(sealed bool) float64 {
+		slices.Sort(took[sealed])
+		return took[sealed][len(took[sealed])/2].Seconds() * 1000
+	}
+	b.ReportMetric(median(true), "sealed-ms")
+	b.ReportMetric(median(false), "unsealed-ms")
+	b.ReportMetric((median(true)/median(false)-1)*100, "%-longer")
 }

@@ -155,7 +155,7 @@ type world struct {
 
 const patience = 5 * time.Minute
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	command := anthropicapi.Claude(t)
 	self, err := os.Executable()
