@@ -116,6 +116,7 @@ const (
 	allowed fate = "allowed"
 	denied  fate = "denied"  // by the hook, or before it by the settings
 	unknown fate = "unknown" // the engine refuses it without asking
+	sealed  fate = "sealed"  // the hook allows it, and the kernel stops it
 	refused fate = "refused" // by the tool of ours itself, which the run is shown but may not use
 )
 
@@ -220,7 +221,7 @@ func (h *fixture) tryIn(u turn, attempts []attempt) {
 func (a attempt) check(t testing.TB, what string, got anthropicapi.Block, verdict fate) {
 	t.Helper()
 	want := a.want
-	if want == refused {
+	if want == refused || want == sealed {
 		want = allowed // to be called
 	}
 	if verdict != want && (want != denied || verdict == allowed) {

@@ -217,8 +217,8 @@ func (h *fixture) toolsOfAJob(t *testing.T) part {
 	return part{[]string{"--allowed-tools", "Bash(git log *)", "--allowed-tools", "Write(notes/**.md)"}, []attempt{
 		log, bash("git log -n 1 -- routines/open.md", allowed), new, write("notes/c.md", allowed), bash("ollim help", allowed),
 		bash("git log; cat config.yaml", denied), bash("git log && git commit -m x", denied), bash("git log | cat", denied), bash("git log > notes/log.md", denied),
-		bash("git status", denied), bash("git -c core.pager=sh log", denied), bash("git log --output=state/notes.md", denied), bash("PAGER=sh git log", denied),
-		bash("git log -- state/notes.md", denied), bash("sh -c 'git log'", denied),
+		bash("git status", denied), bash("git -c core.pager=sh log", denied), bash("git log --output=state/notes.md", sealed), bash("PAGER=sh git log", denied),
+		bash("sh -c 'git log'", denied),
 		write("notes/a.sh", denied), write("notes/../tasks/new.md", denied), write("tasks/new.md", denied), write("notes/.hidden.md", denied), write("state/notes.md", denied),
 		{tool: "Edit", input: map[string]any{"file_path": "routines/open.md", "old_string": "PUBLIC", "new_string": "theirs"}, want: unknown},
 	}, func(t *testing.T) {

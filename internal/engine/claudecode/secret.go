@@ -10,7 +10,8 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 )
 
-// The command's children, such as the agent's Bash, inherit its variables but not its descriptors. CLAUDE_CODE_SUBPROCESS_ENV_SCRUB
+// The command's children, such as the agent's Bash, inherit its variables but not its descriptors. The seal changes nothing about that: they
+// are in the domain of the command, and may read its environment. CLAUDE_CODE_SUBPROCESS_ENV_SCRUB
 // would remove some variables, but it needs bubblewrap and sets a permission mode that is not ours.
 
 // descriptor is a secret that the command can read from a file descriptor, whose number is in the variable as.
