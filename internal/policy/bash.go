@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/ollim/ollim/internal/platform/shell"
 )
 
 // decideBash decides a command: what it is, what it may never be, which pattern has its words, where its words lead. What a sealed
 // program can reach is not looked at here; ollim's own commands are executed outside of the seal.
 func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
-	words, err := Words(in.text("command"))
+	words, err := shell.Words(in.text("command"))
 	if err != nil {
 		return Pattern{}, err
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
 // What Linux allows, in bytes.
@@ -54,7 +56,7 @@ func (g Ground) absolute(path string) string {
 
 // literalPath refuses paths that some tool would read as something else.
 func literalPath(path string) error {
-	if err := plainText(path, longestPath); err != nil {
+	if err := plaintext.Check(path, longestPath); err != nil {
 		return err
 	}
 	switch {

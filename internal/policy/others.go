@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
 // decideTask decides a delegation, by the name of the subagent.
@@ -51,7 +53,7 @@ func decideFetch(in fields, patterns []Pattern) (Pattern, error) {
 // PublicHost is the host of a web address, in lower case. The address must be written as every reader of addresses understands it,
 // and must not plainly be this machine or its network: its host is a name with a dot.
 func PublicHost(address string) (string, error) {
-	if err := plainText(address, longestPath); err != nil {
+	if err := plaintext.Check(address, longestPath); err != nil {
 		return "", err
 	}
 	rest, ok := strings.CutPrefix(address, "https://")

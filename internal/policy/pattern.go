@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/shell"
 )
 
 // longestPattern is the size of the longest pattern, in bytes.
@@ -76,7 +77,7 @@ func Parse(text string) (Pattern, error) {
 }
 
 func parse(text string) (Pattern, error) {
-	if err := plainText(text, longestPattern); err != nil {
+	if err := plaintext.Check(text, longestPattern); err != nil {
 		return Pattern{}, err
 	}
 	for _, r := range text {
@@ -161,13 +162,12 @@ func (p *Pattern) readCommand(scope string) error {
 	if strings.HasSuffix(scope, ":*") {
 		return fmt.Errorf("write Bash(%s *): the * must be a separate word", quoteless(strings.TrimSuffix(scope, ":*")))
 	}
-	words, err := splitShell(scope, true)
+	words, err := shell.Patterns(scope, true)
 	if err != nil {
 		return err
 	}
-	p.words = make([]wild, len(words))
-	for i, w := range words {
-		p.words[i] = w.wild
+	for _, pieces := range words {
+		p.words = append(p.words, pieces)
 	}
 	if reason := refusal(p.words, true); reason != "" {
 		return errors.New(reason)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
 // decideSearch decides Glob and Grep: one pattern must cover all that could be found, and none of it may be protected.
@@ -70,7 +72,7 @@ func searched(tool string, in fields) ([]string, string, error) {
 
 // searchGlob reads a glob of a search. Without a slash it is taken to match at every depth, as in ripgrep.
 func searchGlob(text string) ([]string, error) {
-	if err := plainText(text, longestPath); err != nil {
+	if err := plaintext.Check(text, longestPath); err != nil {
 		return nil, err
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/shell"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -36,7 +37,7 @@ func (r *reading) lose(format string, args ...any) {
 	}
 }
 
-func text(words []policy.Word) string {
+func text(words []shell.Word) string {
 	var texts []string
 	for _, w := range words {
 		texts = append(texts, w.Text)
@@ -44,12 +45,12 @@ func text(words []policy.Word) string {
 	return strings.Join(texts, " ")
 }
 
-func literal(words []policy.Word) bool {
-	return !slices.ContainsFunc(words, func(w policy.Word) bool { return !w.Literal })
+func literal(words []shell.Word) bool {
+	return !slices.ContainsFunc(words, func(w shell.Word) bool { return !w.Literal })
 }
 
 // shown returns a command as shown in a message.
-func shown(c policy.Command) string { return plaintext.Short(text(c.Words), 60) }
+func shown(c shell.Command) string { return plaintext.Short(text(c.Words), 60) }
 
 // mention reports whether a call of claude occurs anywhere in a command, such as in the arguments of an unknown
 // program.
@@ -59,7 +60,7 @@ func mention(command string) bool {
 
 // call finds the call of claude -p; nil if there is none.
 func (e entry) call() (*reading, error) {
-	commands, err := policy.Commands(e.command)
+	commands, err := shell.Commands(e.command)
 	switch {
 	case err == nil:
 	case !mention(e.command):
@@ -94,9 +95,9 @@ func (e entry) call() (*reading, error) {
 }
 
 // opened replaces sh -c TEXT by the commands of the text.
-func opened(commands []policy.Command, depth int) (all []policy.Command) {
+func opened(commands []shell.Command, depth int) (all []shell.Command) {
 	for _, c := range commands {
-		inner, err := policy.Commands(shellText(unwrap(c.Words, nil)))
+		inner, err := shell.Commands(shellText(unwrap(c.Words, nil)))
 		if err != nil || len(inner) == 0 || depth == 0 {
 			all = append(all, c)
 			continue
@@ -104,14 +105,14 @@ func opened(commands []policy.Command, depth int) (all []policy.Command) {
 		for _, i := range inner {
 			i.In, i.Out = i.In || c.In, i.Out || c.Out
 			i.Files, i.Sets = append(i.Files, c.Files...), append(i.Sets, c.Sets...)
-			all = append(all, opened([]policy.Command{i}, depth-1)...)
+			all = append(all, opened([]shell.Command{i}, depth-1)...)
 		}
 	}
 	return all
 }
 
 // shellText returns the text that a shell runs; "" if these words give none.
-func shellText(words []policy.Word) string {
+func shellText(words []shell.Word) string {
 	if len(words) < 3 || !slices.Contains([]string{"sh", "bash", "dash", "zsh", "ksh"}, path.Base(words[0].Text)) {
 		return ""
 	}
@@ -126,7 +127,7 @@ func shellText(words []policy.Word) string {
 	return ""
 }
 
-func isClaude(words []policy.Word) bool {
+func isClaude(words []shell.Word) bool {
 	return len(words) > 0 && (path.Base(words[0].Text) == "claude" || strings.HasPrefix(words[0].Text, "@anthropic-ai/claude-code"))
 }
 
@@ -148,7 +149,7 @@ func wrapperOf(name string) (w wrapper, ok bool) {
 
 // unwrap removes the programs that run the command after them, and records in r, unless it is nil, the settings that a
 // routine can have too.
-func unwrap(words []policy.Word, r *reading) []policy.Word {
+func unwrap(words []shell.Word, r *reading) []shell.Word {
 	for len(words) > 0 {
 		name := path.Base(words[0].Text)
 		w, ok := wrapperOf(name)
@@ -194,7 +195,7 @@ func (r *reading) limit(text string) {
 }
 
 // around records the commands outside of claude's pipe: cd, variables, and what is omitted.
-func (r *reading) around(commands []policy.Command, at, first, last int) {
+func (r *reading) around(commands []shell.Command, at, first, last int) {
 	dir := "" // home, where cron begins
 	for i, c := range commands {
 		r.sets = append(r.sets, c.Sets...)
@@ -251,7 +252,7 @@ func (r *reading) leaveVariables() {
 }
 
 // pipeline returns the first and the last command of claude's pipe.
-func pipeline(commands []policy.Command, at int) (first, last int) {
+func pipeline(commands []shell.Command, at int) (first, last int) {
 	first, last = at, at
 	for commands[first].In && first > 0 && commands[first-1].Out {
 		first--
@@ -263,7 +264,7 @@ func pipeline(commands []policy.Command, at int) (first, last int) {
 }
 
 // standardInput reads claude's input besides its arguments.
-func (r *reading) standardInput(before []policy.Command, claude policy.Command) {
+func (r *reading) standardInput(before []shell.Command, claude shell.Command) {
 	if len(before) > 0 {
 		written, ok := echoed(before[0].Words)
 		if !ok || len(before) > 1 {
@@ -290,7 +291,7 @@ func (r *reading) standardInput(before []policy.Command, claude policy.Command) 
 }
 
 // echoed returns the output of echo or a plain printf.
-func echoed(words []policy.Word) (written string, ok bool) {
+func echoed(words []shell.Word) (written string, ok bool) {
 	if len(words) < 2 {
 		return "", false
 	}
@@ -311,7 +312,7 @@ func echoed(words []policy.Word) (written string, ok bool) {
 }
 
 // standardOutput records how the line uses the answer.
-func (r *reading) standardOutput(claude policy.Command, after []policy.Command) {
+func (r *reading) standardOutput(claude shell.Command, after []shell.Command) {
 	const instead = "a routine reports by a ping or an update"
 	quiet := len(after) > 0
 	for _, f := range claude.Files {

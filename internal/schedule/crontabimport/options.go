@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ollim/ollim/internal/platform/shell"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -12,11 +13,11 @@ import (
 // option is one option with its words, or, without a name, a positional argument.
 type option struct {
 	name  string
-	words []policy.Word
+	words []shell.Word
 }
 
 // parseOptions splits claude's arguments as claude does.
-func parseOptions(words []policy.Word) (list []option) {
+func parseOptions(words []shell.Word) (list []option) {
 	for len(words) > 0 {
 		w := words[0]
 		words = words[1:]
@@ -29,9 +30,9 @@ func parseOptions(words []policy.Word) (list []option) {
 			}
 			return list
 		case !isOption(w):
-			list = append(list, option{"", []policy.Word{w}})
+			list = append(list, option{"", []shell.Word{w}})
 		case valued && strings.HasPrefix(name, "--"):
-			list = append(list, option{name, []policy.Word{{Text: value, Literal: w.Literal}}})
+			list = append(list, option{name, []shell.Word{{Text: value, Literal: w.Literal}}})
 		case len(letters) > 1 && strings.Trim(letters, "pc") == "":
 			for _, letter := range letters {
 				list = append(list, option{name: "-" + string(letter)})
@@ -45,10 +46,10 @@ func parseOptions(words []policy.Word) (list []option) {
 	return list
 }
 
-func isOption(w policy.Word) bool { return len(w.Text) > 1 && w.Text[0] == '-' }
+func isOption(w shell.Word) bool { return len(w.Text) > 1 && w.Text[0] == '-' }
 
 // taken returns the number of words that an option takes.
-func taken(name string, words []policy.Word) int {
+func taken(name string, words []shell.Word) int {
 	in := func(list string) bool { return slices.Contains(strings.Fields(list), name) }
 	upTo := slices.IndexFunc(words, isOption)
 	if upTo < 0 {
@@ -69,11 +70,11 @@ func taken(name string, words []policy.Word) int {
 }
 
 // prints reports whether claude runs without a terminal.
-func prints(words []policy.Word) bool {
+func prints(words []shell.Word) bool {
 	return slices.ContainsFunc(parseOptions(words), func(o option) bool { return o.name == "-p" || o.name == "--print" })
 }
 
-func (r *reading) options(words []policy.Word) {
+func (r *reading) options(words []shell.Word) {
 	var prompt []string
 	for _, o := range parseOptions(words) {
 		said := text(o.words)

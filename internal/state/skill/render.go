@@ -14,7 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/seal"
-	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/platform/shell"
 )
 
 // The limits of dynamic commands.
@@ -69,7 +69,7 @@ func (r Renderer) Render(ctx context.Context, s Skill) string {
 
 // output is what stands in a command's place.
 func (r Renderer) output(ctx context.Context, command string) string {
-	words, err := policy.Words(command)
+	words, err := shell.Words(command)
 	if err != nil {
 		return marker("not run", err.Error())
 	}

@@ -21,9 +21,9 @@ type piece struct {
 }
 
 const (
-	opening = "!`"
-	fence   = "```"
-	shell   = fence + "!"
+	opening    = "!`"
+	fence      = "```"
+	shellFence = fence + "!"
 )
 
 // split takes a body apart. It finds at least what Claude Code would run, commands with newlines included, so that nothing
@@ -51,9 +51,9 @@ func split(body string) (pieces []piece) {
 
 // match is the command or block that begins at a place, and how long it is there; 0 if there is none.
 func match(body string, at int) (piece, int) {
-	if rest, ok := strings.CutPrefix(body[at:], shell); ok {
+	if rest, ok := strings.CutPrefix(body[at:], shellFence); ok {
 		if lines, _, closed := strings.Cut(rest, fence); closed {
-			return piece{block, lines}, len(shell) + len(lines) + len(fence)
+			return piece{block, lines}, len(shellFence) + len(lines) + len(fence)
 		}
 	}
 	if opens(body, at) {
@@ -76,7 +76,7 @@ func opens(body string, at int) bool {
 // defuse puts a space into whatever could begin a command or block. What a command printed may do so by itself, or together
 // with the text beside it.
 func defuse(text string) string {
-	text = strings.ReplaceAll(text, shell, fence+" !") // first: it can make a ! follow white space
+	text = strings.ReplaceAll(text, shellFence, fence+" !") // first: it can make a ! follow white space
 	var b strings.Builder
 	for at := range len(text) {
 		b.WriteByte(text[at])

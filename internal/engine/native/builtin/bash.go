@@ -10,7 +10,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
-	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/platform/shell"
 )
 
 const (
@@ -25,7 +25,7 @@ func callBash(ctx context.Context, b *Box, in struct {
 	Command string `json:"command"`
 	Timeout count  `json:"timeout"`
 }) (string, error) {
-	words, err := policy.Words(in.Command)
+	words, err := shell.Words(in.Command)
 	if err != nil {
 		return "", fmt.Errorf("the command: %w", err)
 	}

@@ -1,4 +1,4 @@
-package policy
+package shell
 
 import (
 	"errors"
@@ -34,8 +34,8 @@ type Redirect struct {
 // substitution before the command that uses it. What is none of these (a loop, a test in double brackets) is one word that is
 // not literal. The error says why the text cannot be read; longer than 32 KiB is one reason.
 func Commands(text string) ([]Command, error) {
-	if len(text) > longestCommand {
-		return nil, fmt.Errorf("longer than %d bytes", longestCommand)
+	if len(text) > longest {
+		return nil, fmt.Errorf("longer than %d bytes", longest)
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {

@@ -1,15 +1,15 @@
-package policy_test
+package shell_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/ollim/ollim/internal/policy"
+	"github.com/ollim/ollim/internal/platform/shell"
 )
 
 // show writes commands in one line: words in <>, in $<> if they are not literal.
-func show(commands []policy.Command) string {
+func show(commands []shell.Command) string {
 	var all []string
 	for _, c := range commands {
 		text := strings.Join(c.Sets, "=,")
@@ -60,13 +60,13 @@ func TestCommands(t *testing.T) {
 		`a "x $(b | c) y"`:           `<b>| ; |<c>| ; <a>$<x $(b | c) y>`,
 		`X=$(a) b <(c)`:              `<c>| ; <a>| ; X=<b>$<<(c)>`,
 	} {
-		commands, err := policy.Commands(text)
+		commands, err := shell.Commands(text)
 		if got := show(commands); err != nil || got != want {
 			t.Errorf("%s\n got %s, %v\nwant %s", text, got, err, want)
 		}
 	}
 	for _, text := range []string{`a "`, `a (`, `| a`, `if a`, strings.Repeat("a ", 20000)} {
-		if _, err := policy.Commands(text); err == nil {
+		if _, err := shell.Commands(text); err == nil {
 			t.Errorf("%.20q: no error", text)
 		}
 	}
@@ -78,8 +78,8 @@ func FuzzCommands(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		commands, err := policy.Commands(text)
-		words, wordsErr := policy.Words(text)
+		commands, err := shell.Commands(text)
+		words, wordsErr := shell.Words(text)
 		if wordsErr != nil {
 			return
 		}

@@ -1,0 +1,144 @@
+// Package shell reads the text of shell commands: as the words of one command that every shell reads alike, and as the list of
+// commands that a person's text has. It starts nothing and expands nothing.
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/ollim/ollim/internal/platform/plaintext"
+)
+
+// longest, in bytes, and mostWords bound what is looked at: one reading stays well below a second.
+const (
+	longest   = 32 << 10
+	mostWords = 512
+)
+
+// Words splits a command into its words: one simple command of literal words, which every shell would split alike. The error
+// says why it is none.
+func Words(text string) ([]string, error) {
+	parsed, err := Patterns(text, false)
+	if err != nil {
+		return nil, err
+	}
+	words := make([]string, len(parsed))
+	for i, pieces := range parsed {
+		words[i] = pieces[0]
+	}
+	return words, nil
+}
+
+// Patterns reads one simple command whose words may have wildcards: each word is the pieces between its unquoted stars. Without stars
+// an unquoted * is refused. The first word stands bare and has one piece.
+func Patterns(text string, stars bool) ([][]string, error) {
+	if err := plaintext.Check(text, longest); err != nil {
+		return nil, err
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		return nil, errors.New("the shell parser cannot read it")
+	}
+	call := simpleCommand(file)
+	switch {
+	case strings.TrimSpace(text) == "":
+		return nil, errors.New("it is empty")
+	case call == nil:
+		return nil, errors.New("one simple command: no pipe, redirection, variable assignment, comment, newline, & ; or !")
+	case len(call.Args) > mostWords:
+		return nil, fmt.Errorf("more than %d words", mostWords)
+	}
+	words := make([][]string, len(call.Args))
+	for i, arg := range call.Args {
+		if words[i], err = readWord(arg, stars); err != nil {
+			return nil, err
+		}
+	}
+	if lit, bare := call.Args[0].Parts[0].(*syntax.Lit); !bare || len(call.Args[0].Parts) > 1 || lit.Value != words[0][0] {
+		return nil, errors.New("the command name must not contain quotes or wildcards")
+	}
+	return words, nil
+}
+
+// simpleCommand returns the file's only statement, if that is a command and its words and nothing else.
+func simpleCommand(file *syntax.File) *syntax.CallExpr {
+	if len(file.Stmts) != 1 || len(file.Last) > 0 {
+		return nil
+	}
+	stmt := file.Stmts[0]
+	call, ok := stmt.Cmd.(*syntax.CallExpr)
+	if !ok || len(stmt.Comments) > 0 || len(stmt.Redirs) > 0 || stmt.Background || stmt.Coprocess || stmt.Disown || stmt.Negated ||
+		stmt.Semicolon.IsValid() || len(call.Assigns) > 0 || len(call.Args) == 0 {
+		return nil
+	}
+	return call
+}
+
+// readWord returns the pieces of a word between its unquoted stars.
+func readWord(arg *syntax.Word, stars bool) ([]string, error) {
+	pieces := []string{""}
+	for i, part := range arg.Parts {
+		text, err := "", error(nil)
+		switch part := part.(type) {
+		case *syntax.Lit:
+			begin, more, found := strings.Cut(part.Value, "*")
+			err = bareText(part.Value, i == 0, stars)
+			for text = begin; found; text = begin {
+				pieces[len(pieces)-1] += text
+				pieces = append(pieces, "")
+				begin, more, found = strings.Cut(more, "*")
+			}
+		case *syntax.SglQuoted:
+			if text = part.Value; part.Dollar {
+				err = errors.New("no $'…'")
+			}
+		case *syntax.DblQuoted:
+			text, err = doubleQuoted(part)
+		default:
+			err = errors.New("no substitution, expansion or pattern; put the text in single quotes if it is meant literally")
+		}
+		if err != nil {
+			return nil, err
+		}
+		pieces[len(pieces)-1] += text
+	}
+	return pieces, nil
+}
+
+// bareText checks unquoted text: only characters that mean themselves in every shell.
+func bareText(s string, first, stars bool) error {
+	if first && strings.HasPrefix(s, "=") {
+		return errors.New("a word that begins with = must be quoted")
+	}
+	for _, r := range s {
+		if (r == '*' && stars) || strings.ContainsRune("_./:,@%+=-", r) || (r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r))) {
+			continue
+		}
+		return fmt.Errorf("put the word with %q in single quotes", r)
+	}
+	return nil
+}
+
+// doubleQuoted is the text between double quotes.
+func doubleQuoted(q *syntax.DblQuoted) (string, error) {
+	if q.Dollar {
+		return "", errors.New(`no $"…"`)
+	}
+	var text strings.Builder
+	for _, part := range q.Parts {
+		lit, ok := part.(*syntax.Lit)
+		if !ok {
+			return "", errors.New("no substitution or expansion in double quotes; use single quotes if it is meant literally")
+		}
+		if strings.ContainsAny(strings.NewReplacer(`\\`, "", `\$`, "", "\\`", "").Replace(lit.Value), "$`") {
+			return "", errors.New("no $ or ` in double quotes; use single quotes if it is meant literally")
+		}
+		text.WriteString(unescaped(lit.Value, "\\\"$`"))
+	}
+	return text.String(), nil
+}
