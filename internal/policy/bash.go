@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -74,53 +75,47 @@ func (g Ground) ollimWords(words []string) error {
 		if !value && !strings.ContainsAny(word, "/.=") && !isFile(filepath.Join(g.named, word)) {
 			continue
 		}
-		if err := g.whole(word, false); err != nil {
-			return err
+		attached := ""
+		if strings.HasPrefix(word, "-") {
+			_, attached, _ = strings.Cut(word, "=")
 		}
-		if _, value, ok := strings.Cut(word, "="); ok && strings.HasPrefix(word, "-") {
-			if err := g.whole(value, false); err != nil {
-				return err
-			}
+		if err := g.each(false, word, attached); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// word looks at an argument of any other program: as a path, as an option with a path, and at every piece of it.
+// word looks at an argument of any other program, also without percent-encoding: as a path, as an option with a path, and at every
+// piece of it.
 func (g Ground) word(word string) error {
-	for _, s := range spellings(word) {
-		if err := g.whole(s, true); err != nil {
-			return err
-		}
+	plain, _ := url.PathUnescape(word) // "" if it is none
+	for _, s := range []string{word, plain} {
+		paths := []string{s}
 		if strings.HasPrefix(s, "-") {
 			_, value, _ := strings.Cut(s, "=")
-			if err := g.whole(value, true); err != nil {
-				return err
-			}
+			paths = append(paths, value)
 			letters := strings.IndexAny(s+"/", "/= \t\n")                           // no short option is called so
 			for i := max(2, letters-longestName); i < min(letters+1, len(s)); i++ { // -f/path, and other options before, however many
-				if err := g.whole(s[i:], true); err != nil {
-					return err
-				}
+				paths = append(paths, s[i:])
 			}
 		}
 		pieces := strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("=:,;@'\"`()<>|&{}[]^!?*\\", r) })
-		for _, piece := range pieces {
-			if err := g.whole(piece, false); err != nil {
-				return err
-			}
+		if err := cmp.Or(g.each(true, paths...), g.each(false, pieces...)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// spellings is the word, and without percent-encoding if it could be a URL.
-func spellings(word string) []string {
-	plain, err := url.PathUnescape(word)
-	if err != nil || plain == word || !strings.Contains(word, "/") {
-		return []string{word}
+// each is whole for several texts.
+func (g Ground) each(around bool, texts ...string) error {
+	for _, text := range texts {
+		if err := g.whole(text, around); err != nil {
+			return err
+		}
 	}
-	return []string{word, plain}
+	return nil
 }
 
 // whole refuses text that, taken as a path, leads into a protected place or to the machinery in which one can be reached by

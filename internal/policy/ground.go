@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -33,11 +32,6 @@ type guard struct {
 func (g guard) holds(path string) bool {
 	path = strings.ToLower(path)
 	return within(path, strings.ToLower(g.named)) || within(path, strings.ToLower(g.real))
-}
-
-// is reports whether info describes the place itself, under whatever name.
-func (g guard) is(info fs.FileInfo) bool {
-	return info != nil && g.info != nil && os.SameFile(info, g.info)
 }
 
 // Ground looks at them. Without a working directory there is none.
@@ -111,23 +105,27 @@ func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }
 
-// protects returns the name of the protected place that one of the paths (as named, and as resolved) is or lies in. Names are
-// compared without case, since some file systems do; directories that exist also by identity.
+// protects returns the name of the protected place that one of the paths (as named, and as resolved) is or lies in; directories that
+// exist are compared by identity as well.
 func (g Ground) protects(named, real string) string {
+	name := g.hiding(named, nil)
+	for at := real; name == ""; at = filepath.Dir(at) {
+		info, _ := os.Stat(at) // nil if there is nothing
+		if name = g.hiding(at, info); at == filepath.Dir(at) {
+			break
+		}
+	}
+	return name
+}
+
+// hiding returns the name of the protected place that a path is or lies in, or that info describes.
+func (g Ground) hiding(path string, info fs.FileInfo) string {
 	for _, guard := range g.guards {
-		if guard.holds(named) || guard.holds(real) {
+		if guard.holds(path) || info != nil && guard.info != nil && os.SameFile(info, guard.info) {
 			return filepath.Base(guard.named)
 		}
 	}
-	for at := real; ; at = filepath.Dir(at) {
-		info, _ := os.Stat(at) // nil if there is nothing
-		if i := slices.IndexFunc(g.guards, func(guard guard) bool { return guard.is(info) }); i >= 0 {
-			return filepath.Base(g.guards[i].named)
-		}
-		if at == filepath.Dir(at) {
-			return ""
-		}
-	}
+	return ""
 }
 
 // Encloses returns the name of a protected place that lies in a directory, absolute and without links; "" if none does.

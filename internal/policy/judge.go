@@ -44,30 +44,20 @@ func (p Pattern) judge(roots []Root) error {
 
 func (p Pattern) judgeCommand() error {
 	if p.words[0][0] == ollim {
-		if verb := ownerPattern(p.words); verb != "" {
-			return fmt.Errorf("it would match %s, which is reserved to the owner", verb)
-		}
-		var literal []string
-		for _, w := range p.words {
-			literal = append(literal, w[0])
-		}
-		if reason := OllimRefusal(literal[1:], inFile); p.literal() && reason != "" {
+		if reason := ollimPattern(p.words); reason != "" {
 			return errors.New(reason)
 		}
 	}
 	for _, w := range p.words {
-		if name := protectedName(strings.Split(strings.TrimPrefix(w[0], "./"), "/")[0]); name != "" && strings.Contains(w[0], "/") {
-			return fmt.Errorf("it reaches %s", name)
+		names := strings.Split(strings.TrimPrefix(w[0], "./"), "/")
+		if len(names) > 1 && slices.ContainsFunc(protectedNames(), func(name string) bool { return strings.EqualFold(name, names[0]) }) {
+			return fmt.Errorf("it reaches %s", strings.ToLower(names[0]))
 		}
-		if slices.Contains(strings.Split(w[0], "/"), "..") {
+		if slices.Contains(names, "..") {
 			return errors.New("no .. in a path")
 		}
 	}
 	return nil
-}
-
-func (p Pattern) literal() bool {
-	return !slices.ContainsFunc(p.words, func(w wild) bool { return !w.literal() })
 }
 
 // judgePath checks what the text of a file pattern can reach. A ** or a lone * never enters the protected names, so only a
@@ -99,13 +89,4 @@ func (p Pattern) judgePath(roots []Root) error {
 // protectedNames are the names in the data directory that no pattern may reach. Policy.Protected holds their paths.
 func protectedNames() []string {
 	return []string{"state", "sessions", "gates", "config.yaml", "tool-policy.yaml"}
-}
-
-func protectedName(s string) string {
-	for _, name := range protectedNames() {
-		if strings.EqualFold(s, name) {
-			return name
-		}
-	}
-	return ""
 }

@@ -148,38 +148,21 @@ func skipFlags(args []string) []string {
 
 func singular(word string) string { return strings.TrimSuffix(strings.ToLower(word), "s") }
 
-// ownerPattern says which of the owner's verbs a pattern of ollim's words could match.
-func ownerPattern(words []wild) string {
-	args := words[1:]
-	for len(args) > 0 && args[0].literal() && len(skipFlags([]string{args[0][0]})) == 0 {
-		args = args[1:]
+// ollimPattern says why no file may hold a pattern of ollim with these words. Its wildcards could become one of the owner's verbs.
+func ollimPattern(words []wild) string {
+	begin := literalBegin(words)[1:]
+	if reason := OllimRefusal(begin, inFile); reason != "" || len(begin) == len(words)-1 {
+		return reason
 	}
+	args := skipFlags(begin)
 	if len(args) == 0 {
-		return ""
-	}
-	if strings.HasPrefix(args[0][0], "-") && !args[0].literal() {
-		return "any option"
+		return "it would match any command of ollim; name one"
 	}
 	for _, verb := range OwnerVerbs() {
-		noun, sub, two := strings.Cut(verb, " ")
-		could := func(word string) func(wild) bool {
-			return func(w wild) bool {
-				return w.match(word) || w.match(word+"s") || w.literal() && singular(w[0]) == singular(word)
-			}
-		}
-		if could(noun)(args[0]) && (!two || args[0].any() && len(args) == 1 || slices.ContainsFunc(second(args[1:]), could(sub))) {
-			return "ollim " + verb
+		noun, sub, _ := strings.Cut(verb, " ")
+		if sub != "" && singular(noun) == singular(args[0]) && (len(args) == 1 || args[1] == "" || strings.HasPrefix(args[1], "-")) {
+			return fmt.Sprintf("it would match ollim %s, which is reserved to the owner", verb)
 		}
 	}
 	return ""
-}
-
-// second is the part of a pattern in which a second verb can stand: up to the first literal word that is no option.
-func second(words []wild) []wild {
-	for i, w := range words {
-		if w.literal() && w[0] != "" && !strings.HasPrefix(w[0], "-") {
-			return words[:i+1]
-		}
-	}
-	return words
 }

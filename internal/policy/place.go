@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -43,7 +42,7 @@ func (g Ground) Dir() string { return g.cwd }
 // Hides reports whether a path, absolute and without links, is or lies in a protected place, or what info describes is one. By
 // identity only the last name is compared: whoever goes down a tree asks at every step. info may be nil.
 func (g Ground) Hides(path string, info fs.FileInfo) bool {
-	return slices.ContainsFunc(g.guards, func(guard guard) bool { return guard.holds(path) || guard.is(info) })
+	return g.hiding(path, info) != ""
 }
 
 // Search is what a use of Glob or Grep could find below its directory, as Decide has judged it.

@@ -117,8 +117,8 @@ func refusal(words []wild, sealed bool) string {
 	case sealed && !listed(name, "services"):
 		return ""
 	}
-	literal := slices.IndexFunc(append(words[:len(words):len(words)], parseWild("*")), func(w wild) bool { return !w.literal() })
-	if verbs := group("verbs:" + base); verbs != nil && !hasVerb(verbs, words[1:literal]) {
+	begin := literalBegin(words)
+	if verbs := group("verbs:" + base); verbs != nil && !hasVerb(verbs, begin[1:]) {
 		return fmt.Sprintf("%s must be followed by one of these words: %s", called, strings.ReplaceAll(strings.Join(verbs, ", "), "+", " "))
 	}
 	for _, word := range words[1:] {
@@ -136,32 +136,33 @@ func refusal(words []wild, sealed bool) string {
 	switch {
 	case listed(name, "never"):
 		return called + " runs any command it is given, or writes to files that its input names"
-	case literal < len(words) && listed(name, "script") && (literal < 2 || words[1][0] == "" || strings.HasPrefix(words[1][0], "-")):
+	case len(begin) == len(words):
+	case listed(name, "script") && (len(begin) == 1 || begin[1] == "" || strings.HasPrefix(begin[1], "-")):
 		return called + " runs any program it is given; name the script as its first argument"
-	case literal < len(words) && listed(name, "exact") && !onHost(base, words):
+	case listed(name, "exact") && !onHost(base, words):
 		return called + " runs any program with the right arguments; write them out without wildcards"
 	}
 	return ""
 }
 
 // hasVerb reports whether arguments begin with one of the verbs, perhaps after what says where.
-func hasVerb(verbs []string, args []wild) bool {
-	for len(args) > 2 && args[0][0] == "-C" { // of git
+func hasVerb(verbs, args []string) bool {
+	for len(args) > 2 && args[0] == "-C" { // of git
 		args = args[2:]
 	}
-	if len(args) > 1 && args[0][0] == "--user" { // of systemctl
+	if len(args) > 1 && args[0] == "--user" { // of systemctl
 		args = args[1:]
 	}
 	return slices.ContainsFunc(verbs, func(verb string) bool {
 		first, second, two := strings.Cut(verb, "+")
-		return len(args) > 0 && args[0][0] == first && (!two || len(args) > 1 && args[1][0] == second)
+		return len(args) > 0 && args[0] == first && (!two || len(args) > 1 && args[1] == second)
 	})
 }
 
 // onHost reports whether the wildcards of a pattern for curl only stand in addresses whose host is literal.
 func onHost(program string, words []wild) bool {
 	return program == "curl" && !slices.ContainsFunc(words, func(w wild) bool {
-		return !w.literal() && (!strings.HasPrefix(w[0], "http") || strings.Count(w[0], "/") < len("://"))
+		return !w.literal() && (!strings.HasPrefix(w[0], "http") || strings.Count(w[0], "/") < 3) // https://HOST/
 	})
 }
 

@@ -24,6 +24,17 @@ func wilds(words []string) []wild {
 
 func (w wild) literal() bool { return len(w) == 1 }
 
+// literalBegin returns the words before the first wildcard.
+func literalBegin(words []wild) (begin []string) {
+	for _, w := range words {
+		if !w.literal() {
+			break
+		}
+		begin = append(begin, w[0])
+	}
+	return begin
+}
+
 // any reports whether w is a lone star.
 func (w wild) any() bool { return len(w) == 2 && w[0] == "" && w[1] == "" }
 
