@@ -88,7 +88,7 @@ func through(proxy string) (dialer, error) {
 		if err := request.Write(conn); err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
-		response, err := http.ReadResponse(bufio.NewReader(conn), request) // the host speaks only when it was spoken to
+		response, err := http.ReadResponse(bufio.NewReader(conn), request) //nolint:bodyclose // an answer to CONNECT has none, and what follows is the host's
 		if err == nil && response.StatusCode != http.StatusOK {
 			err = errors.New(response.Status)
 		}
