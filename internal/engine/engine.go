@@ -88,6 +88,8 @@ type ToolResult struct {
 	Text    string
 	IsError bool
 	Source  *transcript.Source // an image or a document that the model sees beside the text; may be nil
+
+	More []*transcript.Source // further ones, which follow the results of all tools of one answer
 }
 
 // Errors that a caller acts on.

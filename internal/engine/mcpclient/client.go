@@ -233,7 +233,7 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage) e
 	}
 	r := engine.ToolResult{Text: bounded(c.clean(text)), IsError: failed}
 	if len(files) > 0 {
-		r.Source = files[0]
+		r.Source, r.More = files[0], files[1:]
 	}
 	return r
 }

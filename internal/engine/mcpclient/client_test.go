@@ -95,6 +95,13 @@ func peer() *server.MCPServer {
 		return nil, ctx.Err()
 	})
 	add("dotted.name", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) { return text("dotted") })
+	add("pictures", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		r := mcp.NewToolResultText("seen")
+		for range maxFiles + 1 {
+			r.Content = append(r.Content, mcp.NewImageContent(base64.StdEncoding.EncodeToString(png()), "image/png"))
+		}
+		return r, nil
+	})
 	add("picture", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultImage("seen", base64.StdEncoding.EncodeToString(png()), "image/png"), nil
 	})
@@ -169,6 +176,10 @@ func TestResults(t *testing.T) {
 	}
 	if r := c.Call(t.Context(), "picture", json.RawMessage("{}")); r.Text != "seen" || r.Source == nil || r.Source.MediaType != "image/png" {
 		t.Errorf("picture: %+v", r)
+	}
+	r := c.Call(t.Context(), "pictures", json.RawMessage("{}"))
+	if r.Source == nil || len(r.More) != maxFiles-1 || !strings.HasPrefix(r.Text, "(8 files; ") || !strings.Contains(r.Text, "omitted") {
+		t.Errorf("pictures: %+v", r)
 	}
 	if got := c.Failures(); got != nil {
 		t.Errorf("failures %q", got)

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -20,7 +21,10 @@ const maxText = 30_000
 
 type sources []*transcript.Source
 
-// contentOf returns a result as text, and its images and documents, of which the model sees the first.
+// maxFiles is how many images and documents of a result the model is shown.
+const maxFiles = 8
+
+// contentOf returns a result as text, and the images and documents that the model is shown.
 func contentOf(r *mcp.CallToolResult) (string, sources) {
 	var parts []string
 	var files sources
@@ -48,6 +52,9 @@ func contentOf(r *mcp.CallToolResult) (string, sources) {
 			parts = append(parts, string(data))
 		}
 	}
+	if len(files) > 1 { // at the beginning, where it is not cut off
+		parts = slices.Insert(parts, 0, fmt.Sprintf("(%d files; the first is here, the others follow the results of all tools)", len(files)))
+	}
 	return strings.Join(parts, "\n"), files
 }
 
@@ -60,10 +67,10 @@ func bounded(text string) string {
 	return text
 }
 
-// add adds a file that a model can see; a note stands for another, and for those after the first.
+// add adds a file that a model can see; a note stands for another, and for those that are too many.
 func (s *sources) add(parts *[]string, name, encoded string) {
 	content, err := base64.StdEncoding.DecodeString(encoded)
-	if err == nil && media.IsSeen(media.Type(content)) && len(*s) == 0 {
+	if err == nil && media.IsSeen(media.Type(content)) && len(*s) < maxFiles {
 		var source *transcript.Source
 		if source, err = engine.Source(plaintext.Line(name), content); err == nil {
 			*s = append(*s, source)

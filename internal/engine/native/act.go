@@ -113,6 +113,7 @@ func (t *turn) act(ctx context.Context, uses []transcript.Block, stop error) err
 		return stop
 	}
 	results := make([]transcript.Block, len(uses))
+	var more []transcript.Block
 	compact := -1
 	for i, use := range uses {
 		result := notBegun()
@@ -127,7 +128,11 @@ func (t *turn) act(ctx context.Context, uses []transcript.Block, stop error) err
 			}
 		}
 		results[i] = answer(use.ID, result)
+		for _, source := range result.More {
+			more = append(more, transcript.Shown(source))
+		}
 	}
+	results = append(results, more...)
 	if compact >= 0 && stop == nil {
 		return t.compactNow(ctx, results, compact)
 	}

@@ -2,6 +2,8 @@ package native_test
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"image"
 	"image/png"
@@ -18,6 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/object"
+	"github.com/ollim/ollim/internal/state/transcript"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 	"github.com/ollim/ollim/internal/testkit/openaiapi"
 )
@@ -250,6 +253,64 @@ func TestReadShowsFiles(t *testing.T) {
 	same(t, last.Files(), []string{"image/png:" + shown})
 	if !strings.Contains(last.Text(), "takes no PDF files") || !strings.Contains(asked[len(asked)-2].Text(), "is in the next message") || api.Violations() != nil {
 		t.Errorf("%+v %v", asked, api.Violations())
+	}
+}
+
+// generous adds files to each result.
+type generous struct {
+	*builtin.Box
+
+	more []*transcript.Source
+}
+
+func (g generous) Call(ctx context.Context, name string, input json.RawMessage) engine.ToolResult {
+	r := g.Box.Call(ctx, name, input)
+	r.More = g.more
+	return r
+}
+
+// TestAllFilesOfAResultAreShown: the first is in the result where the service takes it there, the others follow the results of all
+// tools. A resumed session has them again.
+func TestAllFilesOfAResultAreShown(t *testing.T) {
+	cat, dog := picture(t, 40), picture(t, 50)
+	second, err := engine.Source("dog", []byte(dog))
+	if err != nil {
+		t.Fatal(err)
+	}
+	third, err := engine.Source("paper", []byte(paper))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, objects := seeing(t)
+	s.Tools = func(engine.Request) native.BuiltIns {
+		return generous{readers(t, cat), []*transcript.Source{second, third}}
+	}
+	reads := engine.Request{Input: engine.Input{Prompt: "look"}, Scope: engine.Scope{BuiltIns: []string{"Read"}}}
+	uses := []anthropicapi.ToolUse{
+		{ID: "a", Name: "Read", Input: map[string]any{"file_path": "cat"}}, {ID: "b", Name: "Read", Input: map[string]any{"file_path": "none"}},
+	}
+	want := []string{"image/png:" + cat, "image/png:" + dog, "application/pdf:" + paper, "image/png:" + dog, "application/pdf:" + paper}
+	s.api.Reply(anthropicapi.Reply{ToolUses: uses}, anthropicapi.Reply{Text: "seen"})
+	r := s.says(reads, "seen")
+	same(t, s.lastSeen(), want)
+	if n := kept(objects); n != 3 {
+		t.Errorf("%d files are kept", n)
+	}
+	s.api.Reply(anthropicapi.Reply{Text: "still"})
+	reads.Session.ID = r.Session
+	s.says(reads, "still")
+	same(t, s.lastSeen(), want)
+
+	api := openaiapi.New(t)
+	s.Service = native.Service{Provider: provider.NewOpenAI(provider.Options{BaseURL: api.URL(), Key: "k"}), Name: "openai", NoPDF: "here"}
+	call := openaiapi.ToolCall{ID: "c", Name: "Read", Arguments: `{"file_path":"cat"}`}
+	api.Reply(openaiapi.Reply{ToolCalls: []openaiapi.ToolCall{call}}, openaiapi.Reply{Text: "seen too"})
+	reads.Session.ID = ""
+	s.says(reads, "seen too")
+	asked := api.Requests()[1].Messages
+	same(t, asked[len(asked)-1].Files(), []string{"image/png:" + cat, "image/png:" + dog})
+	if api.Violations() != nil {
+		t.Errorf("%v", api.Violations())
 	}
 }
 

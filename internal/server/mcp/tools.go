@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/state/transcript"
 )
 
 // tools returns the current tools by name. It is never nil, so that an empty list is [] and not null.
@@ -62,10 +63,13 @@ func (s Server) call(ctx context.Context, r mcp.CallToolRequest) (result *mcp.Ca
 	if answer.IsError {
 		return mcp.NewToolResultError(clip(answer.Text)), nil
 	}
-	if s := answer.Source; s != nil && strings.HasPrefix(s.MediaType, "image/") {
-		return mcp.NewToolResultImage(clip(answer.Text), base64.StdEncoding.EncodeToString(s.Content), s.MediaType), nil
+	result = mcp.NewToolResultText(clip(answer.Text))
+	for _, s := range append([]*transcript.Source{answer.Source}, answer.More...) {
+		if s != nil && strings.HasPrefix(s.MediaType, "image/") {
+			result.Content = append(result.Content, mcp.NewImageContent(base64.StdEncoding.EncodeToString(s.Content), s.MediaType))
+		}
 	}
-	return mcp.NewToolResultText(clip(answer.Text)), nil
+	return result, nil
 }
 
 // maxText is the maximum length of a tool's answer, in UTF-16 units, including the note about the cut. Claude 2.1.197
