@@ -543,6 +543,7 @@ func (c *command) wrap(first string) {
 func TestSettingsDropped(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
+	h.ok("config", "set", "seal", "off") // the wrapper could not change the file
 	h.wrap(`echo '{"hooks": {"PreToolUse": 7}}' > "$settings"`)
 	h.api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
 		return anthropicapi.Use("Bash", map[string]any{"command": "cat config.yaml"})

@@ -18,7 +18,7 @@ func TestSecretsStayFromBash(t *testing.T) {
 	c, api := withClaude(t)
 	env := slices.DeleteFunc(anthropicapi.ClaudeEnv(t, api), func(kv string) bool { return strings.HasPrefix(kv, "ANTHROPIC_API_KEY=") })
 	c.ok(append([]string{"config", "set", "env"}, env...)...)
-	c.put("dump", "#!/bin/sh\nenv >dumped\n")
+	c.put("dump", "#!/bin/sh\nenv >\"$CLAUDE_CONFIG_DIR/dumped\"\n")
 	if err := os.Chmod(filepath.Join(c.data, "dump"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,10 @@ func TestSecretsStayFromBash(t *testing.T) {
 	if got := api.Requests()[0].Header.Get("Authorization"); got != "Bearer sk-ant-oat01-hidden" {
 		t.Errorf("authorization %q", got)
 	}
-	if dumped := c.read("dumped"); !strings.Contains(dumped, "OLLIM_RUN=") || strings.Contains(dumped, "hidden") {
+	written := append(c.kept("dumped"), "") // none is an error below
+	if text, err := os.ReadFile(written[0]); err != nil {
+		t.Error(err)
+	} else if dumped := string(text); !strings.Contains(dumped, "OLLIM_RUN=") || strings.Contains(dumped, "hidden") {
 		t.Errorf("the environment of the agent's command: %s", dumped)
 	}
 
