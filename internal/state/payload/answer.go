@@ -26,6 +26,11 @@ func ReadAnswer(key, text string) (*Answer, error) {
 	if err != nil {
 		return nil, yamldoc.Faults{{Key: key, Reason: "not JSON: " + err.Error()}}
 	}
+	switch value.(type) {
+	case map[string]any, bool:
+	default:
+		return nil, yamldoc.Faults{{Key: key, Reason: "want a JSON object"}}
+	}
 	line, err := json.Marshal(value) // without the tabs and escapes that YAML does not have
 	if err != nil {
 		return nil, err

@@ -45,10 +45,12 @@ func TestAnswerSchema(t *testing.T) {
 	for schema, want := range map[string]string{
 		"":                                  "json-schema: not JSON: unexpected EOF",
 		`{"type": "object"`:                 "json-schema: not JSON: unexpected EOF",
-		`[]`:                                "json-schema: want a section",
+		`[]`:                                "json-schema: want a JSON object",
 		`{"properties": {"a": {"typ": 1}}}`: "json-schema.properties.a.typ: unknown keyword (did you mean type?)",
 		`{"pattern": "("}`:                  "json-schema: not a JSON Schema",
-		`{"$ref": "#"}`:                     "want a place in this schema",
+		`"object"`:                          "json-schema: want a JSON object",
+		`{"$ref": "#"}`:                     "the schema is recursive",
+		`{"$ref": "#/$defs/a"}`:             "want a place in this schema",
 		`{"$defs": {"a": {"not": {"$ref": "#/$defs/a"}}}, "$ref": "#/$defs/a"}`: "the schema is recursive",
 	} {
 		_, err := payload.ReadAnswer("json-schema", schema)

@@ -202,6 +202,9 @@ func (r *reader) reference(v yamldoc.Value) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if ref == "#" {
+		return nil, v.Wrong("the schema is recursive")
+	}
 	target, found := r.root, strings.HasPrefix(ref, "#/")
 	for _, part := range strings.Split(strings.TrimPrefix(ref, "#/"), "/") {
 		if found {

@@ -149,7 +149,7 @@ func TestRefusedSchemas(t *testing.T) {
 		one("{from: ''}"):                                     `3: fields.properties.v.from: "": want a JSON pointer`,
 		one("{from: /a~2}"):                                   `3: fields.properties.v.from: "/a~2": in a JSON pointer ~ is written as ~0`,
 		one("{properties: {a: {from: /b}}}"):                  "3: fields.properties.v.properties.a.from: unknown keyword",
-		one("{$ref: '#'}"):                                    `3: fields.properties.v.$ref: "#": want a place in this schema`,
+		one("{$ref: '#'}"):                                    `3: fields.properties.v.$ref: the schema is recursive`,
 		one("{$ref: 'https://x/y'}"):                          `3: fields.properties.v.$ref: "https://x/y": want a place in this schema`,
 		one("{$ref: '#/$defs/x'}"):                            `3: fields.properties.v.$ref: "#/$defs/x": want a place in this schema`,
 		one("{$ref: '#/properties/v'}"):                       "3: fields.properties.v: the schema is recursive or has more than 1000 parts",
