@@ -118,7 +118,7 @@ func refusal(words []wild, sealed bool) string {
 		return ""
 	}
 	begin := literalBegin(words)
-	if verbs := group("verbs:" + base); verbs != nil && !hasVerb(verbs, begin[1:]) {
+	if verbs := group("verbs:" + base); verbs != nil && !hasVerb(base, verbs, begin[1:]) {
 		return fmt.Sprintf("%s must be followed by one of these words: %s", called, strings.ReplaceAll(strings.Join(verbs, ", "), "+", " "))
 	}
 	for _, word := range words[1:] {
@@ -146,11 +146,11 @@ func refusal(words []wild, sealed bool) string {
 }
 
 // hasVerb reports whether arguments begin with one of the verbs, perhaps after what says where.
-func hasVerb(verbs, args []string) bool {
-	for len(args) > 2 && args[0] == "-C" { // of git
+func hasVerb(program string, verbs, args []string) bool {
+	for program == "git" && len(args) > 2 && args[0] == "-C" {
 		args = args[2:]
 	}
-	if len(args) > 1 && args[0] == "--user" { // of systemctl
+	if program == "systemctl" && len(args) > 1 && args[0] == "--user" {
 		args = args[1:]
 	}
 	return slices.ContainsFunc(verbs, func(verb string) bool {

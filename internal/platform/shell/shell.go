@@ -49,7 +49,7 @@ func Patterns(text string, stars bool) ([][]string, error) {
 	case strings.TrimSpace(text) == "":
 		return nil, errors.New("it is empty")
 	case call == nil:
-		return nil, errors.New("one simple command: no pipe, redirection, variable assignment, comment, newline, & ; or !")
+		return nil, errors.New("one simple command: no pipe, redirection, variable assignment, comment, newline, ! ; or &")
 	case len(call.Args) > mostWords:
 		return nil, fmt.Errorf("more than %d words", mostWords)
 	}

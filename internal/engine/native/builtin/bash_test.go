@@ -46,8 +46,8 @@ func TestBash(t *testing.T) {
 	}
 	for command, want := range map[string]string{
 		"both": "exit status 3\nout\nstderr: err", "quiet": "exit status 4", "killed": "signal: killed", "nosuchprogram x": "nosuchprogram: not found in PATH",
-		"echo a; echo b": "the command: one simple command: no pipe, redirection, variable assignment, comment, newline, & ; or !", "echo $HOME": "the command: no substitution, expansion or pattern; put the text in single quotes if it is meant literally",
-		"echo a | cat": "the command: one simple command: no pipe, redirection, variable assignment, comment, newline, & ; or !", "": "the command: it is empty",
+		"echo a; echo b": "the command: one simple command: no pipe, redirection, variable assignment, comment, newline, ! ; or &", "echo $HOME": "the command: no substitution, expansion or pattern; put the text in single quotes if it is meant literally",
+		"echo a | cat": "the command: one simple command: no pipe, redirection, variable assignment, comment, newline, ! ; or &", "": "the command: it is empty",
 	} {
 		if r := h.call(t, "Bash", "command", command); !r.IsError || r.Text != want {
 			t.Errorf("%s: %+v, want %q", command, r, want)
