@@ -31,31 +31,42 @@ import (
 	"github.com/ollim/ollim/internal/state/config"
 )
 
-// App is one process.
-type App struct {
+// Machine is what a process has from its machine.
+type Machine struct {
 	Now    func() time.Time
 	Lookup func(string) (string, bool) // the environment
 	Random io.Reader
 	Sleep  func(context.Context, time.Duration) error // returns early, with its error, when the context ends
-	Warn   func(message string)                       // one line, no newline
+	Kernel func() (seal.Support, error)               // what it has for seals; nil: seal.Check
+}
+
+// App is one process.
+type App struct {
+	Machine
+
+	Warn func(message string) // one line, no newline
 
 	DataDir    string    // "" is $OLLIM_DATA_DIR, else ~/.ollim-bot
 	ConfigPath string    // "" is $OLLIM_CONFIG, else config.yaml in the data directory
 	Terminal   io.Writer // where messages to the owner also go; nil where nobody watches
 
-	Commands policy.OllimAccess           // what an agent may do with the commands of ollim; nil: nothing
-	Kernel   func() (seal.Support, error) // what it has for seals; nil: seal.Check
+	Commands policy.OllimAccess // what an agent may do with the commands of ollim; nil: nothing
 	// Execute executes a command of ollim for a process of a sealed run, and returns its exit status.
 	Execute func(context.Context, Sealed, forward.Request) int
 
 	mu     sync.Mutex
 	loaded *settings // nil before the first use
 	memory memory
-	part   *App // whose memory it shares; nil: it has its own
+	run    *Sealed // whose command this is, in a process that has more of them; nil: the process is for this command
 }
 
 // whole is the App whose memory is used.
-func (a *App) whole() *App { return cmp.Or(a.part, a) }
+func (a *App) whole() *App {
+	if a.run != nil {
+		return a.run.home.app.whole()
+	}
+	return a
+}
 
 // memory is what all parts of a process share.
 type memory struct {
@@ -223,7 +234,7 @@ func (a *App) SystemZone() string {
 
 // MachineZone returns the zone of cron and systemd, which do not see the caller's TZ.
 func MachineZone() string {
-	machine := App{Lookup: func(string) (string, bool) { return "", false }}
+	machine := App{Machine: Machine{Lookup: func(string) (string, bool) { return "", false }}}
 	return machine.SystemZone()
 }
 

@@ -18,12 +18,15 @@ func newProcess(t *testing.T) (a *App, write func(text string), warnings func() 
 	var mu sync.Mutex
 	var said []string
 	a = &App{
-		Now: time.Now, DataDir: dir,
-		Lookup: func(name string) (string, bool) {
-			value, ok := map[string]string{"TZ": "UTC"}[name]
-			return value, ok
+		DataDir: dir,
+		Machine: Machine{
+			Now: time.Now,
+			Lookup: func(name string) (string, bool) {
+				value, ok := map[string]string{"TZ": "UTC"}[name]
+				return value, ok
+			},
+			Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		},
-		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		Warn: func(message string) {
 			mu.Lock()
 			defer mu.Unlock()

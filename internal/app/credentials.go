@@ -109,10 +109,13 @@ func (a *App) SecretsFile() string {
 	return filepath.Join(base, ".config", "ollim", "secrets.env")
 }
 
-// located returns the variables of this process by which SecretsFile finds the file.
+// locatesSecrets names the variables by which SecretsFile finds the file.
+func locatesSecrets() []string { return []string{"CREDENTIALS_DIRECTORY", "XDG_CONFIG_HOME", "HOME"} }
+
+// located returns those variables of this process.
 func (a *App) located() map[string]string {
 	env := map[string]string{}
-	for _, name := range []string{"CREDENTIALS_DIRECTORY", "XDG_CONFIG_HOME", "HOME"} {
+	for _, name := range locatesSecrets() {
 		if value, ok := a.Lookup(name); ok {
 			env[name] = value
 		}
@@ -120,8 +123,10 @@ func (a *App) located() map[string]string {
 	return env
 }
 
-func (a *App) secretPaths() []string {
-	return slices.DeleteFunc([]string{a.SecretsFile(), a.discordCredential()}, func(path string) bool { return path == "" })
+// secretPaths returns what no agent may reach besides what is in the data directory: the secrets, and settings that are elsewhere.
+func (h Home) secretPaths() []string {
+	paths := []string{h.app.SecretsFile(), h.app.discordCredential(), h.app.ConfigFile(h.Dir)}
+	return slices.DeleteFunc(paths, func(path string) bool { return path == "" || path == h.Dir.Config() })
 }
 
 func (a *App) loadSecrets() (config.Secrets, error) {

@@ -24,7 +24,7 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 			Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Random: h.app.Random, Sleep: h.app.Sleep,
 			Process:  sync.OnceValue(func() runner.Process { return runner.Process{ID: process.Self(), Group: syscall.Getpgrp()} }),
 			Commands: h.app.Commands, Serve: h.serve, Sealing: h.sealing(),
-			Secret: h.app.secretPaths(), UserHome: h.app.userHome(), Env: h.ProgramEnv(),
+			Secret: h.secretPaths(), UserHome: h.app.userHome(), Env: h.ProgramEnv(),
 		},
 		State: runner.State{
 			Jobs: h.Jobs(), Runs: h.Runs(), Updates: h.Updates(), Sessions: h.Sessions(), Notices: h.Notices(),

@@ -23,13 +23,17 @@ import (
 // servers returns the MCP servers whose tools a request names. None is started before it is needed.
 func (h Home) servers(r engine.Request) (set mcpclient.Set) {
 	for _, name := range policy.Servers(r.Scope.Servers) {
-		c := h.server(name, r.Scope.Servers, r.Run)
-		if s := &c.Server; r.Scope.Seal != nil {
-			s.Seal = r.Scope.Seal.With(seal.Rules{Read: confine.Program(s.Command, s.Dir, s.Env, r.Scope.Protected)})
-		}
-		set = append(set, c)
+		set = append(set, sealed(h.server(name, r.Scope.Servers, r.Run), r.Scope.Seal, r.Scope.Protected))
 	}
 	return set
+}
+
+// sealed seals the program of a server; by is nil in a run that is not sealed.
+func sealed(c *mcpclient.Client, by *seal.Seal, protected []string) *mcpclient.Client {
+	if s := &c.Server; by != nil {
+		s.Seal = by.With(seal.Rules{Read: confine.Program(s.Command, s.Dir, s.Env, protected)})
+	}
+	return c
 }
 
 // askServers makes sure that the tools of the servers are known, so that the claude command, which does not wait long for them,
@@ -137,7 +141,12 @@ func (a *App) ServerTools(ctx context.Context, name string, patterns []string) (
 		return nil, err
 	}
 	socket, _ := a.Lookup(engine.SocketVariable)
-	return &ServerTools{ctx, h.server(name, patterns, engine.Run{ID: set.Run.ID, Socket: socket}), set, a.warn}, nil
+	run := engine.Run{ID: set.Run.ID, Socket: socket}
+	if a.run == nil {
+		return &ServerTools{ctx, h.server(name, patterns, run), set, a.warn}, nil
+	}
+	run.Vars = a.run.Vars // this process is not sealed, but the run is
+	return &ServerTools{ctx, sealed(h.server(name, patterns, run), a.run.Seal, set.Protected()), set, a.warn}, nil
 }
 
 // List returns the server's tools. It starts the server if they are not known.

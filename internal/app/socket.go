@@ -52,22 +52,24 @@ func socketPath(best string) (path string, remove func(), err error) {
 	return filepath.Join(dir, "socket"), func() { _ = os.RemoveAll(dir) }, err
 }
 
-// App returns the App of one command of the run. Its environment is the one that the command would have as a process of the run,
-// and the keys of engines, which are hidden in what the run writes. Clock, locks and connections are those of this process.
+// App returns the App of one command of the run. Its environment is the one that the command would have as a process of the run, with
+// the keys of engines, which are hidden in what the run writes; secrets are found where this process finds them. The rest of the machine,
+// locks and connections are those of this process.
 func (s Sealed) App() *App {
 	a := s.home.app
 	env := append(s.home.childEnv(), s.home.location()...)
 	env = append(env, engine.Run{ID: s.Run, Socket: s.socket}.Env()...)
-	lookup := func(name string) (string, bool) {
+	own, m := append(locatesSecrets(), keyNames()...), a.Machine
+	m.Lookup = func(name string) (string, bool) {
+		if slices.Contains(own, name) {
+			return a.Lookup(name)
+		}
 		for _, entry := range slices.Backward(env) {
 			if value, found := strings.CutPrefix(entry, name+"="); found {
 				return value, true
 			}
 		}
-		if slices.Contains(keyNames(), name) {
-			return a.Lookup(name)
-		}
 		return "", false
 	}
-	return &App{Now: a.Now, Random: a.Random, Sleep: a.Sleep, Lookup: lookup, part: a.whole()}
+	return &App{Machine: m, run: &s}
 }

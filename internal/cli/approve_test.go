@@ -26,8 +26,10 @@ func deskOf(t *testing.T, env map[string]string) (d *Deps, stderr *bytes.Buffer)
 	d = &Deps{
 		App: &app.App{
 			DataDir: dir,
-			Now:     func() time.Time { return time.Date(2026, 2, 24, 13, 30, 0, 0, time.UTC) },
-			Lookup:  func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+			Machine: app.Machine{
+				Now:    func() time.Time { return time.Date(2026, 2, 24, 13, 30, 0, 0, time.UTC) },
+				Lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+			},
 		},
 		Out: io.Discard, Stderr: stderr, logFormat: "text",
 	}

@@ -99,14 +99,14 @@ func (d *Deps) prepareDemo(dir string) (*demo, error) {
 	inside := *d
 	inside.Stdout = d.Out
 	inside.App = &app.App{ // without a terminal: what is for the owner goes through the delivery command
-		Now: d.Now, Random: d.Random, Sleep: d.Sleep, Warn: d.warn, Commands: d.Commands,
+		Machine: d.Machine, Warn: d.warn, Commands: d.Commands,
 		DataDir: dir, ConfigPath: filepath.Join(dir, "config.yaml"),
-		Lookup: func(name string) (string, bool) { // the caller's settings are not the demo's
-			if name == "HOME" || name == "PATH" {
-				return d.Lookup(name)
-			}
-			return "", false
-		},
+	}
+	inside.Lookup = func(name string) (string, bool) { // the caller's settings are not the demo's
+		if name == "HOME" || name == "PATH" {
+			return d.Lookup(name)
+		}
+		return "", false
 	}
 	return &demo{d: &inside, inbox: inbox}, nil
 }

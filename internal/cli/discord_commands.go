@@ -14,7 +14,7 @@ func (d *Deps) typed(ctx context.Context, h app.Home, words []string) (string, e
 	var out, wrong bytes.Buffer
 	typed := &Deps{
 		In: strings.NewReader(""), Out: &out, Stdout: &out, Stderr: &wrong, Automatic: d.Automatic, layout: aligned,
-		App: &app.App{Now: d.Now, Lookup: d.Lookup, Random: d.Random, Sleep: d.Sleep, Commands: d.Commands},
+		App: &app.App{Machine: d.Machine, Commands: d.Commands},
 	}
 	typed.Warn = typed.warn
 	words = append([]string{words[0], "--data-dir", string(h.Dir), "--config", d.ConfigFile(h.Dir)}, words[1:]...)

@@ -30,7 +30,7 @@ func Main(args []string) int {
 	defer stop()
 	d := &Deps{
 		In: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		App:       &app.App{Now: time.Now, Lookup: os.LookupEnv, Random: rand.Reader, Sleep: sleep},
+		App:       &app.App{Machine: app.Machine{Now: time.Now, Lookup: os.LookupEnv, Random: rand.Reader, Sleep: sleep}},
 		Automatic: automatic,
 	}
 	return execute(ctx, d, args)

@@ -109,7 +109,7 @@ func ticks(host installer.Host, words []string, variables shellVariables) bool {
 	if err != nil || !filepath.IsAbs(program) || filepath.Base(program) != "ollim" && !sameFile(program, host.Ollim) || !exists(program) {
 		return false
 	}
-	there := app.App{Lookup: func(name string) (string, bool) { value, ok := variables[name]; return value, ok }}
+	there := app.App{Machine: app.Machine{Lookup: func(name string) (string, bool) { value, ok := variables[name]; return value, ok }}}
 	flags := pflag.NewFlagSet("ollim", pflag.ContinueOnError)
 	flags.SetInterspersed(false)
 	flags.StringVar(&there.DataDir, "data-dir", variables["OLLIM_DATA_DIR"], "")

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -246,4 +247,75 @@ func TestPatternsThatNeedTheSeal(t *testing.T) {
 	refused(errOld.Error())
 	w.must("config", "set", "seal", "off")
 	refused("seal: off")
+}
+
+// A start that finds the canary open is refused, and the run with it. Here the canary is a link to a file that every program may read.
+func TestBrokenSealEndsTheRun(t *testing.T) {
+	t.Parallel()
+	needsSeal(t)
+	w, api := newNativeWorld(t)
+	w.writeProgram("probe", "#!/bin/sh\necho x >log/ran\n")
+	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "--allowed-tools", "Bash(./probe)", "--allowed-tools", "Write(./log/**)", "Work.")
+	if err := os.Symlink("/etc/passwd", filepath.Join(w.dir, "state", "canary")); err != nil {
+		t.Fatal(err)
+	}
+	api.Reply(bash("./probe"), anthropicapi.Reply{Text: "done"})
+	r := w.run("fire", "daily")
+	if r.status != 77 || !strings.Contains(r.errOut, "the seal does not hold") || w.last()["outcome"] != "refused" {
+		t.Errorf("status %d, outcome %v, %s", r.status, w.last()["outcome"], r.errOut)
+	}
+	if n := len(api.Requests()); n != 1 || exists(filepath.Join(w.dir, "log", "ran")) {
+		t.Errorf("%d requests; the program ran: %v", n, exists(filepath.Join(w.dir, "log", "ran")))
+	}
+}
+
+// A job without a network connects to nothing outside its run, and one with a network does.
+func TestNetworkOfAJob(t *testing.T) {
+	t.Parallel()
+	needsSeal(t)
+	w, api := newNativeWorld(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	w.writeProgram("probe", "#!/bin/bash\nexec 3<>/dev/tcp/127.0.0.1/"+fmt.Sprint(l.Addr().(*net.TCPAddr).Port)+" && echo connected\n")
+	for network, want := range map[string]bool{"any": true, "none": false} {
+		w.must("routine", "add", network, "--cron", "0 9 * * *", "--background", "--isolated", "--network", network, "--allowed-tools", "Bash(./probe)", "Work.")
+		api.Reply(bash("./probe"), anthropicapi.Reply{Text: "done"})
+		w.must("fire", network)
+		said := api.Requests()[len(api.Requests())-1].ToolResults()[0].ResultText
+		if strings.Contains(said, "connected") != want || strings.Contains(said, "Permission denied") == want {
+			t.Errorf("%s: %s", network, said)
+		}
+		if sealed, _ := w.last()["sealed"].(map[string]any); sealed["network"] != network {
+			t.Errorf("%s: the record says %v", network, sealed)
+		}
+	}
+}
+
+// Settings elsewhere than in config.yaml of the data directory are as closed as that is.
+func TestSettingsElsewhereAreProtected(t *testing.T) {
+	t.Parallel()
+	needsSeal(t)
+	w, api := newNativeWorld(t)
+	src := filepath.Join(w.home, "src")
+	move := func(from, to string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(src, 0o700), os.Rename(from, to)); err != nil {
+			t.Fatal(err)
+		}
+		w.env["OLLIM_CONFIG"] = to
+	}
+	inside, outside := filepath.Join(w.dir, "settings.yaml"), filepath.Join(src, "settings.yaml")
+	move(filepath.Join(w.dir, "config.yaml"), inside)
+	w.write("notes.yaml", "")
+	if said := sealedRun(t, w, api, "cat settings.yaml || echo closed\ncat notes.yaml && echo open"); !strings.Contains(said, "closed\nopen") {
+		t.Errorf("a sealed program got %s", said)
+	}
+	move(inside, outside)
+	w.must("routine", "add", "wide", "--cron", "0 9 * * *", "--background", "--dirs", src, "Work.")
+	if r := w.run("fire", "wide"); r.status != 77 || !strings.Contains(r.errOut, "contains a protected path: settings.yaml") {
+		t.Errorf("status %d, %s", r.status, r.errOut)
+	}
 }

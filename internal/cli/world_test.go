@@ -88,7 +88,7 @@ func (w *world) deps(in io.Reader, out, errOut io.Writer) *Deps {
 	return &Deps{
 		In: in, Stdout: out, Stderr: errOut,
 		Automatic: func() bool { return w.cron },
-		App: &app.App{
+		App: &app.App{Machine: app.Machine{
 			Now:    w.clock,
 			Lookup: func(name string) (string, bool) { value, ok := w.env[name]; return value, ok },
 			Random: w.random,
@@ -100,7 +100,7 @@ func (w *world) deps(in io.Reader, out, errOut io.Writer) *Deps {
 				w.pass(d)
 				return ctx.Err()
 			},
-		},
+		}},
 	}
 }
 

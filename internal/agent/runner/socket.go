@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -13,6 +14,8 @@ import (
 type Service struct {
 	Run     string
 	Servers []string // patterns of the tools of MCP servers that the engine is offered
+	Seal    *seal.Seal
+	Vars    []string // of the programs of those servers, KEY=value
 }
 
 // Socket is where the processes of a run connect to.
@@ -23,7 +26,7 @@ type Socket struct {
 
 // serve begins to execute the commands of ollim that processes of a sealed run start. stop ends that.
 func (w *work) serve() (stop func(), err error) {
-	s, err := w.Serve(Service{w.run.ID, w.spec.servers(w.run)})
+	s, err := w.Serve(Service{w.run.ID, w.spec.servers(w.run), w.tools.Seal, w.vars})
 	if err != nil {
 		return nil, fmt.Errorf("the run's socket: %w", err)
 	}

@@ -123,10 +123,10 @@ func (e *examination) underCron(name string) cronEngine {
 	}
 	env := variables(process.CronEnv(base))
 	bare := &app.App{
-		Now: e.App.Now, Random: e.App.Random, Sleep: e.App.Sleep, Warn: e.App.Warn, Commands: e.App.Commands,
+		Machine: e.App.Machine, Warn: e.App.Warn, Commands: e.App.Commands,
 		DataDir: string(e.home.Dir), ConfigPath: e.App.ConfigFile(e.home.Dir),
-		Lookup: func(name string) (string, bool) { value, ok := env[name]; return value, ok },
 	}
+	bare.Lookup = func(name string) (string, bool) { value, ok := env[name]; return value, ok }
 	home, err := bare.Home()
 	if err != nil {
 		return cronEngine{err: err}

@@ -70,10 +70,10 @@ func TestMachine(t *testing.T) {
 			if err := errors.Join(os.Chmod(dir, 0o700), os.WriteFile(filepath.Join(dir, "config.yaml"), []byte("timezone: UTC\n"), 0o600)); err != nil {
 				t.Fatal(err)
 			}
-			a := &app.App{
-				Now: func() time.Time { return time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC) }, DataDir: dir,
+			a := &app.App{DataDir: dir, Machine: app.Machine{
+				Now:    func() time.Time { return time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC) },
 				Lookup: func(name string) (string, bool) { value, ok := map[string]string{"HOME": dir}[name]; return value, ok },
-			}
+			}}
 			e := &examination{Doctor: Doctor{App: a, Probe: tc.probe}}
 			var err error
 			if e.home, err = a.Home(); err != nil {
@@ -109,7 +109,7 @@ func TestStart(t *testing.T) {
 		{"/home/x/other", "ollim-webhook@.socket ollim-webhook@.service", "start ollim webhook serve"},
 	} {
 		e := &examination{Doctor: Doctor{
-			App:   &app.App{Lookup: func(string) (string, bool) { return "/home/x", true }},
+			App:   &app.App{Machine: app.Machine{Lookup: func(string) (string, bool) { return "/home/x", true }}},
 			Probe: Probe{Units: func(name string) bool { return slices.Contains(strings.Fields(tc.units), name) }},
 		}}
 		e.home.Dir = paths.Dir(tc.dir)
