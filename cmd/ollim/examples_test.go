@@ -91,8 +91,8 @@ func (c *exampleCommand) prepareExamples() {
 		c.t.Fatal(err)
 	}
 	c.write("skills/standup/SKILL.md", "---\ndescription: The stand-up note\n---\nWrite three lines about $ARGUMENTS.\n")
-	c.write("hello.yaml", "turns:\n  - - text: hello\n")
-	c.write("market.yaml", "turns:\n  - - text: hello\n")
+	c.write("hello.yaml", "turns:\n  - - text: '\"fix\"'\n") // which fits the schema of an example
+	c.write("market.yaml", c.read("hello.yaml"))
 	for _, name := range []string{"review", "digest", "tidy"} {
 		c.write("routines/"+name+".md", "---\nid: "+name+"\ncron: \"0 9 * * *\"\n---\nGo.\n")
 	}
