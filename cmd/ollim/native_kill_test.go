@@ -97,3 +97,33 @@ func TestUpdateOfAKilledTurnOnNative(t *testing.T) {
 		})
 	}
 }
+
+// TestOrphanOfASealedCommand: what a sealed command has started and that outlives a kill holds no lock. The next fire ends it.
+func TestOrphanOfASealedCommand(t *testing.T) {
+	t.Parallel()
+	c, api := withNative(t)
+	c.write("slow", "#!/bin/sh\nsh -c 'echo begin >>log/slow; while [ ! -e go ]; do sleep 0.05; done; echo end >>log/slow'\n")
+	if err := os.Chmod(filepath.Join(c.data, "slow"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.ok("routine", "add", "work", "--id", "work", "--cron", "@yearly", "--background", "--isolated",
+		"--allowed-tools", "Bash(./slow)", "--allowed-tools", "Write(./log/**)", "Work.")
+	api.Reply(anthropicapi.Use("Bash", map[string]string{"command": "./slow"}), anthropicapi.Reply{Text: "done"})
+	fire := c.cmd("fire", "work")
+	if err := fire.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the command", func() bool { _, err := os.Stat(filepath.Join(c.data, "log/slow")); return err == nil })
+	orphan := "OLLIM_RUN=" + filepath.Base(c.last())
+	_ = fire.Process.Kill()
+	_ = fire.Wait()
+	if len(process.Carrying(orphan)) == 0 {
+		t.Error("the kill left nothing")
+	}
+	c.ok("fire", "work")
+	eventually(t, "the orphan ends", func() bool { return len(process.Carrying(orphan)) == 0 })
+	c.write("go", "")
+	if log := c.read("log/slow"); log != "begin\n" {
+		t.Errorf("%q", log)
+	}
+}

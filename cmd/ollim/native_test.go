@@ -251,6 +251,7 @@ func TestKilledQuestionIsNotKept(t *testing.T) {
 func TestOrphanOnNative(t *testing.T) {
 	t.Parallel()
 	c, api := withNative(t)
+	c.ok("config", "set", "seal", "off") // TestOrphanOfASealedCommand shows the other case
 	c.write("slow", "#!/bin/sh\nenv >environ\nsh -c 'echo begin >>log; while [ ! -e go ]; do sleep 0.05; done; echo end >>log'\necho whole >>log\n")
 	if err := os.Chmod(filepath.Join(c.data, "slow"), 0o700); err != nil {
 		t.Fatal(err)
@@ -372,12 +373,12 @@ func TestNativeOnOpenAI(t *testing.T) {
 func TestKillDuringNative(t *testing.T) {
 	t.Parallel()
 	c, api := withNative(t)
-	c.write("bump", "#!/bin/sh\necho $1 >>bumped\n")
+	c.write("bump", "#!/bin/sh\necho $1 >>log/bumped\n")
 	if err := os.Chmod(filepath.Join(c.data, "bump"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	c.ok("routine", "add", "daily", "--id", "daily", "--cron", "@yearly", "--background", "--session", "persistent",
-		"--allowed-tools", "Bash(./bump *)", "Check the market.")
+		"--allowed-tools", "Bash(./bump *)", "--allowed-tools", "Write(./log/**)", "Check the market.")
 	for _, key := range []string{"runs-per-day", "per-day", "per-month", "per-run"} {
 		c.ok("config", "set", "spend."+key, "none")
 	}
@@ -446,7 +447,7 @@ var onceMarks = regexp.MustCompile(`round \d+\\n|"id":"toolu_\w+"|"tool_use_id":
 
 // bumpedOnce wants no use to have been run twice.
 func (c *command) bumpedOnce() {
-	f, err := os.Open(filepath.Join(c.data, "bumped"))
+	f, err := os.Open(filepath.Join(c.data, "log/bumped"))
 	if err != nil {
 		c.t.Fatal(err)
 	}
