@@ -118,12 +118,6 @@ func argumentChecks(datagrams bool) []argumentCheck {
 		}
 	}
 	self := uint32(unix.Gettid())
-	refuseValue := func(arg int, value uint32) func(*assembler) {
-		return func(a *assembler) {
-			a.arg(arg)
-			a.jump(unix.BPF_JEQ, value, "EPERM", "allow")
-		}
-	}
 	return []argumentCheck{
 		// The thread that installs the filter belongs to the sealed domain, so Landlock lets its descendants signal it, and a fatal
 		// signal to a thread ends its process. Nobody but ptrace's users and perf asks for signals of another thread by F_SETOWN_EX.
@@ -156,6 +150,13 @@ func argumentChecks(datagrams bool) []argumentCheck {
 		{[]uint32{unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR}, ownThread(0)},
 		{[]uint32{unix.SYS_SETPRIORITY}, kindThenThread(prioProcess)},
 		{[]uint32{unix.SYS_IOPRIO_SET}, kindThenThread(ioprioWhoPid)},
+	}
+}
+
+func refuseValue(arg int, value uint32) func(*assembler) {
+	return func(a *assembler) {
+		a.arg(arg)
+		a.jump(unix.BPF_JEQ, value, "EPERM", "allow")
 	}
 }
 
