@@ -23,6 +23,7 @@ const (
 
 // private makes the run's directory of temporary files, which is removed with it, and the directory of caches, which later runs of the
 // same job find again. They are not the owner's own caches: what an agent leaves there must not become part of the owner's programs.
+// An owner without a home directory has no caches, only files of the run.
 func (w *work) private() (temporary, cache string, err error) {
 	if temporary, err = os.MkdirTemp(w.Sealing.Temp, temporaryPrefix+w.run.ID+"-"); err != nil {
 		return "", "", err
@@ -32,6 +33,9 @@ func (w *work) private() (temporary, cache string, err error) {
 	}
 	now := w.Disk.Now()
 	cache = filepath.Join(w.Sealing.Cache, cacheOf(string(w.Home), w.run.Record))
+	if _, err := os.Stat(filepath.Dir(filepath.Dir(w.Sealing.Cache))); errors.Is(err, fs.ErrNotExist) {
+		cache = filepath.Join(temporary, "cache")
+	}
 	return temporary, cache, errors.Join(os.MkdirAll(cache, 0o700), os.Chtimes(cache, now, now))
 }
 
