@@ -4,21 +4,19 @@
 //
 // Parse checks whether a text is a pattern and refuses what no policy may contain. Judge reports whether a job or policy file
 // may contain a pattern. Policy.Decide reports whether one use is allowed. Decide does not trust that anybody judged: what is
-// refused for its shape, for an owner's verb, for a program that runs other programs or for a protected place is refused
-// whatever the patterns say. What is not understood is refused: unknown tools and fields, repeated keys, text that two readers
-// could read differently. A refusal's reason is one line, meant for the agent.
+// refused for its shape, for an owner's verb or for a protected place is refused whatever the patterns say. What is not understood
+// is refused: unknown tools and fields, repeated keys, text that two readers could read differently. A refusal's reason is one line,
+// meant for the agent.
 //
-// Bash. A command is exactly one simple command of literal words. Unquoted, a word may hold ASCII letters, digits and
-// _ . / : , @ % + = - ; anything else goes into single quotes, or into double quotes in which $ and ` are escaped. So every
-// POSIX shell, bash and zsh split it alike, and so does an engine that has no shell. The words match the pattern's one by one:
-// * within a word matches any text, a * alone one word, a * alone at the end any number of further words, also none. The
-// command's name stands bare, in the command and in the pattern, and matches literally. Never allowed: programs that run the
-// command they are given (shells, env, sudo, xargs, timeout and so on, the shell's own builtins included, since bash evaluates
-// subscripts in test -v and printf -v). Languages (python, awk, …) need their script as the pattern's literal first argument;
-// build tools, package runners, sed and database shells need a pattern without wildcards; git and gh need a known verb before
-// one, and of docker, systemctl and crontab only verbs that read are left; options by which find, git, tar and others run programs
-// are refused. These tables cannot be complete: what an approved program itself can do with its arguments, its owner gave.
-// The words of every command are also looked at as paths (whole, as values of options, and piece by piece): none may lead
+// Bash. A command is one simple command of literal words, see package shell, so that every shell, and an engine that has none, splits
+// it alike. The words match the pattern's one by one: * within a word matches any text, a * alone one word, a * alone at the end any
+// number of further words, also none. The command's name stands bare, in the command and in the pattern, and matches literally.
+//
+// Where the kernel holds what a program reaches (Policy.Sealed), the words are all that is looked at, except of ollim itself, whose
+// commands are executed outside, and of programs whose work a service does. Elsewhere the table programs says which programs and
+// options are refused, and which need more than a wildcard; a pattern that it refuses is not in force (Pattern.Unsealed). No such table
+// is complete: what an approved program can do with its arguments, its owner gave.
+// There the words of every command are also looked at as paths (whole, as values of options, and piece by piece): none may lead
 // into a protected place, contain one, or climb by "..". Programs that walk the working directory by themselves are refused
 // where that would enter a protected place.
 //
