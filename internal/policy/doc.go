@@ -21,7 +21,8 @@
 // where that would enter a protected place.
 //
 // ollim. Policy.Ollim says which of its commands an agent may use; it may not use others, nor --data-dir, --config or --engine. No
-// file may hold a pattern that matches one of OwnerVerbs. Only -q, -v and --log-format may precede the command: the command line library takes the word after an option it does not know for that option's value,
+// file may hold a pattern that matches one of OwnerVerbs. Only -q, -v and --log-format may precede the command: the command line
+// library takes the word after an option it does not know for that option's value,
 // and skips empty words, so that another word would become the verb.
 //
 // Paths. A path is relative to the first root. It is resolved through symbolic links (its deepest existing directory, when it does

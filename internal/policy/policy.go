@@ -24,7 +24,8 @@ type Policy struct {
 	Protected []string
 	// Ollim says what the agent may do with the commands of ollim; nil: nothing.
 	Ollim OllimAccess
-	// Sealed says that the kernel holds the programs that the agent starts to what they may reach. Then the lists of dangerous programs are not in force.
+	// Sealed says that the kernel holds the programs that the agent starts to what they may reach. Then the table of programs is in
+	// force only for services.
 	Sealed bool
 	// SearchHides says that the engine itself leaves protected places out of what Glob and Grep find in the working directory (Claude Code does, for paths
 	// that its settings deny to Read). Then a search may begin above them.

@@ -172,7 +172,8 @@ func isOption(word, option string) bool {
 	if strings.HasPrefix(option, "--") {
 		return len(head) > len("--") && strings.HasPrefix(option, head)
 	}
-	return head == option || len(option) == 2 && strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.Contains(word, option[1:])
+	short := len(option) == 2 && strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--")
+	return head == option || short && strings.Contains(word, option[1:])
 }
 
 // walks reports whether a command may go through the working directory by itself.
