@@ -113,7 +113,7 @@ func newPrison(t *testing.T, engine, probe string, sealed bool) *prison {
 		p.network = "any"
 	}
 	p.command = &command{t: t, path: program, data: filepath.Join(base, "data")}
-	p.command.env = []string{"HOME=" + filepath.Join(base, "home"), "TMPDIR=" + filepath.Join(base, "tmp"), "OWNER=sesame"}
+	p.env = []string{"HOME=" + filepath.Join(base, "home"), "TMPDIR=" + filepath.Join(base, "tmp"), "OWNER=sesame"}
 	for path, text := range map[string]string{
 		"home/.config/ollim/secrets.env": "# sesame\n", "home/.ssh/id_ed25519": "sesame\n", "home/.bashrc": "true\n",
 		"tmp/ollim-other/secret": "sesame\n", "data/state/diary": "sesame\n", "data/sessions/diary": "sesame\n",
@@ -341,7 +341,7 @@ func (a *trial) seen() string {
 	stat, _ := os.ReadFile(proc + "stat")
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	if fields := strings.Fields(rest); len(fields) > 16 {
-		state += fmt.Sprint(strings.Contains("ZXTt", fields[0]), " ", fields[16], " ")
+		state += fmt.Sprint(strings.ContainsAny(fields[0], "ZXTt"), " ", fields[16], " ")
 	}
 	for _, name := range []string{"limits", "oom_score_adj", "status"} {
 		text, _ := os.ReadFile(proc + name)
