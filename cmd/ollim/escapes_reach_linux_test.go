@@ -27,7 +27,7 @@ func processEscapes() []escape {
 		{"cat: descriptors and directories of ollim", `for t in /proc/$OLLIM /proc/$OLLIM/task/*; do ls $t/fd/ $t/cwd/ && echo ESCAPED; cat $t/root$SECRET; done`, domain, ""},
 		{"kill: ollim, thread by thread", `for t in /proc/$OLLIM/task/*; do $PROBE tgkill ${t##*/} || kill -9 ${t##*/}; $PROBE pidfd-signal ${t##*/}; $PROBE directory-signal /proc/${t##*/}; $PROBE sigio ${t##*/}; $PROBE sigio ${t##*/} x; done`, scope, otherwise},
 		{"sh: prlimit", `$PROBE prlimit $PID`, supervisor, ""},
-		{"renice: a process", `renice -n 7 -p $PID`, supervisor, ""},
+		{"renice: a process", `renice -n 19 -p $PID`, supervisor, ""},
 		{"sh: affinity", `$PROBE affinity $PID`, supervisor, ""},
 		{"sh: perf", `$PROBE perf $PID && echo ESCAPED`, filter, ""},
 		{"sh: bpf", `$PROBE bpf && echo ESCAPED`, filter, asRoot},
