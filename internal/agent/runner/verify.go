@@ -57,12 +57,12 @@ func (v verify) Enforce(ctx context.Context, r *Runner, t *Turn) error {
 
 // note records a verdict. A stop of the run is none.
 func (v verify) note(ctx context.Context, t *Turn, verdict error, retry int) error {
-	if verdict != nil && ctx.Err() != nil {
-		return nil
-	}
 	e := runlog.Event{Type: runlog.Verified, Tool: v.job.Verify, IsError: verdict != nil, Count: retry}
 	if verdict != nil {
 		e.Text = oneLine(verdict)
+	}
+	if e.IsError && ctx.Err() != nil {
+		return nil
 	}
 	if t.Observe != nil {
 		t.Observe(e)
