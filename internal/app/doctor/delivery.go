@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,8 +16,6 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/notice"
 )
-
-func pid(n int) string { return strconv.Itoa(n) }
 
 // delivery tells whether messages can reach the owner, without sending one.
 func (e *examination) delivery(context.Context) string {

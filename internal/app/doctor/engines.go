@@ -78,7 +78,7 @@ func (e *examination) engine(ctx context.Context, name string, found engine.Engi
 func (e *examination) claude(ctx context.Context, c *claudecode.Engine) string {
 	version, err := c.Version(ctx)
 	if err != nil {
-		e.engineFault("claude-code", engineHint(err, "install it, then: ollim config set claude-code.command \"$(command -v claude)\"; its environment is env in config.yaml"))
+		e.engineFault("claude-code", app.Hint(err, "install it, then: ollim config set claude-code.command \"$(command -v claude)\"; its environment is env in config.yaml"))
 		return ""
 	}
 	if older(version, testedVersion) {
@@ -94,8 +94,6 @@ func (e *examination) claude(ctx context.Context, c *claudecode.Engine) string {
 	}
 	return fmt.Sprintf("claude-code: claude %s, logged in by %s", version, method)
 }
-
-func engineHint(err error, hint string) error { return app.Hint(err, "%s", hint) }
 
 // older reports whether a version is older than another; one that cannot be read is not.
 func older(version, than string) bool {
@@ -179,7 +177,8 @@ func (e *examination) sessions(context.Context) string {
 			engines[j.ID] = cmp.Or(j.Engine, e.home.Config.Engine)
 		}
 	}
-	for id, routine := range current {
+	for _, id := range slices.Sorted(maps.Keys(current)) {
+		routine := current[id]
 		want, used := engines[routine]
 		want, _, _ = strings.Cut(want, ":")
 		name := app.NameOf(routine).Text

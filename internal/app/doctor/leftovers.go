@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -66,7 +67,7 @@ func (e *examination) locks(ctx context.Context) string {
 		switch {
 		case strings.HasPrefix(name, "job-"), strings.HasPrefix(name, "session-"):
 			if left := e.home.Runs().Leftover(path); left != nil {
-				e.fail("kill "+pid(left.Process.PID), "%s: %v", path, left)
+				e.fail("kill "+strconv.Itoa(left.Process.PID), "%s: %v", path, left)
 			}
 		case slices.Contains([]string{"tick", "discord", "inbox"}, name): // held by a service, or as long as its work takes
 		case e.hung(ctx, path):

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,7 +39,7 @@ func (e *examination) planted(context.Context) string {
 			}
 		}
 	}
-	for dir, since := range dirs {
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
 		left := plantedFiles
 		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error { // what cannot be read is left out
 			if left--; left < 0 {
@@ -51,7 +52,7 @@ func (e *examination) planted(context.Context) string {
 			if entry.IsDir() && (entry.Name() == "node_modules" || strings.Count(rel, "/") >= plantedDepth) {
 				return fs.SkipDir
 			}
-			if why := runsCode(path, entry); why != "" && changedSince(path, since) {
+			if why := runsCode(path, entry); why != "" && changedSince(path, dirs[dir]) {
 				e.warn("read it before you work in "+dir, "%s: %s; it was changed after a run that could write there", path, why)
 			}
 			return nil
