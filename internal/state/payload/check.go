@@ -146,39 +146,25 @@ func reason(schema map[string]any, value any, err error) string {
 	if schema != nil && !here && isWord(keyword) {
 		return "does not fit " + keyword + " of a schema inside its own"
 	}
-	switch keyword {
-	case "type":
+	if keyword == "type" {
 		return fmt.Sprintf("is %s, want %s", typeOf(value), strings.Trim(fmt.Sprint(limit), "[]"))
-	case "maxLength":
-		return fmt.Sprintf("is longer than %v characters", limit)
-	case "minLength":
-		return fmt.Sprintf("is shorter than %v characters", limit)
-	case "pattern":
-		return fmt.Sprintf("does not match the pattern %v", limit)
-	case "enum":
-		return fmt.Sprintf("is none of %v", limit)
-	case "const":
-		return fmt.Sprintf("is not %v", limit)
-	case "multipleOf":
-		return fmt.Sprintf("is not a multiple of %v", limit)
-	case "minimum":
-		return fmt.Sprintf("is below %v", limit)
-	case "maximum":
-		return fmt.Sprintf("is above %v", limit)
-	case "exclusiveMinimum":
-		return fmt.Sprintf("is not above %v", limit)
-	case "exclusiveMaximum":
-		return fmt.Sprintf("is not below %v", limit)
-	case "anyOf":
-		return "fits none of the schemas of anyOf"
-	case "oneOf":
-		return "does not fit exactly one of the schemas of oneOf"
-	case "not":
-		return "fits the schema of not, or is not allowed"
-	case "contains":
-		return "has no item that fits contains"
+	}
+	if said, known := misfits()[keyword]; known {
+		return strings.ReplaceAll(said, "LIMIT", fmt.Sprint(limit))
 	}
 	return err.Error()
+}
+
+// misfits are the reasons by keyword. LIMIT stands for the keyword's value.
+func misfits() map[string]string {
+	return map[string]string{
+		"maxLength": "is longer than LIMIT characters", "minLength": "is shorter than LIMIT characters",
+		"pattern": "does not match the pattern LIMIT", "enum": "is none of LIMIT", "const": "is not LIMIT",
+		"multipleOf": "is not a multiple of LIMIT", "minimum": "is below LIMIT", "maximum": "is above LIMIT",
+		"exclusiveMinimum": "is not above LIMIT", "exclusiveMaximum": "is not below LIMIT",
+		"anyOf": "fits none of the schemas of anyOf", "oneOf": "does not fit exactly one of the schemas of oneOf",
+		"not": "fits the schema of not, or is not allowed", "contains": "has no item that fits contains",
+	}
 }
 
 // isWord reports whether s is one word, as keywords are.
