@@ -11,8 +11,14 @@ import (
 // gated adds a background routine with a program of its name as its gate, approved as it is.
 func (w *world) gated(name, program string, flags ...string) {
 	w.t.Helper()
+	w.withProgram("--gate", name, program, flags...)
+}
+
+// withProgram adds a background routine that names a program of its own name by a flag.
+func (w *world) withProgram(as, name, program string, flags ...string) {
+	w.t.Helper()
 	w.writeProgram("gates/"+name, "#!/bin/sh\n"+program+"\n")
-	args := []string{"routine", "add", name, "--cron", "0 9 * * *", "--background", "--isolated", "--gate", name}
+	args := []string{"routine", "add", name, "--cron", "0 9 * * *", "--background", "--isolated", as, name}
 	w.must(append(append(args, flags...), "Go.")...)
 }
 

@@ -13,9 +13,7 @@ import (
 // verified adds a background routine with a program of its name as its verify, approved as it is.
 func (w *world) verified(name, program string, flags ...string) {
 	w.t.Helper()
-	w.writeProgram("gates/"+name, "#!/bin/sh\n"+program+"\n")
-	args := []string{"routine", "add", name, "--id", name, "--cron", "0 9 * * *", "--background", "--isolated", "--verify", name}
-	w.must(append(append(args, flags...), "Go.")...)
+	w.withProgram("--verify", name, program, append(flags, "--id", name)...)
 }
 
 // counting is a program that counts its starts in the file `asked` and then does what its words say for that number.
