@@ -117,29 +117,27 @@ func checkServers(t *testing.T, c *command, api *anthropicapi.Server) {
 	}
 }
 
-// TestPublicServersOnNative drives three MCP servers from npm.
-func TestPublicServersOnNative(t *testing.T) {
+// TestPublicServers drives three MCP servers from npm: by the native engine, and by the claude command, which reaches them through ollim.
+func TestPublicServers(t *testing.T) {
 	t.Parallel()
-	c, api := withNative(t)
-	withServers(t, c)
-	api.Reply(useServers(c)...)
-	c.ok("fire", "tools")
-	checkServers(t, c, api)
-	if updates := c.ok("updates", "list"); updates != "" {
-		t.Errorf("updates: %s", updates)
-	}
-}
-
-// TestPublicServersOnClaude: the claude command reaches the same servers through ollim.
-func TestPublicServersOnClaude(t *testing.T) {
-	t.Parallel()
-	c, api := withClaude(t)
-	withServers(t, c)
-	api.Reply(useServers(c)...)
-	c.ok("fire", "tools")
-	checkServers(t, c, api)
-	if text := c.read("state/runs/" + filepath.Base(c.last()) + "/mcp.json"); !strings.Contains(text, `"connect"`) {
-		t.Errorf("mcp.json: %s", text)
+	for engine, with := range map[string]func(testing.TB) (*command, *anthropicapi.Server){"native": withNative, "claude-code": withClaude} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			c, api := with(t)
+			withServers(t, c)
+			api.Reply(useServers(c)...)
+			c.ok("fire", "tools")
+			checkServers(t, c, api)
+			if updates := c.ok("updates", "list"); updates != "" {
+				t.Errorf("updates: %s", updates)
+			}
+			if engine == "native" {
+				return
+			}
+			if text := c.read("state/runs/" + filepath.Base(c.last()) + "/mcp.json"); !strings.Contains(text, `"connect"`) {
+				t.Errorf("mcp.json: %s", text)
+			}
+		})
 	}
 }
 

@@ -11,26 +11,10 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"testing"
 
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
-
-// script is the test that the server belongs to.
-type script struct {
-	testing.TB
-
-	cleanups []func()
-	failed   bool
-}
-
-func (*script) Helper()            {}
-func (s *script) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
-
-func (s *script) Errorf(format string, args ...any) {
-	s.failed = true
-	fmt.Fprintf(os.Stderr, format+"\n", args...)
-}
 
 type rule struct {
 	Has   []string       `json:"has"`
@@ -44,7 +28,7 @@ func (r rule) fits(q anthropicapi.Request) bool {
 }
 
 func main() {
-	s := &script{}
+	s := &testkit.Script{}
 	var mu sync.Mutex
 	var rules []rule
 	api := anthropicapi.New(s)
@@ -71,10 +55,5 @@ func main() {
 		rules = append(rules, r)
 		mu.Unlock()
 	}
-	for _, f := range slices.Backward(s.cleanups) {
-		f()
-	}
-	if s.failed {
-		os.Exit(1)
-	}
+	s.End()
 }

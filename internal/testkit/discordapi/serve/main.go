@@ -15,35 +15,14 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/discordapi"
 )
 
-// script is the test that the server belongs to.
-type script struct {
-	testing.TB
-
-	cleanups []func()
-	failed   bool
-}
-
-func (*script) Helper()            {}
-func (s *script) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
-
-func (s *script) Errorf(format string, args ...any) {
-	s.failed = true
-	fmt.Fprintf(os.Stderr, format+"\n", args...)
-}
-
-func (s *script) Fatalf(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, format+"\n", args...)
-	os.Exit(1)
-}
-
 func main() {
-	s := &script{}
+	s := &testkit.Script{}
 	d := discordapi.New(s, discordapi.Options{Heartbeat: time.Second})
 	fmt.Println(d.URL())
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
@@ -63,12 +42,7 @@ func main() {
 			fmt.Printf("unknown: %q\n", verb)
 		}
 	}
-	for _, f := range s.cleanups {
-		f()
-	}
-	if s.failed {
-		os.Exit(1)
-	}
+	s.End()
 }
 
 // settled returns what the bot has said; nil while a message shows that the agent works.
