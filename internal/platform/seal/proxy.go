@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -23,8 +24,11 @@ type Proxy struct {
 	serving  sync.WaitGroup
 }
 
-// proxyPatience is the time to connect to a host, and for a program to say to which.
-const proxyPatience = 30 * time.Second
+const (
+	proxyPatience = 30 * time.Second // to connect to a host, and for a program to say to which
+	proxyRequest  = 16 << 10         // bytes in which it says so
+	proxyAtOnce   = 256              // connections; the others wait
+)
 
 // NewProxy serves connections to each HOST:PORT that is allowed, as the program writes it, until Close. It connects by dial, which is
 // a net.Dialer's DialContext or goes through another proxy.
@@ -36,16 +40,32 @@ func NewProxy(allowed []string, dial func(ctx context.Context, network, address 
 		return nil, err
 	}
 	p := &Proxy{listener: l, allowed: allowed, dial: dial, cancel: cancel}
-	p.serving.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return // closed
-			}
-			p.serving.Go(func() { p.serve(ctx, conn) })
-		}
-	})
+	p.serving.Go(func() { p.accept(ctx) })
 	return p, nil
+}
+
+func (p *Proxy) accept(ctx context.Context) {
+	slots := make(chan struct{}, proxyAtOnce)
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		conn, err := p.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			<-slots
+			time.Sleep(10 * time.Millisecond) // this process has no descriptor left, perhaps
+			continue
+		}
+		p.serving.Go(func() {
+			defer func() { <-slots }()
+			p.serve(ctx, conn)
+		})
+	}
 }
 
 // Addr returns the HOST:PORT of the proxy.
@@ -64,8 +84,10 @@ func (p *Proxy) serve(ctx context.Context, client net.Conn) {
 	defer cancel()
 	context.AfterFunc(ctx, func() { _ = client.Close() })
 	slow := time.AfterFunc(proxyPatience, cancel)
-	from := bufio.NewReader(client)
+	bounded := &io.LimitedReader{R: client, N: proxyRequest}
+	from := bufio.NewReader(bounded)
 	request, err := http.ReadRequest(from)
+	bounded.N = math.MaxInt64
 	if err != nil {
 		return
 	}

@@ -2,6 +2,7 @@ package seal
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -38,6 +39,15 @@ func TestProxy(t *testing.T) {
 			t.Errorf("%s: %q, want %q", script, got, want)
 		}
 	}
+	endless, err := net.Dial("tcp", proxy.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = endless.Close() }()
+	written, _ := io.CopyN(endless, zeros{}, 64<<20) // fails when the proxy has closed the connection
+	if written == 64<<20 {
+		t.Error("the proxy reads a request without an end")
+	}
 	if err := proxy.Close(); err != nil {
 		t.Error(err)
 	}
@@ -46,3 +56,7 @@ func TestProxy(t *testing.T) {
 		t.Error("the proxy listens after Close")
 	}
 }
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
