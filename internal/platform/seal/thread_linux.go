@@ -63,7 +63,7 @@ func (r *run) start(cmd *exec.Cmd, rules Rules, started chan<- error) {
 	}
 	leader, err := unix.PidfdOpen(cmd.Process.Pid, 0)
 	if err != nil { // no descriptor is free
-		_ = cmd.Process.Kill()
+		_ = unix.Kill(cmd.Process.Pid, unix.SIGKILL) // Process.Kill may send by pidfd, which the filter refuses
 		_ = cmd.Wait()
 		started <- os.NewSyscallError("pidfd_open", err)
 		return
