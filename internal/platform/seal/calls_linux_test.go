@@ -73,6 +73,15 @@ func datagramReaches() map[string]reach {
 			}
 			return err
 		}), denied, ""},
+		"a length that is negative": {udp(func(fd int, o outside) error {
+			to := unix.RawSockaddrInet4{Family: unix.AF_INET, Port: 53 << 8}
+			_, _, errno := unix.Syscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&question[0])), ^uintptr(0), 0,
+				uintptr(unsafe.Pointer(&to)), unix.SizeofSockaddrInet4)
+			if errno != unix.EMSGSIZE {
+				return fmt.Errorf("%w, want EMSGSIZE", errno)
+			}
+			return nil
+		}), denied, ""},
 		"unix datagrams": {func(outside) error { _, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0); return err }, denied, denied},
 		"unix datagram pair": {func(outside) error {
 			_, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
@@ -231,7 +240,7 @@ func callReaches() map[string]reach {
 	add("prlimit of the parent", forbidden, unix.SYS_PRLIMIT64, parent, unix.RLIMIT_CORE, uintptr(unsafe.Pointer(limit)))
 	add("setpriority of the parent", forbidden, unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, parent, 1)
 	add("setpriority of the user", forbidden, unix.SYS_SETPRIORITY, unix.PRIO_USER, 0, 1)
-	add("setpriority of itself", "", unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, uintptr(os.Getpid()), 1)
+	add("setpriority of itself", "", unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, uintptr(os.Getpid()), 19)
 	add("sched_setscheduler of the parent", forbidden, unix.SYS_SCHED_SETSCHEDULER, parent, 0, uintptr(unsafe.Pointer(limit)))
 	add("ioprio_set of the parent", forbidden, unix.SYS_IOPRIO_SET, ioprioWhoPid, parent, 0)
 	all["call sched_setaffinity of the parent"] = reach{func(outside) error { return affinity(int(parent)) }, forbidden, forbidden}

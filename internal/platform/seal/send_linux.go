@@ -17,7 +17,9 @@ const (
 	longestDatagram = 1 << 16
 	streamPiece     = 1 << 18
 	mostPieces      = 1024 // UIO_MAXIOV
+	longestPiece    = 1 << 31
 	longestControl  = 1 << 14
+	mostDescriptors = 253 // SCM_MAX_FD
 	msghdrSize      = 56
 	mmsghdrSize     = 64 // struct msghdr, the length that was sent, four bytes of nothing
 )
@@ -65,7 +67,7 @@ func (c *call) sendto() (int, error) {
 		return 0, unix.EINVAL
 	}
 	m := message{name: make([]byte, size), flags: int(int32(c.args[3]))}
-	m.pieces = []unix.RemoteIovec{{Base: uintptr(c.args[1]), Len: int(c.args[2])}}
+	m.pieces = []unix.RemoteIovec{{Base: uintptr(c.args[1]), Len: int(min(c.args[2], longestPiece))}}
 	if err := c.read(m.name, c.args[4]); err != nil {
 		return 0, err
 	}
@@ -146,7 +148,7 @@ func (c *call) message(at uint64, flags int) (m message, err error) {
 	}
 	for ; len(pieces) > 0; pieces = pieces[16:] {
 		length := binary.NativeEndian.Uint64(pieces[8:])
-		if length > 1<<31 {
+		if length > longestPiece {
 			return m, unix.EINVAL
 		}
 		m.pieces = append(m.pieces, unix.RemoteIovec{Base: uintptr(binary.NativeEndian.Uint64(pieces)), Len: int(length)})
@@ -245,6 +247,9 @@ func (c *call) rights(o outlet, control []byte) (again []byte, release func(), e
 			continue
 		}
 		theirs, err := unix.ParseUnixRights(&m)
+		if len(fds)+len(theirs) > mostDescriptors {
+			err, theirs = unix.EINVAL, nil
+		}
 		for _, fd := range theirs {
 			if fd, err = c.descriptor(fd); err != nil {
 				break
