@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -175,33 +174,6 @@ func (h *fixture) dirsOfAJob(t *testing.T) part {
 		}
 		h.reported(t, "- "+reads+"\n- rw:"+writes)
 	}}
-}
-
-// TestDirAroundEverything: a directory of a job that the data directory lies in opens none of the protected places.
-func TestDirAroundEverything(t *testing.T) {
-	t.Parallel()
-	anthropicapi.InCI(t)
-	h := newFixture(t)
-	around := filepath.Dir(h.data)
-	h.place(filepath.Join(around, "sub/main.go"), "package main // PUBLIC\n", 0o600)
-	if err := os.Remove(filepath.Join(h.outside, "outside.md")); err != nil {
-		t.Fatal(err) // it would be in that directory
-	}
-	h.hidden = slices.DeleteFunc(h.hidden, func(path string) bool { return strings.HasPrefix(path, h.outside) })
-	h.routine("watch", "--dirs", "rw:"+around)
-	in := func(name string) string { return filepath.Join(h.data, name) }
-	found := search("Grep", "PUBLIC|SECRET-", filepath.Join(around, "sub"), allowed)
-	found.says = "main.go"
-	inside := search("Grep", "PUBLIC|SECRET-", h.data, allowed) // which the command leaves the protected places out of
-	inside.input["glob"] = "*.md"
-	inside.says, inside.hides = "PUBLIC", secret
-	h.try([]attempt{
-		read(filepath.Join(around, "sub/main.go"), allowed), found, inside, write(filepath.Join(around, "new.md"), allowed),
-		search("Grep", "SECRET-", around, denied), search("Glob", "**/*.md", around, denied), search("Glob", "**/notes.md", around, denied),
-		search("Glob", filepath.Base(h.data)+"/state/*", around, denied), search("Grep", "SECRET-", in("state"), denied),
-		read(in("state/notes.md"), denied), read(in("config.yaml"), denied), write(in("gates/new.sh"), denied), write(in("state/new.md"), denied),
-		write(in("config.yaml"), denied), read(in(".config/ollim/secrets.env"), denied),
-	}, "fire", "watch")
 }
 
 // toolsOfAJob: the patterns that its owner gave it work as they stand, and not in a chain with anything else.
