@@ -221,6 +221,9 @@ func (c *checker) good(path string, j job.Job) {
 	if j.Seal != "" {
 		c.seal(j, path)
 	}
+	if _, why, err := c.runner.Seals(j); err == nil && why != "" && j.Network == job.NetworkNone {
+		c.say(finding{File: path, Key: "network", What: "note", Text: "network: none is not enforced: " + why})
+	}
 	for _, e := range j.Unstartable(c.approvals.Home) {
 		c.say(finding{File: path, Key: e.Key, What: "note", Text: e.Reason})
 	}

@@ -144,6 +144,11 @@ func TestSealWithoutSupport(t *testing.T) {
 		t.Errorf("off: the record says %s", got)
 	}
 	refused("strict")
+	w.must("routine", "rm", "strict")
+	w.must("routine", "add", "alone", "--cron", "0 9 * * *", "--background", "--network", "none", "Work.")
+	if out := w.must("check"); strings.Count(out, "network: note: network: none is not enforced: seal: off\n") != 1 {
+		t.Errorf("the check says\n%s", out)
+	}
 }
 
 // A job whose dirs contain what is protected, or lie in it, is refused whether anything is sealed or not.
