@@ -197,15 +197,22 @@ func moneyRows(s overview.Status) [][]any {
 	}
 	return [][]any{
 		{"pings", fmt.Sprintf("%d of %d left", s.Pings.Left, s.Pings.Capacity)},
-		{"spent", of(s.Spent.Today, s.Spent.PerDay) + " today", of(s.Spent.Month, s.Spent.PerMonth) + " this month", fmt.Sprintf("%d automatic runs today", s.Spent.RunsToday)},
+		{"spent", of(s.Spent.Today, s.Spent.PerDay) + " today", of(s.Spent.Month, s.Spent.PerMonth) + " this month", runs(s.Spent.RunsToday, "automatic run") + " today"},
 	}
 }
 
 func weekRows(s overview.Status) (rows [][]any) {
 	for _, w := range s.Week {
-		rows = append(rows, []any{"week", w.Label, fmt.Sprintf("%d runs", w.Runs), fmt.Sprintf("%d ok", w.Runs-w.Failed), fmt.Sprintf("$%.2f", w.Cost)})
+		rows = append(rows, []any{"week", w.Label, runs(w.Runs, "run"), fmt.Sprintf("%d ok", w.Runs-w.Failed), fmt.Sprintf("$%.2f", w.Cost)})
 	}
 	return rows
+}
+
+func runs(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // shortStatus is what is not as usual, and the next fire.

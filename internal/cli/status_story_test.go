@@ -13,7 +13,7 @@ func TestStatusOfAWorkingInstallation(t *testing.T) {
 	t.Parallel()
 	w := sound(t)
 	w.must("fire", "daily")
-	want := []string{"tick\trunning\tMon 2026-03-02 10:00 UTC\n", "next\tTue 2026-03-03 09:00 UTC\tdaily\n", "pings\t5 of 5 left\n", "0 automatic runs today\n", "week\tdaily\t1 runs\t1 ok\t$0.00\n"}
+	want := []string{"tick\trunning\tMon 2026-03-02 10:00 UTC\n", "next\tTue 2026-03-03 09:00 UTC\tdaily\n", "pings\t5 of 5 left\n", "0 automatic runs today\n", "week\tdaily\t1 run\t1 ok\t$0.00\n"}
 	out := w.must("status")
 	w.wants(out, want...)
 	if strings.Contains(out, "failed") || strings.Contains(out, "approve") {
