@@ -63,7 +63,11 @@ func (o *agentOptions) apply(q *runner.Question) (err error) {
 	q.System, q.More, q.MaxCost = o.system, o.more, o.maxCost
 	if o.schema != "" {
 		if q.Schema, err = payload.ReadAnswer("json-schema", o.schema); err != nil {
-			return hint(usage("%v", asFlags(err)), "from a file: --json-schema \"$(cat FILE)\"")
+			err = usage("%v", asFlags(err))
+			if !strings.HasPrefix(o.schema, "{") {
+				err = hint(err, "from a file: --json-schema \"$(cat FILE)\"")
+			}
+			return err
 		}
 	}
 	roots := []policy.Root{{Dir: q.Root, Writable: true}}
