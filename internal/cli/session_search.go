@@ -45,7 +45,7 @@ func newSessionSearch(d *Deps) *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&o.in, "in", nil, "search this file, or the .jsonl files below this directory, instead; repeatable")
+	f.StringArrayVar(&o.in, "in", nil, "search this file, or the .jsonl files below this directory, instead (repeatable)")
 	f.IntVarP(&o.number, "number", "n", 20, "maximum number of results; 0 means all")
 	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
 	return cmd

@@ -54,8 +54,8 @@ func general() []key {
 		},
 		{
 			name: "seal", example: "seal: auto",
-			about: "The seal of what agents start: the kernel keeps it from secrets and state, and from changing other folders.\n" +
-				"auto seals where the kernel can, on refuses to run where it cannot, off never seals. See ollim(7).",
+			about: "The seal: the kernel keeps the programs that agents start from reading secrets and state, and from changing files\n" +
+				"elsewhere. auto seals where the kernel can, on refuses to run where it cannot, off never seals. See ollim(7).",
 			standard: SealAuto,
 			check: func(s string) error {
 				if !slices.Contains([]string{SealAuto, SealOn, SealOff}, s) {
