@@ -52,12 +52,15 @@ func (a *App) SealSupport() (seal.Support, error) {
 
 // sealing returns what the seals of runs are made of. TMPDIR is that of this process.
 func (h Home) sealing() runner.Sealing {
-	s := runner.Sealing{Mode: h.Config.Seal, Check: h.app.SealSupport, Temp: "/tmp", Cache: filepath.Join(h.app.userHome(), ".cache", "ollim")}
+	s := runner.Sealing{Mode: h.Config.Seal, Check: h.app.SealSupport, Temp: "/tmp"}
 	if dir, _ := h.app.Lookup("TMPDIR"); filepath.IsAbs(dir) {
 		s.Temp = dir
 	}
-	if dir, _ := h.app.Lookup("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
-		s.Cache = filepath.Join(dir, "ollim")
+	caches, _ := h.app.Lookup("XDG_CACHE_HOME")
+	for _, base := range []string{filepath.Join(h.app.userHome(), ".cache"), caches} {
+		if filepath.IsAbs(base) {
+			s.Cache = filepath.Join(base, "ollim")
+		}
 	}
 	if self, err := os.Executable(); err == nil {
 		s.Self = self

@@ -23,7 +23,7 @@ const (
 
 // private makes the run's directory of temporary files, which is removed with it, and the directory of caches, which later runs of the
 // same job find again. They are not the owner's own caches: what an agent leaves there must not become part of the owner's programs.
-// An owner without a home directory has no caches, only files of the run.
+// An owner without a home directory that can be written, as many system users are, has no caches, only files of the run.
 func (w *work) private() (temporary, cache string, err error) {
 	if temporary, err = os.MkdirTemp(w.Sealing.Temp, temporaryPrefix+w.run.ID+"-"); err != nil {
 		return "", "", err
@@ -33,10 +33,12 @@ func (w *work) private() (temporary, cache string, err error) {
 	}
 	now := w.Disk.Now()
 	cache = filepath.Join(w.Sealing.Cache, cacheOf(string(w.Home), w.run.Record))
-	if _, err := os.Stat(filepath.Dir(filepath.Dir(w.Sealing.Cache))); errors.Is(err, fs.ErrNotExist) {
-		cache = filepath.Join(temporary, "cache")
+	_, err = os.Stat(filepath.Dir(filepath.Dir(w.Sealing.Cache)))
+	if err == nil && w.Sealing.Cache != "" && errors.Join(os.MkdirAll(cache, 0o700), os.Chtimes(cache, now, now)) == nil {
+		return temporary, cache, nil
 	}
-	return temporary, cache, errors.Join(os.MkdirAll(cache, 0o700), os.Chtimes(cache, now, now))
+	cache = filepath.Join(temporary, "cache")
+	return temporary, cache, os.Mkdir(cache, 0o700)
 }
 
 // privateVars returns the variables by which programs find the two directories.
@@ -82,10 +84,7 @@ func (r *Runner) SweepPrivate() error {
 			err = errors.Join(err, removeAll(dir))
 		}
 	}
-	caches, listErr := os.ReadDir(r.Sealing.Cache)
-	if listErr != nil && !errors.Is(listErr, fs.ErrNotExist) {
-		err = errors.Join(err, listErr)
-	}
+	caches, _ := os.ReadDir(r.Sealing.Cache) // no run of this user's has used one that cannot be listed
 	for _, entry := range caches {
 		info, statErr := entry.Info()
 		if statErr == nil && info.IsDir() && info.ModTime().Before(r.Disk.Now().Add(-cacheLife)) {

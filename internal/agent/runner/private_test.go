@@ -41,6 +41,26 @@ func TestRemoveAll(t *testing.T) {
 	}
 }
 
+// The home directory of a system user may be unknown, missing, closed to the user, or no directory. Then the caches are files of the run.
+func TestPrivateWithoutHome(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "null"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	disk := store.Disk{Now: time.Now, Warn: func(string) {}}
+	for _, caches := range []string{"", filepath.Join(root, "missing", ".cache", "ollim"), filepath.Join(root, "null", ".cache", "ollim")} {
+		r := &Runner{World: World{Disk: disk, Sealing: Sealing{Temp: root, Cache: caches}}}
+		temporary, cache, err := (&work{Runner: r, run: &runlog.Run{}}).private()
+		if err != nil || filepath.Dir(cache) != temporary {
+			t.Errorf("%q: caches in %q, want them in %q: %v", caches, cache, temporary, err)
+		}
+		if err := r.SweepPrivate(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestSweepPrivate(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

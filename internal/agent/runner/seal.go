@@ -25,7 +25,7 @@ type Sealing struct {
 	Check func() (seal.Support, error) // what the kernel has
 	Self  string                       // path of this program
 	Temp  string                       // where a run's directory of temporary files is made
-	Cache string                       // where the caches of jobs are
+	Cache string                       // where the caches of jobs are; "": none is kept
 }
 
 // Seal is what a job asks of the seal.
