@@ -40,51 +40,68 @@ func landlockABI() (int, error) {
 	return int(abi), nil
 }
 
-// ruleset returns a descriptor of the rules about files. Its caller closes it.
-func ruleset(r Rules) (fd int, err error) {
+// file is what a path leads to; the zero value is nothing. A number is not used again while a rule is in force.
+type file struct{ device, number uint64 }
+
+// paths returns the paths of rules, each with what it allows.
+func (r Rules) paths(yield func(path string, access uint64) bool) {
+	for _, paths := range []struct {
+		list   []string
+		access uint64
+	}{{r.Read, reading}, {r.List, unix.LANDLOCK_ACCESS_FS_READ_DIR}, {r.Write, reading | writing}} {
+		for _, path := range paths.list {
+			if !yield(path, paths.access) {
+				return
+			}
+		}
+	}
+}
+
+// filesOf returns what the paths of rules lead to.
+func filesOf(r Rules) (list []file) {
+	for path := range r.paths {
+		var stat unix.Stat_t
+		err := unix.Fstatat(unix.AT_FDCWD, path, &stat, unix.AT_SYMLINK_NOFOLLOW)
+		if err != nil || stat.Mode&unix.S_IFMT == unix.S_IFLNK {
+			stat = unix.Stat_t{}
+		}
+		list = append(list, file{stat.Dev, stat.Ino})
+	}
+	return list
+}
+
+// ruleset returns a descriptor of the rules about files, and what their paths lead to. Its caller closes it.
+func ruleset(r Rules) (fd int, list []file, err error) {
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: reading | writing | never, Scoped: scopes}
 	set, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
 	if errno != 0 {
-		return -1, fmt.Errorf("landlock_create_ruleset: %w", errno)
+		return -1, nil, fmt.Errorf("landlock_create_ruleset: %w", errno)
 	}
-	fd = int(set)
-	defer func() {
+	for path, access := range r.paths {
+		f, err := allow(int(set), path, access)
 		if err != nil {
-			_ = unix.Close(fd)
+			_ = unix.Close(int(set))
+			return -1, nil, err
 		}
-	}()
-	for _, path := range r.Read {
-		if err := allow(fd, path, reading); err != nil {
-			return -1, err
-		}
+		list = append(list, f)
 	}
-	for _, path := range r.List {
-		if err := allow(fd, path, unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
-			return -1, err
-		}
-	}
-	for _, path := range r.Write {
-		if err := allow(fd, path, reading|writing); err != nil {
-			return -1, err
-		}
-	}
-	return fd, nil
+	return int(set), list, nil
 }
 
-// allow adds one path to a ruleset.
-func allow(ruleset int, path string, access uint64) error {
+// allow adds one path to a ruleset, and returns what it leads to.
+func allow(ruleset int, path string, access uint64) (file, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EACCES):
-		return nil // what does not exist needs no rule, and a link may lead anywhere
+		return file{}, nil // what does not exist needs no rule, and a link may lead anywhere
 	case err != nil:
-		return fmt.Errorf("open %s: %w", path, err)
+		return file{}, fmt.Errorf("open %s: %w", path, err)
 	}
 	defer func() { _ = unix.Close(fd) }()
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
-		return fmt.Errorf("stat %s: %w", path, err)
+		return file{}, fmt.Errorf("stat %s: %w", path, err)
 	}
 	switch stat.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
@@ -98,9 +115,9 @@ func allow(ruleset int, path string, access uint64) error {
 	}
 	attr := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}
 	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&attr)), 0, 0, 0); errno != 0 {
-		return fmt.Errorf("landlock_add_rule %s: %w", path, errno)
+		return file{}, fmt.Errorf("landlock_add_rule %s: %w", path, errno)
 	}
-	return nil
+	return file{stat.Dev, stat.Ino}, nil
 }
 
 // restrictSelf seals the calling thread with a ruleset.

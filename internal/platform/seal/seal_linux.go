@@ -24,9 +24,11 @@ type run struct {
 	network *network
 	ended   [2]int // a pipe: its write end is closed by Close, which every thread that waits notices
 
-	mu      sync.Mutex // guards closed, and threads.Add against Close
+	closing sync.Once
+	mu      sync.Mutex // guards closed and idle, and threads.Add against Close
 	closed  bool
-	threads sync.WaitGroup // that have started a program and have not ended
+	idle    *thread        // a sealed one whose program has ended and left no process behind; nil: there is none
+	threads sync.WaitGroup // that may start programs
 	stuck   atomic.Int32   // processes that did not end when they were killed
 }
 
@@ -75,25 +77,16 @@ func (s *Seal) With(extra Rules) *Seal {
 //
 // Processes that the program leaves behind run until Close.
 func (s *Seal) Start(cmd *exec.Cmd) error {
-	r := s.run
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
-		return ErrClosed
-	}
-	r.threads.Add(1)
-	r.mu.Unlock()
 	rules, err := s.o.Rules()
 	if err != nil {
-		r.threads.Done()
 		return err
 	}
-	started := make(chan error)
-	onThread(func() {
-		defer r.threads.Done()
-		r.start(cmd, rules, started)
-	})
-	err = <-started
+	w := work{cmd: cmd, started: make(chan error)}
+	if w.canary, err = newCanary(rules.Canary); err != nil {
+		err = fmt.Errorf("%w: %w", ErrNotSealed, err)
+	} else if err = s.run.give(w, rules); err == nil {
+		err = <-w.started
+	}
 	if errors.Is(err, ErrNotSealed) && s.o.Broken != nil {
 		s.o.Broken(err)
 	}
@@ -103,14 +96,19 @@ func (s *Seal) Start(cmd *exec.Cmd) error {
 // Close ends the run: it kills every process that a sealed program of the run has left behind, whatever group, session or
 // environment that gave itself, and waits for their end. The error tells that some do not end, such as one that waits for a dead
 // disk.
-func (s *Seal) Close() error {
+func (s *Seal) Close() (err error) {
 	r := s.run
+	r.closing.Do(func() { err = r.end() })
+	return err
+}
+
+func (r *run) end() error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return nil
-	}
 	r.closed = true
+	if r.idle != nil {
+		close(r.idle.work)
+	}
+	r.mu.Unlock()
 	err := os.NewSyscallError("close", unix.Close(r.ended[1]))
 	r.threads.Wait()
 	r.network.close()

@@ -74,6 +74,47 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestIdleThread: a thread starts the next program only if nothing is left of the last one, and the rules and their files are the same.
+func TestIdleThread(t *testing.T) {
+	p := newPlace(t)
+	file := filepath.Join(p.Inside, "file")
+	p.Rules.Read = append(p.Rules.Read, file)
+	s := p.seal(t)
+	idle := func() (now *thread) {
+		s.run.mu.Lock()
+		defer s.run.mu.Unlock()
+		return s.run.idle
+	}
+	after := func(s *Seal, script string) *thread {
+		output(t, s, p.shell(script))
+		waitFor(t, "an idle thread", func() bool { return idle() != nil })
+		return idle()
+	}
+	first := after(s, "exit")
+	if after(s, "exit") != first {
+		t.Error("a second thread was made")
+	}
+	write(t, file, "")
+	second := after(s, "exit")
+	if second == first {
+		t.Error("the rules are those of a file that was missing")
+	}
+	write(t, file+"2", "")
+	if err := os.Rename(file+"2", file); err != nil {
+		t.Fatal(err)
+	}
+	third := after(s, "exit")
+	if third == second {
+		t.Error("the rules are those of a file that was replaced")
+	}
+	fourth := after(s.With(Rules{Sockets: []string{file}}), "exit")
+	if fourth == third {
+		t.Error("the rules are those of another seal")
+	}
+	output(t, s.With(Rules{Sockets: []string{file}}), p.shell("sleep 1000 >/dev/null 2>&1 &"))
+	waitFor(t, "the thread to wait for the end of the run", func() bool { return idle() == nil })
+}
+
 // TestDescendants: what a program leaves behind runs until Close, and not longer.
 func TestDescendants(t *testing.T) {
 	for name, script := range map[string]string{

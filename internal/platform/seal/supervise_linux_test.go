@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -170,19 +171,28 @@ func dialEach(args []string) error {
 	return nil
 }
 
-// TestListenersEnd: nothing is kept of a program that has ended.
+// TestListenersEnd: of programs that have ended the listener of the idle thread is kept, until Close.
 func TestListenersEnd(t *testing.T) {
 	p := newPlace(t)
 	s := p.seal(t)
+	var starts sync.WaitGroup
 	for range 3 {
-		output(t, s, p.shell("true"))
+		starts.Go(func() { output(t, s, p.shell("sleep 0.1")) })
 	}
+	starts.Wait()
 	n := s.run.network
-	waitFor(t, "the end of the listeners", func() bool {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		return len(n.listeners) == 0
-	})
+	listeners := func(want int) func() bool {
+		return func() bool {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return len(n.listeners) == want
+		}
+	}
+	waitFor(t, "one listener", listeners(1))
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	waitFor(t, "no listener", listeners(0))
 }
 
 func piped(t *testing.T, cmd *exec.Cmd) (*bufio.Scanner, io.WriteCloser) {
