@@ -47,7 +47,7 @@ func alias(f *pflag.FlagSet, name, other string) {
 func (o *agentOptions) check(f *pflag.FlagSet) error {
 	for name, text := range map[string]string{"system-prompt": o.system, "append-system-prompt": o.more, "json-schema": o.schema} {
 		if f.Changed(name) && strings.TrimSpace(text) == "" {
-			return usage("--%s wants a text, not an empty word", name)
+			return usage("--%s: the text is empty", name)
 		}
 	}
 	for _, name := range []string{"max-cost", "max-budget-usd"} {
