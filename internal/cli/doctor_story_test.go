@@ -194,7 +194,7 @@ func faults() map[string]fault {
 		"file as routines":      {func(w *world) { w.remove("routines"); w.write("routines", "") }, f, "jobs", "not a directory", "move it away"},
 		"unreadable state":      {func(w *world) { w.write("state/x.json", "{}"); w.chmod("state/x.json", 0o000) }, f, "state", "cannot read and write", "chmod 600"},
 		"broken lines":          {write("state/session_history.jsonl", "{}\n{\n\x00\n"), w, "state", "2 lines cannot be read", "remove those lines"},
-		"monitor of ticks":      {func(w *world) { w.must("config", "set", "heartbeat", "http://"+freeAddress(w.t)); w.run("tick") }, w, "heartbeats", "the monitor of tick does not answer since", "heartbeat in config.yaml"},
+		"monitor of ticks":      {func(w *world) { w.must("config", "set", "heartbeat", "http://"+freeAddress(w.t)); w.run("tick") }, w, "heartbeats", "the monitor of tick has not answered since", "heartbeat in config.yaml"},
 		"session gone":          {write("state/sessions.json", "s-gone"), w, "sessions", "the session main, s-gone, is unknown", "ollim session clear main"},
 		"session of nobody":     {write("state/sessions.json", "20260102T030405.678Z-0a1b2c"), f, "sessions", "one that no engine gives", "ollim session clear main"},
 		"broken state":          {write("state/ping_budget.json", "{"), f, "state", "not valid JSON", "restore it"},

@@ -78,7 +78,7 @@ func (e *examination) heartbeats(context.Context) string {
 		rest, isHeartbeat := strings.CutPrefix(key, notice.Heartbeat)
 		caller, _, _ := strings.Cut(rest, " ")
 		if place, set := calls[caller]; isHeartbeat && set {
-			e.warn("check the network and heartbeat in "+place, "the monitor of %s does not answer since %s", caller, e.clockText(seen[key]))
+			e.warn("check the network and heartbeat in "+place, "the monitor of %s has not answered since %s", caller, e.clockText(seen[key]))
 		}
 	}
 	if len(calls) == 0 {
