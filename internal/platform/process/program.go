@@ -251,7 +251,7 @@ func explain(cmd *exec.Cmd, sealed bool, err error) error {
 		}
 	case syscall.EACCES:
 		if info, err := os.Stat(path); sealed && err == nil && info.Mode()&0o111 != 0 {
-			return fmt.Errorf("the seal does not let it, or its interpreter, be read: %w", errno)
+			return fmt.Errorf("the seal does not allow reading it or its interpreter: %w", errno)
 		}
 	}
 	return errno // without its wrapping: "fork/exec", and the path once more

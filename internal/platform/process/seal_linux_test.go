@@ -78,7 +78,7 @@ func TestSealedProgramOutside(t *testing.T) {
 	if err := os.WriteFile(c.Argv[0], []byte("#!/bin/sh\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(t.Context(), c); !errors.Is(err, syscall.EACCES) || !strings.Contains(err.Error(), "the seal does not let it") {
+	if _, err := Run(t.Context(), c); !errors.Is(err, syscall.EACCES) || !strings.Contains(err.Error(), "the seal does not allow reading it") {
 		t.Errorf("got %v", err)
 	}
 	c.Argv[0] = "missing-program"

@@ -67,9 +67,9 @@ func (c canary) try() error {
 	case status.Exited() && status.ExitStatus() == holds:
 		return nil
 	case status.Exited() && status.ExitStatus() == opened:
-		return fmt.Errorf("%s opens inside", c.path)
+		return fmt.Errorf("a sealed program could open %s", c.path)
 	case status.Exited() && status.ExitStatus() == signalled:
-		return errors.New("processes outside can be signalled")
+		return errors.New("a sealed program could signal other processes")
 	}
 	return fmt.Errorf("the trial with %s failed (status %#x)", c.path, status)
 }
