@@ -55,7 +55,8 @@ func general() []key {
 		{
 			name: "seal", example: "seal: auto",
 			about: "The seal: the kernel keeps the programs that agents start from reading secrets and state, and from changing files\n" +
-				"elsewhere. auto seals where the kernel can, on refuses to run where it cannot, off seals no job but those with seal: on. See ollim(7).",
+				"elsewhere. auto seals where the kernel can, on refuses to run where it cannot, off seals only jobs that say seal: on.\n" +
+				"See ollim(7).",
 			standard: SealAuto,
 			check: func(s string) error {
 				if !slices.Contains([]string{SealAuto, SealOn, SealOff}, s) {

@@ -36,7 +36,7 @@ func TestLoadToolsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"main:\n  additional-allowed:\n    - Read\n    - Bash\n":      `:4: main.additional-allowed: item 2: tool pattern "Bash": it allows every command`,
 		"background:\n  override:\n    - Edit(**)\n":                  `:3: background.override: item 1: tool pattern "Edit(**)": writing needs a scope`,
-		"background:\n  override: [Read, 'Bash(ollim approve)']\n":    `:2: background.override: item 2: tool pattern "Bash(ollim approve)": it would match ollim approve`,
+		"background:\n  override: [Read, 'Bash(ollim approve)']\n":    `:2: background.override: item 2: tool pattern "Bash(ollim approve)": ollim approve is the owner's command`,
 		"background:\n  additional-allowed: [Read(/etc/passwd)]\n":    `:2: background.additional-allowed: item 1: tool pattern "Read(/etc/passwd)": it leaves`,
 		"background:\n  additional-allowed: [Write(./state/**.md)]\n": `:2: background.additional-allowed: item 1: tool pattern "Write(./state/**.md)": it reaches state`,
 		"background:\n  override:\n":                                  ":2: background.override: want a list like [a, b], not an empty value",
