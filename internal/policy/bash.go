@@ -56,15 +56,13 @@ func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
 
 // inForce returns the pattern that allows a command.
 func (p Policy) inForce(patterns []Pattern, words []string) (Pattern, error) {
-	by, err := pick(patterns, "the command", func(pattern Pattern) bool {
+	matching := slices.DeleteFunc(slices.Clone(patterns), func(pattern Pattern) bool { return !matchWords(pattern.words, words) })
+	if !p.Sealed && len(matching) > 0 && !slices.ContainsFunc(matching, func(pattern Pattern) bool { return pattern.unsealed == "" }) {
+		return Pattern{}, fmt.Errorf("%s is in force only in a sealed run: %s", matching[0].text, matching[0].unsealed)
+	}
+	return pick(patterns, "the command", func(pattern Pattern) bool {
 		return matchWords(pattern.words, words) && (p.Sealed || pattern.unsealed == "")
 	})
-	for _, pattern := range patterns {
-		if err != nil && !p.Sealed && pattern.unsealed != "" && matchWords(pattern.words, words) {
-			return by, fmt.Errorf("%s is in force only in a sealed run: %s", pattern.text, pattern.unsealed)
-		}
-	}
-	return by, err
 }
 
 // ollimWords looks at ollim's arguments. They are text and names more often than paths, so only a word that is a path as a whole
@@ -79,11 +77,18 @@ func (g Ground) ollimWords(words []string) error {
 		if strings.HasPrefix(word, "-") {
 			_, attached, _ = strings.Cut(word, "=")
 		}
-		if err := g.each(false, word, attached); err != nil {
+		if err := cmp.Or(g.whole(word, false), g.whole(attached, false)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// isFile reports whether there is anything but a directory.
+func isFile(path string) bool {
+	_, err := os.Lstat(path)
+	info, statErr := os.Stat(path)
+	return err == nil && (statErr != nil || !info.IsDir())
 }
 
 // word looks at an argument of any other program, also without percent-encoding: as a path, as an option with a path, and at every
@@ -91,28 +96,19 @@ func (g Ground) ollimWords(words []string) error {
 func (g Ground) word(word string) error {
 	plain, _ := url.PathUnescape(word) // "" if it is none
 	for _, s := range []string{word, plain} {
-		paths := []string{s}
+		pieces := strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("=:,;@'\"`()<>|&{}[]^!?*\\", r) })
+		paths := append([]string{s}, pieces...)
 		if strings.HasPrefix(s, "-") {
 			_, value, _ := strings.Cut(s, "=")
 			paths = append(paths, value)
-			letters := strings.IndexAny(s+"/", "/= \t\n")                           // no short option is called so
-			for i := max(2, letters-longestName); i < min(letters+1, len(s)); i++ { // -f/path, and other options before, however many
+			for i := 2; i < len(s) && !strings.ContainsAny(s[2:i], "/= \t\n"); i++ { // -f/path, and other options before, however many
 				paths = append(paths, s[i:])
 			}
 		}
-		pieces := strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("=:,;@'\"`()<>|&{}[]^!?*\\", r) })
-		if err := cmp.Or(g.each(true, paths...), g.each(false, pieces...)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// each is whole for several texts.
-func (g Ground) each(around bool, texts ...string) error {
-	for _, text := range texts {
-		if err := g.whole(text, around); err != nil {
-			return err
+		for _, path := range paths {
+			if err := g.whole(path, true); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -12,11 +12,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-// What Linux allows, in bytes.
-const (
-	longestPath = 4096
-	longestName = 255
-)
+const longestPath = 4096 // bytes; what Linux allows
 
 // Place is what a path leads to. Real need not exist.
 type Place struct {
@@ -39,8 +35,13 @@ func (g Ground) Place(path string) (Place, error) {
 	if name := g.protects(named, real); name != "" {
 		return Place{}, fmt.Errorf("%s is in a protected path (%s)", quote(path), name)
 	}
-	root, ok := g.rootOf(real)
-	if !ok {
+	var root realRoot
+	for _, r := range g.roots {
+		if within(real, r.real) && len(r.real) > len(root.real) {
+			root = r
+		}
+	}
+	if root.real == "" {
 		return Place{}, fmt.Errorf("%s is outside the working directory and the approved dirs", quote(path))
 	}
 	return Place{Real: real, Root: root.real, Writable: root.writable}, nil
@@ -89,7 +90,7 @@ func (p Policy) decideFile(tool string, in fields, patterns []Pattern) (Pattern,
 	if err != nil {
 		return Pattern{}, err
 	}
-	write := kindOf(tool) == writing
+	write := Edits(tool)
 	if write && !at.Writable {
 		return Pattern{}, fmt.Errorf("%s is in a read-only directory", quote(path))
 	}
@@ -97,11 +98,4 @@ func (p Policy) decideFile(tool string, in fields, patterns []Pattern) (Pattern,
 		return Pattern{}, fmt.Errorf("%s is not a regular file", quote(path))
 	}
 	return g.cover(split(at.Real), path, patterns, !write)
-}
-
-// cover returns the pattern that covers the path, or the glob's segments, that what describes.
-func (g Ground) cover(segs []string, what string, patterns []Pattern, dots bool) (Pattern, error) {
-	return pick(patterns, quote(what), func(p Pattern) bool {
-		return !p.scoped && kindOf(p.tool) != writing || p.scoped && g.glob(p).covers(segs, dots)
-	})
 }

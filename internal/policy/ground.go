@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -24,14 +25,9 @@ type realRoot struct {
 
 // guard is a protected place.
 type guard struct {
-	named, real string
-	info        fs.FileInfo // nil if it does not exist
-}
-
-// holds reports whether a path is the place or lies in it. Names are compared without case, since some file systems do.
-func (g guard) holds(path string) bool {
-	path = strings.ToLower(path)
-	return within(path, strings.ToLower(g.named)) || within(path, strings.ToLower(g.real))
+	name  string
+	paths [2]string   // as the policy names it, and with links resolved; in lower case, since some file systems ignore it
+	info  fs.FileInfo // nil if it does not exist
 }
 
 // Ground looks at them. Without a working directory there is none.
@@ -41,15 +37,12 @@ func (p Policy) Ground() (Ground, error) {
 		if !filepath.IsAbs(r.Dir) {
 			return Ground{}, errors.New("a root of this policy is not an absolute path")
 		}
-		dir := filepath.Clean(r.Dir)
-		real, err := filepath.EvalSymlinks(dir)
-		if err != nil && i > 0 {
-			continue // nothing can be in it
+		real, err := filepath.EvalSymlinks(filepath.Clean(r.Dir))
+		if err == nil {
+			g.roots = append(g.roots, realRoot{filepath.Clean(r.Dir), real, r.Writable})
+		} else if i == 0 {
+			break // nothing can be in another one that does not exist
 		}
-		if err != nil {
-			break
-		}
-		g.roots = append(g.roots, realRoot{named: dir, real: real, writable: r.Writable})
 	}
 	if len(g.roots) == 0 {
 		return Ground{}, errors.New("no working directory")
@@ -65,10 +58,21 @@ func (p Policy) Ground() (Ground, error) {
 			return Ground{}, fmt.Errorf("a protected path cannot be read: %s", filepath.Base(named))
 		}
 		info, _ := os.Stat(real) // nil if there is nothing
-		g.guards = append(g.guards, guard{named: named, real: real, info: info})
+		g.guards = append(g.guards, guard{filepath.Base(named), [2]string{strings.ToLower(named), strings.ToLower(real)}, info})
 	}
 	return g, nil
 }
+
+// Roots are the directories that file tools stay in, without links, the working directory first.
+func (g Ground) Roots() (dirs []string) {
+	for _, r := range g.roots {
+		dirs = append(dirs, r.real)
+	}
+	return dirs
+}
+
+// Dir is the working directory, without links.
+func (g Ground) Dir() string { return g.cwd }
 
 // errLink says that a path could not be followed to its end.
 var errLink = errors.New("it contains a link or a file that cannot be followed")
@@ -93,16 +97,27 @@ func Resolve(path string) (string, error) {
 	}
 }
 
-// isFile reports whether there is anything but a directory.
-func isFile(path string) bool {
-	_, err := os.Lstat(path)
-	info, statErr := os.Stat(path)
-	return err == nil && (statErr != nil || !info.IsDir())
-}
-
 // within reports whether path is dir or below it. Both are clean.
 func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}
+
+// Below is the names that lead from a directory to what is in it, or false. Both are clean and absolute.
+func Below(path, dir string) ([]string, bool) {
+	return split(strings.TrimPrefix(path, dir)), within(path, dir)
+}
+
+// split is the names of a clean absolute path.
+func split(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+}
+
+// guarding returns the name of the first protected place that has a property, "" if none has it.
+func (g Ground) guarding(has func(guard) bool) string {
+	if i := slices.IndexFunc(g.guards, has); i >= 0 {
+		return g.guards[i].name
+	}
+	return ""
 }
 
 // protects returns the name of the protected place that one of the paths (as named, and as resolved) is or lies in; directories that
@@ -120,55 +135,53 @@ func (g Ground) protects(named, real string) string {
 
 // hiding returns the name of the protected place that a path is or lies in, or that info describes.
 func (g Ground) hiding(path string, info fs.FileInfo) string {
-	for _, guard := range g.guards {
-		if guard.holds(path) || info != nil && guard.info != nil && os.SameFile(info, guard.info) {
-			return filepath.Base(guard.named)
-		}
-	}
-	return ""
+	path = strings.ToLower(path)
+	return g.guarding(func(place guard) bool {
+		return within(path, place.paths[0]) || within(path, place.paths[1]) ||
+			info != nil && place.info != nil && os.SameFile(info, place.info)
+	})
 }
+
+// Hides reports whether a path, absolute and without links, is or lies in a protected place, or what info describes is one. By
+// identity only the last name is compared: whoever goes down a tree asks at every step. info may be nil.
+func (g Ground) Hides(path string, info fs.FileInfo) bool { return g.hiding(path, info) != "" }
 
 // Encloses returns the name of a protected place that lies in a directory, absolute and without links; "" if none does.
 func (g Ground) Encloses(real string) string {
-	for _, guard := range g.guards {
-		if within(strings.ToLower(guard.named), strings.ToLower(real)) || within(strings.ToLower(guard.real), strings.ToLower(real)) {
-			return filepath.Base(guard.named)
-		}
-	}
-	return ""
+	real = strings.ToLower(real)
+	return g.guarding(func(place guard) bool { return within(place.paths[0], real) || within(place.paths[1], real) })
 }
 
-// rootOf is the innermost root around a resolved path.
-func (g Ground) rootOf(real string) (realRoot, bool) {
-	var best realRoot
-	found := false
-	for _, r := range g.roots {
-		if within(real, r.real) && (!found || len(r.real) > len(best.real)) {
-			best, found = r, true
-		}
-	}
-	return best, found
+// Covers says why no pattern allows the use of a file tool at a place, absolute and without links; nil if one does. A search is of
+// what it finds below the place; its zero value stands for a file. Unlike Decide it looks at nothing on disk.
+func (g Ground) Covers(allow []Pattern, tool, real string, found Search) error {
+	_, err := g.cover(append(split(real), found.glob...), real, Policy{Allow: allow}.of(tool), !Edits(tool))
+	return err
 }
 
-// glob is a file pattern from the file system's root on, with the roots' own links resolved.
-func (g Ground) glob(p Pattern) glob {
+// cover returns the pattern that covers the path, or the glob's segments, that what describes.
+func (g Ground) cover(segs []string, what string, patterns []Pattern, dots bool) (Pattern, error) {
+	return pick(patterns, quote(what), func(p Pattern) bool {
+		if !p.scoped {
+			return kindOf(p.tool) != writing
+		}
+		base, rest := g.base(p)
+		at := len(base)
+		return len(segs) >= at && slices.Equal(segs[:at], base) && !slices.Contains(base, anyDepth) && rest.covers(segs[at:], dots)
+	})
+}
+
+// base is the names of the directory that a file pattern begins in, with the roots' own links resolved, and its glob below that.
+func (g Ground) base(p Pattern) ([]string, glob) {
 	if p.base == "" {
-		return append(literals(split(g.cwd)), p.glob...)
+		return split(g.cwd), p.glob
 	}
 	base, rest := p.absolute("")
-	var best realRoot
+	var root realRoot
 	for _, r := range g.roots {
-		if within(base, r.named) && len(r.named) > len(best.named) {
-			best = r
+		if within(base, r.named) && len(r.named) > len(root.named) {
+			root = r
 		}
 	}
-	if best.named != "" {
-		base = filepath.Join(best.real, strings.TrimPrefix(base, best.named))
-	}
-	return append(literals(split(base)), rest...)
-}
-
-// split is the names of a clean absolute path.
-func split(path string) []string {
-	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+	return split(root.real + "/" + strings.TrimPrefix(base, root.named)), rest
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -16,29 +15,14 @@ const (
 	deepestInput = 32
 )
 
-// fields is a tool's input: string, json.Number, bool, nil, []any or fields, by key.
+// fields is a tool's input: string, json.Number, bool, nil, []any or map[string]any, by key.
 type fields map[string]any
 
-// shape lists the fields of a tool's input with a letter for the type (s string, n number, b bool, a array); ! marks a required
-// one. A tool without a shape takes any object.
-func shape(tool string) string {
-	const task = "description:s prompt:s! subagent_type:s model:s name:s run_in_background:b"
-	return map[string]string{
-		"Read":         "file_path:s! offset:n limit:n pages:s",
-		"Write":        "file_path:s! content:s!",
-		"Edit":         "file_path:s! old_string:s! new_string:s! replace_all:b",
-		"MultiEdit":    "file_path:s! edits:a!",
-		"NotebookEdit": "notebook_path:s! new_source:s! cell_id:s cell_type:s edit_mode:s",
-		"Glob":         "pattern:s! path:s",
-		"Grep": "pattern:s! path:s glob:s type:s output_mode:s -A:n -B:n -C:n context:n -n:b -i:b -o:b head_limit:n offset:n " +
-			"multiline:b",
-		"Bash":      "command:s! description:s timeout:n run_in_background:b dangerouslyDisableSandbox:b",
-		"WebFetch":  "url:s! prompt:s",
-		"WebSearch": "query:s! allowed_domains:a blocked_domains:a",
-		"Task":      task,
-		"Agent":     task,
-		"Skill":     "skill:s command:s args:s",
-	}[tool]
+// CheckInput says what is wrong with a tool's input as such, nil if nothing is: it is no JSON object, has fields that are not
+// known, given twice or of the wrong type, or lacks one.
+func CheckInput(tool string, input json.RawMessage) error {
+	_, err := readInput(tool, input)
+	return err
 }
 
 // readInput reads the object and checks its fields. What two JSON readers could read differently is refused.
@@ -47,12 +31,12 @@ func readInput(tool string, input json.RawMessage) (fields, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := strings.Fields(shape(tool))
-	if len(known) == 0 {
+	_, known := toolOf(tool)
+	if known == "" {
 		return in, nil
 	}
 	types := map[string]string{}
-	for _, f := range known {
+	for f := range strings.FieldsSeq(known) {
 		name, typ, _ := strings.Cut(f, ":")
 		typ, required := strings.CutSuffix(typ, "!")
 		types[name] = typ
@@ -100,66 +84,48 @@ func typeOf(value any) string {
 }
 
 // readObject reads exactly one JSON object, without repeated keys at any depth.
-func readObject(input []byte) (fields, error) {
+func readObject(input []byte) (in fields, err error) {
 	switch {
 	case len(input) > longestInput:
 		return nil, fmt.Errorf("the input is longer than %d bytes", longestInput)
 	case !utf8.Valid(input):
 		return nil, errors.New("the input is not valid UTF-8")
+	case !json.Valid(input):
+		return nil, errors.New("the input is not one valid JSON value")
 	}
-	dec := json.NewDecoder(bytes.NewReader(input))
-	var text json.RawMessage
-	if dec.Decode(&text) != nil {
-		return nil, errors.New("the input is not valid JSON")
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("text after the end of the input")
-	}
-	dec = json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	value, err := readValue(dec, 0)
-	if err != nil {
+	if err := checkKeys(json.NewDecoder(bytes.NewReader(input)), 0); err != nil {
 		return nil, err
 	}
-	in, ok := value.(fields)
-	if !ok {
+	dec := json.NewDecoder(bytes.NewReader(input))
+	dec.UseNumber()
+	if dec.Decode(&in) != nil || in == nil {
 		return nil, errors.New("the input is not a JSON object")
 	}
 	return in, nil
 }
 
-// readValue reads the next value of a valid text.
-func readValue(dec *json.Decoder, depth int) (any, error) {
+// checkKeys refuses repeated keys in the next value of a valid text, and too many values around one.
+func checkKeys(dec *json.Decoder, depth int) error {
 	if depth > deepestInput {
-		return nil, errors.New("the input is nested too deep")
+		return errors.New("the input is nested too deep")
 	}
-	token, err := dec.Token()
-	switch token {
-	case json.Delim('{'):
-		in := fields{}
-		for dec.More() {
+	begin, err := dec.Token()
+	if _, nested := begin.(json.Delim); !nested || err != nil {
+		return err
+	}
+	seen := map[json.Token]bool{}
+	for dec.More() {
+		if begin == json.Delim('{') {
 			key, _ := dec.Token()
-			name, _ := key.(string)
-			if _, twice := in[name]; twice {
-				return nil, fmt.Errorf("the field %s is given twice", quote(name))
+			if seen[key] {
+				return fmt.Errorf("the field %s is given twice", quote(fmt.Sprint(key)))
 			}
-			if in[name], err = readValue(dec, depth+1); err != nil {
-				return nil, err
-			}
+			seen[key] = true
 		}
-		_, err = dec.Token()
-		return in, err
-	case json.Delim('['):
-		list := []any{}
-		for dec.More() {
-			value, err := readValue(dec, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, value)
+		if err := checkKeys(dec, depth+1); err != nil {
+			return err
 		}
-		_, err = dec.Token()
-		return list, err
 	}
-	return token, err
+	_, err = dec.Token()
+	return err
 }

@@ -26,18 +26,13 @@ func Judge(text string, roots ...Root) error {
 }
 
 func (p Pattern) judge(roots []Root) error {
-	switch kindOf(p.tool) {
-	case reading, writing, searching:
+	switch {
+	case p.glob != nil:
 		return p.judgePath(roots)
-	case unknown:
-		if !strings.HasPrefix(p.tool, "mcp__") {
-			return errUnknown
-		}
-	case other:
-		if p.tool == "Bash" {
-			return p.judgeCommand()
-		}
-	case delegating:
+	case p.words != nil:
+		return p.judgeCommand()
+	case kindOf(p.tool) == unknown && p.server == "":
+		return errUnknown
 	}
 	return nil
 }
@@ -63,24 +58,20 @@ func (p Pattern) judgeCommand() error {
 // judgePath checks what the text of a file pattern can reach. A ** or a lone * never enters the protected names, so only a
 // first name that has letters counts.
 func (p Pattern) judgePath(roots []Root) error {
-	if !p.scoped {
-		return nil
-	}
 	if p.base != "" {
 		base, _ := p.absolute("")
 		for _, r := range roots {
-			if filepath.IsAbs(r.Dir) && within(base, filepath.Clean(r.Dir)) && (r.Writable || kindOf(p.tool) != writing) {
+			if filepath.IsAbs(r.Dir) && within(base, filepath.Clean(r.Dir)) && (r.Writable || !Edits(p.tool)) {
 				return nil
 			}
 		}
 		return errors.New("it leaves the working directory and the approved dirs")
 	}
-	if first := p.glob[0]; !first.deep && !first.name.any() {
-		for _, name := range protectedNames() {
-			folded := parseWild(strings.ToLower(strings.Join(first.name, "*")))
-			if folded.match(name) && (strings.Contains(name, ".") == (len(p.glob) == 1) || first.name.literal()) {
-				return fmt.Errorf("it reaches %s", name)
-			}
+	first := p.glob[0]
+	for _, name := range protectedNames() {
+		file, literal := strings.Contains(name, "."), !strings.Contains(first, "*")
+		if strings.Trim(first, "*") != "" && match(strings.ToLower(first), name) && (file == (len(p.glob) == 1) || literal) {
+			return fmt.Errorf("it reaches %s", name)
 		}
 	}
 	return nil

@@ -17,21 +17,48 @@ const (
 	other // known, and judged by name or by a scope of its own
 )
 
-func kindOf(tool string) kind {
+// toolOf returns the kind of a tool, and the fields of its input with a letter for the type of each (s string, n number, b bool,
+// a array); ! marks a required one. A tool without fields takes any object.
+func toolOf(tool string) (kind, string) {
 	switch tool {
 	case "Read":
-		return reading
-	case "Write", "Edit", "MultiEdit", "NotebookEdit":
-		return writing
-	case "Glob", "Grep":
-		return searching
+		return reading, "file_path:s! offset:n limit:n pages:s"
+	case "Write":
+		return writing, "file_path:s! content:s!"
+	case "Edit":
+		return writing, "file_path:s! old_string:s! new_string:s! replace_all:b"
+	case "MultiEdit":
+		return writing, "file_path:s! edits:a!"
+	case "NotebookEdit":
+		return writing, "notebook_path:s! new_source:s! cell_id:s cell_type:s edit_mode:s"
+	case "Glob":
+		return searching, "pattern:s! path:s"
+	case "Grep":
+		return searching, "pattern:s! path:s glob:s type:s output_mode:s -A:n -B:n -C:n context:n -n:b -i:b -o:b head_limit:n offset:n " +
+			"multiline:b"
 	case "Task", "Agent":
-		return delegating
-	case "Bash", "WebFetch", "WebSearch", "Skill", "TodoWrite":
-		return other
+		return delegating, "description:s prompt:s! subagent_type:s model:s name:s run_in_background:b"
+	case "Bash":
+		return other, "command:s! description:s timeout:n run_in_background:b dangerouslyDisableSandbox:b"
+	case "WebFetch":
+		return other, "url:s! prompt:s"
+	case "WebSearch":
+		return other, "query:s! allowed_domains:a blocked_domains:a"
+	case "Skill":
+		return other, "skill:s command:s args:s"
+	case "TodoWrite":
+		return other, ""
 	}
-	return unknown
+	return unknown, ""
 }
+
+func kindOf(tool string) kind {
+	kind, _ := toolOf(tool)
+	return kind
+}
+
+// Edits reports whether the tool writes files.
+func Edits(tool string) bool { return kindOf(tool) == writing }
 
 // DefaultMain is what the main conversation and interactive forks may use.
 func DefaultMain() []string {
@@ -57,14 +84,18 @@ func DefaultAsk() []string { return []string{"Read(./**)", "Glob(./**)", "Grep(.
 // OfDir are the patterns that a job's dirs entry adds: reading below it, and writing if it is writable. The error is Judge's, for
 // a directory whose name a pattern cannot hold.
 func OfDir(root Root) ([]string, error) {
-	if !filepath.IsAbs(root.Dir) {
-		return nil, errors.New("a root is an absolute path")
-	}
 	tools := []string{"Read", "Glob", "Grep"}
 	if root.Writable {
 		tools = append(tools, "Write", "Edit")
 	}
-	var patterns []string
+	return below(root, tools...)
+}
+
+// below returns a pattern of each tool for all that is in a root.
+func below(root Root, tools ...string) (patterns []string, err error) {
+	if !filepath.IsAbs(root.Dir) {
+		return nil, errors.New("a root is an absolute path")
+	}
 	for _, tool := range tools {
 		pattern := tool + "(" + filepath.Join(root.Dir, "**") + ")"
 		if err := Judge(pattern, root); err != nil {

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"path/filepath"
 	"strings"
 )
 
@@ -39,11 +38,11 @@ func Grant(pattern string, roots []Root) (patterns []string, err error) {
 		return []string{pattern}, Judge(pattern, roots...)
 	}
 	for _, root := range roots {
-		scoped := pattern + "(" + filepath.Join(root.Dir, "**") + ")"
-		if err := Judge(scoped, root); err != nil {
+		scoped, err := below(root, pattern)
+		if err != nil {
 			return nil, err
 		}
-		patterns = append(patterns, scoped)
+		patterns = append(patterns, scoped...)
 	}
 	return patterns, nil
 }

@@ -3,7 +3,6 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -25,9 +24,6 @@ func CheckMode(text string) error {
 	}
 	return fmt.Errorf("%q is not a permission mode: write %s, %s or %s", text, DontAsk, AskOwner, AcceptEdits)
 }
-
-// Edits reports whether the tool writes files.
-func Edits(tool string) bool { return kindOf(tool) == writing }
 
 // Once returns the pattern by which the owner can allow a use of a tool: it allows this use and little else. ok is false for a
 // use that no pattern could allow.
@@ -62,8 +58,8 @@ func (p Policy) fromRoot(in fields) string {
 	if err != nil {
 		return ""
 	}
-	if rel, err := filepath.Rel(g.cwd, at.Real); err == nil && filepath.IsLocal(rel) {
-		return "./" + strings.TrimPrefix(rel, "./")
+	if names, ok := Below(at.Real, g.cwd); ok {
+		return "./" + strings.Join(names, "/")
 	}
 	return at.Real
 }

@@ -13,7 +13,7 @@ import (
 // decideTask decides a delegation, by the name of the subagent.
 func decideTask(in fields, patterns []Pattern) (Pattern, error) {
 	name := in.text("subagent_type")
-	return pick(patterns, quote(name), func(p Pattern) bool { return !p.scoped || p.name.match(name) })
+	return pick(patterns, quote(name), func(p Pattern) bool { return !p.scoped || match(p.name, name) })
 }
 
 // decideSkill decides a skill, by its name and whether it has arguments. Arguments become part of the skill's text, so they
@@ -34,11 +34,7 @@ func decideSkill(in fields, patterns []Pattern) (Pattern, error) {
 	if strings.Contains(args, "!`") {
 		return Pattern{}, errors.New("no !` in the arguments")
 	}
-	words := []string{name}
-	if args != "" {
-		words = append(words, args)
-	}
-	return pick(patterns, quote(name), func(p Pattern) bool { return !p.scoped || matchWords(p.words, words) })
+	return pick(patterns, quote(name), func(p Pattern) bool { return !p.scoped || match(p.name, name) && (args == "" || p.args) })
 }
 
 // decideFetch decides a web address, by its host.
@@ -47,7 +43,7 @@ func decideFetch(in fields, patterns []Pattern) (Pattern, error) {
 	if err != nil {
 		return Pattern{}, fmt.Errorf("%s: %w", quote(in.text("url")), err)
 	}
-	return pick(patterns, quote(host), func(p Pattern) bool { return !p.scoped || p.name.match(host) })
+	return pick(patterns, quote(host), func(p Pattern) bool { return !p.scoped || match(p.name, host) })
 }
 
 // PublicHost is the host of a web address, in lower case. The address must be written as every reader of addresses understands it,

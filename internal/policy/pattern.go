@@ -20,11 +20,13 @@ const longestPattern = 4096
 type Pattern struct {
 	text   string
 	tool   string // for MCP with * at the end, or only a server
+	server string // MCP: whose tools are named
 	scoped bool
-	words  []wild // Bash: of the command; Skill: of the name, and * for any arguments
+	words  []wild // Bash: of the command
 	glob   glob   // file tools: below base
 	base   string // file tools: "" is the working directory, "/" the file system's root
-	name   wild   // WebFetch: of the host; Task: of the subagent
+	name   string // WebFetch: of the host; Task: of the subagent; Skill: of the skill; each perhaps with *
+	args   bool   // Skill: with any arguments
 
 	unsealed string
 }
@@ -41,21 +43,11 @@ func (p Pattern) Tool() string { return p.tool }
 // OwnServer is the name of the MCP server of ollim's own tools.
 const OwnServer = "ollim"
 
-// server returns the MCP server whose tools the pattern names, "" if it names none.
-func (p Pattern) server() string {
-	rest, ok := strings.CutPrefix(p.tool, "mcp__")
-	if !ok {
-		return ""
-	}
-	name, _, _ := strings.Cut(rest, "__")
-	return name
-}
-
 // Files lists what a Bash pattern could name as a file: each literal word, and the value of one of the form NAME=VALUE. A
 // command without a slash comes from PATH, and the words of ollim are its own.
 func (p Pattern) Files() (names []string) {
 	for i, w := range p.words {
-		if p.tool != "Bash" || p.words[0][0] == ollim || !w.literal() || i == 0 && !strings.Contains(w[0], "/") {
+		if p.words[0][0] == ollim || !w.literal() || i == 0 && !strings.Contains(w[0], "/") {
 			continue
 		}
 		names = append(names, w[0])
@@ -100,8 +92,8 @@ func parse(text string) (Pattern, error) {
 			return Pattern{}, errors.New("empty parentheses")
 		}
 	}
-	if server, ok := strings.CutPrefix(p.tool, "mcp__"); ok {
-		return p, p.checkMCP(server)
+	if rest, ok := strings.CutPrefix(p.tool, "mcp__"); ok {
+		return p, p.readMCP(rest)
 	}
 	if !isName(p.tool) {
 		return Pattern{}, fmt.Errorf("%q is not the name of a tool", p.tool)
@@ -109,7 +101,7 @@ func parse(text string) (Pattern, error) {
 	return p, p.readScope(scope)
 }
 
-func (p *Pattern) checkMCP(rest string) error {
+func (p *Pattern) readMCP(rest string) error {
 	server, tool, named := strings.Cut(rest, "__")
 	switch {
 	case p.scoped:
@@ -119,6 +111,7 @@ func (p *Pattern) checkMCP(rest string) error {
 	case named && tool != "*" && !isName(strings.TrimSuffix(tool, "*")):
 		return errors.New("want mcp__SERVER__TOOL, with * only at the end")
 	}
+	p.server = server
 	return nil
 }
 
@@ -126,33 +119,33 @@ func (p *Pattern) readScope(scope string) error {
 	switch kind := kindOf(p.tool); {
 	case p.tool == "Bash":
 		return p.readCommand(scope)
+	case !p.scoped && kind == writing:
+		return errors.New("writing needs a scope, such as (./notes/**.md)")
 	case !p.scoped:
-		if kind == writing {
-			return errors.New("writing needs a scope, such as (./notes/**.md)")
-		}
-		return nil
 	case kind == reading || kind == writing || kind == searching:
 		return p.readGlob(scope, kind == writing)
 	case p.tool == "Skill":
-		return p.readSkill(scope)
+		var args string
+		p.name, args, p.args = strings.Cut(scope, " ")
+		if !isSkill(p.name) && p.name != "*" || p.args && args != "*" {
+			return errors.New("want Skill(NAME), or Skill(NAME *) for any arguments")
+		}
 	case p.tool == "WebFetch":
-		host, ok := strings.CutPrefix(scope, "domain:")
-		if !ok || strings.ToLower(host) != host || !isHost(strings.TrimPrefix(host, "*.")) {
+		var ok bool
+		p.name, ok = strings.CutPrefix(scope, "domain:")
+		if !ok || strings.ToLower(p.name) != p.name || !isHost(strings.TrimPrefix(p.name, "*.")) {
 			return errors.New("want WebFetch(domain:HOST) or WebFetch(domain:*.HOST), in lower case")
 		}
-		p.name = parseWild(host)
-		return nil
 	case kind == delegating:
-		if !isName(scope) {
+		if p.name = scope; !isName(scope) {
 			return errors.New("the scope is the name of a subagent")
 		}
-		p.name = wild{scope}
-		return nil
 	case kind == unknown:
 		return errUnknown
 	default:
 		return fmt.Errorf("%s takes no scope", p.tool)
 	}
+	return nil
 }
 
 func (p *Pattern) readCommand(scope string) error {
@@ -186,28 +179,15 @@ func (p *Pattern) readGlob(scope string, write bool) error {
 	case absolute:
 		p.base = "/"
 	}
-	segs, err := segmentsOf(rest)
-	if err != nil {
+	var err error
+	if p.glob, err = readGlob(rest); err != nil {
 		return err
 	}
 	if strings.Contains(rest, "?") {
 		return errors.New("the wildcards are * and **")
 	}
-	p.glob = globOf(segs)
 	if write && p.glob.vague() {
 		return errors.New("writing needs a scope that names a directory or a kind of file, such as (./notes/**.md)")
-	}
-	return nil
-}
-
-func (p *Pattern) readSkill(scope string) error {
-	name, args, more := strings.Cut(scope, " ")
-	if !isSkill(name) && name != "*" || more && args != "*" {
-		return errors.New("want Skill(NAME), or Skill(NAME *) for any arguments")
-	}
-	p.words = []wild{parseWild(name)}
-	if more {
-		p.words = append(p.words, parseWild("*"))
 	}
 	return nil
 }
@@ -218,8 +198,8 @@ func (p Pattern) absolute(cwd string) (base string, rest glob) {
 	if base == "" {
 		base = cwd
 	}
-	for len(rest) > 1 && !rest[0].deep && rest[0].name.literal() {
-		base, rest = filepath.Join(base, rest[0].name[0]), rest[1:]
+	for len(rest) > 1 && !strings.Contains(rest[0], "*") {
+		base, rest = filepath.Join(base, rest[0]), rest[1:]
 	}
 	return base, rest
 }
@@ -227,42 +207,29 @@ func (p Pattern) absolute(cwd string) (base string, rest glob) {
 // WritesIn returns the directory, or the file, that a pattern of a writing tool begins with; ok is false for other patterns. Relative
 // ones begin in cwd.
 func (p Pattern) WritesIn(cwd string) (path string, ok bool) {
-	if kindOf(p.tool) != writing {
+	if !Edits(p.tool) {
 		return "", false
 	}
 	path, rest := p.absolute(cwd)
-	if rest.file() {
-		path = filepath.Join(path, rest[0].name[0])
+	if p.WritesFile() {
+		path = filepath.Join(path, rest[0])
 	}
 	return path, true
 }
 
-// WritesFile reports whether the pattern names one file.
-func (p Pattern) WritesFile() bool {
-	_, rest := p.absolute("")
-	return rest.file()
-}
-
-// file reports whether the rest of a pattern is one name without wildcards.
-func (g glob) file() bool { return len(g) == 1 && !g[0].deep && g[0].name.literal() }
+// WritesFile reports whether the pattern of a writing tool names one file.
+func (p Pattern) WritesFile() bool { return !strings.Contains(strings.Join(p.glob, ""), "*") }
 
 // matchTool reports whether the pattern names this tool; for MCP also by server or by the beginning of the tool's name.
 func (p Pattern) matchTool(tool string) bool {
-	if p.tool == "" {
-		return false
-	}
 	if p.tool == tool || kindOf(p.tool) == delegating && kindOf(tool) == delegating {
-		return true
+		return p.tool != ""
 	}
-	rest, ok := strings.CutPrefix(p.tool, "mcp__")
-	if !ok {
+	_, begin, named := strings.Cut(strings.TrimPrefix(p.tool, "mcp__"), "__")
+	if p.server == "" || named && !strings.HasSuffix(begin, "*") {
 		return false
 	}
-	server, begin, named := strings.Cut(rest, "__")
-	if named && !strings.HasSuffix(begin, "*") {
-		return false
-	}
-	name, ok := strings.CutPrefix(tool, "mcp__"+server+"__")
+	name, ok := strings.CutPrefix(tool, "mcp__"+p.server+"__")
 	// A name with another __ could be a tool of a server whose name only begins like this one.
 	return ok && isName(name) && !strings.Contains(name, "__") && strings.HasPrefix(name, strings.TrimSuffix(begin, "*"))
 }

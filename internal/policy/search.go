@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,19 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
+
+// Search is what a use of Glob or Grep could find below its directory, for an engine that makes it exactly as Decide has judged it.
+type Search struct{ glob }
+
+// Searched reads the glob of a search.
+func Searched(tool string, input json.RawMessage) (Search, error) {
+	in, err := readInput(tool, input)
+	if err != nil {
+		return Search{}, err
+	}
+	found, _, err := searched(tool, in)
+	return Search{found}, err
+}
 
 // decideSearch decides Glob and Grep: one pattern must cover all that could be found, and none of it may be protected.
 func (p Policy) decideSearch(tool string, in fields, patterns []Pattern) (Pattern, error) {
@@ -24,7 +38,7 @@ func (p Policy) decideSearch(tool string, in fields, patterns []Pattern) (Patter
 	if err != nil {
 		return Pattern{}, err
 	}
-	if kind := in.text("type"); strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+	if strings.Trim(in.text("type"), "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
 		return Pattern{}, errors.New("type is a word such as md")
 	}
 	if info, err := os.Stat(at.Real); err == nil && !info.IsDir() {
@@ -50,28 +64,28 @@ func (p Policy) decideSearch(tool string, in fields, patterns []Pattern) (Patter
 	return by, err
 }
 
-// searched is what a search could find below its directory, as segments of a glob, and as text.
-func searched(tool string, in fields) ([]string, string, error) {
+// searched is what a search could find below its directory, as a glob and as text.
+func searched(tool string, in fields) (glob, string, error) {
 	text := in.text("pattern")
 	if tool == "Grep" {
 		given, ok := in["glob"]
 		if !ok {
-			return []string{anyDepth, "*"}, anyDepth, nil
+			return glob{anyDepth, "*"}, anyDepth, nil
 		}
 		text, _ = given.(string)
 	}
-	segs, err := searchGlob(text)
+	found, err := searchGlob(text)
 	if err == nil && tool == "Grep" && strings.Contains(strings.TrimPrefix(text, "**/"), "/") {
 		err = errors.New("put the directory into path") // tools disagree about what it would be relative to
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("the glob %s: %w", quote(text), err)
 	}
-	return segs, text, nil
+	return found, text, nil
 }
 
 // searchGlob reads a glob of a search. Without a slash it is taken to match at every depth, as in ripgrep.
-func searchGlob(text string) ([]string, error) {
+func searchGlob(text string) (glob, error) {
 	if err := plaintext.Check(text, longestPath); err != nil {
 		return nil, err
 	}
@@ -81,30 +95,23 @@ func searchGlob(text string) ([]string, error) {
 	case strings.HasPrefix(text, "/"):
 		return nil, errors.New("put the directory into path")
 	}
-	segs, err := segmentsOf(text)
-	if err == nil && !strings.Contains(text, "/") && segs[0] != anyDepth {
-		segs = append([]string{anyDepth}, segs...)
+	found, err := readGlob(text)
+	if err == nil && !strings.Contains(text, "/") && found[0] != anyDepth {
+		found = append(glob{anyDepth}, found...)
 	}
-	return segs, err
+	return found, err
 }
 
-// findable returns the name of a protected place that a search below base could find, or find something in.
-func (g Ground) findable(base string, segs []string) string {
-	folded := make([]string, len(segs))
-	for i, s := range segs {
-		if folded[i] = s; s != anyDepth {
-			folded[i] = strings.ToLower(strings.ReplaceAll(s, "?", "*"))
-		}
-	}
-	search := append(literals(split(strings.ToLower(base))), globOf(folded)...)
-	for _, guard := range g.guards {
-		file := guard.info != nil && !guard.info.IsDir()
-		for _, path := range []string{guard.named, guard.real} {
-			names := split(strings.ToLower(path))
-			if file && search.covers(names, true) || !file && search.enters(names) {
-				return filepath.Base(guard.named)
+// findable returns the name of a protected place below base that a search from there could find, or find something in.
+func (g Ground) findable(base string, found glob) string {
+	folded := glob(strings.Split(strings.ToLower(strings.ReplaceAll(strings.Join(found, "/"), "?", "*")), "/"))
+	return g.guarding(func(place guard) bool {
+		for _, path := range place.paths {
+			names, below := Below(path, strings.ToLower(base))
+			if below && (folded.Finds(names) || folded.Enters(names) && (place.info == nil || place.info.IsDir())) {
+				return true
 			}
 		}
-	}
-	return ""
+		return false
+	})
 }

@@ -5,8 +5,8 @@ import "slices"
 // Servers returns the MCP servers, besides ollim's own, whose tools the patterns name, sorted. What is no pattern is left out.
 func Servers(patterns []string) (names []string) {
 	for _, text := range patterns {
-		if p, err := Parse(text); err == nil && p.server() != "" && p.server() != OwnServer {
-			names = append(names, p.server())
+		if p, err := Parse(text); err == nil && p.server != "" && p.server != OwnServer {
+			names = append(names, p.server)
 		}
 	}
 	slices.Sort(names)

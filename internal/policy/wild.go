@@ -1,26 +1,12 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// wild is a word with wildcards: the literal pieces between them. One piece is a literal word, two empty ones a lone *.
+// wild is a word of a command with wildcards: the literal pieces between them. One piece is a literal word, two empty ones a lone *.
 type wild []string
-
-// parseWild splits text at its stars; several in a row are one.
-func parseWild(text string) wild {
-	for strings.Contains(text, "**") {
-		text = strings.ReplaceAll(text, "**", "*")
-	}
-	return strings.Split(text, "*")
-}
-
-// wilds returns literal words.
-func wilds(words []string) []wild {
-	list := make([]wild, len(words))
-	for i, word := range words {
-		list[i] = wild{word}
-	}
-	return list
-}
 
 func (w wild) literal() bool { return len(w) == 1 }
 
@@ -34,9 +20,6 @@ func literalBegin(words []wild) (begin []string) {
 	}
 	return begin
 }
-
-// any reports whether w is a lone star.
-func (w wild) any() bool { return len(w) == 2 && w[0] == "" && w[1] == "" }
 
 // match reports whether s is w with each wildcard replaced by some text. It takes the leftmost place for each piece, which
 // finds a match if there is one.
@@ -62,7 +45,7 @@ func (w wild) match(s string) bool {
 // matchWords matches word by word; a lone * at the end of the pattern takes all the words that are left.
 func matchWords(pattern []wild, words []string) bool {
 	for i, w := range pattern {
-		if i == len(pattern)-1 && w.any() {
+		if i == len(pattern)-1 && slices.Equal(w, wild{"", ""}) {
 			return len(words) >= i
 		}
 		if i >= len(words) || !w.match(words[i]) {
@@ -70,4 +53,13 @@ func matchWords(pattern []wild, words []string) bool {
 		}
 	}
 	return len(pattern) == len(words)
+}
+
+// wilds returns literal words.
+func wilds(words []string) []wild {
+	list := make([]wild, len(words))
+	for i, word := range words {
+		list[i] = wild{word}
+	}
+	return list
 }
