@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -35,22 +36,21 @@ func readInput(tool string, input json.RawMessage) (fields, error) {
 	if known == "" {
 		return in, nil
 	}
-	types := map[string]string{}
+	var names []string
 	for f := range strings.FieldsSeq(known) {
 		name, typ, _ := strings.Cut(f, ":")
 		typ, required := strings.CutSuffix(typ, "!")
-		types[name] = typ
-		if _, ok := in[name]; !ok && required {
+		value, given := in[name]
+		switch names = append(names, name); {
+		case required && !given:
 			return nil, fmt.Errorf("it needs %s", name)
+		case given && typeOf(value) != typ:
+			return nil, fmt.Errorf("the field %s has the wrong type", name)
 		}
 	}
-	for name, value := range in {
-		typ, ok := types[name]
-		if !ok {
+	for name := range in {
+		if !slices.Contains(names, name) {
 			return nil, fmt.Errorf("unknown field %s", quote(name))
-		}
-		if typeOf(value) != typ {
-			return nil, fmt.Errorf("the field %s has the wrong type", name)
 		}
 	}
 	for _, off := range []string{"run_in_background", "dangerouslyDisableSandbox"} {

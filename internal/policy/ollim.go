@@ -37,32 +37,23 @@ func (v Verbs) Access(args []string) (command string, access Access) {
 	if len(args) == 0 {
 		return "", Never
 	}
-	direct := len(args) > 1 && v.has(args[0], args[1])
-	for _, key := range slices.Sorted(maps.Keys(v)) { // a noun comes before its subcommands
-		noun, sub, two := strings.Cut(key, " ")
-		if singular(noun) != singular(args[0]) || command != "" && strings.Contains(command, " ") && v[key] >= access {
+	named := func(key, sub string) bool {
+		noun, name, two := strings.Cut(key, " ")
+		return singular(noun) == singular(args[0]) && two && singular(name) == singular(sub)
+	}
+	keys, rest := slices.Sorted(maps.Keys(v)), args[1:] // a noun comes before its subcommands
+	if len(rest) > 0 && slices.ContainsFunc(keys, func(key string) bool { return named(key, rest[0]) }) {
+		rest = rest[:1]
+	}
+	for _, key := range keys {
+		if strings.Contains(command, " ") && v[key] >= access {
 			continue
 		}
-		rest := args[1:]
-		if direct {
-			rest = rest[:1]
-		}
-		if !two || slices.ContainsFunc(rest, func(word string) bool { return singular(word) == singular(sub) }) {
+		if !strings.Contains(key, " ") && singular(key) == singular(args[0]) || slices.ContainsFunc(rest, func(word string) bool { return named(key, word) }) {
 			command, access = key, v[key]
 		}
 	}
 	return command, access
-}
-
-// has reports whether two words are a command.
-func (v Verbs) has(noun, sub string) bool {
-	for key := range v {
-		first, second, two := strings.Cut(key, " ")
-		if two && singular(first) == singular(noun) && singular(second) == singular(sub) {
-			return true
-		}
-	}
-	return false
 }
 
 // OwnerVerbs returns the commands that no pattern in a file may match. The first six are the ones of the behaviour (9.3); the
@@ -77,14 +68,14 @@ func OwnerVerbs() []string {
 
 // inFile is Policy.Ollim for a pattern without wildcards in a file.
 func inFile(args []string) (command string, access Access) {
-	v := Verbs{}
+	owners := Verbs{}
 	for _, verb := range OwnerVerbs() {
-		v[verb] = Never
+		owners[verb] = Never
 	}
-	if command, _ = v.Access(args); command != "" {
-		return command, Never
+	if command, access = owners.Access(args); command == "" {
+		return args[0], All
 	}
-	return args[0], All
+	return command, access
 }
 
 // quietFlags are the only options that may stand before the command: they have no value.
@@ -116,16 +107,9 @@ func OllimRefusal(args []string, access OllimAccess) string {
 	case is == Never:
 		return fmt.Sprintf("ollim %s is the owner's command", command)
 	}
-	return pipesInto(args)
-}
-
-// pipesInto refuses ollim updates pop -- COMMAND.
-func pipesInto(args []string) string {
-	at := slices.Index(args, "pop")
-	if singular(args[0]) != "update" || at < 0 {
-		return ""
-	}
-	if slices.ContainsFunc(args[at+1:], func(a string) bool { return a == "--" || !strings.HasPrefix(a, "-") }) {
+	after := args[slices.Index(args, "pop")+1:]
+	if singular(args[0]) == "update" && len(after) < len(args) &&
+		slices.ContainsFunc(after, func(a string) bool { return a == "--" || !strings.HasPrefix(a, "-") }) {
 		return "ollim update pop -- runs the given command; call it without one"
 	}
 	return ""

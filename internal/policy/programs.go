@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -14,7 +15,7 @@ import (
 //	script    they run a text or a file: before a wildcard their first argument stands, literally
 //	exact     they run what a file, an option or a later argument says: no wildcard
 //	verbs:    of a program that is another one with each verb, the verbs that are left
-//	options:  by which a program runs another one, or uses files that the pattern does not name; text: likewise, anywhere in a word
+//	options:  of programs, by which they run another one, or use files that the pattern does not name; with * anywhere in a word
 //	walks     programs that read the working directory when no argument says otherwise; lists: with -r or -R
 //	services  their work is done by a process that no seal holds: what is said of them is in force in sealed runs as well
 const programs = `
@@ -50,35 +51,27 @@ options:find -exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -f
 options:rg -z --pre --search-zip --hostname-bin
 options:git -c -O -x --config-env --exec-path --exec --extcmd --upload-pack --receive-pack --ext-diff --textconv
 	--open-files-in-pager --output --no-index
-options:sort --compress-program --files0-from
-options:wc --files0-from
-options:du --files0-from
+options:sort,wc,du,split,install,diff,sdiff,bat,batcat --compress-program --files0-from --filter --strip-program
+	--diff-program --pager
 options:systemctl -H -M --host --machine --root --image
 options:crontab -e -r -i -n -T -u -s
-options:jq -f -L --from-file --library-path
-options:gojq -f -L --from-file --library-path
-options:jaq -f -L --from-file --library-path
-options:split --filter
-options:install --strip-program
-options:diff --diff-program
-options:sdiff --diff-program
-options:bat --pager
-options:batcat --pager
-options:curl -K -O -J --proto-default --config --remote-name --remote-name-all --remote-header-name
-text:curl { } [ ] # file:
-text:jq import include
-text:gojq import include
-text:jaq import include
+options:jq,gojq,jaq -f -L --from-file --library-path *import *include
+options:curl -K -O -J --proto-default --config --remote-name --remote-name-all --remote-header-name *{ *} *[ *] *# *file:
 services docker systemctl crontab
 walks find rg ag ack tree du ncdu
 lists grep egrep fgrep zgrep pcregrep ugrep ls dir vdir`
 
-// group returns the words of the lines that begin with a name.
-func group(name string) (words []string) {
+// group returns the words of the lines that begin with a name, "options" and "verbs" with that of a program.
+func group(name, program string) (words []string) {
 	in := false
 	for line := range strings.Lines(programs) {
-		rest, begins := strings.CutPrefix(line, name+" ")
-		if in = begins || in && strings.HasPrefix(line, "\t"); in {
+		first, rest, _ := strings.Cut(line, " ")
+		first, of, _ := strings.Cut(first, ":")
+		continued := strings.HasPrefix(line, "\t")
+		if in = continued && in || !continued && first == name && slices.Contains(strings.Split(of, ","), program); continued {
+			rest = line
+		}
+		if in {
 			words = append(words, strings.Fields(rest)...)
 		}
 	}
@@ -88,17 +81,13 @@ func group(name string) (words []string) {
 // program is what a command's name is called in the table: without directory, version and capitals.
 func program(name string) string {
 	base := strings.TrimSuffix(strings.ToLower(path.Base(name)), ".exe")
-	if short := strings.TrimRight(base, "0123456789.-"); short != "" {
-		return short
-	}
-	return base
+	return cmp.Or(strings.TrimRight(base, "0123456789.-"), base)
 }
 
-// listed reports whether one of the groups has a program.
-func listed(name string, groups ...string) bool {
-	return slices.ContainsFunc(groups, func(g string) bool {
-		list := group(g)
-		return slices.Contains(list, program(name)) || slices.Contains(list, name) || slices.Contains(list, strings.ToLower(path.Base(name)))
+// listed reports whether a group has a program.
+func listed(name, in string) bool {
+	return slices.ContainsFunc(group(in, ""), func(listed string) bool {
+		return slices.Contains([]string{program(name), name, strings.ToLower(path.Base(name))}, listed)
 	})
 }
 
@@ -118,18 +107,14 @@ func refusal(words []wild, sealed bool) string {
 		return ""
 	}
 	begin := literalBegin(words)
-	if verbs := group("verbs:" + base); verbs != nil && !hasVerb(base, verbs, begin[1:]) {
+	if verbs := group("verbs", base); verbs != nil && !hasVerb(base, verbs, begin[1:]) {
 		return fmt.Sprintf("%s must be followed by one of these words: %s", called, strings.ReplaceAll(strings.Join(verbs, ", "), "+", " "))
 	}
 	for _, word := range words[1:] {
-		for _, option := range group("options:" + base) {
+		for _, option := range group("options", base) {
 			if isOption(word[0], option) {
-				return fmt.Sprintf("%s %s can run other programs, or read or write files that the pattern does not name", called, option)
-			}
-		}
-		for _, text := range group("text:" + base) {
-			if strings.Contains(strings.ToLower(word[0]), text) {
-				return fmt.Sprintf("%s uses files that the pattern does not name where it reads %s", called, text)
+				return fmt.Sprintf("%s %s can run other programs, or read or write files that the pattern does not name", called,
+					strings.TrimPrefix(option, "*"))
 			}
 		}
 	}
@@ -166,14 +151,20 @@ func onHost(program string, words []wild) bool {
 	})
 }
 
-// isOption reports whether word is the option, perhaps with its value, abbreviated, or within a cluster of short ones.
+// isOption reports whether word is the option, perhaps with its value, abbreviated, or within a cluster of short ones; after a * it is
+// text that stands in the word.
 func isOption(word, option string) bool {
 	head, _, _ := strings.Cut(word, "=")
-	if strings.HasPrefix(option, "--") {
+	text, within := strings.CutPrefix(option, "*")
+	switch {
+	case within:
+		return strings.Contains(strings.ToLower(word), text)
+	case strings.HasPrefix(option, "--"):
 		return len(head) > len("--") && strings.HasPrefix(option, head)
+	case len(option) == 2 && strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--"):
+		return strings.Contains(word, option[1:])
 	}
-	short := len(option) == 2 && strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--")
-	return head == option || short && strings.Contains(word, option[1:])
+	return head == option
 }
 
 // walks reports whether a command may go through the working directory by itself.

@@ -24,22 +24,16 @@ func literalBegin(words []wild) (begin []string) {
 // match reports whether s is w with each wildcard replaced by some text. It takes the leftmost place for each piece, which
 // finds a match if there is one.
 func (w wild) match(s string) bool {
-	if w.literal() {
-		return s == w[0]
-	}
 	s, ok := strings.CutPrefix(s, w[0])
-	if !ok {
-		return false
-	}
-	if s, ok = strings.CutSuffix(s, w[len(w)-1]); !ok {
-		return false
+	if w.literal() {
+		return ok && s == ""
 	}
 	for _, piece := range w[1 : len(w)-1] {
-		if _, s, ok = strings.Cut(s, piece); !ok {
-			return false
+		if ok {
+			_, s, ok = strings.Cut(s, piece)
 		}
 	}
-	return true
+	return ok && strings.HasSuffix(s, w[len(w)-1])
 }
 
 // matchWords matches word by word; a lone * at the end of the pattern takes all the words that are left.
