@@ -56,13 +56,12 @@ func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
 
 // inForce returns the pattern that allows a command.
 func (p Policy) inForce(patterns []Pattern, words []string) (Pattern, error) {
-	matching := slices.DeleteFunc(slices.Clone(patterns), func(pattern Pattern) bool { return !matchWords(pattern.words, words) })
-	if !p.Sealed && len(matching) > 0 && !slices.ContainsFunc(matching, func(pattern Pattern) bool { return pattern.unsealed == "" }) {
-		return Pattern{}, fmt.Errorf("%s is in force only in a sealed run: %s", matching[0].text, matching[0].unsealed)
+	named := func(pattern Pattern) bool { return matchWords(pattern.words, words) }
+	by, err := pick(patterns, "the command", func(pattern Pattern) bool { return named(pattern) && (p.Sealed || pattern.unsealed == "") })
+	if i := slices.IndexFunc(patterns, named); err != nil && i >= 0 {
+		err = fmt.Errorf("%s is in force only in a sealed run: %s", patterns[i].text, patterns[i].unsealed)
 	}
-	return pick(patterns, "the command", func(pattern Pattern) bool {
-		return matchWords(pattern.words, words) && (p.Sealed || pattern.unsealed == "")
-	})
+	return by, err
 }
 
 // ollimWords looks at ollim's arguments. They are text and names more often than paths, so only a word that is a path as a whole

@@ -47,6 +47,14 @@ func (g Ground) Place(path string) (Place, error) {
 	return Place{Real: real, Root: root.real, Writable: root.writable}, nil
 }
 
+// place follows a path of a tool's input from where the policy stands now.
+func (p Policy) place(path string) (g Ground, at Place, err error) {
+	if g, err = p.Ground(); err == nil {
+		at, err = g.Place(path)
+	}
+	return g, at, err
+}
+
 // absolute is a path as it is named from the file system's root on.
 func (g Ground) absolute(path string) string {
 	if filepath.IsAbs(path) {
@@ -81,12 +89,8 @@ func literalPath(path string) error {
 
 // decideFile decides a tool that reads or writes one file.
 func (p Policy) decideFile(tool string, in fields, patterns []Pattern) (Pattern, error) {
-	g, err := p.Ground()
-	if err != nil {
-		return Pattern{}, err
-	}
 	path := in.file()
-	at, err := g.Place(path)
+	g, at, err := p.place(path)
 	if err != nil {
 		return Pattern{}, err
 	}

@@ -33,11 +33,11 @@ func readInput(tool string, input json.RawMessage) (fields, error) {
 		return nil, err
 	}
 	_, known := toolOf(tool)
-	if known == "" {
+	if len(known) == 0 {
 		return in, nil
 	}
 	var names []string
-	for f := range strings.FieldsSeq(known) {
+	for _, f := range known {
 		name, typ, _ := strings.Cut(f, ":")
 		typ, required := strings.CutSuffix(typ, "!")
 		value, given := in[name]

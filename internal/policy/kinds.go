@@ -3,53 +3,45 @@ package policy
 import (
 	"errors"
 	"path/filepath"
+	"strings"
 )
 
 // kind is what a tool does, as far as its input is judged.
-type kind int
+type kind string
 
 const (
-	unknown kind = iota
-	reading
-	writing
-	searching
-	delegating
-	other // known, and judged by name or by a scope of its own
+	unknown    kind = ""
+	reading    kind = "reading"
+	writing    kind = "writing"
+	searching  kind = "searching"
+	delegating kind = "delegating"
 )
 
-// toolOf returns the kind of a tool, and the fields of its input with a letter for the type of each (s string, n number, b bool,
-// a array); ! marks a required one. A tool without fields takes any object.
-func toolOf(tool string) (kind, string) {
-	switch tool {
-	case "Read":
-		return reading, "file_path:s! offset:n limit:n pages:s"
-	case "Write":
-		return writing, "file_path:s! content:s!"
-	case "Edit":
-		return writing, "file_path:s! old_string:s! new_string:s! replace_all:b"
-	case "MultiEdit":
-		return writing, "file_path:s! edits:a!"
-	case "NotebookEdit":
-		return writing, "notebook_path:s! new_source:s! cell_id:s cell_type:s edit_mode:s"
-	case "Glob":
-		return searching, "pattern:s! path:s"
-	case "Grep":
-		return searching, "pattern:s! path:s glob:s type:s output_mode:s -A:n -B:n -C:n context:n -n:b -i:b -o:b head_limit:n offset:n " +
-			"multiline:b"
-	case "Task", "Agent":
-		return delegating, "description:s prompt:s! subagent_type:s model:s name:s run_in_background:b"
-	case "Bash":
-		return other, "command:s! description:s timeout:n run_in_background:b dangerouslyDisableSandbox:b"
-	case "WebFetch":
-		return other, "url:s! prompt:s"
-	case "WebSearch":
-		return other, "query:s! allowed_domains:a blocked_domains:a"
-	case "Skill":
-		return other, "skill:s command:s args:s"
-	case "TodoWrite":
-		return other, ""
+// tools has the kind of each tool ("other" is judged by name or by a scope of its own), and the fields of its input with a letter for
+// the type of each (s string, n number, b bool, a array); ! marks a required one. A tool without fields takes any object.
+const tools = `Read reading file_path:s! offset:n limit:n pages:s
+Write writing file_path:s! content:s!
+Edit writing file_path:s! old_string:s! new_string:s! replace_all:b
+MultiEdit writing file_path:s! edits:a!
+NotebookEdit writing notebook_path:s! new_source:s! cell_id:s cell_type:s edit_mode:s
+Glob searching pattern:s! path:s
+Grep searching pattern:s! path:s glob:s type:s output_mode:s -A:n -B:n -C:n context:n -n:b -i:b -o:b head_limit:n offset:n multiline:b
+Task delegating description:s prompt:s! subagent_type:s model:s name:s run_in_background:b
+Agent delegating description:s prompt:s! subagent_type:s model:s name:s run_in_background:b
+Bash other command:s! description:s timeout:n run_in_background:b dangerouslyDisableSandbox:b
+WebFetch other url:s! prompt:s
+WebSearch other query:s! allowed_domains:a blocked_domains:a
+Skill other skill:s command:s args:s
+TodoWrite other`
+
+// toolOf returns the kind of a tool and the fields of its input.
+func toolOf(tool string) (kind, []string) {
+	for line := range strings.Lines(tools) {
+		if words := strings.Fields(line); words[0] == tool {
+			return kind(words[1]), words[2:]
+		}
 	}
-	return unknown, ""
+	return unknown, nil
 }
 
 func kindOf(tool string) kind {

@@ -50,11 +50,7 @@ func (p Policy) Once(tool string, input json.RawMessage) (pattern Pattern, ok bo
 
 // fromRoot returns the file of an input as a pattern names it, "" for one that no pattern may name.
 func (p Policy) fromRoot(in fields) string {
-	g, err := p.Ground()
-	if err != nil {
-		return ""
-	}
-	at, err := g.Place(in.file())
+	g, at, err := p.place(in.file())
 	if err != nil {
 		return ""
 	}

@@ -26,15 +26,11 @@ func Searched(tool string, input json.RawMessage) (Search, error) {
 
 // decideSearch decides Glob and Grep: one pattern must cover all that could be found, and none of it may be protected.
 func (p Policy) decideSearch(tool string, in fields, patterns []Pattern) (Pattern, error) {
-	g, err := p.Ground()
-	if err != nil {
-		return Pattern{}, err
-	}
 	path := "."
 	if given, ok := in["path"]; ok {
 		path, _ = given.(string)
 	}
-	at, err := g.Place(path)
+	g, at, err := p.place(path)
 	if err != nil {
 		return Pattern{}, err
 	}
