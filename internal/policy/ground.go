@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -80,21 +81,18 @@ var errLink = errors.New("it contains a link or a file that cannot be followed")
 // Resolve follows the links of an absolute path. What does not exist is taken below its deepest existing directory. A link that
 // leads nowhere is an error: what it will lead to can be made later.
 func Resolve(path string) (string, error) {
-	rest := ""
-	for at := path; ; at = filepath.Dir(at) {
-		_, err := os.Lstat(at)
-		if err == nil {
-			real, err := filepath.EvalSymlinks(at)
-			if err != nil {
-				return "", errLink
-			}
-			return filepath.Join(real, rest), nil
+	_, err := os.Lstat(path)
+	if dir := filepath.Dir(path); errors.Is(err, fs.ErrNotExist) && dir != path {
+		if dir, err = Resolve(dir); err != nil {
+			return "", err
 		}
-		if !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
-			return "", errLink
-		}
-		rest = filepath.Join(filepath.Base(at), rest)
+		return filepath.Join(dir, filepath.Base(path)), nil
 	}
+	real, linkErr := filepath.EvalSymlinks(path)
+	if err != nil || linkErr != nil {
+		return "", errLink
+	}
+	return real, nil
 }
 
 // within reports whether path is dir or below it. Both are clean.
@@ -123,14 +121,12 @@ func (g Ground) guarding(has func(guard) bool) string {
 // protects returns the name of the protected place that one of the paths (as named, and as resolved) is or lies in; directories that
 // exist are compared by identity as well.
 func (g Ground) protects(named, real string) string {
-	name := g.hiding(named, nil)
-	for at := real; name == ""; at = filepath.Dir(at) {
-		info, _ := os.Stat(at) // nil if there is nothing
-		if name = g.hiding(at, info); at == filepath.Dir(at) {
-			break
-		}
+	info, _ := os.Stat(real) // nil if there is nothing
+	name, dir := cmp.Or(g.hiding(named, nil), g.hiding(real, info)), filepath.Dir(real)
+	if name != "" || dir == real {
+		return name
 	}
-	return name
+	return g.protects(dir, dir)
 }
 
 // hiding returns the name of the protected place that a path is or lies in, or that info describes.

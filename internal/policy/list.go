@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -45,4 +46,22 @@ func Grant(pattern string, roots []Root) (patterns []string, err error) {
 		patterns = append(patterns, scoped...)
 	}
 	return patterns, nil
+}
+
+// Servers returns the MCP servers, besides ollim's own, whose tools the patterns name, sorted. What is no pattern is left out.
+func Servers(patterns []string) (names []string) {
+	for _, text := range patterns {
+		if p, err := Parse(text); err == nil && p.server != "" && p.server != OwnServer {
+			names = append(names, p.server)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// OfServers returns the patterns that name tools of MCP servers besides ollim's own, sorted.
+func OfServers(patterns ...string) []string {
+	list := slices.DeleteFunc(slices.Clone(patterns), func(text string) bool { return len(Servers([]string{text})) == 0 })
+	slices.Sort(list)
+	return slices.Compact(list)
 }

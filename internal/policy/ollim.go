@@ -49,7 +49,8 @@ func (v Verbs) Access(args []string) (command string, access Access) {
 		if strings.Contains(command, " ") && v[key] >= access {
 			continue
 		}
-		if !strings.Contains(key, " ") && singular(key) == singular(args[0]) || slices.ContainsFunc(rest, func(word string) bool { return named(key, word) }) {
+		noun := !strings.Contains(key, " ") && singular(key) == singular(args[0])
+		if noun || slices.ContainsFunc(rest, func(word string) bool { return named(key, word) }) {
 			command, access = key, v[key]
 		}
 	}

@@ -27,8 +27,8 @@ type Policy struct {
 	// Sealed says that the kernel holds the programs that the agent starts to what they may reach. Then the table of programs is in
 	// force only for services.
 	Sealed bool
-	// SearchHides says that the engine itself leaves protected places out of what Glob and Grep find in the working directory (Claude Code does, for paths
-	// that its settings deny to Read). Then a search may begin above them.
+	// SearchHides says that the engine itself leaves protected places out of what Glob and Grep find in the working directory
+	// (Claude Code does, for paths that its settings deny to Read). Then a search may begin above them.
 	SearchHides bool
 }
 
@@ -82,6 +82,9 @@ func (p Policy) of(tool string) []Pattern {
 	}
 	return slices.DeleteFunc(slices.Clone(p.Allow), func(pattern Pattern) bool { return !pattern.matchTool(tool) })
 }
+
+// Names reports whether a pattern names the tool, whatever its scope.
+func (p Policy) Names(tool string) bool { return len(p.of(tool)) > 0 }
 
 // BuiltIns names the engine's own tools that some pattern needs, sorted; an engine offers no others.
 func (p Policy) BuiltIns() []string {

@@ -70,25 +70,23 @@ func searched(tool string, in fields) (glob, string, error) {
 		}
 		text, _ = given.(string)
 	}
-	found, err := searchGlob(text)
-	if err == nil && tool == "Grep" && strings.Contains(strings.TrimPrefix(text, "**/"), "/") {
-		err = errors.New("put the directory into path") // tools disagree about what it would be relative to
-	}
+	found, err := searchGlob(text, tool == "Grep")
 	if err != nil {
 		return nil, "", fmt.Errorf("the glob %s: %w", quote(text), err)
 	}
 	return found, text, nil
 }
 
-// searchGlob reads a glob of a search. Without a slash it is taken to match at every depth, as in ripgrep.
-func searchGlob(text string) (glob, error) {
+// searchGlob reads a glob of a search. Without a slash it is taken to match at every depth, as in ripgrep; tools disagree about what
+// the directories in one of Grep would be relative to.
+func searchGlob(text string, grep bool) (glob, error) {
 	if err := plaintext.Check(text, longestPath); err != nil {
 		return nil, err
 	}
 	switch {
 	case strings.ContainsAny(text, ", "):
 		return nil, errors.New("one glob at a time, without commas and spaces")
-	case strings.HasPrefix(text, "/"):
+	case strings.HasPrefix(text, "/"), grep && strings.Contains(strings.TrimPrefix(text, "**/"), "/"):
 		return nil, errors.New("put the directory into path")
 	}
 	found, err := readGlob(text)
