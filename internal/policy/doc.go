@@ -5,8 +5,7 @@
 // Parse checks whether a text is a pattern and refuses what no policy may contain. Judge reports whether a job or policy file
 // may contain a pattern. Policy.Decide reports whether one use is allowed. Decide does not trust that anybody judged: what is
 // refused for its shape, for an owner's verb or for a protected place is refused whatever the patterns say. What is not understood
-// is refused: unknown tools and fields, repeated keys, text that two readers could read differently. A refusal's reason is one line,
-// meant for the agent.
+// is refused: unknown tools and fields, repeated keys, text that two readers could read differently.
 //
 // Bash. A command is one simple command of literal words, see package shell, so that every shell, and an engine that has none, splits
 // it alike. The words match the pattern's one by one: * within a word matches any text, a * alone one word, a * alone at the end any
@@ -21,9 +20,7 @@
 // where that would enter a protected place.
 //
 // ollim. Policy.Ollim says which of its commands an agent may use; it may not use others, nor --data-dir, --config or --engine. No
-// file may hold a pattern that matches one of OwnerVerbs. Only -q, -v and --log-format may precede the command: the command line
-// library takes the word after an option it does not know for that option's value,
-// and skips empty words, so that another word would become the verb.
+// file may hold a pattern that matches one of OwnerVerbs. Only -q, -v and --log-format may precede the command, see Verbs.Access.
 //
 // Paths. A path is relative to the first root. It is resolved through symbolic links (its deepest existing directory, when it does
 // not exist) and what it resolves to counts: it must lie in a root (for writing: the innermost root around it is writable),
