@@ -48,7 +48,8 @@ func (l *List) machine() grants {
 		m.shared = add(m.shared, g, path)
 	}
 	home := last(l.run.Env, "HOME")
-	c := collector{ground: g, home: home, list: slices.Clone(m.shared)}
+	c := newCollector(g, home)
+	c.list = slices.Clone(m.shared)
 	for _, dir := range filepath.SplitList(last(l.run.Env, "PATH")) {
 		c.programs(dir)
 	}
@@ -84,16 +85,20 @@ func add(list []string, g policy.Ground, path string) []string {
 
 // collector collects places that are not the system's.
 type collector struct {
-	ground policy.Ground
-	home   string
-	list   []string
+	ground   policy.Ground
+	home     string // without links; "" is within nothing
+	list     []string
+	prefixes []string // whose programs are added already
+}
+
+func newCollector(g policy.Ground, home string) collector {
+	real, _ := filepath.EvalSymlinks(home)
+	return collector{ground: g, home: real}
 }
 
 // add adds a path that is not the owner's home, nor above it.
 func (c *collector) add(path string) {
-	real, err := filepath.EvalSymlinks(path)
-	home, _ := filepath.EvalSymlinks(c.home) // "" is within nothing
-	if err == nil && !within(home, real) {
+	if real, err := filepath.EvalSymlinks(path); err == nil && !within(c.home, real) {
 		c.list = add(c.list, c.ground, path)
 	}
 }
@@ -110,7 +115,10 @@ func (c *collector) programs(dir string) {
 		return
 	}
 	for _, entry := range entries {
-		if target, err := filepath.EvalSymlinks(filepath.Join(real, entry.Name())); err == nil && entry.Type()&os.ModeSymlink != 0 {
+		if entry.Type()&os.ModeSymlink == 0 {
+			continue
+		}
+		if target, err := filepath.EvalSymlinks(filepath.Join(real, entry.Name())); err == nil {
 			c.add(target)
 			c.prefix(filepath.Dir(target))
 		}
@@ -119,15 +127,18 @@ func (c *collector) programs(dir string) {
 
 // prefix adds a directory of programs, with what they read beside it.
 func (c *collector) prefix(dir string) {
+	if slices.Contains(c.prefixes, dir) {
+		return
+	}
+	c.prefixes = append(c.prefixes, dir)
 	c.add(dir)
 	around := filepath.Dir(dir)
-	home, _ := filepath.EvalSymlinks(c.home)
 	switch filepath.Base(dir) {
 	case "shims":
 		c.add(around)
 	case "bin", "sbin":
 		for _, name := range besides() {
-			if !within(home, around) {
+			if !within(c.home, around) {
 				c.add(filepath.Join(around, name))
 			}
 		}
@@ -141,7 +152,7 @@ func Program(words []string, dir string, env, protected []string) []string {
 	if err != nil {
 		return nil
 	}
-	c := collector{ground: g, home: last(env, "HOME")}
+	c := newCollector(g, last(env, "HOME"))
 	for _, word := range words {
 		if !strings.Contains(word, "/") || strings.HasPrefix(word, "-") {
 			continue
