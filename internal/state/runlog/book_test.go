@@ -156,6 +156,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 		Outcome: runlog.OK, Error: "err", Verify: runlog.VerifyOK, ToolCalls: 9, ToolErrors: 8, PID: 1, PIDStart: 2, PIDGroup: 3, BootID: "b", PIDNamespace: "pid:[1]", AllowPing: true, Update: "always", Busy: true, Tools: []string{"Read"}, Root: "/r", Dirs: []string{"rw:/x"},
 		Skills: []string{"s"}, MaxChain: 4, ChainDepth: 2, Scheduled: &at, Deadline: &at, Shown: at, SessionBefore: "b", SessionAfter: "c", Parent: "p", Compaction: runlog.CompactionFailed, Private: true, Text: "t",
 		Accounted: true, Reserved: .5, Permissions: "default", MayAsk: true, ContextBefore: 6, Context: 7, Window: 8, Question: "q", Continued: 5, Resumed: at, Settled: .75, Turns: 1, Pings: 2, Reports: 3, Compactions: 4, Usage: runlog.Usage{In: 1, Out: 2, CacheRead: 3, CacheWrite: 4}, Cost: .25, Assumed: .125,
+		Seal: "on", Network: "none", Sealed: &runlog.Sealed{ABI: 7, Network: "none", Read: []string{"/r"}, Write: []string{"/x"}, Sockets: []string{"/s"}},
 	}
 	for i, v := 0, reflect.ValueOf(want); i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {
