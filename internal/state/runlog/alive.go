@@ -53,13 +53,14 @@ func (b Book) Attended(r Record) bool {
 	return !lock.Free(b.Home.RunLock(r.ID))
 }
 
-// Alive reports whether a run is in progress: its process, or an engine that outlived it, is alive.
+// Alive reports whether a run is in progress: its process, or an engine that outlived it, is alive. The lock is looked at again in
+// the end, because a child of a process that was killed holds it until it executes its program.
 func (b Book) Alive(r Record) bool {
 	if r.Done() {
 		return false
 	}
 	path := b.Home.RunLock(r.ID)
-	return b.Attended(r) || !lock.Free(path) && b.leftover(path, r.ID) == nil
+	return b.Attended(r) || !lock.Free(path) && b.leftover(path, r.ID) == nil && !lock.Free(path)
 }
 
 // Leftover is a process that an engine started and left running, and that still holds a lock of its run.
