@@ -94,11 +94,12 @@ func TestKillQuestion(t *testing.T) {
 	random := rand.New(rand.NewSource(2))
 	killed := map[string]int{}
 	ends := map[string]int{}
-	kill := func(what string, try int, args ...string) {
+	kill := func(what string, round, try int, args ...string) {
 		late := 40_000 << (try / 4)
 		if killAfter(c.cmd(args...), time.Duration(random.Intn(late))*time.Microsecond) == -1 {
 			killed[what]++
 		}
+		c.unlocked(fmt.Sprintf("q%d", round))
 		c.stateParses()
 	}
 	for round := range rounds {
@@ -113,7 +114,7 @@ func TestKillQuestion(t *testing.T) {
 			if try == 40 {
 				t.Fatalf("%s: nobody asked in %d fires: %+v", job, try, run)
 			}
-			kill("fire", try, "fire", job)
+			kill("fire", round, try, "fire", job)
 			run = c.latest(job)
 		}
 		c.reboot(run.ID)
@@ -122,9 +123,9 @@ func TestKillQuestion(t *testing.T) {
 				t.Fatalf("%s still waits: %+v", job, run)
 			}
 			if _, after, _ := strings.Cut(c.read("state/questions/"+run.ID+".json"), `"answer"`); after == "" {
-				kill("answer", try, "answer", "-w", run.ID, "2")
+				kill("answer", round, try, "answer", "-w", run.ID, "2")
 			} else {
-				kill("continue", try, "answer", "--continue", run.ID)
+				kill("continue", round, try, "answer", "--continue", run.ID)
 			}
 			now := c.latest(job)
 			if now.ID != run.ID || now.After != run.After {

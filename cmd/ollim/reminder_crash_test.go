@@ -14,6 +14,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/paths"
 )
 
 const crashScript = `turns:
@@ -41,6 +44,12 @@ func (c *command) there(id string) bool {
 		}
 	}
 	return false
+}
+
+// unlocked waits until no process holds the lock of a job: a child of one that was killed holds it until it executes its program.
+func (c *command) unlocked(id string) {
+	c.t.Helper()
+	eventually(c.t, "the lock of "+id+" is free", func() bool { return lock.Free(paths.Dir(c.data).JobLock(id)) })
 }
 
 // agentRuns counts the runs of a job that reached the engine, and those that ended well.
@@ -148,6 +157,7 @@ func TestKillPlainReminder(t *testing.T) {
 		}
 		c.stateParses()
 		if c.there(id) {
+			c.unlocked(id)
 			fires[round]++
 			c.ok("fire", id)
 		}
