@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,33 +24,41 @@ type Sealed struct {
 // longestSocket is the length of the path of a socket, in bytes, that every system takes.
 const longestSocket = 100
 
-// serve executes the commands of ollim of a sealed run.
-func (h Home) serve(service runner.Service) (runner.Socket, error) {
-	path, remove, err := socketPath(h.Dir.RunSocket(service.Run))
-	if err != nil {
-		return runner.Socket{}, err
+// serve returns the socket by which this process executes the commands of ollim of a sealed run.
+func (h Home) serve(service runner.Service) runner.Socket {
+	path := h.Dir.RunSocket(service.Run)
+	if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(real, filepath.Base(path))
+	}
+	own := "" // a new directory of this user's alone
+	if len(path) > longestSocket {
+		own = fmt.Sprintf("/tmp/ollim-%s-socket%d", service.Run, os.Getpid())
+		path = filepath.Join(own, "socket")
 	}
 	run := Sealed{service, path, h}
-	_ = os.Remove(path) // of a run that goes on, whose process died
-	server, err := forward.Listen(path, func(ctx context.Context, r forward.Request) int { return h.app.Execute(ctx, run, r) })
-	if err != nil {
-		remove()
-		return runner.Socket{}, err
+	var server *forward.Server
+	listen := func() (err error) {
+		if own != "" {
+			err = os.Mkdir(own, 0o700)
+		} else {
+			_ = os.Remove(path) // of a run that goes on, whose process died
+		}
+		if err == nil {
+			server, err = forward.Listen(path, func(ctx context.Context, r forward.Request) int { return h.app.Execute(ctx, run, r) })
+		}
+		if err != nil {
+			return fmt.Errorf("the run's socket: %w", err)
+		}
+		return nil
 	}
-	return runner.Socket{Path: path, Close: func() {
-		server.Close()
-		remove()
-	}}, nil
-}
-
-// socketPath returns a path for a socket that would best be at another one: in a new directory of this user's alone, if that
-// is too long. remove removes the directory.
-func socketPath(best string) (path string, remove func(), err error) {
-	if len(best) <= longestSocket {
-		return best, func() {}, nil
-	}
-	dir, err := os.MkdirTemp("/tmp", "ollim-")
-	return filepath.Join(dir, "socket"), func() { _ = os.RemoveAll(dir) }, err
+	return runner.Socket{Path: path, Listen: listen, Close: func() {
+		if server != nil {
+			server.Close()
+		}
+		if own != "" {
+			_ = os.Remove(own)
+		}
+	}}
 }
 
 // App returns the App of one command of the run. Its environment is the one that the command would have as a process of the run, with

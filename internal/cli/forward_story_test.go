@@ -31,8 +31,8 @@ func (w *world) socket(servers ...string) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	s, err := h.Runner(false).Serve(runner.Service{Run: w.last()["id"].(string), Servers: servers})
-	if err != nil {
+	s := h.Runner(false).Serve(runner.Service{Run: w.last()["id"].(string), Servers: servers})
+	if err := s.Listen(); err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(s.Close)

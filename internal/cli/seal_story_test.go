@@ -106,6 +106,26 @@ ls | tr '\n' ' '
 	}
 }
 
+// A run that starts no program makes nothing for one, and has what would be in force in its record.
+func TestSealMakesNothingBeforeAProgram(t *testing.T) {
+	t.Parallel()
+	needsSeal(t)
+	w := newWorld(t)
+	w.script("turns:\n  - - text: done\n")
+	w.must("routine", "add", "daily", "--cron", "0 9 * * *", "--background", "--allowed-tools", "Write(./notes/**.md)", "Work.")
+	w.must("fire", "daily")
+	temporary, _ := filepath.Glob(filepath.Join(w.env["TMPDIR"], "*"))
+	for _, path := range append(temporary, filepath.Join(w.home, ".cache"), filepath.Join(w.dir, "notes"), filepath.Join(w.dir, "state", "canary")) {
+		if exists(path) {
+			t.Errorf("%s was made", path)
+		}
+	}
+	sealed, _ := w.last()["sealed"].(map[string]any)
+	if sealed["abi"] == nil || !strings.Contains(fmt.Sprint(sealed["write"]), filepath.Join(w.dir, "notes")) || fmt.Sprint(sealed["read"]) != fmt.Sprintf("[%s]", w.dir) {
+		t.Errorf("the record says %v", sealed)
+	}
+}
+
 var errOld = fmt.Errorf("%w: the kernel has Landlock ABI 3; ABI %d is needed", seal.ErrUnsupported, seal.MinABI)
 
 // oldKernel makes a world in which nothing can be sealed.

@@ -96,22 +96,32 @@ func New(r Run) *List {
 
 // Rules returns the rules of a program that starts now.
 func (l *List) Rules() (seal.Rules, error) {
-	r := l.run
 	g, err := l.ground()
 	if err != nil {
 		return seal.Rules{}, err
 	}
-	rules := seal.Rules{Network: r.Network, Canary: r.Home.Canary(), Write: append(devices(), resolved(r.Private)...)}
-	rules.Read = slices.Concat(l.system().shared, l.system().home, open(g, g.Dir()))
+	rules, err := l.own(g, true)
+	if err != nil {
+		return seal.Rules{}, err
+	}
+	rules.Read = slices.Concat(l.system().shared, l.system().home, open(g, g.Dir()), rules.Read)
 	if g.Encloses(g.Dir()) != "" {
 		rules.List = append(rules.List, g.Dir())
 	}
+	return rules, nil
+}
+
+// own returns the rules without what the machine has for every run, and without what is in the working directory. making says that a
+// program starts now.
+func (l *List) own(g policy.Ground, making bool) (seal.Rules, error) {
+	r := l.run
+	rules := seal.Rules{Network: r.Network, Canary: r.Home.Canary(), Write: append(devices(), resolved(r.Private)...)}
 	for _, dir := range r.Dirs {
 		if err := addDir(&rules, g, dir); err != nil {
 			return seal.Rules{}, err
 		}
 	}
-	rules.Write = append(rules.Write, l.folders(g)...)
+	rules.Write = append(rules.Write, l.folders(g, making)...)
 	return rules, nil
 }
 
@@ -144,7 +154,7 @@ func addDir(rules *seal.Rules, g policy.Ground, dir policy.Root) error {
 // folders returns the directories and files that patterns of Write and Edit begin with. A pattern such as ./**.md begins with the
 // working directory: where that contains protected paths, it gives nothing to programs. An engine whose own tools are sealed gets
 // what is in the directory, except hidden files, so that these tools work.
-func (l *List) folders(g policy.Ground) (list []string) {
+func (l *List) folders(g policy.Ground, making bool) (list []string) {
 	for _, text := range l.run.Allow {
 		p, err := policy.Parse(text)
 		if err != nil {
@@ -165,7 +175,7 @@ func (l *List) folders(g policy.Ground) (list []string) {
 			continue
 		}
 		if slices.ContainsFunc(g.Roots(), func(root string) bool { return within(real, root) }) {
-			if l.run.Root == string(l.run.Home) && !p.WritesFile() {
+			if making && l.run.Root == string(l.run.Home) && !p.WritesFile() {
 				_ = os.MkdirAll(real, 0o700) // a sealed program could not make it; without it, it finds nothing
 			}
 			list = append(list, real)
@@ -175,7 +185,11 @@ func (l *List) folders(g policy.Ground) (list []string) {
 }
 
 // MakeFolders makes the directories that patterns of Write and Edit begin with, such as notes/ for notes/**.md. A sealed tool could not.
+// Programs need none.
 func (l *List) MakeFolders() error {
+	if !l.run.Inside {
+		return nil
+	}
 	g, err := l.ground()
 	for _, text := range l.run.Allow {
 		p, parseErr := policy.Parse(text)
@@ -190,23 +204,34 @@ func (l *List) MakeFolders() error {
 	return err
 }
 
-// Summary returns what a record says of the rules: the working directory as a whole, no directory that is the same for every user.
-func (l *List) Summary(rules seal.Rules) (read, write []string) {
-	own := func(list []string) (kept []string) {
-		for _, path := range list {
-			if !slices.Contains(devices(), path) && !slices.Contains(kept, path) {
-				kept = append(kept, path)
-			}
-		}
-		return kept
+// Summary returns the rules as a record names them: the working directory as a whole, no directory that is the same for every user, and
+// those of toolchains if asked to, which takes longer to find. It makes nothing.
+func (l *List) Summary(toolchains bool) (seal.Rules, error) {
+	g, err := l.ground()
+	if err != nil {
+		return seal.Rules{}, err
 	}
-	read = append([]string{l.run.Root}, l.system().home...)
+	rules, err := l.own(g, false)
+	if err != nil {
+		return seal.Rules{}, err
+	}
+	rules.Read = []string{l.run.Root}
+	if toolchains {
+		rules.Read = append(rules.Read, l.system().home...)
+	}
 	for _, dir := range l.run.Dirs {
 		if !dir.Writable {
-			read = append(read, dir.Dir)
+			rules.Read = append(rules.Read, dir.Dir)
 		}
 	}
-	return own(read), own(rules.Write)
+	seen := map[string]bool{}
+	written := slices.Concat(l.run.Private, rules.Write[len(devices()):])
+	rules.Write = slices.DeleteFunc(written, func(path string) bool {
+		again := seen[path]
+		seen[path] = true
+		return again
+	})
+	return rules, nil
 }
 
 // open returns a directory or file, without links, as it may be granted: itself, or what is in it beside protected paths.

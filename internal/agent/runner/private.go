@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/confine"
@@ -21,24 +23,40 @@ const (
 	cacheLife       = 14 * 24 * time.Hour // of a cache that no run has used
 )
 
-// private makes the run's directory of temporary files, which is removed with it, and the directory of caches, which later runs of the
+// private returns the run's directory of temporary files, which is removed with it, and the directory of caches, which later runs of the
 // same job find again. They are not the owner's own caches: what an agent leaves there must not become part of the owner's programs.
 // An owner without a home directory that can be written, as many system users are, has no caches, only files of the run.
-func (w *work) private() (temporary, cache string, err error) {
-	if temporary, err = os.MkdirTemp(w.Sealing.Temp, temporaryPrefix+w.run.ID+"-"); err != nil {
-		return "", "", err
+func (w *work) private() (temporary, cache string) {
+	temporary = filepath.Join(followed(w.Sealing.Temp), temporaryPrefix+w.run.ID+"-"+strconv.Itoa(os.Getpid()))
+	cache = filepath.Join(followed(w.Sealing.Cache), cacheOf(string(w.Home), w.run.Record))
+	if _, err := os.Stat(filepath.Dir(filepath.Dir(w.Sealing.Cache))); err != nil || w.Sealing.Cache == "" || !canMake(cache) {
+		cache = filepath.Join(temporary, "cache")
 	}
-	if temporary, err = filepath.EvalSymlinks(temporary); err != nil {
-		return "", "", err
+	return temporary, cache
+}
+
+// canMake reports whether this process may make a directory, or write in it if it exists.
+func canMake(dir string) bool {
+	const writing = 2 // W_OK
+	err := syscall.Access(dir, writing)
+	for ; errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir); err = syscall.Access(dir, writing) {
+		dir = filepath.Dir(dir)
 	}
+	return err == nil
+}
+
+// followed returns a directory without links in its path, or as it is if there is none.
+func followed(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return real
+	}
+	return dir
+}
+
+// makePrivate makes the two directories. One for temporary files that is there already may be another user's.
+func (w *work) makePrivate(temporary, cache string) error {
 	now := w.Disk.Now()
-	cache = filepath.Join(w.Sealing.Cache, cacheOf(string(w.Home), w.run.Record))
-	_, err = os.Stat(filepath.Dir(filepath.Dir(w.Sealing.Cache)))
-	if err == nil && w.Sealing.Cache != "" && errors.Join(os.MkdirAll(cache, 0o700), os.Chtimes(cache, now, now)) == nil {
-		return temporary, cache, nil
-	}
-	cache = filepath.Join(temporary, "cache")
-	return temporary, cache, os.Mkdir(cache, 0o700)
+	return errors.Join(os.Mkdir(temporary, 0o700), os.MkdirAll(cache, 0o700), os.Chtimes(cache, now, now))
 }
 
 // privateVars returns the variables by which programs find the two directories.

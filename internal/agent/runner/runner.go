@@ -61,7 +61,7 @@ type World struct {
 	UserHome string                                     // the owner's home, for ~/ in dirs
 	Env      []string                                   // of gates and of commands in skills
 	Commands policy.OllimAccess                         // what an agent may do with the commands of ollim
-	Serve    func(Service) (Socket, error)              // executes the commands of ollim of a sealed run
+	Serve    func(Service) Socket                       // executes the commands of ollim of a sealed run
 	Sealing  Sealing                                    // of the programs that an agent starts
 	Sleep    func(context.Context, time.Duration) error // returns early, with its error, when the context ends
 }

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/ollim/ollim/internal/agent/confine"
 	"github.com/ollim/ollim/internal/platform/seal"
@@ -34,8 +34,8 @@ type Seal struct {
 	Offline bool // programs connect only to what was started in the run
 }
 
-// sealed seals what the run's agent starts, and records what is in force. The returned context ends when the seal proves not to hold.
-// stop ends every program that is left.
+// sealed seals what the run's agent starts, and records what is in force. Most runs start no program: what programs need is made for the
+// first one. The returned context ends when that fails, or the seal proves not to hold. stop ends every program that is left.
 func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err error) {
 	support, why, err := w.support(w.spec)
 	if err != nil {
@@ -44,36 +44,68 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 	if why != "" {
 		return ctx, func() {}, w.run.Update(func(r *runlog.Record) { r.Sealed = &runlog.Sealed{Why: why} })
 	}
-	temporary, cache, err := w.private()
-	if err != nil {
-		return ctx, nil, fmt.Errorf("seal: %w", err)
-	}
+	temporary, cache := w.private()
 	w.vars = privateVars(temporary, cache)
-	ctx, end := context.WithCancelCause(ctx)
-	w.tools.Seal, err = w.seal(support, []string{temporary, cache}, func(err error) {
-		end(&Refusal{kind: ErrRefused, reason: "seal: " + err.Error(), cause: err})
-	})
-	quit := func() {}
+	w.tools.Env = append(slices.Clone(w.tools.Env), w.vars...)
+	list := w.list(temporary, cache)
+	record, err := inForce(support, list)
 	if err == nil {
-		quit, err = w.serve()
+		err = w.run.Update(func(r *runlog.Record) { r.Sealed = record })
 	}
-	modes := w.modes()
-	stop = func() {
+	if err != nil {
+		return ctx, nil, err
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	var socket Socket
+	var modes map[string]fs.FileMode
+	made := once{do: func() error {
+		modes = w.modes()
+		return errors.Join(w.makePrivate(temporary, cache), makeCanary(w.Home.Canary()), list.MakeFolders(), socket.Listen())
+	}}
+	w.tools.Seal = seal.New(seal.Options{
+		Broken: func(err error) { end(&Refusal{kind: ErrRefused, reason: "seal: " + err.Error(), cause: err}) },
+		Rules: func() (seal.Rules, error) {
+			if err := made.get(); err != nil {
+				end(fmt.Errorf("seal: %w", err))
+				return seal.Rules{}, err
+			}
+			rules, err := list.Rules()
+			rules.Sockets = append(rules.Sockets, w.socket)
+			return rules, err
+		},
+	})
+	socket = w.serve()
+	return ctx, func() {
 		end(nil)
-		quit()
-		if w.tools.Seal != nil {
-			w.warn(w.tools.Seal.Close())
+		if made.skip() {
+			return
 		}
+		socket.Close()
+		w.warn(w.tools.Seal.Close())
 		w.warn(removeAll(temporary))
 		w.reportModes(context.WithoutCancel(ctx), modes)
-	}
-	if err != nil {
-		quit = func() {}
-		stop()
-		return ctx, nil, fmt.Errorf("seal: %w", err)
-	}
-	w.tools.Env = append(slices.Clone(w.tools.Env), w.vars...)
-	return ctx, stop, nil
+		if rules, err := list.Summary(true); err == nil {
+			record.Read = rules.Read
+		}
+	}, nil
+}
+
+// once is a function that is called at most once.
+type once struct {
+	do    func() error
+	first sync.Once
+	err   error
+}
+
+func (o *once) get() error {
+	o.first.Do(func() { o.err = o.do() })
+	return o.err
+}
+
+// skip reports whether the function has not been called. Then it is never called, and get returns seal.ErrClosed.
+func (o *once) skip() (skipped bool) {
+	o.first.Do(func() { skipped, o.err = true, seal.ErrClosed })
+	return skipped
 }
 
 // Seals returns what the kernel has for the seal of a job that an engine runs, or why such a job is not sealed. The error says why it is refused.
@@ -105,48 +137,30 @@ func (r *Runner) support(s Spec) (support seal.Support, why string, err error) {
 	return support, err.Error(), nil
 }
 
-// seal makes the run's seal and records it. broken is called when the seal proves not to hold.
-func (w *work) seal(support seal.Support, private []string, broken func(error)) (*seal.Seal, error) {
+// list is what the run's programs may reach.
+func (w *work) list(private ...string) *confine.List {
 	allow, inside := w.run.Tools, w.spec.Engine.Name == config.ClaudeCode
 	if inside && policy.Mode(w.run.Permissions) != "" {
 		allow = append(slices.Clone(allow), "Write(./**.md)") // the owner may allow any file of the working directory
 	}
-	list := confine.New(confine.Run{
+	return confine.New(confine.Run{
 		Home: w.Home, Root: cmp.Or(w.run.Root, string(w.Home)), Dirs: w.spec.Policy.Dirs, Allow: allow, Protected: confine.Protected(w.Home, w.Secret),
 		Env: w.Env, Self: w.Sealing.Self, Private: private, Network: !w.spec.Policy.Seal.Offline,
 		Inside: inside,
 	})
-	if inside {
-		if err := list.MakeFolders(); err != nil {
-			return nil, err
-		}
-	}
-	rules, err := list.Rules()
+}
+
+// inForce returns what the record says of a list, before any program has started. It is a *Refusal if there can be no such list.
+func inForce(support seal.Support, list *confine.List) (*runlog.Sealed, error) {
+	rules, err := list.Summary(false)
 	if errors.Is(err, confine.ErrProtected) {
 		return nil, &Refusal{kind: ErrRefused, reason: err.Error(), cause: err}
 	}
-	if err == nil {
-		err = makeCanary(rules.Canary)
-	}
-	if err != nil {
-		return nil, err
-	}
-	record := &runlog.Sealed{ABI: support.ABI, Network: job.NetworkAny, Sockets: rules.Sockets}
+	r := &runlog.Sealed{ABI: support.ABI, Network: job.NetworkAny, Read: rules.Read, Write: rules.Write, Sockets: rules.Sockets}
 	if !rules.Network {
-		record.Network = job.NetworkNone
+		r.Network = job.NetworkNone
 	}
-	record.Read, record.Write = list.Summary(rules)
-	made, err := seal.New(seal.Options{Broken: broken, Rules: func() (seal.Rules, error) {
-		rules, err := list.Rules()
-		if socket, wrong := filepath.EvalSymlinks(w.socket); wrong == nil && w.socket != "" {
-			rules.Sockets = append(rules.Sockets, socket)
-		}
-		return rules, err
-	}})
-	if err != nil {
-		return nil, err
-	}
-	return made, w.run.Update(func(r *runlog.Record) { r.Sealed = record })
+	return r, err
 }
 
 // makeCanary makes the file that no sealed program may open, unless it is there.

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/ollim/ollim/internal/engine"
@@ -20,19 +19,17 @@ type Service struct {
 
 // Socket is where the processes of a run connect to.
 type Socket struct {
-	Path  string
-	Close func() // ends what is being executed, waits for it, and removes the socket
+	Path   string       // absolute, without links
+	Listen func() error // makes the socket
+	Close  func()       // ends what is being executed, waits for it, and removes the socket
 }
 
-// serve begins to execute the commands of ollim that processes of a sealed run start. stop ends that.
-func (w *work) serve() (stop func(), err error) {
-	s, err := w.Serve(Service{w.run.ID, w.spec.servers(w.run), w.tools.Seal, w.vars})
-	if err != nil {
-		return nil, fmt.Errorf("the run's socket: %w", err)
-	}
+// serve returns the socket by which the run's process executes the commands of ollim that processes of a sealed run start.
+func (w *work) serve() Socket {
+	s := w.Serve(Service{w.run.ID, w.spec.servers(w.run), w.tools.Seal, w.vars})
 	w.socket = s.Path
 	w.tools.Env = append(slices.Clone(w.tools.Env), engine.SocketVariable+"="+s.Path)
-	return s.Close, nil
+	return s
 }
 
 // servers is the patterns of the tools of MCP servers that a run's engine is offered.

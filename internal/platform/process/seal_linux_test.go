@@ -39,9 +39,7 @@ func sealed(t *testing.T, body string) Call {
 		}
 	}
 	c.Env = append(c.Env, "canary="+canary)
-	if c.Seal, err = seal.New(seal.Options{Rules: func() (seal.Rules, error) { return rules, nil }}); err != nil {
-		t.Fatal(err)
-	}
+	c.Seal = seal.New(seal.Options{Rules: func() (seal.Rules, error) { return rules, nil }})
 	t.Cleanup(func() {
 		if err := c.Seal.Close(); err != nil {
 			t.Error(err)

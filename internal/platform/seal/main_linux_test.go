@@ -73,10 +73,7 @@ func newPlace(t testing.TB) place {
 
 func (p place) seal(t testing.TB) *Seal {
 	t.Helper()
-	s, err := New(Options{Rules: func() (Rules, error) { return p.Rules, nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Options{Rules: func() (Rules, error) { return p.Rules, nil }})
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -1,6 +1,6 @@
 // Package seal starts programs that the kernel keeps to a list: which files they read, which they change, where they connect.
 // It needs no privileges, no other program and no namespace, and works on Linux with Landlock (see MinABI); elsewhere Check and
-// New return an error. Nothing is ever sealed in part.
+// Seal.Start return an error. Nothing is ever sealed in part.
 //
 // A sealed program is started by a thread that restricts itself and never runs anything else. Every process that the program
 // starts inherits the restrictions, whatever it does, and cannot lift them. Seal.Close ends all of them.
@@ -16,7 +16,7 @@ import "errors"
 const MinABI = 6
 
 var (
-	// ErrUnsupported is the error of Check and New where the kernel lacks what a seal needs.
+	// ErrUnsupported is the error of Check and Start where the kernel lacks what a seal needs.
 	ErrUnsupported = errors.New("cannot seal")
 	// ErrNotSealed is the error of a start that was refused, because a trial showed that the seal does not hold.
 	ErrNotSealed = errors.New("the seal does not hold")

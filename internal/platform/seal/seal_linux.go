@@ -25,7 +25,8 @@ type run struct {
 	ended   [2]int // a pipe: its write end is closed by Close, which every thread that waits notices
 
 	closing sync.Once
-	mu      sync.Mutex // guards closed and idle, and threads.Add against Close
+	mu      sync.Mutex // guards what follows, and threads.Add against Close
+	opened  bool       // a program has been started
 	closed  bool
 	idle    *thread        // a sealed one whose program has ended and left no process behind; nil: there is none
 	threads sync.WaitGroup // that may start programs
@@ -45,21 +46,32 @@ func Check() (Support, error) {
 }
 
 // New returns the seal of a run. The caller calls Close when the run ends.
+func New(o Options) *Seal { return &Seal{run: &run{network: newNetwork()}, o: o} }
+
+// open makes what the first program needs.
 //
 // This process becomes undumpable: a sealed program shares its restrictions with one thread here, and could read the memory of
 // this process through that thread otherwise. As a side effect, no other process of the user can read /proc/PID/environ of it.
-func New(o Options) (*Seal, error) {
+func (r *run) open() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return ErrClosed
+	}
+	if r.opened {
+		return nil
+	}
 	if _, err := Check(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("%w: prctl: %w", ErrUnsupported, err)
+		return fmt.Errorf("%w: prctl: %w", ErrUnsupported, err)
 	}
-	r := &run{network: newNetwork()}
 	if err := unix.Pipe2(r.ended[:], unix.O_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("pipe: %w", err)
+		return fmt.Errorf("pipe: %w", err)
 	}
-	return &Seal{run: r, o: o}, nil
+	r.opened = true
+	return nil
 }
 
 // With returns a seal of the same run that allows more. It is not closed by itself.
@@ -77,6 +89,9 @@ func (s *Seal) With(extra Rules) *Seal {
 //
 // Processes that the program leaves behind run until Close.
 func (s *Seal) Start(cmd *exec.Cmd) error {
+	if err := s.run.open(); err != nil {
+		return err
+	}
 	rules, err := s.o.Rules()
 	if err != nil {
 		return err
@@ -104,6 +119,11 @@ func (s *Seal) Close() (err error) {
 
 func (r *run) end() error {
 	r.mu.Lock()
+	if !r.opened {
+		r.closed = true
+		r.mu.Unlock()
+		return nil
+	}
 	r.closed = true
 	if r.idle != nil {
 		close(r.idle.work)
