@@ -62,7 +62,7 @@ func (v verify) note(ctx context.Context, t *Turn, verdict error, retry int) err
 		e.Text = oneLine(verdict)
 	}
 	if e.IsError && ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // the stop is the reason for the end of the run
 	}
 	if t.Observe != nil {
 		t.Observe(e)

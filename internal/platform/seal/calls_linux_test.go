@@ -73,7 +73,7 @@ func datagramReaches() map[string]reach {
 			}
 			return err
 		}), denied, ""},
-		"a length that is negative": {udp(func(fd int, o outside) error {
+		"a length that is negative": {udp(func(fd int, _ outside) error {
 			to := unix.RawSockaddrInet4{Family: unix.AF_INET, Port: 53 << 8}
 			_, _, errno := unix.Syscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&question[0])), ^uintptr(0), 0,
 				uintptr(unsafe.Pointer(&to)), unix.SizeofSockaddrInet4)
