@@ -155,8 +155,10 @@ func (c Call) command(said io.Writer) (*exec.Cmd, error) {
 
 // launch starts a command that inherits no descriptor besides those given.
 func (c Call) launch(cmd *exec.Cmd) error {
-	keepDescriptors()
-	start := cmd.Start
+	start := func() error {
+		keepDescriptors()
+		return cmd.Start()
+	}
 	if c.Seal != nil {
 		start = func() error { return c.Seal.Start(cmd) }
 	}

@@ -5,6 +5,7 @@ package seal
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"sync"
@@ -66,6 +67,10 @@ func (r *run) open() error {
 	}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("%w: prctl: %w", ErrUnsupported, err)
+	}
+	// Descriptors that Go opens are closed on exec already; those that this process inherited, a lock or an open file, may not be.
+	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close_range: %w", err)
 	}
 	if err := unix.Pipe2(r.ended[:], unix.O_CLOEXEC); err != nil {
 		return fmt.Errorf("pipe: %w", err)

@@ -115,6 +115,22 @@ func TestIdleThread(t *testing.T) {
 	waitFor(t, "the thread to wait for the end of the run", func() bool { return idle() == nil })
 }
 
+// TestInherited: a program gets no descriptor that this process has inherited.
+func TestInherited(t *testing.T) {
+	p := newPlace(t)
+	secret, err := os.Open(filepath.Join(p.Outside, "secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = secret.Close() }()
+	if _, err := unix.FcntlInt(secret.Fd(), unix.F_SETFD, 0); err != nil { // as those are that a parent passes
+		t.Fatal(err)
+	}
+	if got := output(t, p.seal(t), p.shell("ls -l /proc/$$/fd")); strings.Contains(got, "secret") || !strings.Contains(got, " 1 ->") {
+		t.Errorf("the program has %s", got)
+	}
+}
+
 // TestDescendants: what a program leaves behind runs until Close, and not longer.
 func TestDescendants(t *testing.T) {
 	for name, script := range map[string]string{
