@@ -49,7 +49,7 @@ func (e *Engine) start(ctx context.Context, r engine.Request, from source, in in
 	cmd := exec.Command(e.Command, append(flags, from.args...)...) //nolint:noctx // it is stopped by several signals, see stop
 	cmd.Dir, cmd.Env, cmd.Stderr, cmd.ExtraFiles = r.Scope.Root, at.env, said, at.secrets
 	cmd.Stdin = in.stdin()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // so that it has no terminal, whose keys are for this process
 	cmd.WaitDelay = e.Grace
 	out, end := io.Pipe()
 	cmd.Stdout = end // the exec package copies it, so that we do not wait for a process that keeps the pipe open
