@@ -3,6 +3,7 @@ package runner
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -51,8 +52,9 @@ func TestPrivateWithoutHome(t *testing.T) {
 	disk := store.Disk{Now: time.Now, Warn: func(string) {}}
 	for _, caches := range []string{"", filepath.Join(root, "missing", ".cache", "ollim"), filepath.Join(root, "null", ".cache", "ollim")} {
 		r := &Runner{World: World{Disk: disk, Sealing: Sealing{Temp: root, Cache: caches}}}
-		temporary, cache, err := (&work{Runner: r, run: &runlog.Run{}}).private()
-		if err != nil || filepath.Dir(cache) != temporary {
+		w := &work{Runner: r, run: &runlog.Run{Record: runlog.Record{ID: strconv.Itoa(len(caches))}}}
+		temporary, cache := w.private()
+		if err := w.makePrivate(temporary, cache); err != nil || filepath.Dir(cache) != temporary {
 			t.Errorf("%q: caches in %q, want them in %q: %v", caches, cache, temporary, err)
 		}
 		if err := r.SweepPrivate(); err != nil {
