@@ -62,6 +62,12 @@ func datagramReaches() map[string]reach {
 		"udp by sendto":   {udp(func(fd int, o outside) error { return unix.Sendto(fd, question, 0, addressOf(o.UDP)) }), denied, denied},
 		"udp by sendmsg":  {udp(func(fd int, o outside) error { return unix.Sendmsg(fd, question, nil, addressOf(o.UDP), 0) }), denied, denied},
 		"udp by sendmmsg": {udp(func(fd int, o outside) error { return sendmmsg(fd, addressOf(o.UDP), question) }), denied, denied},
+		"a message of endless length": {udp(func(fd int, _ outside) error {
+			to := unix.RawSockaddrInet4{Family: unix.AF_INET, Port: 53 << 8}
+			_, _, errno := unix.Syscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&question[0])), ^uintptr(0), 0,
+				uintptr(unsafe.Pointer(&to)), unsafe.Sizeof(to))
+			return errno
+		}), denied, "message too long"},
 		"udp connected for its own address": {udp(func(fd int, o outside) error { // as getaddrinfo does
 			if err := unix.Connect(fd, addressOf(o.UDP)); err != nil {
 				return err

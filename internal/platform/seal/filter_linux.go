@@ -26,6 +26,7 @@ func refused() map[string][]uint32 {
 			unix.SYS_PIDFD_SEND_SIGNAL,                                                         // takes a directory of /proc for a process, also that of a thread here
 			unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, // Landlock knows no System V IPC
 			unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL, unix.SYS_SHMCTL, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN,
+			unix.SYS_MQ_UNLINK,
 		},
 		"EPERM": {
 			unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD,
