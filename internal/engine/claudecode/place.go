@@ -44,13 +44,18 @@ func (e *Engine) shared() string {
 	return filepath.Join(e.variable("HOME"), ".claude")
 }
 
-// transcripts returns the files of a session: of its own directory, then of the one that is shared.
+// transcripts returns the files of a session: of its own directory, then of the one that is shared. Only links outside of the former,
+// in which an agent writes, are followed.
 func (e *Engine) transcripts(id string) (found []string) {
-	if root, err := os.OpenRoot(e.config(id)); err == nil { // links that an agent made there do not lead out of it
-		found = among(e.config(id), root.FS(), id)
+	own := followed(e.config(id))
+	if root, err := os.OpenRoot(own); err == nil { // links that an agent made there do not lead out of it
+		found = among(own, root.FS(), id)
 		_ = root.Close()
 	}
-	return append(found, among(e.shared(), os.DirFS(e.shared()), id)...)
+	for _, file := range among(e.shared(), os.DirFS(e.shared()), id) {
+		found = append(found, followed(file))
+	}
+	return found
 }
 
 // among returns the files of a session in one directory. Their directories are named after the working directory.
@@ -146,15 +151,15 @@ func (e *Engine) rules(r engine.Request, config string, from source) seal.Rules 
 	if file := e.variable(certificates); file != "" {
 		rules.Read = append(rules.Read, file)
 	}
-	if file := from.past.file; file != "" {
-		rules.Read = append(rules.Read, file, strings.TrimSuffix(file, ".jsonl")) // and what the command keeps beside it
-		if from.grows {
-			rules.Write = append(rules.Write, file)
-		}
-	}
 	for _, list := range [][]string{rules.Read, rules.Write} {
 		for i := range list {
 			list[i] = followed(list[i])
+		}
+	}
+	if file := from.past.file; file != "" { // without links: what has become one since it was found is not granted
+		rules.Read = append(rules.Read, file, strings.TrimSuffix(file, ".jsonl")) // and what the command keeps beside it
+		if from.grows {
+			rules.Write = append(rules.Write, file)
 		}
 	}
 	return rules

@@ -195,8 +195,19 @@ func TestPlantedLink(t *testing.T) {
 	if err := errors.Join(os.Remove(name), os.WriteFile(name, []byte("{}\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if found := e.transcripts(id); len(found) != 1 {
-		t.Errorf("a file: %q", found)
+	found := e.transcripts(id)
+	if len(found) != 1 {
+		t.Fatalf("a file: %q", found)
+	}
+	beside := strings.TrimSuffix(name, ".jsonl")
+	if err := errors.Join(os.Symlink(filepath.Dir(other), beside), os.Remove(name), os.Symlink(other, name)); err != nil {
+		t.Fatal(err)
+	}
+	rules := e.rules(engine.Request{}, e.config(id), source{past: history{file: found[0]}, grows: true})
+	for _, path := range append(rules.Read, rules.Write...) {
+		if strings.HasPrefix(path, followed(filepath.Dir(other))) {
+			t.Errorf("%s is granted, to which a link leads that has been made since", path)
+		}
 	}
 }
 
