@@ -23,15 +23,15 @@ import (
 // servers returns the MCP servers whose tools a request names. None is started before it is needed.
 func (h Home) servers(r engine.Request) (set mcpclient.Set) {
 	for _, name := range policy.Servers(r.Scope.Servers) {
-		set = append(set, sealed(h.server(name, r.Scope.Servers, r.Run), r.Scope.Seal, r.Scope.Protected))
+		set = append(set, sealed(h.server(name, r.Scope.Servers, r.Run), r.Scope.Seal, r.Scope.Protected, r.Scope.Dirs))
 	}
 	return set
 }
 
 // sealed seals the program of a server; by is nil in a run that is not sealed.
-func sealed(c *mcpclient.Client, by *seal.Seal, protected []string) *mcpclient.Client {
+func sealed(c *mcpclient.Client, by *seal.Seal, protected []string, dirs []policy.Root) *mcpclient.Client {
 	if s := &c.Server; by != nil {
-		s.Seal = by.With(seal.Rules{Read: confine.Program(s.Command, s.Dir, s.Env, protected)})
+		s.Seal = by.With(seal.Rules{Read: confine.Program(s.Command, s.Dir, s.Env, protected, dirs)})
 	}
 	return c
 }
@@ -146,7 +146,7 @@ func (a *App) ServerTools(ctx context.Context, name string, patterns []string) (
 		return &ServerTools{ctx, h.server(name, patterns, run), set, a.warn}, nil
 	}
 	run.Vars = a.run.Vars // this process is not sealed, but the run is
-	return &ServerTools{ctx, sealed(h.server(name, patterns, run), a.run.Seal, set.Protected()), set, a.warn}, nil
+	return &ServerTools{ctx, sealed(h.server(name, patterns, run), a.run.Seal, set.Protected(), set.Roots()[1:]), set, a.warn}, nil
 }
 
 // List returns the server's tools. It starts the server if they are not known.

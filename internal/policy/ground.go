@@ -34,15 +34,16 @@ type guard struct {
 // Ground looks at them. Without a working directory there is none.
 func (p Policy) Ground() (Ground, error) {
 	var g Ground
+	writable := Writable(p.Roots)
 	for i, r := range p.Roots {
 		if !filepath.IsAbs(r.Dir) {
 			return Ground{}, errors.New("a root of this policy is not an absolute path")
 		}
-		real, err := filepath.EvalSymlinks(filepath.Clean(r.Dir))
-		if err == nil {
+		real, fixed, err := Follow(filepath.Clean(r.Dir), writable)
+		if err == nil && (fixed || i == 0) {
 			g.roots = append(g.roots, realRoot{filepath.Clean(r.Dir), real, r.Writable})
 		} else if i == 0 {
-			break // nothing can be in another one that does not exist
+			break // nothing is in another one that does not exist, or that an agent that may write around it has replaced by a link
 		}
 	}
 	if len(g.roots) == 0 {
@@ -78,6 +79,9 @@ func (g Ground) Dir() string { return g.cwd }
 // errLink says that a path could not be followed to its end.
 var errLink = errors.New("it contains a link or a file that cannot be followed")
 
+// maxLinks is how many links the kernel follows in one path.
+const maxLinks = 40
+
 // Resolve follows the links of an absolute path. What does not exist is taken below its deepest existing directory. A link that
 // leads nowhere is an error: what it will lead to can be made later.
 func Resolve(path string) (string, error) {
@@ -93,6 +97,68 @@ func Resolve(path string) (string, error) {
 		return "", errLink
 	}
 	return real, nil
+}
+
+// Follow follows the links of an absolute path to something that exists. fixed is false if a name that lies in one of the directories,
+// which are without links, leads out of all of them: what may write there decides where to.
+func Follow(path string, writable []string) (real string, fixed bool, err error) {
+	real, fixed, err = follow(path, writable)
+	return real, err == nil && (fixed || inside(real, writable)), err
+}
+
+// follow is Follow, except that fixed is false if any name on the way lies in one of the directories.
+func follow(path string, writable []string) (real string, fixed bool, err error) {
+	real, fixed = "/", true
+	names := split(path)
+	for links := 0; len(names) > 0; {
+		name := names[0]
+		names = names[1:]
+		if name == "." || name == ".." {
+			real = filepath.Join(real, name)
+			continue
+		}
+		fixed = fixed && !inside(real, writable)
+		next := filepath.Join(real, name)
+		info, err := os.Lstat(next)
+		if err != nil {
+			return "", false, err
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			real = next
+			continue
+		}
+		target, err := os.Readlink(next)
+		if links++; err != nil || links > maxLinks {
+			return "", false, errLink
+		}
+		if filepath.IsAbs(target) {
+			real = "/"
+		}
+		names = append(split(target), names...)
+	}
+	return real, fixed, nil
+}
+
+// Writable returns the directories in which an agent may write, without links; not those that lie in another one, where a link may
+// have been put in their place.
+func Writable(roots []Root) (dirs []string) {
+	var all []string
+	for _, r := range roots {
+		if real, err := filepath.EvalSymlinks(r.Dir); err == nil && r.Writable {
+			all = append(all, real)
+		}
+	}
+	for _, r := range roots {
+		if real, fixed, err := follow(r.Dir, all); err == nil && fixed && r.Writable {
+			dirs = append(dirs, real)
+		}
+	}
+	return dirs
+}
+
+// inside reports whether a path is in one of the directories.
+func inside(path string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return within(path, dir) })
 }
 
 // within reports whether path is dir or below it. Both are clean.
@@ -173,11 +239,16 @@ func (g Ground) base(p Pattern) ([]string, glob) {
 		return split(g.cwd), p.glob
 	}
 	base, rest := p.absolute("")
+	return split(g.Rooted(base)), rest
+}
+
+// Rooted is an absolute path with the links resolved by which the policy names the innermost root around it.
+func (g Ground) Rooted(path string) string {
 	var root realRoot
 	for _, r := range g.roots {
-		if within(base, r.named) && len(r.named) > len(root.named) {
+		if within(path, r.named) && len(r.named) > len(root.named) {
 			root = r
 		}
 	}
-	return split(root.real + "/" + strings.TrimPrefix(base, root.named)), rest
+	return filepath.Join(root.real, strings.TrimPrefix(path, root.named))
 }

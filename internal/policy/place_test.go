@@ -3,6 +3,7 @@ package policy_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,5 +117,23 @@ func TestWhatOthersRead(t *testing.T) {
 	}
 	if policy.CheckInput("Read", object(t, "file_path", "x")) != nil || policy.CheckInput("Read", object(t, "path", "x")) == nil {
 		t.Error("input")
+	}
+}
+
+// TestReplacedRoots: an agent that may write around a root may put a link in its place, which then leads nowhere.
+func TestReplacedRoots(t *testing.T) {
+	h := newFixture(t)
+	out := filepath.Join(filepath.Dir(h.dir), "out")
+	inner, kept := filepath.Join(h.write, "inner"), filepath.Join(h.write, ".git")
+	if err := os.Symlink(out, inner); err != nil {
+		t.Fatal(err)
+	}
+	p := h.policy(t, "Read("+inner+"/**)", "Write("+inner+"/**)", "Write("+kept+"/**)")
+	p.Roots = append(p.Roots, policy.Root{Dir: inner, Writable: true}, policy.Root{Dir: kept, Writable: true})
+	expect(t, p, false, "Read", object(t, "file_path", filepath.Join(inner, "o.md")))
+	expect(t, p, false, "Write", object(t, "file_path", filepath.Join(inner, "o.md"), "content", "x"))
+	expect(t, p, true, "Write", object(t, "file_path", filepath.Join(kept, "x.md"), "content", "x"))
+	if got, want := policy.Writable(p.Roots), []string{h.dir, h.write}; !slices.Equal(got, want) {
+		t.Errorf("writable %q, want %q", got, want)
 	}
 }

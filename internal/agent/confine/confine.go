@@ -32,7 +32,7 @@ type Run struct {
 	Protected []string      // absolute; see Protected
 	Env       []string      // of the programs: PATH, HOME and where toolchains are
 	Self      string        // the program ollim
-	Private   []string      // directories of the run's own: temporary files, caches
+	Private   []string      // directories of the run's own, without links: temporary files, caches
 	Network   bool          // connections to anywhere
 	Inside    bool          // the engine's own tools are sealed as well: they write what the patterns allow
 }
@@ -115,13 +115,15 @@ func (l *List) Rules() (seal.Rules, error) {
 // program starts now.
 func (l *List) own(g policy.Ground, making bool) (seal.Rules, error) {
 	r := l.run
-	rules := seal.Rules{Network: r.Network, Canary: r.Home.Canary(), Write: append(devices(), resolved(r.Private)...)}
+	rules := seal.Rules{Network: r.Network, Canary: r.Home.Canary(), Write: append(devices(), r.Private...)}
+	folders := l.folders(g, making)
+	writable := append(policy.Writable(r.Dirs), folders...)
 	for _, dir := range r.Dirs {
-		if err := addDir(&rules, g, dir); err != nil {
+		if err := addDir(&rules, g, dir, writable); err != nil {
 			return seal.Rules{}, err
 		}
 	}
-	rules.Write = append(rules.Write, l.folders(g, making)...)
+	rules.Write = append(rules.Write, folders...)
 	return rules, nil
 }
 
@@ -129,18 +131,19 @@ func (l *List) ground() (policy.Ground, error) {
 	return policy.Policy{Roots: append([]policy.Root{{Dir: l.run.Root}}, l.run.Dirs...), Protected: l.run.Protected}.Ground()
 }
 
-// addDir adds an entry of a job's dirs: a directory, a file, or a socket that may be connected to.
-func addDir(rules *seal.Rules, g policy.Ground, dir policy.Root) error {
-	real, err := policy.Resolve(filepath.Clean(dir.Dir))
+// addDir adds an entry of a job's dirs: a directory, a file, or a socket that may be connected to. It is nothing if an agent that may
+// write around it has put a link in its place.
+func addDir(rules *seal.Rules, g policy.Ground, dir policy.Root, writable []string) error {
+	real, fixed, err := policy.Follow(filepath.Clean(dir.Dir), writable)
 	if err != nil {
 		return nil //nolint:nilerr // it leads nowhere
 	}
 	if err := refusal(g, dir.Dir, real); err != nil {
 		return err
 	}
-	info, _ := os.Stat(real)
+	info, _ := os.Lstat(real)
 	switch {
-	case info == nil: // there is nothing
+	case info == nil, !fixed: // it has just been removed, or replaced
 	case info.Mode()&fs.ModeSocket != 0:
 		rules.Sockets = append(rules.Sockets, real)
 	case dir.Writable:
@@ -164,9 +167,10 @@ func (l *List) folders(g policy.Ground, making bool) (list []string) {
 		if !ok {
 			continue
 		}
+		base = g.Rooted(base)
 		real, err := policy.Resolve(base)
-		if err != nil || g.Hides(real, nil) {
-			continue
+		if err != nil || real != base || g.Hides(real, nil) {
+			continue // a link gives nothing: another pattern may let the agent put one there
 		}
 		if g.Encloses(real) != "" {
 			if l.run.Inside {
@@ -194,6 +198,7 @@ func (l *List) MakeFolders() error {
 	for _, text := range l.run.Allow {
 		p, parseErr := policy.Parse(text)
 		base, ok := p.WritesIn(g.Dir())
+		base = g.Rooted(base)
 		if parseErr != nil || !ok || !strings.Contains(text, "*") || !slices.ContainsFunc(g.Roots(), func(root string) bool { return within(base, root) }) {
 			continue
 		}
@@ -252,16 +257,6 @@ func open(g policy.Ground, path string) []string {
 		list = append(list, open(g, filepath.Join(path, entry.Name()))...)
 	}
 	return list
-}
-
-// resolved returns paths without links; those that lead nowhere are left out.
-func resolved(list []string) (real []string) {
-	for _, path := range list {
-		if p, err := filepath.EvalSymlinks(path); err == nil {
-			real = append(real, p)
-		}
-	}
-	return real
 }
 
 // within reports whether path is dir or below it.

@@ -30,7 +30,7 @@ func newSite(t *testing.T) *site {
 	s := &site{t: t, home: home}
 	data := paths.Dir(filepath.Join(home, ".ollim-bot"))
 	s.files(".ollim-bot/state/x", ".ollim-bot/sessions/x", ".ollim-bot/gates/x", ".ollim-bot/config.yaml", ".ollim-bot/tool-policy.yaml",
-		".ollim-bot/notes/x.md", ".ollim-bot/USER.md", ".ollim-bot/.git/config", ".config/ollim/secrets.env", ".config/git/config", ".gitconfig", "src/x")
+		".ollim-bot/notes/x.md", ".ollim-bot/USER.md", ".ollim-bot/.git/config", ".config/ollim/secrets.env", ".config/git/config", ".config/git/credentials", ".gitconfig", "src/x")
 	secret := filepath.Join(home, ".config/ollim/secrets.env")
 	s.run = Run{Home: data, Root: string(data), Protected: Protected(data, []string{secret}), Env: []string{"HOME=" + home, "PATH=/usr/bin:/bin"}}
 	return s
@@ -80,7 +80,7 @@ func TestDataDirectoryIsGrantedEntryByEntry(t *testing.T) {
 	s.link(s.path(".ollim-bot/state"), ".ollim-bot/other")
 	s.link(s.home, ".ollim-bot/up")
 	r := s.rules()
-	if got, want := s.own(r.Read), ".config/git .gitconfig .ollim-bot/.git .ollim-bot/USER.md .ollim-bot/notes"; got != want {
+	if got, want := s.own(r.Read), ".config/git/config .gitconfig .ollim-bot/.git .ollim-bot/USER.md .ollim-bot/notes"; got != want {
 		t.Errorf("read %s\nwant %s", got, want)
 	}
 	if got := s.own(r.Write); got != "" {
@@ -151,12 +151,83 @@ func TestToolchains(t *testing.T) {
 	s.link(s.path(".local/share/claude/versions/1"), ".local/bin/claude")
 	s.link(s.home, ".local/bin/home")
 	s.run.Env = append(s.run.Env, "PATH=/usr/bin:"+s.path(".local/bin")+":"+s.path("bin")+":"+s.home+":relative")
-	want := ".config/git .gitconfig .local/bin .local/share/claude/versions .ollim-bot/.git .ollim-bot/USER.md .ollim-bot/notes bin tools/node/bin tools/node/lib"
+	want := ".config/git/config .gitconfig .local/bin .local/share/claude/versions .ollim-bot/.git .ollim-bot/USER.md .ollim-bot/notes bin tools/node/bin tools/node/lib"
 	got := strings.Fields(s.own(s.rules().Read))
 	got = slices.DeleteFunc(got, func(name string) bool {
 		return strings.HasPrefix(name, ".local/share/claude/versions/") || name == "tools/node/bin/node"
 	})
 	if text := strings.Join(got, " "); text != want {
 		t.Errorf("read %s\nwant %s", text, want)
+	}
+}
+
+// TestPlantedLinks: links that an agent leaves where it may write give no other directory to the next program or run.
+func TestPlantedLinks(t *testing.T) {
+	s := newSite(t)
+	s.files(".ssh/id", "src/kept/x", ".ollim-bot/notes/sub/x", "owned/x")
+	s.link(s.path(".ssh"), "src/part")
+	s.link(s.path(".ssh"), "src/lib")
+	s.link(s.path(".ssh/id"), "src/bin/tool")
+	s.link(s.path("src/bin/tool"), ".local/bin/tool")
+	s.link(s.path(".ssh"), ".ollim-bot/notes/part")
+	s.link(s.path(".ollim-bot/notes/sub"), ".ollim-bot/notes/other")
+	l, err := net.Listen("unix", s.path("src/own.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	outside, err := net.Listen("unix", s.path("outside.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = outside.Close() }()
+	s.link(s.path("outside.sock"), "src/swapped.sock")
+	s.run.Env = append(s.run.Env, "PATH=/usr/bin:"+s.path("src/bin")+":"+s.path(".local/bin"), "VIRTUAL_ENV="+s.path("src/part"))
+	s.run.Allow = []string{"Write(./notes/**)", "Write(./notes/part/**)", "Write(./notes/other/**)"}
+	for _, dir := range []string{"src", "src/part", "src/kept", "src/own.sock", "src/swapped.sock", "owned"} {
+		s.run.Dirs = append(s.run.Dirs, policy.Root{Dir: s.path(dir), Writable: dir != "owned"})
+	}
+	r := s.rules()
+	if got, want := s.own(r.Write), ".ollim-bot/notes src src/kept"; got != want {
+		t.Errorf("write %s\nwant %s", got, want)
+	}
+	if got, want := s.own(r.Sockets), "src/own.sock"; got != want {
+		t.Errorf("sockets %s\nwant %s", got, want)
+	}
+	if got := s.own(append(r.Read, Program([]string{s.path("src/bin/tool")}, s.home, s.run.Env, s.run.Protected, s.run.Dirs)...)); strings.Contains(got, ".ssh") {
+		t.Errorf("read %s", got)
+	}
+}
+
+// TestHomeInTheSystem: the home of a service's account can lie in a directory that everybody's programs are in.
+func TestHomeInTheSystem(t *testing.T) {
+	s := newSite(t)
+	s.files(".ssh/id", "beside/bin/tool")
+	g, err := New(s.run).ground()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := add(nil, New(s.run).beside(g, s.path(".ssh"), s.home), s.home)
+	if got := s.own(list); strings.Contains(got, ".ssh") || !strings.Contains(got, "beside") {
+		t.Errorf("read %s", got)
+	}
+	if got := New(s.run).beside(g, s.home, s.home); got.Encloses(s.home) != g.Encloses(s.home) {
+		t.Error("a home that is a directory of the system itself is closed")
+	}
+	s.run.Env = []string{"HOME=/usr/share", "PATH=/usr/bin"}
+	if r := s.rules(); slices.Contains(r.Read, "/usr") || slices.Contains(r.Read, "/usr/share") || !slices.Contains(r.Read, "/usr/bin") {
+		t.Errorf("read %q", r.Read)
+	}
+}
+
+// TestDirsNamedByLinks: a link of the owner's that leads to an entry of dirs is followed.
+func TestDirsNamedByLinks(t *testing.T) {
+	s := newSite(t)
+	s.files("owned/sub/x")
+	s.link(s.path("owned"), "named")
+	s.run.Allow = []string{"Write(" + s.path("named/sub") + "/**)"}
+	s.run.Dirs = []policy.Root{{Dir: s.path("named")}}
+	if got, want := s.own(s.rules().Write), "owned/sub"; got != want {
+		t.Errorf("write %s\nwant %s", got, want)
 	}
 }

@@ -21,9 +21,10 @@ func systemPlaces() []string {
 }
 
 // toolPlaces are, below the owner's home, git's configuration and what version managers, compilers and package managers read. None
-// holds passwords: those lie beside them, as in .cargo/credentials.toml, .npmrc and .git-credentials.
+// holds passwords: those lie beside them, as in .cargo/credentials.toml, .npmrc, .git-credentials and .config/git/credentials.
 func toolPlaces() []string {
-	return strings.Fields(`.gitconfig .config/git .config/go go/pkg/mod .cargo/registry .cargo/git .cargo/config.toml .cargo/config
+	return strings.Fields(`.gitconfig .config/git/config .config/git/ignore .config/git/attributes .config/go go/pkg/mod
+		.cargo/registry .cargo/git .cargo/config.toml .cargo/config
 		.rustup .nvm .pyenv .rbenv .asdf .sdkman .volta .local/share/mise .local/lib .nix-profile .m2/repository`)
 }
 
@@ -44,11 +45,11 @@ func (l *List) machine() grants {
 		return grants{} // Rules returns the error
 	}
 	var m grants
+	home, _ := filepath.EvalSymlinks(last(l.run.Env, "HOME")) // "" is no directory
 	for _, path := range systemPlaces() {
-		m.shared = add(m.shared, g, path)
+		m.shared = add(m.shared, l.beside(g, home, path), path)
 	}
-	home := last(l.run.Env, "HOME")
-	c := newCollector(g, home)
+	c := collector{ground: g, home: home, writable: append(policy.Writable(l.run.Dirs), l.folders(g, false)...), system: m.shared}
 	c.list = slices.Clone(m.shared)
 	for _, dir := range filepath.SplitList(last(l.run.Env, "PATH")) {
 		c.programs(dir)
@@ -69,6 +70,18 @@ func (l *List) machine() grants {
 	return m
 }
 
+// beside returns the ground of a system's directory: the home of an account such as one of a service can lie in it, as in /opt.
+func (l *List) beside(g policy.Ground, home, place string) policy.Ground {
+	if real, err := filepath.EvalSymlinks(place); err != nil || home == real || !within(home, real) {
+		return g
+	}
+	beside, err := policy.Policy{Roots: []policy.Root{{Dir: "/"}}, Protected: append([]string{home}, l.run.Protected...)}.Ground()
+	if err != nil {
+		return g // of paths that could be read a moment ago
+	}
+	return beside
+}
+
 // add adds a path, with its links resolved, unless it is covered already.
 func add(list []string, g policy.Ground, path string) []string {
 	real, err := filepath.EvalSymlinks(path)
@@ -86,27 +99,25 @@ func add(list []string, g policy.Ground, path string) []string {
 // collector collects places that are not the system's.
 type collector struct {
 	ground   policy.Ground
-	home     string // without links; "" is within nothing
+	home     string   // without links; "" if there is none
+	writable []string // where the agent may have put links
+	system   []string // what the list begins with: what is the same for every user
 	list     []string
 	prefixes []string // whose programs are added already
 }
 
-func newCollector(g policy.Ground, home string) collector {
-	real, _ := filepath.EvalSymlinks(home)
-	return collector{ground: g, home: real}
-}
-
 // add adds a path that is not the owner's home, nor above it.
 func (c *collector) add(path string) {
-	if real, err := filepath.EvalSymlinks(path); err == nil && !within(c.home, real) {
-		c.list = add(c.list, c.ground, path)
+	real, fixed, err := policy.Follow(path, c.writable)
+	if err == nil && fixed && filepath.IsAbs(path) && !within(c.home, real) {
+		c.list = add(c.list, c.ground, real)
 	}
 }
 
 // programs adds a directory of PATH, and what the links in it lead to: the programs of a version manager, mostly.
 func (c *collector) programs(dir string) {
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil || !filepath.IsAbs(dir) || slices.ContainsFunc(systemPlaces(), func(place string) bool { return within(real, place) }) {
+	real, fixed, err := policy.Follow(dir, c.writable)
+	if err != nil || !fixed || !filepath.IsAbs(dir) || slices.ContainsFunc(c.system, func(place string) bool { return within(real, place) }) {
 		return
 	}
 	c.prefix(real)
@@ -118,7 +129,7 @@ func (c *collector) programs(dir string) {
 		if entry.Type()&os.ModeSymlink == 0 {
 			continue
 		}
-		if target, err := filepath.EvalSymlinks(filepath.Join(real, entry.Name())); err == nil {
+		if target, fixed, err := policy.Follow(filepath.Join(real, entry.Name()), c.writable); err == nil && fixed {
 			c.add(target)
 			c.prefix(filepath.Dir(target))
 		}
@@ -146,13 +157,14 @@ func (c *collector) prefix(dir string) {
 }
 
 // Program returns what a command that the owner configured reads besides: the files that its words name, with the project that
-// they are part of. Nothing protected is in it.
-func Program(words []string, dir string, env, protected []string) []string {
+// they are part of. Nothing protected is in it, and nothing to which links lead that an agent may have put into dirs.
+func Program(words []string, dir string, env, protected []string, dirs []policy.Root) []string {
 	g, err := policy.Policy{Roots: []policy.Root{{Dir: "/"}}, Protected: protected}.Ground()
 	if err != nil {
 		return nil
 	}
-	c := newCollector(g, last(env, "HOME"))
+	home, _ := filepath.EvalSymlinks(last(env, "HOME"))
+	c := collector{ground: g, home: home, writable: policy.Writable(dirs)}
 	for _, word := range words {
 		if !strings.Contains(word, "/") || strings.HasPrefix(word, "-") {
 			continue
@@ -160,8 +172,8 @@ func Program(words []string, dir string, env, protected []string) []string {
 		if !filepath.IsAbs(word) {
 			word = filepath.Join(dir, word)
 		}
-		real, err := filepath.EvalSymlinks(word)
-		if err != nil {
+		real, fixed, err := policy.Follow(word, c.writable)
+		if err != nil || !fixed {
 			continue
 		}
 		c.add(real)

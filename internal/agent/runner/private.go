@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/confine"
+	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -24,15 +25,28 @@ const (
 )
 
 // private returns the run's directory of temporary files, which is removed with it, and the directory of caches, which later runs of the
-// same job find again. They are not the owner's own caches: what an agent leaves there must not become part of the owner's programs.
-// An owner without a home directory that can be written, as many system users are, has no caches, only files of the run.
+// same job find again, both without links. They are not the owner's own caches: what an agent leaves there must not become part of the
+// owner's programs. An owner without a home directory that can be written, as many system users are, has no caches, only files of the run.
 func (w *work) private() (temporary, cache string) {
 	temporary = filepath.Join(followed(w.Sealing.Temp), temporaryPrefix+w.run.ID+"-"+strconv.Itoa(os.Getpid()))
-	cache = filepath.Join(followed(w.Sealing.Cache), cacheOf(string(w.Home), w.run.Record))
-	if _, err := os.Stat(filepath.Dir(filepath.Dir(w.Sealing.Cache))); err != nil || w.Sealing.Cache == "" || !canMake(cache) {
+	cache = filepath.Join(w.caches(), cacheOf(string(w.Home), w.run.Record))
+	if real, err := policy.Resolve(cache); err != nil || real != cache || !filepath.IsAbs(cache) || !canMake(cache) {
 		cache = filepath.Join(temporary, "cache")
 	}
 	return temporary, cache
+}
+
+// caches returns the directory of all caches, without links in its path; "" if there can be none. A link in its place is refused: the
+// agent of a job with rw:~/.cache can have made it.
+func (r *Runner) caches() string {
+	around := filepath.Dir(r.Sealing.Cache)
+	_, err := os.Stat(filepath.Dir(around))
+	real, linkErr := policy.Resolve(around)
+	dir := filepath.Join(real, filepath.Base(r.Sealing.Cache))
+	if info, statErr := os.Lstat(dir); r.Sealing.Cache == "" || errors.Join(err, linkErr) != nil || statErr == nil && !info.IsDir() {
+		return ""
+	}
+	return dir
 }
 
 // canMake reports whether this process may make a directory, or write in it if it exists.
@@ -102,11 +116,11 @@ func (r *Runner) SweepPrivate() error {
 			err = errors.Join(err, removeAll(dir))
 		}
 	}
-	caches, _ := os.ReadDir(r.Sealing.Cache) // no run of this user's has used one that cannot be listed
+	caches, _ := os.ReadDir(r.caches()) // no run of this user's has used one that cannot be listed
 	for _, entry := range caches {
 		info, statErr := entry.Info()
 		if statErr == nil && info.IsDir() && info.ModTime().Before(r.Disk.Now().Add(-cacheLife)) {
-			err = errors.Join(err, removeAll(filepath.Join(r.Sealing.Cache, entry.Name())))
+			err = errors.Join(err, removeAll(filepath.Join(r.caches(), entry.Name())))
 		}
 	}
 	return err

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -97,5 +98,45 @@ func TestSweepPrivate(t *testing.T) {
 		if gone := err != nil; gone != (name == "tmp/ollim-"+dead+"-1" || name == "cache/routine-old") {
 			t.Errorf("%s: removed %v", name, gone)
 		}
+	}
+}
+
+// TestPrivateThroughLinks: the agent of a job with rw:~/.cache must not choose what the next run may write.
+func TestPrivateThroughLinks(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	real, named := filepath.Join(root, "real"), filepath.Join(root, "named")
+	if err := errors.Join(os.Mkdir(real, 0o700), os.Symlink(real, named)); err != nil {
+		t.Fatal(err)
+	}
+	w := &work{run: &runlog.Run{}, Runner: &Runner{World: World{
+		Disk: store.Disk{Now: time.Now}, Sealing: Sealing{Temp: named, Cache: filepath.Join(named, ".cache", "ollim")},
+	}}}
+	temporary, cache := w.private()
+	if err := w.makePrivate(temporary, cache); err != nil || filepath.Dir(temporary) != real || filepath.Dir(cache) != filepath.Join(real, ".cache", "ollim") {
+		t.Fatalf("%s, %s: %v", temporary, cache, err)
+	}
+	if err := errors.Join(os.Remove(cache), os.Symlink(root, cache)); err != nil {
+		t.Fatal(err)
+	}
+	if temporary, cache := w.private(); cache != filepath.Join(temporary, "cache") {
+		t.Errorf("with a link in its place: %s", cache)
+	}
+	old, all := filepath.Join(root, "old"), filepath.Dir(cache)
+	err = errors.Join(os.RemoveAll(all), os.Symlink(root, all), os.Mkdir(old, 0o700), os.Chtimes(old, time.Time{}, time.Unix(1, 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if temporary, cache := w.private(); cache != filepath.Join(temporary, "cache") {
+		t.Errorf("with a link in place of all: %s", cache)
+	}
+	if err := w.SweepPrivate(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(old); err != nil {
+		t.Errorf("what a link leads to is removed: %v", err)
 	}
 }

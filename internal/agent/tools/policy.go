@@ -21,19 +21,24 @@ const own = "mcp__ollim__"
 
 // policy is what the run may do with any tool, as its record has it.
 func (b *Set) policy() policy.Policy {
-	p := policy.Policy{
+	return policy.Policy{
 		Allow:       parse(b.Run.Tools),
-		Roots:       []policy.Root{{Dir: cmp.Or(b.Run.Root, string(b.Home)), Writable: true}},
+		Roots:       b.Roots(),
 		Protected:   b.Protected(),
 		SearchHides: true,
 		Ollim:       b.Commands,
 		Sealed:      b.Run.Sealed != nil && b.Run.Sealed.ABI > 0,
 	}
+}
+
+// Roots are the working directory and dirs of the run.
+func (b *Set) Roots() []policy.Root {
+	roots := []policy.Root{{Dir: cmp.Or(b.Run.Root, string(b.Home)), Writable: true}}
 	for _, entry := range b.Run.Dirs {
 		dir, writable := strings.CutPrefix(entry, "rw:")
-		p.Roots = append(p.Roots, policy.Root{Dir: dir, Writable: writable})
+		roots = append(roots, policy.Root{Dir: dir, Writable: writable})
 	}
-	return p
+	return roots
 }
 
 // MayRun reports whether the run may run a command by its Bash.
