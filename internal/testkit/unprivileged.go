@@ -58,6 +58,8 @@ func copyProgram(t *testing.T, to string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = from.Close() }()
+	syscall.ForkLock.RLock() // a child that another test forks now would hold the file open for writing: "text file busy"
+	defer syscall.ForkLock.RUnlock()
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
 	if err != nil {
 		t.Fatal(err)
