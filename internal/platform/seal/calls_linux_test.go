@@ -270,15 +270,7 @@ func manySignals(outside) error {
 		return err
 	}
 	defer l.Close()
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_ = conn.Close()
-		}
-	}()
+	go hangUp(l)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	thread, done := unix.Gettid(), make(chan struct{})

@@ -287,6 +287,17 @@ func blocking(family int, to unix.Sockaddr) error {
 	return nil
 }
 
+// hangUp ends each connection to a listener at once, until the listener is closed.
+func hangUp(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_ = conn.Close()
+	}
+}
+
 // raceAddress connects many times while another thread changes the port from one inside to one outside and back. It fails unless
 // a connection came out, which the listener counts.
 func raceAddress(o outside) error {
@@ -295,15 +306,7 @@ func raceAddress(o outside) error {
 		return err
 	}
 	defer l.Close()
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_ = conn.Close()
-		}
-	}()
+	go hangUp(l)
 	in, out := addressOf(l.Addr().String()), addressOf(o.TCP)
 	swap := func(port int) uint32 { return uint32(unix.AF_INET) | uint32(port>>8&255)<<16 | uint32(port&255)<<24 }
 	raw := &[4]uint32{swap(in.Port), *(*uint32)(unsafe.Pointer(&in.Addr))}

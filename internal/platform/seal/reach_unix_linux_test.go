@@ -80,15 +80,7 @@ func raceLink(o outside) error {
 		return err
 	}
 	defer l.Close()
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_ = conn.Close()
-		}
-	}()
+	go hangUp(l)
 	var stop atomic.Bool
 	defer stop.Store(true)
 	go func() {
