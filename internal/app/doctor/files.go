@@ -50,6 +50,7 @@ func (e *examination) secrets(context.Context) string {
 	err := e.App.CheckSecrets()
 	if faults := (yamldoc.Faults)(nil); errors.As(err, &faults) && faults[0].Line == 0 {
 		remedy = "chmod 600 " + faults[0].File
+		faults[0].Reason = strings.TrimSuffix(faults[0].Reason, ": "+remedy)
 	}
 	e.fault(err, remedy)
 	if rel, err := filepath.Rel(string(e.home.Dir), file); err == nil && filepath.IsLocal(rel) {
