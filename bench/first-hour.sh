@@ -5,6 +5,7 @@
 # takes three minutes, and needs what bench/container.sh says and OLLIM_TEST_CLAUDE, as .ci/run sets it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+: "${OLLIM_TEST_CLAUDE:?the path of the claude command: npm install @anthropic-ai/claude-code}"
 suffix=-cron packages='cron git'
 prepare() {
   dist=$root/../first-hour
