@@ -22,7 +22,7 @@ func (Branch) Key() string { return "" }
 func (b Branch) Open(context.Context) (h History, err error) {
 	h.Name = MainKey
 	if h.Parent, err = b.Sessions.Main(); b.Busy() {
-		h.Missing = StartNew
+		h.Missing = startNew
 	}
 	return h, err
 }

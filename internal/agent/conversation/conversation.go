@@ -36,8 +36,8 @@ type Conversation interface {
 	Event() session.Kind
 }
 
-// Keeper is a Conversation that stores the messages itself. A turn calls these methods in this order.
-type Keeper interface {
+// keeper is a Conversation that stores the messages itself. A turn calls these methods in this order.
+type keeper interface {
 	// Hear is given the message of the turn before the engine is. ctx is that of the turn.
 	Hear(ctx context.Context, in prompt.Input)
 
@@ -83,9 +83,9 @@ type Missing int
 
 // What can be done about a missing session.
 const (
-	StartAfresh Missing = iota // with a new session; the prompt says that the old one is gone
-	StartNew                   // with a new session, because the old one has never begun
-	Fail                       // the turn fails
+	startAfresh Missing = iota // with a new session; the prompt says that the old one is gone
+	startNew                   // with a new session, because the old one has never begun
+	fail                       // the turn fails
 )
 
 // UpdatePolicy says which pending updates a turn is shown.
@@ -103,7 +103,7 @@ type Show int
 
 // How pending updates are used.
 const (
-	None Show = iota
+	none Show = iota
 	Peek      // they stay pending
-	Pop       // they are used up
+	pop       // they are used up
 )

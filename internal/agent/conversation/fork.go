@@ -41,7 +41,7 @@ func (c *Fork) Open(ctx context.Context) (h History, err error) {
 	}
 	h.Parent = now.Parent
 	if now.Run == "" && c.Busy() { // main's first turn
-		h.Missing = StartNew
+		h.Missing = startNew
 	}
 	h.Opening = Opening{Tag: prompt.TagForkStarted, Text: prompt.ForkStarted(prompt.Fork{
 		Topic: now.Topic, Quote: now.Quote, Resumed: now.Run != "", Running: now.Running, Age: c.age(),

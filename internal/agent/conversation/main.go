@@ -36,7 +36,7 @@ func (m *Main) Save(ctx context.Context, id string) (err error) {
 }
 
 // Updates removes the updates that it shows; no other conversation does.
-func (*Main) Updates() UpdatePolicy { return UpdatePolicy{Show: Pop} }
+func (*Main) Updates() UpdatePolicy { return UpdatePolicy{Show: pop} }
 
 // Event returns that of a new session.
 func (*Main) Event() session.Kind { return session.Created }

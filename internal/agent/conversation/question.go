@@ -22,7 +22,7 @@ func (Question) Key() string { return "" }
 
 // Open continues or branches the session. A session that no longer exists is an error, because the owner named it.
 func (q Question) Open(context.Context) (History, error) {
-	h := History{Session: q.Session, Follow: q.Follow, Discard: q.Discard, Missing: Fail}
+	h := History{Session: q.Session, Follow: q.Follow, Discard: q.Discard, Missing: fail}
 	if q.Branch {
 		h.Session, h.Parent = "", q.Session
 	}

@@ -48,7 +48,7 @@ type Turn struct {
 	history History
 	guard   *lock.Guard // nil without a key
 	current current
-	keeper  Keeper  // nil until it has heard the message
+	keeper  keeper  // nil until it has heard the message
 	spent   float64 // USD, in this turn
 	answer  string  // the agent's last one
 	claim   *update.Claim
@@ -127,16 +127,16 @@ func (t *Turn) Say(ctx context.Context, in prompt.Input, r engine.Request) (engi
 	}
 	in.Updates = prompt.Updates{List: updates, Kept: t.claim == nil}
 	in = t.history.Opening.open(in)
-	if keeper, ok := t.conv.(Keeper); ok {
+	if keeper, ok := t.conv.(keeper); ok {
 		t.keeper = keeper
 		keeper.Hear(ctx, in)
 	}
 	result, err := t.say(ctx, in, r)
-	for errors.Is(err, engine.ErrSessionUnknown) && t.history.Missing != Fail && t.current.session+t.current.parent != "" {
+	for errors.Is(err, engine.ErrSessionUnknown) && t.history.Missing != fail && t.current.session+t.current.parent != "" {
 		if err := t.forget(ctx); err != nil {
 			return result, err
 		}
-		if t.history.Missing == StartAfresh && t.current.parent == "" {
+		if t.history.Missing == startAfresh && t.current.parent == "" {
 			in.Session = prompt.Lost
 		}
 		result, err = t.say(ctx, in, r)
@@ -174,7 +174,7 @@ func (t *Turn) forget(ctx context.Context) error {
 	}
 	t.current = current{former: cmp.Or(t.current.session, t.current.parent)}
 	old := t.current.former
-	if t.history.Missing == StartNew {
+	if t.history.Missing == startNew {
 		return nil
 	}
 	return t.Run.Event(ctx, runlog.Event{Type: runlog.SessionLost, Session: old})

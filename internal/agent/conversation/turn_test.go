@@ -108,9 +108,9 @@ func TestMissingSession(t *testing.T) {
 		lost    bool // the record does
 		fails   bool
 	}{
-		"fail":   {missing: Fail, asked: 1, fails: true},
-		"new":    {missing: StartNew, asked: 2},
-		"afresh": {missing: StartAfresh, asked: 2, note: true, lost: true},
+		"fail":   {missing: fail, asked: 1, fails: true},
+		"new":    {missing: startNew, asked: 2},
+		"afresh": {missing: startAfresh, asked: 2, note: true, lost: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &topic{history: History{Session: "old", Missing: tc.missing}}
@@ -180,8 +180,8 @@ func TestUpdatePolicy(t *testing.T) {
 		"peek":            {policy: UpdatePolicy{Show: Peek}, shown: true, left: 1},
 		"later ones":      {policy: UpdatePolicy{Show: Peek, Since: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)}, left: 1},
 		"but of this run": {policy: UpdatePolicy{Show: Peek, Skip: func(run string) bool { return run == "x" }}, left: 1},
-		"pop":             {policy: UpdatePolicy{Show: Pop}, shown: true},
-		"pop in vain":     {policy: UpdatePolicy{Show: Pop}, fails: engine.ErrUnavailable, shown: true, left: 1},
+		"pop":             {policy: UpdatePolicy{Show: pop}, shown: true},
+		"pop in vain":     {policy: UpdatePolicy{Show: pop}, fails: engine.ErrUnavailable, shown: true, left: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &topic{policy: tc.policy}

@@ -11,7 +11,7 @@ import (
 // takeUpdates returns the pending updates that the turn is shown. Popped ones are claimed until settleUpdates.
 func (t *Turn) takeUpdates(ctx context.Context) ([]update.Update, error) {
 	policy := t.conv.Updates()
-	if policy.Show != Pop {
+	if policy.Show != pop {
 		list, err := t.book.peek(ctx, policy)
 		t.peeked = list
 		return list, err
@@ -32,7 +32,7 @@ func (t *Turn) takeUpdates(ctx context.Context) ([]update.Update, error) {
 
 // peek returns the pending updates that a policy shows, without using them up.
 func (b Book) peek(ctx context.Context, policy UpdatePolicy) ([]update.Update, error) {
-	if policy.Show == None {
+	if policy.Show == none {
 		return nil, nil
 	}
 	all, err := b.Updates.Peek(ctx)

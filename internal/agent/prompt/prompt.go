@@ -90,7 +90,7 @@ type Change int
 
 // The changes of a session that the agent must know.
 const (
-	Unchanged        Change = iota
+	unchanged        Change = iota
 	Lost                    // the session to continue was gone: a new one begins
 	Compacted               // it was replaced by a summary
 	CompactionFailed        // a compaction was requested and not carried out

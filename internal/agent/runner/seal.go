@@ -21,7 +21,7 @@ import (
 
 // Sealing is what the seals of runs are made of.
 type Sealing struct {
-	Mode  string                       // of the settings: config.SealAuto, SealOn or SealOff
+	Mode  string                       // of the settings: auto, or config.SealOn or SealOff
 	Check func() (seal.Support, error) // what the kernel has
 	Self  string                       // path of this program
 	Temp  string                       // where a run's directory of temporary files is made

@@ -66,8 +66,8 @@ type Action struct {
 // What a minute does.
 const (
 	Start   = "start"
-	Collect = "collect"
-	Nudge   = "nudge" // of the interactive fork
+	collect = "collect"
+	nudge   = "nudge" // of the interactive fork
 )
 
 // Plan returns what Pass would do now with reminders and routines, and changes nothing.
@@ -79,7 +79,7 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 	due, late, err := m.due(ctx, files, false)
 	var actions []Action
 	for _, j := range late {
-		actions = append(actions, m.action(Collect, j, j.RunAt))
+		actions = append(actions, m.action(collect, j, j.RunAt))
 	}
 	for _, j := range due {
 		actions = append(actions, m.action(Start, j, j.RunAt))
@@ -90,7 +90,7 @@ func (m Minute) Plan(ctx context.Context) ([]Action, error) {
 	if f, idle, forkErr := m.Runner.IdleFork(ctx); forkErr != nil {
 		err = errors.Join(err, forkErr)
 	} else if idle {
-		actions = append(actions, Action{Do: Nudge, Job: session.ForkKey, Name: f.Topic, At: f.Last.Add(runner.ForkIdle).In(m.Runner.Zone)})
+		actions = append(actions, Action{Do: nudge, Job: session.ForkKey, Name: f.Topic, At: f.Last.Add(runner.ForkIdle).In(m.Runner.Zone)})
 	}
 	history, historyErr := m.Runner.Slots.History()
 	entries, entriesErr := m.Runner.PlanEntries(ctx)

@@ -10,8 +10,8 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// Objects keeps the files that models saw, by the hash of their content.
-type Objects interface {
+// objects keeps the files that models saw, by the hash of their content.
+type objects interface {
 	Put(ctx context.Context, content []byte) (hash string, err error)
 	Get(hash string) ([]byte, error)
 }

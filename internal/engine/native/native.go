@@ -29,7 +29,7 @@ import (
 // Engine asks a model's service and runs the tools that the model uses.
 type Engine struct {
 	Sessions  string // directory of the transcripts
-	Objects   Objects
+	Objects   objects
 	Service   Service
 	Model     string // the default, an alias or an id; "" if there is none
 	NoModel   error  // returned if there is no default and the request names no model

@@ -46,7 +46,7 @@ func TestParallelToolUse(t *testing.T) {
 		r := ask("hi")
 		r.Tools = []engine.Tool{{Name: "Read", Description: "reads", Schema: []byte(`{"type":"object"}`)}, {Name: "Bash"}}
 		a, err := v.open().Ask(t.Context(), r, nil)
-		if err != nil || a.Stop != ToolUse || types(a.Message) != "text tool_use tool_use tool_use" {
+		if err != nil || a.Stop != toolUse || types(a.Message) != "text tool_use tool_use tool_use" {
 			t.Fatalf("%+v %v", a, err)
 		}
 		c := a.Message.Content
@@ -81,7 +81,7 @@ func TestStops(t *testing.T) {
 		// Uses of tools count more than the reason that is given.
 		said := map[string]string{"anthropic": "end_turn", "openai": "stop"}[v.name]
 		v.reply(reply{uses: []use{{"Read", "{}"}}, stop: said})
-		if a, err := v.open().Ask(t.Context(), ask("hi"), nil); err != nil || a.Stop != ToolUse {
+		if a, err := v.open().Ask(t.Context(), ask("hi"), nil); err != nil || a.Stop != toolUse {
 			t.Errorf("%s %v", a.Stop, err)
 		}
 	})

@@ -58,8 +58,8 @@ func (d *draft) answer(r Request) Answer {
 	a.Stop = cmp.Or(d.stop, EndTurn)
 	switch {
 	case uses && a.Stop == EndTurn: // Ollama and others say "stop" all the same
-		a.Stop = ToolUse
-	case !uses && a.Stop == ToolUse:
+		a.Stop = toolUse
+	case !uses && a.Stop == toolUse:
 		a.Stop = EndTurn
 	}
 	return a
@@ -160,8 +160,8 @@ func stopOf(name string) Stop {
 		return MaxTokens
 	case "content_filter", Refusal:
 		return Refusal
-	case "tool_calls", "function_call", ToolUse:
-		return ToolUse
+	case "tool_calls", "function_call", toolUse:
+		return toolUse
 	case fullWindow, Pause:
 		return stop
 	}

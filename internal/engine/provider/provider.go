@@ -68,7 +68,7 @@ type Stop string
 // The reasons.
 const (
 	EndTurn   Stop = "end_turn"
-	ToolUse   Stop = "tool_use"
+	toolUse   Stop = "tool_use"
 	MaxTokens Stop = "max_tokens"
 	Refusal   Stop = "refusal"
 	Pause     Stop = "pause_turn" // ask again with the answer as it is, to go on

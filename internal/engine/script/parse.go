@@ -10,8 +10,8 @@ import (
 )
 
 // Parse reads a script. Errors refer to it by name.
-func Parse(name string, data []byte) (Script, error) {
-	var s Script
+func Parse(name string, data []byte) (script, error) {
+	var s script
 	doc, err := yamldoc.Parse(name, data, 1)
 	if err != nil {
 		return s, err

@@ -20,7 +20,7 @@ import (
 // Engine plays one script. It serves one run at a time.
 type Engine struct {
 	Home   paths.Dir
-	Script Script
+	Script script
 	Now    func() time.Time
 	Sleep  func(context.Context, time.Duration) error
 

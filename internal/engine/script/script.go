@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Script is the content of a script file.
-type Script struct {
+// script is the content of a script file.
+type script struct {
 	// Turns are played in the order of a session's turns: its first turn plays the first entry and so on; the last entry serves all
 	// later turns. A branch and a compaction continue the count of the old session.
 	Turns [][]Step
@@ -36,17 +36,17 @@ type Step struct {
 const maxScript = 1 << 20
 
 // Load reads a script file. The error of an invalid script is a yamldoc.Faults.
-func Load(path string) (Script, error) {
+func Load(path string) (script, error) {
 	info, err := os.Stat(path)
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxScript) {
 		err = &os.PathError{Op: "read", Path: path, Err: errors.New("not a file of at most 1 MiB")}
 	}
 	if err != nil {
-		return Script{}, err
+		return script{}, err
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return Script{}, err
+		return script{}, err
 	}
 	return Parse(path, data)
 }

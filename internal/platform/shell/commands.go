@@ -14,7 +14,7 @@ type Command struct {
 	Sets  []string // names of variables that it sets, or that are set for it
 	In    bool     // its standard input is a pipe
 	Out   bool     // its standard output is a pipe, or what the shell fills in elsewhere
-	Files []Redirect
+	Files []redirect
 }
 
 // Word is one word of a command.
@@ -23,8 +23,8 @@ type Word struct {
 	Literal bool   // the shell fills in nothing
 }
 
-// Redirect is one redirection of a command, or of a group that it stands in.
-type Redirect struct {
+// redirect is one redirection of a command, or of a group that it stands in.
+type redirect struct {
 	Op string // ">>", or with a descriptor "2>"
 	To Word
 }
@@ -141,15 +141,15 @@ func (l *lister) names(assigns []*syntax.Assign) (names []string) {
 	return names
 }
 
-func (l *lister) files(redirs []*syntax.Redirect, around []Redirect) []Redirect {
-	files := append([]Redirect{}, around...)
+func (l *lister) files(redirs []*syntax.Redirect, around []redirect) []redirect {
+	files := append([]redirect{}, around...)
 	for _, r := range redirs {
 		op := r.Op.String()
 		if r.N != nil {
 			op = r.N.Value + op
 		}
 		if r.Word != nil {
-			files = append(files, Redirect{op, l.word(r.Word)})
+			files = append(files, redirect{op, l.word(r.Word)})
 		}
 	}
 	return files

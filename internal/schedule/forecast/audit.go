@@ -21,7 +21,7 @@ const Settled = slot.Grace + 2*time.Minute
 
 // Outcomes of slots that are none of a run's.
 const (
-	Running     = "running"
+	running     = "running"
 	Unaccounted = "unaccounted" // nobody knows
 )
 
@@ -123,7 +123,7 @@ func auditJob(book slot.Book, id string, history []slot.Schedule, from, to time.
 		default:
 			a.Run, a.Outcome = c.Run, c.Outcome
 			if c.Outcome == "" {
-				a.Outcome = cmp.Or(look(c), Running)
+				a.Outcome = cmp.Or(look(c), running)
 			}
 		}
 		answers = append(answers, a)

@@ -13,13 +13,13 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-// Tag says what an entry of the forward schedule is to the run that reads it.
-type Tag string
+// tag says what an entry of the forward schedule is to the run that reads it.
+type tag string
 
 // The tags of behaviour 3.3.
 const (
-	ThisTask  Tag = "this task"
-	JustFired Tag = "just fired"
+	ThisTask  tag = "this task"
+	JustFired tag = "just fired"
 )
 
 // Entry is one background task in the forward schedule of a prompt.
@@ -29,7 +29,7 @@ type Entry struct {
 	Description string    // at most 60 characters and "..."
 	Path        string    // of the file, relative to the data directory
 	Silent      bool      // it may not ping
-	Tag         Tag       // "" for one that is neither
+	Tag         tag       // "" for one that is neither
 	More        int       // further fires of the job in the range of the list, which have no entry of their own
 	Last        time.Time // the last of those
 }
@@ -66,7 +66,7 @@ const longest = 60
 type row struct {
 	at   time.Time
 	job  *job.Job
-	tag  Tag
+	tag  tag
 	zone *time.Location // of the job, where there may be more fires of it after this row; else nil
 	more int
 	last time.Time

@@ -55,7 +55,7 @@ type Approval struct {
 	At     time.Time         `json:"approved"`
 	By     string            `json:"by"`
 	Kind   string            `json:"kind"`
-	Fields Fields            `json:"fields,omitzero"`
+	Fields fields            `json:"fields,omitzero"`
 	Body   string            `json:"body,omitempty"`
 	Files  map[string]string `json:"files,omitempty"`
 }

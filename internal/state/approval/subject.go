@@ -16,7 +16,7 @@ type Subject struct {
 	Key    string // the job's id, or "skill:" and a name
 	Kind   string // of the job, or "skill"
 	Label  string // for display; not part of the approval
-	Fields Fields
+	Fields fields
 	Body   string            // of the job
 	Files  map[string]string // path in the data directory: SHA-256 in hex, or Missing
 }
@@ -28,9 +28,9 @@ const missingFile = "missing"
 // skillKind is the Kind of a skill and the prefix of its Key.
 const skillKind = "skill"
 
-// Fields are the keys of a job file that widen it. Lists are sorted and without duplicates, because their order grants
+// fields are the keys of a job file that widen it. Lists are sorted and without duplicates, because their order grants
 // nothing.
-type Fields struct {
+type fields struct {
 	AllowedTools []string `json:"allowed-tools,omitempty"`
 	Gate         string   `json:"gate,omitempty"`
 	After        string   `json:"after,omitempty"`
@@ -52,7 +52,7 @@ type field struct {
 }
 
 // each lists the fields, always the same ones in the same order.
-func (f Fields) each() []field {
+func (f fields) each() []field {
 	one := func(value string) []string {
 		if value == "" {
 			return nil
@@ -66,13 +66,13 @@ func (f Fields) each() []field {
 	}
 }
 
-func fieldsOf(j job.Job) Fields {
+func fieldsOf(j job.Job) fields {
 	set := func(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
 	network := j.Network
 	if network != job.NetworkNone {
 		network = ""
 	}
-	return Fields{
+	return fields{
 		AllowedTools: set(j.AllowedTools), Gate: j.Gate, After: j.After, Verify: j.Verify, Heartbeat: j.Heartbeat,
 		Dirs: set(j.Dirs), Subagent: j.Subagent, Skills: set(j.Skills), Seal: j.Seal, Network: network,
 	}

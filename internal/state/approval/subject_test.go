@@ -293,7 +293,7 @@ func TestDigestTellsApart(t *testing.T) {
 	subject := rapid.Custom(func(t *rapid.T) Subject {
 		word := func(label string) string { return rapid.StringMatching(`[0-9:;,]{0,4}`).Draw(t, label) }
 		s := Subject{Key: word("key"), Kind: word("kind"), Body: word("body"), Files: map[string]string{}}
-		s.Fields = Fields{AllowedTools: texts.Draw(t, "tools"), Gate: word("gate"), After: word("after"), Dirs: texts.Draw(t, "dirs")}
+		s.Fields = fields{AllowedTools: texts.Draw(t, "tools"), Gate: word("gate"), After: word("after"), Dirs: texts.Draw(t, "dirs")}
 		s.Fields.Seal, s.Fields.Network = word("seal"), word("network")
 		s.Fields.Verify, s.Fields.Heartbeat = word("verify"), word("heartbeat")
 		for _, name := range texts.Draw(t, "files") {
@@ -310,7 +310,7 @@ func TestDigestTellsApart(t *testing.T) {
 }
 
 func TestDigestIsStable(t *testing.T) {
-	s := Subject{Key: "a", Kind: "routine", Body: "Do.", Fields: Fields{Gate: "g"}, Files: map[string]string{"gates/g": missingFile}}
+	s := Subject{Key: "a", Kind: "routine", Body: "Do.", Fields: fields{Gate: "g"}, Files: map[string]string{"gates/g": missingFile}}
 	const want = "b133bb54fbf4597ea645816734ff995c540a36dfa132acb3c544cd5de679a03e"
 	if got := s.Digest(); got != want {
 		t.Errorf("got %s: everything that was approved has to be approved again", got)

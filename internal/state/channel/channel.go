@@ -185,13 +185,13 @@ func (b Book) removeIf(n Name, right func(Session) bool) (removed bool, err erro
 	return true, guard.Delete()
 }
 
-// Loaded is what Load found.
-type Loaded struct {
+// loaded is what Load found.
+type loaded struct {
 	Sessions int
 	Damaged  int // files that were set aside
 }
 
-func (l Loaded) String() string {
+func (l loaded) String() string {
 	text := fmt.Sprintf("%d channel sessions loaded", l.Sessions)
 	if l.Damaged > 0 {
 		text += fmt.Sprintf(", %d damaged files set aside", l.Damaged)
@@ -200,7 +200,7 @@ func (l Loaded) String() string {
 }
 
 // Load reads all sessions into the cache and sets damaged files aside, except those of sessions in a turn.
-func (b Book) Load(ctx context.Context) (l Loaded, err error) {
+func (b Book) Load(ctx context.Context) (l loaded, err error) {
 	names, err := b.Names()
 	if err != nil {
 		return l, err

@@ -23,7 +23,7 @@ import (
 type Config struct {
 	Timezone string
 	Engine   string
-	Seal     string // SealAuto, SealOn or SealOff
+	Seal     string // sealAuto, SealOn or SealOff
 
 	Heartbeat string // URL that tick calls; "": none
 
@@ -31,14 +31,14 @@ type Config struct {
 	Models   []string // lines for model.Table.With, each checked
 	Chat     Chat
 	Channels Channels
-	Delivery Delivery
+	Delivery delivery
 	Discord  Discord
 	Webhook  Webhook
-	Claude   Claude
+	Claude   claudeCode
 	Native   Service
 	Servers  Servers
-	Spend    Spend
-	Keep     Keep
+	Spend    spend
+	Keep     keep
 	Names    Names
 
 	Zone   *time.Location // Timezone, loaded
@@ -61,25 +61,25 @@ type Channels struct {
 
 // The values of Chat.Busy.
 const (
-	BusyQueue     = "queue"
+	busyQueue     = "queue"
 	BusyInterrupt = "interrupt"
 )
 
 // The values of Config.Seal.
 const (
-	SealAuto = "auto" // what agents start is sealed if the kernel can do it
+	sealAuto = "auto" // what agents start is sealed if the kernel can do it
 	SealOn   = "on"   // nothing runs unless it can
 	SealOff  = "off"
 )
 
-// Delivery configures how messages reach the owner.
-type Delivery struct {
+// delivery configures how messages reach the owner.
+type delivery struct {
 	Command []string
 	Timeout time.Duration
 }
 
-// Claude configures the Claude Code engine.
-type Claude struct {
+// claudeCode configures the Claude Code engine.
+type claudeCode struct {
 	Command string // absolute path
 }
 
@@ -89,19 +89,19 @@ type Service struct {
 	BaseURL   string // "": the provider's own
 	Model     string // any name that model.Table.Resolve accepts
 	MaxTokens int    // of one answer; 0 is the model's own most
-	WebSearch string // SearchAuto, SearchOn or SearchOff
+	WebSearch string // SearchAuto, searchOn or SearchOff
 }
 
-// Spend holds the spending limits of automatic runs; each is for Amount.
-type Spend struct {
+// spend holds the spending limits of automatic runs; each is for Amount.
+type spend struct {
 	PerRun     string // USD
 	PerDay     string
 	PerMonth   string
 	RunsPerDay string // runs that reach an engine
 }
 
-// Keep holds retention times; each is for Days.
-type Keep struct {
+// keep holds retention times; each is for Days.
+type keep struct {
 	Runs string
 }
 
@@ -179,13 +179,13 @@ func (c *Config) fill(v *viper.Viper) {
 	c.Env, c.Models = v.GetStringSlice("env"), v.GetStringSlice("models")
 	c.Chat = Chat{v.GetString("chat.model"), v.GetString("chat.thinking"), v.GetString("chat.permissions"), v.GetString("chat.busy")}
 	c.Channels = Channels{v.GetStringSlice("channels.allowed-tools")}
-	c.Delivery = Delivery{v.GetStringSlice("delivery.command"), v.GetDuration("delivery.timeout")}
+	c.Delivery = delivery{v.GetStringSlice("delivery.command"), v.GetDuration("delivery.timeout")}
 	c.Discord = Discord{v.GetString("discord.api"), v.GetString("discord.owner"), v.GetStringSlice("discord.allow"), v.GetStringSlice("transcribe")}
 	c.Webhook = Webhook{v.GetString("webhook.listen"), v.GetString("webhook.url"), v.GetString("webhook.max-body"), v.GetInt("webhook.inbox"), v.GetInt("webhook.jobs")}
-	c.Claude = Claude{v.GetString("claude-code.command")}
+	c.Claude = claudeCode{v.GetString("claude-code.command")}
 	c.Native = Service{v.GetString("native.provider"), v.GetString("native.base-url"), v.GetString("native.model"), v.GetInt("native.max-tokens"), v.GetString("native.web-search")}
-	c.Spend = Spend{v.GetString("spend.per-run"), v.GetString("spend.per-day"), v.GetString("spend.per-month"), v.GetString("spend.runs-per-day")}
-	c.Keep = Keep{v.GetString("keep.runs")}
+	c.Spend = spend{v.GetString("spend.per-run"), v.GetString("spend.per-day"), v.GetString("spend.per-month"), v.GetString("spend.runs-per-day")}
+	c.Keep = keep{v.GetString("keep.runs")}
 	c.Names = Names{v.GetString("names.user"), v.GetString("names.bot")}
 }
 

@@ -57,10 +57,10 @@ func general() []key {
 			about: "The seal: the kernel keeps the programs that agents start from reading secrets and state, and from changing files\n" +
 				"elsewhere. auto seals where the kernel can, on refuses to run where it cannot, off seals only jobs that say seal: on.\n" +
 				"See ollim(7).",
-			standard: SealAuto,
+			standard: sealAuto,
 			check: func(s string) error {
-				if !slices.Contains([]string{SealAuto, SealOn, SealOff}, s) {
-					return fmt.Errorf("%q: want %s, %s or %s", s, SealAuto, SealOn, SealOff)
+				if !slices.Contains([]string{sealAuto, SealOn, SealOff}, s) {
+					return fmt.Errorf("%q: want %s, %s or %s", s, sealAuto, SealOn, SealOff)
 				}
 				return nil
 			},
@@ -119,10 +119,10 @@ func chat() []key {
 		{
 			name: "chat.busy", example: "busy: queue",
 			about:    "A message that arrives during a turn: queue lets it wait; interrupt stops the turn.",
-			standard: BusyQueue,
+			standard: busyQueue,
 			check: func(s string) error {
-				if s != BusyQueue && s != BusyInterrupt {
-					return fmt.Errorf("%q: want %s or %s", s, BusyQueue, BusyInterrupt)
+				if s != busyQueue && s != BusyInterrupt {
+					return fmt.Errorf("%q: want %s or %s", s, busyQueue, BusyInterrupt)
 				}
 				return nil
 			},

@@ -18,7 +18,7 @@ const (
 // Values of native.web-search.
 const (
 	SearchAuto = "auto" // with the services that are known to have a search tool
-	SearchOn   = "on"
+	searchOn   = "on"
 	SearchOff  = "off"
 )
 
@@ -62,8 +62,8 @@ func native() []key {
 				"service, off never. A search costs about 0.01 USD besides its tokens.",
 			standard: SearchAuto,
 			check: func(s string) error {
-				if s != SearchAuto && s != SearchOn && s != SearchOff {
-					return fmt.Errorf("%q: want %s, %s or %s", s, SearchAuto, SearchOn, SearchOff)
+				if s != SearchAuto && s != searchOn && s != SearchOff {
+					return fmt.Errorf("%q: want %s, %s or %s", s, SearchAuto, searchOn, SearchOff)
 				}
 				return nil
 			},

@@ -38,22 +38,22 @@ type Entry struct {
 	Arrived time.Time `json:"arrived"`
 }
 
-// Limits bound the inbox.
-type Limits struct {
+// limits bound the inbox.
+type limits struct {
 	All  int // entries that wait
 	Hook int // entries of one hook that wait
 	Jobs int // runs at once
 }
 
 // LimitsOf returns the limits of an inbox of so many entries in all, of which one hook can have half, and so many runs at once.
-func LimitsOf(all, jobs int) Limits { return Limits{All: all, Hook: max(all/2, 1), Jobs: jobs} }
+func LimitsOf(all, jobs int) limits { return limits{All: all, Hook: max(all/2, 1), Jobs: jobs} }
 
 // Book is the inbox of one data directory.
 type Book struct {
 	Home   paths.Dir
 	Disk   store.Disk
 	Zone   *time.Location
-	Limits Limits
+	Limits limits
 	NewRun func() (string, error)                  // makes the id of a run
 	Runs   func(since time.Time) ([]string, error) // lists the ids of the runs that were made since an instant
 }

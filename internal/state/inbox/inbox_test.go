@@ -171,7 +171,7 @@ func TestSentAgain(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	w := newWorld(t)
-	w.Limits = Limits{All: 3, Hook: 2}
+	w.Limits = limits{All: 3, Hook: 2}
 	r := w.receive()
 	other := func(n string) Entry {
 		e := sent(n, n)

@@ -8,15 +8,15 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Executable is a file in gates/ that a job starts and that cannot be started.
-type Executable struct {
+// executable is a file in gates/ that a job starts and that cannot be started.
+type executable struct {
 	Key    string // of the job file
 	Path   string
 	Reason string // names the file
 }
 
 // Unstartable returns the executables of the job that cannot be started.
-func (j Job) Unstartable(home paths.Dir) (list []Executable) {
+func (j Job) Unstartable(home paths.Dir) (list []executable) {
 	for _, field := range [][2]string{{"gate", j.Gate}, {"verify", j.Verify}, {"after", j.After}} {
 		key, name := field[0], field[1]
 		if name == "" {
@@ -24,9 +24,9 @@ func (j Job) Unstartable(home paths.Dir) (list []Executable) {
 		}
 		switch info, err := os.Stat(home.Gate(name)); {
 		case err != nil:
-			list = append(list, Executable{key, home.Gate(name), fmt.Sprintf("gates/%s: %s", name, store.Cause(err))})
+			list = append(list, executable{key, home.Gate(name), fmt.Sprintf("gates/%s: %s", name, store.Cause(err))})
 		case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
-			list = append(list, Executable{key, home.Gate(name), fmt.Sprintf("gates/%s is not executable: chmod +x", name)})
+			list = append(list, executable{key, home.Gate(name), fmt.Sprintf("gates/%s is not executable: chmod +x", name)})
 		}
 	}
 	return list

@@ -13,7 +13,7 @@ import (
 // `routine add` and the test of ollim-routine(5) all follow it.
 type field struct {
 	key       string
-	kind      FieldKind
+	kind      fieldKind
 	help      string
 	kinds     []Kind // that may have the key; nil: every kind
 	bgOnly    bool
@@ -23,21 +23,21 @@ type field struct {
 	write     func(Job) any // nil when the value is the default
 }
 
-// FieldKind is the type of a field, for those who make flags of them.
-type FieldKind string
+// fieldKind is the type of a field, for those who make flags of them.
+type fieldKind string
 
 // The kinds of fields.
 const (
-	Text    FieldKind = "text"
-	Bool    FieldKind = "bool"
-	List    FieldKind = "list"
-	Section FieldKind = "section"
+	Text    fieldKind = "text"
+	Bool    fieldKind = "bool"
+	List    fieldKind = "list"
+	Section fieldKind = "section"
 )
 
 // Field describes one key of a job file.
 type Field struct {
 	Key     string
-	Kind    FieldKind
+	Kind    fieldKind
 	Help    string
 	Default string
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Attempt says how far a reminder's file has come.
-type Attempt int
+// attempt says how far a reminder's file has come.
+type attempt int
 
 // A reminder waits in reminders/, is moved to state/firing/ for its first attempt, and renamed there for its second, so that
 // whoever finds it after a crash knows what was tried.
 const (
-	Waiting Attempt = iota
+	Waiting attempt = iota
 	First
 	Second
 )
@@ -33,7 +33,7 @@ var (
 )
 
 // Attempt is how far the job's file has come; a job that is no reminder always waits.
-func (j Job) Attempt() Attempt {
+func (j Job) Attempt() attempt {
 	switch {
 	case filepath.Base(filepath.Dir(j.Path)) != "firing":
 		return Waiting

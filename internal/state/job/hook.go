@@ -45,8 +45,8 @@ func (r Rate) String() string {
 	return strconv.Itoa(r.N) + "/" + unit
 }
 
-// ParseRate reads N/s, N/m, N/h or N/d.
-func ParseRate(s string) (Rate, error) {
+// parseRate reads N/s, N/m, N/h or N/d.
+func parseRate(s string) (Rate, error) {
 	number, unit, _ := strings.Cut(s, "/")
 	n, err := strconv.Atoi(number)
 	units := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
@@ -146,7 +146,7 @@ func rateLimit() field {
 		read: func(j *Job, v yamldoc.Value) error {
 			s, err := v.Text()
 			if err == nil {
-				j.Hook.RateLimit, err = ParseRate(s)
+				j.Hook.RateLimit, err = parseRate(s)
 			}
 			return err
 		},

@@ -17,9 +17,6 @@ const (
 	ButtonTaskDel  = "task_del"  // ID of a task
 )
 
-// MaxButtonID is the most bytes of a ButtonID.
-const MaxButtonID = 100
-
 // ButtonID returns the id of a button that does something with something.
 func ButtonID(verb string, args ...string) string {
 	return strings.Join(append([]string{"ollim", verb}, args...), ":")

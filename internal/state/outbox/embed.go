@@ -18,11 +18,11 @@ type Embed struct {
 	Color       string   `json:"color,omitempty"` // #rrggbb
 	Fields      []Field  `json:"fields,omitempty"`
 	Footer      string   `json:"footer,omitempty"`
-	Actions     []Action `json:"buttons,omitempty"`
+	Actions     []action `json:"buttons,omitempty"`
 }
 
-// Action is a button as the sender of an Embed describes it.
-type Action struct {
+// action is a button as the sender of an Embed describes it.
+type action struct {
 	Label  string `json:"label"`
 	Action string `json:"action"`          // task_done:NUMBER, task_del:NUMBER or agent:PROMPT
 	Style  string `json:"style,omitempty"` // of a Button
@@ -36,7 +36,7 @@ const (
 )
 
 // Clean returns the action without control characters, or an error if it is invalid.
-func (a Action) Clean() (Action, error) {
+func (a action) Clean() (action, error) {
 	a.Label, a.Action = plaintext.Line(a.Label), plaintext.Lines(a.Action)
 	verb, arg, _ := strings.Cut(a.Action, ":")
 	digits := arg != "" && len(arg) < 10 && strings.Trim(arg, "0123456789") == ""
@@ -91,7 +91,7 @@ func (e Embed) Clean() (Embed, error) {
 	for i, a := range e.Actions {
 		var wrong error
 		e.Actions[i], wrong = a.Clean()
-		if wrong == nil && slices.ContainsFunc(e.Actions[:i], func(b Action) bool { return b.Action == e.Actions[i].Action }) {
+		if wrong == nil && slices.ContainsFunc(e.Actions[:i], func(b action) bool { return b.Action == e.Actions[i].Action }) {
 			wrong = fmt.Errorf("button %q: another one has the same action", a.Label)
 		}
 		err = errors.Join(err, wrong)

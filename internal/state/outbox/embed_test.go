@@ -51,9 +51,9 @@ func TestEmbedClean(t *testing.T) {
 	}
 }
 
-func many6() (list []Action) {
+func many6() (list []action) {
 	for n := range 6 {
-		list = append(list, Action{Label: "a", Action: "task_done:" + strconv.Itoa(n)})
+		list = append(list, action{Label: "a", Action: "task_done:" + strconv.Itoa(n)})
 	}
 	return list
 }
@@ -84,13 +84,13 @@ func TestEmbedRefused(t *testing.T) {
 		`color "#12345": write one like #2e8b57`:                           {Title: "x", Color: "#12345"},
 		`color "#12345g": write one like #2e8b57`:                          {Title: "x", Color: "#12345g"},
 		`color "#12345\n": write one like #2e8b57`:                         {Title: "x", Color: "#12345\n"},
-		"the label of a button has 1 to 80 characters":                     {Title: "x", Actions: []Action{{Label: " ", Action: "task_done:1"}}},
-		"the label of a button has 1 to 80 characters, not \"é":            {Title: "x", Actions: []Action{{Label: strings.Repeat("é", 81), Action: "task_done:1"}}},
-		`button "a": unknown style "red"`:                                  {Title: "x", Actions: []Action{{Label: "a", Action: "task_done:1", Style: "red"}}},
-		`button "a": the action must be `:                                  {Title: "x", Actions: []Action{{Label: "a", Action: "task_done:x"}}},
-		`button "b": the action must be `:                                  {Title: "x", Actions: []Action{{Label: "b", Action: "agent: "}}},
-		`button "c": the action must be `:                                  {Title: "x", Actions: []Action{{Label: "c", Action: "clear:1"}}},
-		`button "d": another one has the same action`:                      {Title: "x", Actions: []Action{{Label: "a", Action: "task_del:1"}, {Label: "d", Action: "task_del:1"}}},
+		"the label of a button has 1 to 80 characters":                     {Title: "x", Actions: []action{{Label: " ", Action: "task_done:1"}}},
+		"the label of a button has 1 to 80 characters, not \"é":            {Title: "x", Actions: []action{{Label: strings.Repeat("é", 81), Action: "task_done:1"}}},
+		`button "a": unknown style "red"`:                                  {Title: "x", Actions: []action{{Label: "a", Action: "task_done:1", Style: "red"}}},
+		`button "a": the action must be `:                                  {Title: "x", Actions: []action{{Label: "a", Action: "task_done:x"}}},
+		`button "b": the action must be `:                                  {Title: "x", Actions: []action{{Label: "b", Action: "agent: "}}},
+		`button "c": the action must be `:                                  {Title: "x", Actions: []action{{Label: "c", Action: "clear:1"}}},
+		`button "d": another one has the same action`:                      {Title: "x", Actions: []action{{Label: "a", Action: "task_del:1"}, {Label: "d", Action: "task_del:1"}}},
 		"6 buttons, the most is 5":                                         {Title: "x", Actions: many6()},
 		"title has 300 characters, the most is 256\nfooter has 2049 chara": {Title: strings.Repeat("t", 300), Footer: strings.Repeat("f", 2049)},
 	} {

@@ -159,7 +159,7 @@ func ahead(waiting []entry, own []*Ticket) (before string, err error) {
 	first := slices.IndexFunc(waiting, func(e entry) bool { return holds(own, e) })
 	switch {
 	case first < 0 && len(own) > 0:
-		return "", ErrGone
+		return "", errGone
 	case first < 0:
 		return "", nil
 	}
@@ -269,15 +269,15 @@ func (b Book) drop(m Message) error {
 	return (&Ticket{m, b, guard}).Remove()
 }
 
-// Contents is what is in the queue, in the order in which it is answered.
-type Contents struct {
+// contents is what is in the queue, in the order in which it is answered.
+type contents struct {
 	Running []Message // a run is answering them
 	Waiting []Message
 	CutOff  []Message // the next turn reports them
 }
 
 // Contents returns what is in the queue. It needs no lock: a message that is removed meanwhile is omitted.
-func (b Book) Contents() (c Contents, err error) {
+func (b Book) Contents() (c contents, err error) {
 	all, err := b.load(false)
 	if err != nil {
 		return c, err

@@ -75,8 +75,8 @@ type Book struct {
 	Stop func(run string) error // requests that a run ends because of a message that goes first
 }
 
-// ErrGone is the error of a message that was removed from the queue by hand.
-var ErrGone = errors.New("the message is no longer in the queue")
+// errGone is the error of a message that was removed from the queue by hand.
+var errGone = errors.New("the message is no longer in the queue")
 
 // Ticket is a message that this process has put into the queue, or has taken over from a sender that died. Its holder calls
 // Remove or Leave.

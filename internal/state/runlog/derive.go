@@ -81,8 +81,8 @@ func (r *Run) Unanswered() (asked []Event, err error) {
 	return asked, nil
 }
 
-// Bill is the cost of a run, derived from its events.
-type Bill struct {
+// bill is the cost of a run, derived from its events.
+type bill struct {
 	Cost    float64 // USD; Assumed is a part of it
 	Assumed float64 // for requests without a reported cost and one that is open: their highest possible cost
 	Starts  int     // of the engine, since the run last went on
@@ -93,7 +93,7 @@ type Bill struct {
 }
 
 // Bill adds up a run's cost so far. An engine that was started and reported nothing counts as the whole reservation.
-func (b Book) Bill(r Record) (bill Bill, err error) {
+func (b Book) Bill(r Record) (bill bill, err error) {
 	for e, err := range store.Lines[Event](b.Home.Run(r.ID, "events.jsonl"), nil) {
 		if err != nil {
 			return bill, err
@@ -104,7 +104,7 @@ func (b Book) Bill(r Record) (bill Bill, err error) {
 	return bill, nil
 }
 
-func (b *Bill) add(e Event, r Record) {
+func (b *bill) add(e Event, r Record) {
 	b.Cost += e.Cost
 	switch e.Type {
 	case Session:
@@ -127,7 +127,7 @@ func (b *Bill) add(e Event, r Record) {
 }
 
 // close counts the open request.
-func (b *Bill) close() {
+func (b *bill) close() {
 	if b.silent {
 		b.Cost, b.Assumed, b.silent = b.Cost+b.reported+b.open, b.Assumed+b.open, false
 	}

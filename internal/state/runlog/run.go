@@ -49,7 +49,7 @@ type Record struct {
 	Finished *time.Time `json:"finished,omitempty"`
 	Outcome  Outcome    `json:"outcome,omitempty"` // "" while it runs
 	Error    string     `json:"error,omitempty"`
-	Verify   string     `json:"verify,omitempty"` // VerifyOK or VerifyFailed; "" if the run was not verified
+	Verify   string     `json:"verify,omitempty"` // VerifyOK or verifyFailed; "" if the run was not verified
 
 	PID      int    `json:"pid"`
 	PIDStart uint64 `json:"pid_start"` // clock ticks after boot, from /proc/PID/stat
@@ -94,7 +94,7 @@ type Record struct {
 	Resumed   time.Time `json:"continued_at,omitzero"`  // when it last did
 	Settled   float64   `json:"cost_settled,omitempty"` // USD of Cost that were settled before that
 
-	Compaction Compaction `json:"compaction,omitempty"` // reported to the job's next turn
+	Compaction compaction `json:"compaction,omitempty"` // reported to the job's next turn
 
 	Text        string  `json:"text,omitempty"`      // the final text
 	Private     bool    `json:"private,omitempty"`   // the conversation is not recorded
@@ -129,25 +129,25 @@ type Sealed struct {
 // The values of Record.Verify.
 const (
 	VerifyOK     = "ok"
-	VerifyFailed = "failed" // the run did not do what it was for, or that could not be decided
+	verifyFailed = "failed" // the run did not do what it was for, or that could not be decided
 )
 
 // Unverified reports whether the agent did its work, but verify did not accept it. Such a run is not tried again from the start.
 func (r Record) Unverified() bool {
-	return r.Verify == VerifyFailed && (r.Outcome == Failed || r.Outcome == Timeout)
+	return r.Verify == verifyFailed && (r.Outcome == Failed || r.Outcome == Timeout)
 }
 
 // AllToolsFailed reports whether the agent called tools and none of the calls succeeded.
 func (r Record) AllToolsFailed() bool { return r.ToolCalls > 0 && r.ToolErrors >= r.ToolCalls }
 
-// Compaction is the result of the latest compaction of a session, kept until it has been reported to a turn of the
+// compaction is the result of the latest compaction of a session, kept until it has been reported to a turn of the
 // session.
-type Compaction string
+type compaction string
 
 // The results of a compaction.
 const (
-	CompactionDone   Compaction = "done"
-	CompactionFailed Compaction = "failed" // it was requested and not carried out
+	CompactionDone   compaction = "done"
+	CompactionFailed compaction = "failed" // it was requested and not carried out
 )
 
 // Usage counts tokens.

@@ -16,8 +16,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// Prompt is the type under which Search returns the prompt of a run, which is not an event.
-const Prompt EventType = "prompt"
+// promptFile is the type under which Search returns the prompt of a run, which is not an event.
+const promptFile EventType = "prompt"
 
 // Found is a text of a run that contains all words.
 type Found struct {
@@ -85,7 +85,7 @@ type search struct {
 func (s search) in(f Found, yield func(Found) bool) bool {
 	if text, err := store.Read(s.book.Home.Run(f.Run, "prompt.txt")); err == nil && s.words.Maybe(text) {
 		var found bool
-		f.Type = Prompt
+		f.Type = promptFile
 		prompt := string(text)
 		if s.said != nil {
 			prompt = s.said(prompt)

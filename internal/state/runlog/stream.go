@@ -17,12 +17,12 @@ import (
 
 // Types of the lines of a stream that are no events.
 const (
-	RunStarted EventType = "run_started"
+	runStarted EventType = "run_started"
 	RunEnded   EventType = "run_ended" // also when it waits; then it may go on, and end again
 )
 
-// Line is one line of the stream of all runs: an event of a run, its start or its end.
-type Line struct {
+// line is one line of the stream of all runs: an event of a run, its start or its end.
+type line struct {
 	Run  string `json:"run"`
 	Kind string `json:"kind"`
 	Job  string `json:"job"`
@@ -64,11 +64,11 @@ func (s *Stream) Bad() int { return s.bad }
 // Next yields what happened since the last call, in the order of time; within a run, in the order of its record. Runs that are
 // removed meanwhile are left out. An error of one run is yielded with its id, and the others go on; an error of the directory is
 // yielded alone and ends the sequence.
-func (s *Stream) Next() iter.Seq2[Line, error] {
-	return func(yield func(Line, error) bool) {
+func (s *Stream) Next() iter.Seq2[line, error] {
+	return func(yield func(line, error) bool) {
 		closed, err := s.update()
 		if err != nil {
-			yield(Line{}, err)
+			yield(line{}, err)
 			return
 		}
 		var heads []head
@@ -152,9 +152,9 @@ func (t *trail) made() time.Time {
 
 // head is the next line of a run.
 type head struct {
-	line Line
+	line line
 	err  error
-	next func() (Line, error, bool)
+	next func() (line, error, bool)
 	stop func()
 }
 
@@ -184,20 +184,20 @@ func earliest(heads []head) int {
 }
 
 // lines yields what is new of a run. The record is read first, so that all events before an end which it states are there.
-func (s *Stream) lines(t *trail) iter.Seq2[Line, error] {
-	return func(yield func(Line, error) bool) {
+func (s *Stream) lines(t *trail) iter.Seq2[line, error] {
+	return func(yield func(line, error) bool) {
 		r, err := s.book.Load(t.id)
 		if errors.Is(err, fs.ErrNotExist) {
 			return // it has just been created, or removed
 		}
 		if err != nil {
 			s.trails[t.id] = nil
-			yield(Line{Run: t.id}, err)
+			yield(line{Run: t.id}, err)
 			return
 		}
-		line := func(e Event, record *Record) Line { return Line{r.ID, r.Kind, r.Job, r.Name, e, record} }
+		line := func(e Event, record *Record) line { return line{r.ID, r.Kind, r.Job, r.Name, e, record} }
 		if !t.begun {
-			if t.begun = true; !yield(line(Event{At: r.Started, Type: RunStarted}, nil), nil) {
+			if t.begun = true; !yield(line(Event{At: r.Started, Type: runStarted}, nil), nil) {
 				return
 			}
 		}

@@ -174,7 +174,7 @@ func (r *Run) Conclude(outcome Outcome, reason string) error {
 	r.Usage, r.Turns, r.ContextBefore, r.Context = Usage{}, 0, 0, 0
 	r.Verify, r.ToolCalls, r.ToolErrors = "", 0, 0
 	var s Standing
-	var bill Bill
+	var bill bill
 	for e, err := range r.book.outline(r.ID) {
 		if err != nil {
 			return err
@@ -237,7 +237,7 @@ func (r *Run) sum(e Event) {
 	case Verified:
 		r.Verify = VerifyOK
 		if e.IsError {
-			r.Verify = VerifyFailed
+			r.Verify = verifyFailed
 		}
 	case Result:
 		r.Turns++

@@ -73,7 +73,7 @@ func (d *desk) at(local string) {
 func (d *desk) path() string { return d.Home.State("spend.json") }
 
 // ask is Reserve of a run of no job; it returns what was reserved.
-func (d *desk) ask(run string, most float64, look Look, force bool) (float64, error) {
+func (d *desk) ask(run string, most float64, look look, force bool) (float64, error) {
 	g, err := d.Reserve(ctx, Claim{Run: run, Most: most, Force: force}, look)
 	return g.Reserved, err
 }

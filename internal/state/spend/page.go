@@ -143,7 +143,7 @@ func (p *page) learn(job string, likely money, today string) {
 }
 
 // reclaim settles dead runs.
-func (p *page) reclaim(look Look, today string) {
+func (p *page) reclaim(look look, today string) {
 	for run, e := range p.Runs {
 		if e.Settled != "" || look == nil {
 			continue

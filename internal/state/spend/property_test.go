@@ -79,7 +79,7 @@ func (m *model) pick(r *rapid.T, fits func(*fate) bool) (string, *fate) {
 }
 
 // look also settles, in the model, whom it declares dead.
-func (m *model) look(buried *[]*fate) Look {
+func (m *model) look(buried *[]*fate) look {
 	return func(run string) (float64, bool) {
 		f := m.runs[run]
 		if f.dead {

@@ -71,10 +71,10 @@ type Past struct {
 	Alive   bool    // it may still spend: Limits.PerRun is reserved for it
 }
 
-// Look returns the state of a run that has reserved and not settled. It is alive as long as any part of it, including
+// look returns the state of a run that has reserved and not settled. It is alive as long as any part of it, including
 // an orphaned engine, can spend. Otherwise cost is the cost in its record in USD, negative if unknown. Look is called
 // under the lock and must not use the book.
-type Look func(run string) (cost float64, alive bool)
+type look func(run string) (cost float64, alive bool)
 
 // Claim is the request of a run before it starts.
 type Claim struct {
@@ -99,7 +99,7 @@ type Grant struct {
 // Reserve also settles dead runs: at the cost that look returns, else at their whole reservation. A nil look treats
 // every run as alive. A run that has reserved already is granted the same again. A run that has settled is an error, as
 // is an invalid most (ErrCost).
-func (b Book) Reserve(ctx context.Context, c Claim, look Look) (Grant, error) {
+func (b Book) Reserve(ctx context.Context, c Claim, look look) (Grant, error) {
 	wish := unlimited
 	if c.Most != 0 {
 		m, err := toMoney(c.Most)
@@ -136,7 +136,7 @@ func (b Book) Reserve(ctx context.Context, c Claim, look Look) (Grant, error) {
 // beyond least it takes at most the Book's share of what is left. It returns what the run may now cost, at most most.
 // The error is a *Limit if least is not available, even after dead runs were settled as by Reserve; the reservation is
 // then unchanged. A run of the owner's gets all it asks for.
-func (b Book) Raise(ctx context.Context, run string, least, most float64, look Look) (granted float64, err error) {
+func (b Book) Raise(ctx context.Context, run string, least, most float64, look look) (granted float64, err error) {
 	low, err := toMoney(least)
 	if err != nil {
 		return 0, err
@@ -205,8 +205,8 @@ func (b Book) Release(ctx context.Context, run string, needs float64) error {
 	})
 }
 
-// Totals are the totals of the accounts.
-type Totals struct {
+// totals are the totals of the accounts.
+type totals struct {
 	Today  Sum    `json:"today"`
 	Month  Sum    `json:"month"`
 	Runs   int    `json:"runs"` // today
@@ -221,7 +221,7 @@ type Sum struct {
 
 // Totals returns the current totals. It takes no lock and is read-only, so a file that cannot be parsed only causes a
 // warning; the figures are those that the next Reserve will use.
-func (b Book) Totals() (Totals, error) {
+func (b Book) Totals() (totals, error) {
 	var p page
 	path := b.Home.State("spend.json")
 	data, err := store.Read(path)
@@ -231,15 +231,15 @@ func (b Book) Totals() (Totals, error) {
 			p = page{}
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return Totals{}, err
+		return totals{}, err
 	}
 	now := b.now()
 	if err := b.begin(&p, "", now); err != nil {
-		return Totals{}, err
+		return totals{}, err
 	}
 	today, runs := p.sum(label(now))
 	month, _ := p.sum(monthOf(now))
-	return Totals{today.usd(), month.usd(), runs, b.Limits}, nil
+	return totals{today.usd(), month.usd(), runs, b.Limits}, nil
 }
 
 func (b Book) now() time.Time { return b.Disk.Now().In(b.Zone) }

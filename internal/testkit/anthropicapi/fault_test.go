@@ -20,7 +20,7 @@ func TestFaultsOfAStream(t *testing.T) {
 		"cut":             {Cut, 1, "message_start", io.ErrUnexpectedEOF},
 		"cut in content":  {Cut, 4, "message_start content_block_start ping content_block_delta", io.ErrUnexpectedEOF},
 		"cut at the end":  {Cut, 99, "message_stop", io.ErrUnexpectedEOF},
-		"short":           {Short, 2, "message_start content_block_start", nil},
+		"short":           {short, 2, "message_start content_block_start", nil},
 		"error at once":   {ErrorEvent, 0, "error", nil},
 		"error":           {ErrorEvent, 1, "message_start error", nil},
 		"error after all": {ErrorEvent, 99, "message_stop error", nil},
@@ -74,7 +74,7 @@ func TestFaultsOfAWholeAnswer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault Fault
 		err   error
-	}{"cut": {Cut, io.ErrUnexpectedEOF}, "short": {Short, nil}, "malformed": {Malformed, nil}} {
+	}{"cut": {Cut, io.ErrUnexpectedEOF}, "short": {short, nil}, "malformed": {Malformed, nil}} {
 		t.Run(name, func(t *testing.T) {
 			s := New(t)
 			s.Reply(Reply{Text: "hello", Fault: tc.fault})

@@ -61,11 +61,11 @@ type Fault = testkit.Fault
 
 // The faults. An event of ErrorEvent has ErrorType and Message, else overloaded_error.
 const (
-	NoFault          = testkit.NoFault
+	noFault          = testkit.NoFault
 	HangUp           = testkit.HangUp
 	Mute             = testkit.Mute
 	Cut              = testkit.Cut
-	Short            = testkit.Short
+	short            = testkit.Short
 	Silent           = testkit.Silent
 	Malformed        = testkit.Malformed
 	ErrorEvent       = testkit.ErrorEvent

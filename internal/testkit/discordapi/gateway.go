@@ -60,7 +60,7 @@ type Greeting int
 
 // The greetings. The fault happens at the connection, or in answer to IDENTIFY or RESUME.
 const (
-	Welcome      Greeting = iota
+	welcome      Greeting = iota
 	Refused               // 503 instead of a websocket
 	Mute                  // the connection is accepted and nothing is said
 	AskReconnect          // op 7 in answer to IDENTIFY or RESUME
@@ -114,7 +114,7 @@ func (g *gateway) closeAll(s *Server) {
 func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.gate.paths = append(s.gate.paths, r.URL.Path)
-	greeting := Welcome
+	greeting := welcome
 	if len(s.gate.next) > 0 {
 		greeting, s.gate.next = s.gate.next[0], s.gate.next[1:]
 	}
@@ -269,15 +269,15 @@ func (s *Server) begin(c *conn, f frame) bool {
 	}
 	switch c.greeting {
 	case AskReconnect:
-		c.greeting = Welcome
+		c.greeting = welcome
 		c.sendOp(7, nil)
 		return true
 	case Invalid, InvalidTrue:
 		resumable := c.greeting == InvalidTrue
-		c.greeting = Welcome
+		c.greeting = welcome
 		c.sendOp(9, resumable)
 		return true
-	case Welcome, Refused, Mute:
+	case welcome, Refused, Mute:
 	}
 	if f.Op == 2 {
 		s.ready(c, *in.Intents)

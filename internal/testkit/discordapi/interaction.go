@@ -53,11 +53,6 @@ func (s *Server) Click(user, message, customID string) *Interaction {
 	return s.interact(user, "", 3, map[string]any{"custom_id": customID, "component_type": 2}, message)
 }
 
-// Choose uses the select with a custom id in a message.
-func (s *Server) Choose(user, message, customID string, values ...string) *Interaction {
-	return s.interact(user, "", 3, map[string]any{"custom_id": customID, "component_type": 3, "values": values}, message)
-}
-
 func (s *Server) interact(user, channel string, kind int, data any, message string) *Interaction {
 	s.mu.Lock()
 	defer s.mu.Unlock()

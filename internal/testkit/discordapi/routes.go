@@ -84,13 +84,13 @@ func (x *exchange) users(parts []string) {
 		}
 		for _, c := range x.world.channels {
 			if c.User == to {
-				x.answer(http.StatusOK, map[string]any{"id": c.ID, "type": 1, "recipients": []User{userOf(to)}})
+				x.answer(http.StatusOK, map[string]any{"id": c.ID, "type": 1, "recipients": []user{userOf(to)}})
 				return
 			}
 		}
 		c := &Channel{ID: x.id(), User: to}
 		x.world.channels[c.ID] = c
-		x.answer(http.StatusOK, map[string]any{"id": c.ID, "type": 1, "recipients": []User{userOf(to)}})
+		x.answer(http.StatusOK, map[string]any{"id": c.ID, "type": 1, "recipients": []user{userOf(to)}})
 	default:
 		x.fail(http.StatusNotFound, 0, "404: Not Found")
 	}
@@ -108,7 +108,7 @@ func (x *exchange) application(parts []string) {
 			for _, id := range x.options.Team {
 				members = append(members, map[string]any{"membership_state": 2, "team_id": "1", "user": userOf(id)})
 			}
-			app["owner"] = User{ID: "1", Username: "team1", Discriminator: "0000"}
+			app["owner"] = user{ID: "1", Username: "team1", Discriminator: "0000"}
 			app["team"] = map[string]any{"id": "1", "name": "team", "owner_user_id": x.options.Team[0], "members": members}
 		}
 		x.answer(http.StatusOK, app)
@@ -183,7 +183,7 @@ func channelObject(c *Channel) map[string]any {
 	case c.Guild != "":
 		object["type"], object["guild_id"] = 0, c.Guild
 	default:
-		object["recipients"] = []User{userOf(c.User)}
+		object["recipients"] = []user{userOf(c.User)}
 	}
 	return object
 }
@@ -262,7 +262,7 @@ func (x *exchange) reaction(m *Message, parts []string) {
 	}
 	switch x.call.Method {
 	case http.MethodGet:
-		users := []User{}
+		users := []user{}
 		for _, id := range m.Reactions[emoji] {
 			users = append(users, userOf(id))
 		}

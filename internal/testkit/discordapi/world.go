@@ -34,12 +34,12 @@ type Message struct {
 	Channel     string          `json:"channel_id"`
 	Guild       string          `json:"guild_id,omitempty"`
 	Type        int             `json:"type"` // 0, or 19 for a reply
-	Author      User            `json:"author"`
+	Author      user            `json:"author"`
 	Content     string          `json:"content"`
 	Embeds      []any           `json:"embeds"`
 	Components  json.RawMessage `json:"components,omitempty"`
-	Attachments []Attachment    `json:"attachments"`
-	Reference   *Reference      `json:"message_reference,omitempty"`
+	Attachments []attachment    `json:"attachments"`
+	Reference   *reference      `json:"message_reference,omitempty"`
 	Flags       int             `json:"flags"`
 	Timestamp   time.Time       `json:"timestamp"`
 	Edited      *time.Time      `json:"edited_timestamp"`
@@ -51,23 +51,23 @@ type Message struct {
 	Ephemeral bool                `json:"-"` // an interaction's answer that only its user sees
 }
 
-// Reference is the message that a reply quotes.
-type Reference struct {
+// reference is the message that a reply quotes.
+type reference struct {
 	Message string `json:"message_id"`
 	Channel string `json:"channel_id,omitempty"`
 	Guild   string `json:"guild_id,omitempty"`
 }
 
-// User is an account.
-type User struct {
+// user is an account.
+type user struct {
 	ID            string `json:"id"`
 	Username      string `json:"username"`
 	Discriminator string `json:"discriminator"`
 	Bot           bool   `json:"bot,omitempty"`
 }
 
-// Attachment is a file of a message.
-type Attachment struct {
+// attachment is a file of a message.
+type attachment struct {
 	ID          string `json:"id"`
 	Filename    string `json:"filename"`
 	ContentType string `json:"content_type,omitempty"`
@@ -83,8 +83,8 @@ func newWorld() world {
 	}
 }
 
-func userOf(id string) User {
-	return User{ID: id, Username: "user-" + id, Discriminator: "0", Bot: id == Bot}
+func userOf(id string) user {
+	return user{ID: id, Username: "user-" + id, Discriminator: "0", Bot: id == Bot}
 }
 
 // File is a file that somebody attaches.
@@ -134,7 +134,7 @@ func (s *Server) Say(p Post) string {
 		m.Attachments = append(m.Attachments, s.attach(f))
 	}
 	if p.Reply != "" {
-		m.Type, m.Reference = 19, &Reference{Message: p.Reply, Channel: p.Channel, Guild: m.Guild}
+		m.Type, m.Reference = 19, &reference{Message: p.Reply, Channel: p.Channel, Guild: m.Guild}
 	}
 	s.dispatch("MESSAGE_CREATE", s.messageEvent(m, p.Raw), s.intentOf(p.Channel, 1<<12, 1<<9))
 	s.note()
@@ -144,7 +144,7 @@ func (s *Server) Say(p Post) string {
 // newMessage adds a message to the world. The caller holds mu.
 func (s *Server) newMessage(channel, author, text string) *Message {
 	m := &Message{
-		ID: s.id(), Channel: channel, Author: userOf(author), Content: text, Embeds: []any{}, Attachments: []Attachment{},
+		ID: s.id(), Channel: channel, Author: userOf(author), Content: text, Embeds: []any{}, Attachments: []attachment{},
 		Timestamp: time.Now().UTC(), Reactions: map[string][]string{},
 	}
 	if c := s.world.channels[channel]; c != nil {
@@ -156,11 +156,11 @@ func (s *Server) newMessage(channel, author, text string) *Message {
 }
 
 // attach keeps a file. The caller holds mu.
-func (s *Server) attach(f File) Attachment {
+func (s *Server) attach(f File) attachment {
 	id := s.id()
 	at := "/attachments/" + id + "/" + path.Base(f.Name)
 	s.world.files[at] = f.Data
-	return Attachment{ID: id, Filename: f.Name, ContentType: f.Type, Size: len(f.Data), URL: s.URL() + at}
+	return attachment{ID: id, Filename: f.Name, ContentType: f.Type, Size: len(f.Data), URL: s.URL() + at}
 }
 
 func (s *Server) download(w http.ResponseWriter, r *http.Request) {

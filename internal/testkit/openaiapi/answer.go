@@ -11,7 +11,7 @@ type answer struct{ exchange }
 
 type obj = map[string]any
 
-func (a answer) give(q Request, r Reply) {
+func (a answer) give(q request, r Reply) {
 	switch {
 	case a.Begin(r.way()):
 	case r.Status >= 400 && r.Fault != testkit.ErrorEvent:
@@ -46,7 +46,7 @@ func (r Reply) problem() obj {
 }
 
 // stream sends the events of a reply, with its fault.
-func (a answer) stream(q Request, r Reply) {
+func (a answer) stream(q request, r Reply) {
 	if r.Fault == testkit.Endless {
 		r.Text = cmp.Or(r.Text, "and so on ")
 	}
@@ -63,7 +63,7 @@ func frame(data string) string { return "data: " + data + "\n\n" }
 func encode(v any) string { return string(testkit.Encode(v)) }
 
 // events returns the data of the stream that delivers r.
-func (r Reply) events(q Request) (list []string) {
+func (r Reply) events(q request) (list []string) {
 	if r.Raw != nil {
 		return r.Raw
 	}
@@ -94,7 +94,7 @@ func (r Reply) events(q Request) (list []string) {
 	return list
 }
 
-func (q Request) chunk(choices []obj, usage obj) obj {
+func (q request) chunk(choices []obj, usage obj) obj {
 	c := obj{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1700000000, "model": q.Model, "choices": choices}
 	if q.IncludeUsage {
 		c["usage"] = usage
@@ -109,7 +109,7 @@ func (r Reply) call(i int, arguments string) obj {
 
 const bytesPerToken = 4 // a common rule of thumb instead of a tokenizer
 
-func (r Reply) usage(q Request) obj {
+func (r Reply) usage(q request) obj {
 	u := r.Usage
 	if u == (Usage{}) {
 		u = Usage{In: max(1, len(q.Raw)/bytesPerToken), Out: max(1, (len(r.Text)+len(r.Reasoning))/bytesPerToken)}

@@ -11,40 +11,40 @@ import (
 	"strings"
 )
 
-// Request is one request. A malformed body leaves all but Header and Raw empty.
-type Request struct {
+// request is one request. A malformed body leaves all but Header and Raw empty.
+type request struct {
 	Model           string
-	Messages        []Message
-	Tools           []Tool
+	Messages        []message
+	Tools           []tool
 	Stream          bool
 	IncludeUsage    bool
 	MaxTokens       int // max_tokens or max_completion_tokens
 	ReasoningEffort string
 	Header          http.Header
 	Raw             []byte
-	Search          *Search // of a request of the Responses API, in which the rest but Model is empty
+	Search          *search // of a request of the Responses API, in which the rest but Model is empty
 
 	body body
 }
 
-// Message is one message of the conversation.
-type Message struct {
+// message is one message of the conversation.
+type message struct {
 	Role       string     `json:"role"`
-	Content    *Content   `json:"content"` // nil if there is none
+	Content    *content   `json:"content"` // nil if there is none
 	Name       string     `json:"name"`
 	Refusal    string     `json:"refusal"`
-	ToolCalls  []SentCall `json:"tool_calls"`
+	ToolCalls  []sentCall `json:"tool_calls"`
 	ToolCallID string     `json:"tool_call_id"`
 }
 
-// Content is a text, or parts; Text then joins their texts.
-type Content struct {
+// content is a text, or parts; Text then joins their texts.
+type content struct {
 	Text  string
-	Parts []Part
+	Parts []part
 }
 
-// Part is one part of a message: a text, an image or a file, whose URL is a data URL.
-type Part struct {
+// part is one part of a message: a text, an image or a file, whose URL is a data URL.
+type part struct {
 	Type  string `json:"type"`
 	Text  string `json:"text"`
 	Image *struct {
@@ -57,7 +57,7 @@ type Part struct {
 }
 
 // UnmarshalJSON reads either form; unknown fields of a part are refused.
-func (c *Content) UnmarshalJSON(data []byte) error {
+func (c *content) UnmarshalJSON(data []byte) error {
 	if bytes.HasPrefix(data, []byte(`"`)) {
 		return json.Unmarshal(data, &c.Text)
 	}
@@ -71,7 +71,7 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 }
 
 // Files returns the media types and contents of the data URLs in a message, as "type:content".
-func (m Message) Files() (files []string) {
+func (m message) Files() (files []string) {
 	if m.Content == nil {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (m Message) Files() (files []string) {
 }
 
 // file returns what the data URL of a part holds.
-func (p Part) file() (kind string, content []byte, ok bool) {
+func (p part) file() (kind string, content []byte, ok bool) {
 	url := ""
 	switch {
 	case p.Type == "image_url" && p.Image != nil:
@@ -98,7 +98,7 @@ func (p Part) file() (kind string, content []byte, ok bool) {
 }
 
 // checkParts checks that each part is a text or holds a file, which only the user may send.
-func (m Message) checkParts() string {
+func (m message) checkParts() string {
 	if m.Content == nil {
 		return ""
 	}
@@ -116,15 +116,15 @@ func (m Message) checkParts() string {
 }
 
 // Text returns the content, or "".
-func (m Message) Text() string {
+func (m message) Text() string {
 	if m.Content == nil {
 		return ""
 	}
 	return m.Content.Text
 }
 
-// SentCall is a tool call that comes back as part of the conversation.
-type SentCall struct {
+// sentCall is a tool call that comes back as part of the conversation.
+type sentCall struct {
 	ID       string `json:"id"`
 	Type     string `json:"type"`
 	Function struct {
@@ -133,8 +133,8 @@ type SentCall struct {
 	} `json:"function"`
 }
 
-// Tool is a tool that the request offers to the model.
-type Tool struct {
+// tool is a tool that the request offers to the model.
+type tool struct {
 	Type     string `json:"type"`
 	Function struct {
 		Name        string          `json:"name"`
@@ -146,8 +146,8 @@ type Tool struct {
 // body has the fields that the service knows; others are refused.
 type body struct {
 	Model         string    `json:"model"`
-	Messages      []Message `json:"messages"`
-	Tools         []Tool    `json:"tools"`
+	Messages      []message `json:"messages"`
+	Tools         []tool    `json:"tools"`
 	Stream        bool      `json:"stream"`
 	StreamOptions *struct {
 		IncludeUsage bool `json:"include_usage"`
@@ -160,8 +160,8 @@ type body struct {
 }
 
 // parse parses a body. fault describes the malformed part.
-func parse(header http.Header, raw []byte) (q Request, fault string) {
-	q = Request{Header: header.Clone(), Raw: raw}
+func parse(header http.Header, raw []byte) (q request, fault string) {
+	q = request{Header: header.Clone(), Raw: raw}
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&q.body); err != nil {
@@ -179,26 +179,26 @@ func parse(header http.Header, raw []byte) (q Request, fault string) {
 }
 
 // Key returns the token of the request, or "".
-func (q Request) Key() string { return strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer ") }
+func (q request) Key() string { return strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer ") }
 
 // Has reports whether text occurs anywhere in the conversation, including the system prompt and the arguments of tools.
-func (q Request) Has(text string) bool {
-	return slices.ContainsFunc(q.Messages, func(m Message) bool {
+func (q request) Has(text string) bool {
+	return slices.ContainsFunc(q.Messages, func(m message) bool {
 		return strings.Contains(m.Text(), text) ||
-			slices.ContainsFunc(m.ToolCalls, func(c SentCall) bool { return strings.Contains(c.Function.Arguments, text) })
+			slices.ContainsFunc(m.ToolCalls, func(c sentCall) bool { return strings.Contains(c.Function.Arguments, text) })
 	})
 }
 
 // calls reports whether the conversation contains a tool call with this id.
-func (q Request) calls(id string) bool {
-	return slices.ContainsFunc(q.Messages, func(m Message) bool {
-		return slices.ContainsFunc(m.ToolCalls, func(c SentCall) bool { return c.ID == id })
+func (q request) calls(id string) bool {
+	return slices.ContainsFunc(q.Messages, func(m message) bool {
+		return slices.ContainsFunc(m.ToolCalls, func(c sentCall) bool { return c.ID == id })
 	})
 }
 
 // check returns the first rule that the request breaks, or "". Some rules are OpenAI's, some those of local models'
 // templates: a request must be valid for all of them.
-func (q Request) check() string {
+func (q request) check() string {
 	switch {
 	case q.Model == "":
 		return "you must provide a model parameter"
@@ -217,7 +217,7 @@ func (q Request) check() string {
 	return q.checkMessages()
 }
 
-func (q Request) checkTools() string {
+func (q request) checkTools() string {
 	seen := map[string]bool{}
 	for i, t := range q.Tools {
 		var schema struct {
@@ -239,7 +239,7 @@ func (q Request) checkTools() string {
 	return ""
 }
 
-func (q Request) checkMessages() string {
+func (q request) checkMessages() string {
 	var open []string // calls without an answer
 	seen := map[string]bool{}
 	before := ""
@@ -281,7 +281,7 @@ func unanswered(open []string) string {
 }
 
 // check checks a message alone, and the role of the one before it.
-func (m Message) check(i int, before string) string {
+func (m message) check(i int, before string) string {
 	empty := strings.TrimSpace(m.Text()) == "" && len(m.Files()) == 0
 	if fault := m.checkParts(); fault != "" {
 		return fault

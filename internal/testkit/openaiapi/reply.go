@@ -45,11 +45,6 @@ type ToolCall struct {
 	Arguments string // as written by the model, normally a JSON object
 }
 
-// Call returns a reply that calls one tool.
-func Call(name, arguments string) Reply {
-	return Reply{ToolCalls: []ToolCall{{Name: name, Arguments: arguments}}}
-}
-
 // Usage is counted in tokens. In includes those of the cache, as with OpenAI.
 type Usage struct {
 	In, Out, Cached int

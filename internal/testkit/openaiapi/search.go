@@ -7,8 +7,8 @@ import (
 	"github.com/ollim/ollim/internal/testkit"
 )
 
-// Search is the body of a request to POST /v1/responses.
-type Search struct {
+// search is the body of a request to POST /v1/responses.
+type search struct {
 	Model           string `json:"model"`
 	Input           string `json:"input"`
 	Instructions    string `json:"instructions"`
@@ -28,7 +28,7 @@ type Page struct{ Title, URL string }
 
 // search answers a request of the Responses API with the search tool.
 func (a answer) search(header http.Header, raw []byte) {
-	q := Request{Header: header.Clone(), Raw: raw, Search: &Search{}}
+	q := request{Header: header.Clone(), Raw: raw, Search: &search{}}
 	err := json.Unmarshal(raw, q.Search)
 	q.Model, q.Stream = q.Search.Model, q.Search.Stream
 	a.Record(q)
@@ -48,7 +48,7 @@ func (a answer) search(header http.Header, raw []byte) {
 }
 
 // responseEvents is the events of the Responses API that deliver r.
-func (r Reply) responseEvents(q Request) (list []string) {
+func (r Reply) responseEvents(q request) (list []string) {
 	event := func(kind string, body obj) {
 		body["type"] = kind
 		list = append(list, "event: "+kind+"\n"+frame(encode(body)))

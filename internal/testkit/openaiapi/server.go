@@ -23,14 +23,14 @@ import (
 type Server struct{ *core }
 
 type (
-	core     = testkit.Server[Request, Reply]
-	exchange = testkit.Exchange[Request, Reply]
+	core     = testkit.Server[request, Reply]
+	exchange = testkit.Exchange[request, Reply]
 )
 
 // New starts a server on 127.0.0.1 that ends with the test.
 func New(t testing.TB) *Server {
 	t.Helper()
-	return &Server{testkit.New(t, "openaitest", serve, func(Request) Reply { return Reply{Text: "ok"} })}
+	return &Server{testkit.New(t, "openaitest", serve, func(request) Reply { return Reply{Text: "ok"} })}
 }
 
 // URL returns the base URL, with /v1 at its end as in OPENAI_BASE_URL.
