@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/confine"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
@@ -87,25 +88,6 @@ func cacheOf(home string, r runlog.Record) string {
 	return r.Kind + "-" + hex.EncodeToString(sum[:8])
 }
 
-// removeAll removes a directory in which an agent may have taken away its own rights.
-func removeAll(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
-	}
-	root, err := os.OpenRoot(dir) // so that no link leads out of it
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }()
-	err = fs.WalkDir(root.FS(), ".", func(path string, e fs.DirEntry, _ error) error {
-		if e != nil && e.IsDir() {
-			_ = root.Chmod(path, 0o700) // the removal returns the error
-		}
-		return nil
-	})
-	return errors.Join(err, os.RemoveAll(dir))
-}
-
 // SweepPrivate removes the temporary files of runs whose process was killed, and caches that no run has used for two weeks.
 func (r *Runner) SweepPrivate() error {
 	temporary, err := filepath.Glob(filepath.Join(r.Sealing.Temp, temporaryPrefix+"2*Z-*-*"))
@@ -113,14 +95,14 @@ func (r *Runner) SweepPrivate() error {
 		id := strings.TrimPrefix(filepath.Base(dir), temporaryPrefix)
 		id = id[:strings.LastIndexByte(id, '-')]
 		if record, loadErr := r.Runs.Load(id); loadErr == nil && (record.Done() || !r.Runs.Alive(record)) {
-			err = errors.Join(err, removeAll(dir))
+			err = errors.Join(err, store.RemoveAll(dir))
 		}
 	}
 	caches, _ := os.ReadDir(r.caches()) // no run of this user's has used one that cannot be listed
 	for _, entry := range caches {
 		info, statErr := entry.Info()
 		if statErr == nil && info.IsDir() && info.ModTime().Before(r.Disk.Now().Add(-cacheLife)) {
-			err = errors.Join(err, removeAll(filepath.Join(r.caches(), entry.Name())))
+			err = errors.Join(err, store.RemoveAll(filepath.Join(r.caches(), entry.Name())))
 		}
 	}
 	return err

@@ -82,7 +82,7 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 		}
 		socket.Close()
 		w.warn(w.tools.Seal.Close())
-		w.warn(removeAll(temporary))
+		w.warn(store.RemoveAll(temporary))
 		w.reportModes(context.WithoutCancel(ctx), modes)
 		if rules, err := list.Summary(true); err == nil {
 			record.Read = rules.Read

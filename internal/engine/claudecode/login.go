@@ -63,12 +63,18 @@ func (l login) expired(by time.Time) bool {
 	return l.OAuth.Access != "" && l.OAuth.Expires > 0 && l.OAuth.Expires < by.UnixMilli()
 }
 
-func (e *Engine) readLogin() (l login, err error) {
-	settings := filepath.Join(e.shared(), ".claude.json")
-	if e.variable(configVariable) == "" {
-		settings = filepath.Join(e.variable("HOME"), ".claude.json") // beside the directory
+// LoginFiles returns where the command keeps its owner's login in an environment: two files, and copies of the second.
+func LoginFiles(env []string) []string {
+	dir := shared(env)
+	settings := dir
+	if variable(env, configVariable) == "" {
+		settings = filepath.Dir(dir)
 	}
-	for _, path := range []string{filepath.Join(e.shared(), ".credentials.json"), settings} {
+	return []string{filepath.Join(dir, ".credentials.json"), filepath.Join(settings, ".claude.json"), filepath.Join(dir, "backups")}
+}
+
+func (e *Engine) readLogin() (l login, err error) {
+	for _, path := range LoginFiles(e.Env)[:2] {
 		text, readErr := os.ReadFile(path)
 		if readErr == nil {
 			readErr = json.Unmarshal(text, &l)

@@ -31,17 +31,22 @@ const configVariable = "CLAUDE_CONFIG_DIR"
 // certificates names a file of certificates that the command accepts besides the system's.
 const certificates = "NODE_EXTRA_CA_CERTS"
 
+// projects is the directory of transcripts in it.
+const projects = "projects"
+
 // config returns the directory of the sealed processes that write a session.
 func (e *Engine) config(session string) string {
 	return filepath.Join(e.Home.ClaudeSessions(), session)
 }
 
 // shared returns the directory of processes that are not sealed.
-func (e *Engine) shared() string {
-	if dir := e.variable(configVariable); dir != "" {
+func (e *Engine) shared() string { return shared(e.Env) }
+
+func shared(env []string) string {
+	if dir := variable(env, configVariable); dir != "" {
 		return dir
 	}
-	return filepath.Join(e.variable("HOME"), ".claude")
+	return filepath.Join(variable(env, "HOME"), ".claude")
 }
 
 // transcripts returns the files of a session: of its own directory, then of the one that is shared. Only links outside of the former,
@@ -60,12 +65,12 @@ func (e *Engine) transcripts(id string) (found []string) {
 
 // among returns the files of a session in one directory. Their directories are named after the working directory.
 func among(dir string, files fs.FS, id string) (found []string) {
-	folders, err := fs.ReadDir(files, "projects")
+	folders, err := fs.ReadDir(files, projects)
 	if err != nil {
 		return nil
 	}
 	for _, folder := range folders {
-		name := path.Join("projects", folder.Name(), id+".jsonl")
+		name := path.Join(projects, folder.Name(), id+".jsonl")
 		if info, err := fs.Stat(files, name); err == nil && info.Mode().IsRegular() {
 			found = append(found, filepath.Join(dir, name))
 		}
@@ -76,7 +81,7 @@ func among(dir string, files fs.FS, id string) (found []string) {
 // writable makes sure that transcripts can be written before the agent starts. Later would be too late for what the agent has done,
 // and for the updates that it was given.
 func (e *Engine) writable() error {
-	dir := filepath.Join(e.shared(), "projects")
+	dir := filepath.Join(e.shared(), projects)
 	if !filepath.IsAbs(dir) {
 		return fmt.Errorf("%w: env in config.yaml sets no HOME, where claude keeps its sessions", engine.ErrUnavailable)
 	}
@@ -134,7 +139,7 @@ func (e *Engine) place(ctx context.Context, r engine.Request, session string, fr
 	p.seal = r.Scope.Seal.With(rules)
 	err = store.MkdirOwn(config)
 	if err == nil && from.grows {
-		err = endAll(ctx, own)
+		err = errors.Join(endAll(ctx, own), clean(config))
 	}
 	if err == nil {
 		err = p.try(ctx, config, variable(p.env, "TMPDIR"))
@@ -177,6 +182,20 @@ func endAll(ctx context.Context, entry string) error {
 		}
 	}
 	return nil
+}
+
+// clean removes what is not a transcript from a directory that an agent could write. The command applies settings that it finds there,
+// such as another address of the API, to which it would send the key.
+func clean(config string) error {
+	err := os.Chmod(config, 0o700)
+	entries, readErr := os.ReadDir(config)
+	err = errors.Join(err, readErr)
+	for _, entry := range entries {
+		if entry.Name() != projects {
+			err = errors.Join(err, store.RemoveAll(filepath.Join(config, entry.Name())))
+		}
+	}
+	return err
 }
 
 // programFiles returns what the command reads of itself: its file, and the packages that npm installed it with.

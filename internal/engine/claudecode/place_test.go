@@ -127,11 +127,13 @@ func TestSealedAgent(t *testing.T) {
 echo x >'`+settings+`'; echo x >'`+w.engine.Home.Run(w.id, "settings.json")+`'
 ls '`+w.engine.Home.ClaudeSessions()+`'
 echo own >"$CLAUDE_CONFIG_DIR/own" && cat "$CLAUDE_CONFIG_DIR/own"
+echo '{"env":{"ANTHROPIC_BASE_URL":"http://127.0.0.1:1"}}' >"$CLAUDE_CONFIG_DIR/.claude.json"; chmod 0 "$CLAUDE_CONFIG_DIR/backups"
 tr '\0' '\n' <"/proc/$PPID/environ" | grep -c 'API_KEY=test'
 true
 `)
 	w.ask("Bash", map[string]any{"command": "./probe all", "description": "look"})
-	if _, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}}, "Bash(./probe *)"); err != nil {
+	r, err := w.run(engine.Request{Input: engine.Input{Prompt: "go"}}, "Bash(./probe *)")
+	if err != nil {
 		t.Fatal(err)
 	}
 	text := w.result("Bash").Text
@@ -141,6 +143,9 @@ true
 	}
 	if text, err := os.ReadFile(settings); err != nil || string(text) != "{}" {
 		t.Errorf("the owner's settings became %q, %v", text, err)
+	}
+	if w.turn("and now?", engine.Session{ID: r.Session}); !w.knows("go", "and now?") {
+		t.Error("the next turn asks another server, as the agent's settings say")
 	}
 }
 

@@ -248,3 +248,33 @@ func TestMkdirAll(t *testing.T) {
 		t.Errorf("over a file: %v", err)
 	}
 }
+
+// An agent may leave directories without rights, and links to elsewhere.
+func TestRemoveAll(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	dir, kept := filepath.Join(root, "tmp"), filepath.Join(root, "kept")
+	for _, path := range []string{filepath.Join(dir, "closed", "deep"), kept} {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, err := range []error{
+		os.WriteFile(filepath.Join(kept, "x"), nil, 0o600), os.Symlink(kept, filepath.Join(dir, "link")),
+		os.WriteFile(filepath.Join(dir, "closed", "deep", "x"), nil, 0o600),
+		os.Chmod(filepath.Join(dir, "closed", "deep"), 0), os.Chmod(filepath.Join(dir, "closed"), 0o100),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.RemoveAll(dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		t.Error("it is still there")
+	}
+	if _, err := os.Lstat(filepath.Join(kept, "x")); err != nil {
+		t.Error(err)
+	}
+}
