@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/config"
@@ -123,10 +124,11 @@ func (a *App) located() map[string]string {
 	return env
 }
 
-// secretPaths returns what no agent may reach besides what is in the data directory: the secrets, and settings that are elsewhere.
+// secretPaths returns what no agent may reach besides what is in the data directory: the secrets, the login of claude, and settings that
+// are elsewhere.
 func (h Home) secretPaths() []string {
-	paths := []string{h.app.SecretsFile(), h.app.discordCredential(), h.app.ConfigFile(h.Dir)}
-	return slices.DeleteFunc(paths, func(path string) bool { return path == "" || path == h.Dir.Config() })
+	paths := append([]string{h.app.SecretsFile(), h.app.discordCredential(), h.app.ConfigFile(h.Dir)}, claudecode.LoginFiles(h.childEnv())...)
+	return slices.DeleteFunc(paths, func(path string) bool { return !filepath.IsAbs(path) || path == h.Dir.Config() })
 }
 
 func (a *App) loadSecrets() (config.Secrets, error) {

@@ -178,7 +178,8 @@ func TestDirsThatContainWhatIsProtected(t *testing.T) {
 	w.script("turns:\n  - - text: done\n")
 	w.must("config", "set", "seal", "off")
 	config := filepath.Join(w.home, ".config")
-	if err := errors.Join(os.MkdirAll(filepath.Join(config, "ollim"), 0o700), os.Symlink(filepath.Dir(w.dir), filepath.Join(w.home, "link"))); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(config, "ollim"), 0o700), os.Mkdir(filepath.Join(w.home, ".claude"), 0o700),
+		os.Symlink(filepath.Dir(w.dir), filepath.Join(w.home, "link"))); err != nil {
 		t.Fatal(err)
 	}
 	for i, c := range []struct{ dir, want string }{
@@ -188,6 +189,8 @@ func TestDirsThatContainWhatIsProtected(t *testing.T) {
 		{filepath.Dir(w.dir), "contains a protected path: state"},
 		{filepath.Join(w.home, "link"), "contains a protected path: state"},
 		{filepath.Join(w.dir, "state"), "is in the data directory"},
+		{filepath.Join(w.home, ".claude"), "contains a protected path: .credentials.json"},
+		{filepath.Join(w.home, ".claude.json"), "is a protected path"},
 	} {
 		name := fmt.Sprintf("job%d", i)
 		w.must("routine", "add", name, "--cron", "0 9 * * *", "--background", "--dirs", c.dir, "Work.")
@@ -234,15 +237,17 @@ func TestDoctorFindsPlantedCode(t *testing.T) {
 printf '[core]\n\tfsmonitor = ./x\n' >a/.git/config
 printf '[core]\n\tbare = false\n[remote "origin"]\n\turl = x\n' >plain/.git/config
 echo x >b/.git/HEAD; echo x >b/.git/hooks/pre-commit; echo x >b/.git/hooks/pre-push.sample
-echo x >c/.envrc; echo '{"runOn": "folderOpen"}' >.vscode/tasks.json; echo x >Makefile`, src), "--dirs", "rw:"+src)
+echo x >c/x; ln -s x c/.envrc; echo '{"runOn": "folderOpen"}' >.vscode/tasks.json; echo x >Makefile
+mkdir -p meta .claude; echo x >meta/HEAD; printf '\357\273\277[diff.x]\ntextconv = ./x\n' >meta/config; echo {} >.claude/settings.local.json; echo {} >.mcp.json`, src), "--dirs", "rw:"+src)
 	out := w.run("doctor").out
-	for _, want := range []string{"a/.git/config: git runs what core.fsmonitor says", "b/.git/hooks/pre-commit: ", "c/.envrc: ", ".vscode/tasks.json: "} {
+	for _, want := range []string{"a/.git/config: git runs what core.fsmonitor says", "b/.git/hooks/pre-commit: ", "c/.envrc: ", ".vscode/tasks.json: ",
+		"meta/config: git runs what diff.textconv says", ".claude/settings.local.json: claude runs its hooks", ".mcp.json: "} {
 		if !strings.Contains(out, src+"/"+want) {
 			t.Errorf("%s is not found in\n%s", want, out)
 		}
 	}
-	if n := strings.Count(out, "\tplanted\t"); n != 4 {
-		t.Errorf("%d findings, want 4:\n%s", n, out)
+	if n := strings.Count(out, "\tplanted\t"); n != 7 {
+		t.Errorf("%d findings, want 7:\n%s", n, out)
 	}
 }
 

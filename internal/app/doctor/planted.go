@@ -16,7 +16,7 @@ import (
 // Bounds of the search for planted code.
 const (
 	plantedDepth = 5
-	plantedFiles = 20_000
+	plantedFiles = 100_000
 	plantedBytes = 1 << 20 // of a file that is read
 	plantedDays  = 30      // the runs that are looked at
 )
@@ -25,7 +25,7 @@ const (
 type written map[string]time.Time
 
 // planted warns of code that a run may have left where the owner's own programs execute it later, unsealed: settings and hooks of
-// git, and what editors and shells run when a directory is entered. It looks at files that were changed since a sealed run that could
+// git and claude, and what editors and shells run when a directory is entered. It looks at files that were changed since a sealed run that could
 // write there began. The time of the last change of an inode counts, which no program can set.
 func (e *examination) planted(context.Context) string {
 	dirs := written{}
@@ -43,6 +43,7 @@ func (e *examination) planted(context.Context) string {
 		left := plantedFiles
 		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error { // what cannot be read is left out
 			if left--; left < 0 {
+				e.warn("look for hooks and settings in it that you did not make", "%s has more than %d files: not all were searched for code that a run left", dir, plantedFiles)
 				return fs.SkipAll
 			}
 			if err != nil {
@@ -69,12 +70,12 @@ func changedSince(path string, since time.Time) bool {
 
 // runsCode returns how a file has its content executed by programs that only look at the directory; "" if it does not.
 func runsCode(path string, entry fs.DirEntry) string {
-	if !entry.Type().IsRegular() {
+	if !entry.Type().IsRegular() && entry.Type()&fs.ModeSymlink == 0 {
 		return ""
 	}
 	parent, name := filepath.Base(filepath.Dir(path)), entry.Name()
 	switch {
-	case parent == ".git" && name == "config", name == ".gitmodules":
+	case (name == "config" || name == "config.worktree") && (parent == ".git" || isGit(filepath.Dir(path))), name == ".gitmodules":
 		if key := gitRuns(path); key != "" {
 			return "git runs what " + key + " says"
 		}
@@ -86,6 +87,10 @@ func runsCode(path string, entry fs.DirEntry) string {
 		return "an editor runs its tasks when the folder is opened"
 	case parent == ".husky":
 		return "git runs this hook"
+	case parent == ".claude" && (name == "settings.json" || name == "settings.local.json"):
+		return "claude runs its hooks"
+	case name == ".mcp.json":
+		return "claude starts its servers"
 	}
 	return ""
 }
@@ -108,11 +113,12 @@ func gitRuns(path string) string {
 		return ""
 	}
 	section := ""
-	for line := range strings.Lines(string(data)) {
+	for line := range strings.Lines(strings.TrimPrefix(string(data), "\ufeff")) {
 		line = strings.TrimSpace(line)
 		if rest, ok := strings.CutPrefix(line, "["); ok {
 			header, after, _ := strings.Cut(rest, "]")
 			name, _, _ := strings.Cut(strings.TrimSpace(header), " ")
+			name, _, _ = strings.Cut(name, ".") // [diff.x] is [diff "x"]
 			section, line = strings.ToLower(name), strings.TrimSpace(after)
 		}
 		name, value, _ := strings.Cut(line, "=")
@@ -129,5 +135,6 @@ func gitKeys() []string {
 	return strings.Fields(`core.fsmonitor core.hookspath core.sshcommand core.pager core.editor core.askpass core.gitproxy
 		sequence.editor diff.external diff.textconv diff.command filter.clean filter.smudge filter.process merge.driver
 		credential.helper gpg.program gpg.ssh.program include.path includeif.path pager.diff pager.log pager.show pager.status
-		remote.uploadpack remote.receivepack submodule.update interactive.difffilter`)
+		remote.uploadpack remote.receivepack submodule.update interactive.difffilter
+		trailer.cmd trailer.command difftool.cmd mergetool.cmd core.alternaterefscommand`)
 }
