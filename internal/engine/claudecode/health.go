@@ -32,7 +32,13 @@ func (e *Engine) Version(ctx context.Context) (string, error) {
 
 // Login returns by what the command is logged in, such as claude.ai or api_key. The error is engine.ErrNoKey if it is not, else it wraps
 // engine.ErrUnavailable.
+//
+// A token in a file is not asked about: the command would begin to renew one that is about to end, and exit before it has stored the
+// next (2.1.197), which ends the login.
 func (e *Engine) Login(ctx context.Context) (method string, err error) {
+	if l, err := e.readLogin(); err == nil && l.OAuth.Access != "" && !e.given() {
+		return "claude.ai", nil
+	}
 	r, err := e.question(ctx, "auth", "status")
 	var answer struct {
 		LoggedIn *bool  `json:"loggedIn"`

@@ -33,10 +33,8 @@ const renewal = 5 * time.Minute
 // stored returns the owner's login as a variable; none if the environment has a credential, or nobody has logged in. A run that
 // lasts longer than the token ends with the error of the service.
 func (e *Engine) stored(ctx context.Context) ([]string, error) {
-	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"} {
-		if e.variable(name) != "" {
-			return nil, nil
-		}
+	if e.given() {
+		return nil, nil
 	}
 	l, err := e.readLogin()
 	if err == nil && l.expired(e.Now().Add(renewal)) {
@@ -56,6 +54,12 @@ func (e *Engine) stored(ctx context.Context) ([]string, error) {
 		return []string{"ANTHROPIC_API_KEY=" + l.Key}, nil
 	}
 	return nil, nil
+}
+
+// given reports whether the environment has a credential, which the command prefers to a login.
+func (e *Engine) given() bool {
+	names := []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"}
+	return slices.ContainsFunc(names, func(name string) bool { return e.variable(name) != "" })
 }
 
 // expired reports whether there is a token that ends before a time.

@@ -16,7 +16,8 @@ func credentials(access string, end time.Time) string {
 	return fmt.Sprintf(`{"claudeAiOauth":{"accessToken":%q,"refreshToken":"REFRESH","expiresAt":%d,"scopes":["user:inference"]}}`, access, end.UnixMilli())
 }
 
-// TestStoredLogin: a sealed process is given an access token that is valid, renewed by the command if need be, or the key of a login.
+// TestStoredLogin: a sealed process is given an access token that is valid, renewed by the command if need be, or the key of a login. The
+// command is not asked about a token.
 func TestStoredLogin(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
@@ -51,7 +52,7 @@ func TestStoredLogin(t *testing.T) {
 					write(name, text)
 				}
 			}
-			script := "#!/bin/sh\n"
+			script := "#!/bin/sh\n[ \"$1\" = auth ] && echo '{\"loggedIn\": true, \"authMethod\": \"asked\"}'\n"
 			if c.renewed != "" {
 				write("renewed", c.renewed)
 				script += "[ \"$1 $2\" = 'mcp get' ] && cp \"$HOME/renewed\" \"$HOME/.claude/.credentials.json\"\n"
@@ -61,6 +62,10 @@ func TestStoredLogin(t *testing.T) {
 			got, err := e.stored(t.Context())
 			if strings.Join(got, " ") != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%q, %v", got, err)
+			}
+			method, err := e.Login(t.Context())
+			if asked := !strings.HasPrefix(c.file, `{"claudeAiOauth"`) || c.env != ""; (method == "asked") != asked || err != nil {
+				t.Errorf("logged in by %q, %v", method, err)
 			}
 		})
 	}
