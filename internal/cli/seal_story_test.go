@@ -99,6 +99,9 @@ ls | tr '\n' ' '
 	if !strings.HasPrefix(temporary, w.env["TMPDIR"]+"/ollim-") || exists(temporary) {
 		t.Errorf("TMPDIR was %q, and is still there: %v", temporary, exists(temporary))
 	}
+	if s := w.status(); !s.Seal.On || !strings.Contains(w.must("status"), "seal\ton\n") {
+		t.Errorf("the status says %+v", s.Seal)
+	}
 	sealed, _ := w.last()["sealed"].(map[string]any)
 	if write := fmt.Sprint(sealed["write"]); sealed["abi"] == nil || sealed["why"] != nil || sealed["network"] != "any" ||
 		!strings.Contains(write, src) || !strings.Contains(write, filepath.Join(w.dir, "notes")) || !strings.Contains(fmt.Sprint(sealed["read"]), w.dir) {
@@ -144,6 +147,9 @@ func TestSealWithoutSupport(t *testing.T) {
 	why := func() string {
 		sealed, _ := w.last()["sealed"].(map[string]any)
 		return fmt.Sprint(sealed["why"], sealed["abi"], sealed["write"])
+	}
+	if s := w.status(); s.Seal.On || !strings.Contains(w.must("status"), "seal\toff\t"+errOld.Error()+"\n") {
+		t.Errorf("the status says %+v", s.Seal)
 	}
 	if got := why(); got != errOld.Error()+"<nil> <nil>" {
 		t.Errorf("auto: the record says %s", got)
@@ -202,6 +208,18 @@ func TestDirsThatContainWhatIsProtected(t *testing.T) {
 			t.Errorf("check of %s: status %d, %s", c.dir, r.status, r.out)
 		}
 		w.must("routine", "rm", name)
+	}
+}
+
+// A question names the flag that is to be changed, not a key of a job.
+func TestAddedDirThatIsProtected(t *testing.T) {
+	t.Parallel()
+	needsSeal(t)
+	w := newWorld(t)
+	w.script("turns:\n  - - text: done\n")
+	r := w.run("ask", "-n", "--add-dir", filepath.Dir(w.dir), "hi")
+	if want := "ask: refused: --add-dir " + filepath.Dir(w.dir) + " contains a protected path"; r.status != 77 || !strings.Contains(r.errOut, want) {
+		t.Errorf("status %d, %s, want %s", r.status, r.errOut, want)
 	}
 }
 

@@ -67,10 +67,10 @@ func CheckDirs(dirs []policy.Root, protected []string) error {
 func refusal(g policy.Ground, named, real string) error {
 	info, _ := os.Stat(real) // nil if there is nothing
 	if g.Hides(real, info) {
-		return fmt.Errorf("dirs: %s is a %w path", named, ErrProtected)
+		return fmt.Errorf("%s is a %w path", named, ErrProtected)
 	}
 	if inside := g.Encloses(real); inside != "" {
-		return fmt.Errorf("dirs: %s contains a %w path: %s: name directories beside it", named, ErrProtected, inside)
+		return fmt.Errorf("%s contains a %w path: %s: name directories beside it", named, ErrProtected, inside)
 	}
 	return nil
 }

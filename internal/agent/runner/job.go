@@ -190,7 +190,7 @@ func (r *Runner) CheckDirs(j job.Job) error {
 		}
 	}
 	if err := confine.CheckDirs(roots, confine.Protected(r.Home, r.Secret)); err != nil {
-		return &Refusal{kind: ErrRefused, reason: err.Error()}
+		return &Refusal{kind: ErrRefused, reason: "dirs: " + err.Error()}
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 	w.vars = privateVars(temporary, cache)
 	w.tools.Env = append(slices.Clone(w.tools.Env), w.vars...)
 	list := w.list(temporary, cache)
-	record, err := inForce(support, list)
+	record, err := w.inForce(support, list)
 	if err == nil {
 		err = w.run.Update(func(r *runlog.Record) { r.Sealed = record })
 	}
@@ -151,10 +151,14 @@ func (w *work) list(private ...string) *confine.List {
 }
 
 // inForce returns what the record says of a list, before any program has started. It is a *Refusal if there can be no such list.
-func inForce(support seal.Support, list *confine.List) (*runlog.Sealed, error) {
+func (w *work) inForce(support seal.Support, list *confine.List) (*runlog.Sealed, error) {
 	rules, err := list.Summary(false)
 	if errors.Is(err, confine.ErrProtected) {
-		return nil, &Refusal{kind: ErrRefused, reason: err.Error(), cause: err}
+		key := "dirs: "
+		if w.run.Kind == kindAsk {
+			key = "--add-dir "
+		}
+		return nil, &Refusal{kind: ErrRefused, reason: key + err.Error(), cause: err}
 	}
 	r := &runlog.Sealed{ABI: support.ABI, Network: job.NetworkAny, Read: rules.Read, Write: rules.Write, Sockets: rules.Sockets}
 	if !rules.Network {
