@@ -25,7 +25,7 @@ func newStatus(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "status",
 		Short:       "Show what runs, failed, waits for you and fires next, the spending and the last week",
-		Long: "Status prints one fact per line; the first column names its kind: tick (whether something runs ollim tick), paused, " +
+		Long: "Status prints one fact per line; the first column names its kind: tick (whether something runs ollim tick), paused, seal (whether the programs of agents are sealed), " +
 			"running (runs in progress), failed (jobs whose latest run in the last day did not succeed, and every job that failed since " +
 			"you looked last: new; recovered means that a later run succeeded), waiting (questions, see ollim answer), approve (jobs that " +
 			"wait for ollim approve), queued and cut-off (messages to the main " +
@@ -110,7 +110,10 @@ func tickRows(s overview.Status) (rows [][]any) {
 		}
 		rows = append(rows, []any{state("paused"), until})
 	}
-	return rows
+	if s.Seal.On {
+		return append(rows, []any{"seal", "on"})
+	}
+	return append(rows, []any{"seal", state("off"), s.Seal.Why})
 }
 
 // timeOfDay is the time of something that happened within a day, or that lasts.

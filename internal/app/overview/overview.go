@@ -21,6 +21,7 @@ import (
 type Status struct {
 	Tick   Tick   `json:"tick"`
 	Paused *Pause `json:"paused,omitempty"` // nil: automatic runs start
+	Seal   Seal   `json:"seal"`
 
 	Running   []Run      `json:"running"`   // newest last
 	Failed    []Run      `json:"failed"`    // newest first, one for each job
@@ -49,6 +50,12 @@ type Tick struct {
 type Pause struct {
 	Until  time.Time `json:"until,omitzero"`   // zero: until ollim resume
 	Reason string    `json:"reason,omitempty"` // what is wrong with the file that says so
+}
+
+// Seal tells whether the programs of agents are sealed.
+type Seal struct {
+	On  bool   `json:"on"`
+	Why string `json:"why,omitempty"` // they are not, or no agent runs
 }
 
 // Question is a run that waits for an answer, or that has one and could not go on yet.
@@ -111,7 +118,7 @@ func Collect(ctx context.Context, h app.Home, days int) (Status, error) {
 	}
 	var errs []error
 	for _, part := range []func(context.Context, app.Home) error{
-		s.tick, func(_ context.Context, h app.Home) error { return s.runs(h, days) }, s.questions, s.queue, s.inbox, s.messages, s.jobs, s.money,
+		s.tick, func(_ context.Context, h app.Home) error { return s.runs(h, days) }, s.questions, s.queue, s.inbox, s.messages, s.jobs, s.money, s.seal,
 	} {
 		errs = append(errs, part(ctx, h))
 	}
@@ -130,6 +137,15 @@ func (s *Status) tick(_ context.Context, h app.Home) error {
 		s.Tick = Tick{Alive: h.Disk.Now().Sub(seen) <= tick.Quiet, Seen: seen.In(h.Config.Zone)}
 	}
 	return err
+}
+
+func (s *Status) seal(_ context.Context, h app.Home) error {
+	_, why, err := h.Runner(false).Seals(job.New(job.Routine))
+	if err != nil {
+		why = err.Error()
+	}
+	s.Seal = Seal{On: why == "", Why: why}
+	return nil
 }
 
 func (s *Status) questions(_ context.Context, h app.Home) error {
