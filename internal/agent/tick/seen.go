@@ -1,10 +1,7 @@
 package tick
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
@@ -19,15 +16,9 @@ const Quiet = noteEvery + 2*time.Minute
 // one. It is read-only.
 func Seen(home paths.Dir) (time.Time, error) {
 	path := pagePath(home)
-	data, err := store.Read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return time.Time{}, nil
-	}
-	var p page
-	if err == nil {
-		if err = json.Unmarshal(data, &p); err != nil {
-			err = fmt.Errorf("%s: not valid: %w", path, err)
-		}
+	p, invalid, err := store.PeekJSON[page](path)
+	if invalid != nil {
+		err = fmt.Errorf("%s: not valid: %w", path, invalid)
 	}
 	if err != nil || p.Accounted.IsZero() {
 		return time.Time{}, err

@@ -162,8 +162,7 @@ func (c *Client) write(p page) {
 
 // kept returns what an earlier turn has found.
 func (c *Client) kept() (p page) {
-	data, err := store.Read(c.Cache)
-	if err != nil || json.Unmarshal(data, &p) != nil || p.At.After(c.Now()) {
+	if p, _, _ = store.PeekJSON[page](c.Cache); p.At.After(c.Now()) {
 		return page{}
 	}
 	return p

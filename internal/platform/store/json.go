@@ -26,27 +26,42 @@ func (d Disk) Lock(ctx context.Context, path string) (*lock.Held, error) {
 	return d.Locks.WaitShort(ctx, path)
 }
 
-// ReadJSON reads the document at path. A missing file is the zero T. A file that is not valid JSON of that shape is
-// moved aside, reported through Warn, and is the zero T too. The caller holds the file's lock.
-func ReadJSON[T any](d Disk, path string) (T, error) {
-	var v, zero T
+// Locked calls do under the data-file lock at path.
+func (d Disk) Locked(ctx context.Context, path string, do func() error) error {
+	held, err := d.Lock(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	return do()
+}
+
+// PeekJSON reads the document at path. It needs no lock, because documents are replaced as a whole. A missing file is the
+// zero T, and so is one that is not valid JSON of that shape; invalid is its error.
+func PeekJSON[T any](path string) (v T, invalid, err error) {
 	data, err := Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return zero, nil
+		return v, nil, nil
 	}
-	if err != nil {
-		return zero, err
+	if err == nil {
+		if invalid = json.Unmarshal(data, &v); invalid != nil {
+			v = *new(T) // a part of it may have been decoded
+		}
 	}
-	cause := json.Unmarshal(data, &v)
-	if cause == nil {
-		return v, nil
+	return v, invalid, err
+}
+
+// ReadJSON is PeekJSON for a caller that holds the file's lock: an invalid file is moved aside and reported through Warn.
+func ReadJSON[T any](d Disk, path string) (T, error) {
+	v, invalid, err := PeekJSON[T](path)
+	if err != nil || invalid == nil {
+		return v, err
 	}
 	aside, err := SetAside(path, d.Now())
-	if err != nil {
-		return zero, err
+	if err == nil {
+		d.Warn(fmt.Sprintf("%s: not valid (%v): kept as %s, and a new one was started", path, invalid, aside))
 	}
-	d.Warn(fmt.Sprintf("%s: not valid (%v): kept as %s, and a new one was started", path, cause, aside))
-	return zero, nil
+	return v, err
 }
 
 // Misfit returns an error of decoding foreign data in plain words: the key and the value expected there.
@@ -103,20 +118,28 @@ func marshal(v any, indent string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
+// What the edit of EditJSON returns for a document that is not to be written.
+var (
+	ErrUnchanged = errors.New("the file stays as it is")
+	ErrEmpty     = errors.New("the file is removed")
+)
+
 // EditJSON reads the document at path (see ReadJSON), applies edit and replaces it, under the lock at lockPath. If edit
-// returns an error, nothing is written and the error is returned.
+// returns an error, nothing is written, and the error is returned unless it is ErrUnchanged or ErrEmpty.
 func EditJSON[T any](ctx context.Context, d Disk, lockPath, path string, edit func(*T) error) error {
-	held, err := d.Lock(ctx, lockPath)
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	v, err := ReadJSON[T](d, path)
-	if err != nil {
-		return err
-	}
-	if err := edit(&v); err != nil {
-		return err
-	}
-	return WriteJSON(path, v)
+	return d.Locked(ctx, lockPath, func() error {
+		v, err := ReadJSON[T](d, path)
+		if err == nil {
+			err = edit(&v)
+		}
+		switch {
+		case errors.Is(err, ErrUnchanged):
+			return nil
+		case errors.Is(err, ErrEmpty):
+			return Remove(path)
+		case err != nil:
+			return err
+		}
+		return WriteJSON(path, v)
+	})
 }

@@ -19,10 +19,9 @@ package approval
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
@@ -97,22 +96,15 @@ func (b Book) Last(key string) (last Approval, known bool, err error) {
 // read takes no lock, because the file is replaced as a whole. It takes the lock only to set aside a file that cannot
 // be parsed, since another process may have replaced it by then.
 func (b Book) read() (p page, err error) {
-	data, err := store.Read(b.Home.Approvals())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	p, invalid, err := store.PeekJSON[page](b.Home.Approvals())
+	if err != nil || invalid == nil {
+		return p, err
 	}
-	if err != nil {
-		return nil, err
-	}
-	if json.Unmarshal(data, &p) == nil {
-		return p, nil
-	}
-	held, err := b.Disk.Lock(context.Background(), b.Home.Lock("approvals"))
-	if err != nil {
-		return nil, err
-	}
-	defer held.Release()
-	return store.ReadJSON[page](b.Disk, b.Home.Approvals())
+	err = b.Disk.Locked(context.Background(), b.Home.Lock("approvals"), func() error {
+		p, err = store.ReadJSON[page](b.Disk, b.Home.Approvals())
+		return err
+	})
+	return p, err
 }
 
 // Approve records s as approved, either by the Owner, who must have been shown exactly s, or by the run with the id by,
@@ -120,17 +112,17 @@ func (b Book) read() (p page, err error) {
 // only files whose bytes are in the book already, else the error is ErrNotInherited: it may have changed a skill since
 // the owner looked.
 func (b Book) Approve(ctx context.Context, s Subject, by string) error {
-	return b.edit(ctx, func(p page) (bool, error) {
+	return b.edit(ctx, func(p page) error {
 		for _, name := range sortedKeys(s.Files) {
 			if by != Owner && !p.has(name, s.Files[name]) {
-				return false, fmt.Errorf("%s: %s: %w", s.Key, legible(name), ErrNotInherited)
+				return fmt.Errorf("%s: %s: %w", s.Key, legible(name), ErrNotInherited)
 			}
 		}
 		p[s.Key] = Approval{
 			Digest: s.Digest(), At: b.Disk.Now().In(b.Zone).Truncate(time.Second), By: by,
 			Kind: s.Kind, Fields: s.Fields, Body: s.Body, Files: s.Files,
 		}
-		return true, nil
+		return nil
 	})
 }
 
@@ -156,36 +148,28 @@ func (a Approval) Touched(s Subject) (names []string) {
 
 // Forget drops the approvals whose keys keep rejects. keep is called under the lock and must not use the book.
 func (b Book) Forget(ctx context.Context, keep func(key string, a Approval) bool) error {
-	return b.edit(ctx, func(p page) (bool, error) {
+	return b.edit(ctx, func(p page) error {
 		before := len(p)
-		for key, a := range p {
-			if !keep(key, a) {
-				delete(p, key)
-			}
+		maps.DeleteFunc(p, func(key string, a Approval) bool { return !keep(key, a) })
+		if len(p) == before {
+			return store.ErrUnchanged
 		}
-		return len(p) != before, nil
+		return nil
 	})
 }
 
-// edit changes the page under its lock and writes it only if change reports a change.
-func (b Book) edit(ctx context.Context, change func(page) (bool, error)) error {
-	held, err := b.Disk.Lock(ctx, b.Home.Lock("approvals"))
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	p, err := store.ReadJSON[page](b.Disk, b.Home.Approvals())
-	if err != nil {
-		return err
-	}
-	if p == nil {
-		p = page{}
-	}
-	if changed, err := change(p); err != nil || !changed {
-		return err
-	}
-	if len(p) == 0 {
-		return store.Remove(b.Home.Approvals())
-	}
-	return store.WriteJSON(b.Home.Approvals(), p)
+// edit changes the page under its lock; see store.EditJSON for the errors of change.
+func (b Book) edit(ctx context.Context, change func(page) error) error {
+	return store.EditJSON(ctx, b.Disk, b.Home.Lock("approvals"), b.Home.Approvals(), func(p *page) error {
+		if *p == nil {
+			*p = page{}
+		}
+		if err := change(*p); err != nil {
+			return err
+		}
+		if len(*p) == 0 {
+			return store.ErrEmpty
+		}
+		return nil
+	})
 }

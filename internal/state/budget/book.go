@@ -2,10 +2,8 @@ package budget
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
@@ -29,16 +27,12 @@ var (
 // Status returns the state of the bucket. It takes no lock and is read-only, so a file that cannot be parsed only
 // causes a warning.
 func (b Book) Status() (Status, error) {
-	var f file
-	path := b.Home.PingBudget()
-	data, err := store.Read(path)
-	if err == nil {
-		if cause := json.Unmarshal(data, &f); cause != nil {
-			b.Disk.Warn(fmt.Sprintf("%s: not valid (%v)", path, cause))
-			f = nil
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	f, invalid, err := store.PeekJSON[file](b.Home.PingBudget())
+	if err != nil {
 		return Status{}, err
+	}
+	if invalid != nil {
+		b.Disk.Warn(fmt.Sprintf("%s: not valid (%v)", b.Home.PingBudget(), invalid))
 	}
 	return f.at(b.now()), nil
 }

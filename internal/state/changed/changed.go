@@ -75,20 +75,17 @@ func (b Book) CommitRun(ctx context.Context, run string) error {
 	if err != nil {
 		return err
 	}
-	held, err := b.Disk.Lock(ctx, b.Home.Lock("changed"))
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	for _, entry := range entries {
-		if !plaintext.IsID(entry.Name()) {
-			continue // left by a proposal that was killed while it was written
+	return b.Disk.Locked(ctx, b.Home.Lock("changed"), func() error {
+		for _, entry := range entries {
+			if !plaintext.IsID(entry.Name()) {
+				continue // left by a proposal that was killed while it was written
+			}
+			if err := b.commit(filepath.Join(b.proposals(run), entry.Name()), entry.Name()); err != nil {
+				return err
+			}
 		}
-		if err := b.commit(filepath.Join(b.proposals(run), entry.Name()), entry.Name()); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // commit commits one proposal. The caller holds the lock.
@@ -110,12 +107,7 @@ func (b Book) write(ctx context.Context, path, key string, value []byte, d store
 	if err := check(key, value); err != nil {
 		return err
 	}
-	held, err := b.Disk.Lock(ctx, b.Home.Lock("changed"))
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	return store.Write(path, value, d)
+	return b.Disk.Locked(ctx, b.Home.Lock("changed"), func() error { return store.Write(path, value, d) })
 }
 
 func (b Book) path(key string) string { return filepath.Join(b.Home.Changed(), key) }

@@ -11,9 +11,6 @@ package heartbeat
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"io/fs"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
@@ -54,37 +51,20 @@ func (b Book) Done(ctx context.Context, made map[string]Call) error {
 
 // List returns the calls that are owed, by job. It takes no lock, because the file is replaced as a whole. A file that cannot be
 // parsed has none; the next change sets it aside.
-func (b Book) List() (all map[string]Call, err error) {
-	data, err := store.Read(b.Home.Heartbeats())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if json.Unmarshal(data, &all) != nil {
-		all = nil
-	}
-	return all, nil
+func (b Book) List() (map[string]Call, error) {
+	all, _, err := store.PeekJSON[map[string]Call](b.Home.Heartbeats())
+	return all, err
 }
 
 // edit changes the file under its lock.
 func (b Book) edit(ctx context.Context, change func(map[string]Call)) error {
-	held, err := b.Disk.Lock(ctx, b.Home.Lock("heartbeats"))
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	all, err := store.ReadJSON[map[string]Call](b.Disk, b.Home.Heartbeats())
-	if err != nil {
-		return err
-	}
-	if all == nil {
-		all = map[string]Call{}
-	}
-	change(all)
-	if len(all) == 0 {
-		return store.Remove(b.Home.Heartbeats())
-	}
-	return store.WriteJSON(b.Home.Heartbeats(), all)
+	return store.EditJSON(ctx, b.Disk, b.Home.Lock("heartbeats"), b.Home.Heartbeats(), func(all *map[string]Call) error {
+		if *all == nil {
+			*all = map[string]Call{}
+		}
+		if change(*all); len(*all) == 0 {
+			return store.ErrEmpty
+		}
+		return nil
+	})
 }

@@ -14,7 +14,6 @@ package notice
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -47,14 +46,7 @@ const Heartbeat = "heartbeat "
 
 // Seen returns when each problem was first reported. A file that cannot be parsed has none; the next change sets it aside.
 func (b Book) Seen() (map[string]time.Time, error) {
-	data, err := store.Read(b.Home.Notices())
-	var p page
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		err = nil
-	case err == nil && json.Unmarshal(data, &p) != nil:
-		p = page{}
-	}
+	p, _, err := store.PeekJSON[page](b.Home.Notices())
 	return p.Seen, err
 }
 

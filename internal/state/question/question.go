@@ -187,10 +187,5 @@ func (b Book) Drop(ctx context.Context, run string) error {
 }
 
 func (b Book) locked(ctx context.Context, change func() error) error {
-	held, err := b.Disk.Lock(ctx, b.Home.Lock("questions"))
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	return change()
+	return b.Disk.Locked(ctx, b.Home.Lock("questions"), change)
 }

@@ -102,12 +102,9 @@ func (l *Log) Add(ctx context.Context, body []byte) error {
 }
 
 func (l *Log) append(ctx context.Context, e line) error {
-	held, err := l.book.Disk.Lock(ctx, l.book.Home.Run(l.run, "lock"))
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	return store.AppendJSON(l.book.Home.Requests(l.run), e, store.Buffered)
+	return l.book.Disk.Locked(ctx, l.book.Home.Run(l.run, "lock"), func() error {
+		return store.AppendJSON(l.book.Home.Requests(l.run), e, store.Buffered)
+	})
 }
 
 // Read returns the body of the n-th request of a run, from 1, and whether values of secrets were replaced in it. The error is an

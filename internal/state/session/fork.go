@@ -162,24 +162,20 @@ func (b Book) finishSave(ctx context.Context, f Fork) error {
 // withFork gives edit the fork on disk, nil if there is none, and stores what it returns, nil for none, both under the lock of the
 // file. An unchanged pointer is not written.
 func (b Book) withFork(ctx context.Context, edit func(*Fork) (*Fork, error)) error {
-	held, err := b.Disk.Lock(ctx, b.Home.Lock("fork"))
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	now, err := store.ReadJSON[*Fork](b.Disk, b.Home.Fork())
-	if err != nil {
-		return err
-	}
-	if now != nil && now.ID == "" { // {} is no fork
-		now = nil
-	}
-	next, err := edit(now)
-	switch {
-	case err != nil || next == now:
-		return err
-	case next == nil:
-		return store.Remove(b.Home.Fork())
-	}
-	return store.WriteJSON(b.Home.Fork(), next)
+	return store.EditJSON(ctx, b.Disk, b.Home.Lock("fork"), b.Home.Fork(), func(f **Fork) error {
+		now := *f
+		if now != nil && now.ID == "" { // {} is no fork
+			now = nil
+		}
+		next, err := edit(now)
+		switch *f = next; {
+		case err != nil:
+			return err
+		case next == now:
+			return store.ErrUnchanged
+		case next == nil:
+			return store.ErrEmpty
+		}
+		return nil
+	})
 }

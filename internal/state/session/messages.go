@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -40,29 +39,19 @@ func (b Book) Received(ctx context.Context, messageID string, outside ...string)
 	if len(outside) == 0 {
 		return nil
 	}
-	err := b.editMessages(ctx, func(all *[]Message) error {
-		news := false
+	return b.editMessages(ctx, func(all *[]Message) error {
+		err := store.ErrUnchanged
 		for i := range *all {
 			m := &(*all)[i]
 			for _, id := range outside {
 				if m.MessageID == messageID && !slices.Contains(m.Outside, id) {
-					m.Outside, news = append(m.Outside, id), true
+					m.Outside, err = append(m.Outside, id), nil
 				}
 			}
 		}
-		if !news {
-			return errNoNews
-		}
-		return nil
+		return err
 	})
-	if errors.Is(err, errNoNews) {
-		return nil
-	}
-	return err
 }
-
-// errNoNews keeps a file from being written again as it is.
-var errNoNews = errors.New("nothing to change")
 
 func (b Book) editMessages(ctx context.Context, edit func(*[]Message) error) error {
 	return store.EditJSON(ctx, b.Disk, b.Home.Lock("fork_messages"), b.Home.ForkMessages(), edit)
@@ -71,19 +60,14 @@ func (b Book) editMessages(ctx context.Context, edit func(*[]Message) error) err
 // ByMessage returns the latest message with an id, its own or the one that a reply quotes. found is false if it cannot be answered
 // any more; the message is the zero one if none is known.
 func (b Book) ByMessage(ctx context.Context, id string) (m Message, found bool, err error) {
-	held, err := b.Disk.Lock(ctx, b.Home.Lock("fork_messages"))
-	if err != nil {
-		return m, false, err
-	}
-	defer held.Release()
-	all, err := store.ReadJSON[[]Message](b.Disk, b.Home.ForkMessages())
-	if err != nil {
-		return m, false, err
-	}
-	for _, m := range slices.Backward(all) {
-		if m.MessageID == id || slices.Contains(m.Outside, id) {
-			return m, b.Disk.Now().Sub(m.TS) <= ReplyLimit, nil
+	err = b.editMessages(ctx, func(all *[]Message) error {
+		for _, sent := range slices.Backward(*all) {
+			if sent.MessageID == id || slices.Contains(sent.Outside, id) {
+				m, found = sent, b.Disk.Now().Sub(sent.TS) <= ReplyLimit
+				break
+			}
 		}
-	}
-	return Message{}, false, nil
+		return store.ErrUnchanged
+	})
+	return m, found, err
 }

@@ -34,15 +34,7 @@ func (b Book) Pause(ctx context.Context, until time.Time) error {
 
 // Resume allows automatic fires again. It succeeds if they are not paused.
 func (b Book) Resume(ctx context.Context) error {
-	held, err := b.Disk.Lock(ctx, b.Home.Lock("pause"))
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	if _, err := store.ReadJSON[stop](b.Disk, b.pausePath()); err != nil { // sets a corrupt file aside
-		return err
-	}
-	return store.Remove(b.pausePath())
+	return store.EditJSON(ctx, b.Disk, b.Home.Lock("pause"), b.pausePath(), func(*stop) error { return store.ErrEmpty })
 }
 
 // Paused reports whether automatic fires are stopped, and until when; zero means until Resume. It takes no lock and is

@@ -34,10 +34,7 @@ package spend
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
@@ -222,16 +219,13 @@ type Sum struct {
 // Totals returns the current totals. It takes no lock and is read-only, so a file that cannot be parsed only causes a
 // warning; the figures are those that the next Reserve will use.
 func (b Book) Totals() (totals, error) {
-	var p page
 	path := b.Home.State("spend.json")
-	data, err := store.Read(path)
-	if err == nil {
-		if cause := json.Unmarshal(data, &p); cause != nil {
-			b.Disk.Warn(fmt.Sprintf("%s: not valid (%v)", path, cause))
-			p = page{}
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	p, invalid, err := store.PeekJSON[page](path)
+	if err != nil {
 		return totals{}, err
+	}
+	if invalid != nil {
+		b.Disk.Warn(fmt.Sprintf("%s: not valid (%v)", path, invalid))
 	}
 	now := b.now()
 	if err := b.begin(&p, "", now); err != nil {
@@ -246,31 +240,20 @@ func (b Book) now() time.Time { return b.Disk.Now().In(b.Zone) }
 
 // edit changes the accounts under their lock on behalf of a run; if change fails, nothing is written.
 func (b Book) edit(ctx context.Context, run string, change func(*page, time.Time) error) error {
-	held, err := b.Disk.Lock(ctx, b.Home.Lock("spend"))
-	if err != nil {
-		return err
-	}
-	defer held.Release()
 	path := b.Home.State("spend.json")
-	p, err := store.ReadJSON[page](b.Disk, path)
-	if err != nil {
-		return err
-	}
-	now := b.now()
-	if err := b.begin(&p, run, now); err != nil {
-		return err
-	}
-	if p.note(label(now)) { // write it at once: a book that refuses every run would otherwise never learn that a day has passed
-		if err := store.WriteJSON(path, p); err != nil {
-			return err
+	return store.EditJSON(ctx, b.Disk, b.Home.Lock("spend"), path, func(p *page) error {
+		now := b.now()
+		err := b.begin(p, run, now)
+		if err == nil && p.note(label(now)) { // write it at once: a book that refuses every run would otherwise never learn that a day has passed
+			err = store.WriteJSON(path, p)
 		}
-	}
-	if err := change(&p, now); err != nil {
+		if err == nil {
+			err = change(p, now)
+		}
+		p.forget(label(now))
+		p.forgetRuns(run)
 		return err
-	}
-	p.forget(label(now))
-	p.forgetRuns(run)
-	return store.WriteJSON(path, p)
+	})
 }
 
 // begin fills a page that was not read from disk. It omits the calling run, which reports its own amount next.

@@ -13,10 +13,8 @@ package update
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/paths"
@@ -100,12 +98,8 @@ func (b Box) glance() ([]Update, bool) {
 	if files, err := b.claimFiles(); err != nil || len(files) > 0 {
 		return nil, false
 	}
-	data, err := store.Read(b.Home.PendingUpdates())
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, true
-	}
-	var entries []entry
-	if err != nil || json.Unmarshal(data, &entries) != nil {
+	entries, invalid, err := store.PeekJSON[[]entry](b.Home.PendingUpdates())
+	if err != nil || invalid != nil {
 		return nil, false
 	}
 	return b.pendingOf(entries).list(), true
