@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -81,6 +84,20 @@ type Tool struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage // JSON Schema of its input
+}
+
+// Schema returns the JSON Schema of an input, from the names and the types of its fields, of which the first are required.
+func Schema(required int, fields ...string) string {
+	var properties, names []string
+	for field := range slices.Chunk(fields, 2) {
+		names = append(names, strconv.Quote(field[0]))
+		properties = append(properties, names[len(names)-1]+":"+field[1])
+	}
+	needs := ""
+	if required > 0 {
+		needs = `,"required":[` + strings.Join(names[:required], ",") + "]"
+	}
+	return `{"type":"object","properties":{` + strings.Join(properties, ",") + "}" + needs + `,"additionalProperties":false}`
 }
 
 // ToolResult is the answer of a tool.

@@ -3,7 +3,6 @@ package tools
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,19 +19,6 @@ import (
 	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/update"
 )
-
-//go:embed add_reminder.md
-var addReminderText string
-
-func addReminder() tool {
-	return tool{
-		name:        "add_reminder",
-		description: addReminderText,
-		schemaOf:    reminderSchema,
-		may:         listed("add_reminder"),
-		call:        takes(callAddReminder),
-	}
-}
 
 // reminderSchema describes every parameter. A run outside the main conversation and its branches, whose tools are its own, is
 // offered only what it may set.

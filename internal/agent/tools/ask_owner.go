@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,21 +17,6 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/update"
 )
-
-//go:embed ask_owner.md
-var askOwnerText string
-
-func askOwner() tool {
-	return tool{
-		name:        runlog.AskOwner,
-		description: askOwnerText,
-		schema: `{"type":"object","properties":{"question":{"type":"string","minLength":1},` +
-			`"choices":{"type":"array","items":{"type":"string","minLength":1,"maxLength":80},"maxItems":10},"expires":{"type":"string"}},` +
-			`"required":["question"],"additionalProperties":false}`,
-		may:  asks,
-		call: takes(callAsk),
-	}
-}
 
 // Bounds of a question.
 const (

@@ -2,26 +2,11 @@ package tools
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"strings"
 
 	"github.com/ollim/ollim/internal/state/runlog"
 )
-
-//go:embed compact_session.md
-var compactSessionText string
-
-func compactSession() tool {
-	return tool{
-		name:        "compact_session",
-		description: compactSessionText,
-		schema: `{"type":"object","properties":{"instructions":{"type":"string","minLength":1}},` +
-			`"required":["instructions"],"additionalProperties":false}`,
-		may:  persistent,
-		call: takes(callCompact),
-	}
-}
 
 func persistent(b *Set) error {
 	if !b.Run.Persistent {

@@ -2,32 +2,12 @@ package tools
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"strings"
 
 	"github.com/ollim/ollim/internal/state/inquiry"
 	"github.com/ollim/ollim/internal/state/outbox"
 )
-
-//go:embed discord_embed.md
-var discordEmbedText string
-
-func discordEmbed() tool {
-	const text = `{"type":"string","minLength":1}`
-	return tool{
-		name:        "discord_embed",
-		description: discordEmbedText,
-		schema: `{"type":"object","properties":{"title":` + text + `,"description":` + text + `,"url":` + text +
-			`,"color":{"type":"string","pattern":"^#[0-9a-fA-F]{6}$"},"fields":{"type":"array","maxItems":25,"items":{"type":"object","properties":{"name":` +
-			text + `,"value":` + text + `,"inline":{"type":"boolean"}},"required":["name","value"],"additionalProperties":false}},"footer":` + text +
-			`,"buttons":{"type":"array","maxItems":5,"items":{"type":"object","properties":{"label":{"type":"string","minLength":1,"maxLength":80},` +
-			`"action":{"type":"string","pattern":"^(task_done|task_del|agent):."},"style":{"enum":["primary","success","danger"]}},` +
-			`"required":["label","action"],"additionalProperties":false}},"critical":{"type":"boolean"}},"required":["title"],"additionalProperties":false}`,
-		may:  pings,
-		call: takes(callEmbed),
-	}
-}
 
 func callEmbed(ctx context.Context, b *Set, in struct {
 	outbox.Embed

@@ -2,29 +2,17 @@ package tools
 
 import (
 	"context"
-	_ "embed"
 	"strings"
 
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 )
 
-//go:embed enter_fork.md
-var enterForkText string
-
-func enterFork() tool {
-	return tool{
-		name:        runlog.EnterFork,
-		description: enterForkText,
-		schema:      `{"type":"object","properties":{"topic":{"type":"string"}},"additionalProperties":false}`,
-		may: func(b *Set) error {
-			if b.Run.Key != session.MainKey {
-				return &Refused{"enter_fork is for the main conversation only."}
-			}
-			return nil
-		},
-		call: takes(callEnterFork),
+func inMain(b *Set) error {
+	if b.Run.Key != session.MainKey {
+		return &Refused{"enter_fork is for the main conversation only."}
 	}
+	return nil
 }
 
 func callEnterFork(ctx context.Context, b *Set, in struct {

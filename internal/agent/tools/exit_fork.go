@@ -2,27 +2,10 @@ package tools
 
 import (
 	"context"
-	_ "embed"
 
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 )
-
-//go:embed exit_fork.md
-var exitForkText string
-
-func exitFork() tool {
-	return tool{
-		name:        runlog.ExitFork,
-		description: exitForkText,
-		schema:      noArguments,
-		may:         forkOnly(runlog.ExitFork),
-		call:        takes(callExitFork),
-	}
-}
-
-// noArguments is the schema of a tool that takes none.
-const noArguments = `{"type":"object","properties":{},"additionalProperties":false}`
 
 func callExitFork(ctx context.Context, b *Set, _ struct{}) (string, error) {
 	if err := b.mayLeave(ctx); err != nil {

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"time"
 
@@ -10,24 +9,6 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
-
-//go:embed follow_up_chain.md
-var followUpText string
-
-func followUpChain() tool {
-	return tool{
-		name:        "follow_up_chain",
-		description: followUpText,
-		schema: `{"type":"object","properties":{"minutes_from_now":{"type":"integer","minimum":1,"maximum":10080}},` +
-			`"required":["minutes_from_now"],"additionalProperties":false}`,
-		may:    chains,
-		guides: inChain,
-		call:   takes(callFollowUp),
-	}
-}
-
-// inChain reports whether the run is a check of a chain, the final one too.
-func inChain(b *Set) bool { return b.Run.MaxChain > 0 }
 
 func chains(b *Set) error {
 	r := b.Run.Record

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"strings"
 	"time"
@@ -10,19 +9,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/state/job"
 )
-
-//go:embed list_reminders.md
-var listRemindersText string
-
-func listReminders() tool {
-	return tool{
-		name:        "list_reminders",
-		description: listRemindersText,
-		schema:      noArguments,
-		may:         listed("list_reminders"),
-		call:        takes(callListReminders),
-	}
-}
 
 func callListReminders(_ context.Context, b *Set, _ struct{}) (string, error) {
 	s, err := b.Jobs.Load()

@@ -2,26 +2,11 @@ package tools
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/update"
 )
-
-//go:embed ping_user.md
-var pingUserText string
-
-func pingUser() tool {
-	return tool{
-		name:        "ping_user",
-		description: pingUserText,
-		schema: `{"type":"object","properties":{"message":{"type":"string","minLength":1},"critical":{"type":"boolean"}},` +
-			`"required":["message"],"additionalProperties":false}`,
-		may:  pings,
-		call: takes(callPing),
-	}
-}
 
 func callPing(ctx context.Context, b *Set, in struct {
 	Message  string `json:"message"`

@@ -2,27 +2,12 @@ package tools
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/update"
 )
-
-//go:embed report_updates.md
-var reportUpdatesText string
-
-func reportUpdates() tool {
-	return tool{
-		name:        "report_updates",
-		description: reportUpdatesText,
-		schema: `{"type":"object","properties":{"message":{"type":"string","minLength":1}},` +
-			`"required":["message"],"additionalProperties":false}`,
-		may:  reports,
-		call: takes(callReport),
-	}
-}
 
 func reports(b *Set) error {
 	switch {

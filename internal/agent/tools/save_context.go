@@ -2,25 +2,11 @@ package tools
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 )
-
-//go:embed save_context.md
-var saveContextText string
-
-func saveContext() tool {
-	return tool{
-		name:        runlog.SaveContext,
-		description: saveContextText,
-		schema:      noArguments,
-		may:         forkOnly(runlog.SaveContext),
-		call:        takes(callSaveContext),
-	}
-}
 
 func callSaveContext(ctx context.Context, b *Set, _ struct{}) (string, error) {
 	if err := b.mayLeave(ctx); err != nil {

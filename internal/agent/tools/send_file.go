@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,20 +15,6 @@ import (
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/update"
 )
-
-//go:embed send_file.md
-var sendFileText string
-
-func sendFile() tool {
-	return tool{
-		name:        "send_file",
-		description: sendFileText,
-		schema: `{"type":"object","properties":{"path":{"type":"string","minLength":1},"message":{"type":"string"},"critical":{"type":"boolean"}},` +
-			`"required":["path"],"additionalProperties":false}`,
-		may:  pings,
-		call: takes(callSendFile),
-	}
-}
 
 func callSendFile(ctx context.Context, b *Set, in struct {
 	Path     string `json:"path"`

@@ -6,6 +6,7 @@ package tools
 import (
 	"bytes"
 	"context"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,19 +70,49 @@ type State struct {
 
 // tool is one entry of a set.
 type tool struct {
-	name        string
-	description string
-	schema      string
-	schemaOf    func(*Set) json.RawMessage // instead of schema, where it depends on the run
-	may         func(*Set) error           // a *Refused when the run may not use it at all
-	guides      func(*Set) bool            // reports whether the run is shown the tool also where it may not use it, because the refusal says what to do; nil: never
-	call        func(context.Context, *Set, json.RawMessage) (string, error)
+	name   string           // its description is the file NAME.md
+	may    func(*Set) error // a *Refused when the run may not use it at all
+	call   func(context.Context, *Set, json.RawMessage) (string, error)
+	schema string // "": it is that of reminderSchema, which depends on the run
 }
 
+//go:embed *.md
+var descriptions embed.FS
+
 func tools() []tool {
+	const (
+		text   = `{"type":"string","minLength":1}`
+		flag   = `{"type":"boolean"}`
+		choice = `{"type":"string","minLength":1,"maxLength":80}`
+		action = `{"type":"string","pattern":"^(task_done|task_del|agent):."}`
+		style  = `{"enum":["primary","success","danger"]}`
+		color  = `{"type":"string","pattern":"^#[0-9a-fA-F]{6}$"}`
+		week   = `{"type":"integer","minimum":1,"maximum":10080}`
+	)
+	list := func(most, items string) string {
+		return `{"type":"array","maxItems":` + most + `,"items":` + items + `}`
+	}
+	schema := engine.Schema
 	return []tool{
-		pingUser(), discordEmbed(), sendFile(), askOwner(), reportUpdates(), followUpChain(), addReminder(), listReminders(),
-		cancelReminder(), updateNames(), compactSession(), useSkill(), searchDocs(), enterFork(), exitFork(), saveContext(),
+		{"ping_user", pings, takes(callPing), schema(1, "message", text, "critical", flag)},
+		{"discord_embed", pings, takes(callEmbed), schema(1, "title", text, "description", text, "url", text, "color", color,
+			"fields", list("25", schema(2, "name", text, "value", text, "inline", flag)), "footer", text,
+			"buttons", list("5", schema(2, "label", choice, "action", action, "style", style)), "critical", flag)},
+		{"send_file", pings, takes(callSendFile), schema(1, "path", text, "message", `{"type":"string"}`, "critical", flag)},
+		{runlog.AskOwner, asks, takes(callAsk), schema(1, "question", text,
+			"choices", `{"type":"array","items":`+choice+`,"maxItems":10}`, "expires", `{"type":"string"}`)},
+		{"report_updates", reports, takes(callReport), schema(1, "message", text)},
+		{"follow_up_chain", chains, takes(callFollowUp), schema(1, "minutes_from_now", week)},
+		{"add_reminder", listed("add_reminder"), takes(callAddReminder), ""},
+		{"list_reminders", listed("list_reminders"), takes(callListReminders), schema(0)},
+		{"cancel_reminder", listed("cancel_reminder"), takes(callCancelReminder), schema(1, "id", text)},
+		{"update_names", renames, takes(callNames), schema(0, "user_name", text, "bot_name", text)},
+		{"compact_session", persistent, takes(callCompact), schema(1, "instructions", text)},
+		{"skill", usesSkills, takes(callSkill), schema(1, "name", text, "arguments", `{"type":"string"}`)},
+		{"search_docs", listed("search_docs"), takes(callSearchDocs), schema(1, "query", text)},
+		{runlog.EnterFork, inMain, takes(callEnterFork), schema(0, "topic", `{"type":"string"}`)},
+		{runlog.ExitFork, forkOnly(runlog.ExitFork), takes(callExitFork), schema(0)},
+		{runlog.SaveContext, forkOnly(runlog.SaveContext), takes(callSaveContext), schema(0)},
 	}
 }
 
@@ -99,12 +130,13 @@ func (b *Set) List() []engine.Tool {
 		if !b.names(own + t.name) {
 			continue
 		}
-		if b.Run.Shared || t.may(b) == nil || t.guides != nil && t.guides(b) {
+		if b.Run.Shared || t.may(b) == nil || t.name == "follow_up_chain" && b.Run.MaxChain > 0 {
 			schema := json.RawMessage(t.schema)
-			if t.schemaOf != nil {
-				schema = t.schemaOf(b)
+			if t.schema == "" {
+				schema = reminderSchema(b)
 			}
-			list = append(list, engine.Tool{Name: t.name, Description: t.description, Schema: schema})
+			description, _ := descriptions.ReadFile(t.name + ".md") // every tool has one
+			list = append(list, engine.Tool{Name: t.name, Description: string(description), Schema: schema})
 		}
 	}
 	return list
@@ -137,18 +169,15 @@ func (b *Set) Use(ctx context.Context, name string, input json.RawMessage) (stri
 	if at < 0 {
 		return "", fmt.Errorf("no tool %q", name)
 	}
-	text, err := list[at].use(ctx, b, input)
+	var text string
+	err := list[at].may(b)
+	if err == nil {
+		text, err = list[at].call(ctx, b, input)
+	}
 	if refused := (*Refused)(nil); errors.As(err, &refused) {
 		err = errors.Join(err, b.Run.Event(ctx, runlog.Event{Type: runlog.Refusal, Tool: name, Text: refused.Reason}))
 	}
 	return text, err
-}
-
-func (t tool) use(ctx context.Context, b *Set, input json.RawMessage) (string, error) {
-	if err := t.may(b); err != nil {
-		return "", err
-	}
-	return t.call(ctx, b, input)
 }
 
 // takes makes a tool's call of a function that takes the decoded arguments.

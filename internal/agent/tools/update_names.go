@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 
@@ -10,23 +9,11 @@ import (
 	"github.com/ollim/ollim/internal/state/config"
 )
 
-//go:embed update_names.md
-var updateNamesText string
-
-func updateNames() tool {
-	return tool{
-		name:        "update_names",
-		description: updateNamesText,
-		schema: `{"type":"object","properties":{"user_name":{"type":"string","minLength":1},"bot_name":{"type":"string","minLength":1}},` +
-			`"additionalProperties":false}`,
-		may: func(b *Set) error {
-			if !b.Run.Foreground {
-				return &Refused{"update_names is for the main conversation only."}
-			}
-			return nil
-		},
-		call: takes(callNames),
+func renames(b *Set) error {
+	if !b.Run.Foreground {
+		return &Refused{"update_names is for the main conversation only."}
 	}
+	return nil
 }
 
 func callNames(_ context.Context, b *Set, in struct {

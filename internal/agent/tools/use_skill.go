@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,23 +13,11 @@ import (
 	"github.com/ollim/ollim/internal/state/skill"
 )
 
-//go:embed use_skill.md
-var useSkillText string
-
-func useSkill() tool {
-	return tool{
-		name:        "skill",
-		description: useSkillText,
-		schema: `{"type":"object","properties":{"name":{"type":"string","minLength":1},"arguments":{"type":"string"}},` +
-			`"required":["name"],"additionalProperties":false}`,
-		may: func(b *Set) error {
-			if !slices.Contains(policy.Policy{Allow: parse(b.Run.Tools)}.BuiltIns(), "Skill") {
-				return &Refused{"This run has no skills."}
-			}
-			return nil
-		},
-		call: takes(callSkill),
+func usesSkills(b *Set) error {
+	if !slices.Contains(policy.Policy{Allow: parse(b.Run.Tools)}.BuiltIns(), "Skill") {
+		return &Refused{"This run has no skills."}
 	}
+	return nil
 }
 
 func callSkill(ctx context.Context, b *Set, in struct {

@@ -74,6 +74,7 @@ func tools() []tool {
 		mode    = `{"type":"string","enum":["files_with_matches","content","count"]}`
 		timeout = `{"type":"integer","minimum":1,"maximum":600000}`
 	)
+	schema := engine.Schema
 	return []tool{
 		{"Read", false, sees(callRead), schema(1, "file_path", name, "offset", ordinal, "limit", ordinal)},
 		{"Write", true, takes(callWrite), schema(2, "file_path", name, "content", text)},
@@ -85,17 +86,6 @@ func tools() []tool {
 		{"Bash", true, takes(callBash), schema(1, "command", name, "timeout", timeout, "description", text)},
 		{"WebFetch", false, takes(callWebFetch), schema(1, "url", name, "prompt", text)},
 	}
-}
-
-// schema is the JSON Schema of an input, from the names and the types of its fields, of which the first are required.
-func schema(required int, fields ...string) string {
-	var properties, names []string
-	for field := range slices.Chunk(fields, 2) {
-		names = append(names, strconv.Quote(field[0]))
-		properties = append(properties, names[len(names)-1]+":"+field[1])
-	}
-	return fmt.Sprintf(`{"type":"object","properties":{%s},"required":[%s],"additionalProperties":false}`,
-		strings.Join(properties, ","), strings.Join(names[:required], ","))
 }
 
 // HasEffects reports whether a use of the tool changes something, so that it must not be made twice.
