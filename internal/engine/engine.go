@@ -114,7 +114,7 @@ var (
 	// ErrUnavailable: the engine or the service behind it cannot be reached or used.
 	ErrUnavailable = errors.New("engine unavailable")
 	// ErrNoKey: the engine has neither a key nor a login. It is an ErrUnavailable.
-	ErrNoKey = fmt.Errorf("%w: no key or login", ErrUnavailable)
+	ErrNoKey error = noKey{}
 	// ErrSessionUnknown: the session to continue does not exist any more.
 	ErrSessionUnknown = errors.New("session unknown to the engine")
 	// ErrForeignSession: the session belongs to another engine.
@@ -126,6 +126,13 @@ var (
 	// ErrMaxTurns: the turn did not end within the answers that the model may give.
 	ErrMaxTurns = errors.New("turn limit reached")
 )
+
+// noKey is a type because an error that fmt.Errorf makes is made at every start of the program.
+type noKey struct{}
+
+func (noKey) Error() string { return ErrUnavailable.Error() + ": no key or login" }
+
+func (noKey) Unwrap() error { return ErrUnavailable }
 
 // Overloaded is a temporary refusal of the service: a rate limit or an overload.
 type Overloaded struct {

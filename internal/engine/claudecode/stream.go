@@ -150,9 +150,6 @@ type block struct {
 	IsError   bool            `json:"is_error"`
 }
 
-// errLongLine ends the run, because the line may be a tool use, which would be missing in the record.
-var errLongLine = fmt.Errorf("the engine printed a line of more than %d bytes", engine.MaxLine)
-
 // read takes events until the stream ends. After an error it continues to read, so that the process is not blocked.
 func (t *turn) read(r *bufio.Reader) error {
 	var line []byte
@@ -162,7 +159,8 @@ func (t *turn) read(r *bufio.Reader) error {
 			line = append(line, part...)
 		}
 		if len(line) > engine.MaxLine {
-			t.stopOn(errLongLine)
+			// It may be a tool use, which would be missing in the record.
+			t.stopOn(fmt.Errorf("the engine printed a line of more than %d bytes", engine.MaxLine))
 			line = nil
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {

@@ -92,11 +92,12 @@ func (l *Listener) now() Home {
 	return l.latest.home
 }
 
-// errStopping is the cause of the end of turns: the owner did not ask for it, so the messages stay in the queue.
-var errStopping = fmt.Errorf("the listener was stopped: %w", context.Canceled)
+// stopping is the cause of the end of turns: the owner did not ask for it, so the messages stay in the queue.
+type stopping struct{}
 
-// ErrRunning is the error of a second listener of one data directory.
-var ErrRunning = fmt.Errorf("another listener serves this data directory: %w", lock.ErrBusy)
+func (stopping) Error() string { return "the listener was stopped: " + context.Canceled.Error() }
+
+func (stopping) Unwrap() error { return context.Canceled }
 
 // Times of the listener.
 const (
@@ -105,8 +106,8 @@ const (
 	chores     = 30 * time.Second // after which the outbox and the queue are read again
 )
 
-// Run listens until ctx ends, which is no error. Its errors are api.ErrToken, api.ErrClosed, those of gateway.Run, ErrRunning,
-// or of a data directory that cannot be used.
+// Run listens until ctx ends, which is no error. Its errors are api.ErrToken, api.ErrClosed, those of gateway.Run, lock.ErrBusy
+// while another listener serves the data directory, or of a data directory that cannot be used.
 func Run(ctx context.Context, o Options) error {
 	h, err := o.Home()
 	if err != nil {
@@ -114,7 +115,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	held, err := lock.Try(h.Dir.Lock("discord"))
 	if errors.Is(err, lock.ErrBusy) {
-		return ErrRunning
+		return fmt.Errorf("another listener serves this data directory: %w", lock.ErrBusy)
 	}
 	if err != nil {
 		return err
@@ -158,13 +159,13 @@ func (l *Listener) run(ctx context.Context, h Home) error {
 	end()
 
 	l.Notify("STOPPING=1", "STATUS=waiting for the turn in progress")
-	overdue := time.AfterFunc(l.Grace, func() { cut(errStopping) })
+	overdue := time.AfterFunc(l.Grace, func() { cut(stopping{}) })
 	defer overdue.Stop()
 	l.talks.stop()
 	l.Interact.Wait()
 	l.lanes.wait()
 	l.talks.wait()
-	cut(errStopping)
+	cut(stopping{})
 	beside.Wait()
 	return err
 }

@@ -273,7 +273,7 @@ func (c *conversation) turn(own []spoken) (left []spoken) {
 			done = append(done, s.id)
 		}
 	}
-	if !errors.Is(context.Cause(l.turns), errStopping) { // else the next start says what became of them
+	if !errors.Is(context.Cause(l.turns), stopping{}) { // else the next start says what became of them
 		l.warn(l.handled.close(done...))
 	}
 	return left
