@@ -81,6 +81,9 @@ func Parse(file string, text []byte, first int) (*Doc, error) {
 // read is the one document in text; an empty one is an empty mapping.
 func read(text []byte) (*yaml.Node, error) {
 	empty := &yaml.Node{Kind: yaml.MappingNode}
+	if onlyComments(text) { // as the settings are that init makes; the library needs long for comments
+		return empty, nil
+	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var doc, second yaml.Node
 	if err := decoder.Decode(&doc); errors.Is(err, io.EOF) {
@@ -97,6 +100,15 @@ func read(text []byte) (*yaml.Node, error) {
 		return root, nil
 	}
 	return empty, nil
+}
+
+func onlyComments(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if line = bytes.Trim(line, " \r\n"); len(line) > 0 && line[0] != '#' {
+			return false
+		}
+	}
+	return true
 }
 
 // nothing reports whether a node is an absent or null value.

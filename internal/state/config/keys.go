@@ -243,7 +243,7 @@ func (k key) variable() string {
 	if k.list {
 		return ""
 	}
-	return "OLLIM_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(k.name))
+	return "OLLIM_" + strings.ToUpper(strings.ReplaceAll(strings.ReplaceAll(k.name, ".", "_"), "-", "_"))
 }
 
 // value is the resolved value of a key, in the type of its default.

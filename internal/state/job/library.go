@@ -93,6 +93,9 @@ type reading struct {
 func (l Library) readAll(kind Kind, folder string, entries []fs.DirEntry) []reading {
 	const few = 16 // not worth starting anything for
 	results := make([]reading, len(entries))
+	if len(entries) == 0 {
+		return results // the table of fields takes longer than an empty folder
+	}
 	workers := min(runtime.GOMAXPROCS(0), 1+len(entries)/few)
 	read := func(first int) {
 		table := fields(kind)
