@@ -19,8 +19,9 @@ import (
 )
 
 // The command keeps sessions, its own settings and its temporary shell scripts in one directory, CLAUDE_CONFIG_DIR or ~/.claude. That
-// is where a process that is not sealed works. A sealed one must be able to write there, so it gets a directory for its session
-// alone, below sessions/claude, and reaches neither the owner's settings and login nor another session.
+// is where a process that is not sealed works. A sealed one must be able to write there, so it gets a directory of its own, and reaches
+// neither the owner's settings and login nor another session: one below sessions/claude to begin a session, which keeps the session, and a
+// temporary one to continue it.
 //
 // A session stays in the file in which it began. A process that continues or branches it names that file, and a sealed one is granted
 // that file: to write, or for a branch to read. So no session is ever copied, and the seal may be turned on and off.
@@ -31,8 +32,8 @@ const configVariable = "CLAUDE_CONFIG_DIR"
 // certificates names a file of certificates that the command accepts besides the system's.
 const certificates = "NODE_EXTRA_CA_CERTS"
 
-// projects is the directory of transcripts in it.
-const projects = "projects"
+// sessionVariable has the id of the session for which a sealed process works.
+const sessionVariable = "OLLIM_SESSION"
 
 // config returns the directory of the sealed processes that write a session.
 func (e *Engine) config(session string) string {
@@ -65,12 +66,12 @@ func (e *Engine) transcripts(id string) (found []string) {
 
 // among returns the files of a session in one directory. Their directories are named after the working directory.
 func among(dir string, files fs.FS, id string) (found []string) {
-	folders, err := fs.ReadDir(files, projects)
+	folders, err := fs.ReadDir(files, "projects")
 	if err != nil {
 		return nil
 	}
 	for _, folder := range folders {
-		name := path.Join(projects, folder.Name(), id+".jsonl")
+		name := path.Join("projects", folder.Name(), id+".jsonl")
 		if info, err := fs.Stat(files, name); err == nil && info.Mode().IsRegular() {
 			found = append(found, filepath.Join(dir, name))
 		}
@@ -81,7 +82,7 @@ func among(dir string, files fs.FS, id string) (found []string) {
 // writable makes sure that transcripts can be written before the agent starts. Later would be too late for what the agent has done,
 // and for the updates that it was given.
 func (e *Engine) writable() error {
-	dir := filepath.Join(e.shared(), projects)
+	dir := filepath.Join(e.shared(), "projects")
 	if !filepath.IsAbs(dir) {
 		return fmt.Errorf("%w: env in config.yaml sets no HOME, where claude keeps its sessions", engine.ErrUnavailable)
 	}
@@ -104,6 +105,8 @@ type place struct {
 	secrets []*os.File // its first descriptors
 	way     reach      // of one that may not connect elsewhere
 	seal    *seal.Seal // nil: it is not sealed
+
+	temporary string // directory that ends with the process; "" is none
 }
 
 // place prepares a process that writes a session. The caller closes the place.
@@ -126,9 +129,14 @@ func (e *Engine) place(ctx context.Context, r engine.Request, session string, fr
 	if r.Scope.Seal == nil {
 		return p, e.writable()
 	}
-	config := e.config(session)
-	own := configVariable + "=" + config
-	p.env = append(p.env, own)
+	config, err := e.directory(ctx, r, session, from)
+	if err != nil {
+		return p, err
+	}
+	if from.grows {
+		p.temporary = config
+	}
+	p.env = append(p.env, configVariable+"="+config, sessionVariable+"="+session)
 	rules := e.rules(r, config, from)
 	if r.Scope.Offline {
 		if p.way, err = e.reach(); err != nil {
@@ -137,14 +145,20 @@ func (e *Engine) place(ctx context.Context, r engine.Request, session string, fr
 		rules.Connect, p.env = p.way.connect, append(p.env, p.way.env...)
 	}
 	p.seal = r.Scope.Seal.With(rules)
-	err = store.MkdirOwn(config)
-	if err == nil && from.grows {
-		err = errors.Join(endAll(ctx, own), clean(config))
+	return p, p.try(ctx, config, variable(p.env, "TMPDIR"))
+}
+
+// directory makes the directory of a process. It is a new one each time: the command applies settings that it finds there, such as another
+// address of the API, to which it would send the key, and what earlier processes of an agent left can write where they could before.
+func (e *Engine) directory(ctx context.Context, r engine.Request, session string, from source) (string, error) {
+	if from.grows {
+		if err := endAll(ctx, sessionVariable+"="+session); err != nil {
+			return "", err
+		}
+		return os.MkdirTemp(e.Home.Run(r.Run.ID), "claude-")
 	}
-	if err == nil {
-		err = p.try(ctx, config, variable(p.env, "TMPDIR"))
-	}
-	return p, err
+	config := e.config(session)
+	return config, errors.Join(store.RemoveAll(config), store.MkdirOwn(config))
 }
 
 // rules returns what a sealed process may do besides the programs of its run.
@@ -182,20 +196,6 @@ func endAll(ctx context.Context, entry string) error {
 		}
 	}
 	return nil
-}
-
-// clean removes what is not a transcript from a directory that an agent could write. The command applies settings that it finds there,
-// such as another address of the API, to which it would send the key.
-func clean(config string) error {
-	err := os.Chmod(config, 0o700)
-	entries, readErr := os.ReadDir(config)
-	err = errors.Join(err, readErr)
-	for _, entry := range entries {
-		if entry.Name() != projects {
-			err = errors.Join(err, store.RemoveAll(filepath.Join(config, entry.Name())))
-		}
-	}
-	return err
 }
 
 // programFiles returns what the command reads of itself: its file, and the packages that npm installed it with.
@@ -248,4 +248,7 @@ func (p place) close() {
 		_ = f.Close()
 	}
 	p.way.close()
+	if p.temporary != "" {
+		_ = store.RemoveAll(p.temporary) // else it is removed with the record of the run
+	}
 }

@@ -165,7 +165,7 @@ func TestLeftoversOfAKilledFire(t *testing.T) {
 	t.Parallel()
 	w := newSealedWorld(t)
 	id := w.turn("FIRST", engine.Session{})
-	left, err := process.Open(process.Call{Argv: []string{"sleep", "1000"}, Env: []string{"PATH=/usr/bin:/bin", configVariable + "=" + w.engine.config(id)}, Dir: "/"})
+	left, err := process.Open(process.Call{Argv: []string{"sleep", "1000"}, Env: []string{"PATH=/usr/bin:/bin", sessionVariable + "=" + id}, Dir: "/"})
 	if err != nil {
 		t.Fatal(err)
 	}
