@@ -13,6 +13,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -98,11 +99,12 @@ func TestUpdateOfAKilledTurnOnNative(t *testing.T) {
 	}
 }
 
-// TestOrphanOfASealedCommand: what a sealed command has started and that outlives a kill holds no lock. The next fire ends it.
+// TestOrphanOfASealedCommand: what a sealed command has started and that outlives a kill holds no lock. The next fire ends it, and doctor names what
+// it cannot end.
 func TestOrphanOfASealedCommand(t *testing.T) {
 	t.Parallel()
 	c, api := withNative(t)
-	c.write("slow", "#!/bin/sh\nsh -c 'echo begin >>log/slow; while [ ! -e go ]; do sleep 0.05; done; echo end >>log/slow'\n")
+	c.write("slow", "#!/bin/sh\nenv -i /bin/sh -c 'while [ -e slow ]; do sleep 0.05; done' &\nsh -c 'echo begin >>log/slow; while [ ! -e go ]; do sleep 0.05; done; echo end >>log/slow'\n")
 	if err := os.Chmod(filepath.Join(c.data, "slow"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -122,6 +124,10 @@ func TestOrphanOfASealedCommand(t *testing.T) {
 	}
 	c.ok("fire", "work")
 	eventually(t, "the orphan ends", func() bool { return len(process.Carrying(orphan)) == 0 })
+	_, err := seal.Check()
+	if out, _ := c.cmd("doctor").Output(); err == nil && !strings.Contains(string(out), "(sh) may be left of run "+strings.TrimPrefix(orphan, "OLLIM_RUN=")) {
+		t.Errorf("doctor says\n%s", out)
+	}
 	c.write("go", "")
 	if log := c.read("log/slow"); log != "begin\n" {
 		t.Errorf("%q", log)

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/job"
+	"github.com/ollim/ollim/internal/state/runlog"
 )
 
 // runs looks for runs whose process died. ollim tick ends them within minutes; what it leaves is named here.
@@ -25,6 +27,9 @@ func (e *examination) runs(context.Context) string {
 			return ""
 		}
 		number++
+		if r.Outcome == runlog.Interrupted && r.Sealed != nil {
+			e.sealedLeft(r)
+		}
 		if r.Done() || e.home.Runs().Attended(r) || now.Sub(r.Started) < settle || r.Kind == string(job.Webhook) && e.home.Inbox().Waits(r.ID) {
 			continue
 		}
@@ -35,6 +40,18 @@ func (e *examination) runs(context.Context) string {
 		e.warn("ollim tick", "the process of run %s of %s died, and its record is incomplete", r.ID, r.Name)
 	}
 	return count(number, "run") + " in the last day"
+}
+
+// sealedLeft looks for processes that a sealed run left when its ollim was killed. They carry no mark that they could not remove: the time
+// of their start and their limits are what shows them.
+func (e *examination) sealedLeft(r runlog.Record) {
+	const ticks, late = 100, time.Minute // clock ticks in a second; how long after the last event of the record
+	first := r.Process()
+	for _, p := range process.Limited() {
+		if !first.Foreign() && p.Start >= first.Start && p.Start <= first.Start+uint64((r.Finished.Sub(r.Started)+late).Seconds()*ticks) {
+			e.warn("look at it, then: kill "+strconv.Itoa(p.PID), "process %d (%s) may be left of run %s of %s: it began then, and is sealed", p.PID, p.Name(), r.ID, r.Name)
+		}
+	}
 }
 
 const readWrite = 4 | 2 // of access(2)
