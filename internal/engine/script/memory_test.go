@@ -54,3 +54,20 @@ func TestSessionIsNotHeld(t *testing.T) {
 	}
 	s.says(engine.Request{Session: engine.Session{ID: branch}, Input: engine.Input{Prompt: "and again"}}, "three")
 }
+
+// The last line tells how long a session is: the lines before it are not read.
+func TestSessionIsReadFromItsEnd(t *testing.T) {
+	s := newStage(t, "turns:\n  - - text: one\n  - - text: two\n  - - text: three\n")
+	id := s.says(engine.Request{Input: engine.Input{Prompt: "first"}}, "one").Session
+	s.says(engine.Request{Session: engine.Session{ID: id}, Input: engine.Input{Prompt: "second"}}, "two")
+	path := filepath.Join(s.Home.ScriptSessions(), id+".jsonl")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := strings.LastIndex(strings.TrimSuffix(string(text), "\n"), "\n") + 1
+	if err := os.WriteFile(path, append([]byte("unreadable\n"), text[last:]...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.says(engine.Request{Session: engine.Session{ID: id}, Input: engine.Input{Prompt: "third"}}, "three")
+}

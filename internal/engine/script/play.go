@@ -110,7 +110,7 @@ type turn struct {
 }
 
 func (t *turn) play() (engine.Result, error) {
-	steps, number := t.e.Script.OnNudge, t.session.turn
+	steps, number := t.e.Script.OnNudge, t.session.Turn
 	if !t.request.Input.Nudge {
 		steps = t.e.Script.Turns[min(number, len(t.e.Script.Turns)-1)]
 		number++
@@ -128,7 +128,7 @@ func (t *turn) play() (engine.Result, error) {
 			err = t.step(step)
 		}
 	}
-	context := t.session.tokens + tokens(len(t.request.Input.Prompt))
+	context := t.session.Tokens + tokens(len(t.request.Input.Prompt))
 	switch {
 	case err == nil:
 		err = t.keep()

@@ -30,6 +30,7 @@ type line struct {
 	Timestamp *time.Time `json:"timestamp,omitempty"`
 	Turn      int        `json:"turn,omitempty"` // turns before this session's own
 	Message   *message   `json:"message,omitempty"`
+	Count     *count     `json:"count,omitempty"` // with the last message of a turn: of all lines up to it
 }
 
 type message struct {
@@ -40,18 +41,23 @@ type message struct {
 
 // session is a conversation of the script engine.
 type session struct {
-	id       string
-	path     string // "" for a session that is not kept
-	turn     int    // turns so far, with those before a branch or a compaction
-	own      int    // turns in the file
-	messages int
-	tokens   int
+	id   string
+	path string // "" for a session that is not kept
+	count
+}
+
+// count is how long a session is.
+type count struct {
+	Turn     int `json:"turn"` // turns so far, with those before a branch or a compaction
+	Own      int `json:"own"`  // turns in the file
+	Messages int `json:"messages"`
+	Tokens   int `json:"tokens"`
 }
 
 func (e *Engine) begin(parent string, turn int, kept bool) (*session, error) {
 	b := make([]byte, 4)
 	_, _ = rand.Read(b) // never fails
-	s := &session{id: prefix + hex.EncodeToString(b), turn: turn}
+	s := &session{id: prefix + hex.EncodeToString(b), count: count{Turn: turn}}
 	if !kept {
 		return s, nil
 	}
@@ -68,10 +74,10 @@ func (e *Engine) begin(parent string, turn int, kept bool) (*session, error) {
 func (e *Engine) branch(source *session, kept bool) (*session, error) {
 	if !kept {
 		s, err := e.begin("", 0, false)
-		s.turn, s.messages, s.tokens = source.turn, source.messages, source.tokens
+		s.count = source.count
 		return s, err
 	}
-	s, err := e.begin(source.id, source.turn-source.own, true)
+	s, err := e.begin(source.id, source.Turn-source.Own, true)
 	if err != nil {
 		return nil, err
 	}
@@ -127,12 +133,19 @@ func (e *Engine) open(id string) (*session, error) {
 		return nil, fmt.Errorf("%w: %s", engine.ErrSessionUnknown, id)
 	}
 	s := &session{id: id, path: e.path(id)}
+	for l, err := range store.Newest[line](s.path) {
+		if err == nil && l.Count != nil {
+			s.count = *l.Count
+			return s, nil
+		}
+		break // a branch, which has no turn of its own yet, or a file that something else has written
+	}
 	for l, err := range store.Lines[line](s.path, nil) {
 		switch {
 		case err != nil:
 			return nil, err
 		case l.Type == "session":
-			s.turn = l.Turn
+			s.Turn = l.Turn
 		case l.Message != nil:
 			s.remember(l.Message.Role, l.Message.Aside, len(l.Message.Content))
 		}
@@ -141,18 +154,22 @@ func (e *Engine) open(id string) (*session, error) {
 }
 
 func (s *session) add(messages ...message) error {
-	if s.path != "" && len(messages) > 0 {
-		lines := make([]any, len(messages))
-		for i := range messages {
-			lines[i] = line{Type: "message", Message: &messages[i]}
-		}
+	if len(messages) == 0 {
+		return nil
+	}
+	after := s.count
+	lines := make([]any, len(messages))
+	for i, m := range messages {
+		after.remember(m.Role, m.Aside, len(m.Content))
+		lines[i] = &line{Type: "message", Message: &messages[i]}
+	}
+	lines[len(lines)-1].(*line).Count = &after
+	if s.path != "" {
 		if err := store.AppendAllJSON(s.path, store.Buffered, lines...); err != nil { // a kill leaves a whole turn or nothing of it
 			return err
 		}
 	}
-	for _, m := range messages {
-		s.remember(m.Role, m.Aside, len(m.Content))
-	}
+	s.count = after
 	return nil
 }
 
@@ -167,10 +184,10 @@ func (s *session) read(m transcript.Message) {
 }
 
 // remember counts a message of so many bytes.
-func (s *session) remember(role string, aside bool, size int) {
-	s.messages, s.tokens = s.messages+1, s.tokens+tokens(size)
+func (c *count) remember(role string, aside bool, size int) {
+	c.Messages, c.Tokens = c.Messages+1, c.Tokens+tokens(size)
 	if role == "user" && !aside {
-		s.turn, s.own = s.turn+1, s.own+1
+		c.Turn, c.Own = c.Turn+1, c.Own+1
 	}
 }
 
@@ -178,14 +195,14 @@ func (s *session) remember(role string, aside bool, size int) {
 func (e *Engine) compact(s *session, instructions string) (*session, engine.Compaction, error) {
 	summary := e.Script.Summary
 	if summary == "" {
-		summary = fmt.Sprintf("Summary of %s by these instructions: %s", plural(s.messages, "message"), instructions)
+		summary = fmt.Sprintf("Summary of %s by these instructions: %s", plural(s.Messages, "message"), instructions)
 	}
-	next, err := e.begin(s.id, s.turn, s.path != "")
+	next, err := e.begin(s.id, s.Turn, s.path != "")
 	if err != nil {
 		return nil, engine.Compaction{}, err
 	}
 	if err := next.add(message{Role: "user", Content: summary, Aside: true}); err != nil {
 		return nil, engine.Compaction{}, err
 	}
-	return next, engine.Compaction{Session: next.id, Summary: summary, Before: s.tokens, After: next.tokens}, nil
+	return next, engine.Compaction{Session: next.id, Summary: summary, Before: s.Tokens, After: next.Tokens}, nil
 }

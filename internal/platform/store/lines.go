@@ -95,24 +95,54 @@ func appendLine(f *os.File, line []byte, d Durability) (size int64, err error) {
 // malformed are skipped and counted in *bad, which may be nil. A missing file has no lines. Reading stops at the first
 // I/O error, which is yielded with the zero T.
 func Lines[T any](path string, bad *int) iter.Seq2[T, error] {
+	return opened(path, func(f *os.File, size int64, yield func(T, error) bool) {
+		scanJSON(bufio.NewReaderSize(f, int(min(size+1, 64<<10))), bad, yield)
+	})
+}
+
+// Newest is Lines with the last line first; it reads the file from its end, as far as it is asked to.
+func Newest[T any](path string) iter.Seq2[T, error] {
+	return opened(path, func(f *os.File, size int64, yield func(T, error) bool) {
+		for line, err := range Backward(f, 0, size) {
+			var v T
+			if err == nil && json.Unmarshal(line, &v) != nil {
+				continue
+			}
+			if !yield(v, err) {
+				return
+			}
+		}
+	})
+}
+
+// opened reads an open file of so many bytes. A missing one has no lines.
+func opened[T any](path string, read func(f *os.File, size int64, yield func(T, error) bool)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		var zero T
 		f, err := Open(path, os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {
 			return
 		}
+		var info fs.FileInfo
+		if err == nil {
+			defer func() { _ = f.Close() }()
+			info, err = f.Stat()
+		}
 		if err != nil {
+			var zero T
 			yield(zero, err)
 			return
 		}
-		defer func() { _ = f.Close() }()
-		scanJSON(bufio.NewReaderSize(f, 64<<10), bad, yield)
+		read(f, info.Size(), yield)
 	}
 }
 
 func scanJSON[T any](r *bufio.Reader, bad *int, yield func(T, error) bool) {
+	var line []byte
 	for {
-		line, err := r.ReadBytes('\n')
+		part, err := r.ReadSlice('\n')
+		if line = append(line, part...); errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
 		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
 			var v T
 			if json.Unmarshal(trimmed, &v) == nil {
@@ -123,6 +153,7 @@ func scanJSON[T any](r *bufio.Reader, bad *int, yield func(T, error) bool) {
 				*bad++
 			}
 		}
+		line = line[:0]
 		if err == io.EOF {
 			return
 		}

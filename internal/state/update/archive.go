@@ -2,10 +2,7 @@ package update
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"iter"
-	"os"
 	"slices"
 	"time"
 
@@ -123,26 +120,8 @@ func namesOf(list []Update, by map[key]string) []string {
 // newest yields the lines of the archive, the last first. Others are skipped.
 func (b Box) newest() iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
-		f, err := store.Open(b.Home.UpdateArchive(), os.O_RDONLY)
-		if errors.Is(err, os.ErrNotExist) {
-			return
-		}
-		if err != nil {
-			yield(line{}, err)
-			return
-		}
-		defer func() { _ = f.Close() }()
-		info, err := f.Stat()
-		if err != nil {
-			yield(line{}, err)
-			return
-		}
-		for row, err := range store.Backward(f, 0, info.Size()) {
-			var l line
-			if err == nil && (json.Unmarshal(row, &l) != nil || !l.valid()) {
-				continue
-			}
-			if !yield(l, err) {
+		for l, err := range store.Newest[line](b.Home.UpdateArchive()) {
+			if (err != nil || l.valid()) && !yield(l, err) {
 				return
 			}
 		}
