@@ -187,6 +187,16 @@ func TestResults(t *testing.T) {
 }
 
 // TestStoppedStart: the end of a run while a server starts is no failure of the server.
+// A secret is not shown by its second half, where standard error is cut.
+func TestCutStderr(t *testing.T) {
+	c := newClient(t, "", "mcp__peer__*")
+	c.Server.Command = []string{"/bin/sh", "-c", fmt.Sprintf(`{ printf %%s "$TOKEN"; head -c %d /dev/zero | tr '\0' x; } >&2; exit 3`, process.StderrLimit-9)}
+	c.List(t.Context())
+	if got := fmt.Sprint(c.Failures()); strings.Contains(got, "er2h") || !strings.Contains(got, "exit status 3: [secret]xxx") {
+		t.Error(got)
+	}
+}
+
 func TestStoppedStart(t *testing.T) {
 	c := newClient(t, "mute", "mcp__peer__*")
 	ctx, stop := context.WithCancel(t.Context())

@@ -17,6 +17,7 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
 )
 
@@ -37,6 +38,7 @@ type conn struct {
 	transport transport.Interface
 	peer      *process.Peer // nil for a server with an address
 	in        *lines        // of peer
+	secrets   plaintext.Secrets
 }
 
 // dial starts the server, or reaches it, and exchanges the first messages with it.
@@ -79,7 +81,7 @@ func (c *Client) open() (*conn, error) {
 	in := &lines{Reader: peer.Out, most: maxMessage}
 	t := transport.NewIO(in, peer.In, nil)
 	transport.WithCommandLogger(silent{})(t)
-	return &conn{transport: stdio{t}, peer: peer, in: in}, nil
+	return &conn{transport: stdio{t}, peer: peer, in: in, secrets: c.Secrets}, nil
 }
 
 // web returns an HTTP client that adds headers to its requests. It follows no redirect, which would carry them to another host.
@@ -267,8 +269,8 @@ func (l *conn) explain(err error) error {
 	if end := l.peer.End(soon); end != "" {
 		err = errors.New("the server has ended: " + end)
 	}
-	if said := l.peer.Stderr(); said != "" {
-		err = fmt.Errorf("%w: %s", err, said)
+	if said, cut := l.peer.Stderr(); said != "" {
+		err = fmt.Errorf("%w: %s", err, plaintext.Line(l.secrets.HideCut(said, cut, false)))
 	}
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"io"
 	"os/exec"
 	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -50,8 +49,12 @@ func Open(c Call) (*Peer, error) {
 	return p, <-started
 }
 
-// Stderr returns the last StderrLimit bytes of standard error, on one line.
-func (p *Peer) Stderr() string { return strings.Join(strings.Fields(p.said.text()), " ") }
+// Stderr returns the last StderrLimit bytes of standard error, and whether there were more before them.
+func (p *Peer) Stderr() (text string, cut bool) {
+	p.said.mu.Lock()
+	defer p.said.mu.Unlock()
+	return string(p.said.data), p.said.cut
+}
 
 // End returns how the program has ended, such as "exit status 1"; "" if it has not ended within the time.
 func (p *Peer) End(within time.Duration) string {
@@ -86,10 +89,4 @@ func (t *safeTail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.tail.Write(p)
-}
-
-func (t *safeTail) text() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.data)
 }

@@ -96,8 +96,9 @@ func TestSealedPeer(t *testing.T) {
 	}
 	_ = p.In.Close()
 	out, err := io.ReadAll(p.Out)
-	if err != nil || string(out) != "hello" || !strings.Contains(p.Stderr(), "Permission denied") || p.End(time.Minute) != "exit status 0" {
-		t.Errorf("%q, %v, %s, %s", out, err, p.Stderr(), p.End(0))
+	end := p.End(time.Minute)
+	if said, cut := p.Stderr(); err != nil || string(out) != "hello" || !strings.Contains(said, "Permission denied") || cut || end != "exit status 0" {
+		t.Errorf("%q, %v, %s, %s", out, err, said, end)
 	}
 	p.Close(0)
 }
