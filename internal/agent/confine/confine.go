@@ -173,7 +173,9 @@ func (l *List) folders(g policy.Ground, making bool) (list []string) {
 			continue // a link gives nothing: another pattern may let the agent put one there
 		}
 		if g.Encloses(real) != "" {
-			if l.run.Inside {
+			if l.run.Inside && !making {
+				list = append(list, real)
+			} else if l.run.Inside {
 				list = append(list, slices.DeleteFunc(open(g, real), func(path string) bool { return strings.HasPrefix(filepath.Base(path), ".") })...)
 			}
 			continue
