@@ -215,10 +215,13 @@ func (b Book) removeFiles(name string) error {
 	return nil
 }
 
+// maxFile is the largest attachment that is copied, in bytes; see engine.Attach.
+const maxFile = 50 << 20
+
 // copyFiles copies attachments, so that they stay as they were sent.
 func (b Book) copyFiles(name string, files []File) (copies []File, err error) {
 	for i, f := range files {
-		data, err := os.ReadFile(f.Path)
+		data, err := store.ReadText(f.Path, maxFile, true) // an agent may have put a pipe or a link in its place
 		if err != nil {
 			return nil, err
 		}

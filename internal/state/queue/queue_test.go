@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -297,8 +298,13 @@ func TestAttachments(t *testing.T) {
 	if err := os.WriteFile(path, []byte("meow"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := l.Add(t.Context(), Message{Text: "x", Files: []File{{Path: path + ".gone"}}}); err == nil {
-		t.Error("a file that is gone was sent")
+	if err := errors.Join(syscall.Mkfifo(path+".pipe", 0o600), os.Symlink(path, path+".link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"gone", "pipe", "link"} { // what an agent may put in its place
+		if _, _, err := l.Add(t.Context(), Message{Text: "x", Files: []File{{Path: path + "." + kind}}}); err == nil {
+			t.Errorf("a file that is %s was sent", kind)
+		}
 	}
 	ticket, _, err := l.Add(t.Context(), Message{Text: "see", Files: []File{{"cat.png", "image/png", path}}})
 	if err != nil {
