@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -132,7 +133,10 @@ func (h Home) Requests() request.Book {
 func (h Home) Slots() slot.Book { return slot.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone} }
 
 // Tasks returns the owner's tasks.
-func (h Home) Tasks() task.Book { return task.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone} }
+func (h Home) Tasks() task.Book {
+	writable := h.app.run != nil && h.app.run.writes(filepath.Dir(h.Dir.Tasks()))
+	return task.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, NoLink: writable}
+}
 
 // Budget returns the budget of pings.
 func (h Home) Budget() budget.Book {

@@ -11,6 +11,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/forward"
+	"github.com/ollim/ollim/internal/policy"
 )
 
 // Sealed is a run whose processes have this process execute their commands of ollim.
@@ -19,6 +20,15 @@ type Sealed struct {
 
 	socket string
 	home   Home
+}
+
+// writes reports whether processes of the run may write in a directory.
+func (s *Sealed) writes(dir string) bool {
+	real, err := filepath.EvalSymlinks(dir)
+	return err == nil && slices.ContainsFunc(s.Write, func(writable string) bool {
+		_, in := policy.Below(real, writable)
+		return in
+	})
 }
 
 // longestSocket is the length of the path of a socket, in bytes, that every system takes.

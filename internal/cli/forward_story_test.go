@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -31,7 +32,7 @@ func (w *world) socket(servers ...string) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	s := h.Runner(false).Serve(runner.Service{Run: w.last()["id"].(string), Servers: servers})
+	s := h.Runner(false).Serve(runner.Service{Run: w.last()["id"].(string), Servers: servers, Write: []string{filepath.Join(w.dir, "tasks")}})
 	if err := s.Listen(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -276,6 +277,38 @@ func TestForwardedFileSwapped(t *testing.T) {
 	}
 	close(done)
 	<-ended
+}
+
+// A link that the run may have planted shows it no file, and changes none: neither a list of tasks nor a job's file.
+func TestForwardedPlantedLinks(t *testing.T) {
+	t.Parallel()
+	w, _ := newTwins(t)
+	target := filepath.Join(w.home, "own.txt")
+	planted := map[string]string{"tasks/todo.txt": "task list", "routines/x.md": "routine show x", "reminders/x.md": "reminder show x"}
+	for name := range planted {
+		w.write(name, "")
+		if err := errors.Join(os.WriteFile(target, []byte("hunter2\n"), 0o600), os.Remove(filepath.Join(w.dir, name)), os.Symlink(target, filepath.Join(w.dir, name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := w.socket()
+	for _, line := range append(slices.Collect(maps.Values(planted)), "task add hunter3", "task done 1", "task rm 1") {
+		if r := w.forwarded(at, "", strings.Fields(line)...); r.status == 0 || strings.Contains(r.out, "hunter2") || !strings.Contains(r.errOut, "symbolic link") {
+			t.Errorf("%s: %+v", line, r)
+		}
+	}
+	if text, err := os.ReadFile(target); err != nil || string(text) != "hunter2\n" {
+		t.Errorf("behind the link: %q, %v", text, err)
+	}
+	if err := os.Rename(filepath.Join(w.dir, "tasks"), filepath.Join(w.dir, "elsewhere")); err != nil { // where the run may not write
+		t.Fatal(err)
+	}
+	if err := os.Symlink("elsewhere", filepath.Join(w.dir, "tasks")); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.forwarded(at, "", "task", "list"); !strings.Contains(r.out, "hunter2") {
+		t.Errorf("the owner's link: %+v", r)
+	}
 }
 
 // The engine's hooks and its tool server answer over the socket as by files.

@@ -89,7 +89,7 @@ func newJobShow(d *Deps, kind job.Kind) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				text, err := store.ReadText(path, maxShown, false)
+				text, err := store.ReadText(path, maxShown, d.forwarded) // an agent may have made a link
 				if err == nil {
 					_, err = d.Out.Write(text)
 				}

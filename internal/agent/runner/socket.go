@@ -15,6 +15,7 @@ type Service struct {
 	Servers []string // patterns of the tools of MCP servers that the engine is offered
 	Seal    *seal.Seal
 	Vars    []string // of the programs of those servers, KEY=value
+	Write   []string // directories and files that its processes may write, without links
 }
 
 // Socket is where the processes of a run connect to.
@@ -26,7 +27,7 @@ type Socket struct {
 
 // serve returns the socket by which the run's process executes the commands of ollim that processes of a sealed run start.
 func (w *work) serve() Socket {
-	s := w.Serve(Service{w.run.ID, w.spec.servers(w.run), w.tools.Seal, w.vars})
+	s := w.Serve(Service{w.run.ID, w.spec.servers(w.run), w.tools.Seal, w.vars, w.run.Sealed.Write})
 	w.socket = s.Path
 	w.tools.Env = append(slices.Clone(w.tools.Env), engine.SocketVariable+"="+s.Path)
 	return s

@@ -22,6 +22,8 @@ type Book struct {
 	Home paths.Dir
 	Disk store.Disk
 	Zone *time.Location // the configured zone, in which it is today; never nil
+
+	NoLink bool // a list that is a link is an error: whoever asks could have made the link
 }
 
 // Unknown is a name that fits no task.
@@ -123,8 +125,8 @@ func (b Book) edit(ctx context.Context, change func(*file) (bool, error)) error 
 	if changed, err := change(&f); err != nil || !changed {
 		return err
 	}
-	if err := b.checkLink(); err != nil {
-		return err
+	if b.NoLink {
+		return store.Write(b.Home.Tasks(), f.bytes(), store.Synced) // in the place of a link that has just been made
 	}
 	return store.Replace(b.Home.Tasks(), f.bytes())
 }
@@ -142,7 +144,10 @@ func (e *Unfit) Error() string { return e.Path + ": " + e.Reason }
 
 // load reads the file; one that is not there is empty.
 func (b Book) load() (file, error) {
-	data, err := store.ReadText(b.Home.Tasks(), maxFile, false)
+	if err := b.checkLink(); err != nil && !b.NoLink {
+		return file{}, err
+	}
+	data, err := store.ReadText(b.Home.Tasks(), maxFile, b.NoLink)
 	switch {
 	case err == nil || errors.Is(err, fs.ErrNotExist):
 		return parseFile(data), nil

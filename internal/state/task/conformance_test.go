@@ -11,7 +11,9 @@ import (
 	"github.com/ollim/ollim/internal/testkit/storetest"
 )
 
-func bookAt(dir string) Book { return Book{paths.Dir(dir), store.Disk{Now: time.Now}, time.UTC} }
+func bookAt(dir string) Book {
+	return Book{Home: paths.Dir(dir), Disk: store.Disk{Now: time.Now}, Zone: time.UTC}
+}
 
 func TestConformance(t *testing.T) {
 	storetest.Run(t, storetest.Store{
