@@ -224,6 +224,9 @@ func (c *checker) good(path string, j job.Job) {
 	if _, why, err := c.runner.Seals(j); err == nil && why != "" && j.Network == job.NetworkNone {
 		c.say(finding{File: path, Key: "network", What: "note", Text: "network: none is not enforced: " + why})
 	}
+	for _, dir := range c.runner.OnPath(j) {
+		c.say(finding{File: path, Key: "dirs", What: "note", Text: "the agent may write in " + dir + ", which is on PATH: programs that it puts there run as yours, not sealed"})
+	}
 	for _, e := range j.Unstartable(c.approvals.Home) {
 		c.say(finding{File: path, Key: e.Key, What: "note", Text: e.Reason})
 	}

@@ -171,8 +171,31 @@ func TestSealWithoutSupport(t *testing.T) {
 	}
 	refused("strict")
 	w.must("routine", "rm", "strict")
+	w.must("routine", "add", "strict", "--cron", "0 9 * * *", "--background", "--seal", "on", "--allowed-tools", "Bash(sh *)", "Work.")
+	if out := w.run("check").out; strings.Count(out, "Landlock ABI 3") != 1 {
+		t.Errorf("the check says\n%s", out)
+	}
+	refused("strict")
+	w.must("routine", "rm", "strict")
 	w.must("routine", "add", "alone", "--cron", "0 9 * * *", "--background", "--network", "none", "Work.")
 	if out := w.must("check"); strings.Count(out, "network: note: network: none is not enforced: seal: off\n") != 1 {
+		t.Errorf("the check says\n%s", out)
+	}
+}
+
+// A directory of PATH in which a job may write is noted: what its agent puts there runs later, not sealed.
+func TestProgramsThatAJobMayPlant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bin := filepath.Join(w.home, "src", "bin")
+	if err := os.MkdirAll(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.env["PATH"] += ":" + bin
+	w.must("routine", "add", "reads", "--cron", "0 9 * * *", "--background", "--dirs", filepath.Dir(bin), "Work.")
+	w.must("routine", "add", "writes", "--cron", "0 9 * * *", "--background", "--dirs", "rw:"+filepath.Dir(bin), "Work.")
+	want := "routines/writes.md: dirs: note: the agent may write in " + bin + ", which is on PATH"
+	if out := w.must("check"); !strings.Contains(out, want) || strings.Count(out, "on PATH") != 1 {
 		t.Errorf("the check says\n%s", out)
 	}
 }

@@ -115,6 +115,9 @@ func TestWhatPatternsWrite(t *testing.T) {
 	if got, want := s.own(s.rules().Write), ".ollim-bot/USER.md .ollim-bot/notes"; got != want {
 		t.Errorf("an engine that is sealed: %q, want %q", got, want)
 	}
+	if r, err := New(s.run).Summary(false); err != nil || s.own(r.Write) != ".ollim-bot" {
+		t.Errorf("as a record names it: %q, %v", s.own(r.Write), err)
+	}
 	s.run.Root, s.run.Inside = s.path("src"), false
 	if got := s.own(s.rules().Write); got != "src" {
 		t.Errorf("in another directory: %q", got)
@@ -150,14 +153,30 @@ func TestToolchains(t *testing.T) {
 	s.link(s.path("tools/node/bin/node"), ".local/bin/node")
 	s.link(s.path(".local/share/claude/versions/1"), ".local/bin/claude")
 	s.link(s.home, ".local/bin/home")
+	s.files("Documents/run", "Documents/diary")
+	s.link(s.path("Documents/run"), ".local/bin/run")
 	s.run.Env = append(s.run.Env, "PATH=/usr/bin:"+s.path(".local/bin")+":"+s.path("bin")+":"+s.home+":relative")
-	want := ".config/git/config .gitconfig .local/bin .local/share/claude/versions .ollim-bot/.git .ollim-bot/USER.md .ollim-bot/notes bin tools/node/bin tools/node/lib"
+	want := ".config/git/config .gitconfig .local/bin .ollim-bot/.git .ollim-bot/USER.md .ollim-bot/notes Documents/run bin tools/node/bin tools/node/lib"
 	got := strings.Fields(s.own(s.rules().Read))
 	got = slices.DeleteFunc(got, func(name string) bool {
 		return strings.HasPrefix(name, ".local/share/claude/versions/") || name == "tools/node/bin/node"
 	})
 	if text := strings.Join(got, " "); text != want {
 		t.Errorf("read %s\nwant %s", text, want)
+	}
+}
+
+func TestOnPath(t *testing.T) {
+	s := newSite(t)
+	s.files("src/bin/x", "cache/job/x", "read/bin/x")
+	s.link(s.path("src/bin"), "bin")
+	env := []string{"PATH=/usr/bin:" + s.path("bin") + ":" + s.path("read/bin") + ":" + s.path("cache/job") + ":" + s.path("none") + ":"}
+	dirs := []policy.Root{{Dir: s.path("src"), Writable: true}, {Dir: s.path("read")}}
+	if got, want := OnPath(env, dirs, s.path("cache")), []string{s.path("bin"), s.path("cache/job")}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := OnPath(env, nil, ""); len(got) > 0 {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -114,6 +114,19 @@ func (c *collector) add(path string) {
 	}
 }
 
+// programFolders are names of directories that hold programs and what those read: a link to a program elsewhere opens only that file.
+func programFolders() []string { return []string{"bin", "sbin", "libexec", "shims"} }
+
+// OnPath returns the directories of PATH in which the agent of a job may write: a program that it leaves there runs unsealed when the
+// owner, or a command that ollim starts for the owner, uses its name.
+func OnPath(env []string, dirs []policy.Root, caches string) []string {
+	writable := append(policy.Writable(dirs), caches)
+	return slices.DeleteFunc(filepath.SplitList(last(env, "PATH")), func(dir string) bool {
+		real, err := filepath.EvalSymlinks(dir)
+		return err != nil || !slices.ContainsFunc(writable, func(tree string) bool { return tree != "" && within(real, tree) })
+	})
+}
+
 // programs adds a directory of PATH, and what the links in it lead to: the programs of a version manager, mostly.
 func (c *collector) programs(dir string) {
 	real, fixed, err := policy.Follow(dir, c.writable)
@@ -131,7 +144,9 @@ func (c *collector) programs(dir string) {
 		}
 		if target, fixed, err := policy.Follow(filepath.Join(real, entry.Name()), c.writable); err == nil && fixed {
 			c.add(target)
-			c.prefix(filepath.Dir(target))
+			if dir := filepath.Dir(target); slices.Contains(programFolders(), filepath.Base(dir)) {
+				c.prefix(dir)
+			}
 		}
 	}
 }
