@@ -187,12 +187,12 @@ func (e *Engine) rules(r engine.Request, config string, from source) seal.Rules 
 // endAll ends the processes that carry a variable. A killed fire leaves such ones behind: the kernel ends the command with it, but not
 // what the command has started.
 func endAll(ctx context.Context, entry string) error {
-	for len(process.Carrying(entry)) > 0 {
+	for pause := time.Millisecond; len(process.Carrying(entry)) > 0; pause = min(2*pause, 100*time.Millisecond) {
 		process.KillAll(entry)
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 	return nil

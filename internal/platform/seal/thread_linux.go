@@ -216,6 +216,7 @@ func complete(cmd *exec.Cmd, null *os.File) {
 func (r *run) attend(t *thread) (offered bool) {
 	offered = r.offer(t)
 	left, err := descendants(t.processes)
+	closeAll(left) // a program may leave thousands behind
 	if err == nil && len(left) == 0 {
 		_ = unix.Kill(-1, unix.SIGKILL)
 		return offered
@@ -224,7 +225,6 @@ func (r *run) attend(t *thread) (offered bool) {
 		r.withdraw(t)
 	}
 	poll(-1, r.ended[0])
-	closeAll(left)
 	_ = unix.Kill(-1, unix.SIGKILL)
 	left, _ = descendants(t.processes)
 	defer closeAll(left)
