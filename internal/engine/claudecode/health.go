@@ -56,9 +56,6 @@ func (e *Engine) Login(ctx context.Context) (method string, err error) {
 	return answer.Method, nil
 }
 
-// Writable returns why the command could not keep its sessions. The error wraps engine.ErrUnavailable.
-func (e *Engine) Writable() error { return e.writable() }
-
 func (e *Engine) question(ctx context.Context, args ...string) (process.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()

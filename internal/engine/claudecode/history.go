@@ -112,10 +112,6 @@ type step struct {
 	ends, prompt, answer bool
 }
 
-func (r record) step() step {
-	return step{id: r.UUID, parent: r.Parent, ends: r.ends(), prompt: r.isPrompt(), answer: r.isAnswer()}
-}
-
 // history is the state of a session.
 type history struct {
 	end        string // id of the answer that ends the last complete turn; "" if it is not known
@@ -145,7 +141,7 @@ func (e *Engine) history(id string) (h history, err error) {
 		if r.UUID == "" || r.Sidechain {
 			continue
 		}
-		at := r.step()
+		at := step{r.UUID, r.Parent, r.ends(), r.isPrompt(), r.isAnswer()}
 		records[r.UUID] = at
 		if n := r.Message.Usage.tokens(); n > 0 {
 			h.tokens = n

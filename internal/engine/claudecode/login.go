@@ -89,10 +89,3 @@ func (e *Engine) readLogin() (l login, err error) {
 	}
 	return l, err
 }
-
-// with returns the engine with more variables.
-func (e *Engine) with(env []string) *Engine {
-	other := *e
-	other.Env = slices.Concat(e.Env, env)
-	return &other
-}

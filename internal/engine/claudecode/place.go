@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,9 +80,9 @@ func among(dir string, files fs.FS, id string) (found []string) {
 	return found
 }
 
-// writable makes sure that transcripts can be written before the agent starts. Later would be too late for what the agent has done,
-// and for the updates that it was given.
-func (e *Engine) writable() error {
+// Writable makes sure that transcripts can be written before the agent starts. Later would be too late for what the agent has done,
+// and for the updates that it was given. The error wraps engine.ErrUnavailable.
+func (e *Engine) Writable() error {
 	dir := filepath.Join(e.shared(), "projects")
 	if !filepath.IsAbs(dir) {
 		return fmt.Errorf("%w: env in config.yaml sets no HOME, where claude keeps its sessions", engine.ErrUnavailable)
@@ -120,14 +121,16 @@ func (e *Engine) place(ctx context.Context, r engine.Request, session string, fr
 		if err != nil {
 			return p, err
 		}
-		e = e.with(entries)
+		with := *e
+		with.Env = slices.Concat(e.Env, entries)
+		e = &with
 	}
 	p.env = append(e.environment(r), shell...)
 	if p.secrets, err = e.secrets(); err != nil {
 		return p, err
 	}
 	if r.Scope.Seal == nil {
-		return p, e.writable()
+		return p, e.Writable()
 	}
 	config, err := e.directory(ctx, r, session, from)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // query asks the service, within what the run may cost, and counts what an answer that broke off has cost. An answer that needs
 // more than the usual tokens is asked for again with as many as the model can give, unless somebody has read it.
 func (t *turn) query(ctx context.Context, q provider.Request, delta func(text string) error) (provider.Answer, error) {
-	all := capacity(q)
+	all := cmp.Or(max(0, q.Most), q.MaxTokens+budget(q.Thinking)) // tokens that an answer may have, thoughts included
 	usual := min(all, usualAnswer(q))
 	if delta != nil || !t.how.model.Priced {
 		usual = all
@@ -37,11 +37,6 @@ func (t *turn) query(ctx context.Context, q provider.Request, delta func(text st
 // reached reports whether an answer ended at its limit, and not at one of the service's.
 func reached(a provider.Answer, limit int) bool {
 	return a.Stop == provider.MaxTokens && a.Usage.Out >= limit/2
-}
-
-// capacity is how many tokens an answer may have, thoughts included.
-func capacity(q provider.Request) int {
-	return cmp.Or(max(0, q.Most), q.MaxTokens+budget(q.Thinking))
 }
 
 // usualAnswer is how many tokens an answer is expected to have at most.

@@ -125,14 +125,9 @@ func refusesMaxTokens(model string) bool {
 	return slices.ContainsFunc(newer, func(series string) bool { return strings.HasPrefix(model, series) })
 }
 
-// wantsThoughts reports whether a service refuses a conversation whose thoughts before a tool call are missing. Others refuse
-// the field.
-func wantsThoughts(host string) bool {
-	return under(host, "deepseek.com") || under(host, "moonshot.ai") || under(host, "moonshot.cn")
-}
-
 func openaiMessages(r Request, host string) []chatMessage {
-	thoughts := wantsThoughts(host)
+	// These refuse a conversation whose thoughts before a tool call are missing. Others refuse the field.
+	thoughts := under(host, "deepseek.com") || under(host, "moonshot.ai") || under(host, "moonshot.cn")
 	list := make([]chatMessage, 0, len(r.Messages)+1)
 	if strings.TrimSpace(r.System) != "" {
 		list = append(list, chatMessage{Role: "system", Content: r.System})
@@ -187,14 +182,8 @@ func files(m transcript.Message, host string) (parts []chatPart) {
 	return parts
 }
 
-// TakesDocuments reports whether a service that speaks OpenAI's chat completions takes PDF files.
-func TakesDocuments(baseURL string) bool {
-	if baseURL == "" {
-		return true // OpenAI itself
-	}
-	u, err := url.Parse(baseURL)
-	return err == nil && takesDocuments(u.Hostname())
-}
+// TakesDocuments reports whether a service that speaks OpenAI's chat completions takes PDF files. "" is OpenAI's own address.
+func TakesDocuments(baseURL string) bool { return baseURL == "" || takesDocuments(hostOf(baseURL)) }
 
 // takesDocuments reports whether the service of a host takes PDF files. Ollama, llama.cpp, vLLM, DeepSeek, Groq and others refuse
 // the field.

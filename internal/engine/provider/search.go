@@ -120,20 +120,14 @@ func (m *messages) Search(ctx context.Context, q SearchRequest) (found Found, er
 	return found, nil
 }
 
-// found adds the text and the usage of an answer.
+// found adds the usage of an answer, and its texts as they are: citations cut sentences into blocks.
 func (d *blocks) found(f Found) Found {
 	a := d.answer(Request{})
-	f.Usage, f.Text = a.Usage, joinedText(a)
-	return f
-}
-
-// joinedText joins the texts of an answer as they are: citations cut sentences into blocks.
-func joinedText(a Answer) string {
-	var b strings.Builder
+	f.Usage = a.Usage
 	for _, block := range a.Message.Content {
-		b.WriteString(block.Text)
+		f.Text += block.Text
 	}
-	return b.String()
+	return f
 }
 
 // results adds the pages of a block web_search_tool_result, or returns the code of its error.

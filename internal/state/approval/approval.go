@@ -86,11 +86,8 @@ func (b Book) Waits(j job.Job) (bool, error) {
 // Last returns the last approval under a key, whether or not it still holds.
 func (b Book) Last(key string) (last Approval, known bool, err error) {
 	p, err := b.read()
-	if err != nil {
-		return Approval{}, false, err
-	}
 	last, known = p[key]
-	return last, known, nil
+	return last, known, err
 }
 
 // read takes no lock, because the file is replaced as a whole. It takes the lock only to set aside a file that cannot

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/cron"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/policy"
 )
@@ -35,13 +34,6 @@ func checkName(name string) error {
 		return fmt.Errorf("%q is not a name: want letters and digits and, after the first character, . _ -", name)
 	}
 	return nil
-}
-
-func parseCron(expr string) (cron.Schedule, error) {
-	if strings.TrimSpace(expr) == "" {
-		return cron.Schedule{}, errors.New("is empty")
-	}
-	return cron.Parse(expr)
 }
 
 func loadZone(name string) (*time.Location, error) {

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -99,12 +100,7 @@ func (h Hook) Keys(entries []string) ([][]byte, error) {
 }
 
 // SecretName returns the NAME of the hook's line in the secrets file.
-func (h Hook) SecretName() string {
-	if h.Secret == "" {
-		return DefaultSecret
-	}
-	return h.Secret
-}
+func (h Hook) SecretName() string { return cmp.Or(h.Secret, DefaultSecret) }
 
 // key returns the bytes of a secret that are used.
 func (s Signature) key(secret string) (key []byte, err error) {

@@ -3,6 +3,7 @@
 package job
 
 import (
+	"cmp"
 	"path/filepath"
 	"strings"
 	"time"
@@ -136,10 +137,7 @@ func (j Job) Mode() Mode {
 
 // Label is how the owner knows the job, in one line: its description, else its file's name.
 func (j Job) Label() string {
-	if words := strings.Fields(j.Description); len(words) > 0 {
-		return strings.Join(words, " ")
-	}
-	return j.Name()
+	return cmp.Or(strings.Join(strings.Fields(j.Description), " "), j.Name())
 }
 
 // Name is the file's name without .md, and without what its second attempt adds.

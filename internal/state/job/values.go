@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/cron"
 	"github.com/ollim/ollim/internal/platform/timeparse"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
@@ -93,7 +94,10 @@ func count(key, help string, at func(*Job) *int) field {
 func cronLine() field {
 	const help = "five cron fields, or @hourly @daily @weekly @monthly @yearly"
 	return scalar("cron", help, func(j *Job) *string { return &j.Cron }, yamldoc.Value.Text, func(j *Job) (err error) {
-		j.Schedule, err = parseCron(j.Cron)
+		if strings.TrimSpace(j.Cron) == "" {
+			return errors.New("is empty")
+		}
+		j.Schedule, err = cron.Parse(j.Cron)
 		return err
 	})
 }

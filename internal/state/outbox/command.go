@@ -15,8 +15,7 @@ const (
 	defaultTimeout = 30 * time.Second
 	maxGrace       = 5 * time.Second // between SIGTERM and SIGKILL
 	refusal        = 77              // EX_NOPERM of sysexits.h
-	tailSize       = process.StderrLimit
-	maxValue       = 4 << 10 // bytes of one variable: beyond 128 KiB the kernel would not start the command at all
+	maxValue       = 4 << 10         // bytes of one variable: beyond 128 KiB the kernel would not start the command at all
 )
 
 // command is the carrier that runs the command.

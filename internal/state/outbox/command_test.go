@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/platform/process"
 )
 
 func TestTextArrivesByteForByte(t *testing.T) {
@@ -115,7 +117,7 @@ func TestOnlyTheEndOfStderrIsKept(t *testing.T) {
 	o.script(t, `seq 1 5000 >&2; exit 1`)
 	o.send(t, message("r.1"), Queued)
 	got := o.pending(t)[0].LastError
-	if len(got) > tailSize+20 || len(got) < tailSize-20 || !strings.HasSuffix(got, " 4999 5000") {
+	if len(got) > process.StderrLimit+20 || len(got) < process.StderrLimit-20 || !strings.HasSuffix(got, " 4999 5000") {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }

@@ -181,7 +181,10 @@ func (p Post) Flush(ctx context.Context) (Report, error) {
 	entries, err := p.entries()
 	errs = append(errs, err)
 	due := func(e Entry) bool { return e.needsWork(p.Disk.Now()) }
-	end := lastIndex(entries, due) + 1
+	end := len(entries)
+	for end > 0 && !due(entries[end-1]) {
+		end--
+	}
 	for i, e := range entries {
 		if ctx.Err() != nil {
 			r.Queued += len(entries) - i
@@ -201,16 +204,6 @@ func (p Post) Flush(ctx context.Context) (Report, error) {
 		}
 	}
 	return r, errors.Join(errs...)
-}
-
-// lastIndex returns the index of the last entry that is so, -1 for none.
-func lastIndex(entries []Entry, so func(Entry) bool) int {
-	for i := len(entries) - 1; i >= 0; i-- {
-		if so(entries[i]) {
-			return i
-		}
-	}
-	return -1
 }
 
 func (r *Report) count(f Fate) {

@@ -109,14 +109,10 @@ func (e Embed) Clean() (Embed, error) {
 		return e, fmt.Errorf("%d characters in all, the most is %d", total, maxEmbed)
 	case e.URL != "" && !strings.HasPrefix(e.URL, "https://") && !strings.HasPrefix(e.URL, "http://"):
 		return e, errors.New("url must begin with https://")
-	case e.Color != "" && !isColor(e.Color):
+	case e.Color != "" && (len(e.Color) != 7 || e.Color[0] != '#' || strings.Trim(e.Color[1:], "0123456789abcdefABCDEF") != ""):
 		return e, fmt.Errorf("color %q: write one like #2e8b57", e.Color)
 	}
 	return e, nil
-}
-
-func isColor(s string) bool {
-	return len(s) == 7 && s[0] == '#' && strings.Trim(s[1:], "0123456789abcdefABCDEF") == ""
 }
 
 // Text returns the embed as plain text.

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,10 +46,7 @@ func (p Post) put(ctx context.Context, m Message) (*lock.Guard, error) {
 	if err == nil {
 		err = enter(draft, p.path(m.ID))
 	}
-	removed := store.Remove(draft) // it syncs the directory: the entry survives a power cut from here on
-	if err == nil {
-		err = removed
-	}
+	err = cmp.Or(err, store.Remove(draft)) // it syncs the directory: the entry survives a power cut from here on
 	if err != nil {
 		held.Release()
 		return nil, err

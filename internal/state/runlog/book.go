@@ -16,7 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -288,44 +287,36 @@ func (b Book) CloseOf(r Record) (changed bool, err error) {
 }
 
 func (b Book) close(id string, still func(Record) bool) (changed bool, err error) {
-	held, err := b.lock(context.Background(), id)
-	if err != nil {
-		return false, err
-	}
-	defer held.Release()
-	r, err := b.At(id)
-	if err != nil || r.Done() || !still(r.Record) {
-		return false, err
-	}
-	KillEngine(id)
-	at := r.Started // or the time of the last known activity, which is closer to its end than now
-	for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
-		if err == nil {
-			at = e.At
+	err = b.locked(context.Background(), id, func() error {
+		r, err := b.At(id)
+		if err != nil || r.Done() || !still(r.Record) {
+			return err
 		}
-	}
-	outcome, reason := b.cutOff(r.Record)
-	err = errors.Join(r.finishAt(at, outcome, reason), b.removeDrafts(id))
-	return err == nil, err
+		KillEngine(id)
+		at := r.Started // or the time of the last known activity, which is closer to its end than now
+		_ = b.each(id, func(e Event) { at = e.At })
+		outcome, reason := b.cutOff(r.Record)
+		err = errors.Join(r.finishAt(at, outcome, reason), b.removeDrafts(id))
+		changed = err == nil
+		return err
+	})
+	return changed, err
 }
 
 // Reopen opens the record of a waiting run again, which goes on as change says. The error is ErrNotWaiting if it does not wait.
-func (b Book) Reopen(ctx context.Context, id string, change func(*Record)) (*Run, error) {
-	held, err := b.lock(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	defer held.Release()
-	r, err := b.At(id)
-	if err == nil && r.Outcome != Waiting {
-		err = ErrNotWaiting
-	}
-	if err != nil {
-		return nil, err
-	}
-	change(&r.Record)
-	r.Finished, r.Outcome, r.Error, r.Question = nil, "", "", ""
-	return r, r.save(store.Synced)
+func (b Book) Reopen(ctx context.Context, id string, change func(*Record)) (r *Run, err error) {
+	err = b.locked(ctx, id, func() error {
+		if r, err = b.At(id); err != nil {
+			return err
+		}
+		if r.Outcome != Waiting {
+			return ErrNotWaiting
+		}
+		change(&r.Record)
+		r.Finished, r.Outcome, r.Error, r.Question = nil, "", "", ""
+		return r.save(store.Synced)
+	})
+	return r, err
 }
 
 // ErrNotWaiting is the error of a run that does not wait for an answer.
@@ -373,7 +364,7 @@ func (b Book) ids() ([]string, error) {
 	return names, err
 }
 
-// lock takes the run's own lock, which lies in its directory and is removed with the record.
-func (b Book) lock(ctx context.Context, id string) (*lock.Held, error) {
-	return b.Disk.Lock(ctx, b.Home.Run(id, "lock"))
+// locked calls do under the run's own lock, which lies in its directory and is removed with the record.
+func (b Book) locked(ctx context.Context, id string, do func() error) error {
+	return b.Disk.Locked(ctx, b.Home.Run(id, "lock"), do)
 }

@@ -8,77 +8,70 @@ import (
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
+// each calls see with the events of a run, oldest first, without what was moved to files of their own.
+func (b Book) each(id string, see func(Event)) error {
+	for e, err := range store.Lines[Event](b.Home.Run(id, "events.jsonl"), nil) {
+		if err != nil {
+			return err
+		}
+		see(e)
+	}
+	return nil
+}
+
 // Judged returns the ids of the tool uses that have a verdict.
 func (r *Run) Judged() (map[string]bool, error) {
 	judged := map[string]bool{}
-	for e, err := range store.Lines[Event](r.book.Home.Run(r.ID, "events.jsonl"), nil) {
-		if err != nil {
-			return nil, err
-		}
+	err := r.book.each(r.ID, func(e Event) {
 		if e.Type == Verdict {
 			judged[e.ToolID] = true
 		}
-	}
-	return judged, nil
+	})
+	return judged, err
 }
 
 // Allowed reports whether a use of the tool was allowed in the run.
-func (r *Run) Allowed(tool string) (bool, error) {
-	for e, err := range store.Lines[Event](r.book.Home.Run(r.ID, "events.jsonl"), nil) {
-		if err != nil {
-			return false, err
-		}
-		if e.Type == Verdict && e.Tool == tool && !e.IsError {
-			return true, nil
-		}
-	}
-	return false, nil
+func (r *Run) Allowed(tool string) (allowed bool, err error) {
+	err = r.book.each(r.ID, func(e Event) { allowed = allowed || e.Type == Verdict && e.Tool == tool && !e.IsError })
+	return allowed, err
 }
 
 // FailedServers returns the latest failure of each MCP server, in the order of the first ones.
 func (r *Run) FailedServers() (failed []Event, err error) {
-	for e, err := range store.Lines[Event](r.book.Home.Run(r.ID, "events.jsonl"), nil) {
-		if err != nil {
-			return nil, err
-		}
-		if e.Type != ServerFailed {
-			continue
-		}
-		if i := slices.IndexFunc(failed, func(f Event) bool { return f.Tool == e.Tool }); i >= 0 {
+	err = r.book.each(r.ID, func(e Event) {
+		i := slices.IndexFunc(failed, func(f Event) bool { return f.Tool == e.Tool })
+		switch {
+		case e.Type != ServerFailed:
+		case i >= 0:
 			failed[i] = e
-		} else {
+		default:
 			failed = append(failed, e)
 		}
-	}
-	return failed, nil
+	})
+	return failed, err
 }
 
 // Answer returns what the owner answered about the use of a tool; answered is false before that.
 func (r *Run) Answer(toolID string) (allowed, answered bool, err error) {
-	for e, err := range store.Lines[Event](r.book.Home.Run(r.ID, "events.jsonl"), nil) {
-		if err != nil {
-			return false, false, err
+	err = r.book.each(r.ID, func(e Event) {
+		if !answered && e.Type == Permitted && e.ToolID == toolID {
+			allowed, answered = !e.IsError, true
 		}
-		if e.Type == Permitted && e.ToolID == toolID {
-			return !e.IsError, true, nil
-		}
-	}
-	return false, false, nil
+	})
+	return allowed, answered, err
 }
 
 // Unanswered returns the uses of tools that the owner was asked about and has not answered yet.
 func (r *Run) Unanswered() (asked []Event, err error) {
-	for e, err := range store.Lines[Event](r.book.Home.Run(r.ID, "events.jsonl"), nil) {
-		switch {
-		case err != nil:
-			return nil, err
-		case e.Type == Asked:
+	err = r.book.each(r.ID, func(e Event) {
+		switch e.Type {
+		case Asked:
 			asked = append(asked, e)
-		case e.Type == Permitted:
+		case Permitted:
 			asked = slices.DeleteFunc(asked, func(a Event) bool { return a.ToolID == e.ToolID })
 		}
-	}
-	return asked, nil
+	})
+	return asked, err
 }
 
 // bill is the cost of a run, derived from its events.
@@ -94,14 +87,10 @@ type bill struct {
 
 // Bill adds up a run's cost so far. An engine that was started and reported nothing counts as the whole reservation.
 func (b Book) Bill(r Record) (bill bill, err error) {
-	for e, err := range store.Lines[Event](b.Home.Run(r.ID, "events.jsonl"), nil) {
-		if err != nil {
-			return bill, err
-		}
-		bill.add(e, r)
+	if err = b.each(r.ID, func(e Event) { bill.add(e, r) }); err == nil {
+		bill.close()
 	}
-	bill.close()
-	return bill, nil
+	return bill, err
 }
 
 func (b *bill) add(e Event, r Record) {

@@ -4,6 +4,7 @@
 package runlog
 
 import (
+	"cmp"
 	"encoding/hex"
 	"io"
 	"strconv"
@@ -211,10 +212,7 @@ func OfAccount(name string) (run string) {
 
 // Label returns the name of the run's job for the owner, in one line.
 func (r Record) Label() string {
-	if words := strings.Fields(r.Description); len(words) > 0 {
-		return strings.Join(words, " ")
-	}
-	return r.Name
+	return cmp.Or(strings.Join(strings.Fields(r.Description), " "), r.Name)
 }
 
 // Done reports whether the record of the run is finished.

@@ -60,31 +60,23 @@ func (r *Run) Hide(text string) string { return r.book.secrets().Hide(text) }
 
 // Event appends an event, stamped with the current time if it has none. Any process may call it.
 func (r *Run) Event(ctx context.Context, e Event) error {
-	held, err := r.book.lock(ctx, r.ID)
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	return r.append(e)
+	return r.book.locked(ctx, r.ID, func() error { return r.append(e) })
 }
 
 // Decide appends the event that decide derives from the run's standing, both under the run's own lock, so that two
 // processes cannot both find that nothing was sent yet. An error of decide is returned and nothing is written.
 func (r *Run) Decide(ctx context.Context, decide func(Standing) (Event, error)) error {
-	held, err := r.book.lock(ctx, r.ID)
-	if err != nil {
-		return err
-	}
-	defer held.Release()
-	standing, err := r.Standing()
-	if err != nil {
-		return err
-	}
-	e, err := decide(standing)
-	if err != nil {
-		return err
-	}
-	return r.append(e)
+	return r.book.locked(ctx, r.ID, func() error {
+		standing, err := r.Standing()
+		if err != nil {
+			return err
+		}
+		e, err := decide(standing)
+		if err != nil {
+			return err
+		}
+		return r.append(e)
+	})
 }
 
 // Hide replaces the values of secrets in an event.

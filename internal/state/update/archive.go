@@ -175,12 +175,6 @@ func (o *opened) notArchived(fates []Fate) ([]Fate, error) {
 	return slices.DeleteFunc(fates, func(f Fate) bool { return has[fact{keyOf(f.Update), f.Became}] }), nil
 }
 
-// allPopped reports whether the archive has a popped line for each of the updates.
-func (o *opened) allPopped(list []Update) (bool, error) {
-	missing, err := o.notArchived(o.fates(list, becamePopped, ""))
-	return len(missing) == 0, err
-}
-
 // stampsSince collects every ts in the archive from an instant on, in microseconds.
 func (o *opened) stampsSince(from time.Time) (map[int64]bool, error) {
 	used := map[int64]bool{}

@@ -68,8 +68,8 @@ func (c *Claim) Deliver(ctx context.Context) error {
 		if found {
 			return o.deliver(c.name)
 		}
-		popped, err := o.allPopped(c.Updates)
-		if err == nil && !popped {
+		unused, err := o.notArchived(o.fates(c.Updates, becamePopped, ""))
+		if err == nil && len(unused) > 0 {
 			err = errReturned
 		}
 		return err
@@ -121,13 +121,6 @@ type claimFile struct {
 	At      stamp   `json:"at"`
 	Cleared bool    `json:"cleared,omitempty"` // not popped: Run, or the owner, throws the updates away
 	Updates []entry `json:"updates"`
-}
-
-func (f claimFile) became() string {
-	if f.Cleared {
-		return becameCleared
-	}
-	return becamePopped
 }
 
 // The suffix of a claim's file gives its state.

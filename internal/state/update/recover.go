@@ -90,7 +90,11 @@ func (o *opened) finish(name string, again bool) error {
 	if err != nil {
 		return err
 	}
-	fates := o.fates(o.pendingOf(doc.Updates).list(), doc.became(), doc.Run)
+	became := becamePopped
+	if doc.Cleared {
+		became = becameCleared
+	}
+	fates := o.fates(o.pendingOf(doc.Updates).list(), became, doc.Run)
 	if again {
 		if fates, err = o.notArchived(fates); err != nil {
 			return err
