@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/process"
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -137,12 +138,12 @@ func failures() []failure {
 		{name: "429 for ever", status: 124, ci: true, said: "stopped after 4s", outcome: "timeout", set: answer(anthropicapi.Reply{Status: 429})},
 		{name: "529 for ever", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Status: 529})},
 		{name: "network refused", status: 69, said: "(?i)unable to connect", ci: true, set: with("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")},
-		{name: "silent", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Text: "never", Fault: anthropicapi.Silent, After: 1})},
-		{name: "mute", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Fault: anthropicapi.Mute})},
-		{name: "endless", status: 124, said: "stopped after 40s", outcome: "timeout", began: true, ci: true, set: answer(anthropicapi.Reply{Fault: anthropicapi.Endless})},
-		{name: "portal", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Fault: anthropicapi.WrongContentType})},
-		{name: "always cut", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: anthropicapi.Cut, After: 4})},
-		{name: "always malformed", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: anthropicapi.Malformed, After: 4})},
+		{name: "silent", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Text: "never", Fault: testkit.Silent, After: 1})},
+		{name: "mute", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Fault: testkit.Mute})},
+		{name: "endless", status: 124, said: "stopped after 40s", outcome: "timeout", began: true, ci: true, set: answer(anthropicapi.Reply{Fault: testkit.Endless})},
+		{name: "portal", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Fault: testkit.WrongContentType})},
+		{name: "always cut", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: testkit.Cut, After: 4})},
+		{name: "always malformed", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: testkit.Malformed, After: 4})},
 		{name: "tool server dies", status: 69, said: "tool server is (failed|pending), not connected", set: func(_ *testing.T, c *command, _ *anthropicapi.Server) {
 			c.wrap(swap("servers", `sed 's/"serve"/"swerve"/'`))
 		}},
@@ -206,9 +207,9 @@ func TestFaultsThatPass(t *testing.T) {
 		"429 twice": {{Status: 429}, {Status: 429}},
 		"529 twice": {{Status: 529}, {Status: 529}},
 		"529 often": {{Status: 529}, {Status: 529}, {Status: 529}, {Status: 529}}, // more than the command itself tries
-		"cut":       {{Text: "half a word", Fault: anthropicapi.Cut, After: 4}},
-		"malformed": {{Text: "half a word", Fault: anthropicapi.Malformed, After: 4}},
-		"hang up":   {{Fault: anthropicapi.HangUp}},
+		"cut":       {{Text: "half a word", Fault: testkit.Cut, After: 4}},
+		"malformed": {{Text: "half a word", Fault: testkit.Malformed, After: 4}},
+		"hang up":   {{Fault: testkit.HangUp}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

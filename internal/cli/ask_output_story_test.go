@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -21,7 +22,7 @@ func TestPipeReceivesFinalText(t *testing.T) {
 		if out := w.must(verb...); out != "x: int = 1\n" {
 			t.Errorf("%q with narration: %q", verb, out)
 		}
-		api.Reply(anthropicapi.Reply{Text: strings.Repeat("a broken answer ", 20), Fault: anthropicapi.Cut, After: 6}, anthropicapi.Reply{Text: "x: int = 2"})
+		api.Reply(anthropicapi.Reply{Text: strings.Repeat("a broken answer ", 20), Fault: testkit.Cut, After: 6}, anthropicapi.Reply{Text: "x: int = 2"})
 		if out := w.must(verb...); out != "x: int = 2\n" {
 			t.Errorf("%q after a broken stream: %q", verb, out)
 		}

@@ -131,7 +131,7 @@ func TestSystem(t *testing.T) {
 			t.Errorf("does not explain %s", tag)
 		}
 	}
-	apart := prompt.SystemAlone()
+	apart := prompt.SystemAlone
 	if strings.Contains(apart, "Ollim.") || !strings.Contains(apart, "[system]") {
 		t.Errorf("apart %q", apart)
 	}

@@ -144,7 +144,7 @@ func golden(t *testing.T, name, got string) {
 
 // known is every golden file's name and text.
 func known() map[string]string {
-	all := map[string]string{"system-main": prompt.SystemMain("PROFILE"), "system-alone": prompt.SystemAlone()}
+	all := map[string]string{"system-main": prompt.SystemMain("PROFILE"), "system-alone": prompt.SystemAlone}
 	for _, c := range combinations() {
 		all[c.name()] = prompt.Build(c.brief())
 	}

@@ -103,7 +103,7 @@ func (r *Runner) ChatPlan(ctx context.Context, model string) engine.Plan {
 
 // question is the Spec of a question with no text yet.
 func (r *Runner) question(id string, q Question, o Options) Spec {
-	system := cmp.Or(q.System, prompt.SystemQuestion())
+	system := cmp.Or(q.System, prompt.SystemQuestion)
 	for _, more := range []string{q.More, prompt.Fitting(q.Schema)} {
 		system = strings.TrimSpace(system + "\n\n" + more)
 	}

@@ -47,7 +47,7 @@ func (b board) post(text string, to outbox.Sender) Spec {
 		Identity:     Identity{Kind: "board", ID: b.Key()},
 		Input:        prompt.Input{Task: prompt.Task{Tag: "board:" + b.topic, Body: text, Background: true}},
 		Conversation: b,
-		Policy:       Policy{System: prompt.SystemAlone(), Deliver: true},
+		Policy:       Policy{System: prompt.SystemAlone, Deliver: true},
 		Limits:       Limits{Time: turnLimit},
 		Sender:       to,
 	}

@@ -43,7 +43,7 @@ func (r *Runner) channelPrompt() (string, error) {
 	text, err := store.ReadText(path, maxProfile, false)
 	switch own := strings.TrimSpace(string(text)); {
 	case errors.Is(err, fs.ErrNotExist), err == nil && own == "":
-		return prompt.SystemChannel(), nil
+		return prompt.SystemChannel, nil
 	case err == nil:
 		return own, nil
 	}

@@ -77,7 +77,7 @@ func (r *Runner) CompactSession(ctx context.Context, routine, instructions strin
 	if routine != "" {
 		s.Identity = Identity{Kind: kindSession, ID: routine, Path: routine}
 		s.Conversation = conversation.Routine{Sessions: r.Sessions, ID: routine}
-		s.Policy.System = prompt.SystemAlone()
+		s.Policy.System = prompt.SystemAlone
 		s.Policy.Tools, _, err = r.patterns(true)
 	}
 	if s.Compact = instructions; routine == "" {

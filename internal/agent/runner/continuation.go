@@ -129,7 +129,7 @@ func (c *continuation) Prepare(ctx context.Context, run *runlog.Run, _ *tools.Se
 // Postpone leaves the run waiting with its answer. A limit is reported unless reservations of other runs caused it.
 func (c *continuation) Postpone(ctx context.Context, run *runlog.Run, later *Later) error {
 	run.Shown = c.before.Shown
-	if !later.limit.Passing() {
+	if !later.limit.Passing {
 		record := run.Record
 		record.Error = later.Error()
 		c.reportRefusal(ctx, record, atLimit(later.limit))

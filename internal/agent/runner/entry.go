@@ -89,7 +89,7 @@ func (f *fire) returnEntry(ctx context.Context, run *runlog.Run, later *Later) e
 	if f.entry == nil {
 		return nil
 	}
-	if !later.limit.Passing() {
+	if !later.limit.Passing {
 		record := run.Record
 		record.Error = later.Error() + "; its events wait"
 		f.reportRefusal(ctx, record, atLimit(later.limit))

@@ -53,7 +53,7 @@ func (f *fire) spec() Spec {
 
 // in makes a Spec one of a conversation. main is the patterns of the main conversation.
 func (f *fire) in(s *Spec, c conversation.Conversation, main []string) {
-	s.Conversation, s.Policy.System, s.Policy.Offered = c, prompt.SystemAlone(), nil
+	s.Conversation, s.Policy.System, s.Policy.Offered = c, prompt.SystemAlone, nil
 	if traits := c.Traits(); traits.Shared {
 		s.Policy.System = prompt.SystemMain(f.profile())
 		if traits.Foreground {

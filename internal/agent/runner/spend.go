@@ -104,7 +104,7 @@ func (w *work) unspent(cause error) (later, sorted error) {
 			return nil, cause
 		}
 	}
-	if limit.Passing() || w.spec.Identity.Again || w.spec.Identity.Queued {
+	if limit.Passing || w.spec.Identity.Again || w.spec.Identity.Queued {
 		return &Later{limit}, cause
 	}
 	return nil, atLimit(limit)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/state/runlog"
+	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -85,7 +86,7 @@ func TestRaise(t *testing.T) {
 // TestCutAnswerIsAssumed: an answer that broke off before the service told what it used is counted at the price of its question.
 func TestCutAnswerIsAssumed(t *testing.T) {
 	s := newStage(t)
-	s.api.Reply(anthropicapi.Reply{Fault: anthropicapi.Cut}, anthropicapi.Reply{Text: "done"})
+	s.api.Reply(anthropicapi.Reply{Fault: testkit.Cut}, anthropicapi.Reply{Text: "done"})
 	s.says(engine.Request{Input: engine.Input{Prompt: strings.Repeat("x", 4000)}, Model: engine.Model{Name: "sonnet"}}, "done")
 	assumed := 0.0
 	for _, e := range s.events {

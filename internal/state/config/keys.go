@@ -58,12 +58,7 @@ func general() []key {
 				"elsewhere. auto seals where the kernel can, on refuses to run where it cannot, off seals only jobs that say seal: on.\n" +
 				"See ollim(7).",
 			standard: sealAuto,
-			check: func(s string) error {
-				if !slices.Contains([]string{sealAuto, SealOn, SealOff}, s) {
-					return fmt.Errorf("%q: want %s, %s or %s", s, sealAuto, SealOn, SealOff)
-				}
-				return nil
-			},
+			check:    oneOf(sealAuto, SealOn, SealOff),
 		},
 		{
 			name: "heartbeat", example: "heartbeat: https://hc-ping.com/ID",
@@ -120,12 +115,7 @@ func chat() []key {
 			name: "chat.busy", example: "busy: queue",
 			about:    "A message that arrives during a turn: queue lets it wait; interrupt stops the turn.",
 			standard: busyQueue,
-			check: func(s string) error {
-				if s != busyQueue && s != BusyInterrupt {
-					return fmt.Errorf("%q: want %s or %s", s, busyQueue, BusyInterrupt)
-				}
-				return nil
-			},
+			check:    oneOf(busyQueue, BusyInterrupt),
 		},
 		{
 			name: "channels.allowed-tools", list: true, example: "allowed-tools: [WebSearch]",
@@ -208,6 +198,17 @@ func checkNUL(s string) error {
 		return errors.New("a NUL character")
 	}
 	return nil
+}
+
+// oneOf returns the check of a key that has one of these values.
+func oneOf(values ...string) func(string) error {
+	return func(s string) error {
+		if slices.Contains(values, s) {
+			return nil
+		}
+		n := len(values) - 1
+		return fmt.Errorf("%q: want %s or %s", s, strings.Join(values[:n], ", "), values[n])
+	}
 }
 
 // Engines by name; the third, script:FILE, contains a file name.

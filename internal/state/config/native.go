@@ -61,12 +61,7 @@ func native() []key {
 			about: "The tool WebSearch, by the service's own search: auto offers it with api.anthropic.com and api.openai.com, on with any\n" +
 				"service, off never. A search costs about 0.01 USD besides its tokens.",
 			standard: SearchAuto,
-			check: func(s string) error {
-				if s != SearchAuto && s != searchOn && s != SearchOff {
-					return fmt.Errorf("%q: want %s, %s or %s", s, SearchAuto, searchOn, SearchOff)
-				}
-				return nil
-			},
+			check:    oneOf(SearchAuto, searchOn, SearchOff),
 		},
 	}
 }

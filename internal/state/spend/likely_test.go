@@ -93,10 +93,10 @@ func TestRaise(t *testing.T) {
 	raise("2", 0.1, 0.2, 0.2) // it keeps what it has
 	d.totals("{0 1.65} {0 1.65} 2")
 	limit := &Limit{}
-	if _, err := d.Raise(ctx, "2", 1.3, 4, nil); !errors.As(err, &limit) || !limit.Passing() || limit.Needs != 1.3 {
+	if _, err := d.Raise(ctx, "2", 1.3, 4, nil); !errors.As(err, &limit) || !limit.Passing || limit.Needs != 1.3 {
 		t.Error(err)
 	}
-	if _, err := d.Raise(ctx, "2", 2.1, 4, nil); !errors.As(err, &limit) || limit.Passing() {
+	if _, err := d.Raise(ctx, "2", 2.1, 4, nil); !errors.As(err, &limit) || limit.Passing {
 		t.Error(err)
 	}
 	d.totals("{0 1.65} {0 1.65} 2")
@@ -132,7 +132,7 @@ func TestRaiseAfterADeath(t *testing.T) {
 			t.Errorf("%v: %v, %v", wish, got, err)
 		}
 	}
-	if _, err := d.Raise(ctx, "2", 1.9, 4, look); !errors.As(err, &limit) || limit.Passing() {
+	if _, err := d.Raise(ctx, "2", 1.9, 4, look); !errors.As(err, &limit) || limit.Passing {
 		t.Error(err)
 	}
 }

@@ -42,7 +42,8 @@ type Limit struct {
 	Needs    float64   // requested by the run; unit as Used
 	Until    time.Time // when the next day or month begins, in the book's zone; zero for per-run, which is not lifted by time
 
-	passing bool
+	// Passing reports whether the limit is reached only by the reservations of runs in progress, so that it may lift before Until.
+	Passing bool
 }
 
 func (e *Limit) Error() string {
@@ -56,15 +57,11 @@ func (e *Limit) Error() string {
 	if e.Reserved > 0 {
 		reserved = fmt.Sprintf(" and %.2f reserved", e.Reserved)
 	}
-	if e.Passing() {
+	if e.Passing {
 		earlier = " or a run under way ends"
 	}
 	return fmt.Sprintf("limit %s: %.2f spent%s of %.2f USD, until %s%s", e.Key, e.Used, reserved, e.Allowed, e.Until.Format(time.RFC3339), earlier)
 }
-
-// Passing reports whether the limit is reached only by the reservations of runs in progress, so that it may lift before
-// Until.
-func (e *Limit) Passing() bool { return e.passing }
 
 // The keys of the configuration below spend.
 const (

@@ -53,7 +53,7 @@ func (b Book) spendAll(name string, then func(run string, granted float64) error
 		granted := grant.Reserved
 		var limit *Limit
 		if errors.As(err, &limit) {
-			if refused++; !limit.Passing() || refused > 20 {
+			if refused++; !limit.Passing || refused > 20 {
 				return nil
 			}
 			time.Sleep(2 * time.Millisecond)

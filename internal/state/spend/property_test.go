@@ -100,7 +100,7 @@ func (m *model) reserve(r *rapid.T, force bool) {
 	day, month, runs := m.snapshot(r, m.now)
 	if errors.As(err, &limit) && !force {
 		if day != dayBefore || month != monthBefore || runs != runsBefore ||
-			limit.Used+limit.Reserved+limit.Needs < limit.Allowed+5e-7 || !limit.Passing() && limit.Used < limit.Allowed {
+			limit.Used+limit.Reserved+limit.Needs < limit.Allowed+5e-7 || !limit.Passing && limit.Used < limit.Allowed {
 			r.Fatalf("refused: %v, from %v %v %d to %v %v %d", err, dayBefore, monthBefore, runsBefore, day, month, runs)
 		}
 		return

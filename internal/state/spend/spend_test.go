@@ -28,19 +28,19 @@ func TestWhatIsLeft(t *testing.T) {
 	d.reserve("a", 0, 1)
 	d.reserve("b", 0, 1)
 	limit := d.refused("c", "limit per-day: 0.00 spent and 2.00 reserved of 2.50 USD, until 2026-02-25T00:00:00+01:00 or a run under way ends")
-	if !limit.Passing() {
+	if !limit.Passing {
 		t.Error("not passing")
 	}
 	d.settle("a", 1)
 	d.settle("b", 1)
 	d.reserve("c", 0, 0.5) // less than it may need, but no other run will leave more
 	limit = d.refused("d", "limit per-day: 2.00 spent and 0.50 reserved of 2.50 USD, until 2026-02-25T00:00:00+01:00 or a run under way ends")
-	if !limit.Passing() {
+	if !limit.Passing {
 		t.Error("not passing")
 	}
 	d.settle("c", 3)
 	limit = d.refused("e", "limit per-day: 5.00 spent of 2.50 USD, until 2026-02-25T00:00:00+01:00")
-	if limit.Passing() {
+	if limit.Passing {
 		t.Error("passing")
 	}
 	d.at("2026-02-25 00:00")

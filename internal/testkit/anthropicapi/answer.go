@@ -42,7 +42,7 @@ func (a answer) fail(r Reply) {
 // stream sends the events of a reply, with its fault.
 func (a answer) stream(q Request, r Reply) {
 	said := r
-	if r.Fault == Endless {
+	if r.Fault == testkit.Endless {
 		said = Reply{Text: cmp.Or(r.Text, "and so on ")}
 	}
 	failed := r

@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
 const install = "npm install -g @anthropic-ai/claude-code"
@@ -16,14 +15,14 @@ const install = "npm install -g @anthropic-ai/claude-code"
 func Claude(t testing.TB) string {
 	t.Helper()
 	cache, _ := os.UserCacheDir()
-	for _, name := range []string{env("OLLIM_TEST_CLAUDE"), "claude", filepath.Join(cache, "ollim-test/node_modules/.bin/claude")} {
+	for _, name := range []string{os.Getenv("OLLIM_TEST_CLAUDE"), "claude", filepath.Join(cache, "ollim-test/node_modules/.bin/claude")} {
 		if name == "" {
 			continue
 		}
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
-		if name == env("OLLIM_TEST_CLAUDE") {
+		if name == os.Getenv("OLLIM_TEST_CLAUDE") {
 			t.Fatalf("OLLIM_TEST_CLAUDE: no command %s", name)
 		}
 	}
@@ -35,7 +34,7 @@ func Claude(t testing.TB) string {
 }
 
 // CI reports whether the variants of what another test mostly shows are tested, too.
-func CI() bool { return env("CI") == "true" }
+func CI() bool { return os.Getenv("CI") == "true" }
 
 // InCI skips a test, or a case, that starts the claude command once more for what another one mostly shows: a start takes a second of
 // processor time. With CI=true it runs.
@@ -53,7 +52,7 @@ func ClaudeEnv(t testing.TB, s *Server) []string {
 	t.Helper()
 	home, tmp := t.TempDir(), t.TempDir()
 	return []string{
-		"PATH=" + env("PATH"),
+		"PATH=" + os.Getenv("PATH"),
 		"HOME=" + home,
 		"TMPDIR=" + tmp, // else it leaves a directory for each session in /tmp/claude-UID
 		"CLAUDE_CONFIG_DIR=" + filepath.Join(home, ".claude"),
@@ -68,12 +67,4 @@ func ClaudeEnv(t testing.TB, s *Server) []string {
 		"BUN_JSC_useConcurrentGC=0",
 		"BUN_JSC_largeHeapSize=536870912",
 	}
-}
-
-func env(key string) string {
-	return os.Getenv(key)
-}
-
-func now() time.Time {
-	return time.Now()
 }

@@ -6,25 +6,27 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ollim/ollim/internal/testkit"
 )
 
 func TestFaultsOfAStream(t *testing.T) {
 	r := Reply{Text: "one two three"}
 	for name, tc := range map[string]struct {
-		fault Fault
+		fault testkit.Fault
 		after int
 		names string // of the events that arrive
 		err   error
 	}{
-		"cut at once":     {Cut, 0, "", io.ErrUnexpectedEOF},
-		"cut":             {Cut, 1, "message_start", io.ErrUnexpectedEOF},
-		"cut in content":  {Cut, 4, "message_start content_block_start ping content_block_delta", io.ErrUnexpectedEOF},
-		"cut at the end":  {Cut, 99, "message_stop", io.ErrUnexpectedEOF},
-		"short":           {short, 2, "message_start content_block_start", nil},
-		"error at once":   {ErrorEvent, 0, "error", nil},
-		"error":           {ErrorEvent, 1, "message_start error", nil},
-		"error after all": {ErrorEvent, 99, "message_stop error", nil},
-		"malformed":       {Malformed, 1, "message_start content_block_delta content_block_start", nil},
+		"cut at once":     {testkit.Cut, 0, "", io.ErrUnexpectedEOF},
+		"cut":             {testkit.Cut, 1, "message_start", io.ErrUnexpectedEOF},
+		"cut in content":  {testkit.Cut, 4, "message_start content_block_start ping content_block_delta", io.ErrUnexpectedEOF},
+		"cut at the end":  {testkit.Cut, 99, "message_stop", io.ErrUnexpectedEOF},
+		"short":           {testkit.Short, 2, "message_start content_block_start", nil},
+		"error at once":   {testkit.ErrorEvent, 0, "error", nil},
+		"error":           {testkit.ErrorEvent, 1, "message_start error", nil},
+		"error after all": {testkit.ErrorEvent, 99, "message_stop error", nil},
+		"malformed":       {testkit.Malformed, 1, "message_start content_block_delta content_block_start", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := New(t)
@@ -33,7 +35,7 @@ func TestFaultsOfAStream(t *testing.T) {
 			s.Reply(r)
 			list, err := reader(post(t, s, "/v1/messages", streamed(ask("hi"))).Body).all()
 			got := names(list)
-			if tc.fault == Malformed || tc.after == 99 {
+			if tc.fault == testkit.Malformed || tc.after == 99 {
 				if !strings.Contains(got, tc.names) {
 					t.Errorf("got %s", got)
 				}
@@ -49,7 +51,7 @@ func TestFaultsOfAStream(t *testing.T) {
 
 func TestErrorEvent(t *testing.T) {
 	s := New(t)
-	s.Reply(Reply{Fault: ErrorEvent, After: 1, ErrorType: "api_error", Message: "m"})
+	s.Reply(Reply{Fault: testkit.ErrorEvent, After: 1, ErrorType: "api_error", Message: "m"})
 	resp := post(t, s, "/v1/messages", streamed(ask("hi")))
 	list, err := reader(resp.Body).all()
 	want := `{"type":"error","error":{"type":"api_error","message":"m"},"request_id":"` + resp.Header.Get("Request-Id") + `"}`
@@ -60,11 +62,11 @@ func TestErrorEvent(t *testing.T) {
 
 func TestFaultsWithoutAResponse(t *testing.T) {
 	s := New(t)
-	s.Reply(Reply{Fault: HangUp})
+	s.Reply(Reply{Fault: testkit.HangUp})
 	if resp, err := try(t, s, "/v1/messages", streamed(ask("hi"))); !errors.Is(err, io.EOF) {
 		t.Errorf("hang up: %v %v", resp, err)
 	}
-	s.Reply(Reply{Fault: WrongContentType})
+	s.Reply(Reply{Fault: testkit.WrongContentType})
 	if resp := post(t, s, "/v1/messages", streamed(ask("hi"))); resp.StatusCode != 200 || !strings.Contains(resp.text(t), "<h1>") {
 		t.Errorf("page: %v", resp)
 	}
@@ -72,9 +74,9 @@ func TestFaultsWithoutAResponse(t *testing.T) {
 
 func TestFaultsOfAWholeAnswer(t *testing.T) {
 	for name, tc := range map[string]struct {
-		fault Fault
+		fault testkit.Fault
 		err   error
-	}{"cut": {Cut, io.ErrUnexpectedEOF}, "short": {short, nil}, "malformed": {Malformed, nil}} {
+	}{"cut": {testkit.Cut, io.ErrUnexpectedEOF}, "short": {testkit.Short, nil}, "malformed": {testkit.Malformed, nil}} {
 		t.Run(name, func(t *testing.T) {
 			s := New(t)
 			s.Reply(Reply{Text: "hello", Fault: tc.fault})
@@ -94,13 +96,13 @@ func TestResponsesThatNeverEnd(t *testing.T) {
 		streamed bool
 		events   int // that arrive all the same
 	}{
-		"mute":         {Reply{Fault: Mute}, true, -1},
+		"mute":         {Reply{Fault: testkit.Mute}, true, -1},
 		"held":         {Reply{Hold: forever}, true, -1},
 		"slow":         {Reply{Delay: time.Hour}, false, -1},
-		"silent":       {Reply{Text: "hello", Fault: Silent, After: 4}, true, 4},
-		"silent whole": {Reply{Text: "hello", Fault: Silent}, false, 0},
+		"silent":       {Reply{Text: "hello", Fault: testkit.Silent, After: 4}, true, 4},
+		"silent whole": {Reply{Text: "hello", Fault: testkit.Silent}, false, 0},
 		"slow events":  {Reply{Text: "hello", StreamDelay: time.Hour}, true, 0},
-		"endless":      {Reply{Text: "la ", Fault: Endless}, true, 50},
+		"endless":      {Reply{Text: "la ", Fault: testkit.Endless}, true, 50},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gone := make(chan error, 1)

@@ -1,6 +1,7 @@
 package anthropicapi
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -30,8 +31,11 @@ type Reply struct {
 
 	Header http.Header // more response headers; they win over the server's own, and one without values removes it
 
-	Fault Fault // the fault of the response
-	After int   // how many events arrive before Cut, Short, Silent, Malformed and ErrorEvent
+	// The fault of the response. The events of a plain text are message_start, content_block_start, ping, some
+	// content_block_delta, content_block_stop, message_delta, message_stop: After 1 is before any content, 4 in the middle
+	// of it. An event of ErrorEvent has ErrorType and Message, else overloaded_error.
+	Fault testkit.Fault
+	After int // how many events arrive before Cut, Short, Silent, Malformed and ErrorEvent
 }
 
 // Page is a result of the service's search.
@@ -53,25 +57,6 @@ func Use(name string, input any) Reply {
 type Usage struct {
 	In, Out, CacheRead, CacheWrite int
 }
-
-// Fault is a fault of a response. The events of a plain text are message_start, content_block_start, ping, some
-// content_block_delta, content_block_stop, message_delta, message_stop: After 1 is before any content, 4 in the middle
-// of it.
-type Fault = testkit.Fault
-
-// The faults. An event of ErrorEvent has ErrorType and Message, else overloaded_error.
-const (
-	noFault          = testkit.NoFault
-	HangUp           = testkit.HangUp
-	Mute             = testkit.Mute
-	Cut              = testkit.Cut
-	short            = testkit.Short
-	Silent           = testkit.Silent
-	Malformed        = testkit.Malformed
-	ErrorEvent       = testkit.ErrorEvent
-	WrongContentType = testkit.WrongContentType
-	Endless          = testkit.Endless
-)
 
 func (r Reply) way() testkit.Way {
 	return testkit.Way{Hold: r.Hold, Delay: r.Delay, StreamDelay: r.StreamDelay, Header: r.Header, Fault: r.Fault, After: r.After}
@@ -96,7 +81,7 @@ func kinds() []Reply {
 
 // isError reports whether r is an HTTP error. An error event is one too if the response is not streamed.
 func (r Reply) isError(streamed bool) bool {
-	if r.Fault == ErrorEvent {
+	if r.Fault == testkit.ErrorEvent {
 		return !streamed
 	}
 	return r.Status >= 400 || r.ErrorType != ""
@@ -109,31 +94,18 @@ func (r Reply) completed() Reply {
 	}
 	for _, k := range kinds() {
 		if (r.Status == 0 || r.Status == k.Status) && (r.ErrorType == "" || r.ErrorType == k.ErrorType) {
-			r.Status, r.ErrorType = k.Status, k.ErrorType
-			if r.Message == "" {
-				r.Message = k.Message
-			}
+			r.Status, r.ErrorType, r.Message = k.Status, k.ErrorType, cmp.Or(r.Message, k.Message)
 			return r
 		}
 	}
-	if r.Status == 0 {
-		r.Status = http.StatusInternalServerError
-	}
-	if r.ErrorType == "" {
-		r.ErrorType = "api_error"
-	}
-	if r.Message == "" {
-		r.Message = http.StatusText(r.Status)
-	}
+	r.Status, r.ErrorType = cmp.Or(r.Status, http.StatusInternalServerError), cmp.Or(r.ErrorType, "api_error")
+	r.Message = cmp.Or(r.Message, http.StatusText(r.Status))
 	return r
 }
 
 func (r Reply) stopReason() string {
-	switch {
-	case r.StopReason != "":
-		return r.StopReason
-	case len(r.ToolUses) > 0:
+	if r.StopReason == "" && len(r.ToolUses) > 0 {
 		return "tool_use"
 	}
-	return "end_turn"
+	return cmp.Or(r.StopReason, "end_turn")
 }

@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/ollim/ollim/internal/testkit"
 )
@@ -44,7 +45,7 @@ func (s *Server) CompactReply(r Reply) { s.On(Request.IsCompaction, func(Request
 const maxBody = 32 << 20 // bytes, the limit of the real API
 
 func serve(x exchange, r *http.Request) {
-	a := answer{x, unique("req", fmt.Sprint(r.Host, x.Number, now().UnixNano()))}
+	a := answer{x, unique("req", fmt.Sprint(r.Host, x.Number, time.Now().UnixNano()))}
 	a.Header("Request-Id", a.id)
 	raw, err := a.Body(r, maxBody)
 	switch {
@@ -63,7 +64,7 @@ func serve(x exchange, r *http.Request) {
 
 func (a answer) messages(header http.Header, raw []byte) {
 	q, broken := parse(header, raw)
-	q.ID, q.At = a.id, now()
+	q.ID, q.At = a.id, time.Now()
 	a.Record(q)
 	if q.Key() == "" {
 		a.fail(noKey())

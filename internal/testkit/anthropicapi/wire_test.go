@@ -128,7 +128,7 @@ func TestErrors(t *testing.T) {
 		"both":       {Reply{Status: 500, ErrorType: "overloaded_error"}, 500, "overloaded_error", "true", "Internal Server Error"},
 		"no such":    {Reply{Status: 418}, 418, "api_error", "false", "I'm a teapot"},
 		"new type":   {Reply{ErrorType: "new_error"}, 500, "new_error", "true", "Internal"},
-		"event":      {Reply{Fault: ErrorEvent}, 529, "overloaded_error", "true", "Overloaded"},
+		"event":      {Reply{Fault: testkit.ErrorEvent}, 529, "overloaded_error", "true", "Overloaded"},
 		"own header": {Reply{Status: 401, Header: http.Header{"x-should-retry": {"true"}}}, 401, "authentication_error", "true", "invalid"},
 		"no header":  {Reply{Status: 401, Header: http.Header{"x-should-retry": nil}}, 401, "authentication_error", "", "invalid"},
 	} {

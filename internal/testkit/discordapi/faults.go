@@ -29,7 +29,7 @@ func (s *Server) Close(code int) {
 	}
 	s.mu.Unlock()
 	if c != nil {
-		c.closeWith(code)
+		_ = c.closeWith(code)
 	}
 }
 
@@ -64,8 +64,8 @@ func (s *Server) Repeat(n int) {
 		return
 	}
 	events := c.session.events
-	for _, e := range events[max(0, len(events)-n):] {
-		c.send(e.data)
+	for _, data := range events[max(0, len(events)-n):] {
+		c.send(data)
 	}
 }
 

@@ -35,24 +35,16 @@ type startLimit struct {
 // session is what a bot can resume.
 type session struct {
 	id     string
-	seq    int
-	events []event // all since the beginning
-	conn   *conn   // nil while the bot is away
+	events []json.RawMessage // whole frames, all since the beginning; their numbers begin at 1
+	conn   *conn             // nil while the bot is away
 	intent int
 	ended  bool
-}
-
-type event struct {
-	seq  int
-	data json.RawMessage // the whole frame
 }
 
 // frame is one message of the gateway.
 type frame struct {
 	Op   int             `json:"op"`
 	Data json.RawMessage `json:"d"`
-	Seq  *int            `json:"s"`
-	Type *string         `json:"t"`
 }
 
 // Greeting is what a connection meets.
@@ -90,16 +82,17 @@ func (c *conn) sendOp(op int, d any) {
 	c.send(encode(map[string]any{"op": op, "d": d, "s": nil, "t": nil}))
 }
 
-// closeWith closes with a code; 0 ends the connection without a word.
-func (c *conn) closeWith(code int) {
-	if code != 0 {
-		c.write.Lock()
-		_ = c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, "test"), time.Now().Add(time.Second))
-		c.write.Unlock()
-		time.AfterFunc(2*time.Second, func() { _ = c.Close() }) // the bot closes first, if it is well
-		return
+// closeWith closes with a code; 0 ends the connection without a word. It returns false: the connection does not go on.
+func (c *conn) closeWith(code int) bool {
+	if code == 0 {
+		reset(c.NetConn())
+		return false
 	}
-	reset(c.NetConn())
+	c.write.Lock()
+	_ = c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, "test"), time.Now().Add(time.Second))
+	c.write.Unlock()
+	time.AfterFunc(2*time.Second, func() { _ = c.Close() }) // the bot closes first, if it is well
+	return false
 }
 
 func (g *gateway) closeAll(s *Server) {
@@ -130,9 +123,6 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	}
 	c := &conn{Conn: ws, greeting: greeting}
 	s.mu.Lock()
-	if s.gate.conns == nil {
-		s.gate.conns = map[*conn]bool{}
-	}
 	s.gate.conns[c] = true
 	c.silent = s.gate.silent
 	s.mu.Unlock()
@@ -165,18 +155,12 @@ func (s *Server) read(c *conn) bool {
 		s.noteClose(c, err)
 		return false
 	}
-	if len(data) > 4096 {
-		c.closeWith(4002)
-		return false
-	}
 	var f frame
-	if json.Unmarshal(data, &f) != nil {
-		c.closeWith(4002)
-		return false
-	}
-	if s.tooMany(c) {
-		c.closeWith(4008)
-		return false
+	switch {
+	case len(data) > 4096 || json.Unmarshal(data, &f) != nil:
+		return c.closeWith(4002)
+	case s.tooMany(c):
+		return c.closeWith(4008)
 	}
 	return s.take(c, f)
 }
@@ -227,8 +211,7 @@ func (s *Server) take(c *conn, f frame) bool {
 		return s.begin(c, f)
 	case 3: // presence
 	default:
-		c.closeWith(4001)
-		return false
+		return c.closeWith(4001)
 	}
 	return true
 }
@@ -241,23 +224,17 @@ func (s *Server) begin(c *conn, f frame) bool {
 		Seq     int    `json:"seq"`
 		Intents *int   `json:"intents"`
 	}
-	if json.Unmarshal(f.Data, &in) != nil {
-		c.closeWith(4002)
-		return false
-	}
 	switch {
+	case json.Unmarshal(f.Data, &in) != nil:
+		return c.closeWith(4002)
 	case strings.TrimPrefix(in.Token, "Bot ") != Token:
-		c.closeWith(4004)
-		return false
+		return c.closeWith(4004)
 	case c.session != nil:
-		c.closeWith(4005)
-		return false
+		return c.closeWith(4005)
 	case f.Op == 2 && in.Intents == nil:
-		c.closeWith(4013)
-		return false
+		return c.closeWith(4013)
 	case f.Op == 2 && *in.Intents&(1<<1|1<<8|1<<15)&^s.options.Intents != 0:
-		c.closeWith(4014)
-		return false
+		return c.closeWith(4014)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -309,24 +286,21 @@ func (s *Server) ready(c *conn, intents int) {
 // resume sends what the bot has missed. The caller holds mu.
 func (s *Server) resume(c *conn, id string, seq int) {
 	old := s.gate.sessions[id]
-	if old == nil || old.ended || seq > old.seq {
+	if old == nil || old.ended || seq > len(old.events) {
 		c.sendOp(9, false)
 		return
 	}
 	old.conn, c.session, s.gate.current = c, old, old
-	for _, e := range old.events {
-		if e.seq > seq {
-			c.send(e.data)
-		}
+	for _, data := range old.events[max(0, seq):] {
+		c.send(data)
 	}
 	s.emit(old, "RESUMED", map[string]any{})
 }
 
 // emit adds an event to a session, and sends it if the bot is there. The caller holds mu.
 func (s *Server) emit(to *session, name string, d any) {
-	to.seq++
-	data := encode(map[string]any{"op": 0, "t": name, "s": to.seq, "d": d})
-	to.events = append(to.events, event{to.seq, data})
+	data := encode(map[string]any{"op": 0, "t": name, "s": len(to.events) + 1, "d": d})
+	to.events = append(to.events, data)
 	if to.conn != nil && !to.conn.silent {
 		to.conn.send(data)
 	}

@@ -159,16 +159,5 @@ func (x *exchange) followUp(parts []string) {
 	if len(parts) > 3 && parts[3] != "@original" {
 		id = parts[3]
 	}
-	m := x.world.messages[id]
-	switch {
-	case m == nil || m.Deleted:
-		x.fail(http.StatusNotFound, 10008, "Unknown Message")
-	case x.call.Method == http.MethodGet:
-		x.answer(http.StatusOK, m)
-	case x.call.Method == http.MethodDelete:
-		m.Deleted = true
-		x.answer(http.StatusNoContent, nil)
-	default:
-		x.edit(m)
-	}
+	x.message([]string{id})
 }

@@ -15,8 +15,6 @@ type memory struct {
 	once   sync.Once
 }
 
-func newMemory() *memory { return &memory{dialed: make(chan net.Conn), done: make(chan struct{})} }
-
 // Accept returns the server's end of the next connection.
 func (m *memory) Accept() (net.Conn, error) {
 	select {
@@ -36,6 +34,7 @@ func (m *memory) Close() error {
 // Addr is an address that nothing listens on.
 func (m *memory) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
+// dial connects to the server, whatever the address is.
 func (m *memory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	here, there := net.Pipe()
 	select {
@@ -48,14 +47,9 @@ func (m *memory) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// Dial connects to the server, whatever the address is. It is for a server with Options.Memory.
-func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	return s.memory.dial(ctx, network, address)
-}
-
 // Transport makes requests to a server with Options.Memory. Its connections end with the test.
 func (s *Server) Transport() http.RoundTripper {
-	t := &http.Transport{DialContext: s.Dial}
+	t := &http.Transport{DialContext: s.memory.dial}
 	s.t.Cleanup(t.CloseIdleConnections)
 	return t
 }

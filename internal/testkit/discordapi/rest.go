@@ -19,7 +19,7 @@ import (
 type rest struct {
 	calls        []Call
 	faults       []Fault
-	buckets      map[string]*bucket
+	buckets      map[string][]time.Time  // when the requests of each rate limit came
 	interactions map[string]*Interaction // by id, and by token
 	nonces       map[string]string       // message ids
 	violations   []string
@@ -118,12 +118,11 @@ func (x *exchange) read(r *http.Request) error {
 			return err
 		}
 	}
-	x.call.Body = body
-	if len(body) > 0 && body[0] == '{' {
-		return json.Unmarshal(body, &x.in)
-	}
 	if len(body) == 0 {
-		x.call.Body = nil
+		return nil
+	}
+	if x.call.Body = body; body[0] == '{' {
+		return json.Unmarshal(body, &x.in)
 	}
 	return nil
 }
@@ -195,9 +194,6 @@ func (x *exchange) fail(status, code int, message string) {
 	x.answer(status, map[string]any{"message": message, "code": code})
 }
 
-// bucket counts the requests of one rate limit.
-type bucket struct{ at []time.Time }
-
 // Limits that are known of Discord: creating and editing messages of a channel, 5 in 5 seconds each; reactions, 1 in a quarter of one.
 func limitOf(method, path string) (key string, most int, window time.Duration) {
 	parts := strings.Split(path, "/")
@@ -219,24 +215,20 @@ func (x *exchange) limited() bool {
 	if x.options.Unlimited {
 		most, window = 1000, time.Second
 	}
-	b := x.rest.buckets[key]
-	if b == nil {
-		b = &bucket{}
-		x.rest.buckets[key] = b
-	}
-	b.at = slices.DeleteFunc(b.at, func(at time.Time) bool { return x.call.At.Sub(at) >= window })
-	over := x.options.Limits && len(b.at) >= most
+	came := slices.DeleteFunc(x.rest.buckets[key], func(at time.Time) bool { return x.call.At.Sub(at) >= window })
+	over := x.options.Limits && len(came) >= most
 	if !over {
-		b.at = append(b.at, x.call.At)
+		came = append(came, x.call.At)
 	}
+	x.rest.buckets[key] = came
 	reset := window
-	if len(b.at) > 0 {
-		reset = window - x.call.At.Sub(b.at[0])
+	if len(came) > 0 {
+		reset = window - x.call.At.Sub(came[0])
 	}
 	h := x.w.Header()
 	h.Set("X-RateLimit-Bucket", strconv.Quote(key))
 	h.Set("X-RateLimit-Limit", strconv.Itoa(most))
-	h.Set("X-RateLimit-Remaining", strconv.Itoa(max(0, most-len(b.at))))
+	h.Set("X-RateLimit-Remaining", strconv.Itoa(max(0, most-len(came))))
 	h.Set("X-RateLimit-Reset-After", fmt.Sprintf("%.3f", reset.Seconds()))
 	if over {
 		x.play(Fault{Status: http.StatusTooManyRequests, After: reset})

@@ -1,6 +1,7 @@
 package discordapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -12,27 +13,18 @@ import (
 
 // route carries out a request. The caller holds mu.
 func (x *exchange) route() {
-	f := x.fault()
-	if f != nil && !f.Applied {
+	switch f := x.fault(); {
+	case f != nil && f.Applied:
+		w := x.w
+		x.w = discard{}
+		x.dispatchPath()
+		x.w = w
+		fallthrough
+	case f != nil:
 		x.play(*f)
-		return
-	}
-	if f != nil {
-		x.lose(*f)
-		return
-	}
-	if !x.limited() {
+	case !x.limited():
 		x.dispatchPath()
 	}
-}
-
-// lose carries out the request and answers with the fault.
-func (x *exchange) lose(f Fault) {
-	w := x.w
-	x.w = discard{}
-	x.dispatchPath()
-	x.w = w
-	x.play(f)
 }
 
 // discard is an answer that is lost.
@@ -71,10 +63,8 @@ func (x *exchange) dispatchPath() {
 
 func (x *exchange) users(parts []string) {
 	switch {
-	case len(parts) == 1 && parts[0] == "@me":
-		x.answer(http.StatusOK, userOf(Bot))
 	case len(parts) == 1:
-		x.answer(http.StatusOK, userOf(parts[0]))
+		x.answer(http.StatusOK, userOf(strings.Replace(parts[0], "@me", Bot, 1)))
 	case len(parts) == 2 && parts[1] == "channels" && x.call.Method == http.MethodPost:
 		var to string
 		_ = json.Unmarshal(x.in["recipient_id"], &to)
@@ -84,13 +74,13 @@ func (x *exchange) users(parts []string) {
 		}
 		for _, c := range x.world.channels {
 			if c.User == to {
-				x.answer(http.StatusOK, map[string]any{"id": c.ID, "type": 1, "recipients": []user{userOf(to)}})
+				x.answer(http.StatusOK, channelObject(c))
 				return
 			}
 		}
 		c := &Channel{ID: x.id(), User: to}
 		x.world.channels[c.ID] = c
-		x.answer(http.StatusOK, map[string]any{"id": c.ID, "type": 1, "recipients": []user{userOf(to)}})
+		x.answer(http.StatusOK, channelObject(c))
 	default:
 		x.fail(http.StatusNotFound, 0, "404: Not Found")
 	}
@@ -117,17 +107,10 @@ func (x *exchange) application(parts []string) {
 		x.world.commands = x.call.Body
 		x.answer(http.StatusOK, x.call.Body)
 	case parts[len(parts)-1] == "commands":
-		x.answer(http.StatusOK, orEmpty(x.world.commands))
+		x.answer(http.StatusOK, json.RawMessage(cmp.Or(string(x.world.commands), "[]")))
 	default:
 		x.fail(http.StatusNotFound, 0, "404: Not Found")
 	}
-}
-
-func orEmpty(list json.RawMessage) json.RawMessage {
-	if len(list) == 0 {
-		return json.RawMessage("[]")
-	}
-	return list
 }
 
 // checkCommands checks the names and sizes of commands.

@@ -7,6 +7,7 @@
 package discordapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -26,7 +27,7 @@ type Options struct {
 	Unlimited bool          // the rate limits are a thousand requests a second, for a test of many turns
 	Intents   int           // privileged intents that the application may use
 	Team      []string      // user ids of the team that owns the application, the owner first; nil: Owner owns it
-	Memory    bool          // connections are made by Dial alone, for a test in a bubble of testing/synctest
+	Memory    bool          // connections are made by Transport alone, for a test in a bubble of testing/synctest
 	Closed    int           // code with which opening a DM or sending to it is refused, such as 50007; 0: DMs are open
 }
 
@@ -67,24 +68,22 @@ type Server struct {
 // New starts a server on 127.0.0.1 that ends with the test.
 func New(t testing.TB, o Options) *Server {
 	t.Helper()
-	if o.Heartbeat == 0 {
-		o.Heartbeat = discordBeat
-	}
+	o.Heartbeat = cmp.Or(o.Heartbeat, discordBeat)
 	s := &Server{t: t, options: o, changed: make(chan struct{}), began: time.Now()}
 	s.world = newWorld()
-	s.gate.sessions = map[string]*session{}
-	s.rest = rest{buckets: map[string]*bucket{}, interactions: map[string]*Interaction{}, nonces: map[string]string{}}
+	s.gate = gateway{sessions: map[string]*session{}, conns: map[*conn]bool{}}
+	s.rest = rest{buckets: map[string][]time.Time{}, interactions: map[string]*Interaction{}, nonces: map[string]string{}}
 	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	if o.Memory {
 		_ = s.http.Listener.Close() // of the host's network
-		s.memory = newMemory()
+		s.memory = &memory{dialed: make(chan net.Conn), done: make(chan struct{})}
 		s.http.Listener = s.memory
 	}
 	s.wire = &wire{Listener: s.http.Listener, open: map[net.Conn]bool{}}
 	s.http.Listener = s.wire
 	s.http.Start()
 	t.Cleanup(func() {
-		s.wire.close()
+		s.Cut()
 		s.gate.closeAll(s)
 		s.http.Close()
 		for _, v := range s.Violations() {
@@ -197,8 +196,6 @@ func (w *wire) cut(gone bool) {
 		clear(w.open)
 	}
 }
-
-func (w *wire) close() { w.cut(true) }
 
 // reset ends a connection without a closing handshake of any protocol.
 func reset(c net.Conn) {

@@ -1,8 +1,10 @@
 package discordapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -123,12 +125,7 @@ func (s *Server) Open(c Channel) string {
 func (s *Server) Say(p Post) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.From == "" {
-		p.From = Owner
-	}
-	if p.Channel == "" {
-		p.Channel = DM
-	}
+	p.From, p.Channel = cmp.Or(p.From, Owner), cmp.Or(p.Channel, DM)
 	m := s.newMessage(p.Channel, p.From, p.Text)
 	for _, f := range p.Files {
 		m.Attachments = append(m.Attachments, s.attach(f))
@@ -189,9 +186,7 @@ func (s *Server) messageEvent(m *Message, more map[string]any) map[string]any {
 	if m.Guild != "" && s.options.Intents&(1<<15) == 0 && !strings.Contains(m.Content, "<@"+Bot+">") && m.Author.ID != Bot {
 		e["content"] = ""
 	}
-	for key, value := range more {
-		e[key] = value
-	}
+	maps.Copy(e, more)
 	return e
 }
 

@@ -34,8 +34,8 @@ type Reply struct {
 
 	Header http.Header // more response headers; they win over the server's own, and one without values removes it
 
-	Fault Fault // the fault of the response
-	After int   // how many events arrive before Cut, Short, Silent, Malformed and ErrorEvent
+	Fault testkit.Fault // the first event of a stream is the role, the next are pieces of content
+	After int           // how many events arrive before Cut, Short, Silent, Malformed and ErrorEvent
 }
 
 // ToolCall is a call of a tool by the model.
@@ -49,10 +49,6 @@ type ToolCall struct {
 type Usage struct {
 	In, Out, Cached int
 }
-
-// Fault is a fault of a response: one of those in package testkit. The first event of a stream is the role, the next
-// are pieces of content.
-type Fault = testkit.Fault
 
 func (r Reply) way() testkit.Way {
 	return testkit.Way{Hold: r.Hold, Delay: r.Delay, StreamDelay: r.StreamDelay, Header: r.Header, Fault: r.Fault, After: r.After}
