@@ -217,7 +217,8 @@ func (e *Wrong) Error() string {
 // merge returns the settings, and where each comes from.
 func merge(doc *yamldoc.Doc, src Source) (v *viper.Viper, origins map[string]string, err error) {
 	v, origins = viper.New(), map[string]string{}
-	for _, k := range keys() {
+	all := keys()
+	for _, k := range all {
 		if k.standard != nil {
 			v.SetDefault(k.name, k.standard)
 		}
@@ -226,7 +227,7 @@ func merge(doc *yamldoc.Doc, src Source) (v *viper.Viper, origins map[string]str
 	if err := v.MergeConfigMap(doc.Values()); err != nil {
 		return nil, nil, &Wrong{src.Path, err.Error()}
 	}
-	for _, k := range keys() {
+	for _, k := range all {
 		if line := doc.Line(k.path()...); line > 0 {
 			origins[k.name] = fmt.Sprintf("%s:%d", src.Path, line)
 		}
