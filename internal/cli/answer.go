@@ -13,12 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-type answerOptions struct {
-	run   string
-	words []string
-	wait  bool
-	goOn  bool
-}
+type answerOptions struct{ wait, goOn bool }
 
 func newAnswer(d *Deps) *cobra.Command {
 	var o answerOptions
@@ -32,10 +27,9 @@ func newAnswer(d *Deps) *cobra.Command {
 			"spending limit is reached, the answer is kept, and ollim tick continues the run later. A question takes one answer; a " +
 			"second or late one exits 65. ollim status lists the questions that wait.",
 		Example: "  ollim answer backup 2\n  ollim answer 20260302T100001.000Z-4f8a01 only the photos",
-		Args:    checked(cobra.MinimumNArgs(1)),
+		Args:    cobra.MinimumNArgs(1),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			o.run, o.words = args[0], args[1:]
-			return runAnswer(ctx, d, h, o)
+			return runAnswer(ctx, d, h, o, args[0], args[1:])
 		}),
 	}
 	cmd.Flags().BoolVarP(&o.wait, "wait", "w", false, "continue the run in this process, and exit with the status of its outcome")
@@ -44,20 +38,20 @@ func newAnswer(d *Deps) *cobra.Command {
 	return cmd
 }
 
-func runAnswer(ctx context.Context, d *Deps, h app.Home, o answerOptions) error {
+func runAnswer(ctx context.Context, d *Deps, h app.Home, o answerOptions, name string, words []string) error {
 	switch {
-	case o.goOn && len(o.words) > 0:
+	case o.goOn && len(words) > 0:
 		return usage("--continue takes no answer")
 	case o.goOn:
-		return d.goOn(ctx, h, o.run)
-	case len(o.words) == 0:
+		return d.goOn(ctx, h, name)
+	case len(words) == 0:
 		return usage("no answer: give TEXT, the number of a choice, or -")
 	}
-	text, err := wordsOrInput(d, o.words)
+	text, err := wordsOrInput(d, words)
 	if err != nil {
 		return err
 	}
-	run, err := waitingRun(h, o.run)
+	run, err := waitingRun(h, name)
 	if err != nil {
 		return err
 	}

@@ -19,10 +19,7 @@ import (
 	"github.com/ollim/ollim/internal/state/skill"
 )
 
-type approveOptions struct {
-	names             []string
-	all, list, asJSON bool
-}
+type approveOptions struct{ all, list bool }
 
 func newApprove(d *Deps) *cobra.Command {
 	var o approveOptions
@@ -35,38 +32,32 @@ func newApprove(d *Deps) *cobra.Command {
 			"terminal; it exits 1 if an answer was no. A job with allowed-tools, gate, after, dirs, subagent or skills runs " +
 			"only in the form that was approved; other jobs need no approval.",
 		Example: "  ollim approve\n  ollim approve daily-market",
-		Args:    checked(cobra.ArbitraryArgs),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
-			o.names = args
-			return runApprove(cmd.Context(), d, o)
-		}),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runApprove(cmd.Context(), d, o, args) },
 	}
-	f := cmd.Flags()
-	f.BoolVar(&o.all, "all", false, "ask about everything that waits for approval")
-	f.BoolVar(&o.list, "list", false, "list what is already approved as well")
-	f.BoolVar(&o.asJSON, "json", false, "list as one JSON object per line")
-	return cmd
+	cmd.Flags().BoolVar(&o.all, "all", false, "ask about everything that waits for approval")
+	cmd.Flags().BoolVar(&o.list, "list", false, "list what is already approved as well")
+	return withJSON(d, cmd, "list as one JSON object per line")
 }
 
-func runApprove(ctx context.Context, d *Deps, o approveOptions) error {
-	asks := o.all || len(o.names) > 0
-	if o.all && len(o.names) > 0 || asks && (o.list || o.asJSON) {
+func runApprove(ctx context.Context, d *Deps, o approveOptions, names []string) error {
+	asks := o.all || len(names) > 0
+	if o.all && len(names) > 0 || asks && (o.list || d.json) {
 		return usage("want JOB... or --all; --list and --json are for lists")
 	}
-	s, h, err := d.jobSet(o.names...)
+	s, h, err := d.jobSet(names...)
 	if err != nil {
 		return err
 	}
 	a := approver{d: d, h: h, failed: failures{d: d, verb: "approve"}}
-	if len(o.names) > 0 {
-		a.collect(s, o.names)
+	if len(names) > 0 {
+		a.collect(s, names)
 	} else if err := a.collectAll(s); err != nil {
 		return err
 	}
 	if asks {
 		err = a.askAll(ctx)
 	} else {
-		err = a.print(o)
+		err = a.print(o.list)
 	}
 	if err != nil {
 		return err // its line is still to be written, those of the failures are not
@@ -212,21 +203,19 @@ type approvalRow struct {
 	By       string    `json:"by,omitempty"`
 }
 
-func (r approvalRow) cells() []any {
-	return []any{r.ID, r.Name, r.Kind, state(r.State), strings.Join(r.Widening, ", ")}
-}
-
-func (a *approver) print(o approveOptions) error {
+func (a *approver) print(approved bool) error {
 	var rows []approvalRow
 	for _, c := range a.found {
-		if o.list || c.state != stateApproved {
+		if approved || c.state != stateApproved {
 			rows = append(rows, approvalRow{
 				ID: c.subject.Key, Name: c.name, Kind: c.subject.Kind, State: c.state, Widening: c.subject.Widening(),
 				Approved: c.last.At, By: c.last.By,
 			})
 		}
 	}
-	return records(a.d, o.asJSON, "ID NAME KIND STATE ASKS-FOR", rows, approvalRow.cells)
+	return records(a.d, "ID NAME KIND STATE ASKS-FOR", rows, func(r approvalRow) []any {
+		return []any{r.ID, r.Name, r.Kind, state(r.State), strings.Join(r.Widening, ", ")}
+	})
 }
 
 // askAll shows and asks, one after the other.

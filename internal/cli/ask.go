@@ -77,7 +77,7 @@ func newAsk(d *Deps) *cobra.Command {
 			"  ollim -c \"and why?\"\n  ollim -p --output-format json hello | jq -r .result\n" +
 			"  git log -1 | ollim -p --json-schema '{\"enum\": [\"fix\", \"feature\"]}' \"which?\"\n" +
 			"  ollim -p --allowedTools \"Read,Edit,Bash(git diff *)\" --add-dir ../lib --max-budget-usd 2 \"fix the typos\"",
-		RunE: works(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			o.text = strings.TrimSpace(strings.Join(args, " "))
 			f := cmd.Flags()
 			o.empty = f.Changed("resume") && o.resume == "" || f.Changed("session") && o.file == ""
@@ -85,7 +85,7 @@ func newAsk(d *Deps) *cobra.Command {
 				return err
 			}
 			return runAsk(cmd.Context(), d, o)
-		}),
+		},
 	}
 	o.flags(cmd.Flags())
 	return cmd

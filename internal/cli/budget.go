@@ -22,7 +22,6 @@ type budgetRow struct {
 }
 
 func newBudget(d *Deps) *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "budget",
@@ -36,19 +35,18 @@ func newBudget(d *Deps) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: inAnyHome(d, func(_ context.Context, h app.Home, _ []string) error { return runBudget(d, h, asJSON) }),
+		RunE: inAnyHome(d, func(_ context.Context, h app.Home, _ []string) error { return runBudget(d, h) }),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as one JSON object")
 	cmd.AddCommand(newBudgetSet(d))
-	return cmd
+	return withJSON(d, cmd, "as one JSON object")
 }
 
-func runBudget(d *Deps, h app.Home, asJSON bool) error {
+func runBudget(d *Deps, h app.Home) error {
 	s, err := h.Budget().Status()
 	if err != nil {
 		return err
 	}
-	if !asJSON {
+	if !d.json {
 		return d.answer(s.Full(), nil)
 	}
 	row := budgetRow{
@@ -70,8 +68,8 @@ func newBudgetSet(d *Deps) *cobra.Command {
 		Long: "Values that are not given stay the same. Available tokens are kept, up to the new capacity. Capacity 0 " +
 			"allows only critical pings.",
 		Example: "  ollim budget set --capacity 3 --rate 120",
-		Args:    checked(cobra.NoArgs),
-		RunE: works(func(cmd *cobra.Command, _ []string) error {
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			given := func(name string, value *int) *int {
 				if cmd.Flags().Changed(name) {
 					return value
@@ -79,7 +77,7 @@ func newBudgetSet(d *Deps) *cobra.Command {
 				return nil
 			}
 			return runBudgetSet(cmd.Context(), d, given("capacity", &capacity), given("rate", &rate))
-		}),
+		},
 	}
 	cmd.Flags().IntVar(&capacity, "capacity", 0, "maximum number of tokens, 0 to 1000")
 	cmd.Flags().IntVar(&rate, "rate", 0, "minutes until a token is refilled, 1 to 10080")

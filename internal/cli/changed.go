@@ -24,10 +24,9 @@ func newChanged(d *Deps) *cobra.Command {
 			"removed (\"- \") and added (\"+ \") lines, stores the new value, and exits 0. If they are equal, it prints " +
 			"nothing and exits 1. Inside a run, as in a gate, the new value is stored only when the run ends ok.",
 		Example: "  curl -fsS URL | jq -r .tag | ollim changed releases && make update",
-		Args:    checked(cobra.ExactArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			return notOne(runChanged(cmd.Context(), d, args[0], allowEmpty))
-		}),
+		},
 	}
 	cmd.Flags().BoolVar(&allowEmpty, "allow-empty", false, "accept empty input as a value instead of an error")
 	return cmd

@@ -62,14 +62,14 @@ func newChat(d *Deps) *cobra.Command {
 			"/etc/hosts begins a message too.\n\n" + channelHelp,
 		Example: "  ollim chat \"what did I miss?\"\n  ollim chat --interrupt \"stop, wrong folder\"\n" +
 			"  ollim chat --channel telegram --chat-id 987 \"hello\"",
-		RunE: works(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if of.given(cmd.Flags()) {
 				return runChatChannel(cmd.Context(), d, strings.Join(args, " "), o, of)
 			}
 			o.text = strings.Join(args, " ")
 			o.typed = o.text
 			return runChat(cmd.Context(), d, o)
-		}),
+		},
 	}
 	o.flags(cmd.Flags())
 	of.flags(cmd.Flags())

@@ -84,10 +84,10 @@ func complete(line string, pos int, key rune) (string, int, bool) {
 	return common + line[pos:], len(common), true
 }
 
-func (l *chatLoop) cost(context.Context, string) error { return runCost(l.d, "job", "30d", false) }
+func (l *chatLoop) cost(context.Context, string) error { return runCost(l.d, "job", "30d") }
 
 func (l *chatLoop) status(ctx context.Context, _ string) error {
-	return runStatus(ctx, l.d, statusOptions{})
+	return runStatus(ctx, l.d, false)
 }
 
 func (l *chatLoop) exit(context.Context, string) error {
@@ -118,7 +118,7 @@ func (l *chatLoop) fork(ctx context.Context, args string) error {
 	case args == "exit":
 		return runForkExit(ctx, l.d, l.h)
 	case open && args == "":
-		return runForkStatus(ctx, l.d, l.h, false)
+		return runForkStatus(ctx, l.d, l.h)
 	}
 	_, err = l.h.Runner(l.d.atShell()).OpenFork(ctx, args)
 	return err

@@ -22,23 +22,19 @@ import (
 )
 
 func newCheck(d *Deps) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return withJSON(d, &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "check [FILE...]",
 		Short:       "Check job files, skills and settings, and print when each job fires next",
 		Long: "Check reads all job files, all skills, config.yaml and tool-policy.yaml of the data directory, or the given " +
 			"files, which may be elsewhere: a file in a directory named reminders is read as a reminder, one in webhooks as a webhook. It prints one line " +
 			"FILE:LINE: KEY: REASON for each error and exits 65 if there is any; for a valid job it prints the next fire, or how a webhook is called.",
-		Args: checked(cobra.ArbitraryArgs),
-		RunE: works(func(cmd *cobra.Command, args []string) error { return runCheck(cmd.Context(), d, args, asJSON) }),
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
-	return cmd
+		RunE: func(cmd *cobra.Command, args []string) error { return runCheck(cmd.Context(), d, args) },
+	}, jsonLines)
 }
 
-func runCheck(ctx context.Context, d *Deps, files []string, asJSON bool) error {
-	c := checker{d: d, json: asJSON, zone: time.UTC, ids: map[string]string{}}
+func runCheck(ctx context.Context, d *Deps, files []string) error {
+	c := checker{d: d, zone: time.UTC, ids: map[string]string{}}
 	settings, err := d.Config()
 	if err == nil {
 		c.zone = settings.Zone
@@ -85,7 +81,6 @@ func runCheck(ctx context.Context, d *Deps, files []string, asJSON bool) error {
 // checker counts what is wrong as it prints.
 type checker struct {
 	d    *Deps
-	json bool
 	zone *time.Location
 	bad  bool
 	ids  map[string]string // of the files given, to their paths
@@ -179,7 +174,7 @@ func (f finding) String() string {
 
 // say prints a finding at once; that it could not be written shows when the output is flushed.
 func (c *checker) say(f finding) {
-	_ = records(c.d, c.json, "", []finding{f}, func(f finding) []any { return []any{f.String()} })
+	_ = records(c.d, "", []finding{f}, func(f finding) []any { return []any{f.String()} })
 }
 
 func (c *checker) good(path string, j job.Job) {

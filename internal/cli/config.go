@@ -16,12 +16,11 @@ func newConfig(d *Deps) *cobra.Command {
 }
 
 func newConfigList(d *Deps) *cobra.Command {
-	cmd := &cobra.Command{
+	return newList(d, &cobra.Command{
 		Annotations: agentNever(programs),
 		Use:         "list",
 		Short:       "List settings: key, value, origin",
-	}
-	return newList(d, cmd, "KEY VALUE ORIGIN", func(context.Context) ([]config.Item, error) {
+	}, "KEY VALUE ORIGIN", func(context.Context) ([]config.Item, error) {
 		c, err := d.Config()
 		if err != nil {
 			return nil, err
@@ -35,8 +34,7 @@ func newConfigGet(d *Deps) *cobra.Command {
 		Annotations: agentNever(programs),
 		Use:         "get KEY",
 		Short:       "Print the value of one setting",
-		Args:        checked(cobra.ExactArgs(1)),
-		RunE: works(func(_ *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			c, err := d.Config()
 			if err != nil {
 				return err
@@ -46,7 +44,7 @@ func newConfigGet(d *Deps) *cobra.Command {
 				return hint(err, "ollim config list")
 			}
 			return d.answer(item.Text(), nil)
-		}),
+		},
 	}
 }
 
@@ -56,7 +54,6 @@ func newConfigSet(d *Deps) *cobra.Command {
 		Use:         "set KEY VALUE...",
 		Short:       "Change one setting in config.yaml and keep the rest; several values make a list",
 		Example:     `  ollim config set delivery.command sh -c 'mail -s "$OLLIM_LABEL" me'`,
-		Args:        checked(cobra.MinimumNArgs(2)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			values := args[1:]
 			if len(values) > 1 && values[0] == "--" { // the end of the flags
@@ -71,31 +68,27 @@ func newConfigSet(d *Deps) *cobra.Command {
 
 func newNames(d *Deps) *cobra.Command {
 	var user, bot string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Annotations: agentOwn("update_names"),
 		Use:         "names [--user NAME] [--bot NAME]",
 		Short:       "Show or set the names of the owner and the agent",
-		Args:        checked(cobra.NoArgs),
-		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
-			return runNames(ctx, d, h, user, bot, asJSON)
-		}),
+		Args:        cobra.NoArgs,
+		RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runNames(ctx, d, h, user, bot) }),
 	}
 	cmd.Flags().StringVar(&user, "user", "", "name of the owner")
 	cmd.Flags().StringVar(&bot, "bot", "", "name of the agent")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the names as one JSON object")
-	return cmd
+	return withJSON(d, cmd, "print the names as one JSON object")
 }
 
-func runNames(ctx context.Context, d *Deps, h app.Home, user, bot string, asJSON bool) error {
+func runNames(ctx context.Context, d *Deps, h app.Home, user, bot string) error {
 	switch {
-	case asJSON && user+bot != "":
+	case d.json && user+bot != "":
 		return usage("--json only prints names")
-	case asJSON:
+	case d.json:
 		return d.emit(h.Config.Names)
 	case user == "" && bot == "":
 		rows := [][]string{{"user", h.Config.Names.User}, {"bot", h.Config.Names.Bot}}
-		return records(d, false, "", rows, cellsOf)
+		return records(d, "", rows, cellsOf)
 	case d.inside():
 		input := map[string]string{"user_name": user, "bot_name": bot}
 		maps.DeleteFunc(input, func(_, name string) bool { return name == "" })

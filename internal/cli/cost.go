@@ -23,27 +23,20 @@ type costRow struct {
 	Tokens runlog.Usage `json:"tokens"`
 }
 
-func (r costRow) cells() []any {
-	return []any{r.Key, strconv.Itoa(r.Runs), fmt.Sprintf("$%.4f", r.Cost), strconv.Itoa(r.Tokens.In + r.Tokens.CacheRead + r.Tokens.CacheWrite), strconv.Itoa(r.Tokens.Out)}
-}
-
 func newCost(d *Deps) *cobra.Command {
 	var by, since string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "cost",
 		Short:       "Show the cost of runs: key, runs, USD, tokens in, tokens out",
-		Args:        checked(cobra.NoArgs),
-		RunE:        works(func(*cobra.Command, []string) error { return runCost(d, by, since, asJSON) }),
+		RunE:        func(*cobra.Command, []string) error { return runCost(d, by, since) },
 	}
 	cmd.Flags().StringVar(&by, "by", "job", "group by job, day or model")
 	cmd.Flags().StringVar(&since, "since", "30d", "how far to look back")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
-	return cmd
+	return withJSON(d, cmd, jsonLines)
 }
 
-func runCost(d *Deps, by, since string, asJSON bool) error {
+func runCost(d *Deps, by, since string) error {
 	keys := map[string]func(runlog.Record) string{
 		"job":   func(r runlog.Record) string { return r.Name },
 		"day":   func(r runlog.Record) string { return r.Started.Format(time.DateOnly) },
@@ -77,5 +70,8 @@ func runCost(d *Deps, by, since string, asJSON bool) error {
 	order.Sort(rows, func(a, b costRow) int {
 		return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Key, b.Key))
 	})
-	return records(d, asJSON, strings.ToUpper(by)+" RUNS COST TOKENS-IN TOKENS-OUT", rows, costRow.cells)
+	return records(d, strings.ToUpper(by)+" RUNS COST TOKENS-IN TOKENS-OUT", rows, func(r costRow) []any {
+		in := r.Tokens.In + r.Tokens.CacheRead + r.Tokens.CacheWrite
+		return []any{r.Key, strconv.Itoa(r.Runs), fmt.Sprintf("$%.4f", r.Cost), strconv.Itoa(in), strconv.Itoa(r.Tokens.Out)}
+	})
 }

@@ -38,13 +38,12 @@ func newDemo(d *Deps) *cobra.Command {
 			"everything else is real. The session grows, the agent pings once and reports, the session is compacted by the " +
 			"agent's instructions, and in the evening the main conversation receives the report. What is printed is read " +
 			"back from the state files.",
-		Args: checked(cobra.NoArgs),
-		RunE: works(func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.receive != "" {
 				return receive(d.In, o.receive)
 			}
 			return runDemo(cmd.Context(), d, o)
-		}),
+		},
 	}
 	cmd.Flags().BoolVar(&o.keep, "keep", false, "keep the data directory")
 	cmd.Flags().StringVar(&o.receive, "receive", "", "append standard input to a file: the demo's own delivery command")

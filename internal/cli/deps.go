@@ -38,7 +38,7 @@ type Deps struct {
 
 	logFormat      string
 	quiet, verbose bool
-	version        bool      // is asked for by --version
+	version, json  bool      // are asked for by --version and --json
 	layout         layout    // of lists
 	pager          *pager    // nil: standard output is not paged
 	progress       *progress // of the run that a terminal waits for; nil: none is shown

@@ -16,8 +16,7 @@ func newDiscord(d *Deps) *cobra.Command {
 }
 
 func newDiscordCheck(d *Deps) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return withJSON(d, &cobra.Command{
 		Annotations: agentNever(refused),
 		Use:         "check",
 		Short:       "Check the connection with Discord, and say what to fix",
@@ -25,19 +24,16 @@ func newDiscordCheck(d *Deps) *cobra.Command {
 			"and the outbox. It prints one line per check: PASS, WARN or FAIL, what was checked, what was found, and what to do. It sends " +
 			"no message. It exits 78 if the token is missing or not accepted, 69 if Discord cannot be reached or direct messages " +
 			"are closed, and 1 for any other FAIL.",
-		Args: checked(cobra.NoArgs),
-		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordCheck(ctx, d, h, asJSON) }),
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
-	return cmd
+		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordCheck(ctx, d, h) }),
+	}, jsonLines)
 }
 
-func runDiscordCheck(ctx context.Context, d *Deps, h app.Home, asJSON bool) error {
+func runDiscordCheck(ctx context.Context, d *Deps, h app.Home) error {
 	found := doctor.Doctor{App: d.App}.Discord(ctx, h)
 	for i, f := range found {
 		found[i].Text, found[i].Remedy = join(f.Text, f.Remedy), ""
 	}
-	if err := records(d, asJSON, "RESULT CHECK FINDING", found, func(f doctor.Finding) []any { return []any{state(f.Result), f.What, f.Text} }); err != nil {
+	if err := records(d, "RESULT CHECK FINDING", found, func(f doctor.Finding) []any { return []any{state(f.Result), f.What, f.Text} }); err != nil {
 		return err
 	}
 	for _, f := range found {

@@ -31,7 +31,6 @@ func newDiscordListen(d *Deps) *cobra.Command {
 			"The unit ollim-discord@USER.service of the package, or of contrib/systemd, runs the listener under systemd, which restarts it if Discord acknowledges no " +
 			"heartbeat for five minutes. One listener serves a data directory; a second one exits 75. Listen exits 78 if Discord does not " +
 			"accept the token or an intent, and 69 if the bot may not send direct messages to the owner.",
-		Args: checked(cobra.NoArgs),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordListen(ctx, d, h) }),
 	}
 }

@@ -19,7 +19,6 @@ func newDiscordSync(d *Deps) *cobra.Command {
 		Short:       "Register the slash commands with Discord",
 		Long: "Sync registers the slash commands, such as /status, that the owner can use in direct messages with the bot. It removes all " +
 			"other commands of the application. The listener does the same when it starts, if the commands have changed; sync always does it.",
-		Args: checked(cobra.NoArgs),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordSync(ctx, d, h) }),
 	}
 }

@@ -16,14 +16,8 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
-type doctorOptions struct {
-	asCron bool
-	send   bool
-	json   bool
-}
-
 func newDoctor(d *Deps) *cobra.Command {
-	var o doctorOptions
+	var asCron, send bool
 	cmd := &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "doctor",
@@ -34,25 +28,24 @@ func newDoctor(d *Deps) *cobra.Command {
 			"changes nothing and uses no tokens, and it works while the settings or files cannot be read; then the checks that need them " +
 			"are left out. See STATUS AND DOCTOR in ollim(7).",
 		Example: "  ollim doctor\n  ollim doctor --as-cron\n  ollim doctor --json | jq -r 'select(.result!=\"PASS\").remedy'",
-		Args:    checked(cobra.NoArgs),
-		RunE:    works(func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), d, o) }),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if asCron {
+				return d.asCron(cmd, args)
+			}
+			return runDoctor(cmd.Context(), d, send)
+		},
 	}
-	f := cmd.Flags()
-	f.BoolVar(&o.asCron, "as-cron", false, "make all checks with cron's environment, from /")
-	f.BoolVar(&o.send, "send", false, "also send you a test message")
-	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
-	return cmd
+	cmd.Flags().BoolVar(&asCron, "as-cron", false, "make all checks with cron's environment, from /")
+	cmd.Flags().BoolVar(&send, "send", false, "also send you a test message")
+	return withJSON(d, cmd, jsonLines)
 }
 
-func runDoctor(ctx context.Context, d *Deps, o doctorOptions) error {
-	if o.asCron {
-		return d.asCron(ctx, o.words()...)
-	}
+func runDoctor(ctx context.Context, d *Deps, send bool) error {
 	found := doctor.Doctor{App: d.App, Entries: d.installedEntries}.Examine(ctx)
-	if o.send {
+	if send {
 		found = append(found, d.sendTest(ctx))
 	}
-	if err := records(d, o.json, "RESULT CHECK FINDING REMEDY", found, func(f doctor.Finding) []any { return []any{state(f.Result), f.What, f.Text, f.Remedy} }); err != nil {
+	if err := records(d, "RESULT CHECK FINDING REMEDY", found, func(f doctor.Finding) []any { return []any{state(f.Result), f.What, f.Text, f.Remedy} }); err != nil {
 		return err
 	}
 	for _, f := range found {
@@ -61,18 +54,6 @@ func runDoctor(ctx context.Context, d *Deps, o doctorOptions) error {
 		}
 	}
 	return ctx.Err()
-}
-
-// words is the options as they were typed, except for --as-cron.
-func (o *doctorOptions) words() []string {
-	words := []string{"doctor"}
-	if o.send {
-		words = append(words, "--send")
-	}
-	if o.json {
-		words = append(words, "--json")
-	}
-	return words
 }
 
 // sendTest sends the owner a message.

@@ -31,7 +31,6 @@ func newEvents(d *Deps) *cobra.Command {
 			"one after it has continued. A run whose process died has one when the next tick has completed its record.",
 		Example: "  ollim events -f | jq -c 'select(.type == \"run_ended\" and .record.outcome != \"ok\")'\n" +
 			"  ollim events --since 1d | jq -r 'select(.type == \"tool_use\").tool' | sort | uniq -c",
-		Args: checked(cobra.NoArgs),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runEvents(ctx, d, h, o) }),
 	}
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "then print new events as they happen, until a signal or until the reader closes the pipe")

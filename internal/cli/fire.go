@@ -25,39 +25,27 @@ import (
 )
 
 type fireOptions struct {
-	jobs      []string
-	dryRun    bool
-	print     bool
-	json      bool
-	asCron    bool
-	scheduled bool
-	slot      string
-	engine    string
-	model     string
-	wait      string
-	now       string
-	inbox     string
-	alone     bool
+	jobs                           []string
+	dryRun, print, scheduled       bool
+	slot, engine, model, wait, now string
 }
 
 func (o *fireOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the prompt, tools, patterns, model and session, and change nothing")
 	f.BoolVar(&o.print, "print", false, "print the agent's final text")
-	f.BoolVar(&o.json, "json", false, "print the run record, or with --dry-run the plan, as one JSON object per job")
-	f.BoolVar(&o.asCron, "as-cron", false, "run with cron's environment, from /, to see whether it works there")
 	f.BoolVar(&o.scheduled, "scheduled", false, "for timers: exit 0 silently if no slot is due or another fire has claimed "+
 		"it, and respect the limits")
 	f.StringVar(&o.slot, "slot", "", "with --scheduled: the missed slot that this fire catches up, RFC 3339")
 	f.StringVar(&o.engine, "engine", "", "use this engine, such as script:FILE")
 	f.StringVar(&o.model, "model", "", "use this model")
 	f.StringVar(&o.wait, "wait", "0", "wait this long for a running fire of the job, instead of skipping")
-	f.StringVar(&o.inbox, "inbox", "", "run the webhook of this event, which waits in the inbox")
-	f.BoolVar(&o.alone, "alone", false, "with --inbox: start no other event at the end")
 	f.StringVar(&o.now, "now", "", "pretend that it is this time, RFC 3339 (script engine and --dry-run only)")
 }
 
 func newFire(d *Deps) *cobra.Command {
 	var o fireOptions
+	var inbox string
+	var alone, asCron bool
 	cmd := &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "fire JOB... [-]",
@@ -68,23 +56,30 @@ func newFire(d *Deps) *cobra.Command {
 			"claims that slot, so that ollim tick and --scheduled do not fire it again. A successful fire prints nothing, except one line about it on a terminal. " +
 			"With - as the last argument standard input (at most 256 KiB) is added to the prompt as data.",
 		Example: "  ollim fire daily-market\n  git log -p @{1.week}.. | ollim fire review -\n  ollim fire --print digest | mail -s digest me",
-		Args: checked(func(cmd *cobra.Command, args []string) error {
-			if o.inbox != "" {
+		Args: func(cmd *cobra.Command, args []string) error {
+			if inbox != "" {
 				return cobra.NoArgs(cmd, args)
 			}
 			return cobra.MinimumNArgs(1)(cmd, args)
-		}),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
-			o.jobs = args
-			if o.inbox != "" {
-				return runFireEntry(cmd.Context(), d, o.inbox, o.alone)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case inbox != "":
+				return runFireEntry(cmd.Context(), d, inbox, alone)
+			case asCron:
+				return d.asCron(cmd, args)
 			}
+			o.jobs = args
 			return runFire(cmd.Context(), d, o)
-		}),
+		},
 	}
-	o.flags(cmd.Flags())
-	_ = errors.Join(cmd.Flags().MarkHidden("inbox"), cmd.Flags().MarkHidden("alone")) // the flags exist
-	return cmd
+	f := cmd.Flags()
+	o.flags(f)
+	f.BoolVar(&asCron, "as-cron", false, "run with cron's environment, from /, to see whether it works there")
+	f.StringVar(&inbox, "inbox", "", "run the webhook of this event, which waits in the inbox")
+	f.BoolVar(&alone, "alone", false, "with --inbox: start no other event at the end")
+	_ = errors.Join(f.MarkHidden("inbox"), f.MarkHidden("alone")) // the flags exist
+	return withJSON(d, cmd, "print the run record, or with --dry-run the plan, as one JSON object per job")
 }
 
 func runFire(ctx context.Context, d *Deps, o fireOptions) error {
@@ -93,9 +88,6 @@ func runFire(ctx context.Context, d *Deps, o fireOptions) error {
 	h, err := d.Home()
 	if err != nil {
 		return err
-	}
-	if o.asCron {
-		return d.asCron(ctx, append([]string{"fire"}, o.words(d.quiet)...)...)
 	}
 	options, err := o.resolve(d)
 	if err != nil {
@@ -180,7 +172,7 @@ func (o *fireOptions) one(ctx context.Context, d *Deps, f *runner.Runner, name s
 		return explain(err)
 	}
 	d.info("fire: %s: run %s: %s", name, r.ID, r.Outcome)
-	if o.json {
+	if d.json {
 		err = errors.Join(err, d.emit(r))
 	}
 	shown := r.Foreground && isTerminal(d.Stdout) // it was delivered here
@@ -269,7 +261,7 @@ func (o *fireOptions) preview(ctx context.Context, d *Deps, f *runner.Runner, na
 	if err != nil {
 		return explain(err)
 	}
-	if o.json {
+	if d.json {
 		return d.emit(p)
 	}
 	session := cmp.Or(p.Session, "a new one")

@@ -37,9 +37,9 @@ func newForkStart(d *Deps) *cobra.Command {
 			"is printed; without TOPIC the fork waits for your first message. If the first turn fails, the fork stays open. Exits 75 " +
 			"if a fork is open already. Inside a run the fork opens when the turn ends, as with the agent's tool enter_fork.",
 		Example: "  ollim fork start \"plan the trip to Prague\"\n  ollim chat \"by train, if possible\"\n  ollim fork report",
-		RunE: works(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			return runForkStart(cmd.Context(), d, strings.Join(args, " "), model)
-		}),
+		},
 	}
 	cmd.Flags().StringVar(&model, "model", "", "use this model")
 	return cmd
@@ -117,30 +117,26 @@ func forkLine(e runlog.Event) string {
 }
 
 func newForkStatus(d *Deps) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return withJSON(d, &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "status",
 		Short:       "Show the open fork, one key and value per line",
 		Long:        "Status prints the topic, session, times and number of turns of the open fork, and whether it can be saved. Exits 66 if no fork is open.",
-		Args:        checked(cobra.NoArgs),
-		RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkStatus(ctx, d, h, asJSON) }),
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the fork as one JSON object")
-	return cmd
+		RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkStatus(ctx, d, h) }),
+	}, "print the fork as one JSON object")
 }
 
-func runForkStatus(ctx context.Context, d *Deps, h app.Home, asJSON bool) error {
+func runForkStatus(ctx context.Context, d *Deps, h app.Home) error {
 	f, open, err := h.Sessions().Fork(ctx)
 	switch {
 	case err != nil:
 		return err
 	case !open:
 		return session.ErrNoFork
-	case asJSON:
+	case d.json:
 		return d.emit(f)
 	}
-	return records(d, false, "", forkRows(h, f), cellsOf)
+	return records(d, "", forkRows(h, f), cellsOf)
 }
 
 func forkRows(h app.Home, f session.Fork) [][]string {
@@ -164,7 +160,6 @@ func newForkSave(d *Deps) *cobra.Command {
 		Long: "Save makes the fork's session the main session and closes the fork. It waits for a turn of the fork that is in " +
 			"progress. Exits 75 if the main conversation has had a turn since the fork began, or if the fork continues a background " +
 			"run; then use ollim fork report. Inside a run it happens when the turn ends, as with the agent's tool save_context.",
-		Args: checked(cobra.NoArgs),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkSave(ctx, d, h) }),
 	}
 }
@@ -190,7 +185,6 @@ func newForkReport(d *Deps) *cobra.Command {
 		Short:       "Drop the fork, and keep its agent's summary as a pending update",
 		Long: "Report asks the agent of the fork for a summary, which becomes a pending update of the main conversation, and " +
 			"drops the fork. If the agent makes none, an update says so. If the turn fails, the fork stays open.",
-		Args: checked(cobra.NoArgs),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkReport(ctx, d, h) }),
 	}
 }
@@ -212,7 +206,6 @@ func newForkExit(d *Deps) *cobra.Command {
 		Short:       "Drop the fork",
 		Long: "Exit drops the fork; the main conversation goes on without it. The transcript is kept for a week. Exit waits for a " +
 			"turn of the fork that is in progress. Inside a run it happens when the turn ends, as with the agent's tool exit_fork.",
-		Args: checked(cobra.NoArgs),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkExit(ctx, d, h) }),
 	}
 }
@@ -232,7 +225,6 @@ func newForkNudge(d *Deps) *cobra.Command {
 		Use:         "nudge",
 		Hidden:      true,
 		Short:       "Let the agent of an idle fork ask whether to end it",
-		Args:        checked(cobra.NoArgs),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
 			r, err := h.Runner(false).NudgeFork(ctx, runner.Options{})
 			if r.ID == "" {
@@ -257,7 +249,6 @@ func newForkReply(d *Deps) *cobra.Command {
 			"that waits is its answer, see ollim answer. A reply to any other message is a turn of the main conversation that " +
 			"quotes it.",
 		Example: `  ollim fork reply 20260224T170000.123Z-a1b2c3.1 "sell half of it"`,
-		Args:    checked(cobra.MinimumNArgs(2)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			text, err := wordsOrInput(d, args[1:])
 			if err != nil {

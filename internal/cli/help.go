@@ -26,13 +26,14 @@ func newHelp(d *Deps, root *cobra.Command) *cobra.Command {
 			"come before 1. A terminal shows the page with man, if there is a man command; else it is plain text. The pages " +
 			"are in the program: see ollim man install for the man command itself.",
 		Example: "  ollim help 7\n  ollim help ollim-routine\n  ollim help 7 security\n  ollim help routine add\n  ollim help search catch-up",
-		RunE: works(func(_ *cobra.Command, args []string) error {
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error {
 			if file, found := pageOf(args); found {
 				return d.showPage(file)
 			}
 			d.page()
 			return runHelp(d, root, args)
-		}),
+		},
 	}
 }
 

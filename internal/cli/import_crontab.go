@@ -45,11 +45,10 @@ func newImportCrontab(d *Deps) *cobra.Command {
 			"run. Times of lines without CRON_TZ are taken to be in the zone of this machine; for a file from a machine in " +
 			"another zone, correct the timezone of the routines.",
 		Example: "  ollim import crontab\n  ollim import crontab --write\n  ssh host crontab -l | ollim import crontab -",
-		Args:    checked(cobra.MaximumNArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			o.file = strings.Join(args, "") // one at most
 			return runImportCrontab(cmd.Context(), d, o)
-		}),
+		},
 	}
 	cmd.Flags().BoolVar(&o.write, "write", false, "create the files")
 	return cmd

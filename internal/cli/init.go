@@ -46,8 +46,7 @@ func newInit(d *Deps) *cobra.Command {
 			"messages, which then sends a test message, and whether to install the schedule. It repeats a question whose answer " +
 			"is not valid. It also asks whether to approve existing jobs; without a terminal it lists the jobs that wait for approval.",
 		Example: "  ollim init --timezone Europe/Paris\n  ollim init --engine native --delivery 'mail -s ollim me' --test-delivery --schedule crontab",
-		Args:    checked(cobra.NoArgs),
-		RunE:    works(func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), d, o) }),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), d, o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.timezone, "timezone", "", "time zone of schedules and output (default: the system's)")

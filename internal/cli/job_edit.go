@@ -23,7 +23,6 @@ func newJobEdit(d *Deps, kind job.Kind) *cobra.Command {
 		Annotations: agentNever(programs),
 		Use:         "edit JOB",
 		Short:       "Edit a " + string(kind) + " file in $VISUAL or $EDITOR; only a valid result is saved",
-		Args:        checked(cobra.ExactArgs(1)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return runJobEdit(ctx, d, h, kind, args[0])
 		}),

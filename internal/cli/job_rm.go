@@ -18,7 +18,6 @@ func newJobRm(d *Deps, kind job.Kind, short string) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "rm JOB...",
 		Short:       short,
-		Args:        checked(cobra.MinimumNArgs(1)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			s, err := h.Jobs().Load() // no warnings: the file to be deleted may be among the bad ones
 			if err != nil {

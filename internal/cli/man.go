@@ -29,10 +29,9 @@ func newManInstall(d *Deps) *cobra.Command {
 			"where man finds them if bin is in PATH; if the program is in no bin directory, to ~/.local/share/man. A package " +
 			"of ollim contains its own pages, so this is not needed with it. See also ollim help.",
 		Example: "  ollim man install\n  sudo ollim man install /usr/local/share/man",
-		Args:    checked(cobra.MaximumNArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			return runManInstall(cmd.Context(), d, strings.Join(args, "")) // one at most
-		}),
+		},
 	}
 }
 

@@ -24,8 +24,7 @@ func newMCPServe(d *Deps) *cobra.Command {
 		Short:       "Serve the agent's tools on standard input and output",
 		Long: "Serve speaks the Model Context Protocol on standard input and output. The record of the run that OLLIM_RUN " +
 			"names determines which tools there are and what each may do. It exits at the end of its input.",
-		Args: checked(cobra.NoArgs),
-		RunE: works(func(cmd *cobra.Command, _ []string) error { return runMCPServe(cmd.Context(), d) }),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runMCPServe(cmd.Context(), d) },
 	}
 }
 
@@ -45,10 +44,10 @@ func newMCPConnect(d *Deps) *cobra.Command {
 		Use:         "connect SERVER PATTERN...",
 		Short:       "Serve the tools of an MCP server that the patterns name, to the run that OLLIM_RUN names",
 		Hidden:      true,
-		Args:        checked(cobra.MinimumNArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
+		Args:        cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
 			return runMCPConnect(cmd.Context(), d, args[0], args[1:])
-		}),
+		},
 	}
 }
 
@@ -75,14 +74,13 @@ func newMCPTools(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentNever(programs),
 		Use:         "tools", Short: "List the tools of the run that OLLIM_RUN names", Hidden: true,
-		Args: checked(cobra.NoArgs),
-		RunE: works(func(*cobra.Command, []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			tools, err := d.insideTools()
 			if err != nil {
 				return err
 			}
-			return records(d, false, "TOOL DESCRIPTION", tools.List(), func(t engine.Tool) []any { return []any{t.Name, t.Description} })
-		}),
+			return records(d, "TOOL DESCRIPTION", tools.List(), func(t engine.Tool) []any { return []any{t.Name, t.Description} })
+		},
 	}
 }
 
@@ -98,8 +96,8 @@ func newHook(d *Deps) *cobra.Command {
 func newHookVerb(d *Deps, use, short string, act func(claudecode.Hook, context.Context, engine.Tools) (any, error)) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentNever(programs),
-		Use:         use, Short: short, Args: checked(cobra.NoArgs),
-		RunE: works(func(cmd *cobra.Command, _ []string) error { return runHook(cmd.Context(), d, act) }),
+		Use:         use, Short: short,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runHook(cmd.Context(), d, act) },
 	}
 }
 

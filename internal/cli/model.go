@@ -56,7 +56,7 @@ func tokens(n int) string {
 func usd(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 func newModelList(d *Deps) *cobra.Command {
-	cmd := &cobra.Command{
+	return newList(d, &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "list",
 		Short: "List models: id, aliases, context window, maximum output, and USD per million tokens: in, out, cache read, " +
@@ -64,8 +64,7 @@ func newModelList(d *Deps) *cobra.Command {
 		Long: "List prints the built-in table of models with the changes from the setting models. The context window and the " +
 			"maximum output are in tokens. Unknown values are empty. --json also shows higher prices for long prompts, and " +
 			"which model is the native engine's default.",
-	}
-	return newList(d, cmd, "ID ALIASES WINDOW OUTPUT IN OUT CACHE-READ CACHE-WRITE", d.models, modelRow.cells)
+	}, "ID ALIASES WINDOW OUTPUT IN OUT CACHE-READ CACHE-WRITE", d.models, modelRow.cells)
 }
 
 func (d *Deps) models(context.Context) (rows []modelRow, err error) {

@@ -43,7 +43,6 @@ func newPing(d *Deps) *cobra.Command {
 			"agent's tool ping_user, discord_embed, send_file or (with --ask) ask_owner, subject to the job's allow-ping, one message per run, the " +
 			"main conversation being idle, and the budget.",
 		Example: "  df -h / | ollim ping -\n  ollim ping --embed '{\"title\":\"Backup\",\"fields\":[{\"name\":\"size\",\"value\":\"3 GB\"}]}'",
-		Args:    checked(cobra.ArbitraryArgs),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			o.text = strings.Join(args, " ")
 			return runPing(ctx, d, h, o)

@@ -32,7 +32,6 @@ func newRemind(d *Deps) *cobra.Command {
 			"quoted: a delay such as 45m, or a time such as \"tomorrow 9am\". ollim tick, which must run every minute, " +
 			"delivers it. For a task that an agent should do at that time, see ollim reminder add.",
 		Example: "  ollim remind 45m take the pizza out\n  ollim remind \"tomorrow 9am\" call Ada",
-		Args:    checked(cobra.MinimumNArgs(2)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return runRemind(ctx, d, h, args[0], args[1:])
 		}),
@@ -81,19 +80,14 @@ type reminderRow struct {
 	Path        string    `json:"path"`
 }
 
-func (r reminderRow) cells() []any {
-	return []any{r.ID, due(r.At), state(r.State), r.Description}
-}
-
 func newReminderList(d *Deps) *cobra.Command {
-	cmd := &cobra.Command{
+	return newList(d, &cobra.Command{
 		Annotations: map[string]string{agentKey: "all", toolKey: "list_reminders"},
 		Use:         "list",
 		Short:       "List reminders by time: id, time, state, description",
 		Long: "The states are set (an agent reminder), plain (text only), off (enabled: false), running, again (failed once " +
 			"and will be retried) and unapproved (see ollim approve).",
-	}
-	return newList(d, cmd, "ID TIME STATE DESCRIPTION", d.reminders, reminderRow.cells)
+	}, "ID TIME STATE DESCRIPTION", d.reminders, func(r reminderRow) []any { return []any{r.ID, due(r.At), state(r.State), r.Description} })
 }
 
 func (d *Deps) reminders(context.Context) (rows []reminderRow, err error) {
@@ -139,7 +133,6 @@ func newReminderCancel(d *Deps) *cobra.Command {
 		Annotations: agentOwn("cancel_reminder"),
 		Use:         "cancel REMINDER...",
 		Short:       "Delete pending reminders",
-		Args:        checked(cobra.MinimumNArgs(1)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return d.each("reminder cancel", args, func(name string) error {
 				if d.inside() {
@@ -187,7 +180,6 @@ func newReminderFollowUp(d *Deps) *cobra.Command {
 		Annotations: agentOwn("follow_up_chain"),
 		Use:         "follow-up DELAY",
 		Short:       "Inside the run of a chained reminder: run it again after DELAY, such as 30m",
-		Args:        checked(cobra.ExactArgs(1)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			if !d.inside() {
 				return hint(fmt.Errorf("%w: not inside a run", app.ErrNotAllowed), "ollim reminder add --in %s", args[0])

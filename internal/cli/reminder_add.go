@@ -33,11 +33,11 @@ func newReminderAdd(d *Deps) *cobra.Command {
 			"\"friday 17:30\", 2026-03-07T09:00, or an ISO time with an offset. The other fields of ollim-reminder(5) are " +
 			"flags.",
 		Example: "  ollim reminder add --in 45m \"Is the build green? Ping me if not.\"\n  ollim reminder add --at \"tomorrow 9am\" --max-chain 3 \"Has Ada answered?\"",
-		Args:    checked(cobra.MinimumNArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
 			o.body = strings.Join(args, " ")
 			return runReminderAdd(cmd.Context(), d, o)
-		}),
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.in, "in", "", "delay from now")

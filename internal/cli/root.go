@@ -26,13 +26,12 @@ func newRoot(d *Deps, args ...string) *cobra.Command {
 			"systemd fires it, the agent works in the background, and its owner hears of it by a message or in the next " +
 			"conversation. Scheduling needs no daemon, and all state is plain files in one directory. See ollim(7).",
 		SilenceErrors: true, SilenceUsage: true,
-		Args: checked(cobra.NoArgs),
-		RunE: works(func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if d.version {
-				return runVersion(d, false)
+				return runVersion(d)
 			}
 			return runBare(cmd.Context(), d)
-		}),
+		},
 	}
 	root.Flags().BoolVar(&d.version, "version", false, "print the version and how it was built")
 	f := root.PersistentFlags()
@@ -58,7 +57,10 @@ func newRoot(d *Deps, args ...string) *cobra.Command {
 	}
 	root.AddCommand(commandsFor(d, args)...)
 	root.CompletionOptions.DisableDefaultCmd = len(root.Commands()) == 1 // completion is for all commands
-	root.SetHelpCommand(newHelp(d, root))
+	helpCommand := newHelp(d, root)
+	root.SetHelpCommand(helpCommand)
+	finish(root)
+	finish(helpCommand)
 	if isCompletion(args) {
 		root.InitDefaultHelpCmd()
 		d.complete(root)
@@ -126,6 +128,35 @@ func aliases(verb string) []string {
 	return nil
 }
 
+// finish gives a command and its verbs what all of them have: the number of arguments that the usage line names, where Args does not
+// say another, and errors that are known as the command's own.
+func finish(cmd *cobra.Command) {
+	if cmd.Args == nil {
+		cmd.Args = argsOf(cmd.Use)
+	}
+	cmd.Args = checked(cmd.Args)
+	if cmd.Annotations[onlyVerbs] == "" {
+		cmd.RunE = works(cmd.RunE)
+	}
+	for _, verb := range cmd.Commands() {
+		finish(verb)
+	}
+}
+
+// argsOf checks the number of arguments by a usage line such as "show [NAME] RUN...".
+func argsOf(use string) cobra.PositionalArgs {
+	words, needed := strings.Fields(use)[1:], 0
+	for _, word := range words {
+		if !strings.HasPrefix(word, "[") {
+			needed++
+		}
+	}
+	if strings.Contains(use, "...") {
+		return cobra.MinimumNArgs(needed)
+	}
+	return cobra.RangeArgs(needed, len(words))
+}
+
 // works marks a command's errors as its own.
 func works(do func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
@@ -136,7 +167,7 @@ func works(do func(*cobra.Command, []string) error) func(*cobra.Command, []strin
 	}
 }
 
-// inHome is works for a command that needs the data directory and its settings.
+// inHome is the work of a command that needs the data directory and its settings.
 func inHome(d *Deps, do homeCommand) func(*cobra.Command, []string) error { return opened(d.Home, do) }
 
 // inAnyHome is inHome for a command that must work although the settings cannot be used.
@@ -147,20 +178,21 @@ func inAnyHome(d *Deps, do homeCommand) func(*cobra.Command, []string) error {
 type homeCommand func(context.Context, app.Home, []string) error
 
 func opened(open func() (app.Home, error), do homeCommand) func(*cobra.Command, []string) error {
-	return works(func(cmd *cobra.Command, args []string) error {
+	return func(cmd *cobra.Command, args []string) error {
 		h, err := open()
 		if err != nil {
 			return err
 		}
 		return do(cmd.Context(), h, args)
-	})
+	}
 }
 
 // checked turns what cobra says of the number of arguments into our words.
 func checked(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if check(cmd, args) == nil {
-			return nil
+		err := check(cmd, args)
+		if err == nil || as[*usageError](err) {
+			return err
 		}
 		if !cmd.HasParent() && len(args) > 0 {
 			cmd.SuggestionsMinimumDistance = 2
@@ -197,21 +229,17 @@ type versionFacts struct {
 }
 
 func newVersion(d *Deps) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return withJSON(d, &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "version",
 		Short:       "Print the version and how it was built",
-		Args:        checked(cobra.NoArgs),
-		RunE:        works(func(*cobra.Command, []string) error { return runVersion(d, asJSON) }),
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	return cmd
+		RunE:        func(*cobra.Command, []string) error { return runVersion(d) },
+	}, "print one JSON object")
 }
 
-func runVersion(d *Deps, asJSON bool) error {
+func runVersion(d *Deps) error {
 	v := versionFacts{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
-	if asJSON {
+	if d.json {
 		return d.emit(v)
 	}
 	return d.answer(fmt.Sprintf("ollim %s %s %s/%s", v.Version, v.Go, v.OS, v.Arch), nil)

@@ -55,12 +55,11 @@ func (r routineRow) cells() []any {
 }
 
 func newRoutineList(d *Deps) *cobra.Command {
-	cmd := &cobra.Command{
+	return newList(d, &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "list",
 		Short:       "List routines: id, name, on or off, cron line, zone, mode, description",
-	}
-	return newList(d, cmd, "ID NAME STATE CRON ZONE MODE DESCRIPTION", func(context.Context) (rows []routineRow, err error) {
+	}, "ID NAME STATE CRON ZONE MODE DESCRIPTION", func(context.Context) (rows []routineRow, err error) {
 		s, h, err := d.jobSet()
 		for _, j := range s.Only(job.Routine).Jobs {
 			rows = append(rows, routineRow{
@@ -77,8 +76,7 @@ func newJobShow(d *Deps, kind job.Kind) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "show JOB...",
 		Short:       "Print " + string(kind) + " files as they are",
-		Args:        checked(cobra.MinimumNArgs(1)),
-		RunE: works(func(_ *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			s, h, err := d.jobSet(args...)
 			if err != nil {
 				return err
@@ -95,7 +93,7 @@ func newJobShow(d *Deps, kind job.Kind) *cobra.Command {
 				}
 				return err
 			})
-		}),
+		},
 	}
 }
 
@@ -112,11 +110,10 @@ func newRoutineAdd(d *Deps) *cobra.Command {
 			"Without NAME the file is named after the description, else after the body. Every field of ollim-routine(5) is a " +
 			"flag.",
 		Example: `  ollim routine add disk --cron @daily --background --allowed-tools "Bash(df -h)" "Run df -h. Is a disk nearly full?"`,
-		Args:    checked(cobra.RangeArgs(1, 2)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			o.words(args)
 			return runRoutineAdd(cmd.Context(), d, o)
-		}),
+		},
 	}
 	o.fields.flags(cmd.Flags(), job.Routine)
 	return cmd
@@ -141,8 +138,7 @@ func newRoutineSwitch(d *Deps, verb, short string, on bool) *cobra.Command {
 		Annotations: agentNever(nested),
 		Use:         verb + " JOB...",
 		Short:       short,
-		Args:        checked(cobra.MinimumNArgs(1)),
-		RunE: works(func(_ *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			s, _, err := d.jobSet(args...)
 			if err != nil {
 				return err
@@ -158,6 +154,6 @@ func newRoutineSwitch(d *Deps, verb, short string, on bool) *cobra.Command {
 				}
 				return store.Replace(j.Path, text)
 			})
-		}),
+		},
 	}
 }

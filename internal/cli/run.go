@@ -27,23 +27,21 @@ func newRun(d *Deps) *cobra.Command {
 
 func newRunList(d *Deps) *cobra.Command {
 	var n int
-	var asJSON bool
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "list [JOB]",
 		Short:       "List runs, newest first: id, start, job, outcome, duration, cost, error or question",
 		Long:        "The last column also says when all tool calls of a run failed, even if its outcome is ok.",
-		Args:        checked(cobra.MaximumNArgs(1)),
 		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
-			return runRunList(d, h, strings.TrimSuffix(strings.Join(args, ""), ".md"), n, asJSON)
+			return runRunList(d, h, strings.Join(args, ""), n)
 		}),
 	}
 	cmd.Flags().IntVarP(&n, "number", "n", 20, "maximum number of runs; 0 means all")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line, as in run.json")
-	return cmd
+	return withJSON(d, cmd, jsonLines+", as in run.json")
 }
 
-func runRunList(d *Deps, h app.Home, job string, n int, asJSON bool) error {
+func runRunList(d *Deps, h app.Home, job string, n int) error {
+	job = strings.TrimSuffix(job, ".md")
 	if n < 0 {
 		return usage("-n %d: want 0 or more", n)
 	}
@@ -59,7 +57,7 @@ func runRunList(d *Deps, h app.Home, job string, n int, asJSON bool) error {
 		if job != "" && job != r.Job && job != r.Name {
 			continue
 		}
-		if r = h.Runs().CutOff(r); !asJSON {
+		if r = h.Runs().CutOff(r); !d.json {
 			t.row(runCells(r)...)
 		} else if err := d.emit(r); err != nil {
 			return err
@@ -116,7 +114,6 @@ func newRunShow(d *Deps) *cobra.Command {
 			"latest. With --request it prints what the native engine sent to the model's service: the body of that HTTP request, " +
 			"byte for byte, except that values of secrets are replaced; then it prints a warning.",
 		Example: "  ollim run show last --request 1 | jq -r '.tools[].name'",
-		Args:    checked(cobra.MinimumNArgs(1)),
 	}
 	cmd.Flags().IntVar(&request, "request", 0, "print the body of the run's `N`-th request to the model, from 1 (native engine)")
 	cmd.RunE = inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
@@ -167,19 +164,17 @@ func runRequestShow(d *Deps, h app.Home, runs []string, n int) error {
 }
 
 func newRunLog(d *Deps) *cobra.Command {
-	var follow, asJSON bool
+	var follow bool
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "log RUN",
 		Short:       "Print what a run did: prompt, tool calls with inputs and results, text, errors",
-		Args:        checked(cobra.ExactArgs(1)),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			return runRunLog(ctx, d, h, args[0], follow, asJSON)
+			return runRunLog(ctx, d, h, args[0], follow)
 		}),
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow the log until the run ends")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the events as they are recorded, one JSON object per line")
-	return cmd
+	return withJSON(d, cmd, "print the events as they are recorded, one JSON object per line")
 }
 
 // findRun finds the run that name means. A run whose id was given to the sender of a webhook's event may not have begun.
@@ -196,7 +191,7 @@ func findRun(h app.Home, name string) (runlog.Record, error) {
 // followEvery is how often a followed log is read again.
 const followEvery = 200 * time.Millisecond
 
-func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow, asJSON bool) error {
+func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow bool) error {
 	r, err := findRun(h, name)
 	if err != nil {
 		return err
@@ -204,7 +199,7 @@ func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow, as
 	if !follow {
 		d.page()
 	}
-	if !asJSON {
+	if !d.json {
 		if err := d.printPrompt(h, r); err != nil {
 			return err
 		}
@@ -212,11 +207,11 @@ func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow, as
 	seen := 0
 	for !follow || ctx.Err() == nil { // signals are handled from the first question on
 		ended := r.Done() || h.Runs().CutOff(r).Outcome != "" // asked before reading: what came after is read in the next round
-		if seen, err = d.printEvents(h, r.ID, seen, asJSON); err != nil {
+		if seen, err = d.printEvents(h, r.ID, seen); err != nil {
 			return err
 		}
 		if !follow || ended {
-			if asJSON {
+			if d.json {
 				return nil
 			}
 			r = h.Runs().CutOff(r)
@@ -248,7 +243,7 @@ func (d *Deps) printPrompt(h app.Home, r runlog.Record) error {
 }
 
 // printEvents writes the events from number seen on and returns how many there are now.
-func (d *Deps) printEvents(h app.Home, id string, seen int, asJSON bool) (int, error) {
+func (d *Deps) printEvents(h app.Home, id string, seen int) (int, error) {
 	bad, n := 0, 0
 	for e, err := range h.Runs().Events(id, &bad) {
 		if err != nil {
@@ -258,7 +253,7 @@ func (d *Deps) printEvents(h app.Home, id string, seen int, asJSON bool) (int, e
 		if n <= seen {
 			continue
 		}
-		if asJSON {
+		if d.json {
 			err = d.emit(e)
 		} else {
 			_, err = fmt.Fprintf(d.Out, "%s %s\n", e.At.Format("15:04:05"), plaintext.Lines(eventText(e)))

@@ -95,16 +95,22 @@ func (d *Deps) emit(v any) error {
 
 // newList completes a command without arguments that prints a list.
 func newList[T any](d *Deps, cmd *cobra.Command, columns string, list func(context.Context) ([]T, error), cells func(T) []any) *cobra.Command {
-	var asJSON bool
-	cmd.Args = checked(cobra.NoArgs)
-	cmd.RunE = works(func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		items, err := list(cmd.Context())
 		if err != nil {
 			return err
 		}
-		return records(d, asJSON, columns, items, cells)
-	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+		return records(d, columns, items, cells)
+	}
+	return withJSON(d, cmd, jsonLines)
+}
+
+// jsonLines is the help of --json of lists.
+const jsonLines = "print one JSON object per line"
+
+// withJSON gives a command the flag --json.
+func withJSON(d *Deps, cmd *cobra.Command, help string) *cobra.Command {
+	cmd.Flags().BoolVar(&d.json, "json", false, help)
 	return cmd
 }
 

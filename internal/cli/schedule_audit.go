@@ -13,14 +13,8 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-type scheduleAuditOptions struct {
-	job   string
-	since string
-	json  bool
-}
-
 func newScheduleAudit(d *Deps) *cobra.Command {
-	var o scheduleAuditOptions
+	var since string
 	cmd := &cobra.Command{
 		Annotations: agentNever(programs),
 		Use:         "audit [JOB]",
@@ -31,27 +25,22 @@ func newScheduleAudit(d *Deps) *cobra.Command {
 			"are omitted, as is the time before ollim tick or a fire first read the file.",
 		Example: "  ollim schedule audit daily-market --since 30d\n" +
 			"  ollim schedule audit --since 1d >/dev/null || ollim ping \"a slot is unaccounted for\"",
-		Args: checked(cobra.MaximumNArgs(1)),
-		RunE: works(func(_ *cobra.Command, args []string) error {
-			o.job = strings.Join(args, "") // one at most
-			return runScheduleAudit(d, o)
-		}),
+		RunE: func(_ *cobra.Command, args []string) error { return runScheduleAudit(d, strings.Join(args, ""), since) },
 	}
-	cmd.Flags().StringVar(&o.since, "since", "7d", "how far to look back, at most keep.runs")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object per line")
-	return cmd
+	cmd.Flags().StringVar(&since, "since", "7d", "how far to look back, at most keep.runs")
+	return withJSON(d, cmd, jsonLines)
 }
 
-func runScheduleAudit(d *Deps, o scheduleAuditOptions) error {
-	back, err := job.ParseDuration(o.since)
+func runScheduleAudit(d *Deps, name, since string) error {
+	back, err := job.ParseDuration(since)
 	if err != nil || back == 0 {
-		return usage("--since %q: want a duration like 7d", o.since)
+		return usage("--since %q: want a duration like 7d", since)
 	}
 	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
-	id, err := auditedJob(h, o.job)
+	id, err := auditedJob(h, name)
 	if err != nil {
 		return err
 	}
@@ -71,7 +60,7 @@ func runScheduleAudit(d *Deps, o scheduleAuditOptions) error {
 	if id != "" {
 		answers = slices.DeleteFunc(answers, func(a forecast.Answer) bool { return a.Job != id })
 	}
-	if err := records(d, o.json, "ID SLOT OUTCOME RUN NAME", answers, func(a forecast.Answer) []any {
+	if err := records(d, "ID SLOT OUTCOME RUN NAME", answers, func(a forecast.Answer) []any {
 		return []any{a.Job, moment{a.Slot, a.Slot.Format(time.RFC3339), false}, state(a.Outcome), a.Run, a.Name}
 	}); err != nil {
 		return err

@@ -33,16 +33,16 @@ func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {
 		if err != nil {
 			return err
 		}
-		return differences(d, o, "", changes, lineChange.cells)
+		return differences(d, "", changes, lineChange.cells)
 	}
 	changes, err := d.unitChanges(ctx, o, host, jobs)
-	told := differences(d, o, "UNIT CHANGE", changes, func(c installer.Change) []any { return []any{c.Name, c.What} })
+	told := differences(d, "UNIT CHANGE", changes, func(c installer.Change) []any { return []any{c.Name, c.What} })
 	return cmp.Or(err, told)
 }
 
 // differences lists changes. The error is a status if there is any.
-func differences[T any](d *Deps, o unitOptions, columns string, changes []T, cells func(T) []any) error {
-	if err := records(d, o.json, columns, changes, cells); err != nil || len(changes) == 0 {
+func differences[T any](d *Deps, columns string, changes []T, cells func(T) []any) error {
+	if err := records(d, columns, changes, cells); err != nil || len(changes) == 0 {
 		return err
 	}
 	return &reported{statusFailed}

@@ -206,7 +206,6 @@ func newScheduleFailed(d *Deps) *cobra.Command {
 	return &cobra.Command{
 		Annotations: agentNever(programs),
 		Use:         "failed UNIT", Short: "Report the failure of a unit, unless its run has reported it", Hidden: true,
-		Args: checked(cobra.ExactArgs(1)),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return runScheduleFailed(ctx, d, h, args[0])
 		}),

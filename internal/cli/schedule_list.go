@@ -23,12 +23,9 @@ const (
 )
 
 type scheduleListOptions struct {
-	job  string
-	n    int
-	days int
-	cost bool
-	now  string
-	json bool
+	job, now string
+	n, days  int
+	cost     bool
 }
 
 func newScheduleList(d *Deps) *cobra.Command {
@@ -41,8 +38,7 @@ func newScheduleList(d *Deps) *cobra.Command {
 			"changes, of runs that usually take longer than the time to the next fire, and of many jobs in one minute. With " +
 			"--cost three columns precede the description: cost, sum, pings left.",
 		Example: "  ollim schedule list -n 3\n  ollim schedule list --days 7 --cost\n  ollim schedule list daily-market --json --now 2026-03-07T09:00:00Z",
-		Args:    checked(cobra.MaximumNArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			o.job = strings.Join(args, "") // one at most
 			switch days, number := cmd.Flags().Changed("days"), cmd.Flags().Changed("number"); {
 			case o.n < 1, days && o.days < 1:
@@ -51,7 +47,7 @@ func newScheduleList(d *Deps) *cobra.Command {
 				return usage("-n and --days exclude each other")
 			}
 			return runScheduleList(cmd.Context(), d, o)
-		}),
+		},
 	}
 	f := cmd.Flags()
 	f.IntVarP(&o.n, "number", "n", 10, "number of fires to list")
@@ -59,8 +55,7 @@ func newScheduleList(d *Deps) *cobra.Command {
 	f.BoolVar(&o.cost, "cost", false, "add the expected cost of each fire, the sum so far, and the pings left if every run "+
 		"pings")
 	f.StringVar(&o.now, "now", "", "list the fires after this time, RFC 3339, instead of now")
-	f.BoolVar(&o.json, "json", false, "print one JSON object per line, with job and at")
-	return cmd
+	return withJSON(d, cmd, jsonLines+", with job and at")
 }
 
 // fireRow is a fire to come as listings show it.
@@ -131,7 +126,7 @@ func runScheduleList(ctx context.Context, d *Deps, o scheduleListOptions) error 
 	if o.cost {
 		columns = "ID TIME NAME COST SUM PINGS-LEFT DESCRIPTION NOTES"
 	}
-	return records(d, o.json, columns, rows, fireRow.cells)
+	return records(d, columns, rows, fireRow.cells)
 }
 
 // tellSilent says why fires that somebody may look for do not come.

@@ -35,7 +35,6 @@ type unitOptions struct {
 	target   string
 	system   bool
 	tickOnly bool
-	json     bool
 	kube     installer.KubeOptions
 }
 
@@ -43,9 +42,6 @@ func (o *unitOptions) flags(f *pflag.FlagSet, verb string, targets []string) {
 	f.BoolVar(&o.system, "system", false, "systemd: use system units instead of user units")
 	if verb != "remove" {
 		f.BoolVar(&o.tickOnly, "tick-only", false, "only the line or timer of ollim tick, which fires everything")
-	}
-	if verb == "diff" {
-		f.BoolVar(&o.json, "json", false, "print one JSON object per line")
 	}
 	if slices.Contains(targets, forKubernetes) {
 		f.StringVar(&o.kube.Image, "image", "", "kubernetes: the image, with ollim at the path of this machine and the engine's "+
@@ -80,15 +76,17 @@ func newScheduleUnits(d *Deps, verb, short, long string, targets []string, insid
 	cmd := &cobra.Command{
 		Annotations: agentNever(inside),
 		Use:         verb + " " + strings.Join(targets, "|"), Short: short, Long: long,
-		Args: checked(cobra.ExactArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.wants(targets, args); err != nil {
 				return err
 			}
 			return o.fault(work(cmd.Context(), d, o))
-		}),
+		},
 	}
 	o.flags(cmd.Flags(), verb, targets)
+	if verb == "diff" {
+		withJSON(d, cmd, jsonLines)
+	}
 	return cmd
 }
 

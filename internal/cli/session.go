@@ -71,7 +71,6 @@ func newSessionID(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "id SESSION",
 		Short:       "Print the full id of a session",
-		Args:        checked(cobra.ExactArgs(1)),
 		RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
 			c, err := h.Conversation(args[0])
 			return d.answer(c.ID, about(args[0], err))
@@ -80,22 +79,18 @@ func newSessionID(d *Deps) *cobra.Command {
 }
 
 func newSessionHistory(d *Deps) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return withJSON(d, &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "history [SESSION]",
 		Short:       "List the events of sessions, oldest first: time, event, id, parent",
 		Long:        "History lists the lifecycle events of all sessions, or of one and the sessions it came from.",
-		Args:        checked(cobra.MaximumNArgs(1)),
 		RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
-			return runSessionHistory(d, h, strings.Join(args, ""), asJSON)
+			return runSessionHistory(d, h, strings.Join(args, ""))
 		}),
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line, as in session_history.jsonl")
-	return cmd
+	}, jsonLines+", as in session_history.jsonl")
 }
 
-func runSessionHistory(d *Deps, h app.Home, name string, asJSON bool) error {
+func runSessionHistory(d *Deps, h app.Home, name string) error {
 	var events []session.Event
 	bad := 0
 	for e, err := range h.Sessions().History(&bad) {
@@ -112,7 +107,7 @@ func runSessionHistory(d *Deps, h app.Home, name string, asJSON bool) error {
 		}
 		events = lineage(events, c.ID)
 	}
-	return records(d, asJSON, "TIME EVENT ID PARENT", events, func(e session.Event) []any {
+	return records(d, "TIME EVENT ID PARENT", events, func(e session.Event) []any {
 		return []any{past(e.Timestamp.In(h.Config.Zone)), string(e.Event), e.SessionID, cmp.Or(e.ParentSessionID, "-")}
 	})
 }
@@ -129,18 +124,14 @@ func lineage(events []session.Event, id string) []session.Event {
 }
 
 func newSessionShow(d *Deps) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return withJSON(d, &cobra.Command{
 		Annotations: agentNever(refused),
 		Use:         "show SESSION...",
 		Short:       "Print facts about sessions, one key and value per line; for the conversation see export",
 		Long: "Show prints the header of a transcript, its length in messages, bytes and tokens (as last reported by the " +
 			"service) and, as lineage, the ids that it came from by branching and compaction, newest first.",
-		Args: checked(cobra.MinimumNArgs(1)),
-		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error { return runSessionShow(d, h, args, asJSON) }),
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
-	return cmd
+		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error { return runSessionShow(d, h, args) }),
+	}, jsonLines)
 }
 
 // sessionFacts is what is known of a session; what a transcript would say is omitted where there is none.
@@ -174,18 +165,18 @@ func (f sessionFacts) rows() [][]string {
 	return slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
 }
 
-func runSessionShow(d *Deps, h app.Home, names []string, asJSON bool) error {
+func runSessionShow(d *Deps, h app.Home, names []string) error {
 	d.page()
 	gap := ""
 	return d.each("session show", names, func(name string) error {
 		facts, err := d.sessionFacts(h, name)
 		switch {
 		case err != nil:
-		case asJSON:
+		case d.json:
 			err = d.emit(facts)
 		default:
 			_, _ = io.WriteString(d.Out, gap)
-			err = records(d, false, "", facts.rows(), cellsOf)
+			err = records(d, "", facts.rows(), cellsOf)
 			gap = "\n"
 		}
 		return err

@@ -27,8 +27,7 @@ func newSessionBranch(d *Deps) *cobra.Command {
 			"continues the new session. A branch of a session of claude-code belongs to the native engine; sessions of other " +
 			"engines cannot be branched.",
 		Example: "  ollim -r $(ollim session branch n-a1b2 --after 4) \"and if it rains?\"",
-		Args:    checked(cobra.ExactArgs(1)),
-		RunE:    works(func(_ *cobra.Command, args []string) error { return runSessionBranch(d, args[0], after) }),
+		RunE:    func(_ *cobra.Command, args []string) error { return runSessionBranch(d, args[0], after) },
 	}
 	cmd.Flags().IntVar(&after, "after", 0, "copy only this many messages, as search --json counts them; 0 means all complete "+
 		"turns")

@@ -24,12 +24,8 @@ type channelRow struct {
 	Busy         bool      `json:"busy"`
 }
 
-func (r channelRow) cells() []any {
-	return []any{r.Session, past(r.LastAccessed), strconv.Itoa(r.Messages), state(idleOr(r.Busy))}
-}
-
 // runChannelList lists the sessions of channels, the most recently used first.
-func runChannelList(d *Deps, asJSON bool) error {
+func runChannelList(d *Deps) error {
 	h, err := d.AnyHome()
 	if err != nil {
 		return err
@@ -54,7 +50,9 @@ func runChannelList(d *Deps, asJSON bool) error {
 		}
 	}
 	order.Sort(rows, func(a, b channelRow) int { return b.LastAccessed.Compare(a.LastAccessed) })
-	return records(d, asJSON, "SESSION USED MESSAGES STATE", rows, channelRow.cells)
+	return records(d, "SESSION USED MESSAGES STATE", rows, func(r channelRow) []any {
+		return []any{r.Session, past(r.LastAccessed), strconv.Itoa(r.Messages), state(idleOr(r.Busy))}
+	})
 }
 
 func channelBusy(h app.Home, n channel.Name) bool { return !lock.Free(h.Dir.ConversationLock(n.Key())) }

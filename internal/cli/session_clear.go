@@ -17,7 +17,6 @@ func newSessionClear(d *Deps) *cobra.Command {
 			"routine:ID. Main is cleared even during a turn, which then ends without becoming the main session again; a " +
 			"routine's session is not cleared while the routine runs.",
 		Example: "  ollim session clear main\n  ollim session clear routine:daily-market",
-		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return d.each("session clear", args, func(text string) error {
 				n, found, err := h.SessionName(text)

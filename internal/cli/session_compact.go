@@ -29,10 +29,9 @@ func newSessionCompact(d *Deps) *cobra.Command {
 			"the session is compacted when the turn ends. A transcript that is named by its id can be compacted if it " +
 			"belongs to the native engine.",
 		Example: `  ollim session compact routine:daily-market "keep positions and price levels"`,
-		Args:    checked(cobra.MinimumNArgs(2)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			return runSessionCompact(cmd.Context(), d, args[0], strings.Join(args[1:], " "), engine)
-		}),
+		},
 	}
 	cmd.Flags().StringVar(&engine, "engine", "", "the engine of the session (default: the routine's, else the configured one)")
 	return cmd

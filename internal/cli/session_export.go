@@ -16,10 +16,8 @@ import (
 )
 
 type exportOptions struct {
-	format   string
-	json     bool
-	lineage  bool
-	thinking bool
+	format            string
+	lineage, thinking bool
 }
 
 func newSessionExport(d *Deps) *cobra.Command {
@@ -33,19 +31,17 @@ func newSessionExport(d *Deps) *cobra.Command {
 			"transcript, without unreadable lines. A branch begins with the messages of its parent, and a compacted session " +
 			"with a summary and its parent's last messages, so --lineage prints these twice.",
 		Example: "  ollim session export main | less\n  ollim session export --json main | jq -r 'select(.message.role==\"user\").message.content'",
-		Args:    checked(cobra.ExactArgs(1)),
-		RunE:    works(func(_ *cobra.Command, args []string) error { return runSessionExport(d, args[0], o) }),
+		RunE:    func(_ *cobra.Command, args []string) error { return runSessionExport(d, args[0], o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.format, "format", "markdown", "markdown, or json: the header, then one message per line")
-	f.BoolVar(&o.json, "json", false, "same as --format json")
 	f.BoolVar(&o.lineage, "lineage", false, "include the sessions that it came from, oldest first, each in full")
 	f.BoolVar(&o.thinking, "thinking", false, "markdown: include the model's thinking")
-	return cmd
+	return withJSON(d, cmd, "same as --format json")
 }
 
 func runSessionExport(d *Deps, name string, o exportOptions) error {
-	if o.json {
+	if d.json {
 		o.format = "json"
 	}
 	if o.format != "markdown" && o.format != "json" {

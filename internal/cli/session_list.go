@@ -23,10 +23,6 @@ type sessionRow struct {
 	Busy    bool   `json:"busy"`
 }
 
-func (r sessionRow) cells() []any {
-	return []any{r.Session, r.ID, state(idleOr(r.Busy)), r.Routine}
-}
-
 func idleOr(busy bool) string {
 	if busy {
 		return "busy"
@@ -34,10 +30,8 @@ func idleOr(busy bool) string {
 	return "idle"
 }
 
-type sessionListOptions struct{ all, here, channels, json bool }
-
 func newSessionList(d *Deps) *cobra.Command {
-	var o sessionListOptions
+	var all, here, channels bool
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "list",
@@ -47,28 +41,26 @@ func newSessionList(d *Deps) *cobra.Command {
 			"--here prints only those of the current directory; ollim -r continues one. With --channels it prints the sessions " +
 			"of channels, most recently used first: name, last access, number of messages, idle or busy.",
 		Example: "  ollim session list --here\n  ollim session list --all --json | jq -r 'select(.size>1e7).id'",
-		Args:    checked(cobra.NoArgs),
-		RunE: works(func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
-			case o.channels && (o.all || o.here):
+			case channels && (all || here):
 				return usage("--channels excludes --all and --here")
-			case o.channels:
-				return runChannelList(d, o.json)
-			case o.all || o.here:
-				return runTranscriptList(d, o)
+			case channels:
+				return runChannelList(d)
+			case all || here:
+				return runTranscriptList(d, here)
 			}
-			return runSessionList(cmd.Context(), d, o.json)
-		}),
+			return runSessionList(cmd.Context(), d)
+		},
 	}
 	f := cmd.Flags()
-	f.BoolVarP(&o.all, "all", "a", false, "list the transcripts of all directories")
-	f.BoolVar(&o.here, "here", false, "list the transcripts of this directory")
-	f.BoolVar(&o.channels, "channels", false, "list the sessions of channels")
-	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
-	return cmd
+	f.BoolVarP(&all, "all", "a", false, "list the transcripts of all directories")
+	f.BoolVar(&here, "here", false, "list the transcripts of this directory")
+	f.BoolVar(&channels, "channels", false, "list the sessions of channels")
+	return withJSON(d, cmd, jsonLines)
 }
 
-func runSessionList(ctx context.Context, d *Deps, asJSON bool) error {
+func runSessionList(ctx context.Context, d *Deps) error {
 	files, h, err := d.jobSet()
 	if err != nil {
 		return err
@@ -95,7 +87,9 @@ func runSessionList(ctx context.Context, d *Deps, asJSON bool) error {
 		}
 		rows = append(rows, row)
 	}
-	return records(d, asJSON, "SESSION ID STATE ROUTINE", rows, sessionRow.cells)
+	return records(d, "SESSION ID STATE ROUTINE", rows, func(r sessionRow) []any {
+		return []any{r.Session, r.ID, state(idleOr(r.Busy)), r.Routine}
+	})
 }
 
 // sweepSessions forgets the sessions of routines that are gone, or that are persistent no more. While any file cannot be
@@ -127,14 +121,10 @@ type transcriptRow struct {
 	Session string `json:"session,omitempty"` // main or routine:ID
 }
 
-func (r transcriptRow) cells() []any {
-	return []any{r.ID, past(r.Modified), cmp.Or(r.Session, "-"), r.Cwd, service(r.Header), r.First}
-}
-
 // service is what answers in a conversation, in one word.
 func service(h transcript.Header) string { return strings.TrimSuffix(h.Provider+"/"+h.Model, "/") }
 
-func runTranscriptList(d *Deps, o sessionListOptions) error {
+func runTranscriptList(d *Deps, here bool) error {
 	h, err := d.AnyHome()
 	if err != nil {
 		return err
@@ -143,7 +133,7 @@ func runTranscriptList(d *Deps, o sessionListOptions) error {
 		return err
 	}
 	cwd := ""
-	if o.here {
+	if here {
 		if cwd, err = workingDir(); err != nil {
 			return err
 		}
@@ -164,5 +154,7 @@ func runTranscriptList(d *Deps, o sessionListOptions) error {
 		s.Modified, s.Timestamp = s.Modified.In(h.Config.Zone), inZone(s.Timestamp, h)
 		rows = append(rows, transcriptRow{s, held[s.ID].Text})
 	}
-	return records(d, o.json, "ID CHANGED SESSION DIRECTORY MODEL FIRST-WORDS", rows, transcriptRow.cells)
+	return records(d, "ID CHANGED SESSION DIRECTORY MODEL FIRST-WORDS", rows, func(r transcriptRow) []any {
+		return []any{r.ID, past(r.Modified), cmp.Or(r.Session, "-"), r.Cwd, service(r.Header), r.First}
+	})
 }

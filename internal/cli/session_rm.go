@@ -28,7 +28,6 @@ func newSessionRm(d *Deps) *cobra.Command {
 			"is kept. Rm of a channel's session, such as telegram_987, deletes its messages; it is refused during a turn. Rm of " +
 			"main or routine:ID is the same as clear.",
 		Example: "  ollim session rm n-a1b2c3d4e5f6",
-		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			return d.each("session rm", args, func(name string) error {
 				return d.removeSession(ctx, h, name)

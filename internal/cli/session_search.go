@@ -24,7 +24,6 @@ import (
 type sessionSearchOptions struct {
 	in     []string
 	number int
-	json   bool
 }
 
 func newSessionSearch(d *Deps) *cobra.Command {
@@ -47,8 +46,7 @@ func newSessionSearch(d *Deps) *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVar(&o.in, "in", nil, "search this file, or the .jsonl files below this directory, instead (repeatable)")
 	f.IntVarP(&o.number, "number", "n", 20, "maximum number of results; 0 means all")
-	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
-	return cmd
+	return withJSON(d, cmd, jsonLines)
 }
 
 // hit is a message that was found.
@@ -97,7 +95,7 @@ func runSessionSearch(ctx context.Context, d *Deps, words []string, o sessionSea
 	if len(hits) == 0 {
 		return &reported{statusFailed}
 	}
-	return records(d, o.json, "TIME SESSION WHO EXCERPT", hits, hit.cells)
+	return records(d, "TIME SESSION WHO EXCERPT", hits, hit.cells)
 }
 
 // searchAll looks in all that ollim has a part in.

@@ -34,17 +34,12 @@ type skillRow struct {
 	Path         string   `json:"path"`
 }
 
-func (r skillRow) cells() []any {
-	return []any{r.Name, strconv.Itoa(len(r.Commands)), r.Description}
-}
-
 func newSkillList(d *Deps) *cobra.Command {
-	cmd := &cobra.Command{
+	return newList(d, &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "list",
 		Short:       "List skills: name, number of commands, description",
-	}
-	return newList(d, cmd, "NAME COMMANDS DESCRIPTION", func(context.Context) (rows []skillRow, err error) {
+	}, "NAME COMMANDS DESCRIPTION", func(context.Context) (rows []skillRow, err error) {
 		h, err := d.Home()
 		if err != nil {
 			return nil, err
@@ -60,7 +55,7 @@ func newSkillList(d *Deps) *cobra.Command {
 			})
 		}
 		return rows, err
-	}, skillRow.cells)
+	}, func(r skillRow) []any { return []any{r.Name, strconv.Itoa(len(r.Commands)), r.Description} })
 }
 
 func newSkillShow(d *Deps) *cobra.Command {
@@ -68,7 +63,6 @@ func newSkillShow(d *Deps) *cobra.Command {
 		Annotations: agentAll(),
 		Use:         "show NAME...",
 		Short:       "Print SKILL.md files as they are",
-		Args:        checked(cobra.MinimumNArgs(1)),
 		RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
 			d.page()
 			return d.each("skill show", args, func(name string) error {
@@ -92,7 +86,6 @@ func newSkillRender(d *Deps) *cobra.Command {
 			"each command and 30 s for all. A command that fails is replaced by its error in brackets. ARGS replace " +
 			"$ARGUMENTS, or are appended.",
 		Example: "  ollim skill render standup\n  ollim skill render review internal/platform/cron",
-		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			s, err := h.Skills().Find(args[0])
 			if err != nil {

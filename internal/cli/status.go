@@ -14,13 +14,8 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 )
 
-type statusOptions struct {
-	short bool
-	json  bool
-}
-
 func newStatus(d *Deps) *cobra.Command {
-	var o statusOptions
+	var short bool
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "status",
@@ -36,36 +31,34 @@ func newStatus(d *Deps) *cobra.Command {
 			"this order, what needs attention or is in progress: no tick, paused, running, failed, waiting, to approve, updates, undelivered, invalid. " +
 			"--short and --json do not count as looking.",
 		Example: "  ollim status\n  ollim status --json | jq .spent.today\n  set -g status-right '#(ollim status --short)'",
-		Args:    checked(cobra.NoArgs),
-		RunE: works(func(cmd *cobra.Command, _ []string) error {
-			if o.short && o.json {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if short && d.json {
 				return usage("--short and --json exclude each other")
 			}
-			return runStatus(cmd.Context(), d, o)
-		}),
+			return runStatus(cmd.Context(), d, short)
+		},
 	}
-	cmd.Flags().BoolVar(&o.short, "short", false, "print one line")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
-	return cmd
+	cmd.Flags().BoolVar(&short, "short", false, "print one line")
+	return withJSON(d, cmd, "print one JSON object")
 }
 
 // weekDays is how many days the sums by routine cover.
 const weekDays = 7
 
-func runStatus(ctx context.Context, d *Deps, o statusOptions) error {
+func runStatus(ctx context.Context, d *Deps, short bool) error {
 	h, err := d.AnyHome()
 	if err != nil {
 		return err
 	}
 	days, now := weekDays, d.Now()
-	if o.short {
+	if short {
 		days = 1 // it is called often
 	}
 	s, err := overview.Collect(ctx, h, days)
 	switch {
-	case o.json:
+	case d.json:
 		return cmp.Or(d.emit(s), err)
-	case o.short:
+	case short:
 		return d.answer(shortStatus(s, now), err)
 	}
 	t := d.table("")
@@ -86,7 +79,7 @@ func runStatus(ctx context.Context, d *Deps, o statusOptions) error {
 // runBare is ollim without a command.
 func runBare(ctx context.Context, d *Deps) error {
 	if dir, err := d.Dir(); err == nil && exists(d.ConfigFile(dir)) {
-		return runStatus(ctx, d, statusOptions{})
+		return runStatus(ctx, d, false)
 	}
 	return d.answer("ollim demo       show it at work in a temporary directory, without an account\n"+
 		"ollim init       create the data directory and a sample routine\n"+

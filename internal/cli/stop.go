@@ -23,7 +23,6 @@ func newPause(d *Deps) *cobra.Command {
 		Long: "While paused, a fire is recorded as paused and exits 75, and its slot does not run later. ask, chat and " +
 			"session compact are paused too if cron or a systemd timer starts them. Commands that you type still run.",
 		Example: "  ollim pause 2h",
-		Args:    checked(cobra.MaximumNArgs(1)),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			var until time.Time
 			if len(args) == 1 {
@@ -43,7 +42,6 @@ func newResume(d *Deps) *cobra.Command {
 		Annotations: agentNever(refused),
 		Use:         "resume",
 		Short:       "Resume automatic runs",
-		Args:        checked(cobra.NoArgs),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
 			return h.Spend().Resume(ctx)
 		}),
@@ -59,13 +57,13 @@ func newStop(d *Deps) *cobra.Command {
 		Long: "Stop asks each run to end and waits until it has ended. Its engine is stopped in an orderly way, and its " +
 			"session is kept. A run in a container or another PID namespace sees the request within a second. If the ollim " +
 			"of a run was killed, its engine is killed.",
-		Args: checked(cobra.ArbitraryArgs),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) > 0) {
 				return usage("name RUNs, or --all")
 			}
 			return runStop(cmd.Context(), d, args)
-		}),
+		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "stop all running runs")
 	return cmd

@@ -49,13 +49,8 @@ func taskPriority(text string) (string, error) {
 	return priority, nil
 }
 
-type taskListOptions struct {
-	words          []string
-	all, due, json bool
-}
-
 func newTaskList(d *Deps) *cobra.Command {
-	var o taskListOptions
+	var all, due bool
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "list [WORD...]",
@@ -64,32 +59,26 @@ func newTaskList(d *Deps) *cobra.Command {
 			"+PROJECT and @CONTEXT by name, other words as part of the text, in any case. The number of a task is its line " +
 			"number.",
 		Example: "  ollim task list +garden @phone\n  ollim task list --due --json | jq -r .due",
-		Args:    checked(cobra.ArbitraryArgs),
-		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error {
-			o.words = args
-			return runTaskList(d, h, o)
-		}),
+		RunE:    inAnyHome(d, func(_ context.Context, h app.Home, words []string) error { return runTaskList(d, h, words, all, due) }),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.all, "all", false, "include done tasks, with the priority x")
-	f.BoolVar(&o.due, "due", false, "only tasks with a due date, earliest first")
-	f.BoolVar(&o.json, "json", false, "print one JSON object per line")
-	return cmd
+	f.BoolVar(&all, "all", false, "include done tasks, with the priority x")
+	f.BoolVar(&due, "due", false, "only tasks with a due date, earliest first")
+	return withJSON(d, cmd, jsonLines)
 }
 
-func runTaskList(d *Deps, h app.Home, o taskListOptions) error {
+func runTaskList(d *Deps, h app.Home, words []string, all, due bool) error {
 	list, err := h.Tasks().All()
 	if err != nil {
 		return taskError(err)
 	}
 	list = slices.DeleteFunc(list, func(t task.Task) bool {
-		return t.Done && !o.all || o.due && t.Due == "" ||
-			slices.ContainsFunc(o.words, func(word string) bool { return !taskHas(t, word) })
+		return t.Done && !all || due && t.Due == "" || slices.ContainsFunc(words, func(word string) bool { return !taskHas(t, word) })
 	})
-	if o.due {
+	if due {
 		order.Sort(list, func(a, b task.Task) int { return cmp.Compare(a.Due, b.Due) })
 	}
-	return records(d, o.json, "NUMBER PRIORITY DUE TASK", list, func(t task.Task) []any {
+	return records(d, "NUMBER PRIORITY DUE TASK", list, func(t task.Task) []any {
 		priority := t.Priority
 		if t.Done {
 			priority = "x"
@@ -117,7 +106,6 @@ func newTaskDone(d *Deps) *cobra.Command {
 		Long: taskNames + "The line becomes `x DATE`, followed by its creation date and text; a priority (A) is kept as pri:A. " +
 			"Numbers do not change, and a task that is already done stays as it is.",
 		Example: "  ollim task done 3\n  ollim task done plumber",
-		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE:    eachTask(d, "done", "done", task.Book.Done),
 	}
 }
@@ -146,7 +134,6 @@ func newTaskEdit(d *Deps) *cobra.Command {
 		Long: taskNames + "TEXT replaces the whole text, including due: and +PROJECTs; - reads it from standard input. The creation date " +
 			"is kept, and so is the priority unless TEXT begins with another.",
 		Example: "  ollim task edit 3 Call the plumber again +house due:2027-02-01\n  ollim task edit 3 --priority none Call the plumber",
-		Args:    checked(cobra.MinimumNArgs(2)),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			priority, err := taskPriority(priority)
 			if err != nil {
@@ -174,7 +161,6 @@ func newTaskRm(d *Deps) *cobra.Command {
 		Short:       "Delete tasks; the other tasks keep their numbers",
 		Long: taskNames + "The line is left blank, so that a number never changes its meaning. To remove blank lines, use an editor while " +
 			"no program is using the file.",
-		Args: checked(cobra.MinimumNArgs(1)),
 		RunE: eachTask(d, "rm", "deleted", task.Book.Remove),
 	}
 }
@@ -195,7 +181,6 @@ func newTaskAdd(d *Deps) *cobra.Command {
 			"todo.txt format: (A) at the beginning is a priority; +PROJECT, @CONTEXT and due:YYYY-MM-DD may be anywhere; " +
 			"other key:value pairs are kept.",
 		Example: "  ollim task add Call the plumber +house @phone --due tomorrow\n  ollim task add '(A) Renew the passport due:2027-01-31'",
-		Args:    checked(cobra.MinimumNArgs(1)),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			o.words = args
 			return runTaskAdd(ctx, d, h, o)

@@ -259,11 +259,11 @@ func (t *table) write(line string) {
 	_, _ = io.WriteString(w, line+"\n") // a failed write shows when the output is flushed
 }
 
-// records writes a list in the form asked for, under these columns.
-func records[T any](d *Deps, asJSON bool, columns string, list []T, cells func(T) []any) error {
+// records writes a list under these columns, or with --json an object per line.
+func records[T any](d *Deps, columns string, list []T, cells func(T) []any) error {
 	t := d.table(columns)
 	for _, item := range list {
-		if !asJSON {
+		if !d.json {
 			t.row(cells(item)...)
 		} else if err := d.emit(item); err != nil {
 			return err

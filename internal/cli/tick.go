@@ -20,14 +20,8 @@ import (
 	"github.com/ollim/ollim/internal/state/job"
 )
 
-type tickOptions struct {
-	dryRun bool
-	wait   bool
-	json   bool
-}
-
 func newTick(d *Deps) *cobra.Command {
-	var o tickOptions
+	var dryRun, wait bool
 	cmd := &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "tick",
@@ -38,18 +32,16 @@ func newTick(d *Deps) *cobra.Command {
 			"has the agent of an idle interactive fork end it or ask whether to go on, retries undelivered messages, and calls the heartbeat of the settings if all that worked. It does not " +
 			"wait for an engine. Two ticks at once do no harm. One crontab line fires all jobs; ollim schedule install adds one for each routine.",
 		Example: "  * * * * * /usr/local/bin/ollim tick",
-		Args:    checked(cobra.NoArgs),
-		RunE:    works(func(cmd *cobra.Command, _ []string) error { return runTick(cmd.Context(), d, o) }),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runTick(cmd.Context(), d, dryRun, wait) },
 	}
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list what would be started (start), reported as late (collect) or reminded (nudge), "+
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "list what would be started (start), reported as late (collect) or reminded (nudge), "+
 		"and change nothing")
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait for the started jobs, as in a container that ends with its first process")
-	cmd.Flags().BoolVar(&o.json, "json", false, "with --dry-run: print one JSON object per line")
-	return cmd
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the started jobs, as in a container that ends with its first process")
+	return withJSON(d, cmd, "with --dry-run: "+jsonLines)
 }
 
-func runTick(ctx context.Context, d *Deps, o tickOptions) error {
-	if o.json && !o.dryRun {
+func runTick(ctx context.Context, d *Deps, dryRun, wait bool) error {
+	if d.json && !dryRun {
 		return usage("--json needs --dry-run")
 	}
 	h, err := d.Home()
@@ -60,7 +52,7 @@ func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 	if err != nil {
 		return err
 	}
-	s := starter{d: d, home: h, wait: o.wait}
+	s := starter{d: d, home: h, wait: wait}
 	m := tick.Minute{
 		Runner: h.Runner(false), Keep: days, Heartbeat: h.Config.Heartbeat,
 		Start:     func(j job.Job) error { return s.start(ctx, j) },
@@ -71,14 +63,14 @@ func runTick(ctx context.Context, d *Deps, o tickOptions) error {
 		Continue:  func(run string) error { return s.launch("answer", "--continue", "--", run) },
 		Sweep:     func(ctx context.Context) error { return sweepSessions(ctx, h) },
 	}
-	if !o.dryRun {
+	if !dryRun {
 		return errors.Join(m.Pass(ctx), s.endEntries(ctx, m.Runner))
 	}
 	plan, err := m.Plan(ctx)
 	if err != nil {
 		return err
 	}
-	return records(d, o.json, "ID ACTION TIME NAME", plan, func(a tick.Action) []any { return []any{a.Job, a.Do, clock(a.At), a.Name} })
+	return records(d, "ID ACTION TIME NAME", plan, func(a tick.Action) []any { return []any{a.Job, a.Do, clock(a.At), a.Name} })
 }
 
 // starter starts commands that go on without us, whatever becomes of the session that cron or a terminal gave us.

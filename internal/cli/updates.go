@@ -45,13 +45,12 @@ func rowsOf(updates []update.Update, became string) (rows []updateRow) {
 }
 
 func newUpdatesList(d *Deps) *cobra.Command {
-	var all, asJSON bool
+	var all bool
 	cmd := &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "list",
 		Short:       "List pending updates, oldest first; they stay pending",
-		Args:        checked(cobra.NoArgs),
-		RunE: works(func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			rows, err := d.updates(cmd.Context(), all)
 			columns := updateColumns
 			if all {
@@ -60,12 +59,11 @@ func newUpdatesList(d *Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return records(d, asJSON, columns, rows, updateRow.cells)
-		}),
+			return records(d, columns, rows, updateRow.cells)
+		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "include delivered, dropped and cleared updates, with what became of them")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
-	return cmd
+	return withJSON(d, cmd, jsonLines)
 }
 
 const updateColumns = "TIME MESSAGE"
@@ -92,12 +90,11 @@ func (d *Deps) updates(ctx context.Context, all bool) (rows []updateRow, err err
 }
 
 func newUpdatesPeek(d *Deps) *cobra.Command {
-	cmd := &cobra.Command{
+	return newList(d, &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "peek",
 		Short:       "List pending updates as a background run sees them",
-	}
-	return newList(d, cmd, updateColumns, func(ctx context.Context) ([]updateRow, error) { return d.updates(ctx, false) }, updateRow.cells)
+	}, updateColumns, func(ctx context.Context) ([]updateRow, error) { return d.updates(ctx, false) }, updateRow.cells)
 }
 
 func newUpdatesAdd(d *Deps) *cobra.Command {
@@ -106,7 +103,6 @@ func newUpdatesAdd(d *Deps) *cobra.Command {
 		Use:         "add MESSAGE...|-",
 		Short:       "Add a pending update; - reads it from standard input",
 		Example:     `  ollim update add "the backup disk is 91% full"`,
-		Args:        checked(cobra.MinimumNArgs(1)),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			message, err := wordsOrInput(d, args)
 			if err != nil {
@@ -126,7 +122,6 @@ func newUpdatesClear(d *Deps) *cobra.Command {
 		Annotations: agentNever(nested),
 		Use:         "clear",
 		Short:       "Clear all pending updates; the archive keeps them",
-		Args:        checked(cobra.NoArgs),
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
 			n, err := h.Updates().Clear(ctx, "owner")
 			d.note("cleared %d updates; see ollim update list --all", n)
@@ -136,8 +131,7 @@ func newUpdatesClear(d *Deps) *cobra.Command {
 }
 
 func newUpdatesPop(d *Deps) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return withJSON(d, &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "pop [-- COMMAND ARG...]",
 		Short:       "Print pending updates and remove them",
@@ -145,19 +139,17 @@ func newUpdatesPop(d *Deps) *cobra.Command {
 			"updates into it and removes them only if the command exits 0. The archive keeps everything: ollim update list " +
 			"--all.",
 		Example: "  ollim update pop -- mail -s updates me",
-		Args:    checked(cobra.ArbitraryArgs),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
 				return usage("want: ollim update pop [-- COMMAND ARG...]")
 			}
-			return runUpdatesPop(cmd.Context(), d, args, asJSON)
-		}),
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
-	return cmd
+			return runUpdatesPop(cmd.Context(), d, args)
+		},
+	}, "one JSON object a line")
 }
 
-func runUpdatesPop(ctx context.Context, d *Deps, command []string, asJSON bool) error {
+func runUpdatesPop(ctx context.Context, d *Deps, command []string) error {
 	h, err := d.AnyHome()
 	if err != nil {
 		return err
@@ -166,21 +158,21 @@ func runUpdatesPop(ctx context.Context, d *Deps, command []string, asJSON bool) 
 	if err != nil || len(claim.Updates) == 0 {
 		return err
 	}
-	if err := d.hand(ctx, claim.Updates, command, asJSON); err != nil {
+	if err := d.hand(ctx, claim.Updates, command); err != nil {
 		return errors.Join(err, claim.Return(context.WithoutCancel(ctx)))
 	}
 	return claim.Deliver(context.WithoutCancel(ctx))
 }
 
 // hand writes the updates to standard output or into the command, and returns when they have been taken.
-func (d *Deps) hand(ctx context.Context, updates []update.Update, command []string, asJSON bool) error {
+func (d *Deps) hand(ctx context.Context, updates []update.Update, command []string) error {
 	var text bytes.Buffer
 	to := *d
 	to.pager = nil // they are removed once they have been written
 	if len(command) > 0 {
 		to.Out, to.Stdout = &text, &text
 	}
-	if err := records(&to, asJSON, updateColumns, rowsOf(updates, ""), updateRow.cells); err != nil {
+	if err := records(&to, updateColumns, rowsOf(updates, ""), updateRow.cells); err != nil {
 		return err
 	}
 	if len(command) == 0 {

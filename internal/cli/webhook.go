@@ -36,17 +36,12 @@ type webhookRow struct {
 	Path        string        `json:"path"`
 }
 
-func (r webhookRow) cells() []any {
-	return []any{r.ID, r.Name, string(r.Signature), r.RateLimit, string(r.Mode), strings.Join(r.Fields, " "), r.URL, r.Description}
-}
-
 func newWebhookList(d *Deps) *cobra.Command {
-	cmd := &cobra.Command{
+	return newList(d, &cobra.Command{
 		Annotations: agentAll(),
 		Use:         "list",
 		Short:       "List webhooks: id, name, signature, rate limit, mode, fields, address, description",
-	}
-	return newList(d, cmd, "ID NAME SIGNATURE LIMIT MODE FIELDS ADDRESS DESCRIPTION", func(context.Context) (rows []webhookRow, err error) {
+	}, "ID NAME SIGNATURE LIMIT MODE FIELDS ADDRESS DESCRIPTION", func(context.Context) (rows []webhookRow, err error) {
 		s, h, err := d.jobSet()
 		for _, j := range s.Only(job.Webhook).Jobs {
 			rows = append(rows, webhookRow{
@@ -55,13 +50,14 @@ func newWebhookList(d *Deps) *cobra.Command {
 			})
 		}
 		return rows, err
-	}, webhookRow.cells)
+	}, func(r webhookRow) []any {
+		return []any{r.ID, r.Name, string(r.Signature), r.RateLimit, string(r.Mode), strings.Join(r.Fields, " "), r.URL, r.Description}
+	})
 }
 
 type webhookAddOptions struct {
 	jobAdd
-	some   []string // NAME[=POINTER]
-	asJSON bool
+	some []string // NAME[=POINTER]
 }
 
 func newWebhookAdd(d *Deps) *cobra.Command {
@@ -76,16 +72,14 @@ func newWebhookAdd(d *Deps) *cobra.Command {
 			"Add prints the address to enter at the sender and a new secret, which it adds to the secrets file as the line " +
 			"webhook.NAME=… and never prints again. If the file has that line already, its secret is used.",
 		Example: `  ollim webhook add ci --signature github --field branch=/workflow_run/head_branch --field action "A build of {branch}: {action}."`,
-		Args:    checked(cobra.RangeArgs(1, 2)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			o.words(args)
 			return runWebhookAdd(cmd.Context(), d, o)
-		}),
+		},
 	}
 	o.fields.flags(cmd.Flags(), job.Webhook)
 	cmd.Flags().StringArrayVar(&o.some, "field", nil, "a value that the agent gets, as NAME or NAME=JSON_POINTER (repeat the flag)")
-	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print one JSON object")
-	return cmd
+	return withJSON(d, cmd, "print one JSON object")
 }
 
 func runWebhookAdd(ctx context.Context, d *Deps, o webhookAddOptions) error {
@@ -157,14 +151,14 @@ type added struct {
 }
 
 func (o *webhookAddOptions) print(d *Deps, a added) error {
-	if o.asJSON {
+	if d.json {
 		return d.emit(a)
 	}
 	rows := [][2]string{{"id", a.ID}, {"url", a.URL}}
 	if a.Secret != "" {
 		rows = append(rows, [2]string{"secret", a.Secret})
 	}
-	err := records(d, false, "", rows, func(row [2]string) []any { return cellsOf(row[:]) })
+	err := records(d, "", rows, func(row [2]string) []any { return cellsOf(row[:]) })
 	if a.Secret == "" {
 		d.note("its secret is in %s already", d.SecretsFile())
 	}

@@ -49,7 +49,7 @@ func newWebhookCall(d *Deps) *cobra.Command {
 			"With --curl it prints a curl command for a shell. The command contains the signature; with signature: standard it is " +
 			"valid for five minutes. A bearer token is not printed: the command reads it from the secrets file.",
 		Example: "  ollim webhook call ci payload.json\n  ollim webhook call --curl ci payload.json | sh",
-		Args:    checked(cobra.RangeArgs(1, 2)),
+		Args:    cobra.RangeArgs(1, 2),
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
 			o.hook = args[0]
 			if len(args) == 2 {

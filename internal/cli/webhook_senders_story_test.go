@@ -40,7 +40,7 @@ func (w *world) serveHooks() *hooks {
 	s := &hooks{w: w, url: "http://" + l.Addr().String() + "/hook/", log: &safeBuffer{}}
 	errOut := &safeBuffer{}
 	d := w.deps(strings.NewReader(""), s.log, errOut)
-	d.Out, d.Warn = s.log, d.warn
+	d.Out, d.Warn, d.json = s.log, d.warn, true
 	h, err := d.Home()
 	if err != nil {
 		w.t.Fatal(err)
@@ -48,7 +48,7 @@ func (w *world) serveHooks() *hooks {
 	ctx, stop := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- d.serveWebhooks(ctx, h, true, func() ([]net.Listener, error) { return []net.Listener{l}, nil })
+		ended <- d.serveWebhooks(ctx, h, func() ([]net.Listener, error) { return []net.Listener{l}, nil })
 	}()
 	s.stop = func() {
 		stop()

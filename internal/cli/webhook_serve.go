@@ -20,8 +20,7 @@ import (
 )
 
 func newWebhookServe(d *Deps) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return withJSON(d, &cobra.Command{
 		Annotations: agentNever(nested),
 		Use:         "serve",
 		Short:       "Accept events for webhooks over HTTP, until it is stopped",
@@ -33,15 +32,12 @@ func newWebhookServe(d *Deps) *cobra.Command {
 			"delivery id, and the reason of a refusal. It has no value of a payload. Changed webhook files and secrets take effect at once, " +
 			"changed settings at the next start. On SIGTERM, requests on open connections are still answered, for at most ten seconds. " +
 			"One server serves a data directory; a second one exits 75. The units are contrib/systemd/ollim-webhook@.socket and @.service.",
-		Args: checked(cobra.NoArgs),
-		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runWebhookServe(ctx, d, h, asJSON) }),
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "log one JSON object per line")
-	return cmd
+		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runWebhookServe(ctx, d, h) }),
+	}, "log one JSON object per line")
 }
 
-func runWebhookServe(ctx context.Context, d *Deps, h app.Home, asJSON bool) error {
-	return d.serveWebhooks(ctx, h, asJSON, func() ([]net.Listener, error) {
+func runWebhookServe(ctx context.Context, d *Deps, h app.Home) error {
+	return d.serveWebhooks(ctx, h, func() ([]net.Listener, error) {
 		passed, err := process.Listeners(d.Lookup)
 		if err != nil || len(passed) > 0 {
 			return passed, err
@@ -66,7 +62,7 @@ func systemError(err error) error {
 const webhookGrace = 10 * time.Second
 
 // serveWebhooks serves on the listeners that listen returns, and starts the runs of what is accepted.
-func (d *Deps) serveWebhooks(ctx context.Context, h app.Home, asJSON bool, listen func() ([]net.Listener, error)) error {
+func (d *Deps) serveWebhooks(ctx context.Context, h app.Home, listen func() ([]net.Listener, error)) error {
 	outlivePipe()
 	limit, err := config.Size(h.Config.Webhook.MaxBody)
 	if err != nil {
@@ -105,7 +101,7 @@ func (d *Deps) serveWebhooks(ctx context.Context, h app.Home, asJSON bool, liste
 	defer context.AfterFunc(ctx, func() { notify("STOPPING=1") })()
 	return webhook.Run(ctx, webhook.Options{
 		Files: files, Inbox: receiver, MaxBody: limit, Now: d.Now, Warn: d.warn, Grace: webhookGrace,
-		Log: (&accessLog{d: d, json: asJSON, zone: h.Config.Zone}).write,
+		Log: (&accessLog{d: d, zone: h.Config.Zone}).write,
 		Added: func() {
 			select {
 			case wake <- struct{}{}:
@@ -136,7 +132,6 @@ func (d *Deps) introduce(files *webhook.Files, listeners []net.Listener) error {
 // accessLog writes a line for each request to standard output.
 type accessLog struct {
 	d    *Deps
-	json bool
 	zone *time.Location
 	mu   sync.Mutex
 }
@@ -145,7 +140,7 @@ func (l *accessLog) write(a webhook.Access) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a.Time = a.Time.In(l.zone)
-	if l.json {
+	if l.d.json {
 		_ = l.d.emit(a)
 	} else {
 		cells := []string{
