@@ -114,7 +114,7 @@ func TestCommandWithoutAccess(t *testing.T) {
 	w.env["OLLIM_RUN"] = "20260101T000000.000Z-000000"
 	d := w.deps(nil, nil, nil)
 	root := newRoot(d)
-	root.AddCommand(group("radio", "radios", "", &cobra.Command{Use: "listen", RunE: works(func(*cobra.Command, []string) error { return nil })}))
+	root.AddCommand(group("radio", "", &cobra.Command{Use: "listen", RunE: func(*cobra.Command, []string) error { return nil }}))
 	verbs := verbsOf(root)
 	for _, args := range [][]string{{"radio"}, {"radio", "listen"}, {"nosuch"}} {
 		if _, access := verbs.Access(args); access != policy.Never {

@@ -277,3 +277,19 @@ func (c *checker) verdict() error {
 
 // clock is a time as people read it, in its own zone.
 func clock(t time.Time) string { return t.Format("Mon 2006-01-02 15:04 MST") }
+
+// servers reports the MCP servers that jobs name and that cannot start. None is started.
+func (c *checker) servers(h app.Home, jobs []job.Job) {
+	for _, s := range h.Config.Servers {
+		if err := h.ServerFault(s.Name); err != nil {
+			c.bad = true
+			c.say(finding{What: "error", Text: "mcp-servers." + s.Name + ": " + err.Error()})
+		}
+	}
+	for _, j := range jobs {
+		for _, name := range h.UnknownServers(j) {
+			c.fault(wrong(filepath.Join(filepath.Base(filepath.Dir(j.Path)), filepath.Base(j.Path)), "allowed-tools",
+				fmt.Sprintf("the MCP server %s is not in mcp-servers of config.yaml", name)))
+		}
+	}
+}

@@ -32,18 +32,18 @@ const maxAbout = 60
 
 // completers returns the completers of arguments, by the words of a command.
 func completers() map[string]completer {
-	routines, reminders, hooks := jobFiles(paths.Dir.Routines), jobFiles(paths.Dir.Reminders), jobFiles(paths.Dir.Webhooks)
+	routines, reminders, hooks := namesIn(paths.Dir.Routines, ".md"), namesIn(paths.Dir.Reminders, ".md"), namesIn(paths.Dir.Webhooks, ".md")
 	jobs := all(routines, reminders, hooks)
-	runs := all(words("last"), jobs, recentRuns)
-	sessions := all(words("main"), routineSessions, channels, transcripts)
-	skills := folders(paths.Dir.Skills)
+	runs := all(words("last"), jobs, newestRuns(false))
+	sessions := all(words("main"), routineSessions, namesIn(paths.Dir.Channels, ".json"), transcripts)
+	skills := namesIn(paths.Dir.Skills, "")
 	return map[string]completer{
 		"fire": jobs, "approve": all(jobs, prefixed(skillPrefix, skills), words("tool-policy.yaml")),
 		"routine show": routines, "routine edit": routines, "routine rm": routines, "routine enable": routines, "routine disable": routines,
 		"reminder show": reminders, "reminder cancel": reminders,
 		"webhook show": hooks, "webhook edit": hooks, "webhook rm": hooks, "webhook call": hooks,
 		"schedule list": all(routines, reminders), "schedule audit": routines,
-		"run list": jobs, "run show": runs, "run log": runs, "stop": runsInProgress, "answer": openQuestions,
+		"run list": jobs, "run show": runs, "run log": runs, "stop": newestRuns(true), "answer": openQuestions,
 		"session show": sessions, "session id": sessions, "session compact": sessions, "session branch": sessions,
 		"session export": sessions, "session history": sessions, "session rm": sessions, "session clear": all(words("main"), routineSessions),
 		"skill show": skills, "skill render": skills,
@@ -59,7 +59,7 @@ func flagCompleters() map[string]completer {
 		"model": models, "engine": words(engine.ClaudeCode, engine.Native, "script:"), "resume": transcripts,
 		"output-format": words("text", "json", "stream-json"), "log-format": words("text", "json"),
 		"permissions": words("dontAsk", "default", "acceptEdits"), "thinking": words("off", "adaptive", "true"),
-		"by": words("job", "day", "model"), "skills": folders(paths.Dir.Skills),
+		"by": words("job", "day", "model"), "skills": namesIn(paths.Dir.Skills, ""),
 	}
 }
 
@@ -172,57 +172,35 @@ func prefixed(prefix string, c completer) completer {
 	}
 }
 
-// jobFiles completes the names of the Markdown files of a directory.
-func jobFiles(folder func(paths.Dir) string) completer {
-	return func(_ *Deps, dir paths.Dir) (names []string) {
-		for _, name := range folders(folder)(nil, dir) {
-			if base, ok := strings.CutSuffix(name, ".md"); ok {
-				names = append(names, base)
-			}
-		}
-		return names
-	}
-}
-
-// folders completes the names in a directory.
-func folders(folder func(paths.Dir) string) completer {
+// namesIn completes the names in a directory that end so, without their ends.
+func namesIn(folder func(paths.Dir) string, end string) completer {
 	return func(_ *Deps, dir paths.Dir) (names []string) {
 		entries, _ := os.ReadDir(folder(dir))
 		for _, e := range entries {
-			if !strings.HasPrefix(e.Name(), ".") {
-				names = append(names, e.Name())
+			if name, ok := strings.CutSuffix(e.Name(), end); ok && !strings.HasPrefix(e.Name(), ".") {
+				names = append(names, name)
 			}
 		}
 		return names
 	}
 }
 
-// newestRuns returns the latest run records.
-func newestRuns(dir paths.Dir) (list []runlog.Record) {
-	book := runlog.Book{Home: dir, Zone: time.UTC}
-	ids, _ := book.After(time.Time{})
-	for _, id := range slices.Backward(ids[max(len(ids)-maxCompleted, 0):]) {
-		if r, err := book.Load(id); err == nil {
-			list = append(list, r)
+// newestRuns completes the ids of the latest runs, or of those among them that are in progress.
+func newestRuns(inProgress bool) completer {
+	return func(_ *Deps, dir paths.Dir) (list []string) {
+		book := runlog.Book{Home: dir, Zone: time.UTC}
+		ids, _ := book.After(time.Time{})
+		for _, id := range slices.Backward(ids[max(len(ids)-maxCompleted, 0):]) {
+			switch r, err := book.Load(id); {
+			case err != nil, inProgress && r.Done():
+			case inProgress:
+				list = append(list, r.ID+"\t"+r.Name)
+			default:
+				list = append(list, r.ID+"\t"+r.Name+" "+outcome(r))
+			}
 		}
+		return list
 	}
-	return list
-}
-
-func recentRuns(_ *Deps, dir paths.Dir) (list []string) {
-	for _, r := range newestRuns(dir) {
-		list = append(list, r.ID+"\t"+r.Name+" "+outcome(r))
-	}
-	return list
-}
-
-func runsInProgress(_ *Deps, dir paths.Dir) (list []string) {
-	for _, r := range newestRuns(dir) {
-		if !r.Done() {
-			list = append(list, r.ID+"\t"+r.Name)
-		}
-	}
-	return list
 }
 
 func openQuestions(_ *Deps, dir paths.Dir) (list []string) {
@@ -237,15 +215,6 @@ func routineSessions(_ *Deps, dir paths.Dir) (list []string) {
 	ids, _ := session.Book{Home: dir}.Routines()
 	for _, id := range ids {
 		list = append(list, "routine:"+id)
-	}
-	return list
-}
-
-func channels(_ *Deps, dir paths.Dir) (list []string) {
-	for _, name := range folders(paths.Dir.Channels)(nil, dir) {
-		if name, ok := strings.CutSuffix(name, ".json"); ok {
-			list = append(list, name)
-		}
 	}
 	return list
 }

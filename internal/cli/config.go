@@ -11,41 +11,34 @@ import (
 )
 
 func newConfig(d *Deps) *cobra.Command {
-	return group("config", "configs", "Show and change settings",
-		newConfigList(d), newConfigGet(d), newConfigSet(d))
-}
-
-func newConfigList(d *Deps) *cobra.Command {
-	return newList(d, &cobra.Command{
-		Annotations: agentNever(programs),
-		Use:         "list",
-		Short:       "List settings: key, value, origin",
-	}, "KEY VALUE ORIGIN", func(context.Context) ([]config.Item, error) {
-		c, err := d.Config()
-		if err != nil {
-			return nil, err
-		}
-		return c.Items(), nil
-	}, func(i config.Item) []any { return []any{i.Key, i.Text(), i.Origin} })
-}
-
-func newConfigGet(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentNever(programs),
-		Use:         "get KEY",
-		Short:       "Print the value of one setting",
-		RunE: func(_ *cobra.Command, args []string) error {
+	return group("config", "Show and change settings",
+		newList(d, &cobra.Command{
+			Annotations: agentNever(programs),
+			Use:         "list",
+			Short:       "List settings: key, value, origin",
+		}, "KEY VALUE ORIGIN", func(context.Context) ([]config.Item, error) {
 			c, err := d.Config()
 			if err != nil {
-				return err
+				return nil, err
 			}
-			item, err := c.Get(args[0])
-			if err != nil {
-				return hint(err, "ollim config list")
-			}
-			return d.answer(item.Text(), nil)
-		},
-	}
+			return c.Items(), nil
+		}, func(i config.Item) []any { return []any{i.Key, i.Text(), i.Origin} }),
+		&cobra.Command{
+			Annotations: agentNever(programs),
+			Use:         "get KEY",
+			Short:       "Print the value of one setting",
+			RunE: func(_ *cobra.Command, args []string) error {
+				c, err := d.Config()
+				if err != nil {
+					return err
+				}
+				item, err := c.Get(args[0])
+				if err != nil {
+					return hint(err, "ollim config list")
+				}
+				return d.answer(item.Text(), nil)
+			},
+		}, newConfigSet(d))
 }
 
 func newConfigSet(d *Deps) *cobra.Command {

@@ -1,31 +1,41 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/app/doctor"
+	"github.com/ollim/ollim/internal/server/discord"
 	"github.com/ollim/ollim/internal/server/discord/api"
 )
 
 func newDiscord(d *Deps) *cobra.Command {
-	return group("discord", "discords", "Connect the agent to Discord", newDiscordListen(d), newDiscordCheck(d), newDiscordSync(d))
-}
-
-func newDiscordCheck(d *Deps) *cobra.Command {
-	return withJSON(d, &cobra.Command{
-		Annotations: agentNever(refused),
-		Use:         "check",
-		Short:       "Check the connection with Discord, and say what to fix",
-		Long: "Check asks Discord about the token, the owner, the direct messages and the gateway, and looks at the listener, the clock " +
-			"and the outbox. It prints one line per check: PASS, WARN or FAIL, what was checked, what was found, and what to do. It sends " +
-			"no message. It exits 78 if the token is missing or not accepted, 69 if Discord cannot be reached or direct messages " +
-			"are closed, and 1 for any other FAIL.",
-		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordCheck(ctx, d, h) }),
-	}, jsonLines)
+	return group("discord", "Connect the agent to Discord", newDiscordListen(d),
+		withJSON(d, &cobra.Command{
+			Annotations: agentNever(refused),
+			Use:         "check",
+			Short:       "Check the connection with Discord, and say what to fix",
+			Long: "Check asks Discord about the token, the owner, the direct messages and the gateway, and looks at the listener, the clock " +
+				"and the outbox. It prints one line per check: PASS, WARN or FAIL, what was checked, what was found, and what to do. It sends " +
+				"no message. It exits 78 if the token is missing or not accepted, 69 if Discord cannot be reached or direct messages " +
+				"are closed, and 1 for any other FAIL.",
+			RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordCheck(ctx, d, h) }),
+		}, jsonLines),
+		&cobra.Command{
+			Annotations: agentNever(refused),
+			Use:         "sync",
+			Short:       "Register the slash commands with Discord",
+			Long: "Sync registers the slash commands, such as /status, that the owner can use in direct messages with the bot. It removes all " +
+				"other commands of the application. The listener does the same when it starts, if the commands have changed; sync always does it.",
+			RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runDiscordSync(ctx, d, h) }),
+		},
+	)
 }
 
 func runDiscordCheck(ctx context.Context, d *Deps, h app.Home) error {
@@ -50,4 +60,49 @@ func checkStatus(err error) status {
 		return statusUnavailable
 	}
 	return statusOf(err)
+}
+
+// syncLimit bounds all requests of a sync.
+const syncLimit = 30 * time.Second
+
+func runDiscordSync(ctx context.Context, d *Deps, h app.Home) error {
+	ctx, cancel := context.WithTimeout(ctx, syncLimit)
+	defer cancel()
+	client, err := h.Discord()
+	if err != nil {
+		return err
+	}
+	application, err := client.Application(ctx)
+	if err == nil {
+		var n int
+		n, err = discord.SyncCommands(ctx, client, h.Dir, h.Disk, application.ID, true)
+		if err == nil {
+			d.note("registered %d commands with application %s", n, application.Name)
+		}
+	}
+	if errors.Is(err, api.ErrUnreachable) || api.Temporary(err) {
+		return &withStatus{err, statusUnavailable}
+	}
+	return err
+}
+
+// typed runs a command line as the owner types it, beside what this process does, and returns what it prints.
+func (d *Deps) typed(ctx context.Context, h app.Home, words []string) (string, error) {
+	var out, wrong bytes.Buffer
+	typed := &Deps{
+		In: strings.NewReader(""), Out: &out, Stdout: &out, Stderr: &wrong, Automatic: d.Automatic, layout: aligned,
+		App: &app.App{Machine: d.Machine, Commands: d.Commands},
+	}
+	typed.Warn = typed.warn
+	words = append([]string{words[0], "--data-dir", string(h.Dir), "--config", d.ConfigFile(h.Dir)}, words[1:]...)
+	root := newRoot(typed, words...)
+	root.SetArgs(words)
+	root.SetIn(typed.In)
+	root.SetOut(&out)
+	root.SetErr(&wrong)
+	cmd, err := root.ExecuteContextC(ctx)
+	if typed.conclude(verbOf(cmd), err) != 0 {
+		return "", errors.New(strings.TrimSpace(wrong.String()))
+	}
+	return out.String() + wrong.String(), nil
 }

@@ -18,8 +18,40 @@ import (
 )
 
 func newFork(d *Deps) *cobra.Command {
-	cmd := group("fork", "forks", "Branch the main conversation for one topic",
-		newForkStart(d), newForkStatus(d), newForkSave(d), newForkReport(d), newForkExit(d), newForkReply(d), newForkNudge(d))
+	cmd := group("fork", "Branch the main conversation for one topic",
+		newForkStart(d),
+		withJSON(d, &cobra.Command{
+			Annotations: agentAll(),
+			Use:         "status",
+			Short:       "Show the open fork, one key and value per line",
+			Long:        "Status prints the topic, session, times and number of turns of the open fork, and whether it can be saved. Exits 66 if no fork is open.",
+			RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkStatus(ctx, d, h) }),
+		}, "print the fork as one JSON object"),
+		&cobra.Command{
+			Annotations: agentOwn(runlog.SaveContext),
+			Use:         "save",
+			Short:       "Make the fork the main conversation",
+			Long: "Save makes the fork's session the main session and closes the fork. It waits for a turn of the fork that is in " +
+				"progress. Exits 75 if the main conversation has had a turn since the fork began, or if the fork continues a background " +
+				"run; then use ollim fork report. Inside a run it happens when the turn ends, as with the agent's tool save_context.",
+			RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkSave(ctx, d, h) }),
+		},
+		&cobra.Command{
+			Annotations: agentNever(nested),
+			Use:         "report",
+			Short:       "Drop the fork, and keep its agent's summary as a pending update",
+			Long: "Report asks the agent of the fork for a summary, which becomes a pending update of the main conversation, and " +
+				"drops the fork. If the agent makes none, an update says so. If the turn fails, the fork stays open.",
+			RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkReport(ctx, d, h) }),
+		},
+		&cobra.Command{
+			Annotations: agentOwn(runlog.ExitFork),
+			Use:         "exit",
+			Short:       "Drop the fork",
+			Long: "Exit drops the fork; the main conversation goes on without it. The transcript is kept for a week. Exit waits for a " +
+				"turn of the fork that is in progress. Inside a run it happens when the turn ends, as with the agent's tool exit_fork.",
+			RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkExit(ctx, d, h) }),
+		}, newForkReply(d), newForkNudge(d))
 	cmd.Long = "An interactive fork is a branch of the main conversation for one topic. At most one is open; while it is, ollim chat " +
 		"goes to it. Save makes it the main conversation, report drops it and leaves its agent's summary as a pending update, and " +
 		"exit drops it. The agent can open and end it too. If it has had no turn for 10 minutes, and again after 10 more, ollim " +
@@ -116,16 +148,6 @@ func forkLine(e runlog.Event) string {
 	return e.Text
 }
 
-func newForkStatus(d *Deps) *cobra.Command {
-	return withJSON(d, &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "status",
-		Short:       "Show the open fork, one key and value per line",
-		Long:        "Status prints the topic, session, times and number of turns of the open fork, and whether it can be saved. Exits 66 if no fork is open.",
-		RunE:        inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkStatus(ctx, d, h) }),
-	}, "print the fork as one JSON object")
-}
-
 func runForkStatus(ctx context.Context, d *Deps, h app.Home) error {
 	f, open, err := h.Sessions().Fork(ctx)
 	switch {
@@ -152,18 +174,6 @@ func forkRows(h app.Home, f session.Fork) [][]string {
 	return slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
 }
 
-func newForkSave(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentOwn(runlog.SaveContext),
-		Use:         "save",
-		Short:       "Make the fork the main conversation",
-		Long: "Save makes the fork's session the main session and closes the fork. It waits for a turn of the fork that is in " +
-			"progress. Exits 75 if the main conversation has had a turn since the fork began, or if the fork continues a background " +
-			"run; then use ollim fork report. Inside a run it happens when the turn ends, as with the agent's tool save_context.",
-		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkSave(ctx, d, h) }),
-	}
-}
-
 func runForkSave(ctx context.Context, d *Deps, h app.Home) error {
 	if d.inside() {
 		return d.answer(d.useTool(ctx, h, runlog.SaveContext, struct{}{}))
@@ -178,17 +188,6 @@ func runForkSave(ctx context.Context, d *Deps, h app.Home) error {
 	return err
 }
 
-func newForkReport(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentNever(nested),
-		Use:         "report",
-		Short:       "Drop the fork, and keep its agent's summary as a pending update",
-		Long: "Report asks the agent of the fork for a summary, which becomes a pending update of the main conversation, and " +
-			"drops the fork. If the agent makes none, an update says so. If the turn fails, the fork stays open.",
-		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkReport(ctx, d, h) }),
-	}
-}
-
 func runForkReport(ctx context.Context, d *Deps, h app.Home) error {
 	return d.turn(h, "", func(r *runner.Runner, o runner.Options) (runlog.Record, error) {
 		record, err := r.ReportFork(ctx, o)
@@ -197,17 +196,6 @@ func runForkReport(ctx context.Context, d *Deps, h app.Home) error {
 		}
 		return record, err
 	})
-}
-
-func newForkExit(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentOwn(runlog.ExitFork),
-		Use:         "exit",
-		Short:       "Drop the fork",
-		Long: "Exit drops the fork; the main conversation goes on without it. The transcript is kept for a week. Exit waits for a " +
-			"turn of the fork that is in progress. Inside a run it happens when the turn ends, as with the agent's tool exit_fork.",
-		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkExit(ctx, d, h) }),
-	}
 }
 
 func runForkExit(ctx context.Context, d *Deps, h app.Home) error {

@@ -21,7 +21,7 @@ import (
 )
 
 func newImport(d *Deps) *cobra.Command {
-	return group("import", "imports", "Convert other schedules into routines", newImportCrontab(d))
+	return group("import", "Convert other schedules into routines", newImportCrontab(d))
 }
 
 // maxCrontab is the largest crontab that is read, in bytes.

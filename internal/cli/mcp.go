@@ -14,18 +14,38 @@ import (
 )
 
 func newMCP(d *Deps) *cobra.Command {
-	return group("mcp", "mcps", "Serve the agent's tools over the Model Context Protocol", newMCPServe(d), newMCPConnect(d), newMCPTools(d))
-}
-
-func newMCPServe(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentNever(programs),
-		Use:         "serve",
-		Short:       "Serve the agent's tools on standard input and output",
-		Long: "Serve speaks the Model Context Protocol on standard input and output. The record of the run that OLLIM_RUN " +
-			"names determines which tools there are and what each may do. It exits at the end of its input.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return runMCPServe(cmd.Context(), d) },
-	}
+	return group("mcp", "Serve the agent's tools over the Model Context Protocol",
+		&cobra.Command{
+			Annotations: agentNever(programs),
+			Use:         "serve",
+			Short:       "Serve the agent's tools on standard input and output",
+			Long: "Serve speaks the Model Context Protocol on standard input and output. The record of the run that OLLIM_RUN " +
+				"names determines which tools there are and what each may do. It exits at the end of its input.",
+			RunE: func(cmd *cobra.Command, _ []string) error { return runMCPServe(cmd.Context(), d) },
+		},
+		// newMCPConnect is what the Claude Code engine starts for each MCP server that a run may use.
+		&cobra.Command{
+			Annotations: agentNever(programs),
+			Use:         "connect SERVER PATTERN...",
+			Short:       "Serve the tools of an MCP server that the patterns name, to the run that OLLIM_RUN names",
+			Hidden:      true,
+			Args:        cobra.MinimumNArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return runMCPConnect(cmd.Context(), d, args[0], args[1:])
+			},
+		},
+		&cobra.Command{
+			Annotations: agentNever(programs),
+			Use:         "tools", Short: "List the tools of the run that OLLIM_RUN names", Hidden: true,
+			RunE: func(*cobra.Command, []string) error {
+				tools, err := d.insideTools()
+				if err != nil {
+					return err
+				}
+				return records(d, "TOOL DESCRIPTION", tools.List(), func(t engine.Tool) []any { return []any{t.Name, t.Description} })
+			},
+		},
+	)
 }
 
 func runMCPServe(ctx context.Context, d *Deps) error {
@@ -35,20 +55,6 @@ func runMCPServe(ctx context.Context, d *Deps) error {
 	}
 	s := mcp.Server{Tools: tools, Version: version(), Warn: d.warn}
 	return s.Serve(ctx, d.In, d.Stdout)
-}
-
-// newMCPConnect is what the Claude Code engine starts for each MCP server that a run may use.
-func newMCPConnect(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentNever(programs),
-		Use:         "connect SERVER PATTERN...",
-		Short:       "Serve the tools of an MCP server that the patterns name, to the run that OLLIM_RUN names",
-		Hidden:      true,
-		Args:        cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runMCPConnect(cmd.Context(), d, args[0], args[1:])
-		},
-	}
 }
 
 func runMCPConnect(ctx context.Context, d *Deps, name string, patterns []string) error {
@@ -70,23 +76,9 @@ func (d *Deps) insideTools() (*tools.Set, error) {
 	return h.Tools()
 }
 
-func newMCPTools(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentNever(programs),
-		Use:         "tools", Short: "List the tools of the run that OLLIM_RUN names", Hidden: true,
-		RunE: func(*cobra.Command, []string) error {
-			tools, err := d.insideTools()
-			if err != nil {
-				return err
-			}
-			return records(d, "TOOL DESCRIPTION", tools.List(), func(t engine.Tool) []any { return []any{t.Name, t.Description} })
-		},
-	}
-}
-
 // newHook is what the engine calls, not people: `hook pre-tool` before every use of a tool, `hook stop` at the end of a turn.
 func newHook(d *Deps) *cobra.Command {
-	cmd := group("hook", "hooks", "Commands that the Claude Code engine calls",
+	cmd := group("hook", "Commands that the Claude Code engine calls",
 		newHookVerb(d, "pre-tool", "Allow or deny a use of a tool", claudecode.Hook.PreTool),
 		newHookVerb(d, "stop", "Remind the agent of a report that it owes", claudecode.Hook.Stop))
 	cmd.Hidden = true

@@ -9,7 +9,17 @@ import (
 )
 
 func newModel(d *Deps) *cobra.Command {
-	return group("model", "models", "The table of models", newModelList(d))
+	return group("model", "The table of models",
+		newList(d, &cobra.Command{
+			Annotations: agentAll(),
+			Use:         "list",
+			Short: "List models: id, aliases, context window, maximum output, and USD per million tokens: in, out, cache read, " +
+				"cache write",
+			Long: "List prints the built-in table of models with the changes from the setting models. The context window and the " +
+				"maximum output are in tokens. Unknown values are empty. --json also shows higher prices for long prompts, and " +
+				"which model is the native engine's default.",
+		}, "ID ALIASES WINDOW OUTPUT IN OUT CACHE-READ CACHE-WRITE", d.models, modelRow.cells),
+	)
 }
 
 // modelRow is a model as listings show it. What is not known is omitted.
@@ -54,18 +64,6 @@ func tokens(n int) string {
 }
 
 func usd(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
-
-func newModelList(d *Deps) *cobra.Command {
-	return newList(d, &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "list",
-		Short: "List models: id, aliases, context window, maximum output, and USD per million tokens: in, out, cache read, " +
-			"cache write",
-		Long: "List prints the built-in table of models with the changes from the setting models. The context window and the " +
-			"maximum output are in tokens. Unknown values are empty. --json also shows higher prices for long prompts, and " +
-			"which model is the native engine's default.",
-	}, "ID ALIASES WINDOW OUTPUT IN OUT CACHE-READ CACHE-WRITE", d.models, modelRow.cells)
-}
 
 func (d *Deps) models(context.Context) (rows []modelRow, err error) {
 	h, err := d.NewHome()

@@ -19,8 +19,44 @@ import (
 )
 
 func newReminder(d *Deps) *cobra.Command {
-	return group("reminder", "reminders", "Manage reminders: jobs that run once",
-		newReminderList(d), newJobShow(d, job.Reminder), newReminderAdd(d), newReminderCancel(d), newReminderFollowUp(d))
+	return group("reminder", "Manage reminders: jobs that run once",
+		newList(d, &cobra.Command{
+			Annotations: map[string]string{agentKey: "all", toolKey: "list_reminders"},
+			Use:         "list",
+			Short:       "List reminders by time: id, time, state, description",
+			Long: "The states are set (an agent reminder), plain (text only), off (enabled: false), running, again (failed once " +
+				"and will be retried) and unapproved (see ollim approve).",
+		}, "ID TIME STATE DESCRIPTION", d.reminders, func(r reminderRow) []any { return []any{r.ID, due(r.At), state(r.State), r.Description} }), newJobShow(d, job.Reminder), newReminderAdd(d),
+		&cobra.Command{
+			Annotations: agentOwn("cancel_reminder"),
+			Use:         "cancel REMINDER...",
+			Short:       "Delete pending reminders",
+			RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+				return d.each("reminder cancel", args, func(name string) error {
+					if d.inside() {
+						_, err := d.useTool(ctx, h, "cancel_reminder", map[string]any{"id": name})
+						return err
+					}
+					return cancelReminder(h, name)
+				})
+			}),
+		},
+		&cobra.Command{
+			Annotations: agentOwn("follow_up_chain"),
+			Use:         "follow-up DELAY",
+			Short:       "Inside the run of a chained reminder: run it again after DELAY, such as 30m",
+			RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
+				if !d.inside() {
+					return hint(fmt.Errorf("%w: not inside a run", app.ErrNotAllowed), "ollim reminder add --in %s", args[0])
+				}
+				delay, err := timeparse.Delay(args[0])
+				if err != nil {
+					return usage("%v", err)
+				}
+				return d.answer(d.useTool(ctx, h, "follow_up_chain", map[string]any{"minutes_from_now": int(delay / time.Minute)}))
+			}),
+		},
+	)
 }
 
 func newRemind(d *Deps) *cobra.Command {
@@ -80,16 +116,6 @@ type reminderRow struct {
 	Path        string    `json:"path"`
 }
 
-func newReminderList(d *Deps) *cobra.Command {
-	return newList(d, &cobra.Command{
-		Annotations: map[string]string{agentKey: "all", toolKey: "list_reminders"},
-		Use:         "list",
-		Short:       "List reminders by time: id, time, state, description",
-		Long: "The states are set (an agent reminder), plain (text only), off (enabled: false), running, again (failed once " +
-			"and will be retried) and unapproved (see ollim approve).",
-	}, "ID TIME STATE DESCRIPTION", d.reminders, func(r reminderRow) []any { return []any{r.ID, due(r.At), state(r.State), r.Description} })
-}
-
 func (d *Deps) reminders(context.Context) (rows []reminderRow, err error) {
 	s, h, err := d.jobSet()
 	if err != nil {
@@ -128,23 +154,6 @@ func reminderState(h app.Home, j job.Job) (string, error) {
 	return "set", nil
 }
 
-func newReminderCancel(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentOwn("cancel_reminder"),
-		Use:         "cancel REMINDER...",
-		Short:       "Delete pending reminders",
-		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			return d.each("reminder cancel", args, func(name string) error {
-				if d.inside() {
-					_, err := d.useTool(ctx, h, "cancel_reminder", map[string]any{"id": name})
-					return err
-				}
-				return cancelReminder(h, name)
-			})
-		}),
-	}
-}
-
 // cancelReminder deletes the file that is meant, whether or not it can be read, and whether it waits for its first attempt or for
 // another.
 func cancelReminder(h app.Home, name string) error {
@@ -173,22 +182,4 @@ func cancelReminder(h app.Home, name string) error {
 		return &job.Unknown{Name: name} // its run has just ended
 	}
 	return store.Remove(path)
-}
-
-func newReminderFollowUp(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentOwn("follow_up_chain"),
-		Use:         "follow-up DELAY",
-		Short:       "Inside the run of a chained reminder: run it again after DELAY, such as 30m",
-		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			if !d.inside() {
-				return hint(fmt.Errorf("%w: not inside a run", app.ErrNotAllowed), "ollim reminder add --in %s", args[0])
-			}
-			delay, err := timeparse.Delay(args[0])
-			if err != nil {
-				return usage("%v", err)
-			}
-			return d.answer(d.useTool(ctx, h, "follow_up_chain", map[string]any{"minutes_from_now": int(delay / time.Minute)}))
-		}),
-	}
 }

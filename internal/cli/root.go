@@ -93,20 +93,19 @@ func plainFlag(err error) error {
 }
 
 // group makes a noun, whose verbs are its subcommands. Called without one it says which there are.
-func group(use, plural, short string, verbs ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Aliases: []string{plural}, Short: short, Args: cobra.ArbitraryArgs}
+func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	var names []string
 	for _, v := range verbs {
-		v.Aliases = append(v.Aliases, aliases(v.Name())...)
+		v.Aliases = map[string][]string{"list": {"ls"}, "rm": {"remove", "delete"}, "cancel": {"rm", "remove", "delete"}}[v.Name()]
+		if !v.Hidden {
+			names = append(names, v.Name())
+		}
+	}
+	cmd := &cobra.Command{
+		Use: use, Aliases: []string{use + "s"}, Short: short, Args: cobra.ArbitraryArgs, Annotations: map[string]string{onlyVerbs: "yes"},
 	}
 	cmd.AddCommand(verbs...)
-	cmd.Annotations = map[string]string{onlyVerbs: "yes"}
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		var names []string
-		for _, v := range verbs {
-			if !v.Hidden {
-				names = append(names, v.Name())
-			}
-		}
 		if len(args) == 0 {
 			return usage("missing command: want %s", strings.Join(names, ", "))
 		}
@@ -115,28 +114,30 @@ func group(use, plural, short string, verbs ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// aliases are the other names that people know a verb by.
-func aliases(verb string) []string {
-	switch verb {
-	case "list":
-		return []string{"ls"}
-	case "rm":
-		return []string{"remove", "delete"}
-	case "cancel":
-		return []string{"rm", "remove", "delete"}
-	}
-	return nil
-}
-
 // finish gives a command and its verbs what all of them have: the number of arguments that the usage line names, where Args does not
 // say another, and errors that are known as the command's own.
 func finish(cmd *cobra.Command) {
-	if cmd.Args == nil {
-		cmd.Args = argsOf(cmd.Use)
+	check, do := cmd.Args, cmd.RunE
+	if check == nil {
+		check = argsOf(cmd.Use)
 	}
-	cmd.Args = checked(cmd.Args)
-	if cmd.Annotations[onlyVerbs] == "" {
-		cmd.RunE = works(cmd.RunE)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		err := check(cmd, args)
+		switch {
+		case err == nil, as[*usageError](err):
+			return err
+		case !cmd.HasParent() && len(args) > 0:
+			cmd.SuggestionsMinimumDistance = 2
+			return usage("unknown command %q%s", args[0], plaintext.Suggestion(cmd.SuggestionsFor(args[0])...))
+		}
+		return usage("want: %s", cmd.UseLine())
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := do(cmd, args)
+		if err == nil || cmd.Annotations[onlyVerbs] != "" {
+			return err
+		}
+		return &ran{err}
 	}
 	for _, verb := range cmd.Commands() {
 		finish(verb)
@@ -157,16 +158,6 @@ func argsOf(use string) cobra.PositionalArgs {
 	return cobra.RangeArgs(needed, len(words))
 }
 
-// works marks a command's errors as its own.
-func works(do func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := do(cmd, args); err != nil {
-			return &ran{err}
-		}
-		return nil
-	}
-}
-
 // inHome is the work of a command that needs the data directory and its settings.
 func inHome(d *Deps, do homeCommand) func(*cobra.Command, []string) error { return opened(d.Home, do) }
 
@@ -184,21 +175,6 @@ func opened(open func() (app.Home, error), do homeCommand) func(*cobra.Command, 
 			return err
 		}
 		return do(cmd.Context(), h, args)
-	}
-}
-
-// checked turns what cobra says of the number of arguments into our words.
-func checked(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		err := check(cmd, args)
-		if err == nil || as[*usageError](err) {
-			return err
-		}
-		if !cmd.HasParent() && len(args) > 0 {
-			cmd.SuggestionsMinimumDistance = 2
-			return usage("unknown command %q%s", args[0], plaintext.Suggestion(cmd.SuggestionsFor(args[0])...))
-		}
-		return usage("want: %s", cmd.UseLine())
 	}
 }
 

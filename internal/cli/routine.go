@@ -13,8 +13,21 @@ import (
 )
 
 func newRoutine(d *Deps) *cobra.Command {
-	return group("routine", "routines", "Manage routines: jobs with a cron line",
-		newRoutineList(d), newJobShow(d, job.Routine), newRoutineAdd(d), newJobEdit(d, job.Routine),
+	return group("routine", "Manage routines: jobs with a cron line",
+		newList(d, &cobra.Command{
+			Annotations: agentAll(),
+			Use:         "list",
+			Short:       "List routines: id, name, on or off, cron line, zone, mode, description",
+		}, "ID NAME STATE CRON ZONE MODE DESCRIPTION", func(context.Context) (rows []routineRow, err error) {
+			s, h, err := d.jobSet()
+			for _, j := range s.Only(job.Routine).Jobs {
+				rows = append(rows, routineRow{
+					ID: j.ID, Name: j.Name(), Cron: j.Cron, Timezone: j.Zone(h.Config.Zone).String(), Mode: j.Mode(),
+					Enabled: j.Enabled, Description: j.Description, Path: j.Path,
+				})
+			}
+			return rows, err
+		}, routineRow.cells), newJobShow(d, job.Routine), newRoutineAdd(d), newJobEdit(d, job.Routine),
 		newJobRm(d, job.Routine, "Delete routine files, and the sessions of persistent routines"),
 		newRoutineSwitch(d, "enable", "Enable routines", true),
 		newRoutineSwitch(d, "disable", "Disable routines, without deleting them", false))
@@ -52,23 +65,6 @@ func (r routineRow) cells() []any {
 		switched = "off"
 	}
 	return []any{r.ID, r.Name, switched, r.Cron, r.Timezone, string(r.Mode), r.Description}
-}
-
-func newRoutineList(d *Deps) *cobra.Command {
-	return newList(d, &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "list",
-		Short:       "List routines: id, name, on or off, cron line, zone, mode, description",
-	}, "ID NAME STATE CRON ZONE MODE DESCRIPTION", func(context.Context) (rows []routineRow, err error) {
-		s, h, err := d.jobSet()
-		for _, j := range s.Only(job.Routine).Jobs {
-			rows = append(rows, routineRow{
-				ID: j.ID, Name: j.Name(), Cron: j.Cron, Timezone: j.Zone(h.Config.Zone).String(), Mode: j.Mode(),
-				Enabled: j.Enabled, Description: j.Description, Path: j.Path,
-			})
-		}
-		return rows, err
-	}, routineRow.cells)
 }
 
 func newJobShow(d *Deps, kind job.Kind) *cobra.Command {

@@ -21,7 +21,7 @@ import (
 )
 
 func newRun(d *Deps) *cobra.Command {
-	return group("run", "runs", "Show run records",
+	return group("run", "Show run records",
 		newRunList(d), newRunShow(d), newRunLog(d))
 }
 

@@ -20,9 +20,26 @@ import (
 )
 
 func newSession(d *Deps) *cobra.Command {
-	cmd := group("session", "sessions", "Manage sessions and transcripts",
-		newSessionList(d), newSessionShow(d), newSessionID(d), newSessionCompact(d), newSessionBranch(d), newSessionExport(d),
-		newSessionHistory(d), newSessionSearch(d), newSessionClear(d), newSessionRm(d))
+	cmd := group("session", "Manage sessions and transcripts",
+		newSessionList(d), newSessionShow(d),
+		&cobra.Command{
+			Annotations: agentAll(),
+			Use:         "id SESSION",
+			Short:       "Print the full id of a session",
+			RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
+				c, err := h.Conversation(args[0])
+				return d.answer(c.ID, about(args[0], err))
+			}),
+		}, newSessionCompact(d), newSessionBranch(d), newSessionExport(d),
+		withJSON(d, &cobra.Command{
+			Annotations: agentAll(),
+			Use:         "history [SESSION]",
+			Short:       "List the events of sessions, oldest first: time, event, id, parent",
+			Long:        "History lists the lifecycle events of all sessions, or of one and the sessions it came from.",
+			RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
+				return runSessionHistory(d, h, strings.Join(args, ""))
+			}),
+		}, jsonLines+", as in session_history.jsonl"), newSessionSearch(d), newSessionClear(d), newSessionRm(d))
 	cmd.Long = "SESSION is main, routine:ID, a transcript's id or its beginning, or the path of a transcript. Transcripts " +
 		"are for the owner only: inside a run only the names are known. List, show and rm accept the sessions of " +
 		"channels too, by names such as telegram_987. Show and export also read the sessions of Claude Code, by id or path, and of " +
@@ -64,30 +81,6 @@ func readable(c app.Conversation) error {
 		keeper = "the " + name + " engine"
 	}
 	return &withStatus{fmt.Errorf("%s is stored by %s; there is no transcript of it here", c.ID, keeper), statusNoJob}
-}
-
-func newSessionID(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "id SESSION",
-		Short:       "Print the full id of a session",
-		RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
-			c, err := h.Conversation(args[0])
-			return d.answer(c.ID, about(args[0], err))
-		}),
-	}
-}
-
-func newSessionHistory(d *Deps) *cobra.Command {
-	return withJSON(d, &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "history [SESSION]",
-		Short:       "List the events of sessions, oldest first: time, event, id, parent",
-		Long:        "History lists the lifecycle events of all sessions, or of one and the sessions it came from.",
-		RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
-			return runSessionHistory(d, h, strings.Join(args, ""))
-		}),
-	}, jsonLines+", as in session_history.jsonl")
 }
 
 func runSessionHistory(d *Deps, h app.Home, name string) error {

@@ -38,10 +38,7 @@ func newSessionSearch(d *Deps) *cobra.Command {
 			"once. With --in it searches session files instead: transcripts, and those of Claude Code and of pi. If nothing is found, " +
 			"it prints nothing and exits 1.",
 		Example: "  ollim session search --in ~/.claude/projects --in ~/.pi/agent/sessions zebra\n  ollim session search invoice \"due date\"\n  ollim session search --json zebra | jq -r 'select(.session).session' | sort -u | xargs -n1 ollim session show",
-		Args:    checked(cobra.MinimumNArgs(1)),
-		RunE: works(func(cmd *cobra.Command, args []string) error {
-			return runSessionSearch(cmd.Context(), d, args, o)
-		}),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runSessionSearch(cmd.Context(), d, args, o) },
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.in, "in", nil, "search this file, or the .jsonl files below this directory, instead (repeatable)")

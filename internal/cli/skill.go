@@ -13,7 +13,43 @@ import (
 )
 
 func newSkill(d *Deps) *cobra.Command {
-	return group("skill", "skills", "Show skills", newSkillList(d), newSkillShow(d), newSkillRender(d))
+	return group("skill", "Show skills",
+		newList(d, &cobra.Command{
+			Annotations: agentAll(),
+			Use:         "list",
+			Short:       "List skills: name, number of commands, description",
+		}, "NAME COMMANDS DESCRIPTION", func(context.Context) (rows []skillRow, err error) {
+			h, err := d.Home()
+			if err != nil {
+				return nil, err
+			}
+			skills, faults, err := h.Skills().Load()
+			for _, fault := range faults {
+				d.warn(fault.Error())
+			}
+			for _, s := range skills {
+				rows = append(rows, skillRow{
+					Name: s.Name, Description: s.Description, Path: s.Path, // the lists are [], never null
+					Commands: append([]string{}, s.Commands()...), AllowedTools: append([]string{}, s.AllowedTools...),
+				})
+			}
+			return rows, err
+		}, func(r skillRow) []any { return []any{r.Name, strconv.Itoa(len(r.Commands)), r.Description} }),
+		&cobra.Command{
+			Annotations: agentAll(),
+			Use:         "show NAME...",
+			Short:       "Print SKILL.md files as they are",
+			RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
+				d.page()
+				return d.each("skill show", args, func(name string) error {
+					text, err := h.Skills().Text(name)
+					if err == nil {
+						_, err = d.Out.Write(text)
+					}
+					return explainSkill(err)
+				})
+			}),
+		}, newSkillRender(d))
 }
 
 // explainSkill adds what to do about a skill that is not there.
@@ -32,48 +68,6 @@ type skillRow struct {
 	Commands     []string `json:"commands"`
 	AllowedTools []string `json:"allowed_tools"`
 	Path         string   `json:"path"`
-}
-
-func newSkillList(d *Deps) *cobra.Command {
-	return newList(d, &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "list",
-		Short:       "List skills: name, number of commands, description",
-	}, "NAME COMMANDS DESCRIPTION", func(context.Context) (rows []skillRow, err error) {
-		h, err := d.Home()
-		if err != nil {
-			return nil, err
-		}
-		skills, faults, err := h.Skills().Load()
-		for _, fault := range faults {
-			d.warn(fault.Error())
-		}
-		for _, s := range skills {
-			rows = append(rows, skillRow{
-				Name: s.Name, Description: s.Description, Path: s.Path, // the lists are [], never null
-				Commands: append([]string{}, s.Commands()...), AllowedTools: append([]string{}, s.AllowedTools...),
-			})
-		}
-		return rows, err
-	}, func(r skillRow) []any { return []any{r.Name, strconv.Itoa(len(r.Commands)), r.Description} })
-}
-
-func newSkillShow(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "show NAME...",
-		Short:       "Print SKILL.md files as they are",
-		RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
-			d.page()
-			return d.each("skill show", args, func(name string) error {
-				text, err := h.Skills().Text(name)
-				if err == nil {
-					_, err = d.Out.Write(text)
-				}
-				return explainSkill(err)
-			})
-		}),
-	}
 }
 
 func newSkillRender(d *Deps) *cobra.Command {

@@ -16,8 +16,26 @@ import (
 )
 
 func newTask(d *Deps) *cobra.Command {
-	return group("task", "tasks", "Manage the owner's tasks (tasks/todo.txt)",
-		newTaskList(d), newTaskAdd(d), newTaskDone(d), newTaskEdit(d), newTaskRm(d))
+	return group("task", "Manage the owner's tasks (tasks/todo.txt)",
+		newTaskList(d), newTaskAdd(d),
+		&cobra.Command{
+			Annotations: agentAll(),
+			Use:         "done TASK...",
+			Short:       "Mark tasks as done today",
+			Long: taskNames + "The line becomes `x DATE`, followed by its creation date and text; a priority (A) is kept as pri:A. " +
+				"Numbers do not change, and a task that is already done stays as it is.",
+			Example: "  ollim task done 3\n  ollim task done plumber",
+			RunE:    eachTask(d, "done", "done", task.Book.Done),
+		}, newTaskEdit(d),
+		&cobra.Command{
+			Annotations: agentAll(),
+			Use:         "rm TASK...",
+			Short:       "Delete tasks; the other tasks keep their numbers",
+			Long: taskNames + "The line is left blank, so that a number never changes its meaning. To remove blank lines, use an editor while " +
+				"no program is using the file.",
+			RunE: eachTask(d, "rm", "deleted", task.Book.Remove),
+		},
+	)
 }
 
 // taskNames is how the verbs that change a task are told which.
@@ -98,18 +116,6 @@ func taskHas(t task.Task, word string) bool {
 	return strings.Contains(strings.ToLower(t.Text), strings.ToLower(word))
 }
 
-func newTaskDone(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "done TASK...",
-		Short:       "Mark tasks as done today",
-		Long: taskNames + "The line becomes `x DATE`, followed by its creation date and text; a priority (A) is kept as pri:A. " +
-			"Numbers do not change, and a task that is already done stays as it is.",
-		Example: "  ollim task done 3\n  ollim task done plumber",
-		RunE:    eachTask(d, "done", "done", task.Book.Done),
-	}
-}
-
 // eachTask changes the tasks that are named, one after the other: their numbers stay. The errors name the task themselves.
 func eachTask(d *Deps, verb, said string, change func(task.Book, context.Context, string) (task.Task, error)) func(*cobra.Command, []string) error {
 	return inAnyHome(d, func(ctx context.Context, h app.Home, names []string) error {
@@ -152,17 +158,6 @@ func newTaskEdit(d *Deps) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&priority, "priority", "", "priority, a letter from A (highest) to Z, or none; same as (A) at the beginning of TEXT")
 	return cmd
-}
-
-func newTaskRm(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "rm TASK...",
-		Short:       "Delete tasks; the other tasks keep their numbers",
-		Long: taskNames + "The line is left blank, so that a number never changes its meaning. To remove blank lines, use an editor while " +
-			"no program is using the file.",
-		RunE: eachTask(d, "rm", "deleted", task.Book.Remove),
-	}
 }
 
 type taskAddOptions struct {

@@ -16,8 +16,41 @@ import (
 )
 
 func newUpdates(d *Deps) *cobra.Command {
-	return group("update", "updates", "Manage pending updates: messages for the next conversation",
-		newUpdatesList(d), newUpdatesPeek(d), newUpdatesAdd(d), newUpdatesPop(d), newUpdatesClear(d))
+	return group("update", "Manage pending updates: messages for the next conversation",
+		newUpdatesList(d),
+		newList(d, &cobra.Command{
+			Annotations: agentAll(),
+			Use:         "peek",
+			Short:       "List pending updates as a background run sees them",
+		}, updateColumns, func(ctx context.Context) ([]updateRow, error) { return d.updates(ctx, false) }, updateRow.cells),
+		&cobra.Command{
+			Annotations: agentOwn("report_updates"),
+			Use:         "add MESSAGE...|-",
+			Short:       "Add a pending update; - reads it from standard input",
+			Example:     `  ollim update add "the backup disk is 91% full"`,
+			RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
+				message, err := wordsOrInput(d, args)
+				if err != nil {
+					return err
+				}
+				if d.inside() {
+					_, err := d.useTool(ctx, h, "report_updates", map[string]any{"message": message}) // the report counts
+					return err
+				}
+				return h.Updates().Add(ctx, message, "owner")
+			}),
+		}, newUpdatesPop(d),
+		&cobra.Command{
+			Annotations: agentNever(nested),
+			Use:         "clear",
+			Short:       "Clear all pending updates; the archive keeps them",
+			RunE: inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
+				n, err := h.Updates().Clear(ctx, "owner")
+				d.note("cleared %d updates; see ollim update list --all", n)
+				return err
+			}),
+		},
+	)
 }
 
 // updateRow is an update as listings show it; Became is "pending" until something happened to it.
@@ -87,47 +120,6 @@ func (d *Deps) updates(ctx context.Context, all bool) (rows []updateRow, err err
 	}
 	pending, err := h.Updates().Peek(ctx)
 	return append(rows, rowsOf(pending, became)...), err
-}
-
-func newUpdatesPeek(d *Deps) *cobra.Command {
-	return newList(d, &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "peek",
-		Short:       "List pending updates as a background run sees them",
-	}, updateColumns, func(ctx context.Context) ([]updateRow, error) { return d.updates(ctx, false) }, updateRow.cells)
-}
-
-func newUpdatesAdd(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentOwn("report_updates"),
-		Use:         "add MESSAGE...|-",
-		Short:       "Add a pending update; - reads it from standard input",
-		Example:     `  ollim update add "the backup disk is 91% full"`,
-		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			message, err := wordsOrInput(d, args)
-			if err != nil {
-				return err
-			}
-			if d.inside() {
-				_, err := d.useTool(ctx, h, "report_updates", map[string]any{"message": message}) // the report counts
-				return err
-			}
-			return h.Updates().Add(ctx, message, "owner")
-		}),
-	}
-}
-
-func newUpdatesClear(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentNever(nested),
-		Use:         "clear",
-		Short:       "Clear all pending updates; the archive keeps them",
-		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
-			n, err := h.Updates().Clear(ctx, "owner")
-			d.note("cleared %d updates; see ollim update list --all", n)
-			return err
-		}),
-	}
 }
 
 func newUpdatesPop(d *Deps) *cobra.Command {

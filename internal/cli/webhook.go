@@ -16,8 +16,23 @@ import (
 )
 
 func newWebhook(d *Deps) *cobra.Command {
-	return group("webhook", "webhooks", "Manage webhooks: jobs that run for each event posted over HTTP",
-		newWebhookList(d), newJobShow(d, job.Webhook), newWebhookAdd(d), newJobEdit(d, job.Webhook),
+	return group("webhook", "Manage webhooks: jobs that run for each event posted over HTTP",
+		newList(d, &cobra.Command{
+			Annotations: agentAll(),
+			Use:         "list",
+			Short:       "List webhooks: id, name, signature, rate limit, mode, fields, address, description",
+		}, "ID NAME SIGNATURE LIMIT MODE FIELDS ADDRESS DESCRIPTION", func(context.Context) (rows []webhookRow, err error) {
+			s, h, err := d.jobSet()
+			for _, j := range s.Only(job.Webhook).Jobs {
+				rows = append(rows, webhookRow{
+					ID: j.ID, Name: j.Name(), Signature: j.Hook.Signature, Secret: j.Hook.SecretName(), RateLimit: j.Hook.RateLimit.String(),
+					Mode: j.Mode(), Fields: j.Hook.Fields.Names(), URL: h.Config.Webhook.Address(j.ID), Description: j.Description, Path: j.Path,
+				})
+			}
+			return rows, err
+		}, func(r webhookRow) []any {
+			return []any{r.ID, r.Name, string(r.Signature), r.RateLimit, string(r.Mode), strings.Join(r.Fields, " "), r.URL, r.Description}
+		}), newJobShow(d, job.Webhook), newWebhookAdd(d), newJobEdit(d, job.Webhook),
 		newJobRm(d, job.Webhook, "Delete webhook files; their secrets are kept"),
 		newWebhookServe(d), newWebhookCall(d))
 }
@@ -34,25 +49,6 @@ type webhookRow struct {
 	URL         string        `json:"url"`
 	Description string        `json:"description"`
 	Path        string        `json:"path"`
-}
-
-func newWebhookList(d *Deps) *cobra.Command {
-	return newList(d, &cobra.Command{
-		Annotations: agentAll(),
-		Use:         "list",
-		Short:       "List webhooks: id, name, signature, rate limit, mode, fields, address, description",
-	}, "ID NAME SIGNATURE LIMIT MODE FIELDS ADDRESS DESCRIPTION", func(context.Context) (rows []webhookRow, err error) {
-		s, h, err := d.jobSet()
-		for _, j := range s.Only(job.Webhook).Jobs {
-			rows = append(rows, webhookRow{
-				ID: j.ID, Name: j.Name(), Signature: j.Hook.Signature, Secret: j.Hook.SecretName(), RateLimit: j.Hook.RateLimit.String(),
-				Mode: j.Mode(), Fields: j.Hook.Fields.Names(), URL: h.Config.Webhook.Address(j.ID), Description: j.Description, Path: j.Path,
-			})
-		}
-		return rows, err
-	}, func(r webhookRow) []any {
-		return []any{r.ID, r.Name, string(r.Signature), r.RateLimit, string(r.Mode), strings.Join(r.Fields, " "), r.URL, r.Description}
-	})
 }
 
 type webhookAddOptions struct {
