@@ -24,12 +24,12 @@ func chatCommands() []chatCommand {
 	return []chatCommand{
 		{name: "/fork", args: "[TOPIC | save | report | exit]", about: "open an interactive fork for your next message; while one is open, end or show it", run: (*chatLoop).fork, alone: true},
 		{name: "/compact", args: "[INSTRUCTIONS]", about: "replace the conversation by a summary", run: (*chatLoop).compact, alone: true},
-		{name: "/clear", about: "begin a new conversation; the transcript of this one is kept", run: (*chatLoop).clear},
+		{name: "/clear", about: "begin a new conversation; the transcript of this one is kept", run: func(l *chatLoop, ctx context.Context, _ string) error { return l.h.Runner(true).Clear(ctx) }},
 		{name: "/model", args: "[NAME]", about: "use this model from now on; without NAME, show which", run: (*chatLoop).chooseModel},
 		{name: "/thinking", args: "[HOW]", about: "off, adaptive, true or a number of tokens from now on; without HOW, show which", run: (*chatLoop).think},
 		{name: "/permissions", args: "[MODE]", about: "dontAsk, default or acceptEdits from now on; without MODE, show which", run: (*chatLoop).choosePermissions},
-		{name: "/cost", about: "show what runs have cost in the last 30 days", run: (*chatLoop).cost},
-		{name: "/status", about: "show running, waiting and failed runs, and more", run: (*chatLoop).status},
+		{name: "/cost", about: "show what runs have cost in the last 30 days", run: func(l *chatLoop, _ context.Context, _ string) error { return runCost(l.d, "job", "30d") }},
+		{name: "/status", about: "show running, waiting and failed runs, and more", run: func(l *chatLoop, ctx context.Context, _ string) error { return runStatus(ctx, l.d, false) }},
 		{name: "/help", about: "list the commands", run: (*chatLoop).help},
 		{name: "/exit", about: "leave, as exit and Ctrl-D do", run: (*chatLoop).exit},
 	}
@@ -84,12 +84,6 @@ func complete(line string, pos int, key rune) (string, int, bool) {
 	return common + line[pos:], len(common), true
 }
 
-func (l *chatLoop) cost(context.Context, string) error { return runCost(l.d, "job", "30d") }
-
-func (l *chatLoop) status(ctx context.Context, _ string) error {
-	return runStatus(ctx, l.d, false)
-}
-
 func (l *chatLoop) exit(context.Context, string) error {
 	l.leaving = true
 	return nil
@@ -136,27 +130,24 @@ func (l *chatLoop) chooseModel(_ context.Context, name string) error {
 	return err
 }
 
-// think and choosePermissions change what the turns of this loop use, not the settings.
 func (l *chatLoop) think(_ context.Context, how string) error {
 	next := l.o
-	next.thinking = cmp.Or(how, l.o.thinking)
-	if err := next.check(); err != nil {
-		return err
-	}
-	l.o = next
-	_, err := fmt.Fprintln(l.d.Out, cmp.Or(l.o.thinking, l.h.Config.Chat.Thinking))
-	return err
+	next.thinking = cmp.Or(how, next.thinking)
+	return l.set(next, func(o chatOptions) string { return cmp.Or(o.thinking, l.h.Config.Chat.Thinking) })
 }
 
 func (l *chatLoop) choosePermissions(_ context.Context, mode string) error {
 	next := l.o
-	next.permissions = cmp.Or(mode, l.o.permissions)
+	next.permissions = cmp.Or(mode, next.permissions)
+	return l.set(next, func(o chatOptions) string { return cmp.Or(o.permissions, l.h.Config.Chat.Permissions) })
+}
+
+// set changes what the turns of this loop use, not the settings, and shows a value that is in force.
+func (l *chatLoop) set(next chatOptions, value func(chatOptions) string) error {
 	if err := next.check(); err != nil {
 		return err
 	}
 	l.o = next
-	_, err := fmt.Fprintln(l.d.Out, cmp.Or(l.o.permissions, l.h.Config.Chat.Permissions))
+	_, err := fmt.Fprintln(l.d.Out, value(next))
 	return err
 }
-
-func (l *chatLoop) clear(ctx context.Context, _ string) error { return l.h.Runner(true).Clear(ctx) }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -73,7 +74,7 @@ func (w *world) promptLoopWith(o chatOptions) *promptLoop {
 	p := newScreen(w.t)
 	p.keys, p.end, p.ended = keys, end, make(chan error, 1)
 	d := w.deps(nil, p, p)
-	d.Warn, d.Sleep = d.warn, sleep
+	d.Warn, d.Sleep = d.warn, process.Sleep
 	h, err := d.Home()
 	if err != nil {
 		w.t.Fatal(err)

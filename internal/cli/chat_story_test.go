@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -30,7 +31,7 @@ func (w *world) chat(args ...string) chat {
 	go func() {
 		var out, errOut bytes.Buffer
 		d := w.deps(strings.NewReader(""), &out, &errOut)
-		d.Sleep = sleep
+		d.Sleep = process.Sleep
 		status := execute(ctx, d, append([]string{"chat"}, args...))
 		c.ended <- result{status, out.String(), errOut.String()}
 	}()

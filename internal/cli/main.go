@@ -30,7 +30,7 @@ func Main(args []string) int {
 	defer stop()
 	d := &Deps{
 		In: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		App:       &app.App{Machine: app.Machine{Now: time.Now, Lookup: os.LookupEnv, Random: rand.Reader, Sleep: sleep}},
+		App:       &app.App{Machine: app.Machine{Now: time.Now, Lookup: os.LookupEnv, Random: rand.Reader, Sleep: process.Sleep}},
 		Automatic: automatic,
 	}
 	return execute(ctx, d, args)
@@ -133,17 +133,6 @@ func (e *unwritten) Unwrap() error { return e.err }
 // outlivePipe makes a closed pipe an error of the write instead of our end, for commands that have an engine to look after.
 // (Ignoring the signal would be inherited by children.)
 func outlivePipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 // automatic reports whether this process was started by a scheduler, not by a person.
 func automatic() bool {

@@ -46,18 +46,13 @@ func (d *Deps) vanishes(path string) string {
 		case builtForOneRun(p):
 			return "go run has built it and deletes it"
 		case slices.ContainsFunc([]string{temporary, "/var/tmp", "/dev/shm", "/run/user"}, func(dir string) bool { return strings.HasPrefix(p, dir+"/") }):
-			return where(path, p) + " is in a temporary directory"
+			if p != path { // a link is named by what it leads to
+				return p + ", to which it leads, is in a temporary directory"
+			}
+			return "it is in a temporary directory"
 		}
 	}
 	return ""
-}
-
-// where names a program after its path was given: a link by what it leads to.
-func where(path, resolved string) string {
-	if path == resolved {
-		return "it"
-	}
-	return resolved + ", to which it leads,"
 }
 
 // builtForOneRun reports whether a program is one that go run has built. Before Go 1.24 these were in a directory of their own, and

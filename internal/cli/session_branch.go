@@ -46,7 +46,7 @@ func runSessionBranch(d *Deps, name string, after int) error {
 	if err != nil {
 		return about(name, err)
 	}
-	if err := branchable(c); err != nil {
+	if err := heldBy(c, "the native engine and of claude-code", engine.Native, engine.ClaudeCode); err != nil {
 		return err
 	}
 	header := c.File.Header
@@ -71,17 +71,6 @@ func runSessionBranch(d *Deps, name string, after int) error {
 	}
 	t, err := transcript.Branch(h.Dir.Sessions(), c.File, after, header)
 	return d.answer(t.ID, err)
-}
-
-// branchable refuses a conversation that neither the native engine nor the claude command keeps.
-func branchable(c app.Conversation) error {
-	switch {
-	case c.File.Form == pi.Name:
-		return errPi
-	case c.Holder() == engine.Native, c.Holder() == engine.ClaudeCode:
-		return readable(c)
-	}
-	return fmt.Errorf("only for sessions of the native engine and of claude-code: %w", engine.Foreign(c.ID))
 }
 
 // branchOfClaude begins a transcript of the native engine with what was said in a session of the claude command, which is only
@@ -121,13 +110,13 @@ func isAnswer(m transcript.Message) bool {
 // errPi is the error of what is not possible for a session of pi.
 var errPi = errors.New("a session of pi can only be read")
 
-// nativeOnly refuses a conversation that is not the native engine's: nobody else takes a transcript for a session.
-func nativeOnly(c app.Conversation) error {
-	if c.File.Form == pi.Name {
+// heldBy refuses a conversation that none of some engines keeps: nobody else takes a transcript for a session.
+func heldBy(c app.Conversation, names string, engines ...string) error {
+	switch {
+	case c.File.Form == pi.Name:
 		return errPi
-	}
-	if c.Holder() == engine.Native {
+	case slices.Contains(engines, c.Holder()):
 		return readable(c)
 	}
-	return fmt.Errorf("only for sessions of the native engine: %w", engine.Foreign(c.ID))
+	return fmt.Errorf("only for sessions of %s: %w", names, engine.Foreign(c.ID))
 }

@@ -96,7 +96,7 @@ func (d *Deps) compactionFacts(h app.Home, c app.Conversation, r runlog.Record) 
 
 func (d *Deps) compactSession(ctx context.Context, h app.Home, c app.Conversation, instructions, name string) (runlog.Record, error) {
 	if c.Name.Text == "" {
-		if err := nativeOnly(c); err != nil {
+		if err := heldBy(c, "the native engine", engine.Native); err != nil {
 			return runlog.Record{}, err
 		}
 		known, err := openSession(h.Dir.Sessions(), c.File.Path)

@@ -62,11 +62,10 @@ func runStatus(ctx context.Context, d *Deps, short bool) error {
 		return d.answer(shortStatus(s, now), err)
 	}
 	t := d.table("")
-	for _, rows := range [][][]any{tickRows(s), runRows(s, now), waitingRows(s), countRows(s), nextRows(s), moneyRows(s), weekRows(s)} {
-		for _, row := range rows {
-			t.row(row...)
-		}
-	}
+	tickRows(t, s)
+	runRows(t, s, now)
+	waitingRows(t, s)
+	sumRows(t, s)
 	t.end()
 	if !d.inside() {
 		if lookErr := overview.Look(h, now); lookErr != nil {
@@ -86,35 +85,36 @@ func runBare(ctx context.Context, d *Deps) error {
 		"ollim help       list the commands; ollim help 7 shows the manual", nil)
 }
 
-func tickRows(s overview.Status) (rows [][]any) {
+func tickRows(t *table, s overview.Status) {
 	seen := moment{s.Tick.Seen, clock(s.Tick.Seen), false}
 	switch {
 	case s.Tick.Alive:
-		rows = append(rows, []any{"tick", "running", seen})
+		t.row("tick", "running", seen)
 	case s.Tick.Seen.IsZero():
-		rows = append(rows, []any{"tick", state("not running"), "never seen", "see: ollim doctor"})
+		t.row("tick", state("not running"), "never seen", "see: ollim doctor")
 	default:
-		rows = append(rows, []any{"tick", state("not running"), seen, "see: ollim doctor"})
+		t.row("tick", state("not running"), seen, "see: ollim doctor")
 	}
 	if p := s.Paused; p != nil {
 		until := cmp.Or(p.Reason, "until: ollim resume")
 		if !p.Until.IsZero() {
 			until = "until " + clock(p.Until)
 		}
-		rows = append(rows, []any{state("paused"), until})
+		t.row(state("paused"), until)
 	}
 	if s.Seal.On {
-		return append(rows, []any{"seal", "on"})
+		t.row("seal", "on")
+	} else {
+		t.row("seal", state("off"), s.Seal.Why)
 	}
-	return append(rows, []any{"seal", state("off"), s.Seal.Why})
 }
 
 // timeOfDay is the time of something that happened within a day, or that lasts.
 func timeOfDay(at time.Time) moment { return moment{at, at.Format(time.TimeOnly), false} }
 
-func runRows(s overview.Status, now time.Time) (rows [][]any) {
+func runRows(t *table, s overview.Status, now time.Time) {
 	for _, r := range s.Running {
-		rows = append(rows, []any{state("running"), timeOfDay(r.Started), r.Label, r.ID})
+		t.row(state("running"), timeOfDay(r.Started), r.Label, r.ID)
 	}
 	for _, r := range s.Failed {
 		at, marks := timeOfDay(r.Started), []string{}
@@ -131,84 +131,62 @@ func runRows(s overview.Status, now time.Time) (rows [][]any) {
 		if len(marks) > 0 {
 			row = append(row, strings.Join(marks, ", "))
 		}
-		rows = append(rows, row)
+		t.row(row...)
 	}
-	return rows
 }
 
-func waitingRows(s overview.Status) (rows [][]any) {
+func waitingRows(t *table, s overview.Status) {
 	for _, q := range s.Waiting {
 		until := "until " + clock(q.Expires)
 		if q.Answered {
 			until = "answered"
 		}
-		rows = append(rows, []any{state("waiting"), timeOfDay(q.Asked), q.Name, plaintext.Short(plaintext.Line(q.Text), 120), until, q.Run})
+		t.row(state("waiting"), timeOfDay(q.Asked), q.Name, plaintext.Short(plaintext.Line(q.Text), 120), until, q.Run)
 	}
 	for _, name := range s.Approvals {
-		rows = append(rows, []any{"approve", name, "see: ollim approve " + name})
+		t.row("approve", name, "see: ollim approve "+name)
 	}
 	for _, m := range s.Queued {
 		kind := "queued"
 		if m.CutOff {
 			kind = "cut-off"
 		}
-		rows = append(rows, []any{kind, timeOfDay(m.Arrived), plaintext.Short(plaintext.Line(m.Text), 60)})
+		t.row(kind, timeOfDay(m.Arrived), plaintext.Short(plaintext.Line(m.Text), 60))
 	}
 	for _, e := range s.Inbox {
 		row := []any{"inbox", timeOfDay(e.Since), e.Name, strconv.Itoa(e.Count)}
 		if e.Gone {
 			row = append(row, "no valid file has this id")
 		}
-		rows = append(rows, row)
+		t.row(row...)
 	}
-	return rows
 }
 
-func countRows(s overview.Status) (rows [][]any) {
+// sumRows are the counts, the next fires, the spending and the week.
+func sumRows(t *table, s overview.Status) {
 	if s.Updates > 0 {
-		rows = append(rows, []any{"updates", strconv.Itoa(s.Updates)})
+		t.row("updates", strconv.Itoa(s.Updates))
 	}
 	if s.Undelivered > 0 {
-		rows = append(rows, []any{"undelivered", strconv.Itoa(s.Undelivered)})
+		t.row("undelivered", strconv.Itoa(s.Undelivered))
 	}
 	if s.Invalid > 0 {
-		rows = append(rows, []any{"invalid", strconv.Itoa(s.Invalid) + " job files", "see: ollim check"})
+		t.row("invalid", strconv.Itoa(s.Invalid)+" job files", "see: ollim check")
 	}
-	return rows
-}
-
-func nextRows(s overview.Status) (rows [][]any) {
 	for _, f := range s.Next {
-		rows = append(rows, []any{"next", due(f.At), f.Label})
+		t.row("next", due(f.At), f.Label)
 	}
-	return rows
-}
-
-func moneyRows(s overview.Status) [][]any {
 	of := func(spent float64, limit *float64) string {
 		if limit == nil {
 			return fmt.Sprintf("$%.2f", spent)
 		}
 		return fmt.Sprintf("$%.2f of $%.2f", spent, *limit)
 	}
-	return [][]any{
-		{"pings", fmt.Sprintf("%d of %d left", s.Pings.Left, s.Pings.Capacity)},
-		{"spent", of(s.Spent.Today, s.Spent.PerDay) + " today", of(s.Spent.Month, s.Spent.PerMonth) + " this month", runs(s.Spent.RunsToday, "automatic run") + " today"},
-	}
-}
-
-func weekRows(s overview.Status) (rows [][]any) {
+	t.row("pings", fmt.Sprintf("%d of %d left", s.Pings.Left, s.Pings.Capacity))
+	t.row("spent", of(s.Spent.Today, s.Spent.PerDay)+" today", of(s.Spent.Month, s.Spent.PerMonth)+" this month", plaintext.Count(s.Spent.RunsToday, "automatic run")+" today")
 	for _, w := range s.Week {
-		rows = append(rows, []any{"week", w.Label, runs(w.Runs, "run"), fmt.Sprintf("%d ok", w.Runs-w.Failed), fmt.Sprintf("$%.2f", w.Cost)})
+		t.row("week", w.Label, plaintext.Count(w.Runs, "run"), fmt.Sprintf("%d ok", w.Runs-w.Failed), fmt.Sprintf("$%.2f", w.Cost))
 	}
-	return rows
-}
-
-func runs(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // shortStatus is what is not as usual, and the next fire.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
@@ -134,7 +135,7 @@ func (w *world) foreign(id string) {
 func (w *world) stop(args ...string) result {
 	var out, errOut bytes.Buffer
 	d := w.deps(strings.NewReader(""), &out, &errOut)
-	d.Sleep = sleep
+	d.Sleep = process.Sleep
 	status := execute(w.t.Context(), d, append([]string{"stop"}, args...))
 	return result{status, out.String(), errOut.String()}
 }

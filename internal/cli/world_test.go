@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
@@ -95,7 +96,7 @@ func (w *world) deps(in io.Reader, out, errOut io.Writer) *Deps {
 			Kernel: w.kernel,
 			Sleep: func(ctx context.Context, d time.Duration) error {
 				if w.real {
-					return sleep(ctx, d)
+					return process.Sleep(ctx, d)
 				}
 				w.pass(d)
 				return ctx.Err()

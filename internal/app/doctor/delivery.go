@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
@@ -84,7 +85,7 @@ func (e *examination) heartbeats(context.Context) string {
 	if len(calls) == 0 {
 		return ""
 	}
-	return count(len(calls), "monitor")
+	return plaintext.Count(len(calls), "monitor")
 }
 
 const (
@@ -113,7 +114,7 @@ func (e *examination) webhooks(ctx context.Context) string {
 	if called == 0 {
 		return ""
 	}
-	return count(called, "webhook")
+	return plaintext.Count(called, "webhook")
 }
 
 // served reports whether the server runs, or a socket of systemd would start it.
@@ -142,9 +143,9 @@ func (e *examination) waiting(set job.Set) {
 		switch e.fault(err, ""); {
 		case err != nil:
 		case !known:
-			e.warn("restore or correct its file; else they are removed after keep.runs", "%s wait for the webhook %s, which does not exist", count(n, "event"), id)
+			e.warn("restore or correct its file; else they are removed after keep.runs", "%s wait for the webhook %s, which does not exist", plaintext.Count(n, "event"), id)
 		case e.App.Now().Sub(first.Arrived) > longWait:
-			e.warn("ollim tick; see rate-limit of the webhook, webhook.jobs and the spending limits", "%s of the webhook %s wait since %s", count(n, "event"), id, e.clockText(first.Arrived))
+			e.warn("ollim tick; see rate-limit of the webhook, webhook.jobs and the spending limits", "%s of the webhook %s wait since %s", plaintext.Count(n, "event"), id, e.clockText(first.Arrived))
 		}
 	}
 }

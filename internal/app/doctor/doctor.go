@@ -177,11 +177,3 @@ func (e *examination) fault(err error, remedy string) {
 	}
 	e.add(Finding{Result: Fail, What: e.name, Text: text, Remedy: cmp.Or(remedy, plain), Err: err})
 }
-
-// count is a number with its noun, which takes an s.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

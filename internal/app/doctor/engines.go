@@ -13,6 +13,7 @@ import (
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/engine/native"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -190,5 +191,5 @@ func (e *examination) sessions(context.Context) string {
 			e.warn("restore its file; or start a new session: ollim session clear "+name, "the session %s, %s, is unknown to the engine %s", name, id, want)
 		}
 	}
-	return count(len(current), "session")
+	return plaintext.Count(len(current), "session")
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 )
@@ -115,7 +116,7 @@ func (e *examination) state(context.Context) string {
 	for _, entry := range entries {
 		e.stateFile(dir.State(entry.Name()), entry)
 	}
-	return count(len(entries), "file")
+	return plaintext.Count(len(entries), "file")
 }
 
 func (e *examination) stateFile(path string, entry fs.DirEntry) {
@@ -137,7 +138,7 @@ func (e *examination) stateFile(path string, entry fs.DirEntry) {
 			e.fault(err, "")
 		}
 		if bad > 0 {
-			e.warn("read it, and remove those lines", "%s: %s cannot be read and are omitted", path, count(bad, "line"))
+			e.warn("read it, and remove those lines", "%s: %s cannot be read and are omitted", path, plaintext.Count(bad, "line"))
 		}
 	case filepath.Ext(path) == ".json" && path != e.home.Dir.MainSession(): // that is a bare string
 		if data, err := store.Read(path); err != nil {

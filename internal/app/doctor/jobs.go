@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/skill"
@@ -43,7 +44,7 @@ func (e *examination) jobs(context.Context) string {
 			e.fail("create it, or chmod +x "+program.Path+"; or remove "+program.Key+" from the job", "%s: %s: %s", j.Name(), program.Key, program.Reason)
 		}
 	}
-	return count(len(set.Jobs), "job")
+	return plaintext.Count(len(set.Jobs), "job")
 }
 
 // skills reads all skills and subagents, also those that jobs name and that are not there.
@@ -72,7 +73,7 @@ func (e *examination) skills(context.Context) string {
 			e.fault(err, "create it, or remove it from subagent of "+j.Name())
 		}
 	}
-	return count(len(found), "skill") + ", " + count(len(names), "subagent")
+	return plaintext.Count(len(found), "skill") + ", " + plaintext.Count(len(names), "subagent")
 }
 
 // isUnknown reports whether a name that a job has is that of no file. Other faults of a file are named once, for the file.
@@ -110,5 +111,5 @@ func (e *examination) servers(context.Context) string {
 	if len(list) == 0 {
 		return ""
 	}
-	return count(len(list), "MCP server")
+	return plaintext.Count(len(list), "MCP server")
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -39,7 +40,7 @@ func (e *examination) runs(context.Context) string {
 		}
 		e.warn("ollim tick", "the process of run %s of %s died, and its record is incomplete", r.ID, r.Name)
 	}
-	return count(number, "run") + " in the last day"
+	return plaintext.Count(number, "run") + " in the last day"
 }
 
 // sealedLeft looks for processes that a sealed run left when its ollim was killed. They carry no mark that they could not remove: the time
@@ -91,7 +92,7 @@ func (e *examination) locks(ctx context.Context) string {
 			e.fail("end the process: fuser "+path, "%s was held for %s", path, hungAfter)
 		}
 	}
-	return count(held, "lock") + " held"
+	return plaintext.Count(held, "lock") + " held"
 }
 
 // hung reports whether a lock stays held.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/tick"
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/schedule/installer"
 )
@@ -64,7 +65,7 @@ func (e *examination) disk(context.Context) string {
 	case s.Bytes < someBytes:
 		e.warn(remedy, "%s", free)
 	case s.Inode && s.Files < fewFiles:
-		e.warn("remove files: df -i "+folder, "%s left", count(int(s.Files), "inode"))
+		e.warn("remove files: df -i "+folder, "%s left", plaintext.Count(int(s.Files), "inode"))
 	default:
 		return free
 	}
@@ -100,7 +101,7 @@ func (e *examination) clock(context.Context) string {
 		e.fail(remedy, "it is %s, and ollim tick ran at %s", e.clockText(now), e.clockText(seen))
 	}
 	if ahead, err := e.home.Runs().After(now.Add(time.Minute)); err == nil && len(ahead) > 0 {
-		e.fail(remedy, "it is %s, and %s began later, such as %s", e.clockText(now), count(len(ahead), "run"), ahead[0])
+		e.fail(remedy, "it is %s, and %s began later, such as %s", e.clockText(now), plaintext.Count(len(ahead), "run"), ahead[0])
 	}
 	return e.clockText(now)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ollim/ollim/internal/agent/tick"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/slot"
@@ -48,7 +49,7 @@ func (e *examination) entries(ctx context.Context) string {
 			}
 		}
 		if found.Changes > 0 && len(e.list) == before {
-			e.warn(remedy, "%s: its entries are not current: %s", scheduler, count(found.Changes, "change"))
+			e.warn(remedy, "%s: its entries are not current: %s", scheduler, plaintext.Count(found.Changes, "change"))
 		}
 	}
 	if installed == "" {
@@ -113,12 +114,12 @@ func (e *examination) slots(context.Context) string {
 	}
 	const remedy = "ollim schedule audit --since 1d"
 	if n := numbers[slot.Missed]; n > 0 {
-		e.warn(remedy, "%s missed in the last day: the machine was off, or ollim tick did not run", count(n, "slot"))
+		e.warn(remedy, "%s missed in the last day: the machine was off, or ollim tick did not run", plaintext.Count(n, "slot"))
 	}
 	if n := numbers[forecast.Unaccounted]; n > 0 {
-		e.fail(remedy, "%s unaccounted for in the last day", count(n, "slot"))
+		e.fail(remedy, "%s unaccounted for in the last day", plaintext.Count(n, "slot"))
 	}
-	return count(len(answers), "slot") + " in the last day"
+	return plaintext.Count(len(answers), "slot") + " in the last day"
 }
 
 // spending looks at limits that keep automatic runs from starting.

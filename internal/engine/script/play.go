@@ -13,6 +13,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -117,7 +118,7 @@ func (t *turn) play() (engine.Result, error) {
 	}
 	opening := fmt.Sprintf("script engine, no model: turn %d", number)
 	if n := len(t.request.Session.Messages); n > 0 {
-		opening += ", after " + plural(n, "message")
+		opening += ", after " + plaintext.Count(n, "message")
 	}
 	err := t.sink(runlog.Event{Type: runlog.Session, Session: t.session.id, Parent: t.request.Session.Parent(), Text: opening})
 	for _, step := range steps {

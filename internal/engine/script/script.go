@@ -6,7 +6,6 @@ package script
 import (
 	"errors"
 	"os"
-	"strconv"
 	"time"
 )
 
@@ -53,10 +52,3 @@ func Load(path string) (script, error) {
 
 // tokens estimates the tokens of a text of so many bytes: one for each four, as in English.
 func tokens(bytes int) int { return (bytes + 3) / 4 }
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return strconv.Itoa(n) + " " + word + "s"
-}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -195,7 +196,7 @@ func (c *count) remember(role string, aside bool, size int) {
 func (e *Engine) compact(s *session, instructions string) (*session, engine.Compaction, error) {
 	summary := e.Script.Summary
 	if summary == "" {
-		summary = fmt.Sprintf("Summary of %s by these instructions: %s", plural(s.Messages, "message"), instructions)
+		summary = fmt.Sprintf("Summary of %s by these instructions: %s", plaintext.Count(s.Messages, "message"), instructions)
 	}
 	next, err := e.begin(s.id, s.Turn, s.path != "")
 	if err != nil {

@@ -1,6 +1,7 @@
 package plaintext
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -45,4 +46,12 @@ func IsName(s string) bool {
 	return s != "" && s != "." && len(s) <= longestName && utf8.ValidString(s) && s[0] != '-' && s[0] != '{' &&
 		!strings.ContainsAny(s, `/\ `) && !strings.Contains(s, "..") &&
 		!strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// Count returns a number with its noun, which takes an s unless the number is one.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
 }

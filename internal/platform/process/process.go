@@ -11,12 +11,14 @@ package process
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // ID identifies a process: its number, its start time, and the boot and namespace in which the number is valid.
@@ -159,5 +161,17 @@ func holds(environ []byte, entry string) bool {
 func KillAll(entry string) {
 	for _, p := range Carrying(entry) {
 		_ = p.Signal(syscall.SIGKILL) // it may have ended by itself
+	}
+}
+
+// Sleep returns after a time, or when ctx ends, with its error.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

@@ -122,7 +122,7 @@ func (l *Listener) download(ctx context.Context, a *discordgo.MessageAttachment)
 	}
 	for range 3 {
 		data, err = l.Client.Download(ctx, a.URL, maxAttachment)
-		if err == nil || api.Permanent(err) || errors.Is(err, api.ErrTooLarge) || sleep(ctx, firstPause) != nil {
+		if err == nil || api.Permanent(err) || errors.Is(err, api.ErrTooLarge) || process.Sleep(ctx, firstPause) != nil {
 			break
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/paths"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/server/discord/gateway"
@@ -214,7 +215,7 @@ func (l *Listener) insist(ctx context.Context, do func() error) error {
 			return err
 		}
 		l.Warn("discord: " + err.Error())
-		if sleep(ctx, pause) != nil {
+		if process.Sleep(ctx, pause) != nil {
 			return nil //nolint:nilerr // ctx has ended
 		}
 	}
@@ -241,7 +242,7 @@ func (l *Listener) doChores(ctx context.Context) {
 			l.warn(err)
 		}
 		l.talks.abandoned(l, h)
-		if sleep(ctx, chores) != nil {
+		if process.Sleep(ctx, chores) != nil {
 			return
 		}
 	}

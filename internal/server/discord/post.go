@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/server/discord/api"
 )
 
@@ -263,7 +264,7 @@ func (a *Answer) settle(ctx context.Context, i int, o api.Outgoing, anew bool) e
 // editSoon edits a message as soon as the rate allows.
 func (a *Answer) editSoon(ctx context.Context, i int, o api.Outgoing) error {
 	now := a.stream.Now()
-	if at := a.posted.slot(now, false); at.After(now) && sleep(ctx, at.Sub(now)) != nil {
+	if at := a.posted.slot(now, false); at.After(now) && process.Sleep(ctx, at.Sub(now)) != nil {
 		return ctx.Err()
 	}
 	a.posted.count(a.stream.Now())

@@ -11,6 +11,7 @@ import (
 	"github.com/bwmarrin/discordgo"
 
 	"github.com/ollim/ollim/internal/agent/runner"
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
@@ -242,7 +243,7 @@ func patient(ctx context.Context, most time.Duration) (context.Context, func()) 
 func insist(ctx context.Context, do func() error) error {
 	for pause := time.Second; ; pause = min(2*pause, 15*time.Second) {
 		err := do()
-		if err == nil || api.Permanent(err) || waitAfter(err) > time.Minute || sleep(ctx, max(pause, waitAfter(err))) != nil {
+		if err == nil || api.Permanent(err) || waitAfter(err) > time.Minute || process.Sleep(ctx, max(pause, waitAfter(err))) != nil {
 			return err
 		}
 	}
@@ -254,16 +255,4 @@ func waitAfter(err error) time.Duration {
 		return e.After
 	}
 	return 0
-}
-
-// sleep returns early, with an error, when ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -26,6 +26,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/server/discord/api"
 )
 
@@ -121,7 +122,7 @@ func newRun(o Options) *run {
 		o.Log = func(error) {}
 	}
 	if o.Sleep == nil {
-		o.Sleep = sleep
+		o.Sleep = process.Sleep
 	}
 	if o.Random == nil {
 		o.Random = rand.Float64
@@ -134,17 +135,6 @@ func newRun(o Options) *run {
 		r.session, r.seq = session{o.Saved.ID, o.Saved.Resume}, o.Saved.Seq
 	}
 	return r
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // handle hands over what is in the queue.
