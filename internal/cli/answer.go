@@ -74,7 +74,6 @@ func (d *Deps) startToGoOn(h app.Home, run string) error {
 	return s.launch("answer", "--continue", "--", run)
 }
 
-// goOn continues a run in this process.
 func (d *Deps) goOn(ctx context.Context, h app.Home, run string) error {
 	outlivePipe()
 	r, err := h.Runner(false).Continue(ctx, run, runner.Observer{})

@@ -65,7 +65,6 @@ func runApprove(ctx context.Context, d *Deps, o approveOptions, names []string) 
 	return a.failed.err()
 }
 
-// approver is one `ollim approve`.
 type approver struct {
 	d      *Deps
 	h      app.Home
@@ -85,7 +84,6 @@ type candidate struct {
 // skillPrefix is in front of a skill's name, where a job's could stand.
 const skillPrefix = "skill:"
 
-// The states of a candidate.
 const (
 	stateNew      = "new"
 	stateChanged  = "changed"

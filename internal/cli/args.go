@@ -60,7 +60,6 @@ type rewriter struct {
 	meant     bool // a question is meant
 }
 
-// next takes one word, and the value of the flag that it is.
 func (r *rewriter) next() {
 	word := r.rest[0]
 	r.rest = r.rest[1:]

@@ -43,7 +43,6 @@ func alias(f *pflag.FlagSet, name, other string) {
 	f.Var(f.Lookup(name).Value, other, "the same as --"+name)
 }
 
-// check refuses values that are none.
 func (o *agentOptions) check(f *pflag.FlagSet) error {
 	for name, text := range map[string]string{"system-prompt": o.system, "append-system-prompt": o.more, "json-schema": o.schema} {
 		if f.Changed(name) && strings.TrimSpace(text) == "" {
@@ -101,7 +100,6 @@ func (o *agentOptions) apply(q *runner.Question) (err error) {
 	return nil
 }
 
-// existingDir returns the true name of a directory.
 func existingDir(name string) (string, error) {
 	info, err := os.Stat(name)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/ollim/ollim/internal/state/transcript"
 )
 
-// picks is how many sessions are offered.
 const picks = 20
 
 // pickSession lets the owner choose one of the latest sessions of a directory.

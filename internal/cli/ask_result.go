@@ -173,7 +173,6 @@ func (t tally) modelUses(h app.Home) map[string]modelUse {
 	return t.models
 }
 
-// denials are the uses of tools that were refused.
 func denials(h app.Home, id string, uses map[string]runlog.Event) []denial {
 	denied := []denial{}
 	for e, err := range h.Runs().Events(id, nil) {

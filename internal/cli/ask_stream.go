@@ -56,7 +56,6 @@ type wireBlock struct {
 	IsError   bool            `json:"is_error,omitempty"`
 }
 
-// stream writes an event of the run as a line of stream-json.
 func (v *voice) stream(e runlog.Event) {
 	system := systemLine{Type: "system", SessionID: v.tally.session}
 	switch e.Type {

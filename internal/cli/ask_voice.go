@@ -53,7 +53,6 @@ func (v *voice) delta() func(string) error {
 	return nil
 }
 
-// hear follows the run.
 func (v *voice) hear(e runlog.Event) {
 	v.tally.hear(e)
 	v.d.progress.hear(e)
@@ -82,7 +81,6 @@ func (v *voice) say(text string) {
 	v.midLine = !strings.HasSuffix(text, "\n")
 }
 
-// object writes one line of JSON.
 func (v *voice) object(o any) {
 	if v.err == nil {
 		v.note(errors.Join(v.d.emit(o), v.d.flush()))
@@ -105,7 +103,6 @@ func (v *voice) structured() json.RawMessage {
 	return value
 }
 
-// end completes the output of a run.
 func (v *voice) end(h app.Home, r runlog.Record, err error) {
 	if v.format != "text" {
 		v.object(v.result(h, r, err))

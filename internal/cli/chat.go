@@ -118,7 +118,6 @@ func (d *Deps) said(h app.Home, words string, plan func(*runner.Runner) engine.P
 	return text, input, err
 }
 
-// check refuses invalid values of --thinking and --permissions.
 func (o *chatOptions) check() error {
 	if o.thinking != "" {
 		thinking, err := model.ParseThinking(o.thinking)
@@ -150,7 +149,6 @@ func (o *chatOptions) message(h app.Home) (runner.Message, error) {
 	return runner.Message{Text: o.text, Attachments: files, First: o.interrupt || h.Config.Chat.Busy == config.BusyInterrupt}, err
 }
 
-// chatTurn is one turn of the conversation.
 func (d *Deps) chatTurn(ctx context.Context, h app.Home, o chatOptions, input string) error {
 	m, err := o.message(h)
 	if err != nil {
@@ -168,10 +166,7 @@ func (d *Deps) sayQueued(h app.Home, p queue.Place) {
 	if d.quiet {
 		return
 	}
-	s := fmt.Sprintf("queued: %d messages are before it", p.Ahead)
-	if p.Ahead == 1 {
-		s = "queued: one message is before it"
-	}
+	s := p.String()
 	if r, err := h.Runs().Load(p.Running); err == nil {
 		s += fmt.Sprintf("; run %s has been in progress since %s", r.ID, r.Started.Format("15:04:05"))
 	}

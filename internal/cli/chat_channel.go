@@ -20,7 +20,6 @@ const channelHelp = "With --channel and --chat-id the turn belongs to a chat of 
 	"for a turn in progress in the same chat. If the session cannot be saved, the answer is printed and the exit status is 74. An " +
 	"@FILE in TEXT stays plain text."
 
-// channelOptions names the session of a channel.
 type channelOptions struct{ channel, chatID string }
 
 func (o *channelOptions) flags(f *pflag.FlagSet) {
@@ -33,7 +32,6 @@ func (*channelOptions) given(f *pflag.FlagSet) bool {
 	return f.Changed("channel") || f.Changed("chat-id")
 }
 
-// runChatChannel takes one turn in the session of a channel.
 func runChatChannel(ctx context.Context, d *Deps, text string, given chatOptions, o channelOptions) error {
 	outlivePipe()
 	if o.channel == "" || o.chatID == "" {

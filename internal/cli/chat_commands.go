@@ -58,7 +58,6 @@ func parse(line string) (c *chatCommand, args string, err error) {
 	return &commands[i], strings.TrimSpace(rest), nil
 }
 
-// complete completes the name of a command with the tab key.
 func complete(line string, pos int, key rune) (string, int, bool) {
 	if key != '\t' || !strings.HasPrefix(line, "/") || strings.Contains(line[:pos], " ") {
 		return "", 0, false
@@ -99,7 +98,6 @@ func (l *chatLoop) help(context.Context, string) error {
 	return nil
 }
 
-// fork opens an interactive fork or, while one is open, ends or shows it.
 func (l *chatLoop) fork(ctx context.Context, args string) error {
 	_, open, err := l.h.Sessions().Fork(ctx)
 	switch {

@@ -42,14 +42,12 @@ type editor struct {
 	lines chan typed
 }
 
-// typed is what the owner has typed.
 type typed struct {
 	line   string
 	pasted bool // more of the message follows
 	end    bool // of the input
 }
 
-// ending is how a turn ended.
 type ending struct {
 	left []*queue.Ticket // messages that it has not answered
 	err  error
@@ -123,7 +121,6 @@ func (l *chatLoop) showUpdates(ctx context.Context) {
 	}
 }
 
-// read passes on what is typed, line by line, until the input ends.
 func (e *editor) read() {
 	for {
 		line, err := e.term.ReadLine()
@@ -237,10 +234,8 @@ func (l *chatLoop) begin(ctx context.Context, work func(context.Context) ([]*que
 	}()
 }
 
-// note writes a line of the loop's own.
 func (l *chatLoop) note(text string) { _, _ = fmt.Fprintln(l.d.Stderr, text) }
 
-// report writes the line of an error.
 func (l *chatLoop) report(err error) {
 	var done *reported
 	if err != nil && !errors.As(err, &done) {

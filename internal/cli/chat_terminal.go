@@ -19,7 +19,6 @@ import (
 // interrupted is the cause with which Ctrl-C ends a turn.
 func interrupted() error { return signalled(syscall.SIGINT) }
 
-// chatOnTerminal runs the prompt loop on the terminal of this process.
 func (d *Deps) chatOnTerminal(ctx context.Context, h app.Home, o chatOptions) error {
 	in := d.In.(*os.File) //nolint:forcetypeassert // it is a terminal
 	out := io.Discard

@@ -203,7 +203,6 @@ func (s *demo) act(ctx context.Context, job string, at time.Time, title string) 
 	return s.after(ctx, h, r)
 }
 
-// demoLine is an event in the demo's words; without a head it is omitted.
 func demoLine(r runlog.Record, e runlog.Event) (head, text string) {
 	switch e.Type {
 	case runlog.Session:
@@ -227,7 +226,6 @@ func demoLine(r runlog.Record, e runlog.Event) (head, text string) {
 	return "", ""
 }
 
-// reported shows the pending updates in the prompt.
 func (s *demo) reported(h app.Home, r runlog.Record) error {
 	prompt, err := store.Read(h.Dir.Run(r.ID, "prompt.txt"))
 	if err != nil {
@@ -243,7 +241,6 @@ func (s *demo) reported(h app.Home, r runlog.Record) error {
 	return nil
 }
 
-// after shows what the fire left outside its record.
 func (s *demo) after(ctx context.Context, h app.Home, r runlog.Record) error {
 	number := 0
 	for text, err := range store.Lines[string](s.inbox, nil) {

@@ -56,7 +56,6 @@ func runDoctor(ctx context.Context, d *Deps, send bool) error {
 	return ctx.Err()
 }
 
-// sendTest sends the owner a message.
 func (d *Deps) sendTest(ctx context.Context) doctor.Finding {
 	f := doctor.Finding{Result: doctor.Fail, What: "test message"}
 	h, err := d.Home()
@@ -98,7 +97,6 @@ func (d *Deps) installedEntries(ctx context.Context, scheduler string) (found do
 	return found, nil
 }
 
-// entriesFault says what to do about an error; a scheduler that is not there is none.
 func entriesFault(o unitOptions, err error) error {
 	if err == nil || errors.Is(err, process.ErrNotFound) || as[*otherDataDir](err) {
 		return nil

@@ -81,14 +81,12 @@ type meaning struct {
 	text   string
 }
 
-// usageError is a command line that makes no sense.
 type usageError struct{ reason string }
 
 func (e *usageError) Error() string { return e.reason }
 
 func usage(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
-// hint adds to an error what its reader can do.
 func hint(err error, format string, args ...any) error { return app.Hint(err, format, args...) }
 
 // withStatus is an error whose status does not follow from its type.

@@ -117,7 +117,6 @@ func (d *Deps) turn(h app.Home, model string, run func(*runner.Runner, runner.Op
 	return errors.Join((&fireOptions{}).verdict(d, r, err), v.err)
 }
 
-// warnWindow warns once when the conversation exceeds 60 and 75 percent of the model's window.
 func (d *Deps) warnWindow(r runlog.Record) {
 	if r.Crossed() > 0 {
 		d.line("warning", join("chat", fmt.Sprintf("the conversation fills %d %% of the model's window (%d of %d tokens): /compact, or "+

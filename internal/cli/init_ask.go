@@ -157,7 +157,6 @@ func (o *initOptions) prove(ctx context.Context, d *Deps) (err error) {
 	return f.err()
 }
 
-// tellNext names the next step.
 func (d *Deps) tellNext(settings map[string]string, o initOptions) {
 	switch {
 	case settings["engine"] == "":

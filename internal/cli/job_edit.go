@@ -57,7 +57,6 @@ func runJobEdit(ctx context.Context, d *Deps, h app.Home, kind job.Kind, name st
 	return d.approveEdited(ctx, h, path)
 }
 
-// approveEdited approves what the owner has just written.
 func (d *Deps) approveEdited(ctx context.Context, h app.Home, path string) error {
 	s, err := h.Jobs().Load()
 	if err != nil {

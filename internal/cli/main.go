@@ -102,7 +102,6 @@ func (c onDemand) Err() error {
 	return c.Context.Err()
 }
 
-// signalled is the cause of a context that a signal ended.
 type signalled syscall.Signal
 
 func (s signalled) Error() string { return syscall.Signal(s).String() }
@@ -112,7 +111,6 @@ func (s signalled) Is(target error) bool {
 	return target == context.Canceled || target == runner.ErrWithdrawn && syscall.Signal(s) == syscall.SIGINT
 }
 
-// output is standard output; its errors say so.
 type output struct{ w io.Writer }
 
 func (o output) Write(p []byte) (int, error) {
@@ -123,7 +121,6 @@ func (o output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// unwritten is output that did not arrive.
 type unwritten struct{ err error }
 
 func (e *unwritten) Error() string { return "standard output: not written: " + store.Cause(e.err) }

@@ -57,7 +57,6 @@ func (d *Deps) watch(name string) (stop func()) {
 	}
 }
 
-// hear follows the run.
 func (p *progress) hear(e runlog.Event) {
 	if p == nil {
 		return

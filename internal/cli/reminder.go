@@ -106,7 +106,6 @@ func runRemind(ctx context.Context, d *Deps, h app.Home, at string, words []stri
 	return d.setReminder(ctx, h, j, j.RunAt)
 }
 
-// reminderRow is a reminder as listings show it.
 type reminderRow struct {
 	ID          string    `json:"id"`
 	At          time.Time `json:"at"`

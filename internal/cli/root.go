@@ -178,7 +178,6 @@ func opened(open func() (app.Home, error), do homeCommand) func(*cobra.Command, 
 	}
 }
 
-// verbOf is a command's words without the program's name.
 func verbOf(cmd *cobra.Command) string {
 	if cmd == nil {
 		return ""
@@ -196,7 +195,6 @@ func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-// versionFacts is what there is to say of the program.
 type versionFacts struct {
 	Version string `json:"version"`
 	Go      string `json:"go"`

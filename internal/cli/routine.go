@@ -47,7 +47,6 @@ func jobPath(s job.Set, h app.Home, kind job.Kind, name string) (string, error) 
 	return j.Path, explain(err)
 }
 
-// routineRow is a routine as listings show it.
 type routineRow struct {
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`

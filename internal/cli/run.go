@@ -139,7 +139,6 @@ func runRunShow(d *Deps, h app.Home, runs []string) error {
 	})
 }
 
-// runRequestShow prints the n-th request of each run.
 func runRequestShow(d *Deps, h app.Home, runs []string, n int) error {
 	if n < 1 {
 		return usage("--request %d: want 1 or more", n)

@@ -58,7 +58,6 @@ func newScheduleList(d *Deps) *cobra.Command {
 	return withJSON(d, cmd, jsonLines+", with job and at")
 }
 
-// fireRow is a fire to come as listings show it.
 type fireRow struct {
 	Job         string    `json:"job"`
 	At          time.Time `json:"at"`

@@ -169,7 +169,6 @@ func (d *Deps) callerEnv() (env []string) {
 	return append(env, "LC_ALL=C") // what they say is read
 }
 
-// tellLeft says which routines only the tick fires.
 func (d *Deps) tellLeft(left []installer.Left) {
 	for _, l := range left {
 		d.warn(fmt.Sprintf("%s is left to ollim tick: %s", l.Job.Name(), l.Why))

@@ -13,7 +13,6 @@ import (
 	"github.com/ollim/ollim/internal/state/channel"
 )
 
-// channelRow is a channel's session as listings show it.
 type channelRow struct {
 	Session      string    `json:"session"` // its name
 	Channel      string    `json:"channel"`
@@ -24,7 +23,6 @@ type channelRow struct {
 	Busy         bool      `json:"busy"`
 }
 
-// runChannelList lists the sessions of channels, the most recently used first.
 func runChannelList(d *Deps) error {
 	h, err := d.AnyHome()
 	if err != nil {
@@ -67,7 +65,6 @@ func (d *Deps) channelNamed(h app.Home, text string) (n channel.Name, found bool
 	return n, err == nil
 }
 
-// channelFacts are those of a channel's session.
 func channelFacts(h app.Home, n channel.Name) (sessionFacts, error) {
 	path := h.Dir.Channel(n.String())
 	s, err := h.Channels().Read(n)

@@ -76,7 +76,6 @@ func runSessionCompact(ctx context.Context, d *Deps, name, instructions, engine 
 	return err
 }
 
-// compactionFacts describes what was compacted.
 func (d *Deps) compactionFacts(h app.Home, c app.Conversation, r runlog.Record) string {
 	facts := "compacted"
 	if c.File.Path != "" {

@@ -115,7 +115,6 @@ func sweepSessions(ctx context.Context, h app.Home) error {
 	return err
 }
 
-// transcriptRow is a transcript as listings show it.
 type transcriptRow struct {
 	transcript.Summary
 	Session string `json:"session,omitempty"` // main or routine:ID

@@ -52,7 +52,6 @@ func newSkill(d *Deps) *cobra.Command {
 		}, newSkillRender(d))
 }
 
-// explainSkill adds what to do about a skill that is not there.
 func explainSkill(err error) error {
 	var unknown *skill.Unknown
 	if errors.As(err, &unknown) && len(unknown.Near) == 0 {
@@ -61,7 +60,6 @@ func explainSkill(err error) error {
 	return err
 }
 
-// skillRow is a skill as listings show it.
 type skillRow struct {
 	Name         string   `json:"name"`
 	Description  string   `json:"description"`

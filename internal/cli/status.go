@@ -75,7 +75,6 @@ func runStatus(ctx context.Context, d *Deps, short bool) error {
 	return err
 }
 
-// runBare is ollim without a command.
 func runBare(ctx context.Context, d *Deps) error {
 	if dir, err := d.Dir(); err == nil && exists(d.ConfigFile(dir)) {
 		return runStatus(ctx, d, false)

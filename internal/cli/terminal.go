@@ -134,7 +134,6 @@ func relative(now, at time.Time, exact string) string {
 // state is a word in a list about how something is. A terminal shows those in colour that ask for attention.
 type state string
 
-// Colours, as control sequences.
 const (
 	red    = "\x1b[31m"
 	yellow = "\x1b[33m"
@@ -152,7 +151,6 @@ func (s state) tone() string {
 	return ""
 }
 
-// layout is how lists are written.
 type layout int
 
 const (
@@ -161,7 +159,6 @@ const (
 	onTerminal               // aligned columns under a header line
 )
 
-// table writes records, one a line.
 type table struct {
 	d      *Deps
 	layout layout
@@ -221,7 +218,6 @@ func (t *table) moment(m moment) string {
 	return said
 }
 
-// end writes an aligned table.
 func (t *table) end() {
 	if len(t.lines) == 0 {
 		return
@@ -273,7 +269,6 @@ func records[T any](d *Deps, columns string, list []T, cells func(T) []any) erro
 	return nil
 }
 
-// cellsOf makes cells of texts.
 func cellsOf(row []string) []any {
 	cells := make([]any, len(row))
 	for i, text := range row {

@@ -37,7 +37,6 @@ func newWebhook(d *Deps) *cobra.Command {
 		newWebhookServe(d), newWebhookCall(d))
 }
 
-// webhookRow is a webhook as listings show it.
 type webhookRow struct {
 	ID          string        `json:"id"`
 	Name        string        `json:"name"`

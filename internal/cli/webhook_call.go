@@ -97,7 +97,6 @@ func runWebhookCall(ctx context.Context, d *Deps, h app.Home, o webhookCallOptio
 	return d.call(r)
 }
 
-// payload reads what is to be posted.
 func (o *webhookCallOptions) payload(ctx context.Context, d *Deps) (body []byte, err error) {
 	switch o.file {
 	case "":
@@ -116,7 +115,6 @@ func (o *webhookCallOptions) payload(ctx context.Context, d *Deps) (body []byte,
 	return body, nil
 }
 
-// callTime bounds a call.
 const callTime = 30 * time.Second
 
 // call sends a request and prints the run that it leads to.
@@ -183,7 +181,6 @@ func (o *webhookCallOptions) command(r *http.Request, body []byte, secrets, name
 	return strings.Join(append(words, shellWord(r.URL.String())), " "), nil
 }
 
-// shellWord quotes a word of a shell's command line.
 func shellWord(s string) string {
 	if s != "" && plaintext.IsWord(s, "@%+=:,./_-") {
 		return s

@@ -129,7 +129,6 @@ func (d *Deps) introduce(files *webhook.Files, listeners []net.Listener) error {
 	return nil
 }
 
-// accessLog writes a line for each request to standard output.
 type accessLog struct {
 	d    *Deps
 	zone *time.Location

@@ -56,20 +56,17 @@ type press struct {
 	channel string
 }
 
-// buttons is the table of the buttons.
 func buttons() map[string]button {
-	end := func(x *Interactions, ctx context.Context, p press) (string, error) {
-		return x.endFork(ctx, p.verb, p.arg)
-	}
+	end := withRunner((*Interactions).endFork)
 	return map[string]button{
-		outbox.ButtonAnswer:   {do: (*Interactions).answerQuestion},
-		outbox.ButtonAgent:    {do: (*Interactions).sayPrompt, alone: true},
+		outbox.ButtonAnswer:   {do: withRunner((*Interactions).answerQuestion)},
+		outbox.ButtonAgent:    {do: withRunner((*Interactions).sayPrompt), alone: true},
 		outbox.ButtonTaskDone: {do: taskCommand("done"), alone: true},
 		outbox.ButtonTaskDel:  {do: taskCommand("rm"), alone: true, confirm: true},
 		buttonForkSave:        {do: end},
 		buttonForkReport:      {do: end},
 		buttonForkExit:        {do: end, confirm: true},
-		buttonClear:           {do: (*Interactions).clear, confirm: true},
+		buttonClear:           {do: withRunner((*Interactions).clear), confirm: true},
 		buttonPermit:          {do: (*Interactions).answerPermission},
 		buttonClose:           {do: func(*Interactions, context.Context, press) (string, error) { return "", nil }},
 	}
@@ -236,12 +233,8 @@ func change(rows []discordgo.MessageComponent, edit func(*discordgo.Button)) []d
 }
 
 // answerQuestion is a choice of a question that a run has asked.
-func (x *Interactions) answerQuestion(ctx context.Context, p press) (string, error) {
+func (x *Interactions) answerQuestion(ctx context.Context, r *runner.Runner, p press) (string, error) {
 	run, choice, _ := strings.Cut(p.arg, ":")
-	r, err := x.Runner()
-	if err != nil {
-		return "", err
-	}
 	if _, err := r.Answer(ctx, run, choice); err != nil {
 		return "", err
 	}
@@ -252,11 +245,7 @@ func (x *Interactions) answerQuestion(ctx context.Context, p press) (string, err
 }
 
 // sayPrompt lets a button say its prompt in the conversation, once.
-func (x *Interactions) sayPrompt(ctx context.Context, p press) (string, error) {
-	r, err := x.Runner()
-	if err != nil {
-		return "", err
-	}
+func (x *Interactions) sayPrompt(ctx context.Context, r *runner.Runner, p press) (string, error) {
 	text, err := r.Inquiries.Use(ctx, p.arg)
 	if err != nil {
 		return "", err
@@ -274,11 +263,7 @@ func taskCommand(verb string) func(*Interactions, context.Context, press) (strin
 	}
 }
 
-func (x *Interactions) clear(ctx context.Context, p press) (string, error) {
-	r, err := x.Runner()
-	if err != nil {
-		return "", err
-	}
+func (x *Interactions) clear(ctx context.Context, r *runner.Runner, p press) (string, error) {
 	main, err := r.Sessions.Main()
 	switch {
 	case err != nil:

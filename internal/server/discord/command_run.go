@@ -25,7 +25,17 @@ func output(words ...string) func(*Interactions, context.Context, call) (reply, 
 	}
 }
 
-// block shows lines as they are.
+// withRunner lets a command or a button work with the settings as they are now.
+func withRunner[A, B any](do func(*Interactions, context.Context, *runner.Runner, A) (B, error)) func(*Interactions, context.Context, A) (B, error) {
+	return func(x *Interactions, ctx context.Context, a A) (answer B, err error) {
+		r, err := x.Runner()
+		if err != nil {
+			return answer, err
+		}
+		return do(x, ctx, r, a)
+	}
+}
+
 func block(text string) string {
 	text = strings.TrimRight(text, "\n ")
 	if text == "" {
@@ -161,11 +171,7 @@ func (x *Interactions) jobs(context.Context) (list []completion) {
 }
 
 // fire starts a job as a process of its own, as tick does.
-func (x *Interactions) fire(_ context.Context, c call) (reply, error) {
-	r, err := x.Runner()
-	if err != nil {
-		return reply{}, err
-	}
+func (x *Interactions) fire(_ context.Context, r *runner.Runner, c call) (reply, error) {
 	files, err := r.Jobs.Load()
 	if err != nil {
 		return reply{}, err
@@ -177,11 +183,7 @@ func (x *Interactions) fire(_ context.Context, c call) (reply, error) {
 	return reply{text: "Started `" + inCode(j.Name()) + "`."}, x.Launch("fire", "--", j.ID)
 }
 
-func (x *Interactions) interrupt(context.Context, call) (reply, error) {
-	r, err := x.Runner()
-	if err != nil {
-		return reply{}, err
-	}
+func (x *Interactions) interrupt(_ context.Context, r *runner.Runner, _ call) (reply, error) {
 	run, err := r.StopTurn()
 	if err == nil && run == "" {
 		return reply{text: "No turn is in progress."}, nil
@@ -189,11 +191,7 @@ func (x *Interactions) interrupt(context.Context, call) (reply, error) {
 	return reply{text: "The turn in progress is being stopped."}, err
 }
 
-func (x *Interactions) compact(ctx context.Context, c call) (reply, error) {
-	r, err := x.Runner()
-	if err != nil {
-		return reply{}, err
-	}
+func (x *Interactions) compact(ctx context.Context, r *runner.Runner, c call) (reply, error) {
 	record, err := r.CompactSession(ctx, "", cmp.Or(c.args["instructions"], prompt.StandardSummary), runner.Options{Owner: true})
 	if err := failed(record, err); err != nil {
 		return reply{}, err
@@ -201,7 +199,6 @@ func (x *Interactions) compact(ctx context.Context, c call) (reply, error) {
 	return reply{text: fmt.Sprintf("Compacted: %d tokens before, %d after.", record.ContextBefore, record.Context)}, nil
 }
 
-// failed returns why a turn did not end well.
 func failed(record runlog.Record, err error) error {
 	switch {
 	case record.ID == "" || record.Outcome == runlog.OK:
@@ -213,11 +210,7 @@ func failed(record runlog.Record, err error) error {
 }
 
 // askToClear asks the owner to confirm.
-func (x *Interactions) askToClear(context.Context, call) (reply, error) {
-	r, err := x.Runner()
-	if err != nil {
-		return reply{}, err
-	}
+func (x *Interactions) askToClear(_ context.Context, r *runner.Runner, _ call) (reply, error) {
 	main, err := r.Sessions.Main()
 	switch {
 	case err != nil:
@@ -236,12 +229,7 @@ func (x *Interactions) askToConfirm(text, label, verb, arg string) reply {
 	}}
 }
 
-// fork opens an interactive fork or, while one is open, ends or shows it.
-func (x *Interactions) fork(ctx context.Context, c call) (reply, error) {
-	r, err := x.Runner()
-	if err != nil {
-		return reply{}, err
-	}
+func (x *Interactions) fork(ctx context.Context, r *runner.Runner, c call) (reply, error) {
 	f, open, err := r.Sessions.Fork(ctx)
 	switch {
 	case err != nil:
@@ -251,7 +239,7 @@ func (x *Interactions) fork(ctx context.Context, c call) (reply, error) {
 	case c.args["end"] == "exit":
 		return x.askToConfirm("Drop the fork? The main conversation does not hear of it.", "Drop it", buttonForkExit, f.ID), nil
 	case c.args["end"] != "":
-		said, err := x.endFork(ctx, "fork_"+c.args["end"], f.ID)
+		said, err := x.endFork(ctx, r, press{verb: "fork_" + c.args["end"], arg: f.ID})
 		return reply{text: said}, err
 	case open && c.args["topic"] == "":
 		shown, err := output("fork", "status")(x, ctx, c)
@@ -265,19 +253,15 @@ func (x *Interactions) fork(ctx context.Context, c call) (reply, error) {
 }
 
 // endFork ends the fork of an id, and returns what became of it.
-func (x *Interactions) endFork(ctx context.Context, how, id string) (said string, err error) {
-	r, err := x.Runner()
-	if err != nil {
-		return "", err
-	}
+func (x *Interactions) endFork(ctx context.Context, r *runner.Runner, p press) (said string, err error) {
 	f, open, err := r.Sessions.Fork(ctx)
 	if err != nil {
 		return "", err
 	}
-	if !open || f.ID != id {
+	if !open || f.ID != p.arg {
 		return "", &stale{"this fork has ended"}
 	}
-	switch how {
+	switch p.verb {
 	case buttonForkSave:
 		_, err = r.SaveFork(ctx)
 		said = "The fork is the main conversation now."

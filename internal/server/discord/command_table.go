@@ -12,7 +12,6 @@ import (
 	"github.com/ollim/ollim/internal/policy"
 )
 
-// command is a slash command.
 type command struct {
 	name     string
 	about    string
@@ -24,12 +23,11 @@ type command struct {
 // completion is what an option can be.
 type completion struct{ value, about string }
 
-// commands is the table of the commands.
 func commands() []command {
 	return []command{
-		{name: "clear", about: "Begin a new conversation; the transcript of this one is kept", run: (*Interactions).askToClear},
+		{name: "clear", about: "Begin a new conversation; the transcript of this one is kept", run: withRunner((*Interactions).askToClear)},
 		{
-			name: "compact", about: "Replace the conversation by a summary", run: (*Interactions).compact,
+			name: "compact", about: "Replace the conversation by a summary", run: withRunner((*Interactions).compact),
 			options: options(text("instructions", "What the summary should keep")),
 		},
 		{
@@ -37,7 +35,7 @@ func commands() []command {
 			options: options(choice("by", "One line for each", "job", "day", "model")),
 		},
 		{
-			name: "fork", about: "Open an interactive fork, show it, or end it", run: (*Interactions).fork,
+			name: "fork", about: "Open an interactive fork, show it, or end it", run: withRunner((*Interactions).fork),
 			options: options(text("topic", "What the fork is about"), choice("end", "How to end the open fork", "save", "report", "exit")),
 		},
 		{
@@ -48,7 +46,7 @@ func commands() []command {
 			name: "thinking", about: "Choose how much the model thinks, or show it", run: setting("chat.thinking"),
 			options: options(typed(text("value", "off, adaptive, true or a number of tokens"))), complete: (*Interactions).thinkings,
 		},
-		{name: "interrupt", about: "Stop the turn in progress; what was said is kept", run: (*Interactions).interrupt},
+		{name: "interrupt", about: "Stop the turn in progress; what was said is kept", run: withRunner((*Interactions).interrupt)},
 		{
 			name: "permissions", about: "Choose what happens when the agent wants a tool that is not allowed, or show it", run: setting("chat.permissions"),
 			options: options(choice("value", "dontAsk: deny; default: ask you; acceptEdits: ask you, except for edits of files",
@@ -65,7 +63,7 @@ func commands() []command {
 		{name: "status", about: "Show what runs, what waits and what failed", run: output("status")},
 		{name: "routines", about: "List the routines and when they fire next", run: output("routine", "list")},
 		{
-			name: "fire", about: "Run a job now", run: (*Interactions).fire,
+			name: "fire", about: "Run a job now", run: withRunner((*Interactions).fire),
 			options: options(needed(typed(text("job", "The job")))), complete: (*Interactions).jobs,
 		},
 		{name: "version", about: "Show the version of ollim", run: output("version")},

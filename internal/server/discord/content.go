@@ -45,7 +45,6 @@ func newContent(now time.Time) content {
 	return content{unsaid: true, doing: "working…", since: now, began: now}
 }
 
-// say adds text that has just arrived.
 func (c *content) say(text string, now time.Time) {
 	if text == "" {
 		return
@@ -70,7 +69,6 @@ func (c *content) wait(line string, now time.Time) {
 	c.queued = true
 }
 
-// add completes a block. White space alone is none.
 func (c *content) add(text string) {
 	text = strings.Trim(strings.ToValidUTF8(text, "\ufffd"), "\r\n")
 	if strings.TrimSpace(text) == "" {
@@ -88,14 +86,12 @@ func (c *content) note(line string) {
 	c.add(subtext + escapeMarkdown(line))
 }
 
-// flush makes a block of the text that has arrived.
 func (c *content) flush() {
 	text := string(c.arriving)
 	c.arriving = nil
 	c.complete(text)
 }
 
-// complete adds a text of the agent.
 func (c *content) complete(text string) {
 	if strings.TrimSpace(text) == "" {
 		return
@@ -170,7 +166,6 @@ func forkNote(e runlog.Event) string {
 	return ""
 }
 
-// text returns the answer so far.
 func (c *content) text() string {
 	arriving := strings.Trim(strings.ToValidUTF8(string(c.arriving), ""), "\r\n")
 	blocks := c.blocks

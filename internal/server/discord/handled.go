@@ -97,7 +97,6 @@ func (h *handled) upTo(channel string) string {
 	return h.state.Channels[channel].UpTo
 }
 
-// channels returns the known channels.
 func (h *handled) channels() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -198,16 +198,13 @@ func answerOf(h Home, record runlog.Record) (string, error) {
 	return c.text(), nil
 }
 
-// answering returns the latest run that answers a message.
 func (l *Listener) answering(h Home, id string) (runlog.Record, bool, error) {
 	for r, err := range h.Runner.Runs.Since(h.Disk.Now().Add(-runner.ForkIdle * 6 * 24)) {
 		if err != nil {
 			return runlog.Record{}, false, err
 		}
-		for _, answered := range r.Answers {
-			if answered == id {
-				return r, true, nil
-			}
+		if slices.Contains(r.Answers, id) {
+			return r, true, nil
 		}
 	}
 	return runlog.Record{}, false, nil

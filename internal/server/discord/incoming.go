@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,7 +74,8 @@ func (l *Listener) read(ctx context.Context, h Home, m *discordgo.Message) (s sa
 		}
 		texts = append(texts, text)
 	}
-	s.Text = strings.TrimSpace(strings.Join(notEmpty(texts), "\n\n"))
+	texts = slices.DeleteFunc(texts, func(text string) bool { return strings.TrimSpace(text) == "" })
+	s.Text = strings.TrimSpace(strings.Join(texts, "\n\n"))
 	if s.Text == "" && len(s.Attachments) == 0 {
 		s.Text = "[a message without text]"
 	}
@@ -97,15 +99,6 @@ func unwritten(m *discordgo.Message) (texts []string) {
 		texts = append(texts, strings.Join(choices, "\n"))
 	}
 	return texts
-}
-
-func notEmpty(texts []string) (list []string) {
-	for _, t := range texts {
-		if strings.TrimSpace(t) != "" {
-			list = append(list, t)
-		}
-	}
-	return list
 }
 
 func quoteAny(m *discordgo.Message) string {
@@ -132,7 +125,6 @@ func (l *Listener) download(ctx context.Context, a *discordgo.MessageAttachment)
 	return data, err
 }
 
-// isVoice reports whether an attachment is speech.
 func isVoice(m *discordgo.Message, a *discordgo.MessageAttachment) bool {
 	return m.Flags&(1<<13) != 0 || strings.HasPrefix(a.ContentType, "audio/")
 }

@@ -58,7 +58,6 @@ func toolLabel(tool string, input json.RawMessage) string {
 	return verb + " " + escapeMarkdown(plaintext.Short(plaintext.Line(about), maxQuote)) + "…"
 }
 
-// program returns the name of the first program of a command.
 func program(command string) string {
 	for _, word := range strings.Fields(command) {
 		if !strings.Contains(word, "=") { // else it sets a variable
@@ -68,7 +67,6 @@ func program(command string) string {
 	return ""
 }
 
-// brief makes a reason fit one line.
 func brief(reason string) string { return plaintext.Short(plaintext.Line(reason), maxReason) }
 
 // escapeMarkdown makes Discord show a line as it is: without format, mention or link.

@@ -9,7 +9,6 @@ type lanes struct {
 	running sync.WaitGroup
 }
 
-// do adds work to a lane.
 func (l *lanes) do(lane string, work func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -38,5 +37,4 @@ func (l *lanes) serve(lane string) {
 	}
 }
 
-// wait waits until no lane has work.
 func (l *lanes) wait() { l.running.Wait() }

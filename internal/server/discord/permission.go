@@ -111,53 +111,38 @@ func (x *Interactions) React(r *discordgo.MessageReaction) {
 	}
 }
 
-func (p *permissions) isAllowed(pattern string) bool {
+// do is alone with the questions.
+func (p *permissions) do(what func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.always[pattern]
+	if p.waiting == nil {
+		p.always, p.waiting = map[string]bool{}, map[string]*waiting{}
+	}
+	what()
 }
 
-func (p *permissions) allow(pattern string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.always == nil {
-		p.always = map[string]bool{}
-	}
-	p.always[pattern] = true
+func (p *permissions) isAllowed(pattern string) (allowed bool) {
+	p.do(func() { allowed = p.always[pattern] })
+	return allowed
 }
+
+func (p *permissions) allow(pattern string) { p.do(func() { p.always[pattern] = true }) }
 
 // forget forgets what was allowed for the session.
-func (p *permissions) forget() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	clear(p.always)
-}
+func (p *permissions) forget() { p.do(func() { clear(p.always) }) }
 
 // begin adds a question. Its id is one that no earlier process has used, of which buttons may be left.
 func (p *permissions) begin() (id string, w *waiting) {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
 	id, w = hex.EncodeToString(random[:]), &waiting{answer: make(chan verdict, 1)}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.waiting == nil {
-		p.waiting = map[string]*waiting{}
-	}
-	p.waiting[id] = w
+	p.do(func() { p.waiting[id] = w })
 	return id, w
 }
 
-func (p *permissions) end(id string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.waiting, id)
-}
+func (p *permissions) end(id string) { p.do(func() { delete(p.waiting, id) }) }
 
-func (p *permissions) sent(w *waiting, message string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	w.message = message
-}
+func (p *permissions) sent(w *waiting, message string) { p.do(func() { w.message = message }) }
 
 // of returns the id of the question that a message asks; "" for none.
 func (p *permissions) of(message string) string {

@@ -17,17 +17,6 @@ const (
 	editsPause = 1200 * time.Millisecond
 )
 
-// pauseAfter returns the shortest time between two edits of a turn that has taken so long.
-func pauseAfter(spent time.Duration) time.Duration {
-	switch {
-	case spent < 30*time.Second:
-		return editsPause
-	case spent < 2*time.Minute:
-		return 2500 * time.Millisecond
-	}
-	return 5 * time.Second
-}
-
 // posted is the messages that show an answer, and the requests for them.
 type posted struct {
 	list   []message
@@ -69,7 +58,16 @@ func (p *posted) slot(now time.Time, pause bool) time.Time {
 	return at
 }
 
-func (p *posted) pause(now time.Time) time.Duration { return pauseAfter(now.Sub(p.began)) }
+// pause returns the shortest time between two edits: the longer the turn has taken, the longer.
+func (p *posted) pause(now time.Time) time.Duration {
+	switch spent := now.Sub(p.began); {
+	case spent < 30*time.Second:
+		return editsPause
+	case spent < 2*time.Minute:
+		return 2500 * time.Millisecond
+	}
+	return 5 * time.Second
+}
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
@@ -78,7 +76,6 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// count notes that a request is made.
 func (p *posted) count(now time.Time) {
 	p.last = append(p.last, now)
 	p.last = p.last[max(0, len(p.last)-editsMost):]
@@ -138,23 +135,22 @@ func (a *Answer) step(ctx context.Context) time.Duration {
 	}
 	p.count(now)
 	var err error
-	if i < len(p.list) {
-		err = a.edit(ctx, i, api.Outgoing{Text: texts[i], Once: true})
-	} else {
-		err = a.send(ctx, api.Outgoing{Text: texts[i], ReplyTo: a.replyTo(i), Silent: i > 0, Once: true})
+	o := api.Outgoing{Text: texts[i], Once: true}
+	switch {
+	case i < len(p.list):
+		err = a.edit(ctx, i, o)
+	case i == 0:
+		o.ReplyTo = a.at.Message
+		err = a.send(ctx, o)
+	default:
+		o.Silent = true
+		err = a.send(ctx, o)
 	}
 	if err != nil {
 		p.failed(i, err, a.stream.Now())
 	}
 	p.opened = p.opened || opening && err == nil
 	return 0
-}
-
-func (a *Answer) replyTo(i int) string {
-	if i > 0 {
-		return ""
-	}
-	return a.at.Message
 }
 
 // failed notes a request that failed while the turn goes on. It is not repeated: the next one shows more.
@@ -168,7 +164,6 @@ func (p *posted) failed(i int, err error, now time.Time) {
 	}
 }
 
-// edit changes the i-th message.
 func (a *Answer) edit(ctx context.Context, i int, o api.Outgoing) error {
 	m := &a.posted.list[i]
 	m.text = "" // not known before the answer

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -127,11 +126,7 @@ func (a *Answer) Observer() runner.Observer {
 
 // Queued shows that other messages are answered first.
 func (a *Answer) Queued(p queue.Place) {
-	line := fmt.Sprintf("queued: %d messages are before it", p.Ahead)
-	if p.Ahead == 1 {
-		line = "queued: one message is before it"
-	}
-	a.change(func(c *content) { c.wait(line, a.stream.Now()) })
+	a.change(func(c *content) { c.wait(p.String(), a.stream.Now()) })
 }
 
 // Note adds a line about the turn to the answer. Nothing in it is formatted.
@@ -154,14 +149,12 @@ func (a *Answer) change(what func(*content)) {
 	}
 }
 
-// acknowledge adds the reaction.
 func (a *Answer) acknowledge(ctx context.Context) {
 	if a.at.Message != "" {
 		_ = a.stream.API.React(ctx, a.at.Channel, a.at.Message, working) // the reply says the same
 	}
 }
 
-// typing shows the bot as typing until text is shown or ctx ends.
 func (a *Answer) typing(ctx context.Context) {
 	select {
 	case <-a.placed: // Discord ends it at a new message
@@ -219,7 +212,6 @@ func (a *Answer) showing(more ...string) {
 	}
 }
 
-// withdraw removes the reaction.
 func (a *Answer) withdraw(ctx context.Context) {
 	if a.at.Message == "" {
 		return

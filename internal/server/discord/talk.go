@@ -174,12 +174,10 @@ func quoteOf(m *discordgo.Message) string {
 	return e.Text()
 }
 
-// agree shows that an answer was taken.
 func (l *Listener) agree(ctx context.Context, m *discordgo.Message) {
 	go func() { _ = l.Client.React(ctx, m.ChannelID, m.ID, "✅") }()
 }
 
-// tell replies to a message.
 func (l *Listener) tell(ctx context.Context, m *discordgo.Message, text string) {
 	_, err := l.Client.Send(ctx, m.ChannelID, api.Outgoing{Text: text, ReplyTo: m.ID, Nonce: api.Nonce("tell-"+m.ID, 0)})
 	l.warn(err)
@@ -307,7 +305,6 @@ func (c *conversation) converse(h Home, own []spoken, a *Answer) (record runlog.
 	return record, left, err
 }
 
-// leave leaves the messages that wait in the queue.
 func (c *conversation) leave() {
 	for _, s := range c.waiting {
 		s.Leave()
@@ -325,7 +322,6 @@ func (t *talks) stop() {
 	}
 }
 
-// wait waits for the turns in progress.
 func (t *talks) wait() { t.running.Wait() }
 
 // abandoned answers the messages whose senders have died, beside everything else.

@@ -93,6 +93,14 @@ type Place struct {
 	Running string // the run that is answering one of them; "" if none is
 }
 
+// String says how many messages are answered first.
+func (p Place) String() string {
+	if p.Ahead == 1 {
+		return "queued: one message is before it"
+	}
+	return fmt.Sprintf("queued: %d messages are before it", p.Ahead)
+}
+
 // Add puts a message at the end of the queue. The error is a *store.NotWritten or *lock.Failed, or wraps lock.ErrBusy; then the
 // message is not in the queue.
 func (b Book) Add(ctx context.Context, m Message) (*Ticket, Place, error) {

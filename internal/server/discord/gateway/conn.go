@@ -84,7 +84,6 @@ func (c *conn) serve(ctx context.Context) error {
 	return err
 }
 
-// read reads until the connection ends.
 func (c *conn) read() {
 	for {
 		var f frame
@@ -153,7 +152,6 @@ func (c *conn) take(f frame) error {
 	return nil
 }
 
-// hello begins heartbeats, and the session.
 func (c *conn) hello(data []byte) error {
 	var d struct {
 		Interval int `json:"heartbeat_interval"` // milliseconds
@@ -187,7 +185,6 @@ func (c *conn) invalid(resumable bool) error {
 	return later{err, time.Second + time.Duration(c.Random()*float64(4*time.Second))}
 }
 
-// dispatch puts an event in the queue.
 func (c *conn) dispatch(f frame) error {
 	switch f.Type {
 	case "READY":
@@ -223,7 +220,6 @@ func (c *conn) dispatch(f frame) error {
 	return nil
 }
 
-// ready notes that the session works.
 func (c *conn) ready() {
 	c.working, c.missed, c.unanswered = true, 0, 0
 	c.patience.Stop()

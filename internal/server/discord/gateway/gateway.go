@@ -30,16 +30,16 @@ import (
 	"github.com/ollim/ollim/internal/server/discord/api"
 )
 
-// Options say who connects, and how it is reported. Token, Intents, REST and Now are needed.
+// Options say who connects, and how it is reported. Those from Sleep on may be left out.
 type Options struct {
 	Token   string
 	Intents int
 	REST    *api.Client // asks for the gateway's address
 	Saved   Saved       // of the run before; the zero value begins a session
 
-	Save func(Saved) // called from one goroutine at a time: after events, before a session begins, and at the end; may be nil
-	Beat func()      // called when a heartbeat of a working session is acknowledged; may be nil
-	Log  func(error) // why a connection ended or failed, and when the next one is tried; may be nil
+	Save func(Saved) // called from one goroutine at a time: after events, before a session begins, and at the end
+	Beat func()      // called when a heartbeat of a working session is acknowledged
+	Log  func(error) // why a connection ended or failed, and when the next one is tried
 
 	Now      func() time.Time                           // only counts new sessions
 	Sleep    func(context.Context, time.Duration) error // nil is the system's
@@ -112,15 +112,6 @@ type item struct {
 }
 
 func newRun(o Options) *run {
-	if o.Save == nil {
-		o.Save = func(Saved) {}
-	}
-	if o.Beat == nil {
-		o.Beat = func() {}
-	}
-	if o.Log == nil {
-		o.Log = func(error) {}
-	}
 	if o.Sleep == nil {
 		o.Sleep = process.Sleep
 	}

@@ -251,7 +251,7 @@ func TestAddress(t *testing.T) {
 		err := gateway.Run(ctx, gateway.Options{
 			Saved: gateway.Saved{ID: "1", Resume: address}, Now: time.Now,
 			Log:  func(err error) { said = append(said, err.Error()); cancel() },
-			REST: api.New(api.Options{}),
+			REST: api.New(api.Options{}), Save: func(gateway.Saved) {},
 		}, func(gateway.Event) {})
 		if err != nil || len(said) != 1 || !strings.Contains(said[0], "connect to the gateway: ") {
 			t.Errorf("%s: %v, %q", address, err, said)
