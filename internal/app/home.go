@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/schedule/forecast"
 	"github.com/ollim/ollim/internal/state/approval"
 	"github.com/ollim/ollim/internal/state/budget"
 	"github.com/ollim/ollim/internal/state/channel"
@@ -240,4 +242,23 @@ func (h Home) past(since time.Time) (past []spend.Past, err error) {
 		}
 	}
 	return past, nil
+}
+
+// Audit returns what became of every slot since an instant, except for those of the last minutes, which are not settled.
+func (h Home) Audit(from time.Time) ([]forecast.Answer, error) {
+	return forecast.Audit(h.Slots(), from, h.Disk.Now().Add(-forecast.Settled), h.became)
+}
+
+// became is the outcome of a claim that does not say it; "" is of a run that is in progress.
+func (h Home) became(c slot.Claim) string {
+	r, err := h.Runs().Load(c.Run)
+	switch {
+	case err == nil && r.Done():
+		return string(r.Outcome)
+	case c.Alive(), err == nil && h.Runs().Alive(r):
+		return ""
+	case errors.Is(err, fs.ErrNotExist):
+		return forecast.Unaccounted // its process died before it had a record
+	}
+	return string(runlog.Interrupted)
 }

@@ -131,12 +131,6 @@ func runAsk(ctx context.Context, d *Deps, o askOptions) error {
 
 // check refuses options that make no sense before anything is read.
 func (o *askOptions) check() error {
-	given := 0
-	for _, is := range []bool{o.goOn, o.resume != "", o.file != ""} {
-		if is {
-			given++
-		}
-	}
 	switch {
 	case !slices.Contains([]string{"text", "json", "stream-json"}, o.format):
 		return usage("--output-format %q: want text, json or stream-json", o.format)
@@ -144,7 +138,7 @@ func (o *askOptions) check() error {
 		return usage("--include-partial-messages needs --output-format stream-json")
 	case o.empty:
 		return usage("-r and --session want an id or a file, not an empty word")
-	case given > 1:
+	case o.goOn && o.resume+o.file != "", o.resume != "" && o.file != "":
 		return usage("-c, -r and --session exclude each other")
 	case o.maxTurns < 0:
 		return usage("--max-turns %d: want 0 or more", o.maxTurns)
@@ -296,12 +290,8 @@ func openSession(sessions, file string) (transcript.Transcript, error) {
 		return t, app.NoTranscript(file, err)
 	}
 	known, err := transcript.Find(sessions, t.ID)
-	if err == nil && known.Path != t.Path {
-		here, hereErr := os.Stat(file)
-		there, thereErr := os.Stat(known.Path)
-		if hereErr != nil || thereErr != nil || !os.SameFile(here, there) {
-			return t, hint(usage("%s is a copy of %s", file, known.Path), "ollim -r %s", t.ID)
-		}
+	if err == nil && known.Path != t.Path && !sameFile(file, known.Path) {
+		return t, hint(usage("%s is a copy of %s", file, known.Path), "ollim -r %s", t.ID)
 	}
 	if errors.Is(err, transcript.ErrUnknown) {
 		place := transcript.Place(sessions, t.Header)

@@ -99,11 +99,7 @@ func runFire(ctx context.Context, d *Deps, o fireOptions) error {
 		}
 	}
 	firer := h.Runner(false)
-	failed := failures{d: d, verb: "fire"}
-	for _, name := range o.jobs {
-		failed.add(name, o.one(ctx, d, firer, name, options))
-	}
-	return failed.err()
+	return d.each("fire", o.jobs, func(name string) error { return o.one(ctx, d, firer, name, options) })
 }
 
 // resolve reads the options that can be wrong, and standard input where - asks for it.

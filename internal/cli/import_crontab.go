@@ -55,7 +55,10 @@ func newImportCrontab(d *Deps) *cobra.Command {
 }
 
 func runImportCrontab(ctx context.Context, d *Deps, o importCrontabOptions) error {
-	h, err := d.importHome(o.write)
+	h, err := d.Home()
+	if !o.write && errors.Is(err, app.ErrNoConfig) { // it need not exist for a look at what would be written
+		h, err = d.NewHome()
+	}
 	if err != nil {
 		return err
 	}
@@ -90,22 +93,17 @@ func runImportCrontab(ctx context.Context, d *Deps, o importCrontabOptions) erro
 	return nil
 }
 
-// importHome returns the data directory, which need not exist for a look at what would be written.
-func (d *Deps) importHome(write bool) (app.Home, error) {
-	h, err := d.Home()
-	if write || !errors.Is(err, app.ErrNoConfig) {
-		return h, err
-	}
-	return d.NewHome()
-}
-
 // crontab is the text of the user's crontab, of a file or of standard input.
 func (d *Deps) crontab(ctx context.Context, h app.Home, file string) (string, error) {
 	var data []byte
 	var err error
 	switch file {
 	case "":
-		data, err = d.userCrontab(ctx, h)
+		data, err = crontabOf(h, d).Read(ctx)
+		if errors.Is(err, process.ErrNotFound) {
+			return "", hint(&withStatus{err, statusUnavailable}, "ollim import crontab FILE")
+		}
+		err = unitOptions{target: forCrontab}.fault(err)
 	case "-":
 		data, err = io.ReadAll(io.LimitReader(d.In, maxCrontab+1))
 	default:
@@ -118,14 +116,6 @@ func (d *Deps) crontab(ctx context.Context, h app.Home, file string) (string, er
 		err = &withStatus{fmt.Errorf("%s: %w: more than %d KiB", cmp.Or(file, "crontab"), errTooLong, maxCrontab>>10), statusData}
 	}
 	return strings.ToValidUTF8(string(data), "\ufffd"), err
-}
-
-func (d *Deps) userCrontab(ctx context.Context, h app.Home) ([]byte, error) {
-	data, err := crontabOf(h, d).Read(ctx)
-	if errors.Is(err, process.ErrNotFound) {
-		return nil, hint(&withStatus{err, statusUnavailable}, "ollim import crontab FILE")
-	}
-	return data, unitOptions{target: forCrontab}.fault(err)
 }
 
 // importer makes routines of lines, one after the other.

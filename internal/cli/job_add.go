@@ -6,7 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
@@ -57,4 +61,110 @@ func (o *jobAdd) create(ctx context.Context, d *Deps, h app.Home, j job.Job) (jo
 		return j, err
 	}
 	return j, d.approveOwn(ctx, h, j)
+}
+
+// jobFlags is a flag for every field of a kind of job file.
+type jobFlags struct {
+	kind   job.Kind
+	values map[string]func() any
+	set    func(string) bool // whether a flag was given
+}
+
+// flags leaves out the fields that the command sets itself.
+func (o *jobFlags) flags(f *pflag.FlagSet, kind job.Kind, without ...string) {
+	o.kind, o.set, o.values = kind, f.Changed, map[string]func() any{}
+	for _, field := range job.Fields(kind) {
+		switch {
+		case slices.Contains(without, field.Key):
+		case field.Kind == job.Bool:
+			on := f.Bool(field.Key, field.Default == "true", field.Help)
+			o.values[field.Key] = func() any { return *on }
+		case field.Kind == job.List:
+			list := f.StringArray(field.Key, nil, field.Help+" (repeat the flag)")
+			o.values[field.Key] = func() any { return *list }
+		default:
+			text := f.String(field.Key, "", field.Help)
+			o.values[field.Key] = func() any { return plainScalar(field.Key, *text) }
+		}
+	}
+}
+
+// job is what the flags say, with a new id unless one is given, which must be free. more are the fields without a flag.
+func (o *jobFlags) job(d *Deps, s job.Set, body string, more ...yamldoc.Pair) (job.Job, error) {
+	id, _ := o.values["id"]().(string)
+	if id == "" {
+		var err error
+		if id, err = job.NewID(d.Random); err != nil {
+			return job.Job{}, err
+		}
+	}
+	j, err := o.parse(id, body, more)
+	if err != nil {
+		return j, err
+	}
+	for _, other := range s.Jobs {
+		if strings.EqualFold(other.ID, j.ID) {
+			return j, &withStatus{fmt.Errorf("--id: %q is the id of %s", j.ID, other.Path), statusData}
+		}
+	}
+	if _, err := s.Find(j.ID); as[yamldoc.Faults](err) {
+		return j, &withStatus{fmt.Errorf("--id: %q is in use: %w", j.ID, err), statusData}
+	}
+	return j, nil
+}
+
+// parse goes through the file form, so that a flag means exactly what the same line in a file would.
+func (o *jobFlags) parse(id, body string, more []yamldoc.Pair) (job.Job, error) {
+	pairs := append([]yamldoc.Pair{{Key: "id", Value: id}}, more...)
+	for _, f := range job.Fields(o.kind) {
+		if f.Key == "id" || !o.set(f.Key) {
+			continue
+		}
+		value := o.values[f.Key]()
+		if f.Kind == job.Section {
+			doc, err := yamldoc.Parse("--"+f.Key, []byte(value.(string)), 1)
+			if err != nil {
+				return job.Job{}, &withStatus{err, statusData}
+			}
+			value = doc.Root()
+		}
+		pairs = append(pairs, yamldoc.Pair{Key: f.Key, Value: value})
+	}
+	text, err := yamldoc.NewPage(pairs, strings.Trim(body, "\n"))
+	if err != nil {
+		return job.Job{}, &withStatus{err, statusData}
+	}
+	j, err := job.Parse(o.kind, "flags", text)
+	return j, asFlags(err)
+}
+
+// plainScalar gives a number its type, where a file would have one.
+func plainScalar(key, text string) any {
+	if !slices.Contains([]string{"max-cost", "thinking", "max-chain", "retry"}, key) {
+		return text
+	}
+	if n, err := strconv.Atoi(text); err == nil {
+		return n
+	}
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		return n
+	}
+	if text == "true" || text == "false" {
+		return text == "true"
+	}
+	return text
+}
+
+// asFlags names flags where the faults of a file name keys.
+func asFlags(err error) error {
+	var faults yamldoc.Faults
+	if !errors.As(err, &faults) {
+		return err
+	}
+	first := faults[0]
+	reason := first.Reason
+	if first.Key != "" {
+		reason = "--" + first.Key + ": " + reason
+	}
+	return &withStatus{errors.New(reason), statusData}
 }

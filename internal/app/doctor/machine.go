@@ -16,6 +16,7 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/schedule/installer"
+	"github.com/ollim/ollim/internal/state/job"
 )
 
 // Probe reads what checks learn from the machine; a nil function is the machine's own.
@@ -181,3 +182,18 @@ func installed(unit string) bool {
 }
 
 func mountinfo() ([]byte, error) { return os.ReadFile("/proc/self/mountinfo") }
+
+// seal looks at what the kernel enforces on the programs that agents start.
+func (e *examination) seal(context.Context) string {
+	const remedy = "use Linux 6.12 or later, with Landlock; ollim-security(7) says what is not enforced until then"
+	support, why, err := e.home.Runner(false).Seals(job.New(job.Routine))
+	switch {
+	case err != nil:
+		e.fault(err, remedy+"; or: ollim config set seal auto")
+	case e.home.Config.Seal == "off":
+		e.warn("ollim config set seal auto", "commands of agents are not sealed: seal: off")
+	case why != "":
+		e.warn(remedy, "commands of agents are not sealed: %s", why)
+	}
+	return fmt.Sprintf("commands of agents are sealed, by Landlock ABI %d", support.ABI)
+}

@@ -2,6 +2,9 @@ package api
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -9,6 +12,8 @@ import (
 	"strconv"
 
 	"github.com/bwmarrin/discordgo"
+
+	"github.com/ollim/ollim/internal/state/outbox"
 )
 
 // Outgoing is a message to create, or what to change of one.
@@ -167,4 +172,43 @@ func (c *Client) message(ctx context.Context, r request) (*discordgo.Message, er
 		return nil, unreadable(err)
 	}
 	return &m, nil
+}
+
+// maxNonce is the size of a nonce in characters.
+const maxNonce = 24
+
+// Nonce returns the nonce of the n-th part of a message, the same one whenever it is asked.
+func Nonce(id string, n int) string {
+	sum := sha256.Sum256([]byte(id + " " + strconv.Itoa(n)))
+	return base32.StdEncoding.EncodeToString(sum[:])[:maxNonce]
+}
+
+func randomNonce() string { return rand.Text()[:maxNonce] }
+
+// inRow is how many buttons a row has.
+const inRow = 5
+
+// Buttons returns rows of buttons, 25 at most. Without buttons it is an empty list, which removes those of an existing message.
+func Buttons(list ...outbox.Button) []discordgo.MessageComponent {
+	rows := []discordgo.MessageComponent{}
+	for list = list[:min(len(list), 25)]; len(list) > 0; {
+		row := discordgo.ActionsRow{}
+		for _, b := range list[:min(len(list), inRow)] {
+			row.Components = append(row.Components, discordgo.Button{Label: b.Label, CustomID: b.ID, Style: style(b.Style)})
+		}
+		rows, list = append(rows, row), list[len(row.Components):]
+	}
+	return rows
+}
+
+func style(name string) discordgo.ButtonStyle {
+	switch name {
+	case "primary":
+		return discordgo.PrimaryButton
+	case "success":
+		return discordgo.SuccessButton
+	case "danger":
+		return discordgo.DangerButton
+	}
+	return discordgo.SecondaryButton
 }
