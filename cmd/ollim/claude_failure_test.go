@@ -140,7 +140,7 @@ func failures() []failure {
 		{name: "network refused", status: 69, said: "(?i)unable to connect", ci: true, set: with("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")},
 		{name: "silent", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Text: "never", Fault: testkit.Silent, After: 1})},
 		{name: "mute", status: 124, said: "stopped after 4s", outcome: "timeout", ci: true, set: answer(anthropicapi.Reply{Fault: testkit.Mute})},
-		{name: "endless", status: 124, said: "stopped after 40s", outcome: "timeout", began: true, ci: true, set: answer(anthropicapi.Reply{Fault: testkit.Endless})},
+		{name: "endless", status: 124, said: "stopped after 40s", outcome: "timeout", began: true, ci: true, set: answer(anthropicapi.Reply{Fault: testkit.Endless, StreamDelay: 20 * time.Millisecond})},
 		{name: "portal", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Fault: testkit.WrongContentType})},
 		{name: "always cut", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: testkit.Cut, After: 4})},
 		{name: "always malformed", status: 1, said: ".", ci: true, set: answer(anthropicapi.Reply{Text: "half a word", Fault: testkit.Malformed, After: 4})},

@@ -76,9 +76,19 @@ const patience = 5 * time.Minute
 // eventually waits until ok reports true. It is for events of other processes that announce nothing.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in %s: %s", patience, what)
-		}
+	if !await(ok) {
+		t.Fatalf("not in %s: %s", patience, what)
 	}
+}
+
+// await asks ever less often, because many tests wait at once, and asking takes a look at all processes, or starts one.
+func await(ok func() bool) bool {
+	deadline := time.Now().Add(patience)
+	for pause := time.Millisecond; !ok(); pause = min(pause*5/4, 100*time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(pause)
+	}
+	return true
 }

@@ -45,7 +45,7 @@ func cmdListens(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: listens HOST:PORT")
 	}
-	await(ts, fmt.Sprintf("%s accepts connections", args[0]), func() bool {
+	waitFor(ts, fmt.Sprintf("%s accepts connections", args[0]), func() bool {
 		c, err := net.Dial("tcp", args[0])
 		if err != nil {
 			return false

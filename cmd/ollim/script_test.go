@@ -232,7 +232,7 @@ func cmdShows(ts *testscript.TestScript, neg bool, args []string) {
 	j := sideJobOf(ts, args[0])
 	said, err := regexp.Compile("(?m)" + args[1])
 	ts.Check(err)
-	await(ts, fmt.Sprintf("a match for %#q in the output of %s", said, args[0]), func() bool { return said.MatchString(ts.ReadFile(j.out)) })
+	waitFor(ts, fmt.Sprintf("a match for %#q in the output of %s", said, args[0]), func() bool { return said.MatchString(ts.ReadFile(j.out)) })
 }
 
 // cmdWaitfile waits until every file is there.
@@ -241,19 +241,17 @@ func cmdWaitfile(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: waitfile FILE...")
 	}
 	for _, arg := range args {
-		await(ts, arg, func() bool {
+		waitFor(ts, arg, func() bool {
 			_, err := os.Lstat(ts.MkAbs(arg))
 			return err == nil
 		})
 	}
 }
 
-// await is eventually in a script.
-func await(ts *testscript.TestScript, what string, ok func() bool) {
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			ts.Fatalf("not in %s: %s", patience, what)
-		}
+// waitFor is eventually in a script.
+func waitFor(ts *testscript.TestScript, what string, ok func() bool) {
+	if !await(ok) {
+		ts.Fatalf("not in %s: %s", patience, what)
 	}
 }
 

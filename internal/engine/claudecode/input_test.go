@@ -92,7 +92,7 @@ func TestUnfitAttachment(t *testing.T) {
 	dir := t.TempDir()
 	w := &world{t: t}
 	for name, tc := range map[string]struct{ content, want string }{
-		"long.png":  {picture(t, 8001), "8001 x 8001 pixels; the service takes 8000 x 8000"},
+		"long.gif":  {"GIF89a\x41\x1f\x41\x1f\x00\x00\x00", "8001 x 8001 pixels; the service takes 8000 x 8000"},
 		"large.gif": {"GIF89a\x01\x00\x01\x00\x00\x00\x00" + strings.Repeat("x", 5<<20), "5242893 bytes; the service takes 3932160"},
 		"notes.txt": {"hello", "neither an image nor a PDF"},
 	} {

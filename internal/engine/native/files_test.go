@@ -189,8 +189,8 @@ func TestTheOldestFilesAreLeftOut(t *testing.T) {
 // TestUnfitFile: nothing is sent and no session begins.
 func TestUnfitFile(t *testing.T) {
 	s, objects := seeing(t)
-	_, err := s.run(attached(t, "what?", "long.png", picture(t, 8001)))
-	if !errors.Is(err, engine.ErrAttachment) || !strings.Contains(err.Error(), "long.png: the image has 8001 x 8001 pixels; the service takes 8000 x 8000") {
+	_, err := s.run(attached(t, "what?", "long.gif", "GIF89a\x41\x1f\x41\x1f\x00\x00\x00"))
+	if !errors.Is(err, engine.ErrAttachment) || !strings.Contains(err.Error(), "long.gif: the image has 8001 x 8001 pixels; the service takes 8000 x 8000") {
 		t.Errorf("%v", err)
 	}
 	s.Service = native.Service{Provider: s.Service.Provider, Name: "openai", NoPDF: "localhost:11434"}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/bwmarrin/discordgo"
 
@@ -135,10 +134,7 @@ func TestResume(t *testing.T) {
 	s.Close(0)
 	s.Wait("the end of the connection", func() bool { return !s.Connected() })
 	s.Say(discordapi.Post{Text: "missed"})
-	deadline := time.Now().Add(time.Minute)
-	for c.Open() != nil && time.Now().Before(deadline) { // until it has noticed that it is closed
-		time.Sleep(10 * time.Millisecond)
-	}
+	s.Wait("the client's new connection", func() bool { return c.Open() == nil }) // once it has noticed that it is closed
 	s.Wait("the event", func() bool { return slices.Contains(c.heard(), discordapi.Owner+": missed") })
 	if v := s.Visits(); v.Identified != 1 || v.Resumed != 1 {
 		t.Errorf("%+v", v)

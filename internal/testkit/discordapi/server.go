@@ -96,11 +96,11 @@ func New(t testing.TB, o Options) *Server {
 // URL is the address of the server, without a path: what stands for https://discord.com.
 func (s *Server) URL() string { return s.http.URL }
 
-// Wait waits until ok reports true, and fails the test after two minutes. ok is asked after every change here, and now and then,
+// Wait waits until ok reports true, and fails the test after five minutes. ok is asked after every change here, and now and then,
 // because it may ask about the bot.
 func (s *Server) Wait(what string, ok func() bool) {
 	s.t.Helper()
-	late := time.After(2 * time.Minute)
+	late := time.After(5 * time.Minute)
 	for {
 		s.mu.Lock()
 		changed := s.changed
