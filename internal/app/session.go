@@ -196,13 +196,20 @@ func (h Home) Load(t transcript.Transcript, bad *int) ([]transcript.Entry, error
 	return t.Load(bad)
 }
 
-// Read opens and loads a session file, see OpenFile.
-func (h Home) Read(path string) (transcript.Transcript, []transcript.Entry, error) {
-	t, err := h.OpenFile(path)
+// Read opens and loads a session file that is not a transcript, see transcript.Read.
+func (h Home) Read(path string, maybe func(lines []byte) bool) (transcript.Transcript, []transcript.Entry, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return transcript.Transcript{}, nil, err
+	}
+	t, err := pi.Open(path)
+	if errors.Is(err, transcript.ErrForeign) {
+		return h.ClaudeArchive().Read(path, maybe)
+	}
 	if err != nil {
 		return t, nil, err
 	}
-	entries, err := h.Load(t, nil)
+	entries, err := pi.Load(t, nil)
 	return t, entries, err
 }
 

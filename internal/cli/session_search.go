@@ -55,6 +55,8 @@ type hit struct {
 	Message int       `json:"message,omitempty"` // its number in the transcript, from 1
 	Path    string    `json:"path,omitempty"`
 	Excerpt string    `json:"excerpt"`
+
+	index func() int // of the message, see transcript.Match; nil for a run
 }
 
 func (h hit) cells() []any {
@@ -92,6 +94,11 @@ func runSessionSearch(ctx context.Context, d *Deps, words []string, o sessionSea
 	if len(hits) == 0 {
 		return &reported{statusFailed}
 	}
+	for i, h := range hits {
+		if d.json && h.index != nil {
+			hits[i].Message = h.index() + 1
+		}
+	}
 	return records(d, "TIME SESSION WHO EXCERPT", hits, hit.cells)
 }
 
@@ -125,7 +132,7 @@ func searchSessions(ctx context.Context, h app.Home, files []transcript.File, wo
 		if at.IsZero() {
 			at = m.Transcript.Timestamp
 		}
-		found.add(hit{At: inZone(at, h), Session: m.Transcript.ID, Who: m.Role, Message: m.Index + 1, Path: m.Transcript.Path, Excerpt: m.Excerpt})
+		found.add(hit{At: inZone(at, h), Session: m.Transcript.ID, Who: m.Role, Path: m.Transcript.Path, Excerpt: m.Excerpt, index: m.Index})
 	}
 	return nil
 }

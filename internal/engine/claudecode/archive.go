@@ -94,11 +94,16 @@ func (a Archive) FindPrefix(prefix string) (transcript.Transcript, error) {
 // Open returns the session at path, with a header made from its lines. The error wraps transcript.ErrForeign if the command did not
 // write it.
 func (a Archive) Open(path string) (transcript.Transcript, error) {
-	t := transcript.Transcript{Path: path, Form: engine.ClaudeCode, Header: transcript.Header{ID: idOf(path), Provider: engine.ClaudeCode}}
 	lines, err := readPast(path, nil)
 	if err != nil {
 		return transcript.Transcript{}, err
 	}
+	return opened(path, lines)
+}
+
+// opened is Open for a file of these lines.
+func opened(path string, lines []record) (transcript.Transcript, error) {
+	t := transcript.Transcript{Path: path, Form: engine.ClaudeCode, Header: transcript.Header{ID: idOf(path), Provider: engine.ClaudeCode}}
 	known := false
 	for _, l := range lines {
 		known = known || l.UUID != "" && l.SessionID != ""
@@ -123,20 +128,42 @@ func idOf(path string) string { return strings.TrimSuffix(filepath.Base(path), "
 // were cut off and left out are not part of it. With current it reads only what the model still has: from the last summary on.
 func (a Archive) Load(t transcript.Transcript, current bool, bad *int) ([]transcript.Entry, error) {
 	lines, err := readPast(t.Path, bad)
-	var entries []transcript.Entry
-	answer := ""
-	for _, l := range conversation(lines) {
+	said := conversation(lines)
+	for i, l := range slices.Backward(said) {
 		if current && l.Summary {
-			entries = nil
+			said = said[i:]
+			break
 		}
-		if n := len(entries); n > 0 && answer != "" && l.Message.ID == answer {
-			entries[n-1].Message.Content = append(entries[n-1].Message.Content, l.blocks()...)
-			continue
-		}
-		answer = l.Message.ID
-		entries = append(entries, transcript.Entry{At: l.Timestamp, Message: transcript.Message{Role: l.Message.Role, Content: l.blocks()}})
 	}
-	return entries, err
+	return merged(said, nil), err
+}
+
+// Read is Open and Load for a search, see transcript.Read. It does not check lines for damage inside that it need not decode.
+func (Archive) Read(path string, maybe func(lines []byte) bool) (transcript.Transcript, []transcript.Entry, error) {
+	lines, err := skimPast(path)
+	if err != nil {
+		return transcript.Transcript{}, nil, err
+	}
+	t, err := opened(path, lines)
+	return t, merged(conversation(lines), maybe), err
+}
+
+// merged returns the messages of these lines, without the content of those that maybe, which may be nil, reports false for.
+func merged(said []record, maybe func(lines []byte) bool) (entries []transcript.Entry) {
+	for len(said) > 0 {
+		e := transcript.Entry{At: said[0].Timestamp, Message: transcript.Message{Role: said[0].Message.Role}}
+		n, text := 1, []byte(said[0].Message.Content)
+		for ; n < len(said) && said[0].Message.ID != "" && said[n].Message.ID == said[0].Message.ID; n++ {
+			text = slices.Concat(text, said[n].Message.Content)
+		}
+		if maybe == nil || maybe(text) {
+			for _, l := range said[:n] {
+				e.Message.Content = append(e.Message.Content, l.blocks()...)
+			}
+		}
+		entries, said = append(entries, e), said[n:]
+	}
+	return entries
 }
 
 // Answered reports whether the model has answered a prompt of a session. prompt reports whether a text is that prompt.
@@ -157,10 +184,10 @@ func (a Archive) Answered(t transcript.Transcript, prompt func(text string) bool
 
 // conversation returns the messages on the path from the first line to the last message, in the order of the file.
 func conversation(lines []record) (said []record) {
-	at := map[string]record{}
-	leaf := record{}
-	for _, l := range lines {
-		if l.UUID != "" && !l.Sidechain {
+	at := map[string]*record{}
+	var leaf *record
+	for i := range lines {
+		if l := &lines[i]; l.UUID != "" && !l.Sidechain {
 			at[l.UUID] = l
 			if l.said() {
 				leaf = l
@@ -168,7 +195,7 @@ func conversation(lines []record) (said []record) {
 		}
 	}
 	path := map[string]bool{}
-	for l, known := leaf, leaf.UUID != ""; known && !path[l.UUID]; l, known = at[cmp.Or(l.Parent, l.Before)] {
+	for l := leaf; l != nil && !path[l.UUID]; l = at[cmp.Or(l.Parent, l.Before)] {
 		path[l.UUID] = true
 	}
 	for _, l := range lines {
@@ -208,8 +235,7 @@ func (l record) blocks() (list []transcript.Block) {
 	return list
 }
 
-// readPast reads a session file; *bad, which may be nil, counts the lines that are no JSON. In the file of a subagent its lines are
-// the conversation.
+// readPast reads a session file; *bad, which may be nil, counts the lines that are no JSON.
 func readPast(path string, bad *int) (list []record, err error) {
 	for r, err := range store.Lines[record](path, bad) {
 		if err != nil {
@@ -217,10 +243,15 @@ func readPast(path string, bad *int) (list []record, err error) {
 		}
 		list = append(list, r)
 	}
+	return unsided(list), nil
+}
+
+// unsided returns the lines of a file, those of a subagent's file as the conversation.
+func unsided(list []record) []record {
 	if !slices.ContainsFunc(list, func(r record) bool { return r.UUID != "" && !r.Sidechain }) {
 		for i := range list {
 			list[i].Sidechain = false
 		}
 	}
-	return list, nil
+	return list
 }

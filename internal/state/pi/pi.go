@@ -60,7 +60,7 @@ func Open(path string) (transcript.Transcript, error) {
 	if err != nil {
 		return transcript.Transcript{}, err
 	}
-	if len(lines) == 0 || lines[0].Type != "session" || !plaintext.IsName(lines[0].ID) || lines[0].Version == 0 && lines[0].Model == "" {
+	if len(lines) == 0 {
 		return transcript.Transcript{}, fmt.Errorf("%s: %w", path, transcript.ErrForeign)
 	}
 	first := lines[0]
@@ -97,10 +97,14 @@ func Load(t transcript.Transcript, bad *int) (entries []transcript.Entry, err er
 	return entries, err
 }
 
+// read returns the lines of a file, none if pi did not write it.
 func read(path string, bad *int) (list []entry, err error) {
 	for l, err := range store.Lines[entry](path, bad) {
 		if err != nil {
 			return list, err
+		}
+		if foreign := l.Type != "session" || !plaintext.IsName(l.ID) || l.Version == 0 && l.Model == ""; foreign && len(list) == 0 {
+			return nil, nil
 		}
 		list = append(list, l)
 	}

@@ -157,7 +157,7 @@ func TestLineBreakMissing(t *testing.T) {
 	}
 	found := 0
 	for m, err := range transcript.Search(t.Context(), files(t, dir), []string{"bats"}, nil, nil) {
-		if found++; err != nil || m.Index != 2 {
+		if found++; err != nil || m.Index() != 2 {
 			t.Errorf("%+v, %v", m, err)
 		}
 	}

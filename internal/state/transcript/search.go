@@ -20,12 +20,12 @@ import (
 
 // Match is a message that contains all words.
 type Match struct {
-	Transcript Transcript `json:"transcript"`
-	Modified   time.Time  `json:"modified"` // time of the last change of the file
-	Index      int        `json:"index"`    // of the message in Load's entries
-	At         time.Time  `json:"at"`
-	Role       string     `json:"role"`
-	Excerpt    string     `json:"excerpt"` // one line around the first word
+	Transcript Transcript
+	Modified   time.Time // time of the last change of the file
+	At         time.Time
+	Role       string
+	Excerpt    string     // one line around the first word
+	Index      func() int // of the message in Load's entries; -1 if the file was removed, which is read again to count
 }
 
 // File is a file to search.
@@ -43,16 +43,17 @@ func Files(sessions string) (list []File, err error) {
 	return list, err
 }
 
-// Read reads a session that is not a transcript. The error wraps ErrForeign if the file is no session.
-type Read func(path string) (Transcript, []Entry, error)
+// Read reads a session that is not a transcript. It may leave out the content of messages of which maybe, for their lines of JSON,
+// reports false. The error wraps ErrForeign if the file is no session.
+type Read func(path string, maybe func(lines []byte) bool) (Transcript, []Entry, error)
 
 // Search finds messages that contain all of the words, in any order and case: in the texts, as own leaves them, and in
 // the inputs and results of tools. A word may be a phrase. The last modified file comes first, and within each
 // the last message, so that a caller can stop after some. Files that are not sessions
-// are skipped. The sequence ends with the first error, which is yielded with the zero Match.
+// are skipped. The sequence ends with the first error.
 //
 // The files are scanned on all processors, before any JSON is decoded. Only lines that may match are decoded; a file of other
-// software is read as a whole if it has such a line.
+// software is read as a whole if it has such a line, also on all processors.
 func Search(ctx context.Context, files []File, words []string, own Words, read Read) iter.Seq2[Match, error] {
 	return func(yield func(Match, error) bool) {
 		s := &search{words: plaintext.NewQuery(words), own: own, read: read}
@@ -67,8 +68,11 @@ func Search(ctx context.Context, files []File, words []string, own Words, read R
 				yield(Match{}, found.err)
 				return
 			}
-			if len(found.lines) > 0 && !s.in(ctx, files[i], found.lines, yield) {
-				return
+			for m, err := range s.matches(ctx, found) {
+				m.Transcript, m.Modified = found.transcript, files[i].Modified
+				if !yield(m, err) || err != nil {
+					return
+				}
 			}
 		}
 		if err := context.Cause(ctx); err != nil {
@@ -91,9 +95,12 @@ type place struct {
 	length int
 }
 
+// scanned is a file that may match.
 type scanned struct {
-	lines []place // that may match
-	err   error
+	transcript Transcript
+	lines      []place // that may match
+	foreign    []Match // in a file of other software, the last first
+	err        error
 }
 
 // ahead calls do for the items on all processors, a few items before they are needed, and yields the results in the order of the
@@ -141,13 +148,37 @@ func ahead[T, R any](ctx context.Context, items []T, do func(context.Context, T)
 	}
 }
 
-// scan finds the lines of a file that may match. A file that cannot be read has none: it has just been removed, or is not ours.
+// scan looks for matches in a file. A file that cannot be read has none: it has just been removed, or is not ours.
 func (s *search) scan(ctx context.Context, file File) (found scanned) {
 	f, err := openFile(file.Path)
 	if err != nil {
 		return found
 	}
 	defer func() { _ = f.Close() }()
+	if found.lines, found.err = s.scanLines(ctx, f); found.err != nil || len(found.lines) == 0 {
+		return found
+	}
+	t, err := Open(file.Path)
+	var entries []Entry
+	if errors.Is(err, ErrForeign) && s.read != nil {
+		found.lines = nil
+		t, entries, err = s.read(file.Path, s.words.Maybe)
+	}
+	if err != nil {
+		return scanned{}
+	}
+	found.transcript = t
+	for i, e := range slices.Backward(entries) {
+		if m, ok := s.match(e); ok {
+			m.Index = func() int { return i }
+			found.foreign = append(found.foreign, m)
+		}
+	}
+	return found
+}
+
+// scanLines finds the lines of a file that may match.
+func (s *search) scanLines(ctx context.Context, f io.Reader) (lines []place, err error) {
 	buffer, _ := s.buffers.Get().(*[]byte)
 	if buffer == nil {
 		buffer = new(make([]byte, scanBytes))
@@ -161,14 +192,13 @@ func (s *search) scan(ctx context.Context, file File) (found scanned) {
 		if errors.Is(err, io.EOF) {
 			whole = len(text)
 		} else if err = cmp.Or(err, context.Cause(ctx)); err != nil {
-			found.err = err
-			return found
+			return nil, err
 		}
 		for begin, end := range s.words.Lines(text[:whole]) {
-			found.lines = append(found.lines, place{at + int64(begin), end - begin})
+			lines = append(lines, place{at + int64(begin), end - begin})
 		}
 		if err != nil {
-			return found
+			return lines, nil
 		}
 		kept, at = copy(text, text[whole:]), at+int64(whole)
 		if kept == len(*buffer) {
@@ -180,90 +210,69 @@ func (s *search) scan(ctx context.Context, file File) (found scanned) {
 // scanBytes is the size of a buffer: it stays in the processor's cache.
 const scanBytes = 256 << 10
 
-// in decodes the lines of a file that may match, and reports whether to search the next.
-func (s *search) in(ctx context.Context, file File, lines []place, yield func(Match, error) bool) bool {
-	t, err := Open(file.Path)
-	if errors.Is(err, ErrForeign) && s.read != nil {
-		return s.inForeign(file, yield)
-	}
-	if err != nil {
-		return true
-	}
-	f, err := openFile(file.Path)
-	if err != nil {
-		return true // it has just been removed
-	}
-	defer func() { _ = f.Close() }()
-	var numbers []int
-	for i, p := range slices.Backward(lines) {
-		line := make([]byte, p.length)
-		_, err := f.ReadAt(line, p.at)
-		if err = cmp.Or(err, context.Cause(ctx)); err != nil {
-			yield(Match{}, err)
-			return false
-		}
-		m, ok := s.match(line)
-		if !ok {
-			continue
-		}
-		if numbers == nil {
-			numbers = number(f, lines[:i+1])
-		}
-		m.Transcript, m.Modified, m.Index = t, file.Modified, numbers[i]
-		if !yield(m, nil) {
-			return false
-		}
-	}
-	return true
-}
-
-// inForeign searches a file of other software, which may have to be read as a whole to know what belongs to the conversation.
-func (s *search) inForeign(file File, yield func(Match, error) bool) bool {
-	t, entries, err := s.read(file.Path)
-	if err != nil {
-		return true
-	}
-	for i, e := range slices.Backward(entries) {
-		if m, ok := s.matchEntry(e); ok {
-			m.Transcript, m.Modified, m.Index = t, file.Modified, i
+// matches yields the matches in a file, the last first. The lines of a transcript are decoded one by one: there may be many.
+func (s *search) matches(ctx context.Context, found scanned) iter.Seq2[Match, error] {
+	return func(yield func(Match, error) bool) {
+		for _, m := range found.foreign {
 			if !yield(m, nil) {
-				return false
+				return
+			}
+		}
+		if len(found.lines) == 0 {
+			return
+		}
+		f, err := openFile(found.transcript.Path)
+		if err != nil {
+			return // it has just been removed
+		}
+		defer func() { _ = f.Close() }()
+		numbers := sync.OnceValue(func() []int { return number(found.transcript.Path, found.lines) })
+		for i, p := range slices.Backward(found.lines) {
+			line := make([]byte, p.length)
+			_, err := f.ReadAt(line, p.at)
+			if err = cmp.Or(err, context.Cause(ctx)); err != nil {
+				yield(Match{}, err)
+				return
+			}
+			e, _, _ := decode(line)
+			if m, ok := s.match(e); ok {
+				m.Index = func() int { return numbers()[i] }
+				if !yield(m, nil) {
+					return
+				}
 			}
 		}
 	}
-	return true
 }
 
-// number counts the messages of a file before each of these lines.
-func number(f io.ReaderAt, lines []place) (numbers []int) {
-	at, count := int64(0), 0
-	for line, err := range forward(io.NewSectionReader(f, 0, lines[len(lines)-1].at+1)) { // with a byte of the last line
-		for len(numbers) < len(lines) && lines[len(numbers)].at <= at {
-			numbers = append(numbers, count)
-		}
+// number counts the messages of a file before each of these lines; -1 if it is not known.
+func number(path string, lines []place) []int {
+	numbers, next, count := slices.Repeat([]int{-1}, len(lines)), 0, 0
+	f, err := openFile(path)
+	if err != nil {
+		return numbers // it has just been removed
+	}
+	defer func() { _ = f.Close() }()
+	at := int64(0)
+	for line, err := range forward(io.NewSectionReader(f, 0, lines[len(lines)-1].at)) {
 		if err != nil {
-			break // the line itself could be read a moment ago
+			break // the lines themselves could be read a moment ago
+		}
+		for ; lines[next].at <= at; next++ {
+			numbers[next] = count
 		}
 		if isMessage(line) {
 			count++
 		}
 		at += int64(len(line)) + 1
 	}
-	for len(numbers) < len(lines) {
-		numbers = append(numbers, count)
+	for ; next < len(lines); next++ {
+		numbers[next] = count
 	}
 	return numbers
 }
 
-func (s *search) match(line []byte) (Match, bool) {
-	e, ok, _ := decode(line)
-	if !ok {
-		return Match{}, false
-	}
-	return s.matchEntry(e)
-}
-
-func (s *search) matchEntry(e Entry) (Match, bool) {
+func (s *search) match(e Entry) (Match, bool) {
 	var seen []string
 	for _, b := range e.Message.Content {
 		text := b.visible()

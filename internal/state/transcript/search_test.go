@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -30,7 +33,7 @@ func search(t testing.TB, sessions string, words ...string) (found []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found = append(found, fmt.Sprintf("%s/%d", m.Transcript.ID, m.Index))
+		found = append(found, fmt.Sprintf("%s/%d", m.Transcript.ID, m.Index()))
 	}
 	return found
 }
@@ -62,6 +65,7 @@ func TestSearch(t *testing.T) {
 		"straße":         "young/1",
 		"strasse":        "young/1",
 		"read":           "old/1", // a tool's name
+		"read {":         "old/1",
 		"secret":         "",
 		"sig":            "",
 		"content":        "",
@@ -84,7 +88,7 @@ func TestSearchMatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Role != transcript.Assistant || m.Index != 1 || m.Transcript.Path != f.Path || m.Transcript.Cwd != f.Cwd || !m.At.Equal(noon.Add(1e9)) {
+		if m.Role != transcript.Assistant || m.Index() != 1 || m.Transcript.Path != f.Path || m.Transcript.Cwd != f.Cwd || !m.At.Equal(noon.Add(1e9)) {
 			t.Errorf("%+v", m)
 		}
 		if !strings.HasPrefix(m.Excerpt, "…é é") || !strings.HasSuffix(m.Excerpt, "é…") || !strings.Contains(m.Excerpt, " Found[1m it ") || len(m.Excerpt) > 200 {
@@ -116,7 +120,7 @@ func TestSearchEndsEarly(t *testing.T) {
 	write(t, f.Path, read(t, f.Path)+"{torn train")
 	n := 0
 	for m, err := range transcript.Search(t.Context(), files(t, sessions), []string{"train"}, nil, nil) {
-		if err != nil || m.Index != 4000-2-2*n {
+		if err != nil || m.Index() != 4000-2-2*n {
 			t.Fatalf("%d: %+v, %v", n, m, err)
 		}
 		if n++; n == 3 {
@@ -180,4 +184,50 @@ func TestSearchInLinesOfAnyLength(t *testing.T) {
 	if got := search(t, sessions, "here"); strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("%q", got)
 	}
+}
+
+// TestSearchAgainstLoad: a search finds what a comparison of all messages finds, with its place among them.
+func TestSearchAgainstLoad(t *testing.T) {
+	sessions := t.TempDir()
+	f := begin(t, sessions, "n-1")
+	header := read(t, f.Path)
+	rapid.Check(t, func(r *rapid.T) {
+		text := header
+		for range rapid.IntRange(0, 12).Draw(r, "lines") {
+			said := rapid.StringOfN(rapid.SampledFrom([]rune("esESton é\"\\\n<漢")), 0, 20, -1).Draw(r, "said")
+			own, err := entries(agent(said))[0].MarshalJSON()
+			if err != nil {
+				r.Fatal(err)
+			}
+			text += rapid.SampledFrom([]string{
+				string(own), string(own), string(own), "", " \r", string(own[:len(own)/2]), `{"type":"note","message":{"role":"user","content":"esE"}}`,
+				strings.Repeat(" ", 300_000) + string(own),
+				fmt.Sprintf(`{ "timestamp":"x", "type":"message","message":{"role":"user","content":%s}}`, strconv.QuoteToASCII(said)),
+			}).Draw(r, "line") + "\n"
+		}
+		text = text[:max(len(header), len(text)-rapid.IntRange(0, 30).Draw(r, "torn"))]
+		if err := os.WriteFile(f.Path, []byte(text), 0o600); err != nil {
+			r.Fatal(err)
+		}
+		words := rapid.SliceOfN(rapid.SampledFrom([]string{"e", "ES", "ton", "sé", `"`, `s\`, "n e"}), 1, 2).Draw(r, "words")
+		loaded, err := f.Load(nil)
+		if err != nil {
+			r.Fatal(err)
+		}
+		var want, got []string
+		for i, e := range slices.Backward(loaded) {
+			if line, found := plaintext.NewQuery(words).Excerpt(e.Message.Text()); found {
+				want = append(want, fmt.Sprint(i, e.At, e.Message.Role, line))
+			}
+		}
+		for m, err := range transcript.Search(t.Context(), files(t, sessions), words, nil, nil) {
+			if err != nil {
+				r.Fatal(err)
+			}
+			got = append(got, fmt.Sprint(m.Index(), m.At, m.Role, m.Excerpt))
+		}
+		if !slices.Equal(got, want) {
+			r.Fatalf("%q in %.3000s:\n%q\n%q", words, text, got, want)
+		}
+	})
 }

@@ -1,0 +1,135 @@
+package claudecode
+
+import (
+	"bytes"
+	"encoding/json"
+	"unicode/utf8"
+
+	"github.com/ollim/ollim/internal/platform/store"
+)
+
+// skimPast is readPast for a search, which decodes few of the contents: a line is not checked where it is not needed.
+func skimPast(path string) (list []record, err error) {
+	data, err := store.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	for line := range bytes.Lines(data) {
+		line = bytes.TrimSpace(line)
+		r := record{}
+		if !r.skim(line) {
+			r = record{}
+			if json.Unmarshal(line, &r) != nil {
+				continue
+			}
+		}
+		list = append(list, r)
+	}
+	return unsided(list), nil
+}
+
+// skim reads what an Archive needs of a line. It reports false for a line that it does not understand.
+func (r *record) skim(line []byte) bool {
+	return members(line, func(key, value []byte) bool {
+		switch string(key) {
+		case `"type"`:
+			return readText(&r.Type, value)
+		case `"cwd"`:
+			return readText(&r.Cwd, value)
+		case `"uuid"`:
+			return readText(&r.UUID, value)
+		case `"sessionId"`:
+			return readText(&r.SessionID, value)
+		case `"parentUuid"`:
+			return readText(&r.Parent, value)
+		case `"logicalParentUuid"`:
+			return readText(&r.Before, value)
+		case `"timestamp"`:
+			return json.Unmarshal(value, &r.Timestamp) == nil
+		case `"isSidechain"`:
+			return json.Unmarshal(value, &r.Sidechain) == nil
+		case `"isMeta"`:
+			return json.Unmarshal(value, &r.Meta) == nil
+		case `"isCompactSummary"`:
+			return json.Unmarshal(value, &r.Summary) == nil
+		case `"isApiErrorMessage"`:
+			return json.Unmarshal(value, &r.APIError) == nil
+		case `"message"`:
+			return members(value, r.skimMessage)
+		}
+		return bytes.IndexByte(key, '\\') < 0
+	})
+}
+
+func (r *record) skimMessage(key, value []byte) bool {
+	switch string(key) {
+	case `"id"`:
+		return readText(&r.Message.ID, value)
+	case `"role"`:
+		return readText(&r.Message.Role, value)
+	case `"model"`:
+		return readText(&r.Message.Model, value)
+	case `"content"`:
+		r.Message.Content = value
+	}
+	return bytes.IndexByte(key, '\\') < 0
+}
+
+// readText reads a string or null.
+func readText(to *string, value []byte) bool {
+	if len(value) > 1 && value[0] == '"' && bytes.IndexByte(value, '\\') < 0 && utf8.Valid(value) {
+		*to = string(value[1 : len(value)-1])
+		return true
+	}
+	return json.Unmarshal(value, to) == nil
+}
+
+// members calls member for the keys, in quotes, and the values of a JSON object, until it returns false. It looks only at brackets and
+// quotes, and reports whether the object ends where the text does.
+func members(object []byte, member func(key, value []byte) bool) bool {
+	depth, from, colon := 0, 0, 0
+	for i := 0; i < len(object); i++ {
+		switch c := object[i]; c {
+		case '"':
+			if i = closing(object, i); i < 0 {
+				return false
+			}
+		case '{', '[':
+			if depth++; depth == 1 {
+				from = i + 1
+			}
+		case ':':
+			if depth == 1 {
+				colon = i
+			}
+		case ',', '}', ']':
+			if depth == 1 && (colon < from || !member(bytes.TrimSpace(object[from:colon]), bytes.TrimSpace(object[colon+1:i]))) {
+				return false
+			}
+			switch {
+			case c != ',':
+				depth--
+			case depth == 1:
+				from = i + 1
+			}
+			if depth == 0 {
+				return object[0] == '{' && i == len(object)-1
+			}
+		}
+	}
+	return false
+}
+
+// closing returns the index of the quote that ends the string whose first quote is at i, -1 if there is none.
+func closing(text []byte, i int) int {
+	for {
+		n := bytes.IndexByte(text[i+1:], '"')
+		if n < 0 {
+			return -1
+		}
+		i += 1 + n
+		if backslashes := i - len(bytes.TrimRight(text[:i], `\`)); backslashes%2 == 0 {
+			return i
+		}
+	}
+}
