@@ -214,7 +214,13 @@ func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow boo
 				return nil
 			}
 			r = h.Runs().CutOff(r)
-			return d.answer(printable(join(outcome(r), r.Error)), nil)
+			end := ""
+			if r.Sealed != nil {
+				for _, why := range r.Sealed.Refused {
+					end += plaintext.Lines("sealed "+why) + "\n"
+				}
+			}
+			return d.answer(end+printable(join(outcome(r), r.Error)), nil)
 		}
 		if err := d.flush(); err != nil {
 			return err

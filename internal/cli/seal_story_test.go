@@ -234,6 +234,24 @@ func TestDirsThatContainWhatIsProtected(t *testing.T) {
 	}
 }
 
+// What the seal closes to a command that fails is in the record, in the log and in what doctor says, with the line that opens it.
+func TestRefusalsOfTheSealAreExplained(t *testing.T) {
+	t.Parallel()
+	needsSeal(t)
+	w, api := newNativeWorld(t)
+	diary := filepath.Join(w.home, "other", "diary")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(diary), 0o700), os.WriteFile(diary, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	sealedRun(t, w, api, "cat "+diary)
+	want := diary + " is closed: dirs: " + filepath.Dir(diary) + " opens it"
+	for _, args := range [][]string{{"run", "show", "daily"}, {"run", "log", "daily"}, {"doctor"}} {
+		if out := w.run(args...).out; strings.Count(out, want) != 1 {
+			t.Errorf("%s does not say %q once:\n%s", args, want, out)
+		}
+	}
+}
+
 // A question names the flag that is to be changed, not a key of a job.
 func TestAddedDirThatIsProtected(t *testing.T) {
 	t.Parallel()

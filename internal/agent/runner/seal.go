@@ -3,11 +3,13 @@ package runner
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/ollim/ollim/internal/agent/confine"
@@ -87,7 +89,36 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 		if rules, err := list.Summary(true); err == nil {
 			record.Read = rules.Read
 		}
+		record.Refused = w.refused(list)
 	}, nil
+}
+
+// refused says what the seal has closed to the commands of the agent that failed.
+func (w *work) refused(list *confine.List) (all []string) {
+	const most = 5
+	commands, bad := map[string]string{}, 0
+	for e, err := range w.Runs.Events(w.run.ID, &bad) {
+		switch {
+		case err != nil || len(all) >= most:
+			return all
+		case e.Type == runlog.ToolUse && e.Tool == "Bash":
+			var input struct{ Command string }
+			_ = json.Unmarshal(e.Input, &input) // what is no command names nothing
+			commands[e.ToolID] = input.Command
+		case e.Type == runlog.Verdict && e.IsError: // it did not start
+			delete(commands, e.ToolID)
+		case e.Type == runlog.ToolResult && e.IsError && commands[e.ToolID] != "":
+			for _, why := range list.Closed(commands[e.ToolID] + "\n" + e.Text) {
+				if w.run.Kind == kindAsk {
+					why = strings.NewReplacer("dirs: rw:", "--add-dir ", "dirs: ", "--add-dir ").Replace(why)
+				}
+				if !slices.Contains(all, why) {
+					all = append(all, why)
+				}
+			}
+		}
+	}
+	return all
 }
 
 // once is a function that is called at most once.

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,13 +22,16 @@ import (
 // runs looks for runs whose process died. ollim tick ends them within minutes; what it leaves is named here.
 func (e *examination) runs(context.Context) string {
 	const settle = 2 * time.Minute // for ticks
-	now, number := e.App.Now(), 0
+	now, number, last := e.App.Now(), 0, map[string]runlog.Record{}
 	for r, err := range e.home.Runs().Since(now.Add(-lately)) {
 		if err != nil {
 			e.fault(err, "")
 			return ""
 		}
 		number++
+		if last[r.Name].Started.Before(r.Started) {
+			last[r.Name] = r
+		}
 		if r.Outcome == runlog.Interrupted && r.Sealed != nil {
 			e.sealedLeft(r)
 		}
@@ -39,6 +43,11 @@ func (e *examination) runs(context.Context) string {
 			continue
 		}
 		e.warn("ollim tick", "the process of run %s of %s died, and its record is incomplete", r.ID, r.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(last)) {
+		if r := last[name]; r.Sealed != nil && len(r.Sealed.Refused) > 0 {
+			e.warn("if it needs that, add it to its file; THE SEAL in ollim(7)", "%s: in run %s a command failed: %s", name, r.ID, strings.Join(r.Sealed.Refused, "; "))
+		}
 	}
 	return plaintext.Count(number, "run") + " in the last day"
 }

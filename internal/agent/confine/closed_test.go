@@ -1,0 +1,46 @@
+package confine
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/ollim/ollim/internal/policy"
+)
+
+// What a failed command names is explained by the line that opens it; what is open, protected or missing is not.
+func TestClosed(t *testing.T) {
+	s := newSite(t)
+	s.files("docs/a.txt", "repo/.git/config", "web/package.json", "my.db", "out/x")
+	l, err := net.Listen("unix", s.path("d.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	s.run.Dirs = []policy.Root{{Dir: s.path("web")}, {Dir: s.path("out"), Writable: true}}
+	s.run.Network = true
+	list := New(s.run)
+	for text, want := range map[string]string{
+		"cat: H/docs/a.txt: Permission denied":                             "H/docs/a.txt is closed: dirs: H/docs opens it, dirs: rw:H/docs also to change it",
+		"cat ~/docs/a.txt H/docs/none\nno":                                 "H/docs/a.txt is closed: dirs: H/docs opens it, dirs: rw:H/docs also to change it",
+		"git -C H/repo push\nfatal: not a git repository":                  "H/repo is closed: dirs: H/repo opens it, dirs: rw:H/repo also to change it",
+		"npm --prefix H/web run build\ncannot create o: Permission denied": "H/web cannot be changed: dirs: rw:H/web opens it",
+		"npm --prefix H/web test\n1 failed":                                "",
+		"sqlite3.connect(\"H/my.db\")\nunable to open database file":       "H/my.db is closed: dirs: H/my.db opens it, dirs: rw:H/my.db also to change it",
+		"cp /etc/hostname 'H/docs/new'":                                    "H/docs/new cannot be made: dirs: rw:H/docs opens it",
+		"python3 -m venv H/venv":                                           "H/venv cannot be made: make it yourself, then dirs: rw:H/venv opens it",
+		"daemon at unix://H/d.sock. Is the docker daemon running?":         "H/d.sock is closed: dirs: H/d.sock opens it",
+		"cat H/.config/ollim/secrets.env H/out/y /usr/bin/env /run/x/y":    "",
+		"permission denied":                                                "permission was denied, perhaps by the seal: read and write list what is open",
+		"curl: Failed to connect":                                          "",
+	} {
+		text, want = strings.ReplaceAll(text, "H/", s.home+"/"), strings.ReplaceAll(want, "H/", s.home+"/")
+		if got := strings.Join(list.Closed(text), "; "); got != want {
+			t.Errorf("%s\n\t%q\nwant\t%q", text, got, want)
+		}
+	}
+	s.run.Network = false
+	if got := New(s.run).Closed("curl: Failed to connect"); len(got) != 1 || !strings.HasPrefix(got[0], "network: none") {
+		t.Errorf("without a network: %q", got)
+	}
+}
