@@ -9,6 +9,7 @@ import (
 
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
@@ -205,7 +206,7 @@ func (r *Runner) dueEntries(ctx context.Context, tell bool) (due []dueEntry, run
 			due = append(due, dueEntry{e, limit, s})
 		}
 	}
-	slices.SortFunc(due, func(a, b dueEntry) int { return a.Arrived.Compare(b.Arrived) })
+	order.Sort(due, func(a, b dueEntry) int { return a.Arrived.Compare(b.Arrived) })
 	return due, running, again, err
 }
 

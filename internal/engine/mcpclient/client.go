@@ -26,6 +26,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -195,7 +196,7 @@ func (c *Client) offered() (list []engine.Tool) {
 			list = append(list, engine.Tool{Name: name, Description: t.Description, Schema: t.Schema})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b engine.Tool) int { return strings.Compare(a.Name, b.Name) })
+	order.Sort(list, func(a, b engine.Tool) int { return strings.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(list, func(a, b engine.Tool) bool { return a.Name == b.Name })
 }
 

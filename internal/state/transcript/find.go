@@ -64,7 +64,7 @@ func Names(sessions string) ([]Name, error) {
 		begun, _ := time.Parse(nameTime, filepath.Base(f.path)[:len(nameTime)]) // it is a file's name
 		names = append(names, Name{f.id, begun})
 	}
-	slices.SortStableFunc(names, func(a, b Name) int { return b.Begun.Compare(a.Begun) })
+	order.Sort(names, func(a, b Name) int { return b.Begun.Compare(a.Begun) })
 	return names, err
 }
 
