@@ -21,8 +21,8 @@ const (
 // they send waits in the outbox for that process.
 const queueVariable = "OLLIM_OUTBOX=queue"
 
-// ErrNoToken is the error of a home without a bot's token.
-var ErrNoToken = errors.New("no Discord token")
+// errNoToken is the error of a home without a bot's token.
+var errNoToken = errors.New("no Discord token")
 
 // discordToken returns the bot's token, "" if there is none. secrets are those of the secrets file.
 func (a *App) discordToken(secrets config.Secrets) (string, error) {
@@ -67,7 +67,7 @@ func (h Home) Discord() (*api.Client, error) {
 	case err != nil:
 		return nil, &ConfigFault{err}
 	case token == "":
-		return nil, Hint(&ConfigFault{ErrNoToken}, "put the line discord.TOKEN=… into %s, mode 600", h.app.SecretsFile())
+		return nil, Hint(&ConfigFault{errNoToken}, "put the line discord.TOKEN=… into %s, mode 600", h.app.SecretsFile())
 	}
 	return h.discord(token), nil
 }

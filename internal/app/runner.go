@@ -42,8 +42,8 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 	}
 }
 
-// SealSupport returns what the kernel has for seals, or the error of seal.Check.
-func (a *App) SealSupport() (seal.Support, error) {
+// sealSupport returns what the kernel has for seals, or the error of seal.Check.
+func (a *App) sealSupport() (seal.Support, error) {
 	if a.Kernel != nil {
 		return a.Kernel()
 	}
@@ -52,7 +52,7 @@ func (a *App) SealSupport() (seal.Support, error) {
 
 // sealing returns what the seals of runs are made of. TMPDIR is that of this process.
 func (h Home) sealing() runner.Sealing {
-	s := runner.Sealing{Mode: h.Config.Seal, Check: h.app.SealSupport, Temp: "/tmp"}
+	s := runner.Sealing{Mode: h.Config.Seal, Check: h.app.sealSupport, Temp: "/tmp"}
 	if dir, _ := h.app.Lookup("TMPDIR"); filepath.IsAbs(dir) {
 		s.Temp = dir
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -26,15 +27,29 @@ func (c *clock) routine(id, cron, more string) {
 	c.write(c.home.Path("routines", id+".md"), fmt.Sprintf("---\nid: %s\ncron: %q\nbackground: true\nisolated: true\n%s---\nDo %s.\n", id, cron, more, id))
 }
 
+// claimed returns the claims of a routine, oldest first.
+func (c *clock) claimed(id string) (list []slot.Claim) {
+	c.t.Helper()
+	entries, err := os.ReadDir(filepath.Join(c.home.Slots(), id))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.t.Fatal(err)
+	}
+	for _, e := range entries {
+		at, _ := time.Parse("20060102T150405Z", e.Name())
+		claim, err := c.minute.Runner.Slots.Load(id, at)
+		if err != nil {
+			c.t.Fatal(e.Name(), err)
+		}
+		list = append(list, claim)
+	}
+	return list
+}
+
 // slots wants exactly these claims of a routine, as "15:04 outcome", with the day before the time where it is not the first.
 func (c *clock) slots(id string, want ...string) {
 	c.t.Helper()
-	claims, err := c.minute.Runner.Slots.List(id, time.Time{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
 	var got []string
-	for _, s := range claims {
+	for _, s := range c.claimed(id) {
 		day := ""
 		if s.Slot.Day() != 2 {
 			day = s.Slot.Format("2 ")
@@ -568,11 +583,7 @@ func TestMissesOfOneMinute(t *testing.T) {
 func (c *clock) claims(ids ...string) (n int) {
 	c.t.Helper()
 	for _, id := range ids {
-		list, err := c.minute.Runner.Slots.List(id, time.Time{})
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		n += len(list)
+		n += len(c.claimed(id))
 	}
 	return n
 }

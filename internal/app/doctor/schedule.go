@@ -21,13 +21,13 @@ type Entries struct {
 	Other     string   // the data directory whose entries are there instead
 }
 
-// Schedulers returns the schedulers whose entries can be examined, as `ollim schedule install` names them.
-func Schedulers() []string { return []string{"crontab", "systemd", "systemd --system"} }
+// schedulers returns the schedulers whose entries can be examined, as `ollim schedule install` names them.
+func schedulers() []string { return []string{"crontab", "systemd", "systemd --system"} }
 
 // entries compares the installed entries with the routines. None is no fault: any program may run `ollim tick`, see tick.
 func (e *examination) entries(ctx context.Context) string {
 	installed := ""
-	for _, scheduler := range Schedulers() {
+	for _, scheduler := range schedulers() {
 		remedy := "ollim schedule install " + scheduler
 		found, err := e.Entries(ctx, scheduler)
 		if faults := (yamldoc.Faults)(nil); errors.As(err, &faults) {

@@ -177,7 +177,7 @@ func (u Units) write(changes []Change, want []File, now time.Time) error {
 // enter has the manager read what is new, and starts the timers: all of them, because one that an install wrote which was then
 // cut short looks as it should. To those that run already it does nothing.
 func (u Units) enter(ctx context.Context, changes []Change, want []File) error {
-	start := timers(want, fileName)
+	start := timers(want, func(f File) string { return f.Name })
 	if len(start) == 0 {
 		return nil
 	}
@@ -198,8 +198,6 @@ func timers[T any](items []T, name func(T) string) (names []string) {
 	}
 	return names
 }
-
-func fileName(f File) string { return f.Name }
 
 // stamp tells the manager that a timer fired just now.
 func (u Units) stamp(timer string, now time.Time) error {
@@ -245,7 +243,7 @@ func (u Units) ask(ctx context.Context, args ...string) (said []byte, err error)
 
 // Idle is the timers among the files that the manager would have to enable or start; none where no manager answers.
 func (u Units) Idle(ctx context.Context, want []File) (idle []Change) {
-	said, err := u.ask(ctx, append([]string{"show", "--property=Id,ActiveState,UnitFileState"}, timers(want, fileName)...)...)
+	said, err := u.ask(ctx, append([]string{"show", "--property=Id,ActiveState,UnitFileState"}, timers(want, func(f File) string { return f.Name })...)...)
 	if err != nil {
 		return nil
 	}

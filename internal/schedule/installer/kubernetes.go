@@ -102,9 +102,6 @@ func quoteYAML(text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// quoteCommand is quoteYAML for a word of a command, in which $(NAME) would be replaced.
-func quoteCommand(word string) string { return quoteYAML(strings.ReplaceAll(word, "$", "$$")) }
-
 func clusterHead(o KubeOptions) string {
 	return `# CronJobs for a cluster, made by: ollim schedule print kubernetes
 # The claim has to let all nodes that run these write (ReadWriteMany), with a file system on which flock works.
@@ -159,7 +156,7 @@ func (c cronJob) spec() string {
 func (c cronJob) container() string {
 	var command strings.Builder
 	for _, word := range c.Command {
-		command.WriteString("                - " + quoteCommand(word) + "\n")
+		command.WriteString("                - " + quoteYAML(strings.ReplaceAll(word, "$", "$$")) + "\n") // $(NAME) would be replaced
 	}
 	return `          containers:
             - name: ollim

@@ -160,33 +160,6 @@ func read(path string) ([]byte, error) {
 	return buffer[:n], nil
 }
 
-// List returns the claims of a job for instants from since on, oldest first.
-func (b Book) List(job string, since time.Time) ([]Claim, error) {
-	entries, err := os.ReadDir(b.folder(job))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var claims []Claim
-	for _, e := range entries {
-		at, err := time.Parse(form, e.Name())
-		if err != nil || at.Before(since) {
-			continue
-		}
-		c, err := b.Load(job, at)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // just pruned
-		}
-		if err != nil {
-			return claims, err
-		}
-		claims = append(claims, c)
-	}
-	return claims, nil
-}
-
 // Jobs returns the ids of the jobs that have claims, sorted.
 func (b Book) Jobs() ([]string, error) {
 	entries, err := os.ReadDir(b.Home.Slots())
