@@ -82,12 +82,12 @@ func simpleCommand(file *syntax.File) *syntax.CallExpr {
 // readWord returns the pieces of a word between its unquoted stars.
 func readWord(arg *syntax.Word, stars bool) ([]string, error) {
 	pieces := []string{""}
-	for i, part := range arg.Parts {
+	for _, part := range arg.Parts {
 		text, err := "", error(nil)
 		switch part := part.(type) {
 		case *syntax.Lit:
 			begin, more, found := strings.Cut(part.Value, "*")
-			err = bareText(part.Value, i == 0, stars)
+			err = bareText(part.Value, len(pieces) == 1 && pieces[0] == "", stars) // zsh expands ''=ls as well
 			for text = begin; found; text = begin {
 				pieces[len(pieces)-1] += text
 				pieces = append(pieces, "")
