@@ -146,7 +146,7 @@ func TestAccessAgreesWithPatternsAndTools(t *testing.T) {
 	}
 	root := newRoot(d)
 	verbs := verbsOf(root)
-	for _, verb := range policy.OwnerVerbs() {
+	for verb := range policy.OwnerVerbs() {
 		if access := verbs[verb]; access != policy.Never {
 			t.Errorf("%s: access %v", verb, access)
 		}

@@ -324,7 +324,8 @@ func TestPatternsThatNeedTheSeal(t *testing.T) {
 	}
 	refused := func(reason string) {
 		t.Helper()
-		want := "allowed-tools: Bash(sh *) is in force only in a sealed run: sh runs any command it is given, or writes to files that its input names (" + reason + ")"
+		want := "allowed-tools: Bash(sh *) is in force only in a sealed run: sh is not one of the programs that run without a seal; write a script and " +
+			"name it by its path, such as ./tools/report.sh (" + reason + ")"
 		if r := w.run("fire", "daily"); r.status != 77 || !strings.Contains(r.errOut, want) {
 			t.Errorf("fire: status %d, %s", r.status, r.errOut)
 		}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -21,20 +22,24 @@ func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
 	if err != nil {
 		return Pattern{}, err
 	}
-	if reason := refusal(wilds(words), p.Sealed); reason != "" {
+	reason := refusal(words, len(words), p.Sealed)
+	if words[0] == ollim {
+		reason = OllimRefusal(words[1:], p.Ollim)
+	}
+	if reason != "" {
 		return Pattern{}, errors.New(reason)
 	}
-	if words[0] == ollim {
-		if p.Ollim == nil {
-			p.Ollim = Verbs{}.Access
+	var idle error // why a pattern of these words is not in force
+	by, err := pick(patterns, "the command", func(pattern Pattern) bool {
+		named, reason := matchWords(pattern.words, words), pattern.Unsealed()
+		if p.Sealed || reason == "" || !named {
+			return named
 		}
-		if reason := OllimRefusal(words[1:], p.Ollim); reason != "" {
-			return Pattern{}, errors.New(reason)
-		}
-	}
-	by, err := p.inForce(patterns, words)
+		idle = fmt.Errorf("%s is in force only in a sealed run: %s", pattern.text, reason)
+		return false
+	})
 	if err != nil || p.Sealed && words[0] != ollim {
-		return by, err
+		return by, cmp.Or(idle, err)
 	}
 	g, err := p.Ground()
 	if err != nil {
@@ -43,25 +48,7 @@ func (p Policy) decideBash(in fields, patterns []Pattern) (Pattern, error) {
 	if words[0] == ollim {
 		return by, g.ollimWords(words)
 	}
-	if name := g.Encloses(g.cwd); name != "" && walks(words) {
-		return Pattern{}, fmt.Errorf("%s could read a protected path (%s); use Glob or Grep with a path", quoteless(words[0]), name)
-	}
-	for _, word := range words {
-		if err := g.word(word); err != nil {
-			return Pattern{}, err
-		}
-	}
-	return by, nil
-}
-
-// inForce returns the pattern that allows a command.
-func (p Policy) inForce(patterns []Pattern, words []string) (Pattern, error) {
-	named := func(pattern Pattern) bool { return matchWords(pattern.words, words) }
-	by, err := pick(patterns, "the command", func(pattern Pattern) bool { return named(pattern) && (p.Sealed || pattern.unsealed == "") })
-	if i := slices.IndexFunc(patterns, named); err != nil && i >= 0 {
-		err = fmt.Errorf("%s is in force only in a sealed run: %s", patterns[i].text, patterns[i].unsealed)
-	}
-	return by, err
+	return by, g.otherWords(words)
 }
 
 // ollimWords looks at ollim's arguments. They are text and names more often than paths, so only a word that is a path as a whole
@@ -90,18 +77,16 @@ func isFile(path string) bool {
 	return err == nil && (statErr != nil || !info.IsDir())
 }
 
-// word looks at an argument of any other program, also without percent-encoding: as a path, as an option with a path, and at every
-// piece of it.
-func (g Ground) word(word string) error {
-	plain, _ := url.PathUnescape(word) // "" if it is none
-	for _, s := range []string{word, plain} {
-		pieces := strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("=:,;@'\"`()<>|&{}[]^!?*\\", r) })
-		paths := append([]string{s}, pieces...)
-		if strings.HasPrefix(s, "-") {
-			_, value, _ := strings.Cut(s, "=")
-			paths = append(paths, value)
-			for i := 2; i < len(s) && !strings.ContainsAny(s[2:i], "/= \t\n"); i++ { // -f/path, and other options before, however many
-				paths = append(paths, s[i:])
+// otherWords looks at the words of any other command, also without percent-encoding: as paths, as options with a path, and at every
+// piece of them.
+func (g Ground) otherWords(words []string) error {
+	between := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("=:,;@'\"`()<>|&{}[]^!?*\\", r) }
+	for _, word := range words {
+		plain, _ := url.PathUnescape(word) // "" if it is none
+		paths := append(strings.FieldsFunc(word+" "+plain, between), word, plain)
+		for _, s := range []string{word, plain} {
+			for i := 2; strings.HasPrefix(s, "-") && i < len(s) && !strings.ContainsAny(s[2:max(2, i-1)], "/= \t\n"); i++ {
+				paths = append(paths, s[i:]) // -f/path, --file=path, and other options before, however many
 			}
 		}
 		for _, path := range paths {
@@ -116,32 +101,54 @@ func (g Ground) word(word string) error {
 // whole refuses text that, taken as a path, leads into a protected place or to the machinery in which one can be reached by
 // other names; with around also a directory that contains one, and any climbing.
 func (g Ground) whole(text string, around bool) error {
-	if text == "" || len(text) > longestPath || strings.ContainsRune(text, 0) {
+	if text == "" || len(text) > longest || strings.ContainsRune(text, 0) {
 		return nil
 	}
-	path := around || strings.Contains(text, "/") && !strings.Contains(text, " ")
-	if path && slices.Contains(strings.Split(text, "/"), "..") {
-		return fmt.Errorf("%s: no .. in a path", quote(text))
-	}
-	named := g.absolute(text)
-	if named != "/dev/null" && (within(named, "/proc") || within(named, "/dev")) {
-		return fmt.Errorf("%s is not a regular file", quote(text))
-	}
+	named, parts := g.absolute(text), strings.Split(text, "/")
 	real, err := Resolve(named)
+	_, noLink := os.Readlink(named)
 	if err != nil {
-		if info, err := os.Lstat(named); err == nil && info.Mode()&os.ModeSymlink != 0 {
-			return fmt.Errorf("%s: %w", quote(text), errLink)
-		}
 		real = named // a text, or a path that leads nowhere
 	}
-	if name := g.protects(named, real); name != "" {
-		return fmt.Errorf("%s is in a protected path (%s)", quote(text), name)
+	switch {
+	case slices.Contains(parts, "..") && (around || len(parts) > 1 && !strings.Contains(text, " ")):
+		err = errors.New("no .. in a path")
+	case named != "/dev/null" && inside(named, []string{"/proc", "/dev"}):
+		err = errors.New("it is not a regular file")
+	case err != nil && noLink == nil:
+	case !filepath.IsAbs(text) && !slices.ContainsFunc(g.roots, func(r realRoot) bool { return within(real, r.real) || within(real, r.named) }):
+		err = errors.New("it leads out of the working directory")
+	case around && g.Encloses(real) != "":
+		err = fmt.Errorf("it contains a protected path (%s); be more specific", g.Encloses(real))
+	case g.protects(named, real) != "":
+		err = fmt.Errorf("it is in a protected path (%s)", g.protects(named, real))
+	default:
+		return nil
 	}
-	if !filepath.IsAbs(text) && !slices.ContainsFunc(g.roots, func(r realRoot) bool { return within(real, r.real) || within(real, r.named) }) {
-		return fmt.Errorf("%s leads out of the working directory", quote(text))
+	return fmt.Errorf("%s: %w", quote(text), err)
+}
+
+// heads returns what each word of a pattern begins with, and how many are literal before the first wildcard.
+func heads(words [][]string) (begin []string, literal int) {
+	for i, w := range words {
+		begin = append(begin, w[0])
+		if len(w) == 1 && literal == i {
+			literal++
+		}
 	}
-	if name := g.Encloses(real); around && name != "" {
-		return fmt.Errorf("%s contains a protected path (%s); be more specific", quote(text), name)
+	return begin, literal
+}
+
+// matchWords matches word by word; a lone * at the end of the pattern takes all the words that are left. None has control characters.
+func matchWords(pattern [][]string, words []string) bool {
+	const text = "[^\x00]*"
+	expression := ""
+	for _, w := range pattern {
+		expression += strings.ReplaceAll(regexp.QuoteMeta(strings.Join(w, "\x01")), "\x01", text) + "\x00"
 	}
-	return nil
+	if begin, more := strings.CutSuffix(expression, "\x00"+text+"\x00"); more {
+		expression = begin + "\x00(" + text + "\x00)*"
+	}
+	matched, err := regexp.MatchString("^"+expression+"$", strings.Join(words, "\x00")+"\x00")
+	return matched && err == nil
 }

@@ -94,6 +94,8 @@ func TestBashOfMain(t *testing.T) {
 		ollim it's
 		ollim "
 		ollim =ls
+		ollim ''=ls
+		ollim ""''=ls
 		ollim ping über
 		ollim ping hello!
 		ollim tasks *
@@ -203,8 +205,8 @@ func TestBashOfMain(t *testing.T) {
 
 func TestBashOfJobs(t *testing.T) {
 	h := newFixture(t)
-	p := h.policy(t, "Bash(ollim help)", "Bash(ollim tasks *)", "Bash(cat *)", "Bash(curl -fsS https://example.com/*)", "Bash(git log * --oneline)",
-		"Bash(grep *)", "Bash(find *)", "Bash(git log *)", "Bash(git show *)", "Bash(git add *)", "Bash(cp *)", "Bash(curl -k *)", "Bash(echo 'a*' *)", "Bash(tar *)", "Bash(ls *)", "Bash(split *)", "Bash(git commit *)", "Bash(install *)")
+	p := h.policy(t, "Bash(ollim help)", "Bash(ollim tasks *)", "Bash(cat *)", "Bash(stat *)", "Bash(git log * --oneline)", "Bash(git log *)", "Bash(git show *)",
+		"Bash(git add *)", "Bash(git commit *)", "Bash(./tools/x.sh *)", "Bash(echo 'a*' *)", "Bash(git l*)", "Bash(make *)", "Bash(find *)")
 	for _, command := range lines(`
 		ollim help
 		ollim tasks
@@ -219,27 +221,24 @@ func TestBashOfJobs(t *testing.T) {
 		cat /dev/null
 		cat statement/x.md
 		cat LIB/l.md
-		curl -fsS https://example.com/x?
+		cat -t/usr/share/ notes/a.md
+		cat -S'as it was.' notes/a.md
+		stat notes
 		git log 'HEAD~1' --oneline
 		git log '' --oneline
 		git log -n5
-		grep -n x notes/a.md
-		echo 'a*' b
-		ls notes
-		split -l 5 notes/a.md notes/part
 		git commit --message='Fixed it.'
-		cp -S'as it was.' notes/a.md notes/c.md
-		cp notes/a.md notes/c.md`) {
-		bash(t, p, command != "curl -fsS https://example.com/x?", h.text(command))
+		echo 'a*' b
+		./tools/x.sh notes/a.md`) {
+		bash(t, p, true, h.text(command))
 	}
-	in := h.policy(t, "Bash(x a*b*c *a*a*)")
+	in := h.policy(t, "Bash(echo a*b*c *a*a*)")
 	for command, allow := range map[string]bool{
-		"x abc aa": true, "x a-b-c -a-a-": true, "x abbc aaa": true, "x ac aa": false, "x abc a": false, "x abc xa": false, "x abcd aa": false, "x abc aa b": false,
-		"x acb aa": false, "x bc aa": false,
+		"echo abc aa": true, "echo a-b-c -a-a-": true, "echo abbc aaa": true, "echo ac aa": false, "echo abc a": false, "echo abc xa": false,
+		"echo abcd aa": false, "echo abc aa b": false, "echo acb aa": false, "echo bc aa": false, "echo 'ab.c' a+a": true, "echo abc": false,
 	} {
 		bash(t, in, allow, command)
 	}
-	bash(t, p, true, "curl -fsS 'https://example.com/x?a=b&c=d'")
 	for _, command := range lines(`
 		ollim help x
 		ollim tasksx
@@ -247,9 +246,10 @@ func TestBashOfJobs(t *testing.T) {
 		ollim ping x
 		catx
 		/bin/cat notes/a.md
-		curl -fsS https://example.org/x
-		curl -fsS
-		curl -fsS https://example.com/x -o y
+		cat https://example.com/x?
+		make test
+		find notes
+		git ls-files
 		echo a b
 		cat state/x.md
 		cat ./state/x.md
@@ -293,79 +293,48 @@ func TestBashOfJobs(t *testing.T) {
 		cat /proc/self/cwd/state/x.md
 		cat /dev/fd/3
 		cat dangling.md
-		grep -r x
-		grep -rn x notes
-		grep -R x notes
-		grep --recursive x
-		grep --dereference-recursive x
-		grep -d recurse x
-		find notes
-		find
-		ls -R
-		ls -laR notes
-		find notes -exec id
-		find notes -delete
+		cat link/o.md
 		git -c alias.x=y x
 		git -ccore.pager=id log
 		git --exec-path=x log
 		git log --output=x
+		git log --out x
+		git log -pOx
 		git show HEAD:state/x.md
 		git add .
 		git show --no-index /dev/null x
-		tar xf a --to-command=id
-		tar xf a
-		tar -zxf a notes
-		tar --extract -f a
-		curl -k -O http://example.com/x
-		curl -k -sSLO http://example.com/x
-		curl -k -OJ http://example.com/x
-		curl -k --remote-na http://example.com/x
-		curl -k -o '#1.md' 'http://example.com/{a}'
-		curl -k '-o#1.md' 'http://example.com/{a}'
-		curl -k file://localhost/etc/passwd
-		curl -k FILE://127.0.0.1/etc/passwd
-		curl -k 'f[i-i]le://localhost/etc/passwd'
-		curl -k --url=file://h/x
-		tar cf x .
-		tar -cIf id x
-		tar cIid x
-		split --filter=id notes/a.md
-		split --filt id notes/a.md
-		install -s --strip-program=id notes/a.md notes/b.md
-		cp -r . /tmp/x
-		cp notes/a.md state/
-		cp notes/a.md gates/x
-		cp notes/a.md config.yaml`) {
+		./tools/x.sh state/
+		./tools/x.sh notes/a.md gates/x
+		./tools/x.sh config.yaml`) {
 		bash(t, p, false, h.text(command))
 	}
 	bash(t, p, false, "cat -"+strings.Repeat("a", 5000)+"fconfig.yaml")
-	bash(t, p, true, "cp -t/usr/share/ notes/a.md")
 }
 
-// In a directory around nothing protected, walking it is fine; around the data directory it is not.
+// In a directory around nothing protected, naming it is fine; around the data directory it is not.
 func TestBashElsewhere(t *testing.T) {
 	h := newFixture(t)
-	p := h.policy(t, "Bash(find *)", "Bash(grep *)", "Bash(ls *)")
+	p := h.policy(t, "Bash(stat *)")
 	p.Roots = []policy.Root{{Dir: h.write, Writable: true}}
-	for _, command := range []string{"find . -name x", "grep -r x", "ls -R", "grep -r x ."} {
+	for _, command := range []string{"stat . -n x", "stat s.md", "stat"} {
 		bash(t, p, true, command)
 	}
-	for _, command := range []string{"find .. -name x", "find . -exec id", "grep -r x " + h.dir, "ls -R ../data/state", "ls ../data/state"} {
+	for _, command := range []string{"stat .. -n x", "stat " + h.dir, "stat ../data/state"} {
 		bash(t, p, false, command)
 	}
 	p.Roots[0].Dir = h.text("TOP")
-	bash(t, p, false, "grep -r x")
-	bash(t, p, false, "ls data/state")
-	bash(t, p, true, "ls src")
+	bash(t, p, false, "stat .")
+	bash(t, p, false, "stat data/state")
+	bash(t, p, true, "stat src")
 	p.Roots = nil
-	bash(t, p, false, "ls src")
+	bash(t, p, false, "stat src")
 	p.Roots = []policy.Root{{Dir: "rel"}}
-	bash(t, p, false, "ls src")
+	bash(t, p, false, "stat src")
 	p.Roots = []policy.Root{{Dir: h.text("TOP/none")}}
-	bash(t, p, false, "ls src")
-	p = h.policy(t, "Bash(ls *)")
+	bash(t, p, false, "stat src")
+	p = h.policy(t, "Bash(stat *)")
 	p.Protected = append(p.Protected, "rel")
-	bash(t, p, false, "ls notes")
+	bash(t, p, false, "stat notes")
 }
 
 func TestOllimCommands(t *testing.T) {

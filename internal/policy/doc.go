@@ -12,12 +12,10 @@
 // number of further words, also none. The command's name stands bare, in the command and in the pattern, and matches literally.
 //
 // Where the kernel holds what a program reaches (Policy.Sealed), the words are all that is looked at, except of ollim itself, whose
-// commands are executed outside, and of programs whose work a service does. Elsewhere the table programs says which programs and
-// options are refused, and which need more than a wildcard; a pattern that it refuses is not in force (Pattern.Unsealed). No such table
-// is complete: what an approved program can do with its arguments, its owner gave.
-// There the words of every command are also looked at as paths (whole, as values of options, and piece by piece): none may lead
-// into a protected place, contain one, or climb by "..". Programs that walk the working directory by themselves are refused
-// where that would enter a protected place.
+// commands are executed outside, and of programs whose work a service does. Elsewhere only scripts and the programs of usageOf run,
+// and a pattern for others is not in force (Pattern.Unsealed). There the words are also looked at as paths (whole, as values of
+// options, and piece by piece): none may lead into a protected place, contain one, or climb by "..". What an approved program can do
+// with its arguments, its owner gave.
 //
 // ollim. Policy.Ollim says which of its commands an agent may use; it may not use others, nor --data-dir, --config or --engine. No
 // file may hold a pattern that matches one of OwnerVerbs. Only -q, -v and --log-format may precede the command, see Verbs.Access.
@@ -29,9 +27,10 @@
 // file below notes. A bare Read, Glob or Grep matches the roots; writing tools always need a scope that names something,
 // and their wildcards do not match names that begin with a dot. Absolute patterns serve the other roots.
 //
-// Glob and Grep. A search is allowed if a pattern of that tool covers all that it could find and none of it could lie in a
-// protected place, decided from the text of path and glob alone. A glob without a slash searches at every depth, as ripgrep's
-// do. It is assumed that the tools do not follow links inside the searched directory, as ripgrep does not.
+// Glob and Grep. A search is allowed if a pattern of that tool covers all that it could find, decided from the text of path and glob
+// alone. A glob without a slash searches at every depth, as ripgrep's do. It is assumed that the tools do not follow links inside the
+// searched directory, as ripgrep does not, and leave out what is protected below the working directory: the native ones do, and
+// Claude Code does for paths that its settings deny to Read. Elsewhere a search may not begin above a protected place.
 //
 // Not covered. Between a decision and the use, a link may be swapped: Decide is a check, not a boundary. The native engine
 // opens files through os.Root; for others a writable root is only as good as the set of processes that write there. Hard

@@ -169,7 +169,8 @@ func TestLinkedRoot(t *testing.T) {
 		expect(t, p, allow, "Read", object(t, "file_path", h.text(path)))
 	}
 	expect(t, p, true, "Write", object(t, "file_path", "notes/n", "content", ""))
-	expect(t, p, false, "Glob", object(t, "pattern", "**/*.md"))
+	expect(t, p, true, "Glob", object(t, "pattern", "**/*.md"))
+	expect(t, p, false, "Glob", object(t, "pattern", "*.md", "path", "state"))
 	bash(t, p, false, "cat state/x.md")
 	bash(t, p, false, "cat "+h.dir+"/state/x.md")
 	bash(t, p, true, "cat top.md")
@@ -215,8 +216,8 @@ func TestSearch(t *testing.T) {
 		{"*.md", "notes", true}, {"**/*.md", "notes", true}, {"**.md", "notes", true}, {"./**.md", "notes", true}, {"deep/**/*.md", "notes", true},
 		{"notes/*.md", "", true}, {"notes/**/*.md", "", true}, {"routines/*.md", ".", true}, {"*.md", "DATA/notes", true}, {"a.md", "notes", true},
 		{"a?.md", "notes", true}, {"*.go", "SRC", true}, {"*.md", "in", true}, {"*.md", "none", true},
-		{"*.md", "", false}, {"**/*.md", "", false}, {"**/*.md", ".", false}, {"*/x.md", "", false}, {"s*/x.md", "", false}, {"STATE/*.md", "", false},
-		{"stat?/x.md", "", false}, {"**/x/*.md", "", false}, {"*.md", "state", false}, {"*.md", "notes/up", false}, {"*.md", "notes/here", false},
+		{"*.md", "", true}, {"**/*.md", "", true}, {"**/*.md", ".", true}, {"*/x.md", "", true}, {"s*/x.md", "", true}, {"STATE/*.md", "", true},
+		{"stat?/x.md", "", true}, {"**/x/*.md", "", true}, {"*.md", "state", false}, {"*.md", "notes/up", false}, {"*.md", "notes/here", true},
 		{"../*.md", "notes", false}, {"/etc/*.md", "notes", false}, {"{a,b}.md", "notes", false}, {"[a].md", "notes", false}, {"!*.md", "notes", false},
 		{"*.txt *.md", "notes", false}, {"*.txt,*.md", "notes", false}, {"*.txt", "notes", false}, {"*", "notes", false}, {"**", "notes", false},
 		{"**/*", "notes", false}, {"notes/**", "", false}, {"*.m?", "notes", false}, {"*.m*", "notes", false}, {"*.md?", "notes", false},
@@ -230,7 +231,7 @@ func TestSearch(t *testing.T) {
 		allow      bool
 	}{
 		{"*.md", "notes", true}, {"**/*.md", "notes", true}, {"", "notes/a.md", true}, {"*.txt", "notes/a.md", true}, {"", "LIB", true}, {"*.go", "LIB", true},
-		{"", "alias.md", true}, {"", "", false}, {"", ".", false}, {"*.md", "", false}, {"", "notes", false}, {"*.txt", "notes", false}, {"", "notes/b.txt", false},
+		{"", "alias.md", true}, {"", "", false}, {"", ".", false}, {"*.md", "", true}, {"", "notes", false}, {"*.txt", "notes", false}, {"", "notes/b.txt", false},
 		{"deep/*.md", "notes", false}, {"", "state", false}, {"", "state/x.md", false}, {"", "cfg.md", false}, {"", "hard.md", false}, {"*.md", "TOP", false},
 		{"!*.md", "LIB", false}, {"", "link", false}, {"*.md", "dangling.md", false}, {"", "/etc/passwd", false},
 	} {
@@ -241,25 +242,18 @@ func TestSearch(t *testing.T) {
 	expect(t, p, false, "Grep", object(t, "pattern", "x", "path", "notes", "glob", "*.md", "follow", true))
 	expect(t, p, false, "Grep", object(t, "pattern", "x", "path", nil, "glob", "*.md"))
 	expect(t, p, false, "Glob", json.RawMessage(`{"pattern":"*.md","path":"notes","path":"state"}`))
-	p.SearchHides = true
-	expect(t, p, true, "Glob", glob("**/*.md", ""))
-	expect(t, p, true, "Grep", grep("*.md", ""))
 	expect(t, p, false, "Glob", glob("**/*", ""))
-	expect(t, p, false, "Glob", glob("*.md", "state"))
-	wide := h.policy(t, "Glob", "Grep")
+	wide := h.policy(t, "Glob", "Grep", "Glob(TOP/**)")
 	expect(t, wide, true, "Glob", glob("**/*", "notes"))
 	expect(t, wide, true, "Grep", grep("", "SRC"))
-	expect(t, wide, false, "Grep", grep("", ""))
-	expect(t, wide, false, "Glob", glob("config.*", ""))
-	p.Protected = append(p.Protected, h.dir+"/notes/b.txt") // a file that the glob cannot find does not stand in its way
-	p.SearchHides = false
-	expect(t, p, true, "Glob", glob("*.md", "notes"))
-	wide.Protected = p.Protected[len(p.Protected)-1:]
-	expect(t, wide, false, "Glob", glob("B.*", "notes"))
-	expect(t, wide, false, "Glob", glob("notes/?.txt", ""))
-	expect(t, wide, true, "Glob", glob("deep/*", "notes"))
+	expect(t, wide, true, "Grep", grep("", "")) // the engine leaves out what is protected here, and only here
+	wide.Roots = []policy.Root{{Dir: h.write}, {Dir: h.text("TOP")}}
+	expect(t, wide, true, "Grep", grep("", ""))
+	expect(t, wide, true, "Glob", glob("*.md", "DATA/notes"))
+	expect(t, wide, false, "Glob", glob("*.md", "DATA"))
+	expect(t, wide, false, "Grep", grep("", "TOP"))
+	expect(t, wide, false, "Glob", glob("s.*", "TOP"))
 	one := h.policy(t, "Glob(./*/*.md)")
-	one.SearchHides = true
 	expect(t, one, true, "Glob", glob("notes/*.md", ""))
 	expect(t, one, false, "Glob", glob("**/x.md", ""))
 }
@@ -283,7 +277,7 @@ func TestOtherTools(t *testing.T) {
 		{"Oddity", `{"x":1}`, true}, {"Odd", `{}`, false}, {"oddity", `{}`, false}, {"Oddity ", `{}`, false}, {"", `{}`, false}, {"Read", `{"file_path":"top.md"}`, false},
 		{"Bash", `{"command":"ollim help"}`, false}, {"Oddity\n", `{}`, false}, {strings.Repeat("x", 5000), `{}`, false},
 		{"TodoWrite", `{"todos":[]}`, true}, {"WebSearch", `{"query":"x"}`, true}, {"WebSearch", `{"query":"x","url":"y"}`, false},
-		{"Skill", `{"skill":"daily"}`, true}, {"Skill", `{"skill":"daily","args":"a; b\nc"}`, true}, {"Skill", `{"command":"/daily"}`, true},
+		{"Skill", `{"skill":"daily"}`, true}, {"Skill", `{"skill":"daily","args":"a; b\nc"}`, true}, {"Skill", `{"command":"/daily"}`, false},
 		{"Skill", `{"skill":"weekly"}`, true}, {"Skill", `{"skill":"weekly","args":"x"}`, false}, {"Skill", `{"skill":"dailyx"}`, false},
 		{"Skill", `{"skill":"daily","command":"daily"}`, false}, {"Skill", `{}`, false}, {"Skill", `{"skill":"../daily"}`, false},
 		{"Skill", "{\"skill\":\"daily\",\"args\":\"!`id`\"}", false}, {"Skill", `{"skill":"daily x"}`, false}, {"Skill", `{"skill":""}`, false},

@@ -22,11 +22,12 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		again, err := policy.Parse(p.String())
-		if err != nil || again.String() != text || again.Tool() != p.Tool() {
+		if err != nil || again.String() != text {
 			t.Fatalf("%q: again %v %v", text, again, err)
 		}
 		policy := policy.Policy{Allow: []policy.Pattern{p}, Roots: []policy.Root{{Dir: "/nonexistent/ollim"}, {Dir: "/"}}}
-		policy.Decide(p.Tool(), json.RawMessage(`{"file_path":"x","command":"ollim config"}`))
+		tool, _, _ := strings.Cut(text, "(")
+		policy.Decide(tool, json.RawMessage(`{"file_path":"x","command":"ollim config"}`))
 		if v := policy.Decide("Bash", json.RawMessage(`{"command":"ollim config set a b"}`)); v.Allow {
 			t.Fatalf("%q gives an owner's verb", text)
 		}

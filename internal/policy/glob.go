@@ -14,24 +14,23 @@ const deepest = 128
 // anyDepth is the segment that stands for any number of directories, also none.
 const anyDepth = "**"
 
-// glob is a pattern for paths, one segment per directory, the last for the file: anyDepth alone, or a name with single stars, in a
+// Glob is a pattern for paths, one segment per directory, the last for the file: anyDepth alone, or a name with single stars, in a
 // search also with ? for one character.
-type glob []string
+type Glob []string
 
 // readGlob reads the text of a glob: "**.md" becomes "**", "*.md"; a final "**" becomes "**", "*".
-func readGlob(text string) (glob, error) {
+func readGlob(text string) (Glob, error) {
 	text = strings.TrimPrefix(text, "./")
-	if text == "" {
-		return nil, errors.New("names no file")
-	}
-	if strings.ContainsAny(text, `[]{}()!\~`) {
-		return nil, errors.New(`the wildcards are * and **; none of [ ] { } ( ) ! ~ \ may be used`)
-	}
 	parts := strings.Split(text, "/")
-	if len(parts) > deepest {
+	switch {
+	case text == "":
+		return nil, errors.New("names no file")
+	case strings.ContainsAny(text, `[]{}()!\~`):
+		return nil, errors.New(`the wildcards are * and **; none of [ ] { } ( ) ! ~ \ may be used`)
+	case len(parts) > deepest:
 		return nil, fmt.Errorf("more than %d directories deep", deepest)
 	}
-	var g glob
+	var g Glob
 	for i, part := range parts {
 		rest, deep := strings.CutPrefix(part, anyDepth)
 		switch {
@@ -60,16 +59,16 @@ func match(pattern, name string) bool {
 // covers reports whether g matches the path, or, where segs come from another glob, everything that it matches: a star of
 // theirs is then text that only a star of g can take, and their ** can only be taken by a ** of g. It may miss that one glob
 // contains another, never in reverse. Without dots, wildcards do not match names that begin with a dot.
-func (g glob) covers(segs []string, dots bool) bool { return g.after(segs, dots)[len(g)] }
+func (g Glob) covers(segs []string, dots bool) bool { return g.after(segs, dots)[len(g)] }
 
 // Finds reports whether a search is for a file of this name, given as its directories' names and its own.
-func (g glob) Finds(names []string) bool { return g.covers(names, true) }
+func (g Glob) Finds(names []string) bool { return g.covers(names, true) }
 
 // Enters reports whether a search could be for something in the directory of this name, or for it.
-func (g glob) Enters(names []string) bool { return slices.Contains(g.after(names, true), true) }
+func (g Glob) Enters(names []string) bool { return slices.Contains(g.after(names, true), true) }
 
 // after reports for every number of segments of g whether they can match the path.
-func (g glob) after(path []string, dots bool) []bool {
+func (g Glob) after(path []string, dots bool) []bool {
 	at := make([]bool, len(g)+1)
 	for at[0] = true; ; path = path[1:] {
 		for i, s := range g {
@@ -92,6 +91,3 @@ func (g glob) after(path []string, dots bool) []bool {
 		at = next
 	}
 }
-
-// vague reports whether the glob names nothing: only wildcards and dots.
-func (g glob) vague() bool { return strings.Trim(strings.Join(g, ""), ".?*") == "" }

@@ -24,11 +24,11 @@ type realRoot struct {
 	writable    bool
 }
 
-// guard is a protected place.
+// guard is a protected place, as the policy names it or with links resolved.
 type guard struct {
-	name  string
-	paths [2]string   // as the policy names it, and with links resolved; in lower case, since some file systems ignore it
-	info  fs.FileInfo // nil if it does not exist
+	name string
+	path string      // in lower case, since some file systems ignore it
+	info fs.FileInfo // nil if it does not exist
 }
 
 // Ground looks at them. Without a working directory there is none.
@@ -60,7 +60,8 @@ func (p Policy) Ground() (Ground, error) {
 			return Ground{}, fmt.Errorf("a protected path cannot be read: %s", filepath.Base(named))
 		}
 		info, _ := os.Stat(real) // nil if there is nothing
-		g.guards = append(g.guards, guard{filepath.Base(named), [2]string{strings.ToLower(named), strings.ToLower(real)}, info})
+		name := filepath.Base(named)
+		g.guards = append(g.guards, guard{name, strings.ToLower(named), nil}, guard{name, strings.ToLower(real), info})
 	}
 	return g, nil
 }
@@ -86,14 +87,12 @@ const maxLinks = 40
 // leads nowhere is an error: what it will lead to can be made later.
 func Resolve(path string) (string, error) {
 	_, err := os.Lstat(path)
-	if dir := filepath.Dir(path); errors.Is(err, fs.ErrNotExist) && dir != path {
-		if dir, err = Resolve(dir); err != nil {
-			return "", err
-		}
-		return filepath.Join(dir, filepath.Base(path)), nil
-	}
 	real, linkErr := filepath.EvalSymlinks(path)
-	if err != nil || linkErr != nil {
+	switch dir := filepath.Dir(path); {
+	case errors.Is(err, fs.ErrNotExist) && dir != path:
+		dir, err = Resolve(dir)
+		return filepath.Join(dir, filepath.Base(path)), err
+	case err != nil || linkErr != nil:
 		return "", errLink
 	}
 	return real, nil
@@ -111,14 +110,9 @@ func follow(path string, writable []string) (real string, fixed bool, err error)
 	real, fixed = "/", true
 	names := split(path)
 	for links := 0; len(names) > 0; {
-		name := names[0]
-		names = names[1:]
-		if name == "." || name == ".." {
-			real = filepath.Join(real, name)
-			continue
-		}
 		fixed = fixed && !inside(real, writable)
-		next := filepath.Join(real, name)
+		next := filepath.Join(real, names[0])
+		names = names[1:]
 		info, err := os.Lstat(next)
 		if err != nil {
 			return "", false, err
@@ -199,8 +193,7 @@ func (g Ground) protects(named, real string) string {
 func (g Ground) hiding(path string, info fs.FileInfo) string {
 	path = strings.ToLower(path)
 	return g.guarding(func(place guard) bool {
-		return within(path, place.paths[0]) || within(path, place.paths[1]) ||
-			info != nil && place.info != nil && os.SameFile(info, place.info)
+		return within(path, place.path) || info != nil && place.info != nil && os.SameFile(info, place.info)
 	})
 }
 
@@ -211,30 +204,25 @@ func (g Ground) Hides(path string, info fs.FileInfo) bool { return g.hiding(path
 // Encloses returns the name of a protected place that lies in a directory, absolute and without links; "" if none does.
 func (g Ground) Encloses(real string) string {
 	real = strings.ToLower(real)
-	return g.guarding(func(place guard) bool { return within(place.paths[0], real) || within(place.paths[1], real) })
+	return g.guarding(func(place guard) bool { return within(place.path, real) })
 }
 
-// Covers says why no pattern allows the use of a file tool at a place, absolute and without links; nil if one does. A search is of
-// what it finds below the place; its zero value stands for a file. Unlike Decide it looks at nothing on disk.
-func (g Ground) Covers(allow []Pattern, tool, real string, found Search) error {
-	_, err := g.cover(append(split(real), found.glob...), real, Policy{Allow: allow}.of(tool), !Edits(tool))
-	return err
-}
-
-// cover returns the pattern that covers the path, or the glob's segments, that what describes.
-func (g Ground) cover(segs []string, what string, patterns []Pattern, dots bool) (Pattern, error) {
-	return pick(patterns, quote(what), func(p Pattern) bool {
+// Covers returns the pattern that allows the use of a file tool at a place, absolute and without links. A search is of what it finds
+// below the place; its zero value stands for a file. Unlike Decide it looks at nothing on disk.
+func (g Ground) Covers(allow []Pattern, tool, real string, found Glob) (Pattern, error) {
+	segs := append(split(real), found...)
+	return pick(Policy{Allow: allow}.of(tool), quote(strings.Join(append([]string{""}, segs...), "/")), func(p Pattern) bool {
 		if !p.scoped {
-			return kindOf(p.tool) != writing
+			return !Edits(tool)
 		}
 		base, rest := g.base(p)
 		at := len(base)
-		return len(segs) >= at && slices.Equal(segs[:at], base) && !slices.Contains(base, anyDepth) && rest.covers(segs[at:], dots)
+		return len(segs) >= at && slices.Equal(segs[:at], base) && !slices.Contains(base, anyDepth) && rest.covers(segs[at:], !Edits(tool))
 	})
 }
 
 // base is the names of the directory that a file pattern begins in, with the roots' own links resolved, and its glob below that.
-func (g Ground) base(p Pattern) ([]string, glob) {
+func (g Ground) base(p Pattern) ([]string, Glob) {
 	if p.base == "" {
 		return split(g.cwd), p.glob
 	}

@@ -33,29 +33,21 @@ func readInput(tool string, input json.RawMessage) (fields, error) {
 		return nil, err
 	}
 	_, known := toolOf(tool)
-	if len(known) == 0 {
-		return in, nil
-	}
-	var names []string
 	for _, f := range known {
 		name, typ, _ := strings.Cut(f, ":")
 		typ, required := strings.CutSuffix(typ, "!")
-		value, given := in[name]
-		switch names = append(names, name); {
+		switch value, given := in[name]; {
 		case required && !given:
 			return nil, fmt.Errorf("it needs %s", name)
-		case given && typeOf(value) != typ:
+		case given && typ == "false" && value != false:
+			return nil, fmt.Errorf("%s is not allowed", name)
+		case given && typ != "false" && !strings.HasPrefix(fmt.Sprintf("%T", value), typ):
 			return nil, fmt.Errorf("the field %s has the wrong type", name)
 		}
 	}
 	for name := range in {
-		if !slices.Contains(names, name) {
+		if len(known) > 0 && !slices.ContainsFunc(known, func(f string) bool { return strings.HasPrefix(f, name+":") }) {
 			return nil, fmt.Errorf("unknown field %s", quote(name))
-		}
-	}
-	for _, off := range []string{"run_in_background", "dangerouslyDisableSandbox"} {
-		if on, _ := in[off].(bool); on {
-			return nil, fmt.Errorf("%s is not allowed", off)
 		}
 	}
 	return in, nil
@@ -69,22 +61,8 @@ func (in fields) text(name string) string {
 // file returns the file that a tool is to read or write.
 func (in fields) file() string { return cmp.Or(in.text("file_path"), in.text("notebook_path")) }
 
-func typeOf(value any) string {
-	switch value.(type) {
-	case string:
-		return "s"
-	case json.Number:
-		return "n"
-	case bool:
-		return "b"
-	case []any:
-		return "a"
-	}
-	return "?"
-}
-
 // readObject reads exactly one JSON object, without repeated keys at any depth.
-func readObject(input []byte) (in fields, err error) {
+func readObject(input []byte) (fields, error) {
 	switch {
 	case len(input) > longestInput:
 		return nil, fmt.Errorf("the input is longer than %d bytes", longestInput)
@@ -93,39 +71,42 @@ func readObject(input []byte) (in fields, err error) {
 	case !json.Valid(input):
 		return nil, errors.New("the input is not one valid JSON value")
 	}
-	if err := checkKeys(json.NewDecoder(bytes.NewReader(input)), 0); err != nil {
-		return nil, err
-	}
 	dec := json.NewDecoder(bytes.NewReader(input))
 	dec.UseNumber()
-	if dec.Decode(&in) != nil || in == nil {
-		return nil, errors.New("the input is not a JSON object")
+	value, err := readValue(dec, 0)
+	in, ok := value.(fields)
+	if err == nil && !ok {
+		err = errors.New("the input is not a JSON object")
 	}
-	return in, nil
+	return in, err
 }
 
-// checkKeys refuses repeated keys in the next value of a valid text, and too many values around one.
-func checkKeys(dec *json.Decoder, depth int) error {
+// readValue reads the next value of a valid text. It refuses repeated keys, and too many values around one. The values of a list are
+// left out.
+func readValue(dec *json.Decoder, depth int) (any, error) {
 	if depth > deepestInput {
-		return errors.New("the input is nested too deep")
+		return nil, errors.New("the input is nested too deep")
 	}
 	begin, err := dec.Token()
 	if _, nested := begin.(json.Delim); !nested || err != nil {
-		return err
+		return begin, err
 	}
-	seen := map[json.Token]bool{}
+	in, list := fields{}, begin == json.Delim('[')
 	for dec.More() {
-		if begin == json.Delim('{') {
-			key, _ := dec.Token()
-			if seen[key] {
-				return fmt.Errorf("the field %s is given twice", quote(fmt.Sprint(key)))
-			}
-			seen[key] = true
+		var key json.Token = len(in)
+		if !list {
+			key, _ = dec.Token()
 		}
-		if err := checkKeys(dec, depth+1); err != nil {
-			return err
+		name := fmt.Sprint(key)
+		if _, again := in[name]; again {
+			return nil, fmt.Errorf("the field %s is given twice", quote(name))
+		}
+		if in[name], err = readValue(dec, depth+1); err != nil {
+			return nil, err
 		}
 	}
-	_, err = dec.Token()
-	return err
+	if _, err = dec.Token(); list {
+		return []any{}, err
+	}
+	return in, err
 }

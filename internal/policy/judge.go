@@ -16,23 +16,18 @@ var errUnknown = errors.New("unknown tool; names are case-sensitive, as in Read 
 // Judge looks at nothing but the text; what links lead to is Decide's to see.
 func Judge(text string, roots ...Root) error {
 	p, err := Parse(text)
-	if err != nil {
-		return err
-	}
-	if err := p.judge(roots); err != nil {
-		return fmt.Errorf("tool pattern %s: %w", quote(text), err)
-	}
-	return nil
-}
-
-func (p Pattern) judge(roots []Root) error {
 	switch {
+	case err != nil:
+		return err
 	case p.glob != nil:
-		return p.judgePath(roots)
+		err = p.judgePath(roots)
 	case p.words != nil:
-		return p.judgeCommand()
+		err = p.judgeCommand()
 	case kindOf(p.tool) == unknown && p.server == "":
-		return errUnknown
+		err = errUnknown
+	}
+	if err != nil {
+		return fmt.Errorf("tool pattern %s: %w", quote(text), err)
 	}
 	return nil
 }

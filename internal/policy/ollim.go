@@ -34,9 +34,6 @@ type Verbs map[string]Access
 // an option that it does not know for that option's value: so where the second word is none of the subcommands, every later one
 // counts.
 func (v Verbs) Access(args []string) (command string, access Access) {
-	if len(args) == 0 {
-		return "", Never
-	}
 	named := func(key, sub string) bool {
 		noun, name, two := strings.Cut(key, " ")
 		return singular(noun) == singular(args[0]) && two && singular(name) == singular(sub)
@@ -60,23 +57,12 @@ func (v Verbs) Access(args []string) (command string, access Access) {
 // OwnerVerbs returns the commands that no pattern in a file may match. The first six are the ones of the behaviour (9.3); the
 // others have the same power by other means: they approve, run commands of a file that an agent may have written, or set the
 // owner's limits. What an agent may use is decided when it does, by Policy.Ollim.
-func OwnerVerbs() []string {
-	return []string{
-		"approve", "routine add", "routine edit", "config", "schedule", "init", "mcp",
-		"hook", "import", "webhook add", "webhook edit", "webhook serve", "skill render", "budget set",
+func OwnerVerbs() Verbs {
+	return Verbs{
+		"approve": Never, "routine add": Never, "routine edit": Never, "config": Never, "schedule": Never, "init": Never, "mcp": Never,
+		"hook": Never, "import": Never, "webhook add": Never, "webhook edit": Never, "webhook serve": Never, "skill render": Never,
+		"budget set": Never,
 	}
-}
-
-// inFile is Policy.Ollim for a pattern without wildcards in a file.
-func inFile(args []string) (command string, access Access) {
-	owners := Verbs{}
-	for _, verb := range OwnerVerbs() {
-		owners[verb] = Never
-	}
-	if command, access = owners.Access(args); command == "" {
-		return args[0], All
-	}
-	return command, access
 }
 
 // quietFlags are the only options that may stand before the command: they have no value.
@@ -85,6 +71,9 @@ func quietFlags() []string { return []string{"-q", "-v", "--quiet", "--verbose"}
 // OllimRefusal says why an agent may not run ollim with these arguments, "" if it may. access says which command they name and what an
 // agent may do with it.
 func OllimRefusal(args []string, access OllimAccess) string {
+	if access == nil {
+		access = Verbs{}.Access
+	}
 	for _, word := range args {
 		for _, flag := range []string{"--data-dir", "--config", "--engine"} { // whose directory, settings or engine is used
 			if strings.HasPrefix(word, flag) {
@@ -93,13 +82,10 @@ func OllimRefusal(args []string, access OllimAccess) string {
 		}
 	}
 	args = skipFlags(args)
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0, len(args) == 1 && slices.Contains([]string{"-h", "--help", "--version"}, args[0]):
 		return ""
-	}
-	if args[0] == "" || strings.HasPrefix(args[0], "-") {
-		if len(args) == 1 && slices.Contains([]string{"-h", "--help", "--version"}, args[0]) {
-			return ""
-		}
+	case args[0] == "" || strings.HasPrefix(args[0], "-"):
 		return "ollim: the command comes first, then options (ollim ask for ollim -p)"
 	}
 	switch command, is := access(args); {
@@ -118,35 +104,37 @@ func OllimRefusal(args []string, access OllimAccess) string {
 
 // skipFlags leaves out the options that may stand before the verb.
 func skipFlags(args []string) []string {
-	for len(args) > 0 {
-		switch {
-		case slices.Contains(quietFlags(), args[0]), strings.HasPrefix(args[0], "--log-format="):
-			args = args[1:]
-		case args[0] == "--log-format" && len(args) > 1:
-			args = args[2:]
-		default:
-			return args
-		}
+	for len(args) > 0 && (slices.Contains(quietFlags(), args[0]) || strings.HasPrefix(args[0], "--log-format=")) {
+		args = args[1:]
 	}
-	return nil
+	if len(args) > 1 && args[0] == "--log-format" {
+		return skipFlags(args[2:])
+	}
+	return args
 }
 
 func singular(word string) string { return strings.TrimSuffix(strings.ToLower(word), "s") }
 
 // ollimPattern says why no file may hold a pattern of ollim with these words. Its wildcards could become one of the owner's verbs.
-func ollimPattern(words []wild) string {
-	begin := literalBegin(words)[1:]
-	if reason := OllimRefusal(begin, inFile); reason != "" || len(begin) == len(words)-1 {
+func ollimPattern(words [][]string) string {
+	begin, literal := heads(words)
+	inFile := func(args []string) (string, Access) {
+		if command, access := OwnerVerbs().Access(args); command != "" {
+			return command, access
+		}
+		return args[0], All
+	}
+	if reason := OllimRefusal(begin[1:literal], inFile); reason != "" || literal == len(words) {
 		return reason
 	}
-	args := skipFlags(begin)
+	args := skipFlags(begin[1:literal])
 	if len(args) == 0 {
 		return "it would match any command of ollim; name one"
 	}
-	for _, verb := range OwnerVerbs() {
+	for verb := range OwnerVerbs() {
 		noun, sub, _ := strings.Cut(verb, " ")
 		if sub != "" && singular(noun) == singular(args[0]) && (len(args) == 1 || args[1] == "" || strings.HasPrefix(args[1], "-")) {
-			return fmt.Sprintf("it would match ollim %s, which is reserved to the owner", verb)
+			return fmt.Sprintf("it would match a command of ollim %s that is reserved to the owner", noun)
 		}
 	}
 	return ""

@@ -12,7 +12,6 @@ import (
 func TestOnce(t *testing.T) {
 	h := newFixture(t)
 	p := h.policy(t, "Read(./**.md)", "Glob(./notes/**.md)", "Bash(ollim *)")
-	p.SearchHides = true
 	for _, tc := range []struct{ tool, input, want string }{
 		{"Read", `{"file_path": "notes/b.txt"}`, "Read(./notes/b.txt)"},
 		{"Read", `{"file_path": "` + filepath.Join(h.dir, "notes/b.txt") + `"}`, "Read(./notes/b.txt)"},
@@ -22,7 +21,7 @@ func TestOnce(t *testing.T) {
 		{"Edit", `{"file_path": "notes/b.txt", "old_string": "a", "new_string": "b"}`, "Edit(./notes/b.txt)"},
 		{"Glob", `{"pattern": "**/*.txt"}`, "Glob(./**)"},
 		{"Bash", `{"command": "git status"}`, "Bash(git status)"},
-		{"Bash", `{"command": "ls notes"}`, "Bash(ls notes)"},
+		{"Bash", `{"command": "cat notes/a.md"}`, "Bash(cat notes/a.md)"},
 		{"WebFetch", `{"url": "https://example.org/x"}`, "WebFetch"},
 		{"mcp__files__read", `{"path": "x"}`, "mcp__files__read"},
 
@@ -36,6 +35,7 @@ func TestOnce(t *testing.T) {
 		{"Bash", `{"command": "git status; rm x"}`, ""},
 		{"Bash", `{"command": "cat state/x.md"}`, ""},
 		{"Bash", `{"command": "sh -c ls"}`, ""},
+		{"Bash", `{"command": "ls notes"}`, ""},
 		{"Bash", `{"command": "ollim approve --all"}`, ""},
 		{"Nothing", `{}`, ""},
 		{"Read", `{"file_path": 1}`, ""},

@@ -13,32 +13,30 @@ import (
 	"github.com/ollim/ollim/internal/platform/shell"
 )
 
-// longestPattern is the size of the longest pattern, in bytes.
-const longestPattern = 4096
-
 // Pattern names a tool and what may be done with it. The zero Pattern matches nothing.
 type Pattern struct {
 	text   string
 	tool   string // for MCP with * at the end, or only a server
 	server string // MCP: whose tools are named
 	scoped bool
-	words  []wild // Bash: of the command
-	glob   glob   // file tools: below base
-	base   string // file tools: "" is the working directory, "/" the file system's root
-	name   string // WebFetch: of the host; Task: of the subagent; Skill: of the skill; each perhaps with *
-	args   bool   // Skill: with any arguments
-
-	unsealed string
+	words  [][]string // Bash: of the command, each as the pieces between its wildcards; a lone * is two empty ones
+	glob   Glob       // file tools: below base
+	base   string     // file tools: "" is the working directory, "/" the file system's root
+	name   string     // WebFetch: of the host; Task: of the subagent; Skill: of the skill; each perhaps with *
+	args   bool       // Skill: with any arguments
 }
 
 // Unsealed says why a Bash pattern is in force only where programs are sealed; "" if it is in force everywhere.
-func (p Pattern) Unsealed() string { return p.unsealed }
+func (p Pattern) Unsealed() string {
+	if p.words == nil {
+		return ""
+	}
+	begin, literal := heads(p.words)
+	return refusal(begin, literal, false)
+}
 
 // String is the pattern as it was written.
 func (p Pattern) String() string { return p.text }
-
-// Tool is the name of the tool, as in "Read(./**.md)"; for MCP the whole text.
-func (p Pattern) Tool() string { return p.tool }
 
 // OwnServer is the name of the MCP server of ollim's own tools.
 const OwnServer = "ollim"
@@ -47,7 +45,7 @@ const OwnServer = "ollim"
 // command without a slash comes from PATH, and the words of ollim are its own.
 func (p Pattern) Files() (names []string) {
 	for i, w := range p.words {
-		if p.words[0][0] == ollim || !w.literal() || i == 0 && !strings.Contains(w[0], "/") {
+		if p.words[0][0] == ollim || len(w) > 1 || i == 0 && !strings.Contains(w[0], "/") {
 			continue
 		}
 		names = append(names, w[0])
@@ -59,46 +57,35 @@ func (p Pattern) Files() (names []string) {
 }
 
 // Parse reads a pattern. The error says why no policy may hold it: it is no pattern, or its shape gives away more than a scope
-// can hold (Bash without a command, unscoped writing, a program that runs other programs).
+// can hold (Bash without a command, unscoped writing, a service without a verb that only reads).
 func Parse(text string) (Pattern, error) {
-	p, err := parse(text)
+	tool, scope, scoped := strings.Cut(text, "(")
+	scope, closed := strings.CutSuffix(scope, ")")
+	mcp, isMCP := strings.CutPrefix(tool, "mcp__")
+	p := Pattern{text: text, tool: tool, scoped: scoped}
+	invisible := func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) && r != ' ' }
+	err := plaintext.Check(text, longest)
+	switch {
+	case err != nil:
+	case strings.ContainsFunc(text, invisible):
+		err = errors.New("no invisible character")
+	case strings.TrimSpace(text) == "":
+		err = errors.New("it is empty")
+	case scoped && !closed:
+		err = errors.New("want TOOL or TOOL(SCOPE)")
+	case scoped && strings.TrimSpace(scope) == "":
+		err = errors.New("empty parentheses")
+	case isMCP:
+		err = p.readMCP(mcp)
+	case !isName(tool):
+		err = fmt.Errorf("%q is not the name of a tool", tool)
+	default:
+		err = p.readScope(scope)
+	}
 	if err != nil {
 		return Pattern{}, fmt.Errorf("tool pattern %s: %w", quote(text), err)
 	}
 	return p, nil
-}
-
-func parse(text string) (Pattern, error) {
-	if err := plaintext.Check(text, longestPattern); err != nil {
-		return Pattern{}, err
-	}
-	for _, r := range text {
-		if !unicode.IsGraphic(r) || unicode.IsSpace(r) && r != ' ' {
-			return Pattern{}, fmt.Errorf("no invisible character (%U)", r)
-		}
-	}
-	if strings.TrimSpace(text) == "" {
-		return Pattern{}, errors.New("it is empty")
-	}
-	p := Pattern{text: text}
-	var scope string
-	p.tool, scope, p.scoped = strings.Cut(text, "(")
-	if p.scoped {
-		if !strings.HasSuffix(scope, ")") {
-			return Pattern{}, errors.New("want TOOL or TOOL(SCOPE)")
-		}
-		scope = strings.TrimSuffix(scope, ")")
-		if strings.TrimSpace(scope) == "" {
-			return Pattern{}, errors.New("empty parentheses")
-		}
-	}
-	if rest, ok := strings.CutPrefix(p.tool, "mcp__"); ok {
-		return p, p.readMCP(rest)
-	}
-	if !isName(p.tool) {
-		return Pattern{}, fmt.Errorf("%q is not the name of a tool", p.tool)
-	}
-	return p, p.readScope(scope)
 }
 
 func (p *Pattern) readMCP(rest string) error {
@@ -148,52 +135,43 @@ func (p *Pattern) readScope(scope string) error {
 	return nil
 }
 
-func (p *Pattern) readCommand(scope string) error {
-	if !p.scoped || strings.Trim(scope, "* ") == "" {
+func (p *Pattern) readCommand(scope string) (err error) {
+	p.words, err = shell.Patterns(scope, true)
+	begin, literal := heads(p.words)
+	switch {
+	case !p.scoped || strings.Trim(scope, "* ") == "":
 		return errors.New("it allows every command; name one, such as Bash(ollim tasks *)")
-	}
-	if strings.HasSuffix(scope, ":*") {
-		return fmt.Errorf("write Bash(%s *): the * must be a separate word", quoteless(strings.TrimSuffix(scope, ":*")))
-	}
-	words, err := shell.Patterns(scope, true)
-	if err != nil {
+	case strings.HasSuffix(scope, ":*"):
+		return fmt.Errorf("write Bash(%s *): the * must be a separate word", plaintext.Short(strings.TrimSuffix(scope, ":*"), 80))
+	case err != nil:
 		return err
+	case refusal(begin, literal, true) != "":
+		return errors.New(refusal(begin, literal, true))
 	}
-	for _, pieces := range words {
-		p.words = append(p.words, pieces)
-	}
-	if reason := refusal(p.words, true); reason != "" {
-		return errors.New(reason)
-	}
-	p.unsealed = refusal(p.words, false)
 	return nil
 }
 
-func (p *Pattern) readGlob(scope string, write bool) error {
+func (p *Pattern) readGlob(scope string, write bool) (err error) {
 	rest, absolute := strings.CutPrefix(scope, "/")
+	if absolute {
+		p.base = "/"
+	}
+	p.glob, err = readGlob(rest)
 	switch {
 	case strings.TrimSpace(scope) != scope:
 		return errors.New("no space at either end of a path")
 	case strings.HasPrefix(rest, "/"):
 		return errors.New("an absolute path begins with one slash")
-	case absolute:
-		p.base = "/"
-	}
-	var err error
-	if p.glob, err = readGlob(rest); err != nil {
-		return err
-	}
-	if strings.Contains(rest, "?") {
+	case err == nil && strings.Contains(rest, "?"):
 		return errors.New("the wildcards are * and **")
-	}
-	if write && p.glob.vague() {
+	case err == nil && write && strings.Trim(strings.Join(p.glob, ""), ".*") == "":
 		return errors.New("writing needs a scope that names a directory or a kind of file, such as (./notes/**.md)")
 	}
-	return nil
+	return err
 }
 
 // absolute is the path that the literal beginning of a file pattern names, under the working directory if it is relative.
-func (p Pattern) absolute(cwd string) (base string, rest glob) {
+func (p Pattern) absolute(cwd string) (base string, rest Glob) {
 	base, rest = p.base, p.glob
 	if base == "" {
 		base = cwd
@@ -251,9 +229,3 @@ func isHost(s string) bool {
 
 // quote shows text from outside in one short line.
 func quote(s string) string { return strconv.Quote(plaintext.Short(s, 80)) }
-
-// quoteless is quote without the quotes around it.
-func quoteless(s string) string {
-	q := quote(s)
-	return q[1 : len(q)-1]
-}

@@ -22,12 +22,11 @@ const own = "mcp__ollim__"
 // policy is what the run may do with any tool, as its record has it.
 func (b *Set) policy() policy.Policy {
 	return policy.Policy{
-		Allow:       parse(b.Run.Tools),
-		Roots:       b.Roots(),
-		Protected:   b.Protected(),
-		SearchHides: true,
-		Ollim:       b.Commands,
-		Sealed:      b.Run.Sealed != nil && b.Run.Sealed.ABI > 0,
+		Allow:     parse(b.Run.Tools),
+		Roots:     b.Roots(),
+		Protected: b.Protected(),
+		Ollim:     b.Commands,
+		Sealed:    b.Run.Sealed != nil && b.Run.Sealed.ABI > 0,
 	}
 }
 

@@ -149,7 +149,7 @@ func TestSwapped(t *testing.T) {
 		if err := os.Symlink(c.to, swapped); err != nil {
 			t.Fatal(err)
 		}
-		if dir, err := h.box.enter(s.g, "Write", s.place, policy.Search{}, filepath.Dir(s.place.Real), 0o700); err == nil {
+		if dir, err := h.box.enter(s.g, "Write", s.place, nil, filepath.Dir(s.place.Real), 0o700); err == nil {
 			if f, _, err := openFile(s.g, dir, s.name, s.place.Real); err == nil {
 				t.Errorf("%s with %s a link: opened %s", c.path, c.swap, f.Name())
 			}
@@ -174,7 +174,7 @@ func TestMovedIn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := h.box.enter(s.g, "Read", s.place, policy.Search{}, filepath.Dir(s.place.Real), 0); !errors.Is(err, errProtected) {
+	if _, err := h.box.enter(s.g, "Read", s.place, nil, filepath.Dir(s.place.Real), 0); !errors.Is(err, errProtected) {
 		t.Error(err)
 	}
 }

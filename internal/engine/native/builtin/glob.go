@@ -30,7 +30,7 @@ func callGlob(ctx context.Context, b *Box, input json.RawMessage) (string, error
 	return soon(ctx, func(ctx context.Context) (string, error) { return b.glob(ctx, in.Path, search) })
 }
 
-func (b *Box) glob(ctx context.Context, path string, search policy.Search) (string, error) {
+func (b *Box) glob(ctx context.Context, path string, search policy.Glob) (string, error) {
 	type found struct {
 		path string
 		at   time.Time

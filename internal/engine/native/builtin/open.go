@@ -62,13 +62,13 @@ func (b *Box) Open() {
 
 // enter opens the directory path on the way to place, after it has judged a use of the tool at place itself. Folders that are
 // missing are made with a mode; 0 makes none.
-func (b *Box) enter(g policy.Ground, tool string, place policy.Place, found policy.Search, path string, making fs.FileMode) (*os.Root, error) {
+func (b *Box) enter(g policy.Ground, tool string, place policy.Place, found policy.Glob, path string, making fs.FileMode) (*os.Root, error) {
 	b.Open()
 	p := &b.pinned
 	if p.err != nil {
 		return nil, p.err
 	}
-	if err := p.g.Covers(b.Allow, tool, place.Real, found); err != nil {
+	if _, err := p.g.Covers(b.Allow, tool, place.Real, found); err != nil {
 		return nil, err
 	}
 	names, ok := policy.Below(path, place.Root)
@@ -120,7 +120,7 @@ func (b *Box) spot(path string, what purpose) (spot, error) {
 	if b.Shared {
 		s.fresh, folders = 0o666, folders|folders>>3|folders>>6
 	}
-	if s.dir, err = b.enter(g, string(what), place, policy.Search{}, filepath.Dir(place.Real), folders); err != nil {
+	if s.dir, err = b.enter(g, string(what), place, nil, filepath.Dir(place.Real), folders); err != nil {
 		return spot{}, wrong(path, err)
 	}
 	return s, nil

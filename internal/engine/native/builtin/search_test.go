@@ -215,7 +215,7 @@ func TestSearchAgreesWithPolicy(t *testing.T) {
 	h := newFixture(t)
 	read := func(path string) json.RawMessage { return object(t, "file_path", path) }
 	for _, scope := range []string{"./**.md", "./notes/*.md", "./notes/**", "./*/*.md", "./**/er/*", "./s*.md"} {
-		rules := policy.Policy{Roots: h.box.Roots, Protected: h.box.Protected, SearchHides: true}
+		rules := policy.Policy{Roots: h.box.Roots, Protected: h.box.Protected}
 		for _, tool := range []string{"Read", "Glob", "Grep"} {
 			p, err := policy.Parse(tool + "(" + scope + ")")
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 // allowed is false if the policy refuses it.
 func (h fixture) judged(t *testing.T, meanwhile func(), tool string, kv ...any) (r engine.ToolResult, allowed bool) {
 	t.Helper()
-	p := policy.Policy{Allow: h.box.Allow, Roots: h.box.Roots, Protected: h.box.Protected, SearchHides: true}
+	p := policy.Policy{Allow: h.box.Allow, Roots: h.box.Roots, Protected: h.box.Protected}
 	if !p.Decide(tool, object(t, kv...)).Allow {
 		return r, false
 	}

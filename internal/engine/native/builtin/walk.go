@@ -17,7 +17,7 @@ const deepest = 128
 // searching is one search.
 type searching struct {
 	g      policy.Ground
-	search policy.Search
+	search policy.Glob
 	file   func(dir *os.Root, name, path string) error // what to do with a file that is found; its error ends the search
 	only   func(dir *os.Root, name, path string) error // what to do with a file at which the search begins
 	closed int                                         // directories that cannot be read
@@ -41,7 +41,7 @@ func (s *searching) run(ctx context.Context, b *Box, tool, path string) (err err
 		return wrong(path, err)
 	}
 	above, name := filepath.Dir(place.Real), filepath.Base(place.Real)
-	if dir, aboveErr := b.enter(s.g, tool, place, policy.Search{}, above, 0); aboveErr == nil {
+	if dir, aboveErr := b.enter(s.g, tool, place, nil, above, 0); aboveErr == nil {
 		defer func() { _ = dir.Close() }()
 		if _, fileErr := look(s.g, dir, name, place.Real); fileErr == nil {
 			return s.only(dir, name, place.Real)
