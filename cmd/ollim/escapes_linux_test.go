@@ -20,7 +20,7 @@ import (
 	"github.com/ollim/ollim/internal/testkit/anthropicapi"
 )
 
-// TestEscapes: a routine that may run ./anything tries to read the secrets and ollim's state, to change what is outside its folders,
+// TestEscapes: a routine that may run ./anything.sh tries to read the secrets and ollim's state, to change what is outside its folders,
 // and to connect elsewhere. What it tries succeeds where nothing is sealed, and nothing of it where its commands are.
 func TestEscapes(t *testing.T) {
 	t.Parallel()
@@ -118,19 +118,19 @@ func newPrison(t *testing.T, engine, probe string, sealed bool) *prison {
 		"home/.config/ollim/secrets.env": "# sesame\n", "home/.ssh/id_ed25519": "sesame\n", "home/.bashrc": "true\n",
 		"tmp/ollim-other/secret": "sesame\n", "data/state/diary": "sesame\n", "data/sessions/diary": "sesame\n",
 		"data/gates/check": "#!/bin/sh\n: sesame\n", "data/tool-policy.yaml": "# sesame\n",
-		"data/anything": anything,
+		"data/anything.sh": anything,
 	} {
 		p.put(path, text)
 	}
 	p.ok("init", "--timezone", "America/New_York")
-	if err := errors.Join(os.Chmod(filepath.Join(p.data, "anything"), 0o700), appendTo(filepath.Join(p.data, "config.yaml"), "# sesame\n")); err != nil {
+	if err := errors.Join(os.Chmod(filepath.Join(p.data, "anything.sh"), 0o700), appendTo(filepath.Join(p.data, "config.yaml"), "# sesame\n")); err != nil {
 		t.Fatal(err)
 	}
 	p.engine(engine)
 	p.ok("routine", "add", "other", "--id", "other", "--cron", "@yearly", "--background", "--isolated", "Work.")
 	job := []string{
 		"routine", "add", "daily", "--id", "daily", "--cron", "@yearly", "--background", "--isolated", "--dirs", probe,
-		"--allowed-tools", "Bash(./anything *)", "--allowed-tools", "Write(work/**)", "Work.",
+		"--allowed-tools", "Bash(./anything.sh *)", "--allowed-tools", "Write(work/**)", "Work.",
 	}
 	if sealed {
 		job = append(job, "--network", p.network, "--seal", "on")
@@ -254,7 +254,7 @@ func (p *prison) run() {
 	p.t.Helper()
 	p.api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {
 		if len(q.ToolResults()) == 0 {
-			return anthropicapi.Use("Bash", map[string]any{"command": "./anything goes", "timeout": 600_000})
+			return anthropicapi.Use("Bash", map[string]any{"command": "./anything.sh goes", "timeout": 600_000})
 		}
 		return anthropicapi.Reply{Text: "done"}
 	})
@@ -272,7 +272,7 @@ func (p *prison) run() {
 func (p *prison) contents() string {
 	p.t.Helper()
 	var all strings.Builder
-	for _, dir := range []string{"home", "tmp", "data/gates", "data/routines", "data/config.yaml", "data/tool-policy.yaml", "data/anything", "data/state/diary", "data/sessions/diary"} {
+	for _, dir := range []string{"home", "tmp", "data/gates", "data/routines", "data/config.yaml", "data/tool-policy.yaml", "data/anything.sh", "data/state/diary", "data/sessions/diary"} {
 		err := filepath.WalkDir(filepath.Join(p.base, dir), func(path string, e fs.DirEntry, err error) error {
 			if err != nil || !e.Type().IsRegular() || strings.Contains(path, "/.cache/ollim/") { // that is the job's own
 				return err

@@ -96,7 +96,7 @@ func openEscapes() []escape {
 		{"stat: its size and owner", `stat $SECRET && echo ESCAPED`, nothing, ""},
 		{"ls: names in the data directory", `ls $OUT | grep -q secret && echo ESCAPED`, nothing, ""},
 		{"cat: command lines", `grep -q 1000000 /proc/$PID/cmdline && echo ESCAPED`, nothing, ""},
-		{"flock: a file that may be read", `flock -n $DATA/anything echo ESCAPED`, nothing, ""},
+		{"flock: a file that may be read", `flock -n $DATA/anything.sh echo ESCAPED`, nothing, ""},
 		{"cat: passwords of the system", `grep -q root: /etc/shadow && echo ESCAPED`, nothing, asRoot},
 	}
 }

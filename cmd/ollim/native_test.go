@@ -253,14 +253,14 @@ func TestOrphanOnNative(t *testing.T) {
 	t.Parallel()
 	c, api := withNative(t)
 	c.ok("config", "set", "seal", "off") // TestOrphanOfASealedCommand shows the other case
-	c.write("slow", "#!/bin/sh\nenv >environ\nsh -c 'echo begin >>log; while [ ! -e go ]; do sleep 0.05; done; echo end >>log'\necho whole >>log\n")
-	if err := os.Chmod(filepath.Join(c.data, "slow"), 0o700); err != nil {
+	c.write("slow.sh", "#!/bin/sh\nenv >environ\nsh -c 'echo begin >>log; while [ ! -e go ]; do sleep 0.05; done; echo end >>log'\necho whole >>log\n")
+	if err := os.Chmod(filepath.Join(c.data, "slow.sh"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c.ok("routine", "add", "work", "--id", "work", "--cron", "@yearly", "--background", "--isolated", "--allowed-tools", "Bash(./slow)", "Work.")
+	c.ok("routine", "add", "work", "--id", "work", "--cron", "@yearly", "--background", "--isolated", "--allowed-tools", "Bash(./slow.sh)", "Work.")
 	api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {
 		if len(q.ToolResults()) == 0 {
-			return anthropicapi.Use("Bash", map[string]string{"command": "./slow"})
+			return anthropicapi.Use("Bash", map[string]string{"command": "./slow.sh"})
 		}
 		return anthropicapi.Reply{Text: "done"}
 	})

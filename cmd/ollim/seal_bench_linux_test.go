@@ -42,18 +42,18 @@ func benchmarkSeal(b *testing.B, commands int) {
 // benchmarkedRoutine is a routine that executes as many commands as that, one after the other.
 func benchmarkedRoutine(b *testing.B, mode string, commands int) *command {
 	c, api := withNative(b)
-	c.write("nothing", "#!/bin/sh\n")
-	if err := os.Chmod(filepath.Join(c.data, "nothing"), 0o700); err != nil {
+	c.write("nothing.sh", "#!/bin/sh\n")
+	if err := os.Chmod(filepath.Join(c.data, "nothing.sh"), 0o700); err != nil {
 		b.Fatal(err)
 	}
 	c.ok("config", "set", "seal", mode)
 	for _, limit := range []string{"per-run", "per-day", "per-month", "runs-per-day"} {
 		c.ok("config", "set", "spend."+limit, "none")
 	}
-	c.ok("routine", "add", "bench", "--id", "bench", "--cron", "@yearly", "--background", "--isolated", "--allowed-tools", "Bash(./nothing)", "Work.")
+	c.ok("routine", "add", "bench", "--id", "bench", "--cron", "@yearly", "--background", "--isolated", "--allowed-tools", "Bash(./nothing.sh)", "Work.")
 	var uses []anthropicapi.ToolUse
 	for i := range commands {
-		uses = append(uses, anthropicapi.ToolUse{ID: fmt.Sprintf("use_%d", i), Name: "Bash", Input: map[string]string{"command": "./nothing"}})
+		uses = append(uses, anthropicapi.ToolUse{ID: fmt.Sprintf("use_%d", i), Name: "Bash", Input: map[string]string{"command": "./nothing.sh"}})
 	}
 	api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {
 		if len(uses) > 0 && len(q.ToolResults()) == 0 {

@@ -46,16 +46,16 @@ func TestSealOnKernelsWithoutIt(t *testing.T) {
 func testKernelFault(t *testing.T, fault kernelFault) {
 	c, api := withNative(t)
 	c.t = t
-	c.write("probe", "#!/bin/sh\ncat state/diary >got\n")
+	c.write("probe.sh", "#!/bin/sh\ncat state/diary >got\n")
 	c.write("state/diary", "sesame\n")
-	if err := os.Chmod(filepath.Join(c.data, "probe"), 0o700); err != nil {
+	if err := os.Chmod(filepath.Join(c.data, "probe.sh"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c.ok("routine", "add", "auto", "--cron", "@yearly", "--background", "--isolated", "--allowed-tools", "Bash(./probe)", "Work.")
-	c.ok("routine", "add", "on", "--seal", "on", "--cron", "@yearly", "--background", "--isolated", "--allowed-tools", "Bash(./probe)", "Work.")
+	c.ok("routine", "add", "auto", "--cron", "@yearly", "--background", "--isolated", "--allowed-tools", "Bash(./probe.sh)", "Work.")
+	c.ok("routine", "add", "on", "--seal", "on", "--cron", "@yearly", "--background", "--isolated", "--allowed-tools", "Bash(./probe.sh)", "Work.")
 	api.Handle(func(q anthropicapi.Request) anthropicapi.Reply {
 		if len(q.ToolResults()) == 0 {
-			return anthropicapi.Use("Bash", map[string]string{"command": "./probe"})
+			return anthropicapi.Use("Bash", map[string]string{"command": "./probe.sh"})
 		}
 		return anthropicapi.Reply{Text: "done"}
 	})

@@ -148,7 +148,7 @@ func TestSealed(t *testing.T) {
 		-x`) {
 		bash(t, p, false, h.text(command))
 	}
-	for _, pattern := range []string{"docker *", "docker run *", "systemctl restart *", "systemctl -H x status *", "crontab *", "./ollim *", "*", "sh -c ls; id"} {
+	for _, pattern := range []string{"docker *", "docker run *", "Docker run *", "/usr/bin/docker run *", "docker-20 run *", "systemctl restart *", "systemctl -H x status *", "crontab *", "./ollim *", "*", "sh -c ls; id"} {
 		if _, err := policy.Parse("Bash(" + pattern + ")"); err == nil {
 			t.Errorf("Bash(%s) is accepted", pattern)
 		}
