@@ -239,7 +239,7 @@ func (l record) blocks() (list []transcript.Block) {
 func readPast(path string, bad *int) (list []record, err error) {
 	for r, err := range store.Lines[record](path, bad) {
 		if err != nil {
-			return list, err
+			return list, fmt.Errorf("%s: %w", filepath.Base(path), err)
 		}
 		list = append(list, r)
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"iter"
@@ -136,13 +137,31 @@ func opened[T any](path string, read func(f *os.File, size int64, yield func(T, 
 	}
 }
 
+// MaxLine is how long a line may be, in bytes: four times what a model's API accepts. An engine that is sealed can write anything into
+// its transcript, also a hole of terabytes, which takes no space on the disk.
+const MaxLine = 128 << 20
+
+var errLine = fmt.Errorf("a line of more than %d MiB", MaxLine>>20)
+
+// ReadLine appends the next line to a buffer, with its line break. With io.EOF there is none.
+func ReadLine(r *bufio.Reader, line []byte) ([]byte, error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > MaxLine:
+			return nil, errLine
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return line, err
+		}
+	}
+}
+
 func scanJSON[T any](r *bufio.Reader, bad *int, yield func(T, error) bool) {
 	var line []byte
 	for {
-		part, err := r.ReadSlice('\n')
-		if line = append(line, part...); errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
+		var err error
+		line, err = ReadLine(r, line[:0])
 		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
 			var v T
 			if json.Unmarshal(trimmed, &v) == nil {
@@ -153,7 +172,6 @@ func scanJSON[T any](r *bufio.Reader, bad *int, yield func(T, error) bool) {
 				*bad++
 			}
 		}
-		line = line[:0]
 		if err == io.EOF {
 			return
 		}

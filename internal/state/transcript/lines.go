@@ -16,7 +16,7 @@ func forward(f io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		r := bufio.NewReaderSize(f, 64<<10)
 		for {
-			line, err := r.ReadBytes('\n')
+			line, err := store.ReadLine(r, nil)
 			switch {
 			case err == nil:
 				if !yield(line[:len(line)-1], nil) {

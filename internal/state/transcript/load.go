@@ -1,6 +1,9 @@
 package transcript
 
-import "io"
+import (
+	"fmt"
+	"io"
+)
 
 // Load reads all messages. Malformed lines are skipped and counted in *bad, which may be nil; a last line that is torn
 // or being written is omitted.
@@ -10,7 +13,11 @@ func (t Transcript) Load(bad *int) ([]Entry, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	return decodeAll(f, bad)
+	entries, err := decodeAll(f, bad)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Path, err)
+	}
+	return entries, nil
 }
 
 func decodeAll(f io.Reader, bad *int) (entries []Entry, err error) {

@@ -108,6 +108,21 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
+// TestHole: a file that an engine's agent has given a hole of a terabyte is not read to its end.
+func TestHole(t *testing.T) {
+	sessions := t.TempDir()
+	f := begin(t, sessions, "n-1", user("train"))
+	if err := os.Truncate(f.Path, 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Load(nil); err == nil || !strings.Contains(err.Error(), "a line of more than 128 MiB") {
+		t.Error(err)
+	}
+	if found := search(t, sessions, "train"); len(found) != 1 {
+		t.Errorf("found %q", found)
+	}
+}
+
 // drawBlock is any block that can be read back as it was.
 func drawBlock(t *rapid.T) transcript.Block {
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "a\nb\t\"c\" \\d", "\x1b[0m\u2028é😀", "<&>/"}))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
+	"github.com/ollim/ollim/internal/platform/store"
 )
 
 // Match is a message that contains all words.
@@ -201,6 +202,9 @@ func (s *search) scanLines(ctx context.Context, f io.Reader) (lines []place, err
 			return lines, nil
 		}
 		kept, at = copy(text, text[whole:]), at+int64(whole)
+		if kept > store.MaxLine {
+			return lines, nil
+		}
 		if kept == len(*buffer) {
 			*buffer = append(*buffer, make([]byte, len(*buffer))...)
 		}
