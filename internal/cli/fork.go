@@ -51,7 +51,22 @@ func newFork(d *Deps) *cobra.Command {
 			Long: "Exit drops the fork; the main conversation goes on without it. The transcript is kept for a week. Exit waits for a " +
 				"turn of the fork that is in progress. Inside a run it happens when the turn ends, as with the agent's tool exit_fork.",
 			RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runForkExit(ctx, d, h) }),
-		}, newForkReply(d), newForkNudge(d))
+		}, newForkReply(d),
+		// Tick starts it.
+		&cobra.Command{
+			Annotations: agentNever(nested),
+			Use:         "nudge",
+			Hidden:      true,
+			Short:       "Let the agent of an idle fork ask whether to end it",
+			RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
+				r, err := h.Runner(false).NudgeFork(ctx, runner.Options{})
+				if r.ID == "" {
+					return err
+				}
+				return (&fireOptions{scheduled: true}).verdict(d, r, err)
+			}),
+		},
+	)
 	cmd.Long = "An interactive fork is a branch of the main conversation for one topic. At most one is open; while it is, ollim chat " +
 		"goes to it. Save makes it the main conversation, report drops it and leaves its agent's summary as a pending update, and " +
 		"exit drops it. The agent can open and end it too. If it has had no turn for 10 minutes, and again after 10 more, ollim " +
@@ -203,23 +218,6 @@ func runForkExit(ctx context.Context, d *Deps, h app.Home) error {
 	}
 	_, err := h.Runner(d.atShell()).ExitFork(ctx)
 	return err
-}
-
-// newForkNudge is what tick starts.
-func newForkNudge(d *Deps) *cobra.Command {
-	return &cobra.Command{
-		Annotations: agentNever(nested),
-		Use:         "nudge",
-		Hidden:      true,
-		Short:       "Let the agent of an idle fork ask whether to end it",
-		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error {
-			r, err := h.Runner(false).NudgeFork(ctx, runner.Options{})
-			if r.ID == "" {
-				return err
-			}
-			return (&fireOptions{scheduled: true}).verdict(d, r, err)
-		}),
-	}
 }
 
 func newForkReply(d *Deps) *cobra.Command {

@@ -23,7 +23,7 @@ func newMCP(d *Deps) *cobra.Command {
 				"names determines which tools there are and what each may do. It exits at the end of its input.",
 			RunE: func(cmd *cobra.Command, _ []string) error { return runMCPServe(cmd.Context(), d) },
 		},
-		// newMCPConnect is what the Claude Code engine starts for each MCP server that a run may use.
+		// The Claude Code engine starts it for each MCP server that a run may use.
 		&cobra.Command{
 			Annotations: agentNever(programs),
 			Use:         "connect SERVER PATTERN...",

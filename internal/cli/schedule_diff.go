@@ -7,20 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/schedule/installer"
 	"github.com/ollim/ollim/internal/state/job"
 )
-
-func newScheduleDiff(d *Deps) *cobra.Command {
-	return newScheduleUnits(d, "diff", "Show what install would change; exits 1 if anything",
-		"Diff compares the installed entries with the routines. For crontab it prints the lines to remove (-) and to add "+
-			"(+). For systemd it prints one line per unit: its name, and add, change, remove, or start if the files are "+
-			"right but systemd does not run the timer.",
-		[]string{forCrontab, forSystemd}, programs, runScheduleDiff)
-}
 
 func runScheduleDiff(ctx context.Context, d *Deps, o unitOptions) error {
 	h, host, jobs, err := d.entries(o)

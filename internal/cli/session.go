@@ -21,7 +21,15 @@ import (
 
 func newSession(d *Deps) *cobra.Command {
 	cmd := group("session", "Manage sessions and transcripts",
-		newSessionList(d), newSessionShow(d),
+		newSessionList(d),
+		withJSON(d, &cobra.Command{
+			Annotations: agentNever(refused),
+			Use:         "show SESSION...",
+			Short:       "Print facts about sessions, one key and value per line; for the conversation see export",
+			Long: "Show prints the header of a transcript, its length in messages, bytes and tokens (as last reported by the " +
+				"service) and, as lineage, the ids that it came from by branching and compaction, newest first.",
+			RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error { return runSessionShow(d, h, args) }),
+		}, jsonLines),
 		&cobra.Command{
 			Annotations: agentAll(),
 			Use:         "id SESSION",
@@ -114,17 +122,6 @@ func lineage(events []session.Event, id string) []session.Event {
 		}
 	}
 	return slices.DeleteFunc(events, func(e session.Event) bool { return !line[e.SessionID] })
-}
-
-func newSessionShow(d *Deps) *cobra.Command {
-	return withJSON(d, &cobra.Command{
-		Annotations: agentNever(refused),
-		Use:         "show SESSION...",
-		Short:       "Print facts about sessions, one key and value per line; for the conversation see export",
-		Long: "Show prints the header of a transcript, its length in messages, bytes and tokens (as last reported by the " +
-			"service) and, as lineage, the ids that it came from by branching and compaction, newest first.",
-		RunE: inAnyHome(d, func(_ context.Context, h app.Home, args []string) error { return runSessionShow(d, h, args) }),
-	}, jsonLines)
 }
 
 // sessionFacts is what is known of a session; what a transcript would say is omitted where there is none.

@@ -39,7 +39,23 @@ func newUpdates(d *Deps) *cobra.Command {
 				}
 				return h.Updates().Add(ctx, message, "owner")
 			}),
-		}, newUpdatesPop(d),
+		},
+		withJSON(d, &cobra.Command{
+			Annotations: agentNever(nested),
+			Use:         "pop [-- COMMAND ARG...]",
+			Short:       "Print pending updates and remove them",
+			Long: "Pop prints what list prints and then removes it, once it has been written. With a COMMAND it pipes the " +
+				"updates into it and removes them only if the command exits 0. The archive keeps everything: ollim update list " +
+				"--all.",
+			Example: "  ollim update pop -- mail -s updates me",
+			Args:    cobra.ArbitraryArgs,
+			RunE: func(cmd *cobra.Command, args []string) error {
+				if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+					return usage("want: ollim update pop [-- COMMAND ARG...]")
+				}
+				return runUpdatesPop(cmd.Context(), d, args)
+			},
+		}, "one JSON object a line"),
 		&cobra.Command{
 			Annotations: agentNever(nested),
 			Use:         "clear",
@@ -120,25 +136,6 @@ func (d *Deps) updates(ctx context.Context, all bool) (rows []updateRow, err err
 	}
 	pending, err := h.Updates().Peek(ctx)
 	return append(rows, rowsOf(pending, became)...), err
-}
-
-func newUpdatesPop(d *Deps) *cobra.Command {
-	return withJSON(d, &cobra.Command{
-		Annotations: agentNever(nested),
-		Use:         "pop [-- COMMAND ARG...]",
-		Short:       "Print pending updates and remove them",
-		Long: "Pop prints what list prints and then removes it, once it has been written. With a COMMAND it pipes the " +
-			"updates into it and removes them only if the command exits 0. The archive keeps everything: ollim update list " +
-			"--all.",
-		Example: "  ollim update pop -- mail -s updates me",
-		Args:    cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return usage("want: ollim update pop [-- COMMAND ARG...]")
-			}
-			return runUpdatesPop(cmd.Context(), d, args)
-		},
-	}, "one JSON object a line")
 }
 
 func runUpdatesPop(ctx context.Context, d *Deps, command []string) error {

@@ -10,31 +10,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/lock"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/server/webhook"
 	"github.com/ollim/ollim/internal/state/config"
 )
-
-func newWebhookServe(d *Deps) *cobra.Command {
-	return withJSON(d, &cobra.Command{
-		Annotations: agentNever(nested),
-		Use:         "serve",
-		Short:       "Accept events for webhooks over HTTP, until it is stopped",
-		Long: "Serve is a service: it listens at webhook.listen, or on the sockets that systemd passes, and accepts POST /hook/ID. It " +
-			"verifies the signature, selects the data that the webhook file names, writes them to state/inbox, and answers 202 with " +
-			"the id of the run. Each run is a separate process, at most webhook.jobs at once. Runs continue when serve ends; the events " +
-			"that still wait are run by the next serve or tick. Serve has no TLS: put a proxy in front of it.\n\n" +
-			"Standard output has one line for each request: time, status, method, path, size of the body, duration, sender, run, " +
-			"delivery id, and the reason of a refusal. It has no value of a payload. Changed webhook files and secrets take effect at once, " +
-			"changed settings at the next start. On SIGTERM, requests on open connections are still answered, for at most ten seconds. " +
-			"One server serves a data directory; a second one exits 75. The units are contrib/systemd/ollim-webhook@.socket and @.service.",
-		RunE: inHome(d, func(ctx context.Context, h app.Home, _ []string) error { return runWebhookServe(ctx, d, h) }),
-	}, "log one JSON object per line")
-}
 
 func runWebhookServe(ctx context.Context, d *Deps, h app.Home) error {
 	return d.serveWebhooks(ctx, h, func() ([]net.Listener, error) {
