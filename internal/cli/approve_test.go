@@ -50,10 +50,7 @@ func put(t *testing.T, path, text string) {
 // watch is the routine and whether it is approved.
 func watch(t *testing.T, d *Deps) (h app.Home, j job.Job, approved bool) {
 	t.Helper()
-	h, err := d.Home()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h = homeOf(t, d)
 	s, err := h.Jobs().Load()
 	if err != nil || len(s.Jobs) != 1 {
 		t.Fatal(s.Faults, err)

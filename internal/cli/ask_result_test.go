@@ -14,10 +14,7 @@ func TestResultCost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d := w.deps(strings.NewReader(""), io.Discard, io.Discard)
-	h, err := d.Home()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := homeOf(t, d)
 	begun := runlog.Event{Type: runlog.Session, Session: "s", Model: "m"}
 	usage := runlog.Event{Type: runlog.UsageEvent, Usage: &runlog.Usage{In: 1}, Cost: 0.1 + 0.2}
 	unpriced := usage

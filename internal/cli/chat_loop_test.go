@@ -75,10 +75,7 @@ func (w *world) promptLoopWith(o chatOptions) *promptLoop {
 	p.keys, p.end, p.ended = keys, end, make(chan error, 1)
 	d := w.deps(nil, p, p)
 	d.Warn, d.Sleep = d.warn, process.Sleep
-	h, err := d.Home()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	h := homeOf(w.t, d)
 	l, s := newChatLoop(d, h, o, in, p)
 	go func() {
 		err := l.run(ctx)

@@ -49,10 +49,7 @@ func (p *phone) restart() {
 	d := p.deps(nil, io.Discard, io.Discard)
 	d.Warn = func(message string) { p.note(&p.warned, message) }
 	d.Commands = commandAccess()
-	h, err := d.Home()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	h := homeOf(p.t, d)
 	p.x = &discord.Interactions{
 		API: p.client(), Owns: func(user string) bool { return user == discordapi.Owner }, Now: d.Now, Warn: d.Warn,
 		Runner: func() (*runner.Runner, error) {
@@ -337,10 +334,7 @@ func TestDiscordButtonsOfAnEmbed(t *testing.T) {
 	p.must("task", "add", "Water the plants")
 	p.must("task", "add", "Old thing")
 	d := p.deps(nil, io.Discard, io.Discard)
-	h, err := d.Home()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := homeOf(t, d)
 	id, err := h.Runner(false).Inquiries.Keep(t.Context(), "Prepare the meeting")
 	if err != nil {
 		t.Fatal(err)
@@ -381,10 +375,7 @@ func TestDiscordButtonsOfAnEmbed(t *testing.T) {
 func TestDiscordPromptIsKept(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t)
-	h, err := p.deps(nil, io.Discard, io.Discard).Home()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := homeOf(t, p.deps(nil, io.Discard, io.Discard))
 	id, err := h.Runner(false).Inquiries.Keep(t.Context(), "Go")
 	if err != nil {
 		t.Fatal(err)
@@ -493,10 +484,7 @@ func TestDiscordStrangers(t *testing.T) {
 func TestDiscordSync(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t)
-	h, err := p.deps(nil, io.Discard, io.Discard).Home()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := homeOf(t, p.deps(nil, io.Discard, io.Discard))
 	p.secrets("discord.TOKEN=" + discordapi.Token + "\n")
 	p.must("config", "set", "discord.api", p.server.URL())
 	sync := func(app string, again bool) int {

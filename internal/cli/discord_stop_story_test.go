@@ -56,10 +56,7 @@ func TestListenCutsOffTheTurn(t *testing.T) {
 	w, s := onDiscord(t, discordapi.Options{})
 	w.script("turns:\n  - - text: It begins\n    - delay: 1h\n  - - text: Once more.\n")
 	d := w.deps(strings.NewReader(""), &bytes.Buffer{}, &safeBuffer{})
-	h, err := d.Home()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := homeOf(t, d)
 	o, err := d.listener(h)
 	if err != nil {
 		t.Fatal(err)

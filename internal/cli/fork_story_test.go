@@ -369,10 +369,7 @@ func TestForkInTheLoop(t *testing.T) {
 	w.script("turns:\n  - - text: one\n  - - text: told\n    - tool: report_updates\n      input: {message: decided}\n")
 	var out, errOut strings.Builder
 	d := w.deps(strings.NewReader(""), &out, &errOut)
-	h, err := d.Home()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := homeOf(t, d)
 	d.Out = &out
 	l := &chatLoop{d: d, h: h}
 	for _, args := range []string{"taxes", "", "exit", "the trip", "save"} {

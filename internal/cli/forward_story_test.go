@@ -28,10 +28,7 @@ func (w *world) socket(servers ...string) string {
 	d := w.deps(nil, io.Discard, io.Discard)
 	delete(w.env, "OLLIM_RUN") // the process that executes a run is in none
 	d.Execute = d.executeForwarded
-	h, err := d.Home()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	h := homeOf(w.t, d)
 	s := h.Runner(false).Serve(runner.Service{Run: w.last()["id"].(string), Servers: servers, Write: []string{filepath.Join(w.dir, "tasks")}})
 	if err := s.Listen(); err != nil {
 		w.t.Fatal(err)

@@ -13,10 +13,7 @@ import (
 // accepts puts an event for a webhook into the inbox, and returns its run.
 func (w *world) accepts(hook, value string) string {
 	w.t.Helper()
-	h, err := w.deps(nil, nil, nil).Home()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	h := homeOf(w.t, w.deps(nil, nil, nil))
 	r, err := h.Inbox().Receive()
 	if err != nil {
 		w.t.Fatal(err)

@@ -53,10 +53,7 @@ func (w *world) allow(patterns ...string) {
 // approveJob approves a job as the owner does at a terminal, which a test in this process has not.
 func (w *world) approveJob(name string) {
 	w.t.Helper()
-	h, err := w.deps(strings.NewReader(""), io.Discard, io.Discard).Home()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	h := homeOf(w.t, w.deps(strings.NewReader(""), io.Discard, io.Discard))
 	book := h.Approvals()
 	files, err := job.Library{Home: paths.Dir(w.dir), Zone: time.UTC}.Load()
 	if err != nil {

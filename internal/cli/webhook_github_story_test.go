@@ -150,10 +150,7 @@ func TestGitHubSends(t *testing.T) {
 	s.stop()
 	w.must("resume")
 	d := w.deps(strings.NewReader(""), io.Discard, io.Discard)
-	h, err := d.Home()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := homeOf(t, d)
 	files := filepath.Join(w.dir, "webhooks")
 	if err := os.Rename(files, files+".all"); err != nil { // each run would read all of them
 		t.Fatal(err)

@@ -41,10 +41,7 @@ func (w *world) serveHooks() *hooks {
 	errOut := &safeBuffer{}
 	d := w.deps(strings.NewReader(""), s.log, errOut)
 	d.Out, d.Warn, d.json = s.log, d.warn, true
-	h, err := d.Home()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	h := homeOf(w.t, d)
 	ctx, stop := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
 	go func() {

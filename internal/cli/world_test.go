@@ -105,6 +105,15 @@ func (w *world) deps(in io.Reader, out, errOut io.Writer) *Deps {
 	}
 }
 
+func homeOf(t testing.TB, d *Deps) app.Home {
+	t.Helper()
+	h, err := d.Home()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 // must runs a command line that has to exit 0, and returns its standard output.
 func (w *world) must(args ...string) string {
 	w.t.Helper()
