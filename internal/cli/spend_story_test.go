@@ -217,7 +217,7 @@ func TestLargeSession(t *testing.T) {
 	w.must("fire", "r")
 	n := len(api.Requests())
 	w.must("config", "set", "spend.per-run", "0.50")
-	if r := w.run("fire", "r"); r.status != 1 || !strings.Contains(r.errOut, "cost limit reached: the next request may cost 0.98") {
+	if r := w.run("fire", "r"); r.status != 1 || !strings.Contains(r.errOut, "cost limit reached: the next request may cost 0.99 USD, and 0.00 of 0.50 are spent") {
 		t.Errorf("exit status %d, %s", r.status, r.errOut)
 	}
 	if got := len(api.Requests()); got != n {

@@ -10,9 +10,10 @@ import (
 // TestAffordable: small amounts keep their digits; nothing is left when the limit is reached; 0 is none.
 func TestAffordable(t *testing.T) {
 	for want, amounts := range map[string][2]float64{
-		"cost limit reached: 2.00 of 1.00 USD":     {2, 1},
-		"cost limit reached: 0.0021 of 0.0010 USD": {0.0021, 0.001},
-		"cost limit reached: 0.12 of 0.10 USD":     {0.12, 0.1},
+		"cost limit reached: 2.00 of 1.00 USD":         {2, 1},
+		"cost limit reached: 0.0021 of 0.0010 USD":     {0.0021, 0.001},
+		"cost limit reached: 0.000040 of 0.000030 USD": {0.00004, 0.00003},
+		"cost limit reached: 0.12 of 0.10 USD":         {0.12, 0.1},
 	} {
 		l := engine.Limits{Spent: amounts[0] / 2, MaxCost: amounts[1]}
 		if err := l.Affordable(amounts[0] / 2); err == nil || err.Error() != want || !errors.Is(err, engine.ErrMaxCost) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/ollim/ollim/internal/platform/seal"
@@ -136,15 +137,19 @@ const SocketVariable = "OLLIM_SOCKET"
 // Affordable returns an ErrMaxCost unless the run may spend something besides Spent and more.
 func (l Limits) Affordable(more float64) error {
 	if spent := l.Spent + more; l.MaxCost > 0 && spent >= l.MaxCost {
-		return fmt.Errorf("%w: %s of %s USD", ErrMaxCost, usd(spent), usd(l.MaxCost))
+		return fmt.Errorf("%w: %s of %s USD", ErrMaxCost, USD(spent), USD(l.MaxCost))
 	}
 	return nil
 }
 
-// usd formats an amount with the digits that a small one needs.
-func usd(amount float64) string {
-	if amount < 0.1 {
-		return fmt.Sprintf("%.4f", amount)
+// USD formats an amount with the digits that a small one needs.
+func USD(amount float64) string {
+	digits := 2
+	if amount > 0 && amount < 0.1 {
+		digits = 4
 	}
-	return fmt.Sprintf("%.2f", amount)
+	for most := 0.001; amount > 0 && amount < most && digits < 12; most /= 10 {
+		digits++
+	}
+	return strconv.FormatFloat(amount, 'f', digits, 64)
 }

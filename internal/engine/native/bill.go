@@ -105,7 +105,8 @@ func (b *bill) unaffordable(ctx context.Context, spent, low float64) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: the next request may cost %.4f USD, and %.4f of %.4f are spent", engine.ErrMaxCost, low, spent, b.limits.MaxCost)
+	return fmt.Errorf("%w: the next request may cost %s USD, and %s of %s are spent", engine.ErrMaxCost, engine.USD(low), engine.USD(spent),
+		engine.USD(b.limits.MaxCost))
 }
 
 // inputPrice is the expected price of a question of so many tokens. What the service has just read from its cache or written to it
