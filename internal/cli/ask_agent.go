@@ -49,6 +49,9 @@ func (o *agentOptions) check(f *pflag.FlagSet) error {
 			return usage("--%s: the text is empty", name)
 		}
 	}
+	if f.Changed("max-cost") && f.Changed("max-budget-usd") {
+		return usage("--max-budget-usd and --max-cost are the same: want one of them")
+	}
 	for _, name := range []string{"max-cost", "max-budget-usd"} {
 		if f.Changed(name) && !(o.maxCost > 0 && o.maxCost < 1e9) {
 			return usage("--%s %v: want more than zero", name, o.maxCost)

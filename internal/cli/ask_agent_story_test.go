@@ -191,6 +191,25 @@ func TestPipedInputFitsTheWindow(t *testing.T) {
 	}
 }
 
+// TestFlagsOfAskRefused: each mistake is one line that a person can read.
+func TestFlagsOfAskRefused(t *testing.T) {
+	t.Parallel()
+	w, api := newNativeWorld(t)
+	deep := strings.Repeat(`{"properties":{"a":`, 500) + `{"type":"nope"}` + strings.Repeat("}}", 500)
+	for want, args := range map[string][]string{
+		"ollim: ask: --max-budget-usd and --max-cost are the same: want one of them\n": {"--max-budget-usd", "1", "--max-cost", "1"},
+		"ollim: ask: --json-schema.properties.a.properties.a.":                         {"--json-schema", deep},
+	} {
+		r := w.run(append([]string{"-p", "-n", "hi"}, args...)...)
+		if r.status != 64 && r.status != 65 || !strings.HasPrefix(r.errOut, want) || strings.Count(r.errOut, "\n") != 1 || len(r.errOut) > 400 {
+			t.Errorf("%.2000s", r.errOut)
+		}
+	}
+	if n := len(api.Requests()); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
 // TestFlagsOfAskElsewhere: another command refuses them in one line, and names the command that has them.
 func TestFlagsOfAskElsewhere(t *testing.T) {
 	t.Parallel()

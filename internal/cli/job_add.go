@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ollim/ollim/internal/app"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/yamldoc"
 	"github.com/ollim/ollim/internal/state/job"
 )
@@ -164,7 +165,7 @@ func asFlags(err error) error {
 	first := faults[0]
 	reason := first.Reason
 	if first.Key != "" {
-		reason = "--" + first.Key + ": " + reason
+		reason = "--" + plaintext.Short(first.Key, 200) + ": " + reason
 	}
 	return &withStatus{errors.New(reason), statusData}
 }
