@@ -17,6 +17,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/platform/order"
+	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -80,7 +81,7 @@ func runSessionSearch(ctx context.Context, d *Deps, words []string, o sessionSea
 	}
 	found := latest{most: o.number}
 	if len(o.in) > 0 {
-		files, err := filesIn(h, o.in)
+		files, err := d.filesIn(h, o.in)
 		if err == nil {
 			err = searchSessions(ctx, h, files, words, &found)
 		}
@@ -162,10 +163,17 @@ func claudeFiles(h app.Home, known map[string]bool) (files []transcript.File, er
 	return files, nil
 }
 
-// filesIn returns the session files at paths and, of directories, below them. It refuses a path of another file.
-func filesIn(h app.Home, paths []string) (files []transcript.File, err error) {
-	for _, path := range paths {
-		if path, err = filepath.EvalSymlinks(path); err != nil {
+// filesIn returns the session files at paths and, of directories, below them. It refuses a path of another file. It warns of missing
+// paths unless all are missing, which is an error.
+func (d *Deps) filesIn(h app.Home, paths []string) (files []transcript.File, err error) {
+	var missing []error
+	for _, given := range paths {
+		path, err := filepath.EvalSymlinks(given)
+		if errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, fmt.Errorf("%s: %s", given, store.Cause(err)))
+			continue
+		}
+		if err != nil {
 			return nil, &withStatus{err, statusNoJob}
 		}
 		info, err := os.Stat(path)
@@ -191,6 +199,12 @@ func filesIn(h app.Home, paths []string) (files []transcript.File, err error) {
 		if err != nil {
 			return nil, err
 		}
+	}
+	if len(missing) == len(paths) {
+		return nil, &withStatus{errors.Join(missing...), statusNoJob}
+	}
+	for _, err := range missing {
+		d.warn(err.Error())
 	}
 	return files, nil
 }
