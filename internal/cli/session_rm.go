@@ -52,12 +52,34 @@ func newSessionClear(d *Deps) *cobra.Command {
 					return err
 				}
 				if !found {
-					return hint(usage("want main or routine:ID"), "to delete a transcript or a channel's session: ollim session rm %s", text)
+					return hint(usage("want main or routine:ID"), "%s", insteadOfClear(h, text))
 				}
 				return forget(ctx, h, n)
 			})
 		}),
 	}
+}
+
+// insteadOfClear is a command for what a text may mean that is no name of a session.
+func insteadOfClear(h app.Home, text string) string {
+	held, _ := h.CurrentNames() // without them the hint is less exact
+	names := []app.SessionName{held[text]}
+	if files, err := h.Jobs().Load(); err == nil {
+		if j, err := files.Find(text); err == nil {
+			names = append(names, app.NameOf(j.ID))
+		}
+	}
+	for _, n := range held {
+		if n.Routine == text { // of a routine that was removed
+			names = append(names, n)
+		}
+	}
+	for _, n := range names {
+		if n.Text != "" {
+			return "ollim session clear " + n.Text
+		}
+	}
+	return "to delete a transcript or a channel's session: ollim session rm " + text
 }
 
 func (d *Deps) removeSession(ctx context.Context, h app.Home, text string) error {
