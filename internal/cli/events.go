@@ -60,7 +60,7 @@ func runEvents(ctx context.Context, d *Deps, h app.Home, o eventsOptions) error 
 			}
 		}
 		if !o.follow {
-			d.warnOmitted("events of runs", stream.Bad())
+			d.warnOmitted("events of runs", stream.Bad(), "line")
 			return nil
 		}
 		if err := d.flush(); err != nil {

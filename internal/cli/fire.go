@@ -15,6 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/app"
 	"github.com/ollim/ollim/internal/engine"
+	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/state/config"
@@ -245,7 +246,7 @@ func explain(err error) error {
 	case errors.Is(err, runner.ErrMovedClock):
 		return usage("--now: %v", err)
 	case errors.As(err, &unknown) && unknown.Bad > 0:
-		return hint(err, "%d job files cannot be read, see: ollim check", unknown.Bad)
+		return hint(err, "%s cannot be read, see: ollim check", plaintext.Count(unknown.Bad, "job file"))
 	case errors.As(err, &unknown) && len(unknown.Near) == 0:
 		return hint(err, "ollim routine list")
 	}

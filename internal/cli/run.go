@@ -267,8 +267,8 @@ func (d *Deps) printEvents(h app.Home, id string, seen int) (int, error) {
 			return n, err
 		}
 	}
-	if bad > 0 && seen == 0 {
-		d.warn(fmt.Sprintf("run %s: %d events cannot be read and are omitted", id, bad))
+	if seen == 0 {
+		d.warnOmitted("run "+id, bad, "event")
 	}
 	return n, nil
 }

@@ -114,9 +114,9 @@ func withJSON(d *Deps, cmd *cobra.Command, help string) *cobra.Command {
 	return cmd
 }
 
-// warnOmitted warns of lines of a file that cannot be read, if there are any.
-func (d *Deps) warnOmitted(file string, lines int) {
-	if lines > 0 {
-		d.warn(fmt.Sprintf("%s: %d lines cannot be read and are omitted", file, lines))
+// warnOmitted warns of things, such as lines of a file, that cannot be read, if there are any.
+func (d *Deps) warnOmitted(where string, n int, noun string) {
+	if n > 0 {
+		d.warn(fmt.Sprintf("%s: omitted %s that cannot be read", where, plaintext.Count(n, noun)))
 	}
 }

@@ -100,7 +100,7 @@ func runSessionHistory(d *Deps, h app.Home, name string) error {
 		}
 		events = append(events, e)
 	}
-	d.warnOmitted(h.Dir.SessionHistory(), bad)
+	d.warnOmitted(h.Dir.SessionHistory(), bad, "line")
 	if name != "" {
 		c, err := h.Conversation(name)
 		if err != nil {

@@ -93,7 +93,7 @@ func runSessionExport(d *Deps, name string, o exportOptions) error {
 func (d *Deps) load(h app.Home, t transcript.Transcript) ([]transcript.Entry, error) {
 	bad := 0
 	entries, err := h.Load(t, &bad)
-	d.warnOmitted(t.Path, bad)
+	d.warnOmitted(t.Path, bad, "line")
 	return entries, err
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strconv"
@@ -147,9 +146,7 @@ func runTranscriptList(d *Deps, here bool) error {
 	if err != nil {
 		return err
 	}
-	if skipped > 0 {
-		d.warn(fmt.Sprintf("%s: %d files cannot be read and are omitted", h.Dir.Sessions(), skipped))
-	}
+	d.warnOmitted(h.Dir.Sessions(), skipped, "file")
 	held, err := h.CurrentNames()
 	if err != nil {
 		d.warn(err.Error())

@@ -132,7 +132,7 @@ func (d *Deps) updates(ctx context.Context, all bool) (rows []updateRow, err err
 			}
 			rows = append(rows, updateRow{fate.TS.In(h.Config.Zone), fate.Message, fate.Became, fate.By, fate.To})
 		}
-		d.warnOmitted(h.Dir.UpdateArchive(), bad)
+		d.warnOmitted(h.Dir.UpdateArchive(), bad, "line")
 	}
 	pending, err := h.Updates().Peek(ctx)
 	return append(rows, rowsOf(pending, became)...), err

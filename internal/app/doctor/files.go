@@ -138,7 +138,7 @@ func (e *examination) stateFile(path string, entry fs.DirEntry) {
 			e.fault(err, "")
 		}
 		if bad > 0 {
-			e.warn("read it, and remove those lines", "%s: %s cannot be read and are omitted", path, plaintext.Count(bad, "line"))
+			e.warn("read it, and remove those lines", "%s: %s cannot be read", path, plaintext.Count(bad, "line"))
 		}
 	case filepath.Ext(path) == ".json" && path != e.home.Dir.MainSession(): // that is a bare string
 		if data, err := store.Read(path); err != nil {
