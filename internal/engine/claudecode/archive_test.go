@@ -2,6 +2,7 @@ package claudecode
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -155,4 +156,18 @@ func FuzzSkim(f *testing.F) {
 			t.Errorf("%s:\n%+v\n%+v", line, got, want)
 		}
 	})
+}
+
+// TestHole: a transcript that an agent has given a size of a terabyte is not read into memory.
+func TestHole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.jsonl")
+	if err := errors.Join(os.WriteFile(path, []byte("{}\n"), 0o600), os.Truncate(path, 1<<40)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := (Archive{}).Read(path, nil); err == nil || !strings.Contains(err.Error(), "larger than 1024 MiB") {
+		t.Errorf("a search: %v", err)
+	}
+	if _, err := (Archive{}).Load(transcript.Transcript{Path: path}, false, nil); err == nil || !strings.Contains(err.Error(), "a line of more than 128 MiB") {
+		t.Errorf("Load: %v", err)
+	}
 }

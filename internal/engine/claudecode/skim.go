@@ -3,13 +3,22 @@ package claudecode
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
+// maxPast is the largest file that a search reads, in bytes: the agent of a sealed command can give one a size of terabytes.
+const maxPast = 1 << 30
+
 // skimPast is readPast for a search, which decodes few of the contents: a line is not checked where it is not needed.
 func skimPast(path string) (list []record, err error) {
+	if info, err := os.Stat(path); err == nil && info.Size() > maxPast {
+		return nil, fmt.Errorf("%s: larger than %d MiB", filepath.Base(path), maxPast>>20)
+	}
 	data, err := store.Read(path)
 	if err != nil {
 		return nil, err

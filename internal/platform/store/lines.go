@@ -172,7 +172,7 @@ func scanJSON[T any](r *bufio.Reader, bad *int, yield func(T, error) bool) {
 				*bad++
 			}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return
 		}
 		if err != nil {
