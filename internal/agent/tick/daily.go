@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/state/channel"
@@ -16,10 +15,6 @@ import (
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
 )
-
-func byTime(jobs []job.Job) {
-	order.Sort(jobs, func(a, b job.Job) int { return a.RunAt.Compare(b.RunAt) })
-}
 
 // page is state/tick.json.
 type page struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/ollim/ollim/internal/agent/prompt"
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/lock"
+	"github.com/ollim/ollim/internal/platform/order"
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
@@ -220,7 +221,7 @@ func (m Minute) due(ctx context.Context, files job.Set, tell bool) (start, late 
 		return nil, nil, err
 	}
 	jobs := files.Only(job.Reminder).Jobs
-	byTime(jobs)
+	order.Sort(jobs, func(a, b job.Job) int { return a.RunAt.Compare(b.RunAt) })
 	for _, j := range jobs {
 		last := m.last(j)
 		switch {

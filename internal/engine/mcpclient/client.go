@@ -11,7 +11,6 @@
 package mcpclient
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,8 +21,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/ollim/ollim/internal/engine"
 	"github.com/ollim/ollim/internal/platform/order"
@@ -359,9 +356,4 @@ func (c *Client) Close() {
 func isObject(raw []byte) bool {
 	var object map[string]json.RawMessage
 	return json.Unmarshal(raw, &object) == nil && object != nil
-}
-
-// info is this program, as servers see it.
-func (c *Client) info() mcp.Implementation {
-	return mcp.Implementation{Name: "ollim", Version: cmp.Or(c.Version, "0")}
 }

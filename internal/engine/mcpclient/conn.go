@@ -2,6 +2,7 @@ package mcpclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,7 +54,8 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 	err = live.client.Start(context.WithoutCancel(ctx))
 	if err == nil {
 		var hello mcp.InitializeRequest
-		hello.Params.ClientInfo, hello.Params.ProtocolVersion = c.info(), mcp.LATEST_PROTOCOL_VERSION
+		hello.Params.ClientInfo = mcp.Implementation{Name: "ollim", Version: cmp.Or(c.Version, "0")}
+		hello.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
 		_, err = live.client.Initialize(ctx, hello)
 	}
 	if err == nil {
