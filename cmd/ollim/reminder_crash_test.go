@@ -92,7 +92,7 @@ func TestKillReminder(t *testing.T) {
 			if fires == 20 {
 				t.Fatalf("%s is still there after %d fires", id, fires)
 			}
-			late := 40_000 << (fires / 4) // on a machine so slow that none comes to its end, later and later
+			late := 40_000 << (fires / 2) // on a machine so slow that none comes to its end, later and later
 			if killAfter(c.cmd("fire", id), time.Duration(random.Intn(late))*time.Microsecond) == -1 {
 				killed++
 			}

@@ -355,7 +355,11 @@ func TestForwardedAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 100 {
 		all.Go(func() {
-			if r := w.forwarded(at, "", "task", "add", fmt.Sprintf("task %d of many", i)); r.status != 0 || r.errOut != "" {
+			r := result{status: 75}
+			for r.status == 75 { // on a slow machine one may wait in vain for the lock that 99 others take before it
+				r = w.forwarded(at, "", "task", "add", fmt.Sprintf("task %d of many", i))
+			}
+			if r.status != 0 || r.errOut != "" {
 				t.Errorf("%+v", r)
 			}
 		})

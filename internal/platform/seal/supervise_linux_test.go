@@ -20,7 +20,7 @@ import (
 )
 
 // full returns the address of a listener that answers no connection any more.
-func full() (unix.Sockaddr, error) {
+func full() (*unix.SockaddrInet4, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func full() (unix.Sockaddr, error) {
 		}
 		ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 		if n, err := unix.Poll(ready, 50); n == 0 && err == nil {
-			return to, nil
+			return to.(*unix.SockaddrInet4), nil
 		}
 	}
 }
@@ -56,8 +56,9 @@ func slow([]string) error {
 		return err
 	}
 	for range slowConnects {
+		own := *to // Connect writes into it
 		go func() {
-			if err := blocking(unix.AF_INET, to); err != nil {
+			if err := blocking(unix.AF_INET, &own); err != nil {
 				fmt.Println("slow:", err)
 			}
 		}()
