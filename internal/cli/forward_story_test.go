@@ -338,11 +338,15 @@ func TestForwardedEngine(t *testing.T) {
 			return append([]string{"--data-dir", w.dir, "--config", filepath.Join(w.dir, "config.yaml")}, strings.Fields(tc.line)...)
 		}
 		want, got := files.pipe(tc.in, words(files)...), socket.forwarded(at, tc.in, words(socket)...)
+		want.out = strings.ReplaceAll(want.out, files.dir, socket.dir)
 		if got != want || got.status != tc.status || !strings.Contains(got.out, tc.want) {
 			t.Errorf("%s: %.60s\nby files   %+v\nforwarded  %+v", tc.line, tc.in, want, got)
 		}
 	}
-	if a, b := files.read("state/runs/"+files.last()["id"].(string)+"/events.jsonl"), socket.read("state/runs/"+socket.last()["id"].(string)+"/events.jsonl"); a != b {
+	events := func(w *world) string {
+		return strings.ReplaceAll(w.read("state/runs/"+w.last()["id"].(string)+"/events.jsonl"), w.dir, socket.dir)
+	}
+	if a, b := events(files), events(socket); a != b {
 		t.Errorf("events:\nby files   %s\nforwarded  %s", a, b)
 	}
 }
