@@ -164,7 +164,7 @@ func TestHole(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path, []byte("{}\n"), 0o600), os.Truncate(path, 1<<40)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := (Archive{}).Read(path, nil); err == nil || !strings.Contains(err.Error(), "larger than 1024 MiB") {
+	if _, _, err := (Archive{}).Read(path, nil); err == nil || !strings.Contains(err.Error(), "a line of more than 128 MiB") {
 		t.Errorf("a search: %v", err)
 	}
 	if _, err := (Archive{}).Load(transcript.Transcript{Path: path}, false, nil); err == nil || !strings.Contains(err.Error(), "a line of more than 128 MiB") {

@@ -1,40 +1,47 @@
 package claudecode
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
+	"io"
 	"os"
-	"path/filepath"
 	"unicode/utf8"
 
 	"github.com/ollim/ollim/internal/platform/store"
 )
 
-// maxPast is the largest file that a search reads, in bytes: the agent of a sealed command can give one a size of terabytes.
-const maxPast = 1 << 30
-
 // skimPast is readPast for a search, which decodes few of the contents: a line is not checked where it is not needed.
 func skimPast(path string) (list []record, err error) {
-	if info, err := os.Stat(path); err == nil && info.Size() > maxPast {
-		return nil, fmt.Errorf("%s: larger than %d MiB", filepath.Base(path), maxPast>>20)
-	}
-	data, err := store.Read(path)
+	f, err := store.Open(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
-	for line := range bytes.Lines(data) {
-		line = bytes.TrimSpace(line)
-		r := record{}
-		if !r.skim(line) {
-			r = record{}
-			if json.Unmarshal(line, &r) != nil {
-				continue
-			}
+	defer func() { _ = f.Close() }()
+	lines := bufio.NewReaderSize(f, 64<<10)
+	for {
+		line, err := store.ReadLine(lines, nil) // what is skimmed are parts of it
+		if r, ok := skimmed(bytes.TrimSpace(line)); ok {
+			list = append(list, r)
 		}
-		list = append(list, r)
+		if errors.Is(err, io.EOF) {
+			return unsided(list), nil
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	return unsided(list), nil
+}
+
+// skimmed reads a line, as a whole if skim does not understand it.
+func skimmed(line []byte) (r record, ok bool) {
+	if r.skim(line) {
+		return r, true
+	}
+	r = record{}
+	err := json.Unmarshal(line, &r)
+	return r, err == nil
 }
 
 // skim reads what an Archive needs of a line. It reports false for a line that it does not understand.
