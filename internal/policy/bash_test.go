@@ -264,6 +264,7 @@ func TestBashOfJobs(t *testing.T) {
 		cat cfg.md
 		cat hard.md
 		cat -- config.yaml
+		cat '--file=my own'
 		cat 'config.yaml'
 		cat "state"/x.md
 		cat --file=config.yaml

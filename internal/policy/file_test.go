@@ -290,7 +290,7 @@ func TestOtherTools(t *testing.T) {
 	}
 	for address, allow := range map[string]bool{
 		"https://example.com/x?y#z": true, "http://EXAMPLE.com:8080": true, "https://a.example.org": true, "https://example.com./": true,
-		"https://example.org": false, "https://example.com.evil.org": false, "https://evil.org/example.com": false, "https://example.com@evil.org": false,
+		"https://example.org": false, "https://example.com.evil.org": false, "https://evil.org/example.com": false, "https://example.com@evil.org": false, "http://x@example.com": false, "https://x@example.com": false,
 		"https://evil.org\\@example.com": false, "ftp://example.com": false, "file:///etc/passwd": false, "example.com": false, "": false,
 		"https://evil.org#@example.com": false, "https://example.com\n.evil.org": false, "https:///example.com": false, "https://[::1]": false,
 		"https://exa%6dple.com": false, "HTTPS://example.com": false,

@@ -33,7 +33,7 @@ func newFixture(t testing.TB) fixture {
 	for link, target := range map[string]string{
 		"data/link": "../out", "data/in": "notes", "data/notes/up": "../state", "data/dangling.md": "../out/none.md",
 		"data/alias.md": "notes/a.md", "data/cfg.md": "config.yaml", "data/loop": "loop", "data/notes/here": "..", "data/mylib": "../lib",
-		"linked": "data", "data/cfg": "config.yaml",
+		"linked": "data", "data/cfg": "config.yaml", "data/my own": "config.yaml",
 	} {
 		if err := os.Symlink(target, filepath.Join(top, link)); err != nil {
 			t.Fatal(err)

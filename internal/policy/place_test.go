@@ -55,6 +55,11 @@ func TestHides(t *testing.T) {
 			t.Errorf("%s: %v", path, got)
 		}
 	}
+	p := h.policy(t)
+	p.Protected = []string{filepath.Join(h.dir, "link")} // the link itself as well as where it leads
+	if g, err := p.Ground(); err != nil || !g.Hides(filepath.Join(h.dir, "link"), nil) || !g.Hides(filepath.Join(filepath.Dir(h.dir), "out"), nil) {
+		t.Error("a protected link", err)
+	}
 	if info, err := os.Stat(filepath.Join(h.dir, "state")); err != nil || !g.Hides(filepath.Join(h.dir, "notes/other"), info) {
 		t.Error("a protected folder under another name", err)
 	}
