@@ -41,6 +41,7 @@ func TestKillsLeaveNothing(t *testing.T) {
 		}
 		c.stateParses()
 		if round%4 == 0 {
+			c.unlocked("stress")
 			c.ok("fire", "stress") // so that its session is compacted on a slow machine too
 			putAway += c.killAsPutAway(fmt.Sprintf("p%d", round))
 		}

@@ -291,6 +291,7 @@ func TestKillDuringFire(t *testing.T) {
 		if after := c.session(); before != "" && after == "" {
 			t.Fatalf("the session %s is lost", before)
 		}
+		c.unlocked("stress")
 		c.ok("fire", "stress")
 		if c.session() == "" {
 			t.Fatal("no session after a fire")
