@@ -128,7 +128,7 @@ type folded struct {
 	word         []byte
 	anchor       int // index of the byte that is searched for
 	lower, upper byte
-	second       int // index of another one if no byte is rare; else equal to anchor
+	others       []int // indices of one or two other bytes, if no byte is rare
 }
 
 // fold chooses the anchor: a byte that is rare in texts and in JSON.
@@ -144,21 +144,27 @@ func fold(word string) folded {
 			best, f.anchor, f.lower, f.upper = r, i, lower[i], upper[i]
 		}
 	}
-	f.second = f.anchor
-	if best >= rarity('f') || !pairs(f.lower, f.upper) || lower == upper {
+	if best >= rarity('f') || !isFolded(f.lower, f.upper) || lower == upper {
 		return f
 	}
-	best = -1
-	for i := range len(word) {
-		if r := rarity(lower[i]); r > best && lower[i] != f.lower && pairs(lower[i], upper[i]) {
-			best, f.second = r, i
+	chosen := []byte{f.lower}
+	for len(f.others) < 2 {
+		best, at := -1, 0
+		for i := range len(word) {
+			if r := rarity(lower[i]); r > best && !slices.Contains(chosen, lower[i]) && isFolded(lower[i], upper[i]) {
+				best, at = r, i
+			}
 		}
+		if best < 0 {
+			break
+		}
+		chosen, f.others = append(chosen, lower[at]), append(f.others, at)
 	}
 	return f
 }
 
-// pairs reports whether a byte in lower and in upper case can be searched for by seekPair.
-func pairs(lower, upper byte) bool {
+// isFolded reports whether seek can look for a byte that is this one in lower and that one in upper case.
+func isFolded(lower, upper byte) bool {
 	return lower < utf8.RuneSelf && lower|caseBit == upper|caseBit
 }
 
@@ -196,8 +202,8 @@ func (c *cursor) next(from int) int {
 	if len(c.word) == 0 {
 		return from
 	}
-	if c.second != c.anchor {
-		return c.seekPair(c.text, from)
+	if len(c.others) > 0 {
+		return c.seek(c.text, from)
 	}
 	for at := from + c.anchor; ; at++ {
 		c.low, c.up = next(c.text, c.low, at, c.lower), next(c.text, c.up, at, c.upper)
@@ -220,25 +226,19 @@ func (f *folded) is(piece []byte) bool {
 		bytes.EqualFold(piece, f.word)
 }
 
-// seekPair is next for a word of common letters: it compares sixteen positions at a time, which is faster than to stop at each anchor.
-func (f *folded) seekPair(text []byte, from int) int {
+// seek is next for a word of common letters: it compares two or three letters at eight positions at a time, which is faster than to stop
+// at each anchor.
+func (f *folded) seek(text []byte, from int) int {
 	const ones, tops, fold = 0x0101010101010101, 0x8080808080808080, caseBit * 0x0101010101010101
-	first, second := ones*uint64(f.lower|caseBit), ones*uint64(f.word[f.second]|caseBit)
+	second, third := f.others[0], f.others[len(f.others)-1]
+	a, b, c := ones*uint64(f.lower|caseBit), ones*uint64(f.word[second]|caseBit), ones*uint64(f.word[third]|caseBit)
 	last := len(text) - len(f.word)
-	if from > last {
-		return -1
-	}
-	x, y := text[from+f.anchor:], text[from+f.second:]
-	for ; len(x) >= 16 && len(y) >= 16; x, y, from = x[16:], y[16:], from+16 {
-		v := (binary.LittleEndian.Uint64(x) | fold) ^ first | (binary.LittleEndian.Uint64(y) | fold) ^ second
-		w := (binary.LittleEndian.Uint64(x[8:]) | fold) ^ first | (binary.LittleEndian.Uint64(y[8:]) | fold) ^ second
-		v, w = (v-ones)&^v&tops, (w-ones)&^w&tops // the top bits of bytes that are zero, and of some above one: there the word may be
-		for v|w != 0 {
+	for ; from+8+len(f.word) <= len(text); from += 8 {
+		v := (binary.LittleEndian.Uint64(text[from+f.anchor:]) | fold) ^ a | (binary.LittleEndian.Uint64(text[from+second:]) | fold) ^ b |
+			(binary.LittleEndian.Uint64(text[from+third:]) | fold) ^ c
+		for v = (v - ones) & ^v & tops; v != 0; v &= v - 1 { // the top bits of bytes that are zero, and of some above one: there the word may be
 			at := from + bits.TrailingZeros64(v)/8
-			if v == 0 { // at is 8 more
-				at, w = at+bits.TrailingZeros64(w)/8, w&(w-1)
-			}
-			if v &= v - 1; at <= last && f.is(text[at:at+len(f.word)]) {
+			if f.is(text[at : at+len(f.word)]) {
 				return at
 			}
 		}
