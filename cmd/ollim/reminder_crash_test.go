@@ -146,7 +146,7 @@ func TestKillPlainReminder(t *testing.T) {
 	t.Parallel()
 	rounds := rounds(t, 12)
 	c := newCommand(t)
-	c.ok("config", "set", "delivery.command", "/bin/sh", "-c", "{ echo $OLLIM_MESSAGE_ID; cat; } >> delivered.txt")
+	c.ok("config", "set", "delivery.command", "/bin/sh", "-c", `text=$(cat); printf '%s\n%s\n' "$OLLIM_MESSAGE_ID" "$text" >> delivered.txt`) // whole, whatever orphan writes beside it
 	random := rand.New(rand.NewSource(2))
 	fires := make([]int, rounds)
 	for round := range rounds {
