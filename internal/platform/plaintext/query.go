@@ -3,9 +3,7 @@ package plaintext
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"iter"
-	"math/bits"
 	"slices"
 	"strings"
 	"unicode"
@@ -128,7 +126,6 @@ type folded struct {
 	word         []byte
 	anchor       int // index of the byte that is searched for
 	lower, upper byte
-	others       []int // indices of one or two other bytes, if no byte is rare
 }
 
 // fold chooses the anchor: a byte that is rare in texts and in JSON.
@@ -144,28 +141,7 @@ func fold(word string) folded {
 			best, f.anchor, f.lower, f.upper = r, i, lower[i], upper[i]
 		}
 	}
-	if best >= rarity('f') || !isFolded(f.lower, f.upper) || lower == upper {
-		return f
-	}
-	chosen := []byte{f.lower}
-	for len(f.others) < 2 {
-		best, at := -1, 0
-		for i := range len(word) {
-			if r := rarity(lower[i]); r > best && !slices.Contains(chosen, lower[i]) && isFolded(lower[i], upper[i]) {
-				best, at = r, i
-			}
-		}
-		if best < 0 {
-			break
-		}
-		chosen, f.others = append(chosen, lower[at]), append(f.others, at)
-	}
 	return f
-}
-
-// isFolded reports whether seek can look for a byte that is this one in lower and that one in upper case.
-func isFolded(lower, upper byte) bool {
-	return lower < utf8.RuneSelf && lower|caseBit == upper|caseBit
 }
 
 // caseBit tells the cases of an ASCII letter apart.
@@ -202,63 +178,35 @@ func (c *cursor) next(from int) int {
 	if len(c.word) == 0 {
 		return from
 	}
-	if len(c.others) > 0 {
-		return c.seek(c.text, from)
-	}
+	end := len(c.word) - 1
+	first, last := c.word[0], c.word[end]
 	for at := from + c.anchor; ; at++ {
-		c.low, c.up = next(c.text, c.low, at, c.lower), next(c.text, c.up, at, c.upper)
+		if c.low < at {
+			c.low = next(c.text, at, c.lower)
+		}
+		if c.up < at {
+			c.up = next(c.text, at, c.upper)
+		}
 		at = min(c.low, c.up)
 		begin := at - c.anchor
-		if begin+len(c.word) > len(c.text) {
+		if begin+end >= len(c.text) {
 			return -1
 		}
-		if c.is(c.text[begin : begin+len(c.word)]) {
+		// The ends are compared first, which is much faster.
+		if (first >= utf8.RuneSelf || first|caseBit == c.text[begin]|caseBit) &&
+			(last >= utf8.RuneSelf || last|caseBit == c.text[begin+end]|caseBit) &&
+			bytes.EqualFold(c.text[begin:begin+end+1], c.word) {
 			return begin
 		}
 	}
 }
 
-// is reports whether a piece of a text, of the same length, is the word. It first compares the ends, which is much faster.
-func (f *folded) is(piece []byte) bool {
-	last := len(f.word) - 1
-	a, z := f.word[0], f.word[last]
-	return (a >= utf8.RuneSelf || a|caseBit == piece[0]|caseBit) && (z >= utf8.RuneSelf || z|caseBit == piece[last]|caseBit) &&
-		bytes.EqualFold(piece, f.word)
-}
-
-// seek is next for a word of common letters: it compares two or three letters at eight positions at a time, which is faster than to stop
-// at each anchor.
-func (f *folded) seek(text []byte, from int) int {
-	const ones, tops, fold = 0x0101010101010101, 0x8080808080808080, caseBit * 0x0101010101010101
-	second, third := f.others[0], f.others[len(f.others)-1]
-	a, b, c := ones*uint64(f.lower|caseBit), ones*uint64(f.word[second]|caseBit), ones*uint64(f.word[third]|caseBit)
-	last := len(text) - len(f.word)
-	for ; from+8+len(f.word) <= len(text); from += 8 {
-		v := (binary.LittleEndian.Uint64(text[from+f.anchor:]) | fold) ^ a | (binary.LittleEndian.Uint64(text[from+second:]) | fold) ^ b |
-			(binary.LittleEndian.Uint64(text[from+third:]) | fold) ^ c
-		for v = (v - ones) & ^v & tops; v != 0; v &= v - 1 { // the top bits of bytes that are zero, and of some above one: there the word may be
-			at := from + bits.TrailingZeros64(v)/8
-			if f.is(text[at : at+len(f.word)]) {
-				return at
-			}
+// next returns the offset of the first b at or after from, or the end of the text.
+func next(text []byte, from int, b byte) int {
+	if from < len(text) {
+		if i := bytes.IndexByte(text[from:], b); i >= 0 {
+			return from + i
 		}
 	}
-	for ; from <= last; from++ {
-		if f.is(text[from : from+len(f.word)]) {
-			return from
-		}
-	}
-	return -1
-}
-
-// next returns the offset of the first b at or after from, or the end of the text; known is an earlier result for this
-// b, or -1.
-func next(text []byte, known, from int, b byte) int {
-	if known >= from || from >= len(text) {
-		return max(known, from)
-	}
-	if i := bytes.IndexByte(text[from:], b); i >= 0 {
-		return from + i
-	}
-	return len(text)
+	return max(from, len(text))
 }
