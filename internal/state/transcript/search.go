@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -37,6 +39,9 @@ type File struct {
 
 // Files lists the transcripts of all directories.
 func Files(sessions string) (list []File, err error) {
+	if real, err := filepath.EvalSymlinks(sessions); err == nil {
+		sessions = real
+	}
 	all, err := newest(sessions, "")
 	for _, f := range all {
 		list = append(list, File{f.path, f.modified})
@@ -99,8 +104,8 @@ type place struct {
 // scanned is a file that may match.
 type scanned struct {
 	transcript Transcript
-	lines      []place // that may match
-	foreign    []Match // in a file of other software, the last first
+	matches    []Match // the last first
+	lines      []place // before those of matches, that may match
 	err        error
 }
 
@@ -159,20 +164,39 @@ func (s *search) scan(ctx context.Context, file File) (found scanned) {
 	if found.lines, found.err = s.scanLines(ctx, f); found.err != nil || len(found.lines) == 0 {
 		return found
 	}
-	t, err := Open(file.Path)
-	var entries []Entry
+	found.transcript, _, err = readHead(f)
 	if errors.Is(err, ErrForeign) && s.read != nil {
-		found.lines = nil
-		t, entries, err = s.read(file.Path, s.words.Maybe)
+		return s.foreign(file.Path)
 	}
 	if err != nil {
 		return scanned{}
+	}
+	size := 0
+	for _, l := range found.lines {
+		size += l.length
+	}
+	if size > scanBytes {
+		return found // they are decoded as they are needed
+	}
+	for m, err := range s.decoded(ctx, f, found.lines) {
+		found.err = err
+		found.matches = append(found.matches, m)
+	}
+	found.lines = nil
+	return found
+}
+
+// foreign looks for matches in a file of other software.
+func (s *search) foreign(path string) (found scanned) {
+	t, entries, err := s.read(path, s.words.Maybe)
+	if err != nil {
+		return found
 	}
 	found.transcript = t
 	for i, e := range slices.Backward(entries) {
 		if m, ok := s.match(e); ok {
 			m.Index = func() int { return i }
-			found.foreign = append(found.foreign, m)
+			found.matches = append(found.matches, m)
 		}
 	}
 	return found
@@ -214,11 +238,11 @@ func (s *search) scanLines(ctx context.Context, f io.Reader) (lines []place, err
 // scanBytes is the size of a buffer: it stays in the processor's cache.
 const scanBytes = 256 << 10
 
-// matches yields the matches in a file, the last first. The lines of a transcript are decoded one by one: there may be many.
+// matches yields the matches in a file, the last first.
 func (s *search) matches(ctx context.Context, found scanned) iter.Seq2[Match, error] {
 	return func(yield func(Match, error) bool) {
-		for _, m := range found.foreign {
-			if !yield(m, nil) {
+		for _, m := range found.matches {
+			if !yield(m, context.Cause(ctx)) {
 				return
 			}
 		}
@@ -230,8 +254,15 @@ func (s *search) matches(ctx context.Context, found scanned) iter.Seq2[Match, er
 			return // it has just been removed
 		}
 		defer func() { _ = f.Close() }()
-		numbers := sync.OnceValue(func() []int { return number(found.transcript.Path, found.lines) })
-		for i, p := range slices.Backward(found.lines) {
+		s.decoded(ctx, f, found.lines)(yield)
+	}
+}
+
+// decoded yields the matches in lines of a transcript, the last first. They are decoded one by one: there may be many.
+func (s *search) decoded(ctx context.Context, f *os.File, lines []place) iter.Seq2[Match, error] {
+	return func(yield func(Match, error) bool) {
+		numbers := sync.OnceValue(func() []int { return number(f.Name(), lines) })
+		for i, p := range slices.Backward(lines) {
 			line := make([]byte, p.length)
 			_, err := f.ReadAt(line, p.at)
 			if err = cmp.Or(err, context.Cause(ctx)); err != nil {
