@@ -147,8 +147,8 @@ func failures() []failure {
 		{name: "tool server dies", status: 69, said: "tool server is (failed|pending), not connected", set: func(_ *testing.T, c *command, _ *anthropicapi.Server) {
 			c.wrap(swap("servers", `sed 's/"serve"/"swerve"/'`))
 		}},
-		{name: "no folder for sessions", status: 69, said: "cannot keep its sessions in /proc/claude", set: func(t *testing.T, c *command, api *anthropicapi.Server) {
-			with("CLAUDE_CONFIG_DIR", "/proc/claude")(t, c, api)
+		{name: "no folder for sessions", status: 69, said: "cannot keep its sessions in /dev/null/claude", set: func(t *testing.T, c *command, api *anthropicapi.Server) {
+			with("CLAUDE_CONFIG_DIR", "/dev/null/claude")(t, c, api)
 			c.ok("config", "set", "seal", "off") // a sealed claude has a directory of its own
 		}},
 		{name: "crash", status: 1, said: "exit status 3.*oh no", set: func(_ *testing.T, c *command, _ *anthropicapi.Server) { c.wrap("echo oh no >&2; exit 3") }},

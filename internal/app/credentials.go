@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/platform/plaintext"
@@ -125,10 +127,13 @@ func (a *App) located() map[string]string {
 }
 
 // secretPaths returns what no agent may reach besides what is in the data directory: the secrets, the login of claude, and settings that
-// are elsewhere.
+// are elsewhere. What would be below a file cannot be.
 func (h Home) secretPaths() []string {
 	paths := append([]string{h.app.SecretsFile(), h.app.discordCredential(), h.app.ConfigFile(h.Dir)}, claudecode.LoginFiles(h.childEnv())...)
-	return slices.DeleteFunc(paths, func(path string) bool { return !filepath.IsAbs(path) || path == h.Dir.Config() })
+	return slices.DeleteFunc(paths, func(path string) bool {
+		_, err := os.Lstat(path)
+		return !filepath.IsAbs(path) || path == h.Dir.Config() || errors.Is(err, syscall.ENOTDIR)
+	})
 }
 
 func (a *App) loadSecrets() (config.Secrets, error) {

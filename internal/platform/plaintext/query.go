@@ -147,7 +147,7 @@ func fold(word string) folded {
 // caseBit tells the cases of an ASCII letter apart.
 const caseBit = 'a' - 'A'
 
-// rarity is higher for bytes that are rarer. The order of the letters was counted in prose, manuals and programs in Go, Python and TypeScript.
+// rarity is higher for bytes that are rarer. The letters were counted in prose, manuals and programs in Go, Python and TypeScript.
 func rarity(b byte) int {
 	const common = "\"{}[]:, etsonrialdcphfumgbwykvxjqz"
 	switch at := strings.IndexByte(common, b); {
