@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -96,6 +97,10 @@ func (w *work) sealed(ctx context.Context) (_ context.Context, stop func(), err 
 // refused says what the seal has closed to the commands of the agent that failed.
 func (w *work) refused(list *confine.List) (all []string) {
 	const most = 5
+	text, err := store.Read(w.Home.Run(w.run.ID, "events.jsonl"))
+	if err != nil || !bytes.Contains(text, []byte(`"is_error":true`)) { // nothing failed, and nothing needs to be decoded
+		return nil
+	}
 	commands, bad := map[string]string{}, 0
 	for e, err := range w.Runs.Events(w.run.ID, &bad) {
 		switch {
