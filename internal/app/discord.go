@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/ollim/ollim/internal/server/discord/api"
-	"github.com/ollim/ollim/internal/server/discord/delivery"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/outbox"
 )
@@ -103,7 +102,7 @@ func (h Home) carriers(secrets config.Secrets) []outbox.Carrier {
 	if token == "" {
 		return nil
 	}
-	return []outbox.Carrier{delivery.Carrier{
+	return []outbox.Carrier{api.Carrier{
 		Client: h.discord(token), Home: h.Dir, Disk: h.Disk, Owner: h.Config.Discord.Owner, Bot: h.Config.Discord.API + " " + token,
 	}}
 }

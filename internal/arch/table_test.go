@@ -44,9 +44,8 @@ func layers() []layer {
 			"tick":         {"prompt", "runner"},
 		}},
 		{path: "internal/server", beside: map[string][]string{
-			"discord":          {"discord/api", "discord/gateway"},
-			"discord/delivery": {"discord/api"},
-			"discord/gateway":  {"discord/api"},
+			"discord":         {"discord/api", "discord/gateway"},
+			"discord/gateway": {"discord/api"},
 		}},
 		{path: "internal/app", beside: map[string][]string{
 			"doctor":   {""},

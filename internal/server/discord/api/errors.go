@@ -74,9 +74,6 @@ func Temporary(err error) bool {
 	return ok && e.kind == nil
 }
 
-// UnknownChannel reports whether the bot cannot see a channel, or not any more.
-func UnknownChannel(err error) bool { return hasCode(err, unknownChannel, noAccess) }
-
 func hasCode(err error, codes ...int) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && slices.Contains(codes, e.Code)

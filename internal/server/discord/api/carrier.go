@@ -1,11 +1,4 @@
-// Package delivery brings messages of the outbox to the owner's direct messages at Discord, by single requests: it needs no
-// connection to the gateway, so that a short-lived command can send.
-//
-// A text that does not fit one message arrives in several, in order, and each is sent once: an attempt that ended in between goes on
-// after the parts that have an id, and a part whose answer was lost has the same nonce again, with which Discord returns the message
-// that is there. Discord forgets a nonce after some minutes. So one part can arrive twice in one case: its answer was lost, or the
-// process killed before it noted the id, and the next attempt succeeds only after that.
-package delivery
+package api
 
 import (
 	"cmp"
@@ -21,13 +14,17 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/server/discord/api"
 	"github.com/ollim/ollim/internal/state/outbox"
 )
 
-// Carrier sends messages of the outbox.
+// Carrier sends messages of the outbox to the owner's direct messages, without the gateway, so that a short-lived command can send.
+//
+// A text that does not fit one message arrives in several, in order, and each is sent once: an attempt that ended in between goes on
+// after the parts that have an id, and a part whose answer was lost has the same nonce again. Discord forgets a nonce after some
+// minutes. So one part can arrive twice in one case: its answer was lost, or the process killed before it noted the id, and the next
+// attempt succeeds only after that.
 type Carrier struct {
-	Client *api.Client
+	Client *Client
 	Home   paths.Dir
 	Disk   store.Disk
 	Owner  string // user id; "" is the owner of the application
@@ -39,7 +36,7 @@ func (Carrier) Name() string { return "discord" }
 
 // Carry sends the parts of a message that have no id yet.
 func (c Carrier) Carry(ctx context.Context, m outbox.Message, done []string, delivered func(id string)) (outbox.Fate, error) {
-	parts := api.Parts(m.ID, c.outgoing(m))
+	parts := Parts(m.ID, c.outgoing(m))
 	for _, part := range parts[min(len(done), len(parts)):] {
 		id, err := c.send(ctx, part)
 		if err != nil {
@@ -52,14 +49,14 @@ func (c Carrier) Carry(ctx context.Context, m outbox.Message, done []string, del
 
 // fate returns what becomes of a message that was not sent. One that waits for another token is sent with that.
 func fate(err error) outbox.Fate {
-	if api.Permanent(err) && !errors.Is(err, api.ErrToken) {
+	if Permanent(err) && !errors.Is(err, ErrToken) {
 		return outbox.Refused
 	}
 	return outbox.Queued
 }
 
 // send sends one part. A channel that was remembered may have gone with another owner or bot, so it is asked for again once.
-func (c Carrier) send(ctx context.Context, part api.Outgoing) (id string, err error) {
+func (c Carrier) send(ctx context.Context, part Outgoing) (id string, err error) {
 	for _, remembered := range []bool{true, false} {
 		channel, err := c.channel(ctx, remembered)
 		if err != nil {
@@ -69,11 +66,11 @@ func (c Carrier) send(ctx context.Context, part api.Outgoing) (id string, err er
 		if err == nil {
 			return sent.ID, nil
 		}
-		if !remembered || !api.UnknownChannel(err) {
+		if !remembered || !hasCode(err, unknownChannel, noAccess) {
 			return "", err
 		}
 	}
-	return "", api.ErrRefused
+	return "", ErrRefused
 }
 
 // note is what is remembered of the owner's channel, so that a message is one request.
@@ -114,20 +111,20 @@ func (c Carrier) channel(ctx context.Context, remembered bool) (string, error) {
 }
 
 // outgoing returns a message in Discord's form. A file that is gone by now is named in its place.
-func (c Carrier) outgoing(m outbox.Message) api.Outgoing {
-	o := api.Outgoing{Text: m.Text}
+func (c Carrier) outgoing(m outbox.Message) Outgoing {
+	o := Outgoing{Text: m.Text}
 	if m.Embed != nil {
 		o.Text, o.Embed = "", embed(*m.Embed)
 	}
 	if m.File != "" {
 		if data, err := read(m.File); err == nil {
-			o.Files = []api.File{{Name: filepath.Base(m.File), Data: data}}
+			o.Files = []File{{Name: filepath.Base(m.File), Data: data}}
 		} else {
 			o.Text += "\n-# The file could not be sent: " + err.Error()
 		}
 	}
 	if len(m.Buttons) > 0 {
-		o.Components = api.Buttons(m.Buttons...)
+		o.Components = Buttons(m.Buttons...)
 	}
 	return o
 }

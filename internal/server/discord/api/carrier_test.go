@@ -1,4 +1,4 @@
-package delivery_test
+package api_test
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/server/discord/api"
-	"github.com/ollim/ollim/internal/server/discord/delivery"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/testkit"
 	"github.com/ollim/ollim/internal/testkit/discordapi"
@@ -49,7 +48,7 @@ func at(dir, base string) *office {
 	}})
 	o.Post = outbox.Post{
 		Home: paths.Dir(dir), Disk: disk, Timeout: time.Minute,
-		Carriers: []outbox.Carrier{delivery.Carrier{Client: client, Home: paths.Dir(dir), Disk: disk, Bot: base}},
+		Carriers: []outbox.Carrier{api.Carrier{Client: client, Home: paths.Dir(dir), Disk: disk, Bot: base}},
 		Received: func(_ context.Context, _ string, ids ...string) error { o.ids = append(o.ids, ids...); return nil },
 	}
 	return o
