@@ -67,7 +67,7 @@ func load(dir string, files, loads int) error {
 			role := []string{channel.User, channel.Assistant}[k%2]
 			s.Messages = append(s.Messages, channel.Message{Role: role, Content: strings.Repeat("word ", 40), Timestamp: at})
 		}
-		if err := store.WriteJSONAs(b.Home.Channel(s.SessionID), s, store.Buffered); err != nil {
+		if err := store.WriteJSON(b.Home.Channel(s.SessionID), s, store.Buffered); err != nil {
 			return err
 		}
 	}

@@ -168,7 +168,7 @@ func (m *multitude) answer() {
 	}}
 	for _, s := range m.list {
 		s.At = clock.In(zone).Truncate(time.Minute)
-		if err := store.AppendJSON(book.Home.Schedules(), s, store.Buffered); err != nil {
+		if err := store.AppendJSON(book.Home.Schedules(), store.Buffered, s); err != nil {
 			m.c.t.Fatal(err)
 		}
 		for at := range forecast.Expected([]slot.Schedule{s}, zone, now.AddDate(0, 0, -7), now.Add(10*time.Minute)) {

@@ -56,7 +56,7 @@ func receive(in io.Reader, path string) error {
 	if err != nil {
 		return err
 	}
-	return store.AppendJSON(path, string(text), store.Buffered)
+	return store.AppendJSON(path, store.Buffered, string(text))
 }
 
 func runDemo(ctx context.Context, d *Deps, o demoOptions) (err error) {

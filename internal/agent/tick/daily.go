@@ -39,7 +39,7 @@ func (m Minute) page() (*page, error) {
 }
 
 func (m Minute) save(p *page) error {
-	return store.WriteJSONAs(pagePath(m.Runner.Home), p, store.Buffered)
+	return store.WriteJSON(pagePath(m.Runner.Home), p, store.Buffered)
 }
 
 // noteStarts remembers the jobs that are about to be started. Until a fire has taken its job's lock nothing else shows it.

@@ -108,5 +108,5 @@ func looked(h app.Home) time.Time {
 
 // Look records that the owner sees the status of an instant: of the one before it was collected, so that no failure falls between.
 func Look(h app.Home, at time.Time) error {
-	return store.WriteJSONAs(path(h), page{at.In(h.Config.Zone)}, store.Buffered)
+	return store.WriteJSON(path(h), page{at.In(h.Config.Zone)}, store.Buffered)
 }

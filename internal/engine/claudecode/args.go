@@ -195,7 +195,7 @@ func (e *Engine) servers(r engine.Request) (string, error) {
 
 func (e *Engine) write(run, name string, v any) (string, error) {
 	path := e.Home.Run(run, name)
-	return path, store.WriteJSONAs(path, v, store.Buffered)
+	return path, store.WriteJSON(path, v, store.Buffered)
 }
 
 // shell returns our command line quoted for a shell, which starts the hooks.

@@ -154,7 +154,7 @@ func (c *Client) keep(list []tool) {
 // write writes the cache. Without it the server is asked again.
 func (c *Client) write(p page) {
 	if os.MkdirAll(filepath.Dir(c.Cache), 0o700) == nil {
-		_ = store.WriteJSONAs(c.Cache, p, store.Buffered)
+		_ = store.WriteJSON(c.Cache, p, store.Buffered)
 	}
 }
 

@@ -65,7 +65,7 @@ func (e *Engine) begin(parent string, turn int, kept bool) (*session, error) {
 	s.path = e.path(s.id)
 	now := e.Now()
 	header := line{Type: "session", ID: s.id, ParentID: parent, Timestamp: &now, Turn: turn}
-	if err := store.AppendJSON(s.path, header, store.Buffered); err != nil {
+	if err := store.AppendJSON(s.path, store.Buffered, header); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -166,7 +166,7 @@ func (s *session) add(messages ...message) error {
 	}
 	lines[len(lines)-1].(*line).Count = &after
 	if s.path != "" {
-		if err := store.AppendAllJSON(s.path, store.Buffered, lines...); err != nil { // a kill leaves a whole turn or nothing of it
+		if err := store.AppendJSON(s.path, store.Buffered, lines...); err != nil { // a kill leaves a whole turn or nothing of it
 			return err
 		}
 	}

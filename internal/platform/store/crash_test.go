@@ -91,7 +91,7 @@ func TestKilledAppendSpoilsNothing(t *testing.T) {
 		if len(before) == 0 || !inOrder(before) || bad > 1 {
 			t.Fatalf("%d lines and %d bad", len(before), bad)
 		}
-		if err := store.AppendJSON(path, entry{N: len(before)}, store.Buffered); err != nil {
+		if err := store.AppendJSON(path, store.Buffered, entry{N: len(before)}); err != nil {
 			t.Fatal(err)
 		}
 		after, still := numbers(t, path)

@@ -54,7 +54,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	big := strings.Repeat("new ", 15_000)
 	full(t, store.Replace(path, []byte(big)), path)
-	full(t, store.WriteJSON(path, big), path)
+	full(t, store.WriteJSON(path, big, store.Synced), path)
 	full(t, store.Create(filepath.Join(dir, "g"), []byte(big)), filepath.Join(dir, "g"))
 	if got := read(t, path); got != old {
 		t.Errorf("the old file has %d bytes, want %d", len(got), len(old))
@@ -63,7 +63,7 @@ func TestFullDisk(t *testing.T) {
 
 	d, _ := disk()
 	list := filepath.Join(dir, "list")
-	if err := store.WriteJSON(list, []string{"a"}); err != nil {
+	if err := store.WriteJSON(list, []string{"a"}, store.Synced); err != nil {
 		t.Fatal(err)
 	}
 	before := read(t, list)
@@ -85,12 +85,12 @@ func TestFullDiskAppend(t *testing.T) {
 			write(t, path, text)
 			big := entry{2, strings.Repeat("x", 100_000)}
 			for _, d := range []store.Durability{store.Synced, store.Buffered} {
-				full(t, store.AppendJSON(path, big, d), path)
+				full(t, store.AppendJSON(path, d, big), path)
 				if got := read(t, path); got != text {
 					t.Fatalf("%d bytes, want the %d from before", len(got), len(text))
 				}
 			}
-			if err := store.AppendJSON(path, entry{N: 3}, store.Synced); err != nil { // a small one still fits
+			if err := store.AppendJSON(path, store.Synced, entry{N: 3}); err != nil { // a small one still fits
 				t.Fatal(err)
 			}
 			if got, _ := numbers(t, path); len(got) != 2 || got[1] != 3 {
@@ -113,7 +113,7 @@ func TestNoInodesLeft(t *testing.T) {
 	}
 	full(t, store.Replace(path, []byte("new")), path)
 	full(t, store.Create(filepath.Join(dir, "g"), nil), filepath.Join(dir, "g"))
-	full(t, store.AppendJSON(filepath.Join(dir, "h"), 1, store.Synced), filepath.Join(dir, "h"))
+	full(t, store.AppendJSON(filepath.Join(dir, "h"), store.Synced, 1), filepath.Join(dir, "h"))
 	full(t, store.MkdirAll(filepath.Join(dir, "i")), filepath.Join(dir, "i"))
 	if got := read(t, path); got != "old" {
 		t.Errorf("%q", got)

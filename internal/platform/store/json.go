@@ -96,10 +96,7 @@ func wantedOf(kind reflect.Kind) string {
 }
 
 // WriteJSON replaces the document at path, indented for people. The caller holds the file's lock.
-func WriteJSON(path string, v any) error { return WriteJSONAs(path, v, Synced) }
-
-// WriteJSONAs is WriteJSON with a Durability.
-func WriteJSONAs(path string, v any, d Durability) error {
+func WriteJSON(path string, v any, d Durability) error {
 	data, err := marshal(v, "  ")
 	if err != nil {
 		return &NotWritten{path, err}
@@ -140,6 +137,6 @@ func EditJSON[T any](ctx context.Context, d Disk, lockPath, path string, edit fu
 		case err != nil:
 			return err
 		}
-		return WriteJSON(path, v)
+		return WriteJSON(path, v, Synced)
 	})
 }

@@ -24,7 +24,7 @@ func TestReadAndWriteJSON(t *testing.T) {
 		t.Errorf("not there: %v, %v", got, err)
 	}
 	want := map[string]string{"a": "x <&> \n ☃", "b": ""}
-	if err := store.WriteJSON(path, want); err != nil {
+	if err := store.WriteJSON(path, want, store.Synced); err != nil {
 		t.Fatal(err)
 	}
 	if got := read(t, path); got != "{\n  \"a\": \"x <&> \\n ☃\",\n  \"b\": \"\"\n}\n" {
@@ -34,7 +34,7 @@ func TestReadAndWriteJSON(t *testing.T) {
 	if got, err = store.ReadJSON[map[string]string](d, path); !maps.Equal(got, want) || err != nil {
 		t.Errorf("%v, %v", got, err)
 	}
-	if err := store.WriteJSON(path, func() {}); !errors.As(err, new(*store.NotWritten)) {
+	if err := store.WriteJSON(path, func() {}, store.Synced); !errors.As(err, new(*store.NotWritten)) {
 		t.Errorf("what is no JSON: %v", err)
 	}
 	if got, err := store.ReadJSON[map[string]string](d, path); !maps.Equal(got, want) || err != nil {

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"path/filepath"
 )
 
 // Durability reports whether an append waits for the disk.
@@ -23,28 +22,23 @@ const (
 	Buffered Durability = false
 )
 
-// AppendJSON appends v as one line of JSON to the file at path. The caller holds the lock of that file. A torn last
-// line of an earlier crash is ended first, so that it spoils only itself; after a failed write the file has its old
-// length.
-func AppendJSON(path string, v any, d Durability) error {
-	return AppendAllJSON(path, d, v)
-}
-
-// AppendAllJSON is AppendJSON for several values, all in one write.
-func AppendAllJSON(path string, d Durability, values ...any) error {
-	var lines [][]byte
+// AppendJSON appends each value as one line of JSON to the file at path, all in one write. The caller holds the lock of that
+// file. A torn last line of an earlier crash is ended first, so that it spoils only itself; after a failed write the file
+// has its old length.
+func AppendJSON(path string, d Durability, values ...any) error {
+	var lines []byte
 	for _, v := range values {
 		line, err := marshal(v, "")
 		if err != nil {
 			return &NotWritten{path, err}
 		}
-		lines = append(lines, line)
+		lines = append(lines, line...)
 	}
-	f, err := openAppend(path)
+	f, err := inDir(path, func() (*os.File, error) { return Open(path, os.O_CREATE|os.O_RDWR|os.O_APPEND) })
 	if err != nil {
 		return &NotWritten{path, err}
 	}
-	size, err := appendLine(f, bytes.Join(lines, nil), d)
+	size, err := appendLine(f, lines, d)
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
@@ -55,17 +49,6 @@ func AppendAllJSON(path string, d Durability, values ...any) error {
 		return SyncDir(path) // the file may be new
 	}
 	return nil
-}
-
-func openAppend(path string) (*os.File, error) {
-	const flags = os.O_CREATE | os.O_RDWR | os.O_APPEND
-	f, err := Open(path, flags)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(path), dirMode); err == nil {
-			f, err = Open(path, flags)
-		}
-	}
-	return f, err
 }
 
 // appendLine returns the previous length of the file.

@@ -19,7 +19,7 @@ import (
 func TestAppendAndRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "f.jsonl")
 	for i, d := range []store.Durability{store.Synced, store.Buffered, store.Synced} {
-		if err := store.AppendJSON(path, entry{i, "a\nb <&> ☃ \u2028"}, d); err != nil {
+		if err := store.AppendJSON(path, d, entry{i, "a\nb <&> ☃ \u2028"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -32,10 +32,10 @@ func TestAppendAndRead(t *testing.T) {
 	if got, bad := numbers(t, path); !slices.Equal(got, []int{0, 1, 2}) || bad != 0 {
 		t.Errorf("%v, %d bad", got, bad)
 	}
-	if err := store.AppendJSON(path, func() {}, store.Synced); !errors.As(err, new(*store.NotWritten)) {
+	if err := store.AppendJSON(path, store.Synced, func() {}); !errors.As(err, new(*store.NotWritten)) {
 		t.Errorf("what is no JSON: %v", err)
 	}
-	if err := store.AppendJSON(filepath.Dir(path), entry{}, store.Synced); !errors.As(err, new(*store.NotWritten)) {
+	if err := store.AppendJSON(filepath.Dir(path), store.Synced, entry{}); !errors.As(err, new(*store.NotWritten)) {
 		t.Errorf("to a folder: %v", err)
 	}
 }
@@ -66,7 +66,7 @@ func TestTornAndMalformedLines(t *testing.T) {
 			if got, bad := numbers(t, path); !slices.Equal(got, before) || bad != tc.bad {
 				t.Errorf("%v and %d bad, want %v and %d", got, bad, before, tc.bad)
 			}
-			if err := store.AppendJSON(path, entry{N: 9}, store.Synced); err != nil {
+			if err := store.AppendJSON(path, store.Synced, entry{N: 9}); err != nil {
 				t.Fatal(err)
 			}
 			if got, bad := numbers(t, path); !slices.Equal(got, tc.want) || bad != tc.bad {
@@ -131,7 +131,7 @@ func FuzzLines(f *testing.F) {
 		}
 		check()
 		last := entry{N: 7, Text: string(data)}
-		if err := store.AppendJSON(path, last, store.Buffered); err != nil {
+		if err := store.AppendJSON(path, store.Buffered, last); err != nil {
 			t.Fatal(err)
 		}
 		last.Text = strings.ToValidUTF8(last.Text, "\ufffd")
@@ -164,7 +164,7 @@ func TestEveryPrefix(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.jsonl")
 	for i := range 5 {
-		if err := store.AppendJSON(path, entry{i, fmt.Sprint("text ", i, " ☃")}, store.Buffered); err != nil {
+		if err := store.AppendJSON(path, store.Buffered, entry{i, fmt.Sprint("text ", i, " ☃")}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -35,12 +35,12 @@ func TestMain(m *testing.M) {
 		}
 	}
 	testkit.Main(m, map[string]func([]string) error{
-		"append once":  once(func(path string) error { return store.AppendJSON(path, entry{N: 2}, store.Synced) }),
+		"append once":  once(func(path string) error { return store.AppendJSON(path, store.Synced, entry{N: 2}) }),
 		"replace once": once(func(path string) error { return store.Replace(path, []byte("new")) }),
 		"replace":      forever(func(path string, i int) error { return store.Replace(path, content(i)) }),
 		"create":       forever(func(path string, i int) error { return store.Create(fmt.Sprintf("%s-%d", path, i), content(i)) }),
 		"append": forever(func(path string, i int) error {
-			return store.AppendJSON(path, entry{N: i, Text: strings.Repeat("x", 20_000)}, store.Buffered)
+			return store.AppendJSON(path, store.Buffered, entry{N: i, Text: strings.Repeat("x", 20_000)})
 		}),
 	})
 }

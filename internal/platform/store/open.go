@@ -3,11 +3,21 @@ package store
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
+)
+
+var (
+	// ErrNoFile is the error of a path that is not a file: a pipe, a device. A directory has the system's own EISDIR.
+	ErrNoFile = errors.New("not a file")
+	// errLink is the error of a symbolic link where a regular file is required.
+	errLink = errors.New("a symbolic link")
 )
 
 // Open opens a file of ollim's own, below state/ or sessions/. The file must be regular. Neither the file nor a
@@ -18,9 +28,14 @@ func Open(path string, flags int) (*os.File, error) {
 	if err := noLinks(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, fileMode)
+	return open(path, flags|syscall.O_NOFOLLOW)
+}
+
+// open opens a regular file, without waiting for the other end of a pipe.
+func open(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags|syscall.O_NONBLOCK, fileMode)
 	switch {
-	case errors.Is(err, syscall.ELOOP):
+	case errors.Is(err, syscall.ELOOP) && flags&syscall.O_NOFOLLOW != 0:
 		return nil, &fs.PathError{Op: "open", Path: path, Err: errLink}
 	case errors.Is(err, syscall.ENXIO): // a pipe without a reader, or a socket
 		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrNoFile}
@@ -48,12 +63,41 @@ func Read(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readAll(f, math.MaxInt-1)
+}
+
+// ReadText reads a file written by a person or an agent, of at most most bytes. It must be a regular file: a named pipe
+// would block. With noLink the last element of path must not be a link. The error is worded for a message that names
+// the file.
+func ReadText(path string, most int, noLink bool) ([]byte, error) {
+	flags := os.O_RDONLY
+	if noLink {
+		flags |= syscall.O_NOFOLLOW
+	}
+	f, err := open(path, flags)
+	switch {
+	case errors.Is(err, ErrNoFile):
+		return nil, ErrNoFile
+	case errors.Is(err, errLink):
+		return nil, errLink
+	case err != nil:
+		return nil, err
+	}
+	data, err := readAll(f, most)
+	if err == nil && len(data) > most {
+		err = fmt.Errorf("larger than %d bytes", most)
+	}
+	return data, err
+}
+
+// readAll reads at most one byte more than most of an open file, and closes it.
+func readAll(f *os.File, most int) ([]byte, error) {
 	defer func() { _ = f.Close() }()
 	var data bytes.Buffer
-	if info, err := f.Stat(); err == nil && info.Size() < 1<<20 {
-		data.Grow(int(info.Size()) + bytes.MinRead) // a single read
+	if info, err := f.Stat(); err == nil {
+		data.Grow(int(min(info.Size(), int64(most), 1<<20)) + bytes.MinRead) // a single read of most files
 	}
-	_, err = data.ReadFrom(f)
+	_, err := data.ReadFrom(io.LimitReader(f, int64(most)+1))
 	return data.Bytes(), err
 }
 

@@ -26,21 +26,21 @@ type NotWritten struct {
 	Err  error
 }
 
-func (e *NotWritten) Error() string { return e.Path + ": not written: " + bare(e.Err).Error() }
+func (e *NotWritten) Error() string { return e.Path + ": not written: " + Cause(e.Err) } // without the name of our temporary file
 
 func (e *NotWritten) Unwrap() error { return e.Err }
 
-// bare strips the operation and the path (of our temporary file) from an error of the os package.
-func bare(err error) error {
+// Cause returns the text of an error of the operating system without its operation and path.
+func Cause(err error) string {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
-		return pe.Err
+		return pe.Err.Error()
 	}
 	var le *os.LinkError
 	if errors.As(err, &le) {
-		return le.Err
+		return le.Err.Error()
 	}
-	return err
+	return err.Error()
 }
 
 // MkdirAll creates a directory and its parents with mode 0700.
@@ -115,10 +115,12 @@ func Rename(from, to string) error {
 
 // SetAside moves a file that cannot be parsed to <path>.corrupt-<time> and returns that name. The caller holds the file's
 // lock.
-func SetAside(path string, now time.Time) (string, error) {
-	aside := corrupt(path, now)
-	for ; taken(aside); aside = corrupt(path, now) { // keep files that were set aside earlier
-		now = now.Add(time.Microsecond)
+func SetAside(path string, now time.Time) (aside string, err error) {
+	for ; ; now = now.Add(time.Microsecond) { // keep files that were set aside earlier
+		aside = path + ".corrupt-" + now.UTC().Format("20060102T150405.000000Z")
+		if _, err := os.Lstat(aside); err != nil {
+			break
+		}
 	}
 	if err := os.Rename(path, aside); err != nil {
 		return "", &NotWritten{path, err}
@@ -126,53 +128,49 @@ func SetAside(path string, now time.Time) (string, error) {
 	return aside, SyncDir(path)
 }
 
-func corrupt(path string, now time.Time) string {
-	return path + ".corrupt-" + now.UTC().Format("20060102T150405.000000Z")
-}
-
-func taken(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
-
 // resolve follows symbolic links to their target, which need not exist yet.
 func resolve(path string) (target string, mode fs.FileMode, err error) {
-	if target, err = filepath.EvalSymlinks(path); err != nil {
-		target, err = follow(path)
-		return target, fileMode, err
-	}
-	info, err := os.Stat(target)
-	if err != nil {
-		return "", 0, err
-	}
-	return target, info.Mode().Perm(), nil
-}
-
-// follow resolves links whose target does not exist.
-func follow(path string) (string, error) {
 	const most = 40 // links, as in Linux
 	for range most {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return path, fileMode, nil //nolint:nilerr // it is missing; other errors appear when it is written
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			return path, info.Mode().Perm(), nil
+		}
 		link, err := os.Readlink(path)
 		if err != nil {
-			return path, nil //nolint:nilerr // not a link; other errors appear when it is written
+			return "", 0, err
 		}
 		if !filepath.IsAbs(link) {
-			link = filepath.Join(filepath.Dir(path), link)
+			dir, err := filepath.EvalSymlinks(filepath.Dir(path)) // a .. of the link counts from there
+			if err != nil {
+				return "", 0, err
+			}
+			link = filepath.Join(dir, link)
 		}
 		path = link
 	}
-	return "", syscall.ELOOP
+	return "", 0, syscall.ELOOP
+}
+
+// inDir opens a file that may be new. It makes the directory of path if that is missing.
+func inDir(path string, open func() (*os.File, error)) (*os.File, error) {
+	f, err := open()
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(filepath.Dir(path), dirMode); err == nil {
+			f, err = open()
+		}
+	}
+	return f, err
 }
 
 // writeTemp writes data, synced, to a new temporary file in the directory of path.
 func writeTemp(path string, data []byte, mode fs.FileMode, d Durability) (temp string, err error) {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-*")
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(dir, dirMode); err == nil {
-			f, err = os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-*")
-		}
-	}
+	f, err := inDir(path, func() (*os.File, error) {
+		return os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
+	})
 	if err != nil {
 		return "", err
 	}

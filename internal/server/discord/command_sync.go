@@ -58,5 +58,5 @@ func SyncCommands(ctx context.Context, client *api.Client, home paths.Dir, disk 
 		return 0, err
 	}
 	defer held.Release()
-	return len(list), store.WriteJSON(path, now)
+	return len(list), store.WriteJSON(path, now, store.Synced)
 }

@@ -194,5 +194,5 @@ func (h *handled) change(edit func(*noted)) error {
 		})
 		delete(h.state.Channels, oldest)
 	}
-	return store.WriteJSON(h.path, h.state)
+	return store.WriteJSON(h.path, h.state, store.Synced)
 }

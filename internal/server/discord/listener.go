@@ -154,7 +154,7 @@ func (l *Listener) run(ctx context.Context, h Home) error {
 	options.Intents = intents
 	options.Log = func(err error) { l.Warn("discord: " + err.Error()); l.Notify("STATUS=" + err.Error()) }
 	options.Beat = func() { l.Notify("WATCHDOG=1") }
-	options.Save = func(s gateway.Saved) { l.warn(store.WriteJSONAs(h.Dir.DiscordSession(), s, store.Buffered)) }
+	options.Save = func(s gateway.Saved) { l.warn(store.WriteJSON(h.Dir.DiscordSession(), s, store.Buffered)) }
 	options.Saved, _ = store.ReadJSON[gateway.Saved](h.Disk, h.Dir.DiscordSession())
 	err := gateway.Run(ctx, options, func(e gateway.Event) { l.hear(ctx, e) })
 	end()

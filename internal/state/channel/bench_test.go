@@ -24,7 +24,7 @@ func BenchmarkLoad(b *testing.B) {
 			role := []string{channel.User, channel.Assistant}[k%2]
 			s.Messages = append(s.Messages, channel.Message{Role: role, Content: strings.Repeat("word ", 40), Timestamp: at})
 		}
-		if err := store.WriteJSONAs(book.Home.Channel(s.SessionID), s, store.Buffered); err != nil {
+		if err := store.WriteJSON(book.Home.Channel(s.SessionID), s, store.Buffered); err != nil {
 			b.Fatal(err)
 		}
 	}

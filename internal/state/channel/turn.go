@@ -245,7 +245,7 @@ func (t *Turn) save() error {
 		t.disk.damaged, t.disk.info = nil, nil
 	}
 	path := t.book.Home.Channel(t.name.String())
-	if err := store.WriteJSON(path, s); err != nil {
+	if err := store.WriteJSON(path, s, store.Synced); err != nil {
 		return err
 	}
 	t.disk.version, t.disk.saved, t.tail = version, own, nil

@@ -173,7 +173,7 @@ func (r *Receiver) admit(e *Entry) (*event, *writing, error) {
 // write puts an entry on disk.
 func (r *Receiver) write(e Entry) error {
 	path := r.book.path(e)
-	err := store.WriteJSON(path, e)
+	err := store.WriteJSON(path, e, store.Synced)
 	if err != nil {
 		_ = os.Remove(path) // its directory may not have been synced
 	}

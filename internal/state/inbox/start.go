@@ -38,7 +38,7 @@ func (b Book) Starts(hook string) (Starts, error) {
 
 // NoteStarts replaces the notes about a hook. The caller holds LockStarts. They may be lost in a power cut, as the processes are.
 func (b Book) NoteStarts(hook string, s Starts) error {
-	return store.WriteJSONAs(b.startsPath(hook), s, store.Buffered)
+	return store.WriteJSON(b.startsPath(hook), s, store.Buffered)
 }
 
 func (b Book) startsPath(hook string) string { return filepath.Join(b.folder(hook), "starts.json") }

@@ -139,7 +139,7 @@ func (b Book) edit(ctx context.Context, change func(*page) bool) error {
 	if len(p.Seen) == 0 && len(p.Failures) == 0 {
 		return store.Remove(b.Home.Notices())
 	}
-	return store.WriteJSON(b.Home.Notices(), p)
+	return store.WriteJSON(b.Home.Notices(), p, store.Synced)
 }
 
 func powerOfTen(n int) bool {

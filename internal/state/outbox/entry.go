@@ -172,7 +172,7 @@ func (p Post) note(id string, l line) error {
 		return nil
 	}
 	l.At = p.Disk.Now()
-	return store.AppendJSON(p.path(id), l, store.Synced)
+	return store.AppendJSON(p.path(id), store.Synced, l)
 }
 
 // setAside moves away an entry that is not a message; one that merely cannot be read now stays. The caller holds it.

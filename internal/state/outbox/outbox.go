@@ -42,7 +42,7 @@ func (p Post) put(ctx context.Context, m Message) (*lock.Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = store.AppendJSON(draft, m, store.Synced)
+	err = store.AppendJSON(draft, store.Synced, m)
 	if err == nil {
 		err = enter(draft, p.path(m.ID))
 	}

@@ -84,7 +84,7 @@ func (b Book) Ask(ctx context.Context, q Question) error {
 			return err
 		}
 		q.Asked, q.Expires = q.Asked.In(b.Zone), q.Expires.In(b.Zone)
-		return store.WriteJSON(b.Home.Question(q.Run), q)
+		return store.WriteJSON(b.Home.Question(q.Run), q, store.Synced)
 	})
 }
 
@@ -174,7 +174,7 @@ func (b Book) Edit(ctx context.Context, run string, change func(*Question) error
 		if err != nil {
 			return err
 		}
-		return store.WriteJSON(b.Home.Question(run), q)
+		return store.WriteJSON(b.Home.Question(run), q, store.Synced)
 	})
 }
 

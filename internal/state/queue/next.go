@@ -206,7 +206,7 @@ func (t *Turn) note(run string, cutOff []Message) error {
 	}
 	for _, m := range cutOff {
 		m.Reporter = run
-		if err := store.WriteJSON(t.book.path(m.ID), m); err != nil {
+		if err := store.WriteJSON(t.book.path(m.ID), m, store.Synced); err != nil {
 			return err
 		}
 		t.CutOff = append(t.CutOff, m)

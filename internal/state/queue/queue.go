@@ -202,7 +202,7 @@ func (t *Ticket) create() error {
 	return err
 }
 
-func (t *Ticket) save() error { return store.WriteJSON(t.book.path(t.ID), t.Message) }
+func (t *Ticket) save() error { return store.WriteJSON(t.book.path(t.ID), t.Message, store.Synced) }
 
 // nameOf returns the second part of an id.
 func nameOf(id string) string {

@@ -103,7 +103,7 @@ func (l *Log) Add(ctx context.Context, body []byte) error {
 
 func (l *Log) append(ctx context.Context, e line) error {
 	return l.book.Disk.Locked(ctx, l.book.Home.Run(l.run, "lock"), func() error {
-		return store.AppendJSON(l.book.Home.Requests(l.run), e, store.Buffered)
+		return store.AppendJSON(l.book.Home.Requests(l.run), store.Buffered, e)
 	})
 }
 

@@ -39,7 +39,7 @@ func short(text string, most int) string {
 }
 
 func (r *Run) save(d store.Durability) error {
-	return store.WriteJSONAs(r.book.Home.Run(r.ID, "run.json"), r.Record, d)
+	return store.WriteJSON(r.book.Home.Run(r.ID, "run.json"), r.Record, d)
 }
 
 // Prompt writes the text that is sent to the engine, with secrets replaced: prompt.txt, and prompt-2.txt when the run went on with
@@ -103,7 +103,7 @@ func (r *Run) append(e Event) error {
 	if e.Type == Ping || e.Type == Message { // a power cut must not make the number of a message free again
 		durability = store.Synced
 	}
-	return store.AppendJSON(r.book.Home.Run(r.ID, "events.jsonl"), e, durability)
+	return store.AppendJSON(r.book.Home.Run(r.ID, "events.jsonl"), durability, e)
 }
 
 // fold moves a large text or input into a file of its own; the caller holds the run's lock.

@@ -83,7 +83,7 @@ func (b Book) log(ctx context.Context, e Event, once bool) error {
 			}
 		}
 	}
-	return store.AppendJSON(b.Home.SessionHistory(), e, store.Synced)
+	return store.AppendJSON(b.Home.SessionHistory(), store.Synced, e)
 }
 
 // History reads every event, oldest first. Lines that are torn, malformed or not events are skipped and counted in

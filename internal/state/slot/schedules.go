@@ -95,7 +95,7 @@ func (b Book) Note(ctx context.Context, now []Schedule, gone func(name string) b
 	}
 	for _, s := range b.differing(history, now, gone) {
 		list := Extend(history[s.Job], s, b.Disk.Now().In(b.Zone))
-		if err := store.AppendJSON(b.Home.Schedules(), list[len(list)-1], store.Buffered); err != nil {
+		if err := store.AppendJSON(b.Home.Schedules(), store.Buffered, list[len(list)-1]); err != nil {
 			return history, err
 		}
 		history[s.Job] = list

@@ -100,7 +100,7 @@ func jot(path string, data []byte) error {
 // the job's lock.
 func (b Book) Rewrite(c Claim) error {
 	c.Slot = c.Slot.In(b.Zone)
-	return store.WriteJSONAs(b.path(c.Job, c.Slot), c, store.Buffered)
+	return store.WriteJSON(b.path(c.Job, c.Slot), c, store.Buffered)
 }
 
 // Release voids a run's claim and records the reason. A claim that now belongs to another run stays as it is.

@@ -84,7 +84,7 @@ func TestSettledRunsGo(t *testing.T) {
 			p.settle(fmt.Sprint(1000+i), dollar, label(d.now))
 		}
 	}
-	if err := errors.Join(store.MkdirAll(d.Home.State()), store.WriteJSON(d.path(), p)); err != nil {
+	if err := errors.Join(store.MkdirAll(d.Home.State()), store.WriteJSON(d.path(), p, store.Synced)); err != nil {
 		t.Fatal(err)
 	}
 	d.settle("1000", 0.25)

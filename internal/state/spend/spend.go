@@ -245,7 +245,7 @@ func (b Book) edit(ctx context.Context, run string, change func(*page, time.Time
 		now := b.now()
 		err := b.begin(p, run, now)
 		if err == nil && p.note(label(now)) { // write it at once: a book that refuses every run would otherwise never learn that a day has passed
-			err = store.WriteJSON(path, p)
+			err = store.WriteJSON(path, p, store.Synced)
 		}
 		if err == nil {
 			err = change(p, now)

@@ -152,7 +152,7 @@ func (o *opened) archive(fates []Fate, d store.Durability) error {
 		if high = latest(high, f.TS, f.At); high.After(f.At) {
 			l.Newest = high
 		}
-		if err := store.AppendJSON(o.Home.UpdateArchive(), l, d && store.Durability(i == len(fates)-1)); err != nil {
+		if err := store.AppendJSON(o.Home.UpdateArchive(), d && store.Durability(i == len(fates)-1), l); err != nil {
 			return err
 		}
 	}

@@ -116,7 +116,7 @@ func (o *opened) read() (pending, error) {
 
 // write replaces the array, which must not be empty.
 func (o *opened) write(p pending) error {
-	return store.WriteJSON(o.Home.PendingUpdates(), entriesOf(p))
+	return store.WriteJSON(o.Home.PendingUpdates(), entriesOf(p), store.Synced)
 }
 
 func (b Box) pendingOf(entries []entry) pending {

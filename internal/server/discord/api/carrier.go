@@ -104,7 +104,7 @@ func (c Carrier) channel(ctx context.Context, remembered bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := store.WriteJSON(path, note{bot, channel}); err != nil {
+	if err := store.WriteJSON(path, note{bot, channel}, store.Synced); err != nil {
 		c.Disk.Warn(err.Error())
 	}
 	return channel, nil
