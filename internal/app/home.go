@@ -15,30 +15,21 @@ import (
 	"github.com/ollim/ollim/internal/platform/plaintext"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/schedule/forecast"
-	"github.com/ollim/ollim/internal/state/approval"
-	"github.com/ollim/ollim/internal/state/budget"
-	"github.com/ollim/ollim/internal/state/channel"
+	"github.com/ollim/ollim/internal/state"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/inbox"
-	"github.com/ollim/ollim/internal/state/inquiry"
-	"github.com/ollim/ollim/internal/state/job"
 	"github.com/ollim/ollim/internal/state/model"
-	"github.com/ollim/ollim/internal/state/notice"
-	"github.com/ollim/ollim/internal/state/object"
-	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/queue"
-	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/state/session"
-	"github.com/ollim/ollim/internal/state/skill"
 	"github.com/ollim/ollim/internal/state/slot"
 	"github.com/ollim/ollim/internal/state/spend"
 	"github.com/ollim/ollim/internal/state/task"
-	"github.com/ollim/ollim/internal/state/update"
 )
 
-// Home is a data directory with its settings. Its methods make the stores.
+// Home is a data directory with its settings and its stores.
 type Home struct {
+	*state.Stores
+
 	Dir    paths.Dir
 	Config config.Config
 	Disk   store.Disk
@@ -99,88 +90,23 @@ func (a *App) NewHome() (Home, error) {
 func (a *App) with(dir paths.Dir, s *settings) Home {
 	h := Home{Dir: dir, Config: s.config, Disk: a.disk(), app: a, by: s}
 	h.secrets = sync.OnceValue(h.hidden) // the file is read when they are first needed
+	h.Stores = state.Of(dir, h.Disk, s.config.Zone)
+	h.Runs.Secrets, h.Requests.Secrets = h.secrets, h.secrets
+	h.Channels.Cache = &a.whole().memory.channels
+	h.Approvals.User, h.Approvals.Servers = a.userHome(), s.config.Servers
+	h.Updates.Started = h.answered
+	h.Queue.Runs, h.Queue.Stop = h.fate, func(run string) error { return runner.Interrupt(h.Runs, run) }
+	h.Inbox.Limits = inbox.LimitsOf(s.config.Webhook.Inbox, s.config.Webhook.Jobs)
+	h.Inbox.NewRun = func() (string, error) { return runlog.NewID(h.Disk.Now(), a.Random) }
+	h.Inbox.Runs = h.Runs.After
+	h.Spend.Limits, h.Spend.Past, h.Spend.Share = limits(s.config), h.past, 4
 	return h
 }
-
-// Jobs returns the job files.
-func (h Home) Jobs() job.Library { return job.Library{Home: h.Dir, Zone: h.Config.Zone} }
-
-// Skills returns the skills.
-func (h Home) Skills() skill.Library { return skill.Library{Home: h.Dir} }
-
-// Runs returns the records of runs.
-func (h Home) Runs() runlog.Book {
-	return runlog.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Secrets: h.secrets}
-}
-
-// Sessions returns the current sessions and their history.
-func (h Home) Sessions() session.Book {
-	return session.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone}
-}
-
-// Channels returns the sessions of channels, with what this process has in memory of them.
-func (h Home) Channels() channel.Book {
-	return channel.Book{Home: h.Dir, Disk: h.Disk, Cache: &h.app.whole().memory.channels}
-}
-
-// Objects is what models saw.
-func (h Home) Objects() object.Box { return object.Box{Home: h.Dir, Disk: h.Disk} }
-
-// Requests returns what was sent to models.
-func (h Home) Requests() request.Book {
-	return request.Book{Home: h.Dir, Disk: h.Disk, Objects: h.Objects(), Secrets: h.secrets}
-}
-
-// Slots returns the claims of slots.
-func (h Home) Slots() slot.Book { return slot.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone} }
 
 // Tasks returns the owner's tasks.
 func (h Home) Tasks() task.Book {
 	writable := h.app.run != nil && h.app.run.writes(filepath.Dir(h.Dir.Tasks()))
 	return task.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, NoLink: writable}
-}
-
-// Budget returns the budget of pings.
-func (h Home) Budget() budget.Book {
-	return budget.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone}
-}
-
-// Questions returns the questions that wait for the owner's answer.
-func (h Home) Questions() question.Book {
-	return question.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone}
-}
-
-// Inquiries returns the prompts of buttons.
-func (h Home) Inquiries() inquiry.Book { return inquiry.Book{Home: h.Dir, Disk: h.Disk} }
-
-// Notices returns what the owner was told once.
-func (h Home) Notices() notice.Book { return notice.Book{Home: h.Dir, Disk: h.Disk} }
-
-// Approvals returns what the owner has approved.
-func (h Home) Approvals() approval.Book {
-	return approval.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, User: h.app.userHome(), Servers: h.Config.Servers}
-}
-
-// Updates returns the pending updates.
-func (h Home) Updates() update.Box {
-	return update.Box{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Started: h.answered}
-}
-
-// Queue returns the owner's messages that wait for a turn.
-func (h Home) Queue() queue.Book {
-	return queue.Book{
-		Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Runs: h.fate,
-		Stop: func(run string) error { return runner.Interrupt(h.Runs(), run) },
-	}
-}
-
-// Inbox returns the webhook events that wait for their runs.
-func (h Home) Inbox() inbox.Book {
-	return inbox.Book{
-		Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Limits: inbox.LimitsOf(h.Config.Webhook.Inbox, h.Config.Webhook.Jobs),
-		NewRun: func() (string, error) { return runlog.NewID(h.Disk.Now(), h.app.Random) },
-		Runs:   h.Runs().After,
-	}
 }
 
 // fate returns what a run has done with the messages that it was given.
@@ -190,7 +116,7 @@ func (h Home) fate(run string) queue.Fate {
 	}
 	_, err := os.Lstat(h.Dir.Run(run, "prompt.txt"))
 	f := queue.Fate{Begun: err == nil}
-	if r, err := h.Runs().Load(run); err == nil {
+	if r, err := h.Runs.Load(run); err == nil {
 		f.Done, f.OK = r.Done(), r.Outcome == runlog.OK
 	}
 	f.Answered = f.Begun && h.answered(run)
@@ -206,34 +132,31 @@ func (h Home) Models() (model.Table, error) {
 	return t, nil
 }
 
-// Spend returns the accounts. The settings were checked when they were read, so every amount is one.
-func (h Home) Spend() spend.Book {
+// limits returns the spending limits. The settings were checked when they were read, so every amount is one.
+func limits(c config.Config) spend.Limits {
 	usd := func(text string) float64 {
 		n, _ := config.Amount(text)
 		return n
 	}
-	limits := spend.Limits{
-		PerRun: usd(h.Config.Spend.PerRun), PerDay: usd(h.Config.Spend.PerDay), PerMonth: usd(h.Config.Spend.PerMonth),
-		RunsPerDay: math.MaxInt,
-	}
-	if n := usd(h.Config.Spend.RunsPerDay); !math.IsInf(n, 1) {
+	limits := spend.Limits{PerRun: usd(c.Spend.PerRun), PerDay: usd(c.Spend.PerDay), PerMonth: usd(c.Spend.PerMonth), RunsPerDay: math.MaxInt}
+	if n := usd(c.Spend.RunsPerDay); !math.IsInf(n, 1) {
 		limits.RunsPerDay = int(n)
 	}
-	return spend.Book{Home: h.Dir, Disk: h.Disk, Zone: h.Config.Zone, Limits: limits, Past: h.past, Share: 4}
+	return limits
 }
 
 // past returns what the accounts are made from when their file is gone.
 func (h Home) past(since time.Time) (past []spend.Past, err error) {
-	for r, err := range h.Runs().Since(since) {
+	for r, err := range h.Runs.Since(since) {
 		if err != nil {
 			return past, err
 		}
 		if r.Accounted {
 			cost := -1.0
-			if bill, err := h.Runs().Bill(r); err == nil {
+			if bill, err := h.Runs.Bill(r); err == nil {
 				cost = bill.Cost
 			}
-			p := spend.Past{Run: r.Account(), Job: r.Job, Started: r.Started, Cost: cost, Alive: h.Runs().Alive(r)}
+			p := spend.Past{Run: r.Account(), Job: r.Job, Started: r.Started, Cost: cost, Alive: h.Runs.Alive(r)}
 			if r.Continued > 0 { // each part counts on its own day
 				past = append(past, spend.Past{Run: r.ID, Job: r.Job, Started: r.Started, Cost: r.Settled})
 				p.Started, p.Cost = r.Resumed, max(p.Cost-r.Settled, min(p.Cost, 0))
@@ -246,16 +169,16 @@ func (h Home) past(since time.Time) (past []spend.Past, err error) {
 
 // Audit returns what became of every slot since an instant, except for those of the last minutes, which are not settled.
 func (h Home) Audit(from time.Time) ([]forecast.Answer, error) {
-	return forecast.Audit(h.Slots(), from, h.Disk.Now().Add(-forecast.Settled), h.became)
+	return forecast.Audit(h.Slots, from, h.Disk.Now().Add(-forecast.Settled), h.became)
 }
 
 // became is the outcome of a claim that does not say it; "" is of a run that is in progress.
 func (h Home) became(c slot.Claim) string {
-	r, err := h.Runs().Load(c.Run)
+	r, err := h.Runs.Load(c.Run)
 	switch {
 	case err == nil && r.Done():
 		return string(r.Outcome)
-	case c.Alive(), err == nil && h.Runs().Alive(r):
+	case c.Alive(), err == nil && h.Runs.Alive(r):
 		return ""
 	case errors.Is(err, fs.ErrNotExist):
 		return forecast.Unaccounted // its process died before it had a record

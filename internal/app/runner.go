@@ -11,8 +11,6 @@ import (
 	"github.com/ollim/ollim/internal/agent/runner"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/seal"
-	"github.com/ollim/ollim/internal/state/changed"
-	"github.com/ollim/ollim/internal/state/heartbeat"
 	"github.com/ollim/ollim/internal/state/outbox"
 )
 
@@ -26,13 +24,7 @@ func (h Home) Runner(atShell bool) *runner.Runner {
 			Commands: h.app.Commands, Serve: h.serve, Sealing: h.sealing(),
 			Secret: h.secretPaths(), UserHome: h.app.userHome(), Env: h.ProgramEnv(),
 		},
-		State: runner.State{
-			Jobs: h.Jobs(), Runs: h.Runs(), Updates: h.Updates(), Sessions: h.Sessions(), Notices: h.Notices(),
-			Spend: h.Spend(), Budget: h.Budget(), Approvals: h.Approvals(), Slots: h.Slots(), Queue: h.Queue(),
-			Questions: h.Questions(), Inquiries: h.Inquiries(), Inbox: h.Inbox(),
-			Changes: changed.Book{Home: h.Dir, Disk: h.Disk}, Channels: h.Channels(), Requests: h.Requests(),
-			Heartbeats: heartbeat.Book{Home: h.Dir, Disk: h.Disk},
-		},
+		Stores: h.Stores,
 		Outbox: h.Post(),
 		Names:  h.Config.Names, SetNames: h.SetNames,
 		Main:    h.Config.Chat,
@@ -76,7 +68,7 @@ func (h Home) Post() outbox.Post {
 		Home: h.Dir, Disk: h.Disk, Command: h.Config.Delivery.Command, Timeout: h.Config.Delivery.Timeout,
 		Env:      append(h.childEnv(), secrets.For("delivery")...),
 		Terminal: h.app.Terminal,
-		Carriers: h.carriers(secrets), Received: h.Sessions().Received,
+		Carriers: h.carriers(secrets), Received: h.Sessions.Received,
 		Waits: queue == "queue",
 	}
 }

@@ -45,7 +45,7 @@ func (h Home) SessionName(text string) (n SessionName, found bool, err error) {
 	if name == "" { // which NameOf would take for main
 		return SessionName{}, true, &BadArgument{fmt.Sprintf("no routine %q", text)}
 	}
-	files, err := h.Jobs().Load()
+	files, err := h.Jobs.Load()
 	if err != nil {
 		return SessionName{}, true, err
 	}
@@ -72,7 +72,7 @@ func (n SessionName) ID(b session.Book) (string, error) {
 // SessionNames returns main and the routines that have, or had, a session.
 func (h Home) SessionNames() ([]SessionName, error) {
 	names := []SessionName{NameOf("")}
-	routines, err := h.Sessions().Routines()
+	routines, err := h.Sessions.Routines()
 	for _, id := range routines {
 		names = append(names, NameOf(id))
 	}
@@ -81,7 +81,7 @@ func (h Home) SessionNames() ([]SessionName, error) {
 
 // CurrentNames maps the ids of current sessions to their names.
 func (h Home) CurrentNames() (map[string]SessionName, error) {
-	current, err := h.Sessions().Current()
+	current, err := h.Sessions.Current()
 	names := map[string]SessionName{}
 	for id, routine := range current {
 		names[id] = NameOf(routine)
@@ -93,7 +93,7 @@ func (h Home) CurrentNames() (map[string]SessionName, error) {
 // it branches it.
 func (h Home) Conversations() (map[string]bool, error) {
 	ids := map[string]bool{}
-	for e, err := range h.Sessions().History(nil) {
+	for e, err := range h.Sessions.History(nil) {
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +120,7 @@ func (h Home) Conversation(text string) (c Conversation, err error) {
 		return h.Transcript(text)
 	}
 	c.Name = n
-	if c.ID, err = n.ID(h.Sessions()); err != nil {
+	if c.ID, err = n.ID(h.Sessions); err != nil {
 		return c, err
 	}
 	c.File, err = h.findTranscript(c.ID)
@@ -245,11 +245,11 @@ func (c Conversation) Busy(h Home) bool {
 // answered reports whether the model has answered anything in a run, which may have been killed. An answer that the engine kept
 // after the kill, or just before it, is in the session and not in the events.
 func (h Home) answered(id string) bool {
-	did, err := h.Runs().Standing(id)
+	did, err := h.Runs.Standing(id)
 	if err != nil || did.Started {
 		return err == nil
 	}
-	r, err := h.Runs().At(id)
+	r, err := h.Runs.At(id)
 	if err != nil {
 		return false
 	}

@@ -66,7 +66,7 @@ func runAnswer(ctx context.Context, d *Deps, h app.Home, o answerOptions, name s
 
 // startToGoOn starts a process that continues a run whose question was just answered. While everything is paused, tick does it later.
 func (d *Deps) startToGoOn(h app.Home, run string) error {
-	if paused, _, err := h.Spend().Paused(); paused {
+	if paused, _, err := h.Spend.Paused(); paused {
 		d.note("the answer is kept; the run continues after: ollim resume")
 		return err
 	}
@@ -88,7 +88,7 @@ func (d *Deps) goOn(ctx context.Context, h app.Home, run string) error {
 
 // waitingRun returns the run that name stands for: the one that waits among those with this id or job, else any, as run show does.
 func waitingRun(h app.Home, name string) (string, error) {
-	all, err := h.Questions().List()
+	all, err := h.Questions.List()
 	if err != nil {
 		return "", err
 	}
@@ -101,7 +101,7 @@ func waitingRun(h app.Home, name string) (string, error) {
 	}
 	switch len(runs) {
 	case 0:
-		r, err := h.Runs().Find(name)
+		r, err := h.Runs.Find(name)
 		return r.ID, err
 	case 1:
 		return runs[0], nil

@@ -97,7 +97,7 @@ func (a *approver) collectAll(s job.Set) error {
 	if err := a.addPolicy(); err != nil {
 		a.d.warn(err.Error())
 	}
-	skills, faults, err := a.h.Skills().Load()
+	skills, faults, err := a.h.Skills.Load()
 	for _, fault := range faults {
 		a.d.warn(fault.Error())
 	}
@@ -124,7 +124,7 @@ func (a *approver) collect(s job.Set, names []string) {
 }
 
 func (a *approver) addJob(j job.Job) error {
-	s, widened, err := a.h.Approvals().Of(j)
+	s, widened, err := a.h.Approvals.Of(j)
 	if err != nil {
 		return &withStatus{err, statusData}
 	}
@@ -132,18 +132,18 @@ func (a *approver) addJob(j job.Job) error {
 		return nil
 	}
 	return a.add(candidate{name: j.Name(), subject: s, again: func() (approval.Subject, error) {
-		now, err := a.h.Jobs().Load()
+		now, err := a.h.Jobs.Load()
 		i := slices.IndexFunc(now.Jobs, func(other job.Job) bool { return other.Path == j.Path })
 		if err != nil || i < 0 {
 			return approval.Subject{}, err
 		}
-		s, _, err := a.h.Approvals().Of(now.Jobs[i])
+		s, _, err := a.h.Approvals.Of(now.Jobs[i])
 		return s, err
 	}})
 }
 
 func (a *approver) addPolicy() error {
-	p, err := a.h.Approvals().Policy()
+	p, err := a.h.Approvals.Policy()
 	if err != nil {
 		return &withStatus{err, statusData}
 	}
@@ -151,20 +151,20 @@ func (a *approver) addPolicy() error {
 		return nil
 	}
 	return a.add(candidate{name: approval.PolicyName, subject: p.Subject, again: func() (approval.Subject, error) {
-		p, err := a.h.Approvals().Policy()
+		p, err := a.h.Approvals.Policy()
 		return p.Subject, err
 	}})
 }
 
 func (a *approver) addSkill(name string) error {
-	found, err := a.h.Skills().Find(name)
+	found, err := a.h.Skills.Find(name)
 	if as[*skill.Unknown](err) {
 		return &withStatus{err, statusNoJob}
 	}
 	if err != nil || len(found.Commands()) == 0 {
 		return err
 	}
-	again := func() (approval.Subject, error) { return a.h.Approvals().OfSkill(name) }
+	again := func() (approval.Subject, error) { return a.h.Approvals.OfSkill(name) }
 	s, err := again()
 	if err != nil {
 		return &withStatus{err, statusData}
@@ -176,7 +176,7 @@ func (a *approver) add(c candidate) error {
 	if slices.ContainsFunc(a.found, func(other candidate) bool { return other.subject.Key == c.subject.Key }) {
 		return nil // named twice
 	}
-	last, known, err := a.h.Approvals().Last(c.subject.Key)
+	last, known, err := a.h.Approvals.Last(c.subject.Key)
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (a *approver) askAll(ctx context.Context) error {
 }
 
 func (a *approver) ask(ctx context.Context, tty *terminalOf, c candidate) error {
-	lines, err := a.h.Approvals().Difference(c.subject)
+	lines, err := a.h.Approvals.Difference(c.subject)
 	if err != nil {
 		return err
 	}
@@ -272,7 +272,7 @@ func (a *approver) ask(ctx context.Context, tty *terminalOf, c candidate) error 
 		err = &withStatus{errors.New("not approved: it changed while it was shown"), statusTempFail}
 		return hint(err, "ollim approve %s", c.name)
 	}
-	return a.h.Approvals().Approve(ctx, c.subject, approval.Owner)
+	return a.h.Approvals.Approve(ctx, c.subject, approval.Owner)
 }
 
 // terminalOf is the terminal that we were started from, wherever our streams lead.
@@ -325,7 +325,7 @@ func readLine(ctx context.Context, in *bufio.Reader) (string, error) {
 // is inside a run, or when a file that it names is not as it was approved: the owner has not seen that. The error is that of
 // the book; the job stays as it was written.
 func (d *Deps) approveOwn(ctx context.Context, h app.Home, j job.Job) error {
-	book := h.Approvals()
+	book := h.Approvals
 	s, widened, err := book.Of(j)
 	if !widened {
 		return nil

@@ -51,15 +51,15 @@ func put(t *testing.T, path, text string) {
 func watch(t *testing.T, d *Deps) (h app.Home, j job.Job, approved bool) {
 	t.Helper()
 	h = homeOf(t, d)
-	s, err := h.Jobs().Load()
+	s, err := h.Jobs.Load()
 	if err != nil || len(s.Jobs) != 1 {
 		t.Fatal(s.Faults, err)
 	}
-	subject, _, err := h.Approvals().Of(s.Jobs[0])
+	subject, _, err := h.Approvals.Of(s.Jobs[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	approved, err = h.Approvals().Approved(subject)
+	approved, err = h.Approvals.Approved(subject)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestApproveWhatWasShown(t *testing.T) {
 			defer screen.Close()
 			tty := &terminalOf{screen, bufio.NewReader(answers(func() string { meanwhile(t, d.DataDir); return "y\n" }))}
 			err = a.ask(context.Background(), tty, a.found[0])
-			_, known, _ := h.Approvals().Last("w1")
+			_, known, _ := h.Approvals.Last("w1")
 			if name == "nothing" {
 				if err != nil || !known {
 					t.Errorf("%v, approved %v", err, known)

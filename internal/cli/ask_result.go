@@ -175,7 +175,7 @@ func (t tally) modelUses(h app.Home) map[string]modelUse {
 
 func denials(h app.Home, id string, uses map[string]runlog.Event) []denial {
 	denied := []denial{}
-	for e, err := range h.Runs().Events(id, nil) {
+	for e, err := range h.Runs.Events(id, nil) {
 		if err == nil && e.Type == runlog.Verdict && e.IsError {
 			denied = append(denied, denial{e.Tool, e.ToolID, uses[e.ToolID].Input})
 		}

@@ -42,7 +42,7 @@ func newBudget(d *Deps) *cobra.Command {
 }
 
 func runBudget(d *Deps, h app.Home) error {
-	s, err := h.Budget().Status()
+	s, err := h.Budget.Status()
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func runBudgetSet(ctx context.Context, d *Deps, capacity, rate *int) error {
 	if err != nil {
 		return err
 	}
-	err = h.Budget().Set(ctx, capacity, rate)
+	err = h.Budget.Set(ctx, capacity, rate)
 	if errors.Is(err, budget.ErrCapacity) || errors.Is(err, budget.ErrRate) {
 		return usage("--%v", err)
 	}

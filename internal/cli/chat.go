@@ -169,7 +169,7 @@ func (d *Deps) sayQueued(h app.Home, p queue.Place) {
 		return
 	}
 	s := p.String()
-	if r, err := h.Runs().Load(p.Running); err == nil {
+	if r, err := h.Runs.Load(p.Running); err == nil {
 		s += fmt.Sprintf("; run %s has been in progress since %s", r.ID, r.Started.Format("15:04:05"))
 	}
 	d.line("info", join("chat", s))

@@ -99,7 +99,7 @@ func (l *chatLoop) help(context.Context, string) error {
 }
 
 func (l *chatLoop) fork(ctx context.Context, args string) error {
-	_, open, err := l.h.Sessions().Fork(ctx)
+	_, open, err := l.h.Sessions.Fork(ctx)
 	switch {
 	case err != nil:
 		return err

@@ -111,7 +111,7 @@ func (l *chatLoop) abandon(ctx context.Context) (err error) {
 
 // showUpdates shows the pending updates, which stay pending until the first turn.
 func (l *chatLoop) showUpdates(ctx context.Context) {
-	list, err := l.h.Updates().Peek(ctx)
+	list, err := l.h.Updates.Peek(ctx)
 	l.report(err)
 	for i, u := range list {
 		if i == 0 {

@@ -59,7 +59,7 @@ func runCheck(ctx context.Context, d *Deps, files []string) error {
 		return err
 	}
 	c.fault(jobs.Faults)
-	approvals := h.Approvals()
+	approvals := h.Approvals
 	approvals.Zone = c.zone
 	c.approvals, c.keys, c.runner = &approvals, h.HookKeys, h.Runner(false)
 	c.seal(job.New(job.Routine), filepath.Base(d.ConfigFile(h.Dir)))
@@ -72,7 +72,7 @@ func runCheck(ctx context.Context, d *Deps, files []string) error {
 	if policy.Waits {
 		c.say(finding{File: approval.PolicyName, What: "note", Text: "gives no tools until you approve it: ollim approve " + approval.PolicyName})
 	}
-	_, faults, err := h.Skills().Load()
+	_, faults, err := h.Skills.Load()
 	c.fault(err)
 	c.fault(faults)
 	return c.verdict()

@@ -55,11 +55,11 @@ func runCost(d *Deps, by, since string) error {
 		return err
 	}
 	sums := map[string]costRow{}
-	for r, err := range h.Runs().Since(d.Now().Add(-back)) {
+	for r, err := range h.Runs.Since(d.Now().Add(-back)) {
 		if err != nil {
 			return err
 		}
-		r = h.Runs().CutOff(r)
+		r = h.Runs.CutOff(r)
 		if r.Turns == 0 && r.Cost == 0 {
 			continue // it never reached an engine
 		}

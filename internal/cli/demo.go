@@ -186,13 +186,13 @@ func (s *demo) act(ctx context.Context, job string, at time.Time, title string) 
 	if err != nil {
 		return errors.Join(fmt.Errorf("%s: %s", job, r.Outcome), err)
 	}
-	if r, err = h.Runs().Load(r.ID); err != nil {
+	if r, err = h.Runs.Load(r.ID); err != nil {
 		return err
 	}
 	if err := s.reported(h, r); err != nil {
 		return err
 	}
-	for e, err := range h.Runs().Events(r.ID, nil) {
+	for e, err := range h.Runs.Events(r.ID, nil) {
 		if err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ func (s *demo) after(ctx context.Context, h app.Home, r runlog.Record) error {
 			s.say("  delivered  %s\n", wrap(text))
 		}
 	}
-	pending, err := h.Updates().Peek(ctx)
+	pending, err := h.Updates.Peek(ctx)
 	if err == nil {
 		s.say("  record     %s: %s, %d pending updates afterwards\n", r.ID, r.Outcome, len(pending))
 	}

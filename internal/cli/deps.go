@@ -53,7 +53,7 @@ func (d *Deps) jobSet(about ...string) (job.Set, app.Home, error) {
 	if err != nil {
 		return job.Set{}, h, err
 	}
-	s, err := h.Jobs().Load()
+	s, err := h.Jobs.Load()
 	for _, fault := range s.Faults {
 		if !slices.ContainsFunc(about, func(name string) bool { return stem(name) == stem(fault.File) }) {
 			d.warn(fault.Error())

@@ -47,7 +47,7 @@ func runEvents(ctx context.Context, d *Deps, h app.Home, o eventsOptions) error 
 		}
 		since = d.Now().Add(-back)
 	}
-	stream := h.Runs().Stream(since)
+	stream := h.Runs.Stream(since)
 	for !o.follow || ctx.Err() == nil { // signals are handled from the first question on
 		for line, err := range stream.Next() {
 			if err != nil && line.Run == "" {

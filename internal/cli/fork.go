@@ -163,7 +163,7 @@ func forkLine(e runlog.Event) string {
 }
 
 func runForkStatus(ctx context.Context, d *Deps, h app.Home) error {
-	f, open, err := h.Sessions().Fork(ctx)
+	f, open, err := h.Sessions.Fork(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -177,7 +177,7 @@ func runForkStatus(ctx context.Context, d *Deps, h app.Home) error {
 
 func forkRows(h app.Home, f session.Fork) [][]string {
 	savable := "yes"
-	if err := h.Sessions().Savable(f); err != nil {
+	if err := h.Sessions.Savable(f); err != nil {
 		savable = "no: " + err.Error()
 	}
 	rows := [][]string{

@@ -66,7 +66,7 @@ func runImportCrontab(ctx context.Context, d *Deps, o importCrontabOptions) erro
 	if err != nil {
 		return err
 	}
-	s, err := h.Jobs().Load()
+	s, err := h.Jobs.Load()
 	if err != nil {
 		return err
 	}
@@ -160,11 +160,11 @@ func (i *importer) line(f crontabimport.Found) error {
 // put prints a routine, or writes it.
 func (i *importer) put(j job.Job, name string) error {
 	if i.write {
-		j, err := i.h.Jobs().Create(j, name)
+		j, err := i.h.Jobs.Create(j, name)
 		if err == nil {
 			_, err = fmt.Fprintln(i.d.Out, j.ID)
 		}
-		if _, widened, _ := i.h.Approvals().Of(j); err == nil && widened {
+		if _, widened, _ := i.h.Approvals.Of(j); err == nil && widened {
 			i.d.warn(fmt.Sprintf("%s waits for your approval: ollim approve %s", j.Name(), j.Name()))
 		}
 		return err

@@ -14,7 +14,7 @@ import (
 func (w *world) accepts(hook, value string) string {
 	w.t.Helper()
 	h := homeOf(w.t, w.deps(nil, nil, nil))
-	r, err := h.Inbox().Receive()
+	r, err := h.Inbox.Receive()
 	if err != nil {
 		w.t.Fatal(err)
 	}

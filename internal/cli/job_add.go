@@ -54,7 +54,7 @@ func (o *jobAdd) read(d *Deps, more ...yamldoc.Pair) (app.Home, job.Job, error) 
 
 // create writes the file and approves it.
 func (o *jobAdd) create(ctx context.Context, d *Deps, h app.Home, j job.Job) (job.Job, error) {
-	j, err := h.Jobs().Create(j, o.name)
+	j, err := h.Jobs.Create(j, o.name)
 	if errors.Is(err, fs.ErrExist) {
 		return j, hint(&withStatus{fmt.Errorf("%s: already exists", j.Path), statusData}, "ollim %s edit %s", j.Kind, o.name)
 	}

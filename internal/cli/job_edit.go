@@ -31,7 +31,7 @@ func newJobEdit(d *Deps, kind job.Kind) *cobra.Command {
 }
 
 func runJobEdit(ctx context.Context, d *Deps, h app.Home, kind job.Kind, name string) error {
-	s, err := h.Jobs().Load() // no warnings: the file to be mended may be among the bad ones
+	s, err := h.Jobs.Load() // no warnings: the file to be mended may be among the bad ones
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func runJobEdit(ctx context.Context, d *Deps, h app.Home, kind job.Kind, name st
 }
 
 func (d *Deps) approveEdited(ctx context.Context, h app.Home, path string) error {
-	s, err := h.Jobs().Load()
+	s, err := h.Jobs.Load()
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func newJobRm(d *Deps, kind job.Kind, short string) *cobra.Command {
 		Use:         "rm JOB...",
 		Short:       short,
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			s, err := h.Jobs().Load() // no warnings: the file to be deleted may be among the bad ones
+			s, err := h.Jobs.Load() // no warnings: the file to be deleted may be among the bad ones
 			if err != nil {
 				return err
 			}
@@ -152,11 +152,11 @@ func removeJob(ctx context.Context, d *Deps, h app.Home, s job.Set, kind job.Kin
 	if err := store.Remove(path); err != nil || findErr != nil {
 		return err
 	}
-	if _, n, err := h.Inbox().First(j.ID); err == nil {
+	if _, n, err := h.Inbox.First(j.ID); err == nil {
 		d.warn(fmt.Sprintf("%s: accepted events that wait: %d: they do not run unless a file with this id is there again", j.ID, n))
 	}
-	if err := h.Notices().Worked(ctx, j.ID); err != nil { // a new job of this id begins anew
+	if err := h.Notices.Worked(ctx, j.ID); err != nil { // a new job of this id begins anew
 		return err
 	}
-	return h.Sessions().RemoveRoutine(j.ID)
+	return h.Sessions.RemoveRoutine(j.ID)
 }

@@ -83,14 +83,14 @@ func runPing(ctx context.Context, d *Deps, h app.Home, o pingOptions) error {
 		if m.File != "" {
 			m.Text += " (file: " + m.File + ")"
 		}
-		return h.Updates().Add(ctx, m.Text, "owner")
+		return h.Updates.Add(ctx, m.Text, "owner")
 	}
 	id, err := runlog.NewID(d.Now(), d.Random)
 	if err != nil {
 		return err
 	}
 	if m.Embed != nil {
-		if m.Buttons, err = tools.Buttons(ctx, h.Inquiries(), m.Embed); err != nil {
+		if m.Buttons, err = tools.Buttons(ctx, h.Inquiries, m.Embed); err != nil {
 			return err
 		}
 	}

@@ -54,7 +54,7 @@ func (w *world) allow(patterns ...string) {
 func (w *world) approveJob(name string) {
 	w.t.Helper()
 	h := homeOf(w.t, w.deps(strings.NewReader(""), io.Discard, io.Discard))
-	book := h.Approvals()
+	book := h.Approvals
 	files, err := job.Library{Home: paths.Dir(w.dir), Zone: time.UTC}.Load()
 	if err != nil {
 		w.t.Fatal(err)

@@ -135,7 +135,7 @@ func (d *Deps) reminders(context.Context) (rows []reminderRow, err error) {
 
 // reminderState is what a reminder waits for.
 func reminderState(h app.Home, j job.Job) (string, error) {
-	waiting, err := h.Approvals().Waits(j)
+	waiting, err := h.Approvals.Waits(j)
 	switch {
 	case err != nil:
 		return "", err
@@ -156,7 +156,7 @@ func reminderState(h app.Home, j job.Job) (string, error) {
 // cancelReminder deletes the file that is meant, whether or not it can be read, and whether it waits for its first attempt or for
 // another.
 func cancelReminder(h app.Home, name string) error {
-	s, err := h.Jobs().Load()
+	s, err := h.Jobs.Load()
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func (o *reminderAddOptions) time(now time.Time, zone *time.Location) (time.Time
 
 // setReminder writes a reminder of the owner's, and says what came of the time that was asked for.
 func (d *Deps) setReminder(ctx context.Context, h app.Home, j job.Job, at time.Time) error {
-	j, err := h.Jobs().Create(j, "")
+	j, err := h.Jobs.Create(j, "")
 	if err != nil {
 		return err
 	}

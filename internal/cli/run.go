@@ -46,7 +46,7 @@ func runRunList(d *Deps, h app.Home, job string, n int) error {
 		return usage("-n %d: want 0 or more", n)
 	}
 	t, shown := d.table("ID STARTED JOB OUTCOME TIME COST REASON"), 0
-	for r, err := range h.Runs().List() {
+	for r, err := range h.Runs.List() {
 		if err != nil && r.ID == "" {
 			return err
 		}
@@ -57,7 +57,7 @@ func runRunList(d *Deps, h app.Home, job string, n int) error {
 		if job != "" && job != r.Job && job != r.Name {
 			continue
 		}
-		if r = h.Runs().CutOff(r); !d.json {
+		if r = h.Runs.CutOff(r); !d.json {
 			t.row(runCells(r)...)
 		} else if err := d.emit(r); err != nil {
 			return err
@@ -68,7 +68,7 @@ func runRunList(d *Deps, h app.Home, job string, n int) error {
 	}
 	t.end()
 	if shown == 0 && job != "" {
-		files, err := h.Jobs().Load()
+		files, err := h.Jobs.Load()
 		if err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func runRunShow(d *Deps, h app.Home, runs []string) error {
 	return d.each("run show", runs, func(name string) error {
 		r, err := findRun(h, name)
 		if err == nil {
-			err = e.Encode(h.Runs().CutOff(r))
+			err = e.Encode(h.Runs.CutOff(r))
 		}
 		return err
 	})
@@ -148,7 +148,7 @@ func runRequestShow(d *Deps, h app.Home, runs []string, n int) error {
 		if err != nil {
 			return err
 		}
-		body, hidden, err := h.Requests().Read(r.ID, n)
+		body, hidden, err := h.Requests.Read(r.ID, n)
 		switch {
 		case errors.Is(err, request.ErrNone) && r.Engine != engine.Native:
 			return &withStatus{fmt.Errorf("its engine, %s, keeps no requests", cmp.Or(r.Engine, "none")), statusNoJob}
@@ -178,9 +178,9 @@ func newRunLog(d *Deps) *cobra.Command {
 
 // findRun finds the run that name means. A run whose id was given to the sender of a webhook's event may not have begun.
 func findRun(h app.Home, name string) (runlog.Record, error) {
-	r, err := h.Runs().Find(name)
+	r, err := h.Runs.Find(name)
 	if as[*runlog.Unknown](err) {
-		if e, waits := h.Inbox().Find(name); waits == nil {
+		if e, waits := h.Inbox.Find(name); waits == nil {
 			return r, &withStatus{fmt.Errorf("the event waits in the inbox of webhook %s since %s", e.Hook, clock(e.Arrived.In(h.Config.Zone))), statusTempFail}
 		}
 	}
@@ -205,7 +205,7 @@ func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow boo
 	}
 	seen := 0
 	for !follow || ctx.Err() == nil { // signals are handled from the first question on
-		ended := r.Done() || h.Runs().CutOff(r).Outcome != "" // asked before reading: what came after is read in the next round
+		ended := r.Done() || h.Runs.CutOff(r).Outcome != "" // asked before reading: what came after is read in the next round
 		if seen, err = d.printEvents(h, r.ID, seen); err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow boo
 			if d.json {
 				return nil
 			}
-			r = h.Runs().CutOff(r)
+			r = h.Runs.CutOff(r)
 			end := ""
 			if r.Sealed != nil {
 				for _, why := range r.Sealed.Refused {
@@ -228,7 +228,7 @@ func runRunLog(ctx context.Context, d *Deps, h app.Home, name string, follow boo
 		if err := d.Sleep(ctx, followEvery); err != nil {
 			return &reported{statusOf(err)} // the reader has seen enough
 		}
-		if r, err = h.Runs().Load(r.ID); err != nil {
+		if r, err = h.Runs.Load(r.ID); err != nil {
 			return err
 		}
 	}
@@ -250,7 +250,7 @@ func (d *Deps) printPrompt(h app.Home, r runlog.Record) error {
 // printEvents writes the events from number seen on and returns how many there are now.
 func (d *Deps) printEvents(h app.Home, id string, seen int) (int, error) {
 	bad, n := 0, 0
-	for e, err := range h.Runs().Events(id, &bad) {
+	for e, err := range h.Runs.Events(id, &bad) {
 		if err != nil {
 			return n, err
 		}

@@ -76,7 +76,7 @@ func auditedJob(h app.Home, name string) (string, error) {
 	if name == "" {
 		return "", nil
 	}
-	s, err := h.Jobs().Load()
+	s, err := h.Jobs.Load()
 	if err != nil {
 		return "", err
 	}
@@ -84,7 +84,7 @@ func auditedJob(h app.Home, name string) (string, error) {
 	if unknown == nil {
 		return j.ID, nil
 	}
-	history, err := h.Slots().History()
+	history, err := h.Slots.History()
 	if err != nil {
 		return "", err
 	}

@@ -215,11 +215,11 @@ func runScheduleFailed(ctx context.Context, d *Deps, h app.Home, name string) er
 		return nil // of a file that cannot be read the fire itself tells
 	}
 	if id := installer.JobOf(name); id != "" {
-		if r, err := h.Runs().Noted(h.Dir.JobLock(id)); err == nil && tells(h, r) {
+		if r, err := h.Runs.Noted(h.Dir.JobLock(id)); err == nil && tells(h, r) {
 			return nil
 		}
 	}
-	book, day := h.Notices(), d.Now().In(h.Config.Zone).Format(time.DateOnly)
+	book, day := h.Notices, d.Now().In(h.Config.Zone).Format(time.DateOnly)
 	if err := book.Forget(ctx, func(key string) bool { // the days before
 		return !strings.HasPrefix(key, "unit "+name+" ") || strings.HasSuffix(key, " "+day)
 	}); err != nil {
@@ -229,7 +229,7 @@ func runScheduleFailed(ctx context.Context, d *Deps, h app.Home, name string) er
 	if err != nil || !first {
 		return err
 	}
-	return h.Updates().Add(ctx, fmt.Sprintf("%s failed before its run began; see the journal: journalctl -u %s (with --user "+
+	return h.Updates.Add(ctx, fmt.Sprintf("%s failed before its run began; see the journal: journalctl -u %s (with --user "+
 		"for user units).", name, name), "ollim")
 }
 
@@ -239,5 +239,5 @@ func tells(h app.Home, r runlog.Record) bool {
 	if r.Done() {
 		return h.Disk.Now().Sub(*r.Finished) < justNow
 	}
-	return !h.Runs().Attended(r)
+	return !h.Runs.Attended(r)
 }

@@ -104,7 +104,7 @@ func runScheduleList(ctx context.Context, d *Deps, o scheduleListOptions) error 
 	if err != nil {
 		return err
 	}
-	status, err := h.Budget().Status()
+	status, err := h.Budget.Status()
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (d *Deps) tellSilent(h app.Home, jobs []job.Job) {
 			d.warn(strings.TrimPrefix(j.Path, string(h.Dir)+"/") + ": cron: " + j.Cron + " never fires")
 		}
 	}
-	switch paused, until, _ := h.Spend().Paused(); {
+	switch paused, until, _ := h.Spend.Paused(); {
 	case paused && until.IsZero():
 		d.warn("everything is paused: ollim resume")
 	case paused:
@@ -179,7 +179,7 @@ func pasts(h app.Home, now time.Time, fires []forecast.Fire) map[string]forecast
 	}
 	times := map[string][]time.Duration{}
 	since, looked := now.AddDate(0, 0, -pastDays), 0
-	for r, err := range h.Runs().List() { // newest first
+	for r, err := range h.Runs.List() { // newest first
 		if looked++; looked > pastRuns || err == nil && r.Started.Before(since) {
 			break
 		}

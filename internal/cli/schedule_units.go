@@ -126,7 +126,7 @@ func (d *Deps) entries(o unitOptions) (app.Home, installer.Host, []job.Job, erro
 	if err != nil {
 		return h, installer.Host{}, nil, err
 	}
-	s, err := h.Jobs().Load()
+	s, err := h.Jobs.Load()
 	if err != nil {
 		return h, installer.Host{}, nil, err
 	}

@@ -94,7 +94,7 @@ func readable(c app.Conversation) error {
 func runSessionHistory(d *Deps, h app.Home, name string) error {
 	var events []session.Event
 	bad := 0
-	for e, err := range h.Sessions().History(&bad) {
+	for e, err := range h.Sessions.History(&bad) {
 		if err != nil {
 			return err
 		}

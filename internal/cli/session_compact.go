@@ -106,7 +106,7 @@ func (d *Deps) compactSession(ctx context.Context, h app.Home, c app.Conversatio
 		return h.Runner(d.atShell()).CompactTranscript(ctx, known, instructions, o)
 	}
 	if name == "" && c.Name.Routine != "" {
-		files, err := h.Jobs().Load()
+		files, err := h.Jobs.Load()
 		if err != nil {
 			return runlog.Record{}, err
 		}

@@ -79,7 +79,7 @@ func runSessionList(ctx context.Context, d *Deps) error {
 	}
 	var rows []sessionRow
 	for _, n := range names {
-		id, err := n.ID(h.Sessions())
+		id, err := n.ID(h.Sessions)
 		if err != nil {
 			if !errors.Is(err, app.ErrNoSession) {
 				d.warn(n.Text + ": " + err.Error())
@@ -100,11 +100,11 @@ func runSessionList(ctx context.Context, d *Deps) error {
 // sweepSessions forgets the sessions of routines that are gone, or that are persistent no more. While any file cannot be
 // read nothing is removed, for it may be the one: a broken line must not cost a history.
 func sweepSessions(ctx context.Context, h app.Home) error {
-	ids, err := h.Sessions().Routines() // before the files are read: a routine added meanwhile keeps its session
+	ids, err := h.Sessions.Routines() // before the files are read: a routine added meanwhile keeps its session
 	if err != nil {
 		return err
 	}
-	files, err := h.Jobs().Load()
+	files, err := h.Jobs.Load()
 	if err != nil || len(files.Faults) > 0 {
 		return err
 	}
@@ -179,13 +179,13 @@ func runChannelList(d *Deps) error {
 	if err := d.OwnerOnly(); err != nil {
 		return err
 	}
-	names, err := h.Channels().Names()
+	names, err := h.Channels.Names()
 	if err != nil {
 		return err
 	}
 	rows := make([]channelRow, 0, len(names))
 	for _, n := range names {
-		s, err := h.Channels().Read(n)
+		s, err := h.Channels.Read(n)
 		switch {
 		case err == nil:
 			rows = append(rows, channelRow{
@@ -215,7 +215,7 @@ func (d *Deps) channelNamed(h app.Home, text string) (n channel.Name, found bool
 
 func channelFacts(h app.Home, n channel.Name) (sessionFacts, error) {
 	path := h.Dir.Channel(n.String())
-	s, err := h.Channels().Read(n)
+	s, err := h.Channels.Read(n)
 	if err != nil {
 		return sessionFacts{}, err
 	}

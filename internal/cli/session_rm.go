@@ -64,7 +64,7 @@ func newSessionClear(d *Deps) *cobra.Command {
 func insteadOfClear(h app.Home, text string) string {
 	held, _ := h.CurrentNames() // without them the hint is less exact
 	names := []app.SessionName{held[text]}
-	if files, err := h.Jobs().Load(); err == nil {
+	if files, err := h.Jobs.Load(); err == nil {
 		if j, err := files.Find(text); err == nil {
 			names = append(names, app.NameOf(j.ID))
 		}
@@ -91,7 +91,7 @@ func (d *Deps) removeSession(ctx context.Context, h app.Home, text string) error
 		return forget(ctx, h, n)
 	}
 	if c, found := d.channelNamed(h, text); found {
-		return h.Channels().Remove(c)
+		return h.Channels.Remove(c)
 	}
 	c, err := h.Transcript(text)
 	if err != nil {
@@ -147,15 +147,15 @@ func (d *Deps) deleteTranscript(ctx context.Context, h app.Home, c app.Conversat
 	if err != nil {
 		return err
 	}
-	runs, err := h.Runs().After(time.Time{}) // all
+	runs, err := h.Runs.After(time.Time{}) // all
 	if err != nil {
 		return err
 	}
-	sent, err := h.Requests().Named(runs)
+	sent, err := h.Requests.Named(runs)
 	if err != nil {
 		return err
 	}
-	return h.Objects().Sweep(ctx, d.Now().Add(-writeTime), func(hash string) bool { return others[hash] || sent[hash] || !shown[hash] })
+	return h.Objects.Sweep(ctx, d.Now().Add(-writeTime), func(hash string) bool { return others[hash] || sent[hash] || !shown[hash] })
 }
 
 // writeTime is how long it may take from the content of a file until the line of a transcript that names it. What is left then is
@@ -175,17 +175,17 @@ func forget(ctx context.Context, h app.Home, n app.SessionName) error {
 		return err
 	}
 	defer guard.Release()
-	id, err := n.ID(h.Sessions())
+	id, err := n.ID(h.Sessions)
 	if err != nil {
 		return err
 	}
 	if n.Routine == "" {
-		err = h.Sessions().ClearMain()
+		err = h.Sessions.ClearMain()
 	} else {
-		err = h.Sessions().RemoveRoutine(n.Routine)
+		err = h.Sessions.RemoveRoutine(n.Routine)
 	}
 	if err != nil {
 		return err
 	}
-	return h.Sessions().Log(ctx, session.Event{SessionID: id, Event: session.Cleared})
+	return h.Sessions.Log(ctx, session.Event{SessionID: id, Event: session.Cleared})
 }

@@ -212,7 +212,7 @@ func (d *Deps) filesIn(h app.Home, paths []string) (files []transcript.File, err
 // searchRuns leaves out what transcripts hold as well: they are where a conversation goes on.
 func searchRuns(ctx context.Context, h app.Home, words []string, known map[string]bool, found *latest) error {
 	id, twice := "", false
-	for f, err := range h.Runs().Search(ctx, words, prompt.Said()) {
+	for f, err := range h.Runs.Search(ctx, words, prompt.Said()) {
 		if err != nil {
 			return err
 		}
@@ -232,11 +232,11 @@ func searchRuns(ctx context.Context, h app.Home, words []string, known map[strin
 // inTranscript reports whether what was said in a run stands in a transcript; known is what was answered before, by session.
 func inTranscript(h app.Home, run string, known map[string]bool) bool {
 	id := ""
-	if r, err := h.Runs().Load(run); err == nil {
+	if r, err := h.Runs.Load(run); err == nil {
 		id = r.SessionAfter
 	}
 	if id == "" { // it is under way, or was killed
-		standing, err := h.Runs().Standing(run)
+		standing, err := h.Runs.Standing(run)
 		if err != nil || standing.Session == "" {
 			return false
 		}

@@ -23,7 +23,7 @@ func newSkill(d *Deps) *cobra.Command {
 			if err != nil {
 				return nil, err
 			}
-			skills, faults, err := h.Skills().Load()
+			skills, faults, err := h.Skills.Load()
 			for _, fault := range faults {
 				d.warn(fault.Error())
 			}
@@ -42,7 +42,7 @@ func newSkill(d *Deps) *cobra.Command {
 			RunE: inHome(d, func(_ context.Context, h app.Home, args []string) error {
 				d.page()
 				return d.each("skill show", args, func(name string) error {
-					text, err := h.Skills().Text(name)
+					text, err := h.Skills.Text(name)
 					if err == nil {
 						_, err = d.Out.Write(text)
 					}
@@ -79,7 +79,7 @@ func newSkillRender(d *Deps) *cobra.Command {
 			"$ARGUMENTS, or are appended.",
 		Example: "  ollim skill render standup\n  ollim skill render review internal/platform/cron",
 		RunE: inHome(d, func(ctx context.Context, h app.Home, args []string) error {
-			s, err := h.Skills().Find(args[0])
+			s, err := h.Skills.Find(args[0])
 			if err != nil {
 				return explainSkill(err)
 			}

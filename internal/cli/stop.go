@@ -32,7 +32,7 @@ func newPause(d *Deps) *cobra.Command {
 				}
 				until = d.Now().Add(pause).In(h.Config.Zone)
 			}
-			return h.Spend().Pause(ctx, until)
+			return h.Spend.Pause(ctx, until)
 		}),
 	}
 }
@@ -43,7 +43,7 @@ func newResume(d *Deps) *cobra.Command {
 		Use:         "resume",
 		Short:       "Resume automatic runs",
 		RunE: inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
-			return h.Spend().Resume(ctx)
+			return h.Spend.Resume(ctx)
 		}),
 	}
 }
@@ -75,7 +75,7 @@ func runStop(ctx context.Context, d *Deps, names []string) error {
 		return err
 	}
 	if len(names) == 0 {
-		for r, err := range h.Runs().List() {
+		for r, err := range h.Runs.List() {
 			if err != nil && r.ID == "" {
 				return err
 			}
@@ -85,7 +85,7 @@ func runStop(ctx context.Context, d *Deps, names []string) error {
 		}
 	}
 	return d.each("stop", names, func(name string) error {
-		r, err := h.Runs().Find(name)
+		r, err := h.Runs.Find(name)
 		if err == nil {
 			err = d.stopRun(ctx, h, r)
 		}
@@ -104,24 +104,24 @@ func (d *Deps) stopRun(ctx context.Context, h app.Home, r runlog.Record) error {
 	if r.Done() {
 		return errors.New("has already ended")
 	}
-	if err := h.Runs().AskStop(r.ID, "stopped by ollim stop"); err != nil {
+	if err := h.Runs.AskStop(r.ID, "stopped by ollim stop"); err != nil {
 		return err
 	}
 	err := r.Process().Signal(syscall.SIGTERM) // it would find the request as well, within a second
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	if err := d.waitWhile(ctx, func() bool { return h.Runs().Attended(r) }); err != nil {
+	if err := d.waitWhile(ctx, func() bool { return h.Runs.Attended(r) }); err != nil {
 		return fmt.Errorf("process %d%s does not end: %w", r.PID, elsewhere(r), err)
 	}
 	runlog.KillEngine(r.ID)
-	if err := d.waitWhile(ctx, func() bool { return h.Runs().Alive(r) }); err != nil {
+	if err := d.waitWhile(ctx, func() bool { return h.Runs.Alive(r) }); err != nil {
 		return fmt.Errorf("its engine%s does not end: %w", elsewhere(r), err)
 	}
-	if _, err = h.Runs().Close(r.ID); err == nil { // of an engine whose ollim was killed; else it is closed already
-		err = h.Runs().ForgetStop(r.ID)
+	if _, err = h.Runs.Close(r.ID); err == nil { // of an engine whose ollim was killed; else it is closed already
+		err = h.Runs.ForgetStop(r.ID)
 	}
-	if left := h.Runs().Leftover(h.Dir.RunLock(r.ID)); err == nil && left != nil {
+	if left := h.Runs.Leftover(h.Dir.RunLock(r.ID)); err == nil && left != nil {
 		return left
 	}
 	return err

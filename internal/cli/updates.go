@@ -37,7 +37,7 @@ func newUpdates(d *Deps) *cobra.Command {
 					_, err := d.useTool(ctx, h, "report_updates", map[string]any{"message": message}) // the report counts
 					return err
 				}
-				return h.Updates().Add(ctx, message, "owner")
+				return h.Updates.Add(ctx, message, "owner")
 			}),
 		},
 		withJSON(d, &cobra.Command{
@@ -61,7 +61,7 @@ func newUpdates(d *Deps) *cobra.Command {
 			Use:         "clear",
 			Short:       "Clear all pending updates; the archive keeps them",
 			RunE: inAnyHome(d, func(ctx context.Context, h app.Home, _ []string) error {
-				n, err := h.Updates().Clear(ctx, "owner")
+				n, err := h.Updates.Clear(ctx, "owner")
 				d.note("cleared %d updates; see ollim update list --all", n)
 				return err
 			}),
@@ -126,7 +126,7 @@ func (d *Deps) updates(ctx context.Context, all bool) (rows []updateRow, err err
 	if all {
 		became = "pending"
 		bad := 0
-		for fate, err := range h.Updates().Archive(&bad) {
+		for fate, err := range h.Updates.Archive(&bad) {
 			if err != nil {
 				return nil, err
 			}
@@ -134,7 +134,7 @@ func (d *Deps) updates(ctx context.Context, all bool) (rows []updateRow, err err
 		}
 		d.warnOmitted(h.Dir.UpdateArchive(), bad, "line")
 	}
-	pending, err := h.Updates().Peek(ctx)
+	pending, err := h.Updates.Peek(ctx)
 	return append(rows, rowsOf(pending, became)...), err
 }
 
@@ -143,7 +143,7 @@ func runUpdatesPop(ctx context.Context, d *Deps, command []string) error {
 	if err != nil {
 		return err
 	}
-	claim, err := h.Updates().Pop(ctx, update.Owner{})
+	claim, err := h.Updates.Pop(ctx, update.Owner{})
 	if err != nil || len(claim.Updates) == 0 {
 		return err
 	}

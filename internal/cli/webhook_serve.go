@@ -49,7 +49,7 @@ func (d *Deps) serveWebhooks(ctx context.Context, h app.Home, listen func() ([]n
 	if err != nil {
 		return err
 	}
-	receiver, err := h.Inbox().Receive()
+	receiver, err := h.Inbox.Receive()
 	if errors.Is(err, lock.ErrBusy) {
 		return fmt.Errorf("another server accepts events for this data directory: %w", err)
 	}
@@ -66,7 +66,7 @@ func (d *Deps) serveWebhooks(ctx context.Context, h app.Home, listen func() ([]n
 			_ = l.Close()
 		}
 	}()
-	files := &webhook.Files{Jobs: h.Jobs(), Keys: h.HookKeys, Now: d.Now}
+	files := &webhook.Files{Jobs: h.Jobs, Keys: h.HookKeys, Now: d.Now}
 	if err := d.introduce(files, listeners); err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/approval"
+	"github.com/ollim/ollim/internal/state"
 	"github.com/ollim/ollim/internal/state/job"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestApprovedFailsClosed(t *testing.T) {
 	t.Parallel()
 	dir := paths.Dir(t.TempDir())
-	f := &Runner{World: World{Home: dir}, State: State{Approvals: approval.Book{Home: dir, Disk: store.Disk{Now: time.Now}, Zone: time.UTC}}}
+	f := &Runner{World: World{Home: dir}, Stores: state.Of(dir, store.Disk{Now: time.Now}, time.UTC)}
 	plain, widened, unfit := job.New(job.Routine), job.New(job.Routine), job.New(job.Routine)
 	plain.ID, widened.ID, unfit.ID = "plain", "widened", "unfit"
 	widened.AllowedTools, unfit.Gate = []string{"WebSearch"}, "folder"

@@ -72,7 +72,7 @@ func (f *fire) previewRequest(ctx context.Context, s Spec, run *runlog.Run, p *P
 		p.Refused = oneLine(err)
 	}
 	for _, name := range f.job.Skills {
-		if _, err := (skill.Library{Home: f.Home}).Find(name); errors.As(err, new(*skill.Unknown)) {
+		if _, err := f.Skills.Find(name); errors.As(err, new(*skill.Unknown)) {
 			p.Refused = err.Error()
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
+	"github.com/ollim/ollim/internal/state"
 	"github.com/ollim/ollim/internal/state/runlog"
 )
 
@@ -40,8 +41,8 @@ func TestSweepPrivate(t *testing.T) {
 	home, now := paths.Dir(filepath.Join(root, "data")), time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	disk := store.Disk{Now: func() time.Time { return now }, Warn: func(string) {}}
 	r := &Runner{
-		World: World{Home: home, Disk: disk, Zone: time.UTC, Sealing: Sealing{Temp: filepath.Join(root, "tmp"), Cache: filepath.Join(root, "cache")}},
-		State: State{Runs: runlog.Book{Home: home, Disk: disk, Zone: time.UTC}},
+		World:  World{Home: home, Disk: disk, Zone: time.UTC, Sealing: Sealing{Temp: filepath.Join(root, "tmp"), Cache: filepath.Join(root, "cache")}},
+		Stores: state.Of(home, disk, time.UTC),
 	}
 	const dead, unknown = "20260302T080000.000Z-aaaaaa", "20260302T080000.000Z-bbbbbb"
 	if _, err := r.Runs.Open(runlog.Record{ID: dead, Started: now}); err != nil { // no process holds its lock

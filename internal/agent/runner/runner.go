@@ -15,31 +15,16 @@ import (
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
-	"github.com/ollim/ollim/internal/state/approval"
-	"github.com/ollim/ollim/internal/state/budget"
-	"github.com/ollim/ollim/internal/state/changed"
-	"github.com/ollim/ollim/internal/state/channel"
+	"github.com/ollim/ollim/internal/state"
 	"github.com/ollim/ollim/internal/state/config"
-	"github.com/ollim/ollim/internal/state/heartbeat"
-	"github.com/ollim/ollim/internal/state/inbox"
-	"github.com/ollim/ollim/internal/state/inquiry"
-	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
-	"github.com/ollim/ollim/internal/state/question"
-	"github.com/ollim/ollim/internal/state/queue"
-	"github.com/ollim/ollim/internal/state/request"
 	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/state/session"
-	"github.com/ollim/ollim/internal/state/slot"
-	"github.com/ollim/ollim/internal/state/spend"
-	"github.com/ollim/ollim/internal/state/update"
 )
 
 // Runner runs agents over one data directory.
 type Runner struct {
 	World
-	State
+	*state.Stores
 
 	Outbox   outbox.Post
 	Names    config.Names
@@ -64,28 +49,6 @@ type World struct {
 	Serve    func(Service) Socket                       // executes the commands of ollim of a sealed run
 	Sealing  Sealing                                    // of the programs that an agent starts
 	Sleep    func(context.Context, time.Duration) error // returns early, with its error, when the context ends
-}
-
-// State is the files of a data directory, one kind each.
-type State struct {
-	Jobs      job.Library
-	Runs      runlog.Book
-	Sessions  session.Book
-	Updates   update.Box
-	Notices   notice.Book
-	Spend     spend.Book
-	Budget    budget.Book
-	Approvals approval.Book
-	Questions question.Book
-	Inquiries inquiry.Book
-	Changes   changed.Book
-	Slots     slot.Book
-	Queue     queue.Book
-	Inbox     inbox.Book
-	Channels  channel.Book
-	Requests  request.Book
-
-	Heartbeats heartbeat.Book
 }
 
 // Process is the process that runs, for the record.
@@ -113,12 +76,8 @@ func (r *Runner) Tools(run *runlog.Run) *tools.Set {
 
 func (r *Runner) toolsOf(run *runlog.Run, sender outbox.Sender) *tools.Set {
 	return &tools.Set{
-		World: tools.World{Home: r.Home, Disk: r.Disk, Zone: r.Zone, Random: r.Random, Secret: r.Secret, Env: r.envOf(run)},
-		State: tools.State{
-			Jobs: r.Jobs, Sessions: r.Sessions, Updates: r.Updates, Notices: r.Notices, Budget: r.Budget, Approvals: r.Approvals,
-			Questions: r.Questions, Inquiries: r.Inquiries,
-		},
-		Run: run, Sender: sender, Busy: r.Busy, SetNames: r.SetNames, Commands: r.Commands,
+		World:  tools.World{Home: r.Home, Disk: r.Disk, Zone: r.Zone, Random: r.Random, Secret: r.Secret, Env: r.envOf(run)},
+		Stores: r.Stores, Run: run, Sender: sender, Busy: r.Busy, SetNames: r.SetNames, Commands: r.Commands,
 	}
 }
 

@@ -12,19 +12,12 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/approval"
-	"github.com/ollim/ollim/internal/state/budget"
-	"github.com/ollim/ollim/internal/state/changed"
+	"github.com/ollim/ollim/internal/state"
 	"github.com/ollim/ollim/internal/state/config"
-	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
 	"github.com/ollim/ollim/internal/state/queue"
 	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/state/session"
-	"github.com/ollim/ollim/internal/state/slot"
 	"github.com/ollim/ollim/internal/state/spend"
-	"github.com/ollim/ollim/internal/state/update"
 )
 
 // fake is an engine that costs money: it plays events and ends with err.
@@ -54,30 +47,17 @@ func newRunner(t *testing.T, e engine.Engine) *Runner {
 	if err := store.Replace(dir.Path("routines", "a.md"), []byte("---\nid: a\ncron: \"@daily\"\nbackground: true\n---\nGo.\n")); err != nil {
 		t.Fatal(err)
 	}
-	runs := runlog.Book{Home: dir, Disk: disk, Zone: time.UTC}
+	stores := state.Of(dir, disk, time.UTC)
+	stores.Queue.Stop = func(run string) error { return Interrupt(stores.Runs, run) }
+	stores.Queue.Runs = func(string) queue.Fate { return queue.Fate{} }
+	stores.Spend.Limits = spend.Limits{PerRun: 1, PerDay: 5, PerMonth: 50, RunsPerDay: 10}
+	stores.Spend.Past = func(time.Time) ([]spend.Past, error) { return nil, nil }
 	return &Runner{
 		World: World{
 			Home: dir, Disk: disk, Zone: time.UTC, Random: rand.Reader, Process: func() Process { return Process{ID: process.Self()} },
 			Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }, Sealing: Sealing{Mode: config.SealOff},
 		},
-		State: State{
-			Jobs: job.Library{Home: dir}, Runs: runs,
-			Sessions: session.Book{Home: dir, Disk: disk, Zone: time.UTC},
-			Updates:  update.Box{Home: dir, Disk: disk, Zone: time.UTC},
-			Notices:  notice.Book{Home: dir, Disk: disk},
-
-			Budget: budget.Book{Home: dir, Disk: disk, Zone: time.UTC}, Approvals: approval.Book{Home: dir, Disk: disk, Zone: time.UTC},
-			Changes: changed.Book{Home: dir, Disk: disk}, Slots: slot.Book{Home: dir, Disk: disk, Zone: time.UTC},
-			Queue: queue.Book{
-				Home: dir, Disk: disk, Zone: time.UTC, Stop: func(run string) error { return Interrupt(runs, run) },
-				Runs: func(string) queue.Fate { return queue.Fate{} },
-			},
-			Spend: spend.Book{
-				Home: dir, Disk: disk, Zone: time.UTC,
-				Limits: spend.Limits{PerRun: 1, PerDay: 5, PerMonth: 50, RunsPerDay: 10},
-				Past:   func(time.Time) ([]spend.Past, error) { return nil, nil },
-			},
-		},
+		Stores: stores,
 		Outbox: outbox.Post{Home: dir, Disk: disk}, Engine: "costly",
 		Engines: func(string) (engine.Engine, error) { return e, nil },
 	}

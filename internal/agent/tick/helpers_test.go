@@ -17,20 +17,13 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/process"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/approval"
-	"github.com/ollim/ollim/internal/state/budget"
-	"github.com/ollim/ollim/internal/state/channel"
+	"github.com/ollim/ollim/internal/state"
 	"github.com/ollim/ollim/internal/state/config"
 	"github.com/ollim/ollim/internal/state/inbox"
 	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
-	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/state/session"
-	"github.com/ollim/ollim/internal/state/slot"
 	"github.com/ollim/ollim/internal/state/spend"
-	"github.com/ollim/ollim/internal/state/update"
 )
 
 // fake is an engine that answers, or fails.
@@ -67,7 +60,10 @@ func newClock(t *testing.T) *clock {
 	t.Helper()
 	c := &clock{t: t, now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), home: paths.Dir(t.TempDir()), engine: &fake{}}
 	disk := store.Disk{Now: func() time.Time { return c.now }, Warn: func(message string) { t.Log(message) }}
-	runs := runlog.Book{Home: c.home, Disk: disk, Zone: time.UTC}
+	stores := state.Of(c.home, disk, time.UTC)
+	stores.Spend.Limits = spend.Limits{PerRun: 1, PerDay: 5, PerMonth: 50, RunsPerDay: 500}
+	stores.Spend.Past = func(time.Time) ([]spend.Past, error) { return nil, nil }
+	stores.Inbox.Limits, stores.Inbox.Runs = inbox.LimitsOf(100, 2), stores.Runs.After
 	c.minute = tick.Minute{
 		Keep: 90,
 		Runner: &runner.Runner{
@@ -76,23 +72,7 @@ func newClock(t *testing.T) *clock {
 				Sleep:   func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 				Sealing: runner.Sealing{Mode: config.SealOff, Temp: c.home.Path("..", "no-tmp"), Cache: c.home.Path("..", "no-cache")},
 			},
-			State: runner.State{
-				Jobs: job.Library{Home: c.home}, Runs: runs,
-				Sessions: session.Book{Home: c.home, Disk: disk, Zone: time.UTC},
-				Updates:  update.Box{Home: c.home, Disk: disk, Zone: time.UTC},
-				Notices:  notice.Book{Home: c.home, Disk: disk},
-				Spend: spend.Book{
-					Home: c.home, Disk: disk, Zone: time.UTC,
-					Limits: spend.Limits{PerRun: 1, PerDay: 5, PerMonth: 50, RunsPerDay: 500},
-					Past:   func(time.Time) ([]spend.Past, error) { return nil, nil },
-				},
-				Budget:    budget.Book{Home: c.home, Disk: disk, Zone: time.UTC},
-				Approvals: approval.Book{Home: c.home, Disk: disk, Zone: time.UTC},
-				Slots:     slot.Book{Home: c.home, Disk: disk, Zone: time.UTC},
-				Questions: question.Book{Home: c.home, Disk: disk, Zone: time.UTC},
-				Channels:  channel.Book{Home: c.home, Disk: disk},
-				Inbox:     inbox.Book{Home: c.home, Disk: disk, Zone: time.UTC, Limits: inbox.LimitsOf(100, 2), Runs: runs.After},
-			},
+			Stores: stores,
 			Outbox: outbox.Post{Home: c.home, Disk: disk}, Engine: "fake",
 			Engines: func(string) (engine.Engine, error) { return c.engine, nil },
 		},

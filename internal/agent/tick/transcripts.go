@@ -11,7 +11,6 @@ import (
 	"github.com/ollim/ollim/internal/engine/claudecode"
 	"github.com/ollim/ollim/internal/engine/script"
 	"github.com/ollim/ollim/internal/platform/store"
-	"github.com/ollim/ollim/internal/state/object"
 	"github.com/ollim/ollim/internal/state/session"
 	"github.com/ollim/ollim/internal/state/transcript"
 )
@@ -63,8 +62,7 @@ func (m Minute) pruneTranscripts(ctx context.Context, before time.Time) error {
 // sweepObjects removes what models saw if no transcript and no record of a run refers to it any more and it was not shown within a day.
 func (m Minute) sweepObjects(ctx context.Context) error {
 	f := m.Runner
-	objects := object.Box{Home: f.Home, Disk: f.Disk}
-	if !objects.Any() {
+	if !f.Objects.Any() {
 		return nil
 	}
 	shown, err := transcript.Objects(f.Home.Sessions())
@@ -79,7 +77,7 @@ func (m Minute) sweepObjects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return objects.Sweep(ctx, m.now().Add(-24*time.Hour), func(hash string) bool { return shown[hash] || sent[hash] })
+	return f.Objects.Sweep(ctx, m.now().Add(-24*time.Hour), func(hash string) bool { return shown[hash] || sent[hash] })
 }
 
 // standingAlone is the sessions of forked and isolated runs and of interactive forks, those that became of them by compaction too.

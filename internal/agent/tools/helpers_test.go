@@ -16,16 +16,11 @@ import (
 	"github.com/ollim/ollim/internal/platform/paths"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
-	"github.com/ollim/ollim/internal/state/approval"
-	"github.com/ollim/ollim/internal/state/budget"
-	"github.com/ollim/ollim/internal/state/inquiry"
+	"github.com/ollim/ollim/internal/state"
 	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/notice"
 	"github.com/ollim/ollim/internal/state/outbox"
-	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/runlog"
 	"github.com/ollim/ollim/internal/state/session"
-	"github.com/ollim/ollim/internal/state/update"
 )
 
 var ctx = context.Background()
@@ -51,22 +46,14 @@ func newDesk(t testing.TB, r runlog.Record) *desk {
 	d := &desk{t: t, now: time.Date(2026, 2, 24, 14, 30, 0, 0, zone)}
 	dir := paths.Dir(t.TempDir())
 	disk := store.Disk{Now: func() time.Time { return d.now }, Warn: func(m string) { d.warned = append(d.warned, m) }}
-	runs := runlog.Book{Home: dir, Disk: disk, Zone: zone}
+	stores := state.Of(dir, disk, zone)
 	d.Set = &tools.Set{
 		World: tools.World{
 			Home: dir, Disk: disk, Zone: zone, Random: rand.Reader,
 			Secret: []string{dir.Path("secrets.env")},
 			Env:    []string{"PATH=" + os.Getenv("PATH")},
 		},
-		State: tools.State{
-			Jobs:      job.Library{Home: dir, Zone: zone},
-			Sessions:  session.Book{Home: dir, Disk: disk, Zone: zone},
-			Updates:   update.Box{Home: dir, Disk: disk, Zone: zone},
-			Notices:   notice.Book{Home: dir, Disk: disk},
-			Budget:    budget.Book{Home: dir, Disk: disk, Zone: zone},
-			Approvals: approval.Book{Home: dir, Disk: disk, Zone: zone},
-			Inquiries: inquiry.Book{Home: dir, Disk: disk}, Questions: question.Book{Home: dir, Disk: disk, Zone: zone},
-		},
+		Stores: stores,
 		Sender: outbox.Post{Home: dir, Disk: disk, Env: []string{"PATH=" + os.Getenv("PATH")}},
 		Busy:   func() bool { d.asked++; return d.busy },
 		SetNames: func(user, bot string) error {
@@ -74,7 +61,7 @@ func newDesk(t testing.TB, r runlog.Record) *desk {
 			return nil
 		},
 	}
-	d.open(runs, r)
+	d.open(stores.Runs, r)
 	return d
 }
 

@@ -19,22 +19,15 @@ import (
 	"github.com/ollim/ollim/internal/platform/seal"
 	"github.com/ollim/ollim/internal/platform/store"
 	"github.com/ollim/ollim/internal/policy"
-	"github.com/ollim/ollim/internal/state/approval"
-	"github.com/ollim/ollim/internal/state/budget"
-	"github.com/ollim/ollim/internal/state/inquiry"
-	"github.com/ollim/ollim/internal/state/job"
-	"github.com/ollim/ollim/internal/state/notice"
+	"github.com/ollim/ollim/internal/state"
 	"github.com/ollim/ollim/internal/state/outbox"
-	"github.com/ollim/ollim/internal/state/question"
 	"github.com/ollim/ollim/internal/state/runlog"
-	"github.com/ollim/ollim/internal/state/session"
-	"github.com/ollim/ollim/internal/state/update"
 )
 
 // Set is the tools of one run.
 type Set struct {
 	World
-	State
+	*state.Stores
 
 	Run      *runlog.Run
 	Sender   outbox.Sender
@@ -54,18 +47,6 @@ type World struct {
 	Secret []string   // paths outside the data directory that no agent may reach
 	Env    []string   // of the commands in skills
 	Seal   *seal.Seal // of the same; nil: they are not sealed
-}
-
-// State is the files that tools read and change.
-type State struct {
-	Jobs      job.Library
-	Sessions  session.Book
-	Updates   update.Box
-	Notices   notice.Book
-	Budget    budget.Book
-	Approvals approval.Book
-	Questions question.Book
-	Inquiries inquiry.Book
 }
 
 // tool is one entry of a set.

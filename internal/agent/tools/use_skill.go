@@ -48,7 +48,7 @@ func (b *Set) prepared(ctx context.Context, name string) (string, error) {
 		text, err := store.Read(b.Home.Run(b.Run.ID, "skills", name+".md"))
 		return string(text), err
 	}
-	s, err := skill.Library{Home: b.Home}.Find(name)
+	s, err := b.Skills.Find(name)
 	if err != nil {
 		return "", err
 	}
@@ -56,7 +56,7 @@ func (b *Set) prepared(ctx context.Context, name string) (string, error) {
 		if err := b.approvedSkill(ctx, name); err != nil {
 			return "", err
 		}
-		if again, err := (skill.Library{Home: b.Home}).Find(name); err != nil || again.Body != s.Body {
+		if again, err := b.Skills.Find(name); err != nil || again.Body != s.Body {
 			return "", errors.Join(errors.New("the skill has just been changed; try again"), err)
 		}
 	}
@@ -83,7 +83,7 @@ func (b *Set) approvedSkill(ctx context.Context, name string) error {
 // Prepare renders a skill that the job names into the record of its run. still is asked between the reading and the commands:
 // whether what was read is what the owner approved.
 func (b *Set) Prepare(ctx context.Context, name string, still func() error) error {
-	s, err := skill.Library{Home: b.Home}.Find(name)
+	s, err := b.Skills.Find(name)
 	if err == nil {
 		err = still()
 	}

@@ -73,7 +73,7 @@ func (e *examination) heartbeats(context.Context) string {
 			calls[j.ID] = j.Name()
 		}
 	}
-	seen, err := e.home.Notices().Seen()
+	seen, err := e.home.Notices.Seen()
 	e.fault(err, "")
 	for _, key := range slices.Sorted(maps.Keys(seen)) {
 		rest, isHeartbeat := strings.CutPrefix(key, notice.Heartbeat)
@@ -95,7 +95,7 @@ const (
 
 // webhooks looks at the secrets of webhooks, at their server, and at events that wait.
 func (e *examination) webhooks(ctx context.Context) string {
-	set, _ := e.home.Jobs().Load()
+	set, _ := e.home.Jobs.Load()
 	hooks := set.Only(job.Webhook).Jobs
 	called := 0
 	for _, j := range hooks {
@@ -132,10 +132,10 @@ func (e *examination) served(ctx context.Context) bool {
 
 // waiting looks at the events that wait for their runs.
 func (e *examination) waiting(set job.Set) {
-	ids, err := e.home.Inbox().Hooks()
+	ids, err := e.home.Inbox.Hooks()
 	e.fault(err, "")
 	for _, id := range ids {
-		first, n, err := e.home.Inbox().First(id)
+		first, n, err := e.home.Inbox.First(id)
 		if errors.Is(err, inbox.ErrGone) {
 			continue
 		}

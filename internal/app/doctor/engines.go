@@ -170,7 +170,7 @@ func (noTools) List() []engine.Tool { return nil }
 // sessions looks for sessions that are gone, and for those that another engine holds than the one that would continue them: such a
 // fire fails.
 func (e *examination) sessions(context.Context) string {
-	current, err := e.home.Sessions().Current()
+	current, err := e.home.Sessions.Current()
 	e.fault(err, "")
 	engines := map[string]string{"": e.home.Config.Engine}
 	for _, j := range e.enabled() {

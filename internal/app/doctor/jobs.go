@@ -12,7 +12,7 @@ import (
 
 // loaded returns the job files that can be read. Those that cannot be are the business of the check "jobs".
 func (e *examination) loaded() []job.Job {
-	set, _ := e.home.Jobs().Load()
+	set, _ := e.home.Jobs.Load()
 	return set.Jobs
 }
 
@@ -28,7 +28,7 @@ func (e *examination) enabled() (list []job.Job) {
 
 // jobs reads all job files, and looks for routines that never fire and for executables that are missing.
 func (e *examination) jobs(context.Context) string {
-	set, err := e.home.Jobs().Load()
+	set, err := e.home.Jobs.Load()
 	e.fault(err, "")
 	if len(set.Faults) > 0 {
 		e.fault(set.Faults, "correct the file; then: ollim check")
@@ -50,7 +50,7 @@ func (e *examination) jobs(context.Context) string {
 // skills reads all skills and subagents, also those that jobs name and that are not there.
 func (e *examination) skills(context.Context) string {
 	const remedy = "correct the file; then: ollim check"
-	found, faults, err := e.home.Skills().Load()
+	found, faults, err := e.home.Skills.Load()
 	e.fault(err, "")
 	if len(faults) > 0 {
 		e.fault(faults, remedy)
@@ -62,7 +62,7 @@ func (e *examination) skills(context.Context) string {
 	}
 	for _, j := range e.enabled() {
 		for _, name := range j.Skills {
-			if _, err := e.home.Skills().Find(name); isUnknown(err) {
+			if _, err := e.home.Skills.Find(name); isUnknown(err) {
 				e.fault(err, "create it, or remove it from skills of "+j.Name())
 			}
 		}
@@ -81,7 +81,7 @@ func isUnknown(err error) bool { return errors.As(err, new(*skill.Unknown)) }
 
 // approvals names what waits for the owner.
 func (e *examination) approvals(context.Context) string {
-	book := e.home.Approvals()
+	book := e.home.Approvals
 	for _, j := range e.enabled() {
 		waits, err := book.Waits(j)
 		e.fault(err, "ollim approve "+j.Name())

@@ -23,7 +23,7 @@ import (
 func (e *examination) runs(context.Context) string {
 	const settle = 2 * time.Minute // for ticks
 	now, number, last := e.App.Now(), 0, map[string]runlog.Record{}
-	for r, err := range e.home.Runs().Since(now.Add(-lately)) {
+	for r, err := range e.home.Runs.Since(now.Add(-lately)) {
 		if err != nil {
 			e.fault(err, "")
 			return ""
@@ -35,10 +35,10 @@ func (e *examination) runs(context.Context) string {
 		if r.Outcome == runlog.Interrupted && r.Sealed != nil {
 			e.sealedLeft(r)
 		}
-		if r.Done() || e.home.Runs().Attended(r) || now.Sub(r.Started) < settle || r.Kind == string(job.Webhook) && e.home.Inbox().Waits(r.ID) {
+		if r.Done() || e.home.Runs.Attended(r) || now.Sub(r.Started) < settle || r.Kind == string(job.Webhook) && e.home.Inbox.Waits(r.ID) {
 			continue
 		}
-		if e.home.Runs().Alive(r) {
+		if e.home.Runs.Alive(r) {
 			e.warn("ollim stop "+r.ID, "the ollim process of run %s of %s died, but its engine is still running", r.ID, r.Name)
 			continue
 		}
@@ -93,7 +93,7 @@ func (e *examination) locks(ctx context.Context) string {
 		held++
 		switch {
 		case strings.HasPrefix(name, "job-"), strings.HasPrefix(name, "session-"):
-			if left := e.home.Runs().Leftover(path); left != nil {
+			if left := e.home.Runs.Leftover(path); left != nil {
 				e.fail("kill "+strconv.Itoa(left.Process.PID), "%s: %v", path, left)
 			}
 		case slices.Contains([]string{"tick", "discord", "inbox"}, name): // held by a service, or as long as its work takes

@@ -101,7 +101,7 @@ func (e *examination) clock(context.Context) string {
 	if seen, err := tick.Seen(e.home.Dir); err == nil && seen.After(now.Add(time.Minute)) {
 		e.fail(remedy, "it is %s, and ollim tick ran at %s", e.clockText(now), e.clockText(seen))
 	}
-	if ahead, err := e.home.Runs().After(now.Add(time.Minute)); err == nil && len(ahead) > 0 {
+	if ahead, err := e.home.Runs.After(now.Add(time.Minute)); err == nil && len(ahead) > 0 {
 		e.fail(remedy, "it is %s, and %s began later, such as %s", e.clockText(now), plaintext.Count(len(ahead), "run"), ahead[0])
 	}
 	return e.clockText(now)

@@ -29,7 +29,7 @@ type written map[string]time.Time
 // write there began. The time of the last change of an inode counts, which no program can set.
 func (e *examination) planted(context.Context) string {
 	dirs := written{}
-	for r, err := range e.home.Runs().Since(e.App.Now().AddDate(0, 0, -plantedDays)) {
+	for r, err := range e.home.Runs.Since(e.App.Now().AddDate(0, 0, -plantedDays)) {
 		if err != nil || r.Sealed == nil {
 			continue
 		}

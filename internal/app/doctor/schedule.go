@@ -68,7 +68,7 @@ func join(list, word string) string {
 // tick tells whether something runs `ollim tick` each minute, on which everything that is automatic depends.
 func (e *examination) tick(context.Context) string {
 	const remedy = "ollim schedule install crontab, or systemd; check that cron runs"
-	if paused, until, err := e.home.Spend().Paused(); err != nil {
+	if paused, until, err := e.home.Spend.Paused(); err != nil {
 		e.fail("ollim resume", "%v", err)
 	} else if paused {
 		e.warn("ollim resume", "automatic runs are paused%s", ending(until, e.home.Config.Zone))
@@ -124,7 +124,7 @@ func (e *examination) slots(context.Context) string {
 
 // spending looks at limits that keep automatic runs from starting.
 func (e *examination) spending(context.Context) string {
-	totals, err := e.home.Spend().Totals()
+	totals, err := e.home.Spend.Totals()
 	if err != nil {
 		e.fault(err, "")
 		return ""

@@ -126,7 +126,7 @@ func Collect(ctx context.Context, h app.Home, days int) (Status, error) {
 }
 
 func (s *Status) tick(_ context.Context, h app.Home) error {
-	if paused, until, err := h.Spend().Paused(); paused {
+	if paused, until, err := h.Spend.Paused(); paused {
 		s.Paused = &Pause{Until: until}
 		if err != nil {
 			s.Paused.Reason = err.Error()
@@ -149,7 +149,7 @@ func (s *Status) seal(_ context.Context, h app.Home) error {
 }
 
 func (s *Status) questions(_ context.Context, h app.Home) error {
-	all, err := h.Questions().List()
+	all, err := h.Questions.List()
 	for _, q := range all {
 		if !q.Expired(h.Disk.Now()) {
 			s.Waiting = append(s.Waiting, Question{q.Run, q.Name, q.Asked, q.Expires.In(h.Config.Zone), q.Text, q.Answer != ""})
@@ -159,7 +159,7 @@ func (s *Status) questions(_ context.Context, h app.Home) error {
 }
 
 func (s *Status) queue(_ context.Context, h app.Home) error {
-	c, err := h.Queue().Contents()
+	c, err := h.Queue.Contents()
 	for _, m := range c.Waiting {
 		s.Queued = append(s.Queued, Message{Arrived: m.Arrived, Text: m.Text})
 	}
@@ -170,13 +170,13 @@ func (s *Status) queue(_ context.Context, h app.Home) error {
 }
 
 func (s *Status) inbox(_ context.Context, h app.Home) error {
-	hooks, err := h.Inbox().Hooks()
+	hooks, err := h.Inbox.Hooks()
 	if len(hooks) == 0 || err != nil {
 		return err
 	}
-	files, err := h.Jobs().Load()
+	files, err := h.Jobs.Load()
 	for _, hook := range hooks {
-		first, n, firstErr := h.Inbox().First(hook)
+		first, n, firstErr := h.Inbox.First(hook)
 		if firstErr == nil {
 			events := Events{Hook: hook, Name: hook, Gone: true, Since: first.Arrived.In(h.Config.Zone), Count: n}
 			if j, known := files.Only(job.Webhook).ByID(hook); known {
@@ -191,7 +191,7 @@ func (s *Status) inbox(_ context.Context, h app.Home) error {
 }
 
 func (s *Status) messages(ctx context.Context, h app.Home) error {
-	updates, err := h.Updates().Peek(ctx)
+	updates, err := h.Updates.Peek(ctx)
 	undelivered, pendingErr := h.Post().Pending()
 	s.Updates, s.Undelivered = len(updates), len(undelivered)
 	return errors.Join(err, pendingErr)
@@ -199,7 +199,7 @@ func (s *Status) messages(ctx context.Context, h app.Home) error {
 
 // jobs finds what is to fire next, what waits for an approval, and files that cannot be read.
 func (s *Status) jobs(ctx context.Context, h app.Home) error {
-	set, err := h.Jobs().Load()
+	set, err := h.Jobs.Load()
 	invalid := map[string]bool{}
 	for _, f := range set.Faults {
 		invalid[f.File] = true
@@ -215,7 +215,7 @@ func (s *Status) jobs(ctx context.Context, h app.Home) error {
 }
 
 func (s *Status) approvals(h app.Home, jobs []job.Job) (err error) {
-	book := h.Approvals()
+	book := h.Approvals
 	for _, j := range jobs {
 		waits, jobErr := book.Waits(j)
 		if waits && j.Enabled {
@@ -233,13 +233,13 @@ func (s *Status) approvals(h app.Home, jobs []job.Job) (err error) {
 }
 
 func (s *Status) money(_ context.Context, h app.Home) error {
-	pings, err := h.Budget().Status()
+	pings, err := h.Budget.Status()
 	s.Pings = Pings{int(pings.Available), pings.Capacity}
-	totals, totalsErr := h.Spend().Totals()
+	totals, totalsErr := h.Spend.Totals()
 	if totalsErr != nil {
 		return errors.Join(err, totalsErr)
 	}
-	limits := h.Spend().Limits
+	limits := h.Spend.Limits
 	s.Spent = Spent{Today: totals.Today.Spent, Month: totals.Month.Spent, RunsToday: totals.Runs, PerDay: finite(limits.PerDay), PerMonth: finite(limits.PerMonth)}
 	if limits.RunsPerDay != math.MaxInt {
 		s.Spent.RunsPerDay = &limits.RunsPerDay

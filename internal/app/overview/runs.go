@@ -42,11 +42,11 @@ const recent = 24 * time.Hour
 func (s *Status) runs(h app.Home, days int) error {
 	now, looked := h.Disk.Now(), looked(h)
 	seen, listed, week := map[string]bool{}, map[string]bool{}, map[string]*Week{}
-	for r, err := range h.Runs().Since(now.AddDate(0, 0, -days)) {
+	for r, err := range h.Runs.Since(now.AddDate(0, 0, -days)) {
 		if err != nil {
 			return err
 		}
-		r = h.Runs().CutOff(r)
+		r = h.Runs.CutOff(r)
 		if r.Outcome == runlog.Skipped || r.Outcome == runlog.Paused {
 			continue
 		}
